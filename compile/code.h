@@ -15,7 +15,7 @@ struct byi_code {
     byi_unit_fn function; /* for this machine; NULL: none, or not mapped */
 };
 
-/* Zero-initialise, and set the compiler (NULL: $CC, then cc). */
+/* Zero-initialise, then set the compiler (NULL: $CC, then cc) and the arena. */
 struct byi_codes {
     const char *cc;
     struct byi_arena *arena;
@@ -25,9 +25,8 @@ struct byi_codes {
  * different from all names of the C library. In `arena`. */
 const char *byi_code_symbol(const struct byi_module *m, uint32_t func,
                             struct byi_arena *arena);
-/* The code of this source, which is compiled on first use. Lives as long as
- * `codes`.
- */
+/* The code of this source, which is compiled on first use; never NULL. If the
+ * source is refused, its `fault` is set. Lives as long as `codes`. */
 struct byi_code *byi_code_get(struct byi_codes *codes, const char *symbol,
                               const void *source, size_t n);
 /* Map the code unless it is mapped already, which sets its function. Errors:

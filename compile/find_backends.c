@@ -9,6 +9,7 @@
 #include "core/base/child.h"
 #include "core/ops/custom.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,8 +85,9 @@ struct byi_stand_in {
     bool nameless; /* not requested by name yet */
 };
 
-/* A record of a plug-in that failed to open. The backend's name comes from the
- * file's, libbyoc_backend_NAME.so, if that is a valid name. */
+/* Make a stand-in for a plug-in that crashed while it was opened. The backend's
+ * name comes from the file's, libbyoc_backend_NAME.so, if that is a valid name.
+ */
 static struct byi_plugin *stand_in(struct byi_arena *arena, const char *path)
 {
     static const char prefix[] = "libbyoc_backend_", suffix[] = ".so";
@@ -439,8 +441,9 @@ static enum byoc_status open_listed(const char *path,
     byi_child_run(open_in_child, (void *)(uintptr_t)path, &limits, &child);
     enum byoc_status status = BYOC_OK;
     if (!child.started)
-        status = byi_fail(err, BYOC_EIO,
-                          "%s: cannot start a process to open it", path);
+        status =
+            byi_fail(err, BYOC_EIO, "%s: cannot start a process to open it: %s",
+                     path, strerror(errno));
     else if (!child.returned)
         status =
             byi_fail(err, BYOC_EBACKEND, "%s: its process %s", path, child.how);
@@ -464,8 +467,9 @@ static void list_plugin(void *ctx, const char *path)
     const char *first = path_of_name(l, plugin->backend->name);
     if (status == BYOC_OK && first && strcmp(first, path) != 0)
         status = byi_fail(&err, BYOC_EBACKEND,
-                          "%s: its backend is called '%s', like that of %s, "
-                          "which was found first; leave one of them out",
+                          "%s: found backend '%s', which %s, found first, also "
+                          "defines; expected another name; leave out one "
+                          "of the two",
                           path, plugin->backend->name, first);
     const struct named one = {byi_arena_str(l->arena, plugin->backend->name),
                               byi_arena_str(l->arena, path)};

@@ -44,8 +44,8 @@ struct byi_found {
     BYI_VEC(struct byi_sketch *) sketches;
     struct byoc_host sketch_host;
     enum byoc_codegen codegen;
-    struct byi_codes *codes; /* the C that they generate */
-    bool isolated;           /* in a process of their own */
+    struct byi_codes *codes; /* the C that the backends generate */
+    bool isolated;           /* the backends run in another process */
     const struct byi_crashed_backend
         *crashed; /* excluded by earlier attempts */
     uint32_t n_crashed;
@@ -55,7 +55,8 @@ struct byi_found {
 };
 
 /* Find the backends that `params` names, in its order: patterns, then plug-ins.
- * Errors: BYOC_EBACKEND (a named one is missing), BYOC_EINVAL (a pattern). The
+ * Errors: BYOC_EBACKEND (a named backend is missing, or a plug-in cannot be
+ * opened), BYOC_EINVAL (a pattern, or the machine). The
  * caller calls byi_found_free even after an error. */
 enum byoc_status byi_find_backends(struct byi_found *found,
                                    struct byi_arena *arena,
@@ -68,19 +69,23 @@ enum byoc_status byi_find_warm(struct byi_found *found,
                                const char *const *warm, struct byi_arena *arena,
                                struct byoc_error *err);
 void byi_found_free(struct byi_found *found);
-/* Whether this backend must, or may, generate C: --codegen. */
+/* Whether this backend generates C: it has compile(), and --codegen is c, or is
+ * auto and the backend generates only C. */
 bool byi_found_writes_c(const struct byi_found *found,
                         const struct byoc_backend *backend);
-/* Add a line for each backend that was excluded because it crashed. */
+/* Add a line for each backend that was excluded because it failed, or because
+ * it does not run on the machine of the artifact. */
 void byi_found_warnings(const struct byi_found *found, struct byi_text *lines);
-/* The operator of a domain at a version of it, and its plug-in: the first one
- * that has it. */
+/* The operator `type` of a domain at this version of the domain, in the first
+ * plug-in that has it, whose name becomes *plugin. Returns NULL if there is
+ * none. */
 const struct byoc_operator *byi_found_operator(const struct byi_found *found,
                                                const char *domain,
                                                const char *type,
                                                int64_t version,
                                                const char **plugin);
-/* The loaded plug-in of that name, or NULL. */
+/* The plug-in of the backend of that name, or NULL. A plug-in that crashed
+ * while it was opened has no library. */
 struct byi_plugin *byi_found_plugin(const struct byi_found *found,
                                     const char *name);
 

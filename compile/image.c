@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image.c: builds an image: blobs of the regions, and a plan. */
+/* image.c: builds an image: the blobs of the regions, the plan and the
+ * manifest. */
 #include "image.h"
 
 #include "core/base/guard.h"
@@ -124,8 +125,8 @@ static void compile_region(const struct byi_module *m,
     if (blob.kind != BYOC_BLOB_DATA &&
         !(blob.kind == BYOC_BLOB_C && region.symbol))
         r->fault = byi_arena_printf(
-            arena, "compile() gave a blob of kind %u, expected %d", blob.kind,
-            BYOC_BLOB_DATA);
+            arena, "compile() returned a blob of kind %u; expected %d%s",
+            blob.kind, BYOC_BLOB_DATA, region.symbol ? " or C" : "");
     else
         take_blob(found, r, blob.kind == BYOC_BLOB_C ? region.symbol : NULL,
                   blob.data, blob.bytes);
@@ -197,8 +198,9 @@ static enum byoc_status write_regions(const struct byi_module *m,
     return status;
 }
 
-/* Constants of a mapped model may be unaligned; those of a loaded model are
- * aligned, so align them for trials as well. */
+/* Constants of a mapped model may be unaligned. The constants of a loaded model
+ * are aligned, so align the constants of a trial, too. copies[i] is the copy
+ * that the caller releases, or NULL. */
 static enum byoc_status align_consts(struct byoc_view *views, uint32_t n,
                                      void **copies, struct byoc_error *err)
 {
@@ -208,7 +210,8 @@ static enum byoc_status align_consts(struct byoc_view *views, uint32_t n,
         copies[i] = byi_acquire(views[i].bytes);
         if (!copies[i])
             return byi_fail(err, BYOC_ENOMEM,
-                            "no memory for a region's constants");
+                            "out of memory for a constant of %llu bytes",
+                            (unsigned long long)views[i].bytes);
         views[i].data = memcpy(copies[i], views[i].data, views[i].bytes);
     }
     return BYOC_OK;
@@ -300,8 +303,8 @@ enum byoc_status byi_load_region(const struct byi_module *m,
     return status;
 }
 
-/* Replace every symbol by one size that the region accepts. False: it accepts
- * none of those tried. */
+/* Replace every symbol by one size that the region accepts. Returns false if it
+ * accepts none of the sizes tried. */
 static bool put_size(const struct byi_module *m, struct byi_arena *arena,
                      struct byi_built_region *r)
 {

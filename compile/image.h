@@ -18,7 +18,7 @@ struct byi_built_step {
 /* A region, and the result of building it. */
 struct byi_built_region {
     uint32_t func;
-    struct byi_text blob; /* borrowed from struct byi_built's `blobs` */
+    struct byi_text blob; /* after byi_build, in struct byi_built's `blobs` */
     uint32_t *consts;
     uint32_t n_consts;
     /* its inputs have symbolic dims: the blob is its JSON */
@@ -51,8 +51,8 @@ struct byi_built {
  * compile(), and compiles C that they return. A region that its backend
  * refuses, or whose C is invalid, has a fault, and its JSON as blob; regions of
  * backends that are only patterns have no blob. `kernels`: the fused groups
- * that have code; NULL: none. Results are in `arena`. Errors: those of
- * byi_region_write and byi_plan_write. */
+ * that have code; NULL: none. Results are in `arena`. Errors: the errors of
+ * byi_region_write, byi_plan_write, byi_built_map and byi_manifest_write. */
 enum byoc_status byi_build(const struct byi_module *m,
                            const struct byi_found *found,
                            const struct byi_kernels *kernels,
@@ -68,16 +68,17 @@ enum byoc_status byi_describe_region(
     struct byi_built_region *r, struct byi_arena *arena,
     void (*describe)(const void *ctx, byoc_trace_fn say, void *to),
     const void *ctx, struct byoc_error *err);
-/* Load the region, set its steps and unload it, or set its fault if that fails.
- */
+/* Load the region, set its steps and unload it; if the backend refuses to load
+ * it, set its fault. Errors: BYOC_ENOMEM, and the errors of byi_code_map. */
 enum byoc_status byi_load_region(const struct byi_module *m,
                                  const struct byi_found *found,
                                  struct byi_arena *arena,
                                  struct byi_built_region *r,
                                  struct byoc_error *err);
-/* Try whether its plug-in builds and loads function `func` of the module alone:
- * *why is the reason if not, in `arena`, or NULL. Tries symbolic dims at one
- * size. */
+/* Try whether the plug-in of region `func` builds and loads this region alone:
+ * *why becomes NULL, or the reason why not, in `arena`. Tries symbolic dims at
+ * one size. Errors: BYOC_ENOMEM, and the errors of byi_region_write and
+ * byi_code_map. */
 enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
                                 const struct byi_found *found,
                                 struct byi_arena *arena, const char **why,

@@ -48,8 +48,8 @@ static const struct byi_pass partition = {
 
 enum { MAX_USER_PASSES = 256 };
 
-/* Built-in passes; users' passes follow them. */
-static const struct byi_pass *const box[] = {
+/* Built-in passes; users' passes follow them in known[]. */
+static const struct byi_pass *const built_in[] = {
     /* canonical forms */
     &byi_pass_fold_constant,
     &byi_pass_canonicalize_ops,
@@ -98,7 +98,7 @@ static const struct byi_pass *const pipeline[] = {
     &canonicalize,
     &byi_pass_narrow_weights, /* before a backend takes float32 weights */
     &byi_pass_sparse_weights, /* before a backend multiplies zeros */
-    &byi_pass_inverse_dct,    /* ... and these are mostly zero              */
+    &byi_pass_inverse_dct,    /* ... such as most DCT coefficients */
     &byi_pass_tabulate,       /* before a backend computes a look-up */
     &byi_pass_scale_integer_products, /* before a backend takes the scale */
     &partition,
@@ -111,15 +111,15 @@ static const struct byi_pass *const pipeline[] = {
 
 /* --- all passes ----------------------------------------------------------- */
 
-static const struct byi_pass *known[BYI_COUNT(box) + MAX_USER_PASSES + 1];
+static const struct byi_pass *known[BYI_COUNT(built_in) + MAX_USER_PASSES + 1];
 static uint32_t n_known;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t filled = PTHREAD_ONCE_INIT;
 
 static void fill(void)
 {
-    memcpy(known, box, sizeof box);
-    n_known = BYI_COUNT(box);
+    memcpy(known, built_in, sizeof built_in);
+    n_known = BYI_COUNT(built_in);
 }
 
 const struct byi_pass *const *byi_passes_known(void)
@@ -147,14 +147,17 @@ static enum byoc_status append(const struct byi_pass *pass,
                                struct byoc_error *err)
 {
     if (byi_pass_find(pass->name))
-        return byi_fail(err, BYOC_EINVAL,
-                        "the pass '%s' has the same name as another; rename it",
-                        pass->name);
+        return byi_fail(
+            err, BYOC_EINVAL,
+            "pass '%s': found another pass of this name; expected a "
+            "new name",
+            pass->name);
     if (n_known + 1 == BYI_COUNT(known))
-        return byi_fail(err, BYOC_ELIMIT,
-                        "the pass '%s': found more than %d passes of users, "
-                        "which is the limit",
-                        pass->name, MAX_USER_PASSES);
+        return byi_fail(
+            err, BYOC_ELIMIT,
+            "pass '%s': found too many passes of users; expected at "
+            "most %d",
+            pass->name, MAX_USER_PASSES);
     __atomic_store_n(&known[n_known++], pass, __ATOMIC_RELEASE);
     return BYOC_OK;
 }
@@ -188,8 +191,8 @@ enum byoc_status byi_passes_load(const char *path, struct byoc_error *err)
     const struct byoc_pass *const *passes = entry(BYOC_PASS_ABI);
     if (!passes)
         return byi_fail(err, BYOC_EBACKEND,
-                        "%s: its passes are not for version %d of byoc/pass.h; "
-                        "compile it again",
+                        "%s: found passes for another version of byoc/pass.h; "
+                        "expected version %d; compile the library again",
                         path, BYOC_PASS_ABI);
     for (; *passes; passes++) {
         const struct byi_pass *same =
@@ -254,7 +257,7 @@ static enum byoc_status read_list(struct pass_list_reader *r)
     while (*r->at && !fault) {
         r->at += *r->at == ',';
         if (*r->at == '[' && r->depth + 1 == MAX_NESTING)
-            fault = "brackets are nested too deep";
+            fault = "found brackets nested deeper than 31 levels";
         else if (*r->at == ']' && r->depth == 0)
             fault = "found a ']' without its '['";
         else if (*r->at == '[')

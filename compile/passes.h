@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compile/passes.h: finds passes by name, and lists those of a compile. */
+/* compile/passes.h: finds passes by name, and lists the passes of a compile. */
 #ifndef BYI_PASSES_H
 #define BYI_PASSES_H
 
@@ -11,15 +11,18 @@ const struct byi_pass *byi_pass_find(const char *name);
  * array grows at its end and never moves. */
 const struct byi_pass *const *byi_passes_known(void);
 /* Register the passes of a library (byoc/pass.h). Skips a library that is
- * registered already. Errors: of the loader; BYOC_EBACKEND (no entry point,
- * another ABI version), those of byoc_pass_register. */
+ * registered already. Any thread may call it. Errors: the loader's;
+ * BYOC_EBACKEND (no entry point, another ABI version), and the errors of
+ * byoc_pass_register. */
 enum byoc_status byi_passes_load(const char *path, struct byoc_error *err);
 /* The passes of a compile, ending in NULL: clean-up, partitioning, fusion. */
 const struct byi_pass *const *byi_passes_pipeline(void);
 
 /* Add the passes named in `text` to `list`: "A,B,[C,[D,E]]". Brackets make a
- * sequence, whose members are gated. Lives in `arena`. Errors: BYOC_EINVAL (a
- * name that no pass has, brackets that do not match). */
+ * sequence, in `arena`; its members run only if the level and --disable-pass
+ * allow it. The caller frees list->passes.at with byi_vec_free, after errors,
+ * too. Errors: BYOC_EINVAL (a name that no pass has, brackets that do not
+ * match). */
 struct byi_pass_list {
     BYI_VEC(const struct byi_pass *) passes;
 };

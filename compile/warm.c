@@ -50,17 +50,17 @@ static enum byoc_status read_item(struct warm_reader *r, const char *item)
     if (number) {
         close_list(r);
         if (r->n == MAX_DIMS || number == item)
-            return fail(r, "a dim without a name, or too many");
+            return fail(r, "found a dim without a name, or more than 64 dims");
         r->lists[r->n++] = (struct byi_size_list){
             .name = byi_arena_strn(r->arena, item, (size_t)(number - item))};
     }
     if (r->n == 0)
-        return fail(r, "a size without a dim");
+        return fail(r, "found a size without a dim");
     number = number ? number + 1 : item;
     errno = 0;
     const long long size = strtoll(number, &end, 10);
     if (end == number || *end || errno || size < 0)
-        return fail(r, "a size is not a number of 0 or more");
+        return fail(r, "found a size that is not a number of 0 or more");
     BYI_PUSH(&r->sizes, size);
     return BYOC_OK;
 }
@@ -72,7 +72,7 @@ static enum byoc_status add_sets(struct warm_reader *r)
     for (uint32_t i = 0; i < r->n; i++)
         n = n <= MAX_SETS ? n * r->lists[i].n : n;
     if (r->sets.n + n > MAX_SETS)
-        return fail(r, "more than 1024 combinations");
+        return fail(r, "found more than 1024 combinations");
     for (uint32_t k = 0; k < n; k++) {
         struct byoc_dim *dims = byi_arena_calloc(r->arena, r->n, sizeof *dims);
         uint32_t left = k;
@@ -139,11 +139,11 @@ static enum byoc_status check_sets(struct warm_reader *r,
                                 set->dims[i].name);
         for (uint32_t i = 0; i < m->symbols.n; i++)
             if (is_key(m, m->symbols.at[i]) && !has_dim(set, m->symbols.at[i]))
-                return byi_fail(r->err, BYOC_EINVAL,
-                                "warm: no size for the dim '%s'; give one for "
-                                "every dim that varies, as in %s=1,%s=1",
-                                m->symbols.at[i], set->dims[0].name,
-                                m->symbols.at[i]);
+                return byi_fail(
+                    r->err, BYOC_EINVAL,
+                    "warm: found no size for the dim '%s'; expected one "
+                    "for every dim that varies, as in %s=1,%s=1",
+                    m->symbols.at[i], set->dims[0].name, m->symbols.at[i]);
     }
     return BYOC_OK;
 }

@@ -259,8 +259,8 @@ static void test_register_refused(void **state)
     (void)state;
     assert_int_equal(byoc_pass_register(&pass, &err), BYOC_EINVAL);
     assert_string_equal(err.text,
-                        "the pass 'TestScaling' has the same name as another; "
-                        "rename it");
+                        "pass 'TestScaling': found another pass of this name; "
+                        "expected a new name");
     pass.name = "FoldConstant";
     assert_int_equal(byoc_pass_register(&pass, &err), BYOC_EINVAL);
     pass.name = "A,B";
