@@ -23,8 +23,8 @@ double byi_kit_epsilon(enum byoc_dtype dtype)
     }
 }
 
-/* For an operator that subtracts a mean, the number of elements in one mean; 0
- * for others. */
+/* For an operator that subtracts a mean, an upper bound of the number of
+ * elements in one mean (1 if the mean is an operand); 0 for other operators. */
 static double normalised(const struct byi_func *f, const struct byi_node *node)
 {
     const struct byi_type *in = f->nodes.at[node->args[0]].type;
@@ -147,9 +147,9 @@ static double part(struct byi_shaking *s)
 }
 
 /* Move each number up or down by its bound, or (with s->zeros) to 0 or -0 if
- * zero is within the bound. The latter also applies to exact operators: a ReLU
- * may give 0 or -0, and a division by it shows the difference. Infinities
- * stay. */
+ * zero is within the bound. s->zeros also applies to exact operators: a ReLU
+ * may give 0 or -0, and a division by its result shows the difference.
+ * Infinities stay. */
 static void shake(struct byi_tensor *t, double relative, struct byi_shaking *s)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
@@ -317,8 +317,8 @@ enum byoc_status byi_kit_within(const struct byi_tensor *found,
     if (bad <= allowed)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINTERNAL,
-                    "%lld of %lld elements are wrong; element %lld is %.9g, "
-                    "expected %.9g, at most %.3g off",
+                    "%lld of %lld elements are wrong; element %lld: found "
+                    "%.9g, expected %.9g, or a difference of at most %.3g",
                     (long long)bad, (long long)n, (long long)worst,
                     byi_tensor_float(found, worst),
                     byi_tensor_float(want, worst), limit);

@@ -42,6 +42,7 @@ void byi_kit_try_chains(struct byi_kit *kit, const struct byi_kit_case *c)
         byi_sample_free(&sample);
     }
     if (!kit->verdict->ran)
-        byi_kit_end(kit, BYI_REFUSED, 0, "none of %u chains was taken",
+        byi_kit_end(kit, BYI_REFUSED, 0,
+                    "the plug-in accepted none of %u chains",
                     kit->verdict->chains);
 }

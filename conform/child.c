@@ -71,7 +71,7 @@ static void fail(struct byi_verdict *v, enum byi_conform_rule rule,
     v->done = true;
 }
 
-/* Read the first line of what the case printed. */
+/* Read the first line that the case printed. */
 static void read_said(int fd, struct byi_verdict *v)
 {
     ssize_t n = fd < 0 ? 0 : pread(fd, v->said, sizeof v->said - 1, 0);
@@ -86,7 +86,8 @@ static void judge(struct byi_verdict *v, const struct byi_child *child,
 {
     const int status = child->status;
     if (!child->started)
-        fail(v, BYI_RULE_CRASH, "no process for a case: %s", strerror(errno));
+        fail(v, BYI_RULE_CRASH, "cannot start a process for the case: %s",
+             strerror(errno));
     else if (child->late)
         fail(v, BYI_RULE_HANG, "still in %s after %s seconds", child->step,
              BYI_FLOAT_TEXT(seconds));
@@ -115,7 +116,7 @@ void byi_kit_run_case(struct byi_kit *kit, const struct byi_kit_case *c,
     struct byi_child child = {0};
     *verdict = (struct byi_verdict){0};
     if (!v) {
-        fail(verdict, BYI_RULE_CRASH, "no memory for a case");
+        fail(verdict, BYI_RULE_CRASH, "out of memory for the verdict");
     } else {
         byi_child_run(be_child, &run, &limits, &child);
         judge(v, &child, kit->seconds);

@@ -13,10 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CASES = 28, MAX_HANGS = 3 };
+enum {
+    CASES = 28,   /* default number of graphs for each row       */
+    MAX_HANGS = 3 /* after so many hangs, no more cases are tried */
+};
 
-/* --- the plug-in's description, which a child reads ------------------------
- */
+/* --- the plug-in's description, which a child reads ----------------------- */
 
 static struct byi_listing *listing; /* in shared memory */
 
@@ -147,7 +149,8 @@ static void add_suite(struct byi_card *card,
         .what = {"onnx", byi_kit_try_suite, NULL, 0},
         .verdict = {.outcome = BYI_UNTESTED}};
     snprintf(skipped.verdict.text, sizeof skipped.verdict.text,
-             "libonnx-testdata is not installed: nothing in %.400s", data);
+             "found no case in %.400s; expected the files of libonnx-testdata",
+             data);
     BYI_PUSH(&card->entries, skipped);
 }
 
@@ -205,8 +208,9 @@ static void add_named(struct byi_card *card,
 
 /* --- running them --------------------------------------------------------- */
 
-/* Whether to skip a case of chains. By default all of them together get the
- * time limit of one case, and the first always runs. With --cases, all run. */
+/* Whether to skip a case of chains. By default all cases of chains together get
+ * the time limit of one case, and the first of them always runs. With --cases,
+ * all run. */
 static bool is_late(const struct byi_kit *kit, struct byi_card_entry *e,
                     const struct byoc_conform_params *params, uint64_t spent)
 {
@@ -266,7 +270,7 @@ static enum byoc_status check_params(const char *plugin,
     BYI_TRY(byi_reserved_check(params->reserved, err));
     if (plugin[0] != '/')
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: expected the absolute path of a plug-in", plugin);
+                        "plug-in: found %s; expected an absolute path", plugin);
     if (params->codegen > BYOC_CODEGEN_C)
         return byi_fail(
             err, BYOC_EINVAL,
@@ -285,7 +289,7 @@ static enum byoc_status fill_card(struct byi_kit *kit, struct byi_card *card,
     struct byi_verdict verdict;
     listing = card->listing;
     if (!listing)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for the cases");
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for the list of rows");
     byi_kit_run_case(kit, &open, &verdict);
     if (verdict.outcome == BYI_FAILED)
         only_opening(card, &verdict);

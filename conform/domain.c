@@ -105,6 +105,7 @@ struct byi_domain byi_domain_of_param(const struct byi_func *f, uint32_t param)
     return all;
 }
 
+/* Map r in [0, 1) to the type's range for 8 bits, otherwise to 200 integers. */
 static double whole_range(enum byoc_dtype dtype, double r)
 {
     switch (dtype) {

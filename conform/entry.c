@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* entry.c: the cases of the whole library (opening, querying and closing it),
- * and those of a row that run no numerics: its pattern and the process's state.
+ * and the cases of a row that compare no results: its pattern, and the state of
+ * the process.
  */
 #include "groups.h"
 
@@ -65,8 +66,10 @@ void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c)
             (b->struct_size != first->struct_size ||
              strcmp(b->name, first->name) != 0))
             byi_kit_failed(kit, BYI_RULE_QUERY,
-                           "query %u returned another backend than the first",
-                           i + 1);
+                           "query %u returned backend '%.60s' with %u bytes, "
+                           "expected '%.60s' with %u, as from query 1",
+                           i + 1, b->name, b->struct_size, first->name,
+                           first->struct_size);
         first = first ? first : b;
     }
     byi_host_balance(kit, &before, "queries");

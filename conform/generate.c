@@ -237,7 +237,10 @@ static enum byoc_status make_op(struct gen *g, const struct byi_pat *pat,
     struct made args[BYI_MAX_SLOTS];
     uint32_t n = pat->n_args;
     if (n > BYI_MAX_SLOTS - 4)
-        return byi_fail(g->err, BYOC_EUNSUPPORTED, "%u operands", n);
+        return byi_fail(g->err, BYOC_EUNSUPPORTED,
+                        "found an operator with %u operands; expected at most "
+                        "%d",
+                        n, BYI_MAX_SLOTS - 4);
     for (uint32_t i = 0; i < n; i++)
         BYI_TRY(make(g, pat->args[i], &args[i]));
     const struct byi_op *row = byi_op(op);
@@ -345,7 +348,8 @@ static enum byoc_status make_if(struct gen *g, const struct byi_pat *pat,
     struct made cond;
     byi_id fn[2];
     if (g->outer)
-        return byi_fail(g->err, BYOC_EUNSUPPORTED, "an `if` in an `if`");
+        return byi_fail(g->err, BYOC_EUNSUPPORTED,
+                        "found an `if` in a branch of an `if`; expected none");
     BYI_TRY(make(g, pat->args[0], &cond));
     look_up(g, &cond);
     if (cond.id == BYI_NO_ID) {
@@ -395,7 +399,8 @@ static enum byoc_status make_once(struct gen *g, uint32_t at,
                                   const struct byi_pat *pat, struct made *out)
 {
     if (g->outer)
-        return byi_fail(g->err, BYOC_EUNSUPPORTED, "a `with` in a branch");
+        return byi_fail(g->err, BYOC_EUNSUPPORTED,
+                        "found a `with` in a branch; expected none");
     if (g->once[at] == BYI_NO_ID) {
         BYI_TRY(make(g, pat->args[0], out));
         g->once[at] = out->id;
@@ -493,8 +498,8 @@ static enum byoc_status make_row(struct gen *g, const struct byi_pattern *row,
     return root.id == BYI_NO_ID ? misfit(g, "no operator at all") : BYOC_OK;
 }
 
-/* The result of @main for several rows: all their results; or, for a chain, the
- * last one and, one time in four, an earlier one as well. */
+/* The result of @main for several rows: all their results; for a chain, the
+ * last one and, one time in four, also an earlier one. */
 static byi_id result_of(struct gen *g, byi_id last)
 {
     if (g->topology == BYI_TOPOLOGY_NET)

@@ -61,10 +61,9 @@ static inline uint32_t byi_draw_below(uint64_t *state, uint32_t n)
     return (uint32_t)(byi_draw(state) >> 21) % n;
 }
 
-/* --- op_generators.c
- * ----------------------------------------------------------- */
+/* --- op_generators.c ------------------------------------------------------ */
 
-enum { BYI_GENERATE_MAX_ROWS = 6 };
+enum { BYI_GENERATE_MAX_ROWS = 6 }; /* of a region or chain */
 
 enum { BYI_MAX_SLOTS = 16, BYI_MAX_GIVEN = 16, BYI_MAX_INTS = 16 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* groups.c: the cases of a row: they build and run graphs that it accepts. */
+/* groups.c: the cases that build and run graphs which a row matches. */
 #include "kit.h"
 
 #include "groups.h"
@@ -45,7 +45,7 @@ static void check_preference(struct byi_kit *kit, const char *of,
         byi_kit_failed(
             kit, BYI_RULE_OPINION,
             "layout() prefers the %s in '%.*s', expected a name that "
-            "ends in NUL",
+            "ends in NUL within its buffer",
             of, (int)room, name);
     if (!*name)
         return;
@@ -445,8 +445,8 @@ void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c)
         memcmp(blob.data, again.data, blob.bytes) != 0)
         byi_kit_failed(
             kit, BYI_RULE_SAME,
-            "compile() returned %llu bytes, and then %llu different ones for "
-            "the same region",
+            "two calls of compile() for one region returned %llu and %llu "
+            "bytes that differ; expected equal bytes",
             (unsigned long long)blob.bytes, (unsigned long long)again.bytes);
     cut_and_change(kit, &s, &blob, kit->seed);
     byi_kit_blob_free(kit, &blob);
@@ -540,17 +540,22 @@ void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c)
         byi_kit_expect(kit, &sample, 100 + i, runners[i].arena, &runners[i].e);
     }
     byi_step(NULL, "run() on %d threads", (int)THREADS);
-    for (uint32_t i = 0; i < THREADS; i++)
-        if (pthread_create(&threads[i], NULL, run_along, &runners[i]) != 0)
-            byi_kit_end(kit, BYI_UNTESTED, 0, "no threads");
+    for (uint32_t i = 0; i < THREADS; i++) {
+        const int error =
+            pthread_create(&threads[i], NULL, run_along, &runners[i]);
+        if (error)
+            byi_kit_end(kit, BYI_UNTESTED, 0,
+                        "cannot start thread %u of %d: %s", i + 1, (int)THREADS,
+                        strerror(error));
+    }
     for (uint32_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     for (uint32_t i = 0; i < THREADS; i++) {
         if (*runners[i].wrong)
             byi_kit_failed(
                 kit, BYI_RULE_RACES,
-                "%d threads run one compiled region, each with a state "
-                "of its own; on thread %u, %s",
+                "%d threads run one compiled region, each with its own "
+                "state; on thread %u, %s",
                 (int)THREADS, i, runners[i].wrong);
         byi_kit_state_close(kit, &s, runners[i].state);
     }

@@ -34,7 +34,8 @@ uint32_t byi_suite_list(const char *data,
                                     const char *folder),
                         void *ctx);
 
-/* entry.c: cases of the whole library */
+/* entry.c: cases of the whole library; byi_kit_try_row and byi_kit_try_process
+ * are cases of one row */
 void byi_kit_try_compat(struct byi_kit *kit, const struct byi_kit_case *c);
 void byi_kit_try_open(struct byi_kit *kit, const struct byi_kit_case *c);
 void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c);

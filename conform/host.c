@@ -25,7 +25,8 @@ struct host_block {
     struct host_block *older, *newer; /* list of the live blocks */
     char place[32];                   /* the call in which it was acquired */
 };
-_Static_assert(sizeof(struct host_block) == 64, "what is behind it is aligned");
+_Static_assert(sizeof(struct host_block) == 64,
+               "the memory behind the head is aligned");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct byi_host_books books;
@@ -70,7 +71,7 @@ static void release(void *ctx, void *memory)
         byi_kit_failed(kit, BYI_RULE_BALANCE, "%s released %s", byi_step_text(),
                        head->mark == dead
                            ? "a block twice"
-                           : "memory that the host did not give");
+                           : "memory that the host did not allocate");
     for (uint32_t i = 0; i < TAIL; i++)
         if (tail[i] != 0xa5)
             byi_kit_failed(

@@ -37,7 +37,7 @@ enum byi_outcome {
     BYI_PASSED,
     BYI_FAILED,
     BYI_REFUSED, /* the plug-in refused the generated graphs, with a reason */
-    BYI_UNTESTED /* no graph could be generated */
+    BYI_UNTESTED /* no graph could be generated, or the case was skipped */
 };
 
 /* The result of a case; in memory shared between the two processes. */
@@ -48,7 +48,7 @@ struct byi_verdict {
     char text[1400];    /* the error, or the reason of a refusal */
     char said[400];     /* the first line that the process printed */
     char program[4000]; /* of a case with several rows: the graph as text */
-    double seconds;
+    double seconds;     /* duration of the case */
     /* of a case of chains: how many it tried to generate, and how many ran */
     uint32_t chains, ran;
 };
@@ -152,8 +152,8 @@ struct byi_sample {
  * under that row's name. Ends the case if it accepts none in many tries. */
 void byi_sample_make(struct byi_kit *kit, const char *row, uint32_t number,
                      struct byi_sample *sample);
-/* The first number's graph that the backend accepts; ends the case if there is
- * none. */
+/* Like byi_sample_make, for the first number whose graph the backend accepts;
+ * ends the case if there is none. */
 void byi_sample_any(struct byi_kit *kit, const char *row,
                     struct byi_sample *sample);
 
@@ -189,7 +189,7 @@ struct byi_lent_region {
     uint32_t n;
 };
 /* Copy the sample's region to zones: its text (or blob); the symbol that
- * compile() shall define, or NULL; the function that its C was compiled to, or
+ * compile() must define, or NULL; the function that its C was compiled to, or
  * NULL. Constants stay accessible until unload(), so `session` keeps them. */
 struct byi_lent_region byi_session_lend(struct byi_kit *kit,
                                         struct byi_session *session,
@@ -220,7 +220,7 @@ struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
  */
 struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
                                     void **state);
-/* The same; ends the case if it fails. */
+/* Return the state that byi_kit_state_new sets; end the case if that fails. */
 void *byi_kit_state_open(struct byi_kit *kit, struct byi_session *s);
 void byi_kit_state_close(struct byi_kit *kit, struct byi_session *s,
                          void *state);
@@ -247,7 +247,8 @@ struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
 void byi_kit_compare(struct byi_kit *kit, const struct byi_sample *sample,
                      const struct byi_expected *expected,
                      const struct byi_tensor *found);
-/* Run on random inputs; end the case if results differ from those expected. */
+/* Run on random inputs of this seed; end the case if results differ from the
+ * results of native kernels. */
 void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
                          void *state, uint64_t seed, uint64_t align);
 
