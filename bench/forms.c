@@ -622,7 +622,7 @@ static const struct {
      bench_warps},
 };
 
-/* Run a benchmark in a process of its own, since a process chooses the
+/* Run a benchmark in a separate process, since a process chooses the
  * instruction set once. Does nothing if the machine lacks the instruction set.
  * Returns 0 if the process succeeds. */
 static int run_at(const char *isa, void (*run)(const char *isa))

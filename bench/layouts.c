@@ -6,7 +6,7 @@
  * Times convolutions with ReLU on one thread, with input and output
  * channels-last, row-major, or in the layout that oneDNN chooses, and prints
  * the table of docs/layouts.md. oneDNN chooses the layout of the weights. The
- * primitives come from the same layer as those of regions; it describes
+ * primitives come from runtime_dnnl's layer, as in regions. The layer describes
  * activations by strides, so oneDNN's blocked layouts are missing.
  */
 #include "runtime_dnnl/layer.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* measure.c: runs each measurement in a process of its own, and prints medians
+/* measure.c: runs each measurement in a separate process, and prints medians
  * as a table.
  */
 #include "measure.h"

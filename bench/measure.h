@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* measure.h: measures the time per node on graphs of four sizes, each in a
- * process of its own, and shows whether this time grows with the size.
+ * separate process, and shows whether this time grows with the size.
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H

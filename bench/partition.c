@@ -4,8 +4,7 @@
  * PartitionGraph, with a ledger as in a compile, on graphs of 1e3 to 1e6 nodes,
  * for one backend and for two. The backends consist of patterns only, which
  * leave some operators native, so that there are many regions. The columns are
- * those of passes.c.
- *     bench_partition [--shape NAME] [--max NODES]
+ * the same as in passes.c. bench_partition [--shape NAME] [--max NODES]
  *     bench_partition --plugin FILE.so MODEL.onnx...
  * The second form runs the passes on models, as in a compile, for a backend's
  * plug-in, without and with its probe, and prints milliseconds of each pass

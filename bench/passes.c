@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* passes.c: checks that every pass takes time linear in the size of the graph.
  * Runs every pass, the verifier, the printer and the parser on graphs of 1e3 to
- * 1e6 nodes of several shapes, each in a process of its own. Prints nanoseconds
+ * 1e6 nodes of several shapes, each in a separate process. Prints nanoseconds
  * per node, the ratio of the time per node at 1e6 to that at 1e4 nodes (at most
  * 2 counts as linear), and the peak memory without the module itself; all are
  * medians of 11 processes up to 1e4 nodes, of 5 above.
