@@ -43,7 +43,7 @@ static int run(int argc, char **argv)
         {"explain", 0, BYI_OPTION_LIST, &view.explain, "NODE",
          "print everything about one node"},
         {"advise", 0, BYI_OPTION_FLAG, &advise, NULL,
-         "try changes of options, and print those that offload more"},
+         "try changes of options, and print the changes that offload more"},
         BYI_PICTURE_OPTIONS(pictures),
         {"dump-onnx", 0, BYI_OPTION_TEXT, &pictures.onnx, "FILE",
          "write the ONNX model with each node's placement in its metadata"},

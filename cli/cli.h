@@ -455,7 +455,7 @@ void byi_list_ops(bool json);
 
 /* --- report.c ------------------------------------------------------------- */
 
-/* Selects what to print of a ledger. */
+/* Selects the parts of a ledger to print. */
 struct byi_ledger_view {
     bool json, every;        /* every: print every node, not only native ones */
     struct byi_list explain; /* nodes; empty: the report */

@@ -63,8 +63,9 @@ static enum byoc_status run_once(const struct byoc_model *model,
     byi_arena_free(&arena);
     if (status == BYOC_OK && !r->seen)
         status = byi_fail(err, BYOC_EINVAL,
-                          "region %u did not run with these inputs: its "
-                          "branch was not taken; give other inputs",
+                          "region %u: found no run of the region with these "
+                          "inputs, since its branch was not taken; give other "
+                          "inputs",
                           r->number);
     return status;
 }
@@ -93,8 +94,9 @@ static enum byoc_status read_compiled(const struct byoc_compiled *compiled,
         }
         return BYOC_OK;
     }
-    return byi_fail(err, BYOC_EINVAL, "no region %u: the model has %u%s",
-                    r->number, n,
+    return byi_fail(err, BYOC_EINVAL,
+                    "--region %u: found %u region%s in the model%s", r->number,
+                    n, n == 1 ? "" : "s",
                     n ? ", counted from 0; `byoc check` shows them"
                       : "; `byoc check` says why");
 }
@@ -235,7 +237,7 @@ static int run(int argc, char **argv)
 const struct byi_command byi_command_extract = {
     .name = "extract",
     .usage = "MODEL.onnx|MODEL.so --region N -o DIR [OPTIONS]",
-    .summary = "write one region of a model as a program of its own",
+    .summary = "write one region of a model as a separate program",
     .example = "byoc extract digits.so --region 0 -o region_0\n",
     .does = BYI_COMPILES | BYI_LOADS,
     .run = run,

@@ -30,7 +30,7 @@ struct byi_bench_load {
 
 /* Run until both the number of runs and the time are reached. If the clients
  * cannot keep up with the rate, runs that have not begun when the time is over
- * are dropped. Each client has a state of its own and runs it once before the
+ * are dropped. Each client has its own state, which it runs once before the
  * clock starts. Results are set on success only. Errors: BYOC_ENOMEM,
  * BYOC_ELIMIT (too many threads), and the errors of byoc_run. */
 enum byoc_status byi_load_run(struct byi_bench_load *load,

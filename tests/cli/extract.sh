@@ -88,7 +88,7 @@ holds "and says why" grep -q "found an .if., expected operators" err
 holds "and leaves nothing" test ! -e no
 
 mkdir here
-refused "no such region" "no region 7: the model has 2" --region 7 -o no
+refused "no such region" "region 7: found 2 regions in the model" --region 7 -o no
 refused "a folder that is there" "here exists" --region 0 -o here
 refused "a folder that cannot be" "cannot make the folder" -o nowhere/no
 refused "a test that succeeds" "the test succeeds on the whole region" \
