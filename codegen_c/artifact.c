@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* artifact.c: writes an image as a shared library. Assembler source includes
- * each member of the image from a file, as a section of its own; the compiler
+ * each member of the image from a file, as a separate section; the compiler
  * driver links it in a folder beside the target; then the weights and the
  * checksum are appended, and the file is renamed to the target. The result does
  * not depend on the folder's name or the time.
@@ -151,7 +151,7 @@ static enum byoc_status write_members(const struct artifact_job *j)
 /* --- the compiler driver ------------------------------------------------ */
 
 /* Compile the fused kernels for all instruction sets in parallel. The options
- * keep results equal to those of native kernels: the compiler contracts
+ * keep results equal to the results of native kernels: the compiler contracts
  * multiply-adds and reorders sums only where the source requests it. */
 static enum byoc_status compile_kernels(const struct artifact_job *j)
 {

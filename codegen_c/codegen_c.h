@@ -48,7 +48,7 @@ struct byi_c_unit {
 };
 /* Compile and link with `cc` (NULL: as byi_cc_open). Errors: BYOC_EUNSUPPORTED,
  * with a sentence about the source, if it does not compile, defines external
- * symbols other than `symbol`, needs symbols outside the C and math libraries,
+ * symbols besides `symbol`, needs symbols outside the C and math libraries,
  * or exceeds a limit of size or time; BYOC_EIO, BYOC_ENOMEM. Threads: safe. */
 enum byoc_status byi_c_unit_compile(struct byi_c_unit *unit, const char *cc,
                                     struct byoc_error *err);

@@ -46,7 +46,7 @@ static const char *short_path(const char *source)
 }
 
 /* Make a name from the group's nodes of the model, or from its operators if it
- * has none. Runs of characters other than letters and digits become '_'. */
+ * has none. Runs of characters that are not letters or digits become '_'. */
 static void make_name(const struct kernel_writer *w, const struct byi_func *f,
                       const struct byi_sources *sources, char *name, size_t n)
 {

@@ -99,8 +99,8 @@ static enum byoc_status check_source(const struct unit_job *j)
 }
 
 /* Start the compiler for an instruction set. The options keep results equal to
- * those of native kernels (see artifact.c), and the build reproducible: the
- * object contains no times or paths. */
+ * the results of native kernels (see artifact.c), and the build reproducible:
+ * the object contains no times or paths. */
 static enum byoc_status start_level(const struct unit_job *j, uint32_t level,
                                     struct byi_cc_run *run)
 {
