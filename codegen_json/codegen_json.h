@@ -76,7 +76,9 @@ struct byi_plan_code {
  * without gaps. Calls of groups with a kernel in `code` (NULL: none) are steps,
  * other groups are inlined. `exact`: as in struct byoc_compile_params. `store`:
  * BYOC_F16 or BYOC_BF16: a float32 constant of 1024 elements or more is stored
- * in this type if the type has all its values; BYOC_NONE: never. */
+ * in this type if the type has all its values; BYOC_NONE: never. If int8 codes
+ * with a scale for each row reproduce the constant, it is stored in these, for
+ * any `store`. */
 struct byi_plan_params {
     const struct byi_plan_region *regions;
     uint32_t n_regions;

@@ -66,8 +66,8 @@ static enum byoc_status check_leaf(struct byi_planner *b,
 {
     if (type->kind == BYI_FUNC && kind == BYI_P_INPUT && b->out_index == 0)
         return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                        "@%s: an input is a function, but a model's inputs "
-                        "must be tensors; choose another --function",
+                        "@%s: found an input that is a function; expected only "
+                        "tensors; choose another --function",
                         name);
     return BYOC_OK;
 }
@@ -132,9 +132,11 @@ static enum byoc_status add_step(struct byi_planner *b,
                                  struct plan_run in, struct plan_run out)
 {
     if (b->out.steps.n >= MAX_STEPS)
-        return byi_fail(b->err, BYOC_ELIMIT,
-                        "%s: the plan of %s has more than %d steps",
-                        node_name(b, node), b->out.name, MAX_STEPS);
+        return byi_fail(
+            b->err, BYOC_ELIMIT,
+            "%s: found too many steps in the plan of %s; expected at "
+            "most %d",
+            node_name(b, node), b->out.name, MAX_STEPS);
     struct byi_pstep step = {.kind = kind,
                              .node = node,
                              .callee = callee,
@@ -572,9 +574,9 @@ static enum byoc_status claim_outputs(struct byi_planner *b,
         bool object = root->type->kind != BYI_TENSOR;
         if (root->type->kind == BYI_FUNC && b->out_index == 0)
             return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                            "@%s: result %u is a function, but a model's "
-                            "results must be tensors; call the function, or "
-                            "choose another --function",
+                            "@%s: result %u: found a function; expected a "
+                            "tensor; call the function, or choose another "
+                            "--function",
                             b->out.name, i);
         bool in_place = root->fixed == b->out.values.at[v].fixed &&
                         (root->fixed || root == &b->out.values.at[v]);

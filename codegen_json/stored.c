@@ -64,8 +64,8 @@ static const void *narrow_copy(const struct byi_const *c, enum byoc_dtype dtype,
 /* --- 8 bits --------------------------------------------------------------- */
 
 /* View a constant as a matrix with a row for each index of `axis`, which is 0,
- * or 1 if the constant has rank 2. Returns false if it is no such matrix, its
- * rows are too short, or its data are unaligned. */
+ * or 1 if the constant has rank 2. Returns false for another axis, rows that
+ * are too short, and unaligned data. */
 static bool read_matrix(const struct byi_const *c, uint32_t axis, int64_t *rows,
                         int64_t *columns)
 {

@@ -181,10 +181,11 @@ static enum byoc_status add_operands(struct region_writer *w, cJSON *kernel,
         } else if (node->kind == BYI_CONST) {
             roles[id].name = next_name(w->arena, &list);
             if (!roles[id].name)
-                return byi_fail(err, BYOC_EINVAL,
-                                "composite '%s': constant %%%u has no name; "
-                                "Operands must name every constant",
-                                body->attr.composite, id);
+                return byi_fail(
+                    err, BYOC_EINVAL,
+                    "composite '%s': constant %%%u: found no name in "
+                    "Operands; expected one for every constant",
+                    body->attr.composite, id);
             byi_json_add(named, roles[id].name,
                          pair_json(w->arena, add_const(w, node->index)));
         }
@@ -264,10 +265,9 @@ static enum byoc_status add_steps(struct step_list *s, const struct byi_func *f,
         if (node->kind != BYI_CALL_OP && node->kind != BYI_MAKE_TUPLE &&
             node->kind != BYI_IF)
             return byi_fail(s->err, BYOC_EINVAL,
-                            "composite '%s': %%%u is not an operator; a "
-                            "composite may contain parameters, constants, "
-                            "operators, tuples and 'if', and a branch no "
-                            "constants",
+                            "composite '%s': %%%u: found a node that it cannot "
+                            "contain; expected parameters, operators, tuples, "
+                            "'if' and, outside branches, constants",
                             s->name, id);
         cJSON *step = s->n ? byi_json_object(s->w->arena) : s->kernel;
         if (s->n)

@@ -471,11 +471,11 @@ static void test_refused(void **state)
     refuse("def @main(%f: fn () -> Tensor[(2), float32]) {\n"
            "  %f()\n"
            "}\n",
-           BYOC_EUNSUPPORTED, "an input is a function");
+           BYOC_EUNSUPPORTED, "an input that is a function");
     refuse("def @main(%x: Tensor[(2), float32]) {\n"
            "  (%x, fn () { %x })\n"
            "}\n",
-           BYOC_EUNSUPPORTED, "result 1 is a function");
+           BYOC_EUNSUPPORTED, "result 1: found a function");
 }
 
 static void run_fails(struct byoc_state *s, const DLTensor *in, uint32_t n_in,
