@@ -184,7 +184,8 @@ static enum byoc_status read_pattern(struct byi_arena *arena, const char *text,
     size_t name = strcspn(text, "="), dot = strcspn(text, ".=");
     if (text[name] != '=' || text[dot] != '.' || dot == 0)
         return byi_fail(err, BYOC_EINVAL,
-                        "pattern '%s': expected BACKEND.WHAT=PATTERN", text);
+                        "pattern: found '%s'; expected BACKEND.WHAT=PATTERN",
+                        text);
     *backend = byi_arena_strn(arena, text, dot);
     row->name = byi_arena_strn(arena, text, name);
     row->pattern = byi_arena_str(arena, text + name + 1);

@@ -54,7 +54,8 @@ struct byi_found {
     struct byi_arena *arena;
 };
 
-/* Find the backends that `params` names, in its order: patterns, then plug-ins.
+/* Find the backends of `params`: first the backends of its patterns, then the
+ * plug-ins that it names, in its order, or all plug-ins if it names none.
  * Errors: BYOC_EBACKEND (a named backend is missing, or a plug-in cannot be
  * opened), BYOC_EINVAL (a pattern, or the machine). The
  * caller calls byi_found_free even after an error. */

@@ -49,8 +49,9 @@ struct byi_built {
 
 /* Build everything again, and drop the previous content. Calls the backends'
  * compile(), and compiles C that they return. A region that its backend
- * refuses, or whose C is invalid, has a fault, and its JSON as blob; regions of
- * backends that are only patterns have no blob. `kernels`: the fused groups
+ * refuses, or whose C is invalid, has a fault, and its JSON as blob. Regions of
+ * backends without compile(), or without a plug-in, also have their JSON as
+ * blob. `kernels`: the fused groups
  * that have code; NULL: none. Results are in `arena`. Errors: the errors of
  * byi_region_write, byi_plan_write, byi_built_map and byi_manifest_write. */
 enum byoc_status byi_build(const struct byi_module *m,
@@ -62,7 +63,8 @@ void byi_built_free(struct byi_built *built);
 /* Map the code of regions in C, for a model in this process. Errors: as
  * byi_code_map. */
 enum byoc_status byi_built_map(struct byi_built *built, struct byoc_error *err);
-/* Set r->steps to what `describe(ctx, say, to)` passes to `say`, in `arena`.
+/* Set r->steps to the steps that `describe(ctx, say, to)` passes to `say`, in
+ * `arena`.
  * Errors: BYOC_ENOMEM. */
 enum byoc_status byi_describe_region(
     struct byi_built_region *r, struct byi_arena *arena,

@@ -7,7 +7,7 @@
 
 /* The pass of that name, or NULL. */
 const struct byi_pass *byi_pass_find(const char *name);
-/* Every pass once, ending in NULL: built-in passes, then those of users. The
+/* Every pass once, ending in NULL: built-in passes, then users' passes. The
  * array grows at its end and never moves. */
 const struct byi_pass *const *byi_passes_known(void);
 /* Register the passes of a library (byoc/pass.h). Skips a library that is

@@ -134,8 +134,9 @@ static enum byoc_status check_sets(struct warm_reader *r,
         for (uint32_t i = 0; i < set->n; i++)
             if (!is_key(m, set->dims[i].name))
                 return byi_fail(r->err, BYOC_EINVAL,
-                                "warm: no input has a dim '%s' that varies; "
-                                "`byoc inspect` of an artifact lists them",
+                                "warm: found '%s'; expected the name of a dim "
+                                "of an input that varies; `byoc inspect` of "
+                                "an artifact lists them",
                                 set->dims[i].name);
         for (uint32_t i = 0; i < m->symbols.n; i++)
             if (is_key(m, m->symbols.at[i]) && !has_dim(set, m->symbols.at[i]))
