@@ -220,7 +220,8 @@ static const struct finite_operand {
     {BYI_OP_NN_PRELU, 1, true},
 };
 
-/* Whether such an operand has an infinity (or a NaN that it must not have). */
+/* Whether an operand in finite_operands[] has an infinity (or a NaN that it
+ * must not have). */
 static bool has_infinite_factor(const struct byi_node *node,
                                 const struct byi_tensor *operands)
 {
@@ -240,7 +241,8 @@ static bool has_infinite_factor(const struct byi_node *node,
 
 /* If a row of a layer norm's operand is constant except for rounding errors,
  * its deviation is about zero, and the norm divides rounding errors by it.
- * Replace the results of this row by those of a constant row: beta, or 0 or -0.
+ * Replace the results of this row by the results of a constant row: beta, or 0
+ * or -0.
  */
 static void level_rows(const struct byi_func *f, const struct byi_node *node,
                        const struct byi_tensor *operands,

@@ -177,8 +177,8 @@ static void add_cases(struct byi_card *card,
     add_suite(card, params);
 }
 
-/* Add the case of --only if its number is larger than those of the usual cases:
- * numerics/ROW/1000, regions/1000. */
+/* Add the case of --only if its number is larger than the numbers of the usual
+ * cases: numerics/ROW/1000, regions/1000. */
 static void add_named(struct byi_card *card,
                       const struct byoc_conform_params *params)
 {

@@ -182,10 +182,11 @@ void byi_kit_try_compat(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_zones_watch(kit);
     const uint32_t own = ask_compat(kit, b->compat);
     if (own)
-        byi_kit_failed(kit, BYI_RULE_COMPAT,
-                       "check_compat() of its own compat, '%.200s', failed "
-                       "with code %u",
-                       b->compat, own);
+        byi_kit_failed(
+            kit, BYI_RULE_COMPAT,
+            "check_compat() of the plug-in's compat, '%.200s', failed "
+            "with code %u",
+            b->compat, own);
     memset(large, '9', sizeof large - 1);
     large[sizeof large - 1] = '\0';
     const char *const others[] = {"", "x", ".", "-1 ; %s%n", large};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* generate.c: generates a graph from a pattern, operands before their readers,
- * since the shapes of operands determine those of results. Where the pattern
- * leaves a choice (operators, alternatives, repetitions), it is random.
+ * since the shapes of operands determine the shapes of results. Where the
+ * pattern leaves a choice (operators, alternatives, repetitions), it is random.
  */
 #include "generate.h"
 
@@ -416,7 +416,7 @@ static enum byoc_status make_get(struct gen *g, const struct byi_pat *pat,
     BYI_TRY(make(g, pat->args[0], out));
     if (out->id == BYI_NO_ID || type_of(g, out->id)->kind != BYI_TUPLE ||
         type_of(g, out->id)->n_fields <= pat->index)
-        return misfit(g, "no such field");
+        return misfit(g, "found a tuple without the field; expected it");
     return byi_add_get(g->m, g->f, out->id, pat->index, NULL, &out->id, g->err);
 }
 

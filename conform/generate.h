@@ -21,7 +21,7 @@ enum byi_emphasis {
     BYI_EMPHASIS_ZERO,  /* an axis of size 0            */
     BYI_EMPHASIS_LARGE, /* sizes from 15 to 65          */
     BYI_EMPHASIS_RANK,  /* rare ranks: 0, 1, 5 and more */
-    BYI_EMPHASIS_DTYPE, /* an element type other than float32 */
+    BYI_EMPHASIS_DTYPE, /* an element type that is not float32 */
     BYI_N_EMPHASES
 };
 
@@ -103,8 +103,8 @@ bool byi_opgen_fill(struct byi_opgen *d);
 
 /* --- domain.c ------------------------------------------------------------ */
 
-/* The domain of an operand's numbers: [low, high], or, if low > high, any
- * number of its type. */
+/* The domain of an operand's numbers: [low, high]. If low > high: [-2, 2] for
+ * floats, all values of 8-bit integers, 200 values of other integers. */
 struct byi_domain {
     double low, high;
 };

@@ -305,8 +305,9 @@ static uint64_t heap_now(void)
     return (uint64_t)info.uordblks + (uint64_t)info.hblkhd;
 }
 
-/* Fail if the heap grows in each of the n - 1 spans, of `cycles` calls each,
- * which is a leak. Growth that stops is a cache of the plug-in or of malloc().
+/* Fail if the heap grows by 16 bytes a call or more in each of the n - 1 spans
+ * of `cycles` calls, which is a leak. Growth that stops is a cache of the
+ * plug-in or of malloc().
  */
 static void want_level(struct byi_kit *kit, const uint64_t *heap, uint32_t n,
                        uint32_t cycles, const char *what)

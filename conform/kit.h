@@ -215,8 +215,9 @@ void byi_session_close(struct byi_kit *kit, struct byi_session *s);
 /* Call load(). */
 struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
                                const struct byoc_blob *blob);
-/* Set *state to what the backend's run() requires: memory of state_bytes()
- * bytes, the result of state_new(), or NULL. Free it with byi_kit_state_close.
+/* Set *state to the state that the backend's run() requires: memory of
+ * state_bytes() bytes, the result of state_new(), or NULL. Free it with
+ * byi_kit_state_close.
  */
 struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
                                     void **state);
@@ -272,8 +273,8 @@ struct byi_shaking {
     bool mirrored;  /* perturb each number in the opposite direction */
     bool zeros;     /* numbers within the bound of zero become 0 or -0 */
     bool partly; /* perturb by a random part of the bound, not by all of it */
-    /* set by byi_kit_shake: results may differ between implementations, as
-     * those of a cast from NaN to an integer */
+    /* set by byi_kit_shake: results may differ between implementations, as the
+     * results of a cast from NaN to an integer */
     bool undefined;
 };
 /* Whether the next number is perturbed upwards; random. */
