@@ -96,7 +96,7 @@ def check_pages():
 
 def check_main_page(page):
     same("byoc.1", COMMANDS, re.findall(r"^ +byoc-(\w+)\(1\)$",
-                                     section(page, "COMMANDS"), re.M))
+                                        section(page, "COMMANDS"), re.M))
     read = set()
     for folder in ("runtime", "core/base", "runtime_dnnl", "tuner", "codegen_c"):
         for name in os.listdir(f"{TOP}/{folder}"):
