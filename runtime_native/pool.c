@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pool.c: maximum, mean and p-norm over windows, and over all spatial axes.
  *   data (N, C, d, h, w) -> (N, C, od, oh, ow)
- * The inner loop of the fast path runs over channels if they are contiguous
- * (channels last or blocked), otherwise over the positions of a row. As in
- * ONNX, a maximum ignores padding; a mean divides by the number of taps on
- * data, or with count_include_pad on data and padding, but does not count taps
- * beyond the padding, which ceil_mode may add. The maximum of a window without
- * taps on data is the lowest number of the type; its mean or norm is 0. */
+ * The float32 loops run over channels if they are contiguous (channels last or
+ * blocked), otherwise over the positions of a row; 8-bit maxima have a loop
+ * over positions, other types a plain loop. As in ONNX, a maximum ignores
+ * padding; a mean divides by the number of taps on data, or with
+ * count_include_pad on data and padding, but does not count taps beyond the
+ * padding, which ceil_mode may add. The maximum of a window without taps on
+ * data is the lowest number of the type; its mean or norm is 0. */
 #include "kernel.h"
 
 enum pool_kind { MAXIMUM, MEAN, NORM };
@@ -16,14 +17,14 @@ struct pooling {
     enum pool_kind kind;
     bool include_pad, column_major;
     int64_t p;
-    int64_t planes, block; /* `block` channels are contiguous */
+    int64_t planes, block; /* N * C planes; `block` channels are contiguous */
     const void *x;
     void *y;
-    int64_t *indices; /* of maxima; or NULL */
+    int64_t *indices; /* positions of the maxima; NULL: not wanted */
 };
 
-/* Offset of plane `plane`, which has `count` positions, v->block elements
- * apart. */
+/* The offset of the first element of plane `plane`. A plane has `count`
+ * positions, which are v->block elements apart. */
 static int64_t plane_at(const struct pooling *v, int64_t plane, int64_t count)
 {
     return plane / v->block * v->block * count + plane % v->block;
@@ -86,8 +87,8 @@ static enum byoc_status describe(const struct byi_call *call, struct pooling *v,
     return BYOC_OK;
 }
 
-/* Number of taps along an axis by which a mean divides, for the window at
- * output `at`. */
+/* The number of taps along an axis that a mean counts, for the window at output
+ * `at`. */
 static int64_t divisor(const struct pooling *v, int axis, int64_t at)
 {
     const struct byi_window *w = &v->w;
@@ -96,15 +97,15 @@ static int64_t divisor(const struct pooling *v, int axis, int64_t at)
         byi_window_taps(w, axis, at, &first, &last);
         return last - first;
     }
-    const int64_t room =
+    const int64_t rest =
         w->in[axis] + w->pad[axis] + w->end[axis] - at * w->stride[axis];
-    return byi_max(0, byi_min(w->size[axis], byi_ceil_div(byi_max(room, 0),
+    return byi_max(0, byi_min(w->size[axis], byi_ceil_div(byi_max(rest, 0),
                                                           w->dilation[axis])));
 }
 
 /* --- plain: one output at a time ---------------------------------------- */
 
-/* The taps on data of one output's window. */
+/* One output, and the taps [first, last) of its window that lie on data. */
 struct tap_box {
     int64_t out[3], first[3], last[3];
 };
@@ -123,7 +124,8 @@ static int64_t place_of(const struct byi_window *w, int axis, int64_t out,
     return out * w->stride[axis] - w->pad[axis] + tap * w->dilation[axis];
 }
 
-/* Run `body` for every tap of the box, with `at` as its offset in the plane. */
+/* Run `body` for every tap of the box, with `at` set to the position in the
+ * plane that the tap reads. */
 #define FOR_TAPS(w, box, at, body)                                             \
     for (int64_t i_ = (box).first[0]; i_ < (box).last[0]; i_++)                \
         for (int64_t j_ = (box).first[1]; j_ < (box).last[1]; j_++)            \
@@ -134,8 +136,8 @@ static int64_t place_of(const struct byi_window *w, int axis, int64_t out,
                 body                                                           \
             }
 
-/* The index of a maximum as ONNX defines it: its position in the whole tensor.
- */
+/* The index of a maximum as ONNX defines it: its position in the whole tensor,
+ * row-major or column-major within a plane. */
 static int64_t index_of(const struct pooling *v, int64_t plane, int64_t place)
 {
     const int64_t *dims = v->w.in;
@@ -214,7 +216,8 @@ static double norm_result(const struct pooling *v, const struct tap_box *box,
     return norm_root(sum, v->p);
 }
 
-/* Compute outputs from the sum of a term of each tap. */
+/* Define a plane_fn that sums a term of each tap and computes the output from
+ * the sum. */
 #define SUM_PLANE(kind, id, type, term)                                        \
     static void kind##_##id(const struct pooling *v, int64_t plane)            \
     {                                                                          \
@@ -248,8 +251,8 @@ static const plane_fn plain[][BYI_DTYPES] = {
 
 /* --- float32: a row of outputs at a time -------------------------------- */
 
-/* For a row of outputs, add the inputs under each tap (kd, kh, ...), or take
- * their maximum. */
+/* Accumulate one row of inputs, `row`, into a row of outputs y, tap by tap: add
+ * the inputs under the tap, or take the maximum. */
 static void take_taps(const struct pooling *v, const float *row, float *y)
 {
     const struct byi_simd *simd = byi_simd();
@@ -322,7 +325,7 @@ static void fast_plane(const struct pooling *v, int64_t plane)
 
 /* --- float32: contiguous channels ---------------------------------------- */
 
-/* Compute one output of v->block channels. */
+/* Compute output `at` of a block of v->block channels. */
 static void pool_block(const struct pooling *v, const float *x, int64_t at,
                        float *y)
 {
@@ -348,7 +351,8 @@ static void pool_block(const struct pooling *v, const float *x, int64_t at,
         y[i] = count ? y[i] / (float)count : 0;
 }
 
-/* Compute a row of outputs of a block of channels. */
+/* Compute a row of outputs of a block of channels; `item` numbers the rows of
+ * all blocks. */
 static void block_row(const struct pooling *v, int64_t item)
 {
     const struct byi_window *w = &v->w;
@@ -399,9 +403,9 @@ static void run_planes(const struct byi_call *call, const struct pooling *v)
     byi_sliding_run(&planes, call, (char *)call->scratch + shares_bytes(v));
 }
 
-/* --- maxima of 8 bits, separable: rows of inputs, then of outputs --------- */
+/* --- 8-bit maxima: separable, first over rows, then within a row ---------- */
 
-enum { ROW = 4096 }; /* largest number of inputs of a row */
+enum { ROW = 4096 }; /* largest number of inputs in a row */
 
 #define MAX_ROWS(id, type, least)                                              \
     static void max_rows_##id(const struct pooling *v, int64_t plane)          \
@@ -434,7 +438,9 @@ enum { ROW = 4096 }; /* largest number of inputs of a row */
 MAX_ROWS(U8, uint8_t, 0)
 MAX_ROWS(I8, int8_t, INT8_MIN)
 
-/* The separable loop for 8-bit planes; NULL if it does not apply. */
+/* The separable loop; NULL unless the call is an 8-bit maximum over at most two
+ * axes, with channels first, without indices, and with a window and rows that
+ * are not too large. */
 static plane_fn find_rows(const struct pooling *v, enum byoc_dtype dtype)
 {
     const struct byi_window *w = &v->w;
@@ -550,7 +556,7 @@ static int64_t strips_of(const struct pooling *v)
     return byi_ceil_div(v->block, STRIP);
 }
 
-/* Compute STRIP channels of a block, or the remaining ones. */
+/* Compute STRIP channels of a block, or fewer at its end. */
 static void global_strip(const struct pooling *v, int64_t item)
 {
     const struct byi_simd *simd = byi_simd();
@@ -609,7 +615,11 @@ static enum byoc_status global_run_f32(const struct byi_call *call,
     int64_t items = v.planes;
     plane_fn run = plain[v.kind][x->dtype];
     if (!run)
-        return byi_bad_dtype(call, x->dtype, "a float", err);
+        return byi_bad_dtype(call, x->dtype,
+                             v.kind == MAXIMUM
+                                 ? "a float or an integer type"
+                                 : "float16, bfloat16, float32 or float64",
+                             err);
     if (x->dtype == BYOC_F32 && v.kind != NORM) {
         run = v.kind == MAXIMUM ? global_max : global_mean;
         if (v.block > 1) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qnn.c: 8-bit integer products: reads their operands, and computes their plain
- * form.
- *   sum = sum over k of (x - x zero) (weights - weights zero), 32 bits
+/* qnn.c: 8-bit integer products (qnn.conv1d to qnn.conv3d, qnn.matmul): reads
+ * their operands, and computes them plainly, for tests and for convolutions
+ * that the fast kernels do not support.
+ *   sum = sum over k of (x - x_zero) (weights - weights_zero), 32 bits
+ * The result, by type:
  *   int32    sum + bias
  *   float32  (sum + bias) * scale
  *   8 bits   round((sum + bias) * scale) + zero, clamped to a_min .. a_max
@@ -21,7 +23,8 @@ static bool is_plain(const struct byi_tensor *weights,
     return true;
 }
 
-/* Set the range of 8-bit results before the zero point is added. */
+/* Set the zero point of an 8-bit result, and the range of the result before the
+ * zero point is added. */
 static void read_range(const struct byi_call *call, struct byi_i8_conv_run *run)
 {
     const struct byi_tensor *zero = &call->in[BYI_QNN_ZERO];
@@ -95,13 +98,13 @@ static void put_plain(const struct byi_call *call,
     *(uint8_t *)y = (uint8_t)((int32_t)rintf(v) + run->zero);
 }
 
-/* An 8-bit number less its zero point. */
+/* An 8-bit number minus its zero point. */
 static int32_t centre(bool is_signed, uint8_t x, uint8_t zero)
 {
     return is_signed ? (int8_t)x - (int8_t)zero : x - zero;
 }
 
-/* In scratch: x, the weights and the sums as int32. */
+/* x, the weights and the sums as int32 tensors in the call's scratch. */
 struct plain_operands {
     struct byi_tensor in[2], sums;
 };
@@ -133,7 +136,7 @@ enum byoc_status byi_qnn_plain(const struct byi_call *call,
     const bool conv = call->op->id != BYI_OP_QNN_MATMUL;
     const struct byi_tensor *w = &call->in[BYI_QNN_WEIGHTS];
     const uint32_t rank = call->out->rank;
-    /* contiguous results of a channel */
+    /* number of contiguous results of one channel */
     const int64_t inner = conv ? byi_span(call->out, 2, rank) : 1;
     const int64_t channels = conv          ? w->dims[0]
                              : w->rank > 1 ? call->out->dims[rank - 1]
@@ -142,9 +145,9 @@ enum byoc_status byi_qnn_plain(const struct byi_call *call,
     struct byi_i8_conv_run run = {0};
     struct byi_i8_weights weights = {0};
     byi_qnn_read(call, &types, &run, &weights);
-    const int64_t turned =
+    const bool transposed =
         !conv && w->rank > 1 && !byi_attr_int(call->attrs, "transpose_b");
-    const int64_t row = turned        ? 1
+    const int64_t row = transposed    ? 1
                         : conv        ? byi_span(w, 1, w->rank)
                         : w->rank > 1 ? w->dims[w->rank - 1]
                                       : byi_count(w);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qnn_blocks.c: qnn.dense_blocks: products with weights of 4 or 8 bits that
  * have a scale and a zero point for each block, on the kernels of
- * kernels/codes.h. Constant weights are packed once; the weights are never
- * expanded as a whole. */
+ * kernels/codes.h.
+ *   x (..., K), codes (N, blocks, bytes), scales (N, blocks) -> (..., N)
+ * Constant weights are packed once; the weights are never expanded as a whole.
+ */
 #include "kernel.h"
 
 #include "kernels/codes.h"
@@ -13,7 +15,7 @@ enum { X, CODES, SCALE, ZERO };
 struct dense_blocks {
     struct byi_f32_codes codes;
     struct byi_f32_codes_from from;
-    int64_t m;
+    int64_t m; /* rows of x */
     uint64_t packed, x, y, scratch;
 };
 
@@ -24,7 +26,7 @@ static enum byi_f32_type type_of(enum byoc_dtype dtype)
                                 : BYI_F32_WIDE;
 }
 
-/* Describe everything that does not depend on x. */
+/* Describe the weights, without reading x, for byi_dense_blocks_pack. */
 static struct dense_blocks describe_weights(const struct byi_call *call)
 {
     const struct byi_tensor *codes = &call->in[CODES];

@@ -17,7 +17,8 @@ struct qnn_conv {
     uint64_t packed, scratch, x, y;
 };
 
-/* Set the members of `conv` that packed weights depend on. */
+/* Read the operands, and set the members of q->conv that packed weights depend
+ * on. */
 static void describe_weights(const struct byi_call *call, int64_t groups,
                              struct qnn_conv *q)
 {
@@ -83,7 +84,8 @@ static void transpose(const struct byi_call *call, const void *x, int64_t rows,
         byi_view_copy(call, &view, x, y, (size_t)size);
 }
 
-/* Whether the kernels apply: the padding must not make x much larger. */
+/* Whether the kernels apply: no tensor is empty, and the padding does not make
+ * x much larger. */
 static bool fits(const struct byi_conv *v)
 {
     double size = 1;

@@ -15,11 +15,12 @@ struct qnn_matmul {
     struct byi_i8_conv conv; /* describes one batch */
     struct byi_i8_conv_run run;
     struct byi_i8_weights weights;
-    bool dense; /* the rows of A are dense */
+    bool dense; /* A is contiguous; otherwise it is copied */
     uint64_t packed, scratch, a;
 };
 
-/* Set the members of `conv` that packed weights depend on. */
+/* Read the operands, and set the members of q->conv that packed weights depend
+ * on. B is (k, n) with strides b_rs and b_cs. */
 static void describe_weights(const struct byi_call *call, int64_t k, int64_t n,
                              int64_t b_rs, int64_t b_cs, struct qnn_matmul *q)
 {
@@ -50,16 +51,17 @@ static struct qnn_matmul describe(const struct byi_call *call)
     return q;
 }
 
-/* Packs B if all batches share it. */
+/* Packs B if it has rank 2, so that all batches share it. */
 uint64_t byi_qnn_matmul_pack(const struct byi_call *call, void *to)
 {
     const struct byi_tensor *b = &call->in[BYI_QNN_WEIGHTS];
-    const bool turned = byi_attr_int(call->attrs, "transpose_b");
+    const bool transposed = byi_attr_int(call->attrs, "transpose_b");
     struct qnn_matmul q = {0};
     if (b->rank != 2)
         return 0;
-    describe_weights(call, b->dims[turned ? 1 : 0], b->dims[turned ? 0 : 1],
-                     turned ? 1 : b->dims[1], turned ? b->dims[1] : 1, &q);
+    describe_weights(call, b->dims[transposed ? 1 : 0],
+                     b->dims[transposed ? 0 : 1], transposed ? 1 : b->dims[1],
+                     transposed ? b->dims[1] : 1, &q);
     if (to)
         byi_i8_conv_pack(&q.conv, &q.weights, to);
     return byi_i8_conv_packed(&q.conv);

@@ -4,7 +4,8 @@
  *   quantize    saturate(round(x / scale) + zero point), half to even
  *   dequantize  (x - zero point) * scale
  * With blocks, scale and zero point have shape (outer, ceil(n / block), inner).
- * Floats of 4 and 8 bits are not rounded to integers. */
+ * If the result is a float of 4 or 8 bits, x / scale is not rounded to an
+ * integer. */
 #include "kernel.h"
 
 struct quant {
@@ -43,7 +44,8 @@ typedef void (*row_fn)(const struct quant *q, int64_t row, int64_t from,
 
 /* --- quantize ----------------------------------------------------------- */
 
-/* Convert float32 to 8 or 16 bits, or back, with the vectorised loops. */
+/* quantize_fast and dequantize_fast convert float32 to 8 or 16 bits, and back,
+ * with the vectorised loops. */
 static void quantize_fast(const struct quant *q, int64_t row, int64_t from,
                           int64_t n)
 {
@@ -67,7 +69,7 @@ static void dequantize_fast(const struct quant *q, int64_t row, int64_t from,
         (float)byi_tensor_float(q->zero, c));
 }
 
-/* Index of the scale of element `inner` of a row. */
+/* The index of the scale of element `inner` of row `row`. */
 static int64_t scale_at(const struct quant *q, int64_t row, int64_t inner)
 {
     const int64_t c = row % q->n;
@@ -119,7 +121,8 @@ static void quantize_any(const struct quant *q, int64_t row, int64_t from,
     }
 BYI_EACH_INT(DEQUANTIZE)
 
-/* Dequantize narrow types, and blocks. */
+/* Dequantize types narrower than 8 bits, 8-bit floats, and blocks of any type.
+ */
 static void dequantize_any(const struct quant *q, int64_t row, int64_t from,
                            int64_t n)
 {
@@ -154,7 +157,8 @@ static enum byoc_status quantize_run_f32(const struct byi_call *call,
 {
     const struct quant q = describe(call);
     if (!byi_dtype_is_int(q.y->dtype) && !byi_narrow_bits(q.y->dtype))
-        return byi_bad_dtype(call, q.y->dtype, "an integer type", err);
+        return byi_bad_dtype(call, q.y->dtype,
+                             "an integer or a type of at most 8 bits", err);
     const bool few = !q.block && q.x->dtype == BYOC_F32 &&
                      q.scale->dtype == BYOC_F32 &&
                      byi_simd()->quantize[q.y->dtype];
@@ -184,9 +188,11 @@ static enum byoc_status dequantize_run_f32(const struct byi_call *call,
     const struct quant q = describe(call);
     const bool any = q.block || byi_narrow_bits(q.x->dtype);
     if (!typed[q.x->dtype] && !any)
-        return byi_bad_dtype(call, q.x->dtype, "an integer type", err);
+        return byi_bad_dtype(call, q.x->dtype,
+                             "an integer or a type of at most 8 bits", err);
     if (q.y->dtype != BYOC_F32 && q.y->dtype != BYOC_F64)
-        return byi_bad_dtype(call, q.y->dtype, "a float", err);
+        return byi_bad_dtype(call, q.y->dtype,
+                             "float16, bfloat16, float32 or float64", err);
     const bool few = !any && q.y->dtype == BYOC_F32 &&
                      q.scale->dtype == BYOC_F32 &&
                      byi_simd()->dequantize[q.x->dtype];

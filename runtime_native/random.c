@@ -52,7 +52,8 @@ static double unit(const uint32_t x[2])
     return (double)(((uint64_t)x[1] << 32 | x[0]) >> 11) * 0x1p-53;
 }
 
-/* Draw two numbers from a block. */
+/* Draw two numbers from a block. params: the range, or the mean and the
+ * standard deviation. */
 typedef void (*draw_fn)(const uint32_t x[WORDS], const double *params,
                         double pair[2]);
 
@@ -75,6 +76,8 @@ static void draw_normal(const uint32_t x[WORDS], const double *params,
     pair[1] = params[0] + params[1] * r * sin(turn);
 }
 
+/* Fill the result. A number that is not below `below` becomes params[0]; NAN:
+ * no limit. */
 static void fill(const struct byi_call *call, draw_fn draw,
                  const double params[2], double below)
 {

@@ -3,18 +3,19 @@
  * equations and computes float64. One matrix product computes the input part of
  * many steps in advance. The rest of a step is divided into blocks of hidden
  * elements; a thread always computes the same blocks, so that their part of the
- * recurrent weights, packed once per call, stays in its cache. For the same
- * reason several threads run both directions at once, while a single thread
- * runs one after the other. There is a barrier after each step, and after GRU's
- * reset gate. A sequence that has ended keeps its state. */
+ * recurrent weights, packed once per call (or once in all, if they are
+ * constant), stays in its cache. For the same reason several threads run both
+ * directions at once, while a single thread runs one after the other. There is
+ * a barrier after each step and, without linear_before_reset, after GRU's reset
+ * gate. A sequence that has ended keeps its state. */
 #include "kernel.h"
 
 #include "kernels/product.h"
 
 enum {
-    FEW = 4,         /* sequences up to which one after the other is faster */
-    SHORT = 4,       /* steps from which packing weights pays */
-    PANEL = 64,      /* hidden elements of a block, with few sequences     */
+    FEW = 4,         /* largest batch whose sequences are multiplied singly */
+    SHORT = 4,       /* least number of steps that repay packing weights    */
+    PANEL = 64,      /* hidden elements of a block, for at most FEW sequences */
     AHEAD = 1 << 20, /* floats of the input part per product               */
     ROWS = 6         /* rows of a thread's buffer, besides the gates */
 };
@@ -28,8 +29,8 @@ struct recurrent_plan {
     int64_t ahead;         /* steps per product of the input part      */
     bool packed, few, two_phases;
     uint64_t bytes; /* bytes of scratch so far */
-    /* [d][gate][block][hidden][width]; with many sequences each block consists
-     * of panels */
+    /* [d][gate][block][hidden][width]; with more than FEW sequences each block
+     * consists of panels */
     float *weights;
     int64_t recurrent_floats;
     /* packed input weights by direction (byi_dense_pack), or NULL */
@@ -185,7 +186,7 @@ static int64_t first_time(const struct recurrent_plan *p, int64_t d,
     return p->s.r.reverse[d] ? p->s.time - part->first - part->n : part->first;
 }
 
-/* The input part of sequence n at time t, all gates. */
+/* The input part of all gates, for sequence n at time t in direction d. */
 static const float *input_row(const struct recurrent_plan *p,
                               const struct time_range *part, int64_t d,
                               int64_t t, int64_t n)
@@ -326,7 +327,7 @@ static void multiply(const struct recurrent_block *b, int64_t gate,
     }
 }
 
-/* to = activation f of clip(x); overwrites x. */
+/* to = activation f of clip(x), for the block's elements; overwrites x. */
 static void apply(const struct recurrent_block *b, uint32_t f, float *x,
                   float *to)
 {
@@ -383,7 +384,8 @@ static void read_h(const struct recurrent_block *b, int64_t n, float *to)
         to[k] = h[k];
 }
 
-/* The finish functions compute h' of sequence n and write it to `to`. */
+/* The finish functions compute the block's part of h' of sequence n and write
+ * it to `to`. */
 static void finish_rnn(const struct recurrent_block *b, int64_t n, float *to)
 {
     apply(b, 0, argument(b, 0, n), to);
@@ -428,8 +430,8 @@ static void finish_gru(const struct recurrent_block *b, int64_t n,
         to[k] = (1 - z[k]) * to[k] + z[k] * h[k];
 }
 
-/* GRU with linear_before_reset, which needs one phase, since r is applied to R
- * h. */
+/* GRU with linear_before_reset, which needs only one phase, since it multiplies
+ * r by R h instead of h. */
 static void finish_gru_linear(const struct recurrent_block *b, int64_t n,
                               float *to)
 {
@@ -458,8 +460,8 @@ static void start_gru(const struct recurrent_block *b, int64_t n)
         to[k] = r[k] * h[k];
 }
 
-/* Store `row` as h' of sequence n. `row` is NULL if the sequence ended before
- * t. */
+/* Store `row` as h' and y of sequence n. `row` is NULL if the sequence has no
+ * step t: then h is kept and y is 0. */
 static void store(const struct recurrent_block *b, int64_t n, const float *row)
 {
     const struct recurrent_plan *p = b->p;
@@ -597,8 +599,9 @@ static enum byoc_status sequence_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* Packs the recurrent weights, then the input weights. Only if all dims of x
- * are known and the plan for them uses packed weights. */
+/* Packs the recurrent weights, then the input weights. Returns 0 unless x is
+ * float32, all its dims are known, and the plan for them uses packed weights.
+ */
 uint64_t byi_recurrent_pack(const struct byi_call *call, void *to)
 {
     const int64_t *dims = call->in->dims;

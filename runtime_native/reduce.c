@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce.c: sums, extremes and norms over axes, argmax and argmin. Floats are
- * summed in double, integers in 64 bits modulo 2^64. float32 has two fast
- * paths: for a reduced innermost axis, and for a kept one. */
+ * summed in double, integers in 64 bits modulo 2^64. float32 and extremes of
+ * integers have two fast paths: for a reduced innermost axis, and for a kept
+ * one. */
 #include "kernel.h"
 
 /* The operation that adds an element to the accumulator. */
@@ -55,7 +56,7 @@ typedef void (*one_fn)(const struct axes_reduction *r, int64_t out);
 
 /* --- plain: one result at a time ---------------------------------------- */
 
-/* Run `body` with v set to each reduced element in turn. */
+/* Run `body` once for each reduced element v. */
 #define FOR_REDUCED(r, type, base, v, body)                                    \
     BYI_FOR_BOX(&(r)->axes.reduced, at_, {                                     \
         const type v = (base)[at_];                                            \
@@ -97,8 +98,8 @@ static double finish(enum byi_op_id op, double acc, double shift, int64_t count)
     }
 }
 
-/* The shift of log-sum-exp, with which sums of e^(x - shift) do not overflow; 0
- * for an infinite maximum. */
+/* The shift of log-sum-exp, with which sums of e^(x - shift) do not overflow:
+ * the maximum, or 0 if that is infinite or NaN. */
 static double shift_of(double largest)
 {
     return isfinite(largest) ? largest : 0;
@@ -252,8 +253,8 @@ static void reduce_rows(const struct axes_reduction *r, int64_t out)
 
 /* --- float32, innermost axis kept ---------------------------------------- */
 
-/* Number of rows that are summed in float before the sums are added up in
- * double. */
+/* Number of rows that are summed in float before their sum is added to the
+ * total in double. */
 enum { SUMMED_ROWS = 32 };
 
 /* Set acc[] to the sums of n columns over all reduced rows. */
@@ -329,8 +330,8 @@ static void reduce_columns(const struct axes_reduction *r, int64_t out,
 
 /* --- extremes of integers ------------------------------------------------ */
 
-/* The first element that is reduced to result `out`; *at is the address of the
- * result. */
+/* The address of the first element that is reduced to result `out`; sets *at to
+ * the address of the result. */
 static const char *first_of(const struct axes_reduction *r, int64_t out,
                             char **at)
 {
@@ -406,8 +407,8 @@ static enum byoc_status read_axes(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* The operator that reduces: the call's own, or the one that its attribute
- * "function" names. */
+/* The reduction: the call's operator, or for dyn.reduce the operator that the
+ * attribute "function" names. */
 static enum byi_op_id function_of(const struct byi_call *call)
 {
     if (call->op->id != BYI_OP_DYN_REDUCE)
@@ -437,8 +438,8 @@ static bool in_columns(const struct axes_reduction *r)
     return kept->rank && kept->strides[kept->rank - 1] == 1;
 }
 
-/* The fast loop for one result, for float32 and for extremes of integers; else
- * NULL. */
+/* The fast loop for one result of float32, or for an extreme of integers; NULL
+ * if there is none, as for products. */
 static one_fn fast_of(const struct axes_reduction *r)
 {
     if (r->dtype == BYOC_F32)
@@ -539,8 +540,8 @@ static void place_row(const struct arg_search *p, int64_t out)
                                   p->largest, p->last);
 }
 
-/* Compute results [from, from + n) of one outer index, whose data start at x
- * and y. */
+/* Compute n adjacent results, from y on, of one outer index; x is the first
+ * element of the first one. */
 static void place_columns(const struct arg_search *p, const float *x,
                           int64_t *y, int64_t n)
 {

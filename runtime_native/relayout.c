@@ -35,8 +35,8 @@ void byi_filter_read(const struct byi_tensor *t, const char *layout,
     for (uint32_t i = 0; i < l.n; i++) {
         const char letter = l.at[i].letter;
         if (letter != 'O' && letter != 'I') {
-            /* the axes of the window are contiguous and in order, so the last
-             * one's stride is that of the taps */
+            /* the axes of the window are contiguous and in order, so the
+             * stride of the last one is the stride of the taps */
             w->space = w->space ? w->space : t->dims + i;
             w->tap = strides[i];
         } else if (letter == 'O') {
@@ -53,7 +53,8 @@ void byi_filter_read(const struct byi_tensor *t, const char *layout,
 
 /* --- copies --------------------------------------------------------------- */
 
-/* An axis in a layout: the strides between blocks and within a block. */
+/* An axis in a layout: `dim` blocks of `block` elements, with the strides
+ * between blocks (outer) and within a block (inner). */
 struct axis_strides {
     int64_t dim, block, outer, inner;
 };
@@ -80,8 +81,9 @@ static void add_axis(struct byi_view *v, int64_t dim, int64_t stride)
     v->strides[v->rank++] = stride;
 }
 
-/* Of the block sizes of an axis in the two layouts, one divides the other, so
- * each axis of the result is one or two axes of the source. */
+/* Copy t from layout `from` to layout `to`. One of an axis's block sizes in the
+ * two layouts divides the other, so each axis of the result is one axis of the
+ * source or two. */
 static void relayout(const struct byi_call *call, const struct byi_tensor *t,
                      const struct byi_layout *from, const struct byi_layout *to,
                      void *dst)

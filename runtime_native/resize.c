@@ -10,15 +10,14 @@
 
 struct resize_call {
     struct byi_resample r;
-    uint64_t lists; /* bytes of the tap lists               */
     bool nearest;
-    size_t work; /* bytes of an element of the buffers   */
+    size_t work; /* bytes of an element of the buffers */
     char *buffers[2], *rows;
     uint64_t row_bytes; /* bytes of the rows of a thread */
-    uint64_t bytes;
+    uint64_t bytes;     /* bytes of scratch so far       */
 };
 
-static void *piece(char *base, uint64_t *used, uint64_t bytes)
+static void *take(char *base, uint64_t *used, uint64_t bytes)
 {
     void *at = base ? base + *used : NULL;
     *used += byi_align_bytes(bytes);
@@ -26,8 +25,8 @@ static void *piece(char *base, uint64_t *used, uint64_t bytes)
 }
 
 /* Elements of the largest buffer between two steps, in which the axes up to a
- * step are resized and those after it are not. Steps on floats read x and write
- * y directly. */
+ * step have y's dims and the axes after it x's. The first step on floats reads
+ * x itself and the last one writes y. */
 static int64_t largest_buffer(const struct byi_resample *r)
 {
     const uint32_t rank = r->x->rank;
@@ -39,8 +38,8 @@ static int64_t largest_buffer(const struct byi_resample *r)
     return most;
 }
 
-/* Bytes of rows that a thread needs: as many rows as an axis has taps, or one.
- */
+/* Bytes of a thread's rows: one resized row for each tap of an axis, or one
+ * input row. */
 static uint64_t largest_rows(const struct byi_resample *r)
 {
     uint64_t most = 0;
@@ -55,7 +54,8 @@ static uint64_t largest_rows(const struct byi_resample *r)
     return byi_align_bytes(most);
 }
 
-/* Plan the call, except for the taps, from types and attributes. */
+/* Plan the call from types and attributes; the lists of taps are filled later.
+ */
 static struct resize_call plan(const struct byi_call *call)
 {
     const char *mode = byi_attr_string(call->attrs, "mode");
@@ -72,10 +72,10 @@ static struct resize_call plan(const struct byi_call *call)
     };
     s.bytes = byi_align_bytes(byi_resample_plan(&s.r, call->scratch));
     for (int i = 0; i < 2 && (!s.nearest || s.r.x->dtype == BYOC_F32); i++)
-        s.buffers[i] = piece(call->scratch, &s.bytes,
-                             (uint64_t)largest_buffer(&s.r) * s.work);
+        s.buffers[i] = take(call->scratch, &s.bytes,
+                            (uint64_t)largest_buffer(&s.r) * s.work);
     s.row_bytes = largest_rows(&s.r);
-    s.rows = piece(call->scratch, &s.bytes, s.row_bytes * call->threads);
+    s.rows = take(call->scratch, &s.bytes, s.row_bytes * call->threads);
     return s;
 }
 
@@ -88,8 +88,8 @@ static uint64_t resize_scratch(const struct byi_call *call)
 
 /* --- nearest, for every type but float32 ---------------------------------- */
 
-/* Compute one row of the last axis from the row `src`; NULL if the whole row
- * lies outside of the image. */
+/* Compute one row of y, along the last axis, from the row `src` of x. `src` is
+ * NULL if the whole row lies outside of the image. */
 static void nearest_row(const struct byi_taps *a, const bool *outside,
                         const char *src, char *dst, const char *value,
                         size_t size)
@@ -104,8 +104,8 @@ static void nearest_row(const struct byi_taps *a, const bool *outside,
                       outside[j] ? value : src + a->first[j] * bytes, size);
 }
 
-/* Compute rows [first, last) of y. If a row has the same source as the previous
- * row, that one is copied. */
+/* Compute rows [first, last) of y. A row that has the same source as the
+ * previous row is copied from that row. */
 static void nearest_rows(const struct byi_resample *r, const char *value,
                          int64_t first, int64_t last)
 {
@@ -185,7 +185,8 @@ static void axis_double(const struct byi_taps *a, int64_t outer, int64_t inner,
 }
 
 /* Resize every axis that changes; `from` is x, or the buffer with x converted.
- * Returns the address of the result: `to`, or `from` if no axis changes. */
+ * Returns the address of the result: `to` (a buffer if `to` is NULL), or `from`
+ * if no axis changes. */
 static const void *run_steps(const struct byi_call *call,
                              const struct resize_call *s, const void *from,
                              void *to)
@@ -224,8 +225,8 @@ static void extrapolate(const struct byi_resample *r, const char *value)
     }
 }
 
-/* Round a value to an integer if it differs by a rounding error only, so that
- * truncation gives the same result on all instruction sets. */
+/* Round a value to the nearest integer if they differ only by a rounding error,
+ * so that truncation gives the same result on all instruction sets. */
 static double snap_to_integer(double value)
 {
     const double whole = nearbyint(value);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows.h: the families of kernels. Each kernel file NAME.c ends with
+/* rows.h: lists the families of native kernels. Each kernel file NAME.c ends
+ * with
  *
  *     static const struct byi_kernel_row rows[] = {
  *         {BYI_OP_ABS, {abs_run, NULL}},

@@ -9,9 +9,10 @@
 
 /* --- grid_sample -------------------------------------------------------- */
 
-/* CHUNK positions have one list of offsets and one of weights. The lists of
- * BLOCK_CHUNKS chunks are made together, so that all of them read a plane while
- * it is in the cache. */
+/* A chunk of CHUNK positions has one list of offsets and one of weights. A
+ * block of up to BLOCK_CHUNKS chunks makes its lists first and then samples one
+ * plane after the other, so that all its chunks read a plane while it is in the
+ * cache. */
 enum { CHUNK = 256, BLOCK_CHUNKS = 16 };
 
 /* x (N, C, H, W), grid (N, h, w, 2) of (x, y): y (N, C, h, w); or the same with
@@ -21,7 +22,7 @@ struct sampling {
     const struct byi_tensor *x, *grid;
     int64_t channels, n;    /* n positions per image */
     int64_t chunks, blocks; /* per image              */
-    int64_t each;           /* elements of a list     */
+    int64_t each;           /* elements of each list  */
 };
 
 static struct sampling sampling_of(const struct byi_call *call)
@@ -39,7 +40,8 @@ static struct sampling sampling_of(const struct byi_call *call)
     return g;
 }
 
-/* Returns the image of chunk i, and its positions [*from, *from + *n). */
+/* Return the image of chunk i, and set *from and *n: its positions are [*from,
+ * *from + *n). */
 static int64_t chunk_of(const struct sampling *g, int64_t i, int64_t *from,
                         int64_t *n)
 {
@@ -48,7 +50,8 @@ static int64_t chunk_of(const struct sampling *g, int64_t i, int64_t *from,
     return i / g->chunks;
 }
 
-/* The lists of chunks [first, first + n): offsets of pixels, then weights. */
+/* Write the lists of chunks [first, first + n) to `to`: of each chunk the
+ * offsets of pixels, then the weights. */
 static void list_chunks(const struct sampling *g, int64_t first, int64_t n,
                         float *to)
 {
@@ -60,7 +63,7 @@ static void list_chunks(const struct sampling *g, int64_t first, int64_t n,
     }
 }
 
-/* Makes the lists of a constant grid, chunk by chunk. */
+/* Makes the lists of a constant grid, chunk by chunk; needs float32 images. */
 uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to)
 {
     if (call->in->dtype != BYOC_F32 ||
@@ -169,9 +172,10 @@ static enum byoc_status grid_sample_float(const struct byi_call *call,
 
 /* --- roi_align ---------------------------------------------------------- */
 
-enum { MAX_GRID = 4096 };
+enum { MAX_GRID = 4096 }; /* sample points of a bin along an axis */
 
-/* One region of x, in pixels, divided into bins of sample points. */
+/* One region of interest (roi), in pixels, divided into bins of sample points.
+ */
 struct roi_grid {
     double top, left; /* first bin's corner    */
     double bin_h, bin_w;
@@ -179,8 +183,8 @@ struct roi_grid {
     int64_t batch;
 };
 
-static enum byoc_status read_region(const struct byi_call *call, int64_t i,
-                                    struct roi_grid *r, struct byoc_error *err)
+static enum byoc_status read_roi(const struct byi_call *call, int64_t i,
+                                 struct roi_grid *r, struct byoc_error *err)
 {
     const struct byi_attrs *attrs = call->attrs;
     const struct byi_tensor *x = call->in, *rois = &call->in[1];
@@ -212,9 +216,10 @@ static enum byoc_status read_region(const struct byi_call *call, int64_t i,
     if (!(rows <= MAX_GRID && cols <= MAX_GRID) || !isfinite(r->left) ||
         !isfinite(r->top) || !isfinite(width) || !isfinite(height))
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: roi %lld needs %s by %s sample points per bin; "
-                        "expected at most %d and finite corners",
-                        call->op->name, (long long)i, BYI_FLOAT_TEXT(rows),
+                        "%s: roi %lld at (%s, %s) needs %s by %s sample points "
+                        "per bin; expected at most %d and finite corners",
+                        call->op->name, (long long)i, BYI_FLOAT_TEXT(r->left),
+                        BYI_FLOAT_TEXT(r->top), BYI_FLOAT_TEXT(rows),
                         BYI_FLOAT_TEXT(cols), MAX_GRID);
     r->rows = rows > 0 ? (int64_t)rows : 0;
     r->cols = cols > 0 ? (int64_t)cols : 0;
@@ -222,7 +227,7 @@ static enum byoc_status read_region(const struct byi_call *call, int64_t i,
 }
 
 /* Find the two pixels next to `at` and the weight of the second one; false if
- * `at` is outside of the image by a pixel or more. */
+ * `at` is more than a pixel outside of the image. */
 static bool neighbours(double at, int64_t size, int64_t *low, int64_t *high,
                        double *share)
 {
@@ -246,8 +251,8 @@ struct roi_point {
     double share[4];
 };
 
-/* Find the pixels of a sample point; false if the point is outside of the
- * image, where x is 0. */
+/* Find the pixels of a sample point; false if the point is more than a pixel
+ * outside of the image, where x counts as 0. */
 static bool find_point(const struct byi_tensor *x, double row, double col,
                        struct roi_point *p)
 {
@@ -268,7 +273,7 @@ static bool find_point(const struct byi_tensor *x, double row, double col,
 enum { ROI_PLANES = 64 }; /* channels of a bin that are pooled together */
 
 /* Add a sample point to the sums or maxima of n planes of x, from `plane` on.
- */
+ * `p` is NULL for a point outside of the image, which counts as 0. */
 static void add_point(const struct byi_tensor *x, const struct roi_point *p,
                       int64_t plane, int64_t n, bool maximum, double *sums)
 {
@@ -334,23 +339,24 @@ static enum byoc_status roi_align_float(const struct byi_call *call,
     const int64_t bins = y->dims[2] * y->dims[3];
     if (x->dims[2] == 0 || x->dims[3] == 0)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: x has no pixels; expected a height and width "
-                        "of at least 1",
-                        call->op->name);
-    const int64_t regions = y->dims[0];
+                        "%s: x has height %lld and width %lld; expected at "
+                        "least 1",
+                        call->op->name, (long long)x->dims[2],
+                        (long long)x->dims[3]);
+    const int64_t n = y->dims[0];
     int64_t work = 0;
-    for (int64_t i = 0; i < regions; i++) { /* all rois are valid here */
+    for (int64_t i = 0; i < n; i++) { /* reports rois that are not valid */
         struct roi_grid r;
-        BYI_TRY(read_region(call, i, &r, err));
+        BYI_TRY(read_roi(call, i, &r, err));
         work += y->dims[1] * bins * (r.rows * r.cols * 8 + 1);
     }
     const int team = byi_team(call, work);
-    const int64_t parts = regions < team ? team : 1; /* parts of a region */
+    const int64_t parts = n < team ? team : 1; /* tasks of a roi */
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t task = 0; task < regions * parts; task++) {
+    for (int64_t task = 0; task < n * parts; task++) {
         const int64_t i = task / parts, part = task % parts;
         struct roi_grid r;
-        if (read_region(call, i, &r, NULL) != BYOC_OK)
+        if (read_roi(call, i, &r, NULL) != BYOC_OK)
             continue;
         for (int64_t b = bins * part / parts; b < bins * (part + 1) / parts;
              b++)
@@ -361,8 +367,9 @@ static enum byoc_status roi_align_float(const struct byi_call *call,
 
 /* --- roi_pool ------------------------------------------------------------ */
 
-/* Find the pixels [*first, *end) along an axis of bin `bin` of a region, which
- * has `size` pixels from `begin` on. Adjacent bins may share a pixel. */
+/* Find the pixels [*first, *end) of bin `bin` along an axis of a roi, which has
+ * `size` pixels from `begin` on; the image has `pixels`. Adjacent bins may
+ * share a pixel. */
 static void bin_pixels(double begin, double size, int64_t bins, int64_t bin,
                        int64_t pixels, int64_t *first, int64_t *end)
 {
@@ -403,10 +410,13 @@ static enum byoc_status roi_pool_float(const struct byi_call *call,
         if (!(roi[0] >= 0 && roi[0] < (double)x->dims[0]) ||
             !isfinite(roi[1] + roi[2] + roi[3] + roi[4]))
             return byi_fail(err, BYOC_EINVAL,
-                            "%s: roi %lld has batch index %s, expected 0 to "
-                            "%lld, and finite corners",
+                            "%s: roi %lld has batch index %s and corners (%s, "
+                            "%s) and (%s, %s); expected an index from 0 to "
+                            "%lld and finite corners",
                             call->op->name, (long long)i,
-                            BYI_FLOAT_TEXT(roi[0]), (long long)x->dims[0] - 1);
+                            BYI_FLOAT_TEXT(roi[0]), BYI_FLOAT_TEXT(roi[1]),
+                            BYI_FLOAT_TEXT(roi[2]), BYI_FLOAT_TEXT(roi[3]),
+                            BYI_FLOAT_TEXT(roi[4]), (long long)x->dims[0] - 1);
         const double rows = fmax(roi[4] - roi[2] + 1, 1);
         const double cols = fmax(roi[3] - roi[1] + 1, 1);
         const int64_t first = (int64_t)roi[0] * channels;

@@ -7,7 +7,8 @@
 
 #include "kernels/conv.h"
 
-/* The key of a floating-point number of `bits` bits. */
+/* The key of a floating-point number of `bits` bits, given as its bits; `inf`
+ * has the bits of infinity. */
 static uint64_t key_of_float(uint64_t value, uint32_t bits, uint64_t inf)
 {
     const uint64_t sign = (uint64_t)1 << (bits - 1);
@@ -79,8 +80,8 @@ struct topk_candidate {
     int64_t index;
 };
 
-/* Whether a comes after b in the result: it has a smaller key, or the same key
- * and a later position. */
+/* Whether a comes after b in the result: a has the smaller key, or the same key
+ * and the larger index. */
 static bool after(const struct topk_candidate *a,
                   const struct topk_candidate *b)
 {
@@ -105,7 +106,7 @@ static void sift(struct topk_candidate *heap, int64_t n, int64_t at)
 typedef float topk_four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t topk_mask __attribute__((vector_size(16)));
 
-/* Whether none of x[0 .. 15] can be better than `bound`; false for NaN. */
+/* Whether none of x[0 .. 15] is better than `bound`; false if any is NaN. */
 static bool none_of_16(const float *x, float bound, bool largest)
 {
     const topk_four *at = (const topk_four *)(const void *)x;
@@ -117,8 +118,8 @@ static bool none_of_16(const float *x, float bound, bool largest)
     return (halves[0] & halves[1]) == UINT64_MAX;
 }
 
-/* Advance i by blocks of 16 that have no better number. Not inlined, which
- * would slow down short lines. */
+/* Advance i by blocks of 16 that have no better number. Not inlined, since
+ * inlining slows down short lines. */
 static __attribute__((noinline)) int64_t skip_blocks(const float *x, int64_t i,
                                                      int64_t n, float bound,
                                                      bool largest)
@@ -174,8 +175,8 @@ static void choose(const struct key_format *kind, const char *data, int64_t n,
     }
 }
 
-/* Sort all n candidates by an LSD radix sort of keys of `bytes` bytes; returns
- * the one of the two arrays that has the result. */
+/* Sort all n elements with an LSD radix sort of their keys. Returns `from` or
+ * `to`, whichever has the result. */
 static struct topk_candidate *sort_all(const struct key_format *kind,
                                        const char *data, int64_t n,
                                        bool largest,
@@ -259,8 +260,8 @@ static uint64_t topk_scratch(const struct byi_call *call)
     return topk_bytes(&t) * call->threads;
 }
 
-/* Compute one line, whose elements are contiguous at src; results are `inner`
- * apart. */
+/* Compute one line, whose elements are contiguous at src. Its results start at
+ * element `to` and are t->inner apart. */
 static void topk_line(const struct topk *t, const char *src, int64_t to,
                       struct topk_candidate *heap)
 {
@@ -345,8 +346,8 @@ static int64_t count_set(const struct byi_tensor *t)
     return count;
 }
 
-/* Lower the result's dim to the number of selected elements; fails if it
- * exceeds the bound. */
+/* Lower the result's dim to the number of selected elements; fails if there are
+ * more than the dim's bound. */
 static enum byoc_status lower_dim(const struct byi_call *call, uint32_t axis,
                                   int64_t found, struct byoc_error *err)
 {
@@ -375,8 +376,8 @@ static enum byoc_status nonzero_run(const struct byi_call *call,
     const int64_t wide = x->dims[last];
     for (int64_t i = 0, c = 0; c < count; i += wide) {
         const int64_t first = c;
-        /* writes every position, but advances only if the element is set: no
-         * branch */
+        /* writes every position, but advances c only if the element is set,
+         * which needs no branch */
         for (int64_t k = 0; k < wide && c < count; k++) {
             y[last * count + c] = k;
             c += is_set(x, i + k);
@@ -541,9 +542,9 @@ static void sort_slices(const struct unique_slices *s, int64_t *order)
     }
 }
 
-/* Set first[i] to the first slice that equals slice i, and place[first[i]] to
- * its position in the result. Memory for the keys of elements follows `place`.
- * Returns the number of distinct slices. */
+/* Set first[i] to the index of the first slice that equals slice i, and
+ * place[first[i]] to the position of that slice in the result. Memory for the
+ * keys of elements follows `place`. Returns the number of distinct slices. */
 static int64_t number_slices(const struct unique_slices *s, bool sorted,
                              int64_t *order, int64_t *first, int64_t *place)
 {
@@ -618,8 +619,8 @@ static enum byoc_status unique_run(const struct byi_call *call,
 
 /* --- cumsum ------------------------------------------------------------- */
 
-/* Number of adjacent lines that are summed together, in general and for
- * float32, whose sums are kept in the result. */
+/* Number of adjacent lines that are summed together: in general, and for
+ * float32, whose running sums are read from the result. */
 enum { CUMSUM_LINES = 64, CUMSUM_FLOATS = 512 };
 
 struct cumsum_lines {
@@ -627,8 +628,9 @@ struct cumsum_lines {
     bool exclusive, product;
 };
 
-/* Sum lines of n elements, `stride` apart; it is negative to sum from the end.
- * Integers wrap, so they are computed as unsigned numbers. */
+/* Add up (or multiply, if r->product) each line's n elements, r->stride apart;
+ * a negative stride runs from the end. Integers wrap, so they are computed as
+ * unsigned numbers. */
 #define CUMSUM(id, T, bits_t, sum_t, get, set)                                 \
     static void cumsum_##id(const struct cumsum_lines *r, const char *vx,      \
                             char *vy)                                          \

@@ -13,6 +13,7 @@
  */
 #include "kernel.h"
 
+/* Operand i; NULL if the call omits it. */
 static const struct byi_tensor *given(const struct byi_call *call, uint32_t i)
 {
     if (i >= call->n_in || byi_is_absent(call->in[i].rank, call->in[i].dims))
@@ -93,16 +94,17 @@ static double apply(const struct byi_sequence *s, int64_t d, uint32_t f,
     return byi_unary_plain(fn->op, x, params);
 }
 
-/* One step of one sequence. */
+/* Step t of sequence n in direction d. */
 struct sequence_step {
     const struct byi_sequence *s;
     int64_t d, t, n;
     const double *h, *c;
     double *next_h, *next_c;
-    double *reset; /* gru: r h */
+    double *reset; /* gru: r * h, or r if linear_before_reset */
 };
 
-/* Row `row` of weights x + bias; of_h is the same of recurrent v + bias. */
+/* of_x: row `row` of weights x + bias. of_h: row `row` of recurrent v + bias.
+ */
 static double of_x(const struct sequence_step *p, int64_t row)
 {
     const struct byi_sequence *s = p->s;
@@ -181,7 +183,7 @@ static void step_lstm(const struct sequence_step *p)
     }
 }
 
-/* Compute sequence n in direction d. `state` has room for 5 times hidden. */
+/* Compute sequence n in direction d. `state` has 5 * hidden elements. */
 static void run_sequence(const struct byi_sequence *s, int64_t d, int64_t n,
                          double *state)
 {

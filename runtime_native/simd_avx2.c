@@ -2,7 +2,8 @@
 /* simd_avx2.c: the float32 loops for AVX2 and FMA. */
 #if defined(__x86_64__)
 #pragma GCC target("avx2,fma")
-#pragma GCC optimize("no-trapping-math") /* may compute both sides of ?: */
+/* lets the compiler compute both sides of ?: */
+#pragma GCC optimize("no-trapping-math")
 #define TABLE byi_simd_avx2
 #define LEVEL BYI_ISA_AVX2
 #define W 8

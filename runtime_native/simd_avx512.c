@@ -3,7 +3,8 @@
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw")
 #pragma GCC target("fma,prefer-vector-width=512")
-#pragma GCC optimize("no-trapping-math") /* may compute both sides of ?: */
+/* lets the compiler compute both sides of ?: */
+#pragma GCC optimize("no-trapping-math")
 #define TABLE byi_simd_avx512
 #define LEVEL BYI_ISA_AVX512
 #define W 16

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* simd_base.c: the float32 loops for every CPU that the build supports. */
-#pragma GCC optimize("no-trapping-math") /* may compute both sides of ?: */
+/* lets the compiler compute both sides of ?: */
+#pragma GCC optimize("no-trapping-math")
 #define TABLE byi_simd_base
 #if defined(__x86_64__)
 #define LEVEL BYI_ISA_SSE2

@@ -2,7 +2,8 @@
 /* softmax.c: nn.softmax, nn.log_softmax, nn.hardmax along an axis.
  *   x (outer, n, inner) -> the same
  * The maximum of a slice of n elements is subtracted first, so that
- * exponentials do not overflow; sums are double. */
+ * exponentials do not overflow. Sums are double, except in kernels/softmax.inc,
+ * which computes contiguous slices of float32. */
 #include "kernel.h"
 
 #include "kernels/f32.h"

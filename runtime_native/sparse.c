@@ -26,8 +26,8 @@ static const struct byi_f32_kernels *kernels_used(void)
 
 /* --- packed weights --------------------------------------------------------
  * A block (ROWS outputs, DEPTH inputs) is a sequence of lists, ended by a zero
- * word. A list is a word with the pattern and the number of inputs, the inputs'
- * positions in a panel of X, and their weights.
+ * word. A list is a word with the pattern and the number of inputs, then the
+ * offsets of these inputs in a panel of X, then their weights.
  */
 
 struct packed_sparse {
@@ -139,8 +139,8 @@ static uint64_t pack_weights(const float *weights, int64_t m, int64_t k,
 
 /* --- the product ---------------------------------------------------------- */
 
-/* Packs rows [k0, k0 + kc) and columns [n0, n0 + nc) of X, nc <= nr, to dst[k *
- * nr + n], with zeros for n >= nc. */
+/* Packs rows [k0, k0 + kc) and columns [n0, n0 + nc) of X of a batch, nc <= nr,
+ * to dst[k * nr + n], with zeros for n >= nc. */
 typedef void (*sparse_pack_fn)(const void *ctx, int64_t batch, int64_t k0,
                                int64_t kc, int64_t n0, int64_t nc, int64_t nr,
                                float *dst);
@@ -206,7 +206,7 @@ static void add_block(const struct sparse_product *p, int64_t block,
     }
 }
 
-/* The same with all weights, including zeros, for x with infinities or NaN. */
+/* Like add_block, with all weights, for an x that has infinities or NaN. */
 static void add_dense(const struct sparse_product *p, int64_t block,
                       int64_t band, const float *x, float *sums)
 {
@@ -295,8 +295,8 @@ static int cut_runs(const struct byi_window *w, int64_t n0, int64_t nc,
     return count;
 }
 
-/* Copy the inputs under tap kw of a run of outputs; `row` has w->in[2] inputs.
- */
+/* Copy the inputs under tap kw of a run of outputs, with 0 for padding; `row`
+ * has w->in[2] inputs. */
 static void gather_row(const struct byi_window *w, const float *row,
                        const struct output_run *r, int64_t kw, float *dst)
 {
@@ -319,7 +319,8 @@ static void gather_row(const struct byi_window *w, const float *row,
         dst[i] = 0;
 }
 
-/* Copy row k = (channel, kd, kh, kw) of the im2col matrix, for these runs. */
+/* Copy one row of the im2col matrix: the inputs x of a channel under `tap`, for
+ * the outputs of these runs. */
 static void gather(const struct byi_conv *v, const float *x,
                    const int64_t tap[3], const struct output_run *runs,
                    int n_runs, float *dst)
@@ -338,6 +339,7 @@ static void gather(const struct byi_conv *v, const float *x,
     }
 }
 
+/* A sparse_pack_fn for an image whose windows are the columns of X. */
 static void pack_windows(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
                          int64_t n0, int64_t nc, int64_t nr, float *dst)
 {
@@ -404,6 +406,7 @@ static struct sparse_product describe(const struct byi_call *call,
 
 /* --- the dense operator --------------------------------------------------- */
 
+/* The operator that computes the same without skipping zeros. */
 static enum byi_op_id dense_op(enum byi_op_id op)
 {
     return op == BYI_OP_NN_SPARSE_DENSE ? BYI_OP_NN_DENSE : BYI_OP_NN_CONV2D;
@@ -426,7 +429,9 @@ static const struct byi_kernel *kernel_of(const struct byi_call *dense)
 
 /* --- the kernels ---------------------------------------------------------- */
 
-static bool is_plain(const struct byi_call *call)
+/* Whether the sparse loops support the call; otherwise the dense kernel runs.
+ */
+static bool is_supported(const struct byi_call *call)
 {
     return call->in->dtype == BYOC_F32 &&
            (call->op->id == BYI_OP_NN_SPARSE_DENSE ||
@@ -438,7 +443,7 @@ uint64_t byi_sparse_pack(const struct byi_call *call, void *to)
 {
     const struct byi_tensor *weights = &call->in[1];
     const int64_t k = byi_span(weights, 1, weights->rank);
-    if (!is_plain(call) || weights->dims[0] == 0 || k == 0)
+    if (!is_supported(call) || weights->dims[0] == 0 || k == 0)
         return 0;
     return pack_weights(weights->data, weights->dims[0], k, to);
 }
@@ -448,7 +453,7 @@ static uint64_t scratch_of(const struct byi_call *call)
     const struct byi_call dense = dense_call(call);
     const uint64_t bytes = kernel_of(&dense)->scratch(&dense);
     struct byi_conv v = {0};
-    if (!is_plain(call))
+    if (!is_supported(call))
         return bytes;
     if (dense.op->id == BYI_OP_NN_CONV2D)
         v = byi_conv_read(call);

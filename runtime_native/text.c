@@ -77,11 +77,15 @@ enum byoc_status byi_no_store(const struct byi_call *call,
                               struct byoc_error *err)
 {
     if (call->strings)
-        return byi_fail(err, BYOC_ENOMEM, "%s: out of memory for strings",
-                        call->op->name);
+        return byi_fail(err, BYOC_ENOMEM,
+                        "%s: out of memory for strings: %llu bytes are in use, "
+                        "at most %llu are allowed",
+                        call->op->name,
+                        (unsigned long long)call->strings->bytes,
+                        (unsigned long long)call->strings->limit);
     return byi_fail(err, BYOC_EUNSUPPORTED,
-                    "%s: creates strings, which is possible only in a run; "
-                    "it cannot be folded",
+                    "%s: found a call outside of a run; the operator creates "
+                    "strings, so it cannot be folded",
                     call->op->name);
 }
 
@@ -171,8 +175,9 @@ static bool same_item(struct ngram_item a, struct ngram_item b)
     return a.text ? strcmp(a.text, b.text) == 0 : a.number == b.number;
 }
 
-/* Index of the first item of gram `gram`, and the gram's number of items: grams
- * of one item come first, and those of n items begin at counts[n - 1]. */
+/* The index of the first item of gram `gram`; sets *size to its number of
+ * items. The grams of one item come first; the grams of n items begin at
+ * counts[n - 1]. */
 static uint32_t gram_at(const struct ngram_pool *p, uint32_t gram,
                         uint32_t *size)
 {
@@ -246,7 +251,7 @@ static struct ngram_pool read_pool(const struct byi_call *call)
     return p;
 }
 
-/* Count one occurrence of gram number `gram` in its element of y. */
+/* Count one occurrence of gram `gram` in *y, the element of y for it. */
 static void count_gram(const struct byi_call *call, uint32_t gram, float *y)
 {
     const char *mode = byi_attr_string(call->attrs, "mode");

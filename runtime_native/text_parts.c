@@ -37,15 +37,15 @@ static void copy_text(char *to, const char *from, size_t n)
     memcpy(to + n - sizeof last, &last, sizeof last);
 }
 
-/* Strings that are stored one behind the other at once. */
-enum { TEXTS = 64 };
+enum { TEXTS = 64 }; /* results that share one allocation */
 
 struct text_pair {
     const char *text[2];
     size_t length[2];
 };
 
-/* The strings of n pairs, of `bytes` bytes with the NUL of each. */
+/* Set y[i] to the concatenation of pair i, for n pairs. All results, `bytes`
+ * bytes with their NULs, share one allocation; false if it fails. */
 static bool join_pairs(struct byi_string_store *store,
                        const struct text_pair *pairs, int64_t n, size_t bytes,
                        const char **y)
@@ -86,7 +86,7 @@ static enum byoc_status concatenate_run(const struct byi_call *call,
             for (int k = 0; k < 2; k++) {
                 pairs[i].text[k] = x[k][offset[k]];
                 pairs[i].length[k] = strlen(pairs[i].text[k]);
-                bytes += pairs[i].length[k] + (size_t)k; /* and the NUL */
+                bytes += pairs[i].length[k] + (size_t)k; /* k = 1: the NUL */
                 if (alike)
                     offset[k]++;
                 else
@@ -206,8 +206,9 @@ static struct {
 static int n_patterns;
 static pthread_mutex_t patterns_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Returns the code of the pattern; sets *kept if the caller must not free it.
- * NULL if the pattern is malformed, with PCRE2's error code in *error. */
+/* Returns the compiled pattern; sets *kept to whether the process keeps it,
+ * otherwise the caller frees it. NULL if PCRE2 cannot compile the pattern:
+ * *error is PCRE2's error code. */
 static void *find_code(const char *pattern, bool *kept, int *error)
 {
     const size_t n = strlen(pattern);
@@ -282,8 +283,9 @@ static enum byoc_status matches_run(const struct byi_call *call,
     if (data)
         status = match_all(call, code, data, err);
     else
-        status =
-            byi_fail(err, BYOC_ENOMEM, "%s: out of memory", call->op->name);
+        status = byi_fail(err, BYOC_ENOMEM,
+                          "%s: out of memory for PCRE2's match data",
+                          call->op->name);
     pcre2.free_data(data);
     if (!kept)
         pcre2.free_code(code);

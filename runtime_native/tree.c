@@ -12,7 +12,8 @@
 
 enum { GROUP = 8 }; /* walks in lockstep */
 
-/* values and bits of a node's mode */
+/* A node's mode: the comparison with the threshold that leads to the true child
+ * (0: x <= threshold), and the flag NAN_IS_TRUE. */
 enum { LESS = 1, EQUAL = 2, NOT_EQUAL = 3, NAN_IS_TRUE = 4 };
 
 enum combine { SUM, AVERAGE, MIN, MAX };
@@ -79,11 +80,10 @@ static double combine(const struct tree_forest *f, double sum, double weight,
     }
 }
 
-/* The sums of a block of rows; `met` marks targets that have received a weight.
- */
+/* The sums (rows, targets). */
 struct sums {
     double *at;
-    bool *met;
+    bool *met; /* whether a leaf has contributed to the sum */
 };
 
 static double finish(const struct tree_forest *f, double sum, bool met)
@@ -151,7 +151,8 @@ static double finish(const struct tree_forest *f, double sum, bool met)
         return true;                                                           \
     }
 
-/* Evaluate all trees for rows [begin, end). */
+/* Evaluate all trees for rows [begin, end). Returns false if the ensemble is
+ * malformed. */
 #define ROWS(T)                                                                \
     static bool rows_##T(const struct tree_forest *f,                          \
                          const struct byi_call *call, const struct sums *s,    \
@@ -189,12 +190,15 @@ static double finish(const struct tree_forest *f, double sum, bool met)
 BYI_EACH_FLOAT(FOREST)
 
 static enum byoc_status bad_forest(const struct byi_call *call,
+                                   const struct tree_forest *f,
                                    struct byoc_error *err)
 {
     return byi_fail(err, BYOC_EINVAL,
-                    "%s: a node, feature, weight or target is out of range, "
-                    "or a child precedes its parent; expected a valid ensemble",
-                    call->op->name);
+                    "%s: an index is out of range, or a child precedes its "
+                    "parent; expected nodes below %lld, features below %lld, "
+                    "weights below %lld and targets below %lld",
+                    call->op->name, (long long)f->nodes, (long long)f->features,
+                    (long long)f->weights, (long long)f->targets);
 }
 
 static uint64_t tree_scratch(const struct byi_call *call)
@@ -234,7 +238,7 @@ static enum byoc_status tree_run(const struct byi_call *call,
         for (int64_t i = begin * f.targets; i < end * f.targets; i++)
             byi_tensor_set(call->out, i, finish(&f, s.at[i], s.met[i]));
     }
-    return ok ? BYOC_OK : bad_forest(call, err);
+    return ok ? BYOC_OK : bad_forest(call, &f, err);
 }
 
 static const struct byi_kernel_row rows[] = {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unary.c: elementwise operators of one operand of any shape. The plain form is
- * a function of one double. float32 has vectorised loops for most operators,
- * which also compute float16 and bfloat16 in blocks; integers have loops of
- * their own. */
+ * a function of one double. Most operators have vectorised float32 loops, which
+ * also compute float16 and bfloat16 in blocks. Integers have separate loops. */
 #include "kernel.h"
 
 enum { BLOCK = 512, PARAMS = 4 };
@@ -39,7 +38,7 @@ static const plain_fn plain[BYI_N_OPS] = {
 #include "core/ops/unary.def"
 };
 
-/* The vectorised loop is accurate for |x| up to this; 0: for all numbers. */
+/* The largest |x| for which the vectorised loop is accurate; 0: any x. */
 static const float bounds[BYI_N_OPS] = {
 #define UNARY_BOUNDED(id, wide, single, most) [BYI_OP_##id] = most,
 #include "core/ops/unary.def"
@@ -262,7 +261,7 @@ static range_fn find_range(const struct unary_job *job)
     }
 }
 
-/* Operators whose float32 form computes a function, such as exp. */
+/* Operators whose float32 form approximates a function, such as exp. */
 static const bool functions[BYI_N_OPS] = {
 #define UNARY_FLOAT32(id, wide, single) [BYI_OP_##id] = true,
 #define UNARY_CHOICE(id, wide, single, other) UNARY_FLOAT32(id, , )
@@ -270,7 +269,7 @@ static const bool functions[BYI_N_OPS] = {
 #include "core/ops/unary.def"
 };
 
-/* What an element costs, in simple operations (byi_team). */
+/* The cost of an element in simple operations (byi_team). */
 static int64_t weight_of(const struct unary_job *job)
 {
     if (!job->fast)

@@ -7,7 +7,7 @@
 
 #include "kernels/conv.h"
 
-enum { BLOCK = 256 }; /* bytes of a block's rows, columns */
+enum { BLOCK = 256 }; /* bytes of a row or column of a square block */
 
 void byi_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides)
 {
@@ -18,8 +18,8 @@ void byi_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides)
     }
 }
 
-/* Drop axes of size 1 and merge adjacent axes that one stride covers. At least
- * one axis remains. */
+/* Drop axes of size 1 and merge adjacent axes that one stride covers; keeps at
+ * least one axis. */
 static struct byi_view simplify(const struct byi_view *v)
 {
     struct byi_view s = {.rank = 0};
@@ -86,7 +86,7 @@ FOR_SIZES(ROW)
     }
 FOR_SIZES(SQUARE)
 
-/* The same for elements of four bytes, vectorised. */
+/* SQUARE(4), vectorised. */
 static void square_words(char *dst, int64_t out, const char *src, int64_t in,
                          int64_t rows, int64_t cols)
 {
@@ -120,7 +120,8 @@ static void square8_halves(uint16_t *dst, int64_t out, const uint16_t *src,
 
 typedef uint8_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
 
-/* dst[r * out + c] = src[r + c * in] for r, c < 16, in four such steps. */
+/* dst[r * out + c] = src[r + c * in] for r, c < 16, in four interleaving steps.
+ */
 static void square16_bytes(uint8_t *dst, int64_t out, const uint8_t *src,
                            int64_t in)
 {
@@ -141,8 +142,8 @@ static void square16_bytes(uint8_t *dst, int64_t out, const uint8_t *src,
         *(bytes16 *)(dst + r * out) = row[r];
 }
 
-/* The same for elements of one and two bytes, in squares of `side` by `side`.
- * The last squares overlap those before them. */
+/* SQUARE(1) and SQUARE(2), in squares of `side` by `side`. The last squares
+ * overlap those before them. */
 #define SQUARES(name, square, side, size, type)                                \
     static void name(char *dst, int64_t out, const char *src, int64_t in,      \
                      int64_t rows, int64_t cols)                               \
@@ -223,10 +224,11 @@ enum {
     LEAST_FAR = 1 << 20, /* bytes that do not stay in the cache */
 };
 
-/* The axis other than the last whose source elements are contiguous, if it is
- * long enough for blocks; else v->rank. The contiguous elements may also be all
- * those between two elements of the last axis, as in space_to_depth: large data
- * is then read once instead of once for each of these elements. */
+/* The axis before the last along which source elements are contiguous; v->rank
+ * if there is none, or if it is too short for blocks. A short axis is accepted
+ * in large data if it fills the space between two elements of the last axis, as
+ * in space_to_depth: the data are then read once instead of once for each
+ * element of the short axis. */
 static uint32_t near_axis(const struct byi_view *v, int64_t bytes)
 {
     const uint32_t last = v->rank - 1;
@@ -240,8 +242,8 @@ static uint32_t near_axis(const struct byi_view *v, int64_t bytes)
     return v->rank;
 }
 
-/* A blocked transpose of the near axis and the last axis; the others are outer
- * axes. */
+/* A blocked transpose of the near axis (near_axis) and the last axis; all other
+ * axes are outer axes. */
 struct blocked_transpose {
     struct byi_view outer;           /* source strides            */
     int64_t out[2 * BYI_MAX_RANK];   /* destination strides       */

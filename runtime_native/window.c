@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* window.c: describes the windows of convolution and pooling with three spatial
- * axes, and runs windows over bands of planes. */
+ * axes, and runs the float32 pooling loops (window.inc) over bands of planes.
+ */
 #include "conv.h"
 
 static int64_t at_or(const int64_t *list, uint32_t n, uint32_t i,
-                     int64_t fallback)
+                     int64_t absent)
 {
-    return i < n ? list[i] : fallback;
+    return i < n ? list[i] : absent;
 }
 
 void byi_window_read(const struct byi_attrs *attrs, uint32_t n,
@@ -65,10 +66,10 @@ void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
 enum {
     TOGETHER = 16, /* planes of a task                                       */
     TILE = 4,      /* rows of outputs that share loaded inputs               */
-    FEW_TAPS = 25, /* largest window for planes side by side */
+    FEW_TAPS = 25, /* largest window for planes side by side, in taps        */
     ROOM = 4096,   /* floats of a band that fits the first-level cache */
-    SIDE = 6144,   /* the same for planes side by side, including outputs */
-    APART = 10240  /* the same if the rows form would need phases */
+    SIDE = 6144,   /* like ROOM, for planes side by side with their outputs */
+    APART = 10240  /* like SIDE, if the rows form would need two phases */
 };
 
 bool byi_sliding_fits(const struct byi_window *w)
@@ -88,14 +89,15 @@ static int64_t whole_vectors(int64_t floats)
     return byi_ceil_div(floats, lanes) * lanes;
 }
 
-/* Number of rows or columns of inputs that n outputs read. */
+/* Number of rows or columns of inputs that n adjacent outputs read. */
 static int64_t inputs_read(const struct byi_window *w, int axis, int64_t n)
 {
     return (n - 1) * w->stride[axis] + (w->size[axis] - 1) * w->dilation[axis] +
            1;
 }
 
-/* Lay out the rows form. The gap between two rows is the border of both. */
+/* Set the members of a band in the rows form that describe a row. The gap
+ * between two rows is the border of both. */
 static void lay_out_rows(const struct byi_window *w, struct byi_band *b)
 {
     const int64_t stride = w->stride[2];
@@ -123,6 +125,7 @@ static void lay_out_rows(const struct byi_window *w, struct byi_band *b)
     }
 }
 
+/* Describe a band in the rows form. */
 static struct byi_band rows_of(const struct byi_window *w)
 {
     const int64_t above = inputs_read(w, 1, 1);
@@ -142,8 +145,8 @@ static struct byi_band rows_of(const struct byi_window *w)
     return b;
 }
 
-/* Lay out the side-by-side form; `side` is set if the planes are small enough
- * for it. */
+/* Describe a band in the side-by-side form; its member `side` is set if the
+ * planes are small enough for this form. */
 static struct byi_band side_of(const struct byi_window *w)
 {
     const int64_t lanes = byi_simd()->lanes;
