@@ -45,8 +45,9 @@ static struct byi_room room_behind(const struct backward *b, byi_id id,
                             : byi_room_none;
 }
 
-/* The operand of a product that absorbs a factor: a constant, else the first
- * operand with room. */
+/* The operand of a product that absorbs a factor: a constant; otherwise a
+ * division's dividend, or the first operand of a multiplication that has room.
+ */
 static uint32_t factor_arg(struct backward *b, byi_id id)
 {
     const int arg = byi_scale_const_arg(&b->s, id);

@@ -16,7 +16,7 @@ struct scc_finder {
     uint32_t clock;
     uint32_t *number; /* by function: visiting order, from 1; 0: not visited */
     uint32_t *low;    /* Tarjan's lowlink */
-    bool *waiting;    /* it is on `open` */
+    bool *waiting;    /* by function: it is on `open` */
     struct call_visit *visits;
     uint32_t n_visits;
     uint32_t *open; /* Tarjan's stack: visited, not in a component yet */
@@ -95,7 +95,8 @@ static void walk(struct scc_finder *s, uint32_t root)
     }
 }
 
-/* Close the functions nested in closed ones; holders come last in the order. */
+/* Mark the functions nested in closed functions as closed. Enclosing functions
+ * come later in the order, so the walk is backwards. */
 static void close_nested(struct scc_finder *s)
 {
     for (uint32_t i = s->g.n; i-- > 0;) {

@@ -10,8 +10,9 @@
 /* Arrays except `order` are indexed by function. The graph has only functions
  * that are reachable from a named function. */
 struct byi_call_graph {
-    uint32_t n;
-    /* functions in the graph, callees first; components are contiguous */
+    uint32_t n; /* functions in the graph */
+    /* the functions in the graph, callees first; strongly connected components
+     * are contiguous */
     uint32_t *order;
     bool *reached;   /* it is in the graph */
     bool *recursive; /* it refers to itself, directly or indirectly */
@@ -26,12 +27,13 @@ struct byi_call_graph {
 /* Time: linear in the module. The arrays are in `arena`. */
 struct byi_call_graph byi_call_graph(const struct byi_module *m,
                                      struct byi_arena *arena);
-/* Numbers the nodes of all functions in the graph: base[func] + id. */
+/* Numbers for the nodes of all functions in the graph: base[func] + id. */
 struct byi_numbers {
-    uint32_t n;
-    uint32_t *base;  /* by function */
+    uint32_t n;      /* nodes                */
+    uint32_t *base;  /* by function          */
     uint32_t *owner; /* by number: its function */
 };
+/* Number the nodes. The arrays are in `arena`. */
 struct byi_numbers byi_number_values(const struct byi_module *m,
                                      const struct byi_call_graph *graph,
                                      struct byi_arena *arena);

@@ -8,8 +8,8 @@
  *           with a scalar constant; global pooling operators instead of means
  *           and full windows; zero padding merged into convolutions and average
  *           pooling; no reshape, transpose, cast or broadcast_to without
- *           effect, and no two of a kind in a row; einsum of at most two
- *           operands
+ *           effect, and no two consecutive ones of a kind; einsum of at most
+ *           two operands
  *
  *   %0 = subtract(%x, const[c]);        %0 = add(%x, const[-c]);
  *   %1 = maximum(const(0), %0);   ==>   %1 = nn.relu(%0);
@@ -36,7 +36,7 @@ static bool is_single(enum byoc_dtype dtype)
 
 /* --- constant operands --------------------------------------------------- */
 
-/* Whether the constant is on the left of a value that is not one. */
+/* Whether the left operand is the constant, and the right one is not. */
 static bool is_left(struct byi_row_match *r)
 {
     return byi_rw_arg(r->rw, r->root, 0) == byi_row_value(r, "c") &&
@@ -79,8 +79,8 @@ static uint32_t const_rank(const struct byi_rewrite *rw, byi_id x,
                                                                  : stripped;
 }
 
-/* Binds `shaped` to c in its canonical shape as an operand of x, if c has
- * another rank. */
+/* Binds `shaped` to constant c in its canonical shape for an operation with x.
+ * False if c has that shape already. */
 static bool has_other_shape(struct byi_row_match *r)
 {
     const byi_id x = byi_row_value(r, "x"), c = byi_row_value(r, "c");
@@ -110,8 +110,8 @@ static bool is_half(enum byoc_dtype dtype)
     return dtype == BYOC_F16 || dtype == BYOC_BF16;
 }
 
-/* f of every element; BYI_NO_ID if a result is not a normal number, or of 16
- * bits and rounded. */
+/* f of every element. BYI_NO_ID if a result is infinite, NaN or subnormal, if
+ * an inverse is 0, or if a 16-bit result is rounded. */
 static byi_id map_const(struct byi_rewrite *rw, byi_id c, double (*f)(double))
 {
     struct byi_tensor in, out;
@@ -165,7 +165,7 @@ static bool has_bound(struct byi_row_match *r)
                : give_bounds(r, -INFINITY, bound);
 }
 
-/* The bounds of a clip or nn.relu of floats. */
+/* Read the bounds of a clip or nn.relu; false unless it is of floats. */
 static bool bounds_of(const struct byi_rewrite *rw, byi_id id, double *lo,
                       double *hi)
 {
@@ -262,8 +262,8 @@ static bool is_global(struct byi_row_match *r)
 
 /* --- padding ------------------------------------------------------------- */
 
-/* Read the padding of an nn.pad that pads only spatial axes: begins, then ends.
- */
+/* Read the padding of an nn.pad: begins, then ends. False if the padding is not
+ * constant, is negative, or is not only on spatial axes. */
 static bool read_zero_pads(const struct byi_row_match *r,
                            int64_t pads[2 * BYI_MAX_RANK])
 {
@@ -319,8 +319,8 @@ bool byi_gives_padded_conv(struct byi_row_match *r)
     return give_padded(r, pads, false);
 }
 
-/* The pooling then counts the padding (count_include_pad). Padding as wide as
- * the window stays in nn.pad. */
+/* Sets count_include_pad in the pooling, which then counts the padding. Padding
+ * as wide as the window stays in nn.pad. */
 bool byi_gives_padded_pool(struct byi_row_match *r)
 {
     int64_t pads[2 * BYI_MAX_RANK];

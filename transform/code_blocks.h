@@ -7,18 +7,19 @@
 
 #include "rewrite.h"
 
-/* Codes (n, blocks, block bits / 8), float scales (n, blocks) and zero points:
- * (n, blocks), or one. */
+/* Weights (n, blocks * block) as codes (n, blocks, block * bits / 8), scales
+ * (n, blocks) and zero points (n, blocks), or one zero point. */
 struct byi_code_blocks {
-    int64_t n, blocks, block;
-    int bits; /* 4 or 8 */
+    int64_t n, blocks, block; /* block: weights per block */
+    int bits;                 /* of a code: 4 or 8 */
     bool one_zero;
     enum byoc_dtype dtype; /* of the scales */
     struct byi_tensor codes, scales, zeros;
     const struct byi_type *types[3];
 };
 
-/* Allocate the constants; false if they exceed the module's budget. */
+/* Allocate the constants in the module's arena; false if they exceed the
+ * module's budget (byi_const_afford). */
 static inline bool byi_code_blocks_alloc(struct byi_rewrite *rw,
                                          struct byi_code_blocks *b)
 {
@@ -43,7 +44,8 @@ static inline void byi_code_blocks_set(const struct byi_code_blocks *b,
         codes[i / 2] = (uint8_t)(i % 2 ? codes[i / 2] | code << 4 : code);
 }
 
-/* Emit x times the weights. */
+/* Emit x (..., blocks * block) times the transposed weights; BYI_NO_ID if the
+ * types do not fit. */
 static inline byi_id byi_code_blocks_product(struct byi_rewrite *rw,
                                              const struct byi_code_blocks *b,
                                              byi_id x)

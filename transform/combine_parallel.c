@@ -44,7 +44,7 @@ struct combine_work {
     struct byi_uses uses;
     BYI_VEC(struct parallel_member) members;
     BYI_VEC(struct parallel_group) groups;
-    /* nodes that belong to a group: 1 + its index; NULL while there is no group
+    /* by node: 1 + the index of its group, or 0; NULL while there is no group
      * to combine */
     uint32_t *group_of;
     uint32_t *slots; /* of the hash table: 1 + a group's index */
@@ -101,8 +101,8 @@ static uint64_t hash_member(const struct combine_work *w, byi_id id,
     return h;
 }
 
-/* Whether each dim of the result is static or a dim of the operand. Other
- * symbols would not exist in the joined result. */
+/* Whether each dim of the result is static or a dim of the operand. A symbol
+ * that only this result has would not exist in the joined result. */
 static bool known_sizes(const struct combine_work *w, byi_id id)
 {
     const struct byi_type *type = node_of(w, id)->type;
@@ -230,8 +230,8 @@ static struct parallel_step *next_step(const struct combine_work *w,
     return step;
 }
 
-/* The tables are allocated for the first group, since most functions have none.
- */
+/* Find the steps of a group: its members, then their common followers.
+ * Allocates the tables for the first group, since most functions have none. */
 static void find_steps(struct combine_work *w, uint32_t group)
 {
     if (!w->group_of) {
@@ -295,8 +295,9 @@ static struct byi_tensor view_of(const struct combine_work *w, byi_id id)
     return t;
 }
 
-/* Operand `side` of a step's nodes, with one value per channel of the joined
- * type. */
+/* Emit operand `side` of a step's nodes as one constant with a value per
+ * channel of the joined type, or the constant itself if all branches read the
+ * same scalar. */
 static byi_id emit_channels(struct combine_work *w, struct byi_func *fresh,
                             const struct parallel_group *g,
                             const struct parallel_step *step, uint32_t side)
@@ -366,7 +367,11 @@ static enum byoc_status emit_step(struct combine_work *w,
         args[1 - side] = emit_channels(w, fresh, g, step, 1 - side);
     }
     if (node.n_args == 2 && (args[0] == BYI_NO_ID || args[1] == BYI_NO_ID))
-        return byi_fail(err, BYOC_ELIMIT, "weights are too large to combine");
+        return byi_fail(err, BYOC_ELIMIT,
+                        "the joined constants of %u branches of %s exceed the "
+                        "limit of constants; expected smaller weights; skip "
+                        "the pass with --disable-pass",
+                        g->n, byi_op(node.op)->name);
     BYI_TRY(byi_add_op(w->m, fresh, node.op, args, node.n_args, node.attrs,
                        join_sources(w, g, step), x, err));
     fresh->nodes.at[*x].target = node.target;

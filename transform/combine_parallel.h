@@ -22,7 +22,8 @@ typedef bool (*byi_combine_fn)(const struct byi_module *m,
                                struct byi_channels *out);
 
 /* Combine the operators of `func` that `takes` accepts, in groups of at least
- * min_branches; fewer than 2 means 2. */
+ * min_branches; fewer than 2 means 2. Errors: BYOC_ELIMIT (joined constants
+ * exceed the budget of byi_const_afford). */
 enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,
                                       byi_combine_fn takes,
                                       int64_t min_branches,

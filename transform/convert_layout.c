@@ -84,8 +84,8 @@ static enum byoc_status read_data(struct layout_preference *preference,
                     spatial_first(first, true, arena), first);
 }
 
-/* Without a preference, weights of data with channels last have their
- * channels last too. */
+/* Check the preferred weight layout. If there is none and the data have their
+ * channels last, the weights get their channels last too. */
 static enum byoc_status read_kernel(struct layout_preference *preference,
                                     struct byi_arena *arena,
                                     struct byoc_error *err)
@@ -97,8 +97,10 @@ static enum byoc_status read_kernel(struct layout_preference *preference,
         return BYOC_OK;
     if (!first)
         return byi_fail(err, BYOC_EINVAL,
-                        "desired: %s has no weights; found weight layout '%s'",
-                        preference->op->name, preference->kernel);
+                        "desired: found weight layout '%s' for %s, which has "
+                        "no weights; expected %s=LAYOUT",
+                        preference->kernel, preference->op->name,
+                        preference->op->name);
     if (!preference->kernel)
         preference->kernel = preference->data[n - 1] == 'C'
                                  ? spatial_first(first, false, arena)
@@ -112,7 +114,7 @@ static enum byoc_status read_kernel(struct layout_preference *preference,
                     preference->op->name, preference->kernel, first);
 }
 
-/* "NAME=DATA" or "NAME=DATA:KERNEL", n characters. */
+/* Read "NAME=DATA" or "NAME=DATA:KERNEL", n characters. */
 static enum byoc_status read_preference(const char *text, size_t n,
                                         struct byi_arena *arena,
                                         struct layout_preference *preference,

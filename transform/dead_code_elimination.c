@@ -34,8 +34,8 @@ struct sweeper {
 
 /* --- parameters ----------------------------------------------------------- */
 
-/* Whether a function is a literal with a single reference in another function,
- * or a branch. */
+/* Whether parameters of `func` may be removed: it is a literal or branch to
+ * which one node refers, apart from its references to itself. */
 static bool may_lose_params(const struct sweeper *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
@@ -108,7 +108,8 @@ static void drop_params(struct sweeper *s, uint32_t func, const bool *drop)
 
 /* --- literals in their functions ------------------------------------------ */
 
-/* called[id]: every use of literal id of f is a direct call. */
+/* called[id]: node id of f is a literal, and every use of it is a direct call.
+ */
 static bool *find_called(const struct sweeper *s, const struct byi_func *f)
 {
     bool *called = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *called);
@@ -168,8 +169,8 @@ static bool trim_literals(struct sweeper *s, uint32_t func)
     return any;
 }
 
-/* Nested functions come first, so that values that only they read are dropped
- * here. */
+/* Process nested functions first, so that enclosing functions then drop the
+ * values that were passed only to removed parameters. */
 static void sweep_functions(struct sweeper *s)
 {
     for (uint32_t i = 0; i < s->graph.n; i++) {

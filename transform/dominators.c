@@ -28,7 +28,8 @@ static void insert_below(struct byi_dominator *tree, byi_id id, byi_id parent,
         d->jump_kind = stronger(kind, stronger(p->jump_kind, j->jump_kind));
 }
 
-/* The ancestor of `at` at that depth. */
+/* The ancestor of `at` at that depth; *kind becomes the strongest of *kind and
+ * the kinds on the path. */
 static byi_id ancestor_at(const struct byi_dominator *tree, byi_id at,
                           uint32_t depth, uint8_t *kind)
 {

@@ -53,7 +53,7 @@ static bool shareable(const struct byi_module *m, const struct byi_node *node)
     byi_unreachable();
 }
 
-/* An operand's key: a constant's index, another node's id. */
+/* An operand's key: a constant's index, or any other node's id. */
 static uint64_t key_of(const struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_node *node = byi_rw_node(rw, id);
@@ -83,7 +83,7 @@ static uint64_t hash_attr(uint64_t h, const struct byi_attr *a)
     case BYI_ATTR_FLOATS:
         return a->n ? byi_hash(h, a->floats, a->n * sizeof *a->floats) : h;
     case BYI_ATTR_STRINGS:
-        return h; /* compared only */
+        return h; /* not hashed, only compared */
     }
     byi_unreachable();
 }
@@ -97,7 +97,7 @@ static uint64_t hash_attrs(uint64_t h, const struct byi_attrs *attrs)
 
 /* --- function literals --------------------------------------------------- */
 
-/* Whether the function is neither a partitioned nor a fused one. */
+/* Whether the function was made neither by partitioning nor by fusion. */
 static bool is_plain(const struct byi_func *f)
 {
     return !f->attr.compiler && !f->attr.composite && !f->attr.from_pattern &&
@@ -176,7 +176,8 @@ static bool same_literal(const struct byi_rewrite *rw, const struct byi_node *a,
 
 /* --- the table ----------------------------------------------------------- */
 
-/* The literal that is a branch of an `if`: compared by its content. */
+/* Operand i of an `if` if it is a literal, hence a branch, which is compared by
+ * content; otherwise NULL. */
 static const struct byi_node *branch_of(const struct byi_rewrite *rw,
                                         const struct byi_node *node, uint32_t i)
 {

@@ -11,7 +11,7 @@
  *   %1 = nn.relu(%0);                        ==>   nn.relu(%x)
  *   transpose(%1, axes=[0, 3, 1, 2])
  *
- * See relayout.h. A plan that is not cheaper changes nothing.
+ * relayout.h finds the layouts. A plan that is not cheaper changes nothing.
  */
 #include "transform.h"
 

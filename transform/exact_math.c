@@ -7,8 +7,8 @@
  *   tanh(%x)        ==>     %1 = tanh(%0);
  *                           cast(%1, dtype="float32")
  *
- * Not in the default pipeline: --pass ExactMath enables it. It runs before the
- * partition, so that no backend approximates the functions either.
+ * Not in the default pipeline: --pass ExactMath enables it. The pass runs
+ * before partitioning, so that no backend approximates the functions either.
  */
 #include "transform.h"
 

@@ -17,8 +17,8 @@
  * data movement between equal steps become operators on the integers. Integer
  * sums are exact where float32 rounds, so 8-bit results may differ by one step.
  * The bias is rounded to a multiple of the sums' unit, if the error is below
- * TOLERANCE of the result's step. A compile runs this after the partition,
- * since backends match the QDQ pattern.
+ * TOLERANCE of the result's step. A compile runs this after partitioning, since
+ * backends match the QDQ pattern.
  */
 #include "transform.h"
 
@@ -43,7 +43,7 @@ static bool is_bytes(enum byoc_dtype dtype)
     return dtype == BYOC_I8 || dtype == BYOC_U8;
 }
 
-/* A vector of n values; n < 0: a scalar. */
+/* Emit a constant vector of n values; n < 0: a scalar. */
 static byi_id make_const(struct byi_rewrite *rw, enum byoc_dtype dtype,
                          int64_t n, const double *values)
 {
@@ -79,7 +79,7 @@ struct quant_steps {
     double scale, zero;
 };
 
-/* Match a dequantize of 8 bits, or a quantize, whose result is the integers. */
+/* Match a dequantize of 8-bit integers, or a quantize to them. */
 static bool read_steps(const struct byi_rewrite *rw, byi_id id,
                        enum byi_op_id op, struct quant_steps *s)
 {
@@ -152,7 +152,8 @@ static bool find_weights(const struct byi_node *node, bool image,
 
 /* --- recovering the integers of dequantised weights ----------------------- */
 
-/* The integers of all channels in storage order, and steps[o]. */
+/* The integers of all channels, stored as the weights are, and the step of each
+ * channel. */
 struct integers {
     int16_t *at;
     double *steps;
@@ -186,8 +187,8 @@ static bool find_integers(struct byi_rewrite *rw, const struct quant_weights *w,
     return q->high - q->low <= UINT8_MAX;
 }
 
-/* Store them as a constant of 8 bits, signed if they fit, and its zero point.
- */
+/* Emit the integers as a constant of 8 bits, signed if they fit, and the
+ * constant's zero point. */
 static byi_id store_integers(struct byi_rewrite *rw, const struct byi_tensor *t,
                              const struct integers *q, byi_id *zero_point)
 {
@@ -210,7 +211,8 @@ static byi_id store_integers(struct byi_rewrite *rw, const struct byi_tensor *t,
 /* Sums up to this and a bias of the same size fit in int32. */
 #define MOST_SUM (INT32_MAX / 2)
 
-/* Emit product `at` with other operands and the attributes of the same name. */
+/* Emit product `at` as operator `op`, with operands `args`, the attributes
+ * `more`, and those attributes of `at` that `op` has too. */
 static byi_id emit_product(struct byi_rewrite *rw, byi_id at, enum byi_op_id op,
                            const byi_id *args, uint32_t n,
                            const struct byi_attr *more, uint32_t n_more)
@@ -238,7 +240,8 @@ static byi_id emit_product(struct byi_rewrite *rw, byi_id at, enum byi_op_id op,
     return byi_rw_call(rw, op, args, n, given, n_given);
 }
 
-/* Split constant weights into integers and the scale of the sums. */
+/* Split constant weights into integers and the scale of the sums. False if the
+ * weights are not integers times a step, or if sums may overflow. */
 static bool split_weights(struct byi_rewrite *rw, byi_id at, bool image,
                           const struct quant_steps *x, byi_id *args)
 {
@@ -256,7 +259,7 @@ static bool split_weights(struct byi_rewrite *rw, byi_id at, bool image,
     return true;
 }
 
-/* Use dequantised values as weights; each sum has `depth` terms. */
+/* Use 8-bit values that are dequantised at run time as the weights. */
 static bool take_weights(struct byi_rewrite *rw, byi_id at,
                          const struct quant_steps *x, byi_id *args)
 {
@@ -294,10 +297,10 @@ static byi_id from_floats(struct byi_rewrite *rw, byi_id at)
 
 /* --- requantised results -------------------------------------------------- */
 
-/* A product between its float32 sums and a quantize: bias and bounds. */
+/* An integer product and the operations between it and a quantize. */
 struct quant_chain {
-    byi_id product, bias; /* bias: BYI_NO_ID: none */
-    double low, high;
+    byi_id product, bias; /* bias BYI_NO_ID: none */
+    double low, high;     /* bounds of the result */
 };
 
 static bool is_product(const struct byi_rewrite *rw, byi_id at)
@@ -340,8 +343,9 @@ static bool read_chain(const struct byi_rewrite *rw, byi_id at,
     return false;
 }
 
-/* Element `channel` of a constant that is a scalar or varies along the channel
- * axis, which is the axis `from_back` counted from the end of results. */
+/* Read a bias; false unless it is a float32 constant with one element, or one
+ * for each channel. Channels are axis `from_back` of results, counted from the
+ * end. */
 static bool read_bias(const struct byi_rewrite *rw, byi_id id, int64_t channels,
                       uint32_t from_back, struct byi_tensor *t)
 {
@@ -352,8 +356,8 @@ static bool read_bias(const struct byi_rewrite *rw, byi_id id, int64_t channels,
                       t->dims[t->rank - from_back] == channels);
 }
 
-/* The bias in units of the sums, and the scale from sums to the result's steps.
- */
+/* Set the operands of the bias, in units of the sums, and of the scale from
+ * sums to the result's steps. False if the bias cannot be rounded. */
 static bool scale_bias(struct byi_rewrite *rw, const struct quant_chain *c,
                        double result_step, byi_id *args)
 {
@@ -393,7 +397,7 @@ static bool scale_bias(struct byi_rewrite *rw, const struct quant_chain *c,
     return true;
 }
 
-/* A bound, quantised. */
+/* A bound of the result as an attribute: quantised with the result's steps. */
 static struct byi_attr bound(const char *name, double value,
                              const struct quant_steps *y)
 {
@@ -517,8 +521,8 @@ static bool narrow_weights(struct byi_rewrite *rw, byi_id id, byi_id *args)
     return true;
 }
 
-/* The integer product for a product of int32 that were 8 bits, and its
- * operands; NULL: it is none. */
+/* Read the operands of a product of int32 values that are 8-bit integers minus
+ * zero points. Returns the product's row; NULL if the node is another one. */
 static const struct quant_product *read_integers(struct byi_rewrite *rw,
                                                  byi_id at, byi_id *args)
 {
@@ -541,8 +545,8 @@ static byi_id from_integers(struct byi_rewrite *rw, byi_id at)
                : BYI_NO_ID;
 }
 
-/* Read the operands of a product's sums. Returns its integer operator, or
- * BYI_OP_NONE. */
+/* Read the operands of a product with int32 sums. Returns its integer operator,
+ * or BYI_OP_NONE if the node is another one. */
 static enum byi_op_id read_sums(struct byi_rewrite *rw, byi_id sums,
                                 byi_id *args)
 {
@@ -559,7 +563,7 @@ static enum byi_op_id read_sums(struct byi_rewrite *rw, byi_id sums,
     return node->op;
 }
 
-/* Is it one scale, or one for each column of a matrix? */
+/* Whether `scale` is one number, or one for each column of a matrix. */
 static bool scales_sums(const struct byi_rewrite *rw, byi_id scale,
                         enum byi_op_id op, byi_id sums)
 {
@@ -572,7 +576,8 @@ static bool scales_sums(const struct byi_rewrite *rw, byi_id scale,
             type->dims[type->rank - 1] == by->dims[0]);
 }
 
-/* cast(sums) times a scale, per-tensor or per-column. */
+/* Rewrite cast(sums) times a scale, per-tensor or per-column, to a product with
+ * that scale. */
 static byi_id scale_sums(struct byi_rewrite *rw, byi_id at)
 {
     for (uint32_t i = 0; i < 2; i++) {

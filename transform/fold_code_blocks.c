@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FoldCodeBlocks: read weights that were quantised by blocks as codes.
+/* FoldCodeBlocks: use weights that were quantised in blocks as codes.
  * requires: types                         breaks: nothing
  *
  *   %w = qnn.dequantize(const[codes], const[scales], const[zeros],
@@ -8,11 +8,11 @@
  *   take(%w, %rows, axis=0)  ==>  qnn.dequantize(take(const[codes], %rows),
  *                                                ...)
  *
- * where the blocks are along the sum, or along another axis than take's. Also
- * for nn.dense, transpose_b, and a transpose of %w. It runs before
- * FoldConstant, which would compute %w: 4 or 8 times the memory of its codes.
- * Products add in another order than with %w; results of take are identical to
- * the bit.
+ * if the blocks of a product's weights are along the axis that it sums, and
+ * those of take's data along an axis that take keeps. Also for nn.dense,
+ * transpose_b, and a transpose of %w. It runs before FoldConstant, which would
+ * compute %w: 4 or 8 times the memory of its codes. Products add in another
+ * order than with %w; results of take are identical to the bit.
  */
 #include "code_blocks.h"
 #include "transform.h"
@@ -25,7 +25,7 @@ struct coded_matrix {
     int bits, offset; /* offset: added to a code to make it unsigned */
 };
 
-/* The zero points: constants, or zeros that FoldConstant has not computed. */
+/* Read the zero points: a constant, or a full() of 0 that is not folded yet. */
 static bool read_zeros(const struct byi_rewrite *rw, byi_id id,
                        struct byi_tensor *zeros)
 {
@@ -36,6 +36,7 @@ static bool read_zeros(const struct byi_rewrite *rw, byi_id id,
            byi_attr_float(byi_rw_node(rw, id)->attrs, "value") == 0;
 }
 
+/* Read a constant matrix that is dequantised in blocks; false: another node. */
 static bool read_codes(const struct byi_rewrite *rw, byi_id id,
                        struct coded_matrix *w)
 {
@@ -65,7 +66,7 @@ static int unsigned_code(const struct coded_matrix *w,
     return (t->data ? (int)byi_tensor_int(t, at) : 0) + w->offset;
 }
 
-/* Copy the blocks of row n. Rows run along the axis that has no blocks. */
+/* Copy the blocks of row n; the axis without blocks numbers the rows. */
 static void copy_row(const struct coded_matrix *w,
                      const struct byi_code_blocks *b, int64_t n)
 {

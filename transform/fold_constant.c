@@ -26,8 +26,9 @@ enum {
     MAX_BODY = 64 /* nodes of a function that is evaluated */
 };
 
-/* Whether the result should replace the call: not if it is much larger than the
- * operands (broadcast_to, tile, full). */
+/* Whether a result of `out` bytes should replace its call: it is within the
+ * limit, and not much larger than the operands, `in` bytes (as for
+ * broadcast_to, tile, full). */
 static bool worth_keeping(const struct byi_rewrite *rw, uint64_t in,
                           uint64_t out)
 {
@@ -205,7 +206,7 @@ static byi_id inline_branch(struct byi_rewrite *rw, byi_id branch)
     return inline_body(rw, body, fn.args);
 }
 
-/* Whether a function may be evaluated: small, and operators only. */
+/* Whether a function may be evaluated: it is small and calls only operators. */
 static bool is_small(const struct byi_func *f)
 {
     if (f->nodes.n > MAX_BODY || f->attr.compiler || f->attr.composite ||
@@ -220,6 +221,7 @@ static bool is_small(const struct byi_func *f)
     return true;
 }
 
+/* Whether the node is a constant or a tuple of constants. */
 static bool is_value(const struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_node *node = byi_rw_node(rw, id);

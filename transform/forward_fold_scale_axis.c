@@ -37,8 +37,8 @@ static const struct byi_node *node_of(const struct forward *f, byi_id id)
 
 /* --- first walk, readers first: rooms ------------------------------------ */
 
-/* The constant c becomes c / s, which must be finite: s is neither 0 nor too
- * small for c. */
+/* A sum with constant c absorbs a factor s by changing c to c / s. That must be
+ * finite: s is neither 0 nor too small for c. */
 static struct byi_room room_of_sum(struct forward *f, byi_id id)
 {
     struct byi_room room = byi_scale_const_room(&f->s, id);
@@ -49,8 +49,8 @@ static struct byi_room room_of_sum(struct forward *f, byi_id id)
     return byi_room_both(room, f->rooms[id]);
 }
 
-/* The operand of a product that passes its factor on: the one with the result's
- * size. */
+/* The operand of a product whose factor the product passes on: the first
+ * operand if it has the result's type, otherwise the second. */
 static uint32_t main_arg(const struct forward *f, byi_id id)
 {
     const struct byi_node *node = node_of(f, id);
@@ -69,8 +69,8 @@ static struct byi_room room_of_product(struct forward *f, byi_id id, uint32_t i)
     return byi_room_to_arg(&f->s, id, i, f->rooms[id]);
 }
 
-/* Each operand of a concatenation has its own factors along the concatenated
- * axis; one factor for a whole operand is repeated for each of its indices. */
+/* The factors of a concatenation's operands are concatenated along its axis; a
+ * single factor of an operand is repeated for each of its indices. */
 static struct byi_room room_of_part(const struct forward *f, byi_id id)
 {
     const struct byi_node *node = node_of(f, id);
@@ -170,8 +170,8 @@ static void settle_sum(struct forward *f, byi_id id)
     edit(f, id, BYI_EDIT_OVER, BYI_NO_ID, f->have[id]);
 }
 
-/* The factors of all parts along the axis of concatenation; 1 for a part
- * without factors. */
+/* Join the factors of all operands along the axis of concatenation; an operand
+ * without factors has 1. */
 static void settle_concat(struct forward *f, byi_id id)
 {
     const struct byi_node *node = node_of(f, id);

@@ -4,11 +4,12 @@
  * last node of a group has readers outside the group
  * (Chen et al., "TVM", OSDI 2018, 3; Roesch et al., "Relay", 2019, 4.4).
  *
- * The kind of a group is its last node's, or OUT_FUSABLE if it has an anchor;
- * it has at most one. Three phases, each over all nodes: first anchors and
- * pointwise operators, so that a convolution gets its epilogue; then injective
- * operators; then the fields of tuples that were fused into an injective
- * reader.
+ * A group has at most one anchor, a node of kind OUT_FUSABLE such as a
+ * convolution. The kind of a group is OUT_FUSABLE if it has an anchor,
+ * otherwise the kind of its last node. Three phases, each over all nodes: first
+ * anchors and pointwise operators, so that a convolution gets its epilogue;
+ * then injective operators; then the fields of tuples that were fused into an
+ * injective reader.
  */
 #include "fuse_groups.h"
 
@@ -18,12 +19,13 @@
 
 #include <string.h>
 
-/* Kinds of nodes and edges: those of operators, with tuples in between. */
+/* Kinds of nodes and edges: the kinds of operators below BYI_OPAQUE, then
+ * tuples, then opaque nodes. */
 enum { KIND_TUPLE = BYI_OPAQUE, KIND_OPAQUE };
 
 enum phase { POINTWISE, INJECTIVE, FIELDS, N_PHASES };
 
-/* A set of nodes; valid at its representative. */
+/* A set of nodes. Members are valid at its representative only. */
 struct fuse_group {
     uint32_t parent; /* of the union-find forest */
     uint32_t size;
@@ -45,7 +47,7 @@ struct grouper {
     uint32_t *met;
     uint32_t walk;
     BYI_VEC(byi_id) path;   /* from a node to its dominator, both included */
-    BYI_VEC(byi_id) joined; /* the groups on it */
+    BYI_VEC(byi_id) joined; /* the groups on the path */
 };
 
 /* --- kinds --------------------------------------------------------------- */
@@ -113,7 +115,8 @@ static uint8_t node_kind(const struct grouper *g, byi_id id)
                                                          : KIND_OPAQUE;
 }
 
-/* A broadcast operator is elementwise in an operand of the result's shape. */
+/* The kind of an edge is its reader's, except that a broadcast operator is
+ * elementwise in an operand of the result's shape. */
 static uint8_t edge_kind(const void *ctx, byi_id value, byi_id reader)
 {
     const struct grouper *g = ctx;
@@ -290,8 +293,8 @@ static void visit(struct grouper *g, enum phase phase, byi_id id)
 
 /* --- epilogues ------------------------------------------------------------ */
 
-/* The only reader of node `id`, if it can be in the epilogue of its group and
- * is in no other. */
+/* The only reader of node `id`, if it can be in the epilogue of the group of
+ * `id` and is not in another group; otherwise BYI_NO_ID. */
 static byi_id next_in_epilogue(struct grouper *g, byi_id id)
 {
     const struct byi_node *node = &g->f->nodes.at[id];

@@ -6,11 +6,12 @@
 #include "core/ir/ir.h"
 
 struct byi_fuse_limits {
-    uint32_t max_depth; /* nodes of a group                              */
-    uint32_t max_args;  /* its parameters and results together           */
-    bool anchors;       /* operators of kind OUT_FUSABLE may head groups */
+    uint32_t max_depth; /* largest number of nodes of a group            */
+    uint32_t max_args;  /* of its parameters and results together        */
+    bool anchors;       /* groups may have an operator of kind
+                         * BYI_OUT_FUSABLE, such as a convolution */
     bool epilogues;     /* group native kernels with their epilogues first */
-    /* Whether a group may hold that operator; NULL: any may. */
+    /* whether a group may have call `id` of f; NULL: any call */
     bool (*takes)(const struct byi_func *f, byi_id id);
 };
 

@@ -35,8 +35,8 @@ struct fuser {
     uint32_t *first; /* by group: its nodes are at[first[g]..first[g + 1]) */
     byi_id *at;
     byi_id *inner; /* by node: its copy in the body of group in[node] - 1 */
-    uint32_t *in;
-    byi_id *map; /* by node: its copy in the fresh function */
+    uint32_t *in;  /* by node: 1 + the group with that copy; 0: none */
+    byi_id *map;   /* by node: its copy in the fresh function */
 };
 
 /* --- choosing groups ----------------------------------------------------- */
@@ -55,14 +55,15 @@ static bool computes(const struct byi_func *f, byi_id id, bool singles)
            (singles || !byi_op_has(f->nodes.at[id].op, BYI_TRAIT_VIEW));
 }
 
-/* Whether there is a kernel for node `id` alone. */
+/* Whether C is generated for node `id` even if it is alone in its group. */
 static bool is_kernel(const struct fuser *s, byi_id id)
 {
     return s->ctx->generates_alone && is_op(s->f, id) &&
            s->ctx->generates_alone(s->m, s->f, id);
 }
 
-/* Whether node `id` is a tuple of one value at the end of its group. */
+/* Whether node `id` is an operator with one operand and several results, such
+ * as split, at the end of its group. */
 static bool ends_in_tuple(const struct fuser *s, byi_id id)
 {
     const struct byi_node *node = &s->f->nodes.at[id];
@@ -71,8 +72,8 @@ static bool ends_in_tuple(const struct fuser *s, byi_id id)
 }
 
 /* Choose the groups with enough operators that compute. A field whose tuple is
- * outside leaves its group; so does the tuple at the end of a group that must
- * return one tensor. */
+ * outside leaves its group. If C is generated, a group must return one tensor,
+ * so a split at its end leaves it. */
 static void choose_groups(struct fuser *s, bool singles, bool generated)
 {
     const uint32_t n = s->f->nodes.n, least = singles ? 1 : 2;
@@ -104,8 +105,8 @@ static void choose_groups(struct fuser *s, bool singles, bool generated)
     }
 }
 
-/* Counting sort of the nodes by group. first[home] is the next free position,
- * and finally the end of group home - 1. */
+/* Sort the nodes by group (counting sort). While it runs, first[home] is the
+ * next free position of group home - 1; finally it is the end of that group. */
 static void list_members(struct fuser *s)
 {
     const uint32_t n = s->f->nodes.n;
@@ -123,7 +124,8 @@ static void list_members(struct fuser *s)
 
 /* --- the function of a group --------------------------------------------- */
 
-/* Constants embedded in the body serve all their readers in the group. */
+/* Mark the constants that the body embeds. Such a constant is embedded for all
+ * its readers in the group. */
 static void mark_constants(struct fuser *s, const byi_id *members, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -137,7 +139,8 @@ static void mark_constants(struct fuser *s, const byi_id *members, uint32_t n)
     }
 }
 
-/* The parameters of the body, and the arguments of its call. */
+/* Add the parameters of the body; *args: the arguments of its call. Returns
+ * their number. */
 static uint32_t add_params(struct fuser *s, struct byi_func *body,
                            const byi_id *members, uint32_t n, byi_id **args)
 {
@@ -276,8 +279,9 @@ static enum byoc_status read_limits(const struct byi_pass_context *ctx,
     const int64_t args = byi_option_int(ctx, "FuseOps.max_args");
     if (depth < 1 || depth > UINT32_MAX || args < 0)
         return byi_fail(err, BYOC_EINVAL,
-                        "found max_depth %lld and max_args %lld; expected at "
-                        "least 1, and at least 0 (no limit)",
+                        "found max_depth %lld and max_args %lld; expected a "
+                        "max_depth of at least 1 and a max_args of at least 0 "
+                        "(no limit)",
                         (long long)depth, (long long)args);
     *limits = (struct byi_fuse_limits){
         .max_depth = (uint32_t)depth,

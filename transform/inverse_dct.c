@@ -8,9 +8,9 @@
  *   nn.matmul(const[C^T], nn.matmul(%x, const[C]))
  *                                         signal.idct8(%x, axes=[-1, -2])
  *
- * and nn.dense(%x, const[C^T]), of float32. C is core/ops/dct.h's matrix, each
- * element within 2^-23 of it, stored plain or transposed. This runs before the
- * partition, since a backend would multiply small matrices that are mostly
+ * and nn.dense(%x, const[C^T]), of float32. C is the matrix of core/ops/dct.h,
+ * with each element within 2^-23, stored plain or transposed. This runs before
+ * partitioning, since a backend would multiply small matrices that are mostly
  * zero.
  */
 #include "transform.h"
@@ -23,8 +23,8 @@
 
 enum { ALL = BYI_DCT * BYI_DCT };
 
-/* Constant `id` is the basis; turned: its transpose. Axes before its two may
- * only be of size 1. */
+/* Whether constant `id` is the basis, or its transpose if `turned`. Leading
+ * axes must have size 1. */
 static bool is_basis(const struct byi_rewrite *rw, byi_id id, bool turned)
 {
     struct byi_tensor t;

@@ -202,8 +202,7 @@ static void read_literal(struct lifter *s, uint32_t func, uint32_t of)
 }
 
 /* The lifted function that node `call` of func calls directly; UINT32_MAX:
- * none. A symbol that an argument binds must not be bound by a capture as well.
- */
+ * none. A symbol that an argument binds must not be bound by a capture too. */
 static uint32_t callee_of(const struct lifter *s, uint32_t func,
                           const struct byi_node *call)
 {
@@ -266,7 +265,8 @@ static void find_captures(struct lifter *s, uint32_t func)
     s->around[func] = copy_list(s, s->calls.at, s->calls.n);
 }
 
-/* Add the captures of enclosing functions, from the outside in. */
+/* Add the captures of enclosing functions, from the outside in. False if a
+ * function would have more than BYI_MAX_ARGS parameters. */
 static bool add_around(struct lifter *s)
 {
     for (uint32_t i = s->n_order; i-- > 0;) {

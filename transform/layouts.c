@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layouts.c: arithmetic on layouts, the storage orders of axes. Layouts are
- * interned, so that plans compare them as numbers.
+/* layouts.c: composes, inverts and changes layouts, the storage orders of axes
+ * (relayout.h). Layouts are interned, so that plans compare them as numbers.
  */
 #include "relayout.h"
 

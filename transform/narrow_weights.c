@@ -11,8 +11,8 @@
  *
  * The rounded weights stay float32 constants, so that every backend and kernel
  * supports them; the artifact stores such constants as 16 bits (struct
- * byi_plan_params). A weight that the type cannot hold is unchanged. A
- * compile runs this before the partition.
+ * byi_plan_params). A weight that the type cannot hold is unchanged. A compile
+ * runs this before partitioning.
  */
 #include "narrow_weights.h"
 #include "code_blocks.h"
@@ -36,7 +36,7 @@ struct narrowing_state {
     int64_t least, block;
 };
 
-/* A weight matrix: w (n, k) is at[n ns + k ks]. */
+/* A weight matrix: element (n, k) is at[n * ns + k * ks]. */
 struct wide_matrix {
     const void *at;
     int64_t n, k, ns, ks;
@@ -82,7 +82,7 @@ static bool rounds(enum narrow_form form)
     return form == FORM_FP16 || form == FORM_BF16;
 }
 
-/* Why a type cannot hold the weights, or NULL. */
+/* Why the form cannot hold the n weights; NULL: it can. */
 static const char *find_obstacle(struct byi_module *m, const void *at,
                                  int64_t n, enum narrow_form form)
 {
@@ -99,7 +99,7 @@ static const char *find_obstacle(struct byi_module *m, const void *at,
     return NULL;
 }
 
-/* Add the rounded weights as a constant; false if there is no memory. */
+/* Add the rounded weights as a constant; false if there is no budget for it. */
 static bool round_weights(struct byi_rewrite *rw, const struct byi_tensor *view,
                           enum narrow_form form,
                           struct byi_narrowed_weight *weight)
@@ -123,7 +123,7 @@ static bool round_weights(struct byi_rewrite *rw, const struct byi_tensor *view,
 
 /* --- blocks of codes ------------------------------------------------------ */
 
-/* A block of codes: w' = (code - zero) scale. */
+/* A block of codes from `least` to `most`: w' = (code - zero) * scale. */
 struct code_block {
     float scale;
     int zero, least, most;
@@ -176,7 +176,7 @@ static void encode_block(const struct wide_matrix *w,
     }
 }
 
-/* Emit the product with codes; BYI_NO_ID if there is no memory. */
+/* Emit the product with codes; BYI_NO_ID if there is no budget for them. */
 static byi_id encode_product(struct byi_rewrite *rw, byi_id x,
                              const struct wide_matrix *w,
                              struct byi_narrowed_weight *weight)
@@ -194,7 +194,7 @@ static byi_id encode_product(struct byi_rewrite *rw, byi_id x,
         return BYI_NO_ID;
     if (bytes)
         *(uint8_t *)c.zeros.data = 128;
-    /* loop over b inside, so that lines of w stay in the cache */
+    /* n is the inner loop: lines of weights (k, n) stay in the cache */
     for (int64_t b = 0; b < c.blocks; b++)
         for (int64_t n = 0; n < w->n; n++)
             encode_block(w, &c, n, b, &sums);

@@ -17,8 +17,8 @@
 
 #include "recompose.h"
 
-/* Whether all reductions and softmaxes of the match have the same one axis.
- * Binds `axis` to it, -1 for the last one. */
+/* Whether all reductions and softmaxes of the match are over the same single
+ * axis. Binds `axis` to that axis, -1 for the last one. */
 static bool same_axis(struct byi_row_match *r)
 {
     const int64_t rank = byi_rw_node(r->rw, r->match->root)->type->rank;
@@ -39,8 +39,8 @@ static bool same_axis(struct byi_row_match *r)
     return byi_row_give_int(r, "axis", found == rank - 1 ? -1 : found);
 }
 
-/* x - max(x), for which softmax is the same. If the maximum has other readers,
- * the row after it takes the difference as the operand. */
+/* x - max(x), whose softmax is that of x. If the maximum has other readers, the
+ * row without SHIFTED matches, with the difference as x. */
 #define SHIFTED "subtract(%x, max(%x){keepdims=true})"
 #define SUM(e) "sum(" e "){keepdims=true}"
 #define LOG_SUM(z)                                                             \

@@ -5,8 +5,9 @@
 
 #include "rows.h"
 
-/* --- recompose_gate.c: gelu, silu, hard_swish: x times a gate ------------- */
+/* --- recompose_gate.c: x times a gate, or a gate ------------------------- */
 
+/* The rule (rewrite.h) for activations such as gelu, silu and hard_sigmoid. */
 byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at);
 
 /* --- recompose_norm.c: layer normalisation ------------------------------- */

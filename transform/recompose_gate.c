@@ -35,8 +35,13 @@ static bool gate_inner_add(struct gate_inner *inner, byi_id id)
     return true;
 }
 
-enum { MAX_DEPTH = 10, MAX_STEPS = 64, MAX_FOUND = 12, DEGREE = 3 };
-#define TOLERANCE 1e-3
+enum {
+    MAX_DEPTH = 10, /* of nested operators               */
+    MAX_STEPS = 64, /* operators read for one polynomial */
+    MAX_FOUND = 12, /* candidates for the gate, and for x */
+    DEGREE = 3      /* largest power of x                */
+};
+#define TOLERANCE 1e-3 /* relative, of a coefficient */
 
 /* Coefficients of x^i g^j. */
 struct poly {
@@ -231,7 +236,8 @@ static byi_id emit_gate(struct byi_rewrite *rw, const struct gate *row,
     return byi_rw_op1(rw, row->result, x);
 }
 
-/* Whether `root` is the activation `row` of x, with the gate g. */
+/* Whether `root` is the activation `row` of x with the gate g, and no node
+ * between them has another reader. */
 static bool match_gate(struct byi_rewrite *rw, byi_id root, byi_id g, byi_id x,
                        const struct gate *row)
 {

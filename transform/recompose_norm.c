@@ -9,8 +9,8 @@
  */
 #include "recompose.h"
 
-/* The first axis, counted from the end, of a reduction over the last axes with
- * keepdims; else 0. */
+/* The first axis (negative, counted from the end) of a reduction over the last
+ * axes with keepdims; 0 for other reductions. */
 static int64_t last_axes(const struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_node *node = byi_rw_node(rw, id);

@@ -11,12 +11,12 @@
 #include "core/ops/layout.h"
 
 enum {
-    ROUNDS = 3, /* of a sweep down and one up                  */
-    MAX_CANDIDATES = 16,
-    MAX_LISTED = 32,  /* candidate layouts of one value                */
-    UNKNOWN_DIM = 32, /* assumed size of a symbolic dim              */
-    FEW_NEEDS = 8,    /* of one value, before they are hashed        */
-    CALL_COST = 4096  /* a conversion's cost beside its bytes         */
+    ROUNDS = 3,          /* of a sweep down and a sweep up           */
+    MAX_CANDIDATES = 16, /* states that are priced for one node      */
+    MAX_LISTED = 32,     /* needs of one value that are read         */
+    UNKNOWN_DIM = 32,    /* assumed size of a symbolic dim           */
+    FEW_NEEDS = 8,       /* needs of one value before they are hashed */
+    CALL_COST = 4096     /* cost of a conversion besides its bytes   */
 };
 
 static const struct byi_node *node_of(const struct byi_relayout *rl, byi_id id)
@@ -146,8 +146,8 @@ static uint64_t readers_cost(const struct byi_relayout *rl, byi_id id,
     return cost;
 }
 
-/* The cost of a broadcast operand of lower rank: 0 if it is a constant or only
- * axes of size 1 move. */
+/* The cost of aligning a broadcast operand of lower rank with the state: 0 if
+ * the operand is a constant or only axes of size 1 move. */
 static uint64_t small_cost(const struct byi_relayout *rl, byi_id id, uint32_t i,
                            uint32_t state)
 {
@@ -374,7 +374,8 @@ static uint64_t find_plan(struct byi_relayout *rl)
 
 /* --- the original function ----------------------------------------------- */
 
-/* The axes of a transpose, or of a layout_transform that is one. */
+/* Whether node `id` only permutes axes: a transpose, or a layout_transform
+ * without blocks. *layout: the permutation. */
 static bool transposes(const struct byi_relayout *rl, byi_id id,
                        struct byi_rl_layout *layout)
 {
@@ -439,7 +440,8 @@ static void mark_live(struct byi_relayout *rl)
     }
 }
 
-/* Mark values with readers other than nn.dense with constant weights. */
+/* Mark values that have a reader that is not an nn.dense with constant weights.
+ */
 static void mark_mixed(struct byi_relayout *rl)
 {
     rl->sites[rl->old->result].mixed = true;
@@ -453,15 +455,16 @@ static void mark_mixed(struct byi_relayout *rl)
     }
 }
 
-/* A tuple with readers other than projections cannot be converted: pin it. */
+/* Pin a tuple that is read as a whole, not only by projections: it cannot be
+ * converted. */
 static void pin_tuple(struct byi_relayout *rl, byi_id id)
 {
     if (node_of(rl, id)->type->kind != BYI_TENSOR)
         rl->sites[id].pinned = true;
 }
 
-/* Whether the operands of `id` have needs: not those of a transpose, nor of a
- * field, which has its tuple's layout. */
+/* Whether `id` needs its operands in some layout: not a transpose, which is
+ * itself a layout, nor a field, which has its tuple's layout. */
 static bool has_needs(const struct byi_relayout *rl, byi_id id)
 {
     const struct byi_site *site = &rl->sites[id];
@@ -514,7 +517,8 @@ void byi_relayout_free(struct byi_relayout *rl)
 
 /* --- pins ---------------------------------------------------------------- */
 
-/* Layout `to` of a tensor that is in layout `from`; one block at most. */
+/* Layout `to` of a tensor that is in the plain layout `from`; BYI_RL_NO_LAYOUT
+ * if their letters differ or `to` has more than one block. */
 static byi_rl_layout_id layout_between(struct byi_relayout *rl,
                                        const char *from, const char *to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/relayout.h: the machinery behind EliminateTransposes,
- * ConvertLayout and AlterOpLayout: choose for every value of a function the
- * order in which its axes are stored, and rebuild the function that way.
+/* transform/relayout.h: shared by EliminateTransposes, ConvertLayout and
+ * AlterOpLayout: choose for every value of a function the order in which its
+ * axes are stored, and rebuild the function that way.
  *
  * A layout is a storage order of axes, optionally with a block split off one
  * axis. Transposes of the function are not nodes here but layouts: transpose(x)
@@ -46,22 +46,22 @@ struct byi_rl_layouts {
     struct byi_index index;
 };
 void byi_rl_layouts_free(struct byi_rl_layouts *layouts);
+/* The index of the layout, which is added if it is new. */
 byi_rl_layout_id byi_rl_layout_intern(struct byi_rl_layouts *layouts,
                                       const struct byi_rl_layout *layout);
 /* Layout `id` of a value of that rank. */
 struct byi_rl_layout byi_rl_layout_at(const struct byi_rl_layouts *layouts,
                                       byi_rl_layout_id id, uint32_t rank);
-/* Layout `b` of the value that is x in the plain layout `a`, expressed as a
- * layout of x. */
+/* If y is x in the plain layout `a`, layout `b` of y, expressed as a layout of
+ * x. */
 byi_rl_layout_id byi_rl_layout_compose(struct byi_rl_layouts *layouts,
                                        byi_rl_layout_id a, byi_rl_layout_id b,
                                        uint32_t rank);
 /* The inverse of a plain layout. */
 byi_rl_layout_id byi_rl_layout_inverse(struct byi_rl_layouts *layouts,
                                        byi_rl_layout_id id, uint32_t rank);
-/* How to change the axes of a layout. A mask selects axes of the layout that
- * has more.
- */
+/* How to change the axes of a layout. A mask selects axes of the larger layout,
+ * before or after the change. */
 enum byi_rl_change {
     BYI_RL_DROP_AXES, /* the blocked axis must not be dropped */
     /* each new axis is stored at its own position or the last */
@@ -133,17 +133,17 @@ struct byi_site {
     uint32_t mask; /* DROP, INSERT: axes of the larger side */
     uint8_t rule;
     bool live, claimed, pinned;
-    bool mixed; /* it has a reader other than nn.dense with constant weights */
+    bool mixed; /* a reader is not an nn.dense with constant weights */
     /* SENSITIVE, pinned: the layout that its weights need */
     byi_rl_layout_id kernel_layout;
-    const char *kernel; /* ... and its name; NULL: unchanged          */
+    const char *kernel; /* the name of that layout; NULL: unchanged   */
     uint64_t weight;    /* what one conversion of its result costs */
     /* while rebuilding */
     byi_id base; /* the node in the fresh function */
     byi_rl_layout_id base_layout;
 };
 
-/* The number of operands that need this layout of `root`'s result. */
+/* A layout in which operands need the result of `root`, and how many do. */
 struct byi_need {
     byi_id root;
     byi_rl_layout_id layout;
@@ -200,14 +200,17 @@ enum byoc_status byi_relayout_run(struct byi_relayout *rl, uint32_t func,
 /* Layout `need` of value `id`, as a layout of its home. */
 byi_rl_layout_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
                                 byi_rl_layout_id need);
+/* Set the rule and the mask of node `id`, and pin it if it has weights. */
 void byi_rl_classify(struct byi_relayout *rl, byi_id id);
 /* Whether the operator supports the state. */
 bool byi_rl_allows(const struct byi_relayout *rl, byi_id id, uint32_t state);
 /* The layout of the result in that state. */
 byi_rl_layout_id byi_rl_out(struct byi_relayout *rl, byi_id id, uint32_t state);
+/* The layout that operand i must have in that state. */
 byi_rl_layout_id byi_rl_need(struct byi_relayout *rl, byi_id id, uint32_t state,
                              uint32_t i);
-/* The state in which operand i has that layout. */
+/* The state in which operand i, or the result, has that layout; the present
+ * state if none has. The caller checks it with byi_rl_allows. */
 uint32_t byi_rl_from_operand(struct byi_relayout *rl, byi_id id, uint32_t i,
                              byi_rl_layout_id layout);
 uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
@@ -217,7 +220,7 @@ bool byi_rl_is_small(const struct byi_relayout *rl, byi_id id, uint32_t i);
 
 /* --- relayout_emit.c ------------------------------------------------------ */
 
-/* Build the fresh function. */
+/* Build the function of the plan as rl->f. */
 enum byoc_status byi_rl_emit(struct byi_relayout *rl, struct byoc_error *err);
 /* The tensor type that operand or node `id` has in the old function, or NULL.
  */

@@ -33,7 +33,8 @@ static void claim(struct byi_relayout *rl, byi_id id)
     }
 }
 
-/* Add the sources pending from `first` on to the sources of fresh node `id`. */
+/* Move the pending sources from index `first` on to fresh node `id`; a
+ * parameter takes none. */
 static void settle(struct byi_relayout *rl, byi_id id, uint32_t first)
 {
     struct byi_node *node = &rl->f->nodes.at[id];
@@ -132,7 +133,8 @@ static const char *letters_of(uint32_t rank)
     return rank < BYI_COUNT(letters) ? letters[rank] : NULL;
 }
 
-/* Convert fresh node x, a tensor of that type, between layouts. */
+/* Convert fresh node x, whose type before any layout is `type`, between two
+ * layouts. */
 static enum byoc_status convert(struct byi_relayout *rl, byi_id x,
                                 const struct byi_type *type,
                                 const struct byi_rl_layout *from,
@@ -423,8 +425,8 @@ static bool keeps_lead(const struct byi_rl_layout *layout, uint32_t lead,
     return layout->block == 0;
 }
 
-/* Align operand i, of lower rank than the result, with a result in the state's
- * layout. Leading axes of size 1 are omitted. */
+/* Align operand i, whose rank is lower than the result's, with a result in the
+ * state's layout. Leading axes of size 1 are omitted. */
 static enum byoc_status align_operand(struct byi_relayout *rl,
                                       struct relayout_call *call, uint32_t i,
                                       struct byoc_error *err)
@@ -443,7 +445,12 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
         byi_type_tensor(rl->scratch, type->dtype, rank, dims);
     const struct byi_rl_layout plain = byi_rl_layout_at(&rl->layouts, 0, rank);
     if (!byi_rl_layout_fits(&call->layout, wide))
-        return byi_fail(err, BYOC_EUNSUPPORTED, "a block does not fit");
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "operand %u of %s has %lld elements along its blocked "
+                        "axis, expected a multiple of %u",
+                        i, byi_op(call->op)->name,
+                        (long long)dims[call->layout.block_axis],
+                        call->layout.block);
     byi_id *x = &call->args[i];
     const bool same = byi_type_static(wide) &&
                       byi_rl_layout_same_order(&plain, &call->layout, wide);
@@ -486,8 +493,8 @@ static const struct byi_site *unrolled(const struct byi_relayout *rl, byi_id id)
     return site->rule == BYI_RL_UNROLL && site->state ? site : NULL;
 }
 
-/* Weights (N, K) of an nn.dense whose data come unrolled from another layout of
- * (M, axes of K): the axes of K in the same order. */
+/* Reorder the weights (N, K) of an nn.dense. Its data (M, K) are a reshape of a
+ * value (M, axes of K) in another layout; K gets the order of those axes. */
 static enum byoc_status unroll_weights(struct byi_relayout *rl,
                                        struct relayout_call *call,
                                        struct byoc_error *err)
@@ -536,7 +543,10 @@ static enum byoc_status rewrite_call(struct byi_relayout *rl,
     case BYI_LAYOUT_PERM:
         return rewrite_perm(rl, call)
                    ? BYOC_OK
-                   : byi_fail(err, BYOC_EUNSUPPORTED, "a list is not known");
+                   : byi_fail(err, BYOC_EUNSUPPORTED,
+                              "%s has a computed list of axes or sizes, "
+                              "expected a constant one",
+                              byi_op(call->op)->name);
     default:
         rewrite_axis(call);
         return BYOC_OK;
@@ -602,8 +612,9 @@ static enum byoc_status emit_groups(struct byi_relayout *rl, byi_id id,
     return BYOC_OK;
 }
 
-/* Emit node `id` in its state. *fits is false if that is impossible, since
- * unknown sizes would become other unknown sizes. */
+/* Emit node `id` in its state. Sets *fits to false if that is impossible: a
+ * list is not constant, or the result would have another type than planned,
+ * such as new symbolic dims. */
 static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
                                    bool *fits, struct byoc_error *err)
 {
@@ -645,7 +656,8 @@ static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
 
 /* --- nodes as they are --------------------------------------------------- */
 
-/* A view of a value with the same element order needs no conversion first. */
+/* Emit a view whose operand has the same element order in both layouts as a
+ * reshape of the unconverted operand. False if `id` is another node. */
 static bool emit_view(struct byi_relayout *rl, byi_id id)
 {
     const struct byi_node *node = node_of(rl, id);
@@ -703,8 +715,8 @@ static enum byoc_status emit_node(struct byi_relayout *rl, byi_id id,
         BYI_TRY(emit_state(rl, id, &done, err));
     if (!done && unrolled(rl, id))
         return byi_fail(err, BYOC_EINTERNAL,
-                        "the weights of an nn.dense could "
-                        "not follow its data");
+                        "the weights of an nn.dense could not be converted "
+                        "to the layout of its data");
     if (!done)
         BYI_TRY(emit_plain(rl, id, err));
     settle(rl, site->base, first);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relayout_rules.c: what a state means for each operator, according to the
- * layout column of ops.def.
+/* relayout_rules.c: the layouts of operands and results that a state of an
+ * operator stands for, according to the layout column of ops.def.
  */
 #include "relayout.h"
 
@@ -45,8 +45,8 @@ static uint32_t normal_axis(int64_t axis, uint32_t rank)
     return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
-/* The mask of the axes in attribute `axis`; 0 if it has none or one is out of
- * range. */
+/* The mask of the axes in attribute `axis`, without axes out of range; 0 if the
+ * attribute is absent. */
 static uint32_t axis_mask(const struct byi_attrs *attrs, uint32_t rank)
 {
     const struct byi_attr *axis = byi_attr_find(attrs, "axis");
@@ -191,8 +191,9 @@ static uint32_t classify_call(struct byi_relayout *rl, byi_id id)
     byi_unreachable();
 }
 
-/* Convolutions keep their layout unless pinned, since another layout means
- * another algorithm. Pools propagate layouts. */
+/* Whether a layout-sensitive operator has weights. Such operators,
+ * convolutions, keep their layout unless pinned, since another layout means
+ * another algorithm. Pooling propagates layouts. */
 static bool has_weights(const struct byi_node *node)
 {
     return byi_attr_find(node->attrs, "kernel_layout") != NULL;

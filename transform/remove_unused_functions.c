@@ -16,8 +16,7 @@
 static const struct byi_pass_option options[] = {
     {"entry", BYI_ATTR_STRING, "",
      "functions to keep, separated by commas: main,predict; none: where the "
-     "model "
-     "starts"},
+     "model starts"},
     {.name = NULL},
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rewrite.c: the loop of all rewriting passes. A note per fresh node counts its
- * readers: those already built, and those of the old function that are not yet
- * copied. When a replacement removes the last reader of a node, the node is
+ * readers: the fresh ones, and the readers in the old function that are not
+ * copied yet. When a replacement removes the last reader of a node, the node is
  * dead, its operands lose a reader, and its sources are linked to the
  * replacement. At the end the links are converted to sets of sources.
  */
@@ -13,7 +13,7 @@
 
 enum {
     MAX_ROUNDS = 16, /* rule applications per node, against cycles */
-    MAX_HEIRS = 16
+    MAX_HEIRS = 16   /* new nodes that share a replaced node's sources */
 };
 
 struct source_link {
@@ -340,8 +340,8 @@ static void settle_sources(struct byi_rewrite *rw)
 /* --- the loop ------------------------------------------------------------ */
 
 /* Whether `out` may replace `at`: it has the same type, or `at` is an `if` and
- * its taken branch has more static dims. In other cases more static dims are
- * rejected: a symbolic dim does not broadcast, but a dim of 1 would. */
+ * `out` has more static dims. Other nodes must not get more static dims: a
+ * symbolic dim does not broadcast, but a dim of 1 would. */
 static bool may_replace(const struct byi_rewrite *rw, byi_id at, byi_id out)
 {
     const struct byi_node *a = byi_rw_node(rw, at);
@@ -358,8 +358,9 @@ static bool may_replace(const struct byi_rewrite *rw, byi_id at, byi_id out)
     return true;
 }
 
-/* Node `dead` lost its last reader: release its operands recursively. The nodes
- * first .. end - 1 that are not constants inherit the sources. */
+/* Node `dead` lost its last reader: take it from its operands' readers, and
+ * release operands that lose their last reader too. Nodes first .. end - 1 that
+ * have readers inherit the sources, constants only as the last one. */
 static void release(struct byi_rewrite *rw, byi_id dead, byi_id first,
                     byi_id end)
 {
@@ -415,8 +416,8 @@ static void take(struct byi_rewrite *rw, byi_id at, byi_id out, byi_id before)
     release(rw, at, few ? before : out, out + 1);
 }
 
-/* Apply the first rule that replaces `at`; nodes of failed rules are dropped.
- */
+/* Apply the first rule that replaces `at`; returns the replacement, or
+ * BYI_NO_ID. Drops the nodes of failed rules. */
 static byi_id try_rules(struct byi_rewrite *rw, const struct byi_rule *rules,
                         uint32_t n, byi_id at)
 {

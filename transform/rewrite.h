@@ -38,7 +38,8 @@ struct byi_rule {
     byi_id (*apply)(struct byi_rewrite *rw, byi_id at);
 };
 
-/* Rebuild function `func` with the rules, which find `state` in rw->state. */
+/* Rebuild function `func` with the rules, which find `state` in rw->state. On
+ * an error the function is unchanged. */
 enum byoc_status byi_rewrite(struct byi_module *m, uint32_t func,
                              const struct byi_rule *rules, uint32_t n_rules,
                              struct byi_pass_context *ctx,
@@ -50,29 +51,31 @@ void byi_sweep(struct byi_module *m, struct byi_func *f,
 
 /* --- looking ------------------------------------------------------------- */
 
-/* Valid until the next emission. */
+/* Node id of rw->f. Valid until the next emission. */
 const struct byi_node *byi_rw_node(const struct byi_rewrite *rw, byi_id id);
+/* Whether node id is a call of operator `op`. */
 bool byi_rw_is(const struct byi_rewrite *rw, byi_id id, enum byi_op_id op);
 /* Operand i of node id. */
 byi_id byi_rw_arg(const struct byi_rewrite *rw, byi_id id, uint32_t i);
-/* The tensor type of node id, NULL when it is a tuple or function. */
+/* The tensor type of node id; NULL if it is a tuple or function. */
 const struct byi_type *byi_rw_tensor(const struct byi_rewrite *rw, byi_id id);
 /* Whether node id is a tensor of floats. */
 bool byi_rw_float(const struct byi_rewrite *rw, byi_id id);
 /* Whether id has exactly one reader. */
 bool byi_rw_once(const struct byi_rewrite *rw, byi_id id);
-/* Whether every reader of the inner nodes is an inner node or the root. */
+/* Whether all readers of the n inner nodes are inner nodes or the root. */
 bool byi_rw_closed(const struct byi_rewrite *rw, byi_id root,
                    const byi_id *inner, uint32_t n);
 /* Whether id is a constant; if so, *view borrows its data. */
 bool byi_rw_view(const struct byi_rewrite *rw, byi_id id,
                  struct byi_tensor *view);
-/* id is a numeric constant whose elements are all the same. */
+/* Whether id is a numeric constant with at least one element whose elements are
+ * all the same; if so, sets *value. */
 bool byi_rw_splat(const struct byi_rewrite *rw, byi_id id, double *value);
-/* The same, and the elements equal `value`. */
+/* Whether id is such a constant and its elements equal `value`. */
 bool byi_rw_is_value(const struct byi_rewrite *rw, byi_id id, double value);
-/* Whether id is an integer constant of rank 0 or 1; if so, its n values, at
- * most `max`. */
+/* Whether id is an integer constant of rank 0 or 1 with at most `max` elements;
+ * if so, sets values[] and *n. */
 bool byi_rw_ints(const struct byi_rewrite *rw, byi_id id, int64_t *values,
                  uint32_t max, uint32_t *n);
 
@@ -88,20 +91,25 @@ static inline float byi_float_at(const void *at, int64_t i)
 
 /* --- emitting. BYI_NO_ID operands or a type error return BYI_NO_ID -------- */
 
+/* A call with n operands; attributes that are not given have their defaults. */
 byi_id byi_rw_call(struct byi_rewrite *rw, enum byi_op_id op,
                    const byi_id *args, uint32_t n, const struct byi_attr *given,
                    uint32_t n_given);
+/* A call with one or two operands and default attributes. */
 byi_id byi_rw_op1(struct byi_rewrite *rw, enum byi_op_id op, byi_id a);
 byi_id byi_rw_op2(struct byi_rewrite *rw, enum byi_op_id op, byi_id a,
                   byi_id b);
-/* A copy of node `at` with other operands. */
+/* A call of the operator and with the attributes of `at`, with operands args[],
+ * as many as `at` has. */
 byi_id byi_rw_again(struct byi_rewrite *rw, byi_id at, const byi_id *args);
-/* Allocate the data of a constant, which byi_rw_const then adds without a copy.
- * False if the type has symbolic dims or is too large. */
+/* Allocate the data of a constant, in the module's arena; byi_rw_const then
+ * adds it without a copy. False if the type has symbolic dims, or the data
+ * exceed the budget of byi_const_afford. */
 bool byi_rw_alloc(struct byi_rewrite *rw, const struct byi_type *type,
                   struct byi_tensor *out);
 byi_id byi_rw_const(struct byi_rewrite *rw, const struct byi_type *type,
                     const struct byi_tensor *t);
+/* An int64 constant (n) with a copy of the values. */
 byi_id byi_rw_int_vector(struct byi_rewrite *rw, const int64_t *values,
                          uint32_t n);
 /* The constant's elements with other dims. */
@@ -109,7 +117,7 @@ byi_id byi_rw_const_as(struct byi_rewrite *rw, byi_id constant, uint32_t rank,
                        const int64_t *dims);
 /* Drop the nodes from `before` on, which have no readers. */
 void byi_rw_undo(struct byi_rewrite *rw, byi_id before);
-/* Add the sources of `from` to those of `to`. */
+/* Add the sources of node `from` to those of node `to`. */
 void byi_rw_merge(struct byi_rewrite *rw, byi_id to, byi_id from);
 
 #endif

@@ -16,8 +16,7 @@ struct byi_compiled_rows {
     struct byi_arena *arena; /* owns the members below */
     const struct byi_row *rows;
     const struct byi_pattern **patterns; /* of each row; NULL: it is a rule */
-    /* of each row: whether constants have names with a value (zero, one, ...)
-     */
+    /* of each row: whether a name in its pattern implies a value (zero, one) */
     bool *values;
     uint32_t n, first[BYI_N_ROOTS + 1];
     const uint32_t *at;
@@ -25,7 +24,7 @@ struct byi_compiled_rows {
 
 struct rows_run {
     const struct byi_compiled_rows *table;
-    uint64_t *steps; /* that remain to each row */
+    uint64_t *steps; /* by row: the matcher's remaining steps */
 };
 
 /* The match of a row at a node, and the replacement when one was emitted. */
@@ -98,6 +97,7 @@ bool byi_row_give_ints(struct byi_row_match *r, const char *name,
 
 /* --- matching ------------------------------------------------------------- */
 
+/* Whether all elements of the constant equal `value`; it may be empty. */
 static bool has_only(const struct byi_rewrite *rw, byi_id id, double value)
 {
     struct byi_tensor t;
@@ -105,8 +105,8 @@ static bool has_only(const struct byi_rewrite *rw, byi_id id, double value)
            (byi_rw_view(rw, id, &t) && byi_elements(t.rank, t.dims) == 0);
 }
 
-/* The value of constants that have this name, which may end in digits; NULL:
- * any value. */
+/* The value that a constant with this name must have; digits at the name's end
+ * do not matter. NULL: any value. */
 static const double *value_of_name(const char *name)
 {
     static const struct {

@@ -3,10 +3,10 @@
  *
  *     BYI_ROW("log(add(exp(%x), const %one))", "nn.softplus(%x)")
  *
- * Patterns are those of docs/patterns.md. A constant that is named one, two,
- * half, minus_half or zero, or one of these with a digit, has this value in
- * every element. A replacement is the result of a template (core/ir/template.h)
- * with the pattern's names, those after `with` included; again(...) is the root
+ * docs/patterns.md describes patterns. A constant that is named one, two, half,
+ * minus_half or zero, or one of these with digits, has this value in every
+ * element. A replacement is the result of a template (core/ir/template.h) with
+ * the pattern's names, including the names after `with`; again(...) is the root
  * with other operands. A row whose replacement has another type than the root
  * does not apply. Rows are tried in order, and again on a replacement.
  */
@@ -79,7 +79,7 @@ enum byoc_status byi_rows_run(struct byi_module *m, uint32_t func,
 
 /* --- for conditions ------------------------------------------------------- */
 
-/* The value bound to that name; BYI_NO_ID: none. */
+/* The value that the pattern binds to that name; BYI_NO_ID: none. */
 byi_id byi_row_value(const struct byi_row_match *match, const char *name);
 /* The node bound to that name, which must be bound. Valid until the next
  * emission. */
@@ -87,9 +87,9 @@ const struct byi_node *byi_row_node(const struct byi_row_match *match,
                                     const char *name);
 /* Whether the root is a tensor of floats. */
 bool byi_row_of_floats(struct byi_row_match *match);
-/* Bind a name of the replacement to a value or an attribute; the name may be
- * new or one of the pattern's. Return true, or false if the value is BYI_NO_ID.
- */
+/* Bind a name of the replacement to a value or an attribute, at most 4 of each;
+ * the name may be new or the pattern's, and must live as long as the match.
+ * Return true, or false if the value is BYI_NO_ID. */
 bool byi_row_give(struct byi_row_match *match, const char *name, byi_id value);
 bool byi_row_give_attr(struct byi_row_match *match, struct byi_attr attr);
 bool byi_row_give_int(struct byi_row_match *match, const char *name, int64_t i);

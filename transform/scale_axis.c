@@ -390,8 +390,9 @@ static bool same_but_ones(const int64_t *x, uint32_t nx, const int64_t *y,
     }
 }
 
-/* The axis of a reshaped result that is axis a of x: as long, and with the
- * same axes before it or behind it. */
+/* The axis of a reshaped result y that is axis a of x: it has the same size,
+ * and the same axes before it or after it, ignoring axes of size 1. -1: none.
+ */
 static int reshaped_axis(const struct byi_type *x, const struct byi_type *y,
                          uint32_t a)
 {
@@ -417,8 +418,8 @@ static int transposed_axis(const struct byi_node *node, uint32_t rank,
     return n ? -1 : (int)(rank - 1 - a);
 }
 
-/* Whether a window slides along axis a. In layouts other than channels-first,
- * every axis counts as one. */
+/* Whether a window slides along axis a. Unless channels are first, every axis
+ * counts as such an axis. */
 static bool is_window(const struct byi_node *node, uint32_t a)
 {
     return node->op >= BYI_OP_NN_MAX_POOL1D &&
@@ -672,12 +673,16 @@ static enum byoc_status emit_edited(struct byi_scaling *s,
     byi_id args[2] = {map[node->args[0]], map[node->args[1]]};
     args[arg] = emit_const(s, fresh, id, edit, arg);
     if (args[arg] == BYI_NO_ID)
-        return byi_fail(err, BYOC_ELIMIT, "a constant is too large to scale");
+        return byi_fail(err, BYOC_ELIMIT,
+                        "the scaled constant of %s exceeds the limit of "
+                        "constants; expected a smaller one; skip the pass with "
+                        "--disable-pass",
+                        byi_op(node->op)->name);
     BYI_TRY(byi_add_op(s->m, fresh, under ? BYI_OP_MULTIPLY : node->op, args, 2,
                        under ? NULL : node->attrs,
                        collect_sources(s, node->sources, edit->by->trail), made,
                        err));
-    fresh->nodes.at[*made].type = node->type; /* names of sizes included */
+    fresh->nodes.at[*made].type = node->type; /* with its symbolic dims */
     fresh->nodes.at[*made].target = node->target;
     fresh->nodes.at[*made].region = node->region;
     return BYOC_OK;

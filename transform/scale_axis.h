@@ -44,6 +44,7 @@ struct byi_room {
 extern const struct byi_room byi_room_none, byi_room_any;
 /* The scales that fit both rooms. */
 struct byi_room byi_room_both(struct byi_room a, struct byi_room b);
+/* Whether a value with this room can absorb the scale. */
 bool byi_room_fits(const struct byi_room *room, const struct byi_scale *s);
 
 /* How a node propagates a scale of one operand to its result. */
@@ -53,11 +54,12 @@ enum byi_scale_how {
     BYI_SCALE_WEIGHTS, /* linear in constant weights                      */
     BYI_SCALE_ADDS,    /* add or subtract                                 */
     BYI_SCALE_PRODUCT, /* multiply, or divide by operand 1                */
-    BYI_SCALE_CONCATS,
+    BYI_SCALE_CONCATS, /* concatenate                                     */
 };
 
-/* A linear operator with constant weights. Weight (i, j, ...) belongs to row
- * channel i and column channel group(i) columns + j. */
+/* A linear operator with constant weights. Weight (i, j, ...) connects channel
+ * i of one side, the output if rows_are_out, with channel j of the other side,
+ * counted from the first channel of i's group. */
 struct byi_weights {
     struct byi_tensor view;
     bool rows_are_out;
@@ -73,7 +75,7 @@ enum byi_scale_edit_kind {
     BYI_EDIT_WEIGHTS_OUT, /* output channels of the weights times s */
     BYI_EDIT_WEIGHTS_IN,  /* input channels of the weights times s  */
     BYI_EDIT_TIMES,       /* constant operand c becomes c s         */
-    BYI_EDIT_OVER,        /* ... c / s                              */
+    BYI_EDIT_OVER,        /* constant operand c becomes c / s       */
     BYI_EDIT_UNDER,       /* x / c becomes x (s / c)                */
 };
 
@@ -99,7 +101,8 @@ struct byi_scaling byi_scaling_begin(struct byi_module *m, uint32_t func,
 /* Whether the function has a product with a constant; otherwise its weights
  * need not be read. */
 bool byi_scaling_needed(const struct byi_scaling *s);
-/* Rebuild the function with its edits. */
+/* Rebuild the function with its edits. Errors: BYOC_ELIMIT (a constant exceeds
+ * the budget of byi_const_afford). */
 enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
                                  struct byoc_error *err);
 
@@ -114,8 +117,9 @@ struct byi_room byi_scale_weights_room(struct byi_scaling *s, byi_id id,
 int byi_scale_const_arg(struct byi_scaling *s, byi_id id);
 /* The axes along which this constant can be scaled without growing much. */
 struct byi_room byi_scale_const_room(struct byi_scaling *s, byi_id id);
-/* The scale of a multiplication or division by a constant, and the scaled
- * operand; NULL: another node. */
+/* The scale of a multiplication or division by a constant; *x: the scaled
+ * operand. NULL if the node is another one, or its constant varies along
+ * several axes. */
 const struct byi_scale *byi_scale_of(struct byi_scaling *s, byi_id id,
                                      byi_id *x);
 /* The product a b; NULL if a and b vary along different axes. Either may be
@@ -137,7 +141,8 @@ struct byi_trail *byi_trail_join(struct byi_scaling *s,
                                  struct byi_trail *a, struct byi_trail *b);
 
 /* Translate a room or scale of a node's result to its operand `arg`, and back.
- * Axes without a counterpart are dropped. */
+ * A room loses the axes that have no counterpart; a scale's axis must have one.
+ */
 struct byi_room byi_room_to_arg(const struct byi_scaling *s, byi_id id,
                                 uint32_t arg, struct byi_room room);
 struct byi_room byi_room_to_result(const struct byi_scaling *s, byi_id id,

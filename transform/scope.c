@@ -30,7 +30,7 @@ struct scope_entry {
 
 struct scope_walk {
     uint32_t func;
-    byi_id next; /* nodes below it are still to come */
+    byi_id next; /* nodes below this one are not visited yet */
 };
 
 struct byi_scopes {
@@ -177,7 +177,7 @@ static uint32_t common(const struct byi_scopes *s, uint32_t a, uint32_t b)
     return a;
 }
 
-/* Record a reader in `scope` of node `id` of `func`. */
+/* Record that node `id` of `func` has a reader in `scope`. */
 static void read_in(struct byi_scopes *s, uint32_t func, byi_id id,
                     uint32_t scope)
 {
@@ -284,8 +284,8 @@ static uint32_t place_of(const struct byi_scopes *s, value v)
     return s->at[v];
 }
 
-/* Sort the values of the function by scope, operands before readers: those of
- * scope i end at member_ends[i - first]. */
+/* Sort the values of the function by scope, operands before readers. The values
+ * of scope i end at member_ends[i - first]. */
 static void sort_members(struct byi_scopes *s)
 {
     value *ends = s->member_ends;
@@ -347,7 +347,8 @@ static void capture_node(struct byi_scopes *s, uint32_t scope, value v,
     }
 }
 
-/* Find what each branch captures, inner ones first. */
+/* Find the values that each branch captures, inner branches first. False if a
+ * branch captures more than BYI_MAX_ARGS. */
 static bool find_captures(struct byi_scopes *s)
 {
     value_vec list = {0};
@@ -469,7 +470,8 @@ static void make_node(struct byi_scopes *s, uint32_t scope, value v,
     settle_local(s, scope, v, id);
 }
 
-/* False: a branch would capture too many values; nothing changed. */
+/* Rebuild the settled functions. False if a branch would capture too many
+ * values; nothing has changed then. */
 static bool rebuild_settled(struct byi_scopes *s, struct byi_module *m,
                             enum byi_let let)
 {

@@ -11,7 +11,8 @@
 
 struct byi_scopes;
 
-/* Prepare for the functions of m as they are now. In `scratch`. */
+/* Prepare to find the scopes of m's values; m must not change while the result,
+ * which is in `scratch`, is in use. */
 struct byi_scopes *byi_scopes_new(const struct byi_module *m,
                                   struct byi_arena *scratch);
 /* Whether `func` exists, may be changed and is not a branch: it is settled
@@ -22,7 +23,7 @@ uint32_t byi_scopes_holder(const struct byi_scopes *s, uint32_t func);
 /* Find the scopes of the values of `func` and of its branches. */
 void byi_scopes_settle(struct byi_scopes *s, uint32_t func);
 
-/* A value outside the scope to which it belongs. */
+/* A value that is not in the scope to which it belongs. */
 struct byi_stray {
     uint32_t func; /* the function that has it */
     byi_id id;

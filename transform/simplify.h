@@ -70,7 +70,8 @@ byi_id byi_slice_concat(struct byi_rewrite *rw, byi_id at);
 
 /* --- simplify_product.c -------------------------------------------------- */
 
-/* nn.matmul by a transpose, of itself too; by heads that are repeated */
+/* nn.matmul whose second operand is a transpose, which the first one may be
+ * too; nn.matmul whose second operand repeats heads */
 #define BYI_ROWS_PRODUCTS                                                      \
     BYI_ROW_SHARED_IF("nn.matmul(%a, %t) with %t = transpose(%b)",             \
                       "nn.matmul(%a, %b, transpose_a=a, transpose_b=b)",       \
@@ -96,7 +97,7 @@ byi_id byi_sum_in_einsum(struct byi_rewrite *rw, byi_id at);
 
 /* --- canonicalize_ops.c -------------------------------------------------- */
 
-/* clip without bounds, of clip or nn.relu, and with the bounds of nn.relu */
+/* clip without bounds; clip or nn.relu of either; clip with nn.relu's bounds */
 #define BYI_ROWS_CLIPS                                                         \
     BYI_ROW_IF("clip(%x)", "%x", byi_bounds_nothing),                          \
     BYI_ROW_IF("clip|nn.relu(%y) with %y = clip|nn.relu(%x)",                  \

@@ -23,8 +23,8 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Copy the letters of [from, to) to `text`; false if there are other characters
- * than blanks, or a letter twice. */
+/* Copy the letters of [from, to) to `text`, without blanks; false if there is
+ * another character, or a letter twice. */
 static bool read_labels(const char *from, const char *to, char *text,
                         uint32_t *n)
 {
@@ -193,10 +193,10 @@ byi_id byi_split_einsum(struct byi_rewrite *rw, byi_id at)
     return split_pair(rw, at, &e, a, b);
 }
 
-/* --- labels of a single operand ------------------------------------------- */
+/* --- labels of one operand ------------------------------------------------ */
 
-/* A label that is summed over and that one operand alone has: sum that operand
- * first.
+/* Sum an operand first over the labels that only this operand has and that the
+ * result does not have.
  *
  * einsum(a, b, equation="ij,jk->k")
  *    ==>

@@ -50,8 +50,8 @@ static bool combine_min(double a, double b, double *out)
     return a == a && b == b;
 }
 
-/* Store v as element i of `out`; false unless it is a normal number, or exact
- * for an integer type. */
+/* Store v as element i of `out`. False unless the stored number is v
+ * (integers), or is normal or an exact 0 (floats). */
 static bool put_exact(struct byi_tensor *out, int64_t i, double v)
 {
     const bool is_float = byi_dtype_is_float(out->dtype);
@@ -149,7 +149,7 @@ static byi_id split_one(struct byi_rewrite *rw, byi_id at)
     return byi_rw_arg(rw, get->args[0], 0);
 }
 
-/* Binds `dim` to element i of the dims, if it is known. */
+/* Binds `dim` to element i of shape_of(x), if that dim is static. */
 static bool knows_dim(struct byi_row_match *r)
 {
     const struct byi_node *shape = byi_row_node(r, "shape");
@@ -205,7 +205,7 @@ static const struct byi_row rows[] = {
     ROW_CHAIN("minimum", have_min),
     BYI_ROW_IF("multiply(add(multiply(%x, const %a), const %b), const %c)",
                "add(multiply(%x, %ac), %bc)", have_products),
-    /* movement of one part only, by nothing, or of everything */
+    /* data movement without effect: of one part, by 0, or of the whole */
     BYI_ROW("concatenate(%x)", "%x"),
     BYI_ROW("nn.pad(%x, const %zero, %value...)", "%x"),
     BYI_ROW("tile(%x, const %one)", "%x"),

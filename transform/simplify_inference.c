@@ -4,8 +4,8 @@
  *           right
  * leaves:   no batch_norm with constant statistics; no multiplication by a
  *           constant per channel after a convolution or matmul with constant
- *           weights, and no chain of constant additions, where the value
- *           between has no other reader
+ *           weights, and no chain of constant additions, if the value
+ *           between them has no other reader
  *
  *   %0 = nn.conv2d(%x, const[w]);
  *   %1 = add(%0, const[b]);                    %0 = nn.conv2d(%x, const[w s]);
@@ -143,8 +143,9 @@ static void scale_run(const struct byi_tensor *w, struct byi_tensor *out,
         byi_tensor_set(out, i, byi_tensor_float(w, i) * s);
 }
 
-/* The output channel of weight element i: along weight_axis, and for grouped
- * deconvolutions (C, O/groups, ...) by the group its input channel is in. */
+/* Multiply the weights by the scale of their output channel: the index along
+ * weight_axis and, in grouped transposed convolutions (C, O/groups, ...), the
+ * group of the input channel. */
 static void scale_weights(const struct byi_tensor *w, struct byi_tensor *out,
                           const struct linear_block *b, const double *scale)
 {
@@ -161,7 +162,7 @@ static void scale_weights(const struct byi_tensor *w, struct byi_tensor *out,
         }
 }
 
-/* Emit the block times scale plus shift (either may be NULL). */
+/* Emit the linear operator times `scale`, plus `shift` unless that is NULL. */
 static byi_id emit_block(struct byi_rewrite *rw, const struct linear_block *b,
                          const double *scale, const double *shift)
 {
@@ -184,7 +185,8 @@ static byi_id emit_block(struct byi_rewrite *rw, const struct linear_block *b,
     return byi_rw_op2(rw, BYI_OP_ADD, id, bias);
 }
 
-/* Fold scale and shift into the block's weights and bias. */
+/* Fold `scale`, and `shift` unless it is NULL, into the block's weights and
+ * bias. */
 static byi_id fold_block(struct byi_rewrite *rw, const struct linear_block *b,
                          const double *scale, const double *shift)
 {

@@ -121,7 +121,7 @@ bool byi_loses_nothing(struct byi_row_match *r)
 
 /* --- pads ---------------------------------------------------------------- */
 
-/* The pads of that name, none negative. */
+/* Read the constant pads of that name; false if any is negative. */
 static bool read_pads(const struct byi_row_match *r, const char *name,
                       int64_t pads[2 * BYI_MAX_RANK], uint32_t *n)
 {
@@ -150,7 +150,8 @@ bool byi_gives_sum_of_pads(struct byi_row_match *r)
 
 /* --- slices -------------------------------------------------------------- */
 
-/* A strided_slice with steps forward: of each axis, begin + i step. */
+/* A strided_slice with positive steps: element i of each axis is element begin
+ * + i * step of x. */
 struct slice_match {
     const struct byi_type *x, *type;
     int64_t begin[BYI_MAX_RANK], step[BYI_MAX_RANK];
@@ -161,7 +162,8 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* Reads slice `id` with constant operands; axes it cuts have known sizes. */
+/* Read slice `id`. False unless its operands are constant, its steps positive,
+ * and the axes that it cuts static. */
 static bool slice_of(const struct byi_rewrite *rw, byi_id id,
                      struct slice_match *s)
 {
@@ -300,8 +302,8 @@ static bool cuts_only(const struct slice_match *s, int64_t axis)
     return !BYI_IS_SYMBOL(s->x->dims[axis]);
 }
 
-/* Slices of one value along one axis, each from where the one before ended,
- * are one slice. */
+/* Slices of one value along one axis, each of which begins where the previous
+ * one ends, are one slice. */
 byi_id byi_concat_slices(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node node = *byi_rw_node(rw, at);

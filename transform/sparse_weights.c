@@ -10,7 +10,7 @@
  * a data element once for every 4 outputs of which any has a non-zero weight,
  * and these reads cost much more than the multiply-adds. Results are equal,
  * also for infinities and NaN in the data, up to the order of sums. A compile
- * runs this before the partition: backends do not inspect the values of
+ * runs this before partitioning: backends do not inspect the values of
  * constants.
  */
 #include "transform.h"
@@ -22,7 +22,7 @@ enum {
     BAND = 4,             /* outputs that share a read of the data        */
     LEAST_WEIGHTS = 4096, /* smaller weights do not repay a sparse product */
     LEAST_COLUMNS = 16,   /* with fewer, memory bounds both products      */
-    GATHERING = 40,       /* the gather costs as much as this many outputs */
+    GATHERING = 40,       /* im2col costs as much as this many outputs    */
 };
 
 /* Weights (m, k): element (row, column) is at[row rs + column cs]. */
@@ -45,8 +45,9 @@ static bool has_columns(const struct byi_type *type, uint32_t first,
     return n >= LEAST_COLUMNS;
 }
 
-/* Whether the number of remaining reads is at most the option's share. A
- * gather counts as `outputs` more outputs. */
+/* Whether the weights are large, and the sparse product's reads are at most the
+ * option's share of the dense product's. A gather counts as the reads of
+ * `outputs` more outputs. */
 static bool is_sparse(const struct byi_rewrite *rw,
                       const struct pruned_weights *w, int64_t outputs)
 {
@@ -64,7 +65,8 @@ static bool is_sparse(const struct byi_rewrite *rw,
     return w->m * w->k >= LEAST_WEIGHTS && share <= (double)most / 100;
 }
 
-/* The weights of node `at`, a constant of rank 2 or more of float32. */
+/* Read the weights of node `at`; false unless they are a float32 constant of
+ * rank 2 or more. */
 static bool read_weights(const struct byi_rewrite *rw, byi_id at,
                          struct byi_tensor *view)
 {

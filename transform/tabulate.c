@@ -10,7 +10,7 @@
  * The chain consists of operators with one operand, besides scalar constants;
  * the values between have no other readers. Scales and zero points are scalars.
  * The operators' kernels compute the table, so results are identical bit for
- * bit. A compile runs this before the partition: a backend would compute in
+ * bit. A compile runs this before partitioning: a backend would compute in
  * float32, which is slower than a look-up, and could not fuse such a chain into
  * its convolutions anyway.
  */
@@ -22,8 +22,8 @@
 
 enum { ENTRIES = 256, MAX_STEPS = 32, MAX_OPERANDS = 4 };
 
-/* The nodes from the quantize back to the dequantize, and the index of the
- * operand that leads to the next one. */
+/* The nodes from the quantize back to the dequantize, and for each of them the
+ * index of the operand that leads to the next node. */
 struct table_chain {
     byi_id at[MAX_STEPS];
     uint32_t operand[MAX_STEPS], n;
@@ -41,8 +41,8 @@ static bool is_byte(const struct byi_rewrite *rw, byi_id id)
     return type && (type->dtype == BYOC_I8 || type->dtype == BYOC_U8);
 }
 
-/* Whether all operands of node `id` but one are scalar constants, and its
- * result has that operand's shape. */
+/* Whether all operands of node `id` except one, *operand, are constants of one
+ * element, and the result has the shape of that operand. */
 static bool is_step(const struct byi_rewrite *rw, byi_id id, uint32_t *operand)
 {
     const struct byi_node *node = byi_rw_node(rw, id);
@@ -81,7 +81,8 @@ static bool read_chain(const struct byi_rewrite *rw, byi_id at,
     return false;
 }
 
-/* Evaluate one node on ENTRIES elements. */
+/* Replace the ENTRIES values of operand `operand` by the node's results for
+ * them. */
 static bool compute(struct byi_rewrite *rw, const struct byi_node *node,
                     uint32_t operand, struct byi_tensor *values)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/transform.h: the graph passes. byi_pass_NAME is defined in NAME.c.
- */
+/* transform/transform.h: the graph passes. byi_pass_NAME is defined in NAME.c,
+ * except that fake_quantization_to_integer.c defines
+ * byi_pass_scale_integer_products. */
 #ifndef BYI_TRANSFORM_H
 #define BYI_TRANSFORM_H
 

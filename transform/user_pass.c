@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The public interface of one rewrite; `face` comes first, so that both have
- * the same address. */
+/* The state of one rewrite. `face`, the interface that rules see, comes first,
+ * so that both have the same address. */
 struct user_rewrite {
     struct byoc_rewriter face;
     struct byi_rewrite *rw;
@@ -24,11 +24,12 @@ static struct user_rewrite *session_of(const struct byoc_rewriter *face)
     return (struct user_rewrite *)(uintptr_t)face;
 }
 
-static void blame(struct user_rewrite *s, const char *what, const char *name)
-{
-    if (s->fault.status == BYOC_OK)
-        byi_fail(&s->fault, BYOC_EINVAL, "%s '%s'", what, name);
-}
+/* Record the first fault of a rule, in the format of printf. */
+#define BLAME(s, ...)                                                          \
+    do {                                                                       \
+        if ((s)->fault.status == BYOC_OK)                                      \
+            byi_fail(&(s)->fault, BYOC_EINVAL, __VA_ARGS__);                   \
+    } while (0)
 
 /* The node; NULL: the id is out of range. */
 static const struct byi_node *node_of(const struct byoc_rewriter *face,
@@ -175,6 +176,37 @@ static bool read_attr(const struct byi_attr_def *def,
     byi_unreachable();
 }
 
+static const char *given_kind(const struct byoc_attr *given)
+{
+    return given->string   ? "a string"
+           : given->ints   ? given->n == 1 ? "an integer" : "integers"
+           : given->floats ? given->n == 1 ? "a float" : "floats"
+                           : "no value";
+}
+
+static const char *wanted_kind(enum byi_attr_kind kind)
+{
+    switch (kind) {
+    case BYI_ATTR_INT:
+        return "an integer";
+    case BYI_ATTR_BOOL:
+        return "the integer 0 or 1";
+    case BYI_ATTR_FLOAT:
+        return "a float";
+    case BYI_ATTR_STRING:
+        return "a string";
+    case BYI_ATTR_DTYPE:
+        return "a dtype's name";
+    case BYI_ATTR_INTS:
+        return "integers";
+    case BYI_ATTR_FLOATS:
+        return "floats";
+    case BYI_ATTR_STRINGS:
+        return "strings";
+    }
+    byi_unreachable();
+}
+
 static byoc_node emit_call(struct byoc_rewriter *face, const char *name,
                            const byoc_node *args, uint32_t n,
                            const struct byoc_attr *given, uint32_t n_given)
@@ -183,21 +215,28 @@ static byoc_node emit_call(struct byoc_rewriter *face, const char *name,
     struct user_rewrite *s = session_of(face);
     const struct byi_op *op = byi_op_of_name(name, strlen(name));
     struct byi_attr attrs[MAX_GIVEN];
-    if (!op || n_given > MAX_GIVEN) {
-        blame(s,
-              op ? "a rule gives more than 16 attributes to"
-                 : "a rule emits an operator that does not exist:",
-              name);
+    if (!op) {
+        BLAME(s, "a rule emits an operator that does not exist: '%s'", name);
+        return BYOC_NO_NODE;
+    }
+    if (n_given > MAX_GIVEN) {
+        BLAME(s, "a rule gives %u attributes to '%s', expected at most %d",
+              n_given, name, MAX_GIVEN);
         return BYOC_NO_NODE;
     }
     for (uint32_t i = 0; i < n_given; i++) {
         const struct byi_attr_def *def = byi_op_attr(op, given[i].name);
         if (def && read_attr(def, &given[i], s->rw->m->arena, &attrs[i]))
             continue;
-        blame(s,
-              def ? "a rule gives a value of the wrong kind to the attribute"
-                  : "a rule gives an attribute that does not exist:",
-              given[i].name);
+        if (def)
+            BLAME(s,
+                  "a rule gives %s to the attribute '%s' of '%s', "
+                  "expected %s",
+                  given_kind(&given[i]), def->name, name,
+                  wanted_kind(def->kind));
+        else
+            BLAME(s, "a rule gives '%s' an attribute that does not exist: '%s'",
+                  name, given[i].name);
         return BYOC_NO_NODE;
     }
     for (uint32_t i = 0; i < n; i++)
@@ -222,7 +261,13 @@ static byoc_node emit_constant(struct byoc_rewriter *face,
             : NULL;
     if (!type || byi_type_bytes(type) != view->bytes ||
         !byi_rw_alloc(rw, type, &t)) {
-        blame(session_of(face), "a rule emits", "an invalid constant");
+        const char *dtype = byoc_dtype_name(view->dtype);
+        BLAME(
+            session_of(face),
+            "a rule emits a constant of dtype %s, rank %u and %llu bytes; "
+            "expected dims of 0 or more, data, and as many bytes as they need",
+            dtype ? dtype : "unknown", view->rank,
+            (unsigned long long)view->bytes);
         return BYOC_NO_NODE;
     }
     memcpy(t.data, view->data, view->bytes);
@@ -250,7 +295,7 @@ static byi_id apply_rules(struct byi_rewrite *rw, byi_id at)
             continue;
         if (with < rw->f->nodes.n)
             return with;
-        blame(s, "a rule returns a node that does not exist, for",
+        BLAME(s, "a rule returns a node that does not exist, for '%s'",
               rule->op ? rule->op : "any node");
     }
     return BYI_NO_ID;
@@ -290,38 +335,54 @@ static bool is_name(const char *name)
     return name && *name && name[strspn(name, letters)] == '\0';
 }
 
-static const char *find_fault(const struct byoc_pass *pass)
+static enum byoc_status check_pass(const struct byoc_pass *pass,
+                                   struct byoc_error *err)
 {
+    const bool named = pass->struct_size >= BYI_UP_TO(struct byoc_pass, name);
+    const char *name = named && pass->name ? pass->name : "?";
     if (pass->struct_size < BYI_UP_TO(struct byoc_pass, ctx))
-        return "is of a struct byoc_pass that is too small; set struct_size";
-    if (!is_name(pass->name) || !pass->summary)
-        return "needs a name of letters, digits and '_', and a summary";
+        return byi_fail(err, BYOC_EINVAL,
+                        "the pass '%s' has struct_size %u, expected "
+                        "sizeof(struct byoc_pass)",
+                        name, pass->struct_size);
+    if (!is_name(pass->name))
+        return byi_fail(err, BYOC_EINVAL,
+                        "found the pass '%s', expected a name of letters, "
+                        "digits and '_'",
+                        name);
+    if (!pass->summary)
+        return byi_fail(err, BYOC_EINVAL,
+                        "the pass '%s' has no summary, expected one line",
+                        name);
     if (pass->opt_level < 0 || pass->opt_level > 3)
-        return "has an opt level outside 0..3";
+        return byi_fail(err, BYOC_EINVAL,
+                        "the pass '%s' has opt level %d, expected 0 to 3", name,
+                        (int)pass->opt_level);
     if (pass->n_rules == 0 || !pass->rules)
-        return "has no rules";
+        return byi_fail(err, BYOC_EINVAL,
+                        "the pass '%s' has no rules, expected at least one",
+                        name);
     for (uint32_t i = 0; i < pass->n_rules; i++) {
         const struct byoc_rule *rule = &pass->rules[i];
         if (!rule->apply)
-            return "has a rule that does nothing";
+            return byi_fail(err, BYOC_EINVAL,
+                            "rule %u of the pass '%s' has no apply(), expected "
+                            "a function",
+                            i, name);
         if (rule->op && !byi_op_of_name(rule->op, strlen(rule->op)))
-            return "has a rule for an operator that does not exist";
+            return byi_fail(err, BYOC_EINVAL,
+                            "the pass '%s' has a rule for an operator that "
+                            "does not exist: '%s'",
+                            name, rule->op);
     }
-    return NULL;
+    return BYOC_OK;
 }
 
 enum byoc_status byi_user_pass(const struct byoc_pass *pass,
                                struct byi_pass **made, struct byoc_error *err)
 {
-    const char *fault = find_fault(pass);
     *made = NULL;
-    if (fault)
-        return byi_fail(
-            err, BYOC_EINVAL, "the pass '%s' %s",
-            pass->struct_size >= BYI_UP_TO(struct byoc_pass, name) && pass->name
-                ? pass->name
-                : "?",
-            fault);
+    BYI_TRY(check_pass(pass, err));
     *made = byi_alloc(1, sizeof **made);
     if (!*made)
         return byi_fail(err, BYOC_ENOMEM, "out of memory for the pass '%s'",

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/user_pass.h: makes a user's struct byoc_pass a pass of the pass
- * manager.
+/* transform/user_pass.h: makes a user's struct byoc_pass (byoc/pass.h) a pass
+ * of the pass manager.
  */
 #ifndef BYI_USER_PASS_H
 #define BYI_USER_PASS_H
 
 #include "core/ir/ir.h"
 
-/* A function pass that applies the rules of `pass`, which must outlive it; free
- * it with free(). Errors: BYOC_EINVAL (an empty or invalid name, no rules, an
- * unknown operator, a struct of another size), BYOC_ENOMEM. */
+/* Set *made to a function pass that applies the rules of `pass`, which must
+ * outlive *made; the caller frees *made with free(). On an error *made is NULL.
+ * Errors: BYOC_EINVAL (a missing or invalid name, no summary, an opt level
+ * outside 0 to 3, no rules, an unknown operator, a struct_size that is too
+ * small), BYOC_ENOMEM. */
 enum byoc_status byi_user_pass(const struct byoc_pass *pass,
                                struct byi_pass **made, struct byoc_error *err);
 

@@ -216,15 +216,18 @@ static const struct {
     {{"nn.gelu", no_operator},
      "Wrong0: a rule emits an operator that does not exist: 'nn.rleu'"},
     {{"nn.gelu", no_attribute},
-     "Wrong1: a rule gives an attribute that does not exist: 'aproximate'"},
+     "Wrong1: a rule gives 'nn.gelu' an attribute that does not exist: "
+     "'aproximate'"},
     {{"nn.gelu", wrong_kind},
-     "Wrong2: a rule gives a value of the wrong kind to the attribute "
-     "'approximate'"},
+     "Wrong2: a rule gives a float to the attribute 'approximate' of "
+     "'nn.gelu', expected a string"},
     {{"nn.gelu", no_node},
      "Wrong3: a rule returns a node that does not exist, for 'nn.gelu'"},
     {{NULL, no_node},
      "Wrong4: a rule returns a node that does not exist, for 'any node'"},
-    {{"nn.gelu", short_constant}, "Wrong5: a rule emits 'an invalid constant'"},
+    {{"nn.gelu", short_constant},
+     "Wrong5: a rule emits a constant of dtype float32, rank 1 and 8 bytes; "
+     "expected dims of 0 or more, data, and as many bytes as they need"},
     {{"nn.gelu", other_type}, NULL},
 };
 
@@ -270,7 +273,8 @@ static void test_register_refused(void **state)
     assert_int_equal(byoc_pass_register(&pass, &err), BYOC_EINVAL);
     assert_string_equal(
         err.text,
-        "the pass 'Unknown' has a rule for an operator that does not exist");
+        "the pass 'Unknown' has a rule for an operator that does not exist: "
+        "'nn.rleu'");
     pass.n_rules = 0;
     assert_int_equal(byoc_pass_register(&pass, &err), BYOC_EINVAL);
     pass = scaling;
