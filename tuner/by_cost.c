@@ -55,12 +55,14 @@ static enum byoc_status time_units(struct decider *d, struct byoc_error *err)
     return byi_parts_time(&d->parts, err);
 }
 
-/* The resolution of a measurement. For a smaller gain no candidate between
- * regions becomes native: it goes to a backend, as in greedy partitioning. */
+/* The relative resolution of a measurement. A candidate goes to a backend, as
+ * in greedy partitioning, unless native kernels are faster by more than this.
+ */
 static const double noise = 0.05;
 
-/* The label with the shortest time. A candidate that was not measured goes to
- * the first backend that takes it, as in greedy partitioning. */
+/* The label with the shortest time, backends favoured by `noise`. A candidate
+ * that was not measured goes to the first backend that takes it, as in greedy
+ * partitioning. */
 static uint32_t choose(const struct decider *d, uint32_t u)
 {
     const struct byi_part *p = part_of(d, u);
@@ -78,7 +80,7 @@ static uint32_t choose(const struct decider *d, uint32_t u)
     return best;
 }
 
-/* "native 12.3 us, dnnl 40.1 us" */
+/* A part's known times as text, such as "native 12.3 us, dnnl 40.1 us". */
 static const char *say_times(const struct decider *d, const struct byi_part *p)
 {
     struct byi_text text = {0};
@@ -156,7 +158,7 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The provenance of the nodes in a backend's function of the marked module. */
+/* The nodes of the module that a region of the marked clone comes from. */
 static struct byi_piece origin_of(struct decider *d, const struct marked *t,
                                   const struct byi_func *region)
 {
@@ -196,8 +198,8 @@ static uint32_t label_of(const struct decider *d, const char *backend)
     return l;
 }
 
-/* A region of the trial: its function there, its nodes in the module, and the
- * part with its times, which it may share with equal regions. */
+/* A region of the trial: the name of its function in the clone, its nodes in
+ * the module, and the part with its times, which equal regions share. */
 struct trial_region {
     const char *name;
     struct byi_piece piece;
@@ -235,7 +237,7 @@ static enum byoc_status try_regions(struct decider *d,
         const uint32_t label = label_of(d, f->attr.compiler);
         const struct byi_piece piece = origin_of(d, &t->marked, f);
         if (label == d->n_labels || !piece.n)
-            continue; /* the model's text had this region already */
+            continue; /* a region that the input module already had */
         const struct trial_region region = {
             .name = byi_arena_str(d->arena, f->name),
             .piece = piece,
@@ -291,10 +293,11 @@ struct whole {
     struct byi_contender contender;
     char key[65];
     double us;
-    uint32_t same; /* the first one with this key; or itself     */
+    uint32_t same; /* index of the first one with this key       */
 };
 
-static bool has_part(const struct byi_module *m, const char *backend)
+/* Whether the backend runs a region of m. */
+static bool has_region_of(const struct byi_module *m, const char *backend)
 {
     for (uint32_t i = 0; i < m->funcs.n; i++) {
         const struct byi_func *f = m->funcs.at[i];
@@ -315,14 +318,14 @@ static enum byoc_status make_whole(struct decider *d, struct whole *w,
     byi_sha256_add(&s, "whole", sizeof "whole");
     byi_module_sign(w->m, &s);
     for (uint32_t l = 1; l < d->n_labels; l++)
-        if (has_part(w->m, byi_parts_label(&d->parts, l)))
+        if (has_region_of(w->m, byi_parts_label(&d->parts, l)))
             byi_parts_sign_backend(&d->parts, l, &s);
     byi_sha256_hex(&s, w->key);
     return BYOC_OK;
 }
 
-/* Run the placements in turn. If the times do not show which one is the
- * fastest, they are not kept: the next compile measures again. */
+/* Time the placements, running them in turn. If the times do not show which one
+ * is the fastest, they are not kept: the next compile measures again. */
 static enum byoc_status race_wholes(struct decider *d, struct whole *wholes,
                                     struct byoc_error *err)
 {
@@ -356,7 +359,8 @@ static enum byoc_status race_wholes(struct decider *d, struct whole *wholes,
     return BYOC_OK;
 }
 
-/* Take the times from the table if it has all of them; otherwise race. */
+/* Take the times from the table if it has all of them; otherwise measure all.
+ */
 static enum byoc_status time_wholes(struct decider *d, struct whole *wholes,
                                     const struct byi_assignment *a,
                                     struct byoc_error *err)
@@ -382,9 +386,9 @@ static enum byoc_status time_wholes(struct decider *d, struct whole *wholes,
     return BYOC_OK;
 }
 
-/* The assignment, if it is faster by more than noise or equals the better of
- * the other two; otherwise that one: measuring must not give a slower model
- * than not measuring. */
+/* The better of native and greedy, unless the assignment is faster by more than
+ * `noise` or gives the same module: measuring must not give a slower model than
+ * not measuring. */
 static uint32_t best_of(const struct whole *wholes)
 {
     const struct whole *assigned = &wholes[ASSIGNED];
@@ -403,8 +407,8 @@ static double known_or_not(double us)
     return isfinite(us) ? us : -1;
 }
 
-/* Record the times of each candidate for its nodes: the native one, and that of
- * its backend or, if it is native, of the fastest backend. */
+/* Record the times of each candidate for its nodes: the native time, and the
+ * time of its backend or, if it is native, of the fastest backend. */
 static void note_units(struct decider *d, const uint32_t *label)
 {
     for (uint32_t u = 0; u < d->units.list.n; u++) {
@@ -446,7 +450,8 @@ static void assign_native(struct decider *d, struct byi_assignment *a,
         assign_unit(d, a, u, 0, why);
 }
 
-/* Race the whole model. If it cannot run, the times of the parts decide. */
+/* Time the whole model and return the fastest placement. If the model cannot
+ * run, the times of the parts decide. */
 static uint32_t pick_whole(struct decider *d, struct byi_assignment *a)
 {
     struct whole wholes[N_WHOLES] = {{0}};
@@ -501,7 +506,8 @@ static enum byoc_status decide(struct decider *d, struct byoc_error *err)
     return status;
 }
 
-/* A backend that consists of patterns only cannot run its regions. */
+/* Check that all backends are plug-ins, which can run their regions, and that
+ * there are not too many. */
 static enum byoc_status check_backends(const struct decider *d,
                                        struct byoc_error *err)
 {

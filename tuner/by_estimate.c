@@ -21,7 +21,7 @@ struct estimator {
     struct byi_units units;
 };
 
-/* The backend's estimate for one of its functions in the module, in
+/* The backend's estimate for function `func` of m, one of its regions, in
  * microseconds; NAN: no estimate. */
 static double estimate_function(struct estimator *e,
                                 const struct byi_backend *backend,
@@ -53,7 +53,7 @@ static double estimate_function(struct estimator *e,
     return us;
 }
 
-/* Do backends run all operators of main? */
+/* Whether backends run all operators of main. */
 static bool is_offloaded(const struct byi_module *m)
 {
     const struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
@@ -71,8 +71,8 @@ static bool is_offloaded(const struct byi_module *m)
     return true;
 }
 
-/* The backend's estimate for a candidate as a model of its own; NAN: it has no
- * estimate, or cannot run the whole candidate. */
+/* The backend's estimate for a candidate as a separate model, in microseconds;
+ * NAN: the backend has no estimate, or cannot run the whole candidate. */
 static double estimate_unit(struct estimator *e, const struct byi_unit *unit,
                             struct byi_backend *backend)
 {
@@ -99,9 +99,9 @@ static double estimate_unit(struct estimator *e, const struct byi_unit *unit,
     return us;
 }
 
-/* Assign a candidate to the backend with the lowest estimate of those that can
- * run it. If the first one has no estimate it keeps the candidate, since
- * nothing can be compared with it. */
+/* Assign a candidate that several backends can run to the backend with the
+ * lowest estimate. If the first of them has no estimate, it keeps the
+ * candidate, since nothing can be compared with it. */
 static void assign_unit(struct estimator *e, const struct byi_unit *unit,
                         struct byi_assignment *a)
 {

@@ -12,13 +12,13 @@
 struct byi_cost_entry {
     char key[65];   /* SHA-256 of all that the time depends on */
     int64_t ns;     /* of one run; -1: it cannot run           */
-    const char *of; /* for people */
+    const char *of; /* what was timed, for people         */
 };
 
 /* Zero-initialise. */
 struct byi_cost_table {
-    struct byi_arena *arena;
-    const char *path; /* NULL: the table is not saved */
+    struct byi_arena *arena; /* owns path and texts */
+    const char *path;        /* NULL: the table is not saved */
     BYI_VEC(struct byi_cost_entry) list;
     struct byi_index by_key;
     bool changed;
@@ -38,7 +38,8 @@ void byi_cost_put(struct byi_cost_table *t, const char *key, double us,
                   const char *of);
 /* If the table changed, write it, with the entries that other compiles have
  * written since; drops the oldest entries beyond a limit. Replaces the file
- * atomically and makes missing folders. Errors: BYOC_EIO. */
+ * atomically and makes missing folders. Does nothing without a path. Errors:
+ * BYOC_EIO. */
 enum byoc_status byi_cost_table_save(struct byi_cost_table *t,
                                      struct byoc_error *err);
 void byi_cost_table_close(struct byi_cost_table *t);

@@ -5,6 +5,7 @@
 
 #include "compile/passes.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -41,8 +42,8 @@ enum byoc_status byi_meter_passes(const struct byi_meter *meter,
 
 /* --- groups as code ------------------------------------------------------- */
 
-/* An artifact with these kernels and no weights. It is never loaded as a model,
- * so that its plan may have any entry. */
+/* Write an artifact with these kernels and without weights. It is never loaded
+ * as a model, so its plan may have any entry. */
 static enum byoc_status write_code(const struct byi_meter *meter,
                                    const struct byi_module *m,
                                    const struct byi_kernels *kernels,
@@ -82,7 +83,9 @@ static enum byoc_status compile_groups(const struct byi_meter *meter,
                                     tmp && *tmp ? tmp : "/tmp");
     if (!byi_temp_folder(folder, &listed))
         return byi_fail(err, BYOC_EIO,
-                        "%s: cannot make a folder there; set TMPDIR", folder);
+                        "%s: cannot make this folder: %s; set TMPDIR to a "
+                        "folder that can be written",
+                        folder, strerror(errno));
     const char *path = byi_arena_printf(meter->arena, "%s/code.so", folder);
     enum byoc_status status = write_code(meter, m, &groups->kernels, path, err);
     if (status == BYOC_OK)
@@ -172,7 +175,7 @@ static uint32_t next_random(uint64_t *state)
     return (uint32_t)(*state >> 33);
 }
 
-/* Make a random input: floats in [-1, 1), integers 0 or 1; varying dims are
+/* Make a random input: floats in [-1, 1), integers 0 or 1. Symbolic dims are
  * `size`. */
 static enum byoc_status make_random(const struct byoc_io *io, int64_t size,
                                     struct byi_arena *arena, uint64_t *seed,
@@ -185,9 +188,10 @@ static enum byoc_status make_random(const struct byoc_io *io, int64_t size,
     const uint64_t bytes = byi_tensor_bytes(&t);
     if (io->dtype == BYOC_STRING || bytes >= SIZE_MAX - BYI_ALIGN)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "input \"%.100s\" has strings or is too large for "
-                        "random data",
-                        io->name);
+                        "input \"%.100s\": found dtype %s and %llu bytes, "
+                        "expected numbers that fit in memory",
+                        io->name, byoc_dtype_name(io->dtype),
+                        (unsigned long long)bytes);
     const uintptr_t at =
         (uintptr_t)byi_arena_alloc(arena, (size_t)bytes + BYI_ALIGN);
     t.data = (void *)((at + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN);
@@ -240,10 +244,11 @@ static struct usage usage_now(void)
                           .sleeps = usage.ru_nvcsw};
 }
 
-/* The time is CPU time of this thread, which computes a part of every parallel
- * region and spins while it waits for the others: other processes do not add to
- * it. If the thread slept, it waited for a device or for other threads: then it
- * is wall time. */
+/* Run contender i `repeats` times; *us: the time of one run. It is CPU time of
+ * this thread, which computes a part of every OpenMP region and spins while it
+ * waits for the other threads, so that other processes do not add to it. If the
+ * thread slept, it waited for a device or for other threads: then *us is wall
+ * time. */
 static enum byoc_status run_once(const struct race *r, uint32_t i,
                                  uint32_t repeats, double *us,
                                  struct byoc_error *err)
@@ -284,7 +289,7 @@ static enum byoc_status run_round(struct race *r, uint32_t *failed,
                                   struct byoc_error *err)
 {
     for (uint32_t k = 0; k < r->n; k++) {
-        /* they take turns to be first */
+        /* the contenders take turns to run first */
         const uint32_t i = (r->rounds + k) % r->n;
         *failed = i;
         BYI_TRY(run_once(r, i, r->times[i].repeats, &r->times[i].us[r->rounds],
@@ -316,8 +321,8 @@ static struct spread spread_of(const struct race *r, uint32_t i)
                            sorted[3 * (r->rounds - 1) / 4]};
 }
 
-/* Whether there is a clear winner: all rounds of the other contenders are
- * slower, by more than `margin`, than three quarters of the winner's. */
+/* Whether there is a clear winner: every round of the other contenders is
+ * slower, by more than `margin`, than three quarters of the winner's rounds. */
 static bool is_clear(const struct race *r, double margin)
 {
     struct spread best = spread_of(r, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tuner/measure.h: times modules and parts of them, run as an artifact runs
- * them: with the same passes, fused groups as compiled C, the backends'
- * plug-ins, and as many threads as the compile has.
+/* tuner/measure.h: times modules as an artifact would run them: with the same
+ * passes, fused groups as compiled C, the backends' plug-ins, and as many
+ * threads as the user asks for.
  */
 #ifndef BYI_MEASURE_H
 #define BYI_MEASURE_H
@@ -12,13 +12,13 @@
 struct byi_meter {
     const struct byi_found *found;
     const struct byi_pass_context *ctx; /* the user's options of passes  */
-    uint32_t threads;
-    const char *plugins, *cc;
+    uint32_t threads;                   /* as in byoc_load_params        */
+    const char *plugins, *cc;           /* where plug-ins are; the compiler */
     struct byi_arena *arena;
     /* the C compiler failed: groups ran operator by operator, as models in
      * memory do */
     bool no_compiler;
-    struct byi_text why_none;
+    struct byi_text why_none; /* the reason; freed by the caller */
 };
 
 /* Partition `m` for these backends and fuse the native rest, as a compile does
@@ -28,14 +28,14 @@ enum byoc_status byi_meter_passes(const struct byi_meter *meter,
                                   struct byi_backends *backends,
                                   struct byoc_error *err);
 
-/* The fused groups of a module, compiled. Zero-initialise. */
+/* The compiled fused groups of a module. Zero-initialise. */
 struct byi_compiled_groups {
     struct byi_kernels kernels;
     struct byi_code_library library;
     bool has_code;
 };
-/* Compile them in a temporary folder in $TMPDIR. If that fails,
- * meter->no_compiler is set, and they run operator by operator. */
+/* Compile the fused groups of m in a temporary folder in $TMPDIR. If that
+ * fails, sets meter->no_compiler, and groups run operator by operator. */
 void byi_meter_compile(struct byi_meter *meter, const struct byi_module *m,
                        struct byi_compiled_groups *groups);
 void byi_compiled_groups_free(struct byi_compiled_groups *groups);
@@ -45,13 +45,14 @@ struct byi_contender {
     struct byi_built built;
     struct byoc_model *model;
     struct byoc_state *state;
-    DLTensor *outputs;
+    DLTensor *outputs; /* in the meter's arena */
     uint32_t n_outputs;
     double us;    /* of one run; set by the race */
     double noise; /* spread of its rounds, relative to `us`          */
 };
-/* Load `m`, whose fused groups are `groups`. Errors: those of building and
- * loading; BYOC_EBACKEND if a backend cannot load a region. */
+/* Load `m`, whose fused groups are `groups`; both must outlive *c. Errors:
+ * those of building and loading; BYOC_EBACKEND if a backend cannot load a
+ * region. */
 enum byoc_status byi_contender_open(const struct byi_meter *meter,
                                     const struct byi_module *m,
                                     const struct byi_compiled_groups *groups,
@@ -61,8 +62,8 @@ void byi_contender_close(struct byi_contender *c);
 
 /* Run the contenders in turn on the same random inputs and set their times: CPU
  * time of this thread, or wall time if it sleeps. Takes `seconds`, less if the
- * winner is certain, more if a few rounds take longer. Varying dims are 1; else
- * 2 or 64, if the model does not accept that. Fails if a contender cannot run:
+ * winner is certain, more if a few rounds take longer. Symbolic dims are 1 or,
+ * if the model does not accept that, 2 or 64. Fails if a contender cannot run:
  * *failed is its index. */
 enum byoc_status byi_contenders_time(struct byi_contender *const *at,
                                      uint32_t n, double seconds,
@@ -70,7 +71,7 @@ enum byoc_status byi_contenders_time(struct byi_contender *const *at,
 /* Whether the times of a race show which contender is the fastest. On a busy
  * machine they may differ more from round to round than between contenders. */
 bool byi_contenders_decided(struct byi_contender *const *at, uint32_t n);
-/* Seconds of a monotonic clock. */
+/* The time in seconds of a monotonic clock. */
 double byi_meter_now(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts.c: times the parts of a model, or finds their times in the table. */
+/* parts.c: times the parts of a model, or finds their times in the cost table.
+ */
 #include "parts.h"
 
 #include "runtime_native/native.h"
@@ -69,7 +70,7 @@ void byi_parts_sign_backend(const struct byi_parts *d, uint32_t label,
     add_text(s, d->backends->exact ? "exact" : "");
 }
 
-/* The key of a part that runs with this label. */
+/* The key in the cost table of the part's time with this label. */
 static void label_key(const struct byi_parts *d, const struct byi_part *p,
                       uint32_t label, char key[65])
 {
@@ -156,8 +157,8 @@ static bool has_region(const struct byi_module *m)
     return false;
 }
 
-/* Partition a part for one backend; *m stays NULL if the backend takes no node.
- */
+/* Partition a part for one backend and load it. *m is NULL, and c is not
+ * loaded, if the backend takes no node. */
 static enum byoc_status open_backend(struct byi_parts *d,
                                      const struct byi_part *p, uint32_t label,
                                      struct byi_module **m,
@@ -198,8 +199,9 @@ static void drop_contender(struct field *f, uint32_t i)
     memmove(&f->label[i], &f->label[i + 1], (f->n - i) * sizeof *f->label);
 }
 
-/* A contender that cannot run gets INFINITY. If the native one cannot run, or
- * the times do not show which is faster, the part stays unknown. */
+/* Time the contenders. One that cannot run gets INFINITY. If the native one
+ * cannot run, or the times do not show which is the fastest, the part's native
+ * time stays unknown. */
 static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
 {
     const double each = 0.015; /* seconds */
@@ -301,8 +303,8 @@ static enum byoc_status time_missing(struct byi_parts *d,
 {
     struct byi_compiled_groups groups = {0};
     char entry[32];
-    /* the plan needs an entry function, which may be any part; set it after the
-     * passes, so that these do not drop the others */
+    /* the plan needs an entry function, which may be any part; it is set after
+     * the passes, since these would drop the other parts */
     BYI_TRY(byi_meter_passes(&d->meter, natives, NULL, err));
     snprintf(entry, sizeof entry, "part%u", missing[0]);
     BYI_TRY(byi_entry_set(natives, entry, "parts", err));
