@@ -5,7 +5,7 @@
  * with this pattern; byi_simd's `sparse` loops run over these lists. X is
  * packed in panels of columns, like B of a dense product. If a panel of X has
  * an infinity or NaN, the zeros of W are multiplied too, so that results equal
- * those of nn.dense and nn.conv2d up to the order of sums. */
+ * the results of nn.dense and nn.conv2d up to the order of sums. */
 #include "conv.h"
 
 #include "kernels/conv.h"

@@ -67,8 +67,8 @@ const char *byi_algorithm_of(const struct byi_call *call)
     }
 }
 
-/* Kernels need aligned elements, but constants of a mapped model file may be
- * unaligned; those are copied. */
+/* Whether the elements are aligned, as kernels need them. Constants of a mapped
+ * model file may be unaligned. */
 static bool is_aligned(const struct byi_tensor *t)
 {
     const uint32_t size = byoc_dtype_size(t->dtype);
@@ -84,8 +84,8 @@ static uint64_t copy_bytes(uint32_t n_in, const struct byi_tensor *in)
     return bytes ? bytes + byi_align_bytes(n_in * sizeof *in) : 0;
 }
 
-/* Write the operands to `to`, with unaligned ones replaced by copies behind
- * them. */
+/* Write the list of operands to `to`, followed by copies of the unaligned
+ * operands, which the list refers to. */
 static const struct byi_tensor *align_operands(uint32_t n_in,
                                                const struct byi_tensor *in,
                                                char *to)

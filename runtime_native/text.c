@@ -92,7 +92,7 @@ enum byoc_status byi_no_store(const struct byi_call *call,
 /* --- text.normalize ------------------------------------------------------- */
 
 /* x (n) or (1, n): removes stop words and changes the case of the other
- * strings. If no string is left, the result is one empty string. */
+ * strings. If all strings are removed, the result is one empty string. */
 static enum byoc_status normalize_run(const struct byi_call *call,
                                       struct byoc_error *err)
 {

@@ -143,7 +143,7 @@ static void square16_bytes(uint8_t *dst, int64_t out, const uint8_t *src,
 }
 
 /* SQUARE(1) and SQUARE(2), in squares of `side` by `side`. The last squares
- * overlap those before them. */
+ * overlap the squares before them. */
 #define SQUARES(name, square, side, size, type)                                \
     static void name(char *dst, int64_t out, const char *src, int64_t in,      \
                      int64_t rows, int64_t cols)                               \
