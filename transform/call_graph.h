@@ -16,8 +16,8 @@ struct byi_call_graph {
     uint32_t *order;
     bool *reached;   /* it is in the graph */
     bool *recursive; /* it refers to itself, directly or indirectly */
-    /* it, or an enclosing function, is a backend's, a composite or a kernel:
-     * its body must not change */
+    /* it, or an enclosing function, is closed (byi_is_closed): its body must
+     * not change */
     bool *closed;
     uint32_t *n_fns;     /* number of FN nodes that refer to it */
     uint32_t *n_globals; /* number of GLOBAL nodes that refer to it */

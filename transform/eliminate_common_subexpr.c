@@ -176,7 +176,7 @@ static bool same_literal(const struct byi_rewrite *rw, const struct byi_node *a,
 
 /* --- the table ----------------------------------------------------------- */
 
-/* Operand i of an `if` if it is a literal, hence a branch, which is compared by
+/* Operand i of node if it is a branch of an `if`, which is compared by its
  * content; otherwise NULL. */
 static const struct byi_node *branch_of(const struct byi_rewrite *rw,
                                         const struct byi_node *node, uint32_t i)

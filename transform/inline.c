@@ -4,7 +4,7 @@
  * breaks:   ToBasicBlockNormalForm, ToANormalForm
  * leaves:   no direct call of a @global or function literal that is marked
  *           Inline=1 or has a single call in the module. Exceptions: recursive
- *           functions; backends' functions, composites and kernels; bodies of
+ *           functions; regions, composites and fused groups; bodies of
  *           more than max_nodes nodes, counting nested and inlined ones; and
  *           bodies whose result has another type than the call, unless it only
  *           has more static dims and the caller has no references. Functions

@@ -323,8 +323,9 @@ static void sink(struct byi_relayout *rl, byi_id id)
     count_needs(rl, id, rl->sites[id].state, 1);
 }
 
-/* Sweep until nothing is saved, a few times at most; the last sweep
- * runs down, so that ties give operators the layout of their operands. */
+/* Sweep until nothing is saved, at most ROUNDS times; returns the plan's cost.
+ * The last sweep runs down, so that ties give operators the layout of their
+ * operands. */
 static uint64_t descend(struct byi_relayout *rl)
 {
     const uint32_t n = rl->old->nodes.n;

@@ -15,7 +15,7 @@
  * to the operands' layout on the way down and to the readers' on the way up,
  * which moves a transpose through neutral operators until it meets another
  * transpose. The rebuild emits only the conversions of the plan, and folds
- * those of constants.
+ * conversions of constants.
  *
  * OneFlow's auto-NHWC pass (transposes around each operator, pairs cancel) and
  * Relay's ConvertLayout (a rule per operator, constants transposed at compile
@@ -103,21 +103,21 @@ char *byi_rl_layout_name(const struct byi_rl_layout *layout, const char *plain,
 /* How an operator's state relates to its operands and result. */
 enum byi_relayout_rule {
     BYI_RL_FIXED, /* operands and result in the original layout */
-    /* the state is the result's layout and that of all operands that have its
-     * axes */
+    /* the state is the layout of the result and of all operands that have the
+     * result's axes */
     BYI_RL_SAME,
-    /* the state is the first operand's layout; the result lacks the axes of the
-     * mask */
+    /* the state is the first operand's layout; the result has its axes except
+     * the axes of the mask */
     BYI_RL_DROP,
-    /* the state is the result's layout; the first operand lacks the axes of the
-     * mask */
+    /* the state is the result's layout; the first operand has its axes except
+     * the axes of the mask */
     BYI_RL_INSERT,
-    /* a reshape: the state orders groups of axes, each of which becomes a group
-     * of the result's */
+    /* a reshape: the state orders groups of axes; each group of operand axes
+     * becomes a group of result axes */
     BYI_RL_GROUP,
     /* a reshape to rows that nn.dense multiplies with constants: the state is
-     * the operand's layout; elements of the result are in its order, and so are
-     * those of the weights */
+     * the operand's layout, in whose order the elements of the result and of
+     * the weights are */
     BYI_RL_UNROLL,
     BYI_RL_MATMUL /* bit i of the state: operand i is transposed */
 };
@@ -137,7 +137,7 @@ struct byi_site {
     /* SENSITIVE, pinned: the layout that its weights need */
     byi_rl_layout_id kernel_layout;
     const char *kernel; /* the name of that layout; NULL: unchanged   */
-    uint64_t weight;    /* what one conversion of its result costs */
+    uint64_t weight;    /* the cost of one conversion of its result */
     /* while rebuilding */
     byi_id base; /* the node in the fresh function */
     byi_rl_layout_id base_layout;
@@ -148,7 +148,7 @@ struct byi_need {
     byi_id root;
     byi_rl_layout_id layout;
     uint32_t count;
-    uint32_t next;  /* of the same root; 0: none */
+    uint32_t next;  /* the next need of the root; 0: none */
     uint32_t depth; /* length of the list from here */
 };
 
@@ -179,8 +179,9 @@ struct byi_relayout {
     bool changed;    /* a pin differs from the original */
 };
 
-/* Analyse function `func`: which values are others in another layout, and the
- * states of its nodes, which start as in the function. */
+/* Analyse function `func`: find the values that are other values in another
+ * layout, and set the states of the nodes as they are in the function. Free
+ * with byi_relayout_free. */
 void byi_relayout_init(struct byi_relayout *rl, struct byi_module *m,
                        uint32_t func, struct byi_pass_context *ctx,
                        struct byi_arena *scratch);
@@ -215,7 +216,8 @@ uint32_t byi_rl_from_operand(struct byi_relayout *rl, byi_id id, uint32_t i,
                              byi_rl_layout_id layout);
 uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
                             byi_rl_layout_id layout);
-/* Whether operand i has lower rank: it is aligned with the trailing axes. */
+/* Whether operand i is broadcast from a lower rank: its axes are the result's
+ * trailing axes. */
 bool byi_rl_is_small(const struct byi_relayout *rl, byi_id id, uint32_t i);
 
 /* --- relayout_emit.c ------------------------------------------------------ */

@@ -363,8 +363,9 @@ static void rewrite_matmul(struct relayout_call *call, uint32_t state)
         .name = "transpose_b", .kind = BYI_ATTR_BOOL, .i = !(state >> 1 & 1)};
 }
 
-/* Convert weights to a blocked layout, which is not interned: such conversions
- * have ids above those of layouts. Constants are shared by content. */
+/* Convert the weights to their pinned layout, which has blocks and is not
+ * interned: these conversions have ids above the ids of layouts. Constants are
+ * shared by content. */
 static enum byoc_status fetch_kernel(struct byi_relayout *rl,
                                      struct relayout_call *call,
                                      const char *from, struct byoc_error *err)

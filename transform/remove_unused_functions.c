@@ -2,8 +2,8 @@
 /* RemoveUnusedFunctions: drop the functions that no entry reaches.
  * requires: nothing
  * leaves:   the functions that `entry` names (none: the model's entry), and the
- *           functions reachable from them, by calls or as values, including
- *           those in branches, literals and composites. Nodes are unchanged.
+ *           functions reachable from them, by calls or as values, also through
+ *           branches, literals and composites. Nodes are unchanged.
  *
  *   def @main(%x) { @used(%x) }         def @main(%x) { @used(%x) }
  *   def @used(%x) { abs(%x) }     ==>   def @used(%x) { abs(%x) }

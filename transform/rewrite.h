@@ -72,7 +72,8 @@ bool byi_rw_view(const struct byi_rewrite *rw, byi_id id,
 /* Whether id is a numeric constant with at least one element whose elements are
  * all the same; if so, sets *value. */
 bool byi_rw_splat(const struct byi_rewrite *rw, byi_id id, double *value);
-/* Whether id is such a constant and its elements equal `value`. */
+/* Whether id is a numeric constant with at least one element, all equal to
+ * `value`. */
 bool byi_rw_is_value(const struct byi_rewrite *rw, byi_id id, double value);
 /* Whether id is an integer constant of rank 0 or 1 with at most `max` elements;
  * if so, sets values[] and *n. */

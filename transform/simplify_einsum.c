@@ -114,8 +114,9 @@ static bool is_needed(const struct einsum_terms *e, uint32_t a, uint32_t b,
     return false;
 }
 
-/* The labels of the product of a and b: those of both, then of a, then of b,
- * as a batch of matrix products has them. */
+/* The labels of the product of a and b, in the order of a batch of matrix
+ * products: the labels that both have, then the rest of a's, then the rest of
+ * b's. */
 static uint32_t product_labels(const struct einsum_terms *e, uint32_t a,
                                uint32_t b, char *to)
 {

@@ -11,7 +11,7 @@
  * the values between have no other readers. Scales and zero points are scalars.
  * The operators' kernels compute the table, so results are identical bit for
  * bit. A compile runs this before partitioning: a backend would compute in
- * float32, which is slower than a look-up, and could not fuse such a chain into
+ * float32, which is slower than a look-up, and could not fuse the chain into
  * its convolutions anyway.
  */
 #include "transform.h"

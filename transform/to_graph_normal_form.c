@@ -2,8 +2,8 @@
 /* ToGraphNormalForm: write every value without let.
  * requires: nothing
  * breaks:   ToANormalForm
- * leaves:   no let, except in functions whose bodies must not change
- *           (composites, kernels, a backend's). Values stay in their scopes.
+ * leaves:   no let, except in functions whose bodies must not change (regions,
+ *           composites, fused groups). Values stay in their scopes.
  *
  *   let %0 = exp(%x);                   %0 = exp(%x);
  *   let %1 = nn.relu(%0);     ==>       nn.relu(%0)
