@@ -4,7 +4,7 @@
  *   candidates  times each candidate natively and by each backend, and assigns
  *               it to the fastest
  *   regions     times the regions of this assignment against native kernels,
- *               and reverts those that are slower
+ *               and reverts the regions that are slower
  *   the whole   times the whole model all native, greedily partitioned and as
  *               assigned, and takes the fastest
  *

@@ -8,8 +8,8 @@
 
 #include "compile/image.h"
 
-/* Zero-initialise, then set the members above the line; the caller keeps what
- * they point to. */
+/* Zero-initialise, then set the members above the line; pointers are borrowed.
+ */
 struct byi_by_cost {
     const struct byi_found *found; /* the plug-ins */
     struct byi_arena *arena;       /* owns the assignment */

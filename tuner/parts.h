@@ -68,8 +68,8 @@ enum byoc_status byi_parts_time(struct byi_parts *parts,
                                 struct byoc_error *err);
 /* Whether the times with all labels of interest are known. */
 bool byi_part_known(const struct byi_parts *parts, const struct byi_part *p);
-/* Add to hash `s` what times with this label, not 0, depend on: the backend's
- * name and versions, and the restrictions on kernels. */
+/* Add to hash `s` everything of the label's backend that its times depend on:
+ * name, versions, and restrictions on kernels. `label` is not 0. */
 void byi_parts_sign_backend(const struct byi_parts *parts, uint32_t label,
                             struct byi_sha256 *s);
 
