@@ -218,7 +218,7 @@ static byi_id emit_product(struct byi_rewrite *rw, byi_id at, enum byi_op_id op,
                            const struct byi_attr *more, uint32_t n_more)
 {
     enum { MOST = 16 };
-    static const struct byi_attr turned = {
+    static const struct byi_attr transposed = {
         .name = "transpose_b", .kind = BYI_ATTR_BOOL, .i = true};
     const struct byi_node *node = byi_rw_node(rw, at);
     const struct byi_op *to = byi_op(op);
@@ -227,7 +227,7 @@ static byi_id emit_product(struct byi_rewrite *rw, byi_id at, enum byi_op_id op,
     for (uint32_t i = 0; i < n_more; i++)
         given[n_given++] = more[i];
     if (node->op == BYI_OP_NN_DENSE)
-        given[n_given++] = turned;
+        given[n_given++] = transposed;
     for (uint32_t i = 0; i < to->n_attrs; i++) {
         const struct byi_attr *same =
             byi_attr_find(node->attrs, to->attrs[i].name);
@@ -268,8 +268,9 @@ static bool take_weights(struct byi_rewrite *rw, byi_id at,
     if (byi_rw_is(rw, at, BYI_OP_NN_DENSE) || a->rank < 2 ||
         !read_steps(rw, byi_rw_arg(rw, at, 1), BYI_OP_DEQUANTIZE, &b))
         return false;
-    const bool turned = byi_attr_int(byi_rw_node(rw, at)->attrs, "transpose_a");
-    const int64_t depth = a->dims[a->rank - (turned ? 2 : 1)];
+    const bool transposed =
+        byi_attr_int(byi_rw_node(rw, at)->attrs, "transpose_a");
+    const int64_t depth = a->dims[a->rank - (transposed ? 2 : 1)];
     if (BYI_IS_SYMBOL(depth) || depth * UINT8_MAX * UINT8_MAX > MOST_SUM)
         return false;
     args[WEIGHTS] = b.integers;

@@ -94,7 +94,7 @@ static byi_id fold_product(struct byi_rewrite *rw, byi_id at)
     const struct byi_node *node = byi_rw_node(rw, at);
     const bool dense = node->op == BYI_OP_NN_DENSE;
     const byi_id x = node->args[0];
-    bool turned = dense || byi_attr_int(node->attrs, "transpose_b");
+    bool transposed = dense || byi_attr_int(node->attrs, "transpose_b");
     byi_id weights = node->args[1];
     struct coded_matrix w;
     if (!dense && byi_attr_int(node->attrs, "transpose_a"))
@@ -102,10 +102,10 @@ static byi_id fold_product(struct byi_rewrite *rw, byi_id at)
     if (byi_rw_is(rw, weights, BYI_OP_TRANSPOSE)) {
         const struct byi_node *transpose = byi_rw_node(rw, weights);
         const struct byi_attr *axes = &transpose->attrs->at[0];
-        turned = turned != (axes->n == 0 || axes->ints[0] != 0);
+        transposed = transposed != (axes->n == 0 || axes->ints[0] != 0);
         weights = transpose->args[0];
     }
-    if (!read_codes(rw, weights, &w) || w.axis != (turned ? 1 : 0) ||
+    if (!read_codes(rw, weights, &w) || w.axis != (transposed ? 1 : 0) ||
         w.block > INT32_MAX || w.block * w.bits % 32)
         return BYI_NO_ID;
     struct byi_code_blocks b = {.n = w.codes.dims[!w.axis],

@@ -184,17 +184,17 @@ static void settle_concat(struct forward *f, byi_id id)
         return;
     const int64_t all = node->type->dims[axis];
     double *v = byi_arena_calloc(f->s.scratch, (size_t)all + 1, sizeof *v);
-    struct byi_trail *trail = NULL;
+    struct byi_scale_sources *sources = NULL;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_scale *have = f->have[node->args[i]];
         const int64_t n = node_of(f, node->args[i])->type->dims[axis];
         for (int64_t k = 0; k < n; k++)
             v[at++] = have ? have->values[have->n == 1 ? 0 : k] : 1.0;
         if (have)
-            trail =
-                byi_trail_join(&f->s, byi_sources_none(), trail, have->trail);
+            sources = byi_scale_sources_join(&f->s, byi_sources_none(), sources,
+                                             have->sources);
     }
-    f->have[id] = byi_scale_make(&f->s, (int)axis, all, v, trail);
+    f->have[id] = byi_scale_make(&f->s, (int)axis, all, v, sources);
 }
 
 static void settle(struct forward *f, byi_id id)

@@ -23,9 +23,9 @@
 
 enum { ALL = BYI_DCT * BYI_DCT };
 
-/* Whether constant `id` is the basis, or its transpose if `turned`. Leading
+/* Whether constant `id` is the basis, or its transpose if `transposed`. Leading
  * axes must have size 1. */
-static bool is_basis(const struct byi_rewrite *rw, byi_id id, bool turned)
+static bool is_basis(const struct byi_rewrite *rw, byi_id id, bool transposed)
 {
     struct byi_tensor t;
     if (!byi_rw_view(rw, id, &t) || t.dtype != BYOC_F32 || t.rank < 2 ||
@@ -35,7 +35,7 @@ static bool is_basis(const struct byi_rewrite *rw, byi_id id, bool turned)
     for (int i = 0; i < ALL; i++) {
         const int row = i / BYI_DCT, column = i % BYI_DCT;
         const double want =
-            turned ? byi_dct[column][row] : byi_dct[row][column];
+            transposed ? byi_dct[column][row] : byi_dct[row][column];
         if (!(fabs(byi_tensor_float(&t, i) - want) <= 0x1p-23))
             return false;
     }
@@ -67,11 +67,11 @@ static byi_id from_matmul(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node *node = byi_rw_node(rw, at);
     const byi_id a = node->args[0], b = node->args[1];
-    const bool turned_a = byi_attr_int(node->attrs, "transpose_a") != 0;
-    const bool turned_b = byi_attr_int(node->attrs, "transpose_b") != 0;
-    if (!turned_a && is_basis(rw, b, turned_b))
+    const bool transposed_a = byi_attr_int(node->attrs, "transpose_a") != 0;
+    const bool transposed_b = byi_attr_int(node->attrs, "transpose_b") != 0;
+    if (!transposed_a && is_basis(rw, b, transposed_b))
         return transform(rw, a, -1);
-    if (!turned_b && is_basis(rw, a, !turned_a))
+    if (!transposed_b && is_basis(rw, a, !transposed_a))
         return transform(rw, b, -2);
     return BYI_NO_ID;
 }

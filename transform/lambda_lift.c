@@ -7,9 +7,9 @@
  *           @global if it captures nothing, else a closure: a literal whose
  *           body only calls the @global with its parameters and captures.
  *           Recursive literals become recursive globals. Not lifted: branches,
- *           composites, fused groups, closures as above, and literals that two
- * nodes share. If a function would have more than BYI_MAX_ARGS parameters, the
- * module is unchanged.
+ *           composites, fused groups, closures as above, and literals that
+ *           two nodes share. If a function would have more than BYI_MAX_ARGS
+ *           parameters, the module is unchanged.
  *
  *   def @main(%x, %k) {                    def @main(%x, %k) {
  *     %f = fn (%a) { add(%a, %k) };          @lifted_main_0(%x, %k)

@@ -213,10 +213,10 @@ static bool read_matrix(const struct byi_node *node,
         return false;
     if (!dense && byi_attr_int(node->attrs, "transpose_a"))
         return false;
-    const bool turned = dense || byi_attr_int(node->attrs, "transpose_b");
-    *w = (struct wide_matrix){view->data, view->dims[!turned],
-                              view->dims[turned], turned ? view->dims[1] : 1,
-                              turned ? 1 : view->dims[1]};
+    const bool transposed = dense || byi_attr_int(node->attrs, "transpose_b");
+    *w = (struct wide_matrix){
+        view->data, view->dims[!transposed], view->dims[transposed],
+        transposed ? view->dims[1] : 1, transposed ? 1 : view->dims[1]};
     return true;
 }
 

@@ -270,20 +270,21 @@ bool byi_scaling_needed(const struct byi_scaling *s)
 
 /* --- scales -------------------------------------------------------------- */
 
-struct byi_trail *byi_trail_join(struct byi_scaling *s,
-                                 const struct byi_sources *own,
-                                 struct byi_trail *a, struct byi_trail *b)
+struct byi_scale_sources *byi_scale_sources_join(struct byi_scaling *s,
+                                                 const struct byi_sources *own,
+                                                 struct byi_scale_sources *a,
+                                                 struct byi_scale_sources *b)
 {
     if (own->n == 0 && (!a || !b || a == b))
         return a ? a : b;
-    struct byi_trail *t = byi_arena_alloc(s->scratch, sizeof *t);
-    *t = (struct byi_trail){.own = own, .next = {a, b}};
+    struct byi_scale_sources *t = byi_arena_alloc(s->scratch, sizeof *t);
+    *t = (struct byi_scale_sources){.own = own, .next = {a, b}};
     return t;
 }
 
 const struct byi_scale *byi_scale_make(struct byi_scaling *s, int axis,
                                        int64_t n, const double *values,
-                                       struct byi_trail *trail)
+                                       struct byi_scale_sources *sources)
 {
     struct byi_scale *made = byi_arena_alloc(s->scratch, sizeof *made);
     *made = (struct byi_scale){.axis = axis,
@@ -291,7 +292,7 @@ const struct byi_scale *byi_scale_make(struct byi_scaling *s, int axis,
                                .values = values,
                                .min = INFINITY,
                                .least = INFINITY,
-                               .trail = trail};
+                               .sources = sources};
     for (int64_t i = 0; i < n; i++) {
         made->min = fmin(made->min, values[i]);
         made->least = fmin(made->least, fabs(values[i]));
@@ -339,10 +340,11 @@ const struct byi_scale *byi_scale_of(struct byi_scaling *s, byi_id id,
             v[i] = 1.0 / v[i];
     }
     *x = node->args[1 - arg];
-    struct byi_trail *of_const =
-        byi_trail_join(s, node_of(s, node->args[arg])->sources, NULL, NULL);
-    return byi_scale_make(s, axis, n, v,
-                          byi_trail_join(s, node->sources, of_const, NULL));
+    struct byi_scale_sources *of_const = byi_scale_sources_join(
+        s, node_of(s, node->args[arg])->sources, NULL, NULL);
+    return byi_scale_make(
+        s, axis, n, v,
+        byi_scale_sources_join(s, node->sources, of_const, NULL));
 }
 
 const struct byi_scale *byi_scale_times(struct byi_scaling *s,
@@ -359,7 +361,7 @@ const struct byi_scale *byi_scale_times(struct byi_scaling *s,
         v[i] = a->values[a->n == 1 ? 0 : i] * b->values[b->n == 1 ? 0 : i];
     return byi_scale_make(
         s, a->axis >= 0 ? a->axis : b->axis, n, v,
-        byi_trail_join(s, byi_sources_none(), a->trail, b->trail));
+        byi_scale_sources_join(s, byi_sources_none(), a->sources, b->sources));
 }
 
 const struct byi_scale *byi_scale_part(struct byi_scaling *s,
@@ -368,7 +370,7 @@ const struct byi_scale *byi_scale_part(struct byi_scaling *s,
 {
     assert(first + n <= scale->n);
     return byi_scale_make(s, scale->axis, n, scale->values + first,
-                          scale->trail);
+                          scale->sources);
 }
 
 /* --- through operators --------------------------------------------------- */
@@ -599,22 +601,22 @@ struct byi_scaling byi_scaling_begin(struct byi_module *m, uint32_t func,
     return s;
 }
 
-typedef BYI_VEC(struct byi_trail *) trail_vec;
+typedef BYI_VEC(struct byi_scale_sources *) scale_sources_vec;
 typedef BYI_VEC(uint32_t) source_vec;
 
-/* The union of `own` and the trail's sources that no other node took. */
-static const struct byi_sources *collect_sources(struct byi_scaling *s,
-                                                 const struct byi_sources *own,
-                                                 struct byi_trail *trail)
+/* The union of `own` and the scale's sources that no other node took. */
+static const struct byi_sources *collect_sources(
+    struct byi_scaling *s, const struct byi_sources *own,
+    struct byi_scale_sources *sources)
 {
-    trail_vec stack = {0};
+    scale_sources_vec stack = {0};
     source_vec all = {0};
     for (uint32_t i = 0; i < own->n; i++)
         BYI_PUSH(&all, own->at[i]);
-    if (trail)
-        BYI_PUSH(&stack, trail);
+    if (sources)
+        BYI_PUSH(&stack, sources);
     while (stack.n > 0) {
-        struct byi_trail *t = stack.at[--stack.n];
+        struct byi_scale_sources *t = stack.at[--stack.n];
         if (t->taken)
             continue;
         t->taken = true;
@@ -680,8 +682,8 @@ static enum byoc_status emit_edited(struct byi_scaling *s,
                         byi_op(node->op)->name);
     BYI_TRY(byi_add_op(s->m, fresh, under ? BYI_OP_MULTIPLY : node->op, args, 2,
                        under ? NULL : node->attrs,
-                       collect_sources(s, node->sources, edit->by->trail), made,
-                       err));
+                       collect_sources(s, node->sources, edit->by->sources),
+                       made, err));
     fresh->nodes.at[*made].type = node->type; /* with its symbolic dims */
     fresh->nodes.at[*made].target = node->target;
     fresh->nodes.at[*made].region = node->region;

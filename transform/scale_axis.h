@@ -16,9 +16,9 @@
 
 /* Sources of the multiplications in a scale: the first node that absorbs the
  * scale inherits them. */
-struct byi_trail {
+struct byi_scale_sources {
     const struct byi_sources *own;
-    struct byi_trail *next[2];
+    struct byi_scale_sources *next[2];
     bool taken;
 };
 
@@ -29,7 +29,7 @@ struct byi_scale {
     const double *values;
     /* min of the values; least and most of their magnitudes */
     double min, least, most;
-    struct byi_trail *trail;
+    struct byi_scale_sources *sources;
 };
 
 /* The scales that a value can absorb. Bit a of `axes`: one factor per index of
@@ -134,11 +134,12 @@ const struct byi_scale *byi_scale_part(struct byi_scaling *s,
 /* A scale of n factors along `axis` (-1: one factor), which are not copied. */
 const struct byi_scale *byi_scale_make(struct byi_scaling *s, int axis,
                                        int64_t n, const double *values,
-                                       struct byi_trail *trail);
-/* The trail of a node's own sources and of two trails, which may be NULL. */
-struct byi_trail *byi_trail_join(struct byi_scaling *s,
-                                 const struct byi_sources *own,
-                                 struct byi_trail *a, struct byi_trail *b);
+                                       struct byi_scale_sources *sources);
+/* Join a node's sources with those of two scales, which may be NULL. */
+struct byi_scale_sources *byi_scale_sources_join(struct byi_scaling *s,
+                                                 const struct byi_sources *own,
+                                                 struct byi_scale_sources *a,
+                                                 struct byi_scale_sources *b);
 
 /* Translate a room or scale of a node's result to its operand `arg`, and back.
  * A room loses the axes that have no counterpart; a scale's axis must have one.

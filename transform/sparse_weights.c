@@ -114,15 +114,15 @@ static byi_id from_matmul(struct byi_rewrite *rw, byi_id at)
         byi_attr_int(node->attrs, "transpose_a") ||
         !has_columns(type, 0, type->rank - 1))
         return BYI_NO_ID;
-    const bool turned = byi_attr_int(node->attrs, "transpose_b") != 0;
+    const bool transposed = byi_attr_int(node->attrs, "transpose_b") != 0;
     const byi_id x = node->args[0], constant = node->args[1];
     const struct pruned_weights w = {
-        view.data, view.dims[!turned], view.dims[turned],
-        turned ? view.dims[1] : 1, turned ? 1 : view.dims[1]};
+        view.data, view.dims[!transposed], view.dims[transposed],
+        transposed ? view.dims[1] : 1, transposed ? 1 : view.dims[1]};
     if (!is_sparse(rw, &w, 0))
         return BYI_NO_ID;
     return byi_rw_op2(rw, BYI_OP_NN_SPARSE_DENSE, x,
-                      turned ? constant : transposed_weights(rw, &w));
+                      transposed ? constant : transposed_weights(rw, &w));
 }
 
 static byi_id from_conv(struct byi_rewrite *rw, byi_id at)
