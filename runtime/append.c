@@ -14,7 +14,7 @@
  * Kernels read dense tensors. A product whose batch axes are the planes runs
  * once for each plane, and shape_of and size_of read no elements; for every
  * other step the tensor is copied first. */
-#include "plan.h"
+#include "state.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  * creates an instance, without holding the lock; others that need the same one
  * wait for it.
  */
-#include "plan.h"
+#include "state.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
  * copied only if they cannot stay in place. When many calls are active, a tail
  * call ends the caller first, so that a recursive loop runs in constant memory.
  */
-#include "plan.h"
+#include "state.h"
 
 #include <string.h>
 

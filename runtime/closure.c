@@ -4,7 +4,7 @@
  * cycles. Captures live as long as the closure, in a shared block or a copy.
  * Sequences and optionals (list.c) are objects of the same kind, without a
  * function. */
-#include "plan.h"
+#include "state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  *     primitive  nn.conv2d+add+nn.relu  of Conv_0, Relu_1
  *     twin       nn.conv2d (Conv_0), add (Conv_0), nn.relu (Relu_1)
  */
-#include "plan.h"
+#include "state.h"
 
 #include <math.h>
 #include <stdlib.h>

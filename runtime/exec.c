@@ -4,7 +4,7 @@
  * activations (call.c), not the C stack. If shapes vary, a step's type rule is
  * its shape function, and results are in blocks of the state's pool until their
  * last reader. */
-#include "plan.h"
+#include "state.h"
 #include "workers.h"
 
 #include "core/base/guard.h"

@@ -4,7 +4,7 @@
  * views for backends. Each function has a first frame; a recursion allocates
  * more, which are kept for later calls up to a limit.
  */
-#include "plan.h"
+#include "state.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * reference-counted and immutable, like closures (closure.c); several may share
  * a tensor in one block. A list with one reference whose last reader is this
  * step grows in place, so that a loop that appends does not copy. */
-#include "plan.h"
+#include "state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * memory. Free blocks are in lists by the logarithm of their size, so that
  * taking one takes constant time although a recursion may hold a block for each
  * call. */
-#include "plan.h"
+#include "state.h"
 
 #include <stdlib.h>
 

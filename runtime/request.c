@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request.c: reads requests: finds the binding of each input and output by
  * name, and the steps that the requested outputs depend on. */
-#include "plan.h"
+#include "state.h"
 
 #include <stdlib.h>
 #include <string.h>

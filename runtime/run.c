@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c: runs a state: checks the caller's DLPack views against the model's
  * signature, binds them, and fills in the views of the outputs. */
-#include "plan.h"
+#include "state.h"
 
 #include "core/base/guard.h"
 

@@ -12,7 +12,7 @@
  *
  * A forked child has none of these threads: it begins with empty queues and
  * idle states, and starts threads of its own. */
-#include "plan.h"
+#include "state.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* state.c: creates, traces and frees states; a state is the memory of one run
  * at a time. */
-#include "plan.h"
+#include "state.h"
 
 #include "core/base/guard.h"
 

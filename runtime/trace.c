@@ -3,7 +3,7 @@
  * Event Format document, with complete events (ph "X") and times in
  * microseconds since the trace was opened. The file appears when the trace
  * ends. */
-#include "plan.h"
+#include "state.h"
 
 #include <stdlib.h>
 #include <time.h>

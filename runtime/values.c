@@ -2,7 +2,7 @@
 /* values.c: checks callers' tensors, and converts sequences and optionals:
  * callers' trees to objects that borrow the tensors, and results to trees that
  * the state owns. Both are as deep as the model's signature. */
-#include "plan.h"
+#include "state.h"
 
 #include "core/base/guard.h"
 

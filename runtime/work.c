@@ -2,7 +2,7 @@
 /* work.c: creates and frees the memory of a run of an instance: the frames of
  * main and of all functions that it may call, and the backends' region states.
  */
-#include "plan.h"
+#include "state.h"
 
 #include <stdlib.h>
 

@@ -30,7 +30,7 @@
 
 #include "core/base/descriptor.h"
 #include "runtime/internal.h"
-#include "runtime/plan.h"
+#include "runtime/state.h"
 #include "tests/folder.h"
 #include "tests/watchdog.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "runtime/plan.h"
+#include "runtime/state.h"
 
 enum {
     MAX_BYTES = 8 << 20,

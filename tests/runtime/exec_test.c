@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/plan.h"
+#include "runtime/state.h"
 #include "tests/fixture.h"
 #include "tests/folder.h"
 

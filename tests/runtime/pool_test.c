@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/plan.h"
+#include "runtime/state.h"
 
 static void test_pool(void **state)
 {

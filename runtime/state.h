@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime/state.h: states and the memory of a run: pools, objects, frames, and
+ * the functions that run steps on them. */
+#ifndef BYI_RUNTIME_STATE_H
+#define BYI_RUNTIME_STATE_H
+
+#include "plan.h"
+
+struct byi_frame;
+
+/* --- append.c: outputs in the memory of an input ------------------------ */
+
+/* The layout of a tensor with room to grow along axis `axes`: its rows are in
+ * planes, one for each position of the axes before that axis. */
+struct byi_row_planes {
+    uint32_t axes;
+    bool placed;    /* an output that is complete in its destination; the frame
+                     * has a dense copy */
+    uint64_t pitch; /* bytes from plane to plane; 0: dense */
+};
+
+/* Read the planes of a caller's view that grows along `axis`; a dense view has
+ * planes, too. Returns false if the view has other strides. */
+bool byi_planes_read(const DLTensor *view, uint32_t axis,
+                     struct byi_row_planes *planes);
+/* Bytes from the first byte of a tensor to its end, including gaps between
+ * planes. */
+uint64_t byi_planes_extent(const struct byi_tensor *t,
+                           const struct byi_row_planes *planes);
+bool byi_planes_dense(const struct byi_tensor *t,
+                      const struct byi_row_planes *planes);
+/* Make value `v`, or all operands of a step, dense by copying. */
+enum byoc_status byi_planes_pack(struct byoc_state *state,
+                                 struct byi_frame *frame, uint32_t v,
+                                 struct byoc_error *err);
+enum byoc_status byi_planes_pack_all(struct byoc_state *state,
+                                     struct byi_frame *frame,
+                                     const struct byi_step *step,
+                                     struct byoc_error *err);
+/* Set the memory of alias `v` of a value in planes; the dims of `v` are set. */
+enum byoc_status byi_planes_alias(struct byoc_state *state,
+                                  struct byi_frame *frame, uint32_t v,
+                                  struct byoc_error *err);
+/* Whether the step takes the first rows along an axis of an output. Then its
+ * result is set to where they are, without a copy. */
+bool byi_planes_slice(struct byoc_state *state, struct byi_frame *frame,
+                      const struct byi_step *step);
+/* If the operator of `step` can read and write planes, run the step; otherwise
+ * make its operands dense and set *done to false. The caller has set the dims
+ * and memory of the results. */
+enum byoc_status byi_planes_run(struct byoc_state *state,
+                                struct byi_frame *frame,
+                                const struct byi_step *step, bool *done,
+                                struct byoc_error *err);
+
+/* --- pool.c: memory of values whose size varies -------------------------- */
+
+struct byi_block {
+    void *at; /* NULL: a slot without memory */
+    uint64_t bytes;
+    uint64_t filled;  /* bytes of the longest value in it */
+    uint64_t run;     /* number of the last run that used it */
+    uint32_t readers; /* number of references; 0: free */
+    uint32_t next;    /* if free: 1 + the next block of its list */
+    bool kept;        /* stays reserved during the next run */
+};
+
+enum { BYI_POOL_CLASSES = 64 };
+
+struct byi_pool {
+    struct byi_memory *memory; /* NULL: byi_memory_take without a limit */
+    struct byi_block *at;
+    uint32_t n, cap;
+    /* free lists by log2 of bytes; entries are 1 + block */
+    uint32_t free[BYI_POOL_CLASSES];
+    uint32_t empty; /* list of slots without memory; 1 + slot */
+    uint64_t bytes, limit, run;
+    uint64_t used, idle; /* bytes of the taken blocks, of the free blocks */
+    uint64_t most_used;  /* maximum of `used` in recent runs */
+};
+
+/* Start a run: free all blocks except the kept ones, and release those that few
+ * runs needed. */
+void byi_pool_reset(struct byi_pool *pool);
+/* Keep the block that begins at `data`, if there is one, until the second call
+ * of byi_pool_reset after this. */
+void byi_pool_keep(struct byi_pool *pool, const void *data);
+/* Take a block of at least `bytes` bytes, aligned to BYI_ALIGN; sets *block to
+ * its number. Errors: BYOC_ENOMEM, BYOC_ELIMIT. */
+enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
+                               uint32_t *block, struct byoc_error *err);
+/* Add a reference to a block, which byi_pool_give must then drop. */
+void byi_pool_share(struct byi_pool *pool, uint32_t block);
+/* Let the block's value of `from` bytes also be the beginning of a new value of
+ * `to` bytes, which gets a reference. Returns false if the block already has a
+ * longer value, or is smaller than `to` bytes. */
+bool byi_pool_extend(struct byi_pool *pool, uint32_t block, uint64_t from,
+                     uint64_t to);
+void byi_pool_give(struct byi_pool *pool, uint32_t block);
+/* Count memory outside of the blocks towards the limit. Errors: BYOC_ELIMIT. */
+enum byoc_status byi_pool_charge(struct byi_pool *pool, uint64_t bytes,
+                                 struct byoc_error *err);
+void byi_pool_refund(struct byi_pool *pool, uint64_t bytes);
+void byi_pool_free(struct byi_pool *pool);
+
+/* --- closure.c: closures and other objects -------------------------------- */
+
+/* A captured value, or an element of a list. */
+struct byi_item {
+    struct byi_tensor t;
+    /* 1 + the pool's block that contains t; 0: its memory outlives the run */
+    uint32_t block;
+    struct byi_object *object; /* not NULL: the item is this object instead of a
+                                * tensor */
+};
+
+/* A closure (a function of the plan with values for its last inputs), a
+ * sequence, or an optional, which has one element or none. Reference-counted,
+ * and immutable once shared, so there are no cycles. */
+struct byi_object {
+    uint32_t readers, func, n, room; /* `room`: allocated items of a list */
+    struct byi_object *next;         /* in a list of objects to be freed */
+    struct byi_item at[];
+};
+
+struct byi_object *byi_object_share(struct byi_object *object);
+/* Drop a reference; the last one frees it. NULL is fine. */
+void byi_object_give(struct byoc_state *state, struct byi_object *object);
+/* Set *item to value `v` of an activation: shares the value, or copies it if
+ * its memory does not live long enough. */
+enum byoc_status byi_object_capture(struct byoc_state *state,
+                                    struct byi_frame *frame, uint32_t v,
+                                    struct byi_item *item,
+                                    struct byoc_error *err);
+/* Drop the item's reference to its block or object. */
+void byi_object_drop(struct byoc_state *state, struct byi_item *item);
+
+/* --- list.c: sequences and optionals -------------------------------------- */
+
+/* Make a list of n items, which the caller fills in. Errors: BYOC_ENOMEM. */
+enum byoc_status byi_list_new(struct byoc_state *state, uint32_t n,
+                              struct byi_object **list, struct byoc_error *err);
+/* Run a step whose operator has BYI_TRAIT_LIST. */
+enum byoc_status byi_list_run(struct byoc_state *state, struct byi_frame *frame,
+                              const struct byi_step *step,
+                              struct byoc_error *err);
+
+/* --- frame.c: activations of functions ----------------------------------- */
+
+/* An activation of a function. The first one of each function is allocated with
+ * the state; further ones, for recursion, are allocated and freed during the
+ * run. */
+struct byi_frame {
+    uint32_t func;
+    uint32_t at;                   /* the current step */
+    struct byi_frame *up;          /* the caller's frame; NULL: none */
+    struct byi_frame *next;        /* in the list of spare frames */
+    struct byi_object *self;       /* the closure that was applied, or NULL */
+    uint64_t began;                /* time of the call, if there is a trace */
+    uint64_t bytes;                /* total size of its memory */
+    bool active, extra;            /* `extra`: not the first frame of its
+                                    * function */
+    struct byi_tensor *t;          /* by value */
+    uint32_t *block;               /* by value: 1 + its block of the pool */
+    bool strided;                  /* values may be in planes, or computed in
+                                    * place */
+    struct byi_row_planes *planes; /* by value */
+    struct byi_object **obj;       /* by value, for lists and functions */
+    /* by output: its destination; `data` NULL: the step provides memory */
+    struct byi_tensor *dest;
+    struct byi_row_planes *dest_planes; /* by output */
+    struct byoc_view **views; /* by step: a region's operands and results */
+};
+
+/* NULL if an allocation fails. */
+struct byi_frame *byi_frame_new(const struct byi_instance *in, uint32_t func);
+/* Take a frame for an activation of function `func`; byi_frame_give ends the
+ * activation and frees or keeps the frame. */
+enum byoc_status byi_frame_take(struct byoc_state *state, uint32_t func,
+                                struct byi_frame **frame,
+                                struct byoc_error *err);
+void byi_frame_give(struct byoc_state *state, struct byi_frame *frame);
+/* Mark the frame active, with all values dense. */
+void byi_frame_begin(const struct byoc_state *state, struct byi_frame *frame);
+/* Drop the references of value `v` to its block and object. */
+void byi_frame_drop(struct byoc_state *state, struct byi_frame *frame,
+                    uint32_t v);
+/* byi_frame_provide gives result `v`, whose dims are set, memory: its fixed
+ * place if it has one, else a block of the pool. byi_frame_block always takes a
+ * block. */
+enum byoc_status byi_frame_provide(struct byoc_state *state,
+                                   struct byi_frame *frame, uint32_t v,
+                                   struct byoc_error *err);
+enum byoc_status byi_frame_block(struct byoc_state *state,
+                                 struct byi_frame *frame, uint32_t v,
+                                 struct byoc_error *err);
+
+/* --- work.c: the memory of one run of an instance ------------------------- */
+
+struct byi_work {
+    const struct byi_instance *in;
+    struct byi_work *next;     /* in the list of idle works of the instance */
+    uint64_t bytes;            /* size of the frames */
+    struct byi_frame **frames; /* by function: its first frame; NULL: it never
+                                * runs */
+    struct byi_frame **spare;  /* by function: list of further frames */
+    uint64_t spare_bytes;
+    void **region_states; /* by region                                  */
+    bool *region_made;    /* by region: state_new() succeeded */
+    uint64_t scratch;     /* largest scratch of a step with fixed shapes */
+};
+
+/* Errors: BYOC_ENOMEM, and those of backends. */
+enum byoc_status byi_work_new(const struct byi_instance *in,
+                              struct byi_work **work, struct byoc_error *err);
+void byi_work_free(struct byi_work **work);
+/* Free the frames of a recursion, which were charged to the run's pool, before
+ * another state's run takes the work. */
+void byi_work_clear(struct byi_work *work, struct byi_pool *pool);
+
+/* --- state.c, run.c, exec.c, call.c --------------------------------------- */
+
+/* A run that byoc_run_async queued; guarded by the lock of the runners. */
+struct byi_later {
+    const struct byoc_request *request;
+    byoc_done_fn done;
+    void *ctx;
+    struct byoc_state *next; /* next in the queue */
+    bool busy;               /* until the run has ended                  */
+    uint32_t callbacks;      /* calls of `done` that have not returned   */
+    /* counts forks: the other members are valid in this process only */
+    uint32_t process;
+};
+
+struct byoc_state {
+    const struct byoc_model *model;
+    struct byi_later later;
+    /* by input and by output: index of its binding in the request; UINT32_MAX:
+     * none */
+    uint32_t *in_at, *out_at;
+    bool *needed; /* by step of main: an output of the request depends on it */
+    size_t needed_room;
+    bool choosing; /* this run skips steps that are not needed */
+    const struct byi_instance *in; /* the instance that runs */
+    struct byi_work *work;         /* the memory of that run */
+    struct byi_lease lease;        /* during a run, if sizes vary */
+    struct byi_tensor *inputs;     /* by input */
+    struct byi_row_planes *planes; /* by input: from the caller's strides */
+    struct byi_tensor *
+        /* by output: the caller's view as the last run that computed it filled
+         * it in, with a copy of the dims; data NULL: no run has */
+        results;
+    struct byi_frame *top; /* the current activation */
+    uint32_t depth;        /* number of activations */
+    uint32_t max_depth;
+    uint64_t calls, max_calls; /* in one run */
+    uint64_t draws;            /* random numbers drawn in all runs */
+    /* by output of main: memory for callers that provide none; NULL if the size
+     * varies */
+    void **out;
+    int64_t *dims;                 /* by symbol: its size, from the inputs; -1:
+                                    * not bound */
+    struct byi_tensor *args;       /* arguments of the current kernel */
+    void **buffers;                /* the same for the current fused kernel */
+    const struct byi_type **types; /* types of the operands for inference */
+    struct byi_type *type_store;
+    const struct byi_tensor **known;
+    void *scratch;
+    uint64_t scratch_bytes;
+    struct byi_pool pool;
+    struct byi_string_store strings; /* strings of the run and of its outputs */
+    struct byi_arena *given;         /* trees of outputs that are lists */
+    struct byi_arena *infer;         /* types of the last steps of this run */
+    uint64_t n_inferred;
+    struct byi_trace *trace;
+    volatile uint32_t cancel; /* not 0: the run must end; accessed atomically */
+    byi_watch_fn watch;       /* NULL: none */
+    void *watch_ctx;
+    byi_lend_fn lend; /* NULL: none */
+    void *lend_ctx;
+};
+
+/* exec.c: describe the step as a call of its kernel, with operands and results
+ * in `args`. */
+struct byi_call byi_exec_call(struct byi_tensor *args,
+                              const struct byi_frame *fr,
+                              const struct byi_step *step, uint32_t threads);
+/* exec.c: make the scratch memory at least this large. */
+enum byoc_status byi_exec_need(struct byoc_state *state, uint64_t bytes,
+                               struct byoc_error *err);
+/* exec.c: free the results of the previous run, including its outputs. */
+void byi_exec_begin(struct byoc_state *state);
+/* exec.c: drop the sequences, optionals and functions that main's frame has. */
+void byi_exec_drop(struct byoc_state *state);
+/* exec.c: check that the caller's memory `dest` for an output has the shape of
+ * `t`. Errors: BYOC_ETYPE. */
+enum byoc_status byi_exec_fits(const struct byi_plan_func *f, uint32_t output,
+                               const struct byi_tensor *t,
+                               const struct byi_tensor *dest,
+                               struct byoc_error *err);
+/* exec.c: run main, whose inputs and destinations are bound. */
+enum byoc_status byi_exec_main(struct byoc_state *state,
+                               struct byoc_error *err);
+/* call.c: run CALL, IF and APPLY steps. A call makes the callee's activation
+ * state->top; byi_call_leave ends that activation and gives its results to the
+ * calling step. */
+enum byoc_status byi_call_func(struct byoc_state *state, struct byi_frame *fr,
+                               const struct byi_step *step,
+                               struct byoc_error *err);
+enum byoc_status byi_call_if(struct byoc_state *state, struct byi_frame *fr,
+                             const struct byi_step *step,
+                             struct byoc_error *err);
+enum byoc_status byi_call_apply(struct byoc_state *state, struct byi_frame *fr,
+                                const struct byi_step *step,
+                                struct byoc_error *err);
+enum byoc_status byi_call_leave(struct byoc_state *state,
+                                struct byoc_error *err);
+/* closure.c: run CLOSURE and CHOOSE steps. */
+enum byoc_status byi_closure_make(struct byoc_state *state,
+                                  struct byi_frame *fr,
+                                  const struct byi_step *step,
+                                  struct byoc_error *err);
+enum byoc_status byi_closure_choose(struct byoc_state *state,
+                                    struct byi_frame *fr,
+                                    const struct byi_step *step,
+                                    struct byoc_error *err);
+/* Read the condition of a step, its first operand, into *is. */
+enum byoc_status byi_closure_condition(const struct byi_frame *fr,
+                                       const struct byi_step *step, bool *is,
+                                       struct byoc_error *err);
+
+/* values.c: convert callers' trees to objects, and objects to trees. `io` is
+ * the model's declaration of the input or output. A new tree lives in
+ * state->given until the next run. */
+enum byoc_status byi_value_check(
+    const struct byoc_value *value, const struct byoc_io *io,
+    struct byoc_error *err); /* checks only the kind of the value */
+enum byoc_status byi_value_read(struct byoc_state *state,
+                                const struct byoc_value *value,
+                                const struct byoc_io *io,
+                                struct byi_object **object,
+                                struct byoc_error *err);
+enum byoc_status byi_value_write(struct byoc_state *state,
+                                 const struct byi_object *object,
+                                 const struct byoc_io *io,
+                                 struct byoc_value *value,
+                                 struct byoc_error *err);
+/* Check dtype, rank, fixed dims, layout and alignment of a caller's tensor, and
+ * set data and dims of *t. `what` is "input" or "output". If `axis` is less
+ * than the rank, the tensor may be in planes along it, which **planes receives
+ * unless it is NULL. Errors: BYOC_ETYPE, BYOC_EINVAL, BYOC_ELIMIT. */
+enum byoc_status byi_check_view(const DLTensor *view, const char *what,
+                                const struct byoc_io *io, struct byi_tensor *t,
+                                uint32_t axis, struct byi_row_planes *planes,
+                                struct byoc_error *err);
+/* Copy the strings of a tensor into the state, and pointers to them into
+ * `data`. */
+enum byoc_status byi_own_strings(struct byoc_state *state,
+                                 const struct byi_tensor *t, void *data,
+                                 struct byoc_error *err);
+
+/* --- request.c ------------------------------------------------------------ */
+
+/* Set in_at and out_at of the state from the names in the request. Errors:
+ * BYOC_EINVAL. */
+enum byoc_status byi_request_place(struct byoc_state *state,
+                                   const struct byoc_request *request,
+                                   struct byoc_error *err);
+/* Set `needed` of the state: the steps that the outputs in out_at depend on. */
+enum byoc_status byi_request_choose(struct byoc_state *state,
+                                    struct byoc_error *err);
+
+/* --- runner.c ------------------------------------------------------------ */
+
+/* Wait until the state has no queued or active run, and all callbacks have
+ * returned except one that the calling thread is in. */
+void byi_runners_wait(struct byoc_state *state);
+
+/* --- trace.c -------------------------------------------------------------- */
+
+/* Where the events of a state's runs go: a file or a callback. NULL: events are
+ * dropped. */
+struct byi_trace;
+/* Write events to the file `path`, or to no file if NULL. Closes the previous
+ * file, and returns its write errors. */
+enum byoc_status byi_trace_file(struct byi_trace **trace, const char *path,
+                                struct byoc_error *err);
+/* Pass events to a callback, or to none if NULL. */
+enum byoc_status byi_trace_use(struct byi_trace **trace,
+                               void (*use)(void *ctx,
+                                           const struct byoc_event *event),
+                               void *ctx, struct byoc_error *err);
+/* Set the tag of the following events; NULL: no tag. */
+void byi_trace_tag(struct byi_trace *trace, const char *tag);
+uint64_t byi_trace_now(void); /* nanoseconds of CLOCK_MONOTONIC */
+/* Record an event that ends now. Strings of `event` may be NULL. */
+void byi_trace_event(struct byi_trace *trace, const struct byoc_event *event);
+
+/* --- costs.c -------------------------------------------------------------- */
+
+/* Set the event's operations and bytes to those of a step, whose operands'
+ * sizes are in `frame`. */
+void byi_cost_step(const struct byi_plan_tables *plan,
+                   const struct byi_frame *frame, const struct byi_step *step,
+                   struct byoc_event *event);
+
+/* State of counting one run of a region: which operators of the twin its
+ * primitives have computed. */
+struct byi_cost_region {
+    const struct byi_plan_func *twin;
+    /* by step of the twin: the number of the primitive that computes it, from
+     * 1; 0: none yet. NULL: an allocation failed, so nothing is counted */
+    uint32_t *taken;
+    uint32_t n, begin; /* primitives so far; steps before `begin` are taken */
+};
+void byi_cost_begin(const struct byi_plan_tables *plan, uint32_t region,
+                    struct byi_cost_region *costs);
+void byi_cost_end(struct byi_cost_region *costs);
+/* Set the event's operations and bytes to those of a primitive of the region.
+ * The event's name lists operators of the twin, joined by '+', and its sources
+ * are theirs. */
+void byi_cost_primitive(struct byi_cost_region *costs,
+                        struct byoc_event *event);
+
+#endif
