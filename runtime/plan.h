@@ -143,6 +143,7 @@ struct byi_plan_tables {
 enum byoc_status byi_plan_read(const struct byi_image *image,
                                struct byi_plan_tables **plan,
                                struct byoc_error *err);
+/* Free the plan and set *plan to NULL. */
 void byi_plan_tables_free(struct byi_plan_tables **plan);
 
 /* --- list_type.c --------------------------------------------------------- */
@@ -278,9 +279,9 @@ enum byoc_status byi_consts_widen(const struct byoc_model *model,
 /* A constant's data; NULL if it is stored narrow and has not been widened.
  * Threads: safe. */
 void *byi_const_data(const struct byoc_model *model, uint32_t index);
-/* Get the int8 codes of a constant; returns false if it is not stored as int8.
- */
 struct byi_row_codes;
+/* Get the int8 codes of a constant; returns false if it is not stored as int8.
+ * They point into the image. */
 bool byi_const_codes(const struct byi_plan_const *c,
                      struct byi_row_codes *codes);
 /* Widen the constants that steps of the instance read, and set their data in
@@ -294,17 +295,17 @@ enum byoc_status byi_consts_read(const struct byi_instance *in,
 
 /* Add a warning to the model's warnings and log it. Never fails. */
 void byi_model_warn(struct byoc_model *model, const char *text);
+/* Log the name, version and path of a plug-in. */
 void byi_model_say_plugin(const struct byoc_model *model,
                           const struct byi_plugin *plugin);
-/* Open the plug-ins of the regions, which build the regions. Errors:
- * BYOC_ENOMEM, BYOC_EBACKEND (require_backends). */
-struct byi_facts;
 /* Open the plug-ins whose operators the model calls; it is an error if one is
  * missing. */
 enum byoc_status byi_operators_open(struct byoc_model *model,
                                     const struct byoc_load_params *params,
                                     const struct byi_facts *facts,
                                     struct byoc_error *err);
+/* Open the plug-ins of the regions, which build the regions. Errors:
+ * BYOC_ENOMEM, BYOC_EBACKEND (require_backends). */
 enum byoc_status byi_backends_load(struct byoc_model *model,
                                    const struct byoc_load_params *params,
                                    const struct byi_facts *facts,
@@ -341,6 +342,7 @@ enum byoc_status byi_specialise(const struct byoc_model *model,
                                 const int64_t *sizes, unsigned how,
                                 struct byi_instance *in,
                                 struct byoc_error *err);
+/* Unload the instance's own regions and free its plan. */
 void byi_instance_end(struct byi_instance *in);
 
 /* --- site.c --------------------------------------------------------------- */
@@ -414,6 +416,7 @@ enum byoc_status byi_cache_take(const struct byoc_model *model,
                                 const int64_t *sizes, bool regions,
                                 struct byi_lease *lease,
                                 struct byoc_error *err);
+/* Return the lease's instance and memory to the cache. Threads: safe. */
 void byi_cache_give(const struct byoc_model *model, struct byi_lease *lease);
 /* Print sizes, such as "batch=3, sequence=7", into `buf` of n bytes. Returns
  * buf. */

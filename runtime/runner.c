@@ -11,7 +11,7 @@
  * that frees it.
  *
  * A forked child has none of these threads: it begins with empty queues and
- * idle states, and starts threads of its own. */
+ * idle states, and starts its own threads. */
 #include "state.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ struct byi_runners {
     pthread_cond_t work;  /* the queue has a state, or `stop` is set */
     pthread_cond_t ended; /* a callback has returned                   */
     struct byoc_state *first, **last;
-    uint32_t wanted, n;
+    uint32_t wanted, n; /* threads to create; threads that exist */
     bool stop;
     struct byi_runners *newer, *older; /* in the list of all runners */
     pthread_t threads[];
@@ -105,7 +105,8 @@ void byi_runners_free(struct byi_runners **runners)
 
 /* --- threads ------------------------------------------------------------- */
 
-/* Wait for a state and take it from the queue; NULL if the threads must end. */
+/* Wait for a state, take it from the queue and copy its run to *later. Returns
+ * NULL if the queue is empty and the threads must end. */
 static struct byoc_state *next_state(struct byi_runners *r,
                                      struct byi_later *later)
 {
@@ -154,7 +155,8 @@ static void *work(void *arg)
 }
 
 /* Create the threads, with all signals blocked, so that signals go to the
- * host's threads. Returns 0 or an error number. Called with the lock. */
+ * host's threads. Returns 0 if at least one thread exists, else an error
+ * number. Called with the lock. */
 static int make_threads(struct byi_runners *r)
 {
     sigset_t signals, before;

@@ -14,8 +14,8 @@ struct site {
     const struct byi_tensor **value; /* by value; NULL: not known */
 };
 
-/* Set type and value of alias v if it has a fixed shape: no step computes it,
- * and it has the bytes of its root. */
+/* Set the type and value of alias v if its shape is fixed: it has the bytes of
+ * its root, so no step needs to compute it. */
 static void infer_alias(struct site *s, uint32_t v)
 {
     const struct byi_value *value = &s->f->values[v];

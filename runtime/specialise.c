@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* specialise.c: specialises a plan for given sizes of the inputs' symbols. The
- * type rules, which are shape functions as well, compute the sizes of all
+ * type rules also serve as shape functions: they compute the sizes of all
  * values that do not depend on data. Small values that depend on sizes only are
  * computed, and their steps removed; backends build the regions for these
  * sizes; temporaries get offsets according to their lifetimes. The result is
@@ -16,6 +16,7 @@
 
 #include "core/base/guard.h"
 
+/* How far a function has been specialised. */
 enum specialise_stage { NEW, BEGUN, DONE };
 
 /* A function that is being specialised, and the next step; its caller continues
@@ -24,6 +25,7 @@ struct activation {
     uint32_t func, step;
 };
 
+/* One specialisation while it is being made. */
 struct maker {
     const struct byoc_model *model;
     struct byi_instance *in;

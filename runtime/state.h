@@ -27,6 +27,7 @@ bool byi_planes_read(const DLTensor *view, uint32_t axis,
  * planes. */
 uint64_t byi_planes_extent(const struct byi_tensor *t,
                            const struct byi_row_planes *planes);
+/* Whether there are no gaps between the planes. */
 bool byi_planes_dense(const struct byi_tensor *t,
                       const struct byi_row_planes *planes);
 /* Make value `v`, or all operands of a step, dense by copying. */
@@ -96,11 +97,14 @@ void byi_pool_share(struct byi_pool *pool, uint32_t block);
  * longer value, or is smaller than `to` bytes. */
 bool byi_pool_extend(struct byi_pool *pool, uint32_t block, uint64_t from,
                      uint64_t to);
+/* Drop a reference to a block; the last one frees the block. */
 void byi_pool_give(struct byi_pool *pool, uint32_t block);
 /* Count memory outside of the blocks towards the limit. Errors: BYOC_ELIMIT. */
 enum byoc_status byi_pool_charge(struct byi_pool *pool, uint64_t bytes,
                                  struct byoc_error *err);
+/* Undo a charge of `bytes`. */
 void byi_pool_refund(struct byi_pool *pool, uint64_t bytes);
+/* Release the memory of all blocks. */
 void byi_pool_free(struct byi_pool *pool);
 
 /* --- closure.c: closures and other objects -------------------------------- */
@@ -123,6 +127,7 @@ struct byi_object {
     struct byi_item at[];
 };
 
+/* Add a reference; returns the object. */
 struct byi_object *byi_object_share(struct byi_object *object);
 /* Drop a reference; the last one frees it. NULL is fine. */
 void byi_object_give(struct byoc_state *state, struct byi_object *object);
@@ -210,7 +215,8 @@ struct byi_work {
     uint64_t scratch;     /* largest scratch of a step with fixed shapes */
 };
 
-/* Errors: BYOC_ENOMEM, and those of backends. */
+/* Create the memory of a run of the instance: frames, and states of its
+ * regions. Errors: BYOC_ENOMEM, and those of backends. */
 enum byoc_status byi_work_new(const struct byi_instance *in,
                               struct byi_work **work, struct byoc_error *err);
 void byi_work_free(struct byi_work **work);

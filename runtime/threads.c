@@ -37,7 +37,8 @@ static uint32_t divide_quota(double quota, double period)
     return whole + ((double)whole < cpus);
 }
 
-/* The CPU quota of one cgroup folder; 0: no limit. */
+/* The CPU quota of one cgroup folder (version 2; quota_v1: version 1), in CPUs,
+ * rounded up; 0: no limit. */
 static uint64_t quota_v2(const char *folder)
 {
     char path[4200], line[128];

@@ -14,10 +14,10 @@
 struct byi_trace {
     struct byi_file file; /* its stream is NULL if there is no file */
     uint64_t start_ns;
-    bool any;
+    bool any; /* the file has an event */
     void (*use)(void *ctx, const struct byoc_event *event); /* NULL: none */
     void *ctx;
-    const char *tag;
+    const char *tag; /* of the current run; NULL: none */
 };
 
 uint64_t byi_trace_now(void)

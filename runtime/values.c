@@ -136,8 +136,8 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
     return BYOC_OK;
 }
 
-/* Copies the strings that belong to the caller or the model, since the state
- * owns the strings of outputs, also of those in the caller's memory. */
+/* The state owns the strings of all outputs, even of outputs in the caller's
+ * memory, so the strings of inputs and constants are copied, too. */
 enum byoc_status byi_own_strings(struct byoc_state *s,
                                  const struct byi_tensor *t, void *data,
                                  struct byoc_error *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weights.c: computes the hash of weights. Weights are by far the largest part
- * of a model, so their pieces are hashed in parallel. The hash is the same
- * whether the weights are in one section or in the spans that the importer
- * left. */
+/* weights.c: computes the hash of weights: SHA-256 of the hexadecimal SHA-256
+ * digests of their pieces of 4 MiB. Weights are by far the largest part of a
+ * model, so pieces are hashed in parallel. The hash is the same whether the
+ * weights are in one section or in the importer's spans. */
 #include "internal.h"
 #include "workers.h"
 
@@ -10,7 +10,7 @@
 
 enum { PIECE = 4 << 20, BATCH = 32 };
 
-/* Add the bytes [begin, end) of the weights. */
+/* Add the bytes [begin, end) of the weights; bytes between spans are zeros. */
 static void add_range(struct byi_sha256 *s, const struct byi_image *image,
                       uint64_t begin, uint64_t end)
 {
@@ -48,10 +48,10 @@ static void add_range(struct byi_sha256 *s, const struct byi_image *image,
     }
 }
 
-/* A number of pieces that are hashed in parallel. */
+/* Pieces that are hashed in parallel. */
 struct batch {
     const struct byi_image *image;
-    uint64_t first;
+    uint64_t first; /* number of the first piece */
     char digests[BATCH][65];
 };
 

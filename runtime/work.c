@@ -60,8 +60,8 @@ void byi_mark_reached(const struct byi_instance *in, bool *runs, uint32_t *list)
 }
 
 /* Allocate the first frame of main and of all functions that it may call,
- * including the twins of regions that no backend runs. `list` has room for all.
- */
+ * including the twins of regions that no backend runs and of kernels without
+ * code. `list` has an entry for each function. */
 static enum byoc_status make_frames(struct byi_work *w, uint32_t *list,
                                     struct byoc_error *err)
 {
@@ -113,6 +113,7 @@ static uint64_t step_scratch(const struct byi_work *w, struct byi_tensor *args,
     return step->kernel->scratch(&call);
 }
 
+/* Set w->scratch to the largest scratch of the steps of all frames. */
 static enum byoc_status find_scratch(struct byi_work *w, struct byoc_error *err)
 {
     const struct byi_plan_tables *plan = w->in->plan;

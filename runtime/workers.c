@@ -18,12 +18,12 @@
  * if the kernel has not scheduled a worker soon after the caller has finished
  * its own part, the caller takes the worker's part back.
  *
- * When other processes compete for the CPUs, spinning takes CPU time from them,
- * and uses up this process's share. Threads then sleep at once, including the
- * caller, before it takes a part back. Waking a thread costs tens of
- * microseconds, so a model of short regions runs on the caller alone then.
- * Threads notice competition by the time that they were runnable without
- * running: wall time less CPU time less time asleep.
+ * When other processes compete for the CPUs, spinning takes CPU time from them
+ * and uses up this process's share. Then threads sleep at once, even the caller
+ * before it takes a part back, and a model of short regions runs on the caller
+ * alone, since waking a thread costs tens of microseconds. Threads notice
+ * competition by the time that they were runnable without running: wall time
+ * less CPU time, in intervals without sleep.
  *
  * Taking parts back never deadlocks, because a barrier waits only for parts
  * that have begun, and for workers of this turn that have been given one. */
@@ -42,7 +42,7 @@
 enum state { IDLE, ASLEEP, GIVEN, AWAITED, RUNNING, WAITED };
 enum {
     MAX_WORKERS = 1023,
-    JOIN_SECONDS = 2,
+    JOIN_SECONDS = 2,     /* how long unloading waits for workers to end */
     PATIENCE_NS = 300000, /* time asleep before a part is taken back */
     WINDOW_NS = 3000000,  /* wall time over which lost time is added up */
     LOST_SHARE = 4,       /* a window is bad if a quarter of it is lost */
@@ -65,7 +65,7 @@ struct job {
     bool busy;      /* other processes compete, so leave the CPUs to the
                      * scheduler */
     uint64_t spin_ns, patience_ns;
-    _Atomic uint32_t next; /* the next part that has been given to no thread */
+    _Atomic uint32_t next; /* the next part that a thread may take */
 };
 
 struct byi_worker {
@@ -106,6 +106,7 @@ static void run_part(const struct job *job, uint32_t part)
     inside = before;
 }
 
+/* Take parts and run them until all have been taken. */
 static void run_rest(struct job *job)
 {
     for (;;) {
@@ -421,8 +422,8 @@ uint32_t byi_workers_of_turn(void)
 
 /* Make a sleeping worker wake on another CPU than its caller's, if its mask has
  * one. Linux does not always search for an idle CPU: on a machine of few CPUs
- * it often wakes the worker on this one, where caller and worker then
- * alternate. */
+ * it often wakes the worker on the caller's CPU, where the two then alternate.
+ */
 static void keep_off(struct byi_worker *w)
 {
     const int cpu = sched_getcpu();

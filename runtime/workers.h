@@ -40,7 +40,7 @@ struct byi_usage {
 
 struct byi_worker;
 
-/* A turn: the time during which a thread has workers of its own, from
+/* A turn: the time during which workers are reserved for a thread, from
  * byi_workers_enter to byi_workers_leave. Lives on that thread's stack. */
 struct byi_turn {
     struct byi_ways ways;
@@ -49,11 +49,11 @@ struct byi_turn {
     uint32_t epoch;         /* counts forks: a forked child has no crew */
     struct byi_usage begin; /* only wall_ns unless `measured` */
     bool measured;
-    uint64_t regions_ns,
-        n_regions; /* of the parallel regions in which the crew took part */
-    struct byi_turn *outer;
-    struct byi_omp_host host;
-    const struct byi_omp_host *before;
+    /* total time and number of the parallel regions that the crew worked on */
+    uint64_t regions_ns, n_regions;
+    struct byi_turn *outer;   /* the turn in which this one began, or NULL */
+    struct byi_omp_host host; /* OpenMP's host during the turn */
+    const struct byi_omp_host *before; /* and before it */
 };
 
 /* Create workers for runs on `threads` threads. Returns the number of threads
@@ -63,8 +63,10 @@ uint32_t byi_workers_reserve(uint32_t threads);
 /* Begin a turn: take free workers, at most this turn's equal share among the
  * active turns. Turns nest. */
 void byi_workers_enter(struct byi_turn *turn, const struct byi_ways *ways);
+/* End the thread's current turn, which must be `turn`, and free its workers. */
 void byi_workers_leave(struct byi_turn *turn);
-/* The number of threads of the calling thread's turn; 0: no turn. */
+/* The number of threads of the calling thread's turn, including itself; 0: no
+ * turn. */
 uint32_t byi_workers_of_turn(void);
 /* Run the parts fn(arg, 0) ... fn(arg, n - 1) in the calling thread's turn, or
  * in a turn for this call. The caller runs one part, then those that no worker
