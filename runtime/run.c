@@ -130,9 +130,10 @@ static enum byoc_status check_value(const struct byoc_state *s,
     if (value_in(e, i))
         return byi_value_check(value_in(e, i), io, err);
     return byi_fail(err, BYOC_EINVAL,
-                    "input \"%s\" is not a tensor; run the model with "
-                    "byoc_run_values",
-                    io->name);
+                    "input \"%s\": found a tensor, expected %s; run the model "
+                    "with byoc_run_values",
+                    io->name,
+                    io->kind == BYOC_SEQUENCE ? "a sequence" : "an optional");
 }
 
 static enum byoc_status bind_inputs(struct byoc_state *s,
@@ -246,8 +247,8 @@ static enum byoc_status check_in_place(const struct byoc_state *s, uint32_t out,
         return byi_fail(
             err, BYOC_EINVAL,
             "output \"%s\" overlaps input \"%s\" in memory; expected "
-            "memory of its own, since the model does not update "
-            "this input in place",
+            "separate memory, since the model does not update this input in "
+            "place",
             output, input);
     fr->strided = true;
     if (fr->dest[out].data == s->inputs[in].data &&
@@ -256,8 +257,8 @@ static enum byoc_status check_in_place(const struct byoc_state *s, uint32_t out,
     return byi_fail(err, BYOC_EINVAL,
                     "output \"%s\" overlaps input \"%s\" in memory, but its "
                     "rows begin elsewhere; give both the same data and the "
-                    "same strides, with room for the output's rows, or memory "
-                    "of their own",
+                    "same strides, with room for the output's rows, or "
+                    "separate memory",
                     output, input);
 }
 
@@ -278,7 +279,8 @@ static enum byoc_status check_overlap(const struct byoc_state *s, uint32_t out,
         if (fr->dest[i].data && overlaps(&fr->dest[out], &fr->dest_planes[out],
                                          &fr->dest[i], &fr->dest_planes[i]))
             return byi_fail(err, BYOC_EINVAL,
-                            "output \"%s\" overlaps output \"%s\" in memory",
+                            "output \"%s\" overlaps output \"%s\" in memory; "
+                            "give each output separate memory",
                             s->model->outputs[out].name,
                             s->model->outputs[i].name);
     return BYOC_OK;
@@ -343,9 +345,11 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
         if (io->kind != BYOC_TENSOR) {
             if (!value_out(e, i))
                 return byi_fail(err, BYOC_EINVAL,
-                                "output \"%s\" is not a tensor; run the model "
-                                "with byoc_run_values",
-                                io->name);
+                                "output \"%s\" is %s, expected a tensor; run "
+                                "the model with byoc_run_values",
+                                io->name,
+                                io->kind == BYOC_SEQUENCE ? "a sequence"
+                                                          : "an optional");
             continue;
         }
         if (output_of(e, i)->data) {
@@ -507,8 +511,8 @@ static enum byoc_status run(struct byoc_state *state, const struct run_io *e,
     const struct byi_plan_func *f = &state->model->plan->funcs[0];
     if (n_inputs != f->n_inputs || n_outputs != f->n_outputs)
         return byi_fail(err, BYOC_EINVAL,
-                        "%u inputs and %u outputs were given, but the model "
-                        "has %u and %u",
+                        "found %u inputs and %u outputs, expected the model's "
+                        "%u and %u",
                         n_inputs, n_outputs, f->n_inputs, f->n_outputs);
     return run_main(state, e, err);
 }

@@ -191,11 +191,12 @@ static enum byoc_status queue(struct byi_runners *r, struct byoc_state *s,
     struct byi_later *later = later_of(s);
     if (later->busy)
         return byi_fail(err, BYOC_EINVAL,
-                        "the state's run has not ended; make a state for each "
-                        "run that may be under way");
+                        "the state's previous run has not ended; create a "
+                        "state for each run that may be active");
     const int why = make_threads(r);
     if (why)
-        return byi_fail(err, BYOC_ENOMEM, "no thread to run on: %s",
+        return byi_fail(err, BYOC_ENOMEM,
+                        "cannot create a thread for asynchronous runs: %s",
                         strerror(why));
     later->request = wanted->request;
     later->done = wanted->done;

@@ -40,7 +40,9 @@ static enum byoc_status init_args(struct byoc_state *s, struct byoc_error *err)
     s->type_store = byi_alloc(args, sizeof *s->type_store);
     s->known = byi_alloc(args, sizeof *s->known);
     if (!s->args || !s->buffers || !s->types || !s->type_store || !s->known)
-        return no_memory(err, args);
+        return no_memory(err, args * (sizeof *s->args + sizeof *s->buffers +
+                                      sizeof *s->types + sizeof *s->type_store +
+                                      sizeof *s->known));
     return BYOC_OK;
 }
 
@@ -60,7 +62,13 @@ static enum byoc_status init_state(struct byoc_state *s, struct byoc_error *err)
     s->out_at = byi_alloc(plan->funcs[0].n_outputs + 1u, sizeof *s->out_at);
     if (!s->out || !s->dims || !s->inputs || !s->planes || !s->results ||
         !s->in_at || !s->out_at)
-        return no_memory(err, plan->n_symbols);
+        return no_memory(
+            err,
+            plan->n_symbols * sizeof *s->dims +
+                plan->funcs[0].n_inputs *
+                    (sizeof *s->inputs + sizeof *s->planes + sizeof *s->in_at) +
+                plan->funcs[0].n_outputs *
+                    (sizeof *s->out + sizeof *s->results + sizeof *s->out_at));
     BYI_TRY(init_args(s, err));
     if (s->model->cache)
         return BYOC_OK; /* the first run allocates the memory */

@@ -78,7 +78,7 @@ static enum byoc_status read_request(const struct byi_thread_facts *facts,
 {
     if (facts->option > MAX_THREADS)
         return byi_fail(err, BYOC_EINVAL,
-                        "%u threads were asked for, expected 1 to %d",
+                        "threads is %u, expected 1 to %d, or 0 for the default",
                         facts->option, MAX_THREADS);
     *threads = facts->option;
     *who = "asked for by the caller";
@@ -90,7 +90,7 @@ static enum byoc_status read_request(const struct byi_thread_facts *facts,
         if (*threads == 0)
             return byi_fail(err, BYOC_EINVAL,
                             "BYOC_NUM_THREADS is \"%.40s\", expected a number "
-                            "of 1 to %d; unset it to use all CPUs",
+                            "from 1 to %d; unset it to use all CPUs",
                             facts->byoc_env, MAX_THREADS);
         return BYOC_OK;
     }

@@ -28,11 +28,16 @@ static enum byoc_status shape_fault(const DLTensor *view, const char *what,
                                     struct byoc_error *err)
 {
     char found[320], expected[640], size[32] = "0 or more";
+    if (io->rank == UINT32_MAX && (view->ndim < 0 || view->ndim > BYI_MAX_RANK))
+        return byi_fail(err, BYOC_ETYPE,
+                        "%s \"%s\" has rank %d, expected 0 to %d", what,
+                        io->name, view->ndim, BYI_MAX_RANK);
     if (io->rank == UINT32_MAX)
         return byi_fail(err, BYOC_ETYPE,
-                        "%s \"%s\" has rank %d or a negative size, expected "
-                        "rank 0 to %d and sizes of 0 or more",
-                        what, io->name, view->ndim, BYI_MAX_RANK);
+                        "%s \"%s\" has shape %s, expected sizes of 0 or more",
+                        what, io->name,
+                        byi_dims_text(found, sizeof found, (uint32_t)view->ndim,
+                                      view->shape));
     byi_shape_text(expected, sizeof expected, io->rank, io->dims,
                    io->dim_names);
     const char *legend = strchr(expected, '?') ? " (?: any size)" : "";
@@ -57,28 +62,38 @@ static enum byoc_status shape_fault(const DLTensor *view, const char *what,
         legend);
 }
 
+static const char *strides_text(const DLTensor *view, char text[320])
+{
+    return view->strides
+               ? byi_dims_text(text, 320, (uint32_t)view->ndim, view->strides)
+               : "NULL";
+}
+
 static enum byoc_status check_layout(const DLTensor *view, const char *what,
                                      const struct byoc_io *io, uint32_t axis,
                                      struct byi_row_planes *planes,
                                      struct byoc_error *err)
 {
+    char strides[320];
     if (planes)
         *planes = (struct byi_row_planes){0};
     if (planes && axis < (uint32_t)view->ndim) {
         if (byi_planes_read(view, axis, planes))
             return BYOC_OK;
         return byi_fail(err, BYOC_EINVAL,
-                        "%s \"%s\" grows along axis %u: its strides must be "
-                        "dense and row-major, but for the axes before that "
-                        "one, which may leave room for more rows, and need "
-                        "room for the %lld rows that it has",
-                        what, io->name, axis, (long long)view->shape[axis]);
+                        "%s \"%s\" has strides %s and grows along axis %u: its "
+                        "strides must be dense and row-major from that axis "
+                        "on, and those before need room for the %lld rows that "
+                        "it has",
+                        what, io->name, strides_text(view, strides), axis,
+                        (long long)view->shape[axis]);
     }
-    return is_dense(view) ? BYOC_OK
-                          : byi_fail(err, BYOC_EINVAL,
-                                     "%s \"%s\" is not dense and row-major; "
-                                     "copy it first",
-                                     what, io->name);
+    return is_dense(view)
+               ? BYOC_OK
+               : byi_fail(err, BYOC_EINVAL,
+                          "%s \"%s\" is not dense and row-major: its "
+                          "strides are %s; copy it first",
+                          what, io->name, strides_text(view, strides));
 }
 
 static enum byoc_status dtype_fault(const DLTensor *view, const char *what,
@@ -91,10 +106,10 @@ static enum byoc_status dtype_fault(const DLTensor *view, const char *what,
         return byi_fail(err, BYOC_ETYPE, "%s \"%s\": found %s, expected %s",
                         what, io->name, name, byoc_dtype_name(io->dtype));
     return byi_fail(err, BYOC_ETYPE,
-                    "%s \"%s\": found an unknown type, expected %s; as DLPack "
-                    "{%u, %u, %u} and {%u, %u, 1}",
-                    what, io->name, byoc_dtype_name(io->dtype), given.code,
-                    given.bits, given.lanes, want.code, want.bits);
+                    "%s \"%s\": found DLPack type {%u, %u, %u}, expected %s, "
+                    "which is {%u, %u, 1}",
+                    what, io->name, given.code, given.bits, given.lanes,
+                    byoc_dtype_name(io->dtype), want.code, want.bits);
 }
 
 enum byoc_status byi_check_view(const DLTensor *view, const char *what,
@@ -103,6 +118,7 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                                 struct byoc_error *err)
 {
     DLDataType want = byoc_dtype_dlpack(io->dtype);
+    char shape[320];
     if (view->device.device_type != kDLCPU)
         return byi_fail(err, BYOC_EINVAL,
                         "%s \"%s\" is on DLPack device %d, expected CPU memory",
@@ -122,13 +138,16 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
     t->dtype = io->dtype;
     t->rank = (uint32_t)view->ndim;
     if (byi_tensor_bytes(t) > (UINT64_C(1) << 44))
-        return byi_fail(err, BYOC_ELIMIT, "%s \"%s\" has more than 16 TiB",
-                        what, io->name);
+        return byi_fail(err, BYOC_ELIMIT,
+                        "%s \"%s\" has shape %s, which is more than 16 TiB",
+                        what, io->name,
+                        byi_dims_text(shape, sizeof shape, t->rank, t->dims));
     BYI_TRY(check_layout(view, what, io, axis, planes, err));
     t->data = view->data ? (char *)view->data + view->byte_offset : NULL;
     if (!t->data && byi_tensor_bytes(t) > 0)
-        return byi_fail(err, BYOC_EINVAL, "%s \"%s\" has no data", what,
-                        io->name);
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s \"%s\": data is NULL, expected %llu bytes", what,
+                        io->name, (unsigned long long)byi_tensor_bytes(t));
     if ((uintptr_t)t->data % byi_dtype_bytes(io->dtype) != 0)
         return byi_fail(err, BYOC_EINVAL,
                         "%s \"%s\" is not aligned to its elements' %u bytes",
@@ -166,10 +185,11 @@ static enum byoc_status check_kind(const struct byoc_value *value,
                                    struct byoc_error *err)
 {
     if (value->kind == io->kind && io->kind == BYOC_OPTIONAL && value->n > 1)
-        return byi_fail(err, BYOC_ETYPE,
-                        "input \"%s\": an optional of %u values, expected one "
-                        "or none",
-                        name, value->n);
+        return byi_fail(
+            err, BYOC_ETYPE,
+            "input \"%s\": found an optional of %u values, expected "
+            "one or none",
+            name, value->n);
     if (value->kind == io->kind)
         return BYOC_OK;
     return byi_fail(
@@ -193,7 +213,8 @@ static enum byoc_status read_tensor(const struct byoc_value *value,
     for (int64_t i = 0; io->dtype == BYOC_STRING && i < n; i++)
         if (!at[i])
             return byi_fail(err, BYOC_EINVAL,
-                            "element of input \"%s\": string %lld is NULL",
+                            "element of input \"%s\": string %lld is NULL, "
+                            "expected text",
                             name, (long long)i);
     return BYOC_OK;
 }
@@ -208,11 +229,12 @@ static enum byoc_status read_value(struct byoc_state *s,
     BYI_TRY(check_kind(value, io, name, err));
     if (value->n && !value->elements)
         return byi_fail(err, BYOC_EINVAL,
-                        "input \"%s\": %u values, but elements is NULL", name,
-                        value->n);
+                        "input \"%s\": elements is NULL, expected %u values",
+                        name, value->n);
     if (value->n > BYI_PLAN_MAX_ITEMS)
-        return byi_fail(err, BYOC_ELIMIT, "input \"%s\": more than %d values",
-                        name, BYI_PLAN_MAX_ITEMS);
+        return byi_fail(err, BYOC_ELIMIT,
+                        "input \"%s\": found %u values, expected at most %d",
+                        name, value->n, BYI_PLAN_MAX_ITEMS);
     BYI_TRY(byi_list_new(s, value->n, object, err));
     for (uint32_t i = 0; i < value->n; i++) {
         struct byi_item *item = &(*object)->at[i];

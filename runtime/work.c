@@ -93,7 +93,7 @@ static enum byoc_status init_frames(struct byi_work *w, struct byoc_error *err)
 {
     uint32_t *list = byi_alloc(w->in->plan->n_funcs, sizeof *list);
     if (!list)
-        return no_memory(err, w->in->plan->n_funcs);
+        return no_memory(err, w->in->plan->n_funcs * sizeof *list);
     enum byoc_status status = make_frames(w, list, err);
     free(list);
     return status;
@@ -119,7 +119,7 @@ static enum byoc_status find_scratch(struct byi_work *w, struct byoc_error *err)
     const struct byi_plan_tables *plan = w->in->plan;
     struct byi_tensor *args = byi_alloc(plan->max_args + 1u, sizeof *args);
     if (!args)
-        return no_memory(err, plan->max_args);
+        return no_memory(err, plan->max_args * sizeof *args);
     for (uint32_t f = 0; f < plan->n_funcs; f++) {
         for (uint32_t k = 0; w->frames[f] && k < plan->funcs[f].n_steps; k++) {
             uint64_t bytes = step_scratch(w, args, f, &plan->funcs[f].steps[k]);
@@ -158,7 +158,10 @@ static enum byoc_status init_work(struct byi_work *w, struct byoc_error *err)
     w->region_states = byi_alloc(plan->n_regions + 1u, sizeof(void *));
     w->region_made = byi_alloc(plan->n_regions + 1u, sizeof *w->region_made);
     if (!w->frames || !w->spare || !w->region_states || !w->region_made)
-        return no_memory(err, plan->n_funcs);
+        return no_memory(
+            err,
+            plan->n_funcs * (sizeof *w->frames + sizeof *w->spare) +
+                plan->n_regions * (sizeof(void *) + sizeof *w->region_made));
     BYI_TRY(init_frames(w, err));
     BYI_TRY(find_scratch(w, err));
     return init_regions(w, err);
