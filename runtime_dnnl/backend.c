@@ -68,8 +68,10 @@ static struct byoc_fail *make_program(const struct byoc_host *host,
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
-/* List the implementations in order, joined by "+". Leaves out reorders unless
- * the region consists of reorders only. */
+/* Set result->impl to the implementations in order, joined by "+", or to "view"
+ * if there are none, and result->reference if one is a reference
+ * implementation. Leaves out reorders unless the region consists of reorders
+ * only. */
 static void name_probed(const struct byi_program *p, struct byoc_probe *result)
 {
     size_t n = 0;
@@ -197,8 +199,8 @@ static struct byoc_fail *write_region(const struct byoc_host *host,
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
-/* Bytes of JSON up to which a region may be declined: for larger regions,
- * reading a thousand operators again would take longer than declining can save.
+/* Bytes of JSON up to which a region may be declined. A larger region has about
+ * a thousand operators, which take longer to read again than declining saves.
  */
 enum { MOST_TO_DECLINE = 256 << 10 };
 
@@ -262,9 +264,9 @@ static enum byoc_status load_unit(const struct byoc_host *host,
     return status;
 }
 
-/* The C library ends the process if it cannot allocate the thread-local data of
- * a library, which it does when a thread first uses them. Check that there is
- * enough memory for those of oneDNN. */
+/* When a thread first uses a library's thread-local data, the C library
+ * allocates them, and ends the process if that fails. Check that there is
+ * enough memory for oneDNN's. */
 static struct byoc_fail *see_room(const struct byoc_host *host)
 {
     enum { ROOM = 1 << 16 };

@@ -80,7 +80,8 @@ static const struct byoc_graph_kernel *source_of(
     return reader_of(b, from) == kernel ? from : NULL;
 }
 
-/* Whether the kernel is a depthwise convolution that reads a pointwise one. */
+/* Whether the kernel is a depthwise convolution that is the only reader of the
+ * large result of a pointwise one. */
 static bool is_middle(const struct byi_build *b,
                       const struct byoc_graph_kernel *kernel)
 {
@@ -131,7 +132,8 @@ static bool overwrites(const struct byi_emitted_step *d, uint32_t n)
     return false;
 }
 
-/* Mark the n steps from d on to run in bands, if possible and faster. */
+/* Mark the n steps from d on to run in bands; false if that is impossible or
+ * not faster. */
 static bool join(struct byi_build *b, struct byi_emitted_step *d, uint32_t n)
 {
     struct byi_prim *prims[BYI_F32_BANDED];

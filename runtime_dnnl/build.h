@@ -24,8 +24,8 @@
 struct byi_made_const {
     void *data; /* NULL after byi_dn_drop, and unless BYI_TO_RUN */
     uint64_t bytes;
-    /* Owners of the data: `shared` if not NULL; another constant or the
-     * artifact if `lent`; otherwise this constant. */
+    /* The data's owner: `shared` if not NULL; another constant or the artifact
+     * if `lent`; otherwise this constant. */
     struct byi_shared *shared;
     bool lent;
 };
@@ -89,6 +89,7 @@ const void *byi_dn_const(struct byi_program *program, uint32_t index);
 /* Call at the end of load: widen the constants that the steps read. Returns
  * false if an allocation fails. */
 bool byi_dn_consts_end(struct byi_program *program);
+/* Free the program and its constants; *program becomes NULL. NULL is fine. */
 void byi_dn_program_free(struct byi_program **program);
 /* Append the next step's primitive and, if the program is BYI_TO_RUN, generate
  * its code. Takes ownership of the primitive even on failure. */
@@ -160,13 +161,16 @@ enum byoc_status byi_dn_make_gate_biases(struct byi_program *program,
  * byi_dn_made_give, even after the program was freed. If `brief`, the constant
  * is freed before the load ends, so it shares no block with others. */
 void *byi_dn_made_take(struct byi_program *program, uint64_t bytes, bool brief);
+/* NULL is fine. */
 void byi_dn_made_give(const struct byoc_host *host, void *data);
 /* Call when the program will allocate no more constants. */
 void byi_dn_made_end(struct byi_program *program);
 /* made.c. Free a constant that no step reads. */
 void byi_dn_drop(struct byi_program *program, uint32_t made);
 
-/* exec.c. A program with memory, which one run at a time uses. */
+/* exec.c. byi_dn_exec_new allocates the memory of a program, which one run at a
+ * time uses and which refers to the program; byi_dn_exec_run runs all steps.
+ * Errors: BYOC_ENOMEM, BYOC_ECANCELLED, BYOC_EBACKEND (oneDNN failed). */
 enum byoc_status byi_dn_exec_new(const struct byi_program *program,
                                  struct byi_exec **exec,
                                  struct byoc_error *err);
@@ -198,6 +202,7 @@ struct byi_shared *byi_dn_share_find(const struct byoc_host *host,
 struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
                                 struct byi_prim **reorder, void *data);
 void *byi_dn_shared_data(const struct byi_shared *shared);
+/* Drop a reference; the last one frees the data. */
 void byi_dn_share_end(struct byi_shared *shared);
 
 /* --- while building ------------------------------------------------------ */
@@ -221,8 +226,7 @@ struct byi_use {
     uint64_t offset; /* bytes */
 };
 
-/* A step under construction: dead steps have not been dropped, and buffers have
- * not been placed. */
+/* A step while building, before dead steps are dropped and buffers placed. */
 struct byi_emitted_step {
     struct byi_prim *prim;
     const char *name, *sources;
@@ -245,9 +249,8 @@ struct byi_quant {
     float scale, zero;
 };
 
-/* A value of the graph, with its copies in several layouts; the first is the
- * one that its producer wrote. Scalars have rank 1 here, since oneDNN has no
- * rank 0. */
+/* A value of the graph, with its copies in several layouts; the producer wrote
+ * the first one. Scalars have rank 1 here, since oneDNN has no rank 0. */
 struct byi_dnnl_value {
     uint32_t uses; /* reads by kernels that are not built yet; a region output
                     * counts as one */
@@ -360,10 +363,11 @@ enum byoc_status byi_dn_want_packed(struct byi_build *b,
                                     const struct byi_prim *prim, int arg,
                                     struct byi_use *use);
 
+/* Append a buffer, or a TEMP buffer of so many bytes; returns its index. */
 uint32_t byi_dn_add_buf(struct byi_build *b, struct byi_buf buf);
 uint32_t byi_dn_temp(struct byi_build *b, uint64_t bytes);
-/* byi_dn_made_buf is the buffer of constant `made` of the program; byi_dn_place
- * is the place of a view's data. */
+/* byi_dn_made_buf appends a buffer for constant `made` of the program and
+ * returns its index; byi_dn_place is the place of a view's data. */
 uint32_t byi_dn_made_buf(struct byi_build *b, uint32_t made);
 struct byi_place byi_dn_place(const struct byi_build *b,
                               const struct byi_dnnl_view *view);
@@ -372,6 +376,7 @@ struct byi_place byi_dn_place(const struct byi_build *b,
 bool byi_dn_may_overwrite(const struct byi_build *b,
                           const struct byi_dnnl_view *view);
 
+/* Make `view` argument `arg` (enum byi_arg) of the primitive. */
 void byi_dn_use(struct byi_emit *e, int arg, const struct byi_dnnl_view *view);
 /* The creators of layer.h, with equal calls creating one primitive. If the
  * program is BYI_TO_WRITE, they record their arguments with the primitive. */
@@ -427,11 +432,13 @@ struct byi_desc byi_dn_channels_last(enum byoc_dtype dtype, uint32_t rank,
                                      const int64_t *dims);
 /* Set order[] to the axes in memory order, outermost first. */
 void byi_dn_order(const struct byi_desc *desc, uint32_t *order);
+/* Whether the layout has no gaps; whether it is also row-major. */
 bool byi_dn_is_dense(const struct byi_desc *desc);
 bool byi_dn_is_plain(const struct byi_desc *desc);
 /* A dense descriptor in the axis order of `desc`, with normalised strides of
  * axes of size 1. */
 struct byi_desc byi_dn_regular(const struct byi_desc *desc);
+/* Whether dtype, dims and the strides of axes longer than 1 are equal. */
 bool byi_dn_same_layout(const struct byi_desc *a, const struct byi_desc *b);
 /* A dense descriptor in the axis order of `like`, with `dims` of the same rank.
  */
@@ -444,6 +451,7 @@ bool byi_dn_reshape_desc(const struct byi_desc *desc, uint32_t rank,
  * copy; false if there is none. */
 bool byi_dn_joined_desc(const struct byi_desc *desc, uint32_t rank,
                         const int64_t *dims, struct byi_desc *out);
+/* The descriptor whose axis i is axis axes[i] of `desc`. */
 struct byi_desc byi_dn_permute_desc(const struct byi_desc *desc,
                                     const uint32_t *axes);
 /* Add leading axes of size 1 up to `rank`, or remove them. */
@@ -506,8 +514,8 @@ struct byi_image_axes {
     bool last;                    /* the channel axis is the last one */
     uint32_t order[BYI_MAX_RANK]; /* graph axis of each primitive axis  */
 };
-/* The axes of data with channels on axis 1 of `rank` axes, or on the last one.
- */
+/* The axes of data of `rank` axes, with channels on axis 1 or, if `last`, on
+ * the last one. */
 struct byi_image_axes byi_dn_image(uint32_t rank, bool last);
 /* Read the layout attribute `name` of step 0; without it, channels are first.
  * Errors: BYOC_EUNSUPPORTED for blocked channels and ranks other than 3 to 5.
@@ -537,7 +545,7 @@ enum byoc_status byi_dn_chain_read(struct byi_build *b, uint32_t first,
                                    uint32_t end, uint32_t main,
                                    struct byi_chain *chain);
 /* If the chain starts by adding a vector along `axis` of dst, set *bias to that
- * vector and *next to 1. */
+ * vector and *next to 1; otherwise set *next to 0. */
 enum byoc_status byi_dn_chain_bias(struct byi_build *b,
                                    const struct byi_chain *chain,
                                    const struct byi_desc *dst, uint32_t axis,
@@ -552,11 +560,11 @@ void byi_dn_gather_use(struct byi_emit *e, const struct byi_gathered *g);
 /* Call when the reader has been built: releases the buffers of the views. */
 void byi_dn_gather_end(struct byi_build *b, const struct byi_gathered *g);
 /* Emit `core` with as many items from `next` on as oneDNN fuses, and the others
- * as primitives of their own. Defines output 0. */
+ * as separate primitives. Defines output 0. */
 enum byoc_status byi_dn_emit_chain(struct byi_build *b, struct byi_core *core,
                                    const struct byi_chain *chain,
                                    uint32_t next);
-/* Emit the items of a chain from `next` on as primitives of their own, starting
+/* Emit the items of a chain from `next` on as separate primitives, starting
  * from `view`. Defines output 0. */
 enum byoc_status byi_dn_emit_items(struct byi_build *b,
                                    const struct byi_chain *chain, uint32_t next,
@@ -606,7 +614,8 @@ enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
 /* kernels_window.c. Whether the step is a convolution or deconvolution. */
 bool byi_dn_is_conv(const struct byoc_graph_step *step);
 
-/* The names of the kernel's operators, such as "nn.conv2d+add+nn.relu". */
+/* The names of the kernel's operators, such as "nn.conv2d+add+nn.relu", in
+ * b->arena. */
 const char *byi_dn_joined_name(struct byi_build *b);
 /* The number of the value that is argument i of step 0. */
 uint32_t byi_dn_arg0(const struct byi_build *b, uint32_t i);
@@ -617,7 +626,7 @@ const struct byoc_graph_step *byi_dn_step0(const struct byi_build *b);
 /* The type of step 0's first result. */
 const struct byoc_graph_value *byi_dn_result(const struct byi_build *b);
 bool byi_dn_is(const struct byoc_graph_step *step, const char *name);
-/* Return BYOC_EUNSUPPORTED with this message. */
+/* Return BYOC_EUNSUPPORTED with this message, of less than 600 characters. */
 enum byoc_status byi_dn_refuse(struct byi_build *b, const char *fmt, ...)
     BYI_PRINTF(2, 3);
 

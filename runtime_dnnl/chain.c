@@ -2,7 +2,7 @@
 /* runtime_dnnl/chain.c: builds a kernel's epilogue, the operators after its
  * first one. They become post-ops of its primitive, in the model's order, as
  * far as oneDNN supports that. An operator that oneDNN refuses, or fuses only
- * in a reference implementation, runs as a primitive of its own, with the
+ * in a reference implementation, runs as a separate primitive, with the
  * operators after it as post-ops. */
 #include "runtime_dnnl/build.h"
 
@@ -12,8 +12,8 @@
 
 /* --- reading ------------------------------------------------------------- */
 
-/* An operator that is one elementwise function. A parameter is the value of an
- * attribute or, if that has no name, a number. */
+/* An operator that is one elementwise function. Each parameter is the value of
+ * the attribute with this name or, if the name is NULL, the number. */
 struct unary {
     const char *name;
     enum byi_elt alg;
@@ -417,7 +417,7 @@ static enum byoc_status choose_fusion(struct byi_build *b,
                 return status;
         }
     }
-    return BYOC_EUNSUPPORTED; /* the last error, without post-ops */
+    return BYOC_EUNSUPPORTED; /* err is of the last attempt, without post-ops */
 }
 
 /* The name of the core's operator joined with those of items from .. end - 1.
@@ -490,8 +490,9 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
     return byi_dn_emit(b, &e);
 }
 
-/* --- items as primitives of their own ------------------------------------ */
+/* --- items as separate primitives ---------------------------------------- */
 
+/* The parameters and operands of an item that is a separate primitive. */
 struct point {
     struct byi_dnnl_eltwise elt;
     struct byi_dnnl_binary bin;
@@ -632,7 +633,7 @@ static enum byoc_status open_item(struct byi_build *b,
                                            .src = view->desc};
         core->make = make_elt;
         core->fill = fill_elt;
-        core->no_posts = true; /* they would run as references */
+        core->no_posts = true; /* with post-ops, oneDNN uses its reference */
     } else {
         const bool same = same_dims(item->type, &view->desc);
         BYI_TRY(!same                          ? swap_operands(b, item, p)

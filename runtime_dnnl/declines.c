@@ -24,7 +24,7 @@
 enum weight {
     HEAVY, /* pays for the reorders of a region */
     LIGHT, /* needs no reorder; as fast in native kernels           */
-    SLOWER /* computes little; native kernels or layouts are faster */
+    SLOWER /* native kernels are faster, or save its reorders       */
 };
 
 /* Whether `axis` is the innermost one of a tensor of this rank. */
@@ -40,8 +40,8 @@ static enum weight weigh_reduction(const struct byoc_graph *g,
     return SLOWER;
 }
 
-/* A layer without gates multiplies few numbers in each step, for which oneDNN
- * takes longer than reading the weights would. */
+/* A layer without gates multiplies few numbers in each step, which takes oneDNN
+ * longer than reading the weights. */
 static enum weight weigh_recurrent(const struct byoc_graph *g,
                                    const struct byoc_graph_kernel *k)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/exec.c: runs a program with memory of its own, one run at a
+/* runtime_dnnl/exec.c: runs a program in the memory of a state, one run at a
  * time. All memory objects of oneDNN are created once. A run sets the pointers
  * of the region's inputs and outputs and executes the steps, either from the
  * list or as the program's unit of C calls for them. */
@@ -144,7 +144,7 @@ static enum byoc_status run_step(const struct byi_exec *exec,
 
 /* --- steps of a unit ------------------------------------------------------ */
 
-/* Whether the place is inside a buffer of the program. */
+/* Whether the place begins inside a buffer of the program. */
 static bool is_place(const struct byi_program *p, const struct byi_place *at)
 {
     switch (at->kind) {

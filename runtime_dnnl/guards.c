@@ -10,8 +10,8 @@
 #include <string.h>
 
 /* All versions: oneDNN has no benefit for empty tensors, and 2.6's matmul
- * divides by zero if a dim is 0. Kernels count rows in int, so that a matmul of
- * 2^32 rows divides by zero as well. */
+ * divides by zero if a dim is 0. Kernels count rows in int, so a matmul of 2^32
+ * rows also divides by zero. */
 const char *byi_guard_desc(const struct byi_desc *desc)
 {
     if (desc->rank == 0 || desc->rank > BYI_MAX_RANK)
@@ -27,8 +27,8 @@ const char *byi_guard_desc(const struct byi_desc *desc)
     return NULL;
 }
 
-/* 2.x has one table of constants per function, so that a second use with other
- * parameters reads the constants of the first one. */
+/* 2.x: a primitive has one table of constants per function, so a second use of
+ * the function with other parameters reads the constants of the first one. */
 const char *byi_guard_posts(int major, const struct byi_posts *posts)
 {
     if (!posts)

@@ -78,6 +78,7 @@ static bool is_usable(const struct byi_desc *desc)
     return byi_dn_is_dense(desc) && inner + 2 >= d.rank;
 }
 
+/* How the product reads an operand. */
 struct side {
     struct byi_dnnl_value *value;
     bool first, transposed;
@@ -102,7 +103,8 @@ static bool try_view(const struct side *s, const struct byi_desc *desc,
     return true;
 }
 
-/* The layout, in the value's own axes, that is row-major for the product. */
+/* The layout, in the axes of the graph's value, that is row-major for the
+ * product. */
 static struct byi_desc plain_matrix(const struct side *s)
 {
     const struct byi_desc *d = &s->value->views[0].desc;

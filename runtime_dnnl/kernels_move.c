@@ -30,7 +30,7 @@ enum byoc_status byi_dn_build_reshape(struct byi_build *b)
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     uint32_t found = 0;
     if (b->values[b->kernel->outs[0]].n_views > 0)
-        return BYOC_OK; /* a concatenation gave it: is_shuffled() */
+        return BYOC_OK; /* the concatenation defined it: see is_shuffled() */
     for (uint32_t i = 0; i < value->n_views; i++) {
         struct byi_dnnl_view view = value->views[i];
         if (!byi_dn_reshape_desc(&value->views[i].desc, type->rank, type->dims,
@@ -172,11 +172,11 @@ enum byoc_status byi_dn_build_copy(struct byi_build *b)
 
 /* --- concatenation ------------------------------------------------------- */
 
-/* The arguments of a step, without the result. */
+/* Most operands: a step's arguments without the result. */
 enum { MAX_CONCAT = 2 * BYI_MAX_POSTS - 1 };
 
-/* The layout of a concatenation: channels-last if an operand has no view in
- * another layout. */
+/* The layout of a concatenation: that of the first operand without a row-major
+ * view, if it is dense; row-major if there is none. */
 static struct byi_desc concat_layout(struct byi_build *b, uint32_t n)
 {
     const struct byoc_graph_value *type = byi_dn_result(b);
@@ -206,9 +206,9 @@ static const struct byoc_graph_step *read_by(const struct byi_build *b,
     return byi_dn_is(step, name) && step->args[0] == value ? step : NULL;
 }
 
-/* Are the channels of the n values that are joined shuffled? Then the only
- * reader reshapes (images, n c, ...) to (images, n, c, ...), whose only reader
- * swaps these two axes. *split: the result of the former. */
+/* Whether the channels of the n joined values are shuffled: the only reader
+ * reshapes (images, n c, ...) to (images, n, c, ...), whose only reader swaps
+ * axes 1 and 2. Sets *split to the result of the reshape. */
 static bool is_shuffled(const struct byi_build *b, uint32_t n,
                         const struct byi_desc *dst, uint32_t *split)
 {
@@ -252,8 +252,8 @@ static struct byi_desc alternate(const struct byi_desc *desc, int64_t n)
     return out;
 }
 
-/* A view of operand i whose rows can be copied: a slice of another value will
- * do. */
+/* Get a view of operand i whose rows can be copied. It need not be dense: a
+ * slice of another value has such rows. */
 static enum byoc_status want_rows(struct byi_build *b,
                                   const struct byi_dnnl_concat *p, uint32_t i,
                                   bool shuffled, struct byi_dnnl_view *view)

@@ -142,8 +142,8 @@ static enum byoc_status check(struct byi_build *b, struct recurrent *m)
 
 /* --- operands ------------------------------------------------------------- */
 
-/* Get a view with dims (a, b, c) of the value, whose memory order is (a, b, c)
- * or (b, a, c). */
+/* Get a row-major view with dims (a, b, c) of a value with dims (a, b, c) or,
+ * if `swap`, (b, a, c). */
 static enum byoc_status want_order(struct byi_build *b,
                                    struct byi_dnnl_value *value, bool swap,
                                    struct byi_dnnl_view *view)

@@ -137,8 +137,9 @@ static enum byoc_status want_weights(struct byi_build *b, bool deconv,
     return BYOC_OK;
 }
 
-/* 2.x may read some bytes past the end of the source if the window is larger
- * than the input. The source must then be a temporary, which has slack. */
+/* 2.x may read some bytes past the end of the source if a window of more than 3
+ * taps spans the whole input. The source must then be a temporary, which has
+ * slack. */
 static enum byoc_status secure_source(struct byi_build *b,
                                       struct conv_kernel *c)
 {

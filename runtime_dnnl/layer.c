@@ -547,7 +547,7 @@ enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
 /* --- calls --------------------------------------------------------------- */
 
 struct byi_bound_call {
-    /* if not NULL, only the next three members and n are used */
+    /* if not NULL, it runs the call, and only slots, scratch and n are used */
     const struct byi_dn_fast *fast;
     struct byi_dn_fast_slot *slots;
     void *scratch;

@@ -24,9 +24,9 @@ enum { BYI_DNNL_SLACK = 64 };
  * than the headers, or no CPU engine. */
 struct byi_dnnl;
 const struct byi_dnnl *byi_dnnl_open(struct byoc_error *err);
-/* The version, such as "3.12.1", and the string that identifies the choices
- * made for an artifact, such as "oneDNN 3.12 avx512_core_bf16". Both are empty
- * before the first byi_dnnl_open. */
+/* The version, such as "3.12.1", and version and instruction set, such as
+ * "oneDNN 3.12 avx512_core_bf16", which must be the same when an artifact is
+ * compiled and loaded. Both are empty before the first byi_dnnl_open. */
 const char *byi_dnnl_version(void);
 const char *byi_dnnl_compat(void);
 const char *byi_dnnl_isa(void); /* "avx512_core_bf16" */
@@ -105,8 +105,8 @@ const char *byi_prim_impl(const struct byi_prim *prim);
 /* Whether own kernels run the convolution, without post-ops, on data that are
  * channels-first in memory. */
 bool byi_conv_reads_planes(const struct byi_dnnl_conv *p);
-/* Whether it is a reference implementation, which is far slower than the
- * others. */
+/* Whether the primitive is a reference implementation, which is far slower than
+ * the others. */
 bool byi_prim_is_ref(const struct byi_prim *prim);
 /* The largest number of terms for which a reference implementation is accepted:
  * elements of the result times the products that are summed for each, or the
@@ -116,10 +116,11 @@ enum { BYI_REF_TERMS = 4096 };
  * and fail with BYOC_EUNSUPPORTED. `what` is the operator's name. */
 enum byoc_status byi_prim_check(struct byi_prim **prim, const char *what,
                                 int64_t terms, struct byoc_error *err);
+/* Bytes of scratch memory that a run needs. */
 uint64_t byi_prim_scratch(const struct byi_prim *prim);
 /* Bytes of an argument in the layout that the primitive needs. */
 uint64_t byi_prim_bytes(const struct byi_prim *prim, int arg);
-/* Whether it needs the argument in exactly this layout. */
+/* Whether the primitive needs the argument in exactly this layout. */
 bool byi_prim_wants(const struct byi_prim *prim, int arg,
                     const struct byi_desc *desc);
 /* Whether two primitives need these arguments in the same layout. */
@@ -144,9 +145,10 @@ enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
                                const int *args, void *const *data,
                                void *scratch, struct byi_bound_call **call,
                                struct byoc_error *err);
+/* Set the data of argument args[slot]. */
 void byi_bound_set(struct byi_bound_call *call, uint32_t slot, void *data);
 /* Run the call on the calling thread's OpenMP team; returns when it has ended.
- */
+ * Errors: BYOC_EBACKEND. */
 enum byoc_status byi_bound_run(const struct byi_bound_call *call,
                                struct byoc_error *err);
 

@@ -57,6 +57,8 @@ struct byi_md {
 #define BYI_MD_PTR const dnnl_memory_desc_t *
 #endif
 
+/* Describe a tensor for oneDNN; free *md with byi_md_drop. Errors: BYOC_ENOMEM,
+ * BYOC_EUNSUPPORTED (oneDNN lacks the type or layout). */
 enum byoc_status byi_md_make(const struct byi_desc *given,
                              enum byi_unit_axes units, struct byi_md *md,
                              struct byoc_error *err);
@@ -73,6 +75,8 @@ struct byi_pieces {
     int64_t elements; /* elements of the largest tensor */
     struct byi_narrowing narrow;
 };
+/* Make the pieces of a call with n tensors; free them with byi_pieces_drop.
+ * Errors: those of byi_md_make, and BYOC_EUNSUPPORTED for the post-ops. */
 enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  const struct byi_desc *const *desc,
                                  const struct byi_posts *posts,

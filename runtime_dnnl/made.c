@@ -76,7 +76,8 @@ static enum byoc_status read_place(struct byi_program *p,
     return BYOC_OK;
 }
 
-/* Record how the last n constants were made. */
+/* Record how the last n constants were made, if the program is to be written.
+ */
 static enum byoc_status note(struct byi_program *p, const char *function,
                              const void *params, size_t size, uint32_t n)
 {
@@ -267,7 +268,8 @@ static bool scale_row(const struct byi_integers *p, int64_t r, float step,
     return true;
 }
 
-/* Find the integers of row r and their scale; false if there are none. */
+/* Find the integers of row r and their scale; false if the row is not int8
+ * times a scale. */
 static bool find_row(const struct byi_integers *p, int64_t r,
                      const float *floats, float *step,
                      const struct split_weights *to)

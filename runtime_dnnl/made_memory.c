@@ -27,7 +27,7 @@ struct byi_made_block {
 
 /* Precedes the bytes of a constant. */
 struct made_head {
-    struct byi_made_block *block; /* NULL: the constant has memory of its own */
+    struct byi_made_block *block; /* NULL: the constant is not in a block */
 };
 
 _Static_assert(sizeof(struct made_head) <= HEAD, "a head fits in one line");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/patterns.h: the pattern rows of oneDNN's plug-in, and the
- * operators that can be post-ops. The compiler half makes the text of rows from
- * the latter, the runtime half its tables. */
+ * operators that can be post-ops, from which patterns.c and walk.c make the
+ * text of rows, and chain.c its tables. */
 #ifndef BYI_DNNL_PATTERNS_H
 #define BYI_DNNL_PATTERNS_H
 
@@ -10,8 +10,9 @@
 /* clang-format off */
 
 /* X(operator, name, function, alpha, beta, value of alpha, of beta): operators
- * that are one elementwise function. Its parameters are the attributes of these
- * names or, for NULL, the numbers. `AND` is put between entries. */
+ * that are one elementwise function. alpha and beta name the attributes that are
+ * its parameters; if NULL, the parameter is the value. `AND` is put between
+ * entries. */
 #define BYI_DN_ELTWISE(X, AND)                                            \
     X(NN_RELU, "nn.relu", RELU, NULL, NULL, 0, 0) AND                     \
     X(NN_LEAKY_RELU, "nn.leaky_relu", RELU, "alpha", NULL, 0, 0) AND      \

@@ -59,18 +59,19 @@ struct byi_dn_fast {
             int64_t outer, n, inner;
             bool mean;
         } sum;
-        struct { /* prim_move.c: a concatenation of rows, or of elements that
-                  * alternate, if it `zips` */
+        struct { /* prim_move.c: a concatenation of rows */
             uint32_t n_sources;
-            bool zips;
+            bool zips;     /* the elements of the sources alternate */
             int64_t outer; /* rows */
             /* bytes of each source's row, and from one row to the next */
             int64_t length[BYI_DN_SOURCES], pitch[BYI_DN_SOURCES];
         };
     };
-    int packs; /* if not 0, this primitive packs weights for argument */
-    struct byi_desc src; /* `packs` (enum byi_arg), which `src` describes */
-    int threads;         /* number of threads that a run may use */
+    /* if not 0, the primitive packs weights for argument `packs` (enum
+     * byi_arg), which `src` describes */
+    int packs;
+    struct byi_desc src;
+    int threads; /* number of threads that a run may use */
 };
 
 /* An argument of a call. */
@@ -110,8 +111,8 @@ bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast);
 /* prim_move.c. Pools of float16 and bfloat16 data. */
 bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
                       const struct byi_posts *posts, struct byi_dn_fast *fast);
-/* Elements of source i that follow one another in the concatenation, or in
- * every second or third place of it. */
+/* Elements of source i that are adjacent in the concatenation or, if the
+ * elements of two or three sources alternate, two or three places apart. */
 int64_t byi_dn_concat_row(const struct byi_dnnl_concat *p, uint32_t i);
 /* Elements from one row of `src` to the next, if its rows of `row` elements lie
  * one after the other as those of `like`, which is dense; else 0. */
@@ -119,8 +120,8 @@ int64_t byi_dn_row_pitch(const struct byi_desc *src,
                          const struct byi_desc *like, int64_t row);
 bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
                         struct byi_dn_fast *fast);
-/* prim_move.c. Copies of float16 and bfloat16 data, and of images of bytes to
- * channels last. */
+/* prim_move.c. Copies of float16 and bfloat16 data, and of images of few
+ * channels of bytes or float32 to channels last. */
 bool byi_dn_fast_reorder(const struct byi_dnnl_reorder *p,
                          const struct byi_posts *posts,
                          struct byi_dn_fast *fast);
@@ -137,7 +138,8 @@ void byi_dn_fast_fill(const struct byi_dn_fast *fast, uint32_t n,
                       const struct byi_dn_fast_slot *slots,
                       struct byi_f32_conv_run *run);
 
-/* Whether it can use weights with this descriptor without packing them. */
+/* Whether the primitive can use weights with this descriptor without packing
+ * them. */
 bool byi_dn_fast_wants(const struct byi_dn_fast *fast, int arg,
                        const struct byi_desc *desc);
 const char *byi_dn_fast_impl(const struct byi_dn_fast *fast);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_move.c: concatenations, pools and copies of float16 and
- * bfloat16 data, and transpositions of images of bytes and of float32, which
- * byoc's own kernels run at the speed of memory.
+/* runtime_dnnl/prim_move.c: primitives that byoc's own kernels run at the speed
+ * of memory: concatenations; pools and copies of float16 and bfloat16 data;
+ * transpositions of images of few channels of bytes or float32.
  */
 #include "core/base/openmp.h"
 #include "runtime_dnnl/prim_fast.h"
@@ -112,7 +112,7 @@ static void copy_sources(const struct byi_dn_fast *fast,
     }
 }
 
-/* Rows [row, end) of the destination, in which the elements alternate. */
+/* Write rows [row, end) of the destination, in which the elements alternate. */
 static void zip_sources(const struct byi_dn_fast *fast, const char *const *from,
                         char *to, int64_t row, int64_t end)
 {
@@ -159,8 +159,8 @@ static const struct byi_dn_fast_kind concat_kind = {
     .run = run_concat,
 };
 
-/* Do the elements of two or three sources alternate? *row: elements of a source
- * in a row of the destination. */
+/* Whether the elements of two or three sources alternate. Sets *row to the
+ * elements of a source in a row of the destination. */
 static bool zips(const struct byi_dnnl_concat *p, int64_t *row)
 {
     const struct byi_desc *dst = &p->dst;
@@ -283,7 +283,8 @@ static const struct byi_dn_fast_kind transpose_kind = {
     .run = run_transpose,
 };
 
-/* The same for two or three channels of float32, by parts of an image. */
+/* Transpose images of up to three channels of float32; threads share an image.
+ */
 static void run_zip(const struct byi_dn_fast *fast, uint32_t n,
                     const struct byi_dn_fast_slot *slots, void *scratch,
                     int threads)
@@ -314,7 +315,7 @@ static const struct byi_dn_fast_kind zip_kind = {
     .run = run_zip,
 };
 
-/* Is it the transposition of images of few channels? */
+/* Whether the move transposes images of at most `few` channels. */
 static bool is_transpose(const struct byi_f32_move *m, int64_t few)
 {
     if (m->rank < 2 || m->rank > 3)

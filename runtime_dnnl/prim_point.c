@@ -125,13 +125,13 @@ static const char *sum_name(const struct byi_dn_fast *fast)
 }
 
 enum {
-    COLUMNS = 1024, /* at a time: their sums stay in the first cache */
-    ROWS = 4096,    /* in a sum, at most: longer ones lose digits */
-    PARTS = 8       /* of a matrix that several threads sum */
+    COLUMNS = 1024, /* summed together: their sums stay in the first cache */
+    ROWS = 4096,    /* most rows of a part: longer sums lose digits */
+    PARTS = 8       /* most parts that are made only for threads */
 };
 
-/* Parts of the elements that are summed, which do not depend on the threads.
- * Rows of one element are summed by themselves. */
+/* The number of parts into which the n summed elements are divided. It does not
+ * depend on the number of threads, so neither do the results. */
 static int64_t sum_parts(const struct byi_dn_fast *fast)
 {
     enum { FEW = 64 };
@@ -141,21 +141,21 @@ static int64_t sum_parts(const struct byi_dn_fast *fast)
                : byi_max(least, byi_min(fast->sum.n / FEW, PARTS));
 }
 
-/* Elements of a part. */
+/* The number of summed elements in a part. */
 static int64_t part_rows(const struct byi_dn_fast *fast)
 {
     return byi_ceil_div(fast->sum.n, sum_parts(fast));
 }
 
-/* A row of ones, then the sums of all parts. */
+/* Bytes of scratch: a row of ones, then the sums of all parts. */
 static uint64_t sum_scratch(const struct byi_dn_fast *fast)
 {
     const int64_t sums = fast->sum.outer * fast->sum.inner * sum_parts(fast);
     return (uint64_t)(part_rows(fast) + sums) * sizeof(float);
 }
 
-/* Sums of part `part` of columns [first, end) of a matrix, whose columns are
- * `column` apart, by a product with a vector of ones. */
+/* Sum part `part` of columns [first, end) of a matrix, whose columns are
+ * `column` elements apart, by a product with a vector of ones. */
 static void sum_columns(const struct byi_dn_fast *fast, const float *ones,
                         const float *x, int64_t column, int64_t part,
                         int64_t first, int64_t end, float *to)
@@ -192,7 +192,8 @@ static void run_sum(const struct byi_dn_fast *fast, uint32_t n,
                     int threads)
 {
     enum { PART = 1 << 14 }; /* elements that pay for a thread */
-    /* rows of one element: the columns of one matrix, elements [0, n) apart */
+    /* if inner is 1, the outer rows are columns of one matrix, n elements apart
+     */
     const bool turned = fast->sum.inner == 1;
     const int64_t outer = turned ? 1 : fast->sum.outer;
     const int64_t inner = turned ? fast->sum.outer : fast->sum.inner;

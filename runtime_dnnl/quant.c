@@ -146,8 +146,8 @@ static bool quantised_after(struct byi_build *b, struct byi_quant *q)
            read_quant(b, step, g->values[step->outs[0]].dtype, q);
 }
 
-/* Reduce [low, high], in units of `scale`, by the items of a chain from `next`
- * on. False if one is not a clamp. */
+/* Clamp the range [low, high], in units of `scale`, by the items of a chain
+ * from `next` on. False if one is not a clamp. */
 static bool read_clamps(const struct byi_chain *chain, uint32_t next,
                         float scale, float *low, float *high)
 {

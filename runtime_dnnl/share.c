@@ -45,7 +45,7 @@ static struct byi_shared **list_of(const void *src)
     return &all.lists[(uintptr_t)src / BYI_ALIGN % LISTS];
 }
 
-/* Find a shared constant. Called with the lock. */
+/* Find a shared constant and add a reference to it. Called with the lock. */
 static struct byi_shared *find(const struct byoc_host *host, const void *src,
                                const struct byi_prim *reorder)
 {

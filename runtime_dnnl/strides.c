@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Set the strides of axes of size 1 so that all axes are in the order `order`,
- * outermost first. False if the other axes are not. */
+ * outermost first. False if the other axes are in another order. */
 static bool order_units(struct byi_desc *d, const uint32_t *order)
 {
     int64_t next = 1; /* stride that the next axis would have if dense */

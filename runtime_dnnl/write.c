@@ -177,7 +177,7 @@ static const struct param_member qpoint[] = {
 static const struct param_member post[] = {
     ENUM(byi_post, kind, post_kinds), MEMBER(byi_post, alpha, FLOAT),
     MEMBER(byi_post, beta, FLOAT), MEMBER(byi_post, desc, DESC)};
-/* `from`, `step` and `arg` are written separately */
+/* write_creation() adds `step` and `arg` */
 static const struct param_member pack[] = {MEMBER(byi_pack, from, PLACE),
                                            MEMBER(byi_pack, src, DESC)};
 static const struct param_member copy[] = {MEMBER(byi_copy, from, PLACE),
@@ -209,7 +209,7 @@ static const struct unit_function {
     const struct param_member *members;
     size_t n, from;
 } functions[] = {
-    BYI_OPERATORS(OPERATOR) /* and of constants */
+    BYI_OPERATORS(OPERATOR) /* and the functions that make constants: */
     MAKER("pack", byi_pack, pack, offsetof(struct byi_pack, from)),
     MAKER("copy", byi_copy, copy, offsetof(struct byi_copy, from)),
     MAKER("fill", byi_fill, fill, SIZE_MAX),
@@ -233,16 +233,17 @@ struct unit_writer {
     const struct byi_program *program;
     struct byi_text *text;
     struct byi_arena *arena;
-    uint32_t *made; /* [made]: number in the unit, or BYI_NO_INDEX */
+    uint32_t *made; /* by constant: its number in the unit, or BYI_NO_INDEX */
     uint32_t n_made;
-    uint32_t *step;         /* [creation]: the first step that needs it */
-    int *arg;               /* [creation]: the argument that it packs */
-    bool *read;             /* [made]: a step reads it */
-    uint32_t *first, *next; /* [step], [creation]: lists of creations     */
+    uint32_t *step; /* by creation: the first step that needs it */
+    int *arg;       /* by creation: the argument that it packs */
+    bool *read;     /* by constant: a step reads it */
+    /* by step: its first creation; by creation: the next one of its step */
+    uint32_t *first, *next;
 };
 
-/* Add text in a comment, without characters that would end the comment or begin
- * another. */
+/* Add text inside a comment, with a space wherever it would end the comment or
+ * begin another, and for control characters. */
 static void add_comment(struct byi_text *t, const char *s)
 {
     for (; *s; s++) {
@@ -447,7 +448,7 @@ static const struct byi_place *source_of(const struct byi_creation *r)
                : (const struct byi_place *)((const char *)r->params + from);
 }
 
-/* [made]: the creation that makes it. */
+/* By constant: the creation that makes it. */
 static uint32_t *creations_of(const struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
