@@ -186,8 +186,8 @@ static struct byoc_fail *write_region(const struct byoc_host *host,
     if (!region->symbol)
         return NULL;
     if (!is_identifier(region->symbol)) {
-        byi_fail(&err, BYOC_EINVAL, "the symbol %.40s is not a C identifier",
-                 region->symbol);
+        byi_fail(&err, BYOC_EINVAL,
+                 "the symbol \"%.40s\" is not a C identifier", region->symbol);
         return make_fail(host, BYOC_EINVAL, &err);
     }
     struct byoc_fail *fail = make_program(host, region, BYI_TO_WRITE, &program);
@@ -274,7 +274,8 @@ static struct byoc_fail *see_room(const struct byoc_host *host)
     const bool has = room;
     free(room);
     return has ? NULL
-               : host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
+               : host->fail(host->ctx, BYOC_FAIL_RESOURCE,
+                            "out of memory for oneDNN's thread-local data");
 }
 
 static struct byoc_fail *load(const struct byoc_host *host,

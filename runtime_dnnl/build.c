@@ -87,9 +87,12 @@ enum byoc_status byi_dn_const_ints(struct byi_build *b, uint32_t value,
     const void *data = byi_dn_const_data(b, value, &dtype, &count);
     if (!data || (dtype != BYOC_I64 && dtype != BYOC_I32) || count > max)
         return byi_dn_refuse(b,
-                             "operand '%s' is not a constant list of at most "
-                             "%u integers",
-                             name_of(b, value), max);
+                             "operand '%s': found %s list of %lld %s elements; "
+                             "expected a constant list of at most %u int32 or "
+                             "int64 elements",
+                             name_of(b, value),
+                             data ? "a constant" : "a computed",
+                             (long long)count, byoc_dtype_name(dtype), max);
     for (int64_t i = 0; i < count; i++)
         out[i] = dtype == BYOC_I64 ? ((const int64_t *)data)[i]
                                    : ((const int32_t *)data)[i];

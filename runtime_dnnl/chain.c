@@ -122,7 +122,7 @@ static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
     if (!byi_dn_const_scalar(b, operand, &e))
         return byi_dn_refuse(b,
                              "power: found an exponent that is not a constant "
-                             "scalar");
+                             "scalar; expected 2, 0.5, -1 or 1");
     if (e == 2.0f)
         add_elt(c, like, BYI_ELT_SQUARE, 0, 0);
     else if (e == 0.5f)
@@ -182,8 +182,8 @@ static enum byoc_status find_previous(struct byi_build *b, uint32_t at,
         if (is_step(b, step->args[*previous]))
             return BYOC_OK;
     return byi_dn_refuse(b,
-                         "%s: no operand is the result of the previous step, "
-                         "which a post-op must read",
+                         "%s: found no operand that is the result of the "
+                         "previous step, which a post-op must read",
                          step->name);
 }
 
@@ -219,8 +219,8 @@ static enum byoc_status read_step(struct byi_build *b, uint32_t at,
         }
     }
     return byi_dn_refuse(b,
-                         "%s is not an operator that oneDNN takes as a "
-                         "post-op here",
+                         "found operator %s; expected one that oneDNN takes "
+                         "as a post-op",
                          step->name);
 }
 
@@ -560,11 +560,18 @@ static enum byoc_status want_other(struct byi_build *b,
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     struct byi_desc want;
-    if (!operand_layout(&value->views[0].desc, &p->src.desc, &want))
-        return byi_dn_refuse(b,
-                             "%s: both operands are broadcast, or their types "
-                             "differ",
-                             byi_dn_step(b, item->step)->name);
+    const struct byi_desc *other = &value->views[0].desc, *src = &p->src.desc;
+    if (!operand_layout(other, src, &want)) {
+        char found[2][128];
+        return byi_dn_refuse(
+            b,
+            "%s: found operands %s %s and %s %s; expected one type, and a "
+            "second operand that broadcasts to the first",
+            byi_dn_step(b, item->step)->name, byoc_dtype_name(src->dtype),
+            byi_dims_text(found[0], sizeof found[0], src->rank, src->dims),
+            byoc_dtype_name(other->dtype),
+            byi_dims_text(found[1], sizeof found[1], other->rank, other->dims));
+    }
     const struct byi_desc low = byi_dn_lead(&want, value->views[0].desc.rank);
     BYI_TRY(byi_dn_want(b, value, &low, &p->other));
     p->other.desc = want;
@@ -588,7 +595,10 @@ static enum byoc_status swap_operands(struct byi_build *b,
     struct byi_desc want;
     if (!same_dims(item->type, &whole.desc) ||
         !operand_layout(&p->src.desc, &whole.desc, &want))
-        return byi_dn_refuse(b, "%s: both operands are broadcast", name);
+        return byi_dn_refuse(b,
+                             "%s: both operands are broadcast; expected one "
+                             "with the result's shape",
+                             name);
     const struct byi_desc low = byi_dn_lead(&want, p->src.desc.rank);
     struct byi_dnnl_view moved = p->src;
     if (!byi_dn_same_layout(&low, &p->src.desc))

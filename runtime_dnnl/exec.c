@@ -60,7 +60,10 @@ static enum byoc_status bind_steps(struct byi_exec *exec,
     void **data = byi_alloc(most, sizeof *data);
     enum byoc_status status = exec->calls && args && data
                                   ? BYOC_OK
-                                  : byi_fail(err, BYOC_ENOMEM, "out of memory");
+                                  : byi_fail(err, BYOC_ENOMEM,
+                                             "out of memory for the calls of "
+                                             "%u steps",
+                                             p->steps.n);
     for (uint32_t i = 0; i < p->steps.n && status == BYOC_OK; i++)
         status = bind_step(exec, &p->steps.at[i], args, data, err);
     byi_release(args);
@@ -74,7 +77,7 @@ enum byoc_status byi_dn_exec_new(const struct byi_program *program,
     const struct byoc_host *host = program->host;
     struct byi_exec *x = byi_alloc(1, sizeof *x);
     if (!x)
-        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for a state");
     x->program = program;
     x->memory = host->acquire(host->ctx, program->temp_bytes + BYI_ALIGN);
     x->scratch = host->acquire(host->ctx, program->scratch_bytes + BYI_ALIGN);
@@ -82,8 +85,10 @@ enum byoc_status byi_dn_exec_new(const struct byi_program *program,
         x->memory && x->scratch
             ? bind_steps(x, err)
             : byi_fail(err, BYOC_ENOMEM,
-                       "out of memory for %llu bytes of temporaries",
-                       (unsigned long long)program->temp_bytes);
+                       "out of memory for %llu bytes of temporaries and %llu "
+                       "of scratch",
+                       (unsigned long long)program->temp_bytes,
+                       (unsigned long long)program->scratch_bytes);
     if (status != BYOC_OK)
         byi_dn_exec_free(&x);
     else

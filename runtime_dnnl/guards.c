@@ -36,9 +36,12 @@ const char *byi_guard_posts(int major, const struct byi_posts *posts)
     uint32_t slopes = 0;
     for (uint32_t i = 0; i < posts->n; i++)
         slopes += posts->at[i].kind == BYI_POST_PRELU;
-    if (slopes > 1 || (slopes && major < 3))
+    if (slopes && major < 3)
         return "oneDNN 2.x has prelu as a post-op only in its reference "
-               "implementations, and at most one per primitive";
+               "implementations";
+    if (slopes > 1)
+        return "found several prelu post-ops; expected at most one per "
+               "primitive";
     /* 3.x: its reference kernels index slopes by the first five axes only */
     for (uint32_t i = 0; i < posts->n; i++)
         if (posts->at[i].kind == BYI_POST_PRELU && posts->at[i].desc.rank > 5)

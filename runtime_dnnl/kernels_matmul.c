@@ -351,8 +351,8 @@ static enum byoc_status read_scores(struct byi_build *b, uint32_t softmax,
         struct byi_dnnl_value *other = byi_dn_operand(b, chain.at[i].operand);
         if (chain.at[i].kind != BYI_ITEM_BIN)
             return byi_dn_refuse(b,
-                                 "%s: expected an operation of two tensors "
-                                 "on attention's scores",
+                                 "attention: found %s on scores; expected an "
+                                 "operation of two tensors, such as add",
                                  byi_dn_step(b, chain.at[i].step)->name);
         BYI_TRY(byi_dn_want_plain(b, other, &a->operands[i]));
         a->post[i] =

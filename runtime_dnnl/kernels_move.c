@@ -49,8 +49,11 @@ enum byoc_status byi_dn_build_reshape(struct byi_build *b)
         copy = byi_dn_dense(main->dtype, main->rank, main->dims, NULL);
     BYI_TRY(byi_dn_want(b, value, &copy, &view));
     if (!byi_dn_reshape_desc(&copy, type->rank, type->dims, &view.desc))
-        return byi_dn_refuse(b, "%s: the result has another number of elements",
-                             byi_dn_step0(b)->name);
+        return byi_dn_refuse(
+            b, "%s: found a result of %lld elements, expected %lld",
+            byi_dn_step0(b)->name,
+            (long long)byi_elements(type->rank, type->dims),
+            (long long)byi_elements(main->rank, main->dims));
     byi_dn_define(b, 0, &view);
     return BYOC_OK;
 }
@@ -133,31 +136,43 @@ enum byoc_status byi_dn_build_slice(struct byi_build *b)
     BYI_TRY(byi_dn_const_ints(b, byi_dn_arg0(b, 4), BYI_MAX_RANK, strides,
                               &n_strides));
     if (n_axes != n || n_strides != n)
-        return byi_dn_refuse(b, "strided_slice: lists of different lengths");
+        return byi_dn_refuse(b,
+                             "strided_slice: found %u begins, %u axes and %u "
+                             "strides; expected lists of one length",
+                             n, n_axes, n_strides);
     for (uint32_t i = 0; i < n; i++) {
         const int64_t axis = axes[i] + (axes[i] < 0 ? view.desc.rank : 0);
         if (axis < 0 || axis >= view.desc.rank || strides[i] <= 0)
             return byi_dn_refuse(b,
                                  "strided_slice: found stride %lld of axis "
-                                 "%lld, expected a positive one",
-                                 (long long)strides[i], (long long)axes[i]);
+                                 "%lld; expected a positive stride of an axis "
+                                 "of rank %u",
+                                 (long long)strides[i], (long long)axes[i],
+                                 view.desc.rank);
         const int64_t extent = view.desc.dims[axis];
         const int64_t first =
             clamp(begin[i] + (begin[i] < 0 ? extent : 0), 0, extent);
         const int64_t count = byi_dn_result(b)->dims[axis];
         if (first + (count - 1) * strides[i] >= extent)
             return byi_dn_refuse(b,
-                                 "strided_slice: the result is larger than "
-                                 "axis %lld allows",
-                                 (long long)axis);
+                                 "strided_slice: found %lld elements from %lld "
+                                 "on by %lld; axis %lld has %lld",
+                                 (long long)count, (long long)first,
+                                 (long long)strides[i], (long long)axis,
+                                 (long long)extent);
         view.offset += first * view.desc.strides[axis];
         view.desc.dims[axis] = count;
         view.desc.strides[axis] *= count > 1 ? strides[i] : 1;
     }
     if (!byi_dims_equal(view.desc.rank, view.desc.dims, byi_dn_result(b)->rank,
-                        byi_dn_result(b)->dims))
-        return byi_dn_refuse(b, "strided_slice: the slices disagree with the "
-                                "shape of the result's type");
+                        byi_dn_result(b)->dims)) {
+        char found[128], expected[128];
+        return byi_dn_refuse(
+            b, "strided_slice: found slices of shape %s, expected %s",
+            byi_dims_text(found, sizeof found, view.desc.rank, view.desc.dims),
+            byi_dims_text(expected, sizeof expected, byi_dn_result(b)->rank,
+                          byi_dn_result(b)->dims));
+    }
     byi_dn_define(b, 0, &view);
     return BYOC_OK;
 }
@@ -324,8 +339,8 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
                              n, MAX_CONCAT);
     if (!byi_dn_is_float(byi_dn_result(b)->dtype))
         return byi_dn_refuse(b,
-                             "concatenate: dtype %s is not supported by "
-                             "oneDNN here",
+                             "concatenate: found dtype %s; expected float32, "
+                             "float16 or bfloat16",
                              byoc_dtype_name(byi_dn_result(b)->dtype));
     int64_t axis = byoc_graph_int(step, "axis", 0);
     axis += axis < 0 ? byi_dn_result(b)->rank : 0;
@@ -395,9 +410,15 @@ enum byoc_status byi_dn_build_blocks(struct byi_build *b)
     for (uint32_t i = 0; i < 6; i++)
         dims[i] = s.dims[s.order[i]];
     if (!byi_dn_reshape_desc(&seen, 6, s.dims, &split) ||
-        !byi_dn_reshape_desc(&result_seen, 6, dims, &six))
-        return byi_dn_refuse(b, "%s: the block size does not divide the dims",
-                             step->name);
+        !byi_dn_reshape_desc(&result_seen, 6, dims, &six)) {
+        char shape[128];
+        return byi_dn_refuse(
+            b,
+            "%s: found block size %lld and shape %s; expected a size that "
+            "divides the dims",
+            step->name, (long long)byoc_graph_int(step, "block_size", 0),
+            byi_dims_text(shape, sizeof shape, 4, main->desc.dims));
+    }
     src.desc = byi_dn_permute_desc(&split, s.order);
     BYI_TRY(byi_dn_reorder(b, &src, &six, &dst));
     dst.desc = result;

@@ -67,8 +67,13 @@ static enum byoc_status add_extra(struct byi_build *b, struct norm_kernel *p,
     if (byi_elements(x->view.desc.rank, x->view.desc.dims) != n ||
         x->view.desc.dtype != p->src.desc.dtype)
         return byi_dn_refuse(
-            b, "%s: operand '%s' is broadcast or of another type",
-            byi_dn_step0(b)->name, b->kernel->operands[index].name);
+            b,
+            "%s: found a parameter of %lld %s elements; expected %lld of "
+            "type %s",
+            byi_dn_step0(b)->name,
+            (long long)byi_elements(x->view.desc.rank, x->view.desc.dims),
+            byoc_dtype_name(x->view.desc.dtype), (long long)n,
+            byoc_dtype_name(p->src.desc.dtype));
     p->n_extra++;
     return BYOC_OK;
 }
@@ -77,7 +82,9 @@ static enum byoc_status check_float(struct byi_build *b, enum byoc_dtype dtype)
 {
     if (byi_dn_is_float(dtype))
         return BYOC_OK;
-    return byi_dn_refuse(b, "%s: dtype %s is not supported by oneDNN here",
+    return byi_dn_refuse(b,
+                         "%s: found dtype %s; expected float32, float16 or "
+                         "bfloat16",
                          byi_dn_step0(b)->name, byoc_dtype_name(dtype));
 }
 
@@ -373,7 +380,9 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
     BYI_TRY(check_float(b, main->dtype));
     bool gone[BYI_MAX_RANK] = {false};
     if (!read_axes(step, main->rank, gone))
-        return byi_dn_refuse(b, "%s: reduces no axes", step->name);
+        return byi_dn_refuse(
+            b, "%s: found no axes to reduce, expected at least one",
+            step->name);
     struct norm_kernel p = {.kind = REDUCE};
     size_t row = 0;
     while (row < BYI_COUNT(reductions) &&
@@ -405,10 +414,14 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
     const struct byi_desc dst = byi_dn_dense_like(&p.src.desc, kept);
     struct byi_core core = {.elt_only = true};
     if (!byi_dn_reshape_desc(&dst, byi_dn_result(b)->rank,
-                             byi_dn_result(b)->dims, &core.dst))
-        return byi_dn_refuse(b,
-                             "%s: the result's shape differs from that of the "
-                             "kept axes",
-                             step->name);
+                             byi_dn_result(b)->dims, &core.dst)) {
+        char found[128], expected[128];
+        return byi_dn_refuse(
+            b, "%s: found a result of shape %s, expected the kept axes of %s",
+            step->name,
+            byi_dims_text(found, sizeof found, byi_dn_result(b)->rank,
+                          byi_dn_result(b)->dims),
+            byi_dims_text(expected, sizeof expected, dst.rank, dst.dims));
+    }
     return emit_norm(b, &p, core);
 }

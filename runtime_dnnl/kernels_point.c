@@ -68,8 +68,9 @@ enum byoc_status byi_dn_build_point(struct byi_build *b)
         if (!has_dims(main, byi_dn_result(b))) {
             if (!has_dims(second, byi_dn_result(b)))
                 return byi_dn_refuse(b,
-                                     "%s: both operands are broadcast, which "
-                                     "oneDNN has only as a reference "
+                                     "%s: both operands are broadcast; "
+                                     "expected one with the result's shape, "
+                                     "since oneDNN has only a reference "
                                      "implementation",
                                      step->name);
             which = 1;
@@ -79,7 +80,9 @@ enum byoc_status byi_dn_build_point(struct byi_build *b)
         }
     }
     if (!byi_dn_is_float(main->views[0].desc.dtype))
-        return byi_dn_refuse(b, "%s: dtype %s is not supported by oneDNN here",
+        return byi_dn_refuse(b,
+                             "%s: found dtype %s; expected float32, float16 or "
+                             "bfloat16",
                              step->name,
                              byoc_dtype_name(main->views[0].desc.dtype));
     struct byi_chain chain;

@@ -192,8 +192,8 @@ static enum byoc_status check_depthwise(struct byi_build *b,
     if (!is_depthwise || (weights->rank < 5 && weights->dims[0] == groups))
         return BYOC_OK;
     return byi_dn_refuse(b,
-                         "%s: depthwise with %s, which native kernels run "
-                         "faster than oneDNN",
+                         "%s: found a depthwise convolution with %s, which "
+                         "native kernels run faster than oneDNN",
                          byi_dn_step0(b)->name,
                          weights->rank == 5
                              ? "three spatial axes"
@@ -520,7 +520,9 @@ static enum byoc_status check_scales(struct byi_build *b,
     int64_t n;
     const void *data = byi_dn_const_data(b, byi_dn_arg0(b, 1), &dtype, &n);
     if (!data)
-        return byi_dn_refuse(b, "image.resize: the sizes are not constant");
+        return byi_dn_refuse(b,
+                             "image.resize: found sizes that are not constant; "
+                             "expected constants");
     for (uint32_t i = 0; i < p->src.rank; i++) {
         if (i < 2 && p->src.dims[i] != p->dst.dims[i])
             return byi_dn_refuse(b,

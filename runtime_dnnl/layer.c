@@ -122,10 +122,11 @@ enum byoc_status byi_md_make(const struct byi_desc *given,
     md->used = false;
     if (given->kind == BYI_DESC_ABSENT)
         return BYOC_OK;
-    BYI_TRY(byi_guard_status(byi_dnnl_has_dtype(given->dtype)
-                                 ? byi_guard_desc(given)
-                                 : "oneDNN lacks this element type",
-                             err));
+    if (!byi_dnnl_has_dtype(given->dtype))
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "oneDNN lacks the element type %s",
+                        byoc_dtype_name(given->dtype));
+    BYI_TRY(byi_guard_status(byi_guard_desc(given), err));
     const struct byi_desc one_way = byi_desc_canonical(given, units);
     const struct byi_desc *desc = &one_way;
     const dnnl_data_type_t type = translate_dtype(desc->dtype);
@@ -273,8 +274,9 @@ static enum byoc_status make_attr(const struct byi_posts *posts,
         return BYOC_OK;
     if (status == dnnl_out_of_memory)
         return byi_fail(err, BYOC_ENOMEM, "out of memory in oneDNN");
-    return byi_fail(err, BYOC_EUNSUPPORTED, "oneDNN %s refuses these post-ops",
-                    byi_dnnl_version());
+    return byi_fail(err, BYOC_EUNSUPPORTED,
+                    "oneDNN %s refuses these %u post-ops (status %d)",
+                    byi_dnnl_version(), n, (int)status);
 }
 
 enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,

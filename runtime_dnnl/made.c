@@ -68,10 +68,11 @@ static enum byoc_status read_place(struct byi_program *p,
     }
     if (at->offset > has || bytes > has - at->offset)
         return byi_fail(err, BYOC_EINVAL,
-                        "constant %u has %llu bytes, expected %llu and %llu",
+                        "constant %u has %llu bytes, expected %llu from byte "
+                        "%llu on",
                         at->index, (unsigned long long)has,
-                        (unsigned long long)at->offset,
-                        (unsigned long long)bytes);
+                        (unsigned long long)bytes,
+                        (unsigned long long)at->offset);
     *data = from ? (const char *)from + at->offset : NULL;
     return BYOC_OK;
 }

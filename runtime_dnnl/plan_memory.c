@@ -72,7 +72,9 @@ enum byoc_status byi_dn_plan_temps(struct byi_build *b)
         const uint64_t end = temps[i]->offset + padded(temps[i]);
         if (end > INT64_MAX / 2)
             return byi_fail(b->err, BYOC_ELIMIT,
-                            "the region's temporaries exceed 2^62 bytes");
+                            "the region's temporaries need %llu bytes, "
+                            "expected at most 2^62",
+                            (unsigned long long)end);
         *bytes = end > *bytes ? end : *bytes;
     }
     return BYOC_OK;

@@ -108,10 +108,13 @@ enum byoc_status byi_attention_new(const struct byi_dnnl *lib,
     (void)lib;
     if (!read_attention(p, posts, &fast.attention))
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "attention: expected matrices of one floating-point "
-                        "type with at most %d "
-                        "batch axes, and at most %d operations on scores",
-                        BYI_F32_BATCH_AXES, BYI_F32_POSTS);
+                        "attention: found a %s result of rank %u and %u "
+                        "operations on scores; expected matrices of one "
+                        "floating-point type with at most %d batch axes, and "
+                        "at most %d operations",
+                        byoc_dtype_name(p->dst.dtype), p->dst.rank,
+                        posts ? posts->n : 0, BYI_F32_BATCH_AXES,
+                        BYI_F32_POSTS);
     byi_f32_attention_plan(&fast.attention);
     fast.threads = omp_get_max_threads();
     return byi_prim_wrap_fast(&fast, prim, err);

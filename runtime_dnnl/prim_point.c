@@ -257,7 +257,8 @@ enum byoc_status byi_reduce_new(const struct byi_dnnl *lib,
         if (!posts || !posts->n)
             return byi_prim_wrap_fast(&fast, prim, err);
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "byoc's own reduction takes no post-ops");
+                        "found %u post-ops; byoc's own reduction takes none",
+                        posts->n);
     }
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;

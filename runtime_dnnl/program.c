@@ -13,7 +13,7 @@ enum byoc_status byi_dn_program_new(const struct byi_dnnl *lib,
 {
     struct byi_program *p = byi_own_try(1, sizeof *p, NULL);
     if (!p)
-        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for a program");
     p->lib = lib;
     p->host = host;
     p->purpose = purpose;

@@ -80,12 +80,16 @@ static enum byoc_status emit_qpoint(struct byi_build *b,
     return BYOC_OK;
 }
 
-static enum byoc_status refuse_quant(struct byi_build *b)
+static enum byoc_status refuse_quant(struct byi_build *b, enum byoc_dtype dtype)
 {
+    const struct byoc_graph_value *scale = &b->graph->values[byi_dn_arg0(b, 1)];
     return byi_dn_refuse(b,
-                         "%s: expected 8-bit integers with one constant scale "
-                         "and zero point per tensor",
-                         byi_dn_step0(b)->name);
+                         "%s: found %s with %llu %s scales; expected 8-bit "
+                         "integers with one constant scale and zero point per "
+                         "tensor",
+                         byi_dn_step0(b)->name, byoc_dtype_name(dtype),
+                         (unsigned long long)scale->count,
+                         scale->data ? "constant" : "computed");
 }
 
 enum byoc_status byi_dn_build_dequantize(struct byi_build *b)
@@ -95,7 +99,7 @@ enum byoc_status byi_dn_build_dequantize(struct byi_build *b)
     struct byi_dnnl_view src;
     BYI_TRY(byi_dn_want_dense(b, value, &src));
     if (!read_quant(b, byi_dn_step0(b), src.desc.dtype, &result->quant))
-        return refuse_quant(b);
+        return refuse_quant(b, src.desc.dtype);
     result->integers = value;
     struct byi_dnnl_qpoint p = {.kind = BYI_QPOINT_DEQUANTIZE,
                                 .src_zero = (int64_t)result->quant.zero,
@@ -108,7 +112,7 @@ enum byoc_status byi_dn_build_quantize(struct byi_build *b)
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     struct byi_quant q;
     if (!read_quant(b, byi_dn_step0(b), byi_dn_result(b)->dtype, &q))
-        return refuse_quant(b);
+        return refuse_quant(b, byi_dn_result(b)->dtype);
     if (value->integers && same_quant(&value->quant, &q)) {
         b->values[b->kernel->outs[0]].qconv = value->integers->qconv;
         for (uint32_t i = 0; i < value->integers->n_views; i++)

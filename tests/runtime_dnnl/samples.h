@@ -150,7 +150,7 @@ static const struct refusal refusals[] = {
     {"dnnl.lrn", "%x: (1, 16, 5, 6)", "nn.lrn(%x, size=4)", "even"},
     {"dnnl.resize", "%x: (1, 4, 5, 6)", "image.resize(%x, [1, 4, 8, 9], mode=\"nearest\", coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\")", "found nearest with asymmetric; expected linear half_pixel"},
     {"dnnl.resize", "%x: (1, 4, 5, 6)", "image.resize(%x, [2, 4, 10, 6], mode=\"linear\", coordinate_transformation_mode=\"half_pixel\")", "resizes only spatial axes"},
-    {"dnnl.reduce", "%x: (7, 9)", "sum(%x, noop_empty=true)", "reduces no axes"},
+    {"dnnl.reduce", "%x: (7, 9)", "sum(%x, noop_empty=true)", "found no axes to reduce"},
     {"dnnl.reduce", "%x: (7, 0)", "mean(%x, axis=[1])", "found an empty operand"},
     {"dnnl.recurrent", "%x: (5, 3, 6)", "nn.lstm(%x, " R("1, 32, 6", 1) ", " R("1, 32, 8", 2) ", clip=3.0)", "found clip 3, which oneDNN lacks"},
     {"dnnl.recurrent", "%x: (5, 2, 6)", "nn.rnn(%x, " R("1, 8, 6", 1) ", " R("1, 8, 8", 2) ", " R("1, 16", 3) ", Tensor[(2), int32] {5, 4})", "found a sequence of length 4 of 5 steps"},
@@ -160,7 +160,7 @@ static const struct refusal refusals[] = {
     {"dnnl.quantize", "%x: (2, 3)", "qnn.quantize(%x, 0.0173f, 119u16)", "expected 8 bits"},
     {"dnnl.quantize", "%x: (2, 3)", "qnn.quantize(%x, [0.5, 0.25, 0.125], Tensor[(3), uint8] {1, 2, 3})", "along an axis"},
     {"dnnl.dequantize", "%x: Tensor[(2, 3), int32]", "qnn.dequantize(%x, 0.0173f, 0i32)", "expected 8 bits"},
-    {"dnnl.slice", "%x: (5, 8)", "strided_slice(%x, [4], [0], [0], [-1])", "expected a positive one"},
+    {"dnnl.slice", "%x: (5, 8)", "strided_slice(%x, [4], [0], [0], [-1])", "expected a positive stride"},
     {"dnnl.layout_transform", "%x: (1, 8, 4, 4)", "layout_transform(%x, src_layout=\"NCHW\", dst_layout=\"NCHW4c\")", "expected layouts without blocks"},
 };
 /* clang-format on */
