@@ -16,7 +16,7 @@
 
 /* --- members -------------------------------------------------------------- */
 
-enum step_kind {
+enum member_kind {
     MEMBER_BOOL,
     MEMBER_U32,
     MEMBER_I64,
@@ -33,7 +33,7 @@ enum step_kind {
 struct param_member {
     const char *name;
     size_t at;
-    enum step_kind kind;
+    enum member_kind kind;
     const char *const *names;
 };
 
