@@ -12,8 +12,8 @@
 #include "kernel.h"
 
 struct planes {
-    const char *past, *fresh;
-    char *to;
+    const char *past, *fresh;      /* fresh: the new rows */
+    char *to;                      /* the result */
     uint64_t past_pitch, to_pitch; /* bytes from plane to plane */
     int64_t old, fresh_rows, rows; /* of a plane */
     size_t row;                    /* bytes     */
@@ -25,7 +25,7 @@ static void append_plane(const struct planes *p, int64_t plane, int64_t length)
     char *to = p->to + (uint64_t)plane * p->to_pitch;
     const int64_t kept = byi_min(byi_max(length, 0), p->rows);
     const int64_t fresh = byi_min(p->fresh_rows, p->rows - kept);
-    const bool there = past == to; /* and so are the rows behind */
+    const bool there = past == to; /* in place: past's other rows stay */
     const int64_t known = byi_min(kept, p->old);
     int64_t end = kept + fresh;
     if (!there)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cast.c: casts between all numeric types and bool, and to and from strings.
  * Integers wrap. A float is truncated to 64 bits, of which an integer type
- * keeps the low bits; values outside of 64 bits, infinities and NaN become
- * INT64_MIN first. Common CPUs do the same; here it is done without undefined
- * behaviour. A number becomes the shortest string of 6 or more digits that
- * reads back as the same number. Types of 2, 4 and 8 bits (narrow.c) go through
- * float32. */
+ * keeps the low bits; values outside of int64 (for uint64 also outside of
+ * uint64), infinities and NaN become INT64_MIN first. Common CPUs do the same;
+ * here it is done without undefined behaviour. A number becomes the shortest
+ * string of 6 or more digits that reads back as the same number. Types of 2, 4
+ * and 8 bits (narrow.c) go through float32. */
 #include <errno.h>
 #include <locale.h>
 #include <stdlib.h>

@@ -19,8 +19,9 @@ struct byi_conv {
 
 /* --- window.c ------------------------------------------------------------- */
 
-/* byi_conv_operands reads the operands, but leaves c, o and the window to the
- * caller; byi_conv_read describes a convolution completely. */
+/* byi_conv_operands reads the operands of any convolution, but leaves c, o and
+ * the window to the caller; byi_conv_read describes a convolution that is not
+ * transposed. */
 struct byi_conv byi_conv_operands(const struct byi_call *call);
 struct byi_conv byi_conv_read(const struct byi_call *call);
 /* Whether the window has one tap and visits every position. */
@@ -79,12 +80,15 @@ bool byi_conv_has_products(const struct byi_conv *v);
 
 /* --- conv_last.c: float32 on the kernels of kernels/conv.h ---------------- */
 
+/* For a convolution that has products. byi_conv_last_scratch returns the bytes
+ * of scratch that byi_conv_last_run needs. */
 uint64_t byi_conv_last_scratch(const struct byi_call *call,
                                const struct byi_conv *v);
 /* Errors: those of byi_epilogue_check(). */
 enum byoc_status byi_conv_last_run(const struct byi_call *call,
                                    const struct byi_conv *v,
                                    struct byoc_error *err);
+/* The name of the algorithm that byi_conv_last_run uses. */
 const char *byi_conv_last_algorithm(const struct byi_call *call,
                                     const struct byi_conv *v);
 /* The pack() of byi_packing for a convolution. Dims of x and y may be unknown.

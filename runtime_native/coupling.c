@@ -7,8 +7,8 @@
  *   Q_ii = sum_j r_ji^2,  Q_ij = -r_ji r_ij
  * (Wu, Lin and Weng, Probability Estimates for Multi-class Classification by
  * Pairwise Coupling, 2004, algorithm 2). The iteration adjusts one class after
- * the other until all elements of Q p are within 0.005 / classes of p' Q p.
- * Every r is clamped into (0, 1). */
+ * the other until all elements of Q p are within 0.005 / classes of p' Q p, at
+ * most max(100, classes) rounds. Every r is clamped into (0, 1). */
 #include "kernel.h"
 
 static uint64_t coupling_scratch_f32(const struct byi_call *call)

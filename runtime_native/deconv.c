@@ -7,7 +7,7 @@
 
 #include "epilogue.h"
 
-enum { PHASES = 4096 }; /* at most, of the outputs (kernels/transposed.c) */
+enum { PHASES = 4096 }; /* most phases of outputs in kernels/transposed.c */
 
 /* Describe the call. The window slides over the result: w.in is the size of the
  * result, w.out that of the data. */
@@ -57,6 +57,8 @@ enum byoc_status byi_deconv_plain(const struct byi_call *call,
 
 /* --- float32 ------------------------------------------------------------ */
 
+/* Whether the plain loops run it: there are no products, or too many phases,
+ * whose number is the product of the strides. */
 static bool is_plain(const struct byi_conv *v)
 {
     return !byi_conv_has_products(v) || (double)v->w.stride[0] *

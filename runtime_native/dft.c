@@ -12,7 +12,8 @@ struct complex_number {
 struct dft {
     const struct byi_tensor *x, *y;
     int64_t length, given; /* length of the transform; size of x's axis */
-    int64_t bins, inner, parts;
+    int64_t bins, inner;
+    int64_t parts; /* of an element of x: 1 if it is real, 2 if complex */
     double scale;
     const struct complex_number *twiddle; /* e^(-+2 pi i k / length) */
 };
@@ -66,8 +67,8 @@ static struct complex_number *transform(const struct dft *d,
     return a;
 }
 
-/* Transform line (o, i) of x (outer, given, inner, parts), padded with zeros.
- */
+/* Transform line (o, i) of x (outer, given, inner, parts), cut to the length of
+ * the transform or padded with zeros. */
 static void one_line(const struct dft *d, int64_t line,
                      struct complex_number *room)
 {

@@ -363,8 +363,9 @@ static uint64_t einsum_scratch_f32(const struct byi_call *call)
 static const struct byi_kernel einsum_kernel = {einsum_run_f32,
                                                 einsum_scratch_f32};
 
-/* Whether byi_run_float copies the operands to float32, which it does for few
- * operands only; with more, elements are converted one by one. */
+/* Whether float16 and bfloat16 operands are copied to float32, which
+ * byi_run_float can do for at most 8 operands. With more than 4, elements are
+ * converted one by one. */
 static bool has_copies(const struct byi_call *call)
 {
     return call->n_in <= 4;

@@ -113,8 +113,8 @@ static enum byoc_status gather_run(const struct byi_call *call,
     if (byi_count(e.idx) == 0)
         return BYOC_OK;
     const int team = byi_team(call, e.n_rows * e.row);
-    /* indices are checked here, not in a pass of their own, since they may be
-     * longer than x */
+    /* indices are checked in this loop, since there may be more of them than
+     * elements of x, so that a separate pass would be slow */
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)      \
     reduction(||                                                               \
               : outside)

@@ -97,6 +97,7 @@ static inline double byi_get_real(const struct byi_tensor *t, int64_t i)
                                 : (double)((const float *)t->data)[i];
 }
 
+/* Set element i of a float32 or float64 tensor. */
 static inline void byi_put_real(const struct byi_tensor *t, int64_t i,
                                 double value)
 {
@@ -218,11 +219,11 @@ struct byi_sliding {
 struct byi_band {
     const struct byi_window *w;
     bool side;
-    int64_t high, planes; /* rows of outputs and planes of a band     */
-    int64_t phase, pitch; /* floats of a phase of a row, of a row,    */
-    int64_t size;         /* of a plane: all in whole vectors;        */
-    int64_t lead;         /* in front of the first row;               */
-    int64_t room;         /* of the whole band                        */
+    int64_t high, planes; /* rows of outputs and planes of a band */
+    /* floats of a phase of a row, of a row, and of a plane (of all planes if
+     * side by side); each is a number of whole vectors */
+    int64_t phase, pitch, size;
+    int64_t lead, room; /* floats before the first row; of the whole band */
     /* outputs of a row; inputs from one output to the next */
     int64_t wide, step;
     int64_t taps[BYI_WINDOW_TAPS]; /* offset of column c's tap */
@@ -234,6 +235,7 @@ struct byi_band {
 /* Whether these loops support the window: it must have two axes and little
  * padding. */
 bool byi_sliding_fits(const struct byi_window *w);
+/* Bytes of scratch that byi_sliding_run needs. */
 uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads);
 void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
                      void *scratch);
@@ -479,6 +481,7 @@ struct byi_simd {
     void (*binary[BYI_N_OPS])(const float *a, int64_t sa, const float *b,
                               int64_t sb, float *y, int64_t n);
     double (*sum)(const float *x, int64_t n);
+    /* the sum of (x[i] - shift)^2 */
     double (*sum_squares)(const float *x, int64_t n, float shift);
     float (*max)(const float *x, int64_t n); /* NaN if any is; n > 0 */
     float (*min)(const float *x, int64_t n);
@@ -487,7 +490,7 @@ struct byi_simd {
      * is outside of -size .. size - 1; then the offsets must not be used. */
     bool (*offsets[2])(const void *at, const struct byi_places *places,
                        int64_t base, int64_t n, int64_t *to);
-    double (*sum_abs)(const float *x, int64_t n);
+    double (*sum_abs)(const float *x, int64_t n); /* of |x[i]| */
     /* y[i] += the term of x[i] (enum byi_sum), with shift[i] for BYI_ADD_EXP */
     void (*accumulate[BYI_SUMS])(const float *x, const float *shift, float *y,
                                  int64_t n);
@@ -517,6 +520,7 @@ struct byi_simd {
     /* y[i] = max(y[i], x[i * stride]), NaN if one is NaN; min likewise */
     void (*slide_max)(const float *x, int64_t stride, float *y, int64_t n);
     void (*slide_min)(const float *x, int64_t stride, float *y, int64_t n);
+    /* y[i] = x[i] * mul + add */
     void (*affine)(const float *x, float *y, int64_t n, float mul, float add);
     /* y[i] = (x[i] - mean) * scale * gamma[i] + beta[i]; beta may be NULL */
     void (*normalize)(const float *x, float *y, int64_t n, float mean,

@@ -100,8 +100,8 @@ static const struct byi_lookup *choose(void)
 {
     const enum byi_isa widest = byi_simd_isa();
     uint32_t i = 0;
-    /* the table in use is never SSE4.2's: for the baseline table, ask the CPU
-     */
+    /* byi_simd has no table for SSE4.2: if it uses the baseline table, the CPU
+     * may still have SSE4.2 */
     const enum byi_isa most = widest > 0 ? widest : byi_isa_widest();
     while (byi_lookups[i].isa > most || !byi_lookups[i].runs())
         i++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* move.h: functions for the kernels that move data. These know the size of an
- * element but not its type; strings are pointers here. */
+/* move.h: functions for the kernels that move data. These kernels know the size
+ * of an element but not its type; a string is a pointer to them. */
 #ifndef BYI_MOVE_H
 #define BYI_MOVE_H
 

@@ -56,9 +56,9 @@ struct byi_call {
     uint64_t draw; /* number of earlier draws of random numbers in this state */
 };
 
-/* cache.c. Run nn.cache_append on planes (sequence and head) that begin so many
- * bytes apart, in past and in the result, which may have past's memory: its
- * other rows then stay. */
+/* cache.c. Run nn.cache_append on planes (one per sequence and head) that begin
+ * past_pitch bytes apart in past, and to_pitch bytes apart in the result. If
+ * the result has past's memory, the other rows of past stay. */
 void byi_cache_append(const struct byi_call *call, uint64_t past_pitch,
                       uint64_t to_pitch);
 

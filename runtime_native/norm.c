@@ -65,7 +65,7 @@ static struct stats stats_of(const struct byi_call *call, int64_t at, int64_t n,
         for (int64_t i = 0; i < n; i++)
             squares += (x[i] - sum / (double)n) * (x[i] - sum / (double)n);
     }
-    /* raises results below 0, which are rounding errors; keeps NaN */
+    /* a sum below 0 is a rounding error and becomes 0; NaN stays NaN */
     const double variance = squares < 0 ? 0 : squares / (double)n;
     return (struct stats){sum / (double)n, 1 / sqrt(variance + epsilon)};
 }
@@ -324,7 +324,8 @@ BYI_FLOAT_KERNEL(lrn, lrn_run_f32, NULL)
     }
 BYI_EACH_FLOAT(SLICES)
 
-/* Normalise a slice that is a row. */
+/* Normalise a slice that is a contiguous row of float32. A norm that is not a
+ * normal float is computed again by unit_F32, in double. */
 static void unit_row(const struct byi_call *call, const struct byi_box *reduced,
                      int64_t base, int64_t p)
 {
