@@ -25,7 +25,7 @@ static enum byoc_status take_sizes(const struct byi_call *call,
                 return byi_fail(
                     err, BYOC_EBACKEND,
                     "%s: its run() gave axis %u of result %u the "
-                    "size %lld, above the bound %lld of its shape()",
+                    "size %lld, expected 0 to %lld, the bound of its shape()",
                     byi_attr_string(call->attrs, "op"), d, i, (long long)size,
                     (long long)call->out[i].dims[d]);
             call->out[i].dims[d] = size;

@@ -92,8 +92,9 @@ enum byoc_status byi_epilogue_check(const struct byi_call *call,
         if (row || byi_dims_equal(t->rank, t->dims, out->rank, out->dims))
             continue;
         return byi_fail(err, BYOC_ETYPE,
-                        "%s: operand %u has shape %s, expected that of the "
-                        "result, %s; check the inputs' shapes",
+                        "%s: operand %u has shape %s, expected %s as the "
+                        "result, its last axis, or one element; check the "
+                        "inputs' shapes",
                         call->op->name, i,
                         byi_dims_text(found, sizeof found, t->rank, t->dims),
                         byi_dims_text(want, sizeof want, out->rank, out->dims));

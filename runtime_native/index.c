@@ -172,16 +172,33 @@ static int64_t tuple_at(const struct tuples *s, int64_t i)
     return i / s->per_batch * s->block + at * s->slice;
 }
 
+/* Report the first index of tuple i that is out of range. */
+static enum byoc_status bad_tuple(const struct byi_call *call,
+                                  const struct tuples *s, int64_t i,
+                                  struct byoc_error *err)
+{
+    int64_t index = 0, dim = 0;
+    uint32_t k = 0;
+    for (; k < s->depth; k++) {
+        dim = s->x->dims[s->batch + k];
+        index = byi_index_at(s->idx, i * s->depth + k);
+        if (index < -dim || index >= dim)
+            break;
+    }
+    return byi_fail(err, BYOC_EINVAL,
+                    "%s: index tuple %lld is out of range: found %lld for axis "
+                    "%u, expected %lld to %lld",
+                    call->op->name, (long long)i, (long long)index,
+                    s->batch + k, -(long long)dim, (long long)dim - 1);
+}
+
 static enum byoc_status check_tuples(const struct byi_call *call,
                                      const struct tuples *s,
                                      struct byoc_error *err)
 {
     for (int64_t i = 0; i < s->n; i++)
         if (tuple_at(s, i) < 0)
-            return byi_fail(err, BYOC_EINVAL,
-                            "%s: index tuple %lld is out of range, "
-                            "expected indices within the dims of x",
-                            call->op->name, (long long)i);
+            return bad_tuple(call, s, i, err);
     return BYOC_OK;
 }
 

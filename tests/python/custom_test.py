@@ -181,7 +181,7 @@ class Errors(unittest.TestCase):
 
     def test_run(self):
         for where, expected in (("run", "it was told to fail"),
-                                ("grow", "size 4, above the bound 3")):
+                                ("grow", "size 4, expected 0 to 3")):
             model = compiled("Fail", [(F32, [3])], where=where)
             with self.assertRaisesRegex(byoc.Error, expected):
                 model(X)
