@@ -29,9 +29,9 @@ enum byi_value_kind {
 struct byi_value {
     enum byi_value_kind kind;
     uint32_t index;
-    uint32_t root; /* the value itself unless it is an alias */
-    bool fixed;    /* all dims are numbers; false for a function */
-    uint64_t offset;
+    uint32_t root;   /* the value itself unless it is an alias */
+    bool fixed;      /* all dims are numbers; false for a function */
+    uint64_t offset; /* TEMP: bytes from the arena's start */
     /* a tensor, whose dims are numbers or the plan's symbols; a sequence or
      * optional; or BYI_FUNC without its signature */
     const struct byi_type *type;
@@ -92,11 +92,11 @@ struct byi_plan_func {
     struct byi_value *values;
     const uint32_t *inputs, *outputs; /* values */
     struct byi_step *steps;
-    uint64_t arena;
+    uint64_t arena; /* bytes of its temporaries of fixed size */
 };
 
 struct byi_plan_const {
-    uint64_t offset;
+    uint64_t offset;        /* bytes from the start of the weights */
     struct byi_tensor view; /* `data` is NULL until the constant is widened */
     /* the data of a float32 constant that is stored as `stored`: float16,
      * bfloat16, or int8 with a scale for each index along `axis`; else NULL */
@@ -266,8 +266,8 @@ struct byoc_model {
 
 /* --- consts.c ------------------------------------------------------------- */
 
-/* Align the constants by copying. byi_consts_close frees the copies; call it
- * after a failure, too. */
+/* Copy the constants that are not aligned to their elements. byi_consts_close
+ * frees the copies; call it after a failure, too. Errors: BYOC_ENOMEM. */
 enum byoc_status byi_consts_open(struct byoc_model *model,
                                  struct byoc_error *err);
 void byi_consts_close(struct byoc_model *model);
@@ -360,7 +360,7 @@ void byi_site_eval(const struct byi_plan_tables *plan, uint32_t func,
 /* --- prepack.c ------------------------------------------------------------ */
 
 /* Pack the constants of all steps that may run. Call it after the regions are
- * loaded. */
+ * loaded. Errors: BYOC_ENOMEM. */
 enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err);
 
 /* --- code.c --------------------------------------------------------------- */

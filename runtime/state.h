@@ -10,8 +10,8 @@ struct byi_frame;
 
 /* --- append.c: outputs in the memory of an input ------------------------ */
 
-/* The layout of a tensor with room to grow along axis `axes`: its rows are in
- * planes, one for each position of the axes before that axis. */
+/* The layout of a tensor with room to grow along an axis: its rows are in
+ * planes, one for each position of the `axes` axes before that axis. */
 struct byi_row_planes {
     uint32_t axes;
     bool placed;    /* an output that is complete in its destination; the frame
@@ -46,9 +46,9 @@ enum byoc_status byi_planes_alias(struct byoc_state *state,
  * result is set to where they are, without a copy. */
 bool byi_planes_slice(struct byoc_state *state, struct byi_frame *frame,
                       const struct byi_step *step);
-/* If the operator of `step` can read and write planes, run the step; otherwise
- * make its operands dense and set *done to false. The caller has set the dims
- * and memory of the results. */
+/* If the operator of `step` can read and write planes, run the step and set
+ * *done; otherwise make its operands dense and set *done to false. The caller
+ * has set the dims and memory of the results. */
 enum byoc_status byi_planes_run(struct byoc_state *state,
                                 struct byi_frame *frame,
                                 const struct byi_step *step, bool *done,
@@ -75,7 +75,9 @@ struct byi_pool {
     /* free lists by log2 of bytes; entries are 1 + block */
     uint32_t free[BYI_POOL_CLASSES];
     uint32_t empty; /* list of slots without memory; 1 + slot */
-    uint64_t bytes, limit, run;
+    uint64_t bytes; /* of all blocks, and charged; at most `limit` */
+    uint64_t limit;
+    uint64_t run;        /* number of the run */
     uint64_t used, idle; /* bytes of the taken blocks, of the free blocks */
     uint64_t most_used;  /* maximum of `used` in recent runs */
 };
@@ -122,8 +124,10 @@ struct byi_item {
  * sequence, or an optional, which has one element or none. Reference-counted,
  * and immutable once shared, so there are no cycles. */
 struct byi_object {
-    uint32_t readers, func, n, room; /* `room`: allocated items of a list */
-    struct byi_object *next;         /* in a list of objects to be freed */
+    uint32_t readers;        /* number of references */
+    uint32_t func;           /* of a closure */
+    uint32_t n, room;        /* number of items; allocated items of a list */
+    struct byi_object *next; /* in a list of objects to be freed */
     struct byi_item at[];
 };
 
@@ -152,9 +156,8 @@ enum byoc_status byi_list_run(struct byoc_state *state, struct byi_frame *frame,
 
 /* --- frame.c: activations of functions ----------------------------------- */
 
-/* An activation of a function. The first one of each function is allocated with
- * the state; further ones, for recursion, are allocated and freed during the
- * run. */
+/* An activation of a function. byi_work_new allocates the first one of each
+ * function; a run allocates and frees further ones for recursion. */
 struct byi_frame {
     uint32_t func;
     uint32_t at;                   /* the current step */
@@ -202,6 +205,7 @@ enum byoc_status byi_frame_block(struct byoc_state *state,
 
 /* --- work.c: the memory of one run of an instance ------------------------- */
 
+/* The frames and region states of one run at a time. */
 struct byi_work {
     const struct byi_instance *in;
     struct byi_work *next;     /* in the list of idle works of the instance */
@@ -252,10 +256,9 @@ struct byoc_state {
     struct byi_lease lease;        /* during a run, if sizes vary */
     struct byi_tensor *inputs;     /* by input */
     struct byi_row_planes *planes; /* by input: from the caller's strides */
-    struct byi_tensor *
-        /* by output: the caller's view as the last run that computed it filled
-         * it in, with a copy of the dims; data NULL: no run has */
-        results;
+    /* by output: the caller's view as the last run that computed it filled it
+     * in, with a copy of the dims; data NULL: no run has */
+    struct byi_tensor *results;
     struct byi_frame *top; /* the current activation */
     uint32_t depth;        /* number of activations */
     uint32_t max_depth;
@@ -291,7 +294,8 @@ struct byoc_state {
 struct byi_call byi_exec_call(struct byi_tensor *args,
                               const struct byi_frame *fr,
                               const struct byi_step *step, uint32_t threads);
-/* exec.c: make the scratch memory at least this large. */
+/* exec.c: make the scratch memory at least this large; its contents are lost.
+ * Errors: BYOC_ENOMEM. */
 enum byoc_status byi_exec_need(struct byoc_state *state, uint64_t bytes,
                                struct byoc_error *err);
 /* exec.c: free the results of the previous run, including its outputs. */
@@ -335,12 +339,14 @@ enum byoc_status byi_closure_condition(const struct byi_frame *fr,
                                        const struct byi_step *step, bool *is,
                                        struct byoc_error *err);
 
-/* values.c: convert callers' trees to objects, and objects to trees. `io` is
- * the model's declaration of the input or output. A new tree lives in
- * state->given until the next run. */
-enum byoc_status byi_value_check(
-    const struct byoc_value *value, const struct byoc_io *io,
-    struct byoc_error *err); /* checks only the kind of the value */
+/* values.c: byi_value_check checks the kind of an input, byi_value_read
+ * converts a caller's tree to an object, and byi_value_write an object to a
+ * tree, which lives in state->given until the next run. `io` is the model's
+ * declaration of the input or output. Errors: BYOC_ETYPE, BYOC_EINVAL,
+ * BYOC_ELIMIT, BYOC_ENOMEM. */
+enum byoc_status byi_value_check(const struct byoc_value *value,
+                                 const struct byoc_io *io,
+                                 struct byoc_error *err);
 enum byoc_status byi_value_read(struct byoc_state *state,
                                 const struct byoc_value *value,
                                 const struct byoc_io *io,
@@ -352,15 +358,17 @@ enum byoc_status byi_value_write(struct byoc_state *state,
                                  struct byoc_value *value,
                                  struct byoc_error *err);
 /* Check dtype, rank, fixed dims, layout and alignment of a caller's tensor, and
- * set data and dims of *t. `what` is "input" or "output". If `axis` is less
- * than the rank, the tensor may be in planes along it, which **planes receives
- * unless it is NULL. Errors: BYOC_ETYPE, BYOC_EINVAL, BYOC_ELIMIT. */
+ * describe it in *t. `what`, such as "input", begins messages. If `axis` is
+ * less than the rank and `planes` is not NULL, the tensor may be in planes
+ * along `axis`, which *planes receives. Errors: BYOC_ETYPE, BYOC_EINVAL,
+ * BYOC_ELIMIT. */
 enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                                 const struct byoc_io *io, struct byi_tensor *t,
                                 uint32_t axis, struct byi_row_planes *planes,
                                 struct byoc_error *err);
-/* Copy the strings of a tensor into the state, and pointers to them into
- * `data`. */
+/* If t is a tensor of strings, copy the strings to which the elements of `data`
+ * point, as many as t has, into the state, and let `data` point to the copies.
+ * Errors: BYOC_ENOMEM. */
 enum byoc_status byi_own_strings(struct byoc_state *state,
                                  const struct byi_tensor *t, void *data,
                                  struct byoc_error *err);
@@ -372,7 +380,8 @@ enum byoc_status byi_own_strings(struct byoc_state *state,
 enum byoc_status byi_request_place(struct byoc_state *state,
                                    const struct byoc_request *request,
                                    struct byoc_error *err);
-/* Set `needed` of the state: the steps that the outputs in out_at depend on. */
+/* Set `needed` of the state: the steps that the outputs in out_at depend on.
+ * Errors: BYOC_ENOMEM. */
 enum byoc_status byi_request_choose(struct byoc_state *state,
                                     struct byoc_error *err);
 
@@ -399,7 +408,8 @@ enum byoc_status byi_trace_use(struct byi_trace **trace,
 /* Set the tag of the following events; NULL: no tag. */
 void byi_trace_tag(struct byi_trace *trace, const char *tag);
 uint64_t byi_trace_now(void); /* nanoseconds of CLOCK_MONOTONIC */
-/* Record an event that ends now. Strings of `event` may be NULL. */
+/* Record an event, with the trace's tag. It ends now unless end_ns is set. Its
+ * strings may be NULL. */
 void byi_trace_event(struct byi_trace *trace, const struct byoc_event *event);
 
 /* --- costs.c -------------------------------------------------------------- */
@@ -419,6 +429,7 @@ struct byi_cost_region {
     uint32_t *taken;
     uint32_t n, begin; /* primitives so far; steps before `begin` are taken */
 };
+/* Begin to count a run of a region; byi_cost_end frees what this allocates. */
 void byi_cost_begin(const struct byi_plan_tables *plan, uint32_t region,
                     struct byi_cost_region *costs);
 void byi_cost_end(struct byi_cost_region *costs);
