@@ -333,8 +333,8 @@ static void state_free(const struct byoc_host *host, void *compiled,
     byi_dn_exec_free(&exec);
 }
 
-/* Check that the host's buffers have the sizes of the region's inputs and
- * outputs. */
+/* Check that the numbers and sizes of the host's buffers are those of the
+ * region's inputs and outputs. */
 static enum byoc_status check_args(const struct byi_program *p,
                                    const struct byoc_run_args *args,
                                    struct byoc_error *err)

@@ -363,7 +363,7 @@ enum byoc_status byi_dn_want_packed(struct byi_build *b,
                                     const struct byi_prim *prim, int arg,
                                     struct byi_use *use);
 
-/* Append a buffer, or a TEMP buffer of so many bytes; returns its index. */
+/* Append a buffer, or a TEMP buffer of `bytes` bytes; returns its index. */
 uint32_t byi_dn_add_buf(struct byi_build *b, struct byi_buf buf);
 uint32_t byi_dn_temp(struct byi_build *b, uint64_t bytes);
 /* byi_dn_made_buf appends a buffer for constant `made` of the program and

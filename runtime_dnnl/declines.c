@@ -10,7 +10,7 @@
  *
  * oneDNN's reductions take three to six times as long as the native kernel,
  * whatever the axis, and so does a binary operator with a broadcast binary
- * post-op, such as a batch normalisation by itself; a recurrent layer without
+ * post-op, such as a batch normalisation alone; a recurrent layer without
  * gates takes up to three times as long, and elementwise operators of float16
  * and bfloat16 two to four times. They pay only inside a larger region.
  *

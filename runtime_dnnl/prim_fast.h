@@ -114,8 +114,8 @@ bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
 /* Elements of source i that are adjacent in the concatenation or, if the
  * elements of two or three sources alternate, two or three places apart. */
 int64_t byi_dn_concat_row(const struct byi_dnnl_concat *p, uint32_t i);
-/* Elements from one row of `src` to the next, if its rows of `row` elements lie
- * one after the other as those of `like`, which is dense; else 0. */
+/* Elements from one row of `src` to the next; 0 if its rows of `row` elements
+ * are not evenly spaced in the order of the rows of `like`, which is dense. */
 int64_t byi_dn_row_pitch(const struct byi_desc *src,
                          const struct byi_desc *like, int64_t row);
 bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,

@@ -254,8 +254,8 @@ enum byoc_status byi_matmul_plain(const struct byi_call *call,
 
 /* --- the kernel ---------------------------------------------------------- */
 
-/* Whether the rows of A are those of one dense matrix, and all of them are
- * multiplied by the same B. */
+/* Whether A is one dense row-major matrix, all of its rows are multiplied by
+ * the same B, and no matrix is empty. */
 static bool is_one_product(const struct byi_product *p)
 {
     return p->batches == 1 && (p->a_cs == 1 || p->k == 1) &&
