@@ -680,8 +680,8 @@ void byi_bound_set(struct byi_bound_call *call, uint32_t slot, void *data)
     dnnl_memory_set_data_handle(call->args[slot].memory, data);
 }
 
-static void run_in_turn(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
-                        void *arg)
+static void run_in_order(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
+                         void *arg)
 {
     (void)ctx;
     for (uint32_t i = 0; i < n; i++)
@@ -690,7 +690,7 @@ static void run_in_turn(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
 
 static dnnl_status_t execute(const struct byi_bound_call *call)
 {
-    static const struct byi_omp_host one = {.parallel_for = run_in_turn,
+    static const struct byi_omp_host one = {.parallel_for = run_in_order,
                                             .threads = 1};
     const struct byi_omp_host *host = call->alone ? byi_omp_use(&one) : NULL;
     const dnnl_status_t status = dnnl_primitive_execute(
