@@ -322,7 +322,7 @@ static enum byoc_status bind_given(struct byoc_state *s, const DLTensor *view,
     return byi_fail(err, BYOC_EINVAL,
                     "output \"%s\" is not dense and row-major, which needs a "
                     "symbolic size of the axis that grows and a model that is "
-                    "loaded without require_backends",
+                    "loaded without require_backends; give dense memory",
                     s->model->outputs[i].name);
 }
 

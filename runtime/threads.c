@@ -81,7 +81,7 @@ static enum byoc_status read_request(const struct byi_thread_facts *facts,
                         "threads is %u, expected 1 to %d, or 0 for the default",
                         facts->option, MAX_THREADS);
     *threads = facts->option;
-    *who = "asked for by the caller";
+    *who = "requested by the caller";
     if (*threads)
         return BYOC_OK;
     if (facts->byoc_env) {

@@ -32,8 +32,8 @@ enum byoc_status byi_dn_image_read(struct byi_build *b, const char *name,
                              "since oneDNN chooses its own",
                              step->name, name, layout);
     if (rank < 3 || rank > 5)
-        return byi_dn_refuse(b, "%s: rank %u, expected 3 to 5", step->name,
-                             rank);
+        return byi_dn_refuse(b, "%s: found rank %u, expected 3 to 5",
+                             step->name, rank);
     *image = byi_dn_image(rank, channel > 1);
     return BYOC_OK;
 }

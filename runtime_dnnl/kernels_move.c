@@ -335,8 +335,9 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
     const struct byoc_graph_step *step = byi_dn_step0(b);
     const uint32_t n = step->n_args;
     if (n > MAX_CONCAT)
-        return byi_dn_refuse(b, "concatenate: %u operands, expected at most %u",
-                             n, MAX_CONCAT);
+        return byi_dn_refuse(
+            b, "concatenate: found %u operands, expected at most %u", n,
+            MAX_CONCAT);
     if (!byi_dn_is_float(byi_dn_result(b)->dtype))
         return byi_dn_refuse(b,
                              "concatenate: found dtype %s; expected float32, "
@@ -392,7 +393,7 @@ enum byoc_status byi_dn_build_blocks(struct byi_build *b)
     const struct byi_dnnl_view *main =
         &byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0];
     if (main->desc.rank != 4)
-        return byi_dn_refuse(b, "%s: rank %u, expected 4", step->name,
+        return byi_dn_refuse(b, "%s: found rank %u, expected 4", step->name,
                              main->desc.rank);
     struct byi_image_axes image;
     struct block_shuffle s;

@@ -154,7 +154,7 @@ static void test_this_process(void **state)
     assert_int_equal(byi_threads_decide(6, &threads, why, sizeof why, &err),
                      BYOC_OK);
     assert_int_equal(threads, 1);
-    assert_non_null(strstr(why, "6: asked for by the caller"));
+    assert_non_null(strstr(why, "6: requested by the caller"));
     assert_int_equal(sched_setaffinity(0, sizeof mask, &mask), 0);
     assert_int_equal(byi_threads_decide(5000, &threads, why, sizeof why, &err),
                      BYOC_EINVAL);
