@@ -238,7 +238,7 @@ def refused():
                                                 "digits.onnx"]),
             ("cannot create", ["digits.onnx", "--dump-regions", "none/n.onnx"]),
             ("--dump-regions", ["digits.onnx", "--dump-regions"]),
-            ("expected --advise or", ["digits.onnx", "--advise", "--dump-regions",
+            ("found --advise with --html", ["digits.onnx", "--advise", "--dump-regions",
                                       "n.onnx"])):
         said = byoc("check", *args, code=2)
         same(f"{args}: {words}", words in said, True)

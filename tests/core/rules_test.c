@@ -292,7 +292,7 @@ static const struct row nn_rows[] = {
     {"dft", "{\"onesided\": true}", "f32[2,A,1] i64[]=9", "f32[2,5,2]"},
     {"dft", "{\"axis\": -2}", "f64[2,8,A,2] i64[]", "f64[2,8,?,2]"},
     {"dft", "{}", "f32[2,8,1] i64[]=0", "!length is 0, expected 1 to 2^40"},
-    {"dft", "{}", "f32[2,0,1]", "!axis 1 has no elements"},
+    {"dft", "{}", "f32[2,0,1]", "!dft: axis 1 has size 0, expected 1 or more"},
     {"dft", "{\"axis\": 2}", "f32[2,8,1]", "!axis 2 is the last, which holds real and imaginary parts"},
     {"dft", "{\"onesided\": true}", "f32[2,8,2]", "!onesided is true for complex numbers"},
     {"dft", "{}", "f32[2,8,3]", "!the last axis of x has size 3"},
