@@ -155,8 +155,14 @@ static enum byoc_status compare_values(const struct byoc_value *found,
                                        struct byi_difference *worst,
                                        struct byoc_error *err)
 {
+    static const char *const kinds[] = {[BYOC_TENSOR] = "a tensor",
+                                        [BYOC_SEQUENCE] = "a sequence",
+                                        [BYOC_OPTIONAL] = "an optional"};
     struct byi_difference d;
-    if (found->kind != expected->kind || found->n != expected->n)
+    if (found->kind != expected->kind)
+        return byi_fail(err, BYOC_ETYPE, "found %s, expected %s",
+                        kinds[found->kind], kinds[expected->kind]);
+    if (found->n != expected->n)
         return byi_fail(err, BYOC_ETYPE, "found %u values, expected %u",
                         found->n, expected->n);
     for (uint32_t i = 0; i < found->n; i++)

@@ -2,8 +2,8 @@
 /* codegen_c/image.h: kernels of single operators: image.resize and
  * image.grid_sample.
  */
-#ifndef BYI_IMAGE_H
-#define BYI_IMAGE_H
+#ifndef BYI_CODEGEN_C_IMAGE_H
+#define BYI_CODEGEN_C_IMAGE_H
 
 #include "group.h"
 

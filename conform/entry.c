@@ -297,7 +297,8 @@ void byi_kit_try_reload(struct byi_kit *kit, const struct byi_kit_case *c)
         kit, BYI_RULE_RELOAD,
         "opening the library %d times leaks %llu bytes of heap and %lld files "
         "or threads",
-        (int)CYCLES, (unsigned long long)(heap[3] - heap[2]),
+        (int)CYCLES,
+        (unsigned long long)(heap[3] > heap[2] ? heap[3] - heap[2] : 0),
         (long long)(files[3] - files[2]));
 }
 

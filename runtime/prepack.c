@@ -189,9 +189,10 @@ enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err)
 {
     struct packer p = {
         .plan = model->plan, .image = &model->image, .threads = model->threads};
-    p.moved = byi_alloc(model->plan->n_consts + 1u, sizeof *p.moved);
+    const size_t n = model->plan->n_consts + 1u;
+    p.moved = byi_alloc(n, sizeof *p.moved);
     const enum byoc_status status =
-        p.moved ? pack(&p, model, err) : no_memory(err, sizeof *p.moved);
+        p.moved ? pack(&p, model, err) : no_memory(err, n * sizeof *p.moved);
     free(p.moved);
     free(p.list);
     return status;
