@@ -2,8 +2,8 @@
 /* op_generators.c: each op generator chooses consistent types of operands and
  * attributes for a kind of operator. It reads the types that are known, plans
  * random types for the other operands, and draws random attributes; values that
- * the pattern requires take precedence. Other operators get operands of one
- * shape. */
+ * the pattern requires take precedence. Operators without a generator get
+ * operands of equal shapes or, if they broadcast, of compatible ones. */
 #include "opgen.h"
 
 #include <string.h>
@@ -99,7 +99,8 @@ static uint32_t spatial_of(const struct byi_op *op)
 }
 
 /* Plan operand 0 as an image of `sp` spatial axes, (N, C, ...) or, if `last`,
- * (N, ..., C), large enough for a window. Sets *channels and space[0..sp-1]. */
+ * (N, ..., C), large enough for a window. Sets *channels and space[0..sp-1].
+ * Returns false if the operand has another rank or would be too large. */
 static bool want_image(struct byi_opgen *d, uint32_t sp, bool last,
                        int64_t *channels, int64_t *space)
 {
@@ -137,8 +138,9 @@ static void give_windows(struct byi_opgen *d, uint32_t sp, int64_t *size,
 static const char *const data_layouts[] = {"", "NWC", "NHWC", "NDHWC"};
 static const char *const kernel_layouts[] = {"", "WIO", "HWIO", "DHWIO"};
 
-/* Sometimes enlarge the image of a convolution, to at least 16 channels and 5
- * positions, for algorithms that are never used for small images. */
+/* Sometimes enlarge the image of a convolution, by 15 channels and by 3
+ * positions along each spatial axis, for algorithms that are never used for
+ * small images. Returns whether it did. */
 static bool enlarge_image(struct byi_opgen *d, uint32_t sp, bool last,
                           int64_t *channels, int64_t *space)
 {
@@ -256,8 +258,8 @@ static void set_factor(struct byi_opgen *d, uint32_t i, uint32_t other,
     const uint32_t rank = byi_opgen_rank_of(d, other);
     int64_t dims[BYI_MAX_RANK];
     memcpy(dims, byi_opgen_dims_of(d, other), rank * sizeof *dims);
-    /* k, the reduced axis, is the last of operand 0 and the last but one of 1
-     */
+    /* k, the reduced axis, is the last axis of operand 0 and the second-last
+     * axis of operand 1, unless the operand is transposed */
     const bool k_last = (other == 0) != flip_other;
     const int64_t k = dims[rank - (k_last ? 1 : 2)], free = byi_opgen_size(d);
     const bool my_k_last = (i == 0) != flip_i;
@@ -759,8 +761,9 @@ static const struct { const char *attr, *words; } words[] = {
 };
 /* clang-format on */
 
-/* Set attributes that the generator has not set: to values that the pattern
- * requires, or random ones. */
+/* Set some of the attributes that the generator has not set: those whose values
+ * the pattern requires, `alpha`, and those in `words`. The others keep their
+ * defaults. */
 static void give_rest(struct byi_opgen *d)
 {
     for (uint32_t i = 0; i < d->op->n_attrs; i++) {

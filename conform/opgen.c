@@ -103,8 +103,9 @@ enum byoc_dtype byi_opgen_fit_dtype(struct byi_opgen *d,
     return asked->dtypes[byi_opgen_below(d, asked->n_dtypes)];
 }
 
-/* Draw a random shape of `rank` axes (UINT32_MAX: any rank) that the pattern
- * allows. Returns false if it is too large. */
+/* Draw a random shape of `rank` axes (UINT32_MAX: any rank that the pattern
+ * allows) with sizes that the pattern allows. Returns false if the rank or the
+ * number of elements is too large. */
 static bool draw_shape(struct byi_opgen *d, struct byi_slot *s, uint32_t rank)
 {
     const struct byi_pat_type *asked = s->asked;

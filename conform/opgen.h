@@ -13,13 +13,13 @@ uint32_t byi_opgen_below(struct byi_opgen *d, uint32_t n);
 bool byi_opgen_chance(struct byi_opgen *d, uint32_t percent);
 /* A random size of an axis, according to the emphasis. */
 int64_t byi_opgen_size(struct byi_opgen *d);
-/* A random word of "a|b|c", in the call's arena. */
+/* A random word of "a|b|c", copied to d->arena. */
 const char *byi_opgen_word(struct byi_opgen *d, const char *words);
 /* Whether a tensor of this shape is small enough to generate. */
 bool byi_opgen_fits(uint32_t rank, const int64_t *dims);
 
-/* Whether operand i has a type already; and its type, or else the planned one.
- */
+/* Whether the type of operand i is known: it is an existing value. The other
+ * functions return parts of its type, or else of the planned type. */
 bool byi_opgen_is_known(const struct byi_opgen *d, uint32_t i);
 uint32_t byi_opgen_rank_of(const struct byi_opgen *d, uint32_t i);
 const int64_t *byi_opgen_dims_of(const struct byi_opgen *d, uint32_t i);
@@ -28,11 +28,12 @@ enum byoc_dtype byi_opgen_dtype_of(const struct byi_opgen *d, uint32_t i);
 enum byoc_dtype byi_opgen_fit_dtype(struct byi_opgen *d,
                                     const struct byi_pat_type *asked,
                                     enum byoc_dtype dtype);
-/* Plan the type of operand i. Does nothing if its type is known. */
+/* Plan the type of operand i, with `dtype` adapted by byi_opgen_fit_dtype. Does
+ * nothing if the type is known or the call has no operand i. */
 void byi_opgen_set_dims(struct byi_opgen *d, uint32_t i, enum byoc_dtype dtype,
                         uint32_t rank, const int64_t *dims);
-/* Plan operand i as a constant int64 vector. Does nothing if its type is known.
- */
+/* Plan operand i as a constant int64 vector of n elements. Does nothing if its
+ * type is known, the call has no operand i, or n > BYI_MAX_INTS. */
 void byi_opgen_set_ints(struct byi_opgen *d, uint32_t i, const int64_t *values,
                         uint32_t n);
 /* Plan a random type of `rank` axes (UINT32_MAX: any rank) for operand i,
@@ -58,8 +59,8 @@ double byi_opgen_give_float(struct byi_opgen *d, const char *name,
                             double value);
 const char *byi_opgen_give_string(struct byi_opgen *d, const char *name,
                                   const char *value);
-/* The same for a list of n ints. Values that the pattern requires replace those
- * in values[]. */
+/* The same for a list of n ints, which is copied. Values that the pattern
+ * requires replace the elements of values[]. */
 void byi_opgen_give_ints(struct byi_opgen *d, const char *name, int64_t *values,
                          uint32_t n);
 

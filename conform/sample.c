@@ -41,7 +41,8 @@ static void refuse(const char *why)
     snprintf(heard, sizeof heard, "%s", why);
 }
 
-/* Call the row's own predicate twice: it must return the same. */
+/* Call the row's own predicate twice, and fail the case if the results differ.
+ * Returns its result. */
 static const char *accept(const struct byoc_host *host,
                           const struct byoc_match *m)
 {
@@ -136,7 +137,9 @@ static const struct byi_pattern *find_row(struct byi_kit *kit,
     for (uint32_t i = 0; i < table->n; i++)
         if (strcmp(table->at[i].row->name, name) == 0)
             return &table->at[i];
-    byi_kit_end(kit, BYI_UNTESTED, 0, "no row is called %s", name);
+    byi_kit_end(kit, BYI_UNTESTED, 0,
+                "the plug-in's table: found no row %s among its %u rows", name,
+                table->n);
 }
 
 static uint32_t count_ops(const struct byi_func *f)
@@ -198,9 +201,13 @@ static bool write_sample(struct byi_sample *s, struct byoc_error *err)
            s->n_consts <= BYI_KIT_MAX_IO;
 }
 
-/* The result for a random graph: the row matched it; no row did; the plug-in
- * refused it; another row matched it. */
-enum drawn { TAKEN, MADE, REFUSED, ELSEWHERE };
+/* The result for a random graph. */
+enum drawn {
+    TAKEN,    /* the row matches all of it: it is the sample */
+    MADE,     /* no row matches all of it, or an error occurred */
+    REFUSED,  /* the plug-in refused a match */
+    ELSEWHERE /* another row matches it */
+};
 
 static enum drawn offer(struct byi_backends *backends, struct byi_module **m,
                         const char *row, struct byi_sample *s,
@@ -298,7 +305,8 @@ static uint32_t count_kernels(const struct byi_func *f)
     return n;
 }
 
-/* Find the largest region with more than `most` kernels. */
+/* Set s->func to the largest region with more than `most` kernels. Returns
+ * false if there is none. */
 static bool find_region(struct byi_sample *s, uint32_t most)
 {
     const uint32_t before = most;
@@ -312,8 +320,9 @@ static bool find_region(struct byi_sample *s, uint32_t most)
     return most > before;
 }
 
-/* Partition the sample's module, and find its largest region. Returns false
- * unless that has at least `least` kernels. */
+/* Record the sample's module in the verdict, partition it, and write its
+ * largest region. Returns false if the region has fewer than `least` kernels,
+ * or on errors. */
 static bool partition(struct byi_backends *backends, struct byi_sample *s,
                       uint32_t least, struct byoc_error *err)
 {

@@ -38,7 +38,7 @@ static struct byoc_view view_of(enum byoc_dtype dtype, uint32_t rank,
 
 /* --- regions -------------------------------------------------------------- */
 
-/* The zone of constant i, created once: it lives until unload(). */
+/* The zone of constant i, created on first use; it lives until drop_consts. */
 static struct byi_zone *const_zone(struct byi_kit *kit, struct byi_session *s,
                                    uint32_t i)
 {
@@ -214,9 +214,9 @@ struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
     return fail;
 }
 
-/* Handle a failure to build a sample. The plug-in may refuse a region of
- * several kernels: then returns the reason. Otherwise ends the case, since
- * `took`, the plug-in's probe() or accept(), has accepted it. */
+/* Handle the failure of `call` to build a sample. The plug-in may refuse a
+ * region of several kernels: then returns the reason. Otherwise ends the case,
+ * since the plug-in's function `took` has accepted the sample. */
 static const char *not_built(struct byi_kit *kit,
                              const struct byi_sample *sample,
                              struct byoc_fail *fail, const char *took,
@@ -226,7 +226,8 @@ static const char *not_built(struct byi_kit *kit,
     const char *said = byi_kit_fail_text(fail, &code);
     if (!sample->joined || code != BYOC_FAIL_UNSUPPORTED || !*said)
         byi_kit_failed(kit, BYI_RULE_BUILDS,
-                       "%s took it, and %s failed: %.900s", took, call, said);
+                       "%s failed after %s succeeded: %.900s", call, took,
+                       said);
     return said;
 }
 
@@ -236,8 +237,11 @@ static void check_described(void *ctx, const char *name, const char *impl,
     (void)begin, (void)end;
     if (!name || !*name || !impl || !*impl || !sources)
         byi_kit_failed(ctx, BYI_RULE_OPINION,
-                       "describe() passed a step without a name, "
-                       "implementation or sources");
+                       "describe() passed a step with name '%.99s', "
+                       "implementation '%.99s' and sources %s; expected a "
+                       "name, an implementation and sources",
+                       name ? name : "NULL", impl ? impl : "NULL",
+                       sources ? "set" : "NULL");
 }
 
 static void ask_description(struct byi_kit *kit, const struct byi_session *s)
@@ -302,10 +306,13 @@ struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
     if (b->state_bytes) {
         byi_step(NULL, "state_bytes()");
         const uint64_t bytes = b->state_bytes(host, s->compiled);
-        if (b->state_bytes(host, s->compiled) != bytes)
+        const uint64_t again = b->state_bytes(host, s->compiled);
+        if (again != bytes)
             byi_kit_failed(kit, BYI_RULE_RUNS,
-                           "state_bytes() returned another size when called "
-                           "again");
+                           "state_bytes() returned %llu at first, and %llu "
+                           "when it was called again",
+                           (unsigned long long)bytes,
+                           (unsigned long long)again);
         struct byi_zone *z =
             byi_zone_new(kit, bytes, BYI_ALIGN, "the state's memory");
         *state = byi_zone_data(z);
@@ -357,7 +364,7 @@ static void run_native(struct byi_kit *kit, const struct byi_sample *sample,
                     "the native kernels cannot run it: %s", err.text);
 }
 
-/* A copy of `t` with each number perturbed by a few units of its precision. */
+/* A copy of `t` with each float perturbed by 32 units of its precision. */
 static struct byi_tensor jitter(const struct byi_tensor *t,
                                 struct byi_arena *arena,
                                 struct byi_shaking *shaking)
@@ -375,9 +382,9 @@ static struct byi_tensor jitter(const struct byi_tensor *t,
     return moved;
 }
 
-/* The distance of x and y. Infinite if one is large and the other is less than
- * half of it: then no digit is significant, as after a division by a number
- * that may be zero. */
+/* The distance of x and y. Infinite if it is not finite, or if one number is
+ * large and the other is less than half of it: then no digit is significant, as
+ * after a division by a number that may be zero. */
 static double distance(double x, double y)
 {
     const double d = fabs(x - y), most = fmax(fabs(x), fabs(y));
@@ -386,8 +393,8 @@ static double distance(double x, double y)
     return !isfinite(d) || (most > 1e4 && d > 0.5 * most) ? INFINITY : d;
 }
 
-/* Run on perturbed numbers, and increase e->slack to twice the distance that
- * each result moves. */
+/* Run on perturbed numbers, and increase e->slack to at least twice the
+ * distance that each result moves. */
 static void add_way(struct byi_kit *kit, const struct byi_sample *sample,
                     struct byi_shaking shaking, struct byi_arena *arena,
                     const struct byi_expected *e)
@@ -431,7 +438,9 @@ void byi_kit_expect(struct byi_kit *kit, const struct byi_sample *sample,
     const struct byi_func *f = sample->m->funcs.at[sample->func];
     for (uint32_t i = 0; i < sample->n_in; i++) {
         if (!byi_interp_random(sample->in[i], 1, arena, &e->in[i]))
-            byi_kit_end(kit, BYI_UNTESTED, 0, "an input of strings");
+            byi_kit_end(kit, BYI_UNTESTED, 0,
+                        "input %u: found type %s, expected numbers", i,
+                        byoc_dtype_name(sample->in[i]->dtype));
         byi_domain_fill(&e->in[i], byi_domain_of_param(f, i), seed * 64 + i);
     }
     e->cancel = NULL;
@@ -569,10 +578,10 @@ void byi_kit_compare(struct byi_kit *kit, const struct byi_sample *sample,
         return;
     struct byi_text text = {0};
     if (sample->joined)
-        byi_kit_failed(kit, BYI_RULE_RESULT, "output %u: %s; of @%s", i,
+        byi_kit_failed(kit, BYI_RULE_RESULT, "output %u: %s; in @%s", i,
                        err.text, sample->m->funcs.at[sample->func]->name);
     byi_print_module(sample->m, &text, NULL);
-    byi_kit_failed(kit, BYI_RULE_RESULT, "output %u: %s; of\n%.700s", i,
+    byi_kit_failed(kit, BYI_RULE_RESULT, "output %u: %s; in\n%.700s", i,
                    err.text, text.at);
 }
 

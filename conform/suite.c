@@ -15,7 +15,7 @@
 
 enum { PATH = 4096 };
 
-/* The same as in scripts/onnx-suite. */
+/* The default tolerance of scripts/onnx-suite. */
 static const struct byi_tolerance tolerance = {.atol = 1e-7, .rtol = 1e-3};
 
 static bool is_offloaded(const struct byoc_compiled *compiled)
@@ -68,7 +68,8 @@ static const char *only_this(const struct byi_kit *kit)
     return list;
 }
 
-/* Run every data set of the case, on the plug-in or on native kernels. */
+/* Run every data set of the case, on the plug-in or on native kernels. Returns
+ * whether all outputs are as expected; if not, err tells why. */
 static bool run_case(struct byoc_compiled *compiled, const struct byi_kit *kit,
                      const char *folder, bool native, struct byoc_error *err)
 {
@@ -110,7 +111,8 @@ void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c)
     if (byoc_compile(path, &params, &compiled, &err) != BYOC_OK)
         byi_kit_end(kit, BYI_UNTESTED, 0, "%s", err.text);
     if (!is_offloaded(compiled))
-        byi_kit_end(kit, BYI_REFUSED, 0, "the plug-in runs no node of it");
+        byi_kit_end(kit, BYI_REFUSED, 0,
+                    "the plug-in runs no node of the case's model");
     byi_step(NULL, "running %s", c->name);
     if (run_case(compiled, kit, c->row, false, &err))
         byi_kit_end(kit, BYI_PASSED, 0, "%s", "");

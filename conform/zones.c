@@ -5,6 +5,7 @@
  */
 #include "kit.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,7 @@ static size_t page(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* An unused element of `zones` or, if there is none, the oldest that is GONE.
- */
+/* An unused element of `zones` or, if all are used, the oldest that is GONE. */
 static struct byi_zone *take_zone(struct byi_kit *kit)
 {
     if (n_zones < MAX_ZONES)
@@ -47,7 +47,8 @@ static struct byi_zone *take_zone(struct byi_kit *kit)
             return z;
         }
     }
-    byi_kit_end(kit, BYI_UNTESTED, 0, "more than %d buffers at once",
+    byi_kit_end(kit, BYI_UNTESTED, 0,
+                "the case needs more than %d buffers at once, the kit's limit",
                 (int)MAX_ZONES);
 }
 
@@ -60,7 +61,8 @@ struct byi_zone *byi_zone_new(struct byi_kit *kit, uint64_t bytes,
     char *base =
         mmap(NULL, room + p, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED || mprotect(base, room, PROT_READ | PROT_WRITE) != 0)
-        byi_kit_end(kit, BYI_UNTESTED, 0, "no memory for a case");
+        byi_kit_end(kit, BYI_UNTESTED, 0, "cannot map %zu bytes for %s: %s",
+                    room + p, what, strerror(errno));
     struct byi_zone *z = take_zone(kit);
     *z = (struct byi_zone){.base = base,
                            .room = room,
@@ -127,7 +129,7 @@ static void say(const struct byi_zone *z, const char *at, const char *did,
     if (at < z->base + z->room)
         byi_kit_failed(kit, BYI_RULE_CONSTANT, "%s %s %s, which is read-only",
                        byi_step_text(), did, z->what);
-    byi_kit_failed(kit, past, "%s %s byte %td of %s, which has %zu",
+    byi_kit_failed(kit, past, "%s %s byte %td of %s, which has %zu bytes",
                    byi_step_text(), did, at - z->data, z->what, z->bytes);
 }
 
@@ -147,9 +149,8 @@ static void on_fault(int number, siginfo_t *info, void *context)
     for (uint32_t i = n_zones; i-- > 0;)
         if (at >= zones[i].base && at < zones[i].base + zones[i].room + page())
             say(&zones[i], at, did, past);
-    signal(
-        number,
-        SIG_DFL); /* not in a zone: let it happen again, and kill the process */
+    /* not in a zone: the access faults again, and then ends the process */
+    signal(number, SIG_DFL);
 }
 
 void byi_zones_watch(struct byi_kit *kit)

@@ -96,11 +96,11 @@ refused='3: byoc compile: backend '\''bad'\'' was not found among 0 plug-ins in 
 plugin crash_in_match numerics/ref.add/0 \
     'crash: SIGSEGV in accept() of ref.*' \
     '1*: *' \
-    '0: byoc: warning: ref was left out: its process died of signal 11 * in accept() of ref.*'
+    '0: byoc: warning: ref was left out: its process crashed with signal 11 * in accept() of ref.*'
 plugin hang_in_compile numerics/ref.add/0 \
     'hang: still in compile() after * seconds' \
     'hang: ' \
-    '0: byoc: warning: ref was left out: its process gave no answer within 3 s in compile()' 5
+    '0: byoc: warning: ref was left out: its process timed out after 3 s in compile()' 5
 plugin bad_size entry/open \
     'entry.opens: bad_size.so: struct_size of its backend is 24, expected *' \
     "${refused}bad_size.so: struct_size of its backend is 24, expected at least *" \
@@ -114,7 +114,7 @@ plugin bad_member entry/open \
     "${refused}bad_member.so: its backend's member run is NULL, *" \
     "${refused}bad_member.so: its backend's member run is NULL, *"
 plugin fails_to_build numerics/ref.add/0 \
-    'claims.builds: accept() took it, and load() failed: no kernel was built *' \
+    'claims.builds: load() failed after accept() succeeded: no kernel was built *' \
     '0: region-failed: ref: ref_0: no kernel was built for this shape' \
     '0: region-failed: ref: ref_0: no kernel was built for this shape'
 plugin wrong_numbers numerics/ref.add/0 \
@@ -133,7 +133,7 @@ plugin keeps_pointer numerics/ref.add/0 \
     'lifetime.kept: run() read * of an earlier call, which is over' \
     "$all" "$all"
 plugin describes_nothing numerics/ref.add/0 \
-    'claims.opinion: describe() passed a step without a name, *' \
+    'claims.opinion: describe() passed a step with name *' \
     "$all" "$all"
 plugin signal_on_unload library/unload \
     'crash: SIGABRT in quiesce() and closing the library' \
