@@ -43,7 +43,7 @@ struct byi_arena {
 static void exhausted(size_t bytes)
 {
     byi_oom(bytes);
-    abort(); /* the hook must not return */
+    abort(); /* byi_oom must not return */
 }
 
 static void end_arena(void *arena)
@@ -93,7 +93,8 @@ void byi_arena_free(struct byi_arena **arena)
 }
 
 /* Page faults and TLB misses dominate walks over large graphs and weights, so
- * ask for huge pages. The system may ignore this. */
+ * ask for huge pages for memory of 2 MiB or more. The system may ignore this.
+ */
 static void prefer_huge_pages(void *at, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE
@@ -158,8 +159,8 @@ void byi_arena_reset(struct byi_arena *arena)
     arena->at = arena->end = NULL;
 }
 
-/* The smallest spare block that is large enough, and not much larger; or a new
- * one. */
+/* Take the smallest spare block that is large enough and at most about four
+ * times as large, or else a new one. Returns NULL if the allocation fails. */
 static struct block *take_block(struct byi_arena *arena, size_t size)
 {
     struct block **best = NULL, *b = NULL;
@@ -176,8 +177,8 @@ static struct block *take_block(struct byi_arena *arena, size_t size)
     return b;
 }
 
-/* Memory from a new block; NULL if the allocation fails. A large request gets a
- * block of its own, after the one with free space in the list. */
+/* Memory from another block; NULL if the allocation fails. A large request gets
+ * a separate block, listed after the block with free space. */
 static void *alloc_slow(struct byi_arena *arena, size_t bytes)
 {
     bool large = bytes > arena->next_size / 4;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base.c: records failures, and prints floats. A failure writes one sentence
- * into the caller's error; its callers may prefix it with a place.
+/* base.c: records failures, and reads and prints floats. byi_fail writes one
+ * sentence into the caller's error; byi_prefix puts a place before it.
  */
 #include "base.h"
 
@@ -39,8 +39,8 @@ const char *byoc_version(void)
     return BYI_VERSION;
 }
 
-/* Messages quote names from files: keep the sentence on one line, and terminals
- * from interpreting it. */
+/* Replace control characters: messages quote names from files, but must stay on
+ * one line and must not control the terminal. */
 static void clean(char *text)
 {
     for (; *text; text++)

@@ -88,6 +88,8 @@ enum byoc_status byi_reserved_check(uint32_t value, struct byoc_error *err);
  * above `last`. */
 enum byoc_status byi_enum_check(const char *what, uint32_t value, uint32_t last,
                                 struct byoc_error *err);
+/* byi_params_read for byoc_load_params; also checks the members' values.
+ * Errors: BYOC_EINVAL. */
 enum byoc_status byi_load_params_read(struct byoc_load_params *params,
                                       const struct byoc_load_params *given,
                                       struct byoc_error *err);
@@ -146,8 +148,9 @@ char *byi_arena_str(struct byi_arena *arena, const char *text);
 char *byi_arena_strn(struct byi_arena *arena, const char *text, size_t n);
 char *byi_arena_printf(struct byi_arena *arena, const char *fmt, ...)
     BYI_PRINTF(2, 3);
-/* Let byi_arena_free call fn(arg), for a mapping or handle that must live as
- * long as the arena. The last registered is called first. */
+/* Let byi_arena_free and byi_arena_reset call fn(arg), for a mapping or handle
+ * that must live as long as the arena. The last registered is called first. If
+ * an allocation fails, calls fn(arg) at once. */
 void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg);
 
 /* 64-byte aligned memory; NULL if the allocation fails. byi_release(NULL) is
@@ -198,7 +201,9 @@ void byi_text_free(struct byi_text *text);
 uint32_t byi_dtype_bytes(enum byoc_dtype dtype);
 /* The dtype of that name ("float32"), or BYOC_NONE. */
 enum byoc_dtype byi_dtype_of_name(const char *name, size_t n);
+/* The dtype of a DLPack type, or BYOC_NONE; uint8 for DLPack's equal bool. */
 enum byoc_dtype byi_dtype_of_dlpack(DLDataType type);
+/* Of the types that are not narrow (see narrow.c): */
 bool byi_dtype_is_float(enum byoc_dtype dtype);  /* f16 bf16 f32 f64     */
 bool byi_dtype_is_int(enum byoc_dtype dtype);    /* signed and unsigned  */
 bool byi_dtype_is_signed(enum byoc_dtype dtype); /* floats included      */
@@ -214,16 +219,17 @@ uint16_t byi_f32_to_bf16(float value); /* nearest even */
 
 enum { BYI_LAST_DTYPE = BYOC_I2 };
 
-/* The narrow types: those of 2, 4 and 8 bits from float8 on, whose elements
- * take a byte each in memory. The bits of such a type, 0 for other types;
- * whether the type is a float. */
+/* The narrow types are the float8 and float4 types and the integers of 2 and 4
+ * bits. Each element takes a byte in memory. The bits of a narrow type, 0 for
+ * other types; whether the type is a narrow float. */
 uint32_t byi_narrow_bits(enum byoc_dtype dtype);
 bool byi_narrow_is_float(enum byoc_dtype dtype);
 /* The value of the element `code` of a narrow float. */
 float byi_narrow_to_f32(enum byoc_dtype dtype, uint8_t code);
 /* Convert `value` to an element: a float rounds to the nearest, ties to even,
  * and float8e8m0 as `mode` says; an integer keeps the low bits. A float that is
- * too large becomes the largest number if `saturate`, else infinity or NaN. */
+ * too large becomes the largest number if `saturate` or if the type is float4,
+ * else infinity or NaN. */
 enum byi_rounding { BYI_ROUND_NEAREST, BYI_ROUND_UP, BYI_ROUND_DOWN };
 uint8_t byi_f32_to_narrow(enum byoc_dtype dtype, float value, bool saturate,
                           enum byi_rounding mode);
@@ -280,9 +286,12 @@ int64_t byi_elements(uint32_t rank, const int64_t *dims);
 uint64_t byi_tensor_bytes(const struct byi_tensor *t);
 bool byi_dims_equal(uint32_t ra, const int64_t *a, uint32_t rb,
                     const int64_t *b);
-/* Element i as int64 or double, for any numeric dtype and bool. */
+/* Element i as int64 or double, for any real dtype and bool. byi_tensor_int
+ * truncates and saturates floats. */
 int64_t byi_tensor_int(const struct byi_tensor *t, int64_t i);
 double byi_tensor_float(const struct byi_tensor *t, int64_t i);
+/* Set element i: floats are rounded to nearest even; integers are truncated and
+ * saturated. */
 void byi_tensor_set(struct byi_tensor *t, int64_t i, double value);
 /* "(1, 3, 224, 224)", for messages. Returns buf. */
 char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims);
@@ -296,7 +305,7 @@ char *byi_shape_text(char *buf, size_t n, uint32_t rank, const int64_t *dims,
 /* A dim is a number >= 0, or a symbol: -1 - its index in the symbol table. */
 #define BYI_IS_SYMBOL(dim) ((dim) < 0)
 
-/* A dim that may differ between the elements of a list; only in their types. */
+/* In the element type of a list: a dim that may differ between the elements. */
 #define BYI_ANY_DIM INT64_MIN
 
 enum byi_type_kind {
@@ -318,7 +327,7 @@ struct byi_type {
     enum byoc_dtype dtype; /* tensor             */
     uint32_t rank;         /* tensor             */
     const int64_t *dims;   /* tensor             */
-    uint32_t n_fields;     /* tuple: fields; function: params */
+    uint32_t n_fields;     /* tuple: fields; function: params; list: 1 */
     const struct byi_type *const *fields;
     const struct byi_type *result; /* function */
 };
@@ -375,7 +384,8 @@ struct byi_json {
 };
 
 /* Parse text of at most max_bytes; the tree is freed with byi_json_free.
- * Rejects trailing garbage and nesting above 64. */
+ * Errors: BYOC_EPARSE (malformed, or text after the value), BYOC_ELIMIT (too
+ * long, or nesting above 64), BYOC_ENOMEM. */
 enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
                                 struct cJSON **root, struct byoc_error *err);
 void byi_json_free(struct cJSON **root);
@@ -424,6 +434,7 @@ enum byoc_status byi_json_opt(const struct byi_json *object, const char *key,
 /* A boolean member; false if it is absent. */
 enum byoc_status byi_json_flag(const struct byi_json *object, const char *key,
                                bool *out, struct byoc_error *err);
+/* An integer member from min to max; a string member, which the tree owns. */
 enum byoc_status byi_json_int(const struct byi_json *object, const char *key,
                               int64_t min, int64_t max, int64_t *out,
                               struct byoc_error *err);
@@ -433,7 +444,8 @@ enum byoc_status byi_json_string(const struct byi_json *object, const char *key,
 enum byoc_status byi_json_array(const struct byi_json *object, const char *key,
                                 uint32_t max, struct byi_json *out, uint32_t *n,
                                 struct byoc_error *err);
-/* Walk an array in linear time: start with *item = {0}; false at the end. */
+/* Walk an array in linear time: start with *item = {0} and index 0, and count
+ * `index` up, which becomes part of the item's path. False at the end. */
 bool byi_json_next(const struct byi_json *array, struct byi_json *item,
                    uint32_t index);
 /* Read the item itself as a number or a string. */
@@ -452,11 +464,12 @@ struct byi_json byi_json_member(const struct byi_json *object,
                                 const struct cJSON *at);
 /* The item's path, for messages: "the document" for the root. */
 const char *byi_json_path(const struct byi_json *item);
-/* Fail if the object has a member that is not one of keys[0..n-1]. */
+/* Fail if the object has a member that is not one of keys[0..n-1], or has one
+ * of them twice. n <= 64. */
 enum byoc_status byi_json_only(const struct byi_json *object,
                                const char *const *keys, uint32_t n,
                                struct byoc_error *err);
-/* Serialise deterministically; the result is in `out`. */
+/* Append the tree and a newline to `out`; equal trees give equal text. */
 void byi_json_print(const struct cJSON *root, struct byi_text *out);
 /* The same for a member at this depth, without its key and without a newline,
  * for documents that are written piece by piece. */
@@ -472,9 +485,10 @@ void byi_utf8_add(struct byi_text *out, const char *text, size_t n);
 size_t byi_utf8_partial(const char *text, size_t n);
 
 enum byi_printable {
-    BYI_PRINTABLE_TEXT, /* escapes are \xHH for each byte; newlines are kept */
-    BYI_PRINTABLE_LINE, /* newlines and tabs are escaped as well */
-    BYI_PRINTABLE_JSON  /* escapes are \uHHHH; newlines are kept */
+    /* escapes are \xHH for each byte; newlines and tabs are kept */
+    BYI_PRINTABLE_TEXT,
+    BYI_PRINTABLE_LINE, /* newlines and tabs are escaped, too */
+    BYI_PRINTABLE_JSON  /* escapes are \uHHHH; newlines and tabs are kept */
 };
 /* Add n bytes for people to read: control characters, bytes that are not
  * UTF-8, and characters that reorder or hide text become escapes. */
@@ -483,8 +497,8 @@ void byi_printable_add(struct byi_text *out, const char *text, size_t n,
 
 /* --- nearest.c ---------------------------------------------------------- */
 
-/* The name nearest to `name` by Levenshtein distance, at most 2; NULL if all
- * are farther. */
+/* The name nearest to `name` by Levenshtein distance, at most 2, or 1 if `name`
+ * has fewer than 3 bytes; NULL if all are farther. */
 const char *byi_nearest(const char *name, const char *const *names, uint32_t n);
 
 /* --- place.c ------------------------------------------------------------ */
@@ -516,7 +530,8 @@ uint64_t byi_hash(uint64_t seed, const void *data, size_t n);
 
 /* --- file.c ------------------------------------------------------------- */
 
-/* Map a file for reading; size 0 gives *data NULL. Unmap with byi_unmap. */
+/* Map a regular file for reading; *data is NULL if it is empty. Unmap with
+ * byi_unmap. Errors: BYOC_EIO, BYOC_ENOMEM. */
 enum byoc_status byi_map_file(const char *path, const void **data, size_t *n,
                               struct byoc_error *err);
 void byi_unmap(const void *data, size_t n);
@@ -529,15 +544,16 @@ struct byi_target {
 };
 /* Find where to write an output for `path`. Errors: BYOC_EIO, the path is
  * something that must not be overwritten: a folder, a block device, a socket or
- * a dangling link. The caller frees *target. */
+ * a dangling link; BYOC_ENOMEM. The caller frees *target. */
 enum byoc_status byi_target_find(const char *path, struct byi_target *target,
                                  struct byoc_error *err);
 void byi_target_free(struct byi_target *target);
 
 /* A file that is written under another name, and renamed into place by
  * byi_file_commit or removed by byi_file_abort: other programs never see a
- * half-written file, and a renamed one has reached the disk. Devices and FIFOs
- * are written directly. */
+ * half-written file, and a renamed one has reached the disk. Devices, FIFOs and
+ * standard streams are written directly. byi_file_commit and byi_file_abort
+ * free *file, also on errors. */
 struct byi_file {
     FILE *stream;
     struct byi_file_own *own;
@@ -550,7 +566,8 @@ void byi_file_abort(struct byi_file *file);
 enum byoc_status byi_file_write(const char *path, const void *data, size_t n,
                                 struct byoc_error *err);
 /* Like byi_file_commit, for a file that was created next to the target: rename
- * it, or copy it if the target is a device or FIFO. */
+ * it, or copy it if the target is a device, FIFO or standard stream. The caller
+ * removes `made` unless it was renamed. Errors: BYOC_EIO, BYOC_ENOMEM. */
 enum byoc_status byi_file_place(const char *made,
                                 const struct byi_target *target,
                                 struct byoc_error *err);

@@ -220,8 +220,8 @@ static bool wait_until(pid_t child, bool group, const struct byi_child_time *t,
         }
         const bool late =
             clock.passed > t->limit || (began && clock.passed - before > step);
-        /* checked last, since this process may have waited for a processor as
-         * well */
+        /* checked last, since this process, too, may have waited for a
+         * processor */
         const pid_t got = waitpid(child, status, polls ? WNOHANG : 0);
         if (got == child || (got < 0 && errno != EINTR))
             return true;
@@ -266,7 +266,8 @@ static bool write_all(int fd, const char *data, size_t n)
     return true;
 }
 
-/* Let signals end the child, whatever handlers this process has. */
+/* Let fatal signals end the child, even if its parent has handlers for them,
+ * without a core file; kill the child if its parent ends. */
 static void prepare(void)
 {
     static const int deadly[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -297,15 +298,15 @@ static void describe(struct byi_child *child, const struct child_word *w,
     const int status = child->status;
     char how[128];
     if (child->late)
-        snprintf(how, sizeof how, "gave no answer within %s s",
+        snprintf(how, sizeof how, "timed out after %s s",
                  BYI_FLOAT_TEXT(w->began && limits->step_seconds > 0
                                     ? limits->step_seconds
                                     : limits->seconds));
     else if (w->exhausted)
         snprintf(how, sizeof how, "ran out of memory");
     else if (WIFSIGNALED(status))
-        snprintf(how, sizeof how, "died of signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
+        snprintf(how, sizeof how, "crashed with signal %d (%s)",
+                 WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
         snprintf(how, sizeof how, "exited with code %d", WEXITSTATUS(status));
     const char *when = w->began ? " in " : " after ";

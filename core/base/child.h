@@ -38,16 +38,17 @@ struct byi_child_limits {
 
 /* How a child ended. */
 struct byi_child {
-    bool started;   /* false: fork failed, see errno */
-    bool late;      /* it exceeded a time limit and was killed */
-    bool returned;  /* the function returned; `bytes` has its output */
-    bool exhausted; /* it ran out of memory outside of a step */
-    int status;     /* from waitpid, unless it was late */
+    bool started;  /* false: no child was created, see errno */
+    bool late;     /* it exceeded a time limit and was killed */
+    bool returned; /* the function returned; `bytes` has its output */
+    /* it ran out of memory outside of a step, or its output cannot be mapped */
+    bool exhausted;
+    int status;     /* from waitpid */
     char step[256]; /* the text of the last step; "": none */
     char who[4096]; /* whose code the last step ran */
-    /* if it did not return: "died of signal 6 (Aborted) in probe()" */
+    /* if it did not return: "crashed with signal 6 (Aborted) in probe()" */
     char how[400];
-    const char *bytes;
+    const char *bytes; /* NULL if the output is empty */
     size_t n;
 };
 

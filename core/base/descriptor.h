@@ -33,8 +33,8 @@ struct byi_descriptor {
  * once for each level. levels[i] is the distance from this table to an array of
  * n_kernels functions. levels[n_levels] is the distance to a byi_begin_fn,
  * called before the first kernel, which gives the kernels the functions that
- * run their parallel loops. Artifacts of older compilers lack it; their kernels
- * use libgomp. */
+ * run their parallel loops. The tables of older compilers end before this
+ * element; their kernels use libgomp. */
 typedef void (*byi_fused_fn)(void *const *buffers, int threads);
 struct byi_omp_calls; /* core/base/openmp.h */
 typedef void (*byi_begin_fn)(const struct byi_omp_calls *calls);

@@ -6,7 +6,7 @@
 
 #include <byoc/backend.h>
 
-/* A failure with this text, of at most 4096 bytes. Never NULL: if the
+/* A failure with a copy of the text, cut to 4096 bytes. Never NULL: if the
  * allocation fails, returns a static failure with the code RESOURCE. */
 struct byoc_fail *byi_failure_new(uint32_t code, const char *text);
 const char *byi_failure_text(const struct byoc_fail *fail);

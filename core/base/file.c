@@ -85,7 +85,7 @@ static int standard_stream(const struct stat *st)
     return -1;
 }
 
-/* A copy, which the guard frees if an allocation fails. */
+/* A copy, which the guard frees if a later allocation fails; or NULL. */
 static char *copy_path(const char *path)
 {
     const size_t n = strlen(path) + 1;
@@ -112,7 +112,8 @@ static enum byoc_status find_existing(const char *path, const struct stat *st,
     target->mode = st->st_mode & 0777;
     char *real = target->through ? NULL : realpath(path, NULL);
     if (!real && !target->through && errno != ENOMEM)
-        return byi_fail(err, BYOC_EIO, "%s: %s", path, strerror(errno));
+        return byi_fail(err, BYOC_EIO, "%s: cannot resolve the path: %s", path,
+                        strerror(errno));
     if (real || target->through)
         target->path = copy_path(real ? real : path);
     free(real);
@@ -130,7 +131,7 @@ enum byoc_status byi_target_find(const char *path, struct byi_target *target,
         return find_existing(path, &st, target, err);
     if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
         return byi_fail(err, BYOC_EIO,
-                        "%s: cannot write: found a symbolic link to nothing; "
+                        "%s: cannot write: found a dangling symbolic link; "
                         "remove it, or name another path",
                         path);
     target->path = copy_path(path); /* creating the file reports the error */
@@ -284,7 +285,7 @@ enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err)
     const char *why = NULL;
 
     if (ferror(own->stream)) /* errno is no longer that of the failed call */
-        why = "part of it was refused; is the disk full?";
+        why = "an earlier write failed; is the disk full?";
     else if (fflush(own->stream) != 0 ||
              (!own->target.through && sync_fails(fileno(own->stream))))
         why = strerror(errno);

@@ -3,8 +3,8 @@
  *
  * Two kinds of code allocate:
  *   - code that checks: byi_alloc, byi_acquire and byi_realloc return NULL, and
- *     the caller returns BYOC_ENOMEM. This is how states, frames, caches and
- *     everything else that lives across calls is made.
+ *     the caller returns BYOC_ENOMEM. States, frames, caches and all other
+ *     memory that lives across calls are allocated by this kind.
  *   - code that does not: arenas, BYI_VEC and byi_text always succeed. When the
  *     heap is exhausted they do not return; control jumps to the innermost
  *     guard of this thread, at the border of the API, which returns
@@ -24,9 +24,9 @@
  *     BYI_BORDER, or enters a guard itself if it has more to clean up.
  *   - Memory that is made in a guarded call and outlives it (a state's arena)
  *     is given to its owner with byi_keep as soon as the owner points to it.
- *   - Between taking a lock and releasing it, only code that checks.
+ *   - Between taking a lock and releasing it, only code that checks may run.
  *   - A jump never crosses a foreign frame: a function that a plug-in or the
- *     host calls back checks its allocations, or has a guard of its own.
+ *     host calls back checks its allocations, or enters a guard itself.
  * A guard belongs to a thread. Entering costs a _setjmp, about 10 ns.
  */
 #ifndef BYI_GUARD_H
@@ -37,7 +37,7 @@
 #include "base.h"
 
 /* The header of memory that a guard can release: an element of the guard's
- * ring, or of a ring of its own. */
+ * ring, or the only element of a ring. */
 struct byi_owned {
     _Alignas(16) struct byi_owned *prev, *next;
     void (*end)(void *data); /* frees the bytes that follow; NULL: free(3) */
@@ -47,7 +47,8 @@ struct byi_guard {
     struct byi_guard *up;  /* enclosing, same thread           */
     struct byi_owned made; /* the ring's head                  */
     size_t bytes;          /* of the allocation that failed */
-    bool active, failed;
+    bool active;           /* begun, and neither left nor jumped to */
+    bool failed;           /* jumped to, and not left */
     jmp_buf at;
 };
 
@@ -89,8 +90,8 @@ void *byi_own_try(size_t n, size_t size, void (*end)(void *data));
 /* Take this arena, vector or text off the guard's list, since it has an owner
  * that outlives the guard. NULL is fine. */
 void byi_keep(void *memory);
-/* The inverse: memory from another library, which has guards of its own, now
- * belongs to the innermost guard of this library. NULL is fine. */
+/* The inverse: memory from another library, which has its own copy of guard.c,
+ * now belongs to the innermost guard of this library. NULL is fine. */
 void byi_adopt(void *memory);
 
 #endif

@@ -25,7 +25,7 @@ const char *byi_isa_name(enum byi_isa isa)
 }
 
 #if defined(__x86_64__)
-/* Features whose names not every compiler's __builtin_cpu_supports knows. */
+/* Features that the __builtin_cpu_supports of some compilers does not know. */
 enum { HAS_F16C = 1, HAS_AVX_VNNI = 2, HAS_AMX = 4, IS_READ = 8 };
 
 /* Read once: a hypervisor takes microseconds to answer cpuid. */
@@ -148,8 +148,8 @@ enum byoc_status byi_isa_check(struct byoc_error *err)
         strcat(list, names[i]);
     }
     return byi_fail(err, BYOC_EINVAL,
-                    "BYOC_MAX_ISA: there is no instruction set \"%s\"; give "
-                    "one of %s, or unset it",
+                    "BYOC_MAX_ISA: found \"%s\", expected one of %s; or unset "
+                    "the variable",
                     most, list);
 }
 

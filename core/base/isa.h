@@ -14,7 +14,7 @@
     ISA(SSE42, "sse4.2")                                                       \
     ISA(AVX2, "avx2")         /* FMA and F16C  */                              \
     ISA(AVX_VNNI, "avx_vnni") /* AVX2 and AVX-VNNI */                          \
-    ISA(AVX512, "avx512")     /* F, DQ, VL, BW  */                             \
+    ISA(AVX512, "avx512")     /* F, DQ, VL, BW, FMA and F16C */                \
     ISA(VNNI, "avx512_vnni")                                                   \
     ISA(AMX, "avx512_amx") /* VNNI and AMX: TILE, INT8, BF16 */
 #elif defined(__aarch64__)
@@ -33,7 +33,8 @@ const char *byi_isa_name(enum byi_isa isa);
 /* Can this CPU, with this operating system, run `isa`? */
 bool byi_isa_runs(enum byi_isa isa);
 /* Does this CPU run 512-bit instructions in two halves? (AMD's Zen 4, family
- * 19h: "Software Optimization Guide for the AMD Zen4 Microarchitecture".) */
+ * 19h: "Software Optimization Guide for the AMD Zen4 Microarchitecture".) Also
+ * true for Zen 3, of the same family, which has no 512-bit instructions. */
 bool byi_isa_halves_512(void);
 /* The widest instruction set that the CPU runs and the environment allows:
  * BYOC_MAX_ISA=NAME allows NAME and lower ones, for comparisons and tests. An

@@ -130,8 +130,9 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
         return no_memory(n, err);
     if (n)
         memcpy(copy, text, n);
-    errno =
-        0; /* cJSON returns NULL for both failures; POSIX's malloc sets errno */
+    /* cJSON returns NULL for malformed text and for a failed allocation; only
+     * the latter sets errno (POSIX's malloc) */
+    errno = 0;
     tree = cJSON_ParseWithLengthOpts(copy, n + 1, &end, 0);
     exhausted = !tree && errno == ENOMEM;
     whole = tree && only_space(end);
@@ -440,6 +441,17 @@ bool byi_json_next(const struct byi_json *array, struct byi_json *item,
     return true;
 }
 
+/* "a, b, c", cut to fit. Returns buf. */
+static const char *list_keys(char *buf, size_t size, const char *const *keys,
+                             uint32_t n)
+{
+    size_t used = (size_t)snprintf(buf, size, "%s", n ? keys[0] : "none");
+
+    for (uint32_t i = 1; i < n && used < size; i++)
+        used += (size_t)snprintf(buf + used, size - used, ", %s", keys[i]);
+    return buf;
+}
+
 static uint32_t find_key(const char *const *keys, uint32_t n, const char *key)
 {
     uint32_t i = 0;
@@ -454,7 +466,7 @@ enum byoc_status byi_json_only(const struct byi_json *object,
                                struct byoc_error *err)
 {
     const cJSON *item = NULL;
-    char path[160];
+    char path[160], list[300];
     uint64_t seen = 0;
 
     assert(n <= 64);
@@ -469,10 +481,12 @@ enum byoc_status byi_json_only(const struct byi_json *object,
             continue;
         }
         join_path(path, object->path, item->string);
+        if (again)
+            return byi_fail(err, BYOC_EPARSE, "%s: found twice, expected once",
+                            path);
         return byi_fail(err, BYOC_EPARSE,
-                        again ? "%s: found twice, expected once"
-                              : "%s: found a member that is not known here",
-                        path);
+                        "%s: found an unknown member, expected one of %s", path,
+                        list_keys(list, sizeof list, keys, n));
     }
     return BYOC_OK;
 }
@@ -484,7 +498,8 @@ enum byoc_status byi_json_count(const struct byi_json *object,
 {
     struct byi_json list;
 
-    /* its elements are in `items`, unless its name has escapes */
+    /* `items` has the elements, and the tree's array is empty; if the key is
+     * written with escapes, the array is not, and is refused */
     BYI_TRY(byi_json_array(object, key, 0, &list, n, err));
     *n = items->n;
     return *n <= max ? BYOC_OK

@@ -22,10 +22,11 @@ struct cJSON *byi_json_add(struct cJSON *object, const char *key,
  * parsed. The arena of the new value must outlive the object. */
 void byi_json_replace(struct cJSON *object, const char *key,
                       const struct cJSON *item);
-/* A number; beyond 2^53, which cJSON's numbers cannot hold, a string of digits.
- */
+/* A number; or a string of digits if its magnitude exceeds 2^53, since cJSON's
+ * numbers are doubles. */
 struct cJSON *byi_json_integer(struct byi_arena *arena, int64_t value);
-/* {"dtype": "float32", "shape": [1, "N"]}; a symbol is its name. */
+/* {"dtype": "float32", "shape": [1, "N"]} for a tensor type. symbol(ctx, dim)
+ * returns the name of a symbolic dim. */
 struct cJSON *byi_json_of_type(struct byi_arena *arena,
                                const struct byi_type *type,
                                const char *(*symbol)(void *, int64_t),

@@ -6,8 +6,8 @@
 
 #include "base.h"
 
-/* The fused kernels are compiled once for each level; levels[0] runs anywhere.
- */
+/* The fused kernels are compiled once for each level, lowest first. On x86-64,
+ * even levels[0] requires SSE4.2. */
 struct byi_machine_level {
     const char *name, *options; /* of the compiler */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* narrow.c: the element types of 2, 4 and 8 bits that came after bfloat16 (OCP
  * Microscaling Formats 1.0; Micikevicius et al., "FP8 Formats for Deep
- * Learning", 2022). In memory each element has a byte of its own.
+ * Learning", 2022). In memory each element takes one byte.
  */
 #include "base.h"
 
@@ -39,7 +39,7 @@ bool byi_narrow_is_float(enum byoc_dtype dtype)
     return byi_narrow_bits(dtype) != 0 && !rows[dtype].integer;
 }
 
-/* The low bits, sign-extended if they are an integer. */
+/* The low bits, sign-extended if the type is a signed integer. */
 static uint8_t wrap(const struct narrow_row *r, int64_t value)
 {
     const int64_t size = (int64_t)1 << r->bits, low = value & (size - 1);
@@ -107,7 +107,7 @@ static uint32_t round_code(const struct narrow_row *r, float value,
 
     if (rest <= 0 || (!r->sign && mode == BYI_ROUND_DOWN))
         return code;
-    if (!r->sign) /* half of a power of two rounds up */
+    if (!r->sign) /* in float8e8m0, ties round up */
         return code + (mode == BYI_ROUND_UP || rest >= gap);
     return code + (rest > gap || (rest == gap && code % 2));
 }

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* The Levenshtein distance of two names: single-character edits. */
+/* The Levenshtein distance of two names: the number of single-byte edits.
+ * UINT32_MAX if a name is too long to be a misspelling. */
 static uint32_t distance(const char *a, const char *b)
 {
     enum { MOST = 48 };

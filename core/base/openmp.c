@@ -9,8 +9,8 @@
  *
  * A region has exactly as many lanes as the caller requests. If fewer threads
  * are free, a thread runs several lanes, one after the other. Only a barrier
- * needs all lanes at the same time: if a lane waits at one, lanes that have not
- * begun after a while get threads of their own.
+ * needs all lanes at the same time: if a lane waits at a barrier, each lane
+ * that has not begun after a while gets an extra thread.
  */
 #include "openmp.h"
 
@@ -31,7 +31,7 @@ enum {
     PATIENCE_NS = 2000000 /* at a barrier, for lanes to begin */
 };
 
-/* Distinguishes this from an OpenMP library with threads of its own. */
+/* Distinguishes this from an OpenMP library that creates its own threads. */
 EXPORTED extern const char byoc_openmp_shim;
 const char byoc_openmp_shim = 1;
 
@@ -51,7 +51,7 @@ struct team {
 struct lane {
     struct team *team; /* NULL: outside of any region */
     uint32_t number;
-    bool looped;
+    bool looped; /* it has begun the region's dynamic loop */
     long start, incr, chunk;
     int64_t trips;
 };

@@ -4,9 +4,9 @@
  * GCC turns a parallel region into a function and a call of GOMP_parallel(), a
  * symbol of GCC's OpenMP library, libgomp. openmp.c defines the few symbols of
  * that interface which byoc's code and oneDNN use, so that neither needs
- * libgomp: its threads spin for milliseconds, it ends the process when no
- * thread can be made, and a forked child waits for threads that it does not
- * have (docs/threads.md).
+ * libgomp. Libgomp's threads spin for milliseconds, libgomp ends the process
+ * when it cannot create a thread, and in a forked child it waits for threads
+ * that only the parent has (docs/threads.md).
  */
 #ifndef BYI_OPENMP_H
 #define BYI_OPENMP_H
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Runs fn(arg, 0) ... fn(arg, n - 1), returns when all are done. */
+/* Runs fn(arg, 0) ... fn(arg, n - 1), and returns when all have returned. */
 typedef void (*byi_parallel_fn)(void *ctx, uint32_t n,
                                 void (*fn)(void *, uint32_t), void *arg);
 

@@ -62,7 +62,8 @@ static uint64_t take(struct placer *p, uint64_t bytes)
     return at;
 }
 
-static void give(struct placer *p, uint64_t at, uint64_t bytes)
+/* Add a range that became free, and join it with adjacent holes. */
+static void add_hole(struct placer *p, uint64_t at, uint64_t bytes)
 {
     uint32_t lo = 0, hi = p->holes.n;
     while (lo < hi) {
@@ -120,7 +121,7 @@ static uint64_t place_in_order(struct byi_life *lives, uint32_t n,
         for (; d < n && deaths[d].step < lives[i].first; d++) {
             const struct byi_life *dead = &lives[deaths[d].life];
             if (dead->bytes > 0)
-                give(&p, dead->at, dead->bytes);
+                add_hole(&p, dead->at, dead->bytes);
         }
         lives[i].at = take(&p, lives[i].bytes);
     }

@@ -91,8 +91,8 @@ static uint32_t code_point(const unsigned char *t, size_t n)
 }
 
 /* Whether a terminal would interpret the character instead of showing it
- * (Unicode's categories Cc and Zl, Zp; the Bidi_Control property; tags, which
- * show as nothing). */
+ * (Unicode's categories Cc, Zl and Zp; the Bidi_Control property; the byte
+ * order mark and tags, which show as nothing). */
 static bool is_command(uint32_t c)
 {
     static const struct {

@@ -111,6 +111,7 @@ static bool try_steps(const struct step_row *row, float guess, float *step,
     if (!isfinite(most) || is_multiple(row, *step, integers))
         return isfinite(most);
     for (int i = 0; i < UINT8_MAX; i++) {
+        /* from 128 down to 1, as most weights are int8, then from 255 down */
         const int count = (INT8_MAX + UINT8_MAX - i) % UINT8_MAX + 1;
         const float near = most / (float)count;
         const float tries[] = {near, nextafterf(near, 0), nextafterf(near, 1)};
@@ -156,7 +157,7 @@ struct byi_row_codes byi_row_codes_at(const void *at, int64_t rows,
                                       (const int8_t *)at + steps_bytes(rows)};
 }
 
-/* Do codes of these integers give row r bit for bit, -0 included? */
+/* Do 8-bit codes of these integers give the row bit for bit, -0 included? */
 static bool is_exact(const struct step_row *row, float step,
                      const int16_t *integers)
 {

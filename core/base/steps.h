@@ -8,14 +8,15 @@
 #include "base.h"
 
 /* Find the largest step such that each of the n floats, `stride` apart, is an
- * integer of at most 255 times the step, bit for bit. Writes the step and the n
- * integers. Tries `guess` first. Returns false if there is no such step. */
+ * integer from -255 to 255 times the step, bit for bit except for the sign of
+ * zero. Writes the step and the n integers. Tries `guess` first. Returns false
+ * if it finds no step. */
 bool byi_find_step(const float *at, int64_t n, int64_t stride, float guess,
                    float *step, int16_t *integers);
 
 /* A float32 matrix as 8-bit integers and a step per row: element i of row r is
  * codes[r * columns + i] * steps[r], or codes[i * rows + r] * steps[r] if it is
- * turned. In memory the steps come first:
+ * `turned` (transposed). In memory the steps come first:
  *
  *     | rows floats, padded to BYI_ALIGN | rows columns codes | */
 struct byi_row_codes {
@@ -24,14 +25,17 @@ struct byi_row_codes {
     const float *steps;
     const int8_t *codes;
 };
+/* The bytes of that memory. */
 uint64_t byi_row_codes_bytes(int64_t rows, int64_t columns);
 /* The codes and steps that are stored at this address. */
 struct byi_row_codes byi_row_codes_at(const void *at, int64_t rows,
                                       int64_t columns, bool turned);
-/* Write such a matrix to `to`, of byi_row_codes_bytes; `row` has room for the
- * integers of a row. Returns false if no codes give the floats bit for bit. */
+/* Write the codes of a float32 matrix to `to`, of byi_row_codes_bytes; `row`
+ * has room for the integers of a row. Returns false if it finds no codes that
+ * give the floats bit for bit. */
 bool byi_row_codes_find(const float *at, int64_t rows, int64_t columns,
                         bool turned, int16_t *row, void *to);
+/* Write the floats to `to`, in the order of the codes. */
 void byi_row_codes_widen(const struct byi_row_codes *c, float *to);
 
 #endif

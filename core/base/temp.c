@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* temp.c: a list of the temporary files and child processes that an interrupt
- * must not leave behind. The list has a fixed size and is changed by single
- * atomic operations only, so that a signal handler may read it at any moment.
+/* temp.c: creates temporary files and child processes, and lists them, so that
+ * an interrupt leaves none behind. The list has a fixed size and is changed by
+ * single atomic operations only, so that a signal handler may read it at any
+ * moment.
  */
 #include "temp.h"
 
@@ -133,7 +134,8 @@ struct temp_entry { /* getdents64(2) */
     char name[];
 };
 
-/* Remove the content of a temporary folder: files, and folders of files. */
+/* Remove the content of a temporary folder: files, and folders nested at most
+ * `depth` deep. */
 static void empty_folder(int folder, int depth)
 {
     _Alignas(struct temp_entry) char list[2048];

@@ -11,18 +11,20 @@
 #include "base.h"
 
 /* An entry of the list: a temporary file, a folder of them, or a child process.
- * NULL, which byi_temp_done accepts, if the list is full. */
+ * NULL, which byi_temp_done accepts, if the list is full or memory is
+ * exhausted. byi_temp_done removes the entry and sets *temp to NULL. */
 struct byi_temp;
 struct byi_temp *byi_temp_path(const char *path);
 struct byi_temp *byi_temp_child(pid_t child); /* as for kill(): -N: a group */
 void byi_temp_done(struct byi_temp **temp);
-/* mkdtemp(name), and add the folder to the list; false: see errno. */
+/* mkdtemp(name), and add the folder to the list. Returns false if that fails;
+ * see errno. */
 bool byi_temp_folder(char *name, struct byi_temp **temp);
-/* fork(), and add the child to the list, as a process group of its own or
- * alone. */
+/* fork(), and add the child to the list. `group`: the child leads a new process
+ * group, which the entry stands for. */
 pid_t byi_temp_fork(bool group, struct byi_temp **temp);
 /* Block signals before creating a file or child; unblock them once it is on the
- * list. A child must unblock them as well. */
+ * list. A child must unblock them, too; byi_temp_fork does. */
 void byi_temp_hold(sigset_t *before);
 void byi_temp_release(const sigset_t *before);
 /* End all children and remove all paths that this process put on the list. May

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tensor.c: dense tensors: sizes, and single elements as numbers, for operands
- * such as shapes and for messages. Kernels have loops of their own.
+ * such as shapes and for messages. Kernels read elements in their own loops.
  */
 #include "base.h"
 
@@ -54,7 +54,8 @@ bool byi_dims_equal(uint32_t ra, const int64_t *a, uint32_t rb,
     return ra == rb && (ra == 0 || memcmp(a, b, ra * sizeof *a) == 0);
 }
 
-/* The nearest int64, since converting a value out of range is undefined. */
+/* The value truncated to an int64, saturated, 0 for NaN: C's conversion of a
+ * value out of range is undefined. */
 static int64_t int_of(double value)
 {
     if (isnan(value))

@@ -77,7 +77,7 @@ writers | while read -r writer; do
     fi
     holds "/dev/full is a device: $writer" test -c /dev/full
     ends 2 "found a folder" "$@" folder
-    ends 2 "a symbolic link to nothing" "$@" dangling
+    ends 2 "a dangling symbolic link" "$@" dangling
     holds "the link is there" test -L dangling
     cat fifo >from_fifo &
     reader=$!

@@ -51,12 +51,12 @@ falls() {
     expect "$1" "$dir/$1.json" '"ref.add"'
 }
 
-falls tanh 'died of signal 11 (Segmentation fault) in accept() of falls.any'
-falls exp 'gave no answer within 1 s in probe()' 1
+falls tanh 'crashed with signal 11 (Segmentation fault) in accept() of falls.any'
+falls exp 'timed out after 1 s in probe()' 1
 falls sqrt ' in compile()'
 falls sigmoid 'exited with code 3 in load or unload()'
-falls abs 'died of signal 6 (Aborted) in load or unload()'
-falls cos 'died of signal 25 (File size limit exceeded) after load or unload()'
+falls abs 'crashed with signal 6 (Aborted) in load or unload()'
+falls cos 'crashed with signal 25 (File size limit exceeded) after load or unload()'
 
 # alike MODEL BACKENDS: whoever does not fall makes the same bytes as without a
 # process
@@ -108,7 +108,7 @@ for how in "--backend bad,ref:bad" ":bad_query"; do
         failed=1
     }
     expect bad_query "$dir/err" "${how#*:} was left out: $plugins/bad_query.so: \
-its process died of signal 11 (Segmentation fault) in query()"
+its process crashed with signal 11 (Segmentation fault) in query()"
     expect bad_query "$dir/good.json" '"backend-failed"'
     expect bad_query "$dir/good.json" '"ref.add"'
 done

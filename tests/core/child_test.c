@@ -128,12 +128,13 @@ static void ends_are_told(void **state)
     const struct byi_child_limits space = {.seconds = 60,
                                            .step_bytes = 64 << 20};
     expect_end("s", &none, "me",
-               "died of signal 11 (Segmentation fault) in step 3");
-    expect_end("a", &none, "me", "died of signal 6 (Aborted) after step()");
+               "crashed with signal 11 (Segmentation fault) in step 3");
+    expect_end("a", &none, "me",
+               "crashed with signal 6 (Aborted) after step()");
     expect_end("e", &none, "", "exited with code 7");
     expect_end("0", &none, "you", "exited with code 0 in exit()");
-    expect_end("h", &step, "me", "gave no answer within 0.2 s in sleep()");
-    expect_end("H", &whole, "", "gave no answer within 0.2 s");
+    expect_end("h", &step, "me", "timed out after 0.2 s in sleep()");
+    expect_end("H", &whole, "", "timed out after 0.2 s");
     if (!SANITIZED)
         expect_end("m", &space, "me", "exited with code 3 in malloc()");
 }

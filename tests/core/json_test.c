@@ -282,7 +282,8 @@ static void test_only(void **state)
     assert_int_equal(parse("{\"b\": 1, \"c\\n\": 2}", &tree), BYOC_OK);
     root = byi_json_root(tree);
     assert_int_equal(byi_json_only(&root, keys, 2, &err), BYOC_EPARSE);
-    assert_string_equal(err.text, "c?: found a member that is not known here");
+    assert_string_equal(err.text,
+                        "c?: found an unknown member, expected one of a, b");
     byi_json_free(&tree);
     assert_int_equal(parse("{\"b\": 1, \"b\": 2}", &tree), BYOC_OK);
     root = byi_json_root(tree);
