@@ -59,8 +59,8 @@ static enum byoc_status begin_pass(void *ctx, const char *pass,
 
     if (t->depth == BYI_COUNT(t->open))
         return byi_fail(err, BYOC_ELIMIT,
-                        "%s: found more than %zu nested sequences", pass,
-                        BYI_COUNT(t->open));
+                        "%s: found more than %zu nested sequences, the limit",
+                        pass, BYI_COUNT(t->open));
     t->open[t->depth++] = t->passes.n;
     timed.nodes_before = byoc_module_nodes(module);
     timed.begin = byi_now_ns();
@@ -214,7 +214,8 @@ static enum byoc_status make_folder(void *ctx, struct byoc_error *err)
     const struct byi_dump *d = ctx;
 
     if (mkdir(d->folder, 0777) != 0 && errno != EEXIST)
-        return byi_fail(err, BYOC_EIO, "%s: %s", d->folder, strerror(errno));
+        return byi_fail(err, BYOC_EIO, "%s: cannot create the folder: %s",
+                        d->folder, strerror(errno));
     return BYOC_OK;
 }
 

@@ -19,12 +19,12 @@ struct byi_const_index {
     byi_id *args; /* memory for operands */
     uint32_t n_args, next_args;
     uint32_t next_symbol, next_suffix;
-    BYI_VEC(struct byi_func *)
-    all; /* all functions ever created, to be freed */
+    /* all functions ever created, to be freed */
+    BYI_VEC(struct byi_func *) all;
     /* the functions, adjacent, for walks over very many */
     struct byi_arena *heads;
     BYI_VEC(struct byi_node) spare; /* memory of a function that was replaced */
-    /* the open ones of the first n_asked functions */
+    /* those of the first n_asked functions that may be open (byi_open_funcs) */
     BYI_VEC(uint32_t) open;
     uint32_t n_asked;
 };
@@ -198,8 +198,8 @@ const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func)
     return f->type;
 }
 
-/* Two buffers take turns when large functions are rebuilt repeatedly: new
- * memory from the system costs more than a node. */
+/* A function with at least this many nodes is rebuilt in the memory of an
+ * earlier one: new memory from the system costs more than a node. */
 enum { LARGE_FUNC = 1024 };
 
 static void keep_nodes(struct byi_module *m, struct byi_func *old)

@@ -27,9 +27,10 @@ enum byi_node_kind {
      * last parameters of that function. In its own body: the function itself,
      * args being those parameters */
     BYI_FN,
-    BYI_MAKE_TUPLE,
-    BYI_GET, /* index: field of the tuple args[0] */
-    /* args: condition, then, else: functions without (own) parameters */
+    BYI_MAKE_TUPLE, /* of args */
+    BYI_GET,        /* index: field of the tuple args[0] */
+    /* args: a condition, and two functions without parameters, captures aside:
+     * the `then` and `else` branches */
     BYI_IF
 };
 
@@ -59,8 +60,8 @@ struct byi_node {
 };
 
 /* A function: parameters, nodes ordered so that operands come first, one
- * result. Parameters are nodes too. A nested function (the body of a BYI_FN) is
- * in the module's list as well and has `name` NULL. Its captures are its last
+ * result. Parameters are nodes, too. A nested function (the body of a BYI_FN)
+ * is also in the module's list, and has `name` NULL. Its captures are its last
  * n_captures parameters. */
 struct byi_func {
     const char *name;
@@ -73,14 +74,14 @@ struct byi_func {
         const char *from_pattern;  /* PartitionedFromPattern, or NULL */
         const char *global_symbol; /* or NULL */
         /* Operands="weights,shape": names of the constants in a composite's
-         * body, in order, or NULL; its parameters have names of their own */
+         * body, in order, or NULL; param_names has those of the parameters */
         const char *operands;
         /* adjacent, since byi_is_closed and passes read them for every function
          */
         const char *compiler;  /* Compiler="dnnl", or NULL */
         const char *composite; /* Composite="dnnl.conv", or NULL */
         bool primitive;        /* Primitive=1: fused by FuseOps */
-        bool inlined;          /* Inline=1: by Inline, at each call */
+        bool inlined;          /* Inline=1: the pass Inline inlines its calls */
         /* Exact=1: a composite that must not round more than its operators
          * do */
         bool exact;
@@ -124,10 +125,10 @@ struct byi_module {
     BYI_VEC(struct byi_source) sources;
     BYI_VEC(const char *) symbols; /* names of symbolic dims */
     BYI_VEC(const char *) targets; /* names of backends */
-    uint64_t given,
-        made; /* bytes of constants: from the model, and from byi_const_alloc */
-    const char *entry;   /* the entry function; NULL: main */
-    uint32_t n_metadata; /* metadata of the model file */
+    uint64_t given;                /* bytes of constants from the model */
+    uint64_t made;                 /* bytes of constants from byi_const_alloc */
+    const char *entry;             /* the entry function; NULL: main */
+    uint32_t n_metadata;           /* metadata of the model file */
     struct byoc_metadata *metadata;
     struct byi_const_index *const_index;
 };
@@ -147,13 +148,14 @@ uint32_t byi_entry(const struct byi_module *m);
  * begins with `where` and lists the functions. */
 enum byoc_status byi_entry_set(struct byi_module *m, const char *name,
                                const char *where, struct byoc_error *err);
-/* Is it closed: a function with Compiler, Composite or Primitive, whose body
- * passes do not change? */
+/* Is it closed: a function with Compiler, Composite or Primitive, or a branch
+ * in a composite, whose body passes do not change? */
 bool byi_is_closed(const struct byi_func *f);
 /* The indices, in order, and the number of functions that may be open: neither
- * dead nor closed. Includes a few others, but not the many composites of a
- * large graph. Functions never become open again, so each one is checked only
- * once. The list is valid until the next call. */
+ * dead nor closed. Also lists the branches in composites, but not the
+ * composites, of which a large graph has many. Functions never become open
+ * again, so each one is checked only once. The list is valid until the next
+ * call. */
 const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n);
 /* The type of function `func` as a value: its parameters without the captures,
  * and the type of its result or, until it has one, the declared type. NULL if
@@ -169,7 +171,8 @@ enum byoc_status byi_target(struct byi_module *m, const char *name,
                             uint32_t *target, struct byoc_error *err);
 /* Annotate a node with a target from byi_target, or 0, and a region. */
 void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region);
-/* Add a model node as a source. If its name is taken, it gets a suffix. */
+/* Add a model node as a source, and return its index. The name gets a suffix if
+ * it is taken; without a name (NULL or ""), `op` with a suffix is the name. */
 uint32_t byi_source_new(struct byi_module *m, const char *name, const char *op);
 const struct byi_sources *byi_sources_one(struct byi_module *m, uint32_t s);
 const struct byi_sources *byi_sources_none(void);
@@ -180,8 +183,9 @@ const struct byi_sources *byi_sources_join(struct byi_module *m,
 /* The set of these ids, which may be unsorted and repeated; sorts `at`. */
 const struct byi_sources *byi_sources_of(struct byi_module *m, uint32_t *at,
                                          uint32_t n);
-/* A constant with this content; returns its index. `data` is copied unless
- * `borrow`: then it must live as long as the module. */
+/* The index of a constant with this content: of an equal one, or of a new one.
+ * `type` has no symbols. `data` is copied unless `borrow`: then it must live as
+ * long as the module. */
 uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
                        const void *data, bool borrow);
 /* The same for a constant from the model: it enlarges the budget of
@@ -189,8 +193,8 @@ uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
 uint32_t byi_const_given(struct byi_module *m, const struct byi_type *type,
                          const void *data, bool borrow);
 /* Memory for a constant of `type`, in the module's arena, for byi_const_add to
- * use without a copy. False: the type has symbols, or the bytes exceed the
- * budget of byi_const_afford. */
+ * use without a copy. False: the type has symbols or is of strings, or the
+ * bytes exceed the budget of byi_const_afford. */
 bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
                      struct byi_tensor *out);
 /* Whether a compile may create this many more bytes of constants from sizes
@@ -210,8 +214,8 @@ byi_id *byi_args_new(struct byi_module *m, uint32_t n);
 byi_id byi_add_node(struct byi_func *f, struct byi_node node);
 
 /* --- builders: append to function f of m, infer the type. They return the
- * first failure, with its message in err; *id is written only on success.
- * `sources` may be NULL. */
+ * first failure, with its message in err; *id is written only on success. Those
+ * that return an id cannot fail. `sources` may be NULL. */
 enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
                             enum byi_op_id op, const byi_id *args, uint32_t n,
                             const struct byi_attrs *attrs,
@@ -235,7 +239,8 @@ enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
                             byi_id cond, byi_id then, byi_id otherwise,
                             const struct byi_sources *sources, byi_id *id,
                             struct byoc_error *err);
-/* The types that byi_add_apply and byi_add_if infer, for the verifier. */
+/* The types that byi_add_apply and byi_add_if infer, for the verifier.
+ * fresh(ctx) returns a new symbol, for a size in which the branches differ. */
 enum byoc_status byi_apply_type(
     const struct byi_module *m, struct byi_arena *arena,
     const struct byi_func *f, const struct byi_type *callee, const byi_id *args,
@@ -298,15 +303,17 @@ bool byi_const_view(const struct byi_module *m, const struct byi_func *f,
 
 /* --- ir_clone.c --------------------------------------------------------- */
 
-/* A copy of the module with the same indices; changes to one do not affect the
- * other. Types, operands and the data of constants stay in the arena of `m`,
- * which must outlive the clone. */
+/* A copy of the module with the same indices, without metadata and without the
+ * attributes and outputs of sources; changes to one do not affect the other.
+ * Types, operands and the data of constants stay in the arena of `m`, which
+ * must outlive the clone. */
 struct byi_module *byi_module_clone(const struct byi_module *m);
 
 /* --- text.c (print), parse.c -------------------------------------------- */
 
 /* Print the module in the text form. The same module gives the same text.
- * Constants up to 16 elements are inline; a larger one is const["HEX"], the
+ * Constants up to 16 elements, and all of strings, are inline; a larger one is
+ * const["HEX"], the
  * first 16 digits of the SHA-256 of its type and bytes, and is written to
  * `side` unless that is NULL (the side file: see docs/text.md). */
 void byi_print_module(const struct byi_module *m, struct byi_text *out,
@@ -329,8 +336,8 @@ enum byoc_status byi_parse_module(const char *text, size_t n, const char *file,
  * that ran last (or of the input, for parsed text). */
 enum byoc_status byi_verify(const struct byi_module *m, struct byoc_error *err);
 /* Whether `type` equals `inferred`, except that symbols that the inference
- * created (dims from `minted` down) may have other names, each a consistent
- * one. */
+ * created (dims from `minted` down) may have other names: each the same one
+ * everywhere. */
 bool byi_type_fits(const struct byi_type *type, const struct byi_type *inferred,
                    int64_t minted);
 /* Whether the inference creates symbols for the type of a correct node. They
@@ -405,9 +412,9 @@ struct byi_pass_context {
     const char *const *required;
     /* "FuseOps.max_depth=4"; for equal names, the last one counts */
     const char *const *options;
-    const struct byi_pass *const
-        *known; /* all existing passes, for needs that are not in the list and
-                   for options; ends in NULL; or NULL */
+    /* all existing passes, for needs that are not in the list and for options;
+     * ends in NULL; or NULL */
+    const struct byi_pass *const *known;
     const struct byoc_instrument *instruments;
     uint32_t n_instruments;
     const char *stop_after; /* a pass: end after its first run */
@@ -417,7 +424,7 @@ struct byi_pass_context {
     /* Whether the code generator supports a node in a fused group; NULL: every
      * node. */
     bool (*generates)(const struct byi_func *f, byi_id id);
-    /* Whether it supports a node in a function of its own; NULL: no node. */
+    /* Whether it supports a node alone in a function; NULL: no node. */
     bool (*generates_alone)(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
     /* largest folded constant, bytes; 0: 64 MiB */
@@ -429,10 +436,10 @@ struct byi_pass_context {
     const void *prepared;        /* the result of its `prepare` */
 };
 
-/* A pass, defined in a file of its own. Exactly one of run_module, run_func and
- * sequence is set. A function pass is called for every live function that has
- * no Compiler, no Composite and is not Primitive, callees first; it replaces
- * the body with byi_func_replace. `scratch` is reset after the call. A sequence
+/* A pass, defined in a separate file. Exactly one of run_module, run_func and
+ * sequence is set. A function pass is called for every function that is neither
+ * dead nor closed (byi_is_closed), callees first; it replaces the body with
+ * byi_func_replace. `scratch` is reset after the call. A sequence
  * holds other passes (and sequences), which are gated one by one when it runs.
  */
 struct byi_pass {
@@ -472,7 +479,8 @@ enum byoc_status byi_run_passes(struct byi_module *m,
                                 uint32_t n, struct byi_pass_context *ctx,
                                 struct byoc_error *err);
 
-/* An option of the running pass, by its full name. */
+/* The value of an option of the running pass, by its full name
+ * ("FuseOps.max_depth"). */
 int64_t byi_option_int(const struct byi_pass_context *ctx, const char *name);
 bool byi_option_bool(const struct byi_pass_context *ctx, const char *name);
 const char *byi_option_string(const struct byi_pass_context *ctx,
@@ -524,8 +532,8 @@ struct byoc_instrument byi_dump_instrument(struct byi_dump *dump);
 /* The probe sequence of a hash table with open addressing and mask + 1 slots,
  * for keys that arrive roughly in the order of a number below `of`, which equal
  * keys share: first the slots of one cache line chosen by that number, so that
- * a walk over a large graph walks through the table as well; then, when that
- * line is full, the slots from the hash on. byi_slot(&p, 0), byi_slot(&p, 1),
+ * a walk over a large graph reads the table in order, too; then, when that line
+ * is full, the slots from the hash on. byi_slot(&p, 0), byi_slot(&p, 1),
  * ... until one is empty. */
 struct byi_near {
     uint64_t line, hash;

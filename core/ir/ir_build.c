@@ -251,8 +251,8 @@ struct dim_binding {
     int64_t symbol, dim;
 };
 
-/* Searched linearly while they are few; then of_symbol, by symbol, has 1 + the
- * position in the list. */
+/* The list is searched linearly while it is short. Afterwards of_symbol has, by
+ * symbol, 1 + the position in the list, or 0. */
 struct bindings {
     BYI_VEC(struct dim_binding) list;
     uint32_t *of_symbol, n_symbols;
@@ -307,8 +307,9 @@ static bool bind_tensor(struct bindings *b, const struct byi_type *param,
     return true;
 }
 
-/* Does an argument match a parameter? A symbol matches any size, but always the
- * same. Tensors in a tuple bind symbols as well; deeper types must be equal. */
+/* Does an argument match a parameter? A symbol matches any size, but the same
+ * one everywhere. Tensors in a tuple bind symbols, too; deeper types must be
+ * equal. */
 static bool bind_type(struct bindings *b, const struct byi_type *param,
                       const struct byi_type *arg)
 {
@@ -454,8 +455,8 @@ enum byoc_status byi_add_get(struct byi_module *m, struct byi_func *f,
 
 /* --- if ----------------------------------------------------------------- */
 
-/* The join of two tensor types: sizes that differ become new symbols. NULL if
- * dtype or rank differ. */
+/* The join of two types that are not both tuples: in tensors, sizes that differ
+ * become new symbols. NULL if kind, dtype or rank differ. */
 static const struct byi_type *join_tensors(struct byi_arena *arena,
                                            const struct byi_type *a,
                                            const struct byi_type *b,
@@ -604,7 +605,7 @@ static bool captures_fit(const struct byi_module *m, const struct byi_func *f,
 }
 
 /* Rebuild function `func`, a literal, for captures of other types, so that
- * sizes known outside are known inside as well. The old function stays, since
+ * sizes known outside are known inside, too. The old function stays, since
  * the rebuild around it may be abandoned. Recursion is as deep as literals are
  * nested. */
 static enum byoc_status retype_literal(struct byi_module *m,
@@ -641,8 +642,8 @@ static enum byoc_status retype_literal(struct byi_module *m,
     return status;
 }
 
-/* own: the function's literal of itself, which has its own captures, whatever
- * their types. */
+/* Copy a function literal. `own`: it is a function's literal of itself, whose
+ * captures are the function's own, so that their types need no check. */
 static enum byoc_status copy_literal(struct byi_module *m, struct byi_func *f,
                                      const struct byi_node *old,
                                      const byi_id *args, bool own, byi_id *id,
@@ -704,7 +705,8 @@ static enum byoc_status add_copy(struct byi_module *m, struct byi_func *f,
                                  const byi_id *map, bool moves, byi_id *id,
                                  struct byoc_error *err)
 {
-    const struct byi_node node = from->nodes.at[old]; /* f may be from */
+    /* a copy: if f is `from`, appending moves its nodes */
+    const struct byi_node node = from->nodes.at[old];
     byi_id few[FEW], *args = few;
     enum byoc_status status;
 

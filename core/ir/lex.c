@@ -110,7 +110,7 @@ static void read_quoted(struct byi_lexer *lex, int kind)
 }
 
 /* Read words joined by dots. A dot belongs to them only before another word, so
- * that a word does not swallow a projection or the end of a sentence. */
+ * that the ".0" of a projection is a separate token. */
 static void read_ident(struct byi_lexer *lex)
 {
     size_t start = lex->next;

@@ -33,9 +33,10 @@ struct byi_token {
 
 /* A position in a text. A copy of it is a bookmark. */
 struct byi_lexer {
-    const char *file; /* for messages; NULL: positions are left out */
+    const char *file; /* for messages; NULL: they give only the column */
     const char *text;
-    size_t n, next, line_start;
+    size_t n;                /* bytes of the text */
+    size_t next, line_start; /* offsets of the next byte, and of its line */
     uint32_t line;
     struct byi_token tok; /* the current token */
 };
@@ -73,21 +74,23 @@ enum byoc_status byi_lex_place(const struct byi_lexer *lex,
                                const struct byi_token *tok,
                                struct byoc_error *err);
 
-/* A number token without suffix as an int64 or a double, in the ranges of
- * attributes, dims and indices. Advances. */
+/* Read an integer without suffix from min to max, and advance. `what` describes
+ * it in messages. */
 enum byoc_status byi_lex_int(struct byi_lexer *lex, int64_t min, int64_t max,
                              const char *what, int64_t *value,
                              struct byoc_error *err);
-/* Also accepts inf and nan. *is_float: the number has a point or an exponent,
- * or is not finite; then only *f is set, else both. */
+/* Read a number without suffix, inf or nan, and advance. *is_float: the number
+ * has a point or an exponent, or is not finite; then only *f is set, else both.
+ */
 enum byoc_status byi_lex_number(struct byi_lexer *lex, const char *what,
                                 bool *is_float, int64_t *i, double *f,
                                 struct byoc_error *err);
 /* The length of a number token without its suffix (f, i32). */
 size_t byi_lex_digits(const struct byi_token *tok);
-/* Whether the current token starts a number. */
+/* Whether the current token is a number, inf or nan. */
 bool byi_lex_is_number(const struct byi_lexer *lex);
-/* The text of a name or string token with escapes replaced, NUL-terminated. */
+/* The text of a name or string token with escapes replaced, NUL-terminated, in
+ * the arena. */
 char *byi_lex_text(struct byi_arena *arena, const struct byi_token *tok);
 /* The inverse: append `text` as a string with quotes. */
 void byi_lex_quote(struct byi_text *out, const char *text);

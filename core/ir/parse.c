@@ -10,6 +10,22 @@
 
 /* --- heads -------------------------------------------------------------- */
 
+/* Fail because an attribute of a function has an unexpected value. */
+static enum byoc_status wrong_value(struct byi_parser *p,
+                                    const struct byi_token *tok,
+                                    const struct byi_attr *attr,
+                                    const char *expected)
+{
+    struct byi_text found = {0};
+    enum byoc_status status;
+
+    byi_text_attr(&found, attr);
+    status = byi_lex_fail(&p->lex, tok, p->err, "%s: found %.80s, expected %s",
+                          attr->name, found.at, expected);
+    byi_text_free(&found);
+    return status;
+}
+
 static enum byoc_status set_string(struct byi_parser *p,
                                    const struct byi_token *tok, size_t offset,
                                    const struct byi_attr *attr,
@@ -19,12 +35,10 @@ static enum byoc_status set_string(struct byi_parser *p,
 
     memcpy(&before, (const char *)f + offset, sizeof before);
     if (attr->kind != BYI_ATTR_STRING)
-        return byi_lex_fail(&p->lex, tok, p->err,
-                            "%s: found another value, expected a string",
-                            attr->name);
+        return wrong_value(p, tok, attr, "a string");
     if (before)
-        return byi_lex_fail(&p->lex, tok, p->err, "%s is given twice",
-                            attr->name);
+        return byi_lex_fail(&p->lex, tok, p->err,
+                            "%s is given twice, expected it once", attr->name);
     memcpy((char *)f + offset, &attr->s, sizeof attr->s);
     return BYOC_OK;
 }
@@ -35,9 +49,7 @@ static enum byoc_status set_flag(struct byi_parser *p,
                                  struct byi_func *f)
 {
     if (attr->kind != BYI_ATTR_INT || attr->i < 0 || attr->i > 1)
-        return byi_lex_fail(&p->lex, tok, p->err,
-                            "%s: found another value, expected 0 or 1",
-                            attr->name);
+        return wrong_value(p, tok, attr, "0 or 1");
     memcpy((char *)f + offset, &(bool){attr->i != 0}, sizeof(bool));
     return BYOC_OK;
 }
@@ -54,10 +66,11 @@ static enum byoc_status set_attr(struct byi_parser *p,
         if (strcmp(attr->name, byi_func_flags[i].name) == 0)
             return set_flag(p, tok, byi_func_flags[i].offset, attr, f);
     if (strcmp(attr->name, "Outputs") == 0) {
-        if (attr->kind != BYI_ATTR_STRINGS || f->result_names.n)
+        if (attr->kind != BYI_ATTR_STRINGS)
+            return wrong_value(p, tok, attr, "a list of strings");
+        if (f->result_names.n)
             return byi_lex_fail(&p->lex, tok, p->err,
-                                "Outputs: found another value or a second one, "
-                                "expected one list of strings");
+                                "Outputs is given twice, expected it once");
         for (uint32_t i = 0; i < attr->n; i++)
             BYI_PUSH(&f->result_names, attr->strings[i]);
         return BYOC_OK;

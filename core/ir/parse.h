@@ -51,33 +51,30 @@ struct byi_parser {
     struct byi_module *m;
     struct byoc_error *err;
     struct byi_arena *scratch;
-    const char *side_path;
-    struct byi_side *side;
+    const char *side_path; /* of the side file, or NULL */
+    struct byi_side *side; /* NULL: not opened yet */
     BYI_VEC(struct byi_pname) names;
     struct byi_index names_by_text;
     BYI_VEC(uint32_t) numbers; /* by number: 1 + index in names */
-    uint32_t stamp;
+    uint32_t stamp;            /* of the current parameter list */
     BYI_VEC(struct byi_pbinding) bindings;
     BYI_VEC(struct byi_pscope) scopes;
     struct byi_ppairs captures, sizes;
+    /* counts for the limits in text.h */
     uint32_t n_nodes, n_funcs;
     uint64_t types_size, random_bytes;
 };
 
 /* --- parse.c ------------------------------------------------------------ */
 
-/* Read "(%a: T, Composite="x") -> T" into the function; gives its declared
- * result or NULL. The current token is the '('. */
+/* Read "(%a: T, Composite="x") -> T" into the function, and set *result to its
+ * declared result type or NULL. The current token is the '('. */
 enum byoc_status byi_parse_head(struct byi_parser *p, struct byi_func *f,
                                 const struct byi_type **result);
 /* Set the type of `f` as its head declares, for calls that come before the end
  * of its body. */
 void byi_parse_declare(struct byi_parser *p, struct byi_func *f,
                        const struct byi_type *result);
-/* Fail because a limit is exceeded: "too many nodes (limit is 4194304)". */
-enum byoc_status byi_parse_limit(struct byi_parser *p,
-                                 const struct byi_token *tok, const char *what,
-                                 uint64_t limit);
 
 /* --- parse_body.c ------------------------------------------------------- */
 
@@ -87,16 +84,22 @@ enum byoc_status byi_parse_body(struct byi_parser *p, uint32_t func,
 
 /* --- parse_names.c ------------------------------------------------------ */
 
+/* Fail because a limit is exceeded: "too many nodes (limit is 4194304)". */
+enum byoc_status byi_parse_limit(struct byi_parser *p,
+                                 const struct byi_token *tok, const char *what,
+                                 uint64_t limit);
 /* The index of a name in p->names. */
 uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok);
+/* Let name p->names[name] stand for a value of the innermost function. */
 void byi_parse_bind(struct byi_parser *p, uint32_t name, byi_id value);
 /* The value that `tok` (%name) stands for in the innermost function, which
  * captures values of outer functions. */
 enum byoc_status byi_parse_resolve(struct byi_parser *p,
                                    const struct byi_token *tok, byi_id *value);
-/* Enter the body of a function: bind its parameters, and `self` (BYI_NO_ID:
- * none) to the function itself. Leave it: its captures follow its own
- * parameters, and the caller frees *captures with byi_vec_free. */
+/* Enter the body of a function: bind its parameters, and the name with index
+ * `self` (BYI_NO_ID: none) to the function itself. Leave it: its captures
+ * follow its own parameters, and the caller frees *captures with byi_vec_free.
+ */
 enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
                                  const struct byi_token *tok, uint32_t self);
 void byi_parse_leave(struct byi_parser *p, byi_id **captures, uint32_t *n);
@@ -111,6 +114,7 @@ enum byoc_status byi_parse_printed(struct byi_parser *p,
 
 /* --- parse_types.c ------------------------------------------------------ */
 
+/* Read a type. */
 enum byoc_status byi_parse_type(struct byi_parser *p,
                                 const struct byi_type **type);
 /* Read "[(1, N), float32" of a tensor type, up to the ']' or ','. */
@@ -132,7 +136,7 @@ enum byoc_status byi_parse_notes(struct byi_parser *p,
 
 /* Does a literal start here? */
 bool byi_parse_at_literal(const struct byi_parser *p);
-/* Read the literal; gives the index of its constant. */
+/* Read the literal, and set *constant to the index of its constant. */
 enum byoc_status byi_parse_literal(struct byi_parser *p, uint32_t *constant);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_body.c: parses bodies of functions: statements and expressions. A stack
- * of frames holds the open constructs, from the body of the definition inwards;
- * the loop in byi_parse_body either starts an expression or, if it has a value,
- * passes it to the innermost frame.
+ * of frames holds the open constructs, from the body of the definition inwards.
+ * The loop in run() either starts an expression or, after a value was read,
+ * passes the value to the innermost frame.
  */
 #include "parse.h"
 
@@ -190,8 +190,8 @@ static enum byoc_status parse_attrs(struct body *b)
     return build(b);
 }
 
-/* At the start of an operand: there may be none left, or attributes may follow.
- */
+/* At the start of an operand. If the operands end here, or attributes follow,
+ * read up to the ')', build the node, and set *none. */
 static enum byoc_status start_operand(struct body *b, bool *none)
 {
     struct byi_parser *p = b->p;
@@ -391,8 +391,8 @@ static enum byoc_status take_if(struct body *b)
 
 /* --- statements --------------------------------------------------------- */
 
-/* The value must have the declared type; symbols that the value introduced get
- * the declared names. */
+/* Check that the value has the declared type; symbols that the value introduced
+ * get the declared names. */
 static enum byoc_status declare(struct body *b, const struct byi_token *tok,
                                 const struct byi_type *type, const char *what)
 {

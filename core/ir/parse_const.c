@@ -200,8 +200,8 @@ static enum byoc_status parse_scalar(struct byi_parser *p,
     return BYOC_OK;
 }
 
-/* Is any number of the vector that starts here written as a float? Looks ahead,
- * once per vector. */
+/* The element type of the vector that starts here: float32 if any number is
+ * written as a float. Looks ahead, once per vector. */
 static enum byoc_dtype vector_dtype(const struct byi_parser *p)
 {
     struct byi_lexer ahead = p->lex;
@@ -259,6 +259,8 @@ static enum byoc_status check_sizes(struct byi_parser *p,
                                     const struct byi_token *tok,
                                     const struct byi_type *type)
 {
+    char dims[120];
+
     for (uint32_t i = 0; i < type->rank; i++)
         if (BYI_IS_SYMBOL(type->dims[i]))
             return byi_lex_fail(&p->lex, tok, p->err,
@@ -266,8 +268,11 @@ static enum byoc_status check_sizes(struct byi_parser *p,
                                 "expected numbers",
                                 byi_symbol_name(p->m, type->dims[i]));
     if (byi_type_bytes(type) == UINT64_MAX)
-        return byi_lex_fail(&p->lex, tok, p->err,
-                            "the constant's shape has too many elements");
+        return byi_lex_fail(
+            &p->lex, tok, p->err,
+            "found shape %s of a constant, expected one whose "
+            "bytes fit into 64 bits",
+            byi_dims_text(dims, sizeof dims, type->rank, type->dims));
     return BYOC_OK;
 }
 

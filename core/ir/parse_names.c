@@ -88,8 +88,9 @@ static uint32_t name_of_number(struct byi_parser *p, uint32_t number)
     return p->numbers.at[number] - 1;
 }
 
-/* %0 is a number from the printer, %"0" a name of the model. To keep them
- * apart, quoted names that start like numbers get a byte in front. */
+/* %0 is a number from the printer, %"0" a name of the model. To keep %007,
+ * which starts like a number but is none of the printer's, apart from %"007",
+ * it gets a byte in front. */
 uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok)
 {
     char few[64] = "\1";
@@ -216,8 +217,8 @@ enum byoc_status byi_parse_resolve(struct byi_parser *p,
 }
 
 /* An alias such as %a = %outer captures a value that may have no reader. The
- * printed function would not mention it, so drop such captures: from the lists
- * here, and mark their nodes for move_captures. */
+ * printed function would not mention it, so drop captures without readers from
+ * the lists, and mark their nodes for move_captures. */
 static void drop_unread_captures(struct byi_pscope *s)
 {
     struct byi_func *f = s->f;

@@ -257,7 +257,7 @@ static const struct byi_pass *find_need(const struct pass_run *run,
     return need;
 }
 
-/* What prevents a needed pass from running; NULL: nothing. */
+/* Why a needed pass cannot run, as the end of a message; NULL: it can run. */
 static const char *obstacle(struct pass_run *run, const struct byi_pass *need,
                             const char *name)
 {
@@ -301,8 +301,9 @@ static enum byoc_status run_with_needs(struct pass_run *run,
 
 /* --- lists of passes ------------------------------------------------------ */
 
-static enum byoc_status run_turn(struct pass_run *run,
-                                 const struct byi_pass *pass, bool gated)
+/* Run the pass at its place in a list, unless it has run ahead of it. */
+static enum byoc_status run_listed(struct pass_run *run,
+                                   const struct byi_pass *pass, bool gated)
 {
     struct pass_record *record = record_of(run, pass);
     bool done = record->ahead && record->progress == DONE;
@@ -317,14 +318,14 @@ static enum byoc_status run_members(struct pass_run *run,
                                     const struct byi_pass *sequence)
 {
     for (uint32_t i = 0; sequence->sequence[i]; i++)
-        BYI_TRY(run_turn(run, sequence->sequence[i], true));
+        BYI_TRY(run_listed(run, sequence->sequence[i], true));
     return BYOC_OK;
 }
 
 static enum byoc_status run_list(struct pass_run *run)
 {
     for (uint32_t i = 0; i < run->n; i++)
-        BYI_TRY(run_turn(run, run->list[i], !run->ctx->by_hand));
+        BYI_TRY(run_listed(run, run->list[i], !run->ctx->by_hand));
     return BYOC_OK;
 }
 

@@ -32,6 +32,7 @@ static bool read_bool(const char *text, bool *value)
     return false;
 }
 
+/* What the option expects instead of `text`; NULL: `text` is valid. */
 static const char *fault(const struct byi_pass_option *option, const char *text)
 {
     int64_t number;

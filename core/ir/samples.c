@@ -28,7 +28,7 @@ struct byi_samples {
     uint32_t inside; /* depth of function literals, which may never run */
 };
 
-/* The larger sizes are for models that reject the first three, such as those
+/* The larger sizes are for models that reject the first three, such as models
  * with reflective padding, which needs long axes. */
 static const int64_t usual[] = {1, 2, 64, 512, 4096, 32768};
 enum { N_FIRST = 3 };

@@ -39,14 +39,16 @@ const struct byi_type *byi_sample_usual(const struct byi_samples *samples,
                                         uint32_t func, byi_id id);
 /* The sizes of that round, as from byi_sample_text; "" if none is valid. */
 const char *byi_sample_sizes(const struct byi_samples *samples);
-/* Why the first round has no valid sizes; NULL: some round has. */
+/* Why the model rejects the sizes of the first round; NULL: it accepts those of
+ * some round. */
 const char *byi_sample_fault(const struct byi_samples *samples);
 /* The sizes of the last valid round, by symbol of the inputs, in the samples'
  * arena. Returns their number; 0 if no round is valid or all inputs are fixed.
  */
 uint32_t byi_sample_dims(const struct byi_samples *samples,
                          const struct byoc_dim **dims);
-/* "batch=2, sequence=2" */
+/* The sizes of a round, such as "batch=2, sequence=2", in the samples' arena.
+ */
 const char *byi_sample_text(const struct byi_samples *samples, uint32_t round);
 
 #endif

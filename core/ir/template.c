@@ -41,7 +41,8 @@ static enum byoc_status bind(struct template_reader *r, const char *at,
                              size_t n, byi_id value)
 {
     if (r->n_names == MAX_NAMES)
-        return byi_lex_expected(&r->lex, "fewer names", r->err);
+        return byi_lex_fail(&r->lex, &r->lex.tok, r->err,
+                            "found more than %d names, the limit", MAX_NAMES);
     r->names[r->n_names++] = (struct template_name){at, n, value};
     return BYOC_OK;
 }
@@ -235,7 +236,10 @@ static enum byoc_status call(struct template_reader *r, const struct byi_op *op,
         const bool named = byi_lex_is(&r->lex, BYI_TOK_IDENT) &&
                            byi_lex_peek(&r->lex).kind == '=';
         if (n == MAX_ARGS || n_attrs == MAX_ATTRS)
-            return byi_lex_expected(&r->lex, "fewer operands", r->err);
+            return byi_lex_fail(&r->lex, &r->lex.tok, r->err,
+                                "found more operands or attributes than the "
+                                "limits, %d and %d",
+                                MAX_ARGS, MAX_ATTRS);
         BYI_TRY(named ? attribute(r, &attrs[n_attrs++])
                       : expression(r, &in[n++]));
         if (!byi_lex_accept(&r->lex, ','))

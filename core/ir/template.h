@@ -26,9 +26,9 @@
 
 #include "ir.h"
 
-/* Where nodes go: constants and fields of tuples are added to `f`, and `call`
- * adds an operator. If that returns BYI_NO_ID, the template ends; the reason is
- * for the caller to keep. */
+/* Adds the nodes of a template: byi_template adds constants and fields of
+ * tuples to `f`, and calls `call` to add an operator. If `call` returns
+ * BYI_NO_ID, the template ends; `call` records the reason in ctx. */
 struct byi_emitter {
     void *ctx;
     struct byi_module *m;
@@ -40,8 +40,8 @@ struct byi_emitter {
 
 /* The values and attributes that a template is instantiated with. */
 struct byi_template_given {
-    /* of the values, if the text is a result only; NULL: it is a function
-     * literal, whose parameters are the values in order */
+    /* of the values, if the text is a body without head and braces; NULL: it is
+     * a function literal, whose parameters are the values in order */
     const char *const *names;
     uint32_t n_values, n_attrs;
     const byi_id *values;
@@ -50,9 +50,9 @@ struct byi_template_given {
     const struct byi_node *again;
 };
 
-/* Emit the template, and give its n results, BYI_NO_ID if an emission ended it.
- * Errors: BYOC_EPARSE, if the text is not a template; BYOC_EINVAL, if the
- * values or results are not as many as the text has; BYOC_ETYPE, for a field of
+/* Emit the template, and set results[0..n-1], to BYI_NO_ID if `call` ended it.
+ * Errors: BYOC_EPARSE, if the text is not a template; BYOC_EINVAL, if the text
+ * has another number of values or results; BYOC_ETYPE, for a field of
  * a value that is not a tuple; BYOC_EUNSUPPORTED, for a number among operands
  * of a type without numbers. Threads: one for each module. */
 enum byoc_status byi_template(const struct byi_emitter *to, const char *text,

@@ -3,9 +3,9 @@
  * printed in the order of the nodes; a nested function is printed where its
  * node is, so the printer walks with a stack of levels instead of recursion.
  *
- * Every node has a line of its own but for: parameters; constants and globals
- * with one reader that is not a function literal; the branches of an `if`;
- * the result of a function, if it is the last node and needs no name.
+ * Every node has its own line and a number, except parameters; constants and
+ * globals with one reader that is not a function literal; and the branches of
+ * an `if`. The result of a function has no number if it is the last node.
  */
 #include "core/base/index.h"
 #include "text.h"
@@ -32,7 +32,7 @@ struct text_level {
     enum close close;
     bool tail;             /* the last node is the result expression */
     byi_id at;             /* the next node */
-    byi_id last;           /* the last node with a line of its own */
+    byi_id last;           /* the last node that has a line */
     byi_id owner;          /* the FN or IF of the enclosing level */
     struct text_ref *refs; /* by node */
     uint8_t *uses;         /* by node: number of readers, at most 2 */
@@ -89,7 +89,8 @@ struct text_symbols {
     bool any, new;
 };
 
-/* Mark the symbols of a type as known. */
+/* Mark the symbols of a type as known. Returns whether it has any, and any that
+ * was not known. */
 static struct text_symbols learn_type(struct text_printer *p,
                                       const struct byi_type *type)
 {
@@ -119,7 +120,8 @@ static struct text_symbols learn_type(struct text_printer *p,
     return found;
 }
 
-/* Only these nodes can introduce symbols. */
+/* Does the printed text declare the type of the node, since it introduces a
+ * symbol? Only calls and `if` can. */
 static bool brings_symbols(struct text_printer *p, const struct byi_func *f,
                            byi_id id)
 {

@@ -7,10 +7,12 @@
 
 #include "ir.h"
 
-/* Limits of the parser, far above what models need. Each bounds the memory or
- * time that a hostile text can cost. */
+/* The printer's limit of the elements of a constant that is printed inline. */
+enum { BYI_TEXT_INLINE = 16 };
+
+/* Limits of the parser, far above the needs of models. Each bounds the memory
+ * or time that a hostile text can cost. */
 enum {
-    BYI_TEXT_INLINE = 16,         /* elements of a constant printed inline */
     BYI_TEXT_MAX_NODES = 4 << 20, /* of a module                           */
     BYI_TEXT_MAX_FUNCS = 1 << 20,
     BYI_TEXT_MAX_DEPTH = 256, /* nested functions and branches */
@@ -23,7 +25,7 @@ enum {
 
 /* --- text_value.c ------------------------------------------------------- */
 
-/* Print a type, a name with quotes if it needs them, a list of dims. */
+/* Append a type, or a name after its sigil ('%' or '@'), quoted if needed. */
 void byi_text_type(const struct byi_module *m, const struct byi_type *type,
                    struct byi_text *out);
 void byi_text_name(struct byi_text *out, char sigil, const char *name);
@@ -38,8 +40,8 @@ extern const struct byi_func_attr {
 /* The attributes of functions that are 0 or 1. */
 enum { BYI_N_FUNC_FLAGS = 3 };
 extern const struct byi_func_attr byi_func_flags[BYI_N_FUNC_FLAGS];
-/* Print a constant as a literal. If it is too large, add nothing and return
- * false. */
+/* Append a constant as a literal. If it is too large and not of strings, add
+ * nothing and return false. */
 bool byi_text_const(const struct byi_const *c, struct byi_text *out);
 /* The suffix of a scalar literal, such as "f" or "i32"; "" for int64, NULL for
  * dtypes without one. */
@@ -59,7 +61,8 @@ void byi_side_write(FILE *file, const char *digest, const struct byi_const *c);
 
 /* Constants of a mapped side file by digest. */
 struct byi_side;
-/* Map the file and check every record. It stays mapped as long as `arena`. */
+/* Map the file and check every record. It stays mapped as long as `arena`.
+ * Errors: BYOC_EIO, BYOC_ENOMEM, BYOC_EPARSE (not a valid side file). */
 enum byoc_status byi_side_open(const char *path, struct byi_arena *arena,
                                struct byi_side **side, struct byoc_error *err);
 /* The constant of that digest (16 characters), with its type in the arena of

@@ -21,7 +21,7 @@ struct side_record {
     uint64_t bytes;
 };
 static_assert(sizeof(struct side_record) == 2 * BYI_ALIGN,
-              "a format, not a type");
+              "the file format has records of 128 bytes");
 
 struct side_entry {
     struct side_record head;
@@ -126,8 +126,9 @@ static enum byoc_status read_record(const struct byi_side *side, size_t at,
 
     if (side->n - at < sizeof *r)
         return byi_fail(err, BYOC_EPARSE,
-                        "%s: the record at byte %zu is cut off", side->path,
-                        at);
+                        "%s: the record at byte %zu is cut off: found %zu "
+                        "bytes, expected %zu",
+                        side->path, at, side->n - at, sizeof *r);
     memcpy(r, (const char *)side->map + at, sizeof *r);
     if (r->rank > BYI_MAX_RANK || r->dtype > BYI_LAST_DTYPE ||
         byoc_dtype_size((enum byoc_dtype)r->dtype) == 0)
@@ -141,12 +142,15 @@ static enum byoc_status read_record(const struct byi_side *side, size_t at,
     if (r->bytes != byi_tensor_bytes(&t))
         return byi_fail(err, BYOC_EPARSE,
                         "%s: the record at byte %zu has %llu bytes of data, "
-                        "expected the size of its shape",
-                        side->path, at, (unsigned long long)r->bytes);
+                        "expected %llu for its dtype and dims",
+                        side->path, at, (unsigned long long)r->bytes,
+                        (unsigned long long)byi_tensor_bytes(&t));
     if (r->bytes > side->n - at - sizeof *r)
         return byi_fail(err, BYOC_EPARSE,
-                        "%s: the data of the record at byte %zu is cut off",
-                        side->path, at);
+                        "%s: the data of the record at byte %zu is cut off: "
+                        "found %zu bytes, expected %llu",
+                        side->path, at, side->n - at - sizeof *r,
+                        (unsigned long long)r->bytes);
     entry->data = (const char *)side->map + at + sizeof *r;
     return BYOC_OK;
 }

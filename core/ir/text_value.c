@@ -287,7 +287,8 @@ static void add_elements(struct byi_text *out, const struct byi_tensor *t,
     }
 }
 
-/* Print a scalar that has its own notation: true, 2i32, "x", nan (float32). */
+/* Print a scalar as true, 2i32, "x" or nan (float32). Returns false if it has
+ * no such notation. */
 static bool add_scalar(struct byi_text *out, const struct byi_tensor *t)
 {
     const char *suffix = byi_text_suffix(t->dtype);

@@ -147,9 +147,9 @@ static enum byoc_status check_tensor(struct verifier *c,
     for (uint32_t i = 0; i < type->rank; i++)
         if (-1 - type->dims[i] >= (int64_t)c->m->symbols.n)
             return broken(c,
-                          "its axis %u has a symbol that the module does "
-                          "not know",
-                          i);
+                          "its axis %u has symbol number %lld, expected one of "
+                          "the module's %u",
+                          i, (long long)(-1 - type->dims[i]), c->m->symbols.n);
     return BYOC_OK;
 }
 
@@ -169,9 +169,11 @@ static enum byoc_status check_func_type(struct verifier *c,
 {
     const struct byi_type *type = c->f->nodes.at[c->id].type;
     uint32_t own = g->params.n - g->n_captures;
+    char found[300];
 
     if (type->kind != BYI_FUNC || type->n_fields != own)
-        return broken(c, "its type is not a function of %u", own);
+        return broken(c, "its type is %s, expected a function of %u",
+                      byi_text_type_buf(c->m, type, found, sizeof found), own);
     for (uint32_t i = 0; i < own; i++) {
         const struct byi_type *param = g->nodes.at[g->params.at[i]].type;
         if (!byi_type_equal(type->fields[i], param))
@@ -194,8 +196,13 @@ static enum byoc_status check_attrs(struct verifier *c, const struct byi_op *op,
     for (uint32_t i = 0; i < attrs->n; i++)
         if (!attrs->at[i].name || attrs->at[i].kind != op->attrs[i].kind ||
             strcmp(attrs->at[i].name, op->attrs[i].name) != 0)
-            return broken(c, "%s: attribute %u is not %s as declared", op->name,
-                          i, op->attrs[i].name);
+            return broken(c,
+                          "%s: attribute %u is '%s' of kind %d, expected '%s' "
+                          "of kind %d",
+                          op->name, i,
+                          attrs->at[i].name ? attrs->at[i].name : "",
+                          (int)attrs->at[i].kind, op->attrs[i].name,
+                          (int)op->attrs[i].kind);
     return BYOC_OK;
 }
 
@@ -226,12 +233,15 @@ static enum byoc_status check_op(struct verifier *c,
         .err = c->err,
     };
     const struct byi_type *inferred = NULL;
+    char found[300];
 
     BYI_TRY(check_attrs(c, op, node->attrs));
     for (uint32_t i = 0; i < node->n_args; i++) {
         types[i] = c->f->nodes.at[node->args[i]].type;
         if (types[i]->kind != BYI_TENSOR && !byi_op_has(op->id, BYI_TRAIT_LIST))
-            return broken(c, "%s: operand %u is not a tensor", op->name, i);
+            return broken(
+                c, "%s: operand %u is %s, expected a tensor", op->name, i,
+                byi_text_type_buf(c->m, types[i], found, sizeof found));
         if (byi_const_view(c->m, c->f, node->args[i], &views[i]))
             values[i] = &views[i];
     }
@@ -273,9 +283,12 @@ static enum byoc_status check_tuple(struct verifier *c,
                                     const struct byi_node *node)
 {
     const struct byi_type *type = node->type;
+    char found[300];
 
     if (type->kind != BYI_TUPLE || type->n_fields != node->n_args)
-        return broken(c, "its type is not a tuple of %u", node->n_args);
+        return broken(c, "its type is %s, expected a tuple of %u",
+                      byi_text_type_buf(c->m, type, found, sizeof found),
+                      node->n_args);
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_type *field = c->f->nodes.at[node->args[i]].type;
         if (!byi_type_equal(type->fields[i], field))
@@ -288,9 +301,12 @@ static enum byoc_status check_get(struct verifier *c,
                                   const struct byi_node *node)
 {
     const struct byi_type *tuple = c->f->nodes.at[node->args[0]].type;
+    char found[300];
 
     if (tuple->kind != BYI_TUPLE || node->index >= tuple->n_fields)
-        return broken(c, "its operand has no field %u", node->index);
+        return broken(c, "its operand is %s, expected a tuple with field %u",
+                      byi_text_type_buf(c->m, tuple, found, sizeof found),
+                      node->index);
     return expect_type(c, tuple->fields[node->index]);
 }
 
@@ -299,8 +315,8 @@ static enum byoc_status check_param(struct verifier *c,
 {
     if (node->index >= c->f->params.n || c->f->params.at[node->index] != c->id)
         return broken(c,
-                      "it is parameter %u, but the function does not list it "
-                      "as that",
+                      "it is parameter %u, expected the function to list it at "
+                      "that position",
                       node->index);
     return BYOC_OK;
 }
@@ -309,8 +325,10 @@ static enum byoc_status check_const(struct verifier *c,
                                     const struct byi_node *node)
 {
     if (node->index >= c->m->consts.n)
-        return broken(c, "it is constant %u of %u", node->index,
-                      c->m->consts.n);
+        return broken(c,
+                      "it is constant number %u, expected one of the module's "
+                      "%u",
+                      node->index, c->m->consts.n);
     return expect_type(c, c->m->consts.at[node->index].type);
 }
 
@@ -321,15 +339,23 @@ static enum byoc_status check_func_ref(struct verifier *c,
     bool nested = node->kind == BYI_FN;
 
     if (node->index >= c->m->funcs.n)
-        return broken(c, "it is function %u of %u", node->index, c->m->funcs.n);
+        return broken(c,
+                      "it is function number %u, expected one of the module's "
+                      "%u",
+                      node->index, c->m->funcs.n);
     *g = c->m->funcs.at[node->index];
     if ((*g)->dead)
-        return broken(c, "it is function %u, which is removed", node->index);
+        return broken(c,
+                      "it is function %u, which is removed, expected one that "
+                      "exists",
+                      node->index);
     if (!c->f->refers)
-        return broken(c, "its function is marked as referring to no function");
+        return broken(c,
+                      "its function's mark `refers` is false, expected true");
     if (((*g)->name == NULL) != nested)
-        return broken(c, "it is function %u, which is %s", node->index,
-                      nested ? "not nested" : "nested");
+        return broken(c, "it is function %u, which is %s, expected a %s one",
+                      node->index, nested ? "not nested" : "nested",
+                      nested ? "nested" : "named");
     return BYOC_OK;
 }
 
@@ -404,13 +430,16 @@ static enum byoc_status check_notes(struct verifier *c,
     const struct byi_sources *s = node->sources;
 
     if (node->target > c->m->targets.n)
-        return broken(c, "its target is number %u of %u", node->target,
-                      c->m->targets.n);
+        return broken(c, "its target is number %u, expected at most %u",
+                      node->target, c->m->targets.n);
     if (!s)
         return broken(c, "it has no set of sources, expected an empty one");
     for (uint32_t i = 0; i < s->n; i++)
         if (s->at[i] >= c->m->sources.n || (i > 0 && s->at[i - 1] >= s->at[i]))
-            return broken(c, "its sources are not ascending or unknown");
+            return broken(c,
+                          "its source %u is number %u, expected ascending "
+                          "numbers below %u",
+                          i, s->at[i], c->m->sources.n);
     return BYOC_OK;
 }
 
@@ -419,7 +448,8 @@ static enum byoc_status check_node(struct verifier *c)
     const struct byi_node *node = &c->f->nodes.at[c->id];
 
     if ((unsigned)node->kind >= BYI_COUNT(kinds))
-        return broken(c, "its kind is %d", (int)node->kind);
+        return broken(c, "its kind is %d, expected 0 to %zu", (int)node->kind,
+                      BYI_COUNT(kinds) - 1);
     if (node->n_args < kinds[node->kind].min ||
         node->n_args > kinds[node->kind].max)
         return broken(c, "it has %u operands, expected %u to %u", node->n_args,
@@ -429,10 +459,11 @@ static enum byoc_status check_node(struct verifier *c)
             return broken(c, "operand %u is %%%u, expected an earlier node", i,
                           node->args[i]);
     if (!node->type)
-        return broken(c, "it has no type");
+        return broken(c, "it has no type, expected one");
     if (node->kind == BYI_CALL_OP &&
         (node->op <= BYI_OP_NONE || node->op >= BYI_N_OPS))
-        return broken(c, "its operator is number %d", (int)node->op);
+        return broken(c, "its operator is number %d, expected %d to %d",
+                      (int)node->op, BYI_OP_NONE + 1, BYI_N_OPS - 1);
     BYI_TRY(check_tensor(c, node->type));
     BYI_TRY(check_notes(c, node));
     return kinds[node->kind].check(c, node);
@@ -468,14 +499,19 @@ static enum byoc_status check_params(struct verifier *c)
 
     if (f->n_captures > f->params.n || f->param_names.n != f->params.n ||
         (f->name && f->n_captures))
-        return broken(c, "it has %u parameters, %u names and %u captures",
-                      f->params.n, f->param_names.n, f->n_captures);
+        return broken(
+            c,
+            "it has %u parameters, %u names and %u captures, expected "
+            "a name for each parameter, and captures only among the "
+            "parameters of a nested function",
+            f->params.n, f->param_names.n, f->n_captures);
     for (uint32_t i = 0; i < f->params.n; i++) {
         if (f->params.at[i] >= f->nodes.n ||
             f->nodes.at[f->params.at[i]].kind != BYI_PARAM)
-            return broken(c, "parameter %u is not a node of its kind", i);
+            return broken(c, "parameter %u is %%%u, expected a parameter node",
+                          i, f->params.at[i]);
         if (!f->param_names.at[i])
-            return broken(c, "parameter %u has no name", i);
+            return broken(c, "parameter %u has no name, expected one", i);
     }
     names = byi_arena_calloc(c->arena, own, sizeof *names);
     if (own > 0) {
@@ -484,7 +520,10 @@ static enum byoc_status check_params(struct verifier *c)
     }
     for (uint32_t i = 1; i < own; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
-            return broken(c, "it has two parameters %%%.80s", names[i]);
+            return broken(c,
+                          "it has two parameters %%%.80s, expected different "
+                          "names",
+                          names[i]);
     return BYOC_OK;
 }
 
@@ -496,11 +535,11 @@ static enum byoc_status check_head(struct verifier *c)
 
     BYI_TRY(check_params(c));
     if (f->result >= f->nodes.n)
-        return broken(c, "its result is %%%u of %u nodes", f->result,
-                      f->nodes.n);
+        return broken(c, "its result is %%%u, expected one of its %u nodes",
+                      f->result, f->nodes.n);
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (!f->nodes.at[id].type)
-            return broken(c, "%%%u has no type", id);
+            return broken(c, "%%%u has no type, expected one", id);
     result = f->nodes.at[f->result].type;
     if (f->result_names.n &&
         f->result_names.n != (result->kind == BYI_TUPLE ? result->n_fields : 1))
@@ -557,7 +596,8 @@ static enum byoc_status check_names(const struct byi_module *m,
     return BYOC_OK;
 }
 
-/* Count the literals of other functions in function i. */
+/* Add the literals of other functions in function i to holders[], by function.
+ */
 static void count_literals(const struct byi_module *m, uint32_t i,
                            uint32_t *holders)
 {
@@ -597,7 +637,9 @@ static enum byoc_status check_nesting(const struct byi_module *m,
         if (holders[i] > 0)
             return byi_fail(
                 err, BYOC_ETYPE,
-                "function %u is a literal in a literal inside of itself", i);
+                "function %u is a literal in another literal inside of itself, "
+                "expected functions that contain no function around them",
+                i);
     return BYOC_OK;
 }
 
