@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attrs.c: attributes of operators: looks them up, and adds the defaults that
- * the operator's table declares. Defaults are texts in the table and parsed
- * here, so that table, parser and docs agree.
+ * the operator's table declares. The table has the defaults as text, which is
+ * parsed here, so that table, parser and docs agree.
  */
 #include "ops.h"
 
@@ -145,7 +145,9 @@ bool byi_attrs_equal(const struct byi_attrs *a, const struct byi_attrs *b)
 
 /* --- defaults ----------------------------------------------------------- */
 
-/* The entries of "[1, 2]"; "[]" has none. The notation is the table's own. */
+/* Count the entries of a list in the table's notation, such as "[1, 2]" or
+ * "[]".
+ */
 static uint32_t count_list(const char *text)
 {
     uint32_t n = 1;
@@ -255,7 +257,7 @@ static bool convert(struct byi_arena *arena, const struct byi_attr *from,
 {
     attr->n = is_list(from->kind) ? from->n : 0;
     if (is_list(from->kind) && is_list(attr->kind) && from->n == 0) {
-        attr->ints = byi_arena_alloc(arena, 0); /* [] has no kind of its own */
+        attr->ints = byi_arena_alloc(arena, 0); /* [] is a list of any kind */
         return true;
     }
     if (attr->kind == BYI_ATTR_FLOAT && from->kind == BYI_ATTR_INT) {
@@ -298,23 +300,24 @@ static enum byoc_status check_value(const struct byi_op *op,
     return BYOC_OK;
 }
 
-static enum byoc_status unknown(const struct byi_op *op, const char *name,
-                                struct byoc_error *err)
+const char *byi_op_attrs_text(char *buf, size_t n, const struct byi_op *op)
 {
-    char known[400] = "no attributes";
     size_t used = 0;
 
-    for (uint32_t i = 0; i < op->n_attrs && used < sizeof known; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s",
-                                 i ? ", " : "", op->attrs[i].name);
-    return byi_fail(err, BYOC_EINVAL, "%s: found attribute %s, expected %s",
-                    op->name, name, known);
+    snprintf(buf, n, "no attributes");
+    for (uint32_t i = 0; i < op->n_attrs && used < n; i++)
+        used += (size_t)snprintf(buf + used, n - used, "%s%s", i ? ", " : "",
+                                 op->attrs[i].name);
+    return buf;
 }
 
+/* Put a copy of `given` at the position that the table gives it. */
 static enum byoc_status place(struct byi_arena *arena, const struct byi_op *op,
                               const struct byi_attr *given, struct byi_attr *at,
                               bool *seen, struct byoc_error *err)
 {
+    char known[400];
+
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const struct byi_attr_def *def = &op->attrs[i];
         if (strcmp(def->name, given->name) != 0)
@@ -332,7 +335,9 @@ static enum byoc_status place(struct byi_arena *arena, const struct byi_op *op,
                             kind_names[def->kind]);
         return check_value(op, &at[i], err);
     }
-    return unknown(op, given->name, err);
+    return byi_fail(err, BYOC_EINVAL, "%s: found attribute %s, expected %s",
+                    op->name, given->name,
+                    byi_op_attrs_text(known, sizeof known, op));
 }
 
 enum byoc_status byi_attrs_make(struct byi_arena *arena,

@@ -38,7 +38,8 @@ const struct byi_op *byi_custom_row(struct byi_arena *arena,
     return row;
 }
 
-/* Read the fallbacks of the attributes that `row` declares. */
+/* Read the defaults (`fallback`) of the attributes that `row` declares;
+ * texts[i] is that of attribute i. */
 static enum byoc_status read_fallbacks(struct byi_arena *arena,
                                        const struct byi_op *row,
                                        const char *const *texts,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* custom.h: operators that plug-ins add (byoc/custom.h). In the IR a call of
- * one is `custom`, whose attributes name the operator and hold its attributes
- * as JSON. The type rule and the kernel call the plug-in through the runtime,
- * which knows the open plug-ins: each library of byoc has a pointer to these
- * calls.
+/* custom.h: operators that plug-ins add (byoc/custom.h). In the IR they are
+ * calls of the operator `custom`, whose attributes name the plug-in's operator
+ * and hold its attributes as JSON. The type rule and the kernel call the
+ * plug-in through the runtime, which knows the open plug-ins: each library of
+ * byoc has a pointer to these calls.
  */
 #ifndef BYI_CUSTOM_H
 #define BYI_CUSTOM_H
@@ -32,8 +32,8 @@ struct byi_custom_calls {
                              struct byoc_error *err);
 };
 
-/* Set the calls of this library. Must come before all other functions of this
- * file. */
+/* Set the calls of this library. Until then, byi_custom_begin fails with
+ * BYOC_EBACKEND. */
 void byi_custom_use(const struct byi_custom_calls *calls);
 
 /* The inputs, tensors and results of one call, which points to them. */
@@ -46,11 +46,13 @@ struct byi_custom_call {
 };
 
 /* Start a call of `custom` with these operands: find the operator, and put each
- * operand in its place. */
+ * operand in its place. Errors: BYOC_EBACKEND (no plug-in has the operator),
+ * BYOC_ETYPE (wrong numbers or places of operands or results). */
 enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
                                   const struct byoc_view *operands,
                                   struct byi_custom_call *call,
                                   struct byoc_error *err);
+/* Call the operator's shape(), or run() if `run`. */
 enum byoc_status byi_custom_end(struct byi_custom_call *call, bool run,
                                 struct byoc_error *err);
 
@@ -58,8 +60,8 @@ enum byoc_status byi_custom_end(struct byi_custom_call *call, bool run,
 const struct byi_op *byi_custom_row(struct byi_arena *arena,
                                     const struct byoc_operator *op);
 /* The text of all attributes of a call that gives some of them. Errors:
- * BYOC_EPARSE (a required one is missing), BYOC_EBACKEND (the fallback of one
- * is not JSON of its kind). */
+ * BYOC_EPARSE (a required one is missing), BYOC_EBACKEND (a default is not JSON
+ * of the attribute's kind). */
 enum byoc_status byi_custom_attributes(struct byi_arena *arena,
                                        const struct byoc_operator *op,
                                        const struct byi_attr *given, uint32_t n,

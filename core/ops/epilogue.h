@@ -10,8 +10,9 @@
 
 enum { BYI_EPILOGUE_OPS = 8 /* of an epilogue, at most */ };
 
-/* One operator. It reads the result so far and, if it is binary, one operand
- * more of the call: those of an epilogue follow the call's own in order. */
+/* One operator. It reads the result so far and, if it is binary, one more
+ * operand of the call: the epilogue's operands come after those of the product
+ * or convolution, in the order of the operators. */
 struct byi_epilogue_op {
     const struct byi_op *op;
     const struct byi_attrs *attrs;
@@ -23,12 +24,13 @@ struct byi_epilogue_op {
 bool byi_epilogue_follows(enum byi_op_id op, const struct byi_attrs *attrs,
                           const struct byi_type *weights,
                           const struct byi_type *out);
-/* May `op` be in the epilogue of a call with this result? `operand`: the type
- * of its other operand, the result's or one that is broadcast to it: a number
- * or one for each position of the last axis; NULL: it is unary. */
+/* May `op` be in the epilogue of a call with this result? `operand` is the type
+ * of the other operand of a binary `op`: it must equal the result's type, or
+ * have one element, or one for each position of the last axis. NULL: `op` is
+ * unary. */
 bool byi_epilogue_takes(enum byi_op_id op, const struct byi_type *out,
                         const struct byi_type *operand);
-/* Does it read an operand besides the result? */
+/* Is `op` a binary operator of epilogues? */
 bool byi_epilogue_is_binary(enum byi_op_id op);
 
 #endif

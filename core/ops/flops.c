@@ -16,9 +16,9 @@ static double elements(const struct byi_type *type)
     return n < 0 ? 0 : (double)n;
 }
 
-/* Multiply-adds per output (convolution) or per input (transposed) element: the
- * elements of the weights per element of their axis `letter`, blocked or not.
- */
+/* Multiply-adds per element of the output (convolution) or of the input
+ * (transposed convolution): the elements of the weights divided by the size of
+ * their axis `letter`, blocked or not. */
 static double weights_tail(const struct byi_attrs *attrs,
                            const struct byi_type *weights, char letter)
 {

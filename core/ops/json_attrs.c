@@ -136,6 +136,7 @@ enum byoc_status byi_json_attrs(const struct byi_json *object,
     enum { MOST = 64 };
     struct byi_attr given[MOST];
     const cJSON *member = NULL;
+    char known[400];
     uint32_t n = 0;
 
     if (!cJSON_IsObject(object->at))
@@ -146,8 +147,10 @@ enum byoc_status byi_json_attrs(const struct byi_json *object,
         const struct byi_attr_def *def = byi_op_attr(op, member->string);
         if (!def)
             return byi_fail(err, BYOC_EPARSE,
-                            "%s: found an attribute that %s does not have",
-                            item.path, op->name);
+                            "%s: found an attribute that %s does not have, "
+                            "expected %s",
+                            item.path, op->name,
+                            byi_op_attrs_text(known, sizeof known, op));
         if (n == MOST)
             return byi_fail(err, BYOC_ELIMIT,
                             "%s: found more than %d attributes, expected each "

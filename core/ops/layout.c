@@ -107,8 +107,8 @@ bool byi_layout_permutation(const struct byi_layout *from,
     return true;
 }
 
-/* The axis of `letter`, counted in blocks of `to`, from one in blocks of
- * `from`. */
+/* Convert the dim of an axis in blocks of `from` elements to blocks of `to`
+ * elements. Returns NULL, or the error. */
 static const char *convert_dim(int64_t dim, int64_t from, int64_t to,
                                int64_t *out)
 {
@@ -182,10 +182,10 @@ bool byi_layout_is_kernel(const struct byi_layout *l, const char *first)
     return true;
 }
 
-static bool is_fallback(const struct byi_attr_def *def,
-                        const struct byi_attr *attr)
+static bool is_default(const struct byi_attr_def *def,
+                       const struct byi_attr *attr)
 {
-    /* the fallback is quoted */
+    /* the table has the default in quotes */
     const size_t n = strlen(attr->s);
     return strlen(def->fallback) == n + 2 &&
            strncmp(def->fallback + 1, attr->s, n) == 0;
@@ -201,7 +201,7 @@ bool byi_layout_is_default(const struct byi_op *op,
         const size_t n = strlen(def->name);
         if (def->kind == BYI_ATTR_STRING && def->fallback && n >= 6 &&
             strcmp(def->name + n - 6, "layout") == 0 &&
-            !is_fallback(def, byi_attr_find(attrs, def->name)))
+            !is_default(def, byi_attr_find(attrs, def->name)))
             return false;
     }
     return true;

@@ -13,7 +13,7 @@ enum { BYI_MAX_BLOCK = 64 }; /* elements in a block */
 struct byi_layout {
     uint32_t n; /* axes of the tensor, including blocks */
     struct {
-        char letter;   /* upper case, for blocks too           */
+        char letter;   /* upper case, also for blocks          */
         int64_t block; /* elements of a block; 0: a whole axis */
     } at[BYI_MAX_RANK];
 };
@@ -50,7 +50,7 @@ bool byi_layout_is_data(const struct byi_layout *l, const char *first);
  * adjacent and in their order, with blocks of O and I after them. */
 bool byi_layout_is_kernel(const struct byi_layout *l, const char *first);
 /* Do all attributes that name a layout or a channel axis have their defaults?
- * Rewrites that support only those ask. */
+ * For rewrites that support only the default layouts. */
 bool byi_layout_is_default(const struct byi_op *op,
                            const struct byi_attrs *attrs);
 

@@ -90,7 +90,8 @@ bool byi_op_reads_unknown(enum byi_op_id id, uint32_t n,
     return false;
 }
 
-/* Names to rows: an open hash table, filled once, before its first use. */
+/* From names to rows: a hash table with linear probing, filled before its first
+ * use. */
 enum { NAME_SLOTS = 512 };
 static uint16_t name_slots[NAME_SLOTS];
 static pthread_once_t names_once = PTHREAD_ONCE_INIT;

@@ -42,6 +42,7 @@ struct byi_attrs {
     const struct byi_attr *at;
 };
 
+/* The attribute `name`, or NULL. */
 const struct byi_attr *byi_attr_find(const struct byi_attrs *attrs,
                                      const char *name);
 /* The value of a declared attribute; asserts that it exists with that kind. */
@@ -55,6 +56,7 @@ const double *byi_attr_floats(const struct byi_attrs *attrs, const char *name,
 /* The attribute as a number for the formulas of unary.def: a string is 1 if it
  * is "tanh" (of nn.gelu's `approximate`), else 0. Not for lists. */
 double byi_attr_number(const struct byi_attr *attr);
+/* Compares names and values; floats by their bits. */
 bool byi_attr_equal(const struct byi_attr *a, const struct byi_attr *b);
 /* Compares values alone; the names may be NULL. */
 bool byi_attr_value_equal(const struct byi_attr *a, const struct byi_attr *b);
@@ -116,8 +118,8 @@ enum byi_op_trait {
     BYI_TRAIT_MASKS = 128
 };
 
-/* An attribute's declaration; `fallback` is text in the notation of the text
- * form ("[1, 1]", "0.01", "true", "\"constant\""), or NULL if the attribute is
+/* An attribute's declaration; `fallback` is its default as text, such as
+ * "[1, 1]", "0.01", "true" or "\"constant\"", or NULL if the attribute is
  * required. */
 struct byi_attr_def {
     const char *name;
@@ -155,6 +157,9 @@ const struct byi_op *byi_op_of_name(const char *name, size_t n);
 /* The declaration of attribute `name` of `op`, or NULL. */
 const struct byi_attr_def *byi_op_attr(const struct byi_op *op,
                                        const char *name);
+/* The names of the operator's attributes, "a, b", or "no attributes", for
+ * messages; cut to fit. Returns buf. */
+const char *byi_op_attrs_text(char *buf, size_t n, const struct byi_op *op);
 /* Whether the operator has the trait. */
 bool byi_op_has(enum byi_op_id id, enum byi_op_trait trait);
 /* Whether its type rule reads the value of that operand. */
@@ -166,9 +171,9 @@ bool byi_op_reads_unknown(enum byi_op_id id, uint32_t n,
                           const struct byi_tensor *const *value);
 
 /* Complete `given` (in any order, defaults may be missing) to the attributes of
- * `op`, in the arena. Errors: an attribute is unknown, missing, or has another
- * kind (an int is accepted for a float, a list of ints for a list of floats).
- */
+ * `op`, in the arena. Errors: BYOC_EINVAL, an attribute is unknown, missing,
+ * given twice, or has another kind (an int is accepted for a float, a list of
+ * ints for a list of floats). */
 enum byoc_status byi_attrs_make(struct byi_arena *arena,
                                 const struct byi_op *op,
                                 const struct byi_attr *given, uint32_t n,
@@ -221,8 +226,8 @@ struct byi_infer {
     const struct byi_op *op;
     const struct byi_attrs *attrs;
     uint32_t n_in;
-    const struct byi_type *const
-        *in; /* tensor types, except for operators on lists */
+    /* tensor types, except for operators on lists */
+    const struct byi_type *const *in;
     const struct byi_tensor *const *value; /* value[i]: NULL if unknown */
     /* a new symbol, as a dim; NULL: always the first one, for callers that only
      * ask whether a dim is unknown */
@@ -231,9 +236,9 @@ struct byi_infer {
     struct byoc_error *err;
 };
 
-/* The result type of a call. Checks arity, then runs the rule. `in` must be
- * tensor types. A data-dependent dim becomes a fresh symbol. Errors:
- * BYOC_ETYPE with "OP: found, expected". */
+/* The result type of a call. Checks the number, kinds and sizes of the
+ * operands, then runs the rule. A data-dependent dim becomes a fresh symbol.
+ * Errors: BYOC_ETYPE with "OP: found, expected". */
 enum byoc_status byi_infer_type(struct byi_infer *t,
                                 const struct byi_type **out);
 
@@ -250,7 +255,9 @@ bool byi_follows_from_sizes(const struct byi_op *op, uint32_t n_in,
 /* --- json_attrs.c --------------------------------------------------------- */
 
 /* Read the attributes {"strides": [1, 1], ...} of `op`, and complete them.
- * Floats that JSON cannot represent are the strings "inf", "-inf", "nan". */
+ * Floats that JSON cannot represent are the strings "inf", "-inf", "nan".
+ * Errors: BYOC_EPARSE, BYOC_ELIMIT (a list is too long), and those of
+ * byi_attrs_make. */
 enum byoc_status byi_json_attrs(const struct byi_json *object,
                                 struct byi_arena *arena,
                                 const struct byi_op *op,

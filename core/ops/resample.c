@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resample.c: see resample.h. An output position lies somewhere between inputs;
- * the filter gives the weights of the inputs around it. Weights beyond an end
- * of the axis are added to the last input there.
+/* resample.c: computes the taps of image.resize (resample.h). An output
+ * position lies somewhere between inputs; the filter gives the weights of the
+ * inputs around it. Weights beyond an end of the axis are added to the last
+ * input there.
  */
 #include "resample.h"
 
@@ -10,7 +11,7 @@
 
 enum {
     LANES = 16,     /* lists are padded to a multiple of this */
-    FAR = 4,        /* positions are clamped to this distance from the input */
+    FAR = 4,        /* positions are clamped to this plus the radius outside */
     SHORT_TAPS = 8, /* with at most this many taps, vectorise over positions */
     /* cost of a row that is not vectorised over positions, relative to a sum of
      * rows */

@@ -26,8 +26,9 @@ struct byi_resample {
     bool reaches_out;         /* some position is outside */
 };
 
-/* The bytes that the lists need, computed from types and attributes alone. If
- * `memory` is not NULL, the lists are placed in it. */
+/* The bytes that the lists need, computed from types and attributes alone; at
+ * least UINT64_MAX / 2 if no machine has so many. If `memory` is not NULL, the
+ * lists are placed in it. */
 uint64_t byi_resample_plan(struct byi_resample *r, void *memory);
 /* Compute the lists. `given` and `roi` must have data, x must not be empty.
  * Errors: an axis of more than 2^31 - 1 positions (BYOC_EUNSUPPORTED). */

@@ -74,8 +74,11 @@ enum byoc_status byi_rule_like(const struct byi_infer *t, uint32_t i,
     return byi_rule_tensor(t, dtype, in->rank, in->dims, out);
 }
 
-static const char *mask_text(unsigned mask)
+/* The element types of `mask`, for messages. Returns a text, which may be buf.
+ */
+static const char *mask_text(char *buf, size_t n, unsigned mask)
 {
+    size_t used = 0;
     static const struct {
         unsigned mask;
         const char *text;
@@ -97,7 +100,13 @@ static const char *mask_text(unsigned mask)
     for (size_t i = 0; i < BYI_COUNT(names); i++)
         if (names[i].mask == mask)
             return names[i].text;
-    return "another type";
+    const char *begin = mask & (mask - 1) ? "one of " : "";
+    for (unsigned d = 0; d <= BYI_LAST_DTYPE && used < n; d++)
+        if (BYI_BIT(d) & mask)
+            used += (size_t)snprintf(buf + used, n - used, "%s%s",
+                                     used ? ", " : begin,
+                                     byoc_dtype_name((enum byoc_dtype)d));
+    return buf;
 }
 
 static const char *dtype_text(enum byoc_dtype dtype)
@@ -110,10 +119,12 @@ enum byoc_status byi_want_dtype(const struct byi_infer *t, uint32_t i,
                                 unsigned mask, const char *name)
 {
     const enum byoc_dtype dtype = t->in[i]->dtype;
+    char types[400] = "";
     if ((unsigned)dtype < 32 && (BYI_BIT(dtype) & mask))
         return BYOC_OK;
     return byi_rule_fail(t, "%s has type %s, expected %s", name,
-                         dtype_text(dtype), mask_text(mask));
+                         dtype_text(dtype),
+                         mask_text(types, sizeof types, mask));
 }
 
 enum byoc_status byi_want_rank(const struct byi_infer *t, uint32_t i,
@@ -173,8 +184,9 @@ enum byoc_status byi_want_channels(const struct byi_infer *t, uint32_t i,
     BYI_TRY(byi_want_rank(t, i, 1, name));
     if (byi_dims_agree(t->in[i]->dims[0], n))
         return BYOC_OK;
-    return byi_rule_fail(t, "%s has %lld elements, data has %lld channels",
-                         name, (long long)t->in[i]->dims[0], (long long)n);
+    return byi_rule_fail(
+        t, "%s has %lld elements, expected %lld, the channels of data", name,
+        (long long)t->in[i]->dims[0], (long long)n);
 }
 
 enum byoc_status byi_want_list(const struct byi_infer *t, const char *name,
@@ -238,7 +250,7 @@ enum byoc_status byi_want_axis_list(const struct byi_infer *t, const char *name,
         uint32_t axis = 0;
         BYI_TRY(byi_want_axis(t, axes[i], rank, &axis));
         if (flags[axis])
-            return byi_rule_fail(t, "%s names axis %u twice, name it once",
+            return byi_rule_fail(t, "%s names axis %u twice, expected it once",
                                  name, axis);
         flags[axis] = true;
     }
@@ -397,11 +409,14 @@ enum byoc_status byi_infer_type(struct byi_infer *t,
                                  "operand %u has rank %u, at most %d is "
                                  "supported",
                                  i, in->rank, BYI_MAX_RANK);
-        if (!fits(in->rank, in->dims))
-            return byi_rule_fail(t,
-                                 "operand %u has more than 2^40 elements, "
-                                 "use smaller shapes",
-                                 i);
+        if (!fits(in->rank, in->dims)) {
+            char text[256];
+            return byi_rule_fail(
+                t,
+                "operand %u, %s, has more than 2^40 elements, use smaller "
+                "shapes",
+                i, byi_dims_text(text, sizeof text, in->rank, in->dims));
+        }
     }
     return op->rule(t, out);
 }

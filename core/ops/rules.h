@@ -24,7 +24,7 @@ enum {
     BYI_VALUES = BYI_NUMERIC | BYI_BOOLEAN,
     BYI_INDEX = BYI_BIT(BYOC_I32) | BYI_BIT(BYOC_I64),
     BYI_COMPARABLE = BYI_VALUES | BYI_BIT(BYOC_STRING),
-    /* of 2, 4 and 8 bits: integers, floats */
+    /* integers of 2 and 4 bits; floats of 4 and 8 bits */
     BYI_NARROW_INTS = BYI_BIT(BYOC_U4) | BYI_BIT(BYOC_I4) | BYI_BIT(BYOC_U2) |
                       BYI_BIT(BYOC_I2),
     BYI_NARROW_FLOATS = BYI_BIT(BYOC_F8E4M3FN) | BYI_BIT(BYOC_F8E4M3FNUZ) |

@@ -17,7 +17,8 @@ void byi_custom_use(const struct byi_custom_calls *to)
 /* --- one call ------------------------------------------------------------ */
 
 /* The place of operand i: attribute `operands` lists the inputs that are given,
- * tensors as -1, -2, ...; [] stands for 0, 1, 2, ... */
+ * tensors as -1, -2, ...; [] stands for 0, 1, 2, ... NULL: there is no such
+ * input or tensor. */
 static struct byoc_view *place_of(struct byi_custom_call *c, uint32_t i,
                                   const int64_t *places, uint32_t n)
 {
@@ -84,9 +85,10 @@ enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
             listed && listed != n ? NULL : place_of(c, i, places, listed);
         if (!to || to->dtype != BYOC_NONE)
             return byi_fail(err, BYOC_ETYPE,
-                            "%s: attribute operands does not give %u operands "
-                            "a place each",
-                            name, n);
+                            "%s: attribute operands has %u entries, which give "
+                            "operand %u no place, expected a different input "
+                            "or tensor for each of %u operands",
+                            name, listed, i, n);
         *to = operands[i];
     }
     return BYOC_OK;
@@ -111,8 +113,9 @@ static enum byoc_status result_type(const struct byi_infer *t,
         r->rank > BYI_MAX_RANK)
         return byi_rule_fail(t,
                              "%s: its shape() gave result %u element type %u "
-                             "and rank %u",
-                             name, i, r->dtype, r->rank);
+                             "and rank %u, expected a known type and a rank up "
+                             "to %d",
+                             name, i, r->dtype, r->rank, BYI_MAX_RANK);
     for (uint32_t d = 0; d < r->rank; d++) {
         bool known = r->dims[d] >= 0;
         for (uint32_t k = 0; k < t->n_in; k++)
@@ -121,7 +124,8 @@ static enum byoc_status result_type(const struct byi_infer *t,
         if (!known && r->dims[d] != BYOC_SIZE_UNKNOWN)
             return byi_rule_fail(t,
                                  "%s: its shape() gave axis %u of result %u "
-                                 "the size %lld, which no input has",
+                                 "the size %lld, which no input has, expected "
+                                 "a size of an input or an unknown one",
                                  name, d, i, (long long)r->dims[d]);
         dims[d] = known ? r->dims[d] : byi_rule_fresh(t);
     }

@@ -257,7 +257,10 @@ enum byoc_status byi_rule_dyn_reduce(struct byi_infer *t,
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
     BYI_TRY(byi_want_axis_operand(t, 1, axes, &n, &known));
     if (n > x->rank)
-        return byi_rule_fail(t, "%u axes, x has rank %u", n, x->rank);
+        return byi_rule_fail(t,
+                             "found %u axes, expected at most %u, the rank "
+                             "of x",
+                             n, x->rank);
     if (known || n == 0) {
         BYI_TRY(byi_want_axis_list(t, "axes", axes, n, x->rank, flags));
         if (n == 0 && !byi_attr_int(t->attrs, "noop_empty"))
@@ -339,8 +342,8 @@ static enum byoc_status check_scale(const struct byi_infer *t)
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     if (!byi_dims_agree(scale->dims[0], x->dims[axis]))
         return byi_rule_fail(t,
-                             "scale has %lld elements, x has %lld along "
-                             "axis %u",
+                             "scale has %lld elements, expected 1 or %lld, the "
+                             "elements of x along axis %u",
                              (long long)scale->dims[0],
                              (long long)x->dims[axis], axis);
     return BYOC_OK;

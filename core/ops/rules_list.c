@@ -33,8 +33,10 @@ static enum byoc_status add_element(const struct byi_infer *t,
                          byi_type_list(t->arena, BYI_SEQ, t->in[i]));
     if (*out)
         return BYOC_OK;
-    return byi_rule_fail(t, "operand %u has type %s, its sequence holds %s", i,
-                         byoc_dtype_name(t->in[i]->dtype),
+    return byi_rule_fail(t,
+                         "operand %u has type %s, expected %s, as its "
+                         "sequence holds",
+                         i, byoc_dtype_name(t->in[i]->dtype),
                          byoc_dtype_name(list->fields[0]->dtype));
 }
 
@@ -44,7 +46,8 @@ static enum byoc_status attr_dtype(const struct byi_infer *t,
     *dtype = (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
     if (byoc_dtype_name(*dtype) && *dtype != BYOC_NONE)
         return BYOC_OK;
-    return byi_rule_fail(t, "dtype is unknown, expected an element type");
+    return byi_rule_fail(t, "dtype is number %d, expected an element type",
+                         (int)*dtype);
 }
 
 enum byoc_status byi_rule_sequence_make(struct byi_infer *t,
@@ -80,7 +83,8 @@ enum byoc_status byi_rule_sequence_erase(struct byi_infer *t,
     return BYOC_OK;
 }
 
-/* The type of an element as a value of its own. */
+/* The type of an element that is taken out of its list: sizes that may differ
+ * become new symbols. */
 static enum byoc_status take_element(const struct byi_infer *t,
                                      const struct byi_type *element,
                                      const struct byi_type **out)

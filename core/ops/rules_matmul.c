@@ -14,8 +14,8 @@ enum byoc_status byi_rule_dense(struct byi_infer *t,
     BYI_TRY(byi_want_rank(t, 1, 2, "weights"));
     if (!byi_dims_agree(x->dims[1], w->dims[1]))
         return byi_rule_fail(t,
-                             "weights have %lld input features, data has "
-                             "%lld",
+                             "weights have %lld input features, expected %lld, "
+                             "as data has",
                              (long long)w->dims[1], (long long)x->dims[1]);
     const int64_t dims[] = {x->dims[0], w->dims[0]};
     return byi_rule_tensor(t, x->dtype, 2, dims, out);
@@ -32,8 +32,8 @@ enum byoc_status byi_rule_sparse_dense(struct byi_infer *t,
     BYI_TRY(byi_want_rank(t, 1, 2, "weights"));
     if (!byi_dims_agree(x->dims[x->rank - 1], w->dims[1]))
         return byi_rule_fail(t,
-                             "weights have %lld input features, data has "
-                             "%lld",
+                             "weights have %lld input features, expected %lld, "
+                             "as data has",
                              (long long)w->dims[1],
                              (long long)x->dims[x->rank - 1]);
     memcpy(dims, x->dims, x->rank * sizeof *dims);
@@ -166,8 +166,10 @@ static enum byoc_status bind_term(const struct byi_infer *t, uint32_t i,
     bool dots;
     BYI_TRY(measure(t, at, end, &letters, &dots));
     if (dots ? letters > in->rank : letters != in->rank)
-        return byi_rule_fail(t, "term %u has %u letters, operand has rank %u",
-                             i, letters, in->rank);
+        return byi_rule_fail(t,
+                             "term %u has %u letters, expected %s%u, the rank "
+                             "of the operand",
+                             i, letters, dots ? "at most " : "", in->rank);
     for (; at < end; at++) {
         if (*at == ' ')
             continue;
@@ -256,8 +258,8 @@ enum byoc_status byi_rule_einsum(struct byi_infer *t,
         if ((i + 1 == t->n_in) != (comma == NULL))
             return byi_rule_fail(t,
                                  "equation has %s than %u terms, expected "
-                                 "one an operand",
-                                 comma ? "more" : "less", t->n_in);
+                                 "one for each operand",
+                                 comma ? "more" : "fewer", t->n_in);
         BYI_TRY(byi_want_same_dtype(t, i, 0, "an operand"));
         BYI_TRY(bind_term(t, i, at, stop, &e));
         at = comma ? comma + 1 : end;

@@ -71,7 +71,7 @@ enum byoc_status byi_rule_coupling(struct byi_infer *t,
     if (classes * (classes - 1) / 2 != x->dims[1])
         return byi_rule_fail(t,
                              "x has %lld columns, expected one for each pair "
-                             "of some classes",
+                             "of classes: n (n - 1) / 2 for n classes",
                              (long long)x->dims[1]);
     return byi_rule_tensor(t, x->dtype, 2, (int64_t[]){x->dims[0], classes},
                            out);

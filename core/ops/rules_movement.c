@@ -53,8 +53,10 @@ static enum byoc_status split(struct byi_infer *t, int64_t n,
         total += sizes[i];
     }
     if (sizes && !byi_dims_agree(x->dims[axis], total))
-        return byi_rule_fail(t, "sizes sum to %lld, axis %u has %lld",
-                             (long long)total, axis, (long long)x->dims[axis]);
+        return byi_rule_fail(t,
+                             "sizes sum to %lld, expected %lld, the size of "
+                             "axis %u",
+                             (long long)total, (long long)x->dims[axis], axis);
     const struct byi_type **fields =
         byi_arena_calloc(t->arena, (size_t)n, sizeof(*fields));
     memcpy(dims, x->dims, x->rank * sizeof *dims);
@@ -122,7 +124,7 @@ static int64_t count_slice(int64_t dim, int64_t begin, int64_t end,
                               1;
 }
 
-/* A slice that is known to take a whole axis of unknown size. */
+/* Does the slice take the whole axis, whatever its size? */
 static bool takes_all(int64_t begin, int64_t end, int64_t stride)
 {
     return (stride == 1 && begin == 0 && end >= INT32_MAX) ||
@@ -147,7 +149,9 @@ enum byoc_status byi_rule_strided_slice(struct byi_infer *t,
             known[i] = byi_known_ints(t, i, BYI_MAX_RANK, v[i], &n) &&
                        known[AXES] && n == n_axes;
     if (t->in[BEGIN]->dims[0] > x->rank)
-        return byi_rule_fail(t, "%lld axes are cut, x has rank %u",
+        return byi_rule_fail(t,
+                             "found %lld axes, expected at most %u, the "
+                             "rank of x",
                              (long long)t->in[BEGIN]->dims[0], x->rank);
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     if (!known[AXES]) {
@@ -159,12 +163,12 @@ enum byoc_status byi_rule_strided_slice(struct byi_infer *t,
         uint32_t axis = 0;
         BYI_TRY(byi_want_axis(t, v[AXES][i], x->rank, &axis));
         if (seen[axis])
-            return byi_rule_fail(t, "axes name axis %u twice, name it once",
+            return byi_rule_fail(t, "axes name axis %u twice, expected it once",
                                  axis);
         seen[axis] = true;
         if (known[STRIDES] && v[STRIDES][i] == 0)
-            return byi_rule_fail(t, "strides[%u] is 0, expected another step",
-                                 i);
+            return byi_rule_fail(
+                t, "strides[%u] is 0, expected a positive or negative step", i);
         const bool all = known[BEGIN] && known[END] && known[STRIDES];
         if (all && !BYI_IS_SYMBOL(dims[axis]))
             dims[axis] =
@@ -208,8 +212,8 @@ static enum byoc_status want_element_indices(const struct byi_infer *t)
         if (i != axis && !BYI_IS_SYMBOL(x->dims[i]) &&
             idx->dims[i] > x->dims[i])
             return byi_rule_fail(t,
-                                 "indices have size %lld on axis %u, x has "
-                                 "%lld",
+                                 "indices have size %lld on axis %u, expected "
+                                 "at most %lld, as x has",
                                  (long long)idx->dims[i], i,
                                  (long long)x->dims[i]);
     return BYOC_OK;
@@ -262,7 +266,7 @@ enum byoc_status byi_rule_gather_nd(struct byi_infer *t,
         if (i < batch && !byi_dims_agree(x->dims[i], idx->dims[i]))
             return byi_rule_fail(t,
                                  "batch axis %u has size %lld in x and "
-                                 "%lld in indices",
+                                 "%lld in indices, expected the same",
                                  i, (long long)x->dims[i],
                                  (long long)idx->dims[i]);
         dims[rank++] =
@@ -475,7 +479,9 @@ enum byoc_status byi_rule_compress(struct byi_infer *t,
             byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     }
     if (!BYI_IS_SYMBOL(dims[axis]) && t->in[1]->dims[0] > dims[axis])
-        return byi_rule_fail(t, "condition has %lld elements, x has %lld",
+        return byi_rule_fail(t,
+                             "condition has %lld elements, expected at most "
+                             "%lld, as x has",
                              (long long)t->in[1]->dims[0],
                              (long long)dims[axis]);
     dims[axis] = known ? count_nonzero(known, INT64_MAX) : byi_rule_fresh(t);

@@ -240,7 +240,8 @@ enum byoc_status byi_infer_conv(const struct byi_infer *t, uint32_t n,
         (x[1] % groups || x[1] / groups != w[1]))
         return byi_rule_fail(t,
                              "weights have %lld input channels, data has "
-                             "%lld in %lld groups",
+                             "%lld in %lld groups, expected the channels of "
+                             "data divided by the groups",
                              (long long)w[1], (long long)x[1],
                              (long long)groups);
     if (!BYI_IS_SYMBOL(w[0]) && w[0] % groups)
@@ -309,7 +310,8 @@ enum byoc_status byi_rule_deconv(struct byi_infer *t,
         (!BYI_IS_SYMBOL(channels) && channels % groups))
         return byi_rule_fail(t,
                              "weights have %lld input channels, data has "
-                             "%lld in %lld groups",
+                             "%lld in %lld groups, expected the channels of "
+                             "data, a multiple of the groups",
                              (long long)w[0], (long long)x[1],
                              (long long)groups);
     int64_t dims[5] = {x[0], byi_dim_mul(t, w[1], groups)};
@@ -433,7 +435,7 @@ static enum byoc_status want_blocks(const struct byi_infer *t, int64_t *block,
                          byi_attr_string(t->attrs, "layout"));
 }
 
-/* Divide the size `in` of axis `letter` by `by`. */
+/* Divide *dim, the size of axis `letter`, by `by`. */
 static enum byoc_status divide(const struct byi_infer *t,
                                const struct byi_layout *layout, char letter,
                                int64_t by, int64_t *dim)
@@ -538,8 +540,8 @@ enum byoc_status byi_rule_layer_norm(struct byi_infer *t,
         for (uint32_t k = axis; k < x->rank; k++)
             if (!byi_dims_agree(t->in[i]->dims[k - axis], x->dims[k]))
                 return byi_rule_fail(t,
-                                     "%s has %lld elements on axis %u, x "
-                                     "has %lld on axis %u",
+                                     "%s has %lld elements on axis %u, "
+                                     "expected %lld, as x has on axis %u",
                                      names[i],
                                      (long long)t->in[i]->dims[k - axis],
                                      k - axis, (long long)x->dims[k], k);

@@ -61,8 +61,11 @@ static enum byoc_status product_result(const struct byi_infer *t,
         BYI_TRY(byi_want_scalar(t, ZERO, "zero point"));
         dtype = t->in[ZERO]->dtype;
     } else if (low != INT8_MIN || high != UINT8_MAX) {
-        return byi_rule_fail(t, "a_min and a_max clamp 8-bit results only, "
-                                "expected a zero point of the result");
+        return byi_rule_fail(t,
+                             "a_min is %lld and a_max %lld, but only 8-bit "
+                             "results are clamped, expected a zero point of "
+                             "the result",
+                             (long long)low, (long long)high);
     }
     if (low < INT8_MIN || high > UINT8_MAX || low > high)
         return byi_rule_fail(t,

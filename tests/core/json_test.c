@@ -389,7 +389,9 @@ static void test_attrs_refused(void **state)
 {
     (void)state;
     check_attrs(BYI_OP_NN_CONV2D, "{\"stride\": [1, 1]}",
-                "stride: found an attribute that nn.conv2d does not have");
+                "stride: found an attribute that nn.conv2d does not have, "
+                "expected strides, padding, dilation, groups, data_layout, "
+                "kernel_layout");
     check_attrs(BYI_OP_NN_CONV2D, "{\"strides\": [1, 1.5]}",
                 "strides[1]: found 1.5, expected an integer from "
                 "-9223372036854775808 to 9223372036854775807");

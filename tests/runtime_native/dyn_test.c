@@ -198,7 +198,8 @@ static void test_bad_values(void **state)
     t.in[1] = vector(2, twice);
     must_fail(&t, BYI_OP_DYN_SQUEEZE, "{}", "names axis 1 twice");
     t.in[1] = vector(2, sizes);
-    must_fail(&t, BYI_OP_DYN_SPLIT, "{}", "sizes sum to 5, axis 0 has 4");
+    must_fail(&t, BYI_OP_DYN_SPLIT, "{}",
+              "sizes sum to 5, expected 4, the size of axis 0");
 }
 
 int main(void)
