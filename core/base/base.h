@@ -77,7 +77,7 @@ struct byi_params_size {
             (uint32_t)offsetof(struct type, struct_size)                       \
     }
 /* Set *params from a caller's struct, whose struct_size may be smaller or
- * larger. Members that it lacks become zero; all do if `given` is NULL. Errors:
+ * larger. Members after its end become zero; all do if `given` is NULL. Errors:
  * BYOC_EINVAL (a size that no version had, or a member that this build does not
  * know is set). */
 enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
@@ -96,7 +96,7 @@ enum byoc_status byi_load_params_read(struct byoc_load_params *params,
 
 /* --- base.c: numbers as text ---------------------------------------------- */
 
-/* strtod in the "C" locale, whatever locale the process has set. */
+/* strtod in the "C" locale, independent of the process's locale. */
 double byi_strtod(const char *text, char **end);
 /* The shortest decimal that reads back as value, or as (float)value if
  * `single`, in the "C" locale; "inf", "-inf" or "nan" if it is not finite.
@@ -424,8 +424,8 @@ enum byoc_status byi_json_each(const struct byi_json *object,
                                const char *const keys[2], byi_json_read *read,
                                void *ctx, struct byoc_error *err);
 
-/* Member `key` of an object. Errors name the path, the value found and what was
- * expected. */
+/* Member `key` of an object. Errors name the path, the value found and the
+ * expected kind. */
 enum byoc_status byi_json_get(const struct byi_json *object, const char *key,
                               struct byi_json *out, struct byoc_error *err);
 /* The same, but out->at is NULL if the member is absent. */

@@ -22,7 +22,7 @@ typedef void (*byi_parallel_fn)(void *ctx, uint32_t n,
 struct byi_omp_host {
     byi_parallel_fn parallel_for;
     void *ctx;
-    uint32_t threads; /* what omp_get_max_threads() returns */
+    uint32_t threads; /* the result of omp_get_max_threads() */
 };
 
 /* Let `host` run the regions of the calling thread; returns the previous host.

@@ -469,7 +469,7 @@ struct byi_pass {
 
 /* Run passes in order. Gate: disabled, then required, then opt level, then
  * instruments (which are not asked about required passes). A pass's needs run
- * first, whatever the level, unless they already ran in this call and no pass
+ * first, at any level, unless they already ran in this call and no pass
  * broke them since; a pass that ran early as a need is not repeated at its own
  * place in the list. The verifier runs after each pass when ctx->verify.
  * Errors: of passes and instruments; BYOC_EINVAL for options that no pass of

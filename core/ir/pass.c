@@ -14,7 +14,7 @@ enum progress { NOT_YET, RUNNING, DONE };
 struct pass_record {
     const struct byi_pass *pass;
     enum progress progress;
-    bool ahead; /* ran as a need, ahead of its own place in the list */
+    bool ahead; /* ran as a need, before its place in the list */
 };
 
 struct pass_run {
@@ -272,7 +272,7 @@ static const char *obstacle(struct pass_run *run, const struct byi_pass *need,
 }
 
 /* The depth of recursion is bounded by the nesting of needs and sequences in
- * the table of passes. A needed pass runs whatever the level. */
+ * the table of passes. A needed pass runs at any level. */
 static enum byoc_status run_with_needs(struct pass_run *run,
                                        const struct byi_pass *pass)
 {

@@ -32,7 +32,8 @@ static bool read_bool(const char *text, bool *value)
     return false;
 }
 
-/* What the option expects instead of `text`; NULL: `text` is valid. */
+/* The kind of value that the option expects, for messages; NULL: `text` is one.
+ */
 static const char *fault(const struct byi_pass_option *option, const char *text)
 {
     int64_t number;
