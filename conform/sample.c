@@ -12,33 +12,33 @@
 
 enum { MAX_DRAWN = 400, MAX_REFUSED = 6, MAX_ANY = 24, MAX_ROWS = 4096 };
 
-static const struct byoc_backend *theirs;
-static struct byoc_backend
-    asked; /* a copy of `theirs` with wrapped predicates and probe */
+static const struct byoc_backend *own_backend;
+/* a copy of `own_backend` with wrapped predicates and probe */
+static struct byoc_backend wrapped;
 static struct byoc_pattern rows[MAX_ROWS];
-static struct byi_kit *asking;
-static char heard[1024]; /* the reason of the last refusal */
+static struct byi_kit *current_kit;
+static char last_reason[1024]; /* the reason of the last refusal */
 static uint32_t refusals;
 
 const struct byoc_backend *byi_kit_backend(struct byi_kit *kit)
 {
     struct byi_plugin *plugin;
     struct byoc_error err;
-    if (theirs)
-        return theirs;
+    if (own_backend)
+        return own_backend;
     byi_step(NULL, "opening the library");
     if (byoc_internal_plugin_open(kit->path, 2, &plugin, &err) != BYOC_OK)
         byi_kit_failed(kit, BYI_RULE_OPENS, "%s", err.text);
     byi_step(NULL, "the kit");
-    return theirs = plugin->backend;
+    return own_backend = plugin->backend;
 }
 
 /* --- wrapped predicates and probe ----------------------------------------- */
 
-static void refuse(const char *why)
+static void note_refusal(const char *why)
 {
     refusals++;
-    snprintf(heard, sizeof heard, "%s", why);
+    snprintf(last_reason, sizeof last_reason, "%s", why);
 }
 
 /* Call the row's own predicate twice, and fail the case if the results differ.
@@ -48,10 +48,10 @@ static const char *accept(const struct byoc_host *host,
 {
     const struct byi_match *match = (const void *)m;
     const struct byoc_pattern *own =
-        &theirs->patterns[match->pattern->row - rows];
+        &own_backend->patterns[match->pattern->row - rows];
     if (!own->accept)
         return NULL;
-    char before[sizeof heard] = "";
+    char before[sizeof last_reason] = "";
     byi_step(NULL, "accept() of %s", own->name);
     const char *first = own->accept(host, m);
     if (first)
@@ -59,15 +59,15 @@ static const char *accept(const struct byoc_host *host,
     const char *again = own->accept(host, m);
     if (!first != !again || (again && strcmp(before, again) != 0))
         byi_kit_failed(
-            asking, BYI_RULE_PURE,
+            current_kit, BYI_RULE_PURE,
             "accept() of %s returned '%.300s' at first, and '%.300s' when "
             "it was called again",
             own->name, first ? before : "yes", again ? again : "yes");
     if (again && !*again)
-        byi_kit_failed(asking, BYI_RULE_REASON,
+        byi_kit_failed(current_kit, BYI_RULE_REASON,
                        "accept() of %s refused without a reason", own->name);
     if (again)
-        refuse(again);
+        note_refusal(again);
     byi_step(NULL, "the kit");
     return again;
 }
@@ -78,28 +78,28 @@ static struct byoc_fail *probe(const struct byoc_host *host,
 {
     const struct byi_host_books before = byi_host_books();
     byi_step(NULL, "probe()");
-    struct byoc_fail *fail = theirs->probe(host, graph, result);
+    struct byoc_fail *fail = own_backend->probe(host, graph, result);
     if (fail) {
         if (!*host->fail_text(fail))
-            byi_kit_failed(asking, BYI_RULE_REASON,
+            byi_kit_failed(current_kit, BYI_RULE_REASON,
                            "probe() refused without a reason");
         if (host->fail_code(fail) == BYOC_FAIL_INTERNAL ||
             host->fail_code(fail) == BYOC_FAIL_INVALID)
-            byi_kit_failed(asking, BYI_RULE_REASON,
+            byi_kit_failed(current_kit, BYI_RULE_REASON,
                            "probe() failed with code %s, expected UNSUPPORTED "
                            "for a refusal: %.600s",
                            host->fail_code(fail) == BYOC_FAIL_INTERNAL
                                ? "INTERNAL"
                                : "INVALID",
                            host->fail_text(fail));
-        refuse(host->fail_text(fail));
+        note_refusal(host->fail_text(fail));
     } else if (!memchr(result->impl, '\0', sizeof result->impl)) {
-        byi_kit_failed(asking, BYI_RULE_REASON,
+        byi_kit_failed(current_kit, BYI_RULE_REASON,
                        "probe() set an impl that does not end in NUL");
     }
     struct byi_host_books after = before;
     after.fails += fail != NULL;
-    byi_host_balance(asking, &after, "probe()");
+    byi_host_balance(current_kit, &after, "probe()");
     byi_step(NULL, "the kit");
     return fail;
 }
@@ -114,15 +114,15 @@ static struct byi_backends *open_backends(struct byi_kit *kit)
     const struct byoc_backend *b = byi_kit_backend(kit);
     if (backends.n)
         return &backends;
-    asking = kit;
-    asked = *b;
+    current_kit = kit;
+    wrapped = *b;
     for (uint32_t i = 0; i < b->n_patterns && i < MAX_ROWS; i++) {
         rows[i] = b->patterns[i];
         rows[i].accept = accept;
     }
-    asked.patterns = rows;
-    asked.probe = b->probe ? probe : NULL;
-    const struct byoc_backend *list[] = {&asked};
+    wrapped.patterns = rows;
+    wrapped.probe = b->probe ? probe : NULL;
+    const struct byoc_backend *list[] = {&wrapped};
     const struct byoc_host *hosts[] = {byi_kit_host(kit)};
     if (byi_backends_init(&backends, list, hosts, 1, &err) != BYOC_OK)
         byi_kit_failed(kit, BYI_RULE_ROW, "%s", err.text);
@@ -238,7 +238,7 @@ static _Noreturn void give_up(struct byi_kit *kit, const char *row,
                               const struct byoc_error *err)
 {
     if (refused)
-        byi_kit_end(kit, BYI_REFUSED, 0, "%s", heard);
+        byi_kit_end(kit, BYI_REFUSED, 0, "%s", last_reason);
     byi_kit_end(kit, BYI_UNTESTED, 0, "no graph could be made for %s: %s%s",
                 row, elsewhere ? "another row comes first: " : "", err->text);
 }
@@ -334,8 +334,8 @@ static bool partition(struct byi_backends *backends, struct byi_sample *s,
                                    .entries = {byi_backends_entry(backends)}};
     struct byi_text program = {0};
     byi_print_module(s->m, &program, NULL);
-    snprintf(asking->verdict->program, sizeof asking->verdict->program, "%s",
-             program.at);
+    snprintf(current_kit->verdict->program,
+             sizeof current_kit->verdict->program, "%s", program.at);
     byi_text_free(&program);
     if (byi_run_passes(s->m, passes, BYI_COUNT(passes), &ctx, err) != BYOC_OK ||
         !find_region(s, least - 1))

@@ -27,7 +27,7 @@ struct byi_zone {
 
 static struct byi_zone zones[MAX_ZONES]; /* a ring once it is full */
 static uint32_t n_zones, oldest;
-static struct byi_kit *watching;
+static struct byi_kit *current_kit;
 
 static size_t page(void)
 {
@@ -118,10 +118,10 @@ void byi_zone_free(struct byi_kit *kit, const void *data)
         }
 }
 
-static void say(const struct byi_zone *z, const char *at, const char *did,
-                enum byi_conform_rule past)
+static void report_access(const struct byi_zone *z, const char *at,
+                          const char *did, enum byi_conform_rule past)
 {
-    struct byi_kit *kit = watching;
+    struct byi_kit *kit = current_kit;
     if (z->how == BYI_LENT_GONE)
         byi_kit_failed(kit, BYI_RULE_KEPT,
                        "%s %s %s of an earlier call, which is over",
@@ -148,7 +148,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 #endif
     for (uint32_t i = n_zones; i-- > 0;)
         if (at >= zones[i].base && at < zones[i].base + zones[i].room + page())
-            say(&zones[i], at, did, past);
+            report_access(&zones[i], at, did, past);
     /* not in a zone: the access faults again, and then ends the process */
     signal(number, SIG_DFL);
 }
@@ -159,7 +159,7 @@ void byi_zones_watch(struct byi_kit *kit)
     const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_sigaction = on_fault,
                                .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    watching = kit;
+    current_kit = kit;
     sigaltstack(&own, NULL);
     sigaction(SIGSEGV, &action, NULL);
     sigaction(SIGBUS, &action, NULL);

@@ -118,21 +118,21 @@ uint8_t byi_f32_to_narrow(enum byoc_dtype dtype, float value, bool saturate,
     const struct narrow_row *r = &rows[dtype];
     const uint32_t top = r->sign ? 1u << (r->bits - 1) : 0;
     const uint32_t sign = signbit(value) ? top : 0;
-    const uint32_t none = r->unsigned_zero || r->bits == 4 ? top
-                          : r->sign                        ? sign | (top - 1)
-                                                           : 0xff;
+    const uint32_t nan_code = r->unsigned_zero || r->bits == 4 ? top
+                              : r->sign ? sign | (top - 1)
+                                        : 0xff;
 
     if (r->integer)
         return wrap(r,
                     value >= -0x1p62f && value <= 0x1p62f ? (int64_t)value : 0);
     if (isnan(value) || (!r->sign && isinf(value)))
-        return (uint8_t)none;
+        return (uint8_t)nan_code;
     uint32_t code = round_code(r, fminf(fabsf(value), 0x1p127f * 1.5f), mode);
     if (code > r->largest) {
         if (saturate || r->bits == 4)
             code = r->largest;
         else if (!r->infinite)
-            return (uint8_t)none;
+            return (uint8_t)nan_code;
     }
     return (uint8_t)(code == 0 && r->unsigned_zero ? 0 : code | sign);
 }

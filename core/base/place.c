@@ -97,13 +97,13 @@ static void add_hole(struct placer *p, uint64_t at, uint64_t bytes)
 
 /* --- in order of the steps ------------------------------------------------ */
 
-struct death {
-    uint32_t step, life;
+struct life_end {
+    uint32_t step, life; /* the last step of lives[life] */
 };
 
 static int by_step(const void *a, const void *b)
 {
-    const struct death *x = a, *y = b;
+    const struct life_end *x = a, *y = b;
     if (x->step != y->step)
         return x->step < y->step ? -1 : 1;
     return x->life < y->life ? -1 : 1;
@@ -113,15 +113,15 @@ static uint64_t place_in_order(struct byi_life *lives, uint32_t n,
                                struct byi_arena *scratch)
 {
     struct placer p = {0};
-    struct death *deaths = byi_arena_calloc(scratch, n, sizeof *deaths);
+    struct life_end *ends = byi_arena_calloc(scratch, n, sizeof *ends);
     for (uint32_t i = 0; i < n; i++)
-        deaths[i] = (struct death){lives[i].last, i};
-    qsort(deaths, n, sizeof *deaths, by_step);
+        ends[i] = (struct life_end){lives[i].last, i};
+    qsort(ends, n, sizeof *ends, by_step);
     for (uint32_t i = 0, d = 0; i < n; i++) {
-        for (; d < n && deaths[d].step < lives[i].first; d++) {
-            const struct byi_life *dead = &lives[deaths[d].life];
-            if (dead->bytes > 0)
-                add_hole(&p, dead->at, dead->bytes);
+        for (; d < n && ends[d].step < lives[i].first; d++) {
+            const struct byi_life *ended = &lives[ends[d].life];
+            if (ended->bytes > 0)
+                add_hole(&p, ended->at, ended->bytes);
         }
         lives[i].at = take(&p, lives[i].bytes);
     }
