@@ -14,7 +14,9 @@
 
 enum { FIRST_ARGS = 256, LAST_ARGS = 1 << 15 };
 
-struct byi_const_index {
+/* The tables that find the contents of a module by name or hash, and memory
+ * that is reused. */
+struct byi_module_tables {
     struct byi_index consts, funcs, symbols, sources, targets;
     byi_id *args; /* memory for operands */
     uint32_t n_args, next_args;
@@ -52,8 +54,8 @@ struct byi_module *byi_module_new(void)
     struct byi_module *m = byi_arena_alloc(arena, sizeof *m);
 
     m->arena = arena;
-    m->const_index = byi_arena_alloc(arena, sizeof *m->const_index);
-    m->const_index->heads = byi_arena_new();
+    m->tables = byi_arena_alloc(arena, sizeof *m->tables);
+    m->tables->heads = byi_arena_new();
     return m;
 }
 
@@ -69,23 +71,23 @@ static void free_func(struct byi_func *f)
 void byi_module_free(struct byi_module **module)
 {
     struct byi_module *m = *module;
-    struct byi_const_index *index = NULL;
+    struct byi_module_tables *tables = NULL;
     struct byi_arena *arena = NULL;
 
     if (!m)
         return;
-    index = m->const_index;
-    for (uint32_t i = 0; i < index->all.n; i++)
-        free_func(index->all.at[i]);
-    byi_arena_free(&index->heads);
-    byi_vec_free(index->all.at);
-    byi_vec_free(index->spare.at);
-    byi_vec_free(index->open.at);
-    byi_index_free(&index->consts);
-    byi_index_free(&index->funcs);
-    byi_index_free(&index->symbols);
-    byi_index_free(&index->sources);
-    byi_index_free(&index->targets);
+    tables = m->tables;
+    for (uint32_t i = 0; i < tables->all.n; i++)
+        free_func(tables->all.at[i]);
+    byi_arena_free(&tables->heads);
+    byi_vec_free(tables->all.at);
+    byi_vec_free(tables->spare.at);
+    byi_vec_free(tables->open.at);
+    byi_index_free(&tables->consts);
+    byi_index_free(&tables->funcs);
+    byi_index_free(&tables->symbols);
+    byi_index_free(&tables->sources);
+    byi_index_free(&tables->targets);
     byi_vec_free(m->funcs.at);
     byi_vec_free(m->consts.at);
     byi_vec_free(m->sources.at);
@@ -98,11 +100,11 @@ void byi_module_free(struct byi_module **module)
 
 static struct byi_func *make_func(struct byi_module *m, const char *name)
 {
-    struct byi_func *f = byi_arena_alloc(m->const_index->heads, sizeof *f);
+    struct byi_func *f = byi_arena_alloc(m->tables->heads, sizeof *f);
 
     f->name = name ? byi_arena_str(m->arena, name) : NULL;
     f->result = BYI_NO_ID;
-    BYI_PUSH(&m->const_index->all, f);
+    BYI_PUSH(&m->tables->all, f);
     return f;
 }
 
@@ -112,7 +114,7 @@ uint32_t byi_func_new(struct byi_module *m, const char *name)
 
     BYI_PUSH(&m->funcs, make_func(m, name));
     if (name)
-        byi_index_add(&m->const_index->funcs, hash_name(name), index);
+        byi_index_add(&m->tables->funcs, hash_name(name), index);
     return index;
 }
 
@@ -121,8 +123,7 @@ uint32_t byi_func_find(const struct byi_module *m, const char *name)
     uint64_t hash = hash_name(name);
     uint32_t at = UINT32_MAX, i = 0;
 
-    while ((i = byi_index_next(&m->const_index->funcs, hash, &at)) !=
-           UINT32_MAX) {
+    while ((i = byi_index_next(&m->tables->funcs, hash, &at)) != UINT32_MAX) {
         const struct byi_func *f = m->funcs.at[i];
         if (!f->dead && f->name && strcmp(f->name, name) == 0)
             break;
@@ -204,26 +205,26 @@ enum { LARGE_FUNC = 1024 };
 
 static void keep_nodes(struct byi_module *m, struct byi_func *old)
 {
-    struct byi_const_index *index = m->const_index;
+    struct byi_module_tables *tables = m->tables;
 
-    if (old->nodes.cap < LARGE_FUNC || old->nodes.cap <= index->spare.cap)
+    if (old->nodes.cap < LARGE_FUNC || old->nodes.cap <= tables->spare.cap)
         return;
-    byi_vec_free(index->spare.at);
-    index->spare.at = old->nodes.at;
-    index->spare.cap = old->nodes.cap;
+    byi_vec_free(tables->spare.at);
+    tables->spare.at = old->nodes.at;
+    tables->spare.cap = old->nodes.cap;
     old->nodes.at = NULL;
 }
 
 static void reuse_nodes(struct byi_module *m, struct byi_func *f, uint32_t n)
 {
-    struct byi_const_index *index = m->const_index;
+    struct byi_module_tables *tables = m->tables;
 
-    if (n < LARGE_FUNC || index->spare.cap < n || index->spare.cap / 4 > n)
+    if (n < LARGE_FUNC || tables->spare.cap < n || tables->spare.cap / 4 > n)
         return;
-    f->nodes.at = index->spare.at;
-    f->nodes.cap = index->spare.cap;
-    index->spare.at = NULL;
-    index->spare.cap = 0;
+    f->nodes.at = tables->spare.at;
+    f->nodes.cap = tables->spare.cap;
+    tables->spare.at = NULL;
+    tables->spare.cap = 0;
 }
 
 byi_id byi_add_node(struct byi_func *f, struct byi_node node)
@@ -298,21 +299,22 @@ static bool is_surely_closed(const struct byi_func *f)
 const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n)
 {
     enum { AHEAD = 16 }; /* functions are scattered in memory: prefetch them */
-    struct byi_const_index *x = m->const_index;
+    struct byi_module_tables *tables = m->tables;
     uint32_t kept = 0;
 
-    for (uint32_t i = 0; i < x->open.n; i++)
-        if (!is_surely_closed(m->funcs.at[x->open.at[i]]))
-            x->open.at[kept++] = x->open.at[i];
-    x->open.n = kept;
-    for (; x->n_asked < m->funcs.n; x->n_asked++) {
-        if (x->n_asked + AHEAD < m->funcs.n)
-            __builtin_prefetch(&m->funcs.at[x->n_asked + AHEAD]->attr.compiler);
-        if (!is_surely_closed(m->funcs.at[x->n_asked]))
-            BYI_PUSH(&x->open, x->n_asked);
+    for (uint32_t i = 0; i < tables->open.n; i++)
+        if (!is_surely_closed(m->funcs.at[tables->open.at[i]]))
+            tables->open.at[kept++] = tables->open.at[i];
+    tables->open.n = kept;
+    for (; tables->n_asked < m->funcs.n; tables->n_asked++) {
+        if (tables->n_asked + AHEAD < m->funcs.n)
+            __builtin_prefetch(
+                &m->funcs.at[tables->n_asked + AHEAD]->attr.compiler);
+        if (!is_surely_closed(m->funcs.at[tables->n_asked]))
+            BYI_PUSH(&tables->open, tables->n_asked);
     }
-    *n = x->open.n;
-    return x->open.at;
+    *n = tables->open.n;
+    return tables->open.at;
 }
 
 void byi_func_replace(struct byi_module *m, uint32_t index,
@@ -322,7 +324,7 @@ void byi_func_replace(struct byi_module *m, uint32_t index,
 
     assert(fresh != old);
     if (fresh->name && (!old->name || strcmp(old->name, fresh->name) != 0))
-        byi_index_add(&m->const_index->funcs, hash_name(fresh->name), index);
+        byi_index_add(&m->tables->funcs, hash_name(fresh->name), index);
     fresh->name = new_or_old(fresh->name, old->name);
     fresh->attr.compiler = new_or_old(fresh->attr.compiler, old->attr.compiler);
     fresh->attr.composite =
@@ -355,7 +357,7 @@ void byi_func_replace(struct byi_module *m, uint32_t index,
 
 int64_t byi_symbol(struct byi_module *m, const char *name)
 {
-    struct byi_index *t = &m->const_index->symbols;
+    struct byi_index *t = &m->tables->symbols;
     uint32_t i = find_name(t, m->symbols.at, name);
 
     if (i == UINT32_MAX) {
@@ -368,12 +370,12 @@ int64_t byi_symbol(struct byi_module *m, const char *name)
 
 int64_t byi_symbol_fresh(struct byi_module *m)
 {
-    struct byi_const_index *index = m->const_index;
+    struct byi_module_tables *tables = m->tables;
     char name[16];
 
     do
-        snprintf(name, sizeof name, "?%u", index->next_symbol++);
-    while (find_name(&index->symbols, m->symbols.at, name) != UINT32_MAX);
+        snprintf(name, sizeof name, "?%u", tables->next_symbol++);
+    while (find_name(&tables->symbols, m->symbols.at, name) != UINT32_MAX);
     return byi_symbol(m, name);
 }
 
@@ -386,7 +388,7 @@ const char *byi_symbol_name(const struct byi_module *m, int64_t dim)
 enum byoc_status byi_target(struct byi_module *m, const char *name,
                             uint32_t *target, struct byoc_error *err)
 {
-    struct byi_index *t = &m->const_index->targets;
+    struct byi_index *t = &m->tables->targets;
     uint32_t i = find_name(t, m->targets.at, name);
 
     if (i == UINT32_MAX) {
@@ -414,7 +416,7 @@ void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region)
 
 static bool source_taken(const struct byi_module *m, const char *name)
 {
-    const struct byi_index *t = &m->const_index->sources;
+    const struct byi_index *t = &m->tables->sources;
     uint64_t hash = hash_name(name);
     uint32_t at = UINT32_MAX, i = 0;
 
@@ -427,7 +429,7 @@ static bool source_taken(const struct byi_module *m, const char *name)
 /* The suffix only ever grows, so that many nodes of one name stay linear. */
 uint32_t byi_source_new(struct byi_module *m, const char *name, const char *op)
 {
-    struct byi_const_index *index = m->const_index;
+    struct byi_module_tables *tables = m->tables;
     uint32_t i = m->sources.n;
     bool empty = !name || !*name;
     char *unique = byi_arena_str(m->arena, empty ? op : name);
@@ -435,12 +437,12 @@ uint32_t byi_source_new(struct byi_module *m, const char *name, const char *op)
 
     while ((empty && unique == stem) || source_taken(m, unique))
         unique =
-            byi_arena_printf(m->arena, "%s#%u", stem, ++index->next_suffix);
+            byi_arena_printf(m->arena, "%s#%u", stem, ++tables->next_suffix);
     BYI_PUSH(&m->sources, ((struct byi_source){
                               .name = unique,
                               .op = byi_arena_str(m->arena, op),
                           }));
-    byi_index_add(&index->sources, hash_name(unique), i);
+    byi_index_add(&tables->sources, hash_name(unique), i);
     return i;
 }
 
@@ -569,7 +571,7 @@ static const void *copy_data(struct byi_module *m, const struct byi_type *type,
 uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
                        const void *data, bool borrow)
 {
-    struct byi_index *t = &m->const_index->consts;
+    struct byi_index *t = &m->tables->consts;
     uint64_t bytes = byi_type_bytes(type), hash = 0;
     uint32_t at = UINT32_MAX, i = 0;
 
@@ -653,20 +655,20 @@ bool byi_const_view(const struct byi_module *m, const struct byi_func *f,
 
 byi_id *byi_args_new(struct byi_module *m, uint32_t n)
 {
-    struct byi_const_index *index = m->const_index;
+    struct byi_module_tables *tables = m->tables;
     byi_id *args = NULL;
 
-    if (n > index->n_args) {
+    if (n > tables->n_args) {
         uint32_t room =
-            index->next_args < FIRST_ARGS ? FIRST_ARGS : index->next_args;
-        index->next_args = room < LAST_ARGS ? room * 2 : room;
+            tables->next_args < FIRST_ARGS ? FIRST_ARGS : tables->next_args;
+        tables->next_args = room < LAST_ARGS ? room * 2 : room;
         room = room < n ? n : room;
-        index->args = byi_arena_calloc(m->arena, room, sizeof *index->args);
-        index->n_args = room;
+        tables->args = byi_arena_calloc(m->arena, room, sizeof *tables->args);
+        tables->n_args = room;
     }
-    args = index->args;
-    index->args += n;
-    index->n_args -= n;
+    args = tables->args;
+    tables->args += n;
+    tables->n_args -= n;
     return args;
 }
 

@@ -130,7 +130,7 @@ struct byi_module {
     const char *entry;             /* the entry function; NULL: main */
     uint32_t n_metadata;           /* metadata of the model file */
     struct byoc_metadata *metadata;
-    struct byi_const_index *const_index;
+    struct byi_module_tables *tables;
 };
 
 struct byi_module *byi_module_new(void);

@@ -61,7 +61,7 @@ static enum byoc_status wrong_type(struct verifier *c, const char *what,
 
 /* --- types -------------------------------------------------------------- */
 
-struct func_pair {
+struct inferred_pair {
     const struct byi_type *type, *inferred;
 };
 
@@ -69,7 +69,7 @@ struct func_pair {
  * below `minted`. */
 struct naming {
     BYI_VEC(int64_t) names; /* 0: none yet */
-    BYI_VEC(struct func_pair) work;
+    BYI_VEC(struct inferred_pair) work;
     int64_t minted;
 };
 
@@ -98,7 +98,7 @@ static bool tensor_fits(struct naming *n, const struct byi_type *type,
     return true;
 }
 
-static bool pair_fits(struct naming *n, struct func_pair p)
+static bool pair_fits(struct naming *n, struct inferred_pair p)
 {
     if (p.type == p.inferred)
         return true;
@@ -111,11 +111,11 @@ static bool pair_fits(struct naming *n, struct func_pair p)
     if (p.type->n_fields != p.inferred->n_fields)
         return false;
     for (uint32_t i = 0; i < p.type->n_fields; i++)
-        BYI_PUSH(&n->work, ((struct func_pair){p.type->fields[i],
-                                               p.inferred->fields[i]}));
+        BYI_PUSH(&n->work, ((struct inferred_pair){p.type->fields[i],
+                                                   p.inferred->fields[i]}));
     if (p.type->kind == BYI_FUNC)
         BYI_PUSH(&n->work,
-                 ((struct func_pair){p.type->result, p.inferred->result}));
+                 ((struct inferred_pair){p.type->result, p.inferred->result}));
     return true;
 }
 
@@ -125,7 +125,7 @@ bool byi_type_fits(const struct byi_type *type, const struct byi_type *inferred,
     struct naming n = {.minted = minted};
     bool fits = true;
 
-    BYI_PUSH(&n.work, ((struct func_pair){type, inferred}));
+    BYI_PUSH(&n.work, ((struct inferred_pair){type, inferred}));
     while (fits && n.work.n > 0)
         fits = pair_fits(&n, n.work.at[--n.work.n]);
     byi_vec_free(n.names.at);
