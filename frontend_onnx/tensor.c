@@ -13,7 +13,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "raw_data is little-endian and used as it is");
 
-/* Smaller data is copied if it is not aligned. */
+/* In bytes: smaller raw data is copied if it is not aligned. */
 enum { MIN_BORROWED = 16384 };
 
 /* Data of a tensor without elements: never NULL, never read. */
@@ -32,25 +32,32 @@ static enum byoc_status decode_header(const Onnx__TensorProto *proto,
     char text[160];
 
     if (proto->segment)
-        return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "tensor '%s' is stored in segments", name);
+        return byi_fail(
+            err, BYOC_EUNSUPPORTED,
+            "tensor '%s' is stored in segments, expected all of its "
+            "data in one TensorProto",
+            name);
     if (proto->n_dims > BYI_MAX_RANK)
         return byi_fail(err, BYOC_ELIMIT,
-                        "tensor '%s' has rank %zu, the limit is %d", name,
+                        "tensor '%s' has rank %zu, expected at most %d", name,
                         proto->n_dims, BYI_MAX_RANK);
     t->dtype = (enum byoc_dtype)proto->data_type;
     if (!proto->has_data_type || !byoc_dtype_name(t->dtype))
-        return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "tensor '%s' has the unknown element type %d", name,
-                        proto->data_type);
+        return byi_fail(
+            err, BYOC_EUNSUPPORTED,
+            "tensor '%s' has the unknown element type %d, expected one "
+            "of TensorProto.DataType",
+            name, proto->data_type);
     t->rank = (uint32_t)proto->n_dims;
     if (t->rank)
         memcpy(t->dims, proto->dims, t->rank * sizeof *t->dims);
     if (byi_elements(t->rank, t->dims) < 0 ||
         (t->dtype != BYOC_STRING && byi_tensor_bytes(t) == UINT64_MAX))
-        return byi_fail(err, BYOC_EPARSE, "tensor '%s' has impossible dims %s",
-                        name,
-                        byi_dims_text(text, sizeof text, t->rank, t->dims));
+        return byi_fail(
+            err, BYOC_EPARSE,
+            "tensor '%s' has impossible dims %s, expected sizes of 0 or "
+            "more whose product fits in 64 bits",
+            name, byi_dims_text(text, sizeof text, t->rank, t->dims));
     return BYOC_OK;
 }
 
@@ -95,16 +102,19 @@ static enum byoc_status decode_raw(struct byi_onnx_file *file,
     const uint64_t bytes = stored_bytes(t);
 
     if (t->dtype == BYOC_STRING)
-        return byi_fail(err, BYOC_EPARSE,
-                        "tensor '%s': strings cannot be raw data",
-                        name_of(proto));
+        return byi_fail(
+            err, BYOC_EPARSE,
+            "tensor '%s': found strings in raw_data, expected them in "
+            "string_data",
+            name_of(proto));
     if (raw.n != bytes)
         return wrong_count(proto, t, "bytes", raw.n, bytes, err);
     for (size_t i = 0; t->dtype == BYOC_BOOL && i < raw.n; i++)
         if (raw.at[i] > 1)
-            return byi_fail(err, BYOC_EPARSE,
-                            "tensor '%s': element %zu is %u, expected a bool",
-                            name_of(proto), i, raw.at[i]);
+            return byi_fail(
+                err, BYOC_EPARSE,
+                "tensor '%s': element %zu is %u, expected 0 or 1 for bool",
+                name_of(proto), i, raw.at[i]);
     if (is_packed(t)) {
         t->data = byi_arena_data(file->arena, byi_tensor_bytes(t));
         byi_unpack(t->dtype, raw.at, byi_tensor_bytes(t), t->data);
@@ -162,9 +172,10 @@ static enum byoc_status decode_int32(struct byi_onnx_file *file,
         if (value < int32_ranges[row].min || value > int32_ranges[row].max)
             return byi_fail(err, BYOC_EPARSE,
                             "tensor '%s': element %llu is %d, which does not "
-                            "fit %s",
+                            "fit %s, expected %d to %d",
                             name_of(proto), (unsigned long long)i, value,
-                            byoc_dtype_name(t->dtype));
+                            byoc_dtype_name(t->dtype), int32_ranges[row].min,
+                            int32_ranges[row].max);
         store_int(t->data, byoc_dtype_size(t->dtype), i, value);
     }
     return BYOC_OK;
@@ -203,7 +214,7 @@ static enum byoc_status decode_uint64(struct byi_onnx_file *file,
         if (t->dtype == BYOC_U32 && value > UINT32_MAX)
             return byi_fail(err, BYOC_EPARSE,
                             "tensor '%s': element %llu is %llu, which does "
-                            "not fit uint32",
+                            "not fit uint32, expected at most 4294967295",
                             name_of(proto), (unsigned long long)i,
                             (unsigned long long)value);
         if (t->dtype == BYOC_U32)
@@ -228,7 +239,7 @@ static enum byoc_status decode_strings(struct byi_onnx_file *file,
             memchr(proto->string_data[i].data, '\0', proto->string_data[i].len))
             return byi_fail(err, BYOC_EUNSUPPORTED,
                             "tensor '%s': string %llu contains a NUL "
-                            "character, which is not supported",
+                            "character, expected text without NUL",
                             name_of(proto), (unsigned long long)i);
     for (uint64_t i = 0; i < n; i++)
         strings[i] = byi_arena_strn(file->arena,
@@ -238,7 +249,8 @@ static enum byoc_status decode_strings(struct byi_onnx_file *file,
     return BYOC_OK;
 }
 
-/* Decode a field whose elements have their layout in memory. */
+/* Copy int64_data, float_data or double_data, whose entries are stored as the
+ * tensor's elements are; a complex element is two entries. */
 static enum byoc_status decode_plain(struct byi_onnx_file *file,
                                      const Onnx__TensorProto *proto,
                                      struct byi_tensor *t, uint64_t n,

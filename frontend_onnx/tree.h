@@ -7,17 +7,19 @@
 
 #include "frontend_onnx/import.h"
 
+/* The tree and node ids of a node or leaf weight, and its index in the lists.
+ */
 struct tree_key {
     int64_t tree, node;
-    uint32_t at; /* in the node's lists */
+    uint32_t at;
 };
 
 /* A comparison with a set of numbers is a chain of nodes, each of which
- * compares x with one number. */
+ * compares x with one number: the set's first, or one of the next. */
 enum byi_tree_set { BYI_SET_NONE, BYI_SET_FIRST, BYI_SET_NEXT };
 
-/* Nodes and leaf weights as the attributes list them, in the import's scratch
- * memory. */
+/* The n nodes and n_weights leaf weights as the attributes list them, in the
+ * import's scratch memory. `yes` and `no` are the ids of a node's children. */
 struct byi_trees {
     uint32_t n, n_weights;
     const int64_t *trees, *nodes, *features, *yes, *no;
@@ -45,7 +47,7 @@ struct byi_tree_list {
     const int64_t **to;
     bool optional;
 };
-/* Read the attributes of `rows`, each of which must have n integers. */
+/* Read the attributes of `rows`; fails unless each has n integers. */
 void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_rows,
                    const struct byi_tree_list *rows);
 /* Set by_key and weights; fails if a tree has a node twice. */

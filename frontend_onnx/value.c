@@ -49,7 +49,9 @@ static enum byoc_status read_list(const uint8_t *data, size_t n,
     while (w.at < w.end) {
         if (!byi_wire_read(&w, &f))
             return byi_fail(err, BYOC_EPARSE,
-                            "%s: not a SequenceProto or OptionalProto", path);
+                            "%s: found a malformed field, expected those of a "
+                            "SequenceProto or OptionalProto",
+                            path);
         if (f.number >= 3 && (f.number != wanted || f.kind != 2))
             return byi_fail(err, BYOC_EPARSE,
                             "%s: found an element in field %u, expected %u for "

@@ -4,9 +4,9 @@
  *
  *     Conv -> Relu -> NonZero -> Conv      dnnl_0 -> NonZero -> dnnl_1
  *
- * The file is unpacked without its large weights; whatever changes is copied,
- * and the copy, packed, has the weights again. FunctionProto.value_info is new
- * in ONNX 1.16; older readers skip the unknown field.
+ * The file is unpacked without its large weights; messages that change are
+ * copied, and the packed copy has the weights again. FunctionProto.value_info
+ * is new in ONNX 1.16; older readers skip the unknown field.
  */
 #include "frontend_onnx/view.h"
 #include "core/base/names.h"
@@ -22,7 +22,7 @@ enum {
     FIELD_FUNCTION_VALUES = 12 /* FunctionProto.value_info */
 };
 
-/* What is known of a name in the graph that is being copied. */
+/* A name that the graph being copied or a graph around it defines. */
 struct view_value {
     uint32_t depth;    /* of the graph that defines it, from 1; 0: none */
     uint32_t producer; /* in its graph: 1 + the node; 0: an input, a constant */
@@ -34,7 +34,8 @@ struct view {
     const char *from;
     struct byi_arena *arena;
     struct byi_onnx_place *places;
-    uint32_t n_places, n_nodes, next; /* n_nodes: without those of functions */
+    /* n_nodes: without nodes of functions; next: the place of the next node */
+    uint32_t n_places, n_nodes, next;
     struct byi_name_table names, functions;
     BYI_VEC(struct view_value) values; /* by name */
     BYI_VEC(Onnx__FunctionProto *) made;
@@ -48,7 +49,7 @@ struct view_graph {
     Onnx__GraphProto *graph;
     uint32_t n;
     struct byi_onnx_place **places;
-    uint32_t *first, *region;
+    uint32_t *first, *region; /* region of each node, from 1; 0: none */
     BYI_VEC(uint32_t) reads;
     BYI_VEC(struct byi_view_edge) edges;
 };
@@ -79,7 +80,7 @@ static Onnx__TensorShapeProto__Dimension *read_dim(struct view *v,
     return dim;
 }
 
-/* "1, 3, N" up to `end`. */
+/* Parse "1, 3, N", which ends at `end`. */
 static Onnx__TensorShapeProto *read_shape(struct view *v, const char *text,
                                           const char *end)
 {
@@ -95,8 +96,8 @@ static Onnx__TensorShapeProto *read_shape(struct view *v, const char *text,
     return shape;
 }
 
-/* The type of a tensor in the text form, as a value of that name; NULL for
- * others. */
+/* Convert a tensor's type in the text form to a ValueInfoProto called `name`;
+ * NULL for other types. */
 static Onnx__ValueInfoProto *read_type(struct view *v, char *name,
                                        const char *text)
 {
@@ -155,8 +156,8 @@ static void define_names(struct view *v, const Onnx__GraphProto *g)
     }
 }
 
-/* Names are unique in a graph and those inside, but another branch may have the
- * same. */
+/* Forget the names that the graph defines. They are unique in the graph and in
+ * the graphs inside it, but another branch of an If may define them too. */
 static void forget_names(struct view *v)
 {
     for (uint32_t i = 0; i < v->values.n; i++)
@@ -245,7 +246,8 @@ static Onnx__OperatorSetIdProto *opset(struct view *v, char *domain)
     return set;
 }
 
-/* A name for a function that no other has in its domain. */
+/* A function name that is unique in its domain: the region's, with a number if
+ * that is taken. */
 static char *function_name(struct view *v, const char *domain,
                            const char *region)
 {
@@ -298,7 +300,8 @@ static bool *mark_outside(struct view *v, const struct view_graph *g,
     return outside;
 }
 
-/* The values that the part reads and does not make. */
+/* Set the inputs of the part's function: values that the part reads and does
+ * not compute. */
 static void list_inputs(struct view *v, const struct view_graph *g,
                         const struct byi_view_part *part,
                         const uint32_t *part_of, Onnx__FunctionProto *f)
@@ -322,8 +325,8 @@ static void list_inputs(struct view *v, const struct view_graph *g,
     }
 }
 
-/* The part's nodes, its results that are read outside, and the types of the
- * others as an unknown field. */
+/* Set the function's nodes and its outputs, the results that are read outside
+ * the part; add the types of the other results as unknown fields. */
 static void list_nodes(struct view *v, const struct view_graph *g,
                        const struct byi_view_part *part, const bool *outside,
                        Onnx__FunctionProto *f)
@@ -363,7 +366,8 @@ static Onnx__NodeProto *make_call(struct view *v, const Onnx__FunctionProto *f)
     return call;
 }
 
-/* The function of a part, and its call; NULL if nothing reads its results. */
+/* Add the function of a part to v->made. Returns its call; NULL if nothing
+ * outside reads the part's results, or if all its nodes are idle. */
 static Onnx__NodeProto *make_function(struct view *v,
                                       const struct view_graph *g,
                                       const struct byi_view_part *part,
@@ -561,7 +565,9 @@ static void set_call_region(struct byi_onnx_place *call,
     ++*met;
 }
 
-/* Nodes of functions, "CALL/NODE", come after all nodes of the graph. */
+/* Set the region of each call of a model-local function. The places of the
+ * nodes in functions, called "CALL/NODE", come after all places of the graph's
+ * nodes. */
 static void set_call_regions(struct view *v)
 {
     struct byi_name_table calls = {0};
@@ -580,7 +586,7 @@ static void set_call_regions(struct view *v)
     }
 }
 
-/* The graph's large weights, which byi_onnx_open left out. */
+/* Add the graph's large weights, which byi_onnx_open left out. */
 static void add_weights(struct view *v, const struct byi_onnx_file *file,
                         Onnx__GraphProto *graph)
 {

@@ -14,7 +14,9 @@ struct part_cutter {
     const uint32_t *region;
     const struct byi_view_edge *edges; /* sorted by from */
     uint32_t *first; /* of each node: index of its first edge */
-    uint32_t *waits; /* of each node: edges from outside its region */
+    /* of each node: edges from nodes outside its region that are in no part yet
+     */
+    uint32_t *waits;
     /* of each region: the sum of waits; nodes in no part yet */
     uint32_t *regions_wait, *left;
     const uint32_t **members; /* of each region, ascending */
@@ -121,8 +123,9 @@ static void take_region(struct part_cutter *c, uint32_t region)
         take(c, region, n, nodes);
 }
 
-/* The nodes of a region that are in no part yet and do not depend on a waiting
- * node outside, not even through other nodes of the region. */
+/* List the nodes of a region that are in no part yet and do not depend on a
+ * waiting node outside, not even through other nodes of the region. Returns how
+ * many there are. */
 static uint32_t free_nodes(const struct part_cutter *c, uint32_t region,
                            uint32_t *nodes)
 {

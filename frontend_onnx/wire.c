@@ -107,9 +107,9 @@ enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
             continue;
         if (depth == MAX_NESTING)
             return byi_fail(err, BYOC_ELIMIT,
-                            "%s: messages are nested deeper than %d (at byte "
-                            "%zu)",
-                            path, MAX_NESTING, offset);
+                            "%s: messages are nested deeper than %d at byte "
+                            "%zu of %zu; simplify the graph's nested graphs",
+                            path, MAX_NESTING, offset, n);
         w.at = f.data;
         stack[depth].end = f.data + f.n;
         stack[depth++].type = known->descriptor;

@@ -28,7 +28,7 @@ enum {
     BYI_FIELD_VALUE = 2            /* StringStringEntryProto.value */
 };
 
-/* A reader: the bytes that are left. */
+/* The bytes that are still to be read. */
 struct byi_wire_reader {
     const uint8_t *at, *end;
 };
@@ -47,12 +47,13 @@ bool byi_wire_skip_varint(struct byi_wire_reader *w);
 bool byi_wire_read(struct byi_wire_reader *w, struct byi_field *f);
 
 /* Check lengths and nesting of a whole message, without recursion: protobuf-c,
- * which recurses, can then unpack it safely. */
+ * which recurses, can then unpack it safely. Errors, which name `path`:
+ * BYOC_EPARSE, BYOC_ELIMIT. */
 enum byoc_status byi_wire_check(const uint8_t *data, size_t n,
                                 const ProtobufCMessageDescriptor *type,
                                 const char *path, struct byoc_error *err);
-/* Like byi_wire_check; also call `see` for each field of the message and of its
- * nested messages. */
+/* Like byi_wire_check; also call `see`, unless it is NULL, for each field of
+ * the message and of its nested messages. */
 enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
                                const ProtobufCMessageDescriptor *type,
                                const char *path,
@@ -63,12 +64,13 @@ enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
 
 /* annotate.c: check the message of the model at `from`, and that a copy of it
  * may be written to `to`: another file, in the same folder if weights are
- * external. Errors: BYOC_EPARSE, BYOC_EINVAL. */
+ * external. Errors: BYOC_EPARSE, BYOC_ELIMIT, BYOC_EINVAL. */
 enum byoc_status byi_onnx_check_copy(const char *from, const char *to,
                                      const uint8_t *data, size_t n,
                                      struct byoc_error *err);
 
-/* Append the tag and length of a field of n bytes. */
+/* Append the tag and length of field `number`, whose n bytes the caller
+ * appends. */
 void byi_wire_head(struct byi_text *out, unsigned number, size_t n);
 /* Append a field with the bytes of `message`. */
 void byi_wire_add(struct byi_text *out, unsigned number,
