@@ -21,13 +21,13 @@
  *
  * Rules that hold for every function here
  *   - a pointer argument is valid for the duration of the call and is never
- *     NULL, unless the declaration says otherwise. So are the pointers in the
- *     struct that it points to
+ *     NULL, unless the declaration says otherwise. The same holds for the
+ *     pointers in the struct that it points to
  *   - strings end in NUL and are UTF-8
  *   - a status is NULL for success, or a failure made by host->fail(), which
- *     copies the text. The side that receives it frees it: the host frees those
- *     that a backend returns. A failed call leaks nothing, and its results are
- *     not read
+ *     copies the text. The side that receives it frees it: the host frees the
+ *     failures that a backend returns. A failed call leaks nothing, and its
+ *     results are not read
  *   - memory that passes from one side to the other is from host->acquire()
  *   - no function may throw, longjmp, exit, print, change the locale, the
  *     floating-point mode, affinity or signal handlers, or start threads beyond
@@ -147,8 +147,8 @@ struct byoc_host {
     uint32_t abi;
     void *ctx; /* first argument of the functions below */
 
-    /* Memory, 64-byte aligned; NULL when exhausted. release(NULL) is fine;
-     * memory is released through the host and ctx that acquired it. */
+    /* Memory, 64-byte aligned; NULL when exhausted. Releasing NULL does
+     * nothing; memory is released through the host and ctx that acquired it. */
     void *(*acquire)(void *ctx, uint64_t bytes);
     void (*release)(void *ctx, void *memory);
     /* Make a failure, with a byoc_fail_code; copies `text`: one sentence,
@@ -285,11 +285,11 @@ struct byoc_region {
     const struct byoc_ext *ext; /* may be NULL */
 };
 
-/* Since 1.3. An extension of the region that load() of a backend with
- * BYOC_BACKEND_READS_CODES receives: float32 constants that the artifact stores
- * as 8-bit integers, each times the step of its row, such as the weights of
- * quantised models. Lives for the duration of the call, except for the codes
- * and steps, which stay in place until unload(). */
+/* Since 1.3. An extension of the region in load(), for backends with
+ * BYOC_BACKEND_READS_CODES: float32 constants that the artifact stores as 8-bit
+ * integers, each times the step of its row, such as the weights of quantised
+ * models. Lives for the duration of the call, except for the codes and steps,
+ * which stay in place until unload(). */
 enum { BYOC_EXT_CODES = 2 };
 
 /* The matrix has `rows` rows. Element i of row r is at[r * columns + i] *
@@ -310,11 +310,10 @@ struct byoc_region_codes {
     const void *(*widen)(void *ctx, uint32_t index);
 };
 
-/* Since 1.3. An extension of the region that compile() receives, only a struct
- * byoc_ext: the region is complete, and the host can run it on native kernels
- * instead. compile() may return BYOC_FAIL_SLOWER if they are faster, for
- * example because reordering inputs and outputs costs more than the computation
- * saves. */
+/* Since 1.3. An extension of the region in compile(), only a struct byoc_ext:
+ * the region is complete, and the host can run it on native kernels instead.
+ * compile() may return BYOC_FAIL_SLOWER if they are faster, for example because
+ * reordering inputs and outputs costs more than the computation saves. */
 enum { BYOC_EXT_MAY_DECLINE = 3 };
 
 /* A region as structs. Each step comes after the steps whose results it reads.
@@ -418,8 +417,8 @@ struct byoc_blob {
 };
 
 enum {
-    /* Opaque bytes, kept in the artifact, given back to load(). Position
-     * independent: no pointers in it. The backend checks what it is given. */
+    /* Opaque bytes, kept in the artifact and passed to load(), at any address:
+     * they have no pointers. load() must check them. */
     BYOC_BLOB_DATA = 0,
     /* C11 source: one translation unit, whose only symbol with external linkage
      * is a function called region->symbol. It is compiled into the artifact and
@@ -430,9 +429,8 @@ enum {
     BYOC_BLOB_C = 1
 };
 
-/* Called once per event when tracing: names are copied. Times are
- * nanoseconds of CLOCK_MONOTONIC. sources: the model's node names. Any
- * thread. */
+/* Called once per event when tracing; copies the strings. Times are nanoseconds
+ * of CLOCK_MONOTONIC. sources: the model's node names, "a,b". Any thread. */
 typedef void (*byoc_trace_fn)(void *ctx, const char *name, const char *impl,
                               const char *sources, uint64_t begin_ns,
                               uint64_t end_ns);

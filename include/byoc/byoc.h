@@ -153,7 +153,7 @@ struct byoc_compile_params {
     /* the file of measured times; NULL: costs.json in $BYOC_CACHE_DIR, else in
      * byoc/ of $XDG_CACHE_HOME, of ~/.cache */
     const char *cost_table;
-    /* the time limit for timing parts; nodes not timed by then are placed
+    /* the time limit for timing candidates; nodes not timed by then are placed
      * greedily; 0: 60 */
     double measure_seconds;
     void (*progress)(void *ctx, const char *what, uint32_t done,
@@ -233,8 +233,8 @@ BYOC_API const char *byoc_compiled_ir(struct byoc_compiled *compiled);
  */
 BYOC_API const char *byoc_compiled_warnings(
     const struct byoc_compiled *compiled);
-/* How many parts and whole models were timed; times from the cost table do not
- * count. */
+/* How many candidates and whole models were timed; times from the cost table do
+ * not count. */
 BYOC_API uint32_t byoc_compiled_timed(const struct byoc_compiled *compiled);
 
 /* The passes that ran, as a table: a sequence above its members, total and own
@@ -274,18 +274,19 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_advise(
     const char *path, const struct byoc_compile_params *params, int json,
     char **text, struct byoc_error *err);
 /* List the changes from one ledger to another (docs/ledger.md), as text, or as
- * JSON when json is not 0. *worse is 1 when the share of the floating-point
- * operations that is offloaded, or that of the operators that run in both,
- * shrank by more than `tolerance` percentage points, else 0. Errors as above;
- * the message says which ledger. */
+ * JSON when json is not 0. *worse is 1 if the offloaded share shrank by more
+ * than `tolerance` percentage points, of the floating-point operations or of
+ * the operators that run in both models; else 0. Errors as above; the message
+ * says which ledger. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_diff(
     const char *old_json, const char *new_json, double tolerance, int json,
     int *worse, char **text, struct byoc_error *err);
 BYOC_API void byoc_string_free(char *text);
 
-/* List every plug-in that is found, usable or not. Each is opened in a child
- * process before it is opened here. `use` is called once for each: verdict is
- * NULL if it can be used, else the reason. */
+/* List every plug-in that is found, usable or not; `plugins` as in
+ * byoc_load_params. Each is opened in a child process before it is opened here.
+ * `use` is called once for each, with lent strings: verdict is NULL if the
+ * plug-in can be used, else the reason. */
 BYOC_API void byoc_backends_list(const char *plugins,
                                  void (*use)(void *ctx, const char *path,
                                              const char *name,
@@ -293,11 +294,13 @@ BYOC_API void byoc_backends_list(const char *plugins,
                                              const char *verdict),
                                  void *ctx);
 
-/* Check the tables of patterns: of every plug-in that is found, or instead of
- * `patterns` ("NAME=PATTERN" rows, NULL-ended) when that is not NULL. `use` is
- * called once for each row, in order: finding is NULL if the row is valid, else
- * the fault: it does not compile, or an earlier row takes all its matches.
- * Strings are lent for the call. Errors: BYOC_EINVAL, a row without a name. */
+/* Check the pattern tables of every plug-in that is found (`plugins` as in
+ * byoc_load_params) or, if `patterns` is not NULL, only its rows,
+ * "NAME=PATTERN", which end in NULL. `use` is called once for each row, in
+ * order: finding is NULL if the row is valid, else the fault: it does not
+ * compile, an earlier row has its name, or an earlier row takes all its
+ * matches. Strings are lent for the call. Errors: BYOC_EINVAL, a row without a
+ * name. */
 BYOC_API enum byoc_status byoc_patterns_lint(
     const char *plugins, const char *const *patterns,
     void (*use)(void *ctx, const char *row, const char *finding), void *ctx,

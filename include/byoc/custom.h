@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* byoc/custom.h: add operators to byoc.
  *
- * A library adds operators that ONNX models use and byoc lacks, each with its
- * attributes, a shape function and a kernel (docs/custom.md). The library is a
- * plug-in, as those of byoc/backend.h are, with the same rules and the same
- * checks. A library with operators alone ends in
+ * A library adds operators that ONNX models use and byoc does not have, each
+ * with its attributes, a shape function and a kernel (docs/custom.md). The
+ * library is a plug-in, as those of byoc/backend.h are, with the same rules and
+ * the same checks. A library with operators alone ends in
  *
  *     static const struct byoc_operator *const all[] = {&decode, &encode};
  *     BYOC_OPERATORS_DEFINE("imaging", "1.0", all)
@@ -46,8 +46,8 @@ struct byoc_attr_row {
     const char *name;
     uint32_t kind; /* enum byoc_attr_kind */
     uint32_t reserved;
-    /* as JSON: "8", "\"RGB\"", "[1, 2]"; NULL: the attribute is required. Of
-     * BYTES and TENSOR "" is the only fallback: no tensor. */
+    /* the default, as JSON: "8", "\"RGB\"", "[1, 2]"; NULL: the attribute is
+     * required. For BYTES and TENSOR the only default is "": no tensor. */
     const char *fallback;
 };
 
@@ -70,8 +70,8 @@ struct byoc_operator_call {
     uint32_t n_tensors;
     uint32_t n_results;
     uint32_t reserved;
-    /* in the order of the operator's rows, with fallbacks; BYTES and TENSOR are
-     * strings here: a digest, or "" */
+    /* in the order of the operator's rows, defaults included; BYTES and TENSOR
+     * are strings here: a digest, or "" */
     const struct byoc_graph_attr *attrs;
     /* As many as the node has; dtype BYOC_NONE: omitted. In shape() data is
      * NULL if the values are not known yet, and a size below 0 varies: equal

@@ -114,7 +114,8 @@ static inline const int64_t *byoc_graph_list(const struct byoc_graph_step *s,
     return *n ? a->ints : NULL;
 }
 
-/* Copies at most `max` integers and returns how many there are. */
+/* Copy at most `max` integers of attribute `name` to `values`. Returns how many
+ * the attribute has; 0 if the step has no such attribute. */
 static inline uint32_t byoc_graph_ints(const struct byoc_graph_step *s,
                                        const char *name, int64_t *values,
                                        uint32_t max)
@@ -126,8 +127,8 @@ static inline uint32_t byoc_graph_ints(const struct byoc_graph_step *s,
     return n;
 }
 
-/* The first entry of an attribute; `otherwise`: the step has no attribute of
- * that name and kind. An integer is also a float. */
+/* The first entry of an attribute; `otherwise` if the step has no attribute of
+ * that name and kind. byoc_graph_float also reads integers. */
 static inline int64_t byoc_graph_int(const struct byoc_graph_step *s,
                                      const char *name, int64_t otherwise)
 {
@@ -156,8 +157,8 @@ static inline const char *byoc_graph_string(const struct byoc_graph_step *s,
 /* Layouts, as attributes name them: a capital letter for each axis, "NHWC", and
  * a number with a small letter for a block of one, "NCHW16c". */
 
-/* The index of the axis of that letter; -1 if the layout lacks it, or has
- * blocks. */
+/* The index of the axis of that letter; -1 if the layout has no such axis, or
+ * has blocks. */
 static inline int byoc_graph_axis(const char *layout, char letter)
 {
     int i, at = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* byoc/pass.h: watch the passes of a compile, and bring passes of your own.
+/* byoc/pass.h: watch the passes of a compile, and add your own passes.
  *
  * A pass rewrites the program between the model and the plan. `byoc opt
  * --list-passes` lists the built-in passes; `byoc opt FILE --passes=A,B` runs
@@ -135,8 +135,8 @@ struct byoc_pass {
     void *ctx; /* first argument of the rules */
 };
 
-/* Make a pass known by its name, to all compiles of this process from now on.
- * Any thread. Errors: BYOC_EINVAL (the name is missing or taken, no rules, an
+/* Register a pass under its name, for all later compiles of this process. Any
+ * thread. Errors: BYOC_EINVAL (the name is missing or taken, no rules, an
  * operator that does not exist), BYOC_ELIMIT (256 are registered). */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_pass_register(
     const struct byoc_pass *pass, struct byoc_error *err);

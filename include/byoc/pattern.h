@@ -110,7 +110,8 @@ static inline const char *byoc_pat_rest(struct byoc_pat *t, const char *name)
     return byoc_pat_text(t, "%%%s...", name);
 }
 
-/* - p, / p: operands of add and multiply */
+/* - p: an operand of add that is subtracted; / p: one of multiply that divides
+ */
 static inline const char *byoc_pat_minus(struct byoc_pat *t, const char *p)
 {
     return byoc_pat_text(t, "- %s", p);

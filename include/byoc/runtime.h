@@ -3,10 +3,10 @@
  *
  * Link with libbyoc_runtime.so; the compiler is not needed. A loaded model is
  * immutable and may be shared by any number of threads; each thread (or
- * request) runs it through a state of its own. Nothing here prints or exits. Of
- * the arguments only the callbacks of struct byoc_load_params and their
- * contexts are kept after the call, unless a function says otherwise. Pointers
- * must not be NULL unless it says that they may.
+ * request) runs it through its own state. Nothing here prints or exits. Of the
+ * arguments only the callbacks of struct byoc_load_params and their contexts
+ * are kept after the call, unless a function says otherwise. Pointers must not
+ * be NULL unless it says that they may.
  *
  * When an allocation fails, the call returns BYOC_ENOMEM, whatever the memory
  * was for: every function that returns a status may return this one, even if
@@ -24,8 +24,8 @@
  *
  * Elements of arrays (struct byoc_dim, byoc_value, byoc_binding) and results
  * that the caller provides (struct byoc_error, byoc_cache_stats) never grow.
- * What the library returns by pointer (struct byoc_io, byoc_event) may grow at
- * its end.
+ * Structs that the library returns by pointer (struct byoc_io, byoc_event) may
+ * grow at their end.
  *
  *     struct byoc_error err;
  *     struct byoc_model *model = NULL;
@@ -89,7 +89,7 @@ struct byoc_error {
 BYOC_API const char *byoc_dtype_name(enum byoc_dtype dtype);
 /* Bytes of one element; 0 for strings, which have no fixed size, and unknown
  * types. In memory an element that is a string is a `const char *` to bytes
- * that end in a NUL, as a rule UTF-8. */
+ * that end in a NUL, usually UTF-8. */
 BYOC_API uint32_t byoc_dtype_size(enum byoc_dtype dtype);
 /* The DLPack type of a dtype. DLPack 0.6 has no boolean: bool is {UInt, 8},
  * and an input declared bool takes exactly that. */
@@ -199,7 +199,7 @@ struct byoc_state; /* memory of one run at a time: one per thread */
  * their weights: all slow work is done here. params NULL: the defaults. Errors:
  * BYOC_EIO (no such file), BYOC_EPARSE (not an artifact, or a damaged one),
  * BYOC_EINCOMPATIBLE (other version), BYOC_EBACKEND (require_backends),
- * BYOC_EINVAL (threads, wait, also those of BYOC_NUM_THREADS and
+ * BYOC_EINVAL (invalid threads or wait, also in BYOC_NUM_THREADS or
  * BYOC_WAIT_POLICY), BYOC_ELIMIT, BYOC_ENOMEM. On failure *model is NULL, and
  * only libraries of backends that cannot be closed stay loaded. Threads: safe.
  */
@@ -271,9 +271,9 @@ BYOC_API uint32_t byoc_model_output_index(const struct byoc_model *model,
  * UINT32_MAX: none. *axis, unless NULL, gets the axis along which the output is
  * that input and then more rows, as a decoder's present keys are its past keys
  * and new ones; if it is the input's rank, the output has the input's shape,
- * with other values in some places. An input that a node still reads after such
- * values are written has no such output. Runs do not specialise anew for
- * another symbolic size of that axis. Threads: safe. */
+ * with other values in some places. No output is in place of an input that a
+ * node still reads after such values are written. Runs do not specialise anew
+ * for another symbolic size of that axis. Threads: safe. */
 BYOC_API uint32_t byoc_model_in_place(const struct byoc_model *model,
                                       uint32_t index, uint32_t *axis);
 
@@ -282,12 +282,11 @@ struct byoc_metadata {
     const char *key;
     const char *value;
 };
-/* The metadata of the ONNX file, as far as it has any, in this order:
- * "producer_name", "producer_version", "domain", "model_version",
- * "doc_string", "ir_version", "graph_name"; "opset.DOMAIN" for each operator
- * set, where "opset." is ONNX's own; "custom.KEY" for each entry of
- * metadata_props. An array of *n; lives as long as the model. Models in the
- * text form have none. */
+/* The metadata that the ONNX file has, in this order: "producer_name",
+ * "producer_version", "domain", "model_version", "doc_string", "ir_version",
+ * "graph_name"; "opset.DOMAIN" for each operator set, where "opset." is ONNX's
+ * own; "custom.KEY" for each entry of metadata_props. An array of *n; lives as
+ * long as the model. Models in the text form have none. */
 BYOC_API const struct byoc_metadata *byoc_model_metadata(
     const struct byoc_model *model, uint32_t *n);
 /* The value of a key; NULL: there is none. Lives as long as the model. */
@@ -465,8 +464,8 @@ struct byoc_request {
  *         use(out.value.tensor.data);
  *
  * Errors, threads: as byoc_run_values; BYOC_EINVAL for a name that the model
- * does not have (the message lists those it has), one that is given twice, an
- * input that is missing. Random operators that do not run draw no numbers. */
+ * does not have (the message lists its names), a name that is given twice, a
+ * missing input. Random operators that do not run draw no numbers. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_run_request(
     struct byoc_state *state, const struct byoc_request *request,
     struct byoc_error *err);
@@ -492,16 +491,16 @@ typedef void (*byoc_done_fn)(void *ctx, struct byoc_state *state,
  * Errors: BYOC_EINVAL (the state has a run that has not ended), BYOC_ENOMEM (no
  * thread, with the system's words). Threads: any; one run per state at a time.
  *
- * A forked child makes runners of its own. Its parent's runs do not end there,
- * nor is their `done` called: states whose run waited are idle in the child,
- * those whose run was under way must not be used or freed there. */
+ * A forked child starts new runners. Its parent's runs do not end there, nor is
+ * their `done` called: states whose run waited are idle in the child, those
+ * whose run was under way must not be used or freed there. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_run_async(
     struct byoc_state *state, const struct byoc_request *request,
     byoc_done_fn done, void *ctx, struct byoc_error *err);
 
 /* Called from a log callback: the tag of the run that the calling thread
- * executes; NULL: no tag, or a thread that only runs parallel parts. Lent as
- * the request is. */
+ * executes; NULL: no tag, or a thread that only runs parallel parts. Valid as
+ * long as the request is lent. */
 BYOC_API const char *byoc_log_tag(void);
 
 /* An event of a run. Strings are never NULL and are lent. */
