@@ -149,8 +149,8 @@ static struct value gather_args(struct interp *in, enum value_kind kind,
         .kind = kind, .n = node->n_args, .fields = fields, .func = node->index};
 }
 
-/* Enter a function. Its own arguments are values[from + which[i]]; the captured
- * values follow them. */
+/* Enter a function. Its first n arguments are values[from + which[i]], or
+ * values[from + i] if `which` is NULL; the captured values follow them. */
 static enum byoc_status enter(struct interp *in, struct value callee,
                               uint32_t from, const byi_id *which, uint32_t n)
 {
@@ -184,13 +184,16 @@ static enum byoc_status run_node(struct interp *in, const struct byi_func *f,
     struct value *env = in->values.at + base;
     switch (node->kind) {
     case BYI_PARAM:
-        return BYOC_OK; /* the callee sets the value */
+        return BYOC_OK; /* enter() has set the value */
     case BYI_CONST:
         env[id] = (struct value){.kind = TENSOR};
         return byi_const_view(in->m, f, id, &env[id].t)
                    ? BYOC_OK
-                   : byi_fail(in->err, BYOC_EINTERNAL,
-                              "found a node of a constant that does not exist");
+                   : byi_fail(
+                         in->err, BYOC_EINTERNAL,
+                         "found a node of constant %u, expected one of the "
+                         "module's constants",
+                         node->index);
     case BYI_CALL_OP:
         return call_op(in, f, node, env, &env[id]);
     case BYI_CALL:

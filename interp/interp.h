@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* interp/interp.h: a naive interpreter of the IR, the reference that tests
  * compare everything else with. Runs node by node on the native kernels, and
- * keeps calls on a stack of its own.
+ * keeps calls on an explicit stack.
  */
 #ifndef BYI_INTERP_H
 #define BYI_INTERP_H
@@ -11,8 +11,9 @@
 /* Run function `func` of m. `in` has one tensor for each parameter. The result
  * is in out[0 .. *n_out-1]; of a tuple these are its fields, in order, also
  * those of nested tuples. The memory of the results is in `arena`. Errors:
- * those of type rules and kernels; BYOC_ELIMIT for more than max_out results or
- * calls nested too deep. */
+ * those of type rules and kernels; BYOC_EINVAL for another number of inputs;
+ * BYOC_ELIMIT for more than max_out results, calls nested too deep, a result of
+ * more than 4 GiB. */
 enum byoc_status byi_interp_run(const struct byi_module *m, uint32_t func,
                                 const struct byi_tensor *in, uint32_t n_in,
                                 struct byi_arena *arena, struct byi_tensor *out,
