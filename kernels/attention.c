@@ -54,10 +54,10 @@ uint64_t byi_f32_attention_scratch(const struct byi_f32_attention *a,
     return (uint64_t)threads * lane_of(a);
 }
 
-/* A matrix of float32; its column stride may be 0. */
+/* A matrix of float32; its strides, in elements, may be 0. */
 struct head_matrix {
     const float *at;
-    int64_t row, column; /* strides */
+    int64_t row, column;
 };
 
 /* Copy a narrow matrix as float32, in the order of its elements in memory. */
@@ -94,7 +94,8 @@ static int64_t offset_of(const struct byi_f32_attention *a,
     return at;
 }
 
-/* The matrix at `head`, from row `row` on. Copies are taken from the lane. */
+/* Rows [row, row + rows) of head `head`'s matrix: in place or, if the data is
+ * narrow, a float32 copy at *lane, which then points behind the copy. */
 static struct head_matrix find(const struct byi_f32_attention *a,
                                const float *from,
                                const struct byi_f32_strides *s, int64_t head,
@@ -160,7 +161,7 @@ static void run_scores(const struct byi_f32_attention_run *run, int64_t head,
                                a->keys);
 }
 
-/* Rows [row, row + n) of a head. */
+/* Compute rows [row, row + n) of a head's y. */
 static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
                      int64_t row, int64_t n, char *lane)
 {
@@ -190,8 +191,8 @@ static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
             a->columns);
 }
 
-/* Number of rows of a task: fewer than planned if some threads would have no
- * task. */
+/* Number of rows of a task: fewer than planned if a thread would have fewer
+ * than two tasks. */
 static int64_t choose_high(const struct byi_f32_attention *a, int team)
 {
     int64_t high = a->high;

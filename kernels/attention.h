@@ -42,7 +42,8 @@ struct byi_f32_attention {
     int64_t high, wide; /* rows of a task; floats of a row of scores */
 };
 
-/* Pointers to float may point to narrow elements. */
+/* The arguments of a run. If the attention's type is narrow, the pointers to
+ * float point to uint16_t. */
 struct byi_f32_attention_run {
     const struct byi_f32_attention *attention;
     const float *q, *k, *v, *operands[BYI_F32_POSTS];
@@ -51,6 +52,7 @@ struct byi_f32_attention_run {
     int threads; /* at most the number for which the scratch was sized */
 };
 
+/* Choose the kernels, unless they are set, and the sizes of a task. */
 void byi_f32_attention_plan(struct byi_f32_attention *attention);
 /* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_f32_attention_scratch(const struct byi_f32_attention *attention,

@@ -112,8 +112,8 @@ static uint64_t lane_bytes(const struct byi_f32_bands *bands)
 bool byi_f32_bands_plan(struct byi_f32_bands *bands)
 {
     const struct byi_f32_conv *last = bands->convs[bands->n - 1];
-    /* SSE2's kernels add up the products of small tiles in another order, so
-     * results would depend on the bands */
+    /* kernels with tiles of 2 rows, such as SSE2's, add up the products of
+     * small tiles in another order, so results would depend on the bands */
     if (last->kernels->rows < 6)
         return false;
     int64_t weights = 0;

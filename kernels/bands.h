@@ -16,7 +16,7 @@
 
 #include "kernels/conv.h"
 
-enum { BYI_F32_BANDED = 3 /* most convolutions */ };
+enum { BYI_F32_BANDED = 3 /* at most this many convolutions */ };
 
 /* Planned convolutions, each of which reads the result of the one before. */
 struct byi_f32_bands {

@@ -12,6 +12,7 @@
 
 enum { BYI_F32_FEW_ROWS = 2 }; /* rows multiplied one by one */
 
+/* The shape of a product. The caller sets all members. */
 struct byi_f32_codes {
     const struct byi_f32_kernels *kernels;
     int bits; /* 4 or 8 */

@@ -50,7 +50,7 @@ int64_t byi_f32_second_cache(void)
 /* --- planning ------------------------------------------------------------- */
 
 /* Find the leading posts that the kernels apply to the sums: an addition and a
- * clamp. conv->next is the first post after them. */
+ * clamp; ReLU becomes a clip. conv->next is the first post after them. */
 static void split_epilogue(struct byi_f32_conv *conv)
 {
     const struct byi_f32_post *post = conv->posts;
@@ -141,9 +141,9 @@ static bool is_vector(const struct byi_f32_conv *conv)
            conv->channels * conv->outputs * (int64_t)sizeof(float) > most;
 }
 
-/* Tiles belong to the widest instruction set. The four products of split
- * numbers take longer than Winograd's algorithm in float32, unless this reads
- * its large weights for few positions. */
+/* Whether to use AMX's tiles, which belong to the widest instruction set. The
+ * four products of split numbers take longer than Winograd's algorithm in
+ * float32, unless that would read its large weights for few positions. */
 static bool suits_tiles(const struct byi_f32_conv *conv, bool exact)
 {
     enum { FEW_POSITIONS = 64 };
@@ -219,8 +219,8 @@ static bool product_pays(const struct byi_f32_conv *conv)
            ((conv->channels >= 256 || has_fast_function(conv)) && !halves);
 }
 
-/* For products and other convolutions: oneDNN's kernels are as fast if there
- * are few channels. */
+/* For products and the remaining convolutions: oneDNN's kernels are as fast if
+ * there are few channels. */
 static bool direct_pays(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
@@ -249,7 +249,7 @@ static bool depthwise_pays(const struct byi_f32_conv *conv)
 }
 
 /* For transposed convolutions: oneDNN computes the gradient of a convolution,
- * far from the peak, unless windows do not overlap on SSE2. */
+ * far from the peak; only on SSE2 is it as fast, if windows do not overlap. */
 static bool transposed_pays(const struct byi_f32_conv *conv)
 {
     const bool steps = conv->stride[1] < conv->size[1] ||

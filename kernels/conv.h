@@ -2,7 +2,7 @@
 /* kernels/conv.h: float32 convolutions of up to three spatial axes and products
  * with packed weights, channels last. A plan chooses the algorithm, for which
  * weights are packed once; then any number of runs may take place at the same
- * time, each with scratch memory of its own. The caller provides all memory;
+ * time, each with its own scratch memory. The caller provides all memory;
  * nothing here allocates or fails. */
 #ifndef BYI_F32_CONV_H
 #define BYI_F32_CONV_H
@@ -62,7 +62,7 @@ struct byi_f32_conv {
     /* Parts are products that share no operands: one for each group or, if
      * groups are small, one for several groups, with zero weights between
      * groups. */
-    int64_t parts, run, columns; /* channels and outputs of a part */
+    int64_t parts, run, columns; /* run: channels, columns: outputs of a part */
     int64_t cache;               /* bytes of a core's second-level cache */
     /* the leading part of the epilogue, which kernels apply in registers:
      * adding a matrix with the layout of y, then a clamp; post `next` is the
@@ -117,7 +117,7 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv);
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv);
 /* Whether runs read unpacked weights, with `weight_strides`. */
 bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv);
-/* Bytes of the packed weights. */
+/* Bytes of the packed weights; byi_f32_conv_pack() writes them to `to`. */
 uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv);
 void byi_f32_conv_pack(const struct byi_f32_conv *conv,
                        const struct byi_f32_weights *weights, float *to,
@@ -126,7 +126,8 @@ void byi_f32_conv_pack(const struct byi_f32_conv *conv,
 bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
                               const struct byi_f32_conv *b);
 /* Bytes of scratch for a run with at most `threads` threads. The scratch of a
- * product with two rows suffices for any number of rows. */
+ * product with two rows suffices for any number of rows. byi_f32_conv_run()
+ * computes y. */
 uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_conv_run(const struct byi_f32_conv_run *run);
 
@@ -140,8 +141,8 @@ struct byi_f32_epilogue {
     float low, high;
 };
 /* The epilogue for a tile that begins at position `row` and column `column`.
- * `room` has BYI_F32_COLUMNS floats, for the padded bias of a tile that is not
- * full. */
+ * `room` has BYI_F32_COLUMNS floats, for the padded bias; NULL if `columns` are
+ * whole panels. */
 struct byi_f32_epilogue byi_f32_epilogue_at(const struct byi_f32_conv_run *run,
                                             int64_t row, int64_t column,
                                             int64_t columns, float *room);
@@ -191,9 +192,9 @@ int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads);
 bool byi_f32_has_lines(const struct byi_f32_conv *conv);
 /* strips.c. The largest number of lines of x that `high` lines of y read. */
 int64_t byi_f32_lines_read(const struct byi_f32_conv *conv, int64_t high);
-/* *strips.c. Set *part to the convolution that computes only lines [first,
- * first + high) of an image of y. Returns the first of the part->in[1] lines of
- * x that it reads. */
+/* strips.c. Set *part to the convolution that computes only lines [first, first
+ * + high) of an image of y. Returns the first of the part->in[1] lines of x
+ * that it reads. */
 int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
                           int64_t high, struct byi_f32_conv *part);
 /* strips.c. For narrow x and y. */
@@ -205,6 +206,7 @@ void byi_f32_strips_run(const struct byi_f32_conv_run *run);
 bool byi_f32_tiles_suit(const struct byi_f32_conv *conv);
 /* Floats of a position of x that is split; 0: x is not split. */
 int64_t byi_f32_tiles_floats(const struct byi_f32_conv *conv);
+/* Split dense positions of float16 numbers. */
 void byi_f32_tiles_split(const struct byi_f32_conv *conv, const uint16_t *from,
                          int64_t positions, float *to);
 uint64_t byi_f32_tiles_packed(const struct byi_f32_conv *conv);

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Elements of a row from which a tile prefetches the cache lines of its
- * results. */
+/* A tile whose rows have at least this many elements prefetches the cache lines
+ * of its results. */
 enum { LONG = 256 };
 
 /* Smallest number of elements of a slice of a row (see slices_of()). */
@@ -54,8 +54,8 @@ struct direct {
 };
 
 /* Whether to copy rows: gathered ones, and those whose distance is a multiple
- * of a page. These map to the same sets of the first-level cache, which has
- * fewer ways than a tile has rows. */
+ * of half a page. These map to one or two sets of the first-level cache, and
+ * can evict each other. */
 static bool copies_rows(const struct byi_f32_conv *conv)
 {
     if (conv->gathers)
@@ -184,9 +184,9 @@ uint64_t byi_f32_pointers(int64_t pieces)
     return (uint64_t)(most * BYI_F32_ROWS) * sizeof(float *);
 }
 
-/* Is the scale of the rows multiplied into the weights instead? It is less work
- * for an image of more positions than outputs. Tiles may have rows of several
- * images. */
+/* Whether to multiply the weights, not the rows, by the scale: less work if an
+ * image has more positions than outputs. All images must have the same scale,
+ * since a tile may have rows of several images. */
 static bool scales_weights(const struct byi_f32_conv *conv)
 {
     return conv->scales && (conv->images == 1 || conv->scale_image == 0) &&
@@ -228,8 +228,9 @@ static void copy_border(const struct byi_f32_conv *conv, const float *line,
            (size_t)((end - from) * c) * sizeof *to);
 }
 
-/* The pieces of a window whose first tap is at `at`; some are outside. `room`:
- * for those at the border, if a piece is all taps of a line. */
+/* Find the pieces of a window that is partly outside of the image and whose
+ * first tap is at `at`. `room`: for pieces at the border, if a piece is all
+ * taps of a line. */
 static void find_border(const struct direct *d, const float *image,
                         const int64_t at[BYI_F32_AXES], const float **piece,
                         float *room)
@@ -258,7 +259,7 @@ static void find_border(const struct direct *d, const float *image,
     }
 }
 
-/* The same if all pieces are inside. */
+/* Find the pieces of a window that is inside of the image. */
 static void find_inside(const struct byi_f32_conv *conv, const float *image,
                         const int64_t taps[BYI_F32_AXES],
                         const int64_t at[BYI_F32_AXES], const float **piece)
@@ -278,8 +279,9 @@ static void find_inside(const struct byi_f32_conv *conv, const float *image,
         }
 }
 
-/* The pieces of the window of output `at`. Returns how many windows to its
- * right are inside, if it is: each is stride[2] further. */
+/* Find the pieces of the window of output `at`. If it is inside of the image,
+ * returns how many windows to its right are inside, each stride[2] further;
+ * else 0. */
 static int64_t find_row(const struct direct *d, const float *image,
                         const int64_t at[BYI_F32_AXES], const float **to,
                         float *room)
@@ -381,7 +383,7 @@ static void gather_rows(const struct direct *d, int64_t row, int64_t n,
     }
 }
 
-/* Run a tile whose last panel has columns that y lacks. */
+/* Run a tile whose last panel has more columns than y. */
 static void run_partial(byi_f32_tile_fn *tile, struct byi_f32_tile *t, int rows,
                         int64_t columns)
 {
@@ -466,7 +468,7 @@ struct direct_block {
     float bias[BYI_F32_COLUMNS];
 };
 
-/* Set what all blocks of a slice have in common. */
+/* Set the members that all blocks of a slice share. */
 static void start_slice(const struct direct *d, const struct direct_group *g,
                         struct direct_block *b)
 {
@@ -489,7 +491,7 @@ static void start_slice(const struct direct *d, const struct direct_group *g,
     };
 }
 
-/* Set what depends on the columns. */
+/* Set the members that depend on the columns. */
 static void start_block(const struct direct *d, const struct direct_group *g,
                         int64_t part, int64_t block, struct direct_block *b)
 {
@@ -514,8 +516,8 @@ static void start_block(const struct direct *d, const struct direct_group *g,
     b->tile.bias = b->bias;
 }
 
-/* The rows of a group by the columns of a block of a part. `whole`: the caller
- * applies the posts, when all columns of the rows are computed. */
+/* Multiply the rows of a group by the columns of a block of a part. `whole`:
+ * the caller applies the posts, when all columns of the rows are computed. */
 static void run_block(const struct direct *d, const struct direct_group *g,
                       int64_t part, int64_t block, bool whole,
                       struct direct_block *b)

@@ -214,7 +214,8 @@ struct byi_f32_kernels {
     void (*depthwise[BYI_F32_TYPES])(const struct byi_f32_line *t);
     /* [type of weights][column == 1] */
     void (*vector[BYI_F32_TYPES][2])(const struct byi_f32_vector *v);
-    /* panels of a part; codes_vector is [8 bits][codes_panels panels, else one]
+    /* codes_vector[0] is for 4 bits, [1] for 8 bits; [][0] multiplies by one
+     * panel, [][1] by codes_panels panels
      */
     int codes_panels;
     void (*codes_vector[2][2])(const struct byi_f32_codes_part *part);
@@ -233,7 +234,7 @@ struct byi_f32_kernels {
      * at least `width`; `from` and `to` must not overlap */
     void (*transpose)(const float *from, int64_t stride, int64_t rows,
                       int64_t columns, float *to, int64_t pitch);
-    /* to[c n + r] = rows[r][c] for n = 2 or [3] rows, c < columns */
+    /* to[c * n + r] = rows[r][c] for n = 2 rows, or [1] 3 rows, c < columns */
     void (*zip[2])(const float *const *rows, int64_t columns, float *to);
     /* convert n elements of float16, or [1] bfloat16, to float32, and back,
      * rounding to nearest even */

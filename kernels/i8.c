@@ -9,7 +9,7 @@
 
 enum {
     GATHERED = 1 << 16, /* bytes of rows gathered at a time for tiles */
-    BLOCK = 1 << 17     /* bytes of rows of a block, if larger */
+    BLOCK = 1 << 17     /* bytes of a block's rows, unless those are few */
 };
 
 const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa)
@@ -71,7 +71,7 @@ static int64_t shared_bytes(const struct byi_i8_conv *conv)
 
 static int64_t row_bytes(const struct byi_i8_conv *conv, enum byi_i8_form form)
 {
-    /* not a multiple of a page, so that rows map to different cache sets */
+    /* not a multiple of 1024, so that rows map to different cache sets */
     const int64_t n = i8_words_of(conv, form) * 4 + 2 * BYI_I8_COLUMNS;
     return i8_align(n) % 1024 ? i8_align(n) : i8_align(n) + 64;
 }
@@ -433,7 +433,7 @@ static int64_t first_row(const struct i8_job *j, int64_t tile)
     return j->rows / j->tiles * tile + byi_min(tile, j->rows % j->tiles);
 }
 
-/* Run a tile whose last panel has columns that y lacks. */
+/* Run a tile whose last panel has more columns than y. */
 static void run_partial(const struct i8_job *j, struct byi_i8_tile *t, int rows,
                         int64_t columns)
 {
@@ -590,7 +590,7 @@ static int64_t part_of(const struct i8_job *j, int64_t i, int64_t n)
 }
 
 /* The number of threads for which the work pays: each should have about 2^18
- * multiplications. */
+ * multiplications, or 2^15 of a depthwise convolution. */
 static int team_of(const struct byi_i8_conv *conv, int threads)
 {
     const int64_t most = conv->images * i8_positions_of(conv) * conv->outputs *

@@ -70,8 +70,8 @@ struct byi_i8_epilogue {
  * rounded like sum * scale. It is negative for a negative sum. */
 enum { BYI_I8_LIFT = 0x4b000000 };
 
-/* The bits of 2^-120 as bfloat16, which no sum notices: the low part of a split
- * number that has none, with its sign. */
+/* The bits of 2^-120 as bfloat16, too small to change a sum. With the number's
+ * sign, it replaces a low part of 0 of a split number. */
 enum { BYI_I8_TINY = 0x0380 };
 
 /* --- kernels of one instruction set --------------------------------------- */
@@ -91,8 +91,9 @@ struct byi_i8_tile {
 };
 typedef void byi_i8_tile_fn(const struct byi_i8_tile *t);
 
-/* What a block's x has. BFLOAT16: words have 2 numbers, sums and addends are
- * float32. SPLIT: so they are, and a number is the sum of two, see `split`. */
+/* The elements of a block's x. BFLOAT16: words have 2 numbers; sums and addends
+ * are float32. SPLIT: as BFLOAT16, and a number is the sum of two, see `split`.
+ */
 enum byi_i8_values {
     BYI_I8_UNSIGNED,
     BYI_I8_SIGNED,
@@ -232,17 +233,19 @@ enum byi_i8_bytes {
     BYI_I8_ALWAYS
 };
 
+/* The functions of one instruction set. */
 struct byi_i8_kernels {
     const char *names[2]; /* of convolutions, of depthwise convolutions */
     int rows;             /* rows of a full tile */
     int panels;           /* panels of a full tile: 1 or 2 */
     enum byi_i8_bytes bytes;
-    byi_i8_tile_fn *tile[BYI_I8_FORMS][2][BYI_I8_ROWS + 1]; /* [panels - 1] */
-    void (*block)(const struct byi_i8_block *b);            /* NULL: tiles */
+    /* [form][panels - 1][rows] */
+    byi_i8_tile_fn *tile[BYI_I8_FORMS][2][BYI_I8_ROWS + 1];
+    void (*block)(const struct byi_i8_block *b); /* NULL: tiles */
     const char *block_name;
-    /* Split float16 numbers, rows of n, exactly: number i of a row is
-     * to[i] + to[half + i], two numbers of bfloat16. `to` has rows of 2 `half`
-     * numbers, at least 2 n; the others become 0. With `block`. */
+    /* Split float16 numbers, rows of n, exactly: number i of a row is to[i] +
+     * to[half + i], two numbers of bfloat16. `to` has rows of 2 `half` numbers,
+     * at least 2 n; the others become 0. NULL if `block` is. */
     void (*split)(const uint16_t *from, int64_t rows, int64_t n, int64_t half,
                   uint16_t *to);
     void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
@@ -326,18 +329,21 @@ struct byi_i8_conv_run {
     int threads;   /* at most the number for which the scratch was sized */
 };
 
+/* Choose the kernels, unless they are set, and the algorithm. */
 void byi_i8_conv_plan(struct byi_i8_conv *conv);
 /* Name of the kernels, such as "i8:avx512_amx" or "i8_depthwise:avx2". */
 const char *byi_i8_conv_name(const struct byi_i8_conv *conv);
-/* Largest number of bytes of the packed weights, whose memory must be 64-byte
- * aligned. */
+/* Bytes of the memory for the packed weights, which must be 64-byte aligned;
+ * byi_i8_conv_pack() writes them to `to`. */
 uint64_t byi_i8_conv_packed(const struct byi_i8_conv *conv);
 void byi_i8_conv_pack(const struct byi_i8_conv *conv,
                       const struct byi_i8_weights *weights, void *to);
 /* Whether `a` and `b` pack the same weights to the same bytes. */
 bool byi_i8_conv_packs_alike(const struct byi_i8_conv *a,
                              const struct byi_i8_conv *b);
+/* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads);
+/* Compute y. */
 void byi_i8_conv_run(const struct byi_i8_conv_run *run);
 
 #endif

@@ -99,8 +99,8 @@ static void run_strip(const struct i8_job *j, int64_t row, int rows, int64_t c,
 }
 
 /* Compute output rows [begin, end), channels [c, c + columns). Two rows of an
- * image are computed together if their windows together are at most 4 rows
- * high. */
+ * image are computed together if strides are 1 and their windows together are
+ * at most 4 rows high. */
 static void run_strips(const struct i8_job *j, int64_t begin, int64_t end,
                        int64_t c, int columns)
 {

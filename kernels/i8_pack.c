@@ -4,9 +4,8 @@
 
 #include <string.h>
 
-/* The form with the largest memory that the weights may need. BYTES is certain
- * only if weights are signed and have no zero points, and products of bytes are
- * always exact. */
+/* The form that may need the most memory. BYTES is certain only if weights are
+ * signed and have no zero points, and products of bytes are always exact. */
 static enum byi_i8_form largest_form(const struct byi_i8_conv *conv)
 {
     return conv->kernels->bytes == BYI_I8_ALWAYS && conv->centred
@@ -103,7 +102,8 @@ static void walk_column(struct i8_column *c, int64_t o)
 }
 
 /* Whether products of bytes are exact. The bound is for adjacent weights in a
- * word, which are other weights in depthwise sums than those checked here. */
+ * word; a word of a depthwise sum has other weights than those checked here, so
+ * it does not use bytes then. */
 static bool fits_bytes(const struct i8_packing *p)
 {
     const struct byi_i8_conv *conv = p->conv;
@@ -124,7 +124,7 @@ static bool fits_bytes(const struct i8_packing *p)
 
 enum { LINE = 64 }; /* most elements of a line */
 
-/* Copy n channels from channel c of one tap for each of `columns` outputs, and
+/* Copy n channels of one tap, from `at` on, for each of `columns` outputs, and
  * add them to the totals of the columns. */
 static void read_lines(const struct i8_packing *p, const uint8_t *at,
                        int columns, int n, int8_t lines[BYI_I8_PANEL][LINE],

@@ -69,7 +69,7 @@ static void transform_weights(const struct byi_i8_weights *w, int64_t o,
 bool i8_winograd_pack(const struct byi_i8_conv *conv,
                       const struct byi_i8_weights *weights, uint32_t *to)
 {
-    enum { MOST = (1 << 25) / 255 }; /* of an output's weights */
+    enum { MOST = (1 << 25) / 255 }; /* sum of an output's absolute weights */
     const int64_t words = conv->channels / 2;
     for (int64_t o = 0; o < conv->outputs; o++) {
         uint32_t *column = to +
@@ -92,8 +92,8 @@ bool i8_winograd_pack(const struct byi_i8_conv *conv,
 
 /* --- a run ---------------------------------------------------------------- */
 
-/* Number of tiles whose V exists at a time: about a quarter of a megabyte, in
- * whole tiles of the product. */
+/* Number of tiles whose V exists at a time, in whole tiles of the product: up
+ * to 4 of them, for about a quarter of a megabyte. */
 static int64_t tiles_at_once(const struct byi_i8_conv *conv)
 {
     const int64_t rows = conv->kernels->rows;
@@ -101,7 +101,8 @@ static int64_t tiles_at_once(const struct byi_i8_conv *conv)
     return byi_min(byi_max(n, rows), 4 * rows);
 }
 
-/* Elements from one row of V to the next; not a multiple of a page. */
+/* Elements from one row of V to the next: not a multiple of a page if the
+ * number of channels is a power of two. */
 static int64_t row_elements(const struct byi_i8_conv *conv)
 {
     return conv->channels + BYI_I8_COLUMNS;

@@ -18,11 +18,13 @@ struct byi_f32_move {
 /* Drop axes of size 1, sort the others by the result's strides, and join axes
  * that are adjacent in both layouts. */
 void byi_f32_move_plan(struct byi_f32_move *move);
+/* Copy on at most `threads` threads. `from` and `to` must not overlap. */
 void byi_f32_move_run(const struct byi_f32_move *move, const uint16_t *from,
                       uint16_t *to, int threads);
 
 /* A pool from dense channels-last images x to dense y: the maximum of a
- * window's elements, NaN if one is NaN, or their mean, summed in float32. */
+ * window's elements, NaN if one is NaN, or their mean, summed in float32. The
+ * caller sets all members. */
 struct byi_f32_pool {
     const struct byi_f32_kernels *kernels;
     enum byi_f32_type type; /* BYI_F32_F16 or BYI_F32_BF16 */
@@ -31,6 +33,7 @@ struct byi_f32_pool {
     int64_t size[BYI_F32_AXES], stride[BYI_F32_AXES], dilation[BYI_F32_AXES];
     int64_t pad[BYI_F32_AXES]; /* padding at the beginning */
 };
+/* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_f32_pool_scratch(const struct byi_f32_pool *pool, int threads);
 /* Compute y. Every window must contain an element of x. */
 void byi_f32_pool_run(const struct byi_f32_pool *pool, const uint16_t *x,

@@ -57,7 +57,8 @@ static struct product_tasks cut(const struct byi_f32_product *p, int threads)
     t.in_place = !p->pack && p->b_cs == 1 &&
                  (p->k <= FEW_ROWS || p->m <= 2 * p->kernels->rows);
     t.vector = !p->pack && p->m == 1 && p->a_cs == 1 && p->b_rs == 1;
-    /* rows a page apart map to the same sets of the first-level cache */
+    /* rows a multiple of half a page apart map to one or two sets of the
+     * first-level cache */
     t.copies =
         p->a_cs != 1 || (p->a_rs % 512 == 0 && t.depth >= 256 && t.wide > unit);
     return t;

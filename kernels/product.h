@@ -14,11 +14,13 @@ struct byi_f32_matrices {
     float *c;
 };
 
+/* Products to compute. The caller sets all members; `pack` may be NULL. */
 struct byi_f32_product {
     const struct byi_f32_kernels *kernels;
     int64_t batches, m, n, k;
-    int64_t a_rs, a_cs, b_rs, b_cs, ldc; /* elements from row to row, from
-                                          * column to column */
+    int64_t a_rs, a_cs, b_rs, b_cs, ldc; /* elements from row to row (rs, ldc),
+                                            from column to column (cs) */
+    /* returns the matrices of a batch, at any time and in any thread */
     struct byi_f32_matrices (*at)(const void *ctx, int64_t batch);
     /* if not NULL, writes columns [first, first + n) of rows [k, k + depth) of
      * B as panels, with zeros behind the last column, and `b` is not read; k is
@@ -28,7 +30,7 @@ struct byi_f32_product {
     const void *ctx;
 };
 
-/* Bytes of scratch that suffice for products of any size. */
+/* Bytes of scratch for products of any size with at most `threads` threads. */
 uint64_t byi_f32_product_scratch(int threads);
 /* Compute C. The result does not depend on the number of threads. */
 void byi_f32_product_run(const struct byi_f32_product *p, int threads,

@@ -35,6 +35,7 @@ struct byi_f32_recurrent_run {
     int threads; /* at most the number for which the scratch was sized */
 };
 
+/* Set the kernels, the widest that the CPU allows, and the sizes. */
 void byi_f32_recurrent_plan(struct byi_f32_recurrent *layer);
 /* Whether these kernels are faster than oneDNN's for this layer. */
 bool byi_f32_recurrent_pays(const struct byi_f32_recurrent *layer);
@@ -50,8 +51,10 @@ void byi_f32_recurrent_pack(const struct byi_f32_recurrent *layer,
 /* Whether `a` and `b` pack the same matrices to the same bytes. */
 bool byi_f32_recurrent_packs_alike(const struct byi_f32_recurrent *a,
                                    const struct byi_f32_recurrent *b);
+/* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_f32_recurrent_scratch(const struct byi_f32_recurrent *layer,
                                    int threads);
+/* Compute y, y_h and y_c. */
 void byi_f32_recurrent_run(const struct byi_f32_recurrent_run *run);
 
 #endif

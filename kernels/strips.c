@@ -27,7 +27,7 @@ struct strips {
     int64_t each, n;   /* strips of `all` units; strips of the convolution */
     int64_t positions; /* positions of the result in a unit */
     enum byi_f32_type reads; /* not 0: the kernel converts x of this type */
-    /* if not 0, x is split, and a position of it has so many floats */
+    /* not 0: x is split, and has this many floats for each position */
     int64_t splits;
     bool together; /* all threads compute one strip after the other */
     /* bytes of a thread's scratch: of the copies of x, y, operands and bias, of

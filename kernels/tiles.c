@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* Channels of a part of split numbers: whole tiles. Rows of x that are read in
- * place should not fall into the same sets of the first cache. */
+ * place should not map to the same sets of the first-level cache. */
 static int64_t part_channels(const struct byi_f32_conv *conv)
 {
     enum { TILE = 32, SETS = 512 };
@@ -69,8 +69,9 @@ static struct byi_i8_conv describe(const struct byi_f32_conv *conv)
     return c;
 }
 
-/* Products of few rows wait for weights, which are packed as float32 then.
- * Tiles of split numbers with few channels are mostly padding. */
+/* Not for few rows, whose products wait for weights: float32 kernels are as
+ * fast. Not for split numbers with few channels, whose tiles are mostly
+ * padding. */
 bool byi_f32_tiles_suit(const struct byi_f32_conv *conv)
 {
     const int64_t least = conv->type == BYI_F32_F16 ? 24 : 1;
@@ -92,7 +93,7 @@ static void put_upper(float x, void *to)
     memcpy(to, (const char *)&x + 2, 2);
 }
 
-/* As the kernels split x (kernels/i8_amx.inc). */
+/* The low part of a weight, as the kernels split x (kernels/i8_amx.inc). */
 static float low_part(float x)
 {
     uint32_t bits;

@@ -90,7 +90,7 @@ static void find_tap(const struct output_phase *p, int64_t t,
         at[axis] = t % p->on[axis].taps;
 }
 
-/* Pack the weights of group g for a phase into those of its part. */
+/* Pack the weights of group g for a phase into the weights of its part. */
 static void pack_group(const struct byi_f32_conv *conv,
                        const struct output_phase *p,
                        const struct byi_f32_weights *weights, int64_t g,
@@ -184,7 +184,8 @@ static void find_pieces(const struct byi_f32_conv_run *run,
     }
 }
 
-/* Write a row of sums to y, and apply the posts from `next` on. */
+/* Write a row of sums, plus the matrix that is added, to y, and apply the posts
+ * from `next` on. */
 static void finish_row(const struct byi_f32_conv_run *run, uint32_t next,
                        const float *sums, int64_t row, int64_t column,
                        int64_t columns)

@@ -8,7 +8,7 @@
  * tiles x channels by channels x outputs, one for each point of the tile:
  *
  *     V[point][tile][channel]             transformed inputs
- *     U[panel][point][channel][16]        transformed weights, made at load
+ *     U[panel][point][channel][16]        transformed weights, packed once
  *     M[point][tile][32]                  products of one block of columns
  *
  * V of a block of tiles stays in the second-level cache while all columns are
@@ -138,9 +138,9 @@ void byi_f32_winograd_pack(const struct byi_f32_conv *conv,
 /* Choose the number of tiles of a block. Their V should fill half of the
  * second-level cache. But every block reads all weights; if there are few
  * tiles, that costs more than reading a V that does not fit the cache, for
- * every block of columns. Threads compute blocks of their own if there are
- * enough tiles: reading all weights takes less time than reading inputs that
- * another thread transformed. */
+ * every block of columns. Each thread computes whole blocks if there are enough
+ * tiles: reading all weights takes less time than reading inputs that another
+ * thread transformed. */
 static struct winograd plan(const struct byi_f32_conv_run *run,
                             const struct byi_f32_conv *conv, int threads)
 {
