@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* numpy's type strings of the runtime's types, without the byte order, which
- * may be '|' or '<'. */
+ * may be '|', '<' or '='. */
 static const struct {
     const char *descr;
     enum byoc_dtype dtype;
@@ -20,7 +20,8 @@ static const struct {
     {"c8", BYOC_C64}, {"c16", BYOC_C128},
 };
 
-/* The text of key's value in the header's dictionary; NULL if it lacks the key.
+/* The text of key's value in the header's dictionary; NULL if there is no such
+ * key.
  */
 static const char *find_key(const char *header, const char *key)
 {
@@ -39,10 +40,13 @@ static enum byoc_status read_descr(const char *header, const char *path,
 {
     const char *at = find_key(header, "'descr'");
     if (!at || *at != '\'' || !at[1] || !strchr("<|=", at[1]))
-        return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "%s: found a descr that is not a little-endian "
-                        "number; save it as float32 or another plain type",
-                        path);
+        return byi_fail(
+            err, BYOC_EUNSUPPORTED,
+            "%s: found the descr %.*s, expected a little-endian type "
+            "such as '<f4'; save it as float32 or another plain "
+            "type",
+            path, at ? (int)byi_min((int64_t)strcspn(at, ","), 24) : 4,
+            at ? at : "none");
     at += 2;
     size_t n = strcspn(at, "'"), width;
     bool wide;
@@ -79,10 +83,10 @@ static enum byoc_status read_shape(const char *header, const char *path,
         for (; *at >= '0' && *at <= '9' && dim < (INT64_C(1) << 40); at++)
             dim = dim * 10 + (*at - '0');
         if (at == start || t->rank == BYI_MAX_RANK || dim >= (INT64_C(1) << 40))
-            return byi_fail(
-                err, BYOC_EPARSE,
-                "%s: found a malformed shape, expected up to %d sizes", path,
-                BYI_MAX_RANK);
+            return byi_fail(err, BYOC_EPARSE,
+                            "%s: found a malformed shape, expected up to %d "
+                            "sizes below 2^40",
+                            path, BYI_MAX_RANK);
         t->dims[t->rank++] = dim;
     }
     const char *order = find_key(header, "'fortran_order'");
@@ -107,8 +111,11 @@ static enum byoc_status parse_npy(const uint8_t *bytes, size_t n,
     if (bytes[6] != 1 && n >= 12)
         length |= (uint64_t)bytes[10] << 16 | (uint64_t)bytes[11] << 24;
     if (n < head || length > n - head || length > 65536)
-        return byi_fail(err, BYOC_EPARSE,
-                        "%s: the header is cut off; save it again", path);
+        return byi_fail(
+            err, BYOC_EPARSE,
+            "%s: found a header of %llu bytes in a file of %zu, expected "
+            "a whole header of at most 65536; save it again",
+            path, (unsigned long long)length, n);
     const char *header =
         byi_arena_strn(arena, (const char *)bytes + head, (size_t)length);
     BYI_TRY(read_descr(header, path, &t->dtype, err));
@@ -127,7 +134,8 @@ static enum byoc_status parse_npy(const uint8_t *bytes, size_t n,
                         (unsigned long long)want);
     t->data = byi_acquire(want ? want : 1);
     if (!t->data)
-        return byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
+        return byi_fail(err, BYOC_ENOMEM, "%s: no memory for %llu bytes", path,
+                        (unsigned long long)want);
     byi_arena_defer(arena, byi_release, t->data);
     memcpy(t->data, bytes + head + length, want);
     return BYOC_OK;
@@ -240,12 +248,17 @@ static enum byoc_status read_member(const uint8_t *bytes, size_t n,
                         path);
     if (at + 30 > n || memcmp(bytes + at, "PK\3\4", 4) != 0)
         return byi_fail(err, BYOC_EPARSE,
-                        "%s: found a broken archive; save it again", path);
+                        "%s: found a broken archive, expected a member at byte "
+                        "%llu of %zu; save it again",
+                        path, (unsigned long long)at, n);
     uint64_t data =
         at + 30 + little(bytes + at + 26, 2) + little(bytes + at + 28, 2);
     if (data > n || size > n - data)
-        return byi_fail(err, BYOC_EPARSE,
-                        "%s: found a broken archive; save it again", path);
+        return byi_fail(
+            err, BYOC_EPARSE,
+            "%s: found a broken archive of %zu bytes, expected %llu "
+            "from byte %llu on; save it again",
+            path, n, (unsigned long long)size, (unsigned long long)data);
     return parse_npy(bytes + data, (size_t)size, path, arena, tensor, err);
 }
 

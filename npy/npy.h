@@ -6,17 +6,21 @@
 #include "core/base/base.h"
 
 /* Read an array (NEP 1; versions 1 to 3, little-endian, C order or Fortran
- * order up to rank 1; no objects). Data in `arena`. */
+ * order up to rank 1; no objects). The data lives as long as `arena`. Errors:
+ * BYOC_EIO, BYOC_EPARSE (malformed), BYOC_EUNSUPPORTED (another type or order),
+ * BYOC_ENOMEM. */
 enum byoc_status byi_npy_read(const char *path, struct byi_arena *arena,
                               struct byi_tensor *tensor,
                               struct byoc_error *err);
-/* Write an array to a temporary file, and rename it. bfloat16 is written as its
- * uint16 bits. */
+/* Write an array to a temporary file, and rename it. bfloat16 is written as
+ * uint16, and types of 8 bits or fewer as bytes, with the bits of the elements.
+ * Errors: BYOC_EIO, BYOC_EUNSUPPORTED (a type that numpy does not have). */
 enum byoc_status byi_npy_write(const char *path,
                                const struct byi_tensor *tensor,
                                struct byoc_error *err);
 /* Read the array called `name` ("x" for the member x.npy) from an .npz that
- * numpy.savez wrote (members stored, not deflated). */
+ * numpy.savez wrote (members stored, not deflated). Errors: as byi_npy_read;
+ * BYOC_EINVAL if there is no such array. */
 enum byoc_status byi_npz_read(const char *path, const char *name,
                               struct byi_arena *arena,
                               struct byi_tensor *tensor,
@@ -34,9 +38,9 @@ enum byoc_status byi_npy_read_text(const uint8_t *bytes, uint64_t n_bytes,
                                    struct byi_arena *arena,
                                    struct byi_tensor *t,
                                    struct byoc_error *err);
-/* The number of code points of the longest string, at least 1; write all
- * strings padded to `width` code points. */
+/* The number of code points of the longest string, at least 1. */
 uint32_t byi_npy_text_width(const struct byi_tensor *t);
+/* Write all strings, each padded with zeros to `width` code points. */
 void byi_npy_write_text(const struct byi_tensor *t, uint32_t width,
                         FILE *stream);
 
