@@ -126,7 +126,10 @@ static enum byoc_status load_through_file(struct byi_ep *ep,
                                     base && *base ? base : "/tmp");
     struct byi_temp *temp = NULL;
     if (!byi_temp_folder(folder, &temp))
-        return byi_fail(err, BYOC_EIO, "%s: %s", folder, strerror(errno));
+        return byi_fail(err, BYOC_EIO,
+                        "%s: cannot create this folder: %s; set TMPDIR to a "
+                        "folder that can be written",
+                        folder, strerror(errno));
     const char *path = byi_arena_printf(scratch, "%s/model.so", folder);
     enum byoc_status status = byoc_compiled_write(built->compiled, path, err);
     if (status == BYOC_OK)

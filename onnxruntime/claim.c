@@ -19,12 +19,13 @@
 
 enum { MAX_ROUNDS = 256 };
 
+/* The state of one call of GetCapability. */
 struct byi_ep_claim {
     struct byi_ep *ep;
     struct byi_ep_graph g;
     bool *supported;
     const char **reasons; /* by node: why it is not supported */
-    int32_t *group;
+    int32_t *group;       /* by node: its group, or BYI_EP_NONE */
     uint32_t n_groups;
     bool *within; /* by node: it is in the current group */
 };
@@ -143,7 +144,8 @@ static bool fails_alone(struct byi_ep_claim *c, uint32_t node,
 
 /* Find the node that makes the current group fail the test, by binary search
  * over its nodes in order: the nodes up to this one fail, those before it pass.
- * Sets *err to that failure. */
+ * *err is the failure of the group; sets it to the failure of the nodes up to
+ * this one. */
 static uint32_t find_culprit(struct byi_ep_claim *c, byi_ep_test *test,
                              struct byoc_error *err)
 {
@@ -469,7 +471,10 @@ static enum byoc_status claim_nodes(struct byi_ep_claim *c,
     if (again) {
         for (uint32_t i = 0; i < n; i++)
             if (c->supported[i])
-                exclude(c, i, "too many groups of this graph do not compile");
+                exclude(
+                    c, i,
+                    "256 groups of this graph did not compile, which is the "
+                    "limit");
         c->n_groups = byi_ep_groups(&c->g, c->supported, c->group);
     }
     log_claim(c);

@@ -32,10 +32,11 @@ struct byi_ep_run {
     struct byoc_state *state;
     struct byi_arena *strings;
     DLTensor *in, *out;
-    OrtValue **values; /* outputs allocated before the run; or NULL */
+    OrtValue **values; /* by output: allocated before the run, or NULL */
     int64_t (*dims)[BYI_MAX_RANK]; /* of the inputs, then of the outputs */
 };
 
+/* The object that runs a fused node. */
 struct byi_ep_kernel {
     OrtNodeComputeInfo base;
     const OrtApi *ort;
@@ -47,7 +48,7 @@ struct byi_ep_kernel {
     uint32_t n_fixed;
     bool has_strings; /* among the inputs */
     pthread_mutex_t lock;
-    struct byi_ep_run *idle; /* list of unused ones, guarded by `lock` */
+    struct byi_ep_run *idle; /* list of unused runs, guarded by `lock` */
 };
 
 /* --- states --------------------------------------------------------------- */
@@ -137,8 +138,8 @@ static enum byoc_status read_dims(const OrtApi *ort, const OrtValue *value,
     return BYOC_OK;
 }
 
-/* Does the input have the size that its fixed dims say? ONNX Runtime has
- * checked type and dims. Unlike read_dims, this allocates nothing, in ONNX
+/* Set *answer to whether the input has the size of its fixed dims. ONNX Runtime
+ * has checked type and dims. Unlike read_dims, this allocates nothing, in ONNX
  * Runtime either. */
 static enum byoc_status has_fixed_size(const OrtApi *ort,
                                        const struct byi_ep_port *port,
@@ -165,7 +166,8 @@ static enum byoc_status bind_input(const struct byi_ep_kernel *k,
     bool fixed;
     BYI_ORT(ort, KernelContext_GetInput(context, port->place, &value));
     if (!value)
-        return byi_fail(err, BYOC_EINVAL, "input %s has no value",
+        return byi_fail(err, BYOC_EINVAL,
+                        "input %s has no value; expected a tensor",
                         port->io->name);
     *t = (DLTensor){.device = {kDLCPU, 0},
                     .dtype = port->type,
@@ -309,10 +311,11 @@ static enum byoc_status find_place(const char *name, const char *const *names,
     for (*place = 0; *place < n; ++*place)
         if (strcmp(names[*place], name) == 0)
             return BYOC_OK;
-    return byi_fail(err, BYOC_EINTERNAL,
-                    "the model has an input or output '%.200s', which the "
-                    "fused node lacks",
-                    name);
+    return byi_fail(
+        err, BYOC_EINTERNAL,
+        "found the input or output '%.200s' of the model; expected it "
+        "among the %zu of the fused node",
+        name, n);
 }
 
 /* Find an input with this symbolic dim. Returns false if no input has it. */

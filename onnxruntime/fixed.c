@@ -2,9 +2,9 @@
 /* fixed.c: initialisers that are also inputs of the model, so that a run may
  * replace their values. With the option initializers=constant they are compiled
  * as constants, and a run that replaces one fails. ONNX Runtime does not tell
- * whether a run does, so the bytes are compared, by their digest, once for each
- * place in memory that they are read from: as long as no run replaces them,
- * this is the memory of the session.
+ * whether a run does, so the digest of the bytes is compared, once for each
+ * address that they are read from: as long as no run replaces them, that is the
+ * session's memory.
  */
 #include "onnxruntime/provider.h"
 
@@ -63,8 +63,9 @@ static enum byoc_status check_one(const OrtApi *ort, struct byi_ep_fixed *f,
     if (strcmp(digest, f->digest) != 0)
         return byi_fail(err, BYOC_EINVAL,
                         "input %s: found another value than the model's, "
-                        "expected none, or that one, with the option "
-                        "initializers=constant; try initializers=replaceable",
+                        "expected the model's value or none, because of the "
+                        "option initializers=constant; try "
+                        "initializers=replaceable",
                         f->name);
     atomic_store_explicit(&f->at, data, memory_order_relaxed);
     return BYOC_OK;

@@ -125,7 +125,7 @@ static enum byoc_status put_bodies(const OrtApi *ort, const OrtNode *node,
     if (n > 0)
         BYI_ORT(ort, Node_GetSubgraphs(node, graphs, n, names));
     if (n > 0 && depth >= MAX_DEPTH) {
-        *refusal = "its bodies are nested too deeply";
+        *refusal = "its bodies are nested deeper than 32";
         return BYOC_OK;
     }
     for (size_t i = 0; i < n; i++) {
@@ -292,7 +292,7 @@ static enum byoc_status read_node(struct byi_ep_graph *g, const OrtNode *from,
     return BYOC_OK;
 }
 
-/* Write the fields of the ModelProto before its graph. */
+/* Set g->head to the fields of the ModelProto before its graph. */
 static enum byoc_status read_head(struct byi_ep_graph *g, const OrtGraph *graph,
                                   struct byoc_error *err)
 {

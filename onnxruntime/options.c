@@ -119,13 +119,13 @@ static enum byoc_status read_folder(struct byi_arena *arena, const char *key,
     if (mkdir(value, 0777) != 0 && errno != EEXIST)
         return byi_fail(err, BYOC_EIO,
                         "option %s of " BYI_EP_NAME
-                        ": cannot make the folder '%.300s': %s",
+                        ": cannot create the folder '%.300s': %s",
                         key, value, strerror(errno));
     if (stat(value, &st) != 0 || !S_ISDIR(st.st_mode))
         return byi_fail(err, BYOC_EIO,
                         "option %s of " BYI_EP_NAME
                         ": '%.300s' is not a folder; expected one, or a path "
-                        "where it can be made",
+                        "where one can be created",
                         key, value);
     *folder = byi_arena_str(arena, value);
     return BYOC_OK;
@@ -179,8 +179,8 @@ static enum byoc_status read_option(struct byi_ep_options *o,
                     key, near ? "; did you mean " : "", near ? near : "");
 }
 
-/* Refuse an entry of the session that requests a feature that the provider
- * lacks.
+/* Refuse an entry of the session that requests a feature that the provider does
+ * not have.
  */
 static enum byoc_status check_entry(const char *key, const char *value,
                                     struct byoc_error *err)

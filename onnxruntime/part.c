@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum {
-    LARGE = 4096, /* bytes of a constant that are not copied into messages */
+    /* constants of at least so many bytes are not copied into messages */
+    LARGE = 4096,
     MODEL_GRAPH = 7,
     GRAPH_NODE = 1,
     GRAPH_NAME = 2,
@@ -169,7 +170,7 @@ void byi_ep_model_digest(const struct byi_ep_model *model, const char *salt,
  * either supported or unsupported nodes. A round takes ready nodes of its kind
  * until none is left; the next round takes the other kind. The supported nodes
  * of a round form a group: every node on a path between two of them was ready
- * before the round ended, so it is in the group as well. */
+ * before the round ended, so it is in the group, too. */
 struct byi_ep_rounds {
     const struct byi_ep_graph *g;
     uint32_t *waits; /* by node: number of inputs not computed yet */

@@ -280,7 +280,7 @@ static void ORT_API_CALL release_ep(OrtEpFactory *factory, OrtEp *ep)
     byi_ep_free(ep);
 }
 
-/* Tensors are in ONNX Runtime's own CPU memory. */
+/* No allocator: tensors are in ONNX Runtime's CPU memory. */
 static OrtStatus *ORT_API_CALL create_allocator(OrtEpFactory *factory,
                                                 const OrtMemoryInfo *info,
                                                 const OrtKeyValuePairs *options,
@@ -316,7 +316,8 @@ static bool ORT_API_CALL is_stream_aware(const OrtEpFactory *factory)
 
 /* --- the library ---------------------------------------------------------- */
 
-/* Minor versions of ONNX Runtime (1.x) from which on the provider claims more.
+/* Minor versions of ONNX Runtime 1.x since which the provider claims more
+ * nodes.
  */
 enum {
     /* The first version known to run fused nodes in bodies. 1.23.2 cannot (pull

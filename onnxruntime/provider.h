@@ -7,9 +7,9 @@
  *         -build.c-> artifact, loaded -compute.c-> runs
  *
  * claim.c decides which nodes form these models (GetCapability), and provider.c
- * returns them as fused nodes (Compile). Every callback of ONNX Runtime has a
- * guard of its own (core/base/guard.h). ONNX Runtime's functions never call
- * back into this library, except to run parts of a parallel loop.
+ * returns them as fused nodes (Compile). Every callback of ONNX Runtime has its
+ * own guard (core/base/guard.h). ONNX Runtime's functions never call back into
+ * this library, except to run parts of a parallel loop.
  */
 #ifndef BYI_EP_PROVIDER_H
 #define BYI_EP_PROVIDER_H
@@ -128,8 +128,8 @@ struct byi_ep_value {
     bool is_input;            /* an initialiser that is also an input */
     bool is_output;           /* of the graph                               */
     bool is_tensor;           /* that can cross between byoc and ONNX Runtime */
-    bool is_string;           /* ... of strings */
-    int32_t rank;             /* -1: only a run tells it */
+    bool is_string;           /* is_tensor, and its elements are strings */
+    int32_t rank;             /* -1: unknown before the run */
     int32_t producer;         /* the node, or BYI_EP_NONE */
 };
 
@@ -159,9 +159,10 @@ struct byi_ep_graph {
     struct byi_ep_bytes head; /* fields of the ModelProto before its graph */
 };
 
-/* Read these nodes of `graph`, or all if `nodes` is NULL, into out->arena;
- * out->fixed is set by the caller. Of nodes that are given, every result counts
- * as an output. Errors: of ONNX Runtime's functions. */
+/* Read the n nodes `nodes` of `graph`, or all its nodes if `nodes` is NULL,
+ * into out->arena; the caller sets out->arena and out->fixed. If `nodes` is not
+ * NULL, every result counts as an output. Errors: of ONNX Runtime's functions.
+ */
 enum byoc_status byi_ep_graph_read(const OrtApi *ort, const OrtGraph *graph,
                                    const OrtNode *const *nodes, size_t n,
                                    struct byi_ep_graph *out,
@@ -213,14 +214,15 @@ struct byi_ep_built {
     bool cached; /* loaded from cache_dir */
 };
 /* Compile the model and load it, or load it from the cache folder. The caller
- * frees *built. */
+ * frees *built, which is NULL on failure. Errors: those of byoc_compile_memory,
+ * byoc_compiled_write and byoc_model_load. */
 enum byoc_status byi_ep_build(struct byi_ep *ep,
                               const struct byi_ep_model *model,
                               struct byi_ep_built **built,
                               struct byoc_error *err);
 void byi_ep_built_free(struct byi_ep_built **built);
-/* Only import the model, to find out whether byoc can. This is much faster than
- * building it. */
+/* Only import the model, which is much faster than building it. Errors: those
+ * of byoc_compile_memory. */
 enum byoc_status byi_ep_import(struct byi_ep *ep,
                                const struct byi_ep_model *model,
                                struct byoc_error *err);
@@ -238,21 +240,22 @@ void byi_ep_threads_leave(const OrtKernelContext *outer);
 
 /* --- fixed.c: initialisers that are also inputs of the model -------------- */
 
-/* One of them, which was compiled as a constant. */
+/* An initialiser that was compiled as a constant. */
 struct byi_ep_fixed {
     const char *name;
     size_t place;             /* among the fused node's inputs */
     char digest[65];          /* of the bytes that were compiled */
     _Atomic(const void *) at; /* memory that was found to have them; or NULL */
 };
-/* List in *fixed, which is in `arena`, those of the graph that are among the
- * fused node's inputs. */
+/* List in *fixed, which is in `arena`, the constant initialisers of the graph
+ * that are among the fused node's inputs. */
 enum byoc_status byi_ep_fixed_list(const struct byi_ep_graph *graph,
                                    const char *const *inputs, size_t n_in,
                                    struct byi_arena *arena,
                                    struct byi_ep_fixed **fixed, uint32_t *n,
                                    struct byoc_error *err);
-/* Errors: BYOC_EINVAL (this run has another value for one of them). */
+/* Check that a run has the values that were compiled. Errors: BYOC_EINVAL (it
+ * has another value for one of them). */
 enum byoc_status byi_ep_fixed_check(const OrtApi *ort,
                                     struct byi_ep_fixed *fixed, uint32_t n,
                                     const OrtKernelContext *context,
@@ -280,6 +283,7 @@ OrtStatus *ORT_API_CALL byi_ep_claim(OrtEp *ep, const OrtGraph *graph,
 
 /* --- provider.c ----------------------------------------------------------- */
 
+/* The factory of providers. */
 struct byi_ep_factory {
     OrtEpFactory base;
     const OrtApi *ort;
@@ -303,6 +307,7 @@ struct byi_ep {
     struct byi_ep_built *built;
     uint32_t n_reports; /* number of reports on claims so far */
 };
+/* Create the provider of a session. Returns NULL on success. */
 OrtStatus *byi_ep_new(const struct byi_ep_factory *factory,
                       const OrtSessionOptions *session, const OrtLogger *logger,
                       OrtEp **ep);

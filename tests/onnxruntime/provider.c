@@ -437,7 +437,7 @@ static void wrong_options(void **state)
         {"partition_by", "luck", "greedy, estimated or measured"},
         {"thread_pool", "mine", "onnxruntime or byoc"},
         {"initializers", "fixed", "replaceable or constant"},
-        {"cache_dir", "/proc/none/cache", "cannot make the folder"},
+        {"cache_dir", "/proc/none/cache", "cannot create the folder"},
         {"report", "/dev/null", "not a folder"},
         {"ep.context_enable", "1", "use the option cache_dir"},
     };
