@@ -39,8 +39,7 @@ struct layout_query {
     struct byi_index index; /* of the answers, by operator and shapes */
 };
 
-/* Whether the call has weights, known shapes, and the layout that models use.
- */
+/* Whether the call has weights, known shapes, and the default layout. */
 static bool may_ask(const struct layout_query *a, byi_id id)
 {
     const struct byi_node *node = &a->f->nodes.at[id];

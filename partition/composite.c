@@ -73,6 +73,7 @@ static const char *join_ops(const struct composite_body *in)
     return joined;
 }
 
+/* The names of the operands that are constants: "w,b"; NULL if none is. */
 static const char *join_consts(const struct composite_body *in)
 {
     const struct byi_match *match = in->match;

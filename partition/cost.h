@@ -74,8 +74,9 @@ struct byi_piece {
 /* Add a function `name` to module `to` that computes the piece's results, which
  * the rest of the function reads, from the values that the piece reads:
  * constants stay constants, other values become parameters. Nodes get no
- * sources; constants share their data. Returns BYOC_EUNSUPPORTED for a value
- * that is not a tensor. */
+ * sources; constants share their data. Returns BYOC_EUNSUPPORTED if an operand
+ * is not a tensor with fixed dims, a node is not an operator, or no node reads
+ * a result; then the function is dead. */
 enum byoc_status byi_piece_add(const struct byi_module *m,
                                const struct byi_piece *piece,
                                struct byi_module *to, const char *name,
@@ -86,7 +87,7 @@ void byi_piece_sign(const struct byi_module *m, const struct byi_piece *piece,
                     struct byi_sha256 *s);
 /* Like byi_piece_sign, for a whole module. */
 void byi_module_sign(const struct byi_module *m, struct byi_sha256 *s);
-/* A readable name: "nn.conv2d, add, nn.relu of (1, 64, 56, 56)". */
+/* Append a readable name: "nn.conv2d, add, nn.relu (1, 64, 56, 56)". */
 void byi_piece_name(const struct byi_module *m, const struct byi_piece *piece,
                     struct byi_text *text);
 

@@ -3,8 +3,8 @@
  * direction between backends separated, if no path leads from one to the other
  * through a node outside both. Exact within windows of WINDOW consecutive
  * regions: numbers ascend along every path, so any region on a path between two
- * regions of a window is in the window as well. Regions of different windows
- * are not compared. Time is linear in the graph.
+ * regions of a window is in the window, too. Regions of different windows are
+ * not compared. Time is linear in the graph.
  *
  * Sets of regions are bit rows, one bit per region of the window.
  */

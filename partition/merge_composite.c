@@ -48,10 +48,10 @@ struct merger {
     uint32_t *claimed;         /* of each node: 1 + its match, or BRANCH */
     struct merger *const *all; /* by function; NULL: not merged           */
     uint32_t n_all;            /* 0: only this function is examined       */
-    uint32_t n_fns;            /* literals of this function left          */
+    uint32_t n_fns;            /* its literals that no match claimed */
     uint16_t *roots;           /* byi_root_of of each node */
     bool *fits;                /* whether any pattern fits at the node */
-    bool here[BYI_N_ROOTS];
+    bool here[BYI_N_ROOTS];    /* whether a node has this root */
     BYI_VEC(struct accepted_match) matches;
     enum byoc_status status;
 };
@@ -134,7 +134,7 @@ static const char *find_if_leak(const struct merger *g,
     const struct byi_node *node = &g->f->nodes.at[id];
     for (uint32_t a = 1; node->kind == BYI_IF && a <= 2; a++)
         if (!is_inner_fn(g, match, node->args[a]))
-            return "a branch inside has other readers as well";
+            return "an outside node also reads a branch inside";
     return NULL;
 }
 
@@ -155,7 +155,7 @@ static const char *find_leak(const struct merger *g,
         if (g->claimed[id])
             return "another match has taken an operator inside";
         if (id != match->root && !is_private(g, match, id))
-            return "an operator inside has other readers as well";
+            return "an outside node also reads an operator inside";
     }
     return NULL;
 }
@@ -225,7 +225,8 @@ static const char *say_dynamic(const struct merger *g, const char *what)
         what, byi_sample_text(g->samples, 0), fault);
 }
 
-/* Why the assignment places an operator of the match elsewhere. */
+/* Why the assignment places an operator of the match elsewhere; NULL if it does
+ * not. */
 static const char *assigned_away(const struct merger *g,
                                  const struct byi_match *match, byi_id op)
 {
@@ -258,7 +259,8 @@ static bool extends_input(const struct merger *g, const struct byi_match *match,
     return is;
 }
 
-/* Reasons to refuse without asking the backend; NULL if there are none. */
+/* Why the match is refused before its composite is built and probed; NULL if it
+ * is not. */
 static const char *refuse(const struct merger *g, const struct byi_match *match,
                           enum byi_reason *reason)
 {

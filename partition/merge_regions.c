@@ -29,7 +29,7 @@ struct regions {
     /* by level, then backend: the region, or 0 */
     BYI_VEC(uint32_t) places;
     uint32_t n;       /* regions, numbered from 1 */
-    uint32_t *target; /* of each region; where there are several backends */
+    uint32_t *target; /* of each region; set if there are several backends */
 };
 
 /* The region of a level and backend, numbered by its first member. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* partition/partition.h: placement of a module on backends: BYOC's four passes,
+/* partition/partition.h: the passes that place a module's nodes on backends,
  * the backends that they ask and the ledger that they write.
  */
 #ifndef BYI_PARTITION_H
@@ -54,7 +54,7 @@ struct byi_backend {
     const struct byoc_backend *api;
     const struct byoc_host *host;
     struct byi_pattern_table *table; /* compiled from api->patterns */
-    const char *out;                 /* why it takes no part; NULL: it does */
+    const char *out;                 /* why it is excluded; NULL: it is not */
     enum byi_reason out_reason;
 };
 
@@ -102,6 +102,9 @@ struct byi_probed {
     bool misfit;
 };
 
+/* Compile the pattern tables of n backends and set v->at, v->n and v->cache.
+ * Keeps the elements of `backends` and `hosts`. Errors: those of
+ * byi_patterns_compile, with the backend's name; then *v is freed. */
 enum byoc_status byi_backends_init(struct byi_backends *v,
                                    const struct byoc_backend *const *backends,
                                    const struct byoc_host *const *hosts,

@@ -288,8 +288,8 @@ static enum byoc_status inline_composite(struct partitioner *p, byi_id id,
     return BYOC_OK;
 }
 
-/* Whether it is a composite's literal that is only called, never read as a
- * value. */
+/* Whether node `id` is a composite's literal that is only called, never read as
+ * a value. */
 static bool is_only_called(const struct partitioner *p, byi_id id)
 {
     const struct byi_node *fn = &p->f->nodes.at[id];
@@ -479,8 +479,8 @@ static enum byoc_status emit_all(struct partitioner *p)
     }
     if (emitted != n)
         return byi_fail(p->err, BYOC_EINTERNAL,
-                        "regions depend on each other; %u of "
-                        "%u nodes could be placed",
+                        "found regions that depend on each other after "
+                        "%u of %u nodes, expected no cycle",
                         emitted, n);
     return BYOC_OK;
 }

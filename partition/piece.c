@@ -45,8 +45,9 @@ static enum byoc_status enter(struct cutter *c, struct byi_module *to,
     }
     if (!byi_type_static(node->type))
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "an operand of the piece is not a tensor with fixed "
-                        "dims");
+                        "operand %u of the piece is not a tensor with fixed "
+                        "dims",
+                        id);
     c->inner[id] =
         byi_add_param(to, body, byi_arena_printf(to->arena, "i%u", id),
                       byi_type_tensor(to->arena, node->type->dtype,
@@ -64,7 +65,7 @@ static enum byoc_status add_node(struct cutter *c, struct byi_module *to,
                            &c->inner[id], err);
     if (node->kind != BYI_CALL_OP)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "a node of the piece is not an operator");
+                        "node %u of the piece is not an operator", id);
     byi_id *args = byi_arena_calloc(c->arena, node->n_args, sizeof *args);
     for (uint32_t a = 0; a < node->n_args; a++)
         args[a] = c->inner[node->args[a]];
@@ -72,7 +73,8 @@ static enum byoc_status add_node(struct cutter *c, struct byi_module *to,
                       &c->inner[id], err);
 }
 
-/* For each node of the function, whether an outside node reads it. */
+/* For each node of the function, whether an outside node reads it, or it is the
+ * function's result. */
 static bool *find_leaving(const struct cutter *c)
 {
     bool *leaves = byi_arena_calloc(c->arena, c->f->nodes.n, sizeof *leaves);

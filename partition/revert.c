@@ -195,8 +195,8 @@ static struct byi_fate *mark(struct splitter *s, uint32_t first, uint32_t end)
     return fate;
 }
 
-/* Build a part of the region as a function, in the way of PartitionGraph, from
- * a copy of the region. */
+/* Build a part of the region as a function, as PartitionGraph does, from a copy
+ * of the region. */
 static enum byoc_status take_part(struct splitter *s, uint32_t first,
                                   uint32_t end, uint32_t *part)
 {
@@ -231,7 +231,7 @@ static bool builds(struct splitter *s, uint32_t first, uint32_t end)
     if (s->status != BYOC_OK)
         return false;
     if (s->tries++ == MAX_TRIES)
-        s->why = "its region was tried in too many parts";
+        s->why = "its region was tried in 128 parts, which is the limit";
     if (s->tries > MAX_TRIES)
         return false;
     const char *why = NULL;
@@ -247,7 +247,7 @@ static bool builds(struct splitter *s, uint32_t first, uint32_t end)
 
 /* How many calls from `first` on can be built together. Backends with a size
  * limit refuse the same number repeatedly, so try the rest, then the size of
- * the last part plus one, then bisect. */
+ * the last part and that plus one, then bisect. */
 static uint32_t longest(struct splitter *s, uint32_t first)
 {
     const uint32_t rest = s->n - first;
@@ -277,7 +277,8 @@ static void list_calls(struct splitter *s)
             s->calls[s->n++] = id;
 }
 
-/* A field has the fate of its tuple. */
+/* Give fields the fates of their tuples, and say in the reason how many
+ * composites stay. */
 static void settle(struct splitter *s, struct byi_revert *revert,
                    uint32_t n_parts, struct byi_fate *fate)
 {

@@ -14,9 +14,9 @@ struct unit_finder {
     struct byi_units *units;
     const struct byi_func *f;
     uint32_t func;
-    byi_id *parent;     /* union-find: towards the unit's first node */
+    byi_id *parent;     /* union-find: towards the candidate's first node */
     uint64_t *backends; /* of each node */
-    uint32_t *unit;     /* of each node: 1 + its unit */
+    uint32_t *unit;     /* of each node: 1 + its candidate */
 };
 
 static byi_id first_of(struct unit_finder *d, byi_id id)
@@ -61,7 +61,7 @@ static enum byoc_status add_backend(struct unit_finder *d, uint32_t v,
     return BYOC_OK;
 }
 
-/* A field belongs to the unit of its tuple. */
+/* A field belongs to the candidate of its tuple. */
 static void add_fields(struct unit_finder *d)
 {
     for (byi_id id = 0; id < d->f->nodes.n; id++) {
