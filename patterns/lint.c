@@ -36,7 +36,8 @@ static struct pattern_place child(struct pattern_place place, uint32_t i)
     return place;
 }
 
-/* The step of a chain, and the place before it. */
+/* The step of a chain. Records the chain that encloses it, for chain_of_hole().
+ */
 static struct pattern_place step_of(struct cover *c, int side,
                                     struct pattern_place chain)
 {
@@ -46,6 +47,7 @@ static struct pattern_place step_of(struct cover *c, int side,
     return step;
 }
 
+/* The chain whose step contains the hole. */
 static struct pattern_place chain_of_hole(const struct cover *c, int side,
                                           struct pattern_place hole)
 {
@@ -187,8 +189,8 @@ static bool covers(struct cover *c, struct pattern_place a,
 }
 
 /* Whether covers() can compare the pattern: it cannot if a name ties places
- * together, an operator is in two places, or there are counted steps or
- * groups. */
+ * together, an operator is in two places, or there are counted steps or groups.
+ * `whole`: nor if a leaf is in two places. */
 static bool is_plain(const struct byi_pattern *p, bool whole)
 {
     uint32_t readers[BYI_PATTERN_MAX_NODES] = {0};
@@ -263,7 +265,10 @@ void byi_patterns_lint(const struct byoc_pattern *rows, uint32_t n,
             byi_text_addf(&text, "%s", bare_message(&err));
         for (uint32_t k = 0; k < i && !text.n; k++) {
             if (strcmp(rows[k].name, rows[i].name) == 0)
-                byi_text_addf(&text, "row %u has the same name", k);
+                byi_text_addf(&text,
+                              "found the name of row %u again, expected "
+                              "unique names",
+                              k);
             else if (tables[k] && shadows(tables[k]->at, tables[i]->at))
                 byi_text_addf(&text,
                               "unreachable: row %u (%s) has no predicate and "
