@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* A region: marked nodes of a function, or a backend's function. */
-struct candidate {
+struct listed_region {
     uint32_t func, number; /* number 0: already a function, kept */
     bool computes, dropped, noted;
     uint32_t n_composites;
@@ -27,7 +27,7 @@ struct limiter {
     const struct byi_limits *limits;
     const struct byi_samples *samples; /* NULL: no input varies */
     struct byi_arena *scratch;
-    BYI_VEC(struct candidate) list;
+    BYI_VEC(struct listed_region) list;
 };
 
 /* --- the regions ---------------------------------------------------------- */
@@ -61,8 +61,8 @@ static bool composite_computes(const struct byi_module *m,
     return false;
 }
 
-/* Add call `node` of f, whose callee is a composite, to candidate c. */
-static void add_member(const struct limiter *l, struct candidate *c,
+/* Add call `node` of f, whose callee is a composite, to region c. */
+static void add_member(const struct limiter *l, struct listed_region *c,
                        const struct byi_func *f, const struct byi_node *node)
 {
     const uint32_t body = f->nodes.at[node->args[0]].index;
@@ -79,7 +79,7 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void sort_sources(struct candidate *c)
+static void sort_sources(struct listed_region *c)
 {
     uint32_t kept = 0;
     if (c->sources.n)
@@ -108,7 +108,7 @@ static void list_marked(struct limiter *l, uint32_t func)
     for (byi_id id = 0; id < f->nodes.n; id++)
         n = f->nodes.at[id].region > n ? f->nodes.at[id].region : n;
     for (uint32_t i = 1; i <= n; i++)
-        BYI_PUSH(&l->list, ((struct candidate){.func = func, .number = i}));
+        BYI_PUSH(&l->list, ((struct listed_region){.func = func, .number = i}));
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         if (node->region && byi_composite_of(l->m, f, node))
@@ -120,14 +120,14 @@ static void list_marked(struct limiter *l, uint32_t func)
 
 static void list_made(struct limiter *l, uint32_t func)
 {
-    const struct candidate made = {
+    const struct listed_region made = {
         .func = func, .flops = byi_func_flops(l->m, l->samples, func)};
     BYI_PUSH(&l->list, made);
 }
 
 /* --- decisions ------------------------------------------------------------ */
 
-static void drop(struct candidate *c, enum byi_reason reason,
+static void drop(struct listed_region *c, enum byi_reason reason,
                  const char *detail)
 {
     c->dropped = true;
@@ -137,12 +137,12 @@ static void drop(struct candidate *c, enum byi_reason reason,
 
 /* The number of model nodes; if the module was read as text and has none, of
  * composites. */
-static uint32_t size_of(const struct candidate *c)
+static uint32_t size_of(const struct listed_region *c)
 {
     return c->sources.n ? c->sources.n : c->n_composites;
 }
 
-static void check_size(struct limiter *l, struct candidate *c)
+static void check_size(struct limiter *l, struct listed_region *c)
 {
     const struct byi_limits *limits = l->limits;
     struct byi_arena *arena = l->scratch;
@@ -169,7 +169,7 @@ static void check_size(struct limiter *l, struct candidate *c)
  */
 static int compare_work(const void *a, const void *b)
 {
-    const struct candidate *x = *(void *const *)a, *y = *(void *const *)b;
+    const struct listed_region *x = *(void *const *)a, *y = *(void *const *)b;
     if (!x->number != !y->number)
         return x->number ? 1 : -1;
     if (x->flops != y->flops)
@@ -181,16 +181,16 @@ static void check_number(struct limiter *l)
 {
     const uint32_t most = l->limits->max_regions;
     uint32_t n = 0;
-    struct candidate **kept =
-        byi_arena_calloc(l->scratch, l->list.n, sizeof(struct candidate *));
+    struct listed_region **kept =
+        byi_arena_calloc(l->scratch, l->list.n, sizeof(struct listed_region *));
     for (uint32_t i = 0; i < l->list.n; i++) {
-        struct candidate *c = &l->list.at[i];
+        struct listed_region *c = &l->list.at[i];
         if (!c->dropped && (!c->number || c->n_composites))
             kept[n++] = c;
     }
     if (!most || n <= most)
         return;
-    qsort(kept, n, sizeof(struct candidate *), compare_work);
+    qsort(kept, n, sizeof(struct listed_region *), compare_work);
     for (uint32_t i = most; i < n; i++)
         if (kept[i]->number)
             drop(kept[i], BYI_REASON_TOO_MANY,
@@ -203,7 +203,8 @@ static void check_number(struct limiter *l)
 
 /* --- dropping regions ----------------------------------------------------- */
 
-static void note(struct limiter *l, const struct candidate *c, uint32_t target)
+static void note(struct limiter *l, const struct listed_region *c,
+                 uint32_t target)
 {
     const char *backend = l->m->targets.at[target - 1];
     const struct byi_sources sources = {.n = c->sources.n, .at = c->sources.at};
@@ -223,7 +224,7 @@ static void unmark(struct limiter *l, uint32_t first, uint32_t func)
     struct byi_func *f = l->m->funcs.at[func];
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
-        struct candidate *c =
+        struct listed_region *c =
             node->region ? &l->list.at[first + node->region - 1] : NULL;
         if (!c || !c->dropped)
             continue;
@@ -253,7 +254,7 @@ void byi_limit_regions(struct byi_module *m, struct byi_pass_context *ctx,
         check_size(&l, &l.list.at[i]);
     check_number(&l);
     for (uint32_t i = 0; i < l.list.n; i++) {
-        const struct candidate *c = &l.list.at[i];
+        const struct listed_region *c = &l.list.at[i];
         if (c->number == 1) /* the first of its function */
             unmark(&l, i, c->func);
     }
