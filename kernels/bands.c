@@ -93,7 +93,8 @@ static uint64_t kernels_bytes(const struct byi_f32_bands *bands)
     return most;
 }
 
-static uint64_t between_bytes(const struct byi_f32_bands *bands, uint32_t i)
+/* Bytes of a thread's memory for the lines of intermediate result i. */
+static uint64_t result_bytes(const struct byi_f32_bands *bands, uint32_t i)
 {
     return byi_align_bytes(
         (uint64_t)(lines_at(bands, i) * line_of_y(bands->convs[i])) *
@@ -105,7 +106,7 @@ static uint64_t lane_bytes(const struct byi_f32_bands *bands)
 {
     uint64_t bytes = bands->kernels;
     for (uint32_t i = 0; i + 1 < bands->n; i++)
-        bytes += between_bytes(bands, i);
+        bytes += result_bytes(bands, i);
     return bytes;
 }
 
@@ -219,7 +220,7 @@ static void run_share(const struct byi_f32_bands *bands,
     scratch += bands->kernels;
     for (uint32_t i = 0; i + 1 < bands->n; i++) {
         lane.at[i] = (float *)(void *)scratch;
-        scratch += between_bytes(bands, i);
+        scratch += result_bytes(bands, i);
     }
     while (begin < end) {
         const int64_t from = begin % high;
