@@ -35,9 +35,9 @@ struct pattern_binding {
     byi_id value;
 };
 
-/* Node `pat` of the pattern, an ONCE or the path of a '~' step, has the value
- * `value`; or name `pat` - BYI_PATTERN_MAX_NODES, one with '...', has `value`
- * values. */
+/* A fact of the search: node `pat` of the pattern, an ONCE or a chain with
+ * '~', has the value `value`. If pat >= BYI_PATTERN_MAX_NODES: the name of
+ * index pat - BYI_PATTERN_MAX_NODES, written with '...', has `value` values. */
 struct known {
     uint32_t pat;
     byi_id value;
@@ -49,7 +49,7 @@ struct solver {
     byi_match_fn take;
     void *ctx;
     uint32_t tried, budget;
-    bool base_only; /* chains have as few steps as they may */
+    bool base_only; /* match only the bases of chains, without steps */
     uint32_t n_ops, n_bound, n_known;
     byi_id ops[BYI_MATCH_MAX_OPS];
     uint32_t roles[BYI_MATCH_MAX_OPS]; /* the pattern node of each operator */
@@ -76,9 +76,9 @@ static byi_id arg_of(const struct solver *s, byi_id value, uint32_t i)
     return byi_match_arg(s->match, value, i);
 }
 
-/* Collect the operators, ascending and each once. A node may be at several
- * places of the pattern if they are equal (a diamond); otherwise there is no
- * match. */
+/* List the operators in the order of byi_match_before, each once. A node may
+ * match one node of the pattern several times (a diamond). False: it matches
+ * two different ones. */
 static bool collect_ops(const struct solver *s, struct byi_match *match)
 {
     uint32_t roles[BYI_MATCH_MAX_OPS];
@@ -124,7 +124,8 @@ static bool operands_outside(const struct solver *s,
     return true;
 }
 
-/* Bindings in the order of names; repetitions from the inside (deepest) out. */
+/* The order of bindings: those outside of repetitions first, then repetitions
+ * from the inside (deepest) out; each in the order of the names. */
 static bool comes_before(const struct pattern_binding *a,
                          const struct pattern_binding *b)
 {
@@ -168,7 +169,7 @@ static byi_id known_value(const struct solver *s, uint32_t pat)
     return BYI_NO_ID;
 }
 
-/* List the operators that have names. */
+/* List the operators that `with` names. */
 static void name_ops(const struct solver *s, struct byi_match *match)
 {
     match->n_named = 0;
@@ -237,7 +238,7 @@ static bool solve_leaf(struct solver *s, const struct goal *goal,
         return false;
     uint32_t depth = 0;
     if (pat->kind == BYI_PAT_CONST && s->p->nameless == pat->name)
-        depth = ~goal->value; /* each repetition has an operand of its own */
+        depth = ~goal->value; /* each constant is a separate operand */
     else if (s->p->repeated[pat->name])
         depth = depth_of(s, goal->frame);
     for (uint32_t i = 0; i < s->n_bound; i++)
@@ -439,7 +440,8 @@ static bool solve_split(struct solver *s, const struct goal *goal,
     return false;
 }
 
-/* Bit n-1-i of a set is operand i, so that larger sets have earlier ones. */
+/* Operand i is bit n-1-i of a set, so that larger numbers are sets with earlier
+ * operands. */
 static bool solve_group(struct solver *s, const struct goal *goal,
                         const struct byi_pat *pat)
 {
@@ -477,7 +479,7 @@ static bool is_known(const struct solver *s, uint32_t pat, byi_id value)
     return false;
 }
 
-/* Solve `goal`, with `pat` known to be its value. */
+/* Solve `goal` after recording that node `pat` has the goal's value. */
 static bool solve_known(struct solver *s, const struct goal *goal, uint32_t pat)
 {
     if (s->n_known == BYI_COUNT(s->known))
@@ -606,7 +608,8 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
     const uint64_t left = !steps || *steps > MAX_STEPS ? MAX_STEPS : *steps;
     const uint32_t budget = left > MIN_STEPS ? (uint32_t)left : MIN_STEPS;
     struct byi_said said;
-    struct byi_match match; /* large: only what a search reads is set */
+    struct byi_match
+        match; /* large: only members that a search reads are set */
     struct solver s;
     match.m = m;
     match.f = f;

@@ -64,7 +64,7 @@ bool byi_match_type_fits(const struct byi_pat_type *want,
 
 /* --- operators ------------------------------------------------------------ */
 
-/* Compare numbers with the precision in which ONNX stores them. */
+/* Compare in float32, in which ONNX stores attributes. */
 static bool number_fits(enum byi_cmp cmp, double found, double wanted)
 {
     return compare(cmp, (double)(float)found, (double)(float)wanted);
@@ -90,9 +90,8 @@ static bool floats_fit(const struct byi_attr *attr, const struct byi_attr *want)
     return true;
 }
 
-/* Whether the single value, or every item of the list, compares with `want` as
- * `cmp` says.
- */
+/* Whether the comparison `cmp` with `want` holds for the value, or for every
+ * item of the list. */
 static bool value_fits(const struct byi_attr *attr, enum byi_cmp cmp,
                        const struct byi_attr *want)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* match_host.c: the match_* services of struct byoc_host: a backend's predicate
- * uses them to query a match and to report what it found.
+ * uses them to query a match and to write messages.
  */
 #include "patterns.h"
 
@@ -15,6 +15,7 @@ static const struct byi_match *view(const struct byoc_match *m)
     return (const struct byi_match *)(const void *)m;
 }
 
+/* Store a tensor's type. Returns 0 if the type is a tuple's. */
 static int give_type(const struct byi_type *type, uint32_t *dtype,
                      uint32_t *rank, const int64_t **dims)
 {
@@ -175,7 +176,7 @@ static char *room(const struct byi_match *match, size_t *n)
     return match->said->at + match->said->n;
 }
 
-/* Keep the text that was written there, truncated to the available memory. */
+/* Keep the text that the caller wrote to the memory of room(). */
 static const char *keep(const struct byi_match *match, char *text)
 {
     match->said->n += strlen(text) + 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* match_reach.c: computes the distance from each node to the base of a row's
- * chain.
+/* match_reach.c: computes the distance from each node of a function to the base
+ * of a row's chain, to prune the search for matches.
  *
  * A row such as `nn.conv2d(..) [relu(^) | add(^, %other)]*` is tried at every
  * relu and add. Walking back from each of them through up to 32 steps, and
@@ -11,7 +11,8 @@
  *
  *     steps[conv] = 0, steps[relu(x)] = 1 + steps[x], steps[input] = never
  *
- * A distance is never more than the steps of a match, so no match is lost.
+ * A match never has fewer steps than the distance of its root, so no match is
+ * lost.
  */
 #include "patterns.h"
 

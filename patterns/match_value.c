@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* match_value.c: numbers the values of a match. The operators in branches of an
  * `if` are in separate functions; a match treats them as if they were in the
- * outer function: an opened branch has value numbers of its own for its nodes,
- * and its captures are the outer values.
+ * outer function: the nodes of an opened branch get new value numbers, and its
+ * captures are the outer values.
  */
 #include "patterns.h"
 
@@ -135,9 +135,9 @@ bool byi_match_before(const struct byi_match *match, byi_id a, byi_id b)
     }
     if (x != y)
         return x < y;
-    if (x == a || y == b) /* one is the `if` that contains the other, or both */
+    if (x == a || y == b) /* one is an `if` around the other, or a == b */
         return x != a;
-    return a < b; /* then and else */
+    return a < b; /* in the two branches of one `if` */
 }
 
 bool byi_match_within(const struct byi_match *match, byi_id value,

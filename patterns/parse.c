@@ -15,16 +15,18 @@ struct parser {
     struct byoc_error *err;
     struct byi_pattern *p; /* the pattern being built; owns the arrays below */
     bool repeated[BYI_PATTERN_MAX_NODES];
-    bool defined[BYI_PATTERN_MAX_NODES];  /* names that `with` has defined   */
-    bool list[BYI_PATTERN_MAX_NODES];     /* names with '...' */
-    uint32_t leaf[BYI_PATTERN_MAX_NODES]; /* 1 + the node of each name */
-    uint32_t home[BYI_PATTERN_MAX_NODES]; /* value of in_repeat at each name */
+    bool defined[BYI_PATTERN_MAX_NODES]; /* names that `with` has defined   */
+    bool list[BYI_PATTERN_MAX_NODES];    /* names with '...' */
+    /* by name: 1 + its node; 0: none; BYI_NO_NAME: it is a constant */
+    uint32_t leaf[BYI_PATTERN_MAX_NODES];
+    /* by name: in_repeat at its first place */
+    uint32_t home[BYI_PATTERN_MAX_NODES];
     uint32_t depth;
     uint32_t in_if;     /* nesting depth of ifs */
     uint32_t in_step;   /* nesting depth of steps */
     uint32_t in_repeat; /* the enclosing repeated step, from 1; 0: none */
     uint32_t n_repeats; /* repeated steps so far                        */
-    /* Not cleared for each row, as the members above are: every element is
+    /* compile_row clears only the members above: each element of these is
      * written before it is read. */
     struct byi_pat nodes[BYI_PATTERN_MAX_NODES];
     const char *names[BYI_PATTERN_MAX_NODES];
@@ -38,7 +40,8 @@ static enum byoc_status check_room(struct parser *p)
     if (p->p->n_nodes < BYI_PATTERN_MAX_NODES)
         return BYOC_OK;
     return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                        "too long a pattern (limit is %d parts)",
+                        "found a pattern of more than %d parts, which is the "
+                        "limit; split it into several rows",
                         BYI_PATTERN_MAX_NODES);
 }
 
@@ -144,7 +147,9 @@ static enum byoc_status parse_name(struct parser *p, uint32_t *name)
     const char *text = byi_lex_text(p->arena, &p->lex.tok);
     if (strlen(text) > 15)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "the operand's name is longer than 15 characters");
+                            "found an operand's name of %zu characters, "
+                            "expected at most 15",
+                            strlen(text));
     if (strcmp(text, BYI_CONST_NAME) == 0)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                             "%%%s is reserved for constants without a name; "
@@ -209,7 +214,8 @@ static enum byoc_status parse_choices(struct parser *p, uint32_t *out,
     do {
         if (*n == BYI_PATTERN_MAX_NODES)
             return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                                "too many choices (limit is %d)",
+                                "found more than %d choices, which is the "
+                                "limit",
                                 BYI_PATTERN_MAX_NODES);
         BYI_TRY(parse_pattern(p, &choices[*n]));
         *n += 1;
@@ -235,7 +241,8 @@ static enum byoc_status parse_parens(struct parser *p, uint32_t *out)
     while (!byi_lex_is(&p->lex, ')')) {
         if (n == BYI_PATTERN_MAX_ARGS)
             return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                                "too many fields (limit is %d)",
+                                "found a tuple of more than %d fields, which "
+                                "is the limit",
                                 BYI_PATTERN_MAX_ARGS);
         BYI_TRY(parse_pattern(p, &fields[n++]));
         if (!byi_lex_accept(&p->lex, ','))
@@ -257,9 +264,14 @@ static enum byoc_status parse_ops(struct parser *p, struct byi_pat *pat)
         const struct byi_op *op = byi_op_of_name(tok.at, tok.n);
         if (!op)
             return byi_lex_fail(&p->lex, &tok, p->err,
-                                "unknown operator '%.*s'", (int)tok.n, tok.at);
+                                "unknown operator '%.*s', expected one such "
+                                "as nn.relu",
+                                (int)tok.n, tok.at);
         if (pat->n_ops == BYI_N_OPS)
-            return byi_lex_fail(&p->lex, &tok, p->err, "too many operators");
+            return byi_lex_fail(&p->lex, &tok, p->err,
+                                "found more than %d operators, which is the "
+                                "limit; list each operator once",
+                                BYI_N_OPS);
         ops[pat->n_ops++] = op->id;
         byi_lex_next(&p->lex);
     } while (byi_lex_accept(&p->lex, '|'));
@@ -267,7 +279,7 @@ static enum byoc_status parse_ops(struct parser *p, struct byi_pat *pat)
     return BYOC_OK;
 }
 
-/* Whether "%name..." follows. */
+/* Whether the next tokens are "%name...". */
 static bool at_rest(const struct parser *p)
 {
     struct byi_lexer ahead = p->lex;
@@ -286,13 +298,15 @@ static enum byoc_status parse_rest(struct parser *p, struct byi_pat *pat)
         BYI_TRY(byi_lex_expect(&p->lex, '.', "'...'", p->err));
     if (p->in_step)
         return byi_lex_fail(&p->lex, &at, p->err,
-                            "'...' is not allowed inside a step");
+                            "found '...' inside a step, expected operands "
+                            "that are written out");
     pat->has_rest = true;
     p->list[pat->rest] = p->repeated[pat->rest] = true;
     return BYOC_OK;
 }
 
-/* The mark of an operand that is subtracted or divided by. */
+/* The character that marks an operand that is subtracted ('-', in add) or
+ * divided by ('/', in multiply); 0: the operator has none. */
 static int inverse_mark(const struct byi_pat *pat)
 {
     const enum byi_op_id op = pat->n_ops == 1 ? pat->ops[0] : BYI_OP_NONE;
@@ -322,8 +336,8 @@ static enum byoc_status parse_args(struct parser *p, struct byi_pat *pat)
         if ((pat->n_args == BYI_PATTERN_MAX_ARGS && !at_rest(p)) ||
             pat->has_rest)
             return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                                "too many operands (limit is %d, and '...' "
-                                "is the last)",
+                                "found another operand, expected at most %d, "
+                                "of which one with '...' is the last",
                                 BYI_PATTERN_MAX_ARGS);
         BYI_TRY(parse_arg(p, pat, &args[pat->n_args]));
     } while (byi_lex_accept(&p->lex, ','));
@@ -376,7 +390,8 @@ static enum byoc_status parse_if(struct parser *p, uint32_t *out)
     uint32_t args[3];
     if (p->in_if == BYI_PATTERN_MAX_IFS)
         return byi_lex_fail(lex, &lex->tok, p->err,
-                            "too many 'if' in each other (limit is %d)",
+                            "found an 'if' inside %d others, which is the "
+                            "limit",
                             BYI_PATTERN_MAX_IFS);
     p->in_if++;
     BYI_TRY(byi_lex_expect(lex, '(', "'(' and a condition", p->err));
@@ -419,7 +434,7 @@ static enum byoc_status parse_primary(struct parser *p, uint32_t *out)
 
 /* --- steps ---------------------------------------------------------------- */
 
-/* Whether a step adds an operator, whichever choice is taken. */
+/* Whether a step adds an operator, whichever choice matches. */
 static bool is_step(const struct parser *p, uint32_t at)
 {
     const struct byi_pat *pat = &p->nodes[at];
@@ -441,7 +456,7 @@ static bool is_step(const struct parser *p, uint32_t at)
     }
 }
 
-/* ... and continues from the value before it. */
+/* Whether a step has a '^', whichever choice matches. */
 static bool continues(const struct parser *p, uint32_t at)
 {
     const struct byi_pat *pat = &p->nodes[at];
@@ -477,7 +492,7 @@ static enum byoc_status parse_mark(struct byi_lexer *lex, struct byi_pat *pat,
         if (max == 0)
             return byi_lex_fail(
                 lex, &lex->tok, err,
-                "a step that occurs 0 times; expected at least 1");
+                "found a step that occurs 0 times, expected at least 1");
         pat->min = (uint32_t)min;
         pat->max = (uint32_t)max;
         return byi_lex_expect(lex, '}', "',' or '}'", err);
@@ -508,7 +523,8 @@ static enum byoc_status parse_step(struct parser *p, uint32_t *out)
     const bool repeats = pat.max > 1;
     if (repeats && p->in_repeat)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "a repeated step cannot contain another");
+                            "found a repeated step inside another, expected "
+                            "a step without '*', '~' or a count");
     const uint32_t outer = p->in_repeat;
     p->in_step++;
     if (repeats)
@@ -520,10 +536,12 @@ static enum byoc_status parse_step(struct parser *p, uint32_t *out)
     BYI_TRY(parse_mark(&p->lex, &pat, p->err));
     if (!is_step(p, args[1]))
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "a step must be an operator");
+                            "found a step that may add no operator, expected "
+                            "an operator in each choice");
     if (!continues(p, args[1]))
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "a step must say with '^' where it continues");
+                            "found a step without '^', expected '^' for the "
+                            "value before the step in each choice");
     if (pat.forks) {
         const struct byi_pat once = {.kind = BYI_PAT_ONCE,
                                      .name = BYI_NO_NAME,
@@ -561,7 +579,9 @@ static enum byoc_status parse_pattern(struct parser *p, uint32_t *out)
 {
     if (++p->depth > MAX_DEPTH)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "too deep a pattern (limit is %d)", MAX_DEPTH);
+                            "found a pattern that is nested more than %d deep, "
+                            "which is the limit",
+                            MAX_DEPTH);
     BYI_TRY(parse_primary(p, out));
     for (;;) {
         if (byi_lex_is(&p->lex, '.') &&
@@ -578,8 +598,8 @@ static enum byoc_status parse_pattern(struct parser *p, uint32_t *out)
     return BYOC_OK;
 }
 
-/* Read with %e = exp(%x), %f = ...: definitions of names that were used before.
- */
+/* Read "with %e = exp(%x), %f = ...", if it is there: definitions of names that
+ * the pattern uses. */
 static enum byoc_status parse_defs(struct parser *p)
 {
     if (!byi_lex_accept_word(&p->lex, "with"))
@@ -619,8 +639,7 @@ uint32_t byi_root_of(const struct byi_node *node)
     return node->kind == BYI_MAKE_TUPLE ? BYI_ROOT_TUPLE : BYI_ROOT_NONE;
 }
 
-/* Mark the operators of a graph's node that this node of a pattern can match.
- */
+/* Mark the kinds of graph nodes that this node of a pattern can match. */
 static void mark_ops(const struct byi_pat *pat, bool *roots)
 {
     for (uint32_t i = 0; i < pat->n_ops; i++)
@@ -635,8 +654,8 @@ static void mark_ops(const struct byi_pat *pat, bool *roots)
         roots[BYI_OP_SUBTRACT] = roots[BYI_OP_NEGATIVE] = true;
 }
 
-/* Mark the operators that can be the root of the pattern. A row whose root
- * can be a bare operand would match everything. */
+/* Mark the kinds of nodes that can be the root of the pattern. False: the root
+ * can be a bare operand, so the row would match every node. */
 static bool mark_roots(const struct byi_pattern *p, uint32_t at, bool *roots)
 {
     const struct byi_pat *pat = &p->nodes[at];
@@ -663,7 +682,8 @@ static bool mark_roots(const struct byi_pattern *p, uint32_t at, bool *roots)
     }
 }
 
-/* %x1 could also be the second one of a repeated %x. */
+/* Whether `name` is `repeated` and a number: %x1 could also be the second value
+ * of a repeated %x. */
 static bool is_number_of(const char *name, const char *repeated)
 {
     const size_t n = strlen(repeated);
@@ -675,7 +695,6 @@ static enum byoc_status check_names(const struct parser *p, uint32_t index,
                                     const char *row)
 {
     for (uint32_t i = 0; i < p->p->n_names; i++) {
-        /* a name has many values, or one */
         if (p->list[i] && p->leaf[i])
             return byi_fail(p->err, BYOC_EINVAL,
                             "row %u (%s): %%%s is written both with '...' and "
@@ -691,8 +710,8 @@ static enum byoc_status check_names(const struct parser *p, uint32_t index,
     return BYOC_OK;
 }
 
-/* Copy what the parser found to the pattern; the parser has room for the
- * longest pattern. */
+/* Copy nodes and names from the parser, which has room for the longest pattern,
+ * to the pattern. */
 static void keep_parts(const struct parser *p)
 {
     struct byi_pattern *out = p->p;
@@ -706,7 +725,8 @@ static void keep_parts(const struct parser *p)
         byi_arena_copy(p->arena, p->defs, out->n_defs * sizeof *p->defs);
 }
 
-/* `p` is any parser; the pattern is in `arena`. */
+/* Compile a row to *out, in `arena`. This sets all of *p but its last arrays,
+ * so that one parser can compile many rows. */
 static enum byoc_status compile_row(struct parser *p, struct byi_arena *arena,
                                     uint32_t index,
                                     const struct byoc_pattern *row,
@@ -732,8 +752,9 @@ static enum byoc_status compile_row(struct parser *p, struct byi_arena *arena,
     keep_parts(p);
     if (!mark_roots(out, out->root, out->roots))
         return byi_fail(err, BYOC_EINVAL,
-                        "row %u (%s): its root must be an operator", index,
-                        row->name);
+                        "row %u (%s): found a root that can be an operand, "
+                        "expected an operator",
+                        index, row->name);
     return BYOC_OK;
 }
 

@@ -9,11 +9,13 @@
 
 #include "patterns.h"
 
-/* Read {name=value, ...} at the current token, for an operator that can be any
- * of pat->ops, into pat->tests. */
+/* Read {name=value, ...} at the current token, if there is one, for an operator
+ * that can be any of pat->ops, into pat->tests. Both functions allocate in
+ * `arena`. Errors: BYOC_EPARSE, with the column. */
 enum byoc_status byi_parse_tests(struct byi_lexer *lex, struct byi_arena *arena,
                                  struct byi_pat *pat, struct byoc_error *err);
-/* float32, float32|float16, Tensor[(1, _, ...), rank<=5, float32] */
+/* Read a type after its colon: float32, float32|float16,
+ * Tensor[(1, _, ...), rank<=5, float32]. */
 enum byoc_status byi_parse_pat_type(struct byi_lexer *lex,
                                     struct byi_arena *arena,
                                     const struct byi_pat_type **type,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_parts.c: parses tests of attributes and of types.
+/* parse_parts.c: parses the tests in a pattern: tests of attributes in braces,
+ * and tests of types after a colon.
  */
 #include "parse.h"
 
@@ -70,7 +71,8 @@ static enum byoc_status parse_single(struct byi_lexer *lex,
     return BYOC_OK;
 }
 
-/* [1, _, 3]: integers; [0.5, 1]: floats as soon as one is; ["a", "b"]. */
+/* Read a list after its '[': [1, _, 3]: integers; [0.5, 1]: floats, since one
+ * item is a float; ["a", "b"]. */
 static enum byoc_status parse_list(struct byi_lexer *lex,
                                    struct byi_arena *arena,
                                    struct byi_attr *value,
@@ -85,7 +87,9 @@ static enum byoc_status parse_list(struct byi_lexer *lex,
             const struct byi_token item = lex->tok;
             if (n == MAX_VALUES)
                 return byi_lex_fail(lex, &item, err,
-                                    "too many items (limit is %d)", MAX_VALUES);
+                                    "found a list of more than %d items, which "
+                                    "is the limit",
+                                    MAX_VALUES);
             items[n] = (struct byi_attr){.kind = BYI_ATTR_INT};
             if (byi_lex_accept_word(lex, "_"))
                 items[n].i = BYI_PAT_ANY_INT;
@@ -95,8 +99,8 @@ static enum byoc_status parse_list(struct byi_lexer *lex,
                 (n > 0 && (items[n].kind == BYI_ATTR_STRING) !=
                               (kind == BYI_ATTR_STRING)))
                 return byi_lex_fail(lex, &item, err,
-                                    "a list holds integers, numbers or "
-                                    "strings");
+                                    "found items of several kinds in a list, "
+                                    "expected only numbers or only strings");
             if (items[n].kind != BYI_ATTR_INT)
                 kind = items[n].kind;
             n++;
@@ -117,7 +121,8 @@ static enum byoc_status parse_list(struct byi_lexer *lex,
                 items[i].kind == BYI_ATTR_INT ? (double)items[i].i : items[i].f;
             if (items[i].kind == BYI_ATTR_INT && items[i].i == BYI_PAT_ANY_INT)
                 return byi_lex_fail(lex, &at, err,
-                                    "'_' is allowed only in lists of integers");
+                                    "found '_' in a list of floats, expected "
+                                    "it in lists of integers only");
         }
         value->kind = BYI_ATTR_FLOATS;
         value->floats = floats;
@@ -170,8 +175,8 @@ static bool convert(struct byi_arena *arena, enum byi_attr_kind kind,
     }
 }
 
-/* "imaging.ImageDecoder@20": no operator has another form of name, and a value
- * without the version would match nothing. */
+/* Whether the text is a name such as "imaging.ImageDecoder@20". Custom
+ * operators always have such names, so another text would match nothing. */
 static bool is_custom_name(const char *text)
 {
     const char *dot = strchr(text, '.'), *version = strrchr(text, '@');
@@ -196,8 +201,8 @@ static enum byoc_status check_custom_name(const struct byi_lexer *lex,
     return BYOC_OK;
 }
 
-/* Every operator of the set must declare the attribute with a kind that the
- * values can be, the same one. */
+/* Check that every operator of the set has the attribute, with one kind for
+ * all, and convert the values to that kind. */
 static enum byoc_status check_test(const struct byi_lexer *lex,
                                    struct byi_arena *arena,
                                    const struct byi_pat *pat,
@@ -211,14 +216,17 @@ static enum byoc_status check_test(const struct byi_lexer *lex,
         const struct byi_attr_def *def = byi_op_attr(op, test->name);
         for (uint32_t k = 0; k < test->n; k++)
             if (!def || !convert(arena, def->kind, &values[k]))
-                return byi_lex_fail(lex, at, err,
-                                    "%s has no attribute '%s' of this kind",
-                                    op->name, test->name);
+                return byi_lex_fail(lex, at, err, "%s has no attribute '%s'%s",
+                                    op->name, test->name,
+                                    def ? " of this kind; expected a value of "
+                                          "the attribute's kind"
+                                        : "; expected one of its attributes");
         if (test->cmp >= BYI_LT &&
             (test->n > 1 || (values[0].kind != BYI_ATTR_INT &&
                              values[0].kind != BYI_ATTR_FLOAT)))
             return byi_lex_fail(lex, at, err,
-                                "'%s' of '%s' compares with one number",
+                                "found '%s' of '%s' with a list, a text or "
+                                "several values, expected one number",
                                 byi_cmp_text[test->cmp], test->name);
         if (pat->ops[i] == BYI_OP_CUSTOM && strcmp(test->name, "op") == 0)
             BYI_TRY(check_custom_name(lex, at, test, values, err));
@@ -240,7 +248,8 @@ static enum byoc_status parse_test(struct byi_lexer *lex,
     do {
         if (test->n == MAX_VALUES)
             return byi_lex_fail(lex, &lex->tok, err,
-                                "too many values (limit is %d)", MAX_VALUES);
+                                "found more than %d values, which is the limit",
+                                MAX_VALUES);
         struct byi_attr *value = &values[test->n++];
         *value = (struct byi_attr){0};
         if (byi_lex_accept(lex, '['))
@@ -260,8 +269,13 @@ enum byoc_status byi_parse_tests(struct byi_lexer *lex, struct byi_arena *arena,
     if (!byi_lex_accept(lex, '{'))
         return BYOC_OK;
     do {
-        if (!byi_lex_is(lex, BYI_TOK_IDENT) || pat->n_tests == MAX_TESTS)
+        if (!byi_lex_is(lex, BYI_TOK_IDENT))
             return byi_lex_expected(lex, "an attribute", err);
+        if (pat->n_tests == MAX_TESTS)
+            return byi_lex_fail(lex, &lex->tok, err,
+                                "found more than %d tests of attributes, which "
+                                "is the limit",
+                                MAX_TESTS);
         BYI_TRY(parse_test(lex, arena, pat, &tests[pat->n_tests], err));
         pat->n_tests++;
     } while (byi_lex_accept(lex, ','));
@@ -287,7 +301,9 @@ static enum byoc_status parse_dtypes(struct byi_lexer *lex,
     enum byoc_dtype dtypes[MAX_VALUES];
     for (;;) {
         if (type->n_dtypes == MAX_VALUES)
-            return byi_lex_fail(lex, &lex->tok, err, "too many dtypes");
+            return byi_lex_fail(lex, &lex->tok, err,
+                                "found more than %d dtypes, which is the limit",
+                                MAX_VALUES);
         BYI_TRY(parse_dtype(lex, &dtypes[type->n_dtypes++], err));
         const struct byi_token next = byi_lex_peek(lex);
         if (!byi_lex_is(lex, '|') || !is_dtype(&next))
@@ -332,7 +348,8 @@ static enum byoc_status parse_dims(struct byi_lexer *lex,
         }
         if (type->n_dims == BYI_MAX_RANK)
             return byi_lex_fail(lex, &lex->tok, err,
-                                "too many dims (limit is %d)", BYI_MAX_RANK);
+                                "found more than %d dims, which is the limit",
+                                BYI_MAX_RANK);
         BYI_TRY(parse_dim(lex, &dims[type->n_dims], err));
         type->n_dims++;
     } while (byi_lex_accept(lex, ','));

@@ -19,8 +19,8 @@
 enum {
     BYI_PATTERN_MAX_ARGS = 8,    /* operands written out in one operator */
     BYI_PATTERN_MAX_NODES = 256, /* of one row */
-    BYI_PATTERN_MAX_REPEAT = 32, /* of a step */
-    BYI_PATTERN_MAX_IFS = 8,     /* nested; the limit of regions */
+    BYI_PATTERN_MAX_REPEAT = 32, /* repetitions of a step */
+    BYI_PATTERN_MAX_IFS = 8,     /* nested `if`s, as in regions */
     BYI_MATCH_MAX_OPS = 64,      /* operators of one match */
     BYI_MATCH_MAX_OPERANDS = 64,
     BYI_MATCH_MAX_BRANCHES = 32, /* opened while matching */
@@ -59,7 +59,8 @@ struct byi_pat_test {
     const struct byi_attr *values; /* their names are NULL */
 };
 
-/* A dim, a rank or a number of elements: `cmp` to `value`; any: no test. */
+/* A test of a dim, a rank or a number of elements: it compares with `value` as
+ * `cmp` says. any: no test. */
 struct byi_pat_dim {
     bool any;
     enum byi_cmp cmp;
@@ -90,9 +91,10 @@ struct byi_pat {
     const uint32_t *args;
     /* GROUP: a bit for each operand that is subtracted or divided by */
     uint32_t inverse;
-    uint32_t index;    /* GET: the field */
-    bool has_rest;     /* OP: any further operands, bound to rest's   */
-    uint32_t rest;     /* name: rest0, rest1, ...                     */
+    uint32_t index; /* GET: the field */
+    /* OP: "%rest..." matches any further operands, named rest0, rest1, ... */
+    bool has_rest;
+    uint32_t rest;     /* index of the name */
     uint32_t min, max; /* CHAIN: number of repetitions of the step */
     bool forks;        /* CHAIN: '~', along every path from the base */
     uint32_t n_tests;  /* OP: tests of attributes */
@@ -102,10 +104,10 @@ struct byi_pat {
     const struct byi_pat_type *type; /* TYPE */
 };
 #define BYI_NO_NAME UINT32_MAX
-#define BYI_CONST_NAME "const" /* of constants that are given by value */
+#define BYI_CONST_NAME "const" /* the name of constants such as `const 0.5` */
 
-/* The kind of node that can be a root: its operator, or one of these;
- * byi_root_of gives a node's kind. */
+/* Kinds of roots: the id of an operator, or one of these. byi_root_of returns
+ * the kind of a graph's node, BYI_ROOT_NONE if it cannot be a root. */
 enum { BYI_ROOT_TUPLE = BYI_N_OPS, BYI_ROOT_IF, BYI_ROOT_NONE, BYI_N_ROOTS };
 uint32_t byi_root_of(const struct byi_node *node);
 
@@ -118,7 +120,7 @@ struct byi_pattern {
     const char *const *names;
     /* names that can have several values, which are numbered */
     const bool *repeated;
-    /* the name given to unnamed constants, or BYI_NO_NAME */
+    /* index of BYI_CONST_NAME; BYI_NO_NAME: the row has no such constant */
     uint32_t nameless;
     uint32_t n_defs; /* the ONCE nodes that `with` defines, in order */
     const uint32_t *defs;
@@ -127,16 +129,17 @@ struct byi_pattern {
 
 /* The rows of one backend. */
 struct byi_pattern_table {
-    struct byi_arena *arena; /* NULL: of the caller */
+    struct byi_arena *arena; /* NULL: the caller owns the arena */
     uint32_t n;
     const struct byi_pattern *at;
-    bool inside[BYI_N_ROOTS]; /* occurs anywhere in a row */
+    bool inside[BYI_N_ROOTS]; /* kinds of nodes that occur in some row */
 };
 
 /* --- parse.c ------------------------------------------------------------ */
 
-/* Compile rows[0..n-1]. Errors name the row and the column: "row 3
- * (dnnl.conv): column 14: unknown operator 'nn.conv4d'". */
+/* Compile rows[0..n-1], which must outlive *table. On failure *table is NULL.
+ * Errors: BYOC_EPARSE and BYOC_EINVAL; they name the row, counted from 0, and
+ * the column: "row 3 (dnnl.conv): column 14: unknown operator 'nn.conv4d'". */
 enum byoc_status byi_patterns_compile(const struct byoc_pattern *rows,
                                       uint32_t n,
                                       struct byi_pattern_table **table,
@@ -172,7 +175,8 @@ struct byi_bound {
     byi_id value;
 };
 
-/* A predicate's message, which lives as long as the match. */
+/* Memory for the texts that match_say() and match_show() return to a
+ * predicate. They live as long as the match. */
 struct byi_said {
     size_t n;
     char at[BYI_MATCH_MAX_TEXT];
@@ -200,8 +204,8 @@ struct byi_branch {
  * root is the last. Its operands are in the order of the pattern's text,
  * repetitions from the inside out.
  *
- * A value is a node of f, or one in a branch: see byi_match_node. A capture in
- * a branch is the value outside. */
+ * A value is a node of f or of a branch: see byi_match_node. A capture of a
+ * branch counts as the outer value. */
 struct byi_match {
     const struct byi_module *m;
     const struct byi_func *f;
@@ -223,9 +227,9 @@ typedef bool (*byi_match_fn)(const struct byi_match *match, void *ctx);
 /* Find the first match of `pattern` at node `root` that `take` accepts. Returns
  * whether there is one; *tried counts the matches found. `reach` is from
  * byi_match_reach for this function and pattern, or NULL: it only prunes the
- * search. *steps bounds the searches for one pattern in one function: start
- * with byi_match_steps(f); NULL: only this one is bounded. A search that runs
- * out of steps only looks at chains without steps. */
+ * search. *steps bounds all searches for one pattern in one function: start
+ * with byi_match_steps(f); NULL: only this search is bounded. A search that
+ * exceeds its bound is repeated once with every chain's base only. */
 bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
                const uint32_t *reach, uint64_t *steps, byi_match_fn take,
@@ -235,8 +239,9 @@ uint64_t byi_match_steps(const struct byi_func *f);
 /* --- match_reach.c ------------------------------------------------------- */
 
 /* For each node of `f`, the least number of steps of the pattern's chain from
- * it to the chain's base; BYI_NEVER if there is no path. In `arena`; NULL if
- * the pattern is not a chain of single operators. */
+ * it to the chain's base; BYI_NEVER if there is no path. In `arena`. NULL if
+ * the pattern's root is not a chain, or the chain's base or one of its steps is
+ * not a single operator, or its step has a '~'. */
 #define BYI_NEVER UINT32_MAX
 const uint32_t *byi_match_reach(const struct byi_func *f,
                                 const struct byi_pattern *pattern,
@@ -249,14 +254,15 @@ bool byi_match_type_fits(const struct byi_pat_type *want,
 /* Whether the node calls an operator of the pattern, with as many operands and
  * with attributes that pass its tests. */
 bool byi_match_op_fits(const struct byi_pat *pat, const struct byi_node *node);
-/* Whether the constant is one element of that value, as precisely as its dtype
- * and written digits allow. */
+/* Whether the node, a constant, has one element, which differs from `wanted` by
+ * at most 1e-4 of it (float16: 1e-3, bfloat16: 8e-3). */
 bool byi_match_value_fits(const struct byi_module *m,
                           const struct byi_node *node, double wanted);
 
 /* --- match_value.c ------------------------------------------------------- */
 
-/* The node of this value, and its branch; NULL: none. */
+/* The node of this value, and the branch that it is in; a NULL branch: it is in
+ * match->f. */
 const struct byi_node *byi_match_node(const struct byi_match *match,
                                       byi_id value);
 const struct byi_branch *byi_match_branch(const struct byi_match *match,
@@ -264,8 +270,8 @@ const struct byi_branch *byi_match_branch(const struct byi_match *match,
 /* Operand i of a value, with captures resolved. Operands 1 and 2 of an `if` are
  * the results of its branches, which must be open. */
 byi_id byi_match_arg(const struct byi_match *match, byi_id value, uint32_t i);
-/* Open both branches of an `if`; false: one is not a function literal, or there
- * are too many. */
+/* Open both branches of an `if`. False: one is not a function literal that
+ * passes may change, or the match has BYI_MATCH_MAX_BRANCHES already. */
 bool byi_match_open(struct byi_match *match, byi_id value);
 /* The open branch that is operand `arg`, 1 or 2, of an `if`, or NULL. */
 const struct byi_branch *byi_match_branch_of(const struct byi_match *match,
@@ -280,7 +286,8 @@ bool byi_match_within(const struct byi_match *match, byi_id value,
 
 /* --- match_host.c -------------------------------------------------------- */
 
-/* Set the match_* members of `host`; struct byoc_match is a byi_match. */
+/* Set the match_* members of `host`. The struct byoc_match that backends pass
+ * to them is a struct byi_match. */
 void byi_match_host(struct byoc_host *host);
 
 #endif

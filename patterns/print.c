@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print.c: prints a compiled pattern as canonical text.
+/* print.c: prints a compiled pattern as canonical text, which compiles to the
+ * same nodes.
  */
 #include "patterns.h"
 
