@@ -181,7 +181,8 @@ static struct byoc_model *opened(PyObject *self)
     struct pyb_model *m = model_of(self);
     return m->model && !m->closed
                ? m->model
-               : pyb_raise(BYOC_EINVAL, "the model is closed");
+               : pyb_raise(BYOC_EINVAL,
+                           "the model is closed; load or compile it again");
 }
 
 static PyObject *describe_dims(const struct byoc_io *io)
@@ -326,9 +327,9 @@ static PyObject *model_write(PyObject *self, PyObject *path)
     if (!to || !opened(self))
         return NULL;
     if (!c)
-        return pyb_raise(BYOC_EINVAL, "the model was loaded, not compiled; "
-                                      "copy its artifact instead");
-    model_of(self)->busy++; /* close() waits */
+        return pyb_raise(BYOC_EINVAL, "found a model that was loaded, not "
+                                      "compiled; copy its artifact instead");
+    model_of(self)->busy++; /* close() lets this call free the model */
     Py_BEGIN_ALLOW_THREADS status = byoc_compiled_write(c, to, &err);
     Py_END_ALLOW_THREADS if (--model_of(self)->busy == 0 &&
                              model_of(self)->closed) shut(model_of(self));

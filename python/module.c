@@ -86,8 +86,9 @@ static PyObject *list_backends(PyObject *module, PyObject *args)
     Py_END_ALLOW_THREADS return list;
 }
 
-/* report(ledger, what, newer ledger or node, number): `what` is "text",
- * "explain" or "diff". */
+/* report(ledger, what, other, number): `what` is "text" (number > 0: of every
+ * node), "explain" (other: the node's name) or "diff" (other: the newer ledger;
+ * number: the tolerance). */
 static PyObject *report(PyObject *module, PyObject *args)
 {
     struct byoc_error err;

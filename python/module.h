@@ -36,7 +36,8 @@ void *pyb_raisef(enum byoc_status status, const char *format, ...)
 int pyb_tensor_register(PyObject *module);
 /* Create an array with uninitialised elements at *data: NumPy's if NumPy can be
  * imported and has the dtype (strings: an array of objects), otherwise a
- * byoc.Tensor. */
+ * byoc.Tensor. Raises ImportError for strings without NumPy. *data is valid
+ * while the array lives. */
 PyObject *pyb_array_new(enum byoc_dtype dtype, uint32_t rank,
                         const int64_t *dims, void **data);
 /* The dtype of a buffer's elements; BYOC_NONE: byoc has no such type. Objects
@@ -55,7 +56,8 @@ struct pyb_params {
     uint32_t n_lists;
 };
 /* Read the options of byoc.compile() or, unless `compiles`, of byoc.load(). An
- * option that both structs have as a member sets both. */
+ * option that is a member of both structs sets both, except `verify`, which
+ * sets only that of the compile if there is one. */
 int pyb_params_read(struct pyb_params *params, PyObject *options,
                     bool compiles);
 void pyb_params_free(struct pyb_params *params);
@@ -68,8 +70,8 @@ struct pyb_job;
 
 struct pyb_model {
     PyObject head;
-    struct byoc_compiled *compiled; /* NULL: an artifact */
-    struct byoc_model *model;       /* NULL: closed, or not yet loaded */
+    struct byoc_compiled *compiled; /* NULL: loaded from an artifact */
+    struct byoc_model *model;       /* NULL: freed, or not yet loaded */
     struct pyb_job *idle;           /* list of unused jobs */
     uint32_t n_inputs, n_outputs;
     uint32_t busy; /* number of calls that use the model now */
@@ -94,12 +96,12 @@ struct pyb_hold {
 };
 /* Add a zeroed element to the list. */
 struct pyb_hold *pyb_hold_add(struct pyb_hold **holds);
-/* Release what the list refers to, and free it. */
+/* Release the buffers, objects and memory of the list, and empty it. */
 void pyb_holds_free(struct pyb_hold **holds);
 
-/* Set *value to describe `object`, without copying elements, as the input or
- * output `io`. What a run needs of the object is added to `holds`. Messages
- * start with `what` ("input", "output") and `name`. */
+/* Set *value to describe `object` as the input or output `io`. Elements are not
+ * copied, except strings. References that the value needs are added to `holds`.
+ * Messages start with `what` ("input", "output") and `name`. */
 int pyb_value_read(struct pyb_hold **holds, const struct byoc_io *io,
                    const char *what, const char *name, PyObject *object,
                    struct byoc_value *value);

@@ -51,11 +51,13 @@ static const struct row load_rows[] = {
 
 /* --- one option ----------------------------------------------------------- */
 
-static int read_list(struct pyb_params *p, PyObject *object, const char ***to)
+static int read_list(struct pyb_params *p, const char *name, PyObject *object,
+                     const char ***to)
 {
     const Py_ssize_t n = PyList_Check(object) ? PyList_Size(object) : -1;
     if (n < 0) {
-        PyErr_Format(PyExc_TypeError, "found %R, expected a list", object);
+        PyErr_Format(PyExc_TypeError, "%s: found %R, expected a list", name,
+                     object);
         return -1;
     }
     const char **list = calloc((size_t)n + 1, sizeof *list);
@@ -71,12 +73,13 @@ static int read_list(struct pyb_params *p, PyObject *object, const char ***to)
     return 0;
 }
 
-static int read_count(PyObject *object, uint64_t most, uint64_t *to)
+static int read_count(const char *name, PyObject *object, uint64_t most,
+                      uint64_t *to)
 {
     *to = PyLong_AsUnsignedLongLong(object);
     if (!PyErr_Occurred() && *to > most)
-        PyErr_Format(PyExc_OverflowError, "found %R, expected at most %llu",
-                     object, (unsigned long long)most);
+        PyErr_Format(PyExc_OverflowError, "%s: found %R, expected at most %llu",
+                     name, object, (unsigned long long)most);
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -90,15 +93,15 @@ static int read_option(struct pyb_params *p, const struct row *row,
         *(const char **)to = PyUnicode_AsUTF8AndSize(object, NULL);
         break;
     case LIST:
-        return read_list(p, object, to);
+        return read_list(p, row->name, object, to);
     case DOUBLE:
         *(double *)to = PyFloat_AsDouble(object);
         break;
     case U64:
-        return read_count(object, UINT64_MAX, to);
+        return read_count(row->name, object, UINT64_MAX, to);
     case U32:
     case INT:
-        if (read_count(object, INT32_MAX, &n) == 0)
+        if (read_count(row->name, object, INT32_MAX, &n) == 0)
             *(uint32_t *)to = (uint32_t)n;
     }
     return PyErr_Occurred() ? -1 : 0;
@@ -145,8 +148,8 @@ static void log_line(void *ctx, enum byoc_severity severity, const char *line)
 
 /* --- all ------------------------------------------------------------------ */
 
-/* Read one option. `verify` is a member of both structs: it goes to the load
- * only if nothing is compiled. */
+/* Read one option. `verify` is a member of both structs: it sets that of the
+ * load only if nothing is compiled. */
 static int read_one(struct pyb_params *p, const char *name, PyObject *object,
                     bool compiles)
 {
@@ -163,7 +166,9 @@ static int read_one(struct pyb_params *p, const char *name, PyObject *object,
         return -1;
     if (found || loads)
         return 0;
-    PyErr_Format(PyExc_TypeError, "no option is called '%s'", name);
+    PyErr_Format(PyExc_TypeError,
+                 "found option '%s', expected one of byoc.%s()", name,
+                 compiles ? "compile" : "load");
     return -1;
 }
 

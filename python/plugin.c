@@ -166,7 +166,7 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
         backend = py.PyCapsule_GetPointer(capsule, "byoc_backend");
     if (!backend)
         say_exception(why, why_bytes);
-    py.Py_DecRef(capsule); /* the definition has a reference, too */
+    py.Py_DecRef(capsule); /* the definition keeps the backend alive */
     py.Py_DecRef(module);
     py.PyGILState_Release(gil);
     return backend;

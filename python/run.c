@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.c: runs a model. Each run has a job, with a state of its own, so that any
- * number of threads can run one model at once. A model keeps the jobs of ended
- * runs for later ones.
+/* run.c: runs a model. Each run uses another job, with another state, so that
+ * any number of threads can run one model at once. A model keeps the jobs of
+ * ended runs for later ones.
  */
 #include "module.h"
 
@@ -70,7 +70,7 @@ static int start_events(struct pyb_job *job)
     return status ? (pyb_raise(status, err.text), -1) : 0;
 }
 
-/* Append the events of a run, even of a failed one, to the model's list, as a
+/* Append the events of a run, also of a failed one, to the model's list, as a
  * text of records: \x1e ends a record, \x1f separates its members. */
 static void end_events(struct pyb_job *job)
 {
@@ -126,7 +126,8 @@ static struct pyb_job *make_job(struct pyb_model *m)
 static struct pyb_job *take_job(struct pyb_model *m)
 {
     if (m->closed)
-        return pyb_raise(BYOC_EINVAL, "the model is closed");
+        return pyb_raise(BYOC_EINVAL,
+                         "the model is closed; load or compile it again");
     Py_INCREF((PyObject *)m);
     m->busy++;
     struct pyb_job *job = m->idle;
@@ -147,7 +148,8 @@ static struct pyb_job *take_job(struct pyb_model *m)
     return NULL;
 }
 
-/* Give back a job, whose run has ended or does not begin. */
+/* Return a job, whose run has ended or does not begin, to the model's list;
+ * free it if it was cancelled. */
 static void give_job(struct pyb_job *job)
 {
     struct pyb_model *m = job->m;
@@ -173,8 +175,8 @@ static void give_job(struct pyb_job *job)
 
 /* --- inputs --------------------------------------------------------------- */
 
-/* Bind an input. Returns 1 if byoc_run_request will refuse its name; then the
- * caller need not bind more. */
+/* Bind an input. Returns 1 if byoc_run_request will refuse the name or the
+ * number of inputs; then the caller need not bind more. */
 static int bind_input(struct pyb_job *job, const char *name, PyObject *object)
 {
     const uint32_t k = job->request.n_inputs;
@@ -204,7 +206,7 @@ static int bind_positions(struct pyb_job *job, PyObject *args)
 {
     const Py_ssize_t n = PyTuple_Size(args);
     if (n > (Py_ssize_t)job->m->n_inputs) {
-        pyb_raisef(BYOC_EINVAL, "found %zd inputs, expected %u", n,
+        pyb_raisef(BYOC_EINVAL, "found %zd inputs, expected at most %u", n,
                    job->m->n_inputs);
         return -1;
     }
@@ -324,7 +326,7 @@ static int check_out(const struct pyb_job *job, PyObject *out)
             continue;
         pyb_raisef(
             BYOC_EINVAL,
-            "out has an array for \"%s\", which is not an output of this "
+            "out: found an array for \"%s\", which is not an output of this "
             "run; expected names of outputs that the run returns",
             name);
         return -1;
@@ -512,8 +514,8 @@ int pyb_run_register(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"cancel", run_cancel, METH_NOARGS,
-         "cancel()\n--\n\nEnd the run as soon as it can be; False: it has "
-         "ended."},
+         "cancel()\n--\n\nEnd the run early. Returns False if it has ended "
+         "already."},
         {0}};
     static PyType_Slot slots[] = {{Py_tp_doc, "A run of Model.submit()."},
                                   {Py_tp_dealloc, run_free},

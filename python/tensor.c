@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tensor.c: the class byoc.Tensor: memory with a dtype and a shape, for outputs
- * if NumPy is not installed or lacks the dtype. It supports the buffer protocol
- * and DLPack.
+ * if NumPy is not installed or does not have the dtype. It supports the buffer
+ * protocol and DLPack.
  */
 #include "module.h"
 
@@ -27,7 +27,7 @@ static PyTypeObject *tensor_type;
 
 /* --- dtypes --------------------------------------------------------------- */
 
-/* The formats of Python's struct module, by dtype; NULL if it has none. */
+/* The formats of Python's struct module, by dtype; NULL: no format. */
 static const char *const formats[] = {
     [BYOC_F32] = "f",  [BYOC_U8] = "B",    [BYOC_I8] = "b",   [BYOC_U16] = "H",
     [BYOC_I16] = "h",  [BYOC_I32] = "i",   [BYOC_I64] = "l",  [BYOC_BOOL] = "?",
@@ -111,7 +111,8 @@ static int get_buffer(PyObject *self, Py_buffer *buffer, int flags)
     struct tensor *t = (struct tensor *)self;
     if (!formats[t->dtype]) {
         PyErr_Format(PyExc_BufferError,
-                     "buffers have no format for %s; use from_dlpack()",
+                     "found %s, for which the buffer protocol has no format; "
+                     "use from_dlpack()",
                      byoc_dtype_name(t->dtype));
         return -1;
     }
@@ -209,7 +210,7 @@ int pyb_tensor_register(PyObject *module)
 /* --- NumPy ---------------------------------------------------------------- */
 
 static PyObject *numpy_empty;  /* numpy.empty; None: NumPy is not installed */
-static PyObject *numpy_dtypes; /* by dtype; an item is None if NumPy has none */
+static PyObject *numpy_dtypes; /* by dtype; None: NumPy does not have it */
 
 /* Set these from byoc/_arrays.py, which imports NumPy, at the first output. */
 static int import_numpy(void)
@@ -223,9 +224,9 @@ static int import_numpy(void)
     return numpy_empty ? 0 : -1;
 }
 
-/* Create an array of NumPy. Sets *data to its elements, which stay valid while
- * the array lives; the caller may write them, since no other code has a
- * reference to the array yet. */
+/* Create a NumPy array. Sets *data to its elements, which are valid while the
+ * array lives; the caller may write them, since no other code has a reference
+ * to the array yet. */
 static PyObject *numpy_new(PyObject *dtype, uint32_t rank, const int64_t *dims,
                            void **data)
 {
@@ -253,7 +254,8 @@ PyObject *pyb_array_new(enum byoc_dtype dtype, uint32_t rank,
         return numpy_dtype ? numpy_new(numpy_dtype, rank, dims, data) : NULL;
     if (dtype == BYOC_STRING) {
         PyErr_SetString(PyExc_ImportError,
-                        "outputs that are strings need NumPy; install it");
+                        "found an output of strings, which needs NumPy; "
+                        "install NumPy");
         return NULL;
     }
     PyObject *array = tensor_new(dtype, rank, dims);

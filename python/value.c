@@ -44,12 +44,13 @@ static const char *read_string(PyObject *item, const char *name, Py_ssize_t i)
         PyBytes_AsStringAndSize(item, &at, &bytes);
     else
         pyb_raisef(BYOC_ETYPE,
-                   "input \"%s\": element %zd is not a string, expected str or "
-                   "bytes",
+                   "input \"%s\": found an object that is not a string as "
+                   "element %zd, expected str or bytes",
                    name, i);
     if (!at || strlen(at) == (size_t)bytes)
         return at;
-    return pyb_raisef(BYOC_EINVAL, "input \"%s\": string %zd contains a NUL",
+    return pyb_raisef(BYOC_EINVAL,
+                      "input \"%s\": found a NUL in string %zd, expected none",
                       name, i);
 }
 
@@ -100,10 +101,10 @@ static int read_strings(struct pyb_hold *hold, const char *name,
 
 /* --- arrays --------------------------------------------------------------- */
 
-/* The strides, in elements, of an array that is not dense, such as rows of a
- * larger array that is a cache, or of an array without elements. Returns NULL
- * without an exception if the array is dense, or has strides that DLPack cannot
- * express. */
+/* The strides, in elements, of an array that is not dense, such as a slice of a
+ * cache, or that has no elements. Returns NULL without an exception if the
+ * array is dense, or has strides that are negative or not a multiple of the
+ * element's size. */
 static int64_t *read_strides(struct pyb_hold *hold)
 {
     const Py_buffer *b = &hold->buffer;
@@ -162,8 +163,8 @@ static int read_buffer(struct pyb_hold *hold, const struct byoc_io *io,
     int64_t *strides = read_strides(hold);
     if (!strides && !PyErr_Occurred() && !PyBuffer_IsContiguous(b, 'C'))
         pyb_raisef(BYOC_EINVAL,
-                   "%s \"%s\" is not dense and row-major; copy it first, as "
-                   "numpy.ascontiguousarray() does",
+                   "%s \"%s\": found an array that is not dense and row-major; "
+                   "copy it first, as numpy.ascontiguousarray() does",
                    what, name);
     if (PyErr_Occurred())
         return -1;
