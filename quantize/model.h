@@ -23,21 +23,21 @@ struct quant_value {
     const Onnx__NodeProto *reader;     /* the last one in the graph     */
     uint32_t n_readers;                /* of the graph                  */
     bool input, output;                /* of the graph                  */
-    bool wanted;                       /* to be quantised               */
-    bool chosen;                       /* depends on TopK and the like  */
-    struct quant_value *range_of;      /* NULL: it has its own          */
-    float low, high, scale;            /* its range; includes 0         */
-    int32_t zero;                      /* zero point, of uint8          */
-    uint32_t place;                    /* among observed values         */
+    bool wanted;                       /* byi_quant_rewrite quantises it */
+    bool chosen; /* depends on TopK, NonMaxSuppression or NonZero */
+    struct quant_value *range_of; /* NULL: it has its own          */
+    float low, high, scale;       /* its range; includes 0         */
+    int32_t zero;                 /* zero point, of uint8          */
+    uint32_t place; /* among observed values; UINT32_MAX: not observed */
 };
 
 /* A convolution or product to quantise. */
 struct quant_layer {
     Onnx__NodeProto *node;
     struct quant_value *x, *weights, *bias, *y; /* bias may be NULL */
-    int64_t axis;                               /* of the weights' channels */
-    bool kept;
-    double weights_ratio;
+    int64_t axis;         /* of the weights' output channels */
+    bool kept;            /* stays float32 */
+    double weights_ratio; /* dB, signal to noise; set by byi_quant_rewrite */
 };
 
 /* An unpacked model, its tensors, and the layers to quantise. */
@@ -51,12 +51,12 @@ struct quant_model {
     uint32_t n_values;
     struct quant_layer *layers;
     uint32_t n_layers;
-    uint64_t bytes;
+    uint64_t bytes; /* of the file */
     int64_t opset;
 };
 
-/* Read a model into `arena`. Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED.
- */
+/* Read a model into `arena`, and upgrade it to opset 10 if it is older. `path`
+ * must outlive *m. Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED. */
 enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
                                 struct quant_model *m, struct byoc_error *err);
 /* The tensor of that name; NULL for "". */
@@ -72,15 +72,17 @@ int64_t byi_quant_attribute(const Onnx__NodeProto *node, const char *name,
 
 /* --- upgrade.c ------------------------------------------------------------ */
 
-/* Bring a model of opset 9 to opset 10. Errors: BYOC_EUNSUPPORTED (an older
- * one, or one with bodies). */
+/* Convert a model of opset 9 to opset 10; a newer one stays as it is. Errors:
+ * BYOC_EUNSUPPORTED (a model older than opset 9, or of opset 9 with If, Loop or
+ * Scan). */
 enum byoc_status byi_quant_upgrade(struct quant_model *m,
                                    struct byoc_error *err);
 
 /* --- plan.c --------------------------------------------------------------- */
 
-/* Fill in m->layers, and `wanted` of the tensors that they read. `kept`: by
- * layer, further ones that stay float32; or NULL. Errors: BYOC_EINVAL. */
+/* Fill in m->layers, and `wanted` and `range_of` of the tensors. `kept`: by
+ * layer, whether it stays float32 in addition to those of `params`; or NULL.
+ * Errors: BYOC_EINVAL (an unknown node in `params`, nothing to quantise). */
 enum byoc_status byi_quant_plan(struct quant_model *m,
                                 const struct byi_quantize_params *params,
                                 const bool *kept, struct byoc_error *err);
@@ -96,6 +98,9 @@ struct quant_samples {
     struct quant_sample *at;
     uint32_t n;
 };
+/* List the samples of a folder, sorted by path, in `arena`: see
+ * byi_quantize_params.samples. Errors: BYOC_EIO (the folder cannot be opened),
+ * BYOC_EINVAL (it has no sample). */
 enum byoc_status byi_quant_samples(const char *folder, struct byi_arena *arena,
                                    struct quant_samples *samples,
                                    struct byoc_error *err);
@@ -119,8 +124,8 @@ enum byoc_status byi_quant_open(const struct quant_model *m,
                                 const char *const *names, uint32_t n,
                                 uint32_t threads, struct quant_run *run,
                                 struct byoc_error *err);
-/* Run the model on a sample. Errors: those of reading files, BYOC_ETYPE, those
- * of byoc_run. */
+/* Run the model on a sample, and set run->outputs and run->tensors until the
+ * next run. Errors: those of reading files, BYOC_ETYPE, those of byoc_run. */
 enum byoc_status byi_quant_run(struct quant_run *run,
                                const struct quant_sample *sample,
                                struct byoc_error *err);
@@ -132,14 +137,14 @@ enum { QUANT_BINS = 2048 };
 
 /* The values of a tensor on all samples. */
 struct quant_histogram {
-    double low, high; /* low <= 0 <= high    */
-    double bins[QUANT_BINS];
+    double low, high;        /* low <= 0 <= high    */
+    double bins[QUANT_BINS]; /* numbers of values, from low to high */
 };
 /* Extend the range to the finite values of a float32 tensor. */
 void byi_quant_widen(struct quant_histogram *h, const struct byi_tensor *t);
 /* Count these values in the bins; the range must contain them. */
 void byi_quant_count(struct quant_histogram *h, const struct byi_tensor *t);
-/* The range that the method chooses. Methods other than MINMAX need counted
+/* The range that the method chooses. All methods except MINMAX need counted
  * values. */
 void byi_quant_range(const struct quant_histogram *h,
                      enum byi_range_method method, double percentile,
@@ -149,7 +154,8 @@ void byi_quant_range(const struct quant_histogram *h,
 
 /* Signal to noise in dB; INFINITY without noise. */
 double byi_quant_decibels(double signal, double noise);
-/* Set scales and zero points from the ranges, and insert the nodes. */
+/* Set scales and zero points from the ranges, insert QuantizeLinear and
+ * DequantizeLinear, and replace the weights by 8-bit integers. */
 void byi_quant_rewrite(struct quant_model *m);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan.c: decides which tensors to quantise: those that convolutions and
  * products with constant weights read, and the operands of operators between
- * them that can compute on bytes, if their result is quantised as well. Outputs
- * of the model stay float32.
+ * them that can compute on bytes, if their result is quantised, too. Outputs of
+ * the model stay float32.
  */
 #include "quantize/model.h"
 
@@ -128,7 +128,7 @@ static enum byoc_status check_kept(const struct quant_model *m,
         const char *nearest = found ? NULL : byi_nearest(*list, names, n);
         if (!found)
             return byi_fail(err, BYOC_EINVAL,
-                            "%s: no node has the %s '%s'%s%s%s", m->path,
+                            "%s: found no node of the %s '%s'%s%s%s", m->path,
                             type ? "operator" : "name", *list,
                             nearest ? "; did you mean '" : "",
                             nearest ? nearest : "", nearest ? "'?" : "");
@@ -154,6 +154,8 @@ static bool is_demanded(struct quant_model *m, const Onnx__NodeProto *node)
     return false;
 }
 
+/* Quantise the operands of an operator that computes on bytes, unless one of
+ * them is constant or missing. */
 static void want_bytes(struct quant_model *m, const Onnx__NodeProto *node)
 {
     for (size_t k = 0; k < node->n_input; k++)

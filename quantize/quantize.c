@@ -21,12 +21,12 @@ struct quantisation {
     const char *path;
     struct quant_model m; /* as read from the file; never rewritten */
     struct quant_samples samples;
-    /* the observed tensors: those that selections read, results of layers,
-     * those that need a range */
+    /* the observed tensors: n_read that selections read, results of layers up
+     * to n_results, and those that need a range up to n_observed */
     struct quant_value **observed;
     const char **names;
     uint32_t n_read, n_results, n_observed;
-    struct quant_histogram *histograms; /* by place */
+    struct quant_histogram *histograms; /* by value of `m` */
     struct quant_run plain;
     struct quant_trial narrow;
     /* by layer; then by output of the model, and by tensor that selections
@@ -111,13 +111,13 @@ static enum byoc_status check_float(const struct quant_value *v,
     if (t->dtype == BYOC_F32)
         return BYOC_OK;
     return byi_fail(err, BYOC_ETYPE,
-                    "tensor '%s' is %s; only float32 can be quantised; keep "
-                    "the nodes that read it in float32",
+                    "tensor '%s': found %s, expected float32; keep the nodes "
+                    "that read it in float32",
                     v->name, byoc_dtype_name(t->dtype));
 }
 
-/* Run all samples, and call `see` with each value of a tensor that needs a
- * range of its own. */
+/* Run all samples, and call `see` with each value of a tensor whose range is
+ * not another tensor's. */
 static enum byoc_status scan_samples(struct quantisation *q,
                                      void (*see)(struct quant_histogram *h,
                                                  const struct byi_tensor *t),
@@ -200,18 +200,18 @@ static enum byoc_status compare_labels(struct quantisation *q, const char *file,
     const int64_t all = byi_elements(scores->rank, scores->dims);
     if (!byi_dtype_is_int(labels.dtype) || n <= 0 || all <= n || all % n)
         return byi_fail(err, BYOC_ETYPE,
-                        "%s: found %lld %s; expected an integer for each row "
-                        "of the model's first output",
-                        file, (long long)n, byoc_dtype_name(labels.dtype));
+                        "%s: found %lld labels of %s for a first output of "
+                        "%lld elements; expected an integer for each row of it",
+                        file, (long long)n, byoc_dtype_name(labels.dtype),
+                        (long long)all);
     q->n_labels += n;
     q->right[0] += count_right(scores, &labels);
     q->right[1] += count_right(&q->narrow.run.outputs[0], &labels);
     return BYOC_OK;
 }
 
-/* Add the noise of each output of the model, or of the inputs of its
- * selections.
- */
+/* Add signal and noise of each output of the model, or, instead of the outputs
+ * that depend on selections, of the inputs of the selections. */
 static void compare_outputs(struct quantisation *q)
 {
     const struct quant_run *narrow = &q->narrow.run;
@@ -292,8 +292,8 @@ static void close_trial(struct quant_trial *trial)
     *trial = (struct quant_trial){0};
 }
 
-/* Quantise all layers but those that stay, with the ranges that were found for
- * all. `results`: observe the layers' results. */
+/* Quantise all layers but the kept ones, with the ranges found before.
+ * `results`: observe the layers' results. */
 static enum byoc_status open_trial(struct quantisation *q, const bool *kept,
                                    bool results, struct byoc_error *err)
 {

@@ -21,8 +21,8 @@ enum byi_range_method {
 /* Options of quantisation. */
 struct byi_quantize_params {
     /* folder: input_K, NAME.input_K or NAME/input_K, as .npy or .pb, or
-     * NAME.npz. Labels, optionally, in labels.npy beside them: input_0's
-     * classes */
+     * NAME.npz. Optionally labels.npy, with the same NAME: an integer for each
+     * row of the model's first output, its class */
     const char *samples;
     enum byi_range_method method;
     double percentile; /* 50 to 100 */
@@ -57,9 +57,9 @@ struct byi_quantized {
      * compared instead of the outputs */
     bool selected;
     int64_t n_labels; /* 0: no labels                */
-    int64_t right[2]; /* inputs whose class is right */
-    /* percent: with labels of the accuracy, in points; else the outputs'
-     * relative error, sqrt(noise / signal) */
+    int64_t right[2]; /* rows whose largest output is at the label */
+    /* with labels: the loss of accuracy, in percentage points; otherwise the
+     * relative error of the outputs, sqrt(noise / signal), in percent */
     double loss;
     /* the loss if all layers are quantised; negative: no search */
     double all;

@@ -115,6 +115,7 @@ static double divergence(const struct quant_histogram *h, double low,
     return result;
 }
 
+/* Shrink the range in steps, to a fifth, and choose the one of least cost. */
 static void least_cost(const struct quant_histogram *h,
                        double (*cost)(const struct quant_histogram *h,
                                       double low, double high),

@@ -164,7 +164,8 @@ double byi_quant_decibels(double signal, double noise)
     return noise > 0 ? 10 * log10(signal / noise) : INFINITY;
 }
 
-/* Quantise the weights; returns the scales, and the channels in *n. */
+/* Quantise the weights. Returns the scales, one for each of *n channels, and in
+ * *name the dequantised weights. */
 static float *quantise_weights(struct quant_rewrite *r,
                                struct quant_layer *layer, char **name,
                                int64_t *n)
@@ -205,7 +206,7 @@ static float *quantise_weights(struct quant_rewrite *r,
 }
 
 /* Quantise the bias with the scales of the sums. Returns the name of the
- * dequantised bias; NULL if it exceeds the range of the sums. */
+ * dequantised bias; NULL if an element reaches BIAS_MOST steps. */
 static char *quantise_bias(struct quant_rewrite *r,
                            const struct quant_layer *layer, const float *scales,
                            int64_t n)

@@ -34,7 +34,8 @@ static bool has_input(struct byi_arena *arena, const char *prefix)
            access(byi_arena_printf(arena, "%sinput_0.pb", prefix), R_OK) == 0;
 }
 
-/* Add an entry of the folder: NAME.input_0.npy, NAME.npz, or a folder NAME. */
+/* Add an entry of the folder if it is a sample: [NAME.]input_0.npy or .pb,
+ * NAME.npz, or a folder NAME with an input_0. */
 static void add_entry(struct sample_list *list, const char *name)
 {
     static const char *const ends[] = {"input_0.npy", "input_0.pb"};

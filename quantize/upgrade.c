@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* upgrade.c: brings a model of opset 9 to opset 10, which has QLinearConv:
+/* upgrade.c: converts a model of opset 9 to opset 10, which has QLinearConv:
  * engines build it from a convolution between DequantizeLinear and
- * QuantizeLinear. Three operators have another form in opset 10:
+ * QuantizeLinear. Three operators differ in opset 10:
  *
  *   Slice(x), starts, ends, axes      Slice(x, starts, ends, axes)
  *   TopK(x), k                        TopK(x, k)
@@ -38,6 +38,7 @@ static void add_tensor(struct quant_upgrade *u, Onnx__TensorProto *t)
     u->tensors[u->n_tensors++] = t;
 }
 
+/* Record the names that new tensors must not have, and the initialisers. */
 static void note_names(struct quant_upgrade *u)
 {
     const Onnx__GraphProto *g = u->m->graph;
@@ -77,7 +78,8 @@ static char *make_tensor(struct quant_upgrade *u, const Onnx__NodeProto *node,
     return t->name;
 }
 
-/* Take attribute `name` from the node; NULL: it has none. */
+/* Remove attribute `name` from the node and return it; NULL: the node does not
+ * have it. */
 static const Onnx__AttributeProto *take_attribute(Onnx__NodeProto *node,
                                                   const char *name)
 {

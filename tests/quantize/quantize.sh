@@ -103,7 +103,7 @@ to="-o $work/none.onnx"
     refuse 'expected a folder' "$model" --calibrate "$work/nowhere" $to
     refuse 'expected' "$model" --calibrate "$work/wrong" $to
     refuse 'an integer for each row' "$model" --calibrate "$work/labels" $to
-    refuse "no node has the name 'x'" "$model" --calibrate "$digits" \
+    refuse "found no node of the name 'x'" "$model" --calibrate "$digits" \
         --keep x $to
     refuse "did you mean 'Conv'" "$model" --calibrate "$digits" \
         --keep-type Cov $to
