@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* region/graph.h: a region as read from JSON ("byoc-graph", described
- * in docs/json.md). Backends get it from the host as the structs of
- * byoc/backend.h (lend.c); the writer is in codegen_json.h.
+/* region/graph.h: a region as read from JSON ("byoc-graph", described in
+ * docs/json.md). Backends get it from the host as the structs of
+ * byoc/backend.h (lend.c); codegen_json/codegen_json.h declares the writer.
  */
 #ifndef BYI_GRAPH_H
 #define BYI_GRAPH_H
@@ -17,7 +17,7 @@ enum {
     BYI_GRAPH_MAX_NODES = 4 << 20,
     BYI_GRAPH_MAX_STEPS = 4096, /* of one kernel */
     BYI_GRAPH_MAX_OUTPUTS = 4096,
-    BYI_GRAPH_MAX_IFS = 8 /* nested        */
+    BYI_GRAPH_MAX_IFS = 8 /* nested `if`s */
 };
 
 enum byi_gnode_kind { BYI_G_INPUT, BYI_G_CONST, BYI_G_KERNEL };
@@ -74,8 +74,8 @@ struct byi_gnode {
     const struct byi_goperand *operands;
     uint32_t n_steps;
     const struct byi_gstep *steps;
-    uint32_t last; /* the step that gives the outputs */
-    uint32_t n_sources;
+    uint32_t last;      /* the step whose result is the kernel's */
+    uint32_t n_sources; /* names of the model's nodes */
     const char *const *sources;
 };
 
@@ -94,7 +94,8 @@ struct byi_graph {
 
 /* Read and check a region: counts, order (so no cycles), references, operator
  * names, arity, attributes, every step's type against its operator's type rule.
- * Free *graph with byi_graph_free. Errors name the path:
+ * Free *graph with byi_graph_free. Errors: BYOC_EPARSE, BYOC_ETYPE, BYOC_ELIMIT
+ * and BYOC_EINCOMPATIBLE (another version); they name the path:
  * "nodes[3].attrs.strides: ...". */
 enum byoc_status byi_graph_read(const char *json, size_t n,
                                 struct byi_graph **graph,
@@ -106,7 +107,9 @@ enum byoc_status byi_graph_read_varying(const char *json, size_t n,
                                         struct byoc_error *err);
 void byi_graph_free(struct byi_graph **graph);
 
-/* lend.c: graph_open and graph_close of struct byoc_host. */
+/* lend.c: graph_open and graph_close of struct byoc_host. The constants of
+ * `region` must outlive *graph. On failure *graph is NULL, and the caller owns
+ * the failure. */
 struct byoc_fail *byi_graph_open(const struct byoc_host *host,
                                  const struct byoc_region *region,
                                  struct byoc_graph **graph);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lend.c: converts a region's graph to the structs of byoc/backend.h, which
- * backends read. They point into the graph's arena wherever they can.
+ * backends read. The structs point into the graph's arena.
  */
 #include "core/base/guard.h"
 #include "region/graph.h"
@@ -42,7 +42,8 @@ static enum byoc_status lend_value(struct lender *l,
                                    const struct byi_type *type,
                                    enum byoc_graph_kind kind, uint32_t index)
 {
-    const uint64_t room = 127; /* so that vectors may read beyond a result */
+    /* rounds up to 64 bytes, and adds 64 that vectors may read after it */
+    const uint64_t room = 127;
     struct byoc_graph_value *v = &l->values[l->to->n_values++];
     if (type->kind != BYI_TENSOR || byoc_dtype_size(type->dtype) == 0)
         return byi_fail(
@@ -113,7 +114,8 @@ static enum byoc_status lend_step(struct lender *l, const struct byi_gnode *k,
     struct byoc_graph_step *to = &l->steps[l->to->n_steps];
     uint32_t *args = byi_arena_calloc(l->arena, from->n_args, sizeof *args);
     if (strcmp(from->op->name, "if") == 0)
-        return byi_fail(l->err, BYOC_EUNSUPPORTED, "nodes[%u]: has an 'if'",
+        return byi_fail(l->err, BYOC_EUNSUPPORTED,
+                        "nodes[%u]: found an 'if', expected only operators",
                         l->node);
     for (uint32_t i = 0; i < from->n_args; i++) {
         const struct byi_garg arg = from->args[i];
@@ -124,7 +126,9 @@ static enum byoc_status lend_step(struct lender *l, const struct byi_gnode *k,
         }
         if (!arg.is_field && k->steps[arg.index].type->kind == BYI_TUPLE)
             return byi_fail(l->err, BYOC_EUNSUPPORTED,
-                            "nodes[%u]: found a tuple as an argument", l->node);
+                            "nodes[%u]: found a tuple as an argument, expected "
+                            "a tensor",
+                            l->node);
         args[i] = outs[arg.index].at[arg.is_field ? arg.field : 0];
     }
     outs[at] = (struct lent_outs){.at = args, .n = from->n_args};
@@ -195,9 +199,12 @@ static enum byoc_status lend_const(struct lender *l, const struct byi_gnode *n,
         n->data < l->region->n_consts ? &l->region->consts[n->data] : NULL;
     if (!view || view->dtype != v->dtype || view->bytes != v->bytes)
         return byi_fail(l->err, BYOC_EINVAL,
-                        "nodes[%u].data: constant %u is missing or has "
-                        "another size than its type",
-                        l->node, n->data);
+                        "nodes[%u].data: found constant %u of %llu bytes, "
+                        "expected %llu bytes of %s",
+                        l->node, n->data,
+                        (unsigned long long)(view ? view->bytes : 0),
+                        (unsigned long long)v->bytes,
+                        byoc_dtype_name((enum byoc_dtype)v->dtype));
     v->data = view->data;
     return BYOC_OK;
 }

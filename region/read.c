@@ -2,7 +2,7 @@
 /* read.c: reads region JSON ("byoc-graph", docs/json.md) into a graph. The
  * input may be hostile: every count, index, name and type is checked, operands
  * come before their readers (so there are no cycles), and each step's type must
- * be the one that its operator's type rule gives.
+ * match the result of its operator's type rule.
  */
 #include "core/base/names.h"
 #include "region/graph.h"
@@ -56,7 +56,9 @@ static enum byoc_status read_tensor(struct region_reader *r,
     if (byi_type_static(*type) && byi_type_bytes(*type) == UINT64_MAX &&
         dtype != BYOC_STRING)
         return byi_fail(r->err, BYOC_ELIMIT,
-                        "%s: a tensor of more than 2^63 bytes", json->path);
+                        "%s: found a tensor of more than 2^63 bytes, which is "
+                        "the limit",
+                        json->path);
     return BYOC_OK;
 }
 
@@ -117,13 +119,16 @@ static enum byoc_status read_ref(struct region_reader *r,
     const cJSON *output = node ? node->next : NULL;
     if (!output || output->next)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: expected a reference [node, output]", json->path);
+                        "%s: found something that is not a reference, expected "
+                        "[node, output]",
+                        json->path);
     struct byi_json item = *json;
     int64_t value;
     item.at = node;
     if (r->n_read == 0)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: the first node cannot refer to another one",
+                        "%s: found a reference in the first node, expected "
+                        "only references to earlier nodes",
                         json->path);
     BYI_TRY(byi_json_as_int(&item, 0, r->n_read - 1, &value, r->err));
     ref->node = (uint32_t)value;
@@ -163,13 +168,12 @@ static enum byoc_status read_operands(struct region_reader *r,
     struct byi_json json;
     BYI_TRY(byi_json_get(object, "operands", &json, r->err));
     if (!cJSON_IsObject(json.at))
-        return byi_fail(r->err, BYOC_EPARSE, "%s: expected an object",
-                        json.path);
+        return byi_json_mismatch(&json, "an object", r->err);
     const uint32_t n = (uint32_t)cJSON_GetArraySize(json.at);
     if (n > BYI_MAX_ARGS)
         return byi_fail(r->err, BYOC_ELIMIT,
-                        "%s: more than %d operands, which is the limit",
-                        json.path, BYI_MAX_ARGS);
+                        "%s: found %u operands, expected at most %d", json.path,
+                        n, BYI_MAX_ARGS);
     struct byi_goperand *operands =
         byi_arena_calloc(r->arena, n, sizeof *operands);
     names->sorted = byi_arena_calloc(r->arena, n, sizeof *names->sorted);
@@ -187,8 +191,9 @@ static enum byoc_status read_operands(struct region_reader *r,
     for (uint32_t i = 1; i < n; i++)
         if (compare_names(&names->sorted[i - 1], &names->sorted[i]) == 0)
             return byi_fail(r->err, BYOC_EPARSE,
-                            "%s: operand \"%.40s\" is listed twice", json.path,
-                            names->sorted[i]->name);
+                            "%s: found operand \"%.40s\" twice, expected "
+                            "distinct names",
+                            json.path, names->sorted[i]->name);
     return BYOC_OK;
 }
 
@@ -201,7 +206,8 @@ static enum byoc_status check_visible(struct region_reader *r,
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
                     "%s: step %u is in another branch, or is the 'if' around "
-                    "this step",
+                    "this step; expected an earlier step of this branch or "
+                    "outside of it",
                     json->path, (uint32_t)step);
 }
 
@@ -214,7 +220,8 @@ static enum byoc_status read_field(struct region_reader *r,
     int64_t index, field;
     if (step == 0 || cJSON_GetArraySize(json->at) != 2)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: expected an earlier step and its field",
+                        "%s: found a list that is not a field, expected [step, "
+                        "field] of an earlier step",
                         json->path);
     byi_json_next(json, &item, 0);
     BYI_TRY(byi_json_as_int(&item, 0, step - 1, &index, r->err));
@@ -222,8 +229,8 @@ static enum byoc_status read_field(struct region_reader *r,
     const struct byi_type *type = r->steps[index].type;
     if (type->kind != BYI_TUPLE)
         return byi_fail(r->err, BYOC_ETYPE,
-                        "%s: the result of step %u is not a tuple, so it has "
-                        "no fields",
+                        "%s: found a field of step %u, whose result is not a "
+                        "tuple; expected a step that makes a tuple",
                         json->path, (uint32_t)index);
     byi_json_next(json, &item, 1);
     BYI_TRY(
@@ -247,8 +254,8 @@ static enum byoc_status read_arg(struct region_reader *r,
         int64_t value;
         if (step == 0)
             return byi_fail(r->err, BYOC_EPARSE,
-                            "%s: the kernel's own operator has no steps "
-                            "before it, expected an operand's name",
+                            "%s: found a step's number in the kernel's first "
+                            "step, expected an operand's name",
                             json->path);
         BYI_TRY(byi_json_as_int(json, 0, step - 1, &value, r->err));
         BYI_TRY(check_visible(r, json, value));
@@ -267,16 +274,16 @@ static enum byoc_status read_arg(struct region_reader *r,
     return BYOC_OK;
 }
 
-/* A new symbol. Symbols with names count down from -1, new ones up from
- * INT64_MIN. */
+/* Return a new symbol. The symbols of the region's names are -1, -2, ...; new
+ * ones are INT64_MIN, INT64_MIN + 1, ... */
 static int64_t make_symbol(void *ctx)
 {
     struct region_reader *r = ctx;
     return INT64_MIN + r->n_fresh++;
 }
 
-/* Does the inferred type match the stated one? A symbol on either side matches
- * any size: the rule is called without the values of constants. */
+/* Does the inferred type match the stated one? A symbol in either matches any
+ * size, since the type rule does not get the values of constants. */
 static bool fits_tensor(const struct byi_type *inferred,
                         const struct byi_type *type)
 {
@@ -327,10 +334,12 @@ static enum byoc_status rule_if(struct byi_infer *t,
     if (cond->kind != BYI_TENSOR || cond->dtype != BYOC_BOOL ||
         byi_elements(cond->rank, cond->dims) != 1)
         return byi_fail(t->err, BYOC_ETYPE,
-                        "if: the condition is not one bool");
+                        "if: found a condition of another type, expected one "
+                        "bool");
     if (!byi_type_equal(t->in[1], t->in[2]))
         return byi_fail(t->err, BYOC_ETYPE,
-                        "if: the branches give different types");
+                        "if: found branches with results of different types, "
+                        "expected the same type");
     *out = t->in[1];
     return BYOC_OK;
 }
@@ -376,7 +385,8 @@ static enum byoc_status check_step(struct region_reader *r,
         return byi_prefix(r->err, "%s", path);
     if (!fits_type(inferred, step->type))
         return byi_fail(r->err, BYOC_ETYPE,
-                        "%s.type: is not what %s gives for these operands",
+                        "%s.type: found another type than %s gives for these "
+                        "operands; expected the result's type",
                         path, step->op->name);
     return BYOC_OK;
 }
@@ -407,8 +417,8 @@ static enum byoc_status read_step(struct region_reader *r,
     const char *name;
     if (r->n_steps == BYI_GRAPH_MAX_STEPS)
         return byi_fail(r->err, BYOC_ELIMIT,
-                        "%s: more than %d steps in a kernel, which is the "
-                        "limit",
+                        "%s: found more than %d steps in a kernel, which is "
+                        "the limit",
                         json->path, BYI_GRAPH_MAX_STEPS);
     const uint32_t at = *out = r->n_steps++;
     struct byi_gstep *step = &r->steps[at];
@@ -494,11 +504,13 @@ static enum byoc_status read_branches(struct region_reader *r,
     static const char *const keys[] = {"then", "else"};
     if (step->n_args != 1)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s.args: found %u, expected the condition", json->path,
-                        step->n_args);
+                        "%s.args: found %u arguments of an 'if', expected 1, "
+                        "the condition",
+                        json->path, step->n_args);
     if (r->depth == BYI_GRAPH_MAX_IFS)
         return byi_fail(r->err, BYOC_ELIMIT,
-                        "%s: an 'if' inside %d others, which is the limit",
+                        "%s: found an 'if' inside %d others, which is the "
+                        "limit",
                         json->path, BYI_GRAPH_MAX_IFS);
     r->depth++;
     for (uint32_t i = 0; i < 2; i++) {
@@ -584,7 +596,8 @@ static enum byoc_status check_outs(struct region_reader *r,
     if (same)
         return BYOC_OK;
     return byi_fail(r->err, BYOC_ETYPE,
-                    "%s.out: is not the type of the kernel's last step",
+                    "%s.out: found other types than those of the kernel's last "
+                    "step, expected the same",
                     object->path);
 }
 
@@ -685,7 +698,8 @@ static enum byoc_status read_inputs(struct region_reader *r,
             byi_json_as_int(&item, 0, (int64_t)r->n_read - 1, &node, r->err));
         if (r->nodes[node].kind != BYI_G_INPUT || seen[node])
             return byi_fail(r->err, BYOC_EPARSE,
-                            "%s: node %lld is not an input, or is listed twice",
+                            "%s: found node %lld, which is not an input or is "
+                            "listed twice; expected each input once",
                             item.path, (long long)node);
         seen[node] = true;
         inputs[i] = (uint32_t)node;
@@ -694,7 +708,8 @@ static enum byoc_status read_inputs(struct region_reader *r,
         n_nodes += r->nodes[i].kind == BYI_G_INPUT;
     if (n_nodes != n)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "inputs: lists %u of %u input nodes", n, n_nodes);
+                        "inputs: found %u nodes, expected all %u input nodes",
+                        n, n_nodes);
     r->graph->inputs = inputs;
     r->graph->n_inputs = n;
     return BYOC_OK;

@@ -149,8 +149,8 @@ static void test_tuple(void **state)
     assert_int_equal(g->nodes[2].steps[1].op->id, BYI_OP_NONE);
     byi_graph_free(&g);
     free(text);
-    refuse(RELU, TUPLE("[0]", F32("[1,4,4,4]")), "is not what tuple gives");
-    refuse(RELU, TUPLE("[0]", "[" F32("[1,4,4,5]") "]"), "what tuple gives");
+    refuse(RELU, TUPLE("[0]", F32("[1,4,4,4]")), "another type than tuple");
+    refuse(RELU, TUPLE("[0]", "[" F32("[1,4,4,5]") "]"), "than tuple gives");
     refuse(RELU, TUPLE("[1]", "[" F32("[1,4,4,4]") "]"), "post_ops[0].args[0]");
 }
 
