@@ -43,7 +43,7 @@ static void add_escaped(struct byi_text *out, const char *from)
     byi_text_free(&clean);
 }
 
-/* The end of a name, where names differ. */
+/* Add the end of a long name, where names usually differ. */
 static void add_name(struct byi_text *out, const char *name)
 {
     size_t n = strlen(name);

@@ -40,6 +40,7 @@ void byi_gates_check(struct byi_ledger *ledger,
     }
 }
 
+/* The quantity whose share a gate limits: "operators". */
 static const char *name_of(const char *gate)
 {
     size_t i = 0;

@@ -271,7 +271,7 @@ static int rank_of(enum byi_reason where)
     }
 }
 
-/* A Constant node of the model never runs, whatever became of its value. */
+/* A Constant node of the model never runs, wherever its value is used. */
 static bool is_constant(const struct byi_ledger *l, uint32_t source)
 {
     return strcmp(l->sources[source].op, "Constant") == 0;
@@ -286,6 +286,8 @@ static uint32_t count_operators(const struct byi_ledger *l,
     return n;
 }
 
+/* Place the model nodes `s` of one IR node, which share its `flops`. Among
+ * other operators, Constant nodes count as folded. */
 static void settle(struct byi_ledger *l, const struct byi_sources *s,
                    const struct node_place *place, double flops)
 {
@@ -341,8 +343,8 @@ static bool is_inner(const struct byi_module *m, const struct byi_node *node)
     return node->kind == BYI_FN && m->funcs.at[node->index]->attr.inner;
 }
 
-/* The operators of a body and of its branches; recursion is as deep as they
- * nest. */
+/* Floating-point operations of a body and its branches. Recurses as deep as
+ * branches nest. */
 static double body_flops(const struct byi_module *m,
                          const struct byi_samples *samples, uint32_t func)
 {
@@ -374,7 +376,8 @@ double byi_func_flops(const struct byi_module *m,
     return flops;
 }
 
-/* The final module, and sizes for its symbolic dims. */
+/* The final module, with sizes for its symbolic dims, and the ledger to fill.
+ */
 struct module_reader {
     struct byi_ledger *l;
     const struct byi_module *m;
@@ -407,8 +410,8 @@ static void read_function(const struct module_reader *r, uint32_t func,
     }
 }
 
-/* Read the composites of offloaded function `region`, or, if that is 0, of a
- * native function whose region was reverted. */
+/* Read the composites of `f`: region number `region`, counted from 1; 0: a
+ * native function, whose region was reverted. */
 static void read_composites(const struct module_reader *r,
                             const struct byi_func *f, uint32_t region)
 {

@@ -27,6 +27,7 @@ const char *byi_reason_text(enum byi_reason reason);
 uint32_t byi_reason_stage(enum byi_reason reason);
 
 struct byi_ledger;
+/* The ledger of a compile's context; passes may find none. */
 BYI_CONTEXT_ENTRY(ledger)
 struct byi_ledger *byi_ledger_new(void);
 void byi_ledger_free(struct byi_ledger **ledger);
@@ -47,8 +48,8 @@ struct byi_ledger_facts {
 };
 void byi_ledger_facts(struct byi_ledger *ledger,
                       const struct byi_ledger_facts *facts);
-/* Record what each model node reads, its attributes and the types of its
- * outputs, from the module as imported, before any pass. */
+/* Record the nodes that each model node reads, its attributes and the types of
+ * its outputs, from the module as imported, before any pass. */
 void byi_ledger_open(struct byi_ledger *ledger, const struct byi_module *m);
 
 /* --- while passes decide -------------------------------------------------- */
@@ -77,9 +78,10 @@ struct byi_ledger_region {
  * reason. Kept regions are read from the module when the ledger is closed. */
 void byi_ledger_region(struct byi_ledger *ledger,
                        const struct byi_ledger_region *region);
-/* Like byi_ledger_region, for a whole function of a backend, before the module
- * is changed. */
 struct byi_samples;
+/* Record that function `func`, the region of a backend, is reverted as a whole:
+ * as byi_ledger_region does. Call it before the module changes. `samples`: as
+ * in byi_func_flops. */
 void byi_ledger_revert(struct byi_ledger *ledger, const struct byi_module *m,
                        const struct byi_samples *samples, uint32_t func,
                        enum byi_reason reason, const char *detail);
@@ -118,7 +120,7 @@ struct byi_ledger_weight {
     double largest, rms;
     const char *kept; /* why it stays float32; NULL: it was narrowed */
 };
-/* Strings and sources live as long as the ledger. */
+/* The strings and sources of *weight must live as long as the ledger. */
 void byi_ledger_weight(struct byi_ledger *ledger,
                        const struct byi_ledger_weight *weight);
 
@@ -142,15 +144,16 @@ struct byi_coverage {
 uint32_t byi_coverage_operators(const struct byi_coverage *coverage);
 const struct byi_coverage *byi_ledger_coverage(const struct byi_ledger *ledger);
 
-/* A gate that the user set, and its result; added after closing. */
+/* A gate that the user set, and its result. Call byi_ledger_gate after
+ * byi_ledger_close; `name` must live as long as the ledger. */
 struct byi_gate {
-    const char *name; /* "require-offload", as the option is called */
-    double wanted, found;
+    const char *name;     /* "require-offload", as the option is called */
+    double wanted, found; /* percent */
     bool passed;
 };
 void byi_ledger_gate(struct byi_ledger *ledger, const struct byi_gate *gate);
 
-/* A closed ledger as JSON. */
+/* Append a closed ledger to `out` as JSON. */
 void byi_ledger_json(struct byi_ledger *ledger, struct byi_text *out);
 
 #endif

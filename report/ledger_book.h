@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report/ledger_book.h: the representation of a ledger, for the files that
- * implement it: ledger_open.c and ledger.c record, ledger_reads.c finds
- * readers, ledger_json.c writes.
+ * implement it: ledger_open.c and ledger.c record, ledger_reads.c finds the
+ * nodes that each node reads, ledger_json.c writes.
  */
 #ifndef BYI_LEDGER_BOOK_H
 #define BYI_LEDGER_BOOK_H
@@ -48,7 +48,7 @@ struct byi_region_entry {
     uint32_t n_inputs, n_outputs;
 };
 
-/* Sets of numbers: set i is at[first[i]] .. at[first[i + 1] - 1]. */
+/* n sets of numbers: set i is at[first[i]] .. at[first[i + 1] - 1]. */
 struct byi_rows {
     uint32_t n;
     const uint32_t *first, *at;
@@ -80,10 +80,12 @@ struct byi_ledger {
     const struct byi_source *sources; /* the module's, copied */
 };
 
-/* The times of the region of that name, added if new. */
+/* The times of the region of that name, added if new. The pointer is valid
+ * until the next string is interned. */
 struct byi_times *byi_ledger_times_of(struct byi_ledger *ledger,
                                       const char *region);
-/* The entry of a source, added if new. */
+/* The entry of a source, added if new. The pointer is valid until the next
+ * entry is added. */
 struct byi_ledger_entry *byi_ledger_entry_of(struct byi_ledger *ledger,
                                              uint32_t source);
 /* The string, interned; NULL for NULL. */

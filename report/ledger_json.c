@@ -19,7 +19,7 @@ static void put_number(struct byi_text *out, double value)
     put(out, byi_float_text(text, value, false));
 }
 
-/* `, "key": value`: every member but the first of its object. */
+/* Begin a member that is not the first of its object: `, "key": `. */
 static void put_key(struct byi_text *out, const char *key)
 {
     put(out, ", \"");
@@ -82,7 +82,7 @@ static void open_list(struct byi_text *out, const char *key)
     byi_text_addf(out, ",\n\"%s\": [", key);
 }
 
-/* The next line of a list, and the first member of its object. */
+/* Begin the next line of a list, an object with this first member. */
 static void open_item(struct byi_text *out, bool first, const char *key,
                       const char *text)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_open.c: opens a ledger with a module as imported: what each model node
- * reads, its attributes and the types of its outputs. They come from the
- * importer or, if the module was read as text, from the nodes of the IR.
+/* ledger_open.c: opens a ledger with a module as imported: records the nodes
+ * that each model node reads, its attributes and the types of its outputs. They
+ * come from the importer or, if the module was read as text, from the IR's
+ * nodes.
  */
 #include "core/ir/text.h"
 #include "ledger_book.h"
@@ -18,8 +19,8 @@ static void take_recorded(struct byi_ledger *l, const struct byi_source *s,
     e->n_outputs = s->n_outputs;
 }
 
-/* Record an IR node that stands for a model node. If several do, the last call
- * counts. */
+/* Record the attributes and type of an IR node for its model node. If several
+ * IR nodes have the same model node, the last one counts. */
 static void take_node(struct byi_ledger *l, const struct byi_module *m,
                       const struct byi_node *node, struct byi_ledger_entry *e)
 {

@@ -72,7 +72,8 @@ static const struct byi_node *node_of(const struct reads_finder *r,
     return &r->m->funcs.at[func]->nodes.at[value - r->base[func]];
 }
 
-/* The function of a function value, captured or not; NULL if unknown. */
+/* The node BYI_FN or BYI_GLOBAL of a function value, captured or not; NULL if
+ * it is unknown. */
 static const struct byi_node *fn_of(const struct reads_finder *r,
                                     uint32_t value)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* page.c: writes a ledger as an HTML page. CMake joins the page's parts from
- * page/; this file inserts the ledger as JSON from which no name can break out.
+ * page/; this file inserts the ledger as JSON, escaped so that no name in it
+ * can end the script element.
  */
 #include "page.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/page.h: draws a ledger's JSON: a page for browsers, a graph for
+/* report/page.h: shows a ledger's JSON as a page for browsers or a graph for
  * Graphviz (docs/page.md).
  */
 #ifndef BYI_PAGE_H
@@ -7,7 +7,7 @@
 
 #include "core/base/base.h"
 
-/* What a page shows beside a ledger, as JSON texts; NULL: not shown. */
+/* JSON texts that a page shows beside a ledger; NULL: not shown. */
 struct byi_page {
     const char *against; /* an older ledger, drawn beside the graph */
     const char *profile; /* times: docs/byoc-profile.schema.json */

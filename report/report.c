@@ -78,8 +78,8 @@ static void print_measured(const struct byi_measured *m, struct byi_text *out)
     if (m->chosen)
         byi_text_addf(
             out,
-            "measured: native %.1f us, greedy %.1f us, by the cost of "
-            "parts %.1f us; chosen: %s\n",
+            "measured: native %.1f us, greedy %.1f us, placed by measured "
+            "costs %.1f us; chosen: %s\n",
             m->native_us, m->greedy_us, m->measured_us, m->chosen);
 }
 

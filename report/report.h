@@ -8,7 +8,8 @@
 
 #include "ledger.h"
 
-/* Absent strings are "", absent times negative. */
+/* In these structs absent strings are "", absent times negative. Strings live
+ * until byi_report_free. */
 struct byi_report_try {
     const char *reason, *backend, *pattern, *detail;
 };
@@ -59,9 +60,9 @@ struct byi_report {
     struct byi_report_node *nodes;
 };
 
-/* Returns BYOC_EPARSE for text that is not a valid ledger (with the path, what
- * was found and expected), BYOC_EINCOMPATIBLE for another version, BYOC_ELIMIT.
- * On failure there is nothing to free. */
+/* Read a ledger's JSON. On failure there is nothing to free. Errors:
+ * BYOC_EPARSE (not a valid ledger; the message has the path, the value found
+ * and the one expected), BYOC_EINCOMPATIBLE (another version), BYOC_ELIMIT. */
 enum byoc_status byi_report_read(const char *json, size_t n,
                                  struct byi_report *r, struct byoc_error *err);
 void byi_report_free(struct byi_report *r);
@@ -77,20 +78,21 @@ void byi_report_flops(struct byi_text *out, double flops);
 /* "99.99%"; prints 100% only for the whole and 0% only for nothing. */
 void byi_report_share(struct byi_text *out, double part, double whole);
 
-/* report.c: totals, regions, implementations, native operators and reasons;
- * with every_node each node instead of groups. */
+/* report.c: append totals, regions, implementations, native operators and
+ * reasons; with every_node each node instead of groups. */
 void byi_report_text(const struct byi_report *r, bool every_node,
                      struct byi_text *out);
 /* One line on native operators: the `most` groups with the most work. */
 void byi_report_reasons(const struct byi_report *r, uint32_t most,
                         struct byi_text *out);
-/* report_explain.c: everything about one node. Returns BYOC_EINVAL if the model
- * has no node of that name; err suggests similar names. */
+/* report_explain.c: append everything about one node. Errors: BYOC_EINVAL (the
+ * model has no node of that name; the message suggests similar names). */
 enum byoc_status byi_report_explain(const struct byi_report *r,
                                     const char *node, struct byi_text *out,
                                     struct byoc_error *err);
 
-/* report_diff.c: the changes between two ledgers. Returns whether the offloaded
+/* report_diff.c: append the changes between two ledgers, as JSON or as text.
+ * Returns whether the offloaded
  * share fell by more than `tolerance` percentage points, measured in
  * floating-point operations, or in operators that run in both models. */
 bool byi_report_diff(const struct byi_report *old, const struct byi_report *new,

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A node of both models; NULL in the model that lacks it. */
+/* The nodes of one name in both models; NULL: a model has no such node. */
 struct node_pair {
     const struct byi_report_node *old, *new;
 };
@@ -194,8 +194,7 @@ static void print_said(const struct line_text *s, struct byi_text *out)
                   s->first);
 }
 
-/* Adjacent pairs with the same text share a line, since models repeat blocks.
- */
+/* Pairs with the same text share a line, since models repeat blocks. */
 static void print_list(const pair_list *list, const char *title,
                        struct line_text (*say)(const struct node_pair *),
                        struct byi_text *out)
@@ -224,7 +223,8 @@ static void print_list(const pair_list *list, const char *title,
     for (uint32_t i = 0; i < lines.n; i++)
         print_said(&lines.at[i], out);
     if (more)
-        byi_text_addf(out, "  and %u nodes more; --json has them all\n", more);
+        byi_text_addf(out, "  and %u more nodes; --json lists them all\n",
+                      more);
     byi_vec_free(lines.at);
 }
 
@@ -259,8 +259,8 @@ static void print_backend(struct byi_text *out,
         byi_text_addf(out, "absent");
 }
 
-/* Whether the backend is unchanged. Of native, only the version counts: its
- * numbers mirror those of the backends. */
+/* Whether the backend is unchanged. For native only the version counts, since
+ * its numbers follow from the backends'. */
 static bool same_backend(const struct byi_report_backend *a,
                          const struct byi_report_backend *b)
 {

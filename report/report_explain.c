@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_explain.c: prints everything that a ledger has about one node: its
- * place and reason, what it reads and what reads it, every pattern that was
- * tried and its result, its region, implementation and cost.
+ * place and reason, its producers and readers, every pattern that was tried and
+ * its result, its region, implementation and cost.
  */
 #include "report.h"
 
@@ -60,8 +60,8 @@ static bool is_at_compile_time(const struct byi_report_node *node)
     return strcmp(node->where, byi_reason_code(BYI_REASON_FOLDED)) == 0;
 }
 
-/* Why a node was removed: nothing that runs reads it, or it has no effect, or
- * its neighbours absorbed it. */
+/* Tell why a node was removed: no node that runs reads it, or it has no effect,
+ * or its neighbours absorbed it. */
 static const char *why_removed(const struct byi_report *r, uint32_t at)
 {
     bool is_read = false;

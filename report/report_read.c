@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_read.c: reads and checks a ledger's JSON, which may be untrusted.
+/* report_read.c: reads a ledger's JSON, which may be untrusted, and checks it.
  */
 #include "report.h"
 
@@ -9,14 +9,6 @@
 #include <string.h>
 
 enum { MAX_NODES = 1 << 23, MAX_TRIED = 1 << 16, MAX_OUTPUTS = 1 << 16 };
-
-static enum byoc_status fail_expected(const struct byi_json *item,
-                                      const char *expected,
-                                      struct byoc_error *err)
-{
-    return byi_fail(err, BYOC_EPARSE, "%s: found something else, expected %s",
-                    item->path, expected);
-}
 
 /* Read a string; if it is optional and absent, "". */
 static enum byoc_status get_text(const struct byi_json *object, const char *key,
@@ -37,9 +29,13 @@ static enum byoc_status get_number(const struct byi_json *object,
 {
     struct byi_json item;
     BYI_TRY(byi_json_get(object, key, &item, err));
-    if (!cJSON_IsNumber(item.at) || !isfinite(item.at->valuedouble) ||
-        item.at->valuedouble < 0)
-        return fail_expected(&item, "a number that is not negative", err);
+    if (!cJSON_IsNumber(item.at))
+        return byi_json_mismatch(&item, "a number that is not negative", err);
+    if (!isfinite(item.at->valuedouble) || item.at->valuedouble < 0)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found %g, expected a finite number that is not "
+                        "negative",
+                        item.path, item.at->valuedouble);
     *out = item.at->valuedouble;
     return BYOC_OK;
 }
@@ -120,7 +116,7 @@ static enum byoc_status read_outputs(struct byi_report *r,
     node->outputs = at;
     for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
         if (!cJSON_IsString(item.at))
-            return fail_expected(&item, "a type as a string", err);
+            return byi_json_mismatch(&item, "a type as a string", err);
         at[i] = item.at->valuestring;
     }
     return BYOC_OK;
@@ -196,7 +192,7 @@ static enum byoc_status read_gate(struct byi_report *r,
     gate->passed = cJSON_IsTrue(passed.at);
     return gate->passed || cJSON_IsFalse(passed.at)
                ? BYOC_OK
-               : fail_expected(&passed, "true or false", err);
+               : byi_json_mismatch(&passed, "true or false", err);
 }
 
 static enum byoc_status read_weight(struct byi_report *r,
@@ -301,8 +297,9 @@ static enum byoc_status read_all(struct byi_report *r, struct byoc_error *err)
                       &r->n_backends, read_backend, err));
     BYI_TRY(read_list(r, "gates", (void **)&r->gates, sizeof *r->gates,
                       &r->n_gates, read_gate, err));
-    BYI_TRY(byi_json_array(&root, "nodes", MAX_NODES, &nodes, &r->n_nodes,
-                           err)); /* it checks regions and inputs too */
+    BYI_TRY(
+        byi_json_array(&root, "nodes", MAX_NODES, &nodes, &r->n_nodes,
+                       err)); /* indices in `inputs` must be below n_nodes */
     BYI_TRY(read_list(r, "nodes", (void **)&r->nodes, sizeof *r->nodes,
                       &r->n_nodes, read_node, err));
     BYI_TRY(byi_json_opt(&root, "weights", &weights, err));

@@ -217,7 +217,7 @@ for command in "report show" "report show --json" "report diff good.ledger" \
     bad 4 "found ledger version 99, expected 3" $command new.ledger
     bad 2 "inputs[0]: found 77, expected an integer from 0" $command index.ledger
     bad 2 "tried: found nothing" $command key.ledger
-    bad 2 "flops: found something else" $command flops.ledger
+    bad 2 "flops: found -1, expected a finite number" $command flops.ledger
     bad 2 "op: found a number, expected a string" $command op.ledger
     bad 2 "not a ledger" $command list.ledger
     bad 2 "not a ledger" $command graph.ledger
