@@ -129,7 +129,7 @@ static uint64_t product_of(const int64_t *dims, uint32_t n)
     return (uint64_t)byi_elements(n, dims);
 }
 
-/* Bytes of one plane of a tensor. */
+/* Bytes of one plane of a tensor whose first `axes` axes number its planes. */
 static uint64_t plane_bytes(const struct byi_tensor *t, uint32_t axes)
 {
     return product_of(t->dims + axes, t->rank - axes) *
@@ -139,8 +139,8 @@ static uint64_t plane_bytes(const struct byi_tensor *t, uint32_t axes)
 bool byi_planes_read(const DLTensor *view, uint32_t axis,
                      struct byi_row_planes *planes)
 {
-    const int64_t most = INT64_C(1) << 44; /* bytes from the first to the last
-                                            * element */
+    /* elements from the first to the last one, including gaps */
+    const int64_t most = INT64_C(1) << 44;
     const uint64_t size = view->dtype.bits / 8u;
     int64_t step = 1;
     *planes = (struct byi_row_planes){.axes = axis};
@@ -352,7 +352,8 @@ enum byoc_status byi_planes_run(struct byoc_state *s, struct byi_frame *fr,
     return byi_planes_pack_all(s, fr, step, err);
 }
 
-/* The only element of an integer operand that has one. */
+/* Set *value to the only element of an integer operand. False: it has several
+ * or none. */
 static bool is_one(const struct byi_tensor *t, int64_t *value)
 {
     if (byi_elements(t->rank, t->dims) != 1)

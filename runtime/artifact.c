@@ -10,6 +10,7 @@
 #include "core/base/descriptor.h"
 #include "core/base/guard.h"
 
+/* Opening compares the hashes of sections of at most this many bytes. */
 enum { MAX_CHECKED = 64 << 20 };
 
 struct section {
@@ -61,7 +62,9 @@ static enum byoc_status take_section(struct file *f, const char *name,
             !(s->sh_flags & SHF_EXECINSTR) != (k != TEXT) ||
             !byi_elf_inside(&f->elf, s->sh_offset, s->sh_size))
             return byi_fail(f->err, BYOC_EPARSE,
-                            "%s: section %s is damaged; is the file truncated?",
+                            "%s: section %s is damaged: found it twice, empty, "
+                            "outside the file or of another type; is the file "
+                            "truncated?",
                             f->elf.path, name);
         f->sections[k] = (struct section){.name = name,
                                           .addr = s->sh_addr,
@@ -95,14 +98,15 @@ static enum byoc_status check_descriptor(struct file *f)
     const struct section *s = f->sections;
     struct byi_descriptor d;
     if (s[MODEL].bytes != sizeof d)
-        return not_ours(f, "its descriptor has another size");
+        return not_ours(f, "found a descriptor of another size, expected that "
+                           "of struct byi_descriptor");
     memcpy(&d, s[MODEL].data, sizeof d);
     if (memcmp(d.magic, BYI_DESCRIPTOR_MAGIC, sizeof d.magic) != 0)
-        return not_ours(f, "its descriptor is damaged");
+        return not_ours(f, "found a descriptor without its magic number");
     if (d.version != BYI_ARTIFACT_VERSION)
         return byi_fail(f->err, BYOC_EINCOMPATIBLE,
-                        "%s: artifact version %u, but this runtime reads "
-                        "version %d; compile the model again",
+                        "%s: found artifact version %u, expected %d; compile "
+                        "the model again",
                         f->elf.path, d.version, BYI_ARTIFACT_VERSION);
     const struct {
         int64_t place;
@@ -118,10 +122,16 @@ static enum byoc_status check_descriptor(struct file *f)
         if ((uint64_t)said[k].place != s[k].addr - s[MODEL].addr ||
             said[k].bytes != s[k].bytes - 1)
             return byi_fail(f->err, BYOC_EPARSE,
-                            "%s: section %s is not where the descriptor says",
-                            f->elf.path, section_names[k]);
+                            "%s: found section %s of %llu bytes at %llu, but "
+                            "the descriptor says %llu bytes at %lld; compile "
+                            "the model again",
+                            f->elf.path, section_names[k],
+                            (unsigned long long)(s[k].bytes - 1),
+                            (unsigned long long)(s[k].addr - s[MODEL].addr),
+                            (unsigned long long)said[k].bytes,
+                            (long long)said[k].place);
     if (s[WEIGHTS].addr % BYI_ALIGN != 0)
-        return not_ours(f, "its weights are not aligned");
+        return not_ours(f, "found weights that are not aligned to 64 bytes");
     for (uint32_t k = MANIFEST; k < N_NEEDED; k++)
         /* linkers drop empty sections, so each has an extra byte at its end */
         f->sections[k].bytes--;
@@ -154,9 +164,9 @@ static enum byoc_status check_sum(struct file *f)
     if (memcmp(hex, sum + strlen(BYI_SUM_MAGIC), 64) == 0)
         return BYOC_OK;
     return byi_fail(f->err, BYOC_EPARSE,
-                    "%s: damaged: the checksum at its end does not match; "
-                    "copy or compile it again",
-                    f->elf.path);
+                    "%s: damaged: the checksum at its end is %.16s..., but its "
+                    "bytes have %.16s...; copy or compile it again",
+                    f->elf.path, sum + strlen(BYI_SUM_MAGIC), hex);
 }
 
 static void fill_image(const struct file *f, struct byi_artifact *a)

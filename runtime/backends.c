@@ -54,7 +54,7 @@ static enum byoc_status check_compat(struct byoc_model *model,
         if (strcmp(compat, b->compat) == 0)
             return BYOC_OK;
         return byi_fail(err, BYOC_EINCOMPATIBLE,
-                        "%s: made for \"%.80s\", but this is \"%.80s\"; "
+                        "%s: found code for \"%.80s\", expected \"%.80s\"; "
                         "compile the model again",
                         b->name, compat, b->compat);
     }
@@ -103,7 +103,7 @@ struct lent_consts {
     const struct byi_region_row *entry;
 };
 
-/* byoc_region_codes.widen */
+/* Implements byoc_region_codes.widen. */
 static const void *widen(void *ctx, uint32_t index)
 {
     const struct lent_consts *lent = ctx;
@@ -246,8 +246,8 @@ static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
     }
     if (entry->code && !model->functions[i])
         return byi_fail(err, BYOC_EINCOMPATIBLE,
-                        "%s: its code was compiled for instruction sets that "
-                        "this machine does not have",
+                        "%s: found code for instruction sets that this machine "
+                        "does not have; compile the model again",
                         entry->symbol);
     struct byi_arena *scratch = byi_arena_new();
     struct byi_region_consts consts;
@@ -331,8 +331,7 @@ static enum byoc_status load_backend(struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* Warn about each library that is now loaded twice, since backends load
- * libraries. */
+/* Warn about each kind of library that backends have loaded twice. */
 static void warn_copies(struct byoc_model *model)
 {
     struct byi_text copies = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bind.c: specialises a region with symbolic dims for the sizes of one run. The
- * type rules of the region's steps, which are shape functions as well, compute
- * all sizes from those of the inputs. The result is the region that the backend
+ * type rules of the region's steps, which are its shape functions, compute all
+ * sizes from those of the inputs. The result is the region that the backend
  * would have received if the model had been compiled for these sizes.
  */
 #include "internal.h"
@@ -42,33 +42,35 @@ static enum byoc_status bind_input(struct binder *b, uint32_t i,
 {
     const struct byi_gnode *node = &b->g->nodes[b->g->inputs[i]];
     const struct byi_type *want = node->out[0];
-    char found[128];
+    char found[128], expected[128];
     if (!byi_type_static(have) || !fits(have, want))
         return byi_fail(
             b->err, BYOC_ETYPE,
-            "%s: input %u is %s %s, for which the region was "
-            "not compiled",
-            b->g->symbol, i, byoc_dtype_name(have->dtype),
-            byi_dims_text(found, sizeof found, have->rank, have->dims));
+            "%s: found input %u of type %s %s, expected %s %s", b->g->symbol, i,
+            byoc_dtype_name(have->dtype),
+            byi_dims_text(found, sizeof found, have->rank, have->dims),
+            byoc_dtype_name(want->dtype),
+            byi_dims_text(expected, sizeof expected, want->rank, want->dims));
     for (uint32_t d = 0; d < want->rank; d++) {
         if (!BYI_IS_SYMBOL(want->dims[d]))
             continue;
         int64_t *size = &b->sizes[-1 - want->dims[d]];
         if (*size >= 0 && *size != have->dims[d])
             return byi_fail(b->err, BYOC_ETYPE,
-                            "%s: dim %u of input %u is %lld, but %s is %lld "
-                            "in an input before it",
-                            b->g->symbol, d, i, (long long)have->dims[d],
-                            b->g->symbols[-1 - want->dims[d]],
-                            (long long)*size);
+                            "%s: found %lld as dim %u of input %u, expected "
+                            "%lld, the size of %s in an earlier dim",
+                            b->g->symbol, (long long)have->dims[d], d, i,
+                            (long long)*size,
+                            b->g->symbols[-1 - want->dims[d]]);
         *size = have->dims[d];
     }
     /* type rules limit the sizes of results; this checks inputs, which no rule
      * may read */
     if (have->dtype != BYOC_STRING && byi_type_bytes(have) == UINT64_MAX)
         return byi_fail(b->err, BYOC_ELIMIT,
-                        "%s: input %u has more than 2^63 bytes", b->g->symbol,
-                        i);
+                        "%s: found input %u of more than 2^63 bytes, which is "
+                        "the limit",
+                        b->g->symbol, i);
     b->out[b->g->inputs[i]][0] = have;
     return BYOC_OK;
 }
@@ -129,12 +131,14 @@ static enum byoc_status infer_step(struct binder *b,
         return byi_prefix(b->err, "%s", b->g->symbol);
     if (!byi_type_all_static(b->steps[at]))
         return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                        "%s: the size of the result of %s depends on data",
+                        "%s: found a result of %s whose size depends on data, "
+                        "expected one that follows from the inputs' sizes",
                         b->g->symbol, step->op->name);
     if (!fits_step(b->steps[at], step->type))
         return byi_fail(b->err, BYOC_ETYPE,
-                        "%s: for these sizes %s gives another shape than the "
-                        "region was compiled for",
+                        "%s: for these sizes found another shape of the result "
+                        "of %s, expected the one that the region was compiled "
+                        "for",
                         b->g->symbol, step->op->name);
     return BYOC_OK;
 }
@@ -231,7 +235,7 @@ static enum byoc_status bind_graph(struct binder *b, cJSON *root,
 {
     const struct byi_graph *g = b->g;
     if (n_inputs != g->n_inputs)
-        return byi_fail(b->err, BYOC_EINVAL, "%s: %u inputs, expected %u",
+        return byi_fail(b->err, BYOC_EINVAL, "%s: found %u inputs, expected %u",
                         g->symbol, n_inputs, g->n_inputs);
     b->out = byi_arena_calloc(b->arena, g->n_nodes, sizeof *b->out);
     for (uint32_t i = 0; i < g->n_nodes; i++)

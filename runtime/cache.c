@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cache.c: the cache of specialisations. A model with symbolic dims in its
  * inputs has an instance for each set of sizes, created by the first run with
- * them. The number of instances is limited, and so are the bytes of their plans
- * and frames and of what backends acquired for them. The least recently used
- * one is evicted first; a running instance stays until its runs end. One thread
- * creates an instance, without holding the lock; others that need the same one
- * wait for it.
+ * these sizes. Limits apply to the number of instances and to the bytes of
+ * their plans, their frames and the memory that backends acquired for them. The
+ * least recently used instance is evicted first; a running instance stays until
+ * its runs end. One thread creates an instance, without holding the lock; other
+ * threads that need the same instance wait for it.
  */
 #include "state.h"
 
@@ -17,9 +17,10 @@
 enum { DEFAULT_SHAPES = 32 };
 #define DEFAULT_BYTES (UINT64_C(1) << 30)
 
-/* PATIENCE: if this many instances with regions ran only once, new sizes run on
- * twins. RECURRENT: after this many runs on twins, backends build regions for
- * these sizes. */
+/* PATIENCE: new sizes run on twins if the instances that were built with
+ * regions outnumber the second and later runs of such instances by this many.
+ * RECURRENT: in this run on twins and the following ones, backends build
+ * regions for the sizes. */
 enum { PATIENCE = 8, RECURRENT = 4 };
 
 enum cache_stage { BUILDING, READY, FAILED };
@@ -70,7 +71,7 @@ static enum byoc_status read_limit(const char *name, uint64_t option,
     if (errno == 0 && *text >= '0' && *text <= '9' && !*end && *limit > 0)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
-                    "%s is \"%.40s\", expected a number of 1 or more", name,
+                    "%s: found \"%.40s\", expected a number of 1 or more", name,
                     text);
 }
 
@@ -137,6 +138,7 @@ static struct byi_entry *find_oldest(const struct byi_cache *c, bool idle)
     return e;
 }
 
+/* Unlist the entry, and free it unless it has users; then the last one does. */
 static void evict(struct byi_cache *c, struct byi_entry *e)
 {
     unlist(c, e);
@@ -145,7 +147,8 @@ static void evict(struct byi_cache *c, struct byi_entry *e)
         drop(c, e);
 }
 
-/* Evict entries that no run uses until the limits hold. */
+/* Evict the least recently used entries until the limits hold: of too many
+ * entries also those with users, for too many bytes only those without. */
 static void trim(const struct byoc_model *model)
 {
     struct byi_cache *c = model->cache;
@@ -304,7 +307,8 @@ static enum byoc_status add(const struct byoc_model *model,
     struct byi_entry *e =
         byi_alloc(1, sizeof *e + model->n_keys * sizeof e->sizes[0]);
     if (!e)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for other sizes");
+        return byi_fail(err, BYOC_ENOMEM,
+                        "no memory for an instance of %u sizes", model->n_keys);
     for (uint32_t k = 0; k < model->n_keys; k++)
         e->sizes[k] = sizes[model->keys[k]];
     e->users = 1;
@@ -324,7 +328,8 @@ static enum byoc_status add(const struct byoc_model *model,
     return byi_fail(err, status, "%s", e->why.text);
 }
 
-/* Called with the lock. */
+/* Set lease->entry to the entry of these sizes, with this run as a user; create
+ * it if there is none. Called with the lock. */
 static enum byoc_status find_entry(const struct byoc_model *model,
                                    const int64_t *sizes, bool regions,
                                    struct byi_lease *lease,
@@ -353,6 +358,8 @@ static enum byoc_status find_entry(const struct byoc_model *model,
     return wait_for(c, e, err);
 }
 
+/* Set lease->work to working memory for a run of lease->entry, idle or new.
+ * Called with the lock. */
 static enum byoc_status find_work(const struct byoc_model *model,
                                   struct byi_lease *lease,
                                   struct byoc_error *err)
@@ -548,16 +555,16 @@ static enum byoc_status bind_dims(const struct byoc_model *model,
             k++;
         if (k == model->n_keys || dims[i].size < 0)
             return byi_fail(err, BYOC_EINVAL,
-                            "warm %.40s=%lld: expected a symbolic dim of the "
-                            "inputs, and a size",
+                            "warm: found %.40s=%lld, expected a symbolic dim "
+                            "of the inputs and a size of 0 or more",
                             dims[i].name, (long long)dims[i].size);
         sizes[model->keys[k]] = dims[i].size;
     }
     for (uint32_t k = 0; k < model->n_keys; k++)
         if (sizes[model->keys[k]] < 0)
             return byi_fail(err, BYOC_EINVAL,
-                            "warm: no size is given for %s; every symbolic dim "
-                            "of the inputs needs one",
+                            "warm: found no size of %s, expected one for every "
+                            "symbolic dim of the inputs",
                             model->plan->symbols[model->keys[k]]);
     return BYOC_OK;
 }
@@ -572,7 +579,8 @@ static enum byoc_status read_dims(const struct byoc_model *model,
     *sizes = NULL;
     if (!model->cache)
         return byi_fail(err, BYOC_EINVAL,
-                        "warm: the model's inputs have no symbolic dims");
+                        "warm: found inputs with no symbolic dims, so there "
+                        "are no sizes to prepare; leave it out");
     *sizes = byi_alloc(n_symbols + 1u, sizeof **sizes);
     if (!*sizes)
         return byi_fail(err, BYOC_ENOMEM, "no memory for %u sizes", n_symbols);
@@ -612,7 +620,7 @@ enum byoc_status byoc_internal_region_faults(
         list_faults(model, &e->in, arena, faults);
     } else if (status == BYOC_OK) {
         struct byi_instance in;
-        status = byi_specialise(model, sizes, true, &in, err);
+        status = byi_specialise(model, sizes, BYI_LAST, &in, err);
         if (status == BYOC_OK) {
             list_faults(model, &in, arena, faults);
             byi_instance_end(&in);

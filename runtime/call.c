@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call.c: calls: passes operands to a frame of the callee, and results back to
- * the calling step. Tensors are borrowed, or shared if they are in a block, and
- * copied only if they cannot stay in place. When many calls are active, a tail
- * call ends the caller first, so that a recursive loop runs in constant memory.
+/* call.c: runs calls: passes operands to a frame of the callee, and results
+ * back to the calling step. Tensors are borrowed, or shared if they are in a
+ * block, and copied only if they cannot stay in place. When many calls are
+ * active, a tail call ends the caller first, so that a recursive loop runs in
+ * constant memory.
  */
 #include "state.h"
 
@@ -30,16 +31,17 @@ static bool dims_fit(const struct byi_type *type, const struct byi_tensor *t)
 static enum byoc_status shape_fault(const struct byi_step *step,
                                     const char *what, uint32_t i,
                                     const struct byi_plan_func *callee,
+                                    const struct byi_type *type,
                                     const struct byi_tensor *t,
                                     struct byoc_error *err)
 {
-    char found[128];
+    char found[128], want[128];
     return byi_fail(err, BYOC_ETYPE,
-                    "call of @%s (%s): %s %u is %s %s, for which the function "
-                    "was not compiled",
-                    callee->name, step->sources, what, i,
-                    byoc_dtype_name(t->dtype),
-                    byi_dims_text(found, sizeof found, t->rank, t->dims));
+                    "call of @%s (%s): found %s %s as %s %u, expected %s %s",
+                    callee->name, step->sources, byoc_dtype_name(t->dtype),
+                    byi_dims_text(found, sizeof found, t->rank, t->dims), what,
+                    i, byoc_dtype_name(type->dtype),
+                    byi_dims_text(want, sizeof want, type->rank, type->dims));
 }
 
 /* --- operands ------------------------------------------------------------ */
@@ -56,8 +58,8 @@ static void set_input(struct byoc_state *s, struct byi_frame *to, uint32_t i,
     memcpy(to->t[v].dims, t->dims, sizeof t->dims);
 }
 
-/* Pass an operand of a caller whose frame is freed before the callee runs: copy
- * the operand if it lies in the frame. */
+/* Pass an operand that lies in the caller's frame, which is freed before the
+ * callee runs: copy it to a block. */
 static enum byoc_status move_input(struct byoc_state *s, struct byi_frame *to,
                                    uint32_t i, const struct byi_tensor *t,
                                    struct byoc_error *err)
@@ -87,7 +89,8 @@ static enum byoc_status pass(struct byoc_state *s, struct byi_frame *fr,
     }
     uint32_t block = fr->block[f->values[v].root];
     if (!dims_fit(input->type, &fr->t[v]))
-        return shape_fault(step, "operand", i, callee, &fr->t[v], err);
+        return shape_fault(step, "operand", i, callee, input->type, &fr->t[v],
+                           err);
     bool stays = root->kind == BYI_V_CONST || root->kind == BYI_V_INPUT;
     if (tail && !block && !stays)
         return move_input(s, to, i, &fr->t[v], err);
@@ -115,7 +118,8 @@ static enum byoc_status pass_captures(struct byoc_state *s,
             continue;
         }
         if (!dims_fit(callee->values[v].type, &k->t))
-            return shape_fault(step, "capture", i, callee, &k->t, err);
+            return shape_fault(step, "capture", i, callee,
+                               callee->values[v].type, &k->t, err);
         set_input(s, to, first + i, &k->t, k->block);
     }
     return BYOC_OK;
@@ -178,8 +182,8 @@ static enum byoc_status take_result(struct byoc_state *s,
         return BYOC_OK;
     }
     if (!dims_fit(value->type, &from->t[w]))
-        return shape_fault(&f->steps[fr->at], "result", 0, callee, &from->t[w],
-                           err);
+        return shape_fault(&f->steps[fr->at], "result", 0, callee, value->type,
+                           &from->t[w], err);
     memcpy(fr->t[v].dims, from->t[w].dims, sizeof fr->t[v].dims);
     bool open = value->kind == BYI_V_TEMP ||
                 (value->kind == BYI_V_OUTPUT && !fr->dest[value->index].data);
@@ -243,8 +247,8 @@ static enum byoc_status check_limits(struct byoc_state *s,
     if (!deep && s->calls++ < s->max_calls)
         return BYOC_OK;
     return byi_fail(err, BYOC_ELIMIT,
-                    "@%s: more than %llu calls %s; look for a recursion that "
-                    "does not end",
+                    "@%s: found more than %llu calls %s, which is the limit; "
+                    "look for a recursion that does not end",
                     s->in->plan->funcs[call->func].name,
                     (unsigned long long)(deep ? s->max_depth : s->max_calls),
                     deep ? "wait for one another" : "in one run");
@@ -301,6 +305,17 @@ enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- function values ------------------------------------------------------ */
 
+/* The type for a message: "float32 (1, ?)", or "a sequence". May use `buf`. */
+static const char *type_text(const struct byi_type *type, char *buf, size_t n)
+{
+    char dims[128];
+    if (type->kind != BYI_TENSOR)
+        return byi_type_kind_text(type->kind);
+    snprintf(buf, n, "%s %s", byoc_dtype_name(type->dtype),
+             byi_dims_text(dims, sizeof dims, type->rank, type->dims));
+    return buf;
+}
+
 /* Check the type of an operand or result of a call whose callee is known only
  * at run time. */
 static enum byoc_status check_pair(const struct byi_step *step,
@@ -310,6 +325,7 @@ static enum byoc_status check_pair(const struct byi_step *step,
                                    const struct byi_type *have,
                                    struct byoc_error *err)
 {
+    char found[160], want[160];
     bool same = need->kind == have->kind && need->dtype == have->dtype &&
                 need->rank == have->rank &&
                 (!byi_type_is_list(need) || byi_type_accepts(need, have));
@@ -318,10 +334,13 @@ static enum byoc_status check_pair(const struct byi_step *step,
                BYI_IS_SYMBOL(have->dims[d]);
     if (same)
         return BYOC_OK;
-    return byi_fail(err, BYOC_ETYPE,
-                    "call of @%s (%s): %s %u has another type than the "
-                    "function's",
-                    callee->name, step->sources, what, i);
+    return byi_fail(
+        err, BYOC_ETYPE, "call of @%s (%s): found %s as %s %u, expected %s%s",
+        callee->name, step->sources, type_text(have, found, sizeof found), what,
+        i, type_text(need, want, sizeof want),
+        need->kind == have->kind && byi_type_is_list(need)
+            ? " of other elements"
+            : "");
 }
 
 static enum byoc_status check_apply(const struct byoc_state *s,
@@ -334,8 +353,8 @@ static enum byoc_status check_apply(const struct byoc_state *s,
     uint32_t own = callee->n_inputs - c->n;
     if (step->n_in != own + 1 || step->n_out != callee->n_outputs)
         return byi_fail(err, BYOC_ETYPE,
-                        "call of @%s (%s): %u operands and %u results, but it "
-                        "has %u and %u",
+                        "call of @%s (%s): found %u operands and %u results, "
+                        "expected %u and %u",
                         callee->name, step->sources, step->n_in - 1,
                         step->n_out, own, callee->n_outputs);
     for (uint32_t i = 0; i < own; i++)

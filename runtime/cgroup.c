@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup.c: reads the limits of the cgroups that this process is in, version 1
  * and 2 (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst). A
- * cgroup is limited by its parents as well, so the lowest limit counts. */
+ * cgroup's parents limit it, too, so the lowest limit counts. */
 #include "internal.h"
 #include "plan.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* closure.c: makes and frees closures. A closure is a function of the plan with
  * its captures. Closures are reference-counted and immutable, so there are no
- * cycles. Captures live as long as the closure, in a shared block or a copy.
+ * cycles. Captures live as long as the closure, in a shared block or a copy,
+ * unless their memory outlives the run.
  * Sequences and optionals (list.c) are objects of the same kind, without a
  * function. */
 #include "state.h"
@@ -52,7 +53,8 @@ void byi_object_drop(struct byoc_state *s, struct byi_item *item)
     *item = (struct byi_item){0};
 }
 
-/* Whether value `v` is in memory that outlives the run's activations. */
+/* Whether value `v` is in memory that outlives the run's frames: a constant or
+ * an input of main. */
 static bool is_lasting(const struct byi_plan_func *f,
                        const struct byi_frame *fr, uint32_t v)
 {
@@ -119,7 +121,8 @@ enum byoc_status byi_closure_condition(const struct byi_frame *fr,
     uint64_t bytes = byi_tensor_bytes(cond);
     if (bytes != 1)
         return byi_fail(err, BYOC_ETYPE,
-                        "%s (%s): the condition has %llu elements, expected 1",
+                        "%s (%s): found a condition of %llu elements, expected "
+                        "1",
                         step->name, step->sources, (unsigned long long)bytes);
     *is = *(const uint8_t *)cond->data != 0;
     return BYOC_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* code.c: selects the code of an artifact, fused kernels and backends' C: the
- * version for the widest instruction set in use (core/base/isa.h). If there is
- * none, the native twins run.
+/* code.c: selects, from an artifact's code of fused kernels and of backends' C,
+ * the version for the widest instruction set in use (core/base/isa.h). If there
+ * is none, the native twins run.
  */
 #include "plan.h"
 
@@ -87,7 +87,7 @@ static enum byoc_status bind_kernels(struct byoc_model *model,
         code->n_levels > BYI_N_CODE_LEVELS ||
         image->code_bytes - sizeof *code <
             code->n_levels * sizeof code->levels[0])
-        return damaged_code(err, whose, "is not what the plan lists");
+        return damaged_code(err, whose, "does not have the plan's kernels");
     BYI_TRY(bind_openmp(image, err));
     const uint32_t level = byi_code_levels(code->n_levels);
     if (level == 0)
@@ -137,7 +137,7 @@ static enum byoc_status bind_units(struct byoc_model *model,
         units->n_levels > BYI_N_CODE_LEVELS ||
         (image->units_bytes - sizeof *units) / sizeof units->places[0] <
             (uint64_t)units->n_levels * n)
-        return damaged_code(err, whose, "is not what the plan lists");
+        return damaged_code(err, whose, "does not have the plan's regions");
     const uint32_t level = byi_code_levels(units->n_levels);
     const int64_t *place =
         level ? &units->places[(uint64_t)(level - 1) * n] : NULL;

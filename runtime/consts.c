@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* consts.c: prepares the data of a model's constants. Kernels need constants
- * that are aligned to their elements, which those in a model file may not be,
- * and wide: a float32 constant that is stored in fewer bits is widened when a
- * step or backend first reads it. A backend that reads int8 codes itself gets
- * them unwidened. */
+ * that are aligned to their elements; those in a model file may not be. Kernels
+ * also need them wide: a float32 constant that is stored in fewer bits is
+ * widened when a step or backend first reads it. A backend that reads int8
+ * codes itself gets them unwidened. */
 #include "plan.h"
 
 #include <pthread.h>
@@ -213,7 +213,10 @@ enum byoc_status byi_consts_read(const struct byi_instance *in,
     bool *runs = byi_alloc(n_funcs, sizeof *runs);
     uint32_t *list =
         byi_alloc((uint64_t)n_funcs + 2 * (uint64_t)n_consts + 1, sizeof *list);
-    enum byoc_status status = runs && list ? BYOC_OK : no_memory(err, n_consts);
+    enum byoc_status status =
+        runs && list
+            ? BYOC_OK
+            : no_memory(err, (n_funcs + 2 * (uint64_t)n_consts) * sizeof *list);
     if (status == BYOC_OK) {
         byi_mark_reached(in, runs, list);
         memset(list, 0, (n_funcs + 2 * (size_t)n_consts) * sizeof *list);

@@ -37,8 +37,8 @@ static double bytes_of(const struct byi_plan_func *f,
     return n > 0 ? (double)n * byoc_dtype_size(type.dtype) : 0;
 }
 
-/* Whether the sizes of all operands and results are known. A specialisation has
- * no sizes in the twins of its regions. */
+/* Whether the sizes of all operands and results are known. In a specialisation
+ * the sizes in the twins of regions are not. */
 static bool has_sizes(const struct byi_plan_func *f,
                       const struct byi_step *step)
 {
@@ -170,7 +170,8 @@ static uint32_t take_step(struct byi_cost_region *costs, const char *op,
     return UINT32_MAX;
 }
 
-/* The primitive computes n steps of the twin, in ascending order. */
+/* The n steps of the twin that a primitive computes, in the order of its name.
+ */
 struct taken_steps {
     const struct byi_plan_func *twin;
     uint32_t at[32], n;

@@ -45,7 +45,7 @@ enum byoc_status byi_elf_open(struct byi_elf *elf, struct byoc_error *err)
     if (h->e_ident[EI_CLASS] != ELFCLASS64 ||
         h->e_ident[EI_DATA] != OUR_ORDER || h->e_type != ET_DYN)
         return not_ours(
-            elf, "it is not a 64-bit shared library of this machine", err);
+            elf, "it is not a 64-bit shared library of this byte order", err);
     const uint16_t machine =
         elf->machine ? elf->machine : byi_machine_host()->elf;
     if (machine != EM_NONE && h->e_machine != machine)
@@ -58,8 +58,9 @@ enum byoc_status byi_elf_open(struct byi_elf *elf, struct byoc_error *err)
         return not_ours(elf, "its section table is damaged", err);
     if (!byi_elf_inside(elf, h->e_shoff,
                         (uint64_t)h->e_shnum * sizeof(Elf64_Shdr)))
-        return not_ours(elf, "its section table lies outside; is it truncated?",
-                        err);
+        return not_ours(
+            elf, "its section table lies outside the file; is it truncated?",
+            err);
     elf->names = read_section(elf, h->e_shstrndx);
     if (elf->names.sh_type != SHT_STRTAB ||
         !byi_elf_inside(elf, elf->names.sh_offset, elf->names.sh_size))

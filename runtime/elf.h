@@ -15,9 +15,9 @@ struct byi_elf {
     const char *path, *what;
     const char *at;
     uint64_t n;
-    uint16_t machine; /* expected ELF machine; 0: that of this program */
-    Elf64_Ehdr header;
-    Elf64_Shdr names;
+    uint16_t machine;  /* expected ELF machine; 0: that of this program */
+    Elf64_Ehdr header; /* from here on set by byi_elf_open */
+    Elf64_Shdr names;  /* the section with the sections' names */
 };
 
 /* A section, whose bytes are in the file unless its type is SHT_NOBITS. `name`
@@ -31,7 +31,7 @@ struct byi_elf_section {
  * section table and section names. The caller sets elf->path, what, at and n
  * first. Errors: BYOC_EPARSE, BYOC_EINCOMPATIBLE (another machine). */
 enum byoc_status byi_elf_open(struct byi_elf *elf, struct byoc_error *err);
-/* Section i, below header.e_shnum. */
+/* Read section i, below header.e_shnum. Errors: BYOC_EPARSE (damaged). */
 enum byoc_status byi_elf_section(const struct byi_elf *elf, uint32_t i,
                                  struct byi_elf_section *section,
                                  struct byoc_error *err);
@@ -45,6 +45,8 @@ struct byi_elf_symbol {
     const char *data;
     uint64_t bytes;
 };
+/* Find a symbol that the library defines in its dynamic symbol table. Errors:
+ * BYOC_EPARSE (damaged). */
 enum byoc_status byi_elf_find(const struct byi_elf *elf, const char *name,
                               struct byi_elf_symbol *symbol,
                               struct byoc_error *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec.c: the executor. Runs steps in order; a step is a native kernel, a
- * region, a call, a branch, or only a view. Calls use an explicit stack of
- * activations (call.c), not the C stack. If shapes vary, a step's type rule is
- * its shape function, and results are in blocks of the state's pool until their
- * last reader. */
+/* exec.c: the executor. Runs steps in order; a step is a native or fused
+ * kernel, a region, a call, a branch, or only a view. Calls use an explicit
+ * stack of frames (call.c), not the C stack. If shapes vary, a step's type rule
+ * is its shape function, and results are in blocks of the state's pool until
+ * their last reader. */
 #include "state.h"
 #include "workers.h"
 
@@ -73,15 +73,18 @@ static enum byoc_status type_fault(const struct byi_plan_func *f,
                                    const struct byi_type *have,
                                    struct byoc_error *err)
 {
-    char found[128];
+    char found[128], expected[128];
     const struct byi_type *want = f->values[step->out[i]].type;
-    byi_dims_text(found, sizeof found, have->rank, have->dims);
-    return byi_fail(err, BYOC_ETYPE,
-                    "%s (%s): result %u has shape %s, which is not the %u "
-                    "dims of %s the model was compiled for; check the "
-                    "inputs' shapes",
-                    step->name, step->sources, i, found, want->rank,
-                    byoc_dtype_name(want->dtype));
+    return byi_fail(
+        err, BYOC_ETYPE,
+        "%s (%s): found %s %s as result %u, expected %s %s; check the inputs' "
+        "shapes",
+        step->name, step->sources,
+        have->kind == BYI_TENSOR ? byoc_dtype_name(have->dtype)
+                                 : byi_type_kind_text(have->kind),
+        byi_dims_text(found, sizeof found, have->rank, have->dims), i,
+        byoc_dtype_name(want->dtype),
+        byi_dims_text(expected, sizeof expected, want->rank, want->dims));
 }
 
 /* Set the dims of result i from its inferred type. */
@@ -185,11 +188,14 @@ static enum byoc_status take_dims(const struct byi_plan_func *f,
         struct byi_tensor *t = &fr->t[step->out[i]];
         if (same_dims(&out[i], t))
             continue;
+        char found[128], want[128];
         if (f->values[step->out[i]].fixed)
-            return byi_fail(err, BYOC_ETYPE,
-                            "%s (%s): result %u is smaller than the shape "
-                            "the model was compiled for",
-                            step->name, step->sources, i);
+            return byi_fail(
+                err, BYOC_ETYPE,
+                "%s (%s): found shape %s of result %u, expected %s", step->name,
+                step->sources,
+                byi_dims_text(found, sizeof found, out[i].rank, out[i].dims), i,
+                byi_dims_text(want, sizeof want, t->rank, t->dims));
         memcpy(t->dims, out[i].dims, sizeof t->dims);
     }
     return BYOC_OK;
@@ -273,7 +279,8 @@ static void trace_primitive(void *ctx, const char *name, const char *impl,
     byi_trace_event(r->trace, &event);
 }
 
-/* Pass a region's operands to the state's callback. */
+/* Pass a region's operands to the state's callback, unless there are too many.
+ */
 static void lend_inputs(const struct byoc_state *s, const struct byi_frame *fr,
                         const struct byi_step *step)
 {
@@ -401,11 +408,10 @@ enum byoc_status byi_exec_fits(const struct byi_plan_func *f, uint32_t output,
     if (same_dims(t, dest))
         return BYOC_OK;
     return byi_fail(err, BYOC_ETYPE,
-                    "output %u of @%s has shape %s, but the memory "
-                    "given for it has %s",
+                    "output %u of @%s: found memory of shape %s, expected %s",
                     output, f->name,
-                    byi_dims_text(found, sizeof found, t->rank, t->dims),
-                    byi_dims_text(want, sizeof want, dest->rank, dest->dims));
+                    byi_dims_text(found, sizeof found, dest->rank, dest->dims),
+                    byi_dims_text(want, sizeof want, t->rank, t->dims));
 }
 
 /* Copy the results that were not computed in place. */
@@ -452,8 +458,8 @@ static void end_step(struct byoc_state *s, const struct byi_plan_func *f,
         byi_frame_drop(s, fr, step->dead[i]);
 }
 
-/* Whether the step accepts operands in planes: it runs an operator, which may
- * make them dense, or calls a function. */
+/* Whether the step accepts operands in planes: it runs an operator, for which
+ * byi_planes_run makes them dense if necessary, or calls a function. */
 static bool reads_planes(const struct byi_frame *fr,
                          const struct byi_step *step)
 {
@@ -492,7 +498,8 @@ static enum byoc_status run_step(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* The top activation has no steps left: continue in its caller. */
+/* End the top activation, which has no steps left, and continue in its caller.
+ */
 static enum byoc_status leave(struct byoc_state *s,
                               const struct byi_plan_func *f,
                               struct byoc_error *err)
@@ -530,8 +537,8 @@ static enum byoc_status run_all(void *arg, struct byoc_error *err)
     }
 }
 
-/* End all activations after a failed run. main's outputs stay for the caller,
- * in blocks that main keeps until the next run. */
+/* End all activations when a run ends, also a failed one. main's outputs stay
+ * for the caller, in blocks that main keeps until the next run. */
 static void unwind(struct byoc_state *s)
 {
     struct byi_frame *fr = s->top;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame.c: activations of functions. A frame is one block of memory: the
- * tensors of its values, its arena, the destinations of its results, and the
- * views for backends. Each function has a first frame; a recursion allocates
- * more, which are kept for later calls up to a limit.
+/* frame.c: creates the frames of functions. A frame, the memory of one
+ * activation, is one block: the tensors of its values, its arena, the
+ * destinations of its results, and the views for backends. Each function has a
+ * first frame; a recursion allocates more, which are kept for later calls up to
+ * a limit.
  */
 #include "state.h"
 
@@ -12,8 +13,8 @@ enum { MAX_SPARE = 16 << 20 /* bytes of spare frames that a state keeps */ };
 
 /* --- creating frames ------------------------------------------------------ */
 
-/* The parts of one block of memory: first to compute its size, then to set
- * pointers into it. */
+/* Divides one block of memory into parts: in a first pass to compute its size,
+ * in a second one to set pointers into it. */
 struct layout {
     char *at; /* NULL: only compute the size */
     uint64_t end;

@@ -107,7 +107,7 @@ BYOC_API void byoc_internal_region_describe(const struct byoc_model *model,
  * or region, and its provenance. The tensor is valid during the call. */
 typedef void (*byi_watch_fn)(void *ctx, const char *step, const char *sources,
                              const struct byi_tensor *value);
-/* Call `watch` in the state's following runs; NULL stops. Two models of the
+/* Call `watch` in the state's following runs; NULL: no more. Two models of the
  * same compile, one loaded with backends and one without, have the same steps.
  */
 BYOC_API void byoc_internal_state_watch(struct byoc_state *state,
@@ -117,6 +117,8 @@ BYOC_API void byoc_internal_state_watch(struct byoc_state *state,
  * operands in[0..n-1] are valid during the call. */
 typedef void (*byi_lend_fn)(void *ctx, uint32_t region, uint32_t n,
                             const struct byi_tensor *const *in);
+/* Call `lend` in the state's following runs, for regions of at most 512
+ * operands; NULL: no more. */
 BYOC_API void byoc_internal_state_lend(struct byoc_state *state,
                                        byi_lend_fn lend, void *ctx);
 
@@ -130,6 +132,8 @@ struct byi_region_facts {
     const struct byi_tensor *const *consts; /* indexed by "data" in the region's
                                              * JSON */
 };
+/* Set *facts to those of region `region`, in the plan's order. Errors:
+ * BYOC_EINVAL (no such region), BYOC_ENOMEM. */
 BYOC_API enum byoc_status byoc_internal_region(const struct byoc_model *model,
                                                uint32_t region,
                                                struct byi_arena *arena,
@@ -182,7 +186,8 @@ BYOC_API void byoc_internal_weights_hash(const struct byi_image *image,
 
 /* --- model.c: functions for byoc's compiler, besides the public header ---- */
 
-/* Make a model from an image in memory, which must outlive the model. */
+/* Make a model from an image in memory, which must outlive the model. `params`
+ * may be NULL. On failure *model is NULL. Errors: those of byoc_model_load. */
 BYOC_API enum byoc_status byoc_internal_model_open(
     const struct byi_image *image, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
@@ -276,6 +281,9 @@ struct byi_memory_library {
  * user can read. The caller closes *fd. Errors: BYOC_ENOMEM, BYOC_EIO. */
 enum byoc_status byi_memory_file(const void *data, size_t n, int *fd,
                                  struct byoc_error *err);
+/* Open the library in data[0..n-1] through such a file. Close it with
+ * byoc_internal_library_unmap. Errors: those of byi_memory_file, and
+ * BYOC_EBACKEND with the loader's message. */
 BYOC_API enum byoc_status byoc_internal_library_map(
     const void *data, size_t n, struct byi_memory_library *library,
     struct byoc_error *err);
@@ -283,8 +291,8 @@ BYOC_API byi_unit_fn
 byoc_internal_library_function(const struct byi_memory_library *library,
                                const char *name); /* NULL: none */
 BYOC_API void byoc_internal_library_unmap(struct byi_memory_library *library);
-/* Get the folder of the library or program that contains this code; returns
- * false if it is unknown. */
+/* Copy the folder of the library or program that contains this code to `path`,
+ * of n bytes; returns false if it is unknown or longer. */
 bool byi_library_folder(char *path, size_t n);
 
 /* --- log.c ---------------------------------------------------------------- */
@@ -295,8 +303,10 @@ struct byi_log {
     void (*log_line)(void *ctx,
                      const char *line); /* as in struct byoc_load_params */
     void *ctx;
-    enum byoc_severity least;
+    enum byoc_severity least; /* lines of lower severity are dropped */
 };
+/* Set *log to the destination in `params`; without a severity there, `log`
+ * receives lines from BYOC_INFO on, `log_line` all. */
 void byi_log_init(struct byi_log *log, const struct byoc_load_params *params);
 void byi_log(const struct byi_log *log, enum byoc_severity severity,
              const char *fmt, ...) BYI_PRINTF(3, 4);
@@ -322,14 +332,15 @@ struct byi_memory {
     _Atomic uint32_t packers; /* threads that pack weights      */
     _Atomic uint64_t since;   /* bytes taken since pages were last dropped */
 };
+/* NULL if an allocation fails. */
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params);
 /* Drop the whole pages of a constant, if it is in a file that is mapped
  * privately and unchanged; they are read again when they are used. Threads:
  * safe. */
 void byi_drop_const(const struct byi_image *image, const void *at,
                     uint64_t bytes);
-/* Tell that the calling thread begins (true) or ends packing weights. Threads:
- * safe. */
+/* Record that the calling thread begins (true) or ends (false) to pack weights.
+ * Threads: safe. */
 void byi_memory_packs(struct byi_memory *memory, bool packs);
 void byi_memory_free(struct byi_memory **memory);
 /* Allocate memory aligned to BYI_ALIGN; NULL if that fails or exceeds the
@@ -422,7 +433,8 @@ struct byi_custom_calls; /* core/ops/custom.h */
 enum byoc_status byi_customs_open(const struct byi_plugin *plugin,
                                   struct byi_customs **customs,
                                   struct byoc_error *err);
-void byi_customs_close(struct byi_customs *customs);
+void byi_customs_close(struct byi_customs *customs); /* NULL is fine */
+/* The lock of all operators, which a fork must hold. */
 void byi_customs_lock(void);
 void byi_customs_unlock(void);
 /* The plug-in's operator of this domain and name with the highest `since` of at

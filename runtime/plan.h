@@ -148,10 +148,11 @@ void byi_plan_tables_free(struct byi_plan_tables **plan);
 
 /* --- list_type.c --------------------------------------------------------- */
 
-/* The kind of list that a "dtype" in JSON names, BYI_SEQUENCE or BYI_OPTIONAL;
- * else BYI_TENSOR. */
+/* The kind of list that a "dtype" in JSON names, BYI_SEQ or BYI_OPTIONAL; else
+ * BYI_TENSOR. */
 enum byi_type_kind byi_list_kind(const char *dtype);
-/* Read a type such as {"dtype": "sequence", "of": {...}} into `arena`. */
+/* Read a type such as {"dtype": "sequence", "of": {...}} into `arena`. Errors:
+ * BYOC_EPARSE, BYOC_ELIMIT (nested too deep). */
 enum byoc_status byi_list_type_read(const struct byi_json *at,
                                     struct byi_arena *arena,
                                     const struct byi_type **type,

@@ -94,7 +94,7 @@ scribe check "$dir/model.ir" --require-offload-nodes 33 || fail "check"
 
 # a machine without any of its instruction sets runs the twin
 BYOC_MAX_ISA=sse2 scribe run "$dir/good.so" -o "$dir/twin" || fail "twin"
-says twin "compiled for instruction sets that this machine does not have"
+says twin "code for instruction sets that this machine does not have"
 cmp "$dir/twin/output_0.npy" "$dir/native/output_0.npy" || fail "twin"
 
 # --- without a request for C

@@ -235,7 +235,7 @@ static void refuses(void **unused)
         {"[1,3,8,8]", "[1,1,1,1,1,1,1,1,1,1,1,1,1]", "nodes[0].out[0].shape",
          BYOC_FAIL_RESOURCE},
         {"[1,3,8,8]", "[1,3,9,9]", "nodes[2]", BYOC_FAIL_INVALID},
-        {"'data':0", "'data':1", "nodes[1].data: constant 1",
+        {"'data':0", "'data':1", "nodes[1].data: found constant 1",
          BYOC_FAIL_INVALID},
         {"'data':0,'out':[{'dtype':'float32'",
          "'data':0,'out':[{'dtype':'int32'", "nodes[2]", BYOC_FAIL_INVALID},

@@ -231,7 +231,7 @@ static void test_bad_if(void **state)
                  "post_ops[0].args: found 2");
     refuse_posts(STEP("if", "[\"x\"]") ",\"then\":" BRANCH(
                      "", "0") ",\"else\":" BRANCH("", "0") "}",
-                 "not one bool");
+                 "expected one bool");
     refuse_posts(IF("[]", BRANCH("", "0")), "post_ops[0].then");
     refuse_posts(IF("{\"steps\":[]}", BRANCH("", "0")),
                  "post_ops[0].then.result");

@@ -186,7 +186,7 @@ class Caches(unittest.TestCase):
         keys = rows["past.0.key"]
         for present, text in (
             (keys[:, :, 1:7], "rows begin elsewhere"),
-            (keys[:, :, :7], r"memory given for it has \(1, 4, 7, 12\)"),
+            (keys[:, :, :7], r"found memory of shape \(1, 4, 7, 12\)"),
             (keys[:, :, :18:3], "dense"),
         ):
             with self.subTest(text), self.assertRaisesRegex(byoc.Error, text):
