@@ -233,8 +233,8 @@ enum byoc_status byi_planes_alias(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- steps ---------------------------------------------------------------- */
 
-/* Write the rows of the second operand behind those of the first. Copies the
- * first operand's rows unless the result has them already. */
+/* Write the second operand's rows behind the first operand's rows, which are
+ * copied unless the result has them already. */
 static void concatenate(const struct byi_frame *fr, const struct byi_step *step,
                         uint32_t axis)
 {
@@ -301,7 +301,7 @@ static bool is_batched(const struct byi_frame *fr, const struct byi_step *step)
     return is;
 }
 
-/* Run the product of each plane as a kernel call of its own. */
+/* Run a kernel call for the product of each plane. */
 static enum byoc_status run_batches(struct byoc_state *s, struct byi_frame *fr,
                                     const struct byi_step *step,
                                     struct byoc_error *err)

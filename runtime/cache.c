@@ -563,7 +563,7 @@ static enum byoc_status bind_dims(const struct byoc_model *model,
     for (uint32_t k = 0; k < model->n_keys; k++)
         if (sizes[model->keys[k]] < 0)
             return byi_fail(err, BYOC_EINVAL,
-                            "warm: found no size of %s, expected one for every "
+                            "warm: found no size for %s, expected one of every "
                             "symbolic dim of the inputs",
                             model->plan->symbols[model->keys[k]]);
     return BYOC_OK;

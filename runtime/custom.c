@@ -50,36 +50,39 @@ void byi_customs_unlock(void)
 static const char *check_attrs(const struct byoc_operator *op)
 {
     if (op->n_attrs > BYI_CUSTOM_INPUTS || (op->n_attrs && !op->attrs))
-        return "more than 64 attributes, or no table of them";
+        return "more than 64 attributes, or no table of them; expected at most "
+               "64";
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const struct byoc_attr_row *row = &op->attrs[i];
         if (!row->name || !*row->name)
-            return "an attribute without name";
+            return "an attribute without a name, expected one";
         if (row->kind < BYOC_ATTR_INT || row->kind > BYOC_ATTR_TENSOR)
-            return "an attribute of unknown kind";
+            return "an attribute of unknown kind, expected a BYOC_ATTR_ value";
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(row->name, op->attrs[k].name) == 0)
-                return "two attributes of one name";
+                return "two attributes of one name, expected distinct names";
     }
     return NULL;
 }
 
-/* The fault of an operator; NULL if it has none. */
+/* The fault found in an operator, for a message; NULL: none. */
 static const char *check_operator(const struct byoc_operator *op)
 {
     if (!op->domain || !*op->domain || !op->name || !*op->name)
-        return "no domain or no name";
+        return "no domain or no name, expected both";
     if (strlen(op->name) > 100 || strlen(op->domain) > 100)
-        return "a name or domain of more than 100 bytes";
+        return "a name or domain of more than 100 bytes, which is the limit";
     if (!op->shape || !op->run)
-        return "no shape() or no run()";
+        return "no shape() or no run(), expected both";
     if (!op->make != !op->drop)
         return "one of make() and drop(), expected both or none";
     if (op->min_inputs > op->max_inputs || op->max_inputs > BYI_CUSTOM_INPUTS)
-        return "a number of inputs that is not within 0 to 64";
+        return "a wrong range of numbers of inputs, expected one within 0 to "
+               "64";
     if (op->min_results < 1 || op->min_results > op->max_results ||
         op->max_results > BYI_CUSTOM_RESULTS)
-        return "a number of results that is not within 1 to 16";
+        return "a wrong range of numbers of results, expected one within 1 to "
+               "16";
     return check_attrs(op);
 }
 
@@ -115,9 +118,10 @@ static enum byoc_status take_operator(const struct byi_plugin *plugin,
                                       struct byoc_error *err)
 {
     enum { LEAST = (int)BYI_UP_TO(struct byoc_operator, run) };
-    const char *wrong = theirs ? NULL : "no operator";
+    const char *wrong = theirs ? NULL : "NULL, expected an operator";
     if (theirs && theirs->struct_size < LEAST)
-        wrong = "a struct_size that is too small";
+        wrong = "a struct_size that is too small, expected the size of struct "
+                "byoc_operator";
     if (!wrong) {
         memcpy(op, theirs,
                theirs->struct_size < sizeof *op ? theirs->struct_size
@@ -158,14 +162,17 @@ enum byoc_status byi_customs_open(const struct byi_plugin *plugin,
         return BYOC_OK;
     if (theirs->n > MAX_OPERATORS || !theirs->at)
         return byi_fail(err, BYOC_EBACKEND,
-                        "%s: %u operators, expected at most %d and a table",
-                        plugin->path, theirs->n, MAX_OPERATORS);
+                        "%s: found %u operators in %s, expected at most %d and "
+                        "a table",
+                        plugin->path, theirs->n,
+                        theirs->at ? "a table" : "NULL", MAX_OPERATORS);
     struct byi_customs *c = byi_alloc(1, sizeof *c);
     if (c)
         c->ops = byi_alloc(theirs->n, sizeof *c->ops);
     enum byoc_status status = BYOC_OK;
     if (!c || !c->ops)
-        status = byi_fail(err, BYOC_ENOMEM, "no memory for operators");
+        status = byi_fail(err, BYOC_ENOMEM, "no memory for %u operators of %s",
+                          theirs->n, plugin->path);
     for (uint32_t i = 0; i < theirs->n && status == BYOC_OK; i++)
         status = take_operator(plugin, theirs->at[i], &c->ops[i], err);
     if (status != BYOC_OK) {
@@ -256,7 +263,7 @@ static struct byi_custom *find_known(const struct byi_customs *c,
     return known;
 }
 
-/* Convert attributes to the form in which the plug-in reads them. */
+/* Convert attributes to the structs that the plug-in reads. */
 static struct byoc_graph_attr *plain_attrs(struct byi_arena *arena,
                                            const struct byi_attrs *attrs)
 {
@@ -323,7 +330,8 @@ static enum byoc_status new_custom(const struct byi_plugin *plugin,
         c->attributes = strdup(attributes);
     if (!c || !c->attributes) {
         free(c);
-        return byi_fail(err, BYOC_ENOMEM, "no memory for attributes");
+        return byi_fail(err, BYOC_ENOMEM, "no memory for attributes of %s",
+                        op->name);
     }
     c->op = op;
     c->plugin = plugin;
@@ -337,6 +345,7 @@ static enum byoc_status new_custom(const struct byi_plugin *plugin,
     return BYOC_OK;
 }
 
+/* Find or make the operator with these attributes, as JSON. */
 static enum byoc_status find(const char *name, const char *attributes,
                              const struct byi_custom **out,
                              struct byoc_error *err)
@@ -376,6 +385,7 @@ static const struct byoc_operator *operator_of(const struct byi_custom *c)
 
 /* --- calls --------------------------------------------------------------- */
 
+/* Whether all tensors among the attributes have data, as make() needs. */
 static bool tensors_known(const struct byoc_operator_call *call)
 {
     for (uint32_t i = 0; i < call->n_tensors; i++)

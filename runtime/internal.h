@@ -224,14 +224,14 @@ enum byoc_status byi_artifact_open(const char *path, const char *name,
                                    struct byi_artifact *a,
                                    struct byoc_error *err);
 BYOC_API void byoc_internal_artifact_close(struct byi_artifact *a);
-/* Compare the hash of every section, including the weights, with the manifest.
- */
+/* Compare the hashes of plan, ledger, blobs and weights with the manifest.
+ * Errors: BYOC_EPARSE (a hash differs). */
 BYOC_API enum byoc_status byoc_internal_artifact_verify(
     const struct byi_artifact *a, struct byoc_error *err);
 
-/* model.c: the fused kernels of an artifact, loaded as code. An image with the
- * members of artifact.image from `code` on runs them while the library is open.
- * Nothing else of the artifact is used. */
+/* load.c: the fused kernels of an artifact, loaded as code. An image with the
+ * members of artifact.image from `code` on runs them while the library is open;
+ * nothing else of the artifact is used. Errors: those of byoc_model_load. */
 struct byi_code_library {
     struct byi_artifact artifact;
     void *library;
@@ -349,7 +349,7 @@ void *byi_memory_take(struct byi_memory *memory, uint64_t bytes);
 /* Free memory from byi_memory_take; returns its size in bytes. NULL is fine. */
 uint64_t byi_memory_give(struct byi_memory *memory, void *at);
 
-/* --- host.c, plugin.c ----------------------------------------------------- */
+/* --- host.c, plugin.c, plugin_path.c -------------------------------------- */
 
 struct byi_library;
 struct byi_plugin {
@@ -369,10 +369,11 @@ struct byi_plugin {
 /* Fill plugin->host with the services of this process; its ctx is the plug-in.
  */
 void byi_plugin_init_host(struct byi_plugin *plugin, uint32_t abi);
-/* Load one plug-in by absolute path, with RTLD_NOW | RTLD_LOCAL. Checks
- * version, sizes, required members and name; each failure has its own message.
- * If `threads` is 0, the number is decided as for loading a model. Threads:
- * safe. */
+/* Open one plug-in by absolute path, with RTLD_NOW | RTLD_LOCAL. Checks
+ * version, sizes, required members and name. If `threads` is 0, the number is
+ * decided as for loading a model. Errors: those of byi_library_open,
+ * byi_plugin_agree and byi_customs_open, BYOC_EBACKEND (a wrong member).
+ * Threads: safe. */
 BYOC_API enum byoc_status byoc_internal_plugin_open(const char *path,
                                                     uint32_t threads,
                                                     struct byi_plugin **plugin,
@@ -380,8 +381,10 @@ BYOC_API enum byoc_status byoc_internal_plugin_open(const char *path,
 BYOC_API void byoc_internal_plugin_close(struct byi_plugin **plugin);
 /* List the plug-ins of `plugins`, a list as in struct byoc_load_params, as
  * absolute paths, one per line: first files as given, and for each folder its
- * libbyoc_backend_*.so, sorted; then those of the runtime's folder and its
- * byoc/. *places, unless NULL, lists the places that were searched. */
+ * libbyoc_backend_*.so, sorted; then the plug-ins in the runtime's folder and
+ * its byoc/. *places, unless NULL, lists the places that were searched. The
+ * caller frees both texts. Errors: BYOC_EINVAL (a path that is not absolute, a
+ * file that others may write), BYOC_EBACKEND (a folder without plug-ins). */
 BYOC_API enum byoc_status byoc_internal_plugin_list(const char *plugins,
                                                     struct byi_text *paths,
                                                     struct byi_text *places,
@@ -482,7 +485,7 @@ bool byi_cgroup_line(const char *path, char *line, size_t n);
  */
 uint64_t byi_memory_limit_from(const char *self, const char *root);
 
-/* Call byi_temp_clear for the runtime's temporary files. */
+/* trace.c: call byi_temp_clear for the runtime's temporary files. */
 BYOC_API void byoc_internal_temp_clear(void);
 
 /* --- threads.c ------------------------------------------------------------ */
@@ -523,8 +526,8 @@ BYOC_API void byoc_internal_parallel_for(uint32_t n,
                                          void (*fn)(void *, uint32_t),
                                          void *arg);
 
-/* Decide the number of threads like byi_threads_decide, without the reason; for
- * the compiler. */
+/* threads.c: decide the number of threads like byi_threads_decide, without the
+ * reason; for the compiler. */
 BYOC_API enum byoc_status byoc_internal_threads(uint32_t option,
                                                 uint32_t *threads,
                                                 struct byoc_error *err);

@@ -41,25 +41,27 @@ int byi_library_walk(int (*visit)(struct dl_phdr_info *info, size_t size,
 }
 
 /* Also checks that the file starts like an ELF file, since dlerror's message
- * for other files does not help. */
+ * for another file does not say so. */
 enum byoc_status byi_library_check(const char *path, const char *name,
                                    struct byoc_error *err)
 {
     if (path[0] != '/')
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: a relative path; libraries are loaded by "
-                        "absolute path only",
+                        "%s: found a relative path, expected an absolute one",
                         name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return byi_fail(err, BYOC_EIO, "%s: %s", name, strerror(errno));
+        return byi_fail(err, BYOC_EIO,
+                        "%s: %s; expected a library that can be read", name,
+                        strerror(errno));
     struct stat st;
     char magic[4] = "";
     bool read_it = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
                    read(fd, magic, sizeof magic) == sizeof magic;
     close(fd);
     if (!read_it || memcmp(magic, "\177ELF", sizeof magic) != 0)
-        return byi_fail(err, BYOC_EPARSE, "%s: not a shared library", name);
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: not a shared library; expected an ELF file", name);
     if (st.st_mode & S_IWOTH)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: everybody may write to it, so it is not loaded; "
@@ -97,7 +99,9 @@ enum byoc_status byoc_internal_library_find(const char *path, const char *name,
     if (*symbol)
         return BYOC_OK;
     byi_library_close(handle);
-    return byi_fail(err, BYOC_EBACKEND, "%s: it exports no '%s'", path, name);
+    return byi_fail(err, BYOC_EBACKEND,
+                    "%s: it exports no '%s', expected a function of that name",
+                    path, name);
 }
 
 void byi_library_close(void *handle)
@@ -136,8 +140,9 @@ enum byoc_status byi_memory_file(const void *data, size_t n, int *fd,
         "cannot put a library of %zu bytes into memory: %s", n, strerror(why));
 }
 
-/* The loader identifies libraries by path, here /proc/self/fd/N: the descriptor
- * stays open as long as the library, so that no other library gets that path.
+/* The loader identifies a library by its path, here /proc/self/fd/N. So the
+ * descriptor stays open as long as the library, and no other one gets that
+ * path.
  */
 enum byoc_status byoc_internal_library_map(const void *data, size_t n,
                                            struct byi_memory_library *library,

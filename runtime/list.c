@@ -58,7 +58,7 @@ static void share_item(struct byoc_state *s, struct byi_item *to,
         byi_object_share(to->object);
 }
 
-/* Make room for `room` values in an unshared list. */
+/* Enlarge an unshared list to room for `room` values. */
 static enum byoc_status grow(struct byoc_state *s, struct byi_object **list,
                              uint32_t room, struct byoc_error *err)
 {
@@ -144,13 +144,13 @@ static enum byoc_status take_tensor(struct byoc_state *s, struct byi_frame *fr,
     for (uint32_t d = 0; fits && d < type->rank; d++)
         fits = BYI_IS_SYMBOL(type->dims[d]) || type->dims[d] == item->t.dims[d];
     if (!fits) {
-        char found[128];
+        char found[128], want[128];
         return fault(
-            step, BYOC_ETYPE, err,
-            "the element is %s %s, which is not what its sequence "
-            "was said to hold",
+            step, BYOC_ETYPE, err, "found an element of %s %s, expected %s %s",
             byoc_dtype_name(item->t.dtype),
-            byi_dims_text(found, sizeof found, item->t.rank, item->t.dims));
+            byi_dims_text(found, sizeof found, item->t.rank, item->t.dims),
+            byoc_dtype_name(type->dtype),
+            byi_dims_text(want, sizeof want, type->rank, type->dims));
     }
     memcpy(fr->t[v].dims, item->t.dims, sizeof item->t.dims);
     if (item->block && value->kind == BYI_V_TEMP && !value->fixed) {
@@ -203,7 +203,8 @@ static enum byoc_status run_insert(struct byoc_state *s, struct byi_frame *fr,
     struct byi_item item = {0};
     uint32_t at;
     if (n == BYI_PLAN_MAX_ITEMS)
-        return fault(step, BYOC_ELIMIT, err, "more than %d elements",
+        return fault(step, BYOC_ELIMIT, err,
+                     "found a list of %d elements, which is the limit",
                      BYI_PLAN_MAX_ITEMS);
     /* there is one more position than elements: the end */
     const bool end = step->n_in < 3;
@@ -355,13 +356,16 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
     const int64_t one = sizes && !listed ? byi_tensor_int(sizes, 0) : 1;
     if (one < 1)
         return fault(step, BYOC_EINVAL, err,
-                     "parts of size %lld, expected 1 or more", (long long)one);
+                     "found %lld as size of the parts, expected 1 or more",
+                     (long long)one);
     const int64_t n = listed ? sizes->dims[0] : (whole + one - 1) / one;
     int64_t from = 0;
     struct byi_object *list;
     if (n > BYI_PLAN_MAX_ITEMS)
-        return fault(step, BYOC_ELIMIT, err, "more than %d parts",
-                     BYI_PLAN_MAX_ITEMS);
+        return fault(step, BYOC_ELIMIT, err,
+                     "found %lld parts, expected at "
+                     "most %d",
+                     (long long)n, BYI_PLAN_MAX_ITEMS);
     BYI_TRY(byi_list_new(s, (uint32_t)n, &list, err));
     fr->obj[step->out[0]] = list;
     for (int64_t i = 0; i < n; i++) {
@@ -370,9 +374,9 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
             size = whole - from;
         if (size < 0 || size > whole - from)
             return fault(step, BYOC_EINVAL, err,
-                         "part %lld has size %lld, expected at most %lld, the "
-                         "remaining size",
-                         (long long)i, (long long)size,
+                         "found size %lld of part %lld, expected 0 to %lld, "
+                         "the remaining size",
+                         (long long)size, (long long)i,
                          (long long)(whole - from));
         BYI_TRY(cut(s, x, axis, from, size, kept, &list->at[i], err));
         from += size;
@@ -380,7 +384,7 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
     if (from == whole)
         return BYOC_OK;
     return fault(step, BYOC_EINVAL, err,
-                 "the sizes of the parts sum up to %lld, expected %lld",
+                 "found parts whose sizes sum up to %lld, expected %lld",
                  (long long)from, (long long)whole);
 }
 
@@ -404,12 +408,14 @@ static enum byoc_status joined_dims(const struct byi_object *list,
             k++;
         }
         if (!fits) {
-            char found[128];
-            return fault(step, BYOC_EINVAL, err,
-                         "element %u has shape %s, which does not fit those "
-                         "before it",
-                         i,
-                         byi_dims_text(found, sizeof found, t->rank, t->dims));
+            char found[128], want[128];
+            return fault(
+                step, BYOC_EINVAL, err,
+                "found shape %s of element %u, expected one that fits element "
+                "0, of shape %s",
+                byi_dims_text(found, sizeof found, t->rank, t->dims), i,
+                byi_dims_text(want, sizeof want, list->at[0].t.rank,
+                              list->at[0].t.dims));
         }
         sum += stacked ? 1 : t->dims[axis];
     }
@@ -417,7 +423,9 @@ static enum byoc_status joined_dims(const struct byi_object *list,
     return BYOC_OK;
 }
 
-/* Set the result's dims for an empty list: dims that are not known are 0. */
+/* Set the result's dims for an empty list: 0 along `axis` and for symbolic
+ * dims.
+ */
 static void empty_dims(const struct byoc_state *s, const struct byi_frame *fr,
                        const struct byi_step *step, uint32_t axis,
                        struct byi_tensor *out)
@@ -445,7 +453,7 @@ static enum byoc_status run_concatenate(struct byoc_state *s,
         empty_dims(s, fr, step, axis, out);
     else
         return fault(step, BYOC_EINVAL, err,
-                     "the sequence is empty, expected an element");
+                     "found an empty sequence, expected an element");
     BYI_TRY(byi_frame_provide(s, fr, step->out[0], err));
     const struct lines l = lines_of(out, axis);
     for (uint32_t i = 0; i < list->n; i++) {

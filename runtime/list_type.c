@@ -11,8 +11,8 @@ enum byi_type_kind byi_list_kind(const char *dtype)
                                             : BYI_TENSOR;
 }
 
-/* Read a type such as {"dtype": "float32", "shape": [2, null]}. The shape may
- * also be "any" or "none". */
+/* Read a type such as {"dtype": "float32", "shape": [2, -1]}, where -1 is any
+ * size. The shape may also be "any", or "none" for a list without elements. */
 static enum byoc_status read_element(const struct byi_json *at,
                                      struct byi_arena *arena,
                                      const struct byi_type **type,
@@ -26,8 +26,8 @@ static enum byoc_status read_element(const struct byi_json *at,
     const enum byoc_dtype dtype = byi_dtype_of_name(text, strlen(text));
     if (dtype == BYOC_NONE)
         return byi_fail(err, BYOC_EPARSE,
-                        "%s.dtype: \"%.40s\" is not an element type", at->path,
-                        text);
+                        "%s.dtype: found \"%.40s\", expected an element type",
+                        at->path, text);
     if (byi_json_string(at, "shape", &text, NULL) == BYOC_OK) {
         const bool any = strcmp(text, "any") == 0;
         *type =
@@ -35,8 +35,8 @@ static enum byoc_status read_element(const struct byi_json *at,
         return any || strcmp(text, "none") == 0
                    ? BYOC_OK
                    : byi_fail(err, BYOC_EPARSE,
-                              "%s.shape: \"%.40s\", expected sizes, any or "
-                              "none",
+                              "%s.shape: found \"%.40s\", expected sizes, any "
+                              "or none",
                               at->path, text);
     }
     BYI_TRY(byi_json_array(at, "shape", BYI_MAX_RANK, &shape, &rank, err));
@@ -64,7 +64,9 @@ enum byoc_status byi_list_type_read(const struct byi_json *at,
         if (kind == BYI_TENSOR)
             break;
         if (n == NESTED)
-            return byi_fail(err, BYOC_ELIMIT, "%s: more than %d in each other",
+            return byi_fail(err, BYOC_ELIMIT,
+                            "%s: found a type inside %d sequences and "
+                            "optionals, expected a tensor there",
                             now.path, NESTED);
         kinds[n++] = kind;
         BYI_TRY(byi_json_get(&now, "of", &of, err));

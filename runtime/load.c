@@ -31,7 +31,8 @@ static enum byoc_status resolve(const char *path, struct model_file *file,
     if (realpath(path, file->path))
         return BYOC_OK;
     return byi_fail(err, BYOC_EIO,
-                    "%s: cannot open: %s; expected a file that can be read",
+                    "%s: cannot open: %s; expected an artifact that can be "
+                    "read",
                     path, strerror(errno));
 }
 
@@ -53,9 +54,10 @@ static enum byoc_status map_artifact(const struct model_file *file,
         status == BYOC_OK ? byi_library_symbol(*library, facts.symbol) : NULL;
     if (status == BYOC_OK && (!d || memcmp(d, a->descriptor, sizeof *d) != 0))
         status = byi_fail(err, BYOC_EPARSE,
-                          "%s: its symbol %.60s does not describe its "
-                          "sections; was it edited?",
-                          file->name, facts.symbol);
+                          "%s: found symbol %.60s %s, expected the file's "
+                          "descriptor; was the file edited?",
+                          file->name, facts.symbol,
+                          d ? "with other contents" : "missing");
     if (status == BYOC_OK && a->image.weights_bytes > 0) {
         a->image.weights = (const char *)d + d->weights;
         a->image.weights_mapped = true;
@@ -170,11 +172,14 @@ enum byoc_status byoc_model_load_fd(int fd,
     snprintf(name, sizeof name, "file descriptor %d", fd);
     const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (own < 0)
-        return byi_fail(err, errno == EBADF ? BYOC_EINVAL : BYOC_EIO, "%s: %s",
-                        name, strerror(errno));
+        return byi_fail(err, errno == EBADF ? BYOC_EINVAL : BYOC_EIO,
+                        "%s: %s; expected an open file", name, strerror(errno));
     if (fstat(own, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(own);
-        return byi_fail(err, BYOC_EINVAL, "%s: expected a regular file", name);
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: found a folder, pipe or device, expected a "
+                        "regular file",
+                        name);
     }
     return load_descriptor(own, name, &load, model, err);
 }

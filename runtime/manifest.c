@@ -45,8 +45,8 @@ static enum byoc_status read_io(struct manifest_reader *r,
     io->dtype = byi_dtype_of_name(dtype, strlen(dtype));
     if (io->dtype == BYOC_NONE)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s.dtype: \"%.40s\" is not an element type", at->path,
-                        dtype);
+                        "%s.dtype: found \"%.40s\", expected an element type",
+                        at->path, dtype);
     struct byi_json shape, item = {0};
     BYI_TRY(
         byi_json_array(at, "shape", BYI_MAX_RANK, &shape, &io->rank, r->err));
@@ -102,7 +102,7 @@ static enum byoc_status read_backends(struct manifest_reader *r,
     return BYOC_OK;
 }
 
-/* [{"key": "producer_name", "value": "pytorch"}] */
+/* Read a list such as [{"key": "producer_name", "value": "pytorch"}]. */
 static enum byoc_status read_metadata(struct manifest_reader *r,
                                       const struct byi_json *root,
                                       struct byi_facts *facts)
@@ -125,16 +125,19 @@ static enum byoc_status read_metadata(struct manifest_reader *r,
     return BYOC_OK;
 }
 
-/* {"batch": 1, "sequence": 16} */
+/* Read sizes such as {"batch": 1, "sequence": 16}. */
 static enum byoc_status read_set(struct manifest_reader *r,
                                  const struct byi_json *json,
                                  struct byi_warm_set *set)
 {
     const cJSON *member = NULL;
     const int n = cJSON_GetArraySize(json->at);
-    if (!cJSON_IsObject(json->at) || n > MAX_WARM_DIMS)
+    if (!cJSON_IsObject(json->at))
+        return byi_json_mismatch(json, "an object of sizes by name", r->err);
+    if (n > MAX_WARM_DIMS)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: expected an object of sizes by name", json->path);
+                        "%s: found %d sizes, expected at most %d", json->path,
+                        n, MAX_WARM_DIMS);
     struct byoc_dim *dims =
         byi_arena_calloc(r->arena, (size_t)n + 1, sizeof *dims);
     cJSON_ArrayForEach(member, json->at)
@@ -189,14 +192,13 @@ static enum byoc_status check_version(struct manifest_reader *r,
     BYI_TRY(byi_json_string(root, "format", &format, r->err));
     if (strcmp(format, "byoc-model") != 0)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "format is \"%.40s\", expected "
-                        "\"byoc-model\"",
+                        "format: found \"%.40s\", expected \"byoc-model\"",
                         format);
     BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &version, r->err));
     if (version != BYI_ARTIFACT_VERSION)
         return byi_fail(r->err, BYOC_EINCOMPATIBLE,
-                        "version %lld, but this runtime reads "
-                        "version %d; compile the model again",
+                        "version: found %lld, expected %d; compile the model "
+                        "again",
                         (long long)version, BYI_ARTIFACT_VERSION);
     return BYOC_OK;
 }
@@ -210,8 +212,9 @@ static enum byoc_status check_symbol(struct manifest_reader *r,
         strspn(symbol + n, "0123456789abcdef") == 16 && symbol[n + 16] == '\0')
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
-                    "symbol is \"%.60s\", expected %s and 16 digits", symbol,
-                    prefix);
+                    "symbol: found \"%.60s\", expected %s and 16 hexadecimal "
+                    "digits",
+                    symbol, prefix);
 }
 
 static enum byoc_status read_root(struct manifest_reader *r,

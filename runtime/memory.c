@@ -13,6 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* While weights are packed, the file's pages are dropped each time that this
+ * many bytes were taken. */
 enum { DROP_EVERY = 2 << 20 };
 
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params)
@@ -74,6 +76,7 @@ void byi_memory_packs(struct byi_memory *m, bool packs)
         atomic_fetch_sub(&m->packers, 1);
 }
 
+/* Count the taken bytes, and drop the file's pages if it is time. */
 static void drop_file(struct byi_memory *m, uint64_t taken)
 {
     if (!m->file || atomic_load(&m->packers) == 0 ||

@@ -52,7 +52,8 @@ static enum byoc_status check_io(const struct byi_plan_tables *plan,
     if (same)
         return BYOC_OK;
     return byi_fail(err, BYOC_EPARSE,
-                    "manifest: %s \"%.100s\" has another type than the plan's",
+                    "manifest: found another type of %s \"%.100s\" than in the "
+                    "plan, expected the same; compile the model again",
                     what, io->name);
 }
 
@@ -106,8 +107,8 @@ static enum byoc_status set_signature(struct byoc_model *model,
     const struct byi_plan_func *f = &model->plan->funcs[0];
     if (facts->n_inputs != f->n_inputs || facts->n_outputs != f->n_outputs)
         return byi_fail(err, BYOC_EPARSE,
-                        "manifest: %u inputs and %u outputs, but the plan has "
-                        "%u and %u",
+                        "manifest: found %u inputs and %u outputs, expected %u "
+                        "and %u as in the plan",
                         facts->n_inputs, facts->n_outputs, f->n_inputs,
                         f->n_outputs);
     for (uint32_t i = 0; i < f->n_inputs; i++)
@@ -143,8 +144,8 @@ static void find_keys(struct byoc_model *model)
 
 /* --- sizes ------------------------------------------------------------- */
 
-/* For a model without symbolic dims in its inputs: a region's symbolic dims
- * then depend on data, so its twin runs. */
+/* Run the twins of regions with symbolic dims, for a model without symbolic
+ * dims in its inputs: these dims depend on data. */
 static void use_twins_of_varying(struct byoc_model *model)
 {
     for (uint32_t i = 0; i < model->plan->n_regions; i++) {
@@ -438,7 +439,8 @@ enum byoc_status byoc_internal_region(const struct byoc_model *model,
     BYI_BORDER(err);
     if (region >= plan->n_regions)
         return byi_fail(err, BYOC_EINVAL,
-                        "no region %u: the model has %u, counted from 0",
+                        "no region %u: the model has %u; expected a number "
+                        "below that",
                         region, plan->n_regions);
     const struct byi_region_row *entry = &plan->regions[region];
     const struct byi_tensor **consts =

@@ -35,7 +35,7 @@ static double least_time(int rounds, uint32_t threads,
 
 /* --- multiply-adds -------------------------------------------------------- */
 
-enum { PRODUCTS = 24 * 10000 };
+enum { PRODUCTS = 24 * 10000 }; /* of one lane in one run */
 
 /* Define a function that computes `chains` independent sums of products in
  * registers. */

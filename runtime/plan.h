@@ -80,7 +80,7 @@ struct byi_step {
     uint32_t n_own, n_epilogue;
     const struct byi_epilogue_op *epilogue;
     const uint32_t *in, *out; /* values */
-    /* functions and values of varying size that no later step reads */
+    /* n_dead functions and values of varying size that no later step reads */
     const uint32_t *dead;
     const char *name;    /* operator, or the region's symbol */
     const char *sources; /* the model's nodes, separated by ", " */

@@ -2,8 +2,8 @@
 /* plan_check.c: checks that a plan is safe to run, function by function: values
  * are written once and before they are read, types agree with the operators'
  * type rules, and no step writes to memory that it reads. Function values are
- * known only at run time: call.c checks their calls. Also computes what the
- * executor needs: last readers and tail calls. */
+ * known only at run time: call.c checks their calls. Also finds last readers
+ * and tail calls for the executor. */
 #include "plan.h"
 
 #include <string.h>
@@ -53,20 +53,22 @@ static enum byoc_status check_kinds(struct checker *c)
                 c, "inputs[%u]: found a function, expected a tensor or list",
                 i);
         if (v->kind != BYI_V_INPUT || v->index != i)
-            return fault(c, "inputs[%u]: value %u is not input %u", i,
-                         f->inputs[i], i);
+            return fault(c,
+                         "inputs[%u]: found value %u, expected the value that "
+                         "is input %u",
+                         i, f->inputs[i], i);
     }
     for (uint32_t i = 0; i < f->n_values; i++) {
         const struct byi_value *v = &f->values[i];
         if (v->kind == BYI_V_INPUT && f->inputs[v->index] != i)
-            return fault(c, "value %u says it is input %u, which is value %u",
-                         i, v->index, f->inputs[v->index]);
+            return fault(c, "found value %u as input %u, expected value %u", i,
+                         v->index, f->inputs[v->index]);
         if (v->kind != BYI_V_OUTPUT)
             continue;
         const struct byi_value *out = &f->values[f->outputs[v->index]];
         if (out->root != i || out->fixed != v->fixed || (!v->fixed && out != v))
-            return fault(c, "value %u says it is output %u, which is value %u",
-                         i, v->index, f->outputs[v->index]);
+            return fault(c, "found value %u as output %u, expected value %u", i,
+                         v->index, f->outputs[v->index]);
     }
     return BYOC_OK;
 }
@@ -108,10 +110,14 @@ static enum byoc_status check_view(struct checker *c, struct byi_step *step)
     if (step->kind != BYI_STEP_OP ||
         !byi_op_has(step->op->id, BYI_TRAIT_VIEW) || step->n_out != 1 ||
         step->n_in == 0)
-        return fault(c, "value %u is an alias, but %s does not return a view",
+        return fault(c,
+                     "found value %u, an alias, as result of %s, expected an "
+                     "operator that returns a view",
                      out, step->name);
     if (values[step->in[0]].root != values[out].root)
-        return fault(c, "value %u is an alias of value %u, not of operand %u",
+        return fault(c,
+                     "found value %u as an alias of value %u, expected one of "
+                     "operand %u",
                      out, values[out].root, step->in[0]);
     step->view = true;
     return BYOC_OK;
@@ -129,16 +135,25 @@ static enum byoc_status check_out(struct checker *c, struct byi_step *step,
                      "or an output",
                      i, out);
     if (c->defined[out])
-        return fault(c, "out[%u]: value %u is written twice", i, out);
+        return fault(c,
+                     "out[%u]: value %u is written twice, expected one step "
+                     "that writes it",
+                     i, out);
     c->defined[out] = true;
     if (v->kind == BYI_V_ALIAS)
         return check_view(c, step);
     for (uint32_t k = 0; k < step->n_in; k++)
         if (overlaps(c->f, out, step->in[k]))
-            return fault(c, "out[%u] overlaps in[%u] in the arena", i, k);
+            return fault(c,
+                         "out[%u] overlaps in[%u] in the arena, expected "
+                         "separate memory",
+                         i, k);
     for (uint32_t k = 0; k < i; k++)
         if (overlaps(c->f, out, step->out[k]))
-            return fault(c, "out[%u] overlaps out[%u] in the arena", i, k);
+            return fault(c,
+                         "out[%u] overlaps out[%u] in the arena, expected "
+                         "separate memory",
+                         i, k);
     return BYOC_OK;
 }
 
@@ -146,8 +161,10 @@ static enum byoc_status check_values(struct checker *c, struct byi_step *step)
 {
     for (uint32_t i = 0; i < step->n_in; i++)
         if (!is_defined(c, step->in[i]))
-            return fault(c, "in[%u]: value %u is read before it is written", i,
-                         step->in[i]);
+            return fault(c,
+                         "in[%u]: value %u is read before it is written, "
+                         "expected an earlier step that writes it",
+                         i, step->in[i]);
     for (uint32_t i = 0; i < step->n_out; i++)
         BYI_TRY(check_out(c, step, i));
     return BYOC_OK;
@@ -161,8 +178,19 @@ static int64_t fresh_symbol(void *ctx)
     return c->next_fresh--;
 }
 
-/* Compare a required type with an actual one. Dims that are symbolic on either
- * side are compared when the step runs. */
+/* The type for a message: "float32 (1, ?)", or "a sequence". May use `buf`. */
+static const char *type_text(const struct byi_type *type, char *buf, size_t n)
+{
+    char dims[128];
+    if (type->kind != BYI_TENSOR)
+        return byi_type_kind_text(type->kind);
+    snprintf(buf, n, "%s %s", byoc_dtype_name(type->dtype),
+             byi_dims_text(dims, sizeof dims, type->rank, type->dims));
+    return buf;
+}
+
+/* Compare a required type with an actual one. Dims that are symbolic in either
+ * are compared when the step runs. `what` is "in" or "out". */
 static enum byoc_status match_types(struct checker *c, struct byi_step *step,
                                     const char *what, uint32_t i,
                                     const struct byi_type *need,
@@ -179,11 +207,14 @@ static enum byoc_status match_types(struct checker *c, struct byi_step *step,
         else
             same = need->dims[d] == have->dims[d];
     }
+    char found[160], want[160];
     return same ? BYOC_OK
                 : fault(c,
-                        "%s[%u]: the type of value %u differs from that of %s",
-                        what, i, what[0] == 'i' ? step->in[i] : step->out[i],
-                        step->name);
+                        "%s[%u]: found %s as the type of value %u, expected %s "
+                        "for %s",
+                        what, i, type_text(have, found, sizeof found),
+                        what[0] == 'i' ? step->in[i] : step->out[i],
+                        type_text(need, want, sizeof want), step->name);
 }
 
 static void tensor_of(const struct checker *c, uint32_t v, struct byi_tensor *t)
@@ -221,8 +252,8 @@ static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
                           (uint32_t)(c->f - c->plan->funcs), c->step);
     bool tuple = out->kind == BYI_TUPLE;
     if (step->n_out != (tuple ? out->n_fields : 1))
-        return fault(c, "%s gives %u results, but out lists %u", step->name,
-                     tuple ? out->n_fields : 1, step->n_out);
+        return fault(c, "out: found %u values, expected %u results of %s",
+                     step->n_out, tuple ? out->n_fields : 1, step->name);
     for (uint32_t i = 0; i < step->n_out; i++)
         BYI_TRY(match_types(c, step, "out", i, tuple ? out->fields[i] : out,
                             c->f->values[step->out[i]].type));
@@ -257,14 +288,16 @@ static enum byoc_status check_epilogue(struct checker *c,
     if (step->n_own != 2 ||
         !byi_epilogue_follows(step->op->id, step->attrs,
                               values[step->in[1]].type, out))
-        return fault(c, "%s cannot have an epilogue", step->name);
+        return fault(c, "found an epilogue of %s, expected none", step->name);
     for (uint32_t i = 0; i < step->n_epilogue; i++) {
         const struct byi_op *op = step->epilogue[i].op;
         const struct byi_type *operand =
             byi_epilogue_is_binary(op->id) ? values[step->in[at++]].type : NULL;
         if (!byi_epilogue_takes(op->id, out, operand))
-            return fault(c, "epilogue[%u]: %s cannot follow %s", i, op->name,
-                         step->name);
+            return fault(c,
+                         "epilogue[%u]: found %s, expected an operator that "
+                         "can follow %s",
+                         i, op->name, step->name);
     }
     return BYOC_OK;
 }
@@ -279,7 +312,9 @@ static enum byoc_status divide_operands(struct checker *c,
         if (!byi_epilogue_is_binary(step->epilogue[i].op->id))
             continue;
         if (step->n_own == 0)
-            return fault(c, "%u operands are fewer than its epilogue reads",
+            return fault(c,
+                         "found %u operands, expected those that the epilogue "
+                         "reads, too",
                          step->n_in);
         step->n_own--;
     }
@@ -304,7 +339,7 @@ static enum byoc_status check_count(struct checker *c, uint32_t found,
 {
     return found == wanted
                ? BYOC_OK
-               : fault(c, "%u operands, expected %u", found, wanted);
+               : fault(c, "found %u operands, expected %u", found, wanted);
 }
 
 /* Check that the operands from `first` on and the results have the types of the
@@ -317,10 +352,10 @@ static enum byoc_status check_signature(struct checker *c,
     if (step->n_in < first || step->n_in - first < callee->n_inputs ||
         step->n_out != callee->n_outputs)
         return fault(c,
-                     "%u operands and %u results, but function %u has %u "
-                     "and %u",
-                     step->n_in, step->n_out, index, callee->n_inputs,
-                     callee->n_outputs);
+                     "found %u operands and %u results, expected %u and %u for "
+                     "function %u",
+                     step->n_in, step->n_out, first + callee->n_inputs,
+                     callee->n_outputs, index);
     for (uint32_t i = 0; i < callee->n_inputs; i++)
         BYI_TRY(match_types(c, step, "in", first + i,
                             callee->values[callee->inputs[i]].type,
@@ -336,7 +371,7 @@ static enum byoc_status check_condition(struct checker *c,
                                         const struct byi_step *step)
 {
     if (step->n_in == 0)
-        return fault(c, "no condition among its operands");
+        return fault(c, "found no operands, expected a condition");
     const struct byi_type *cond = c->f->values[step->in[0]].type;
     if (cond->kind != BYI_TENSOR || cond->dtype != BYOC_BOOL)
         return fault(c, "in[0]: the condition is %s, expected bool",
@@ -372,7 +407,7 @@ static enum byoc_status check_code(struct checker *c, struct byi_step *step)
     BYI_TRY(check_signature(c, step, 0, twin));
     BYI_TRY(check_count(c, step->n_in, c->plan->funcs[twin].n_inputs));
     if (step->infer && !region)
-        return fault(c, "a shape of %s varies; kernels need fixed shapes",
+        return fault(c, "found a shape of %s that varies, expected a fixed one",
                      step->name);
     if (step->infer)
         c->plan->regions[step->callee].varies = true;
@@ -395,9 +430,9 @@ static enum byoc_status check_closure(struct checker *c, struct byi_step *step)
     const struct byi_plan_func *callee = &c->plan->funcs[step->callee];
     if (step->n_in > callee->n_inputs || step->n_out != 1)
         return fault(c,
-                     "%u captures and %u results; function %u has %u inputs, "
-                     "and there is one result",
-                     step->n_in, step->n_out, step->callee, callee->n_inputs);
+                     "found %u captures and %u results, expected at most the "
+                     "%u inputs of function %u, and 1 result",
+                     step->n_in, step->n_out, callee->n_inputs, step->callee);
     uint32_t first = callee->n_inputs - step->n_in;
     for (uint32_t i = 0; i < step->n_in; i++)
         BYI_TRY(match_types(c, step, "in", i,
@@ -420,7 +455,7 @@ static enum byoc_status check_choose(struct checker *c, struct byi_step *step)
     BYI_TRY(check_condition(c, step));
     BYI_TRY(check_count(c, step->n_in, step->callee + 1));
     if (step->n_in != 3 || step->n_out != 1)
-        return fault(c, "%u operands and %u results, expected 3 and 1",
+        return fault(c, "found %u operands and %u results, expected 3 and 1",
                      step->n_in, step->n_out);
     BYI_TRY(expect_func(c, "in", 1, step->in[1]));
     BYI_TRY(expect_func(c, "in", 2, step->in[2]));
@@ -501,11 +536,15 @@ static enum byoc_status add_place(struct checker *c, struct value_places *p,
     if (fresh.at == fresh.end)
         return BYOC_OK;
     if (i > 0 && p->list[i - 1].end > fresh.at)
-        return fault(c, "value %u overlaps value %u, which is in use", v,
-                     p->list[i - 1].value);
+        return fault(c,
+                     "value %u overlaps value %u, which is in use; expected "
+                     "separate memory",
+                     v, p->list[i - 1].value);
     if (i < p->n && p->list[i].at < fresh.end)
-        return fault(c, "value %u overlaps value %u, which is in use", v,
-                     p->list[i].value);
+        return fault(c,
+                     "value %u overlaps value %u, which is in use; expected "
+                     "separate memory",
+                     v, p->list[i].value);
     memmove(&p->list[i + 1], &p->list[i], (p->n - i) * sizeof *p->list);
     p->list[i] = fresh;
     p->n++;
@@ -610,8 +649,10 @@ static enum byoc_status check_func(struct checker *c)
     c->step = UINT32_MAX;
     for (uint32_t i = 0; i < c->f->n_outputs; i++)
         if (!is_defined(c, c->f->outputs[i]))
-            return fault(c, "outputs[%u]: value %u is never written", i,
-                         c->f->outputs[i]);
+            return fault(c,
+                         "outputs[%u]: value %u is never written, expected a "
+                         "step that writes it",
+                         i, c->f->outputs[i]);
     BYI_TRY(check_places(c));
     find_dead(c);
     count_args(c->plan, c->f);

@@ -20,8 +20,9 @@ static enum byoc_status fault(struct plan_reader *r, const struct byi_json *at,
                               const char *what, long long found,
                               long long limit)
 {
-    return byi_fail(r->err, BYOC_EPARSE, "%s: %s %lld, expected below %lld",
-                    at->path, what, found, limit);
+    return byi_fail(r->err, BYOC_EPARSE,
+                    "%s: found %s %lld, expected one below %lld", at->path,
+                    what, found, limit);
 }
 
 /* --- types and lists ------------------------------------------------------ */
@@ -35,8 +36,8 @@ static enum byoc_status read_type(struct plan_reader *r,
     enum byoc_dtype dtype = byi_dtype_of_name(name, strlen(name));
     if (dtype == BYOC_NONE)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s.dtype: \"%.40s\" is not an element type", at->path,
-                        name);
+                        "%s.dtype: found \"%.40s\", expected an element type",
+                        at->path, name);
     struct byi_json shape, item = {0};
     uint32_t rank;
     BYI_TRY(byi_json_array(at, "shape", BYI_MAX_RANK, &shape, &rank, r->err));
@@ -54,7 +55,9 @@ static enum byoc_status read_type(struct plan_reader *r,
     *type = byi_type_tensor(r->plan->arena, dtype, rank, dims);
     if (fixed && byi_type_bytes(*type) > (UINT64_C(1) << 44))
         return byi_fail(r->err, BYOC_ELIMIT,
-                        "%s.shape: a tensor of more than 16 TiB", at->path);
+                        "%s.shape: found a tensor of more than 16 TiB, which "
+                        "is the limit",
+                        at->path);
     return BYOC_OK;
 }
 
@@ -88,8 +91,9 @@ static enum byoc_status read_index(struct plan_reader *r,
         *out = (uint32_t)v;
         return BYOC_OK;
     }
-    return byi_fail(r->err, BYOC_EPARSE, "%s.%s: index %lld, expected below %u",
-                    at->path, key, (long long)v, limit);
+    return byi_fail(r->err, BYOC_EPARSE,
+                    "%s.%s: found index %lld, expected one below %u", at->path,
+                    key, (long long)v, limit);
 }
 
 /* --- values ------------------------------------------------------------- */
@@ -112,8 +116,8 @@ static enum byoc_status read_kind(struct plan_reader *r,
         return BYOC_OK;
     }
     return byi_fail(r->err, BYOC_EPARSE,
-                    "%s.kind: \"%.40s\" is not one of input, const, "
-                    "temp, output, alias",
+                    "%s.kind: found \"%.40s\", expected input, const, temp, "
+                    "output or alias",
                     at->path, name);
 }
 
@@ -126,14 +130,15 @@ static enum byoc_status read_alias(struct plan_reader *r,
     const struct byi_value *root = &f->values[v->root];
     if (root->kind == BYI_V_ALIAS)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s.of: value %u is an alias itself", at->path,
-                        v->root);
+                        "%s.of: found value %u, which is an alias itself; "
+                        "expected another value",
+                        at->path, v->root);
     if (byi_value_is_object(root) || root->type->dtype != v->type->dtype ||
         (v->fixed && root->fixed &&
          byi_type_bytes(root->type) != byi_type_bytes(v->type)))
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: an alias of value %u, whose element type "
-                        "or size differs",
+                        "%s: found an alias of value %u of another element "
+                        "type or size, expected the same",
                         at->path, v->root);
     return BYOC_OK;
 }
@@ -149,8 +154,8 @@ static enum byoc_status read_offset(struct plan_reader *r,
     v->offset = (uint64_t)offset;
     if (v->offset % BYI_ALIGN != 0 || v->offset + bytes > f->arena)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s.offset: %llu bytes at %llu, expected a "
-                        "multiple of %d that ends below %llu",
+                        "%s.offset: found %llu bytes at %llu, expected a "
+                        "multiple of %d and an end of at most %llu",
                         at->path, (unsigned long long)bytes,
                         (unsigned long long)v->offset, BYI_ALIGN,
                         (unsigned long long)f->arena);
@@ -219,8 +224,9 @@ static enum byoc_status read_value(void *ctx, uint32_t index,
     if (!v->fixed || c->dtype != v->type->dtype ||
         !byi_dims_equal(c->rank, c->dims, v->type->rank, v->type->dims))
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: its type is not that of constant %u", at->path,
-                        v->index);
+                        "%s: found another type than that of constant %u, "
+                        "expected the same",
+                        at->path, v->index);
     return BYOC_OK;
 }
 
@@ -256,15 +262,16 @@ static enum byoc_status read_op(struct plan_reader *r,
     step->op = byi_op_of_name(step->name, strlen(step->name));
     if (!step->op)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s.op: no operator is called \"%.60s\"", at->path,
-                        step->name);
+                        "%s.op: found \"%.60s\", expected the name of an "
+                        "operator",
+                        at->path, step->name);
     step->name = step->op->name;
     step->kernel = byi_kernel_of(step->op->id);
     if (!byi_op_has(step->op->id, BYI_TRAIT_LIST) &&
         (!step->kernel || !step->kernel->run))
         return byi_fail(r->err, BYOC_EUNSUPPORTED,
-                        "%s: operator %s has no native kernel in this "
-                        "build",
+                        "%s: found operator %s, which has no native kernel in "
+                        "this build; expected another one",
                         at->path, step->name);
     struct byi_json attrs;
     BYI_TRY(byi_json_opt(at, "attrs", &attrs, r->err));
@@ -298,8 +305,9 @@ static enum byoc_status read_epilogue(struct plan_reader *r,
         ops[i].op = byi_op_of_name(name, strlen(name));
         if (!ops[i].op)
             return byi_fail(r->err, BYOC_EPARSE,
-                            "%s.op: no operator is called \"%.60s\"", item.path,
-                            name);
+                            "%s.op: found \"%.60s\", expected the name of an "
+                            "operator",
+                            item.path, name);
         BYI_TRY(byi_json_opt(&item, "attrs", &attrs, r->err));
         BYI_TRY(attrs.at ? byi_json_attrs(&attrs, arena, ops[i].op,
                                           &ops[i].attrs, r->err)
@@ -351,8 +359,8 @@ static enum byoc_status read_if(struct plan_reader *r,
     uint32_t n;
     BYI_TRY(read_list(r, at, "if", 2, r->plan->n_funcs, &branches, &n));
     if (n != 2)
-        return byi_fail(r->err, BYOC_EPARSE, "%s.if: expected two functions",
-                        at->path);
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s.if: found %u functions, expected 2", at->path, n);
     step->callee = branches[0];
     step->other = branches[1];
     return BYOC_OK;
@@ -366,8 +374,8 @@ static enum byoc_status read_count(struct plan_reader *r,
     return read_index(r, at, step->name, BYI_PLAN_MAX_ITEMS, &step->callee);
 }
 
-/* The members that say the kind of a step; the first of them that a step has
- * decides. */
+/* The members that decide the kind of a step. If a step has several, the first
+ * in this list counts. */
 static const struct {
     const char *key;
     enum byi_step_kind kind;
@@ -405,8 +413,8 @@ static enum byoc_status read_step(void *ctx, uint32_t index,
     }
     if (k == BYI_COUNT(step_keys))
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: expected one of op, region, kernel, call, if, "
-                        "closure, apply, choose",
+                        "%s: found a step without a kind, expected one of op, "
+                        "region, kernel, call, if, closure, apply, choose",
                         at->path);
     step->kind = step_keys[k].kind;
     step->exact = r->plan->exact;
@@ -500,8 +508,8 @@ static enum byoc_status read_strings(struct plan_reader *r,
             byi_arena_calloc(r->plan->arena, (size_t)n + 1, sizeof *strings);
     if (!strings || !byi_strings_unpack(*data, bytes, n, strings))
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: its %llu bytes are not the %lld strings of its "
-                        "shape",
+                        "%s: found %llu bytes, expected the %lld strings of "
+                        "its shape",
                         at->path, (unsigned long long)bytes, (long long)n);
     *data = strings;
     return BYOC_OK;
@@ -572,8 +580,8 @@ static enum byoc_status read_const(struct plan_reader *r,
     if (!byi_type_static(type) || offset % BYI_ALIGN != 0 ||
         (!text && stored_bytes(c, type) != (uint64_t)bytes))
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: %lld bytes at %lld do not fit its type, or "
-                        "the offset is not a multiple of %d",
+                        "%s: found %lld bytes at %lld, expected those of its "
+                        "type at a multiple of %d",
                         at->path, (long long)bytes, (long long)offset,
                         BYI_ALIGN);
     const void *data =
@@ -581,7 +589,8 @@ static enum byoc_status read_const(struct plan_reader *r,
                    : weights_at(r->image, (uint64_t)offset, (uint64_t)bytes);
     if (!data)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: %lld bytes at %lld are outside the weights",
+                        "%s: found %lld bytes at %lld, which are outside the "
+                        "weights",
                         at->path, (long long)bytes, (long long)offset);
     if (text)
         BYI_TRY(read_strings(r, at, type, &data, (uint64_t)bytes));
@@ -632,9 +641,10 @@ static enum byoc_status read_region_entry(struct plan_reader *r,
         entry->blob_bytes <= have - entry->blob)
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
-                    "%s.blob: expected [offset, bytes] inside the "
-                    "blobs' %llu bytes",
-                    at->path, (unsigned long long)have);
+                    "%s.blob: found [%lld, %lld], expected [offset, bytes] "
+                    "inside the blobs' %llu bytes",
+                    at->path, (long long)place[0], (long long)place[1],
+                    (unsigned long long)have);
 }
 
 static enum byoc_status read_kernel(struct plan_reader *r,
@@ -680,12 +690,13 @@ static enum byoc_status read_root(struct plan_reader *r,
     BYI_TRY(byi_json_string(root, "format", &format, r->err));
     if (strcmp(format, "byoc-plan") != 0)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "format is \"%.40s\", expected \"byoc-plan\"", format);
+                        "format: found \"%.40s\", expected \"byoc-plan\"",
+                        format);
     BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &version, r->err));
     if (version != BYI_PLAN_VERSION)
         return byi_fail(r->err, BYOC_EINCOMPATIBLE,
-                        "version %lld, but this runtime reads version "
-                        "%d; compile the model again",
+                        "version: found %lld, expected %d; compile the model "
+                        "again",
                         (long long)version, BYI_PLAN_VERSION);
     struct byi_plan_tables *plan = r->plan;
     struct byi_json regions, consts, item = {0};
@@ -698,7 +709,7 @@ static enum byoc_status read_root(struct plan_reader *r,
                            &plan->n_consts, r->err));
     if (plan->n_funcs == 0)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "functions: the list is empty, expected main");
+                        "functions: found an empty list, expected main");
     plan->funcs =
         byi_arena_calloc(plan->arena, plan->n_funcs, sizeof *plan->funcs);
     plan->regions = byi_arena_calloc(plan->arena, plan->n_regions + 1u,

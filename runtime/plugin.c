@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.c: opens and closes plug-ins, and checks their tables of functions. A
  * library is opened once per process, however many models use it; each user of
- * the library has a byoc_host of its own, with its threads and log. Closing the
+ * the library has a separate byoc_host, with its threads and log. Closing the
  * last user closes the library if the backend has quiesce(); otherwise the
  * library stays mapped. */
 #include "internal.h"
@@ -27,7 +27,7 @@ struct byi_library {
 
 static const pthread_mutex_t unlocked = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
-static struct byi_library *libraries; /* under lock */
+static struct byi_library *libraries; /* guarded by `lock` */
 static bool forks;                    /* the thread that forks holds `lock` */
 
 /* --- calls ---------------------------------------------------------------- */
@@ -43,7 +43,7 @@ struct byoc_fail *byoc_internal_plugin_load(const struct byi_plugin *plugin,
     char *copy = byi_acquire(region->json_bytes);
     if (!copy)
         return plugin->host.fail(plugin->host.ctx, BYOC_FAIL_RESOURCE,
-                                 "no memory for its blob");
+                                 "no memory for an aligned copy of its blob");
     lent.json = memcpy(copy, region->json, region->json_bytes);
     struct byoc_fail *fail = b->load(&plugin->host, &lent, compiled);
     byi_release(copy);
@@ -115,7 +115,7 @@ static enum byoc_status check_patterns(const char *path,
             if (strcmp(p->name, b->patterns[k].name) == 0)
                 return byi_fail(err, BYOC_EBACKEND,
                                 "%s: patterns %u and %u are both called "
-                                "\"%.60s\"",
+                                "\"%.60s\", expected distinct names",
                                 path, k, i, p->name);
     }
     return BYOC_OK;
@@ -179,7 +179,8 @@ static enum byoc_status query(struct byi_library *lib, struct byoc_error *err)
     byoc_backend_query_fn entry = NULL;
     void *symbol = byi_library_symbol(lib->handle, BYOC_BACKEND_QUERY);
     if (!symbol) /* but the file exports it, as was checked */
-        return byi_fail(err, BYOC_EBACKEND, "%s: changed while it was opened",
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: changed while it was opened; open it again",
                         lib->path);
     memcpy(&entry, &symbol, sizeof entry); /* POSIX: data to function */
     char why[512] = "";
@@ -193,7 +194,7 @@ static enum byoc_status query(struct byi_library *lib, struct byoc_error *err)
     return byi_customs_open(&lib->self, &lib->customs, err);
 }
 
-/* --- libraries, under lock ---------------------------------------------- */
+/* --- libraries, guarded by `lock` ----------------------------------------- */
 
 static void free_library(struct byi_library *lib)
 {

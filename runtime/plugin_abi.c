@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin_abi.c: checks, before any code of a plug-in runs, that it was built
  * with a compatible byoc/backend.h: reads byoc_backend_descriptor_v1 from its
- * file. The sizes of structs and the offsets of members, as computed by the
- * compilers of plug-in and host, must be equal where both have them; each may
- * have more members than the other. */
+ * file. The sizes and offsets of members, as computed by the compilers of
+ * plug-in and host, must be equal if both have the member; either may have more
+ * members than the other. */
 #include "elf.h"
 #include "internal.h"
 
@@ -20,7 +20,7 @@ struct field_places {
     uint32_t n, stride;
 };
 
-/* Where to describe the first difference. */
+/* Memory for the description of the first difference. */
 struct finding {
     char *text;
     size_t n;
@@ -83,8 +83,9 @@ static bool member_differs(const struct byoc_place *there,
     return there->offset != here->offset || there->size != here->size;
 }
 
-/* Whether a member that only one side has lies before the end of the other
- * side's struct; describes that. `side`, "here" or "there", has the member. */
+/* Whether a member that only one header has lies before the end of the other
+ * header's struct; describes that. `side`, "here" or "there", has the member.
+ */
 static bool member_intrudes(const struct byoc_place *member,
                             const struct field_places *other, const char *side,
                             const struct finding *f)
@@ -169,8 +170,8 @@ static enum byoc_status check_tags(const char *path, uint32_t tags,
     if (tags == 0 || tags == ours.tags)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINCOMPATIBLE,
-                    "%s: built with %s, but this byoc with %s; build both "
-                    "alike",
+                    "%s: built with %s, but this byoc with %s; build both with "
+                    "the same sanitizer",
                     path,
                     tags < BYI_COUNT(names) && names[tags] ? names[tags]
                                                            : "a sanitizer",

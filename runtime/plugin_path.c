@@ -131,7 +131,7 @@ static void end_listing(void *data)
     byi_vec_free(list);
 }
 
-/* *Add the candidates of a folder. Sets *n to the number of plug-ins there, of
+/* Add the candidates of a folder. Sets *n to the number of plug-ins in it, of
  * any backend. */
 static enum byoc_status add_folder(const struct walk *w, const char *folder,
                                    uint32_t *n)
@@ -168,12 +168,12 @@ static enum byoc_status add_entry(const struct walk *w, const char *path)
     if (n || !w->named)
         return BYOC_OK;
     return byi_fail(w->err, BYOC_EBACKEND,
-                    "%s: no plug-in is there; expected " PREFIX "NAME" SUFFIX
-                    " or a folder of such",
+                    "%s: found no plug-in, expected " PREFIX "NAME" SUFFIX
+                    " or a folder with files of this name",
                     path);
 }
 
-/* *Add the candidates of a list's entries. Sets *alone if the list contains
+/* Add the candidates of a list's entries. Sets *alone if the list contains
  * "only". */
 static enum byoc_status add_list(const struct walk *w, const char *list,
                                  bool *alone)
@@ -186,8 +186,8 @@ static enum byoc_status add_list(const struct walk *w, const char *list,
             *alone = true;
         else if (n >= sizeof path || (n > 0 && list[0] != '/'))
             return byi_fail(w->err, BYOC_EINVAL,
-                            "\"%.*s\" in the list of plug-ins is not an "
-                            "absolute path of at most %zu bytes, nor the word "
+                            "found \"%.*s\" in the list of plug-ins, expected "
+                            "an absolute path of at most %zu bytes or the word "
                             "\"only\"",
                             n < 200 ? (int)n : 200, list, sizeof path - 1);
         else if (n > 0) {
@@ -233,8 +233,8 @@ struct candidates {
     struct byoc_error why;
 };
 
-/* Search for candidates. Those of the library's folder are in `around` if one
- * backend is wanted, otherwise in `given` like the others. */
+/* Search for candidates. If one backend is wanted, the candidates in the
+ * library's folder are in `around`, otherwise all are in `given`. */
 static enum byoc_status collect_candidates(const char *plugins,
                                            const char *wanted,
                                            struct candidates *c,
@@ -249,7 +249,7 @@ static enum byoc_status collect_candidates(const char *plugins,
     enum byoc_status status = walk_list(&w, plugins, &made.alone);
     if (wanted) {
         w.paths = &made.around;
-        w.err = &made.why; /* reported only if the list lacks the backend */
+        w.err = &made.why; /* reported only if the list has no such backend */
     }
     if (status == BYOC_OK && !made.alone) {
         const enum byoc_status around = add_default(&w);
@@ -286,7 +286,7 @@ enum byoc_status byoc_internal_plugin_list(const char *plugins,
 /* --- by name -------------------------------------------------------------- */
 
 /* Open the candidates in order until one is the backend `name`. If none is,
- * *plugin stays NULL, and the result is that of the last candidate that could
+ * *plugin stays NULL, and the error is that of the last candidate that could
  * not be opened. */
 static enum byoc_status open_one_of(struct byi_text *paths, const char *name,
                                     uint32_t threads,
@@ -314,7 +314,7 @@ static enum byoc_status open_one_of(struct byi_text *paths, const char *name,
 }
 
 /* Try the candidates of the list. If all of them can be opened but none is the
- * backend `name`, try those of the library's folder. */
+ * backend `name`, try the candidates in the library's folder. */
 static enum byoc_status open_backend(struct candidates *c, const char *name,
                                      uint32_t threads,
                                      struct byi_plugin **plugin,

@@ -14,6 +14,7 @@ enum {
     LOOKS = 16     /* number of blocks of a list to try */
 };
 
+/* The number of the list for blocks of this size: its logarithm to base 2. */
 static uint32_t class_of(uint64_t bytes)
 {
     return 63 - (uint32_t)__builtin_clzll(bytes | 1);
@@ -65,8 +66,8 @@ void byi_pool_keep(struct byi_pool *pool, const void *data)
             pool->at[i].kept = true;
 }
 
-/* Take the smallest block that is large enough but not wastefully large, among
- * the first LOOKS of a list. Returns 1 + its number, or 0 if there is none. */
+/* Take the smallest block of at least `bytes` and at most about twice as many
+ * bytes, among the first LOOKS of a list. Returns 1 + its number; 0: none. */
 static uint32_t take_listed(struct byi_pool *pool, uint32_t *list,
                             uint64_t bytes)
 {
@@ -137,11 +138,10 @@ enum byoc_status byi_pool_charge(struct byi_pool *pool, uint64_t bytes,
         drop_free(pool);
     if (bytes > pool->limit || pool->bytes > pool->limit - bytes)
         return byi_fail(err, BYOC_ELIMIT,
-                        "%llu bytes for values of varying size and for calls "
-                        "that wait, but the limit is the memory of the "
+                        "found %llu bytes for values of varying size and for "
+                        "calls that wait, expected at most the memory of the "
                         "machine or the cgroup, %llu bytes; use smaller "
-                        "inputs, and see that a "
-                        "recursion ends",
+                        "inputs, and check that a recursion ends",
                         (unsigned long long)(pool->bytes + bytes),
                         (unsigned long long)pool->limit);
     pool->bytes += bytes;
@@ -164,9 +164,9 @@ static uint64_t round_up(const struct byi_pool *pool, uint64_t bytes)
 }
 
 /* Allocate a block. Before that, free all free blocks if they have more bytes
- * than recent runs used at the same time: blocks that a growing value left
- * remain free, and without this limit the pool could grow to more than twice
- * the size that a run needs. */
+ * than recent runs used at the same time: a growing value outgrows many blocks,
+ * and without this limit the pool could become more than twice as large as a
+ * run needs. */
 static enum byoc_status make_block(struct byi_pool *pool, uint64_t bytes,
                                    uint32_t *block, struct byoc_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* prepack.c: prepares constant operands of native kernels once: packs weights
- * into the tiles of the matrix product, and copies other constants to memory
+ * into the panels that kernels read, and copies other constants to memory
  * aligned to BYI_ALIGN, since a model file does not align them. Packs only for
  * steps that may run; backends pack their own constants. */
 #include "plan.h"
@@ -16,7 +16,7 @@ struct packed {
     uint64_t at;
 };
 
-enum { STAYS = 0 };
+enum { STAYS = 0 }; /* the constant is not copied */
 
 struct packer {
     const struct byi_plan_tables *plan;
@@ -143,7 +143,8 @@ static enum byoc_status list_all(struct packer *p, struct byoc_model *model,
     const uint32_t n_funcs = model->plan->n_funcs;
     bool *runs = byi_alloc(n_funcs, sizeof *runs);
     uint32_t *list = byi_alloc(n_funcs, sizeof *list);
-    enum byoc_status status = runs && list ? BYOC_OK : no_memory(err, n_funcs);
+    enum byoc_status status =
+        runs && list ? BYOC_OK : no_memory(err, n_funcs * sizeof *list);
     if (status == BYOC_OK)
         byi_mark_reached(&model->own, runs, list);
     for (uint32_t f = 0; f < n_funcs && status == BYOC_OK; f++)

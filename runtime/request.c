@@ -8,6 +8,8 @@
 
 /* --- names ---------------------------------------------------------------- */
 
+/* The index of the input or output of this name, which is probably `likely`;
+ * UINT32_MAX: none. */
 static uint32_t index_of(const struct byoc_io *ios, uint32_t n, uint32_t likely,
                          const char *name)
 {
@@ -63,12 +65,13 @@ static enum byoc_status place(const struct io_side *s, uint32_t binding,
         i = s->n ? index_of(s->ios, s->n, binding % s->n, name) : UINT32_MAX;
     if (i >= s->n)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s %u, \"%.100s\": the model has no such %s; it has "
-                        "%s",
+                        "%s %u: found \"%.100s\", expected one of the model's "
+                        "%ss: %s",
                         s->what, binding, name ? name : "", s->what,
                         list_names(s->ios, s->n, names, sizeof names));
     if (s->at[i] != UINT32_MAX)
-        return byi_fail(err, BYOC_EINVAL, "%s \"%s\" is given twice", s->what,
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s \"%s\" is given twice, expected once", s->what,
                         s->ios[i].name);
     s->at[i] = binding;
     return BYOC_OK;
@@ -100,7 +103,9 @@ enum byoc_status byi_request_place(struct byoc_state *s,
     BYI_TRY(place_all(&in, err));
     for (uint32_t i = 0; i < in.n; i++)
         if (in.at[i] == UINT32_MAX)
-            return byi_fail(err, BYOC_EINVAL, "input \"%s\" is missing",
+            return byi_fail(err, BYOC_EINVAL,
+                            "input \"%s\" is missing, expected a value of each "
+                            "input",
                             in.ios[i].name);
     return place_all(&out, err);
 }

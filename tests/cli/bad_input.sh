@@ -260,7 +260,7 @@ bad 3 "not a shared library" compile "$digits/digits.onnx" \
     --plugin "only:$PWD/text.so" -o out.so
 bad 3 "is not a plug-in" compile "$digits/digits.onnx" \
     --plugin "only:$PWD/other.so" -o out.so
-bad 3 "no plug-in is there" compile "$digits/digits.onnx" \
+bad 3 "found no plug-in, expected" compile "$digits/digits.onnx" \
     --plugin "only:$PWD/closed" -o out.so
 bad 3 "$PWD/text.so: not a shared library" compile "$digits/digits.onnx" \
     --plugin text.so -o out.so

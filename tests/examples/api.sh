@@ -36,7 +36,7 @@ END
 says 0 'output_1: 6 elements, the first is 1' "$2/by_name" "$tmp/two.so"
 says 0 '^first .*cumsum' "$2/by_name" "$tmp/two.so" output_1
 ! grep -q softmax "$tmp/out" || { echo "FAILED: softmax ran"; failed=1; }
-says 2 'no such output; it has output_0, output_1' \
+says 2 "one of the model's outputs: output_0, output_1" \
     "$2/by_name" "$tmp/two.so" nothing
 says 2 'is given twice' "$2/by_name" "$tmp/two.so" output_1 output_1
 

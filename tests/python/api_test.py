@@ -220,11 +220,11 @@ class Names(unittest.TestCase):
             self.model.run(names, feeds, **more)
 
     def test_wrong(self):
-        self.refuse("no such output; it has output_0, output_1", ["z"], self.feeds)
+        self.refuse("one of the model's outputs: output_0, output_1", ["z"], self.feeds)
         self.refuse('"output_0" is given twice', ["output_0"] * 2, self.feeds)
         self.refuse('"output_1" is given twice', ["output_0"] + ["output_1"] * 9, self.feeds)
-        self.refuse("no such input; it has x, y", None, {**self.feeds, "z": 1})
-        self.refuse("no such input", None, {"z": ones(2, 3)})
+        self.refuse("one of the model's inputs: x, y", None, {**self.feeds, "z": 1})
+        self.refuse("one of the model's inputs", None, {"z": ones(2, 3)})
         self.refuse('input "y" is missing', None, {"x": ones(2, 3)})
         with self.assertRaisesRegex(ValueError, "found 3 inputs, expected at most 2"):
             self.model(1, 2, 3)

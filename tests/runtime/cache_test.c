@@ -967,7 +967,7 @@ static void test_environment(void **state)
         assert_int_equal(
             byoc_internal_model_open(&m.x.image, NULL, &m.model, &err),
             BYOC_EINVAL);
-        assert_non_null(strstr(err.text, "BYOC_CACHE_SHAPES is \""));
+        assert_non_null(strstr(err.text, "BYOC_CACHE_SHAPES: found \""));
         assert_non_null(strstr(err.text, "expected a number of 1 or more"));
     }
     unsetenv("BYOC_CACHE_SHAPES");

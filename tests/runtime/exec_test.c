@@ -296,9 +296,9 @@ static void test_lists_refused(void **state)
         {"sequence.insert(%s, %x, %p)", "expected -2 to 2"},
         {"sequence.split(%x, %p, axis=0)", NULL},
         {"sequence.concatenate(sequence.make(%x, %y), axis=1)",
-         "element 1 has shape (3, 5), which does not fit"},
+         "found shape (3, 5) of element 1, expected one that fits"},
         {"sequence.concatenate(sequence.erase(sequence.erase(%s)), axis=0)",
-         "the sequence is empty"},
+         "found an empty sequence"},
         {"optional.get(optional.none(dtype=\"float32\", sequence=true))",
          "found no value"},
     };

@@ -146,9 +146,9 @@ static void test_plan_lies(void **state)
         {"\"in\": [", 0, "\"in\": [77, ", BYOC_EPARSE, "in[0]"},
         {"\"in\": [", 1, "\"in\": [0, ", BYOC_EPARSE, "steps[1]"},
         {"\"region\": 0", 0, "\"region\": 1", BYOC_EPARSE, "region"},
-        {"\"call\": 1", 0, "\"call\": 0", BYOC_EPARSE, "function 0 has"},
+        {"\"call\": 1", 0, "\"call\": 0", BYOC_EPARSE, "for function 0"},
         {"\"call\": 1", 0, "\"call\": 5", BYOC_EPARSE, "call"},
-        {"\"twin\": 2", 0, "\"twin\": 0", BYOC_EPARSE, "function 0 has"},
+        {"\"twin\": 2", 0, "\"twin\": 0", BYOC_EPARSE, "for function 0"},
         {"\"blob\": [0, ", 0, "\"blob\": [1, ", BYOC_EPARSE, "blob"},
         {"\"blob\": [0, ", 0, "\"blob\": [0, 4, ", BYOC_ELIMIT, "blob"},
         {"\"bytes\": 16", 0, "\"bytes\": 32", BYOC_EPARSE, "consts[0]"},
@@ -214,9 +214,9 @@ static void test_epilogue_lies(void **state)
         {"[{\"op\": \"add\"}, ", 0,
          "[{\"op\": \"add\"}, {\"op\": \"add\"}, {\"op\": \"add\"}, "
          "{\"op\": \"add\"}, {\"op\": \"add\"}, ",
-         BYOC_EPARSE, "fewer"},
+         BYOC_EPARSE, "that the epilogue reads"},
         {"[{\"op\": \"add\"}", 0, "[{\"op\": \"plus\"}", BYOC_EPARSE,
-         "no operator"},
+         "found \"plus\""},
         {"[{\"op\": \"add\"}", 0, "[{\"op\": \"maximum\"}", BYOC_ETYPE,
          "steps[0]"},
         {"[{\"op\": \"add\"}", 0, "[{\"op\": \"sum\"}", BYOC_ETYPE, "steps[0]"},
@@ -225,7 +225,8 @@ static void test_epilogue_lies(void **state)
         {"\"a_min\"", 0, "\"a_least\"", BYOC_EPARSE, "a_least"},
         {"\"in\": [0, 1, 2, 3]", 0, "\"in\": [0, 1, 3, 2]", BYOC_OK, ""},
         {"\"in\": [0, 1, 2, 3]", 0, "\"in\": [0, 1, 0, 3]", BYOC_EPARSE,
-         "epilogue[0]: add cannot follow nn.dense"},
+         "epilogue[0]: found add, expected an operator that can follow "
+         "nn.dense"},
     };
     struct byoc_error err;
     fixture_close(&x);

@@ -146,8 +146,8 @@ static void test_wrong_names(void **state)
     struct trial t;
     begin(&t, fork_of_two, 2, 1, NULL);
     t.out[0].name = "nothing";
-    check_refused(&t, "output 0, \"nothing\": the model has no such output; it "
-                      "has output_0, output_1, output_2");
+    check_refused(&t, "output 0: found \"nothing\", expected one of the "
+                      "model's outputs: output_0, output_1, output_2");
     t.request.n_outputs = 2;
     t.out[0].name = t.out[1].name = "output_1";
     check_refused(&t, "output \"output_1\" is given twice");
