@@ -201,7 +201,8 @@ void byi_text_free(struct byi_text *text);
 uint32_t byi_dtype_bytes(enum byoc_dtype dtype);
 /* The dtype of that name ("float32"), or BYOC_NONE. */
 enum byoc_dtype byi_dtype_of_name(const char *name, size_t n);
-/* The dtype of a DLPack type, or BYOC_NONE; uint8 for DLPack's equal bool. */
+/* The dtype of a DLPack type, or BYOC_NONE; uint8 for the type that bool has,
+ * too. */
 enum byoc_dtype byi_dtype_of_dlpack(DLDataType type);
 /* Of the types that are not narrow (see narrow.c): */
 bool byi_dtype_is_float(enum byoc_dtype dtype);  /* f16 bf16 f32 f64     */

@@ -111,7 +111,7 @@ static bool try_steps(const struct step_row *row, float guess, float *step,
     if (!isfinite(most) || is_multiple(row, *step, integers))
         return isfinite(most);
     for (int i = 0; i < UINT8_MAX; i++) {
-        /* from 128 down to 1, as most weights are int8, then from 255 down */
+        /* from 128, the most of an int8, down to 1, then from 255 down */
         const int count = (INT8_MAX + UINT8_MAX - i) % UINT8_MAX + 1;
         const float near = most / (float)count;
         const float tries[] = {near, nextafterf(near, 0), nextafterf(near, 1)};

@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-    LANES = 16,     /* lists are padded to a multiple of this */
-    FAR = 4,        /* positions are clamped to this plus the radius outside */
+    LANES = 16, /* lists are padded to a multiple of this */
+    FAR = 4,    /* positions are clamped to FAR + radius outside the input */
     SHORT_TAPS = 8, /* with at most this many taps, vectorise over positions */
     /* cost of a row that is not vectorised over positions, relative to a sum of
      * rows */
