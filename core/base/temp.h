@@ -11,8 +11,8 @@
 #include "base.h"
 
 /* An entry of the list: a temporary file, a folder of them, or a child process.
- * NULL, which byi_temp_done accepts, if the list is full or memory is
- * exhausted. byi_temp_done removes the entry and sets *temp to NULL. */
+ * NULL, which byi_temp_done accepts, if it could not be added to the list.
+ * byi_temp_done removes the entry and sets *temp to NULL. */
 struct byi_temp;
 struct byi_temp *byi_temp_path(const char *path);
 struct byi_temp *byi_temp_child(pid_t child); /* as for kill(): -N: a group */
