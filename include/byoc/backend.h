@@ -197,9 +197,9 @@ struct byoc_host {
      * not in this match. */
     uint32_t (*match_find)(const struct byoc_match *m, const char *name);
     /* Attributes of operator i, by name; 0 or NULL if it has no attribute of
-     * that name and kind. Booleans are ints, and so are dtypes (by number); a
-     * single value is a list of one entry. match_float and match_string read
-     * single values. */
+     * that name and kind. Booleans and dtypes (by number) are ints; a single
+     * value is a list of one entry. match_float and match_string read single
+     * values. */
     int32_t (*match_ints)(const struct byoc_match *m, uint32_t i,
                           const char *name, const int64_t **values,
                           uint32_t *n);
@@ -227,8 +227,8 @@ struct byoc_host {
 
     /* Since 1.2. A region as structs, which byoc/graph.h wraps and describes.
      * Reads and checks region->json: that every operator is one of byoc's, with
-     * complete attributes, and that every type is the one that the operator's
-     * type rule gives. `host` is this struct. graph_close(NULL) is fine. */
+     * complete attributes, and that every type is as the operator's type rule
+     * says. `host` is this struct. graph_close(NULL) does nothing. */
     struct byoc_fail *(*graph_open)(const struct byoc_host *host,
                                     const struct byoc_region *region,
                                     struct byoc_graph **graph);
@@ -342,8 +342,8 @@ struct byoc_graph_value {
 };
 
 /* An attribute: a list of n numbers or strings; a single one is a list of one
- * entry. One of the three lists is not NULL, unless n is 0. Booleans are ints,
- * and so are dtypes, by number. */
+ * entry. One of the three lists is not NULL, unless n is 0. Booleans and dtypes
+ * (by number) are ints. */
 struct byoc_graph_attr {
     const char *name;
     uint32_t n;
@@ -619,8 +619,9 @@ enum { BYOC_TAG_ADDRESS = 1, BYOC_TAG_THREAD = 2, BYOC_TAG_MEMORY = 4 };
 /* clang-format on */
 
 /* The version that host and backend both speak: the lower one of the host's and
- * this header's. 0 when that is lower than `needs`, or of another major
- * version; then `why` says so. BYOC_BACKEND_DEFINE calls this before query().
+ * this header's. 0 if that is lower than `needs`, or of another major version;
+ * then copies a sentence to `why`. BYOC_BACKEND_DEFINE calls this before
+ * query().
  */
 static inline uint32_t byoc_backend_agree(const struct byoc_host *host,
                                           uint32_t needs, char *why,

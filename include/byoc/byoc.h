@@ -98,8 +98,8 @@ struct byoc_compile_params {
     uint32_t struct_size;
     /* regions of fewer floating-point operations stay native; 0: none */
     double min_region_flops;
-    /* limit on the number of regions: those with the fewest operations stay
-     * native; 0: no limit */
+    /* limit on the number of regions: the regions with the fewest operations
+     * stay native; 0: no limit */
     uint32_t max_regions;
     /* gates: the percentage of the floating-point operations, and of the
      * operators that run, that backends must run; 0: no gate. See
@@ -197,6 +197,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compile_memory(
     const void *data, uint64_t bytes, const char *name,
     const struct byoc_compile_params *params, struct byoc_compiled **compiled,
     struct byoc_error *err);
+/* Free *compiled and null it; *compiled may be NULL. */
 BYOC_API void byoc_compiled_free(struct byoc_compiled **compiled);
 
 /* Write the artifact: a shared library. It is written to another file and
@@ -264,11 +265,11 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_explain(
     const char *ledger_json, const char *node, char **text,
     struct byoc_error *err);
 /* List changes that let backends run more of the model at `path`: fix a size,
- * make an input a constant, use another layout, drop a limit of `params`. Each
- * change is tried by compiling again up to partitioning, and listed with the
- * share that is offloaded then, the best first. As text, or as JSON when json
- * is not 0 (docs/ledger.md); free with byoc_string_free. Errors: those of
- * byoc_compile for the unchanged model; BYOC_EINVAL for `passes` and
+ * make an input a constant, use another layout, drop a limit of `params`.
+ * Compiles again up to partitioning with each change, and lists the change with
+ * the share that is then offloaded, the best first. *text is text, or JSON when
+ * json is not 0 (docs/ledger.md); free it with byoc_string_free. Errors: those
+ * of byoc_compile for the unchanged model; BYOC_EINVAL for `passes` and
  * `stop_after`. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_advise(
     const char *path, const struct byoc_compile_params *params, int json,
@@ -281,6 +282,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_advise(
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_diff(
     const char *old_json, const char *new_json, double tolerance, int json,
     int *worse, char **text, struct byoc_error *err);
+/* Free a string that this library returned; `text` may be NULL. */
 BYOC_API void byoc_string_free(char *text);
 
 /* List every plug-in that is found, usable or not; `plugins` as in

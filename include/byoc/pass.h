@@ -44,8 +44,8 @@ struct byoc_instrument {
      * called for required passes (byoc_compile_params: require). */
     int (*should_run)(void *ctx, const char *pass,
                       const struct byoc_module *module);
-    /* Around a pass that runs. A sequence is a pass as well: its members run
-     * between its own two calls. */
+    /* Around a pass that runs. A sequence is also a pass: its members run
+     * between its two calls. */
     enum byoc_status (*before)(void *ctx, const char *pass,
                                const struct byoc_module *module,
                                struct byoc_error *err);

@@ -4,7 +4,7 @@
  * A row of a backend's table is text (docs/patterns.md). These functions build
  * that text, for example from lists of operators: each combines parts into a
  * larger one, and the last one is the row's pattern. The result is text, so
- * built and written patterns compile alike.
+ * built and written patterns compile in the same way.
  *
  *     static char room[512];
  *     struct byoc_pat t = {room, sizeof room, 0};

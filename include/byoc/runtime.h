@@ -129,11 +129,11 @@ struct byoc_load_params {
      * before this member.) */
     uint32_t struct_size;
     /* More plug-ins of backends: absolute paths of files or folders, separated
-     * by ':'; NULL: those of the environment's BYOC_PLUGIN_PATH. After them
-     * come the folder of libbyoc_runtime.so and its subfolder "byoc", unless
-     * one of the entries is the word "only". Plug-ins of the environment and of
-     * these folders are not loaded if everybody may write to them, or if their
-     * owner is not root, this user or the owner of libbyoc_runtime.so. */
+     * by ':'; NULL: the entries of the environment's BYOC_PLUGIN_PATH. After
+     * them come the folder of libbyoc_runtime.so and its subfolder "byoc",
+     * unless one of the entries is the word "only". Plug-ins of the environment
+     * and of these folders are not loaded if everybody may write to them, or if
+     * their owner is not root, this user or the owner of libbyoc_runtime.so. */
     const char *plugins;
     /* Not 0: every region runs its native twin. */
     int native_only;
@@ -143,9 +143,9 @@ struct byoc_load_params {
     /* If the inputs' sizes vary: the number of specialisations that the model
      * keeps. 0: BYOC_CACHE_SHAPES, else 32. */
     uint32_t cache_shapes;
-    /* Not 0: check every hash of the artifact before it is used, including that
-     * of the weights, which reads all of them; damage is BYOC_EPARSE. 0: check
-     * all but the weights. */
+    /* Not 0: check every hash of the artifact before it is used, including the
+     * hash of the weights, which reads all of them; damage is BYOC_EPARSE. 0:
+     * check all but the weights. */
     int verify;
     /* The bytes of memory for specialisations. 0: BYOC_CACHE_BYTES, else 1 GiB.
      */
@@ -173,8 +173,8 @@ struct byoc_load_params {
     void (*log)(void *ctx, enum byoc_severity severity, const char *line);
     enum byoc_severity log_severity;
     /* Threads that byoc_run_async runs on; 0: 1. Each starts and ends one run
-     * at a time; the parallel parts use the same threads as those of other
-     * runs. */
+     * at a time; its parallel parts run on the same threads as other runs'
+     * parts. */
     uint32_t runners;
     /* Not NULL: allocates the model's memory for states, results, packed
      * weights and backends: everything large that is not mapped from the
@@ -209,7 +209,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load(
 
 /* Load an artifact that is in memory. It is copied, into memory that has no
  * file, and `data` is not needed after the call. Models that are loaded from
- * one file share its weights; those that are loaded from memory do not: prefer
+ * one file share its weights; models that are loaded from memory do not: prefer
  * byoc_model_load or byoc_model_load_fd for large ones. Needs /proc. Errors,
  * threads: as byoc_model_load; messages call it "artifact in memory". */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load_memory(
@@ -272,8 +272,8 @@ BYOC_API uint32_t byoc_model_output_index(const struct byoc_model *model,
  * that input and then more rows, as a decoder's present keys are its past keys
  * and new ones; if it is the input's rank, the output has the input's shape,
  * with other values in some places. No output is in place of an input that a
- * node still reads after such values are written. Runs do not specialise anew
- * for another symbolic size of that axis. Threads: safe. */
+ * node still reads after such values are written. Runs with another symbolic
+ * size of that axis use the same specialisation. Threads: safe. */
 BYOC_API uint32_t byoc_model_in_place(const struct byoc_model *model,
                                       uint32_t index, uint32_t *axis);
 
@@ -417,10 +417,10 @@ struct byoc_value {
  * or optionals; byoc_run refuses those.
  * inputs   one value per input; the tree and its tensors belong to the caller,
  *          are read during the run and not kept
- * outputs  one value per output. A tensor is as byoc_run has it: with data
- *          given, or filled in. Anything else is filled in: the tree and its
- *          tensors belong to the state, are read-only, and are valid until its
- *          next run or its end.
+ * outputs  one value per output. A tensor is as for byoc_run: written to the
+ *          given data, or filled in. Anything else is filled in: the tree and
+ *          its tensors belong to the state, are read-only, and are valid until
+ *          its next run or its end.
  * Errors, threads: as byoc_run; BYOC_ETYPE for a value of another kind.
  * Allocates: for sequences and optionals. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_run_values(
@@ -489,11 +489,12 @@ typedef void (*byoc_done_fn)(void *ctx, struct byoc_state *state,
  * or running request.
  *
  * Errors: BYOC_EINVAL (the state has a run that has not ended), BYOC_ENOMEM (no
- * thread, with the system's words). Threads: any; one run per state at a time.
+ * thread; the message has the system's reason). Threads: any; one run per state
+ * at a time.
  *
  * A forked child starts new runners. Its parent's runs do not end there, nor is
- * their `done` called: states whose run waited are idle in the child, those
- * whose run was under way must not be used or freed there. */
+ * their `done` called: states whose run waited are idle in the child, and
+ * states whose run was under way must not be used or freed there. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_run_async(
     struct byoc_state *state, const struct byoc_request *request,
     byoc_done_fn done, void *ctx, struct byoc_error *err);
