@@ -41,7 +41,7 @@ static uint64_t copies_of(const struct byi_f32_attention *a)
            a->n_scores * floats(a->high * a->keys);
 }
 
-/* Bytes of a thread's scratch: scores, copies, then what a product needs. */
+/* Bytes of a thread's scratch: the scores, the copies, a product's scratch. */
 static uint64_t lane_of(const struct byi_f32_attention *a)
 {
     return floats(a->high * a->wide) + copies_of(a) +
@@ -95,7 +95,7 @@ static int64_t offset_of(const struct byi_f32_attention *a,
 }
 
 /* Rows [row, row + rows) of head `head`'s matrix: in place or, if the data is
- * narrow, a float32 copy at *lane, which then points behind the copy. */
+ * narrow, a float32 copy at *lane, which then points past the copy. */
 static struct head_matrix find(const struct byi_f32_attention *a,
                                const float *from,
                                const struct byi_f32_strides *s, int64_t head,

@@ -76,10 +76,10 @@ static void split_epilogue(struct byi_f32_conv *conv)
     conv->next += conv->clamps;
 }
 
-/* Compute small groups together, since a panel has room for the columns of
- * several groups, and the loop over the few channels of one group is short.
- * Channels of the other groups are multiplied by zero, which gives NaN if one
- * is infinite or NaN; so `exact` leaves the groups apart. */
+/* Compute small groups together, since a panel holds the columns of several
+ * groups, and the loop over the few channels of one group is short. Channels of
+ * the other groups are multiplied by zero, which gives NaN if one is infinite
+ * or NaN; so `exact` leaves the groups apart. */
 static void choose_parts(struct byi_f32_conv *conv, bool exact)
 {
     const int64_t columns = conv->outputs / conv->groups;
@@ -195,10 +195,10 @@ static bool has_fast_function(const struct byi_f32_conv *conv)
     return false;
 }
 
-/* For pointwise convolutions: oneDNN's kernels for AVX2 are as fast. Those for
- * AVX-512 wait for weights if they are read for few positions, and store parts
- * of vectors slowly; they are as fast for few channels, and for large weights
- * that are read for many positions. */
+/* For pointwise convolutions: oneDNN's kernels for AVX2 are as fast. Its
+ * kernels for AVX-512 wait for weights if these are read for few positions, and
+ * store parts of vectors slowly; they are as fast for few channels, and for
+ * large weights that are read for many positions. */
 static bool pointwise_pays(const struct byi_f32_conv *conv)
 {
     const int64_t positions = byi_f32_product_of(conv->out);

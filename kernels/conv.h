@@ -71,14 +71,14 @@ struct byi_f32_conv {
     uint32_t next;
 };
 
-/* A source of gathered rows, which has `channels` elements for each position;
- * they follow those of the source before it. */
+/* A source of gathered rows, which has `channels` elements for each position.
+ * In a row, they follow the elements of the previous source. */
 struct byi_f32_source {
     const float *x;
     int64_t channels;
 };
 
-/* Arguments of a run. operands[] are those of the posts, indexed by `operand`.
+/* Arguments of a run. operands[] are the posts' operands, indexed by `operand`.
  * Pointers to float may point to narrow elements (see struct byi_f32_conv). The
  * scratch must be aligned for pointers. */
 struct byi_f32_conv_run {

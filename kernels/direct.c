@@ -53,8 +53,8 @@ struct direct {
     uint64_t lane;  /* bytes of scratch of a thread        */
 };
 
-/* Whether to copy rows: gathered ones, and those whose distance is a multiple
- * of half a page. These map to one or two sets of the first-level cache, and
+/* Whether to copy rows: gathered rows, and rows whose distance is a multiple of
+ * half a page. The latter map to one or two sets of the first-level cache, and
  * can evict each other. */
 static bool copies_rows(const struct byi_f32_conv *conv)
 {
@@ -85,8 +85,8 @@ static int64_t tile_floats(const struct direct *d)
 
 /* Number of tiles in a group; all columns of a group are computed before the
  * next group. If the weights stay in the second-level cache, it is 1, so that
- * whole rows of the result are written; else as many tiles as there is room for
- * pointers, and for their rows in that cache. */
+ * whole rows of the result are written; else as many tiles as the scratch has
+ * pointers for and that cache holds rows of. */
 static int64_t group_of(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
@@ -103,8 +103,8 @@ static int64_t group_of(const struct direct *d)
 
 /* Number of slices of long rows. One slice of a group's rows and the weights of
  * two blocks stay in the second-level cache, so that rows are read from memory
- * once and not for every block. The sums of a slice continue those of the slice
- * before. */
+ * once and not for every block. A slice adds to the sums of the previous slice.
+ */
 static int64_t slices_of(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
@@ -169,7 +169,7 @@ static struct direct describe(const struct byi_f32_conv *conv)
         d.lane += (uint64_t)room * sizeof(float);
     d.lane += (uint64_t)(d.group * BYI_F32_ROWS * d.border) * sizeof(float);
     /* the scratch of a product does not depend on its number of rows, so slices
-     * must do with that of whole rows */
+     * use the scratch of whole rows */
     d.slices = slices_of(&d);
     if (d.slices > 1) {
         d.copied = byi_ceil_div(d.piece, d.slices) + BYI_F32_PANEL;

@@ -261,8 +261,8 @@ struct byi_f32_kernels {
     byi_f32_binary_fn *binary[BYI_F32_BINARIES];
 };
 
-/* The kernels of instruction set `isa`; and those of the widest one that the
- * CPU and BYOC_MAX_ISA allow. */
+/* The kernels of instruction set `isa`, and of the widest one that the CPU and
+ * BYOC_MAX_ISA allow. */
 const struct byi_f32_kernels *byi_f32_kernels_of(enum byi_isa isa);
 const struct byi_f32_kernels *byi_f32_kernels(void);
 extern const struct byi_f32_kernels byi_f32_base, byi_f32_avx2, byi_f32_avx512;

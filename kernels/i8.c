@@ -9,7 +9,8 @@
 
 enum {
     GATHERED = 1 << 16, /* bytes of rows gathered at a time for tiles */
-    BLOCK = 1 << 17     /* bytes of a block's rows, unless those are few */
+    /* bytes of a block's rows; at least 4 * BYI_I8_BLOCK rows, if x has them */
+    BLOCK = 1 << 17
 };
 
 const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa)
@@ -297,7 +298,7 @@ static void find_rows(const struct i8_job *j, int64_t group, int64_t row,
     }
 }
 
-/* Whether BYI_I8_COLUMNS bytes behind `end` may be read. */
+/* Whether BYI_I8_COLUMNS bytes from `end` on may be read. */
 static bool is_loose(const struct i8_job *j, const uint8_t *end)
 {
     return j->end - end >= BYI_I8_COLUMNS;

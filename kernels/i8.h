@@ -269,8 +269,8 @@ struct byi_i8_kernels {
                        float scale, float *y);
 };
 
-/* The kernels of instruction set `isa`; and those of the widest one that the
- * CPU and BYOC_MAX_ISA allow. */
+/* The kernels of instruction set `isa`, and of the widest one that the CPU and
+ * BYOC_MAX_ISA allow. */
 const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa);
 const struct byi_i8_kernels *byi_i8_kernels(void);
 extern const struct byi_i8_kernels byi_i8_base, byi_i8_avx2, byi_i8_avx_vnni,

@@ -6,7 +6,7 @@
  *   int32 totals[groups][padded outputs]       sums of a column's weights
  *   words [groups][panels][words][16]          or, depthwise,
  *         [blocks of channels][rows of words][columns of the window][16]
- *         or those of i8_winograd.c
+ *         or the words of i8_winograd.c
  */
 #ifndef BYI_I8_SHAPE_H
 #define BYI_I8_SHAPE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* i8_vnni.c: the 8-bit kernels for AVX-512 with VNNI; and those for AMX, which
- * are the same, with blocks on AMX's tiles. */
+/* i8_vnni.c: the 8-bit kernels for AVX-512 with VNNI, and the same kernels for
+ * AMX, with blocks on AMX's tiles. */
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw")
 #pragma GCC target("avx512vnni,fma,prefer-vector-width=512")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/product.h: float32 products of two matrices that are not packed, such
- * as those of attention: C[batch] (m, n) = A[batch] (m, k) B[batch] (k, n). A
- * task packs blocks of columns of B into its thread's scratch, unless it reads
- * them in place, and multiplies rows of A by them. */
+ * as in attention: C[batch] (m, n) = A[batch] (m, k) B[batch] (k, n). A task
+ * packs blocks of columns of B into its thread's scratch, unless it reads them
+ * in place, and multiplies rows of A by them. */
 #ifndef BYI_F32_PRODUCT_H
 #define BYI_F32_PRODUCT_H
 
@@ -23,7 +23,7 @@ struct byi_f32_product {
     /* returns the matrices of a batch, at any time and in any thread */
     struct byi_f32_matrices (*at)(const void *ctx, int64_t batch);
     /* if not NULL, writes columns [first, first + n) of rows [k, k + depth) of
-     * B as panels, with zeros behind the last column, and `b` is not read; k is
+     * B as panels, with zeros after the last column, and `b` is not read; k is
      * a multiple of 512, `first` one of two panels */
     void (*pack)(const void *ctx, int64_t k, int64_t depth, int64_t first,
                  int64_t n, float *to);

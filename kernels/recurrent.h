@@ -39,8 +39,8 @@ struct byi_f32_recurrent_run {
 void byi_f32_recurrent_plan(struct byi_f32_recurrent *layer);
 /* Whether these kernels are faster than oneDNN's for this layer. */
 bool byi_f32_recurrent_pays(const struct byi_f32_recurrent *layer);
-/* Bytes of a packed matrix: the recurrent weights or, if not `recurrent`, those
- * of the input. */
+/* Bytes of a packed matrix: the recurrent weights or, if not `recurrent`, the
+ * input's weights. */
 uint64_t byi_f32_recurrent_packed(const struct byi_f32_recurrent *layer,
                                   bool recurrent);
 /* Pack a matrix, whose element (direction d, row k, gate g, unit u) is from[d *

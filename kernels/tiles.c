@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/tiles.c: convolutions and products of bfloat16 and float16 on AMX's
  * tiles, by the blocks of i8.h: a number of bfloat16 is two channels of bytes
- * there. Products of two numbers are exact in float32, and so are weights,
- * which the model has in the type of x. The processor takes subnormal numbers
- * for 0.
+ * there. Products of two numbers are exact in float32. Weights lose nothing
+ * either, since the model has them in the type of x. The processor takes
+ * subnormal numbers for 0.
  *
  * A number of float16 is the sum of two of bfloat16, which have its upper and
  * its lower bits. Both are normal. The four products of the parts take half to

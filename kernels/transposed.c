@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/transposed.c: transposed convolution. Output positions with the same
  * phase, which is the position modulo the stride, are computed from the same
- * taps. So a phase is a product like that of direct.c: rows that are read
- * through pointers, times the weights of the phase's taps. A tile is computed
- * in scratch memory, since the positions of a phase are not adjacent in y.
+ * taps. So a phase is a product as in direct.c: rows that are read through
+ * pointers, times the weights of the phase's taps. A tile is computed in
+ * scratch memory, since the positions of a phase are not adjacent in y.
  *
  *     weights[part][phase][panel][tap of the phase][channel][16]
  */
