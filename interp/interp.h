@@ -36,7 +36,7 @@ enum byoc_status byi_interp_shaken(const struct byi_module *m, uint32_t func,
 
 /* Fill a tensor of the type with numbers that depend on `seed` only: floats in
  * -2 .. 2, integers in 0 .. 3. Symbol i is replaced by the size 2 + i % 3.
- * Returns false for strings and types other than tensors. */
+ * Returns false if the type is not a tensor, or has strings. */
 bool byi_interp_random(const struct byi_type *type, uint64_t seed,
                        struct byi_arena *arena, struct byi_tensor *out);
 

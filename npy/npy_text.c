@@ -78,8 +78,8 @@ enum byoc_status byi_npy_read_text(const uint8_t *bytes, uint64_t n_bytes,
     return BYOC_OK;
 }
 
-/* Read the code point at *text, and advance; a byte that is not UTF-8 stands
- * for itself. */
+/* Read the code point at *text, and advance; a byte that is not UTF-8 is
+ * returned as it is. */
 static uint32_t next_code(const char **text)
 {
     const uint8_t *at = (const uint8_t *)*text;

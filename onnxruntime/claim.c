@@ -215,7 +215,7 @@ static uint32_t select_group(struct byi_ep_claim *c, uint32_t group)
 }
 
 /* Build one group after the other. If one fails, exclude a node of it, set
- * *again, and stop. Errors: those that no node causes, such as BYOC_ENOMEM. */
+ * *again, and stop. Errors: BYOC_ENOMEM, and errors that no node causes. */
 static enum byoc_status build_groups(struct byi_ep_claim *c, bool *again,
                                      struct byoc_error *err)
 {
@@ -376,9 +376,9 @@ static enum byoc_status is_any_body(const OrtApi *ort, const OrtGraph *graph,
 
 /* Set *answer to whether byoc may be able to run the only node of c->g, with
  * its bodies, in a larger group. This is so even if its import fails because
- * types or ranks do not match, such as those of two branches: in a larger
- * group, other nodes may determine the condition, or the ranks of the node's
- * inputs. */
+ * types or ranks do not match, for example in two branches: in a larger group,
+ * other nodes may determine the condition, or the ranks of the node's inputs.
+ */
 static enum byoc_status may_run_whole(struct byi_ep_claim *c, bool *answer,
                                       struct byoc_error *err)
 {
@@ -430,7 +430,7 @@ static enum byoc_status is_to_skip(struct byi_ep *ep, const OrtGraph *graph,
     return *answer ? BYOC_OK : may_run_whole(&c, answer, err);
 }
 
-/* Mark all nodes as supported, except those that another provider has claimed
+/* Mark all nodes as supported, except nodes that another provider has claimed
  * or that the ABI cannot describe. */
 static enum byoc_status exclude_foreign(struct byi_ep_claim *c,
                                         struct byoc_error *err)

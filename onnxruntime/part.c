@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    /* constants of at least so many bytes are not copied into messages */
+    /* constants of at least this many bytes are not copied into messages */
     LARGE = 4096,
     MODEL_GRAPH = 7,
     GRAPH_NODE = 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proto.c: writes messages of onnx.proto that describe types, tensors and
- * attributes of ONNX Runtime. The numbers of fields are those of onnx.proto.
+ * attributes of ONNX Runtime. Field numbers are from onnx.proto.
  */
 #include "onnxruntime/provider.h"
 

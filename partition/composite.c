@@ -96,7 +96,7 @@ static uint32_t find_op(const struct byi_match *match, byi_id id)
 }
 
 /* A function under construction: the composite's body, or a branch in it, whose
- * captures stand for outside values. */
+ * captures are the outside values that it reads. */
 struct filled {
     const struct byi_branch *branch; /* NULL: the body */
     const struct filled *outer;
@@ -207,8 +207,8 @@ static enum byoc_status add_branch(const struct filled *outer, byi_id op,
     return status;
 }
 
-/* The copy in a composite stands for the matched operator, so symbolic sizes
- * that the operator introduces keep their outer names. */
+/* The copy in a composite computes the same as the matched operator, so
+ * symbolic sizes that the operator introduces keep their outer names. */
 static void keep_sizes(const struct filled *to, byi_id made,
                        const struct byi_node *node, int64_t minted)
 {

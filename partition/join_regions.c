@@ -17,8 +17,8 @@ enum { WINDOW = BYI_JOINED_TOGETHER, WORDS = WINDOW / 64 };
 typedef uint64_t row[WORDS];
 
 /* The regions of one window that a native node reads through native nodes
- * alone. It is the latest window with such regions; earlier ones do not matter,
- * since no reader of the node is in them. */
+ * alone. It is the latest window with such regions; earlier windows do not
+ * matter, since no reader of the node is in them. */
 struct native_reads {
     uint32_t window;
     row regions;
@@ -167,8 +167,8 @@ static bool is_whole(const struct joiner *j, uint32_t region)
     return j->into[region] == region;
 }
 
-/* All regions on paths to `region`. `around`: except those that it only reads
- * directly. */
+/* All regions on paths to `region`; if `around`, except regions that it only
+ * reads directly. */
 static void gather(const struct joiner *j, uint32_t region, bool around,
                    uint64_t *out)
 {

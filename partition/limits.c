@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limits.c: decides which marked regions to keep. A region that only moves data
- * never repays the cost of its borders; the user may set a minimum size and a
- * maximum number. All regions of a module are considered together, including
- * those that are functions already, so that the maximum holds for the module
- * and a second run changes nothing.
+ * costs more than it saves; the user may set a minimum size and a maximum
+ * number. All regions of a module are considered together, including those that
+ * are functions already, so that the maximum holds for the module and a second
+ * run changes nothing.
  */
 #include "partition.h"
 
@@ -17,7 +17,7 @@ struct listed_region {
     uint32_t n_composites;
     BYI_VEC(uint32_t) sources; /* distinct after finish() */
     double flops;
-    enum byi_reason reason; /* why it was dropped, and what was found */
+    enum byi_reason reason; /* why it was dropped; `detail`: the value found */
     const char *detail;
 };
 

@@ -116,8 +116,9 @@ static struct merger *merger_of(const struct merger *g,
     return in->func < g->n_all ? g->all[in->func] : NULL;
 }
 
-/* Check the branches of the match and the operators in them: only the match
- * sees those, unless a branch is also read as a value. */
+/* Check operator `op`, which is inside a branch of the match: another match may
+ * have claimed it if the branch is also read as a value. Returns NULL or the
+ * reason. */
 static const char *find_branch_leak(const struct merger *g,
                                     const struct byi_match *match, byi_id op)
 {
@@ -339,7 +340,7 @@ static void claim_literal(struct merger *of)
         of->claimed[id] = BRANCH;
 }
 
-/* Claim the branches of an `if`, and recursively those of any `if` inside. */
+/* Claim the branches of an `if`, and recursively of any `if` inside. */
 static void claim_branches(struct merger *g, const struct byi_match *match,
                            byi_id id)
 {

@@ -34,7 +34,8 @@ enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
 /* join_regions.c: join regions 1 .. n of f, each of one backend, if no path
  * leads from one to the other through a node outside both. Exact among
  * BYI_JOINED_TOGETHER consecutive regions. Numbers must ascend along every
- * path. Returns for each region the one that it now belongs to; in `scratch`.
+ * path. Returns for each region the region that it now belongs to; in
+ * `scratch`.
  */
 enum { BYI_JOINED_TOGETHER = 512 };
 const uint32_t *byi_join_regions(const struct byi_func *f, uint32_t n,
@@ -62,7 +63,8 @@ struct byi_backend {
 struct byi_limits {
     uint32_t min_nodes; /* of the model */
     double min_flops;
-    uint32_t max_regions; /* of the module: those with the most flops stay */
+    /* of the module: the regions with the most flops stay */
+    uint32_t max_regions;
 };
 
 /* The backends and options of partitioning, in order of preference. */
@@ -133,7 +135,7 @@ enum byoc_status byi_layout_preference_of(
 
 /* --- revert.c: reverting regions --------------------------------------- */
 
-/* What becomes of a node of a backend's function. */
+/* The new placement of a node of a backend's function. */
 struct byi_fate {
     uint32_t part;      /* its new region, from 1; 0: native kernels */
     const char *detail; /* of a reverted call: why                   */

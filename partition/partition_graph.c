@@ -371,7 +371,7 @@ static enum byoc_status emit_region(struct partitioner *p, uint32_t number)
  * once and are listed in order; the others go through the heap. */
 struct ready {
     uint64_t *listed, *at;
-    uint32_t n_listed, next; /* those before `next` were popped */
+    uint32_t n_listed, next; /* entries before `next` were popped */
     uint32_t n;              /* in the heap */
 };
 

@@ -28,7 +28,7 @@ static void open_cutter(struct cutter *c, const struct byi_module *m,
         c->inside[piece->at[i]] = true;
 }
 
-/* --- a function of its own ------------------------------------------------ */
+/* --- a piece as a function ------------------------------------------------ */
 
 static enum byoc_status enter(struct cutter *c, struct byi_module *to,
                               struct byi_func *body, byi_id id,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* revert.c: reverts regions, whole or in part. A region's function is
- * inlined at its call as the marked nodes it was made of; the parts that are
- * kept become functions again, the rest plain operators. Every reverted region
- * passes through here, so that all are recorded in the ledger alike.
+/* revert.c: reverts regions, whole or in part. A region's function is inlined
+ * at its call as the marked nodes it was made of; the parts that are kept
+ * become functions again, the rest plain operators. Every reverted region
+ * passes through here, so that all are recorded in the ledger in the same way.
  *
  *   def @dnnl_0(%i0, Compiler="dnnl") {    def @dnnl_1(%i0, Compiler="dnnl") {
  *     %1 = %0(%i0);                          %0(%i0) }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* units.c: finds the candidates of placement: composites, merged where those of
- * several backends overlap. Only the last node of a candidate has readers
+/* units.c: finds the candidates of placement: composites, merged if composites
+ * of several backends overlap. Only the last node of a candidate has readers
  * outside, as with composites.
  */
 #include "cost.h"
