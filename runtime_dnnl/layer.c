@@ -7,6 +7,7 @@
 #include "runtime_dnnl/layer_dnnl.h"
 
 #include <assert.h>
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -195,6 +196,14 @@ bool byi_elt_translate(enum byi_elt alg, float *alpha, float *beta,
     return *kind != 0;
 }
 
+void byi_elt_replace_relu(enum byi_elt *alg, float alpha, float *beta)
+{
+    if (*alg != BYI_ELT_RELU || alpha != 0)
+        return;
+    *alg = BYI_ELT_CLIP;
+    *beta = INFINITY;
+}
+
 dnnl_alg_kind_t byi_bin_translate(enum byi_bin alg)
 {
     static const dnnl_alg_kind_t kinds[] = {BYI_BINS(BIN)};
@@ -279,12 +288,31 @@ static enum byoc_status make_attr(const struct byi_posts *posts,
                     byi_dnnl_version(), n, (int)status);
 }
 
+/* The post-ops with ReLU replaced, in `own`. */
+static struct byi_posts replace_relus(const struct byi_posts *posts,
+                                      struct byi_post own[BYI_MAX_POSTS])
+{
+    const uint32_t n = posts ? posts->n : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        enum byi_elt alg = (enum byi_elt)posts->at[i].alg;
+        own[i] = posts->at[i];
+        if (own[i].kind != BYI_POST_ELT)
+            continue;
+        byi_elt_replace_relu(&alg, own[i].alpha, &own[i].beta);
+        own[i].alg = alg;
+    }
+    return (struct byi_posts){n, own};
+}
+
 enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  const struct byi_desc *const *desc,
-                                 const struct byi_posts *posts,
+                                 const struct byi_posts *given,
                                  enum byi_unit_axes units,
                                  struct byoc_error *err)
 {
+    struct byi_post own[BYI_MAX_POSTS];
+    const struct byi_posts replaced = replace_relus(given, own);
+    const struct byi_posts *posts = &replaced;
     memset(pieces, 0, sizeof *pieces);
     pieces->n = n;
     enum byoc_status status =

@@ -79,7 +79,7 @@ struct byi_pieces {
  * Errors: those of byi_md_make, and BYOC_EUNSUPPORTED for the post-ops. */
 enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  const struct byi_desc *const *desc,
-                                 const struct byi_posts *posts,
+                                 const struct byi_posts *given,
                                  enum byi_unit_axes units,
                                  struct byoc_error *err);
 void byi_pieces_drop(struct byi_pieces *pieces);
@@ -170,6 +170,11 @@ enum byoc_status byi_prim_wrap_fast(const struct byi_dn_fast *fast,
  */
 bool byi_elt_translate(enum byi_elt alg, float *alpha, float *beta,
                        dnnl_alg_kind_t *kind);
+/* Replace ReLU by a clip from 0 to infinity, which is as fast. All versions: in
+ * post-ops of reference implementations, among them some binary operators and
+ * all deconvolutions, ReLU multiplies negative numbers by a slope of 0, which
+ * turns minus infinity into NaN. */
+void byi_elt_replace_relu(enum byi_elt *alg, float alpha, float *beta);
 dnnl_alg_kind_t byi_bin_translate(enum byi_bin alg);
 
 #endif

@@ -4,8 +4,6 @@
  */
 #include "runtime_dnnl/layer_dnnl.h"
 
-#include <math.h>
-
 /* Converts a window to oneDNN's arrays. oneDNN's dilation is 0 for adjacent
  * taps. */
 static void read_window(const struct byi_dnnl_window *w,
@@ -69,25 +67,6 @@ static enum byoc_status pass_impl(const char *why, struct byi_prim **prim,
     return status;
 }
 
-/* 2.6 and 3.12: in deconvolutions, ReLU multiplies negative numbers by a slope
- * of 0, which turns minus infinity into NaN. A clip from 0 to infinity does
- * not. */
-static struct byi_posts replace_relu(const struct byi_dnnl_conv *p,
-                                     const struct byi_posts *posts,
-                                     struct byi_post own[BYI_MAX_POSTS])
-{
-    const uint32_t n = posts ? posts->n : 0;
-    for (uint32_t i = 0; i < n; i++) {
-        own[i] = posts->at[i];
-        if (p->deconv && own[i].kind == BYI_POST_ELT &&
-            own[i].alg == BYI_ELT_RELU && own[i].alpha == 0) {
-            own[i].alg = BYI_ELT_CLIP;
-            own[i].beta = INFINITY;
-        }
-    }
-    return (struct byi_posts){n, own};
-}
-
 bool byi_conv_reads_planes(const struct byi_dnnl_conv *p)
 {
     struct byi_dn_fast fast;
@@ -119,10 +98,8 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
         [CONV_BIAS] = &p->bias,
         [CONV_DST] = &p->dst,
     };
-    struct byi_post own[BYI_MAX_POSTS];
-    const struct byi_posts safe = replace_relu(p, posts, own);
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, N_CONV, descs, &safe, BYI_UNITS_WINDOWS, err));
+    BYI_TRY(byi_pieces_make(&s, N_CONV, descs, posts, BYI_UNITS_WINDOWS, err));
     dnnl_primitive_desc_t pd = NULL;
     const dnnl_status_t status = create_conv(lib, p, &s, &pd);
     BYI_TRY(byi_prim_wrap(status, pd, &s, what, prim, err));

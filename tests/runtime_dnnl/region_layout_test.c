@@ -649,9 +649,9 @@ static void test_relu_of_infinity(void **state)
          {2, 16, 5, 7, -1}},
         {"nn.conv3d_transpose",
          "{\"strides\":[1,1,2]}",
-         {2, 3, 4, 4, 4},
-         {3, 3, 2, 2, 1},
-         {2, 3, 5, 5, 7}},
+         {1, 2, 3, 3, 3},
+         {2, 2, 2, 2, 1},
+         {1, 2, 4, 4, 5}},
     };
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
@@ -668,6 +668,61 @@ static void test_relu_of_infinity(void **state)
         region_post(&g, "nn.relu", "{}", NONE, false);
         region_post(&g, "tanh", "{}", NONE, false);
         expect(&g, region_end(&g), cases[i].op, NULL);
+        region_close(&g);
+    }
+}
+
+/* ReLU of minus infinity is 0: not a product with a slope of 0, which is NaN.
+ */
+static void test_relu_of_infinite_input(void **state)
+{
+    static const struct {
+        const char *op, *attrs;
+        int src[6], other[6]; /* other[0] is 0: the operator has one operand */
+    } cases[] = {
+        {"nn.relu", "{}", {2, 3, 5, 4, -1, -1}, {0}},
+        {"multiply", "{}", {2, 3, 5, 4, -1, -1}, {2, 3, 5, 4, -1, -1}},
+        {"multiply", "{}", {2, 3, 5, 4, -1, -1}, {3, 1, 1, -1, -1, -1}},
+        {"add", "{}", {2, 3, 2, 4, 3, 2}, {2, 3, 2, 4, 3, 2}},
+        {"add", "{}", {2, 3, 2, 4, 3, 2}, {2, 1, 2, 1, 3, 1}},
+        {"add", "{}", {2, 3, 5, 4, 2, -1}, {3, 1, 4, 1, -1, -1}},
+        {"mean", "{\"axis\":[1]}", {2, 3, 5, 4, -1, -1}, {0}},
+        {"sum", "{\"axis\":[2,3]}", {2, 3, 5, 4, -1, -1}, {0}},
+        {"min", "{\"axis\":[1]}", {2, 3, 5, 4, -1, -1}, {0}},
+        {"min", "{\"axis\":[3]}", {2, 3, 5, 4, -1, -1}, {0}},
+        {"nn.avg_pool2d", "{\"pool_size\":[2,2]}", {2, 3, 5, 4, -1, -1}, {0}},
+        {"nn.matmul", "{}", {5, 6, -1, -1, -1, -1}, {6, 7, -1, -1, -1, -1}},
+        {"nn.matmul", "{}", {2, 5, 6, -1, -1, -1}, {2, 6, 7, -1, -1, -1}},
+        {"nn.conv1d", "{}", {1, 3, 8, -1, -1, -1}, {4, 3, 3, -1, -1, -1}},
+        {"nn.conv2d", "{}", {1, 3, 6, 6, -1, -1}, {4, 3, 3, 3, -1, -1}},
+        {"nn.conv2d",
+         "{\"groups\":3}",
+         {1, 3, 6, 6, -1, -1},
+         {3, 1, 3, 3, -1, -1}},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct region g;
+        const int *x = cases[i].src, *y = cases[i].other;
+        region_open(&g);
+        const uint32_t src =
+            region_input(&g, x[0], x[1], x[2], x[3], x[4], x[5], -1);
+        byi_tensor_set(&g.data[src], 0, -INFINITY);
+        if (y[0]) {
+            const uint32_t other =
+                region_positive(&g, y[0], y[1], y[2], y[3], y[4], y[5], -1);
+            region_kernel(&g, cases[i].op, cases[i].attrs, IDS(src, other));
+        } else {
+            region_kernel(&g, cases[i].op, cases[i].attrs, IDS(src));
+        }
+        if (strcmp(cases[i].op, "nn.relu") != 0) {
+            region_post(&g, "nn.relu", "{}", NONE, false);
+            region_post(&g, "tanh", "{}", NONE, false);
+        }
+        const char *why =
+            region_check(&g, 1, (uint32_t[]){region_end(&g)}, tolerance, NULL);
+        if (why)
+            fail_msg("%s, case %zu: %s", cases[i].op, i, why);
         region_close(&g);
     }
 }
@@ -692,6 +747,7 @@ int main(void)
         cmocka_unit_test(test_product_to_moved),
         cmocka_unit_test(test_depthwise_operand),
         cmocka_unit_test(test_relu_of_infinity),
+        cmocka_unit_test(test_relu_of_infinite_input),
     };
     return cmocka_run_group_tests(tests, NULL, units_at_end);
 }
