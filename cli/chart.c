@@ -51,13 +51,19 @@ static void add_escaped(struct byi_text *out, const char *from, size_t n)
     }
 }
 
-/* Add a line of a bar's label. If it has more than `room` letters, it is cut
- * and ends with an ellipsis. */
-static void add_label(struct byi_text *out, const char *line, size_t room)
+/* Add a line of a bar's label at (x, y). If it has more than `room` letters, it
+ * is cut and ends with an ellipsis, or is left out if only a few would remain.
+ */
+static void add_label(struct byi_text *out, double x, int y, const char *line,
+                      size_t room)
 {
+    enum { LEAST = 6 };
     const bool fits = strlen(line) <= room;
+    if (!fits && room < LEAST)
+        return;
+    byi_text_addf(out, "<text x=\"%.2f\" y=\"%d\">", x, y);
     add_escaped(out, line, fits ? room : room - 1);
-    byi_text_put(out, fits ? "" : "&#8230;");
+    byi_text_addf(out, "%s</text>", fits ? "" : "&#8230;");
 }
 
 /* Append a bar with a tooltip and, if they fit, two lines of text. */
@@ -76,12 +82,8 @@ static void add_bar(struct byi_text *out, double x, int row, double width,
         byi_text_addf(out, *lines[i] ? "\n" : "");
     }
     byi_text_addf(out, "%.1f us, %.1f%%</title>", us, 100 * share);
-    for (int i = 0; i < 2 && room; i++) {
-        byi_text_addf(out, "<text x=\"%.2f\" y=\"%d\">", MARGIN + x + 5,
-                      y + 14 + 14 * i);
-        add_label(out, lines[i], room);
-        byi_text_put(out, "</text>");
-    }
+    for (int i = 0; i < 2 && room; i++)
+        add_label(out, MARGIN + x + 5, y + 14 + 14 * i, lines[i], room);
     byi_text_addf(out, "</g>\n");
 }
 

@@ -120,6 +120,8 @@ same "labels that are cut without an ellipsis" "$(tr '\n' '|' <times.svg |
                 !(sub(/&#8230;$/, "", label) && index(lines, "|" label))
         }
     } END { print bad + 0 }')" 0
+same "labels of which fewer than five letters are left" \
+    "$(grep -c '>[^<]\{0,4\}&#8230;<' times.svg)" 0
 
 # refused DESCRIPTION WORDS OPTION...: exit code 2, and these words
 refused() {
