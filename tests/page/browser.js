@@ -154,13 +154,14 @@ class Browser {
             await this.key(letter, letter);
     }
 
-    async shoot(name) {
+    // Write a picture of the window, or of the part of it that is `clip`.
+    async shoot(name, clip) {
         if (!shots || (forDocs && !PICTURES[name]))
             return;
         await this.ask('new Promise((yes) => requestAnimationFrame(() => ' +
             'requestAnimationFrame(yes)))');
         const { data } = await this.send('Page.captureScreenshot',
-            forDocs ? { format: 'webp', quality: 80 } : {});
+            forDocs ? { format: 'webp', quality: 78, clip } : { clip });
         fs.writeFileSync(path.join(shots, forDocs ? PICTURES[name] + '.webp'
             : name + '.png'), Buffer.from(data, 'base64'));
     }
@@ -500,7 +501,9 @@ async function showsTimes(browser) {
         '.querySelectorAll("g rect")].map((r) => +r.getAttribute("x") + ' +
         '+r.getAttribute("width")))');
     check('chart: within the picture', right <= 1211, right);
-    await browser.shoot('times-chart');
+    const [width, height] = await browser.ask('["width", "height"].map((name) ' +
+        '=> +document.documentElement.getAttribute(name))');
+    await browser.shoot('times-chart', { x: 0, y: 0, width, height, scale: 1 });
 }
 
 // Two compiles of a model, side by side: one of them natively but for Conv.
