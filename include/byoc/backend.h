@@ -301,6 +301,7 @@ struct byoc_codes {
     uint64_t turned; /* not 0: rows is the last axis, not the first one */
 };
 
+/* The extension, whose head has the type BYOC_EXT_CODES. */
 struct byoc_region_codes {
     struct byoc_ext head;
     const struct byoc_codes *at; /* by constant, as byoc_region.consts */
@@ -320,6 +321,7 @@ enum { BYOC_EXT_MAY_DECLINE = 3 };
  * A graph is immutable. Strings and arrays belong to the graph, the data of
  * constants to the region. */
 
+/* What produces a value. */
 enum byoc_graph_kind {
     BYOC_GRAPH_INPUT = 0,
     BYOC_GRAPH_CONST = 1,
@@ -389,6 +391,7 @@ struct byoc_graph_kernel {
     const char *source; /* the model's nodes, "a,b", as for byoc_trace_fn  */
 };
 
+/* The graph of a region, which byoc_graph_free() frees. */
 struct byoc_graph {
     uint32_t struct_size;
     uint32_t n_values;

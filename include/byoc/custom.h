@@ -29,6 +29,7 @@ enum { BYOC_RESULT_RANK = 12 }; /* axes of a result, at most */
 /* A size that only run() can compute: see byoc_operator.shape. */
 #define BYOC_SIZE_UNKNOWN INT64_MIN
 
+/* The kinds of attributes, as in ONNX. */
 enum byoc_attr_kind {
     BYOC_ATTR_INT = 1, /* also booleans */
     BYOC_ATTR_FLOAT = 2,

@@ -254,6 +254,7 @@ struct byoc_io {
     const struct byoc_io *element;
 };
 
+/* The numbers of inputs and outputs. */
 BYOC_API uint32_t byoc_model_n_inputs(const struct byoc_model *model);
 BYOC_API uint32_t byoc_model_n_outputs(const struct byoc_model *model);
 /* Input or output `index`; NULL if `index` is too large. */
