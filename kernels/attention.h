@@ -28,6 +28,7 @@ struct byi_f32_score {
     struct byi_f32_strides operand;
 };
 
+/* Attention of one shape. The caller sets the members before `kernels`. */
 struct byi_f32_attention {
     int64_t batch[BYI_F32_BATCH_AXES]; /* numbers of heads; unused leading axes
                                         * are 1 */

@@ -117,8 +117,9 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv);
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv);
 /* Whether runs read unpacked weights, with `weight_strides`. */
 bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv);
-/* Bytes of the packed weights; byi_f32_conv_pack() writes them to `to`. */
+/* Bytes of the packed weights. */
 uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv);
+/* Pack the weights to byi_f32_conv_packed() bytes at `to`. */
 void byi_f32_conv_pack(const struct byi_f32_conv *conv,
                        const struct byi_f32_weights *weights, float *to,
                        int threads);
@@ -126,9 +127,9 @@ void byi_f32_conv_pack(const struct byi_f32_conv *conv,
 bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
                               const struct byi_f32_conv *b);
 /* Bytes of scratch for a run with at most `threads` threads. The scratch of a
- * product with two rows suffices for any number of rows. byi_f32_conv_run()
- * computes y. */
+ * product with two rows suffices for any number of rows. */
 uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads);
+/* Compute y. */
 void byi_f32_conv_run(const struct byi_f32_conv_run *run);
 
 /* --- for the files of kernels/ only --------------------------------------- */
@@ -197,7 +198,7 @@ int64_t byi_f32_lines_read(const struct byi_f32_conv *conv, int64_t high);
  * that it reads. */
 int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
                           int64_t high, struct byi_f32_conv *part);
-/* strips.c. For narrow x and y. */
+/* strips.c. Scratch and run of a convolution whose x and y are narrow. */
 uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_strips_run(const struct byi_f32_conv_run *run);
 
@@ -209,14 +210,16 @@ int64_t byi_f32_tiles_floats(const struct byi_f32_conv *conv);
 /* Split dense positions of float16 numbers. */
 void byi_f32_tiles_split(const struct byi_f32_conv *conv, const uint16_t *from,
                          int64_t positions, float *to);
+/* As byi_f32_conv_packed() and the functions after it, on tiles. */
 uint64_t byi_f32_tiles_packed(const struct byi_f32_conv *conv);
 void byi_f32_tiles_pack(const struct byi_f32_conv *conv,
                         const struct byi_f32_weights *weights, float *to);
 uint64_t byi_f32_tiles_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_tiles_run(const struct byi_f32_conv_run *run);
 
-/* direct.c, depthwise.c, planar.c, transposed.c, vector.c, winograd.c. Offsets
- * and sizes of packed weights are in floats. */
+/* direct.c, depthwise.c, planar.c, transposed.c, vector.c, winograd.c. Packing,
+ * scratch and run of each algorithm, as in struct byi_f32_conv_run; sizes of
+ * packed weights (_floats) are in floats, of scratch in bytes. */
 int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv);
 /* Pack one tap, which begins at `from`, of all outputs of a group to panels of
  * `panel` floats, from column `first` on. */

@@ -94,6 +94,7 @@ typedef void byi_f32_unary_fn(const struct byi_f32_part *part, float p0,
 typedef void byi_f32_binary_fn(const struct byi_f32_part *part,
                                const float *operand, int64_t row,
                                int64_t column);
+/* Indices of the binary functions in struct byi_f32_kernels. */
 enum byi_f32_binary {
     BYI_F32_ADD,
     BYI_F32_SUB,
@@ -186,6 +187,7 @@ struct byi_f32_step {
 };
 typedef void byi_f32_step_fn(const struct byi_f32_step *s);
 
+/* Algorithms of convolutions and products. */
 enum byi_f32_algorithm {
     BYI_F32_DIRECT,     /* indirect convolution, or a product */
     BYI_F32_WINOGRAD_2, /* F(2 x 2, 3 x 3)                    */
@@ -193,7 +195,7 @@ enum byi_f32_algorithm {
     BYI_F32_DEPTHWISE,
     BYI_F32_TRANSPOSED, /* transposed convolution */
     BYI_F32_VECTOR,     /* a vector by an unpacked matrix */
-    BYI_F32_TILES,      /* bfloat16 on AMX's tiles */
+    BYI_F32_TILES,      /* bfloat16 or split float16 on AMX's tiles */
     BYI_F32_PLANAR,     /* images of few channels, channels first */
     BYI_F32_ALGORITHMS
 };

@@ -34,6 +34,7 @@ enum {
     BYI_I8_AXES = 3                    /* spatial axes */
 };
 
+/* The forms of words and the kinds of results, as above. */
 enum byi_i8_form { BYI_I8_PAIRS, BYI_I8_BYTES, BYI_I8_FORMS };
 enum byi_i8_result { BYI_I8_SUMS, BYI_I8_FLOATS, BYI_I8_OCTETS, BYI_I8_ADDED };
 
@@ -225,6 +226,7 @@ struct byi_i8_outputs {
     int64_t high, wide;
 };
 
+/* When products in form BYTES are exact. */
 enum byi_i8_bytes {
     BYI_I8_NEVER, /* the kernels have no products of bytes */
     /* products of bytes are exact if the absolute values of any two adjacent
@@ -333,9 +335,9 @@ struct byi_i8_conv_run {
 void byi_i8_conv_plan(struct byi_i8_conv *conv);
 /* Name of the kernels, such as "i8:avx512_amx" or "i8_depthwise:avx2". */
 const char *byi_i8_conv_name(const struct byi_i8_conv *conv);
-/* Bytes of the memory for the packed weights, which must be 64-byte aligned;
- * byi_i8_conv_pack() writes them to `to`. */
+/* Bytes of the memory for the packed weights, which must be 64-byte aligned. */
 uint64_t byi_i8_conv_packed(const struct byi_i8_conv *conv);
+/* Pack the weights to byi_i8_conv_packed() bytes at `to`. */
 void byi_i8_conv_pack(const struct byi_i8_conv *conv,
                       const struct byi_i8_weights *weights, void *to);
 /* Whether `a` and `b` pack the same weights to the same bytes. */
