@@ -59,10 +59,11 @@ static enum byoc_status read_descr(const char *header, const char *path,
             *dtype = descrs[i].dtype;
             return BYOC_OK;
         }
-    return byi_fail(err, BYOC_EUNSUPPORTED,
-                    "%s: the type '%.*s' is not supported; save it as float32 "
-                    "or another plain type",
-                    path, (int)(n > 20 ? 20 : n), at);
+    return byi_fail(
+        err, BYOC_EUNSUPPORTED,
+        "%s: found the type '%.*s', expected a number, bool or text; "
+        "save it as float32 or another plain type",
+        path, (int)(n > 20 ? 20 : n), at);
 }
 
 static enum byoc_status read_shape(const char *header, const char *path,
@@ -71,7 +72,8 @@ static enum byoc_status read_shape(const char *header, const char *path,
     const char *at = find_key(header, "'shape'");
     if (!at || *at++ != '(')
         return byi_fail(err, BYOC_EPARSE,
-                        "%s: the header has no shape; save it with numpy.save",
+                        "%s: found no shape in the header, expected a tuple of "
+                        "sizes; save it with numpy.save",
                         path);
     for (t->rank = 0; *at && *at != ')';) {
         if (*at == ' ' || *at == ',') {
@@ -91,10 +93,11 @@ static enum byoc_status read_shape(const char *header, const char *path,
     }
     const char *order = find_key(header, "'fortran_order'");
     if (t->rank > 1 && order && strncmp(order, "True", 4) == 0)
-        return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "%s: the array is in Fortran order; save "
-                        "numpy.ascontiguousarray of it",
-                        path);
+        return byi_fail(
+            err, BYOC_EUNSUPPORTED,
+            "%s: found an array in Fortran order, expected C order; save "
+            "numpy.ascontiguousarray of it",
+            path);
     return BYOC_OK;
 }
 
@@ -171,9 +174,11 @@ enum byoc_status byi_npy_write(const char *path,
         descr = strings;
     }
     if (!descr)
-        return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "%s: a .npy file cannot hold %s", path,
-                        byoc_dtype_name(tensor->dtype));
+        return byi_fail(
+            err, BYOC_EUNSUPPORTED,
+            "%s: found an array of %s, expected a number, bool or text, "
+            "as numpy has them",
+            path, byoc_dtype_name(tensor->dtype));
     struct byi_text header = {0};
     byi_text_addf(&header,
                   "{'descr': '%c%s', 'fortran_order': False, "
@@ -238,14 +243,17 @@ static enum byoc_status read_member(const uint8_t *bytes, size_t n,
 {
     uint64_t size = little(entry + 20, 4), at = little(entry + 42, 4);
     if (little(entry + 10, 2) != 0)
-        return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "%s: its members are compressed; save it with "
-                        "numpy.savez instead of savez_compressed",
-                        path);
+        return byi_fail(
+            err, BYOC_EUNSUPPORTED,
+            "%s: found compressed members, expected stored ones; save it with "
+            "numpy.savez instead of savez_compressed",
+            path);
     if (size == UINT32_MAX || at == UINT32_MAX)
-        return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "%s: an archive above 4 GiB; save the array as .npy",
-                        path);
+        return byi_fail(
+            err, BYOC_EUNSUPPORTED,
+            "%s: found an archive above 4 GiB, expected a smaller one; "
+            "save the array as .npy",
+            path);
     if (at + 30 > n || memcmp(bytes + at, "PK\3\4", 4) != 0)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: found a broken archive, expected a member at byte "
@@ -286,10 +294,11 @@ static enum byoc_status parse_npz(const uint8_t *bytes, size_t n,
             return read_member(bytes, n, entry, path, arena, tensor, err);
         at += 46 + length + little(entry + 30, 2) + little(entry + 32, 2);
     }
-    return byi_fail(err, BYOC_EINVAL,
-                    "%s: no array called '%s'; its keys must be the model's "
-                    "input names",
-                    path, name);
+    return byi_fail(
+        err, BYOC_EINVAL,
+        "%s: found no array called '%s', expected one for each of the "
+        "model's input names",
+        path, name);
 }
 
 enum byoc_status byi_npz_read(const char *path, const char *name,
