@@ -285,7 +285,7 @@ static void log_claim(const struct byi_ep_claim *c)
                        c->g.nodes[i].name, c->g.nodes[i].op, c->reasons[i]);
     }
     byi_ep_log(c->ep, ORT_LOGGING_LEVEL_INFO,
-               "byoc: %u of %u nodes, in %u groups", n, c->g.n_nodes,
+               "byoc: runs %u of %u nodes, in %u groups", n, c->g.n_nodes,
                c->n_groups);
 }
 
@@ -297,7 +297,7 @@ static void log_replaceable(const struct byi_ep_claim *c)
         n += c->g.values[v].is_input && !c->g.values[v].constant;
     if (n > 0)
         byi_ep_log(c->ep, ORT_LOGGING_LEVEL_WARNING,
-                   "byoc: %u initializers are inputs of the model as well, so "
+                   "byoc: %u initializers are also inputs of the model, so "
                    "that each run may replace them; byoc reads them in each "
                    "run, and runs slower; if no run replaces them, set the "
                    "option initializers=constant",

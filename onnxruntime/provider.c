@@ -189,7 +189,8 @@ OrtStatus *byi_ep_new(const struct byi_ep_factory *factory,
     struct byoc_error err = {0};
     struct byi_ep *ep = byi_alloc(1, sizeof *ep);
     if (!ep)
-        return factory->ort->CreateStatus(ORT_FAIL, "byoc: no memory");
+        return factory->ort->CreateStatus(ORT_FAIL,
+                                          "byoc: no memory for a provider");
     ep->base = (OrtEp){.ort_version_supported = ORT_API_VERSION,
                        .GetName = name_of_ep,
                        .GetCapability = byi_ep_claim,

@@ -27,6 +27,7 @@
 
 /* --- options.c ------------------------------------------------------------ */
 
+/* Whose threads run parallel loops: ONNX Runtime's, or byoc's own. */
 enum byi_ep_pool { BYI_EP_POOL_ORT, BYI_EP_POOL_OWN };
 
 /* The options of a session. The pointers are to memory of the session's arena.
@@ -121,6 +122,7 @@ enum byoc_dtype byi_ep_dtype(ONNXTensorElementDataType type);
 
 enum { BYI_EP_NONE = -1 };
 
+/* A value of a graph. `info` and `constant` belong to ONNX Runtime. */
 struct byi_ep_value {
     const char *name;
     const OrtValueInfo *info;
@@ -133,6 +135,7 @@ struct byi_ep_value {
     int32_t producer;         /* the node, or BYI_EP_NONE */
 };
 
+/* A node of a graph. */
 struct byi_ep_node {
     const OrtNode *node;
     const char *name, *op, *domain;
@@ -204,7 +207,8 @@ uint32_t byi_ep_groups(const struct byi_ep_graph *graph, const bool *supported,
 /* --- build.c: compiles and loads models ------------------------------------
  */
 
-/* A loaded model, with the memory that it refers to. */
+/* A loaded model, with the memory that it refers to. `ledger` is JSON, or NULL.
+ */
 struct byi_ep_built {
     struct byi_ep_built *next; /* in the provider's list */
     char digest[65];           /* byi_ep_model_digest, not `whole` */
@@ -220,6 +224,7 @@ enum byoc_status byi_ep_build(struct byi_ep *ep,
                               const struct byi_ep_model *model,
                               struct byi_ep_built **built,
                               struct byoc_error *err);
+/* Free *built and null it; *built may be NULL. */
 void byi_ep_built_free(struct byi_ep_built **built);
 /* Only import the model, which is much faster than building it. Errors: those
  * of byoc_compile_memory. */
@@ -273,6 +278,7 @@ enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
                                    const char *const *outputs, size_t n_out,
                                    OrtNodeComputeInfo **kernel,
                                    struct byoc_error *err);
+/* Free a kernel and its built model; `kernel` may be NULL. */
 void byi_ep_kernel_free(OrtNodeComputeInfo *kernel);
 
 /* --- claim.c -------------------------------------------------------------- */
@@ -311,6 +317,7 @@ struct byi_ep {
 OrtStatus *byi_ep_new(const struct byi_ep_factory *factory,
                       const OrtSessionOptions *session, const OrtLogger *logger,
                       OrtEp **ep);
+/* Free a provider and the models that it has built; `ep` may be NULL. */
 void byi_ep_free(OrtEp *ep);
 
 #endif
