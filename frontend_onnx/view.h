@@ -16,6 +16,7 @@ struct byi_view_edge {
     uint32_t from, to;
 };
 
+/* Nodes that become one node of the copy. */
 struct byi_view_part {
     uint32_t region; /* of its nodes; 0: none, and it is one node */
     uint32_t n;

@@ -33,6 +33,7 @@ struct byi_wire_reader {
     const uint8_t *at, *end;
 };
 
+/* A field of a message, in place. */
 struct byi_field {
     const uint8_t *start; /* of its tag */
     uint64_t number;

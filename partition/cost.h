@@ -49,6 +49,7 @@ struct byi_unit {
     const byi_id *at;  /* ascending */
     uint64_t backends; /* bit v: the context's backend v runs some of it */
 };
+/* The candidates of a module. */
 struct byi_units {
     BYI_VEC(struct byi_unit) list; /* by function, by first node */
 };

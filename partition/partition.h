@@ -50,6 +50,7 @@ void byi_limit_regions(struct byi_module *m, struct byi_pass_context *ctx,
 
 /* --- backends.c: loaded backends as the compiler sees them ---------------- */
 
+/* A loaded backend; its strings, `api` and `host` belong to the caller. */
 struct byi_backend {
     const char *name;
     const struct byoc_backend *api;
@@ -111,6 +112,7 @@ enum byoc_status byi_backends_init(struct byi_backends *v,
                                    const struct byoc_backend *const *backends,
                                    const struct byoc_host *const *hosts,
                                    uint32_t n, struct byoc_error *err);
+/* Free the tables and the cache, and zero *v, which may be zero already. */
 void byi_backends_free(struct byi_backends *v);
 /* Ask whether the backend can build a composite (a nested function with
  * Composite). Parameter i is the module's constant const_args[i], or computed
@@ -128,6 +130,8 @@ enum byoc_status byi_probe(struct byi_backends *v,
 struct byi_layout_preference {
     char data[24], kernel[24];
 };
+/* Ask the backend which layouts it prefers for composite `func`. A failure of
+ * the backend counts as no preference. Errors: those of writing the JSON. */
 enum byoc_status byi_layout_preference_of(
     const struct byi_backend *backend, const struct byi_module *m,
     uint32_t func, struct byi_layout_preference *preferred,
