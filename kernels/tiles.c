@@ -69,9 +69,8 @@ static struct byi_i8_conv describe(const struct byi_f32_conv *conv)
     return c;
 }
 
-/* Not for few rows, whose products wait for weights: float32 kernels are as
- * fast. Not for split numbers with few channels, whose tiles are mostly
- * padding. */
+/* Not for few rows, whose products wait for weights: those use float32 kernels.
+ * Not for split numbers with few channels, whose tiles are mostly padding. */
 bool byi_f32_tiles_suit(const struct byi_f32_conv *conv)
 {
     const int64_t least = conv->type == BYI_F32_F16 ? 24 : 1;
