@@ -371,7 +371,7 @@ struct byi_body {
     struct byi_scope scope;
     struct byi_import inner; /* imports into the function */
     uint32_t func;
-    struct byi_outside *outside; /* values of the enclosing function */
+    struct byi_outside *outside;     /* values of the enclosing function */
     uint32_t n_outside, max_outside; /* max: elements of `outside` */
     byi_id *captures; /* the values in `outside` that are not constants */
 };

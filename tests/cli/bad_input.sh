@@ -320,7 +320,7 @@ bad 2 "no pass has it" check relu.onnx --pass-option FoldConstant.none=1
 bad 2 "expected PASS.NAME=VALUE" check relu.onnx --pass-option none
 bad 2 "$PWD/none.so: No such file" check relu.onnx --pass-plugin none.so
 bad 2 "No such file" check relu.onnx --pass-plugin /none/none.so
-bad 2 "/none/none: No such file" check relu.onnx --dump-passes /none/none
+bad 2 "/none/none: cannot create the folder: No such file" check relu.onnx --dump-passes /none/none
 bad 2 "BACKEND.WHAT=PATTERN" check relu.onnx --pattern none
 bad 2 "expected 1 to 4096" run good.so --threads 100000
 

@@ -118,7 +118,7 @@ done
 expect worse "$dir/err" "backend 'worse' was not found among 1 plug-in"
 "$byoc" backends --plugin "only:$plugins/bad_query.so" >"$dir/out" 2>"$dir/err"
 [ $? = 1 ] || failed=1
-expect backends "$dir/out" "rejected  $plugins/bad_query.so: its process died"
+expect backends "$dir/out" "rejected  $plugins/bad_query.so: its process crashed"
 
 # options that cannot be combined with --isolate are refused
 "$byoc" check "$dir/good.ir" --isolate --partition-by measured \

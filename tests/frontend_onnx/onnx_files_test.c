@@ -160,7 +160,8 @@ static void wrong_external_data(void **state)
     refuse_external("w.bin", "4", BYOC_EPARSE, "inside a file of 8");
     refuse_external("w.bin", "18446744073709551615", BYOC_EPARSE,
                     "inside a file of 8");
-    refuse_external("w.bin", "-1", BYOC_EPARSE, "offset '-1' and length '', expected numbers");
+    refuse_external("w.bin", "-1", BYOC_EPARSE,
+                    "offset '-1' and length '', expected numbers");
 }
 
 static void tensor_files(void **state)

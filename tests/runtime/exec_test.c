@@ -737,7 +737,7 @@ static void test_wrong_views(void **unused)
     RESET(), in[0].strides = columns;
     run_fails(s, in, 3, out, 2, BYOC_EINVAL, "dense");
     RESET(), in[0].data = NULL;
-    run_fails(s, in, 3, out, 2, BYOC_EINVAL, "no data");
+    run_fails(s, in, 3, out, 2, BYOC_EINVAL, "data is NULL");
     RESET(), in[0].byte_offset = 2;
     run_fails(s, in, 3, out, 2, BYOC_EINVAL, "aligned");
     RESET(), in[0].device.device_type = kDLCUDA;
