@@ -182,9 +182,19 @@ static enum byoc_status fill_ep(struct byi_ep *ep,
     return try_options(ep, err);
 }
 
-OrtStatus *byi_ep_new(const struct byi_ep_factory *factory,
-                      const OrtSessionOptions *session, const OrtLogger *logger,
-                      OrtEp **out)
+static void free_ep(OrtEp *base)
+{
+    struct byi_ep *ep = (struct byi_ep *)base;
+    if (!ep)
+        return;
+    free_built(ep);
+    byi_arena_free(&ep->arena);
+    free(ep);
+}
+
+static OrtStatus *new_ep(const struct byi_ep_factory *factory,
+                         const OrtSessionOptions *session,
+                         const OrtLogger *logger, OrtEp **out)
 {
     struct byoc_error err = {0};
     struct byi_ep *ep = byi_alloc(1, sizeof *ep);
@@ -202,21 +212,11 @@ OrtStatus *byi_ep_new(const struct byi_ep_factory *factory,
     ep->logger = logger;
     const enum byoc_status status = fill_ep(ep, session, &err);
     if (status != BYOC_OK) {
-        byi_ep_free(&ep->base);
+        free_ep(&ep->base);
         return byi_ep_fail(factory->ort, status, &err);
     }
     *out = &ep->base;
     return NULL;
-}
-
-void byi_ep_free(OrtEp *base)
-{
-    struct byi_ep *ep = (struct byi_ep *)base;
-    if (!ep)
-        return;
-    free_built(ep);
-    byi_arena_free(&ep->arena);
-    free(ep);
 }
 
 /* --- the factory ---------------------------------------------------------- */
@@ -272,13 +272,13 @@ create_ep(OrtEpFactory *factory, const OrtHardwareDevice *const *devices,
     (void)devices;
     (void)metadata;
     (void)n;
-    return byi_ep_new((struct byi_ep_factory *)factory, session, logger, ep);
+    return new_ep((struct byi_ep_factory *)factory, session, logger, ep);
 }
 
 static void ORT_API_CALL release_ep(OrtEpFactory *factory, OrtEp *ep)
 {
     (void)factory;
-    byi_ep_free(ep);
+    free_ep(ep);
 }
 
 /* No allocator: tensors are in ONNX Runtime's CPU memory. */

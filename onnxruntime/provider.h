@@ -313,11 +313,5 @@ struct byi_ep {
     struct byi_ep_built *built;
     uint32_t n_reports; /* number of reports on claims so far */
 };
-/* Create the provider of a session. Returns NULL on success. */
-OrtStatus *byi_ep_new(const struct byi_ep_factory *factory,
-                      const OrtSessionOptions *session, const OrtLogger *logger,
-                      OrtEp **ep);
-/* Free a provider and the models that it has built; `ep` may be NULL. */
-void byi_ep_free(OrtEp *ep);
 
 #endif
