@@ -630,58 +630,6 @@ static enum byoc_status parse_defs(struct parser *p)
 
 /* --- a table -------------------------------------------------------------- */
 
-uint32_t byi_root_of(const struct byi_node *node)
-{
-    if (node->kind == BYI_CALL_OP)
-        return node->op;
-    if (node->kind == BYI_IF)
-        return BYI_ROOT_IF;
-    return node->kind == BYI_MAKE_TUPLE ? BYI_ROOT_TUPLE : BYI_ROOT_NONE;
-}
-
-/* Mark the kinds of graph nodes that this node of a pattern can match. */
-static void mark_ops(const struct byi_pat *pat, bool *roots)
-{
-    for (uint32_t i = 0; i < pat->n_ops; i++)
-        roots[pat->ops[i]] = true;
-    if (pat->kind == BYI_PAT_TUPLE)
-        roots[BYI_ROOT_TUPLE] = true;
-    if (pat->kind == BYI_PAT_IF)
-        roots[BYI_ROOT_IF] = true;
-    if (pat->inverse && pat->ops[0] == BYI_OP_MULTIPLY)
-        roots[BYI_OP_DIVIDE] = roots[BYI_OP_RECIPROCAL] = true;
-    if (pat->inverse && pat->ops[0] == BYI_OP_ADD)
-        roots[BYI_OP_SUBTRACT] = roots[BYI_OP_NEGATIVE] = true;
-}
-
-/* Mark the kinds of nodes that can be the root of the pattern. False: the root
- * can be a bare operand, so the row would match every node. */
-static bool mark_roots(const struct byi_pattern *p, uint32_t at, bool *roots)
-{
-    const struct byi_pat *pat = &p->nodes[at];
-    switch (pat->kind) {
-    case BYI_PAT_OP:
-    case BYI_PAT_GROUP:
-    case BYI_PAT_TUPLE:
-    case BYI_PAT_IF:
-        mark_ops(pat, roots);
-        return true;
-    case BYI_PAT_ALT:
-        for (uint32_t i = 0; i < pat->n_args; i++)
-            if (!mark_roots(p, pat->args[i], roots))
-                return false;
-        return true;
-    case BYI_PAT_CHAIN:
-        return mark_roots(p, pat->args[1], roots) &&
-               (pat->min > 0 || mark_roots(p, pat->args[0], roots));
-    case BYI_PAT_TYPE:
-    case BYI_PAT_ONCE:
-        return mark_roots(p, pat->args[0], roots);
-    default:
-        return false;
-    }
-}
-
 /* Whether `name` is `repeated` and a number: %x1 could also be the second value
  * of a repeated %x. */
 static bool is_number_of(const char *name, const char *repeated)
@@ -750,7 +698,7 @@ static enum byoc_status compile_row(struct parser *p, struct byi_arena *arena,
     }
     BYI_TRY(check_names(p, index, row->name));
     keep_parts(p);
-    if (!mark_roots(out, out->root, out->roots))
+    if (!byi_pat_mark_roots(out, out->root, out->roots))
         return byi_fail(err, BYOC_EINVAL,
                         "row %u (%s): found a root that can be an operand, "
                         "expected an operator",
@@ -772,7 +720,7 @@ enum byoc_status byi_patterns_compile_in(struct byi_arena *arena,
     for (uint32_t i = 0; i < n && status == BYOC_OK; i++) {
         status = compile_row(p, arena, i, &rows[i], &at[i], err);
         for (uint32_t k = 0; status == BYOC_OK && k < at[i].n_nodes; k++)
-            mark_ops(&at[i].nodes[k], t->inside);
+            byi_pat_mark_ops(&at[i].nodes[k], t->inside);
     }
     byi_arena_free(&scratch);
     t->n = n;

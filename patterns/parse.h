@@ -21,4 +21,12 @@ enum byoc_status byi_parse_pat_type(struct byi_lexer *lex,
                                     const struct byi_pat_type **type,
                                     struct byoc_error *err);
 
+/* roots.c. Mark the kinds of graph nodes that this node of a pattern can match:
+ * sets roots[kind], of BYI_N_ROOTS elements. */
+void byi_pat_mark_ops(const struct byi_pat *pat, bool *roots);
+/* roots.c. Mark the kinds of nodes that can be the root of the pattern. Returns
+ * false if the root can be a bare operand, so the row would match every node.
+ */
+bool byi_pat_mark_roots(const struct byi_pattern *p, uint32_t at, bool *roots);
+
 #endif

@@ -4,109 +4,12 @@
  * come before their readers (so there are no cycles), and each step's type must
  * match the result of its operator's type rule.
  */
-#include "core/base/names.h"
-#include "region/graph.h"
+#include "region/reader.h"
 
 #include <cjson/cJSON.h>
 
 #include <stdlib.h>
 #include <string.h>
-
-struct region_reader {
-    struct byi_arena *arena;
-    struct byi_graph *graph;
-    struct byi_gnode *nodes;
-    uint32_t n_read;         /* nodes read so far */
-    struct byi_gstep *steps; /* of the current kernel */
-    bool *visible;           /* by step: the current step may read it */
-    uint32_t n_steps;
-    uint32_t depth; /* number of `if`s around the current step */
-    bool varying;   /* dims may be names */
-    struct byi_name_table symbols;
-    int64_t n_fresh; /* unknown dims of the type rules */
-    struct byoc_error *err;
-};
-
-/* --- types --------------------------------------------------------------- */
-
-static enum byoc_status read_tensor(struct region_reader *r,
-                                    const struct byi_json *json,
-                                    const struct byi_type **type)
-{
-    static const char *const keys[] = {"dtype", "shape"};
-    BYI_TRY(byi_json_only(json, keys, BYI_COUNT(keys), r->err));
-    const char *name;
-    BYI_TRY(byi_json_string(json, "dtype", &name, r->err));
-    const enum byoc_dtype dtype = byi_dtype_of_name(name, strlen(name));
-    if (dtype == BYOC_NONE)
-        return byi_fail(r->err, BYOC_EPARSE,
-                        "%s.dtype: found \"%.40s\", expected an element type",
-                        json->path, name);
-    struct byi_json shape, item = {0};
-    uint32_t rank;
-    BYI_TRY(byi_json_array(json, "shape", BYI_MAX_RANK, &shape, &rank, r->err));
-    int64_t dims[BYI_MAX_RANK];
-    for (uint32_t i = 0; byi_json_next(&shape, &item, i); i++)
-        if (r->varying && byi_json_as_string(&item, &name, NULL) == BYOC_OK)
-            dims[i] =
-                -1 - (int64_t)byi_name_number(&r->symbols, r->arena, name);
-        else
-            BYI_TRY(byi_json_as_int(&item, 0, INT64_MAX, &dims[i], r->err));
-    *type = byi_type_tensor(r->arena, dtype, rank, dims);
-    if (byi_type_static(*type) && byi_type_bytes(*type) == UINT64_MAX &&
-        dtype != BYOC_STRING)
-        return byi_fail(r->err, BYOC_ELIMIT,
-                        "%s: found a tensor of more than 2^63 bytes, which is "
-                        "the limit",
-                        json->path);
-    return BYOC_OK;
-}
-
-static enum byoc_status read_tensors(struct region_reader *r,
-                                     const struct byi_json *list, uint32_t n,
-                                     const struct byi_type ***types)
-{
-    *types = byi_arena_calloc(r->arena, n, sizeof **types);
-    struct byi_json item = {0};
-    for (uint32_t i = 0; byi_json_next(list, &item, i); i++)
-        BYI_TRY(read_tensor(r, &item, &(*types)[i]));
-    return BYOC_OK;
-}
-
-/* Read "type": a tensor, or a list of tensors for a tuple. */
-static enum byoc_status read_type(struct region_reader *r,
-                                  const struct byi_json *object,
-                                  const struct byi_type **type)
-{
-    struct byi_json json;
-    BYI_TRY(byi_json_get(object, "type", &json, r->err));
-    if (!cJSON_IsArray(json.at))
-        return read_tensor(r, &json, type);
-    uint32_t n;
-    const struct byi_type **fields;
-    BYI_TRY(byi_json_array(object, "type", BYI_GRAPH_MAX_OUTPUTS, &json, &n,
-                           r->err));
-    BYI_TRY(read_tensors(r, &json, n, &fields));
-    *type = byi_type_tuple(r->arena, n, fields);
-    return BYOC_OK;
-}
-
-static enum byoc_status read_outs(struct region_reader *r,
-                                  const struct byi_json *object,
-                                  struct byi_gnode *node)
-{
-    struct byi_json json;
-    const struct byi_type **types;
-    BYI_TRY(byi_json_array(object, "out", BYI_GRAPH_MAX_OUTPUTS, &json,
-                           &node->n_out, r->err));
-    if (node->n_out == 0 || (node->kind != BYI_G_KERNEL && node->n_out != 1))
-        return byi_fail(r->err, BYOC_EPARSE, "%s: found %u types, expected %s",
-                        json.path, node->n_out,
-                        node->kind == BYI_G_KERNEL ? "at least 1" : "1");
-    BYI_TRY(read_tensors(r, &json, node->n_out, &types));
-    node->out = types;
-    return BYOC_OK;
-}
 
 /* --- references ---------------------------------------------------------- */
 
@@ -439,7 +342,7 @@ static enum byoc_status read_step(struct region_reader *r,
     struct byi_json attrs;
     BYI_TRY(byi_json_get(json, "attrs", &attrs, r->err));
     BYI_TRY(byi_json_attrs(&attrs, r->arena, step->op, &step->attrs, r->err));
-    BYI_TRY(read_type(r, json, &step->type));
+    BYI_TRY(byi_region_type(r, json, &step->type));
     if (step->op == &if_op)
         BYI_TRY(read_branches(r, json, node, names, step, args));
     BYI_TRY(check_step(r, node, at, json->path));
@@ -617,7 +520,7 @@ static enum byoc_status read_kernel(struct region_reader *r,
     struct names names;
     BYI_TRY(read_operands(r, object, node, &names));
     BYI_TRY(read_steps(r, object, node, &names));
-    BYI_TRY(read_outs(r, object, node));
+    BYI_TRY(byi_region_outs(r, object, node));
     BYI_TRY(read_sources(r, object, node));
     return check_outs(r, node, object);
 }
@@ -633,7 +536,7 @@ static enum byoc_status read_input(struct region_reader *r,
     const char *name;
     BYI_TRY(byi_json_string(object, "name", &name, r->err));
     node->name = byi_arena_str(r->arena, name);
-    return read_outs(r, object, node);
+    return byi_region_outs(r, object, node);
 }
 
 static enum byoc_status read_const(struct region_reader *r,
@@ -648,7 +551,7 @@ static enum byoc_status read_const(struct region_reader *r,
     node->data = (uint32_t)data;
     if (node->data >= r->graph->n_consts)
         r->graph->n_consts = node->data + 1;
-    return read_outs(r, object, node);
+    return byi_region_outs(r, object, node);
 }
 
 static enum byoc_status read_node(void *ctx, uint32_t index,
