@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_generators.c: each op generator chooses consistent types of operands and
  * attributes for a kind of operator. It reads the types that are known, plans
- * random types for the other operands, and draws random attributes; values that
- * the pattern requires take precedence. Operators without a generator get
- * operands of equal shapes or, if they broadcast, of compatible ones. */
+ * random types for the other operands, and draws random attributes, unless the
+ * pattern requires others. Other operators get equal or compatible shapes. */
 #include "opgen.h"
 
 #include <string.h>
@@ -138,9 +137,8 @@ static void give_windows(struct byi_opgen *d, uint32_t sp, int64_t *size,
 static const char *const data_layouts[] = {"", "NWC", "NHWC", "NDHWC"};
 static const char *const kernel_layouts[] = {"", "WIO", "HWIO", "DHWIO"};
 
-/* Sometimes enlarge the image of a convolution, by 15 channels and by 3
- * positions along each spatial axis, for algorithms that are never used for
- * small images. Returns whether it did. */
+/* Sometimes add 15 channels and 3 positions along each spatial axis, for
+ * algorithms that small images never use. Returns whether it did. */
 static bool enlarge_image(struct byi_opgen *d, uint32_t sp, bool last,
                           int64_t *channels, int64_t *space)
 {
@@ -761,9 +759,8 @@ static const struct { const char *attr, *words; } words[] = {
 };
 /* clang-format on */
 
-/* Set some of the attributes that the generator has not set: those whose values
- * the pattern requires, `alpha`, and those in `words`. The others keep their
- * defaults. */
+/* Set some attributes that the generator has not set: those that the pattern
+ * requires, `alpha`, and those in `words`; the others keep their defaults. */
 static void give_rest(struct byi_opgen *d)
 {
     for (uint32_t i = 0; i < d->op->n_attrs; i++) {
@@ -796,8 +793,8 @@ bool byi_opgen_fill(struct byi_opgen *d)
     for (size_t i = 0; i < BYI_COUNT(generators); i++)
         if (generators[i].op == d->op->id)
             fill = generators[i].fill;
-    if (!fill(d))
-        return false;
-    give_rest(d);
-    return true;
+    const bool filled = fill(d);
+    if (filled)
+        give_rest(d);
+    return filled;
 }

@@ -196,7 +196,7 @@ bool byi_elt_translate(enum byi_elt alg, float *alpha, float *beta,
     return *kind != 0;
 }
 
-void byi_elt_replace_relu(enum byi_elt *alg, float alpha, float *beta)
+void byi_elt_replace_relu(int *alg, float alpha, float *beta)
 {
     if (*alg != BYI_ELT_RELU || alpha != 0)
         return;
@@ -294,12 +294,9 @@ static struct byi_posts replace_relus(const struct byi_posts *posts,
 {
     const uint32_t n = posts ? posts->n : 0;
     for (uint32_t i = 0; i < n; i++) {
-        enum byi_elt alg = (enum byi_elt)posts->at[i].alg;
         own[i] = posts->at[i];
-        if (own[i].kind != BYI_POST_ELT)
-            continue;
-        byi_elt_replace_relu(&alg, own[i].alpha, &own[i].beta);
-        own[i].alg = alg;
+        if (own[i].kind == BYI_POST_ELT)
+            byi_elt_replace_relu(&own[i].alg, own[i].alpha, &own[i].beta);
     }
     return (struct byi_posts){n, own};
 }
@@ -313,8 +310,7 @@ enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
     struct byi_post own[BYI_MAX_POSTS];
     const struct byi_posts replaced = replace_relus(given, own);
     const struct byi_posts *posts = &replaced;
-    memset(pieces, 0, sizeof *pieces);
-    pieces->n = n;
+    *pieces = (struct byi_pieces){.n = n};
     enum byoc_status status =
         byi_narrowing_read(n, desc, posts, &pieces->narrow, err);
     for (uint32_t i = 0; i < n && status == BYOC_OK; i++) {

@@ -87,10 +87,10 @@ enum byoc_status byi_eltwise_new(const struct byi_dnnl *lib,
                                  struct byi_prim **prim, struct byoc_error *err)
 {
     float alpha = p->alpha, beta = p->beta;
-    enum byi_elt alg = p->alg;
+    int alg = p->alg;
     dnnl_alg_kind_t kind;
     byi_elt_replace_relu(&alg, alpha, &beta);
-    if (!byi_elt_translate(alg, &alpha, &beta, &kind))
+    if (!byi_elt_translate((enum byi_elt)alg, &alpha, &beta, &kind))
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "oneDNN %s lacks this elementwise function",
                         byi_dnnl_version());
