@@ -2,10 +2,11 @@
 /* SimplifyInference: fold batch norms, scales and shifts into weights.
  * requires: nothing; best after CanonicalizeOps, which moves constants to the
  *           right
- * leaves:   no batch_norm with constant statistics; no multiplication by a
+ * leaves:   of float32 and float64 operators, no batch_norm with constant
+ *           statistics that folds to finite values; no multiplication by a
  *           constant per channel after a convolution or matmul with constant
- *           weights, and no chain of constant additions, if the value
- *           between them has no other reader
+ *           weights, and no two consecutive additions of constants of one
+ *           shape, if the value between them has no other reader
  *
  *   %0 = nn.conv2d(%x, const[w]);
  *   %1 = add(%0, const[b]);                    %0 = nn.conv2d(%x, const[w s]);
@@ -41,19 +42,19 @@ static const struct linear_op linears[] = {
 /* A linear operator with constant weights, and optionally a constant bias per
  * channel. */
 struct linear_block {
-    byi_id conv, bias; /* bias: the constant, or BYI_NO_ID */
+    byi_id linear, bias; /* bias: the constant, or BYI_NO_ID */
     uint32_t weight_axis, axis;
     int64_t groups, channels;
 };
 
-static bool computes(enum byoc_dtype dtype)
+static bool is_f32_or_f64(enum byoc_dtype dtype)
 {
     return dtype == BYOC_F32 || dtype == BYOC_F64;
 }
 
-/* The elements of constant `id`, one per channel (axis of `type`) or one for
- * all, as `channels` doubles in scratch memory; NULL if the constant has
- * another shape. */
+/* The constant's elements as one finite double per index of `axis`, in scratch
+ * memory; NULL if it does not broadcast that way, has another dtype, is not
+ * finite, or is too large. */
 static double *per_channel(struct byi_rewrite *rw, byi_id id,
                            const struct byi_type *type, uint32_t axis)
 {
@@ -111,10 +112,10 @@ static bool read_block(const struct byi_row_match *r, struct linear_block *b)
     const struct linear_op *row = find_linear(node->op);
     const bool matmul = row->op == BYI_OP_NN_MATMUL;
     const uint32_t rank = node->type->rank;
-    if (!computes(w->dtype) || (matmul && w->rank != 2) ||
+    if (!is_f32_or_f64(w->dtype) || (matmul && w->rank != 2) ||
         !byi_layout_is_default(byi_op(node->op), node->attrs))
         return false;
-    b->conv = byi_row_value(r, "y");
+    b->linear = byi_row_value(r, "y");
     b->bias = byi_row_value(r, "bias");
     b->weight_axis = (uint32_t)row->weight_axis;
     if (matmul && byi_attr_int(node->attrs, "transpose_b"))
@@ -166,8 +167,8 @@ static void scale_weights(const struct byi_tensor *w, struct byi_tensor *out,
 static byi_id emit_block(struct byi_rewrite *rw, const struct linear_block *b,
                          const double *scale, const double *shift)
 {
-    const struct byi_node conv = *byi_rw_node(rw, b->conv);
-    const byi_id weights = conv.args[1];
+    const struct byi_node linear = *byi_rw_node(rw, b->linear);
+    const byi_id weights = linear.args[1];
     const struct byi_type *type = byi_rw_tensor(rw, weights);
     struct byi_tensor w, scaled;
     if (!byi_rw_view(rw, weights, &w) || !byi_rw_alloc(rw, type, &scaled))
@@ -178,10 +179,11 @@ static byi_id emit_block(struct byi_rewrite *rw, const struct linear_block *b,
         return BYI_NO_ID;
     scale_weights(&w, &scaled, b, scale);
     byi_id id = byi_rw_again(
-        rw, b->conv, (byi_id[]){conv.args[0], byi_rw_const(rw, type, &scaled)});
+        rw, b->linear,
+        (byi_id[]){linear.args[0], byi_rw_const(rw, type, &scaled)});
     if (!shift || id == BYI_NO_ID)
         return id;
-    const byi_id bias = channel_const(rw, conv.type, b->axis, shift);
+    const byi_id bias = channel_const(rw, linear.type, b->axis, shift);
     return byi_rw_op2(rw, BYI_OP_ADD, id, bias);
 }
 
@@ -190,7 +192,7 @@ static byi_id emit_block(struct byi_rewrite *rw, const struct linear_block *b,
 static byi_id fold_block(struct byi_rewrite *rw, const struct linear_block *b,
                          const double *scale, const double *shift)
 {
-    const struct byi_type *type = byi_rw_tensor(rw, b->conv);
+    const struct byi_type *type = byi_rw_tensor(rw, b->linear);
     if (b->bias == BYI_NO_ID)
         return emit_block(rw, b, scale, shift);
     const double *bias = per_channel(rw, b->bias, type, b->axis);
@@ -215,7 +217,7 @@ static bool bn_numbers(struct byi_rewrite *rw, byi_id at, double **scale,
 {
     const struct byi_node bn = *byi_rw_node(rw, at);
     struct byi_tensor p[4]; /* gamma, beta, mean, var */
-    if (!computes(bn.type->dtype) || bn.type->rank < 2)
+    if (!is_f32_or_f64(bn.type->dtype) || bn.type->rank < 2)
         return false;
     for (uint32_t i = 0; i < 4; i++)
         if (!byi_rw_view(rw, bn.args[i + 1], &p[i]))
@@ -250,7 +252,7 @@ static bool folds_batch_norm(struct byi_row_match *r)
 }
 
 /* Binds the `scale` and `shift` of a batch_norm. */
-static bool has_scale(struct byi_row_match *r)
+static bool bind_scale_shift(struct byi_row_match *r)
 {
     double *scale, *shift;
     const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
@@ -268,18 +270,19 @@ static bool folds_factor(struct byi_row_match *r)
     if (!read_block(r, &b))
         return false;
     const double *scale = per_channel(r->rw, byi_row_value(r, "factor"),
-                                      byi_rw_tensor(r->rw, b.conv), b.axis);
+                                      byi_rw_tensor(r->rw, b.linear), b.axis);
     return scale &&
            byi_row_give(r, "folded", fold_block(r->rw, &b, scale, NULL));
 }
 
 /* Binds `sum` to the sum of two constants of one shape. */
-static bool has_sum(struct byi_row_match *r)
+static bool bind_sum(struct byi_row_match *r)
 {
     struct byi_tensor a, b, sum;
     const byi_id left = byi_row_value(r, "a");
     if (!byi_rw_view(r->rw, left, &a) ||
-        !byi_rw_view(r->rw, byi_row_value(r, "b"), &b) || !computes(a.dtype) ||
+        !byi_rw_view(r->rw, byi_row_value(r, "b"), &b) ||
+        !is_f32_or_f64(a.dtype) ||
         !byi_dims_equal(a.rank, a.dims, b.rank, b.dims))
         return false;
     const struct byi_type *type = byi_rw_tensor(r->rw, left);
@@ -305,10 +308,10 @@ static bool has_sum(struct byi_row_match *r)
 
 static const struct byi_row rows[] = {
     BYI_ROW_IF(NORM(BLOCK) " with %y = " LINEAR, "%folded", folds_batch_norm),
-    BYI_ROW_IF(NORM("%x"), "add(multiply(%x, %scale), %shift)", has_scale),
+    BYI_ROW_IF(NORM("%x"), "add(multiply(%x, %scale), %shift)", bind_scale_shift),
     BYI_ROW_IF("multiply(" BLOCK ", const %factor) with %y = " LINEAR,
                "%folded", folds_factor),
-    BYI_ROW_IF("add(add(%x, const %a), const %b)", "add(%x, %sum)", has_sum),
+    BYI_ROW_IF("add(add(%x, const %a), const %b)", "add(%x, %sum)", bind_sum),
 };
 /* clang-format on */
 
