@@ -15,9 +15,9 @@
  * backend to check. A region with an `if`, which only patterns with an `if`
  * match, is refused as unsupported.
  *
- * All functions are inline, so that nothing is linked. The host must speak 1.2,
- * which a backend asks for (BYOC_BACKEND_NEEDS) if it includes this before
- * byoc/backend.h. Threads: a graph does not change once it is read.
+ * All functions are inline: a plug-in links against no library. The host must
+ * speak 1.2, which a backend asks for (BYOC_BACKEND_NEEDS) if it includes this
+ * before byoc/backend.h. Threads: a graph does not change once it is read.
  */
 #ifndef BYOC_GRAPH_H
 #define BYOC_GRAPH_H
@@ -33,7 +33,7 @@
 extern "C" {
 #endif
 
-#define BYOC_GRAPH_RANK 12 /* dimensions of a value, at most */
+#define BYOC_GRAPH_RANK 12 /* maximum rank of a value */
 
 /* --- reading -------------------------------------------------------------- */
 
@@ -66,7 +66,8 @@ static inline void byoc_graph_free(const struct byoc_host *host,
 /* The address of value `v` in a run. `memory` is the state: graph->bytes bytes
  * from acquire(). It holds the results of steps, each 64-byte aligned and
  * followed by 64 bytes that may be read. Only results of steps may be written.
- */
+ * Outputs of the region also lie in `memory`: the backend copies the values of
+ * graph->outputs to args->outputs. */
 static inline void *byoc_graph_data(const struct byoc_graph *g, uint32_t v,
                                     void *memory,
                                     const struct byoc_run_args *args)
@@ -104,8 +105,9 @@ static inline const struct byoc_graph_attr *byoc_graph_attr(
     return NULL;
 }
 
-/* The integers of attribute `name`, in the graph's memory; NULL, and *n is 0,
- * if the step has no such attribute. */
+/* The integers of attribute `name`, in the graph's memory. NULL, with *n = 0,
+ * if the step has no such attribute, or the attribute is empty or not of
+ * integers. */
 static inline const int64_t *byoc_graph_list(const struct byoc_graph_step *s,
                                              const char *name, uint32_t *n)
 {
@@ -154,8 +156,9 @@ static inline const char *byoc_graph_string(const struct byoc_graph_step *s,
     return a && a->n && a->strings ? a->strings[0] : otherwise;
 }
 
-/* Layouts, as attributes name them: a capital letter for each axis, "NHWC", and
- * a number with a small letter for a block of one, "NCHW16c". */
+/* Layouts, as attributes name them: an upper-case letter for each axis, as in
+ * NHWC; a blocked axis adds its block size and the lower-case letter, as in
+ * NCHW16c. */
 
 /* The index of the axis of that letter; -1 if the layout has no such axis, or
  * has blocks. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* byoc/pattern.h: patterns built in C.
  *
- * A row of a backend's table is text (docs/patterns.md). These functions build
+ * The pattern of a row is text (docs/patterns.md). These functions build
  * that text, for example from lists of operators: each combines parts into a
  * larger one, and the last one is the row's pattern. The result is text, so
  * built and written patterns compile in the same way.
@@ -136,7 +136,8 @@ static inline const char *byoc_pat_op(struct byoc_pat *t, const char *ops,
     return p;
 }
 
-/* (p | q | ...) of n */
+/* (p | q | ...): an alternative of n patterns; each argument is a const char *
+ */
 static inline const char *byoc_pat_alt(struct byoc_pat *t, uint32_t n, ...)
 {
     const char *p;
@@ -147,7 +148,7 @@ static inline const char *byoc_pat_alt(struct byoc_pat *t, uint32_t n, ...)
     return p;
 }
 
-/* (p, q, ...) of n */
+/* (p, q, ...): a tuple of n patterns; each argument is a const char * */
 static inline const char *byoc_pat_tuple(struct byoc_pat *t, uint32_t n, ...)
 {
     const char *p;
@@ -228,15 +229,16 @@ static inline const char *byoc_pat_type(struct byoc_pat *t, const char *p,
 
 /* --- steps and names ------------------------------------------------------ */
 
-/* p [step]mark: step holds "^", mark is "", "?", "*", "~" or "{1, 4}" */
+/* p [step]mark: step holds "^"; mark, the quantifier, is "", "?", "*", "~" or
+ * "{1, 4}" */
 static inline const char *byoc_pat_step(struct byoc_pat *t, const char *p,
                                         const char *step, const char *mark)
 {
     return byoc_pat_text(t, "%s [%s]%s", p, step, mark);
 }
 
-/* ROW with %name = p. Complete the row first; later calls define names that
- * earlier definitions use. */
+/* PATTERN with %name = p. Complete the pattern first; later calls define names
+ * that earlier definitions use. */
 static inline const char *byoc_pat_with(struct byoc_pat *t, const char *row,
                                         const char *name, const char *p)
 {
