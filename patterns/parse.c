@@ -469,9 +469,10 @@ static bool continues(const struct parser *p, uint32_t at)
     return pat->kind == BYI_PAT_ALT ? found == n : found > 0;
 }
 
-/* Read the mark after a step: nothing, ?, *, ~, {2}, {2, 4} */
-static enum byoc_status parse_mark(struct byi_lexer *lex, struct byi_pat *pat,
-                                   struct byoc_error *err)
+/* Read the quantifier of a step: nothing, ?, *, ~, {2}, {2, 4} */
+static enum byoc_status parse_quantifier(struct byi_lexer *lex,
+                                         struct byi_pat *pat,
+                                         struct byoc_error *err)
 {
     int64_t min, max;
     pat->min = pat->max = 1;
@@ -500,9 +501,9 @@ static enum byoc_status parse_mark(struct byi_lexer *lex, struct byi_pat *pat,
     return BYOC_OK;
 }
 
-/* Look ahead to the mark after a step, since names inside depend on it. */
-static enum byoc_status look_for_mark(const struct parser *p,
-                                      struct byi_pat *pat)
+/* Look ahead to the quantifier of a step, since names inside depend on it. */
+static enum byoc_status look_for_quantifier(const struct parser *p,
+                                            struct byi_pat *pat)
 {
     struct byi_lexer ahead = p->lex;
     for (uint32_t open = 1; open && ahead.tok.kind > 0; byi_lex_next(&ahead)) {
@@ -511,7 +512,7 @@ static enum byoc_status look_for_mark(const struct parser *p,
         open += ahead.tok.kind == '[';
         open -= ahead.tok.kind == ']';
     }
-    return parse_mark(&ahead, pat, p->err);
+    return parse_quantifier(&ahead, pat, p->err);
 }
 
 /* base [step]  base [step]?  base [step]*  base [step]~ */
@@ -519,7 +520,7 @@ static enum byoc_status parse_step(struct parser *p, uint32_t *out)
 {
     uint32_t args[2] = {*out, 0}, n;
     struct byi_pat pat = {.kind = BYI_PAT_CHAIN};
-    BYI_TRY(look_for_mark(p, &pat));
+    BYI_TRY(look_for_quantifier(p, &pat));
     const bool repeats = pat.max > 1;
     if (repeats && p->in_repeat)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
@@ -533,7 +534,7 @@ static enum byoc_status parse_step(struct parser *p, uint32_t *out)
     BYI_TRY(byi_lex_expect(&p->lex, ']', end_of_choices, p->err));
     p->in_repeat = outer;
     p->in_step--;
-    BYI_TRY(parse_mark(&p->lex, &pat, p->err));
+    BYI_TRY(parse_quantifier(&p->lex, &pat, p->err));
     if (!is_step(p, args[1]))
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                             "found a step that may add no operator, expected "
