@@ -44,8 +44,8 @@ static void put_names(const struct byi_option *o, const char *between)
         printf("%s-%c", *o->name ? between : "", o->brief);
 }
 
-static void add_bash(const struct byi_command *command,
-                     const struct byi_option *options, uint32_t n)
+static void print_bash_command(const struct byi_command *command,
+                               const struct byi_option *options, uint32_t n)
 {
     struct byi_arena *arena = byi_arena_new();
     static const char *const kinds[] = {
@@ -98,7 +98,7 @@ int byi_print_bash(void)
            "    fi\n"
            "    case ${COMP_WORDS[1]} in\n",
            byi_first_words(NULL, arena));
-    const int code = print_commands(add_bash);
+    const int code = print_commands(print_bash_command);
     printf("    esac\n"
            "    if [[ $kind == argument && $cur == -* ]]; then\n"
            "        kind=words words=$options\n"
@@ -157,8 +157,8 @@ static void put_zsh_option(const struct byi_option *o, struct byi_arena *arena)
     printf("' \\\n");
 }
 
-static void add_zsh(const struct byi_command *command,
-                    const struct byi_option *options, uint32_t n)
+static void print_zsh_command(const struct byi_command *command,
+                              const struct byi_option *options, uint32_t n)
 {
     struct byi_arena *arena = byi_arena_new();
     printf("%s)\n    _arguments : \\\n", command->name);
@@ -191,7 +191,7 @@ int byi_print_zsh(void)
            "shift words\n"
            "((CURRENT--))\n"
            "case $words[1] in\n");
-    const int code = print_commands(add_zsh);
+    const int code = print_commands(print_zsh_command);
     printf("esac\n");
     return code;
 }
@@ -203,8 +203,8 @@ static void put_fish(const char *text)
     put_quoted(text, "\\", "\\'");
 }
 
-static void add_fish(const struct byi_command *command,
-                     const struct byi_option *options, uint32_t n)
+static void print_fish_command(const struct byi_command *command,
+                               const struct byi_option *options, uint32_t n)
 {
     struct byi_arena *arena = byi_arena_new();
     for (uint32_t i = 0; i < n; i++) {
@@ -260,5 +260,5 @@ int byi_print_fish(void)
         put_fish(byi_commands[i]->summary);
         printf("'\n");
     }
-    return print_commands(add_fish);
+    return print_commands(print_fish_command);
 }

@@ -27,8 +27,8 @@ void byi_print_usage(FILE *to)
                 byi_commands[i]->summary);
     fprintf(to,
             "\n`byoc COMMAND --help` or `byoc help COMMAND` lists a command's "
-            "options.\nExit codes: 0 success, 1 a negative verdict, 2 usage "
-            "or bad input, 3 a backend\nfailed, 4 an incompatible "
+            "options.\nExit codes: 0 success, 1 a mismatch or a failed gate, "
+            "2 usage or bad input,\n3 a backend failed, 4 an incompatible "
             "artifact.\n");
 }
 

@@ -91,7 +91,7 @@ static void put_codes(void)
 {
     puts(".SH EXIT STATUS\n"
          ".TP\n.B 0\nSuccess.\n"
-         ".TP\n.B 1\nA negative verdict: a mismatch, or a gate that failed.\n"
+         ".TP\n.B 1\nA mismatch, or a failed gate.\n"
          ".TP\n.B 2\nWrong usage, or bad input.\n"
          ".TP\n.B 3\nA backend failed.\n"
          ".TP\n.B 4\nAn artifact of another version or machine.");

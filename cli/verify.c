@@ -31,9 +31,8 @@ static int run(int argc, char **argv)
         return byi_complain(&byi_command_verify, &err);
     enum byoc_status status = byoc_internal_artifact_verify(&a, &err);
     if (status == BYOC_OK)
-        printf("whole     %s: its sum (all but the weights: headers, code, "
-               "relocations) and\n          the hashes of plan, ledger, blobs "
-               "and weights, %zu bytes in all\n",
+        printf("ok %s: the checksum of headers, code and relocations and the "
+               "hashes of plan, ledger, blobs and weights match (%zu bytes)\n",
                path, a.map_bytes);
     else
         byi_complain(&byi_command_verify, &err);
