@@ -111,8 +111,8 @@ static const struct {
     {1, 7, 512, 512, 1, 3, 1, 31},
 };
 
-/* n bytes; as int8, their values are in -most..most. */
-static void *octets(int64_t n, int most)
+/* Allocate n bytes whose values as int8 are in -most..most. */
+static void *alloc_test_bytes(int64_t n, int most)
 {
     uint8_t *at = aligned_alloc(64, (size_t)(n + 127) / 64 * 64);
     for (int64_t i = 0; at && i < n; i++)
@@ -142,20 +142,21 @@ static void measure(size_t i, int threads)
     byi_i8_conv_plan(&conv);
     const int64_t inner = conv.channels / conv.groups, taps = size * size;
     const int64_t results = conv.images * out * out * conv.outputs;
-    void *packed = octets((int64_t)byi_i8_conv_packed(&conv), 1);
+    void *packed = alloc_test_bytes((int64_t)byi_i8_conv_packed(&conv), 1);
     const struct byi_i8_weights weights = {
-        .at = octets(conv.outputs * inner * taps, layers[i].most),
+        .at = alloc_test_bytes(conv.outputs * inner * taps, layers[i].most),
         .strides = {inner * taps, taps, taps, size, 1}};
     static float one = 1e-3f;
     const struct byi_i8_conv_run run = {
         .conv = &conv,
-        .x = octets(conv.images * map * map * conv.channels, 127),
+        .x = alloc_test_bytes(conv.images * map * map * conv.channels, 127),
         .packed = packed,
         .x_zero = 114,
         .scale = &one,
         .high = 255,
-        .y = octets(results, 1),
-        .scratch = octets((int64_t)byi_i8_conv_scratch(&conv, threads), 1),
+        .y = alloc_test_bytes(results, 1),
+        .scratch =
+            alloc_test_bytes((int64_t)byi_i8_conv_scratch(&conv, threads), 1),
         .threads = threads};
     byi_i8_conv_pack(&conv, &weights, packed);
     double least = 1e9, peak = measure_peak();

@@ -91,7 +91,7 @@ void bench_end(const struct bench_clock *clock, struct bench_step *step)
 
 /* --- one measurement --------------------------------------------- */
 
-static struct bench_run measure_once(bench_work work, const void *what,
+static struct bench_run measure_once(bench_work work, const void *arg,
                                      uint32_t shape, uint32_t size)
 {
     struct bench_run *shared =
@@ -106,7 +106,7 @@ static struct bench_run measure_once(bench_work work, const void *what,
     fflush(NULL);
     const pid_t pid = fork();
     if (pid == 0) {
-        work(what, shape, size, shared);
+        work(arg, shape, size, shared);
         _exit(0);
     }
     const int error = errno;
@@ -135,14 +135,14 @@ static int compare_steps(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-struct bench_run bench_measure(bench_work work, const void *what,
-                               uint32_t shape, uint32_t size, uint32_t n)
+struct bench_run bench_measure(bench_work work, const void *arg, uint32_t shape,
+                               uint32_t size, uint32_t n)
 {
     enum { MANY = 11, FEW = 5, SMALL = 10000 };
     const uint32_t times = size > SMALL ? FEW : MANY;
     struct bench_run runs[MANY], median;
     for (uint32_t i = 0; i < times; i++) {
-        runs[i] = measure_once(work, what, shape, size);
+        runs[i] = measure_once(work, arg, shape, size);
         if (runs[i].failed)
             return runs[i];
     }

@@ -23,9 +23,10 @@ struct bench_run {
     char why[200]; /* if failed: the reason */
 };
 
-/* Times a step over a graph of a given number of nodes. The step starts with
- * cold caches at every size, and with free pages that the machine has recently
- * touched. bench_end() sets the step's seconds and bytes. */
+/* Times a step over a graph of `nodes` nodes. bench_begin() first evicts the
+ * caches and touches as many free pages as a step may need, so that page faults
+ * cost the same at every size. bench_end() sets the step's seconds and bytes.
+ */
 struct bench_clock {
     double began;      /* seconds of CPU time */
     uint64_t resident; /* bytes */
@@ -33,14 +34,15 @@ struct bench_clock {
 struct bench_clock bench_begin(uint64_t nodes);
 void bench_end(const struct bench_clock *clock, struct bench_step *step);
 
-/* Run `work`, with `what` as its argument, on a graph of `size` nodes of
- * `shape` several times, each in a new process, so that small graphs, too,
- * start with cold memory. Returns the medians of the n steps, or the first run
- * that failed. */
-typedef void (*bench_work)(const void *what, uint32_t shape, uint32_t size,
+/* Run `work`, with `arg` as its argument, on a graph of `size` nodes several
+ * times, each in a new process, so that small graphs, too, start with cold
+ * memory. `shape` is passed on to `work`, which must set steps[0..n-1] of *run
+ * with their nodes, or `failed` and `why`. Returns the medians of the n steps,
+ * or the first run that failed. */
+typedef void (*bench_work)(const void *arg, uint32_t shape, uint32_t size,
                            struct bench_run *run);
-struct bench_run bench_measure(bench_work work, const void *what,
-                               uint32_t shape, uint32_t size, uint32_t n);
+struct bench_run bench_measure(bench_work work, const void *arg, uint32_t shape,
+                               uint32_t size, uint32_t n);
 
 /* Print the head of a table, and a row: the time per node for every size up to
  * `max`; the time per node at 1e6 nodes divided by that at 1e4 (marked if above

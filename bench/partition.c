@@ -112,10 +112,10 @@ static enum byoc_status run_passes(struct byi_module *m,
     return BYOC_OK;
 }
 
-static void measure_graph(const void *what, uint32_t shape, uint32_t size,
+static void measure_graph(const void *arg, uint32_t shape, uint32_t size,
                           struct bench_run *run)
 {
-    const uint32_t *n_backends = what;
+    const uint32_t *n_backends = arg;
     struct byoc_error err = {0};
     struct byi_backends backends = {0};
     struct byi_module *m = bench_graph(shape, size);
@@ -152,12 +152,12 @@ static enum byoc_status partition_model(const struct model *model,
     return run_passes(m, &backends, run, err);
 }
 
-static void measure_model(const void *what, uint32_t shape, uint32_t size,
+static void measure_model(const void *arg, uint32_t shape, uint32_t size,
                           struct bench_run *run)
 {
     struct byoc_error err = {0};
     (void)shape, (void)size;
-    run->failed = partition_model(what, run, &err) != BYOC_OK;
+    run->failed = partition_model(arg, run, &err) != BYOC_OK;
     snprintf(run->why, sizeof run->why, "%.199s", err.text);
 }
 

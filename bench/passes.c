@@ -137,13 +137,13 @@ static enum byoc_status work_on(const struct work *w, struct byi_module *m,
     return status;
 }
 
-static void measure(const void *what, uint32_t shape, uint32_t size,
+static void measure(const void *arg, uint32_t shape, uint32_t size,
                     struct bench_run *run)
 {
     struct byoc_error err = {0};
     struct byi_module *m = bench_graph(shape, size);
     run->steps[0].nodes = bench_count(m);
-    run->failed = work_on(what, m, &run->steps[0], &err) != BYOC_OK;
+    run->failed = work_on(arg, m, &run->steps[0], &err) != BYOC_OK;
     snprintf(run->why, sizeof run->why, "%.199s", err.text);
 }
 
