@@ -116,8 +116,8 @@ static enum byoc_status one_hot_run(const struct byi_call *call,
     (void)err;
     const struct byi_tensor *idx = call->in, *y = call->out;
     const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), y->rank);
-    const size_t cell = byi_element_bytes(y->dtype);
-    const int64_t size = (int64_t)cell, depth = y->dims[axis];
+    const int64_t size = (int64_t)byi_element_bytes(y->dtype);
+    const int64_t depth = y->dims[axis];
     const int64_t outer = byi_span(y, 0, axis);
     const int64_t inner = byi_span(y, axis + 1, y->rank);
     const char *off = call->in[2].data, *on = off + size;
@@ -125,13 +125,13 @@ static enum byoc_status one_hot_run(const struct byi_call *call,
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t o = 0; o < outer; o++) {
         char *dst = (char *)y->data + o * depth * inner * size;
-        byi_fill(dst, off, depth * inner, cell);
+        byi_fill(dst, off, depth * inner, (size_t)size);
         for (int64_t i = 0; i < inner; i++) {
             const int64_t index = byi_tensor_int(idx, o * inner + i);
             if (index < -depth || index >= depth)
                 continue;
             const int64_t at = byi_wrap(index, depth) * inner + i;
-            byi_copy_cell(dst + at * size, on, cell);
+            byi_copy_element(dst + at * size, on, (size_t)size);
         }
     }
     return BYOC_OK;

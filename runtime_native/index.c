@@ -13,8 +13,8 @@ static enum byoc_status take_run(const struct byi_call *call,
     const int64_t n = byi_count(idx), size = x->dims[axis];
     const int64_t outer = byi_span(x, 0, axis);
     const int64_t inner = byi_span(x, axis + 1, x->rank);
-    const size_t cell = byi_element_bytes(x->dtype);
-    const int64_t run = inner * (int64_t)cell;
+    const size_t element = byi_element_bytes(x->dtype);
+    const int64_t run = inner * (int64_t)element;
     BYI_TRY(byi_check_indices(call, idx, size, err));
     const int team = byi_team(call, outer * n * inner);
     const char *src = x->data;
@@ -24,8 +24,8 @@ static enum byoc_status take_run(const struct byi_call *call,
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < n; i++) {
             const int64_t at = byi_wrap(byi_index_at(idx, i), size);
-            byi_copy_cells(dst + (o * n + i) * run, src + (o * size + at) * run,
-                           inner, cell);
+            byi_copy_elements(dst + (o * n + i) * run,
+                              src + (o * size + at) * run, inner, element);
         }
     return BYOC_OK;
 }
@@ -207,16 +207,15 @@ static enum byoc_status gather_nd_run(const struct byi_call *call,
 {
     const struct tuples s =
         walk_tuples(call, (uint32_t)byi_attr_int(call->attrs, "batch_dims"));
-    const size_t cell = byi_element_bytes(s.x->dtype);
-    const int64_t size = (int64_t)cell;
+    const int64_t size = (int64_t)byi_element_bytes(s.x->dtype);
     BYI_TRY(check_tuples(call, &s, err));
     const int team = byi_team(call, s.n * s.slice);
     const char *src = s.x->data;
     char *dst = call->out->data;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < s.n; i++)
-        byi_copy_cells(dst + i * s.slice * size, src + tuple_at(&s, i) * size,
-                       s.slice, cell);
+        byi_copy_elements(dst + i * s.slice * size,
+                          src + tuple_at(&s, i) * size, s.slice, (size_t)size);
     return BYOC_OK;
 }
 
@@ -314,7 +313,7 @@ static void put(const struct byi_tensor *y, enum reduction r, int64_t to,
     char *dst = (char *)y->data + to * size;
     const char *src = (const char *)u->data + from * size;
     if (r == NONE)
-        byi_copy_cells(dst, src, n, (size_t)size);
+        byi_copy_elements(dst, src, n, (size_t)size);
     else
         reducers[y->dtype](dst, NULL, src, n, r);
 }
@@ -331,8 +330,8 @@ static void put_cells(const struct byi_tensor *y, enum reduction r,
         return;
     }
     for (int64_t i = 0; i < n; i++)
-        byi_copy_cell((char *)y->data + at[i] * size, src + i * size,
-                      (size_t)size);
+        byi_copy_element((char *)y->data + at[i] * size, src + i * size,
+                         (size_t)size);
 }
 
 /* Copy x to y. The callers then apply the updates in order, so that the last

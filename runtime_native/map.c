@@ -129,8 +129,8 @@ static void map_block(const struct byi_call *call, const struct map_table *t,
         const uint64_t at =
             find_slot(t, words[i], texts ? &texts[begin + i] : NULL);
         const uint64_t place = t->slots[at].place;
-        byi_copy_cell(y + i * (int64_t)size,
-                      place ? values + (place - 1) * size : otherwise, size);
+        byi_copy_element(y + i * (int64_t)size,
+                         place ? values + (place - 1) * size : otherwise, size);
     }
 }
 

@@ -36,7 +36,7 @@ static inline size_t byi_element_bytes(enum byoc_dtype dtype)
 }
 
 /* Copy one element, with a single move for the common sizes. */
-static inline void byi_copy_cell(char *dst, const char *src, size_t size)
+static inline void byi_copy_element(char *dst, const char *src, size_t size)
 {
     switch (size) {
     case 1:
@@ -58,11 +58,11 @@ static inline void byi_copy_cell(char *dst, const char *src, size_t size)
 }
 
 /* Copy n elements; a run of one element without a call of memcpy. */
-static inline void byi_copy_cells(char *dst, const char *src, int64_t n,
-                                  size_t size)
+static inline void byi_copy_elements(char *dst, const char *src, int64_t n,
+                                     size_t size)
 {
     if (n == 1)
-        byi_copy_cell(dst, src, size);
+        byi_copy_element(dst, src, size);
     else if (n > 0)
         memcpy(dst, src, (size_t)n * size);
 }

@@ -205,7 +205,7 @@ static void copy_strip(const struct byi_call *call, const struct axis_strip *s,
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < s->outer; i++) {
         char *w = whole + i * s->whole + s->at, *p = part + i * s->part;
-        byi_copy_cells(join ? w : p, join ? p : w, 1, (size_t)s->part);
+        byi_copy_elements(join ? w : p, join ? p : w, 1, (size_t)s->part);
     }
 }
 

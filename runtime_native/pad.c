@@ -52,8 +52,8 @@ static void pad_row(const struct padding *p, const char *src, char *dst)
             continue;
         }
         const int64_t from = source_of(i, begin, dim, p->mode);
-        byi_copy_cell(dst + i * size, from < 0 ? p->value : src + from * size,
-                      p->size);
+        byi_copy_element(dst + i * size,
+                         from < 0 ? p->value : src + from * size, p->size);
     }
 }
 
@@ -96,7 +96,7 @@ static enum byoc_status pad_run(const struct byi_call *call,
     if (n == 0)
         return BYOC_OK;
     if (p.y->rank == 0) {
-        byi_copy_cell(p.y->data, p.x->data, p.size);
+        byi_copy_element(p.y->data, p.x->data, p.size);
         return BYOC_OK;
     }
     byi_dense_strides(p.x->rank, p.x->dims, p.strides);
@@ -175,9 +175,10 @@ static enum byoc_status reverse_run(const struct byi_call *call,
                             (long long)time);
         for (int64_t t = 0; t < time; t++) {
             const int64_t from = t < n ? n - 1 - t : t;
-            byi_copy_cells((char *)call->out->data + b * step_b + t * step_t,
-                           (const char *)x->data + b * step_b + from * step_t,
-                           inner > 0, (size_t)inner);
+            byi_copy_elements((char *)call->out->data + b * step_b + t * step_t,
+                              (const char *)x->data + b * step_b +
+                                  from * step_t,
+                              inner > 0, (size_t)inner);
         }
     }
     return BYOC_OK;

@@ -100,8 +100,8 @@ static void nearest_row(const struct byi_taps *a, const bool *outside,
         return;
     }
     for (int64_t j = 0; j < a->out; j++)
-        byi_copy_cell(dst + j * bytes,
-                      outside[j] ? value : src + a->first[j] * bytes, size);
+        byi_copy_element(dst + j * bytes,
+                         outside[j] ? value : src + a->first[j] * bytes, size);
 }
 
 /* Compute rows [first, last) of y. A row that has the same source as the
@@ -220,7 +220,8 @@ static void extrapolate(const struct byi_resample *r, const char *value)
         for (uint32_t i = 0; i < r->y->rank; i++)
             outside = outside || r->outside[i][at[i]];
         if (outside)
-            byi_copy_cell((char *)r->y->data + j * (int64_t)size, value, size);
+            byi_copy_element((char *)r->y->data + j * (int64_t)size, value,
+                             size);
         byi_step(r->y->rank, r->y->dims, zeros, at, &none);
     }
 }

@@ -273,8 +273,8 @@ static void topk_line(const struct topk *t, const char *src, int64_t to,
     else
         choose(&t->kind, src, t->n, t->largest, heap, t->k);
     for (int64_t j = 0; j < t->k; j++, to += t->inner) {
-        byi_copy_cell(values + to * size, src + heap[j].index * size,
-                      t->kind.size);
+        byi_copy_element(values + to * size, src + heap[j].index * size,
+                         t->kind.size);
         index[to] = heap[j].index;
     }
 }
@@ -294,8 +294,8 @@ static void topk_lines(const struct topk *t, int64_t outer, int64_t from,
     else if (t->inner > 1)
         for (int64_t i = 0; i < t->n; i++)
             for (int64_t l = 0; l < lines; l++)
-                byi_copy_cell(room + (l * t->n + i) * size,
-                              src + (i * t->inner + l) * size, t->kind.size);
+                byi_copy_element(room + (l * t->n + i) * size,
+                                 src + (i * t->inner + l) * size, t->kind.size);
     for (int64_t l = 0; l < lines; l++)
         topk_line(t, t->inner > 1 ? room + l * t->n * size : src,
                   outer * t->k * t->inner + from + l, heap);
@@ -402,8 +402,8 @@ static enum byoc_status compress_run(const struct byi_call *call,
     const int64_t size = flat ? byi_count(x) : x->dims[axis];
     const int64_t outer = flat ? 1 : byi_span(x, 0, axis);
     const int64_t inner = flat ? 1 : byi_span(x, axis + 1, x->rank);
-    const size_t cell = byi_element_bytes(x->dtype);
-    const int64_t run = inner * (int64_t)cell;
+    const size_t element = byi_element_bytes(x->dtype);
+    const int64_t run = inner * (int64_t)element;
     const int64_t n = byi_min(condition->dims[0], size);
     const char *src = x->data;
     char *dst = call->out->data;
@@ -414,7 +414,7 @@ static enum byoc_status compress_run(const struct byi_call *call,
         for (int64_t i = 0; i < n; i++) {
             if (!is_set(condition, i))
                 continue;
-            byi_copy_cells(dst, src + i * run, inner, cell);
+            byi_copy_elements(dst, src + i * run, inner, element);
             dst += run;
         }
     return BYOC_OK;
