@@ -192,7 +192,7 @@ void *byi_dn_exec_temps(const struct byi_exec *exec);
 struct byi_shared;
 /* Find a shared result of `reorder` on the constant at `src`; NULL if there is
  * none. The constant must not move while the result is in use. Release the
- * result with byi_dn_share_end. */
+ * result with byi_dn_share_release. */
 struct byi_shared *byi_dn_share_find(const struct byoc_host *host,
                                      const void *src,
                                      const struct byi_prim *reorder);
@@ -203,7 +203,7 @@ struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
                                 struct byi_prim **reorder, void *data);
 void *byi_dn_shared_data(const struct byi_shared *shared);
 /* Drop a reference; the last one frees the data. */
-void byi_dn_share_end(struct byi_shared *shared);
+void byi_dn_share_release(struct byi_shared *shared);
 
 /* --- while building ------------------------------------------------------ */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/chain.c: builds a kernel's epilogue, the operators after its
- * first one. They become post-ops of its primitive, in the model's order, as
- * far as oneDNN supports that. An operator that oneDNN refuses, or fuses only
- * in a reference implementation, runs as a separate primitive, with the
- * operators after it as post-ops. */
+ * first one. Reads them as a chain: the epilogue as a list of candidates for
+ * post-ops (items). They become post-ops of the kernel's primitive, in the
+ * model's order, as far as oneDNN supports that. An operator that oneDNN
+ * refuses, or fuses only in a reference implementation, runs as a separate
+ * primitive, with the operators after it as post-ops. */
 #include "runtime_dnnl/build.h"
 
 #include <assert.h>
@@ -28,14 +29,14 @@ struct unary {
     }
 static const struct unary unaries[] = {BYI_DN_ELTWISE(UNARY, COMMA)};
 
-#define OF_TWO(op, name, bin)                                                  \
+#define BINARY(op, name, bin)                                                  \
     {                                                                          \
         name, BYI_BIN_##bin                                                    \
     }
 static const struct {
     const char *name;
     enum byi_bin alg;
-} binaries[] = {BYI_DN_BINARY(OF_TWO, COMMA)};
+} binaries[] = {BYI_DN_BINARY(BINARY, COMMA)};
 
 enum { MAX_ITEMS_PER_STEP = 2 };
 
@@ -90,8 +91,9 @@ static bool read_unary(const struct byoc_graph_step *step, struct byi_chain *c,
 }
 
 /* Read a binary step whose argument `previous` is the chain's value and whose
- * other argument is `operand`. c - x becomes c + (-1) * x and c / x becomes
- * c * x^-1, so that the chain's value comes first. */
+ * other argument is `operand`. The chain's value must come first: operand -
+ * value becomes -value + operand; operand / value becomes value^-1 * operand.
+ */
 static bool read_binary(const struct byoc_graph_step *step, uint32_t previous,
                         uint32_t operand, struct byi_chain *c,
                         const struct byi_chain_item *like)
@@ -193,7 +195,10 @@ static enum byoc_status read_step(struct byi_build *b, uint32_t at,
     const struct byoc_graph_step *step = byi_dn_step(b, at);
     const struct byi_chain_item like = {
         .step = at, .type = &b->graph->values[step->outs[0]]};
-    if (step->n_outs != 1 || !byi_dn_is_float(like.type->dtype))
+    if (step->n_outs != 1)
+        return byi_dn_refuse(b, "%s: found %u results; expected 1", step->name,
+                             step->n_outs);
+    if (!byi_dn_is_float(like.type->dtype))
         return byi_dn_refuse(b,
                              "%s: found a result of type %s; expected "
                              "float32, float16 or bfloat16",
@@ -258,9 +263,9 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
     const struct byi_desc *desc = &value->views[0].desc;
     if (desc->rank > dst->rank || desc->dtype != dst->dtype)
         return BYOC_OK;
-    const struct byi_desc led = byi_dn_lead(desc, dst->rank);
+    const struct byi_desc padded = byi_dn_lead(desc, dst->rank);
     for (uint32_t i = 0; i < dst->rank; i++)
-        if (led.dims[i] != (i == axis ? dst->dims[i] : 1))
+        if (padded.dims[i] != (i == axis ? dst->dims[i] : 1))
             return BYOC_OK;
     BYI_TRY(byi_dn_want_plain(b, value, bias));
     bias->desc = byi_dn_dense(dst->dtype, 1, &dst->dims[axis], NULL);
@@ -304,11 +309,11 @@ static bool operand_layout(const struct byi_desc *operand,
 {
     if (operand->rank > dst->rank || operand->dtype != dst->dtype)
         return false;
-    const struct byi_desc led = byi_dn_lead(operand, dst->rank);
+    const struct byi_desc padded = byi_dn_lead(operand, dst->rank);
     for (uint32_t i = 0; i < dst->rank; i++)
-        if (led.dims[i] != 1 && led.dims[i] != dst->dims[i])
+        if (padded.dims[i] != 1 && padded.dims[i] != dst->dims[i])
             return false;
-    *want = byi_dn_dense_like(dst, led.dims);
+    *want = byi_dn_dense_like(dst, padded.dims);
     want->dtype = operand->dtype;
     return true;
 }
@@ -323,8 +328,9 @@ static bool may_sum(struct byi_build *b, const struct byi_core *core,
         !byi_dims_equal(want->rank, want->dims, core->dst.rank, core->dst.dims))
         return false;
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
-    const struct byi_desc low = byi_dn_lead(want, value->views[0].desc.rank);
-    const struct byi_dnnl_view *found = byi_dn_find(value, &low);
+    const struct byi_desc unpadded =
+        byi_dn_lead(want, value->views[0].desc.rank);
+    const struct byi_dnnl_view *found = byi_dn_find(value, &unpadded);
     if (found)
         return byi_dn_may_overwrite(b, found);
     /* the operand will be copied to this layout for this reader only */
@@ -458,10 +464,10 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
             continue;
         struct byi_dnnl_value *value =
             byi_dn_operand(b, chain->at[*next + i].operand);
-        const struct byi_desc low =
+        const struct byi_desc unpadded =
             byi_dn_lead(&f->want[i], value->views[0].desc.rank);
         struct byi_dnnl_view operand;
-        status = byi_dn_want(b, value, &low, &operand);
+        status = byi_dn_want(b, value, &unpadded, &operand);
         if (i == f->sum) {
             view->buf = operand.buf;
             placed = true;
@@ -493,7 +499,7 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
 /* --- items as separate primitives ---------------------------------------- */
 
 /* The parameters and operands of an item that is a separate primitive. */
-struct point {
+struct item_primitive {
     struct byi_dnnl_eltwise elt;
     struct byi_dnnl_binary bin;
     struct byi_dnnl_prelu prelu;
@@ -504,7 +510,7 @@ static enum byoc_status make_elt(struct byi_build *b, void *params,
                                  const struct byi_posts *posts,
                                  struct byi_prim **prim)
 {
-    const struct point *p = params;
+    const struct item_primitive *p = params;
     return byi_dn_eltwise_new(b, &p->elt, posts, prim);
 }
 
@@ -512,7 +518,7 @@ static enum byoc_status make_bin(struct byi_build *b, void *params,
                                  const struct byi_posts *posts,
                                  struct byi_prim **prim)
 {
-    const struct point *p = params;
+    const struct item_primitive *p = params;
     return byi_dn_binary_new(b, &p->bin, posts, prim);
 }
 
@@ -520,14 +526,14 @@ static enum byoc_status make_prelu(struct byi_build *b, void *params,
                                    const struct byi_posts *posts,
                                    struct byi_prim **prim)
 {
-    const struct point *p = params;
+    const struct item_primitive *p = params;
     return byi_dn_prelu_new(b, &p->prelu, posts, prim);
 }
 
 static enum byoc_status fill_elt(struct byi_build *b, void *params,
                                  struct byi_emit *e)
 {
-    const struct point *p = params;
+    const struct item_primitive *p = params;
     (void)b;
     byi_dn_use(e, BYI_ARG_SRC, &p->src);
     return BYOC_OK;
@@ -536,7 +542,7 @@ static enum byoc_status fill_elt(struct byi_build *b, void *params,
 static enum byoc_status fill_bin(struct byi_build *b, void *params,
                                  struct byi_emit *e)
 {
-    const struct point *p = params;
+    const struct item_primitive *p = params;
     (void)b;
     byi_dn_use(e, BYI_ARG_SRC, &p->src);
     byi_dn_use(e, BYI_ARG_SRC1, &p->other);
@@ -546,7 +552,7 @@ static enum byoc_status fill_bin(struct byi_build *b, void *params,
 static enum byoc_status fill_prelu(struct byi_build *b, void *params,
                                    struct byi_emit *e)
 {
-    const struct point *p = params;
+    const struct item_primitive *p = params;
     (void)b;
     byi_dn_use(e, BYI_ARG_SRC, &p->src);
     byi_dn_use(e, BYI_ARG_WEIGHTS, &p->other);
@@ -556,7 +562,7 @@ static enum byoc_status fill_prelu(struct byi_build *b, void *params,
 /* Get the operand of an item in a layout that fits p->src. */
 static enum byoc_status want_other(struct byi_build *b,
                                    const struct byi_chain_item *item,
-                                   struct point *p)
+                                   struct item_primitive *p)
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     struct byi_desc want;
@@ -572,8 +578,9 @@ static enum byoc_status want_other(struct byi_build *b,
             byoc_dtype_name(other->dtype),
             byi_dims_text(found[1], sizeof found[1], other->rank, other->dims));
     }
-    const struct byi_desc low = byi_dn_lead(&want, value->views[0].desc.rank);
-    BYI_TRY(byi_dn_want(b, value, &low, &p->other));
+    const struct byi_desc unpadded =
+        byi_dn_lead(&want, value->views[0].desc.rank);
+    BYI_TRY(byi_dn_want(b, value, &unpadded, &p->other));
     p->other.desc = want;
     return BYOC_OK;
 }
@@ -581,15 +588,17 @@ static enum byoc_status want_other(struct byi_build *b,
 /* If the chain's value is broadcast to the operand, swap the two. */
 static enum byoc_status swap_operands(struct byi_build *b,
                                       const struct byi_chain_item *item,
-                                      struct point *p)
+                                      struct item_primitive *p)
 {
     const char *name = byi_dn_step(b, item->step)->name;
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     struct byi_dnnl_view whole;
     if (item->alg == BYI_BIN_SUB || item->alg == BYI_BIN_DIV)
         return byi_dn_refuse(b,
-                             "%s: the first operand is broadcast, which oneDNN "
-                             "has only as a reference implementation",
+                             "%s: found a first operand that is broadcast; "
+                             "expected only the second to be broadcast, since "
+                             "oneDNN has only a reference implementation of "
+                             "the former",
                              name);
     BYI_TRY(byi_dn_want_dense(b, value, &whole));
     struct byi_desc want;
@@ -599,10 +608,10 @@ static enum byoc_status swap_operands(struct byi_build *b,
                              "%s: both operands are broadcast; expected one "
                              "with the result's shape",
                              name);
-    const struct byi_desc low = byi_dn_lead(&want, p->src.desc.rank);
+    const struct byi_desc unpadded = byi_dn_lead(&want, p->src.desc.rank);
     struct byi_dnnl_view moved = p->src;
-    if (!byi_dn_same_layout(&low, &p->src.desc))
-        BYI_TRY(byi_dn_reorder(b, &p->src, &low, &moved));
+    if (!byi_dn_same_layout(&unpadded, &p->src.desc))
+        BYI_TRY(byi_dn_reorder(b, &p->src, &unpadded, &moved));
     p->src = whole;
     p->other = moved;
     p->other.desc = want;
@@ -613,7 +622,7 @@ static enum byoc_status swap_operands(struct byi_build *b,
  * the slopes otherwise. */
 static enum byoc_status want_slopes(struct byi_build *b,
                                     const struct byi_chain_item *item,
-                                    struct point *p)
+                                    struct item_primitive *p)
 {
     const struct byi_desc *src = &p->src.desc;
     struct byi_dnnl_view moved;
@@ -630,7 +639,8 @@ static enum byoc_status want_slopes(struct byi_build *b,
 
 static enum byoc_status open_item(struct byi_build *b,
                                   const struct byi_chain_item *item,
-                                  struct byi_dnnl_view *view, struct point *p,
+                                  struct byi_dnnl_view *view,
+                                  struct item_primitive *p,
                                   struct byi_core *core)
 {
     memset(p, 0, sizeof *p);
@@ -671,7 +681,7 @@ enum byoc_status byi_dn_emit_items(struct byi_build *b,
                                    struct byi_dnnl_view view)
 {
     while (next < chain->n) {
-        struct point p;
+        struct item_primitive p;
         struct byi_core core;
         BYI_TRY(open_item(b, &chain->at[next], &view, &p, &core));
         next++;

@@ -79,9 +79,10 @@ static bool is_per_channel(struct byi_build *b,
         &byi_dn_operand(b, item->operand)->views[0].desc;
     if (desc->rank > 4 || desc->dtype != BYOC_F32)
         return false;
-    const struct byi_desc led = byi_dn_lead(desc, 4);
-    return (led.dims[0] == 1 || led.dims[0] == images) &&
-           led.dims[1] == channels && led.dims[2] == 1 && led.dims[3] == 1;
+    const struct byi_desc padded = byi_dn_lead(desc, 4);
+    return (padded.dims[0] == 1 || padded.dims[0] == images) &&
+           padded.dims[1] == channels && padded.dims[2] == 1 &&
+           padded.dims[3] == 1;
 }
 
 /* The items of the chain: a scale, a shift and ReLU, each of which may be

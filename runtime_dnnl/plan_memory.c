@@ -24,7 +24,7 @@ static int larger_first(const void *a, const void *b)
     return x < y ? -1 : x > y; /* equal sizes in order of creation */
 }
 
-static bool meets(const struct byi_buf *a, const struct byi_buf *b)
+static bool lifetimes_overlap(const struct byi_buf *a, const struct byi_buf *b)
 {
     return a->first <= b->last && b->first <= a->last;
 }
@@ -37,7 +37,7 @@ static uint32_t place(struct byi_buf *buf, struct byi_buf *const *placed,
     const uint64_t size = padded(buf);
     buf->offset = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (!meets(buf, placed[i]))
+        if (!lifetimes_overlap(buf, placed[i]))
             continue;
         if (placed[i]->offset >= buf->offset + size)
             break;

@@ -60,7 +60,7 @@ void byi_dn_program_free(struct byi_program **program)
         byi_prim_free(&p->prims.at[i]);
     for (uint32_t i = 0; i < p->made.n; i++)
         if (p->made.at[i].shared)
-            byi_dn_share_end(p->made.at[i].shared);
+            byi_dn_share_release(p->made.at[i].shared);
         else if (!p->made.at[i].lent)
             byi_dn_made_give(p->host, p->made.at[i].data);
     byi_dn_made_end(p);

@@ -10,19 +10,19 @@
 #include <pthread.h>
 
 struct byi_shared {
-    struct byi_shared *next; /* next in its list */
+    struct byi_shared *next; /* next in its bucket */
     const struct byoc_host *host;
     const void *src;          /* the constant                */
     struct byi_prim *reorder; /* identifies both layouts     */
     void *data;               /* from byi_dn_made_take() */
-    uint32_t users;           /* reference count             */
+    uint32_t refs;            /* reference count             */
 };
 
-enum { LISTS = 1024 };
+enum { BUCKETS = 1024 };
 
 static struct {
     pthread_mutex_t lock;
-    struct byi_shared *lists[LISTS];
+    struct byi_shared *buckets[BUCKETS];
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void before_fork(void)
@@ -40,23 +40,23 @@ static __attribute__((constructor)) void watch_forks(void)
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-static struct byi_shared **list_of(const void *src)
+static struct byi_shared **bucket_of(const void *src)
 {
-    return &all.lists[(uintptr_t)src / BYI_ALIGN % LISTS];
+    return &all.buckets[(uintptr_t)src / BYI_ALIGN % BUCKETS];
 }
 
 /* Find a shared constant and add a reference to it. Called with the lock. */
 static struct byi_shared *find(const struct byoc_host *host, const void *src,
                                const struct byi_prim *reorder)
 {
-    struct byi_shared *s = *list_of(src);
+    struct byi_shared *s = *bucket_of(src);
     while (s &&
            (s->src != src || s->host != host ||
             !byi_prim_same(s->reorder, BYI_ARG_SRC, reorder, BYI_ARG_SRC) ||
             !byi_prim_same(s->reorder, BYI_ARG_DST, reorder, BYI_ARG_DST)))
         s = s->next;
     if (s)
-        s->users++;
+        s->refs++;
     return s;
 }
 
@@ -79,16 +79,16 @@ struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
     pthread_mutex_lock(&all.lock);
     struct byi_shared *s = find(host, src, *reorder);
     if (!s) {
-        struct byi_shared **list = list_of(src);
+        struct byi_shared **bucket = bucket_of(src);
         byi_prim_unbuild(*reorder);
         byi_keep(*reorder); /* any thread may free it */
-        *fresh = (struct byi_shared){.next = *list,
+        *fresh = (struct byi_shared){.next = *bucket,
                                      .host = host,
                                      .src = src,
                                      .reorder = *reorder,
                                      .data = data,
-                                     .users = 1};
-        s = *list = fresh;
+                                     .refs = 1};
+        s = *bucket = fresh;
         *reorder = NULL;
     }
     pthread_mutex_unlock(&all.lock);
@@ -104,11 +104,11 @@ void *byi_dn_shared_data(const struct byi_shared *shared)
     return shared->data;
 }
 
-void byi_dn_share_end(struct byi_shared *shared)
+void byi_dn_share_release(struct byi_shared *shared)
 {
-    struct byi_shared **at = list_of(shared->src);
+    struct byi_shared **at = bucket_of(shared->src);
     pthread_mutex_lock(&all.lock);
-    const bool last = --shared->users == 0;
+    const bool last = --shared->refs == 0;
     while (last && *at != shared)
         at = &(*at)->next;
     if (last)
