@@ -16,13 +16,13 @@ struct packed {
     uint64_t at;
 };
 
-enum { STAYS = 0 }; /* the constant is not copied */
+enum { NOT_COPIED = 0 }; /* the constant is not copied */
 
 struct packer {
     const struct byi_plan_tables *plan;
     const struct byi_image *image;
-    uint64_t *moved; /* by constant: 1 + its offset in the packed memory, or
-                      * STAYS */
+    uint64_t *copied_at; /* by constant: 1 + its offset in the packed memory, or
+                          * NOT_COPIED */
     struct packed *list;
     uint32_t n, cap;
     uint64_t bytes;
@@ -74,41 +74,42 @@ static uint64_t pack_step(const struct packer *p, const struct byi_plan_func *f,
     return packing->pack(&call, to);
 }
 
-static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
+static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes,
+                                  const char *purpose)
 {
-    return byi_fail(err, BYOC_ENOMEM,
-                    "no memory for %llu bytes of packed weights",
-                    (unsigned long long)bytes);
+    return byi_fail(err, BYOC_ENOMEM, "no memory for %llu bytes of %s",
+                    (unsigned long long)bytes, purpose);
 }
 
 /* List the constants that a step reads without packing and that are not
  * aligned, so that they are copied: vector loads across two cache lines take
  * twice the time. */
-static void list_moves(struct packer *p, const struct byi_plan_func *f,
-                       const struct byi_step *step)
+static void list_copies(struct packer *p, const struct byi_plan_func *f,
+                        const struct byi_step *step)
 {
     if (step->kind != BYI_STEP_OP && step->kind != BYI_STEP_KERNEL)
         return;
     for (uint32_t i = 0; i < step->n_in; i++) {
         const struct byi_value *root = &f->values[f->values[step->in[i]].root];
-        if (root->kind != BYI_V_CONST || p->moved[root->index] != STAYS)
+        if (root->kind != BYI_V_CONST ||
+            p->copied_at[root->index] != NOT_COPIED)
             continue;
         const struct byi_tensor *t = &p->plan->consts[root->index].view;
         const uint64_t bytes = byi_tensor_bytes(t);
         if ((uintptr_t)t->data % BYI_ALIGN == 0 || bytes < BYI_ALIGN)
             continue;
-        p->moved[root->index] = 1 + p->bytes;
+        p->copied_at[root->index] = 1 + p->bytes;
         p->bytes += byi_align_bytes(bytes);
     }
 }
 
-static void move_consts(const struct packer *p, struct byoc_model *model)
+static void copy_consts(const struct packer *p, struct byoc_model *model)
 {
     for (uint32_t i = 0; i < model->plan->n_consts; i++) {
         struct byi_tensor *t = &model->plan->consts[i].view;
-        if (p->moved[i] == STAYS)
+        if (p->copied_at[i] == NOT_COPIED)
             continue;
-        void *to = (char *)model->packed + (p->moved[i] - 1);
+        void *to = (char *)model->packed + (p->copied_at[i] - 1);
         t->data = memcpy(to, t->data, byi_tensor_bytes(t));
     }
 }
@@ -120,14 +121,15 @@ static enum byoc_status list_steps(struct packer *p, uint32_t func,
     for (uint32_t k = 0; k < f->n_steps; k++) {
         const uint64_t bytes = pack_step(p, f, &f->steps[k], NULL);
         if (bytes == 0) {
-            list_moves(p, f, &f->steps[k]);
+            list_copies(p, f, &f->steps[k]);
             continue;
         }
         if (p->n == p->cap) {
             const uint32_t cap = p->cap ? 2 * p->cap : 64;
             struct packed *more = realloc(p->list, cap * sizeof *more);
             if (!more)
-                return no_memory(err, bytes);
+                return no_memory(err, cap * sizeof *more,
+                                 "a list of steps to pack");
             p->list = more;
             p->cap = cap;
         }
@@ -144,7 +146,9 @@ static enum byoc_status list_all(struct packer *p, struct byoc_model *model,
     bool *runs = byi_alloc(n_funcs, sizeof *runs);
     uint32_t *list = byi_alloc(n_funcs, sizeof *list);
     enum byoc_status status =
-        runs && list ? BYOC_OK : no_memory(err, n_funcs * sizeof *list);
+        runs && list ? BYOC_OK
+                     : no_memory(err, n_funcs * (sizeof *runs + sizeof *list),
+                                 "lists of the plan's functions");
     if (status == BYOC_OK)
         byi_mark_reached(&model->own, runs, list);
     for (uint32_t f = 0; f < n_funcs && status == BYOC_OK; f++)
@@ -179,10 +183,10 @@ static enum byoc_status pack(struct packer *p, struct byoc_model *model,
         return BYOC_OK;
     model->packed = byi_memory_take(model->memory, p->bytes);
     if (!model->packed)
-        return no_memory(err, p->bytes);
+        return no_memory(err, p->bytes, "packed weights");
     p->to = model->packed;
     byi_parallel_for(p->n, pack_one, p);
-    move_consts(p, model);
+    copy_consts(p, model);
     return BYOC_OK;
 }
 
@@ -191,10 +195,12 @@ enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err)
     struct packer p = {
         .plan = model->plan, .image = &model->image, .threads = model->threads};
     const size_t n = model->plan->n_consts + 1u;
-    p.moved = byi_alloc(n, sizeof *p.moved);
+    p.copied_at = byi_alloc(n, sizeof *p.copied_at);
     const enum byoc_status status =
-        p.moved ? pack(&p, model, err) : no_memory(err, n * sizeof *p.moved);
-    free(p.moved);
+        p.copied_at ? pack(&p, model, err)
+                    : no_memory(err, n * sizeof *p.copied_at,
+                                "a list of constants to copy");
+    free(p.copied_at);
     free(p.list);
     return status;
 }
