@@ -454,7 +454,7 @@ struct byi_slices {
     int64_t wanted_axis; /* as the node gives it */
     uint32_t axis;       /* as a non-negative index */
     bool backward;
-    bool list; /* slices are elements of a sequence */
+    bool is_sequence; /* slices are elements of a sequence */
     /* of an output: the rows have unknown dims, so the loop collects them in a
      * sequence, which is stacked afterwards */
     bool stacked;
@@ -481,9 +481,10 @@ struct byi_onnx_loop {
  * the loop has one), states, rows. Result: states, rows. */
 byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop);
 /* The rows of a scan output before the first iteration: none. */
-byi_id byi_loop_no_rows(struct byi_import *o, const struct byi_slices *rows);
+byi_id byi_loop_empty_output(struct byi_import *o,
+                             const struct byi_slices *rows);
 /* An empty sequence of tensors. */
-byi_id byi_o_no_elements(struct byi_import *o, enum byoc_dtype dtype);
+byi_id byi_o_empty_sequence(struct byi_import *o, enum byoc_dtype dtype);
 
 /* --- fold.c ------------------------------------------------------------- */
 

@@ -16,13 +16,15 @@
  * the wider types. Rows with unknown dims are collected in a sequence and
  * stacked after the loop.
  */
+#include "core/ir/text.h"
 #include "frontend_onnx/import.h"
 
 #include <string.h>
 
 /* One pass: the parameters of the function, and where the branch of an
- * iteration captures them. */
-struct iteration {
+ * iteration captures them, as indices into then.outside. read_at first indexes
+ * func.outside; open_iteration() changes that. */
+struct typed_pass {
     struct byi_body func, then;
     byi_id i, go, self;
     byi_id *states, *rows;
@@ -35,7 +37,8 @@ static const struct byi_type *scalar_type(struct byi_import *o,
     return byi_type_tensor(o->m->arena, dtype, 0, NULL);
 }
 
-/* The type of a row with an additional axis of size `size`. */
+/* The type of a scan output: a sequence of slices if s->is_sequence, else a
+ * slice with an additional axis of size `size`. */
 static const struct byi_type *rows_type(struct byi_import *o,
                                         const struct byi_slices *s,
                                         int64_t size)
@@ -43,7 +46,7 @@ static const struct byi_type *rows_type(struct byi_import *o,
     int64_t dims[BYI_MAX_RANK + 1];
     const uint32_t rank = s->row->rank;
 
-    if (s->list)
+    if (s->is_sequence)
         return byi_type_list(o->m->arena, BYI_SEQ, s->row);
 
     for (uint32_t i = 0, k = 0; i <= rank; i++)
@@ -81,7 +84,7 @@ static const struct byi_type *result_type(struct byi_import *o,
 /* Open the function: its parameters and its type. Sets *trips_at to the place
  * of the trip count in func->outside, if the loop has one. */
 static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
-                      struct iteration *r, uint32_t *trips_at)
+                      struct typed_pass *r, uint32_t *trips_at)
 {
     struct byi_body *func = &r->func;
     BYI_VEC(const struct byi_type *) own = {0};
@@ -121,7 +124,7 @@ static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
 
 /* %i < trips and %go; if the loop has only one of the two conditions, that one.
  */
-static byi_id condition(const struct byi_onnx_loop *loop, struct iteration *r,
+static byi_id condition(const struct byi_onnx_loop *loop, struct typed_pass *r,
                         uint32_t trips_at)
 {
     struct byi_import *in = &r->func.inner;
@@ -145,13 +148,13 @@ static byi_id self_of(struct byi_body *func)
                       f->params.at + f->params.n - n, n, byi_sources_none());
 }
 
-static byi_id inside(const struct iteration *r, uint32_t at)
+static byi_id inside(const struct typed_pass *r, uint32_t at)
 {
     return r->then.outside[at].inner;
 }
 
 /* The slice of scan input k for this iteration. */
-static byi_id read_slice(const struct byi_onnx_loop *loop, struct iteration *r,
+static byi_id read_slice(const struct byi_onnx_loop *loop, struct typed_pass *r,
                          uint32_t k, uint32_t trips_at)
 {
     struct byi_import *in = &r->then.inner;
@@ -160,7 +163,7 @@ static byi_id read_slice(const struct byi_onnx_loop *loop, struct iteration *r,
 
     if (s->each)
         return inside(r, r->read_at[k]);
-    if (s->list)
+    if (s->is_sequence)
         return byi_o_binary(in, BYI_OP_SEQ_AT, inside(r, r->read_at[k]), at);
     if (s->backward) {
         at = byi_o_binary(in, BYI_OP_SUBTRACT, inside(r, trips_at), at);
@@ -172,8 +175,9 @@ static byi_id read_slice(const struct byi_onnx_loop *loop, struct iteration *r,
 }
 
 /* Convert the graph in the branch that runs one iteration. */
-static void convert_graph(const struct byi_onnx_loop *loop, struct iteration *r,
-                          uint32_t trips_at, byi_id *outputs)
+static void convert_graph(const struct byi_onnx_loop *loop,
+                          struct typed_pass *r, uint32_t trips_at,
+                          byi_id *outputs)
 {
     struct byi_import *in = &r->then.inner;
     const uint32_t n = 2 + loop->n_states + loop->n_reads;
@@ -192,9 +196,11 @@ static void convert_graph(const struct byi_onnx_loop *loop, struct iteration *r,
     byi_o_body_nodes(&r->func.inner, &r->then, inputs, k, outputs);
 }
 
-/* Open the branch, which captures all values of the function. */
+/* Open the branch, which captures all values of the function. Changes
+ * r->read_at and *trips_at from indices into func.outside to indices into
+ * then.outside. */
 static void open_iteration(const struct byi_onnx_loop *loop,
-                           struct iteration *r, uint32_t *trips_at)
+                           struct typed_pass *r, uint32_t *trips_at)
 {
     struct byi_import *f = &r->func.inner;
     struct byi_body *then = &r->then;
@@ -226,6 +232,7 @@ static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
     const struct byi_type *type = loop->types[i];
     const struct byi_type *first = o->f->nodes.at[loop->states[i]].type;
     int64_t dims[BYI_MAX_RANK];
+    char text[2][160];
     bool wider = false;
 
     if (byi_type_is_list(type)) {
@@ -233,7 +240,12 @@ static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
             found = byi_type_list(o->m->arena, BYI_OPTIONAL, found);
         const struct byi_type *both = byi_type_join(o->m->arena, type, found);
         if (!both)
-            byi_o_refuse(o, "state %u changes its type, expected one type", i);
+            byi_o_refuse(
+                o,
+                "state %u after an iteration: found %s; expected %s, "
+                "as before the iteration",
+                i, byi_text_type_buf(o->m, found, text[0], sizeof text[0]),
+                byi_text_type_buf(o->m, type, text[1], sizeof text[1]));
         wider = both && !byi_type_equal(both, type);
         loop->types[i] = both ? both : type;
         return wider;
@@ -241,9 +253,10 @@ static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
     if (found->kind != BYI_TENSOR || found->dtype != type->dtype ||
         found->rank != type->rank) {
         byi_o_refuse(o,
-                     "state %u changes its type or rank, expected only its "
-                     "dims to change",
-                     i);
+                     "state %u after an iteration: found %s; expected %s, "
+                     "of which only dims may change",
+                     i, byi_text_type_buf(o->m, found, text[0], sizeof text[0]),
+                     byi_text_type_buf(o->m, type, text[1], sizeof text[1]));
         return false;
     }
     for (uint32_t d = 0; d < type->rank; d++) {
@@ -259,15 +272,17 @@ static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
     return wider;
 }
 
-/* The type of a row: inferred dims, or else the dims that the file declares,
- * which the run checks. If a dim is still unknown, rows go into a sequence. */
-static bool row_type(struct byi_import *o, const Onnx__ValueInfoProto *info,
-                     const struct byi_type *found, struct byi_slices *row)
+/* Set the type of a slice of a scan output: inferred dims, or else the dims
+ * that the file declares, which the run checks. If a dim is still unknown,
+ * slices go into a sequence. Returns false on failure. */
+static bool set_slice_type(struct byi_import *o,
+                           const Onnx__ValueInfoProto *info,
+                           const struct byi_type *found, struct byi_slices *row)
 {
     int64_t dims[BYI_MAX_RANK];
     const Onnx__TensorShapeProto *shape = NULL;
 
-    if (row->list && !row->stacked) {
+    if (row->is_sequence && !row->stacked) {
         row->row = byi_type_list(o->m->arena, BYI_SEQ, found)->fields[0];
         return true;
     }
@@ -290,8 +305,8 @@ static bool row_type(struct byi_import *o, const Onnx__ValueInfoProto *info,
     }
     row->axis = byi_o_axis(o, row->wanted_axis, found->rank + 1);
     row->row = byi_type_tensor(o->m->arena, found->dtype, found->rank, dims);
-    row->list = row->stacked;
-    if (row->list)
+    row->is_sequence = row->stacked;
+    if (row->is_sequence)
         row->row = byi_type_list(o->m->arena, BYI_SEQ, row->row)->fields[0];
     return byi_o_ok(o);
 }
@@ -299,7 +314,7 @@ static bool row_type(struct byi_import *o, const Onnx__ValueInfoProto *info,
 /* Widen the types by the outputs of an iteration. Returns whether another pass
  * is needed. */
 static bool learn_types(struct byi_import *o, struct byi_onnx_loop *loop,
-                        const struct iteration *r, const byi_id *outputs)
+                        const struct typed_pass *r, const byi_id *outputs)
 {
     const struct byi_func *f = r->then.inner.f;
     const uint32_t first = loop->counts ? 1 : 0;
@@ -312,7 +327,7 @@ static bool learn_types(struct byi_import *o, struct byi_onnx_loop *loop,
         const uint32_t k = first + loop->n_states + i;
         const struct byi_type *found = f->nodes.at[outputs[k]].type;
         const struct byi_type *before = row->row;
-        if (row_type(o, loop->graph->output[k], found, row))
+        if (set_slice_type(o, loop->graph->output[k], found, row))
             again |= !before || !byi_type_equal(before, row->row);
     }
     return again;
@@ -320,18 +335,18 @@ static bool learn_types(struct byi_import *o, struct byi_onnx_loop *loop,
 
 /* --- the end of an iteration ---------------------------------------------- */
 
-static byi_id add_row(const struct byi_onnx_loop *loop, struct iteration *r,
+static byi_id add_row(const struct byi_onnx_loop *loop, struct typed_pass *r,
                       uint32_t i, byi_id found)
 {
     struct byi_import *in = &r->then.inner;
     const struct byi_slices *s = &loop->rows[i];
     const byi_id rows = inside(r, r->row_at[i]);
 
-    if (s->list && s->backward)
+    if (s->is_sequence && s->backward)
         return byi_o_emit(in, BYI_OP_SEQ_INSERT,
                           ARGS(rows, found, byi_o_scalar(in, BYOC_I64, 0)),
                           NO_ATTRS);
-    if (s->list)
+    if (s->is_sequence)
         return byi_o_binary(in, BYI_OP_SEQ_INSERT, rows, found);
     const struct byi_type *type = rows_type(in, s, 1);
 
@@ -359,7 +374,7 @@ static byi_id as_state(struct byi_import *in, const struct byi_type *type,
 
 /* The tail call of the next iteration. */
 static byi_id next_iteration(const struct byi_onnx_loop *loop,
-                             struct iteration *r, const byi_id *outputs)
+                             struct typed_pass *r, const byi_id *outputs)
 {
     struct byi_import *in = &r->then.inner;
     const uint32_t first = loop->counts ? 1 : 0;
@@ -384,7 +399,8 @@ static byi_id next_iteration(const struct byi_onnx_loop *loop,
 }
 
 /* The else branch, which returns the states and rows. */
-static byi_id exit_branch(const struct byi_onnx_loop *loop, struct iteration *r)
+static byi_id exit_branch(const struct byi_onnx_loop *loop,
+                          struct typed_pass *r)
 {
     struct byi_import *in = &r->func.inner;
     const uint32_t n = loop->n_states + loop->n_made;
@@ -408,12 +424,12 @@ static byi_id exit_branch(const struct byi_onnx_loop *loop, struct iteration *r)
 
 /* --- the loop ------------------------------------------------------------- */
 
-static struct iteration iteration_new(struct byi_import *o,
-                                      const struct byi_onnx_loop *loop)
+static struct typed_pass typed_pass_new(struct byi_import *o,
+                                        const struct byi_onnx_loop *loop)
 {
     const uint32_t n = loop->n_states + 1, k = loop->n_rows + 1;
 
-    return (struct iteration){
+    return (struct typed_pass){
         .go = BYI_NO_ID,
         .states = byi_arena_calloc(o->scratch, n, sizeof(byi_id)),
         .rows = byi_arena_calloc(o->scratch, k, sizeof(byi_id)),
@@ -427,7 +443,7 @@ static struct iteration iteration_new(struct byi_import *o,
 /* The branch that runs an iteration; BYI_NO_ID without a failure when the types
  * changed. */
 static byi_id make_iteration(struct byi_import *o, struct byi_onnx_loop *loop,
-                             struct iteration *r, uint32_t trips_at)
+                             struct typed_pass *r, uint32_t trips_at)
 {
     struct byi_import *in = &r->func.inner;
     byi_id *outputs = byi_arena_calloc(o->scratch, loop->graph->n_output + 1,
@@ -446,7 +462,7 @@ static byi_id make_iteration(struct byi_import *o, struct byi_onnx_loop *loop,
  * when the types changed. */
 static byi_id loop_pass(struct byi_import *o, struct byi_onnx_loop *loop)
 {
-    struct iteration r = iteration_new(o, loop);
+    struct typed_pass r = typed_pass_new(o, loop);
     byi_id result = BYI_NO_ID;
     uint32_t trips_at = 0;
 
@@ -496,21 +512,22 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
     return fn;
 }
 
-byi_id byi_o_no_elements(struct byi_import *o, enum byoc_dtype dtype)
+byi_id byi_o_empty_sequence(struct byi_import *o, enum byoc_dtype dtype)
 {
     return byi_o_emit(o, BYI_OP_SEQ_MAKE, 0, NULL,
                       ATTRS(A_DTYPE("dtype", dtype)));
 }
 
-byi_id byi_loop_no_rows(struct byi_import *o, const struct byi_slices *rows)
+byi_id byi_loop_empty_output(struct byi_import *o,
+                             const struct byi_slices *rows)
 {
     int64_t none = 0;
     struct byi_tensor t = {.data = &none};
 
     if (!byi_o_ok(o))
         return BYI_NO_ID;
-    if (rows->list)
-        return byi_o_no_elements(o, rows->row->dtype);
+    if (rows->is_sequence)
+        return byi_o_empty_sequence(o, rows->row->dtype);
     const struct byi_type *type = rows_type(o, rows, 0);
     t.dtype = type->dtype;
     t.rank = type->rank;

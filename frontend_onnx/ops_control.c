@@ -211,7 +211,7 @@ static void run_loop(struct byi_import *o, struct byi_onnx_loop *loop)
     for (uint32_t i = 0; i < loop->n_states; i++)
         args[n++] = loop->states[i];
     for (uint32_t i = 0; i < loop->n_rows; i++)
-        args[n++] = byi_loop_no_rows(o, &loop->rows[i]);
+        args[n++] = byi_loop_empty_output(o, &loop->rows[i]);
     if (!byi_o_ok(o))
         return;
     o->status =

@@ -17,7 +17,7 @@ static enum byi_type_kind kind_of(const struct byi_import *o, byi_id id)
 }
 
 /* The IR operator has the same operands; trailing ones may be omitted. */
-static void convert_list(struct byi_import *o)
+static void convert_same_operands(struct byi_import *o)
 {
     uint32_t n = o->n_in;
 
@@ -30,7 +30,7 @@ static void convert_empty(struct byi_import *o)
 {
     const enum byoc_dtype given = byi_o_dtype_attr(o, "dtype");
 
-    o->out[0] = byi_o_no_elements(o, given == BYOC_NONE ? BYOC_F32 : given);
+    o->out[0] = byi_o_empty_sequence(o, given == BYOC_NONE ? BYOC_F32 : given);
 }
 
 static void convert_split(struct byi_import *o)
@@ -55,6 +55,24 @@ static void convert_concat(struct byi_import *o)
                            BYI_N(attrs), attrs);
 }
 
+/* A type in the notation of ONNX, such as "map" or "seq(map)". */
+static const char *type_name(struct byi_import *o, const Onnx__TypeProto *type,
+                             bool in_sequence)
+{
+    static const char *const kinds[] = {
+        [ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE] = "tensor",
+        [ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE] = "seq",
+        [ONNX__TYPE_PROTO__VALUE_MAP_TYPE] = "map",
+        [ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE] = "optional",
+        [ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE] = "sparse_tensor",
+    };
+    const unsigned kind = type ? (unsigned)type->value_case : 0;
+    const char *name =
+        kind < BYI_COUNT(kinds) && kinds[kind] ? kinds[kind] : "no type";
+
+    return in_sequence ? byi_arena_printf(o->scratch, "seq(%s)", name) : name;
+}
+
 static void convert_optional(struct byi_import *o)
 {
     const Onnx__TypeProto *type = NULL;
@@ -74,8 +92,10 @@ static void convert_optional(struct byi_import *o)
     if (sequence)
         type = type->sequence_type->elem_type;
     if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) {
-        byi_o_refuse(o, "found an optional of another type, expected a tensor "
-                        "or a sequence of tensors");
+        byi_o_refuse(o,
+                     "attribute type: found %s; expected a tensor or a "
+                     "sequence of tensors",
+                     type_name(o, type, sequence));
         return;
     }
     o->out[0] = byi_o_emit(o, BYI_OP_OPT_NONE, 0, NULL,
@@ -129,18 +149,18 @@ static void convert_map(struct byi_import *o)
         byi_arena_calloc(o->scratch, loop.n_rows + 1, sizeof *loop.rows);
     for (uint32_t i = 0; i < loop.n_reads; i++) {
         loop.reads[i].whole = byi_o_in(o, i);
-        loop.reads[i].list = kind_of(o, byi_o_in(o, i)) == BYI_SEQ;
-        loop.reads[i].each = !loop.reads[i].list;
+        loop.reads[i].is_sequence = kind_of(o, byi_o_in(o, i)) == BYI_SEQ;
+        loop.reads[i].each = !loop.reads[i].is_sequence;
     }
     for (uint32_t i = 0; i < loop.n_rows; i++)
-        loop.rows[i].list = true;
+        loop.rows[i].is_sequence = true;
     loop.trips =
         byi_o_emit(o, BYI_OP_SEQ_LENGTH, ARGS(byi_o_in(o, 0)), NO_ATTRS);
     const byi_id func = byi_loop_make(o, &loop);
     args = byi_arena_calloc(o->scratch, loop.n_rows + 1, sizeof *args);
     args[0] = zero;
     for (uint32_t i = 0; i < loop.n_rows && byi_o_ok(o); i++)
-        args[1 + i] = byi_loop_no_rows(o, &loop.rows[i]);
+        args[1 + i] = byi_loop_empty_output(o, &loop.rows[i]);
     if (!byi_o_ok(o))
         return;
     o->status = byi_add_apply(o->m, o->f, func, args, loop.n_rows + 1,
@@ -155,12 +175,12 @@ static const struct byi_onnx_op rows[] = {
     {"Optional", 15, 0, 1, convert_optional, BYI_OP_NONE},
     {"OptionalGetElement", 15, 1, 1, convert_get, BYI_OP_NONE},
     {"OptionalHasElement", 15, 0, 1, convert_has, BYI_OP_NONE},
-    {"SequenceAt", 11, 2, 2, convert_list, BYI_OP_SEQ_AT},
-    {"SequenceConstruct", 11, 1, BYI_MAX_ARGS, convert_list, BYI_OP_SEQ_MAKE},
+    {"SequenceAt", 11, 2, 2, convert_same_operands, BYI_OP_SEQ_AT},
+    {"SequenceConstruct", 11, 1, BYI_MAX_ARGS, convert_same_operands, BYI_OP_SEQ_MAKE},
     {"SequenceEmpty", 11, 0, 0, convert_empty, BYI_OP_NONE},
-    {"SequenceErase", 11, 1, 2, convert_list, BYI_OP_SEQ_ERASE},
-    {"SequenceInsert", 11, 2, 3, convert_list, BYI_OP_SEQ_INSERT},
-    {"SequenceLength", 11, 1, 1, convert_list, BYI_OP_SEQ_LENGTH},
+    {"SequenceErase", 11, 1, 2, convert_same_operands, BYI_OP_SEQ_ERASE},
+    {"SequenceInsert", 11, 2, 3, convert_same_operands, BYI_OP_SEQ_INSERT},
+    {"SequenceLength", 11, 1, 1, convert_same_operands, BYI_OP_SEQ_LENGTH},
     {"SequenceMap", 17, 1, BYI_MAX_ARGS / 2, convert_map, BYI_OP_NONE},
     {"SplitToSequence", 11, 1, 2, convert_split, BYI_OP_NONE},
 };
