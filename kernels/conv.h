@@ -52,8 +52,10 @@ struct byi_f32_conv {
     enum byi_f32_type type;        /* element type of x, y, bias and operands */
     enum byi_f32_type weight_type; /* element type of weights that are not
                                     * packed */
-    enum byi_f32_type x_type;      /* element type that the kernel reads x in;
-                                    * strips.c sets it */
+    bool in_strips; /* the rows are a part of more rows, which depends on the
+                     * number of threads; strips.c sets it */
+    enum byi_f32_type x_type; /* element type that the kernel reads x in;
+                               * strips.c sets it */
     uint32_t n_posts;
     struct byi_f32_post posts[BYI_F32_POSTS];
     /* byi_f32_conv_plan() sets these; `kernels` only if it is NULL */

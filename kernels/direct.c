@@ -487,7 +487,8 @@ static void start_slice(const struct direct *d, const struct direct_group *g,
         .high = ends ? e.high : INFINITY,
         .ldy = conv->outputs,
         .more = !begins,
-        .splits = true, /* rows do not depend on the number of threads */
+        /* else a row's sum depends on how many rows its tile has */
+        .splits = !conv->in_strips,
     };
 }
 

@@ -172,6 +172,7 @@ static struct strip strip_at(const struct strips *s, int64_t i)
         strip.row = (image * conv->out[1] + first) * conv->out[2];
     }
     strip.conv.type = BYI_F32_WIDE;
+    strip.conv.in_strips = s->all > 1;
     strip.conv.x_type = s->splits ? conv->type : s->reads;
     return strip;
 }

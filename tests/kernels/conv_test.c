@@ -836,6 +836,21 @@ static void threads(void)
         open_case(&c);
         compare_threads(&c);
     }
+    struct conv_case planes = {.threads = 4};
+    planes.conv = three_by_three(2, 57, 3, 40);
+    planes.conv.planar = true;
+    byi_f32_conv_plan(&planes.conv, false);
+    open_case(&planes);
+    compare_threads(&planes);
+    for (int rows = 2; rows < 10; rows++) { /* strips of one row or several */
+        struct conv_case c = {.threads = 4};
+        c.conv = vector_by_matrix(480, 500, false);
+        c.conv.images = rows;
+        c.conv.type = BYI_F32_BF16;
+        byi_f32_conv_plan(&c.conv, true);
+        open_case(&c);
+        compare_threads(&c);
+    }
     for (int a = BYI_F32_DIRECT; a <= BYI_F32_WINOGRAD_4; a++) {
         struct conv_case c = {.threads = 4};
         c.conv = three_by_three(2, 29, 40, 72);
