@@ -44,6 +44,20 @@ static size_t string_end(const char *text, size_t n, size_t at)
     return n;
 }
 
+/* Whether text [from, end), inside of a string, has a NUL or \u0000. */
+static bool has_nul(const char *text, size_t from, size_t end)
+{
+    while (from < end) {
+        const size_t slash = find_byte(text, end, from, '\\');
+        const size_t next = slash + 2 < end ? slash + 2 : end;
+        if (memchr(text + from, '\0', next - from) ||
+            (end - slash >= 6 && memcmp(text + slash, "\\u0000", 6) == 0))
+            return true;
+        from = next; /* an escaped backslash begins no escape */
+    }
+    return false;
+}
+
 /* Refuse input that cJSON accepts but byoc must not: deep nesting, since cJSON
  * recurses, and \u0000, which would end a string early. */
 static enum byoc_status scan(const char *text, size_t n, struct byoc_error *err)
@@ -56,9 +70,8 @@ static enum byoc_status scan(const char *text, size_t n, struct byoc_error *err)
             return byi_fail(err, BYOC_EPARSE,
                             "malformed JSON: a NUL at byte %zu", i);
         if (c == '"') {
-            const size_t end = string_end(text, n, i), len = end - i;
-            if (memmem(text + i, len, "\\u0000", 6) ||
-                memchr(text + i, '\0', len))
+            const size_t end = string_end(text, n, i);
+            if (has_nul(text, i + 1, end))
                 return byi_fail(err, BYOC_EPARSE,
                                 "malformed JSON: a NUL in the string at byte "
                                 "%zu",

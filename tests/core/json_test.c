@@ -45,6 +45,8 @@ static void test_parse_refuses(void **state)
     check_refused("[1, 2", BYOC_EPARSE, "malformed JSON at byte 5 of 5");
     check_refused("\"a\\u0000b\"", BYOC_EPARSE,
                   "malformed JSON: a NUL in the string at byte 0");
+    check_refused("[\"\\\\\\u0000\"]", BYOC_EPARSE,
+                  "malformed JSON: a NUL in the string at byte 1");
     check_refused("\"abc", BYOC_EPARSE, "malformed JSON at byte 1 of 4");
     check_refused("\"abc\\", BYOC_EPARSE, "malformed JSON at byte 1 of 5");
     memset(deep, '[', 65);
@@ -70,6 +72,9 @@ static void test_parse_takes(void **state)
     assert_int_equal(parse(" {\"a\": \"[[\\\"{\"} \n", &root), BYOC_OK);
     byi_json_free(&root);
     assert_int_equal(parse("[\"\\\\\", \"\\\\\\\"\", [\"\"]]", &root), BYOC_OK);
+    byi_json_free(&root);
+    /* an escaped backslash, and not an escaped NUL */
+    assert_int_equal(parse("[\"\\\\u0000\"]", &root), BYOC_OK);
     byi_json_free(&root);
     /* no NUL after the text: the sanitizer detects reads */
     for (size_t n = 0; n < 18; n++) {
