@@ -170,11 +170,12 @@ static bool can_stand_in(const struct byoc_state *s, const struct byi_frame *fr,
 
 /* Pass result `w` of the ending frame to its caller as value `v`. */
 static enum byoc_status take_result(struct byoc_state *s,
-                                    struct byi_frame *from, uint32_t w,
-                                    struct byi_frame *fr, uint32_t v,
+                                    struct byi_frame *from,
+                                    struct byi_frame *fr, uint32_t i,
                                     struct byoc_error *err)
 {
     const struct byi_plan_func *f = func_of(s, fr), *callee = func_of(s, from);
+    const uint32_t w = callee->outputs[i], v = f->steps[fr->at].out[i];
     const struct byi_value *value = &f->values[v];
     uint32_t root = callee->values[w].root;
     if (byi_value_is_object(value)) {
@@ -182,7 +183,7 @@ static enum byoc_status take_result(struct byoc_state *s,
         return BYOC_OK;
     }
     if (!dims_fit(value->type, &from->t[w]))
-        return shape_fault(&f->steps[fr->at], "result", 0, callee, value->type,
+        return shape_fault(&f->steps[fr->at], "result", i, callee, value->type,
                            &from->t[w], err);
     memcpy(fr->t[v].dims, from->t[w].dims, sizeof fr->t[v].dims);
     bool open = value->kind == BYI_V_TEMP ||
@@ -204,8 +205,7 @@ enum byoc_status byi_call_leave(struct byoc_state *s, struct byoc_error *err)
     const struct byi_step *step = &func_of(s, fr)->steps[fr->at];
     for (uint32_t i = 0; i < step->n_out; i++)
         if (!from->dest[i].data)
-            BYI_TRY(take_result(s, from, func_of(s, from)->outputs[i], fr,
-                                step->out[i], err));
+            BYI_TRY(take_result(s, from, fr, i, err));
     s->top = fr;
     s->depth--;
     byi_frame_give(s, from);

@@ -149,7 +149,9 @@ static enum byoc_status infer_step(struct byoc_state *s,
         return name_sources(status, step, err);
     bool tuple = out->kind == BYI_TUPLE;
     if (step->n_out != (tuple ? out->n_fields : 1))
-        return type_fault(f, step, 0, f->values[step->out[0]].type, err);
+        return byi_fail(err, BYOC_ETYPE,
+                        "%s (%s): found %u results, expected %u", step->name,
+                        step->sources, tuple ? out->n_fields : 1, step->n_out);
     for (uint32_t i = 0; i < step->n_out; i++) {
         BYI_TRY(set_dims(f, fr, step, i, tuple ? out->fields[i] : out, err));
         BYI_TRY(is_append(f, fr, step)

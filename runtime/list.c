@@ -219,8 +219,7 @@ static enum byoc_status run_insert(struct byoc_state *s, struct byi_frame *fr,
     BYI_TRY(byi_object_capture(s, fr, step->in[1], &item, err));
     enum byoc_status status = own_list(s, fr, step, 1, &list, err);
     if (status != BYOC_OK) {
-        if (item.block)
-            byi_pool_give(&s->pool, item.block - 1);
+        byi_object_drop(s, &item);
         return status;
     }
     memmove(&list->at[at + 1], &list->at[at], (n - at) * sizeof *list->at);
