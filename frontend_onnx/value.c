@@ -59,6 +59,11 @@ static enum byoc_status read_list(const uint8_t *data, size_t n,
                             path, (unsigned)f.number, (unsigned)wanted);
         count += f.number == wanted;
     }
+    if (io->kind == BYOC_OPTIONAL && count > 1)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found an optional of %u elements, expected at "
+                        "most 1",
+                        path, count);
     struct byoc_value *elements =
         byi_arena_calloc(arena, count + 1u, sizeof *elements);
     w = (struct byi_wire_reader){data, data + n};
