@@ -93,10 +93,16 @@ static const Onnx__AttributeProto *take_attribute(Onnx__NodeProto *node,
     return NULL;
 }
 
+/* Whether it is ONNX's domain, which has two spellings. */
+static bool is_default(const char *domain)
+{
+    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
 static void upgrade_node(struct quant_upgrade *u, Onnx__NodeProto *node)
 {
     struct byi_arena *arena = u->m->arena;
-    if ((node->domain && *node->domain) || node->n_output == 0)
+    if (!is_default(node->domain) || node->n_output == 0)
         return;
     for (size_t i = 0; i < BYI_COUNT(forms); i++) {
         if (strcmp(node->op_type, forms[i].type) != 0)
@@ -150,7 +156,7 @@ enum byoc_status byi_quant_upgrade(struct quant_model *m,
     g->n_initializer = u.n_tensors;
     for (size_t i = 0; i < p->n_opset_import; i++)
         if (p->opset_import[i]->version == m->opset &&
-            (!p->opset_import[i]->domain || !*p->opset_import[i]->domain))
+            is_default(p->opset_import[i]->domain))
             p->opset_import[i]->version = NEW;
     m->opset = NEW;
     return BYOC_OK;
