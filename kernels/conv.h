@@ -110,6 +110,8 @@ int64_t byi_f32_second_cache(void);
  * has long lines. The same on all machines; the caller need not have planned
  * the convolution. */
 bool byi_f32_planar_suits(const struct byi_f32_conv *conv);
+/* Whether reading x channels-first is faster on this machine, if it suits. */
+bool byi_f32_planar_pays(const struct byi_f32_conv *conv);
 /* Choose the fastest algorithm for these shapes on this machine. If `exact`, it
  * has no larger rounding errors than a sum of products. */
 void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact);

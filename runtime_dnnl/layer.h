@@ -102,8 +102,8 @@ enum byoc_status byi_conv_layouts(const struct byi_dnnl *lib,
                                   struct byoc_error *err);
 /* The name of the implementation, such as "brgconv:avx512_core". */
 const char *byi_prim_impl(const struct byi_prim *prim);
-/* Whether own kernels run the convolution, without post-ops, on data that are
- * channels-first in memory. */
+/* Whether own kernels run the convolution, without post-ops, on channels-first
+ * data, and this is faster than to reorder the data. */
 bool byi_conv_reads_planes(const struct byi_dnnl_conv *p);
 /* Whether the primitive is a reference implementation, which is far slower than
  * the others. */

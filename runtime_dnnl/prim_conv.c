@@ -67,11 +67,18 @@ static enum byoc_status pass_impl(const char *why, struct byi_prim **prim,
     return status;
 }
 
+/* Whether own kernels can run it on channels-first data, without post-ops. */
+static bool suits_planes(const struct byi_dnnl_conv *p,
+                         struct byi_dn_fast *fast)
+{
+    return !byi_dn_is_dense_last(&p->src, p->src.dtype) &&
+           byi_dn_fast_conv(p, NULL, fast) && fast->conv.planar;
+}
+
 bool byi_conv_reads_planes(const struct byi_dnnl_conv *p)
 {
     struct byi_dn_fast fast;
-    return !byi_dn_is_dense_last(&p->src, p->src.dtype) &&
-           byi_dn_fast_conv(p, NULL, &fast) && fast.conv.planar;
+    return suits_planes(p, &fast) && byi_f32_planar_pays(&fast.conv);
 }
 
 enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
@@ -87,7 +94,7 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "convolution: found data to be gathered, which oneDNN "
                         "lacks");
-    if (byi_conv_reads_planes(p))
+    if (suits_planes(p, &fast))
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "convolution: found post-ops that byoc's kernels for "
                         "channels-first data lack");

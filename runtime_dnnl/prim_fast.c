@@ -412,9 +412,12 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
             return false;
     }
     conv->bias = p->bias.kind != BYI_DESC_ABSENT;
-    conv->planar =
-        is_dense(&p->src) && !p->banded && byi_f32_planar_suits(conv);
-    return conv->planar || byi_dn_is_dense_last(&p->src, p->src.dtype);
+    /* one channel has both layouts; with several, the caller chose planes */
+    const bool last = byi_dn_is_dense_last(&p->src, p->src.dtype);
+    conv->planar = is_dense(&p->src) && !p->banded &&
+                   byi_f32_planar_suits(conv) &&
+                   (!last || byi_f32_planar_pays(conv));
+    return conv->planar || last;
 }
 
 static bool read_matmul(const struct byi_dnnl_matmul *p,

@@ -957,6 +957,26 @@ static void test_team(void **state)
     assert_int_equal(byi_f32_conv_team(&small, 2), 1);
 }
 
+/* Planes pay if tiles are full, or can store a part of a panel. */
+static void planes_pay(void)
+{
+    struct byi_f32_conv conv = three_by_three(1, 64, 3, 3);
+    assert_true(byi_f32_planar_suits(&conv));
+    assert_false(byi_f32_planar_pays(&conv));
+    conv.outputs = 16;
+    assert_true(byi_f32_planar_pays(&conv));
+    conv.outputs = 24;
+    assert_int_equal(byi_f32_planar_pays(&conv), byi_f32_kernels()->partial);
+    conv.channels = 5;
+    assert_false(byi_f32_planar_suits(&conv));
+}
+
+static void test_planes(void **state)
+{
+    (void)state;
+    at_all_levels(planes_pay);
+}
+
 static void test_nan(void **state)
 {
     (void)state;
@@ -994,7 +1014,7 @@ int main(void)
         cmocka_unit_test(test_layers),    cmocka_unit_test(test_threads),
         cmocka_unit_test(test_nan),       cmocka_unit_test(test_groups),
         cmocka_unit_test(test_infinity),  cmocka_unit_test(test_gathered),
-        cmocka_unit_test(test_team),
+        cmocka_unit_test(test_team),      cmocka_unit_test(test_planes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
