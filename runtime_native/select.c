@@ -5,6 +5,8 @@
  * number and equals itself, and -0 equals 0. */
 #include "move.h"
 
+#include "core/base/nonzero.h"
+
 #include "kernels/conv.h"
 
 /* The key of a floating-point number of `bits` bits, given as its bits; `inf`
@@ -327,25 +329,6 @@ static enum byoc_status topk_run(const struct byi_call *call,
 
 /* --- nonzero, compress -------------------------------------------------- */
 
-/* Whether element i is not zero; -0 is zero, NaN is not. */
-static bool is_set(const struct byi_tensor *t, int64_t i)
-{
-    const size_t size = byi_element_bytes(t->dtype);
-    const uint64_t bits = load((const char *)t->data + i * (int64_t)size, size);
-    if (!byi_dtype_is_float(t->dtype))
-        return bits != 0;
-    return (bits & (((uint64_t)1 << (8 * size - 1)) - 1)) != 0;
-}
-
-static int64_t count_set(const struct byi_tensor *t)
-{
-    const int64_t n = byi_count(t);
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; i++)
-        count += is_set(t, i);
-    return count;
-}
-
 /* Lower the result's dim to the number of selected elements; fails if there are
  * more than the dim's bound. */
 static enum byoc_status lower_dim(const struct byi_call *call, uint32_t axis,
@@ -361,32 +344,43 @@ static enum byoc_status lower_dim(const struct byi_call *call, uint32_t axis,
     return BYOC_OK;
 }
 
+/* y (rank, n) has ascending positions in its last row; replace them by the
+ * coordinates of these elements of x. */
+static void split_positions(const struct byi_tensor *x, int64_t n, int64_t *y)
+{
+    const uint32_t last = x->rank - 1;
+    const int64_t wide = x->dims[last];
+    int64_t *at = y + last * n, end = 0; /* `end`: of the position's line */
+    for (int64_t c = 0; last > 0 && c < n; c++) {
+        const bool same = at[c] < end;
+        int64_t line = same ? -1 : at[c] / wide;
+        end = same ? end : (line + 1) * wide;
+        at[c] -= end - wide;
+        for (uint32_t d = last; d-- > 0;)
+            if (same) {
+                y[d * n + c] = y[d * n + c - 1];
+            } else {
+                y[d * n + c] = line % x->dims[d];
+                line /= x->dims[d];
+            }
+    }
+}
+
 /* y (rank, count): column c holds the coordinates of the c-th nonzero */
 static enum byoc_status nonzero_run(const struct byi_call *call,
                                     struct byoc_error *err)
 {
     const struct byi_tensor *x = call->in;
-    const int64_t count = count_set(x);
-    int64_t *y = call->out->data, at[BYI_MAX_RANK] = {0}, none = 0;
-    const int64_t zeros[BYI_MAX_RANK] = {0};
+    const int64_t count = byi_nonzero_count(x);
     BYI_TRY(lower_dim(call, 1, count, err));
     if (x->rank == 0) /* a scalar has no coordinates */
         return BYOC_OK;
-    const uint32_t last = x->rank - 1;
-    const int64_t wide = x->dims[last];
-    for (int64_t i = 0, c = 0; c < count; i += wide) {
-        const int64_t first = c;
-        /* writes every position, but advances c only if the element is set,
-         * which needs no branch */
-        for (int64_t k = 0; k < wide && c < count; k++) {
-            y[last * count + c] = k;
-            c += is_set(x, i + k);
-        }
-        for (uint32_t d = 0; d < last; d++)
-            for (int64_t k = first; k < c; k++)
-                y[d * count + k] = at[d];
-        byi_step(last, x->dims, zeros, at, &none);
-    }
+    struct byi_nonzero reader = byi_nonzero_begin(x);
+    int64_t *to = (int64_t *)call->out->data + (x->rank - 1) * count;
+    for (int64_t i = 0; reader.n > 0; i += 64)
+        for (uint64_t set = byi_nonzero_next(&reader); set; set &= set - 1)
+            *to++ = i + __builtin_ctzll(set);
+    split_positions(x, count, call->out->data);
     return BYOC_OK;
 }
 
@@ -407,16 +401,20 @@ static enum byoc_status compress_run(const struct byi_call *call,
     const int64_t n = byi_min(condition->dims[0], size);
     const char *src = x->data;
     char *dst = call->out->data;
-    BYI_TRY(lower_dim(call, axis, count_set(condition), err));
+    BYI_TRY(lower_dim(call, axis, byi_nonzero_count(condition), err));
     if (run == 0)
         return BYOC_OK;
-    for (int64_t o = 0; o < outer; o++, src += size * run)
-        for (int64_t i = 0; i < n; i++) {
-            if (!is_set(condition, i))
-                continue;
-            byi_copy_elements(dst, src + i * run, inner, element);
-            dst += run;
+    for (int64_t o = 0; o < outer; o++, src += size * run) {
+        struct byi_nonzero reader = byi_nonzero_begin(condition);
+        for (int64_t i = 0; i < n; i += 64) {
+            uint64_t set = byi_nonzero_next(&reader);
+            for (; set && i + __builtin_ctzll(set) < n; set &= set - 1) {
+                const char *slice = src + (i + __builtin_ctzll(set)) * run;
+                byi_copy_elements(dst, slice, inner, element);
+                dst += run;
+            }
         }
+    }
     return BYOC_OK;
 }
 

@@ -4,6 +4,8 @@
  */
 #include "rules.h"
 
+#include "core/base/nonzero.h"
+
 #include <string.h>
 
 enum byoc_status byi_rule_concatenate(struct byi_infer *t,
@@ -438,16 +440,6 @@ enum byoc_status byi_rule_topk(struct byi_infer *t, const struct byi_type **out)
     return BYOC_OK;
 }
 
-/* Non-zero elements among the first `most` of a known tensor. */
-static int64_t count_nonzero(const struct byi_tensor *known, int64_t most)
-{
-    const int64_t n = byi_elements(known->rank, known->dims);
-    int64_t count = 0;
-    for (int64_t i = 0; i < n && i < most; i++)
-        count += byi_tensor_float(known, i) != 0; /* NaN is not zero */
-    return count;
-}
-
 enum byoc_status byi_rule_nonzero(struct byi_infer *t,
                                   const struct byi_type **out)
 {
@@ -455,7 +447,7 @@ enum byoc_status byi_rule_nonzero(struct byi_infer *t,
     BYI_TRY(byi_want_dtype(t, 0, BYI_VALUES, "x"));
     const int64_t dims[] = {
         t->in[0]->rank,
-        known ? count_nonzero(known, INT64_MAX) : byi_rule_fresh(t),
+        known ? byi_nonzero_count(known) : byi_rule_fresh(t),
     };
     return byi_rule_tensor(t, BYOC_I64, 2, dims, out);
 }
@@ -485,7 +477,7 @@ enum byoc_status byi_rule_compress(struct byi_infer *t,
                              "%lld, as x has",
                              (long long)t->in[1]->dims[0],
                              (long long)dims[axis]);
-    dims[axis] = known ? count_nonzero(known, INT64_MAX) : byi_rule_fresh(t);
+    dims[axis] = known ? byi_nonzero_count(known) : byi_rule_fresh(t);
     return byi_rule_tensor(t, x->dtype, rank, dims, out);
 }
 
