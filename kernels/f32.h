@@ -243,10 +243,11 @@ struct byi_f32_kernels {
     void (*widen[2])(const uint16_t *from, float *to, int64_t n);
     void (*narrow[2])(const float *from, uint16_t *to, int64_t n);
     void (*adapt)(const struct byi_f32_adapted *a);
-    /* [float16, bfloat16][0]: y = the maximum of n > 0 vectors of `channels`
-     * elements, NaN if one is NaN; [1]: their sum times `scale` */
-    void (*pool[2][2])(const uint16_t *const *taps, int64_t n, int64_t channels,
-                       float scale, uint16_t *y);
+    /* [type][0]: y = the maximum of n > 0 vectors of `channels` elements, NaN
+     * if one is NaN; [type][1]: their sum times `scale` */
+    void (*pool[BYI_F32_TYPES][2])(const void *const *taps, int64_t n,
+                                   int64_t channels, float scale, void *y);
+    const char *pool_name;
     /* y = e^x / the sum of e^x over n > 0 elements, or [1] its logarithm; y may
      * be x. The relative error is below 3e-6 if x is within 20 of the largest;
      * a result below 2e-38 may be 0. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/moves.h: copies and pools of float16 and bfloat16 tensors. The caller
- * provides all memory; nothing here allocates or fails. */
+/* kernels/moves.h: copies of float16 and bfloat16 tensors, and pools. The
+ * caller provides all memory; nothing here allocates or fails. */
 #ifndef BYI_F32_MOVES_H
 #define BYI_F32_MOVES_H
 
@@ -27,7 +27,7 @@ void byi_f32_move_run(const struct byi_f32_move *move, const uint16_t *from,
  * caller sets all members. */
 struct byi_f32_pool {
     const struct byi_f32_kernels *kernels;
-    enum byi_f32_type type; /* BYI_F32_F16 or BYI_F32_BF16 */
+    enum byi_f32_type type; /* of the elements of x and y */
     bool mean, padded;      /* `padded`: a mean divides by all taps */
     int64_t images, channels, in[BYI_F32_AXES], out[BYI_F32_AXES];
     int64_t size[BYI_F32_AXES], stride[BYI_F32_AXES], dilation[BYI_F32_AXES];
@@ -36,7 +36,7 @@ struct byi_f32_pool {
 /* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_f32_pool_scratch(const struct byi_f32_pool *pool, int threads);
 /* Compute y. Every window must contain an element of x. */
-void byi_f32_pool_run(const struct byi_f32_pool *pool, const uint16_t *x,
-                      uint16_t *y, void *scratch, int threads);
+void byi_f32_pool_run(const struct byi_f32_pool *pool, const void *x, void *y,
+                      void *scratch, int threads);
 
 #endif

@@ -1,57 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/pool.c: pools of narrow channels-last images. */
+/* kernels/pool.c: pools of channels-last images. */
 #include "kernels/moves.h"
 
 uint64_t byi_f32_pool_scratch(const struct byi_f32_pool *pool, int threads)
 {
     return (uint64_t)(byi_f32_product_of(pool->size) * threads) *
-           sizeof(uint16_t *);
+           sizeof(void *);
 }
 
-/* Find pointers to the elements under the window of output `at`; returns their
- * number. */
-static int64_t find_taps(const struct byi_f32_pool *pool, const uint16_t *image,
-                         const int64_t at[BYI_F32_AXES], const uint16_t **taps)
+/* The taps i of a window, first <= i < end, that are inside along an axis. */
+struct pool_span {
+    int64_t first, end;
+};
+
+static struct pool_span find_span(const struct byi_f32_pool *pool, int axis,
+                                  int64_t at)
 {
-    int64_t first[BYI_F32_AXES], n = 0;
-    for (int i = 0; i < BYI_F32_AXES; i++)
-        first[i] = at[i] * pool->stride[i] - pool->pad[i];
-    for (int64_t i = 0; i < pool->size[0]; i++) {
-        const int64_t d = first[0] + i * pool->dilation[0];
-        for (int64_t j = 0; j < pool->size[1]; j++) {
-            const int64_t h = first[1] + j * pool->dilation[1];
-            if (d < 0 || d >= pool->in[0] || h < 0 || h >= pool->in[1])
-                continue;
-            const uint16_t *line =
-                image + (d * pool->in[1] + h) * pool->in[2] * pool->channels;
-            for (int64_t k = 0; k < pool->size[2]; k++) {
-                const int64_t w = first[2] + k * pool->dilation[2];
-                if (w >= 0 && w < pool->in[2])
-                    taps[n++] = line + w * pool->channels;
-            }
+    const int64_t d = pool->dilation[axis];
+    const int64_t begin = at * pool->stride[axis] - pool->pad[axis];
+    const int64_t room = pool->in[axis] - begin;
+    return (struct pool_span){
+        begin < 0 ? byi_ceil_div(-begin, d) : 0,
+        room <= 0 ? 0 : byi_min(pool->size[axis], byi_ceil_div(room, d))};
+}
+
+/* A line of outputs. */
+struct pool_line {
+    const struct byi_f32_pool *pool;
+    const char *image;
+    int64_t pixel;              /* bytes of an element of all channels */
+    int64_t at[2];              /* the line's depth and height */
+    struct pool_span inside[2]; /* of these axes */
+};
+
+/* Find pointers to the elements under the window of output w of the line;
+ * returns their number. */
+static int64_t find_taps(const struct pool_line *l, int64_t w,
+                         const char **taps)
+{
+    const struct byi_f32_pool *p = l->pool;
+    const struct pool_span wide = find_span(p, 2, w);
+    const int64_t step = p->dilation[2] * l->pixel;
+    int64_t n = 0;
+    for (int64_t i = l->inside[0].first; i < l->inside[0].end; i++)
+        for (int64_t j = l->inside[1].first; j < l->inside[1].end; j++) {
+            const int64_t d =
+                l->at[0] * p->stride[0] - p->pad[0] + i * p->dilation[0];
+            const int64_t h =
+                l->at[1] * p->stride[1] - p->pad[1] + j * p->dilation[1];
+            const int64_t first = w * p->stride[2] - p->pad[2];
+            const char *tap =
+                l->image + ((d * p->in[1] + h) * p->in[2] + first) * l->pixel +
+                wide.first * step;
+            for (int64_t k = wide.first; k < wide.end; k++, tap += step)
+                taps[n++] = tap;
         }
-    }
     return n;
 }
 
-static void run_line(const struct byi_f32_pool *pool, const uint16_t *x,
-                     uint16_t *y, int64_t line, const uint16_t **taps)
+static void run_line(const struct byi_f32_pool *pool, const char *x, char *y,
+                     int64_t line, const char **taps)
 {
     const int64_t *out = pool->out;
-    const int64_t image = line / out[1] / out[0];
-    int64_t at[] = {line / out[1] % out[0], line % out[1], 0};
-    x += image * byi_f32_product_of(pool->in) * pool->channels;
-    y += line * out[2] * pool->channels;
-    for (; at[2] < out[2]; at[2]++, y += pool->channels) {
-        const int64_t n = find_taps(pool, x, at, taps);
-        const int64_t of = pool->padded ? byi_f32_product_of(pool->size) : n;
-        pool->kernels->pool[pool->type - 1][pool->mean](taps, n, pool->channels,
-                                                        1.0f / (float)of, y);
+    const int64_t size = pool->type == BYI_F32_WIDE ? 4 : 2;
+    struct pool_line l = {
+        .pool = pool,
+        .pixel = pool->channels * size,
+        .at = {line / out[1] % out[0], line % out[1]},
+    };
+    l.image =
+        x + line / out[1] / out[0] * byi_f32_product_of(pool->in) * l.pixel;
+    for (int i = 0; i < 2; i++)
+        l.inside[i] = find_span(pool, i, l.at[i]);
+    y += line * out[2] * l.pixel;
+    const int64_t all = byi_f32_product_of(pool->size);
+    for (int64_t w = 0; w < out[2]; w++, y += l.pixel) {
+        const int64_t n = find_taps(&l, w, taps);
+        pool->kernels->pool[pool->type][pool->mean](
+            (const void *const *)taps, n, pool->channels,
+            1.0f / (float)(pool->padded ? all : n), y);
     }
 }
 
-void byi_f32_pool_run(const struct byi_f32_pool *pool, const uint16_t *x,
-                      uint16_t *y, void *scratch, int threads)
+void byi_f32_pool_run(const struct byi_f32_pool *pool, const void *x, void *y,
+                      void *scratch, int threads)
 {
     const int64_t lines = pool->images * pool->out[0] * pool->out[1];
     const int64_t taps = byi_f32_product_of(pool->size);
@@ -61,5 +93,5 @@ void byi_f32_pool_run(const struct byi_f32_pool *pool, const uint16_t *x,
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < team; i++)
         for (int64_t l = lines * i / team; l < lines * (i + 1) / team; l++)
-            run_line(pool, x, y, l, (const uint16_t **)scratch + i * taps);
+            run_line(pool, x, y, l, (const char **)scratch + i * taps);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* narrow_test.c: conversions of float16 and bfloat16 against core/base, bit by
- * bit, and pools and copies of such elements against plain loops, under every
- * instruction set that the machine has.
+ * bit, copies of such elements, and pools of all types, against plain loops,
+ * under every instruction set that the machine has.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -186,11 +186,11 @@ static void test_copies(void **state)
 static bool draw_pool(struct byi_f32_pool *p)
 {
     *p = (struct byi_f32_pool){.kernels = byi_f32_kernels(),
-                               .type = BYI_F32_F16 + draw(2),
+                               .type = draw(BYI_F32_TYPES),
                                .mean = draw(2),
                                .padded = draw(2),
                                .images = 1 + draw(2),
-                               .channels = 1 + draw(50)};
+                               .channels = 1 + draw(90)};
     for (int i = 0; i < BYI_F32_AXES; i++) {
         p->in[i] = 1 + draw(i ? 12 : 3);
         p->size[i] = 1 + draw(3);
@@ -205,11 +205,25 @@ static bool draw_pool(struct byi_f32_pool *p)
     return true;
 }
 
-/* Channel c of output `at`, rounded once. */
-static uint16_t pool_at(const struct byi_f32_pool *p, const uint16_t *x,
-                        int64_t at, int64_t c)
+static float element_of(enum byi_f32_type type, const void *x, int64_t i)
 {
-    const bool bf16 = p->type == BYI_F32_BF16;
+    return type == BYI_F32_WIDE
+               ? ((const float *)x)[i]
+               : wide_of(type == BYI_F32_BF16, ((const uint16_t *)x)[i]);
+}
+
+static void set_element(enum byi_f32_type type, void *x, int64_t i, float v)
+{
+    if (type == BYI_F32_WIDE)
+        ((float *)x)[i] = v;
+    else
+        ((uint16_t *)x)[i] = narrow_of(type == BYI_F32_BF16, v);
+}
+
+/* Channel c of output `at`, not rounded to the type. */
+static float pool_at(const struct byi_f32_pool *p, const void *x, int64_t at,
+                     int64_t c)
+{
     const int64_t o[] = {at / p->out[2] / p->out[1] % p->out[0],
                          at / p->out[2] % p->out[1], at % p->out[2]};
     const int64_t image = at / byi_f32_product_of(p->out);
@@ -228,7 +242,7 @@ static uint16_t pool_at(const struct byi_f32_pool *p, const uint16_t *x,
         }
         if (!inside)
             continue;
-        const float v = wide_of(bf16, x[from * p->channels + c]);
+        const float v = element_of(p->type, x, from * p->channels + c);
         if (p->mean)
             y += v;
         else if (n == 0 || v > y || isnan(v))
@@ -237,7 +251,7 @@ static uint16_t pool_at(const struct byi_f32_pool *p, const uint16_t *x,
     }
     if (p->mean)
         y *= 1.0f / (float)(p->padded ? byi_f32_product_of(p->size) : n);
-    return narrow_of(bf16, y);
+    return y;
 }
 
 static void pools(void)
@@ -246,27 +260,28 @@ static void pools(void)
         struct byi_f32_pool p;
         if (!draw_pool(&p))
             continue;
-        const bool bf16 = p.type == BYI_F32_BF16;
         const int64_t in = p.images * byi_f32_product_of(p.in) * p.channels;
         const int64_t out = p.images * byi_f32_product_of(p.out);
-        uint16_t *x = malloc((size_t)in * sizeof *x);
-        uint16_t *y = malloc((size_t)(out * p.channels) * sizeof *y);
+        const size_t size = p.type == BYI_F32_WIDE ? 4 : 2;
+        void *x = malloc((size_t)in * size);
+        void *y = malloc((size_t)(out * p.channels) * size);
         for (int64_t i = 0; i < in; i++)
-            x[i] = narrow_of(bf16, (float)draw(2001) / 100 - 10);
+            set_element(p.type, x, i, (float)draw(2001) / 100 - 10);
         for (uint32_t i = draw(3); i > 0; i--)
-            x[draw((uint32_t)in)] = narrow_of(bf16, draw(2)   ? NAN
-                                                    : draw(2) ? INFINITY
-                                                              : 1e-7f);
+            set_element(p.type, x, draw((uint32_t)in),
+                        draw(2)   ? NAN
+                        : draw(2) ? INFINITY
+                                  : 1e-7f);
         const int threads = 1 + (int)draw(3);
         void *scratch = malloc(byi_f32_pool_scratch(&p, threads));
         byi_f32_pool_run(&p, x, y, scratch, threads);
         for (int64_t i = 0; i < out * p.channels; i++) {
-            const uint16_t expected =
-                pool_at(&p, x, i / p.channels, i % p.channels);
-            if (isnan(wide_of(bf16, expected)))
-                assert_true(isnan(wide_of(bf16, y[i])));
-            else
-                assert_int_equal(y[i], expected);
+            float rounded;
+            set_element(p.type, &rounded, 0,
+                        pool_at(&p, x, i / p.channels, i % p.channels));
+            const float expected = element_of(p.type, &rounded, 0);
+            const float found = element_of(p.type, y, i);
+            assert_true(isnan(expected) ? isnan(found) : found == expected);
         }
         free(x);
         free(y);
