@@ -175,9 +175,9 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
     };
     struct byi_dn_fast fast;
     struct byi_dnnl_reduce mean;
-    if (byi_dn_fast_pool(p, posts, &fast) ||
-        ((!posts || !posts->n) && reads_whole_images(p, &mean) &&
-         byi_dn_fast_reduce(&mean, &fast)))
+    if (((!posts || !posts->n) && reads_whole_images(p, &mean) &&
+         byi_dn_fast_reduce(&mean, &fast)) ||
+        byi_dn_fast_pool(p, posts, &fast))
         return byi_prim_wrap_fast(&fast, prim, err);
     BYI_TRY(byi_guard_status(byi_guard_pool(byi_dnnl_major(), p), err));
     BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/prim_move.c: primitives that byoc's own kernels run at the speed
- * of memory: concatenations; pools and copies of float16 and bfloat16 data;
- * transpositions of images of few channels of bytes or float32.
+ * of memory: concatenations; pools; copies of float16 and bfloat16 data;
+ * transpositions of float32 images, and of images of few channels of bytes.
  */
 #include "core/base/openmp.h"
 #include "runtime_dnnl/prim_fast.h"
@@ -18,8 +18,7 @@ static uint64_t no_packed(const struct byi_dn_fast *fast, int arg)
 
 static const char *pool_name(const struct byi_dn_fast *fast)
 {
-    (void)fast;
-    return "pool";
+    return fast->pool.kernels->pool_name;
 }
 
 static uint64_t pool_scratch(const struct byi_dn_fast *fast)
@@ -61,18 +60,21 @@ bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
 {
     const uint32_t n = p->window.n, skip = BYI_F32_AXES - n;
     struct byi_f32_pool *pool = &fast->pool;
-    if (!byi_dn_is_narrow(p->src.dtype) || (posts && posts->n) ||
+    const bool wide = p->src.dtype == BYOC_F32;
+    if ((!wide && !byi_dn_is_narrow(p->src.dtype)) || (posts && posts->n) ||
         !byi_dn_is_dense_last(&p->src, p->src.dtype) ||
         !byi_dn_is_dense_last(&p->dst, p->src.dtype))
         return false;
     *fast = (struct byi_dn_fast){.kind = &pool_kind};
-    *pool = (struct byi_f32_pool){
-        .kernels = byi_f32_kernels(),
-        .type = p->src.dtype == BYOC_BF16 ? BYI_F32_BF16 : BYI_F32_F16,
-        .mean = p->kind != BYI_POOL_MAX,
-        .padded = p->kind == BYI_POOL_AVG_PAD,
-        .images = p->src.dims[0],
-        .channels = p->src.dims[1]};
+    *pool =
+        (struct byi_f32_pool){.kernels = byi_f32_kernels(),
+                              .type = wide                        ? BYI_F32_WIDE
+                                      : p->src.dtype == BYOC_BF16 ? BYI_F32_BF16
+                                                                  : BYI_F32_F16,
+                              .mean = p->kind != BYI_POOL_MAX,
+                              .padded = p->kind == BYI_POOL_AVG_PAD,
+                              .images = p->src.dims[0],
+                              .channels = p->src.dims[1]};
     for (uint32_t i = 0; i < BYI_F32_AXES; i++) {
         const bool has = i >= skip;
         pool->in[i] = has ? p->src.dims[2 + i - skip] : 1;
@@ -283,19 +285,20 @@ static const struct byi_dn_fast_kind transpose_kind = {
     .run = run_transpose,
 };
 
-/* Transpose images of up to three channels of float32; threads share an image.
- */
-static void run_zip(const struct byi_dn_fast *fast, uint32_t n,
-                    const struct byi_dn_fast_slot *slots, void *scratch,
-                    int threads)
+/* Transpose float32 images; threads share an image. */
+static void run_transpose_f32(const struct byi_dn_fast *fast, uint32_t n,
+                              const struct byi_dn_fast_slot *slots,
+                              void *scratch, int threads)
 {
-    enum { PART = 1 << 13 }; /* columns that pay for a thread */
+    enum { PART = 1 << 14 }; /* elements that pay for a thread */
     const struct byi_f32_move *m = &fast->move;
     const float *from = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
     float *to = byi_dn_fast_find(n, slots, BYI_ARG_DST);
     const int64_t columns = m->dims[m->rank - 2], rows = m->dims[m->rank - 1];
     const int64_t images = m->rank == 3 ? m->dims[0] : 1;
-    const int64_t parts = byi_ceil_div(columns, PART), all = images * parts;
+    const int64_t parts = byi_min(byi_ceil_div(columns * rows, PART),
+                                  byi_ceil_div(columns, BYI_F32_PANEL));
+    const int64_t all = images * parts;
     const int team = (int)byi_min(all, threads);
     (void)scratch;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
@@ -308,11 +311,11 @@ static void run_zip(const struct byi_dn_fast *fast, uint32_t n,
     }
 }
 
-static const struct byi_dn_fast_kind zip_kind = {
+static const struct byi_dn_fast_kind transpose_f32_kind = {
     .name = move_name,
     .packed = no_packed,
     .packs_alike = reorders_alike,
-    .run = run_zip,
+    .run = run_transpose_f32,
 };
 
 /* Whether the move transposes images of at most `few` channels. */
@@ -334,7 +337,7 @@ bool byi_dn_fast_reorder(const struct byi_dnnl_reorder *p,
     const bool bytes = p->src.dtype == BYOC_U8 || p->src.dtype == BYOC_I8;
     const bool wide = p->src.dtype == BYOC_F32;
     *fast = (struct byi_dn_fast){.kind = bytes  ? &transpose_kind
-                                         : wide ? &zip_kind
+                                         : wide ? &transpose_f32_kind
                                                 : &reorder_kind};
     if ((!bytes && !wide && !byi_dn_is_narrow(p->src.dtype)) ||
         (posts && posts->n) || p->dst.dtype != p->src.dtype ||
@@ -348,5 +351,6 @@ bool byi_dn_fast_reorder(const struct byi_dnnl_reorder *p,
     memcpy(fast->move.to, p->dst.strides, p->src.rank * sizeof *p->dst.strides);
     byi_f32_move_plan(&fast->move);
     fast->threads = omp_get_max_threads();
-    return (!bytes && !wide) || is_transpose(&fast->move, bytes ? 4 : 3);
+    return (!bytes && !wide) ||
+           is_transpose(&fast->move, bytes ? 4 : INT64_MAX);
 }

@@ -721,6 +721,28 @@ static void test_small_steps(void **state)
     region_close(&g);
 }
 
+/* oneDNN has only a reference implementation of dilated pools; own kernels have
+ * any window. */
+static void test_dilated_pools(void **state)
+{
+    static const char *const ops[] = {"nn.max_pool2d", "nn.avg_pool2d"};
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(ops); i++) {
+        struct region g;
+        struct region_report r;
+        region_open(&g);
+        uint32_t x = region_input(&g, 2, 70, 11, 12, -1);
+        region_kernel(
+            &g, ops[i],
+            "{\"pool_size\":[2,3],\"strides\":[1,2],\"dilation\":[3,2]}",
+            IDS(x));
+        expect(&g, region_end(&g), tolerance, &r);
+        if (!strstr(r.trace, ":pool:"))
+            fail_msg("found\n%s", r.trace);
+        region_close(&g);
+    }
+}
+
 /* an input that is an output; one value twice; outputs that are views */
 static void test_borders(void **state)
 {
@@ -822,7 +844,9 @@ static void test_refusals(void **state)
     region_open(&g);
     x = region_input(&g, 1, 8, 32, 32, -1);
     region_kernel(&g, "nn.max_pool2d",
-                  "{\"pool_size\":[2,2],\"dilation\":[2,2]}", IDS(x));
+                  "{\"pool_size\":[2,2],\"dilation\":[2,2],"
+                  "\"padding\":[1,1,1,1]}",
+                  IDS(x));
     refused(&g, region_end(&g), "reference implementation");
     region_close(&g);
 
@@ -976,6 +1000,7 @@ int main(void)
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_small_steps),
         cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_dilated_pools),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_rides),
         cmocka_unit_test(test_probe),
