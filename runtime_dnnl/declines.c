@@ -11,8 +11,9 @@
  * oneDNN's reductions take three to six times as long as the native kernel,
  * whatever the axis, and so does a binary operator with a broadcast binary
  * post-op, such as a batch normalisation alone; a recurrent layer without
- * gates takes up to three times as long, and elementwise operators of float16
- * and bfloat16 two to four times. They pay only inside a larger region.
+ * gates takes up to three times as long, elementwise operators of float16 and
+ * bfloat16 two to four times, and exp up to one and a half times. They pay only
+ * inside a larger region.
  *
  * So a region is declined if it has no HEAVY kernel, and no more SLOWER kernels
  * than inputs and outputs together. */
@@ -95,11 +96,13 @@ static enum weight weigh_light(const struct byoc_graph *g,
 }
 
 /* SLOWER for float16 and bfloat16, which take two to four times as long as
- * native kernels. */
+ * native kernels, and for exp alone. */
 static enum weight weigh_eltwise(const struct byoc_graph *g,
                                  const struct byoc_graph_kernel *k)
 {
-    return dtype_of(g, k) == BYOC_F32 ? LIGHT : SLOWER;
+    const bool exp_alone =
+        k->n_steps == 1 && strcmp(g->steps[k->first].name, "exp") == 0;
+    return dtype_of(g, k) == BYOC_F32 && !exp_alone ? LIGHT : SLOWER;
 }
 
 /* Whether the step reads an operand that is broadcast to its result. */

@@ -2,13 +2,18 @@
 /* softmax.c: nn.softmax, nn.log_softmax, nn.hardmax along an axis.
  *   x (outer, n, inner) -> the same
  * The maximum of a slice of n elements is subtracted first, so that
- * exponentials do not overflow. Sums are double, except in kernels/softmax.inc,
- * which computes contiguous slices of float32. */
+ * exponentials do not overflow. Sums are double, except for float32: those of
+ * contiguous slices are float32 (kernels/softmax.inc), and so are those of
+ * ROWS elements of other slices. */
 #include "kernel.h"
 
 #include "kernels/f32.h"
 
-enum { COLUMNS = 64 };
+enum {
+    COLUMNS = 256, /* most columns of a task */
+    FEW = 64,      /* columns of a task if there are few tasks */
+    ROWS = 64      /* rows whose sum is float32 */
+};
 
 struct softmax_slices {
     enum byi_op_id op;
@@ -75,52 +80,73 @@ static void hard_row(const struct softmax_slices *s, int64_t row)
     y[place] = 1;
 }
 
-/* --- float32, inner > 1: COLUMNS columns at a time ----------------------- */
+/* --- float32, inner > 1: some columns at a time --------------------------- */
 
-static void exp_columns(const float *x, const float *top, float *y, int64_t n)
+/* y = e^(x - top) for rows [k, end), whose sum is added to *sum. */
+static void exp_rows(const struct softmax_slices *s, int64_t at, int64_t k,
+                     int64_t end, int64_t n, const float *top, double *sum)
 {
     static const float none[4];
-    float shifted[COLUMNS];
+    const struct byi_simd *simd = byi_simd();
+    float shifted[COLUMNS], some[COLUMNS] = {0};
+    for (; k < end; k++) {
+        float *y = (float *)s->y + at + k * s->inner;
+        simd->binary[BYI_OP_SUBTRACT]((const float *)s->x + at + k * s->inner,
+                                      1, top, 1, shifted, n);
+        simd->unary[BYI_OP_EXP](shifted, y, n, none);
+        simd->slide_add(y, 1, some, n);
+    }
     for (int64_t i = 0; i < n; i++)
-        shifted[i] = x[i] - top[i];
-    byi_simd()->unary[BYI_OP_EXP](shifted, y, n, none);
+        sum[i] += (double)some[i];
+}
+
+/* Multiply each row of y by `last`, or, for the logarithm, set it to x - top -
+ * last. */
+static void finish_rows(const struct softmax_slices *s, int64_t at, int64_t n,
+                        const float *top, const float *last)
+{
+    const struct byi_simd *simd = byi_simd();
+    float shifted[COLUMNS];
+    for (int64_t k = 0; k < s->n; k++) {
+        const float *x = (const float *)s->x + at + k * s->inner;
+        float *y = (float *)s->y + at + k * s->inner;
+        if (s->op == BYI_OP_NN_SOFTMAX) {
+            simd->binary[BYI_OP_MULTIPLY](y, 1, last, 1, y, n);
+        } else {
+            simd->binary[BYI_OP_SUBTRACT](x, 1, top, 1, shifted, n);
+            simd->binary[BYI_OP_SUBTRACT](shifted, 1, last, 1, y, n);
+        }
+    }
 }
 
 static void fast_columns(const struct softmax_slices *s, int64_t at, int64_t n)
 {
     const float *x = (const float *)s->x + at;
-    float *y = (float *)s->y + at;
-    float top[COLUMNS];
+    float top[COLUMNS], last[COLUMNS];
     double sum[COLUMNS] = {0};
     memcpy(top, x, (size_t)n * sizeof *top);
     for (int64_t k = 1; k < s->n; k++)
         byi_simd()->slide_max(x + k * s->inner, 1, top, n);
-    for (int64_t k = 0; k < s->n; k++) {
-        exp_columns(x + k * s->inner, top, y + k * s->inner, n);
-        for (int64_t i = 0; i < n; i++)
-            sum[i] += (double)y[k * s->inner + i];
-    }
-    const bool soft = s->op == BYI_OP_NN_SOFTMAX;
+    for (int64_t k = 0; k < s->n; k += ROWS)
+        exp_rows(s, at, k, byi_min(k + ROWS, s->n), n, top, sum);
     for (int64_t i = 0; i < n; i++)
-        sum[i] = soft ? 1 / sum[i] : (double)top[i] + log(sum[i]);
-    for (int64_t k = 0; k < s->n; k++)
-        for (int64_t i = 0; i < n; i++) {
-            const int64_t j = k * s->inner + i;
-            y[j] =
-                (float)(soft ? (double)y[j] * sum[i] : (double)x[j] - sum[i]);
-        }
+        last[i] =
+            (float)(s->op == BYI_OP_NN_SOFTMAX ? 1 / sum[i] : log(sum[i]));
+    finish_rows(s, at, n, top, last);
 }
 
 /* --- the kernel --------------------------------------------------------- */
 
 static void run_columns(const struct softmax_slices *s, int team)
 {
-    const int64_t parts = byi_ceil_div(s->inner, COLUMNS);
+    int64_t parts = byi_ceil_div(s->inner, COLUMNS);
+    if (team > 1 && s->outer * parts < 2 * team)
+        parts = byi_ceil_div(s->inner, FEW);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < s->outer * parts; task++) {
-        const int64_t from = task % parts * COLUMNS;
-        fast_columns(s, task / parts * s->n * s->inner + from,
-                     byi_min(COLUMNS, s->inner - from));
+        const int64_t from = s->inner * (task % parts) / parts;
+        const int64_t end = s->inner * (task % parts + 1) / parts;
+        fast_columns(s, task / parts * s->n * s->inner + from, end - from);
     }
 }
 

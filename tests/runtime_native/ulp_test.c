@@ -133,8 +133,39 @@ static void test_bounds(void **state)
     byi_simd_use(byi_isa_widest());
 }
 
+/* A number in a vector gives the same bits as alone, since threads divide data
+ * at any element. */
+static void test_vectors(void **state)
+{
+    static float x[BLOCK], y[BLOCK];
+    const float none[4] = {0};
+    (void)state;
+    for (uint64_t bits = 0; bits >> 32 == 0;) {
+        for (int i = 0; i < BLOCK; i++, bits += 409601) {
+            const uint32_t low = (uint32_t)bits;
+            memcpy(&x[i], &low, sizeof low);
+        }
+        for (int isa = 0; isa < BYI_N_ISAS; isa++) {
+            if (!byi_simd_use((enum byi_isa)isa))
+                continue;
+            byi_simd()->unary[BYI_OP_EXP](x, y, BLOCK, none);
+            for (int i = 0; i < BLOCK; i++) {
+                float alone;
+                byi_simd()->unary[BYI_OP_EXP](x + i, &alone, 1, none);
+                if (memcmp(&alone, y + i, sizeof alone) != 0 && !isnan(alone))
+                    fail_msg("exp of %a: found %a in a vector, %a alone; "
+                             "instruction set %s",
+                             (double)x[i], (double)y[i], (double)alone,
+                             byi_isa_name((enum byi_isa)isa));
+            }
+        }
+    }
+    byi_simd_use(byi_isa_widest());
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bounds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bounds),
+                                       cmocka_unit_test(test_vectors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
