@@ -423,6 +423,69 @@ static void cast_narrow(struct draw *d)
     draw_attr_int(d, "to", d->dtype);
 }
 
+/* Types of less than 8 bits, of which the graph's inputs and outputs have none:
+ * how the API gives their elements differs. */
+static const struct narrow {
+    enum byoc_dtype dtype;
+    int low, high; /* what it can represent, or a part of that */
+} narrow_types[] = {{BYOC_U4, 0, 15},     {BYOC_I4, -8, 7},
+                    {BYOC_U2, 0, 3},      {BYOC_I2, -2, 1},
+                    {BYOC_F4E2M1, -6, 6}, {BYOC_F8E8M0, 1, 60}};
+enum { NARROW_INTS = 4 };
+
+/* To such a type, perhaps transposed, and back. */
+static void cast_packed(struct draw *d)
+{
+    const bool floats = byi_dtype_is_float(d->dtype);
+    const bool is_signed = floats || d->dtype == BYOC_I8 ||
+                           d->dtype == BYOC_I32 || d->dtype == BYOC_I64;
+    const struct narrow *to = &narrow_types[draw_int(
+        d, 0, floats ? (int64_t)BYI_COUNT(narrow_types) - 1 : NARROW_INTS - 1)];
+    const int64_t low = is_signed ? to->low : byi_max(to->low, 0);
+    const bool turns = to->dtype != BYOC_F8E8M0 && draw_chance(d, 40);
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 0, 4, dims);
+    struct byi_tensor *t = draw_operand(d, d->dtype, rank, dims, ORDINARY);
+
+    /* of a fraction, ONNX Runtime rounds where other integers drop it */
+    const bool whole = to < narrow_types + NARROW_INTS;
+    for (int64_t i = 0; i < byi_elements(rank, dims); i++)
+        byi_tensor_set(t, i,
+                       whole ? (double)draw_int(d, low, to->high)
+                             : (double)draw_int(d, 4 * low, 4 * to->high) / 4);
+    draw_wiring(d, "x0", "narrow");
+    draw_attr_int(d, "to", to->dtype);
+    draw_here(d);
+    if (turns)
+        draw_node(d, d->graph, "Transpose", "narrow", "turned");
+    draw_node(d, d->graph, "Cast", turns ? "turned" : "narrow", "y0");
+    draw_attr_int(d, "to", d->dtype);
+}
+
+/* To such a type or float8, and back. */
+static void quantize_packed(struct draw *d)
+{
+    const bool whole = draw_chance(d, 50);
+    const int64_t to = whole
+                           ? narrow_types[draw_int(d, 0, NARROW_INTS - 1)].dtype
+                           : draw_int(d, BYOC_F8E4M3FN, BYOC_F8E5M2FNUZ);
+    const int64_t zero = draw_int(d, 0, 1);
+    const double scale = (double)draw_int(d, 1, 8) / 4;
+
+    draw_same(d);
+    draw_floats(d, -1, &scale, draw_chance(d, 50));
+    draw_ints(d, BYOC_I8, -1, &zero, draw_chance(d, 50));
+    draw_wiring(d, whole ? "x0 x1 zero" : "x0 x1", "narrow");
+    if (!whole)
+        draw_attr_int(d, "saturate", draw_int(d, 0, 1));
+    draw_attr_int(d, "output_dtype", to);
+    draw_node(d, d->graph, "Cast", "x2", "zero");
+    draw_attr_int(d, "to", whole ? to : BYOC_F32);
+    draw_here(d);
+    draw_node(d, d->graph, "DequantizeLinear",
+              whole ? "narrow x1 zero" : "narrow x1", "y0");
+}
+
 /* Gelu: which formula; Swish: its factor. */
 static void gate(struct draw *d)
 {
@@ -480,6 +543,7 @@ static const struct op_case rows[] = {
     {"BitwiseXor", 18, "iu86", broadcast, EXTREME, 1, 0, NULL, false},
     {"BitShift", 11, "u86", shift, ORDINARY, 1, 0, NULL, false},
     {"Cast", 21, "fh", cast_narrow, ORDINARY, 1, 0, NULL, false},
+    {"Cast", 25, "fhi8", cast_packed, ORDINARY, 1, 0, NULL, false},
     {"Cast", 13, "fhiu86b", cast, ORDINARY, 1, 0, NULL, false},
     {"Ceil", 13, "fh", draw_same, EXTREME, 1, 0, NULL, false},
     {"Celu", 12, "f", with_alpha, EXTREME, 1, 1e-6, NULL, false},
@@ -497,6 +561,7 @@ static const struct op_case rows[] = {
     {"Equal", 13, "fhiu86b", broadcast, EXTREME, 1, 0, NULL, false},
     {"GRU", 14, "fh", recurrent, ORDINARY, 2, 1e-4, NULL, false},
     {"LSTM", 14, "fh", recurrent, ORDINARY, 3, 1e-4, NULL, false},
+    {"QuantizeLinear", 25, "-", quantize_packed, ORDINARY, 1, 0, NULL, false},
     {"RNN", 14, "fh", recurrent, ORDINARY, 2, 1e-4, NULL, false},
     {"Erf", 13, "fhiu86", draw_same, EXTREME, 1, 1e-5, NULL, false},
     {"Exp", 13, "fh", draw_same, EXTREME, 1, 1e-5, NULL, false},
