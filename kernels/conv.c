@@ -3,6 +3,7 @@
  * runs it. The choice depends on the shapes, the element types and the machine.
  */
 #include "kernels/conv.h"
+#include "kernels/i8.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -294,7 +295,9 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
 
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
 {
-    return conv->kernels->names[conv->algorithm];
+    const char *pieces =
+        conv->algorithm == BYI_F32_DIRECT ? byi_f32_pieces_name(conv) : NULL;
+    return pieces ? pieces : conv->kernels->names[conv->algorithm];
 }
 
 /* --- weights -------------------------------------------------------------- */
@@ -308,6 +311,19 @@ static int64_t part_floats(const struct byi_f32_conv *conv)
     return byi_f32_direct_floats(conv);
 }
 
+/* A number after the packed weights says whether all are finite. */
+static int64_t finite_floats(const struct byi_f32_conv *conv)
+{
+    return conv->algorithm == BYI_F32_DIRECT && byi_f32_pieces_suit(conv)
+               ? BYI_F32_PANEL
+               : 0;
+}
+
+bool byi_f32_packed_finite(const struct byi_f32_conv_run *run)
+{
+    return run->weights[run->conv->parts * part_floats(run->conv)] > 0;
+}
+
 uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
@@ -316,7 +332,8 @@ uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv)
     if (conv->algorithm == BYI_F32_DEPTHWISE) /* reads whole vectors */
         return (uint64_t)(taps * conv->channels + BYI_F32_PANEL) *
                sizeof(float);
-    return (uint64_t)(conv->parts * part_floats(conv)) * sizeof(float);
+    return (uint64_t)(conv->parts * part_floats(conv) + finite_floats(conv)) *
+           sizeof(float);
 }
 
 static void pack_direct(const struct byi_f32_conv *conv,
@@ -326,7 +343,7 @@ static void pack_direct(const struct byi_f32_conv *conv,
     const int64_t together = conv->groups / conv->parts;
     const int64_t panel = taps * conv->run * BYI_F32_PANEL;
     const int64_t channels = conv->channels / conv->groups;
-    memset(to, 0, (size_t)byi_f32_conv_packed(conv));
+    memset(to, 0, (size_t)(conv->parts * part_floats(conv)) * sizeof *to);
     for (int64_t g = 0; g < conv->groups; g++)
         for (int64_t t = 0; t < taps; t++) {
             const int64_t tap[] = {t / conv->size[2] / conv->size[1],
@@ -394,14 +411,11 @@ static void pack_some(const struct byi_f32_conv *conv,
     pack_part(&some, &from, to + first * part_floats(conv));
 }
 
-void byi_f32_conv_pack(const struct byi_f32_conv *conv,
-                       const struct byi_f32_weights *weights, float *to,
-                       int threads)
+/* Pack weights of an algorithm that does not use tiles. */
+static void pack_all(const struct byi_f32_conv *conv,
+                     const struct byi_f32_weights *weights, float *to,
+                     int threads)
 {
-    if (conv->algorithm == BYI_F32_TILES) {
-        byi_f32_tiles_pack(conv, weights, to);
-        return;
-    }
     const bool apart = conv->algorithm != BYI_F32_DEPTHWISE &&
                        conv->algorithm != BYI_F32_TRANSPOSED;
     if (conv->parts > 1 && apart) {
@@ -431,6 +445,20 @@ void byi_f32_conv_pack(const struct byi_f32_conv *conv,
     }
 }
 
+void byi_f32_conv_pack(const struct byi_f32_conv *conv,
+                       const struct byi_f32_weights *weights, float *to,
+                       int threads)
+{
+    if (conv->algorithm == BYI_F32_TILES) {
+        byi_f32_tiles_pack(conv, weights, to);
+        return;
+    }
+    const int64_t n = conv->parts * part_floats(conv);
+    pack_all(conv, weights, to, threads);
+    for (int64_t i = 0; i < finite_floats(conv); i++)
+        to[n + i] = byi_i8_kernels()->finite(to, n);
+}
+
 bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
                               const struct byi_f32_conv *b)
 {
@@ -455,6 +483,16 @@ static uint64_t zeros_bytes(const struct byi_f32_conv *conv)
                                 : 0;
 }
 
+/* Scratch for rows that are multiplied as they are, and in pieces. */
+static uint64_t direct_scratch(const struct byi_f32_conv *conv, int threads)
+{
+    const uint64_t direct = byi_f32_direct_scratch(conv, threads);
+    if (!byi_f32_pieces_suit(conv))
+        return direct;
+    const uint64_t pieces = byi_f32_pieces_scratch(conv, threads);
+    return pieces > direct ? pieces : direct;
+}
+
 uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
@@ -462,7 +500,7 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
         return byi_f32_strips_scratch(conv, threads);
     switch (conv->algorithm) {
     case BYI_F32_DIRECT:
-        return zeros_bytes(conv) + byi_f32_direct_scratch(conv, threads);
+        return zeros_bytes(conv) + direct_scratch(conv, threads);
     case BYI_F32_WINOGRAD_2:
     case BYI_F32_WINOGRAD_4:
         return zeros_bytes(conv) + byi_f32_winograd_scratch(conv, threads);
@@ -519,7 +557,8 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *given)
         byi_f32_tiles_run(run);
         break;
     case BYI_F32_DIRECT:
-        byi_f32_direct_run(run);
+        if (!byi_f32_pieces_suit(run->conv) || !byi_f32_pieces_run(run))
+            byi_f32_direct_run(run);
         break;
     case BYI_F32_WINOGRAD_2:
     case BYI_F32_WINOGRAD_4:

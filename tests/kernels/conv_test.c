@@ -630,8 +630,9 @@ static void test_vectors(void **state)
     }
 }
 
-/* Rows that do not stay in the second cache are cut; some add to y. */
-static void long_rows(void)
+/* Rows that do not stay in the second cache are cut; some add to y. `pieces`:
+ * products large enough for numbers in pieces. */
+static void multiply_rows(bool pieces)
 {
     int sums = 0;
     for (int i = 0; i < 12; i++) {
@@ -639,8 +640,9 @@ static void long_rows(void)
         int kinds[3];
         const int64_t channels =
             draw(2) ? 512 * (1 + draw(6)) : 512 + draw(2000);
-        c.conv = vector_by_matrix(channels, 33 + draw(60), draw(2));
-        c.conv.images = 15 + draw(40);
+        c.conv =
+            vector_by_matrix(channels, (pieces ? 256 : 33) + draw(60), draw(2));
+        c.conv.images = (pieces ? 128 : 15) + draw(40);
         c.conv.bias = draw(2);
         const uint32_t n = draw(4);
         for (uint32_t p = 0; p < n; p++) {
@@ -657,6 +659,12 @@ static void long_rows(void)
         close_case(&c);
     }
     assert_true(sums > 0);
+}
+
+static void long_rows(void)
+{
+    multiply_rows(false);
+    multiply_rows(true);
 }
 
 static void test_long_rows(void **state)
@@ -851,6 +859,14 @@ static void threads(void)
         open_case(&c);
         compare_threads(&c);
     }
+    for (int i = 0; i < 4; i++) { /* divided by rows, or by columns */
+        struct conv_case c = {.threads = 4};
+        c.conv = vector_by_matrix(300 + i, i % 2 ? 261 : 700, false);
+        c.conv.images = i % 2 ? 431 : 131;
+        byi_f32_conv_plan(&c.conv, true);
+        open_case(&c);
+        compare_threads(&c);
+    }
     for (int a = BYI_F32_DIRECT; a <= BYI_F32_WINOGRAD_4; a++) {
         struct conv_case c = {.threads = 4};
         c.conv = three_by_three(2, 29, 40, 72);
@@ -890,8 +906,8 @@ static void keeps_nan(void)
  * they have in a plain sum, and zero times infinity is NaN. */
 static void keeps_infinity(void)
 {
-    enum { ROWS = 20, CHANNELS = 40, OUTPUTS = 19 };
-    for (int type = BYI_F32_F16; type < BYI_F32_TYPES; type++) {
+    enum { ROWS = 132, CHANNELS = 260, OUTPUTS = 259 }; /* enough for pieces */
+    for (int type = BYI_F32_WIDE; type < BYI_F32_TYPES; type++) {
         struct conv_case c = {.threads = 1};
         c.conv = (struct byi_f32_conv){.images = ROWS,
                                        .channels = CHANNELS,
