@@ -39,30 +39,31 @@ enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
                             struct byi_arena *arena, const uint32_t **claimed,
                             struct byoc_error *err);
 
-/* --- units.c: nodes that are assigned together ---------------------------- */
+/* --- candidates.c: nodes that are assigned together
+ * ---------------------------- */
 
 /* A candidate: the nodes that a backend would run as one composite, or the
  * union of overlapping composites of several backends. */
-struct byi_unit {
+struct byi_candidate {
     uint32_t func;
     uint32_t n;
     const byi_id *at;  /* ascending */
     uint64_t backends; /* bit v: the context's backend v runs some of it */
 };
 /* The candidates of a module. */
-struct byi_units {
-    BYI_VEC(struct byi_unit) list; /* by function, by first node */
+struct byi_candidates {
+    BYI_VEC(struct byi_candidate) list; /* by function, by first node */
 };
 enum { BYI_MAX_COST_BACKENDS = 63 };
 /* Find the candidates of every function that is not yet offloaded. The
  * backends' probes add dead functions to `m`; its other functions are
- * unchanged. In `arena` and on the heap: free with byi_units_free. */
-enum byoc_status byi_units_find(struct byi_module *m,
-                                struct byi_pass_context *ctx,
-                                struct byi_arena *arena,
-                                struct byi_units *units,
-                                struct byoc_error *err);
-void byi_units_free(struct byi_units *units);
+ * unchanged. In `arena` and on the heap: free with byi_candidates_free. */
+enum byoc_status byi_candidates_find(struct byi_module *m,
+                                     struct byi_pass_context *ctx,
+                                     struct byi_arena *arena,
+                                     struct byi_candidates *candidates,
+                                     struct byoc_error *err);
+void byi_candidates_free(struct byi_candidates *candidates);
 
 /* --- piece.c: some nodes of a function on their own ----------------------- */
 

@@ -105,18 +105,18 @@ static void order_regions(struct regions *r)
 
 /* --- topological order --------------------------------------------------- */
 
-/* Kahn's topological sort of the condensed graph. Units are regions 1..n, then
- * nodes, of which only native nodes are used. */
+/* Kahn's topological sort of the condensed graph. Vertices are regions 1..n,
+ * then nodes, of which only native nodes are used. */
 struct sorter {
     const struct regions *r;
     struct byi_uses uses;
-    uint32_t *waiting; /* by unit: operands not yet reached */
+    uint32_t *waiting; /* by vertex: operands not yet reached */
     uint32_t *queue, n_queued;
     uint32_t *first; /* members of each region: at[first[r]..first[r + 1]) */
     byi_id *at;
 };
 
-static uint32_t unit_of(const struct regions *r, byi_id id)
+static uint32_t vertex_of(const struct regions *r, byi_id id)
 {
     const uint32_t region = r->f->nodes.at[id].region;
     return region ? region : r->n + 1 + id;
@@ -143,22 +143,22 @@ static void count_waiting(struct sorter *s)
     const struct byi_func *f = s->r->f;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
-        const uint32_t unit = unit_of(s->r, id);
+        const uint32_t vertex = vertex_of(s->r, id);
         for (uint32_t a = 0; a < node->n_args; a++)
-            s->waiting[unit] += unit_of(s->r, node->args[a]) != unit;
-        if (!node->region && !s->waiting[unit])
-            s->queue[s->n_queued++] = unit;
+            s->waiting[vertex] += vertex_of(s->r, node->args[a]) != vertex;
+        if (!node->region && !s->waiting[vertex])
+            s->queue[s->n_queued++] = vertex;
     }
     for (uint32_t i = 1; i <= s->r->n; i++)
         if (s->first[i] < s->first[i + 1] && !s->waiting[i])
             s->queue[s->n_queued++] = i;
 }
 
-static void release_readers(struct sorter *s, uint32_t unit, byi_id id)
+static void release_readers(struct sorter *s, uint32_t vertex, byi_id id)
 {
     for (uint32_t u = s->uses.first[id]; u < s->uses.first[id + 1]; u++) {
-        const uint32_t reader = unit_of(s->r, s->uses.at[u]);
-        if (reader != unit && --s->waiting[reader] == 0)
+        const uint32_t reader = vertex_of(s->r, s->uses.at[u]);
+        if (reader != vertex && --s->waiting[reader] == 0)
             s->queue[s->n_queued++] = reader;
     }
 }
@@ -166,25 +166,25 @@ static void release_readers(struct sorter *s, uint32_t unit, byi_id id)
 /* Renumber the regions so that every path ascends. */
 static void sort_regions(struct regions *r)
 {
-    const size_t n_units = (size_t)r->n + 1 + r->f->nodes.n;
+    const size_t n_vertices = (size_t)r->n + 1 + r->f->nodes.n;
     struct sorter s = {
         .r = r,
         .uses = byi_uses_of(r->f, r->scratch),
-        .waiting = byi_arena_calloc(r->scratch, n_units, sizeof *s.waiting),
-        .queue = byi_arena_calloc(r->scratch, n_units, sizeof *s.queue)};
+        .waiting = byi_arena_calloc(r->scratch, n_vertices, sizeof *s.waiting),
+        .queue = byi_arena_calloc(r->scratch, n_vertices, sizeof *s.queue)};
     uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);
     uint32_t n = 0;
     list_members(&s);
     count_waiting(&s);
     for (uint32_t i = 0; i < s.n_queued; i++) {
-        const uint32_t unit = s.queue[i];
-        if (unit > r->n) {
-            release_readers(&s, unit, unit - r->n - 1);
+        const uint32_t vertex = s.queue[i];
+        if (vertex > r->n) {
+            release_readers(&s, vertex, vertex - r->n - 1);
             continue;
         }
-        fresh[unit] = ++n;
-        for (uint32_t k = s.first[unit]; k < s.first[unit + 1]; k++)
-            release_readers(&s, unit, s.at[k]);
+        fresh[vertex] = ++n;
+        for (uint32_t k = s.first[vertex]; k < s.first[vertex + 1]; k++)
+            release_readers(&s, vertex, s.at[k]);
     }
     r->n = n;
     for (byi_id id = 0; id < r->f->nodes.n; id++) {

@@ -365,10 +365,11 @@ static enum byoc_status emit_region(struct partitioner *p, uint32_t number)
     return BYOC_OK;
 }
 
-/* --- order: a unit (native node or region) once its operands are emitted -- */
+/* --- order: a vertex once its operands are emitted ------------------------ */
 
-/* Keys of units: (first old id << 32) | region number. Most units are ready at
- * once and are listed in order; the others go through the heap. */
+/* A vertex is a native node or a region. Its key is (first old id << 32) |
+ * region number. Most vertices are ready at once and are listed in order; the
+ * others go through the heap. */
 struct ready {
     uint64_t *listed, *at;
     uint32_t n_listed, next; /* entries before `next` were popped */
@@ -412,7 +413,7 @@ static uint64_t key_of(const struct partitioner *p, byi_id id)
     return (uint64_t)first << 32 | number;
 }
 
-/* Count, per unit, the operands that come from other units. */
+/* Count, per vertex, the operands that come from other vertices. */
 static void count_waiting(struct partitioner *p, uint32_t *waiting)
 {
     for (byi_id id = 0; id < p->f->nodes.n; id++) {
@@ -444,7 +445,7 @@ static void release_readers(struct partitioner *p, byi_id id, uint32_t *waiting,
     }
 }
 
-/* List the units that are ready at once, in order of first node. */
+/* List the vertices that are ready at once, in order of first node. */
 static void list_ready(const struct partitioner *p, const uint32_t *waiting,
                        struct ready *ready)
 {

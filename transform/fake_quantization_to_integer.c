@@ -217,12 +217,12 @@ static byi_id emit_product(struct byi_rewrite *rw, byi_id at, enum byi_op_id op,
                            const byi_id *args, uint32_t n,
                            const struct byi_attr *more, uint32_t n_more)
 {
-    enum { MOST = 16 };
+    enum { MAX_ATTRS = 16 };
     static const struct byi_attr transposed = {
         .name = "transpose_b", .kind = BYI_ATTR_BOOL, .i = true};
     const struct byi_node *node = byi_rw_node(rw, at);
     const struct byi_op *to = byi_op(op);
-    struct byi_attr given[MOST];
+    struct byi_attr given[MAX_ATTRS];
     uint32_t n_given = 0;
     for (uint32_t i = 0; i < n_more; i++)
         given[n_given++] = more[i];
@@ -453,17 +453,17 @@ static bool selects(const struct byi_rewrite *rw, byi_id id)
 /* quantize(select(dequantize(x))) with equal steps  ==>  select(x) */
 static byi_id select_integers(struct byi_rewrite *rw, byi_id at)
 {
-    enum { MOST = 4 };
+    enum { MAX_OPERANDS = 4 };
     const byi_id inner = byi_rw_arg(rw, at, 0);
     struct quant_steps x, y;
     if (!read_steps(rw, at, BYI_OP_QUANTIZE, &y) || !byi_rw_once(rw, inner) ||
-        !selects(rw, inner) || byi_rw_node(rw, inner)->n_args > MOST ||
+        !selects(rw, inner) || byi_rw_node(rw, inner)->n_args > MAX_OPERANDS ||
         !read_steps(rw, byi_rw_arg(rw, inner, 0), BYI_OP_DEQUANTIZE, &x) ||
         x.scale != y.scale || x.zero != y.zero ||
         byi_rw_tensor(rw, x.integers)->dtype != byi_rw_tensor(rw, at)->dtype)
         return BYI_NO_ID;
     const struct byi_node *node = byi_rw_node(rw, inner);
-    byi_id args[MOST] = {x.integers};
+    byi_id args[MAX_OPERANDS] = {x.integers};
     for (uint32_t i = 1; i < node->n_args; i++)
         args[i] = node->args[i];
     return byi_rw_again(rw, inner, args);

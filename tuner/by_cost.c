@@ -26,31 +26,34 @@ struct decider {
     struct byi_backends *backends;
     uint32_t n_labels;
     struct byi_parts parts; /* of a clone, on which backends match */
-    struct byi_units units;
-    uint32_t *unit_part; /* by candidate */
+    struct byi_candidates candidates;
+    uint32_t *candidate_part; /* by candidate */
 };
 
-static const struct byi_part *part_of(const struct decider *d, uint32_t unit)
+static const struct byi_part *part_of(const struct decider *d,
+                                      uint32_t candidate)
 {
-    return &d->parts.list.at[d->unit_part[unit]];
+    return &d->parts.list.at[d->candidate_part[candidate]];
 }
 
 /* --- the choice ----------------------------------------------------------- */
 
-static struct byi_piece piece_of(const struct byi_unit *unit)
+static struct byi_piece piece_of(const struct byi_candidate *candidate)
 {
-    return (struct byi_piece){unit->func, unit->n, unit->at};
+    return (struct byi_piece){candidate->func, candidate->n, candidate->at};
 }
 
-static enum byoc_status time_units(struct decider *d, struct byoc_error *err)
+static enum byoc_status time_candidates(struct decider *d,
+                                        struct byoc_error *err)
 {
-    const struct byi_unit *units = d->units.list.at;
-    const uint32_t n = d->units.list.n;
-    d->unit_part = byi_arena_calloc(d->arena, n, sizeof *d->unit_part);
+    const struct byi_candidate *candidates = d->candidates.list.at;
+    const uint32_t n = d->candidates.list.n;
+    d->candidate_part =
+        byi_arena_calloc(d->arena, n, sizeof *d->candidate_part);
     for (uint32_t i = 0; i < n; i++) {
-        const struct byi_piece piece = piece_of(&units[i]);
-        d->unit_part[i] =
-            byi_parts_add(&d->parts, &piece, units[i].backends << 1 | 1);
+        const struct byi_piece piece = piece_of(&candidates[i]);
+        d->candidate_part[i] =
+            byi_parts_add(&d->parts, &piece, candidates[i].backends << 1 | 1);
     }
     return byi_parts_time(&d->parts, err);
 }
@@ -66,7 +69,7 @@ static const double noise = 0.05;
 static uint32_t choose(const struct decider *d, uint32_t u)
 {
     const struct byi_part *p = part_of(d, u);
-    const uint64_t backends = d->units.list.at[u].backends;
+    const uint64_t backends = d->candidates.list.at[u].backends;
     const bool known = byi_part_known(&d->parts, p) && !isnan(p->us[0]);
     uint32_t best = 0;
     double least = known ? p->us[0] : (double)INFINITY;
@@ -99,22 +102,22 @@ static const char *say_times(const struct decider *d, const struct byi_part *p)
     return kept;
 }
 
-static void assign_unit(struct decider *d, struct byi_assignment *a, uint32_t u,
-                        uint32_t label, const char *why)
+static void assign_candidate(struct decider *d, struct byi_assignment *a,
+                             uint32_t u, uint32_t label, const char *why)
 {
-    const struct byi_unit *unit = &d->units.list.at[u];
-    for (uint32_t i = 0; i < unit->n; i++)
-        byi_assign(a, unit->func, unit->at[i],
+    const struct byi_candidate *candidate = &d->candidates.list.at[u];
+    for (uint32_t i = 0; i < candidate->n; i++)
+        byi_assign(a, candidate->func, candidate->at[i],
                    label ? byi_parts_label(&d->parts, label) : NULL, why);
 }
 
-static void assign_units(struct decider *d, struct byi_assignment *a,
-                         const uint32_t *label)
+static void assign_candidates(struct decider *d, struct byi_assignment *a,
+                              const uint32_t *label)
 {
-    for (uint32_t u = 0; u < d->units.list.n; u++) {
+    for (uint32_t u = 0; u < d->candidates.list.n; u++) {
         const struct byi_part *p = part_of(d, u);
         const char *why = say_times(d, p);
-        assign_unit(d, a, u, label[u], *why ? why : "not measured");
+        assign_candidate(d, a, u, label[u], *why ? why : "not measured");
     }
 }
 
@@ -409,19 +412,20 @@ static double known_or_not(double us)
 
 /* Record the times of each candidate for its nodes: the native time, and the
  * time of its backend or, if it is native, of the fastest backend. */
-static void note_units(struct decider *d, const uint32_t *label)
+static void note_candidates(struct decider *d, const uint32_t *label)
 {
-    for (uint32_t u = 0; u < d->units.list.n; u++) {
-        const struct byi_unit *unit = &d->units.list.at[u];
+    for (uint32_t u = 0; u < d->candidates.list.n; u++) {
+        const struct byi_candidate *candidate = &d->candidates.list.at[u];
         const struct byi_part *p = part_of(d, u);
-        const struct byi_func *f = d->m->funcs.at[unit->func];
+        const struct byi_func *f = d->m->funcs.at[candidate->func];
         const struct byi_sources *all = byi_sources_none();
         double backend = label[u] ? p->us[label[u]] : (double)INFINITY;
         for (uint32_t l = 1; l < d->n_labels && !label[u]; l++)
             if (byi_part_wants(p, l) && p->us[l] < backend)
                 backend = p->us[l];
-        for (uint32_t i = 0; i < unit->n; i++)
-            all = byi_sources_join(d->m, all, f->nodes.at[unit->at[i]].sources);
+        for (uint32_t i = 0; i < candidate->n; i++)
+            all = byi_sources_join(d->m, all,
+                                   f->nodes.at[candidate->at[i]].sources);
         byi_ledger_node_times(d->by->ledger, all, known_or_not(backend),
                               known_or_not(p->us[0]));
     }
@@ -446,8 +450,8 @@ static void assign_native(struct decider *d, struct byi_assignment *a,
         d->by->arena,
         "the whole model: native %.1f us, greedy %.1f us, by parts %.1f us",
         wholes[ALL_NATIVE].us, wholes[GREEDY].us, wholes[ASSIGNED].us);
-    for (uint32_t u = 0; u < d->units.list.n; u++)
-        assign_unit(d, a, u, 0, why);
+    for (uint32_t u = 0; u < d->candidates.list.n; u++)
+        assign_candidate(d, a, u, 0, why);
 }
 
 /* Time the whole model and return the fastest placement. If the model cannot
@@ -483,22 +487,23 @@ static uint32_t pick_whole(struct decider *d, struct byi_assignment *a)
 
 static enum byoc_status decide(struct decider *d, struct byoc_error *err)
 {
-    BYI_TRY(byi_units_find(d->parts.work, &d->ctx, d->arena, &d->units, err));
-    if (!d->units.list.n)
+    BYI_TRY(byi_candidates_find(d->parts.work, &d->ctx, d->arena,
+                                &d->candidates, err));
+    if (!d->candidates.list.n)
         return BYOC_OK;
-    BYI_TRY(time_units(d, err));
+    BYI_TRY(time_candidates(d, err));
     uint32_t *label =
-        byi_arena_calloc(d->arena, d->units.list.n, sizeof *label);
-    for (uint32_t u = 0; u < d->units.list.n; u++)
+        byi_arena_calloc(d->arena, d->candidates.list.n, sizeof *label);
+    for (uint32_t u = 0; u < d->candidates.list.n; u++)
         label[u] = choose(d, u);
     struct byi_assignment *a = byi_assignment_new(d->m, d->by->arena);
-    assign_units(d, a, label);
+    assign_candidates(d, a, label);
     struct cost_trial t = {0};
     enum byoc_status status = settle_regions(d, a, &t, err);
     if (status == BYOC_OK) {
         const uint32_t best = pick_whole(d, a);
         d->backends->assignment = best == GREEDY ? NULL : a;
-        note_units(d, label);
+        note_candidates(d, label);
         if (best == ASSIGNED)
             note_regions(d, &t);
     }
@@ -547,7 +552,7 @@ static void finish(struct decider *d)
     else if (byi_cost_table_save(&d->parts.table, &err) != BYOC_OK)
         byi_text_addf(&d->by->notes, "the cost table is not kept: %s\n",
                       err.text);
-    byi_units_free(&d->units);
+    byi_candidates_free(&d->candidates);
     byi_parts_close(&d->parts);
     byi_module_free(&d->parts.work);
     byi_arena_free(&d->arena);

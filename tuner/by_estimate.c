@@ -18,7 +18,7 @@ struct estimator {
     struct byi_module *work; /* a clone, on which backends match */
     struct byi_meter meter;
     struct byi_arena *arena;
-    struct byi_units units;
+    struct byi_candidates candidates;
 };
 
 /* The backend's estimate for function `func` of m, one of its regions, in
@@ -73,8 +73,9 @@ static bool is_offloaded(const struct byi_module *m)
 
 /* The backend's estimate for a candidate as a separate model, in microseconds;
  * NAN: the backend has no estimate, or cannot run the whole candidate. */
-static double estimate_unit(struct estimator *e, const struct byi_unit *unit,
-                            struct byi_backend *backend)
+static double estimate_candidate(struct estimator *e,
+                                 const struct byi_candidate *candidate,
+                                 struct byi_backend *backend)
 {
     struct byi_backends only = {.n = 1,
                                 .at = backend,
@@ -82,7 +83,8 @@ static double estimate_unit(struct estimator *e, const struct byi_unit *unit,
                                 .keep_nan = e->backends->keep_nan,
                                 .exact = e->backends->exact,
                                 .cache = e->backends->cache};
-    const struct byi_piece piece = {unit->func, unit->n, unit->at};
+    const struct byi_piece piece = {candidate->func, candidate->n,
+                                    candidate->at};
     struct byi_module *alone = byi_module_new();
     struct byoc_error err;
     double us = (double)NAN;
@@ -102,17 +104,18 @@ static double estimate_unit(struct estimator *e, const struct byi_unit *unit,
 /* Assign a candidate that several backends can run to the backend with the
  * lowest estimate. If the first of them has no estimate, it keeps the
  * candidate, since nothing can be compared with it. */
-static void assign_unit(struct estimator *e, const struct byi_unit *unit,
-                        struct byi_assignment *a)
+static void assign_candidate(struct estimator *e,
+                             const struct byi_candidate *candidate,
+                             struct byi_assignment *a)
 {
     struct byi_text estimates = {0};
     const char *winner = NULL;
     double least = (double)NAN;
     uint32_t n = 0;
     for (uint32_t v = 0; v < e->backends->n; v++) {
-        if (!(unit->backends >> v & 1))
+        if (!(candidate->backends >> v & 1))
             continue;
-        const double us = estimate_unit(e, unit, &e->backends->at[v]);
+        const double us = estimate_candidate(e, candidate, &e->backends->at[v]);
         byi_text_addf(&estimates, "%s%s ", n++ ? ", " : "",
                       e->backends->at[v].name);
         byi_text_addf(&estimates, isnan(us) ? "has no estimate" : "%.1f us",
@@ -124,8 +127,8 @@ static void assign_unit(struct estimator *e, const struct byi_unit *unit,
     }
     const char *why = byi_arena_printf(e->by->arena, "estimated: %s",
                                        estimates.n ? estimates.at : "");
-    for (uint32_t i = 0; n > 1 && i < unit->n; i++)
-        byi_assign(a, unit->func, unit->at[i], winner, why);
+    for (uint32_t i = 0; n > 1 && i < candidate->n; i++)
+        byi_assign(a, candidate->func, candidate->at[i], winner, why);
     byi_text_free(&estimates);
 }
 
@@ -151,14 +154,14 @@ enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
     e.meter =
         (struct byi_meter){.found = by->found, .ctx = &e.ctx, .arena = e.arena};
     const enum byoc_status status =
-        byi_units_find(e.work, &e.ctx, e.arena, &e.units, err);
+        byi_candidates_find(e.work, &e.ctx, e.arena, &e.candidates, err);
     if (status == BYOC_OK) {
         struct byi_assignment *a = byi_assignment_new(m, by->arena);
-        for (uint32_t u = 0; u < e.units.list.n; u++)
-            assign_unit(&e, &e.units.list.at[u], a);
+        for (uint32_t u = 0; u < e.candidates.list.n; u++)
+            assign_candidate(&e, &e.candidates.list.at[u], a);
         backends->assignment = a;
     }
-    byi_units_free(&e.units);
+    byi_candidates_free(&e.candidates);
     byi_module_free(&e.work);
     byi_arena_free(&e.arena);
     return status;

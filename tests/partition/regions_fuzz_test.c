@@ -98,34 +98,34 @@ static void check_twice(struct byi_module *m, uint64_t seed)
 
 /* --- small graphs: Warshall ---------------------------------------------- */
 
-/* The condensed graph's transitive closure: units are regions, then single
+/* The condensed graph's transitive closure: vertices are regions, then single
  * host nodes. Region b is joined to region a. */
 struct closure {
     uint32_t n;
-    uint32_t unit[SMALL];
-    uint32_t reach[SMALL]; /* by unit: those that a path leads to */
+    uint32_t vertex[SMALL];
+    uint32_t reach[SMALL]; /* by vertex: those that a path leads to */
 };
 
 static void close_over(const struct byi_func *f, const uint32_t *region,
                        uint32_t a, uint32_t b, struct closure *c)
 {
-    uint32_t unit_of_region[SMALL + 1];
+    uint32_t vertex_of_region[SMALL + 1];
     memset(c, 0, sizeof *c);
-    memset(unit_of_region, 0xff, sizeof unit_of_region);
+    memset(vertex_of_region, 0xff, sizeof vertex_of_region);
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const uint32_t own = region[id] == b ? a : region[id];
         if (!own)
-            c->unit[id] = c->n++;
-        else if (unit_of_region[own] == UINT32_MAX)
-            c->unit[id] = unit_of_region[own] = c->n++;
+            c->vertex[id] = c->n++;
+        else if (vertex_of_region[own] == UINT32_MAX)
+            c->vertex[id] = vertex_of_region[own] = c->n++;
         else
-            c->unit[id] = unit_of_region[own];
+            c->vertex[id] = vertex_of_region[own];
     }
     for (byi_id id = 0; id < f->nodes.n; id++)
         for (uint32_t k = 0; k < f->nodes.at[id].n_args; k++) {
-            const uint32_t from = c->unit[f->nodes.at[id].args[k]];
-            if (from != c->unit[id])
-                c->reach[from] |= 1u << c->unit[id];
+            const uint32_t from = c->vertex[f->nodes.at[id].args[k]];
+            if (from != c->vertex[id])
+                c->reach[from] |= 1u << c->vertex[id];
         }
     for (uint32_t k = 0; k < c->n; k++)
         for (uint32_t i = 0; i < c->n; i++)
@@ -236,10 +236,10 @@ static void merging_is_exact(void **state)
 struct large {
     const struct byi_func *f;
     struct byi_uses uses;
-    uint32_t n; /* units: regions 1..n_regions, then host nodes */
+    uint32_t n; /* vertices: regions 1..n_regions, then host nodes */
     uint32_t n_regions;
-    uint32_t *unit;
-    uint32_t *first; /* members of unit u: at[first[u]..first[u + 1]) */
+    uint32_t *vertex;
+    uint32_t *first; /* members of vertex u: at[first[u]..first[u + 1]) */
     byi_id *at;
     uint32_t *stack, *seen;
 };
@@ -247,32 +247,32 @@ struct large {
 static void list_units(struct large *l, struct byi_arena *arena)
 {
     const uint32_t n = l->f->nodes.n;
-    l->unit = byi_arena_calloc(arena, n, sizeof *l->unit);
+    l->vertex = byi_arena_calloc(arena, n, sizeof *l->vertex);
     l->n = l->n_regions + 1;
     for (byi_id id = 0; id < n; id++)
-        l->unit[id] =
+        l->vertex[id] =
             l->f->nodes.at[id].region ? l->f->nodes.at[id].region : l->n++;
     l->first = byi_arena_calloc(arena, l->n + 1, sizeof *l->first);
     l->at = byi_arena_calloc(arena, n, sizeof *l->at);
     l->stack = byi_arena_calloc(arena, l->n, sizeof *l->stack);
     l->seen = byi_arena_calloc(arena, l->n, sizeof *l->seen);
     for (byi_id id = 0; id < n; id++)
-        l->first[l->unit[id] + 1]++;
+        l->first[l->vertex[id] + 1]++;
     for (uint32_t u = 1; u <= l->n; u++)
         l->first[u] += l->first[u - 1];
     uint32_t *next = byi_arena_copy(arena, l->first, l->n * sizeof *next);
     for (byi_id id = 0; id < n; id++)
-        l->at[next[l->unit[id]]++] = id;
+        l->at[next[l->vertex[id]]++] = id;
 }
 
-/* Push the units that read unit `u`, those seen before aside. */
+/* Push the vertices that read vertex `u`, those seen before aside. */
 static uint32_t push_readers(struct large *l, uint32_t u, uint32_t mark,
                              uint32_t depth)
 {
     for (uint32_t i = l->first[u]; i < l->first[u + 1]; i++)
         for (uint32_t k = l->uses.first[l->at[i]];
              k < l->uses.first[l->at[i] + 1]; k++) {
-            const uint32_t reader = l->unit[l->uses.at[k]];
+            const uint32_t reader = l->vertex[l->uses.at[k]];
             if (reader == u || l->seen[reader] == mark)
                 continue;
             l->seen[reader] = mark;
@@ -281,8 +281,8 @@ static uint32_t push_readers(struct large *l, uint32_t u, uint32_t mark,
     return depth;
 }
 
-/* seen[u] == mark: a path leads from region `from` to unit u through another
- * unit; false where it comes back. */
+/* seen[u] == mark: a path leads from region `from` to vertex u through another
+ * vertex; false where it comes back. */
 static bool search_around(struct large *l, uint32_t from, uint32_t mark)
 {
     const uint32_t direct = push_readers(l, from, mark, 0);
@@ -352,17 +352,18 @@ static uint32_t count_placed(const struct byi_func *f, uint32_t *n_units)
     const struct byi_uses uses = byi_uses_of(f, arena);
     uint32_t *waiting = byi_arena_calloc(arena, 2 * n + 1, sizeof *waiting);
     byi_id *ready = byi_arena_calloc(arena, n, sizeof *ready);
-    uint32_t *unit = byi_arena_calloc(arena, n, sizeof *unit);
+    uint32_t *vertex = byi_arena_calloc(arena, n, sizeof *vertex);
     bool *counted = byi_arena_calloc(arena, 2 * n + 1, sizeof *counted);
     uint32_t placed = 0, n_ready = 0;
     *n_units = 0;
     for (byi_id id = 0; id < n; id++) {
         const uint32_t region = f->nodes.at[id].region;
-        unit[id] = region ? n + region : id;
-        *n_units += !counted[unit[id]];
-        counted[unit[id]] = true;
+        vertex[id] = region ? n + region : id;
+        *n_units += !counted[vertex[id]];
+        counted[vertex[id]] = true;
         for (uint32_t a = 0; a < f->nodes.at[id].n_args; a++)
-            waiting[unit[id]] += unit[f->nodes.at[id].args[a]] != unit[id];
+            waiting[vertex[id]] +=
+                vertex[f->nodes.at[id].args[a]] != vertex[id];
     }
     for (uint32_t u = 0; u <= 2 * n; u++)
         if (counted[u] && !waiting[u])
@@ -370,14 +371,14 @@ static uint32_t count_placed(const struct byi_func *f, uint32_t *n_units)
     byi_id *first = byi_arena_calloc(arena, 2 * n + 2, sizeof *first);
     byi_id *next = byi_arena_calloc(arena, n, sizeof *next);
     for (byi_id id = n; id-- > 0;) { /* members as lists */
-        next[id] = first[unit[id]];
-        first[unit[id]] = id + 1;
+        next[id] = first[vertex[id]];
+        first[vertex[id]] = id + 1;
     }
     for (; placed < n_ready; placed++)
         for (byi_id id = first[ready[placed]]; id; id = next[id - 1])
             for (uint32_t u = uses.first[id - 1]; u < uses.first[id]; u++) {
-                const uint32_t reader = unit[uses.at[u]];
-                if (reader != unit[id - 1] && --waiting[reader] == 0)
+                const uint32_t reader = vertex[uses.at[u]];
+                if (reader != vertex[id - 1] && --waiting[reader] == 0)
                     ready[n_ready++] = reader;
             }
     byi_arena_free(&arena);

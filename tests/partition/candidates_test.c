@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* units_test.c: candidates of placement: cutting them out of a function, and
- * MergeComposite with a given placement.
+/* candidates_test.c: candidates of placement: cutting them out of a function,
+ * and MergeComposite with a given placement.
  */
 #include "partition/cost.h"
 
@@ -30,7 +30,7 @@ struct scene {
     struct byoc_backend apis[2];
     struct byi_backends backends;
     struct byi_pass_context ctx;
-    struct byi_units units;
+    struct byi_candidates candidates;
 };
 
 static void open_scene(struct scene *s, const char *text, uint32_t n_backends)
@@ -55,16 +55,16 @@ static void open_scene(struct scene *s, const char *text, uint32_t n_backends)
         .entries = {byi_backends_entry(&s->backends)}};
 }
 
-static void find_units(struct scene *s)
+static void find_candidates(struct scene *s)
 {
     struct byoc_error err;
-    if (byi_units_find(s->m, &s->ctx, s->arena, &s->units, &err))
+    if (byi_candidates_find(s->m, &s->ctx, s->arena, &s->candidates, &err))
         fail_msg("%s", err.text);
 }
 
 static void close_scene(struct scene *s)
 {
-    byi_units_free(&s->units);
+    byi_candidates_free(&s->candidates);
     byi_backends_free(&s->backends);
     byi_module_free(&s->m);
     byi_arena_free(&s->arena);
@@ -73,11 +73,11 @@ static void close_scene(struct scene *s)
 #define T "Tensor[(2, 4), float32]"
 #define MAIN "def @main(%x: " T ", %y: " T ") "
 
-/* The names of a unit's operators. */
-static void check_unit(const struct scene *s, uint32_t unit, const char *ops,
-                       uint64_t backends)
+/* The names of a candidate's operators. */
+static void check_candidate(const struct scene *s, uint32_t candidate,
+                            const char *ops, uint64_t backends)
 {
-    const struct byi_unit *u = &s->units.list.at[unit];
+    const struct byi_candidate *u = &s->candidates.list.at[candidate];
     struct byi_text text = {0};
     for (uint32_t i = 0; i < u->n; i++) {
         const struct byi_node *node =
@@ -90,7 +90,7 @@ static void check_unit(const struct scene *s, uint32_t unit, const char *ops,
     byi_text_free(&text);
 }
 
-static void a_composite_is_a_unit(void **state)
+static void a_composite_is_a_candidate(void **state)
 {
     (void)state;
     struct scene s;
@@ -101,14 +101,14 @@ static void a_composite_is_a_unit(void **state)
                     "  add(%1, %0)\n"
                     "}\n",
                1);
-    find_units(&s);
-    assert_int_equal(s.units.list.n, 2);
-    check_unit(&s, 0, "add nn.relu", 1);
-    check_unit(&s, 1, "add", 1);
+    find_candidates(&s);
+    assert_int_equal(s.candidates.list.n, 2);
+    check_candidate(&s, 0, "add nn.relu", 1);
+    check_candidate(&s, 1, "add", 1);
     close_scene(&s);
 }
 
-static void overlapping_composites_are_one_unit(void **state)
+static void overlapping_composites_are_one_candidate(void **state)
 {
     (void)state;
     struct scene s;
@@ -118,10 +118,11 @@ static void overlapping_composites_are_one_unit(void **state)
                     "  nn.relu(%0)\n"
                     "}\n",
                2);
-    find_units(&s);
-    assert_int_equal(s.units.list.n, 2);
-    check_unit(&s, 0, "add nn.relu exp", 3); /* a: add_relu; b: add, relu_exp */
-    check_unit(&s, 1, "nn.relu", 3);
+    find_candidates(&s);
+    assert_int_equal(s.candidates.list.n, 2);
+    check_candidate(&s, 0, "add nn.relu exp",
+                    3); /* a: add_relu; b: add, relu_exp */
+    check_candidate(&s, 1, "nn.relu", 3);
     close_scene(&s);
 }
 
@@ -136,10 +137,10 @@ static void fields_go_with_their_tuple(void **state)
                     "  add(%1, %0.1)\n"
                     "}\n",
                1);
-    find_units(&s);
-    assert_int_equal(s.units.list.n, 2);
-    check_unit(&s, 0, "split get get", 1);
-    check_unit(&s, 1, "add", 1);
+    find_candidates(&s);
+    assert_int_equal(s.candidates.list.n, 2);
+    check_candidate(&s, 0, "split get get", 1);
+    check_candidate(&s, 1, "add", 1);
     close_scene(&s);
 }
 
@@ -150,7 +151,7 @@ static void asking_changes_nothing(void **state)
     struct byi_text before = {0}, after = {0};
     open_scene(&s, MAIN "-> " T " { nn.relu(add(%x, %y)) }\n", 2);
     byi_print_module(s.m, &before, NULL);
-    find_units(&s);
+    find_candidates(&s);
     byi_print_module(s.m, &after, NULL);
     assert_string_equal(before.at, after.at);
     byi_text_free(&before);
@@ -175,11 +176,12 @@ static void a_piece_is_a_function(void **state)
                "  (%2, %1)\n"
                "}\n",
                1);
-    find_units(&s);
-    assert_int_equal(s.units.list.n,
+    find_candidates(&s);
+    assert_int_equal(s.candidates.list.n,
                      2); /* a value read outside is not a part */
-    const byi_id both[] = {s.units.list.at[0].at[0], s.units.list.at[1].at[0]};
-    const struct byi_piece piece = {s.units.list.at[0].func, 2, both};
+    const byi_id both[] = {s.candidates.list.at[0].at[0],
+                           s.candidates.list.at[1].at[0]};
+    const struct byi_piece piece = {s.candidates.list.at[0].func, 2, both};
     struct byi_module *to = byi_module_new();
     if (byi_piece_add(s.m, &piece, to, "main", &err) || byi_verify(to, &err))
         fail_msg("%s", err.text);
@@ -193,15 +195,15 @@ static void a_piece_is_a_function(void **state)
     close_scene(&s);
 }
 
-/* The signature of the only unit. */
+/* The signature of the only candidate. */
 static void sign(const char *text, char hex[65])
 {
     struct scene s;
     struct byi_sha256 sum;
     open_scene(&s, text, 1);
-    find_units(&s);
-    assert_int_equal(s.units.list.n, 1);
-    const struct byi_unit *u = &s.units.list.at[0];
+    find_candidates(&s);
+    assert_int_equal(s.candidates.list.n, 1);
+    const struct byi_candidate *u = &s.candidates.list.at[0];
     const struct byi_piece piece = {u->func, u->n, u->at};
     byi_sha256_init(&sum);
     byi_piece_sign(s.m, &piece, &sum);
@@ -328,8 +330,8 @@ static void what_is_not_decided_is_free(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_composite_is_a_unit),
-        cmocka_unit_test(overlapping_composites_are_one_unit),
+        cmocka_unit_test(a_composite_is_a_candidate),
+        cmocka_unit_test(overlapping_composites_are_one_candidate),
         cmocka_unit_test(fields_go_with_their_tuple),
         cmocka_unit_test(asking_changes_nothing),
         cmocka_unit_test(a_piece_is_a_function),

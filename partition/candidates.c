@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* candidates.c: finds the candidates of placement: composites, merged if
+ * composites of several backends overlap. Only the last node of a candidate has
+ * readers outside, as with composites.
+ */
+#include "cost.h"
+
+#include <string.h>
+
+struct candidate_finder {
+    struct byi_module *m;
+    struct byi_pass_context *ctx;
+    struct byi_arena *arena;
+    struct byi_candidates *candidates;
+    const struct byi_func *f;
+    uint32_t func;
+    byi_id *parent;      /* union-find: towards the candidate's first node */
+    uint64_t *backends;  /* of each node */
+    uint32_t *candidate; /* of each node: 1 + its candidate */
+};
+
+static byi_id first_of(struct candidate_finder *d, byi_id id)
+{
+    while (d->parent[id] != id) {
+        d->parent[id] = d->parent[d->parent[id]];
+        id = d->parent[id];
+    }
+    return id;
+}
+
+static void unite(struct candidate_finder *d, byi_id a, byi_id b)
+{
+    a = first_of(d, a);
+    b = first_of(d, b);
+    if (a < b)
+        d->parent[b] = a;
+    else
+        d->parent[a] = b;
+}
+
+/* Add the composites that a backend would make if it were alone. */
+static enum byoc_status add_backend(struct candidate_finder *d, uint32_t v,
+                                    struct byoc_error *err)
+{
+    const uint32_t *claimed;
+    BYI_TRY(byi_claims(d->m, d->func, d->ctx, &byi_backends_of(d->ctx)->at[v],
+                       d->arena, &claimed, err));
+    const uint32_t n = d->f->nodes.n;
+    byi_id *member = byi_arena_alloc(d->arena, n * sizeof *member);
+    /* by composite: one of its nodes */
+    memset(member, 0xff, n * sizeof *member);
+    for (byi_id id = 0; id < n; id++) {
+        if (!claimed[id])
+            continue;
+        d->backends[id] |= (uint64_t)1 << v;
+        byi_id *any = &member[claimed[id] - 1];
+        if (*any != BYI_NO_ID)
+            unite(d, *any, id);
+        *any = id;
+    }
+    return BYOC_OK;
+}
+
+/* A field belongs to the candidate of its tuple. */
+static void add_fields(struct candidate_finder *d)
+{
+    for (byi_id id = 0; id < d->f->nodes.n; id++) {
+        const struct byi_node *node = &d->f->nodes.at[id];
+        if (node->kind == BYI_GET && d->backends[node->args[0]]) {
+            d->backends[id] |= d->backends[node->args[0]];
+            unite(d, node->args[0], id);
+        }
+    }
+}
+
+static void list_candidates(struct candidate_finder *d)
+{
+    const uint32_t n = d->f->nodes.n;
+    struct byi_candidates *candidates = d->candidates;
+    const uint32_t before = candidates->list.n;
+    for (byi_id id = 0; id < n; id++) {
+        if (!d->backends[id])
+            continue;
+        const byi_id first = first_of(d, id);
+        if (!d->candidate[first]) {
+            const struct byi_candidate fresh = {.func = d->func};
+            BYI_PUSH(&candidates->list, fresh);
+            d->candidate[first] = candidates->list.n;
+        }
+        d->candidate[id] = d->candidate[first];
+        struct byi_candidate *candidate =
+            &candidates->list.at[d->candidate[id] - 1];
+        candidate->n++;
+        candidate->backends |= d->backends[id];
+    }
+    byi_id *at = byi_arena_calloc(d->arena, n, sizeof *at);
+    uint32_t *filled =
+        byi_arena_calloc(d->arena, candidates->list.n - before, sizeof *filled);
+    for (uint32_t i = before; i < candidates->list.n; i++) {
+        candidates->list.at[i].at = at;
+        at += candidates->list.at[i].n;
+    }
+    for (byi_id id = 0; id < n; id++)
+        if (d->candidate[id]) {
+            struct byi_candidate *candidate =
+                &candidates->list.at[d->candidate[id] - 1];
+            byi_id *to = (byi_id *)(uintptr_t)candidate->at;
+            to[filled[d->candidate[id] - 1 - before]++] = id;
+        }
+}
+
+static enum byoc_status find_in(struct candidate_finder *d,
+                                struct byoc_error *err)
+{
+    const uint32_t n = d->f->nodes.n;
+    d->parent = byi_arena_calloc(d->arena, n, sizeof *d->parent);
+    d->backends = byi_arena_calloc(d->arena, n, sizeof *d->backends);
+    d->candidate = byi_arena_calloc(d->arena, n, sizeof *d->candidate);
+    for (byi_id id = 0; id < n; id++)
+        d->parent[id] = id;
+    for (uint32_t v = 0; v < byi_backends_of(d->ctx)->n; v++)
+        BYI_TRY(add_backend(d, v, err));
+    add_fields(d);
+    list_candidates(d);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_candidates_find(struct byi_module *m,
+                                     struct byi_pass_context *ctx,
+                                     struct byi_arena *arena,
+                                     struct byi_candidates *candidates,
+                                     struct byoc_error *err)
+{
+    const uint32_t n = m->funcs.n; /* skip functions that probing adds */
+    for (uint32_t i = 0; i < n; i++) {
+        struct byi_func *f = m->funcs.at[i];
+        if (f->dead || byi_is_closed(f))
+            continue;
+        struct candidate_finder d = {.m = m,
+                                     .ctx = ctx,
+                                     .arena = arena,
+                                     .candidates = candidates,
+                                     .f = f,
+                                     .func = i};
+        BYI_TRY(find_in(&d, err));
+    }
+    return BYOC_OK;
+}
+
+void byi_candidates_free(struct byi_candidates *candidates)
+{
+    byi_vec_free(candidates->list.at);
+    *candidates = (struct byi_candidates){0};
+}
