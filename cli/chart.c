@@ -57,9 +57,9 @@ static void add_escaped(struct byi_text *out, const char *from, size_t n)
 static void add_label(struct byi_text *out, double x, int y, const char *line,
                       size_t room)
 {
-    enum { LEAST = 6 };
+    enum { MIN_LABEL = 6 };
     const bool fits = strlen(line) <= room;
-    if (!fits && room < LEAST)
+    if (!fits && room < MIN_LABEL)
         return;
     byi_text_addf(out, "<text x=\"%.2f\" y=\"%d\">", x, y);
     add_escaped(out, line, fits ? room : room - 1);

@@ -23,10 +23,10 @@ static void show_progress(void *ctx, const char *what, uint32_t done,
  * on failure. */
 static void run_again(const char *const *before, int argc, char **argv)
 {
-    enum { MOST_BEFORE = 10 }; /* words of `before` */
+    enum { MAX_BEFORE = 10 }; /* words of `before` */
     char self[4096];
     /* room for `before`, the path of byoc, and the NULL at the end */
-    const char **args = calloc((size_t)argc + MOST_BEFORE + 2, sizeof *args);
+    const char **args = calloc((size_t)argc + MAX_BEFORE + 2, sizeof *args);
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     uint32_t k = 0;
     if (!args || n <= 0) {

@@ -64,7 +64,7 @@ static enum byoc_status add_latency(struct client *c, double latency)
     return BYOC_OK;
 }
 
-enum { MOST_RUNS = 1 << 24 };
+enum { MAX_RUNS = 1 << 24 };
 
 static enum byoc_status run_all(struct client *c)
 {
@@ -75,7 +75,7 @@ static enum byoc_status run_all(struct client *c)
         const double due =
             load->rate > 0 ? began + (double)k / load->rate : now;
         const double start = due > now ? due : now;
-        if (k >= MOST_RUNS ||
+        if (k >= MAX_RUNS ||
             (k >= load->least && start - began >= load->seconds))
             break;
         if (due > now)

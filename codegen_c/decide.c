@@ -6,8 +6,8 @@
 #include "nest.h"
 
 enum {
-    NEAR = 32 << 10,        /* operands up to this size fit the L1 cache     */
-    STREAM_LEAST = 8 << 20, /* results from this size on exceed the caches   */
+    NEAR = 32 << 10,      /* operands up to this size fit the L1 cache     */
+    MIN_STREAM = 8 << 20, /* results from this size on exceed the caches   */
 };
 
 bool byi_nest_holds(const struct byi_printer *p, uint32_t nest, uint32_t level,
@@ -173,7 +173,7 @@ void byi_nest_decide(struct byi_printer *p)
         p->parallel++;
     const uint64_t bytes =
         (uint64_t)results * byoc_dtype_size(value_at(p, p->g->result)->dtype);
-    p->streams = !p->columns && !p->tile && bytes >= STREAM_LEAST &&
+    p->streams = !p->columns && !p->tile && bytes >= MIN_STREAM &&
                  p->n_loops > 0 &&
                  extent_of(p, p->loops[p->n_loops - 1]) >= BYI_STREAM_BLOCK &&
                  !byi_nest_holds(p, 0, p->n_loops, true);

@@ -12,7 +12,7 @@
 
 enum {
     MAX_NUMBERS = 1 << 16, /* in the tables of a kernel */
-    A_LINE = 8,            /* numbers per line          */
+    PER_LINE = 8,          /* numbers per line          */
 };
 
 static struct byi_sampler sampler_of(const struct byi_node *node,
@@ -41,11 +41,11 @@ static void print_tables(const int32_t *at, const float *weight, int64_t n,
 {
     byi_text_addf(out, "    static const int32_t at[] = {");
     for (int64_t j = 0; j < n; j++)
-        byi_text_addf(out, "%s%d,", j % A_LINE ? " " : "\n        ",
+        byi_text_addf(out, "%s%d,", j % PER_LINE ? " " : "\n        ",
                       (int)at[j]);
     byi_text_addf(out, "\n    };\n    static const float weight[] = {");
     for (int64_t j = 0; j < n; j++)
-        byi_text_addf(out, "%s%af,", j % A_LINE ? " " : "\n        ",
+        byi_text_addf(out, "%s%af,", j % PER_LINE ? " " : "\n        ",
                       (double)weight[j]);
     byi_text_addf(out, "\n    };\n");
 }

@@ -13,7 +13,7 @@
 enum {
     MAX_NUMBERS = 1 << 16, /* in the tables of a kernel              */
     MAX_ROOM = 1 << 16,    /* floats of scratch on a thread's stack  */
-    A_LINE = 8,            /* numbers per line                       */
+    PER_LINE = 8,          /* numbers per line                       */
 };
 
 /* A resize, with its tables. */
@@ -87,14 +87,14 @@ static void print_table(const struct byi_taps *a, const char *name,
     const int64_t pitch = (a->out + 15) / 16 * 16;
     byi_text_addf(out, "    static const int32_t %s_first[] = {", name);
     for (int64_t j = 0; j < pitch; j++)
-        byi_text_addf(out, "%s%d,", j % A_LINE ? " " : "\n        ",
+        byi_text_addf(out, "%s%d,", j % PER_LINE ? " " : "\n        ",
                       (int)a->first[j]);
     byi_text_addf(out, "\n    };\n");
     if (!a->weight)
         return;
     byi_text_addf(out, "    static const float %s_weight[] = {", name);
     for (int64_t j = 0; j < pitch * a->n; j++)
-        byi_text_addf(out, "%s%af,", j % A_LINE ? " " : "\n        ",
+        byi_text_addf(out, "%s%af,", j % PER_LINE ? " " : "\n        ",
                       (double)a->weight[j]);
     byi_text_addf(out, "\n    };\n");
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    LEAST_NODES = 2, /* of a group, without views              */
+    MIN_NODES = 2, /* of a group, without views              */
     MAX_NAME = 64,
     MAX_PARTS = 64,    /* of a group                             */
     MAX_KERNELS = 1024 /* bounds the time of the C compiler      */
@@ -36,12 +36,13 @@ static const char *last_part(const char *source)
     return slash && slash[1] ? slash + 1 : source;
 }
 
-/* The last components of a path, about ROOM characters. */
+/* The last components of a path, about MAX_PATH characters. */
 static const char *short_path(const char *source)
 {
-    enum { ROOM = 40 };
+    enum { MAX_PATH = 40 };
     const size_t n = strlen(source);
-    const char *cut = n > ROOM ? strchr(source + n - ROOM, '/') : source;
+    const char *cut =
+        n > MAX_PATH ? strchr(source + n - MAX_PATH, '/') : source;
     return cut ? cut : last_part(source);
 }
 
@@ -108,7 +109,7 @@ static bool is_group(const struct byi_module *m, const struct byi_func *f)
     for (byi_id id = 0; id < f->nodes.n; id++)
         work += f->nodes.at[id].kind == BYI_CALL_OP &&
                 !byi_op_has(f->nodes.at[id].op, BYI_TRAIT_VIEW);
-    return work >= LEAST_NODES || byi_kernels_take_alone(m, f, f->result);
+    return work >= MIN_NODES || byi_kernels_take_alone(m, f, f->result);
 }
 
 static void print_ops(struct byi_text *to, const struct byi_func *f)

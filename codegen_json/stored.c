@@ -10,7 +10,7 @@
 #include "core/base/steps.h"
 
 /* constants with fewer elements are stored unchanged */
-enum { LEAST = 1024 };
+enum { MIN_ELEMENTS = 1024 };
 
 /* The size of an unchanged constant, in bytes; strings are packed. */
 static uint64_t plain_bytes(const struct byi_const *c)
@@ -102,7 +102,7 @@ void byi_stored_find(const struct byi_const *c, enum byoc_dtype store,
 {
     const void *codes;
     placed->bytes = plain_bytes(c);
-    if (c->type->dtype != BYOC_F32 || c->bytes / sizeof(float) < LEAST)
+    if (c->type->dtype != BYOC_F32 || c->bytes / sizeof(float) < MIN_ELEMENTS)
         return;
     struct byi_arena *scratch = byi_arena_new();
     for (uint32_t axis = 0; axis < 2 && !placed->stored; axis++)

@@ -15,14 +15,15 @@
 const char *byi_code_symbol(const struct byi_module *m, uint32_t func,
                             struct byi_arena *arena)
 {
-    enum { MOST = 100 };
+    enum { MAX_NAME = 100 };
     const char *name = m->funcs.at[func]->name;
     size_t n = 0;
     while (name[n] == '_' || isalnum((unsigned char)name[n]))
         n++;
-    if (!name[n] && n <= MOST)
+    if (!name[n] && n <= MAX_NAME)
         return byi_arena_printf(arena, "byoc_%s", name);
-    char *symbol = byi_arena_printf(arena, "byocx%u_%.*s", func, MOST, name);
+    char *symbol =
+        byi_arena_printf(arena, "byocx%u_%.*s", func, MAX_NAME, name);
     for (char *c = symbol; *c; c++)
         if (!isalnum((unsigned char)*c))
             *c = '_';

@@ -47,7 +47,7 @@ void byi_kit_try_open(struct byi_kit *kit, const struct byi_kit_case *c)
 
 void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c)
 {
-    enum { TIMES = 500 };
+    enum { N_QUERIES = 500 };
     const uint32_t threads = count_entries("/proc/self/task");
     const struct byoc_host *host = byi_kit_host(kit);
     const struct byi_host_books before = byi_host_books();
@@ -56,7 +56,7 @@ void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c)
     const struct byoc_backend *first = NULL;
     char why[256];
     (void)c;
-    for (uint32_t i = 0; i < TIMES; i++) {
+    for (uint32_t i = 0; i < N_QUERIES; i++) {
         byi_step(NULL, "query, time %u", i + 1);
         const struct byoc_backend *b = query(host, why, sizeof why);
         if (!b)

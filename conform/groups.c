@@ -287,12 +287,12 @@ static bool without(struct byi_kit *kit, const struct byi_sample *sample,
 
 void byi_kit_try_memory(struct byi_kit *kit, const struct byi_kit_case *c)
 {
-    enum { MOST = 2000 };
+    enum { MAX_CALLS = 2000 };
     struct byi_sample sample;
     struct byi_expected e;
     struct byi_arena *arena = byi_arena_new();
     any_expected(kit, c, arena, &sample, &e);
-    for (uint32_t n = 0; n < MOST; n++)
+    for (uint32_t n = 0; n < MAX_CALLS; n++)
         if (without(kit, &sample, &e, arena, n))
             return;
 }

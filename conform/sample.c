@@ -350,12 +350,12 @@ static bool partition(struct byi_backends *backends, struct byi_sample *s,
 void byi_sample_region(struct byi_kit *kit, uint32_t number,
                        struct byi_sample *s)
 {
-    enum { TRIES = 200 };
+    enum { MAX_TRIES = 200 };
     struct byi_backends *backends = open_backends(kit);
     const struct byi_pattern_table *table = backends->at[0].table;
     uint64_t state = byi_kit_seed(kit, "region", number);
     struct byoc_error err = {.text = ""};
-    for (uint32_t i = 0; i < TRIES; i++) {
+    for (uint32_t i = 0; i < MAX_TRIES; i++) {
         const struct byi_pattern *list[BYI_GENERATE_MAX_ROWS];
         const uint32_t n =
             2 + byi_draw_below(&state, BYI_GENERATE_MAX_ROWS - 1);
@@ -396,13 +396,13 @@ static bool is_move(const struct byi_pattern *row)
 static const struct byi_pattern *draw_row(const struct byi_pattern_table *table,
                                           uint64_t *state)
 {
-    enum { TRIES = 6 };
+    enum { MAX_TRIES = 6 };
     const bool move = byi_draw_below(state, 100) < 40;
     const struct byi_pattern *row;
     uint32_t tries = 0;
     do
         row = &table->at[byi_draw_below(state, table->n)];
-    while (move && !is_move(row) && tries++ < TRIES);
+    while (move && !is_move(row) && tries++ < MAX_TRIES);
     return row;
 }
 
@@ -412,14 +412,14 @@ bool byi_sample_chain(struct byi_kit *kit, uint64_t number,
     static const enum byi_emphasis emphases[] = {
         BYI_EMPHASIS_SMALL, BYI_EMPHASIS_ONES, BYI_EMPHASIS_ONES,
         BYI_EMPHASIS_ODD,   BYI_EMPHASIS_ZERO, BYI_EMPHASIS_RANK};
-    enum { TRIES = 60 };
+    enum { MAX_TRIES = 60 };
     struct byi_backends *backends = open_backends(kit);
     uint64_t state = byi_kit_seed(kit, "chain", number);
     struct byoc_error err;
     const uint32_t n = 1 + byi_draw_below(&state, BYI_GENERATE_MAX_ROWS);
     const enum byi_emphasis emphasis =
         emphases[byi_draw_below(&state, BYI_COUNT(emphases))];
-    for (uint32_t i = 0; i < TRIES; i++) {
+    for (uint32_t i = 0; i < MAX_TRIES; i++) {
         const struct byi_pattern *list[BYI_GENERATE_MAX_ROWS];
         for (uint32_t k = 0; k < n; k++)
             list[k] = draw_row(backends->at[0].table, &state);

@@ -399,7 +399,7 @@ static void add_way(struct byi_kit *kit, const struct byi_sample *sample,
                     struct byi_shaking shaking, struct byi_arena *arena,
                     const struct byi_expected *e)
 {
-    enum { TIMES = 2 };
+    enum { FACTOR = 2 };
     struct byi_tensor in[BYI_KIT_MAX_IO], out[BYI_KIT_MAX_IO];
     for (uint32_t i = 0; i < sample->n_in; i++)
         in[i] = jitter(&e->in[i], arena, &shaking);
@@ -409,8 +409,8 @@ static void add_way(struct byi_kit *kit, const struct byi_sample *sample,
             const double x = byi_tensor_float(&out[k], i);
             const double y = byi_tensor_float(&e->out[k], i);
             const double d = shaking.undefined ? INFINITY : distance(x, y);
-            if (TIMES * d > e->slack[k][i])
-                e->slack[k][i] = TIMES * d;
+            if (FACTOR * d > e->slack[k][i])
+                e->slack[k][i] = FACTOR * d;
         }
 }
 
@@ -552,12 +552,12 @@ static uint32_t look_closer(struct byi_kit *kit,
                             const struct byi_tensor *found,
                             struct byoc_error *err)
 {
-    enum { WAYS = 64, FIRST = 100 };
+    enum { MAX_RUNS = 64, FIRST_STATE = 100 };
     struct byi_arena *arena = byi_arena_new();
     uint32_t wrong = find_wrong(sample, e, found, err);
-    for (uint32_t i = 0; i < WAYS && wrong < sample->n_out; i++) {
+    for (uint32_t i = 0; i < MAX_RUNS && wrong < sample->n_out; i++) {
         add_way(kit, sample,
-                (struct byi_shaking){.state = FIRST + i / 2,
+                (struct byi_shaking){.state = FIRST_STATE + i / 2,
                                      .mirrored = i % 2 != 0,
                                      .zeros = i / 2 % 4 == 0,
                                      .partly = i / 4 % 2 != 0},

@@ -316,8 +316,8 @@ static enum byoc_status check_dims(const struct byoc_model *model,
                                    struct byi_arena *arena,
                                    struct byoc_error *err)
 {
-    enum { MOST = 64 };
-    const char *names[MOST];
+    enum { MAX_DIMS = 64 };
+    const char *names[MAX_DIMS];
     for (const char *const *at = params->dims; at && *at; at++) {
         bool used = false;
         size_t n_name = 0;
@@ -329,7 +329,7 @@ static enum byoc_status check_dims(const struct byoc_model *model,
                             *at);
         const char *name = byi_arena_strn(arena, *at, n_name);
         const uint32_t n =
-            list_dims(model, feed, names, MOST, name, n_name, &used);
+            list_dims(model, feed, names, MAX_DIMS, name, n_name, &used);
         uint32_t k = 0;
         while (k < n && strcmp(names[k], name) != 0)
             k++;
@@ -530,7 +530,7 @@ static enum byoc_status differ_strings(const struct byi_tensor *found,
 
 /* The least number of different values for which multiples of a step are taken
  * as quantised, not as a coincidence. */
-#define LEAST_VALUES 16
+#define MIN_VALUES 16
 
 /* Find the step of an 8-bit quantisation of which all n float32 values are
  * multiples; 0 if there is none. */
@@ -550,7 +550,7 @@ static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
             distinct += !*at;
             *at = 1;
         }
-        if (distinct >= LEAST_VALUES && rintf(found) != found)
+        if (distinct >= MIN_VALUES && rintf(found) != found)
             *step = (double)found;
     }
     byi_release(integers);
@@ -569,8 +569,7 @@ enum byoc_status byi_difference(const struct byi_tensor *found,
     if (found->dtype == BYOC_STRING)
         return differ_strings(found, expected, n, d);
     double scale = 0, sum = 0;
-    if (tolerance->steps > 0 && expected->dtype == BYOC_F32 &&
-        n >= LEAST_VALUES)
+    if (tolerance->steps > 0 && expected->dtype == BYOC_F32 && n >= MIN_VALUES)
         BYI_TRY(read_step(expected, n, &d->step, err));
     for (int64_t i = 0; i < n; i++) {
         double e = fabs(byi_tensor_float(expected, i));

@@ -383,10 +383,10 @@ static void scan_entry(struct byi_import *o, const byi_id *whole, uint32_t n,
  * sequence_lens: convert one Scan of opset 9 for each entry of the batch. */
 static void convert_scan_8(struct byi_import *o)
 {
-    enum { MOST = 64 };
+    enum { MAX_OUTPUTS = 64 };
     const byi_id *whole = o->in + 1;
     const uint32_t n = o->n_in ? o->n_in - 1 : 0;
-    byi_id *const joined = o->out, *made[MOST];
+    byi_id *const joined = o->out, *made[MAX_OUTPUTS];
 
     for (uint32_t i = 0; i < n; i++)
         if (whole[i] == BYI_NO_ID || byi_o_rank(o, whole[i]) == 0)
@@ -402,17 +402,17 @@ static void convert_scan_8(struct byi_import *o)
         byi_o_refuse(o,
                      "found a symbolic batch, expected 1 to %d; fix it with "
                      "--dim or --shape",
-                     MOST);
-    else if (batch < 1 || batch > MOST)
+                     MAX_OUTPUTS);
+    else if (batch < 1 || batch > MAX_OUTPUTS)
         byi_o_refuse(o, "found a batch of %lld, expected 1 to %d",
-                     (long long)batch, MOST);
+                     (long long)batch, MAX_OUTPUTS);
     for (int64_t b = 0; b < batch && byi_o_ok(o); b++) {
         scan_entry(o, whole, n, b);
         made[b] = o->out;
     }
     o->out = joined;
     for (uint32_t i = 0; i < o->n_out && byi_o_ok(o); i++) {
-        byi_id parts[MOST];
+        byi_id parts[MAX_OUTPUTS];
         if (!byi_o_wants(o, i))
             continue;
         for (int64_t b = 0; b < batch; b++)

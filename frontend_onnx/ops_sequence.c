@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST_INPUTS = 8, MOST_FUNCTIONS = 2 * BYI_MAX_GATE_FNS };
+enum { MAX_INPUTS = 8, MAX_FUNCTIONS = 2 * BYI_MAX_GATE_FNS };
 
 static const struct rnn_function {
     const char *onnx, *name;
@@ -47,8 +47,8 @@ static const struct rnn_function *find_function(struct byi_import *o,
 /* The activations' attributes for the IR. */
 struct activations {
     uint32_t n;
-    const char *names[MOST_FUNCTIONS];
-    double alpha[MOST_FUNCTIONS], beta[MOST_FUNCTIONS];
+    const char *names[MAX_FUNCTIONS];
+    double alpha[MAX_FUNCTIONS], beta[MAX_FUNCTIONS];
 };
 
 /* The model's next number, or `usual` after the last one. */
@@ -76,9 +76,9 @@ static void read_activations(struct byi_import *o, struct activations *a)
 
     if (is_written_default(o, names, a->n))
         a->n = 0;
-    if (a->n > MOST_FUNCTIONS)
+    if (a->n > MAX_FUNCTIONS)
         byi_o_fail(o, BYOC_ETYPE, "found %u activations, expected at most %d",
-                   a->n, MOST_FUNCTIONS);
+                   a->n, MAX_FUNCTIONS);
     for (uint32_t i = 0; byi_o_ok(o) && i < a->n; i++) {
         const struct rnn_function *f = find_function(o, names[i]);
         if (!f)
@@ -96,7 +96,7 @@ static void read_activations(struct byi_import *o, struct activations *a)
 /* Inputs up to the last present one; *n: their number. */
 static const byi_id *read_inputs(struct byi_import *o, uint32_t *n)
 {
-    byi_id *args = byi_arena_calloc(o->scratch, MOST_INPUTS, sizeof *args);
+    byi_id *args = byi_arena_calloc(o->scratch, MAX_INPUTS, sizeof *args);
     const struct byi_tensor none = {
         .data = &(int64_t){0}, .dtype = BYOC_F32, .rank = 1, .dims = {0}};
 

@@ -5,7 +5,7 @@
 
 /* Floats of a part, which stays in the first-level cache until its epilogue;
  * positions that the kernel computes together. */
-enum { PART = 2048, TOGETHER = 4 };
+enum { PART = 2048, POSITIONS = 4 };
 
 /* Find the lines of x and of the weights for the line of the result that has
  * position `row`, without lines outside of the image. Returns their number. */
@@ -54,7 +54,7 @@ static void run_rows(const struct byi_f32_conv_run *run, int64_t begin,
     const struct byi_f32_conv *conv = run->conv;
     const float **weights = pointers + conv->size[0] * conv->size[1];
     const int64_t most =
-        byi_max(PART / conv->channels / TOGETHER, 1) * TOGETHER;
+        byi_max(PART / conv->channels / POSITIONS, 1) * POSITIONS;
     /* the bias needs no padding: the kernel loads only elements that exist */
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(run, 0, 0, BYI_F32_PANEL, NULL);
@@ -73,7 +73,7 @@ static void run_rows(const struct byi_f32_conv_run *run, int64_t begin,
         if (row == begin || at == 0)
             line.lines = find_lines(run, row, pointers, weights);
         n = byi_min(conv->out[2] - at, end - row);
-        if (n >= most + TOGETHER)
+        if (n >= most + POSITIONS)
             n = most;
         run_part(run, e.add, row, n, &line);
     }

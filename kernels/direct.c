@@ -8,7 +8,7 @@
 
 /* A tile whose rows have at least this many elements prefetches the cache lines
  * of its results. */
-enum { LONG = 256 };
+enum { LONG_ROW = 256 };
 
 /* Smallest number of elements of a slice of a row (see slices_of()). */
 enum { SLICE = 256 };
@@ -544,7 +544,7 @@ static void run_block(const struct direct *d, const struct direct_group *g,
         if (tiles > 1 && block + 1 < d->blocks)
             byi_f32_fetch(t, i - g->begin, tiles,
                           t->weights + conv->kernels->panels * b->panel);
-        if (tiles > 1 && d->segments * t->run >= LONG && n >= 6)
+        if (tiles > 1 && d->segments * t->run >= LONG_ROW && n >= 6)
             fetch_results(t, n);
         byi_f32_tile_run(conv->kernels, t, n, b->columns);
         if (!whole && g->to == d->piece)

@@ -69,7 +69,9 @@ static void transform_weights(const struct byi_i8_weights *w, int64_t o,
 bool i8_winograd_pack(const struct byi_i8_conv *conv,
                       const struct byi_i8_weights *weights, uint32_t *to)
 {
-    enum { MOST = (1 << 25) / 255 }; /* sum of an output's absolute weights */
+    enum {
+        MAX_SUM = (1 << 25) / 255
+    }; /* sum of an output's absolute weights */
     const int64_t words = conv->channels / 2;
     for (int64_t o = 0; o < conv->outputs; o++) {
         uint32_t *column = to +
@@ -84,7 +86,7 @@ bool i8_winograd_pack(const struct byi_i8_conv *conv,
                 column[(p * words + c) * BYI_I8_PANEL] =
                     ((uint32_t)a[p] & 0xffff) | (uint32_t)b[p] << 16;
         }
-        if (size >= MOST)
+        if (size >= MAX_SUM)
             return false;
     }
     return true;

@@ -10,7 +10,7 @@
 
 enum {
     /* constants of at least this many bytes are not copied into messages */
-    LARGE = 4096,
+    LARGE_CONSTANT = 4096,
     MODEL_GRAPH = 7,
     GRAPH_NODE = 1,
     GRAPH_NAME = 2,
@@ -106,7 +106,7 @@ static enum byoc_status put_constants(const struct byi_ep_graph *g,
         size_t bytes;
         BYI_TRY(byi_ep_tensor(g->ort, v->constant, v->name, &tensor, &data,
                               &bytes, err));
-        if (bytes < LARGE) {
+        if (bytes < LARGE_CONSTANT) {
             if (data)
                 byi_ep_put_bytes(&tensor, RAW_DATA, data, bytes);
             byi_ep_put_bytes(own, GRAPH_INITIALIZER, tensor.at, tensor.n);

@@ -76,13 +76,13 @@ static void find_level(struct regions *r, byi_id id, uint32_t *asked)
  * the nodes of t are one level higher. */
 static void assign_levels(struct regions *r)
 {
-    enum { AHEAD = 32 };
+    enum { PREFETCH = 32 };
     uint32_t *asked = byi_arena_calloc(
         r->scratch, (size_t)r->f->nodes.n * r->n_targets, sizeof *asked);
     for (byi_id id = 0; id < r->f->nodes.n; id++) {
         /* prefetch across the end of a page, where the hardware stops */
-        if (id + AHEAD < r->f->nodes.n)
-            __builtin_prefetch(&r->f->nodes.at[id + AHEAD], 1);
+        if (id + PREFETCH < r->f->nodes.n)
+            __builtin_prefetch(&r->f->nodes.at[id + PREFETCH], 1);
         find_level(r, id, asked);
     }
 }
@@ -199,9 +199,9 @@ static void sort_regions(struct regions *r)
  * joined. */
 static void join_all(struct regions *r)
 {
-    enum { MOST = 4 }; /* repetitions, to stay linear */
+    enum { MAX_ROUNDS = 4 }; /* repetitions, to stay linear */
     bool again = true;
-    for (uint32_t i = 0; again && i < MOST; i++) {
+    for (uint32_t i = 0; again && i < MAX_ROUNDS; i++) {
         const uint32_t n = r->n;
         const uint32_t *into = byi_join_regions(r->f, n, r->target, r->scratch);
         for (byi_id id = 0; id < r->f->nodes.n; id++)

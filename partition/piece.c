@@ -295,7 +295,7 @@ void byi_module_sign(const struct byi_module *m, struct byi_sha256 *s)
 void byi_piece_name(const struct byi_module *m, const struct byi_piece *piece,
                     struct byi_text *text)
 {
-    enum { FEW = 6 };
+    enum { MAX_NAMED = 6 };
     const struct byi_func *f = m->funcs.at[piece->func];
     const struct byi_type *type = NULL;
     char dims[128];
@@ -304,14 +304,14 @@ void byi_piece_name(const struct byi_module *m, const struct byi_piece *piece,
         const struct byi_node *node = &f->nodes.at[piece->at[i]];
         if (node->kind != BYI_CALL_OP)
             continue;
-        if (n++ < FEW)
+        if (n++ < MAX_NAMED)
             byi_text_addf(text, "%s%s", n > 1 ? ", " : "",
                           byi_op(node->op)->name);
         if (node->type->kind == BYI_TENSOR)
             type = node->type;
     }
-    if (n > FEW)
-        byi_text_addf(text, " and %u more", n - FEW);
+    if (n > MAX_NAMED)
+        byi_text_addf(text, " and %u more", n - MAX_NAMED);
     if (type)
         byi_text_addf(text, " %s",
                       byi_dims_text(dims, sizeof dims, type->rank, type->dims));

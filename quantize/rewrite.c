@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#define BIAS_MOST 1e9 /* sums stay far from the ends of int32 */
+#define MAX_BIAS 1e9 /* sums stay far from the ends of int32 */
 
 /* ONNX has scales per channel from this opset on. Operators of this domain have
  * them in models of every opset. */
@@ -206,7 +206,7 @@ static float *quantise_weights(struct quant_rewrite *r,
 }
 
 /* Quantise the bias with the scales of the sums. Returns the name of the
- * dequantised bias; NULL if an element reaches BIAS_MOST steps. */
+ * dequantised bias; NULL if an element reaches MAX_BIAS steps. */
 static char *quantise_bias(struct quant_rewrite *r,
                            const struct quant_layer *layer, const float *scales,
                            int64_t n)
@@ -219,7 +219,7 @@ static char *quantise_bias(struct quant_rewrite *r,
     for (int64_t c = 0; c < n; c++) {
         units[c] = layer->x->scale * scales[c];
         const double steps = (double)b[c] / (double)units[c];
-        if (!(fabs(steps) < BIAS_MOST))
+        if (!(fabs(steps) < MAX_BIAS))
             return NULL;
         q[c] = (int32_t)rint(steps);
     }

@@ -54,10 +54,10 @@ static double flops_of(const struct byi_plan_func *f,
                        const struct byi_frame *frame,
                        const struct byi_step *step)
 {
-    enum { MOST = 16 };
-    struct byi_type types[MOST + 1];
-    const struct byi_type *in[MOST];
-    const uint32_t n = step->n_in < MOST ? step->n_in : MOST;
+    enum { MAX_OPERANDS = 16 };
+    struct byi_type types[MAX_OPERANDS + 1];
+    const struct byi_type *in[MAX_OPERANDS];
+    const uint32_t n = step->n_in < MAX_OPERANDS ? step->n_in : MAX_OPERANDS;
     if (step->kind != BYI_STEP_OP || step->n_out == 0 ||
         (!frame && !has_sizes(f, step)))
         return 0;
@@ -65,8 +65,8 @@ static double flops_of(const struct byi_plan_func *f,
         types[i] = type_of(f, frame, step->in[i]);
         in[i] = &types[i];
     }
-    const struct byi_type *out = &types[MOST];
-    types[MOST] = type_of(f, frame, step->out[0]);
+    const struct byi_type *out = &types[MAX_OPERANDS];
+    types[MAX_OPERANDS] = type_of(f, frame, step->out[0]);
     double flops = byi_op_flops(step->op, step->attrs, in, out);
     if (step->n_epilogue)
         flops += step->n_epilogue * (double)byi_elements(out->rank, out->dims);

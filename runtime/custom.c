@@ -117,9 +117,9 @@ static enum byoc_status take_operator(const struct byi_plugin *plugin,
                                       struct byoc_operator *op,
                                       struct byoc_error *err)
 {
-    enum { LEAST = (int)BYI_UP_TO(struct byoc_operator, run) };
+    enum { MIN_SIZE = (int)BYI_UP_TO(struct byoc_operator, run) };
     const char *wrong = theirs ? NULL : "NULL, expected an operator";
-    if (theirs && theirs->struct_size < LEAST)
+    if (theirs && theirs->struct_size < MIN_SIZE)
         wrong = "a struct_size that is too small, expected the size of struct "
                 "byoc_operator";
     if (!wrong) {

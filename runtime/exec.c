@@ -286,9 +286,9 @@ static void trace_primitive(void *ctx, const char *name, const char *impl,
 static void lend_inputs(const struct byoc_state *s, const struct byi_frame *fr,
                         const struct byi_step *step)
 {
-    enum { MOST = 512 };
-    const struct byi_tensor *in[MOST];
-    if (step->n_in > MOST)
+    enum { MAX_INPUTS = 512 };
+    const struct byi_tensor *in[MAX_INPUTS];
+    if (step->n_in > MAX_INPUTS)
         return;
     for (uint32_t i = 0; i < step->n_in; i++)
         in[i] = &fr->t[step->in[i]];

@@ -161,13 +161,15 @@ static enum byoc_status take_backend(struct byi_library *lib,
                                      const struct byoc_backend *theirs,
                                      struct byoc_error *err)
 {
-    enum { LEAST = (int)BYI_UP_TO(struct byoc_backend, ext) }; /* 1.0's end */
+    enum {
+        MIN_SIZE = (int)BYI_UP_TO(struct byoc_backend, ext)
+    }; /* 1.0's end */
     uint32_t size = theirs->struct_size;
-    if (size < LEAST)
+    if (size < MIN_SIZE)
         return byi_fail(err, BYOC_EINCOMPATIBLE,
                         "%s: struct_size of its backend is %u, expected at "
                         "least %d",
-                        lib->path, size, LEAST);
+                        lib->path, size, MIN_SIZE);
     memcpy(&lib->backend, theirs,
            size < sizeof lib->backend ? size : sizeof lib->backend);
     lib->self.backend = &lib->backend;

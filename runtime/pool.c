@@ -11,7 +11,7 @@
 enum {
     STEPS = 8,     /* block sizes from one power of two to the next */
     IDLE_RUNS = 8, /* a block is freed if this many runs did not use it */
-    LOOKS = 16     /* number of blocks of a list to try */
+    MAX_LOOKS = 16 /* number of blocks of a list to try */
 };
 
 /* The number of the list for blocks of this size: its logarithm to base 2. */
@@ -67,13 +67,14 @@ void byi_pool_keep(struct byi_pool *pool, const void *data)
 }
 
 /* Take the smallest block of at least `bytes` and at most about twice as many
- * bytes, among the first LOOKS of a list. Returns 1 + its number; 0: none. */
+ * bytes, among the first MAX_LOOKS of a list. Returns 1 + its number; 0: none.
+ */
 static uint32_t take_listed(struct byi_pool *pool, uint32_t *list,
                             uint64_t bytes)
 {
     uint32_t *best = NULL;
     uint32_t *link = list;
-    for (int i = 0; *link && i < LOOKS; i++) {
+    for (int i = 0; *link && i < MAX_LOOKS; i++) {
         struct byi_block *b = &pool->at[*link - 1];
         if (b->bytes >= bytes && b->bytes / 2 <= bytes + 4096 &&
             (!best || b->bytes < pool->at[*best - 1].bytes))

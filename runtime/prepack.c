@@ -46,10 +46,10 @@ static struct byi_tensor tensor_of(const struct byi_plan_tables *plan,
 static uint64_t pack_step(const struct packer *p, const struct byi_plan_func *f,
                           const struct byi_step *step, void *to)
 {
-    enum { MOST = 16 };
-    struct byi_tensor in[MOST], out[MOST];
-    if (step->kind != BYI_STEP_OP || step->view || step->n_in > MOST ||
-        step->n_out > MOST)
+    enum { MAX_OPERANDS = 16 };
+    struct byi_tensor in[MAX_OPERANDS], out[MAX_OPERANDS];
+    if (step->kind != BYI_STEP_OP || step->view || step->n_in > MAX_OPERANDS ||
+        step->n_out > MAX_OPERANDS)
         return 0;
     const struct byi_packing *packing = byi_packing_of(step->op->id);
     if (!packing)

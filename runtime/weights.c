@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { PIECE = 4 << 20, BATCH = 32 };
+enum { PIECE_BYTES = 4 << 20, BATCH = 32 };
 
 /* Add the bytes [begin, end) of the weights; bytes between spans are zeros. */
 static void add_range(struct byi_sha256 *s, const struct byi_image *image,
@@ -59,8 +59,8 @@ static void hash_piece(void *arg, uint32_t i)
 {
     struct batch *b = arg;
     struct byi_sha256 one;
-    const uint64_t begin = (b->first + i) * PIECE;
-    uint64_t end = begin + PIECE;
+    const uint64_t begin = (b->first + i) * PIECE_BYTES;
+    uint64_t end = begin + PIECE_BYTES;
     if (end > b->image->weights_bytes)
         end = b->image->weights_bytes;
     byi_sha256_init(&one);
@@ -72,7 +72,8 @@ void byoc_internal_weights_hash(const struct byi_image *image, char hex[65])
 {
     struct byi_sha256 all;
     byi_sha256_init(&all);
-    const uint64_t pieces = (image->weights_bytes + PIECE - 1) / PIECE;
+    const uint64_t pieces =
+        (image->weights_bytes + PIECE_BYTES - 1) / PIECE_BYTES;
     struct batch b = {.image = image};
     for (; b.first < pieces; b.first += BATCH) {
         const uint64_t left = pieces - b.first;

@@ -202,14 +202,14 @@ static struct byoc_fail *write_region(const struct byoc_host *host,
 /* Bytes of JSON up to which a region may be declined. A larger region has about
  * a thousand operators, which take longer to read again than declining saves.
  */
-enum { MOST_TO_DECLINE = 256 << 10 };
+enum { MAX_TO_DECLINE = 256 << 10 };
 
 /* Decline the region if the host allows it and native kernels are faster. */
 static struct byoc_fail *decline(const struct byoc_host *host,
                                  const struct byoc_region *region)
 {
     struct byoc_graph *graph;
-    if (region->json_bytes > MOST_TO_DECLINE ||
+    if (region->json_bytes > MAX_TO_DECLINE ||
         !byoc_ext_find(region->ext, BYOC_EXT_MAY_DECLINE,
                        sizeof(struct byoc_ext)))
         return NULL;
@@ -267,10 +267,10 @@ static enum byoc_status load_unit(const struct byoc_host *host,
 /* When a thread first uses a library's thread-local data, the C library
  * allocates them, and ends the process if that fails. Check that there is
  * enough memory for oneDNN's. */
-static struct byoc_fail *see_room(const struct byoc_host *host)
+static struct byoc_fail *check_memory(const struct byoc_host *host)
 {
-    enum { ROOM = 1 << 16 };
-    void *volatile room = malloc(ROOM);
+    enum { BYTES = 1 << 16 };
+    void *volatile room = malloc(BYTES);
     const bool has = room;
     free(room);
     return has ? NULL
@@ -283,7 +283,7 @@ static struct byoc_fail *load(const struct byoc_host *host,
 {
     struct byoc_error err = {0};
     struct byi_program *program = NULL;
-    struct byoc_fail *fail = see_room(host);
+    struct byoc_fail *fail = check_memory(host);
     if (fail)
         return fail;
     if (!region->code)
@@ -314,7 +314,7 @@ static struct byoc_fail *state_new(const struct byoc_host *host, void *compiled,
 {
     struct byoc_error err = {0};
     struct byi_exec *exec = NULL;
-    struct byoc_fail *fail = see_room(host);
+    struct byoc_fail *fail = check_memory(host);
     if (fail)
         return fail;
     const enum byoc_status status = byi_dn_exec_new(compiled, &exec, &err);

@@ -17,10 +17,10 @@
 
 #include "kernels/f32.h"
 
-/* Rows are gathered for tiles of at least LEAST_ROWS rows, which SSE2's kernels
- * do not have. Rows of more than MOST_CHANNELS do not stay in the first-level
+/* Rows are gathered for tiles of at least MIN_ROWS rows, which SSE2's kernels
+ * do not have. Rows of more than MAX_CHANNELS do not stay in the first-level
  * cache. */
-enum { LEAST_ROWS = 6, MOST_CHANNELS = 4096, MOST_STEPS = 16 };
+enum { MIN_ROWS = 6, MAX_CHANNELS = 4096, MAX_STEPS = 16 };
 
 static bool all_are(const struct byoc_graph_step *step, const char *name,
                     int64_t value)
@@ -38,8 +38,8 @@ static bool all_are(const struct byoc_graph_step *step, const char *name,
 static bool fill_panels(int64_t outputs)
 {
     const int rows = byi_f32_kernels()->rows;
-    return rows > LEAST_ROWS ||
-           (rows == LEAST_ROWS && outputs % BYI_F32_PANEL == 0);
+    return rows > MIN_ROWS ||
+           (rows == MIN_ROWS && outputs % BYI_F32_PANEL == 0);
 }
 
 /* Whether the only reader of the kernel's result is a pointwise convolution,
@@ -53,7 +53,7 @@ static bool is_read_by_point(const struct byi_build *b)
         return false;
     const struct byoc_graph_kernel *reader = &b->graph->kernels[at];
     const struct byoc_graph_step *step = &b->graph->steps[reader->first];
-    if (reader->n_steps > MOST_STEPS || !byi_dn_is(step, "nn.conv2d") ||
+    if (reader->n_steps > MAX_STEPS || !byi_dn_is(step, "nn.conv2d") ||
         step->args[0] != value ||
         strcmp(byoc_graph_string(step, "data_layout", ""), "NCHW") != 0 ||
         byoc_graph_int(step, "groups", 0) != 1 ||
@@ -63,7 +63,7 @@ static bool is_read_by_point(const struct byi_build *b)
     const int64_t outputs = b->graph->values[step->outs[0]].dims[1];
     return fill_panels(outputs) &&
            (int64_t)weights->count == outputs * type->dims[1] &&
-           type->dims[1] <= MOST_CHANNELS && type->dims[2] * type->dims[3] > 1;
+           type->dims[1] <= MAX_CHANNELS && type->dims[2] * type->dims[3] > 1;
 }
 
 /* Whether the item is the operation `alg` with an operand (images, C, 1, 1) or

@@ -361,7 +361,7 @@ dnnl_status_t byi_pd_make(dnnl_status_t status, const void *op,
  * number of threads that they get, and have no barriers. */
 static bool runs_alone(dnnl_primitive_desc_t pd, int64_t elements)
 {
-    enum { FEW = 4096 };
+    enum { MIN_ELEMENTS = 4096 };
     dnnl_primitive_kind_t kind = dnnl_undefined_primitive;
     dnnl_primitive_desc_query(pd, dnnl_query_primitive_kind, 0, &kind);
     switch ((int)kind) {
@@ -371,7 +371,7 @@ static bool runs_alone(dnnl_primitive_desc_t pd, int64_t elements)
     case dnnl_reorder:
     case dnnl_concat:
     case dnnl_layer_normalization:
-        return elements <= FEW;
+        return elements <= MIN_ELEMENTS;
     default:
         return false;
     }

@@ -234,7 +234,7 @@ enum byoc_status byi_dn_make_fill(struct byi_program *program,
 }
 
 /* A sum and a bias of at most this size together fit in int32. */
-#define MOST_SUM (INT32_MAX / 2)
+#define MAX_SUM (INT32_MAX / 2)
 /* Largest rounding error of a bias, in units of the result. */
 #define TOLERANCE (1.0 / 64)
 
@@ -262,7 +262,7 @@ static bool scale_row(const struct byi_integers *p, int64_t r, float step,
     const double by = p->result != 0 ? unit / (double)p->result : unit;
     const double whole = bias ? (double)bias[p->n_bias == 1 ? 0 : r] / unit : 0;
     to->scale[r] = (float)by;
-    if (size * UINT8_MAX > MOST_SUM || !(fabs(whole) < MOST_SUM) ||
+    if (size * UINT8_MAX > MAX_SUM || !(fabs(whole) < MAX_SUM) ||
         fabs(whole - rint(whole)) * by > TOLERANCE)
         return false;
     to->bias[r] = (int32_t)rint(whole);

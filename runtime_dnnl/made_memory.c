@@ -16,8 +16,8 @@ enum {
     HEAD = BYI_ALIGN,
     /* with the host's own head, a block fills four pages of 2 MB */
     BLOCK = (8 << 20) - BYI_ALIGN,
-    LARGE = 4 << 20, /* bytes from which a constant is not put in a block */
-    FEW = 1 << 20    /* bytes of constants after which blocks are used */
+    LARGE = 4 << 20,    /* bytes from which a constant is not put in a block */
+    FEW_BYTES = 1 << 20 /* bytes of constants after which blocks are used */
 };
 
 struct byi_made_block {
@@ -64,7 +64,7 @@ void *byi_dn_made_take(struct byi_program *p, uint64_t bytes, bool brief)
     struct byi_made_block *block = NULL;
     if (all < bytes)
         return NULL;
-    if (all < LARGE && p->taken >= FEW && !brief)
+    if (all < LARGE && p->taken >= FEW_BYTES && !brief)
         block = find_room(p, all);
     /* if a memory limit forbids a block, it may still allow the constant */
     char *at = block ? (char *)block + block->used

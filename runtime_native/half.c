@@ -6,7 +6,9 @@
 
 #include "kernels/f32.h"
 
-enum { MOST = 8 }; /* largest number of operands or results of a float kernel */
+enum {
+    MAX_OPERANDS = 8
+}; /* largest number of operands or results of a float kernel */
 
 void byi_widen(enum byoc_dtype dtype, const void *src, float *dst, int64_t n)
 {
@@ -21,7 +23,7 @@ void byi_narrow(enum byoc_dtype dtype, const float *src, void *dst, int64_t n)
 /* A call on float32 copies. */
 struct wide_call {
     struct byi_call call;
-    struct byi_tensor in[MOST], out[MOST];
+    struct byi_tensor in[MAX_OPERANDS], out[MAX_OPERANDS];
     bool any;
 };
 
@@ -47,7 +49,7 @@ static bool place_copies(uint32_t n, const struct byi_tensor *from,
  * copies need. */
 static uint64_t widen_call(const struct byi_call *call, struct wide_call *w)
 {
-    assert(call->n_in <= MOST && call->n_out <= MOST);
+    assert(call->n_in <= MAX_OPERANDS && call->n_out <= MAX_OPERANDS);
     uint64_t used = 0;
     bool in = place_copies(call->n_in, call->in, w->in, call->scratch, &used);
     bool out =

@@ -46,10 +46,10 @@ static bool always(void)
         }                                                                      \
         look_up_plain(x + i, table, y + i, n - i);                             \
     }
-#define ITSELF(v) (v)
+#define IDENTITY(v) (v)
 SHUFFLES(look_up_ssse3, "ssse3", 16, __m128i, _mm_loadu_si128, _mm_storeu_si128,
-         _mm_set1_epi8, ITSELF, _mm_xor_si128, _mm_adds_epu8, _mm_shuffle_epi8,
-         _mm_or_si128)
+         _mm_set1_epi8, IDENTITY, _mm_xor_si128, _mm_adds_epu8,
+         _mm_shuffle_epi8, _mm_or_si128)
 SHUFFLES(look_up_avx2, "avx2", 32, __m256i, _mm256_loadu_si256,
          _mm256_storeu_si256, _mm256_set1_epi8, _mm256_broadcastsi128_si256,
          _mm256_xor_si256, _mm256_adds_epu8, _mm256_shuffle_epi8,

@@ -11,9 +11,9 @@ enum fold {
     ADD_ABS = BYI_ADD_ABS,
     ADD_SQUARE = BYI_ADD_SQUARE,
     ADD_EXP = BYI_ADD_EXP,
-    LARGEST,
-    LEAST,
-    TIMES,
+    MAX,
+    MIN,
+    MUL,
     FOLDS
 };
 
@@ -28,9 +28,9 @@ static enum fold fold_of(enum byi_op_id op)
         {BYI_OP_SUM, ADD},
         {BYI_OP_MEAN, ADD},
         {BYI_OP_LOG_SUM, ADD},
-        {BYI_OP_MAX, LARGEST},
-        {BYI_OP_MIN, LEAST},
-        {BYI_OP_PROD, TIMES},
+        {BYI_OP_MAX, MAX},
+        {BYI_OP_MIN, MIN},
+        {BYI_OP_PROD, MUL},
         {BYI_OP_L1, ADD_ABS},
         {BYI_OP_L2, ADD_SQUARE},
         {BYI_OP_SUM_SQUARE, ADD_SQUARE},
@@ -76,8 +76,8 @@ typedef void (*one_fn)(const struct axes_reduction *r, int64_t out);
 #define FOLD_TABLE(id, type, wide)                                             \
     static wide (*const folds_##id[FOLDS])(const struct axes_reduction *,      \
                                            const type *, wide) = {             \
-        [ADD] = add_##id,         [LARGEST] = largest_##id,                    \
-        [LEAST] = least_##id,     [TIMES] = times_##id,                        \
+        [ADD] = add_##id,         [MAX] = largest_##id,                        \
+        [MIN] = least_##id,       [MUL] = times_##id,                          \
         [ADD_ABS] = add_abs_##id, [ADD_SQUARE] = add_square_##id,              \
         [ADD_EXP] = add_exp_##id,                                              \
     };
@@ -181,7 +181,7 @@ static const one_fn plain[BYI_DTYPES] = {
 
 static float extreme_identity(enum fold fold)
 {
-    return fold == LARGEST ? -INFINITY : INFINITY;
+    return fold == MAX ? -INFINITY : INFINITY;
 }
 
 /* The extreme of two numbers; NaN if either is NaN. */
@@ -189,7 +189,7 @@ static float extreme(enum fold fold, float a, float b)
 {
     if (a != a || b != b)
         return a + b;
-    return fold == LARGEST ? (a > b ? a : b) : (a < b ? a : b);
+    return fold == MAX ? (a > b ? a : b) : (a < b ? a : b);
 }
 
 static float rows_extreme(const struct axes_reduction *r, enum fold fold,
@@ -200,7 +200,7 @@ static float rows_extreme(const struct axes_reduction *r, enum fold fold,
     for (int64_t row = 0; row < rows; row++) {
         const float *at = x + byi_box_offset(&r->axes.reduced, row * n);
         best = extreme(fold, best,
-                       fold == LARGEST ? simd->max(at, n) : simd->min(at, n));
+                       fold == MAX ? simd->max(at, n) : simd->min(at, n));
     }
     return best;
 }
@@ -234,12 +234,12 @@ static void reduce_rows(const struct axes_reduction *r, int64_t out)
     const int64_t n = reduced->dims[reduced->rank - 1];
     const int64_t rows = reduced->count / n;
     float *y = (float *)r->y + out;
-    if (r->fold == LARGEST || r->fold == LEAST) {
+    if (r->fold == MAX || r->fold == MIN) {
         *y = rows_extreme(r, r->fold, x, rows, n);
         return;
     }
     const double shift =
-        r->fold == ADD_EXP ? (double)rows_extreme(r, LARGEST, x, rows, n) : 0;
+        r->fold == ADD_EXP ? (double)rows_extreme(r, MAX, x, rows, n) : 0;
     if (!isfinite(shift)) {
         plain_F32(r, out);
         return;
@@ -294,7 +294,7 @@ static void column_extremes(const struct axes_reduction *r, enum fold fold,
     for (int64_t i = 0; i < n; i++)
         best[i] = extreme_identity(fold);
     for (int64_t i = 0; i < r->axes.reduced.count; i++)
-        (fold == LARGEST ? simd->slide_max : simd->slide_min)(
+        (fold == MAX ? simd->slide_max : simd->slide_min)(
             x + byi_box_offset(&r->axes.reduced, i), 1, best, n);
 }
 
@@ -306,12 +306,12 @@ static void reduce_columns(const struct axes_reduction *r, int64_t out,
     float *y = (float *)r->y + out;
     float shift[COLUMNS] = {0};
     double acc[COLUMNS];
-    if (r->fold == LARGEST || r->fold == LEAST) {
+    if (r->fold == MAX || r->fold == MIN) {
         column_extremes(r, r->fold, x, y, n);
         return;
     }
     if (r->fold == ADD_EXP) {
-        column_extremes(r, LARGEST, x, shift, n);
+        column_extremes(r, MAX, x, shift, n);
         for (int64_t i = 0; i < n; i++)
             if (!isfinite(shift[i])) {
                 for (int64_t k = 0; k < n; k++)
@@ -319,7 +319,7 @@ static void reduce_columns(const struct axes_reduction *r, int64_t out,
                 return;
             }
     }
-    if (r->fold == TIMES)
+    if (r->fold == MUL)
         column_products(r, x, acc, n);
     else
         column_sums(r, x, shift, acc, n);
@@ -349,7 +349,7 @@ static void int_extreme(const struct axes_reduction *r, int64_t out)
     const char *x = first_of(r, out, &y);
     memcpy(y, x, (size_t)size);
     for (int64_t i = 0; i < reduced->count; i += n)
-        byi_simd()->extreme_row[r->fold == LEAST][r->dtype](
+        byi_simd()->extreme_row[r->fold == MIN][r->dtype](
             x + byi_box_offset(reduced, i) * size, n, y);
 }
 
@@ -361,7 +361,7 @@ static void int_extremes(const struct axes_reduction *r, int64_t out, int64_t n)
     const char *x = first_of(r, out, &y);
     memcpy(y, x, (size_t)(n * size));
     for (int64_t i = 1; i < r->axes.reduced.count; i++)
-        byi_simd()->extreme_rows[r->fold == LEAST][r->dtype](
+        byi_simd()->extreme_rows[r->fold == MIN][r->dtype](
             x + byi_box_offset(&r->axes.reduced, i) * size, n, y);
 }
 
@@ -443,8 +443,8 @@ static bool in_columns(const struct axes_reduction *r)
 static one_fn fast_of(const struct axes_reduction *r)
 {
     if (r->dtype == BYOC_F32)
-        return r->fold == TIMES ? NULL : reduce_rows;
-    const bool extremes = r->fold == LARGEST || r->fold == LEAST;
+        return r->fold == MUL ? NULL : reduce_rows;
+    const bool extremes = r->fold == MAX || r->fold == MIN;
     return extremes && byi_simd()->extreme_row[0][r->dtype] ? int_extreme
                                                             : NULL;
 }

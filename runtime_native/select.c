@@ -613,7 +613,7 @@ static enum byoc_status unique_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-#define ITSELF(bits) (bits)
+#define IDENTITY(bits) (bits)
 
 /* --- cumsum ------------------------------------------------------------- */
 
@@ -648,8 +648,8 @@ struct cumsum_lines {
             }                                                                  \
         }                                                                      \
     }
-#define CUMSUM_INT(id, T) CUMSUM(id, T, T, uint64_t, ITSELF, ITSELF)
-#define CUMSUM_FLOAT(id, T) CUMSUM(id, T, T, T, ITSELF, ITSELF)
+#define CUMSUM_INT(id, T) CUMSUM(id, T, T, uint64_t, IDENTITY, IDENTITY)
+#define CUMSUM_FLOAT(id, T) CUMSUM(id, T, T, T, IDENTITY, IDENTITY)
 BYI_EACH_INT(CUMSUM_INT)
 BYI_EACH_FLOAT(CUMSUM_FLOAT)
 CUMSUM(F16, float, uint16_t, float, byi_f16_to_f32, byi_f32_to_f16)

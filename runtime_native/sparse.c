@@ -15,8 +15,8 @@ enum {
     PATTERNS = 1 << ROWS,
     /* inputs of a block: a panel of X fits the first-level cache */
     DEPTH = 256,
-    SHORT = 8,          /* shorter lists are split into lists of rows    */
-    LEAST_COLUMNS = 16, /* of X: with fewer, the dense product is faster */
+    SHORT = 8,        /* shorter lists are split into lists of rows    */
+    MIN_COLUMNS = 16, /* of X: with fewer, the dense product is faster */
 };
 
 static const struct byi_f32_kernels *kernels_used(void)
@@ -343,10 +343,10 @@ static void gather(const struct byi_conv *v, const float *x,
 static void pack_windows(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
                          int64_t n0, int64_t nc, int64_t nr, float *dst)
 {
-    enum { MOST = 64 };
+    enum { MAX_COLUMNS = 64 };
     const struct byi_conv *v = ctx;
-    struct output_run runs[MOST];
-    assert(nr <= MOST);
+    struct output_run runs[MAX_COLUMNS];
+    assert(nr <= MAX_COLUMNS);
     const int n_runs = cut_runs(&v->w, n0, nc, runs);
     const float *x = (const float *)v->x + batch * v->c * v->w.in_count +
                      k0 / v->w.taps * v->w.in_count;
@@ -471,7 +471,7 @@ static enum byoc_status run(const struct byi_call *call, struct byoc_error *err)
     if (dense.op->id == BYI_OP_NN_CONV2D)
         v = byi_conv_read(call);
     const struct sparse_product p = describe(call, &v);
-    if (p.n < LEAST_COLUMNS)
+    if (p.n < MIN_COLUMNS)
         return kernel_of(&dense)->run(&dense, err);
     run_sparse(&p, call);
     return BYOC_OK;

@@ -14,7 +14,7 @@ struct byi_string_chunk {
     char at[];
 };
 
-enum { LEAST = 16 << 10, MOST = 4 << 20 }; /* bytes of a chunk */
+enum { MIN_CHUNK = 16 << 10, MAX_CHUNK = 4 << 20 }; /* bytes of a chunk */
 
 char *byi_store_string(struct byi_string_store *store, size_t n)
 {
@@ -23,9 +23,9 @@ char *byi_store_string(struct byi_string_store *store, size_t n)
     if (!chunk || chunk->size - chunk->used <= n) {
         /* chunks double in size up to a limit, so that many strings need few
          * chunks */
-        const size_t next = !chunk                   ? LEAST
-                            : chunk->size < MOST / 2 ? 2 * chunk->size
-                                                     : MOST;
+        const size_t next = !chunk                        ? MIN_CHUNK
+                            : chunk->size < MAX_CHUNK / 2 ? 2 * chunk->size
+                                                          : MAX_CHUNK;
         const uint64_t room = store->limit - store->bytes;
         const size_t size =
             n < next && next + sizeof *chunk <= room ? next : n + 1;

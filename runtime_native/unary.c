@@ -209,13 +209,13 @@ BYI_EACH_INT(EACH_SHRINK)
             y[i] = form;                                                       \
         }                                                                      \
     }
-#define ITSELF(x) (x)
+#define IDENTITY(x) (x)
 #define UNARY_TEST(op, form)                                                   \
-    TEST(op, F32, float, float, ITSELF, form)                                  \
-    TEST(op, F64, double, double, ITSELF, form)                                \
+    TEST(op, F32, float, float, IDENTITY, form)                                \
+    TEST(op, F64, double, double, IDENTITY, form)                              \
     TEST(op, F16, uint16_t, float, byi_f16_to_f32, form)                       \
     TEST(op, BF16, uint16_t, float, byi_bf16_to_f32, form)
-#define UNARY_BOOL(op, form) TEST(op, BOOL, uint8_t, uint8_t, ITSELF, form)
+#define UNARY_BOOL(op, form) TEST(op, BOOL, uint8_t, uint8_t, IDENTITY, form)
 UNARY_TEST(ISINF, isinf(x) && (x < 0 ? p0 : p1))
 #include "core/ops/unary.def"
 

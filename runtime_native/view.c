@@ -220,8 +220,8 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
 }
 
 enum {
-    FEW_ROWS = 4,        /* too few rows for squares */
-    LEAST_FAR = 1 << 20, /* bytes that do not stay in the cache */
+    FEW_ROWS = 4,      /* too few rows for squares */
+    MIN_FAR = 1 << 20, /* bytes that do not stay in the cache */
 };
 
 /* The axis before the last along which source elements are contiguous; v->rank
@@ -237,7 +237,7 @@ static uint32_t near_axis(const struct byi_view *v, int64_t bytes)
     for (uint32_t i = 0; i < last; i++)
         if (v->strides[i] == 1 &&
             (v->dims[i] >= FEW_ROWS ||
-             (v->strides[last] == v->dims[i] && bytes >= LEAST_FAR)))
+             (v->strides[last] == v->dims[i] && bytes >= MIN_FAR)))
             return i;
     return v->rank;
 }

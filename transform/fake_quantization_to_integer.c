@@ -209,7 +209,7 @@ static byi_id store_integers(struct byi_rewrite *rw, const struct byi_tensor *t,
 /* --- integer products ----------------------------------------------------- */
 
 /* Sums up to this and a bias of the same size fit in int32. */
-#define MOST_SUM (INT32_MAX / 2)
+#define MAX_SUM (INT32_MAX / 2)
 
 /* Emit product `at` as operator `op`, with operands `args`, the attributes
  * `more`, and those attributes of `at` that `op` has too. */
@@ -250,7 +250,7 @@ static bool split_weights(struct byi_rewrite *rw, byi_id at, bool image,
     struct integers q = {0};
     if (!byi_rw_view(rw, byi_rw_arg(rw, at, 1), &t) ||
         !find_weights(byi_rw_node(rw, at), image, &t, &w) ||
-        !find_integers(rw, &w, &q) || q.most * UINT8_MAX > MOST_SUM)
+        !find_integers(rw, &w, &q) || q.most * UINT8_MAX > MAX_SUM)
         return false;
     args[WEIGHTS] = store_integers(rw, &t, &q, &args[WEIGHTS_ZERO]);
     for (int64_t o = 0; o < w.channels; o++)
@@ -271,7 +271,7 @@ static bool take_weights(struct byi_rewrite *rw, byi_id at,
     const bool transposed =
         byi_attr_int(byi_rw_node(rw, at)->attrs, "transpose_a");
     const int64_t depth = a->dims[a->rank - (transposed ? 2 : 1)];
-    if (BYI_IS_SYMBOL(depth) || depth * UINT8_MAX * UINT8_MAX > MOST_SUM)
+    if (BYI_IS_SYMBOL(depth) || depth * UINT8_MAX * UINT8_MAX > MAX_SUM)
         return false;
     args[WEIGHTS] = b.integers;
     args[WEIGHTS_ZERO] = byi_rw_arg(rw, byi_rw_arg(rw, at, 1), 2);
@@ -386,7 +386,7 @@ static bool scale_bias(struct byi_rewrite *rw, const struct quant_chain *c,
         const bool same = byi_elements(bias.rank, bias.dims) == 1;
         const double whole = byi_tensor_float(&bias, same ? 0 : o) / unit;
         units[o] = rint(whole);
-        if (!(fabs(units[o]) < MOST_SUM) ||
+        if (!(fabs(units[o]) < MAX_SUM) ||
             fabs(whole - units[o]) * by[o] > TOLERANCE)
             return false;
     }

@@ -20,7 +20,7 @@
 #include "rewrite.h"
 
 #define DEFAULT_LIMIT ((uint64_t)64 << 20)
-#define LARGE ((uint64_t)1 << 20)
+#define LARGE_RESULT ((uint64_t)1 << 20)
 enum {
     MAX_OPERANDS = 64,
     MAX_BODY = 64 /* nodes of a function that is evaluated */
@@ -35,7 +35,7 @@ static bool worth_keeping(const struct byi_rewrite *rw, uint64_t in,
     const uint64_t asked = rw->ctx->fold_limit;
     if (out > (asked ? asked : DEFAULT_LIMIT))
         return false;
-    return out <= LARGE || out / 4 <= in;
+    return out <= LARGE_RESULT || out / 4 <= in;
 }
 
 /* The result types of a call; returns their number, 0 if one is not static. */

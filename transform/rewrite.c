@@ -229,7 +229,7 @@ void byi_rw_merge(struct byi_rewrite *rw, byi_id to, byi_id from)
 /* --- reachable nodes ----------------------------------------------------- */
 
 enum {
-    AHEAD = 32
+    PREFETCH = 32
 }; /* prefetch distance in nodes: this walk is bound by memory */
 
 /* live[id]: the result needs node id. Operands come before their readers, so
@@ -242,9 +242,9 @@ static bool *mark_live(const struct byi_func *f, struct byi_arena *scratch,
     live[f->result] = true;
     for (uint32_t id = f->nodes.n; id-- > 0;) {
         const struct byi_node *node = &f->nodes.at[id];
-        if (id >= AHEAD) {
-            __builtin_prefetch(node - AHEAD);
-            __builtin_prefetch(node[-(AHEAD / 2)].args);
+        if (id >= PREFETCH) {
+            __builtin_prefetch(node - PREFETCH);
+            __builtin_prefetch(node[-(PREFETCH / 2)].args);
         }
         if (node->kind == BYI_PARAM)
             live[id] = true;

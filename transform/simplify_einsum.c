@@ -4,13 +4,13 @@
  */
 #include "simplify.h"
 
-enum { LETTERS = 128, MOST = 8, TEXT = 256 };
+enum { LETTERS = 128, MAX_TERMS = 8, TEXT = 256 };
 
 /* An equation of letters only; the labels of each operand and the result. */
 struct einsum_terms {
     uint32_t n;
-    const char *at[MOST + 1]; /* at[n]: the result's */
-    uint32_t length[MOST + 1];
+    const char *at[MAX_TERMS + 1]; /* at[n]: the result's */
+    uint32_t length[MAX_TERMS + 1];
 };
 
 static bool has(const struct einsum_terms *e, uint32_t term, char label)
@@ -51,8 +51,8 @@ static bool read_equation(struct byi_rewrite *rw, byi_id at,
     const char *arrow = strstr(text, "->");
     char *copy = byi_arena_alloc(rw->scratch, strlen(text) + 1);
 
-    if (!arrow || node->n_args > MOST || !type || type->dtype == BYOC_F16 ||
-        type->dtype == BYOC_BF16)
+    if (!arrow || node->n_args > MAX_TERMS || !type ||
+        type->dtype == BYOC_F16 || type->dtype == BYOC_BF16)
         return false;
     e->n = node->n_args;
     for (uint32_t i = 0; i <= e->n; i++) {
@@ -154,7 +154,7 @@ static byi_id split_pair(struct byi_rewrite *rw, byi_id at,
     append(pair, &n_pair, e->at[b], e->length[b], ",");
     append(pair, &n_pair, made, n_made, "->");
     append(rest, &n_rest, made, n_made, "");
-    byi_id args[MOST];
+    byi_id args[MAX_TERMS];
     args[0] = emit(rw, (byi_id[]){byi_rw_arg(rw, at, a), byi_rw_arg(rw, at, b)},
                    2, pair);
     for (uint32_t i = 0; i < e->n; i++)

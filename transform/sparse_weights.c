@@ -19,10 +19,10 @@
 #include "core/ops/layout.h"
 
 enum {
-    BAND = 4,             /* outputs that share a read of the data        */
-    LEAST_WEIGHTS = 4096, /* smaller weights do not repay a sparse product */
-    LEAST_COLUMNS = 16,   /* with fewer, memory bounds both products      */
-    GATHERING = 40,       /* im2col costs as much as this many outputs    */
+    BAND = 4,           /* outputs that share a read of the data        */
+    MIN_WEIGHTS = 4096, /* smaller weights do not repay a sparse product */
+    MIN_COLUMNS = 16,   /* with fewer, memory bounds both products      */
+    GATHERING = 40,     /* im2col costs as much as this many outputs    */
 };
 
 /* Weights (m, k): element (row, column) is at[row rs + column cs]. */
@@ -40,9 +40,9 @@ static bool has_columns(const struct byi_type *type, uint32_t first,
     for (uint32_t i = first; i < end; i++) {
         if (BYI_IS_SYMBOL(type->dims[i]))
             return true;
-        n = n < LEAST_COLUMNS ? n * type->dims[i] : n;
+        n = n < MIN_COLUMNS ? n * type->dims[i] : n;
     }
-    return n >= LEAST_COLUMNS;
+    return n >= MIN_COLUMNS;
 }
 
 /* Whether the weights are large, and the sparse product's reads are at most the
@@ -62,7 +62,7 @@ static bool is_sparse(const struct byi_rewrite *rw,
         }
     const double share =
         (double)reads / (double)all + (double)outputs / (double)w->m;
-    return w->m * w->k >= LEAST_WEIGHTS && share <= (double)most / 100;
+    return w->m * w->k >= MIN_WEIGHTS && share <= (double)most / 100;
 }
 
 /* Read the weights of node `at`; false unless they are a float32 constant of

@@ -276,8 +276,8 @@ static enum byoc_status settle_regions(struct decider *d,
                                        struct cost_trial *t,
                                        struct byoc_error *err)
 {
-    enum { MOST_ROUNDS = 8 };
-    for (uint32_t round = 0; round < MOST_ROUNDS; round++) {
+    enum { MAX_ROUNDS = 8 };
+    for (uint32_t round = 0; round < MAX_ROUNDS; round++) {
         BYI_TRY(try_regions(d, a, t, err));
         if (!drop_losers(d, a, t))
             break;

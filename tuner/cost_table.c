@@ -12,8 +12,8 @@
 
 enum {
     VERSION = 1,
-    MOST_ENTRIES = 50000,
-    MOST_BYTES = 64 << 20,
+    MAX_ENTRIES = 50000,
+    MAX_BYTES = 64 << 20,
 };
 
 /* --- in memory ------------------------------------------------------------ */
@@ -96,7 +96,7 @@ static enum byoc_status read_root(struct byi_cost_table *t,
                         "format: found \"%.40s\", expected \"byoc-costs\"",
                         format);
     BYI_TRY(byi_json_int(root, "version", VERSION, VERSION, &version, err));
-    BYI_TRY(byi_json_array(root, "costs", MOST_ENTRIES, &costs, &n, err));
+    BYI_TRY(byi_json_array(root, "costs", MAX_ENTRIES, &costs, &n, err));
     for (uint32_t i = 0; byi_json_next(&costs, &item, i); i++)
         BYI_TRY(read_entry(t, &item, err));
     return BYOC_OK;
@@ -117,7 +117,7 @@ static enum byoc_status read_file(struct byi_cost_table *t,
     struct cJSON *json = NULL;
     BYI_TRY(byi_map_file(t->path, &data, &n, err));
     enum byoc_status status =
-        byi_json_parse(data ? data : "", n, MOST_BYTES, &json, err);
+        byi_json_parse(data ? data : "", n, MAX_BYTES, &json, err);
     if (status == BYOC_OK) {
         const struct byi_json root = byi_json_root(json);
         status = read_root(t, &root, err);
@@ -191,7 +191,7 @@ static enum byoc_status write_file(const struct byi_cost_table *t,
 {
     struct byi_text text = {0};
     const uint32_t first =
-        t->list.n > MOST_ENTRIES ? t->list.n - MOST_ENTRIES : 0;
+        t->list.n > MAX_ENTRIES ? t->list.n - MAX_ENTRIES : 0;
     byi_text_addf(&text,
                   "{\"format\": \"byoc-costs\", \"version\": %d, \"costs\": [",
                   VERSION);

@@ -279,17 +279,17 @@ struct byi_json byi_json_root(const struct cJSON *root)
  * are not printable ASCII become '?'. A path that is too long ends in "...". */
 static void join_path(char path[160], const char *base, const char *key)
 {
-    enum { LONGEST = 159, LONGEST_KEY = 120 };
+    enum { MAX_LENGTH = 159, MAX_KEY = 120 };
     char joined[320];
     size_t n = strlen(base);
 
     memcpy(joined, base, n);
     if (n && key[0] != '[')
         joined[n++] = '.';
-    for (size_t i = 0; i < LONGEST_KEY && key[i]; i++)
+    for (size_t i = 0; i < MAX_KEY && key[i]; i++)
         joined[n++] = key[i] < ' ' || key[i] > '~' ? '?' : key[i];
-    if (n > LONGEST) {
-        n = LONGEST;
+    if (n > MAX_LENGTH) {
+        n = MAX_LENGTH;
         memcpy(joined + n - 3, "...", 3);
     }
     memcpy(path, joined, n);

@@ -8,10 +8,10 @@
  * UINT32_MAX if a name is too long to be a misspelling. */
 static uint32_t distance(const char *a, const char *b)
 {
-    enum { MOST = 48 };
-    uint32_t row[MOST + 1];
+    enum { MAX_LENGTH = 48 };
+    uint32_t row[MAX_LENGTH + 1];
     size_t na = strlen(a), nb = strlen(b);
-    if (na > MOST || nb > MOST)
+    if (na > MAX_LENGTH || nb > MAX_LENGTH)
         return UINT32_MAX;
     for (uint32_t j = 0; j <= nb; j++)
         row[j] = j;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MOST_BYTES = 4096 }; /* a larger struct_size was never initialised */
+enum { MAX_BYTES = 4096 }; /* a larger struct_size was never initialised */
 
 enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
                                  const void *given, struct byoc_error *err)
@@ -25,11 +25,11 @@ enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
                         "%s: struct_size is %u, expected at least %u; set it "
                         "to the sizeof of the struct",
                         at->name, size, at->first);
-    if (size > MOST_BYTES)
+    if (size > MAX_BYTES)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: struct_size is %u, expected at most %d; set the "
                         "struct to zero, then struct_size to its sizeof",
-                        at->name, size, MOST_BYTES);
+                        at->name, size, MAX_BYTES);
     for (uint32_t i = at->bytes; i < size; i++)
         if (((const char *)given)[i])
             return byi_fail(err, BYOC_EINVAL,

@@ -24,12 +24,12 @@ struct byi_temp {
     char path[]; /* a file, or a folder with all that is in it       */
 };
 
-enum { MOST = 256 };
-static _Atomic(struct byi_temp *) temps[MOST];
+enum { MAX_TEMPS = 256 };
+static _Atomic(struct byi_temp *) temps[MAX_TEMPS];
 
 static struct byi_temp *add(struct byi_temp *temp)
 {
-    for (size_t i = 0; temp && i < MOST; i++) {
+    for (size_t i = 0; temp && i < MAX_TEMPS; i++) {
         struct byi_temp *empty = NULL;
         if (atomic_compare_exchange_strong(&temps[i], &empty, temp))
             return temp;
@@ -73,7 +73,7 @@ void byi_temp_done(struct byi_temp **temp)
     struct byi_temp *t = *temp;
 
     *temp = NULL;
-    for (size_t i = 0; t && i < MOST; i++) {
+    for (size_t i = 0; t && i < MAX_TEMPS; i++) {
         struct byi_temp *same = t;
         if (atomic_compare_exchange_strong(&temps[i], &same, NULL)) {
             free(t);
@@ -195,7 +195,7 @@ void byi_temp_clear(void)
     const pid_t self = getpid();
 
     for (int children = 1; children >= 0; children--)
-        for (size_t i = 0; i < MOST; i++) {
+        for (size_t i = 0; i < MAX_TEMPS; i++) {
             struct byi_temp *t = atomic_load(&temps[i]);
             if (!t || t->owner != self || (t->child != 0) != children ||
                 !atomic_compare_exchange_strong(&temps[i], &t, NULL))

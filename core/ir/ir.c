@@ -298,7 +298,9 @@ static bool is_surely_closed(const struct byi_func *f)
 
 const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n)
 {
-    enum { AHEAD = 16 }; /* functions are scattered in memory: prefetch them */
+    enum {
+        PREFETCH = 16
+    }; /* functions are scattered in memory: prefetch them */
     struct byi_module_tables *tables = m->tables;
     uint32_t kept = 0;
 
@@ -307,9 +309,9 @@ const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n)
             tables->open.at[kept++] = tables->open.at[i];
     tables->open.n = kept;
     for (; tables->n_asked < m->funcs.n; tables->n_asked++) {
-        if (tables->n_asked + AHEAD < m->funcs.n)
+        if (tables->n_asked + PREFETCH < m->funcs.n)
             __builtin_prefetch(
-                &m->funcs.at[tables->n_asked + AHEAD]->attr.compiler);
+                &m->funcs.at[tables->n_asked + PREFETCH]->attr.compiler);
         if (!is_surely_closed(m->funcs.at[tables->n_asked]))
             BYI_PUSH(&tables->open, tables->n_asked);
     }

@@ -69,14 +69,14 @@ byi_id byi_add_fn(struct byi_module *m, struct byi_func *f, uint32_t func,
 }
 
 /* The types of nodes, on the heap if they do not fit into `few`. */
-enum { FEW = 16 };
+enum { FEW_OPERANDS = 16 };
 static const struct byi_type **types_of(const struct byi_func *f,
                                         const byi_id *args, uint32_t n,
                                         const struct byi_type **few)
 {
     const struct byi_type **types = few;
 
-    if (n > FEW)
+    if (n > FEW_OPERANDS)
         types = byi_own(n, sizeof *types, NULL);
     for (uint32_t i = 0; i < n; i++) {
         assert(args[i] < f->nodes.n);
@@ -96,7 +96,7 @@ byi_id byi_add_tuple(struct byi_module *m, struct byi_func *f,
                      const byi_id *args, uint32_t n,
                      const struct byi_sources *sources)
 {
-    const struct byi_type *few[FEW] = {NULL},
+    const struct byi_type *few[FEW_OPERANDS] = {NULL},
                           **types = types_of(f, args, n, few);
     byi_id id = push(m, f,
                      (struct byi_node){
@@ -166,11 +166,11 @@ static enum byoc_status infer(struct byi_module *m, const struct byi_func *f,
                               const struct byi_type **out,
                               struct byoc_error *err)
 {
-    struct byi_tensor views[FEW], *view = views;
-    const struct byi_tensor *values[FEW], **value = values;
+    struct byi_tensor views[FEW_OPERANDS], *view = views;
+    const struct byi_tensor *values[FEW_OPERANDS], **value = values;
     enum byoc_status status;
 
-    if (n > FEW) {
+    if (n > FEW_OPERANDS) {
         view = byi_own(n, sizeof *view, NULL);
         value = byi_own(n, sizeof *value, NULL);
     }
@@ -189,7 +189,7 @@ static enum byoc_status infer(struct byi_module *m, const struct byi_func *f,
             .err = err,
         },
         out);
-    if (n > FEW) {
+    if (n > FEW_OPERANDS) {
         byi_vec_free(view);
         byi_vec_free(value);
     }
@@ -203,7 +203,7 @@ enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
                             struct byoc_error *err)
 {
     const struct byi_op *row = byi_op(op);
-    const struct byi_type *few[FEW], **types = NULL, *type = NULL;
+    const struct byi_type *few[FEW_OPERANDS], **types = NULL, *type = NULL;
     enum byoc_status status;
 
     if (n > BYI_MAX_ARGS)
@@ -707,10 +707,10 @@ static enum byoc_status add_copy(struct byi_module *m, struct byi_func *f,
 {
     /* a copy: if f is `from`, appending moves its nodes */
     const struct byi_node node = from->nodes.at[old];
-    byi_id few[FEW], *args = few;
+    byi_id few[FEW_OPERANDS], *args = few;
     enum byoc_status status;
 
-    if (node.n_args > FEW)
+    if (node.n_args > FEW_OPERANDS)
         args = byi_own(node.n_args, sizeof *args, NULL);
     for (uint32_t i = 0; i < node.n_args; i++)
         args[i] = map[node.args[i]];

@@ -347,12 +347,12 @@ enum byoc_status byi_attrs_make(struct byi_arena *arena,
                                 struct byoc_error *err)
 {
     static const struct byi_attrs none = {0};
-    enum { MOST = 32 };
-    bool seen[MOST] = {0};
+    enum { MAX_ATTRS = 32 };
+    bool seen[MAX_ATTRS] = {0};
     struct byi_attr *at = NULL;
     struct byi_attrs *made = NULL;
 
-    assert(op->n_attrs <= MOST);
+    assert(op->n_attrs <= MAX_ATTRS);
     if (op->n_attrs > 0)
         at = byi_arena_calloc(arena, op->n_attrs, sizeof *at);
     for (uint32_t i = 0; i < n; i++)

@@ -133,8 +133,8 @@ enum byoc_status byi_json_attrs(const struct byi_json *object,
                                 const struct byi_attrs **attrs,
                                 struct byoc_error *err)
 {
-    enum { MOST = 64 };
-    struct byi_attr given[MOST];
+    enum { MAX_ATTRS = 64 };
+    struct byi_attr given[MAX_ATTRS];
     const cJSON *member = NULL;
     char known[400];
     uint32_t n = 0;
@@ -151,11 +151,11 @@ enum byoc_status byi_json_attrs(const struct byi_json *object,
                             "expected %s",
                             item.path, op->name,
                             byi_op_attrs_text(known, sizeof known, op));
-        if (n == MOST)
+        if (n == MAX_ATTRS)
             return byi_fail(err, BYOC_ELIMIT,
                             "%s: found more than %d attributes, expected each "
                             "attribute of %s at most once",
-                            byi_json_path(object), MOST, op->name);
+                            byi_json_path(object), MAX_ATTRS, op->name);
         given[n] = (struct byi_attr){.name = def->name, .kind = def->kind};
         BYI_TRY(read_attr(&item, arena, &given[n++], err));
     }
