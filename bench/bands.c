@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bands.c: times blocks of mobile networks in two ways, in turns: in bands
- * (kernels/bands.h), and one convolution after the other.
+/* bands.c: times blocks of mobile networks in two parallelism, in turns: in
+ * bands (kernels/bands.h), and one convolution after the other.
  *
  *     [BYOC_MAX_ISA=avx2] build/bands [THREADS]
  */
@@ -166,10 +166,10 @@ int main(int argc, char **argv)
     if (byi_isa_check(&err) != BYOC_OK)
         return fprintf(stderr, "bands: %s\n", err.text), 2;
     struct byi_turn turn;
-    const struct byi_ways ways = {.threads =
-                                      byi_workers_reserve((uint32_t)threads),
-                                  .spin_ns = BYI_SPIN_NS};
-    byi_workers_enter(&turn, &ways);
+    const struct byi_parallelism parallelism = {
+        .threads = byi_workers_reserve((uint32_t)threads),
+        .spin_ns = BYI_SPIN_NS};
+    byi_workers_enter(&turn, &parallelism);
     for (size_t i = 0; i < BYI_COUNT(blocks); i++)
         measure(i, threads);
     byi_workers_leave(&turn);

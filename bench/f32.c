@@ -192,10 +192,10 @@ int main(int argc, char **argv)
     if (byi_isa_check(&err) != BYOC_OK)
         return fprintf(stderr, "f32: %s\n", err.text), 2;
     struct byi_turn turn;
-    const struct byi_ways ways = {.threads =
-                                      byi_workers_reserve((uint32_t)threads),
-                                  .spin_ns = BYI_SPIN_NS};
-    byi_workers_enter(&turn, &ways);
+    const struct byi_parallelism parallelism = {
+        .threads = byi_workers_reserve((uint32_t)threads),
+        .spin_ns = BYI_SPIN_NS};
+    byi_workers_enter(&turn, &parallelism);
     printf("peak %.1f GFLOP/s of one core\n",
            1e-9 * byoc_internal_peak_flops(1));
     for (size_t i = 0; i < BYI_COUNT(layers); i++) {

@@ -15,7 +15,7 @@
 
 #include "core/base/descriptor.h"
 
-struct linked {
+struct linked_file {
     const char *path;
     const struct byi_image *image;
     const char *at; /* the file, mapped */
@@ -26,7 +26,7 @@ struct linked {
 };
 
 /* Fail because the linker's output is not as expected. */
-static enum byoc_status reject(const struct linked *l, const char *found,
+static enum byoc_status reject(const struct linked_file *l, const char *found,
                                const char *expected)
 {
     return byi_fail(l->err, BYOC_EIO,
@@ -35,7 +35,7 @@ static enum byoc_status reject(const struct linked *l, const char *found,
                     l->path, found, expected);
 }
 
-static enum byoc_status put(const struct linked *l, uint64_t at,
+static enum byoc_status put(const struct linked_file *l, uint64_t at,
                             const void *data, uint64_t n)
 {
     if (fseeko(l->out, (off_t)at, SEEK_SET) == 0 &&
@@ -45,26 +45,26 @@ static enum byoc_status put(const struct linked *l, uint64_t at,
                     strerror(errno));
 }
 
-static bool inside(const struct linked *l, uint64_t at, uint64_t bytes)
+static bool inside(const struct linked_file *l, uint64_t at, uint64_t bytes)
 {
     return at <= l->n && bytes <= l->n - at;
 }
 
-static Elf64_Phdr segment(const struct linked *l, uint32_t i)
+static Elf64_Phdr segment(const struct linked_file *l, uint32_t i)
 {
     Elf64_Phdr p;
     memcpy(&p, l->at + l->header.e_phoff + i * sizeof p, sizeof p);
     return p;
 }
 
-static Elf64_Shdr section(const struct linked *l, uint32_t i)
+static Elf64_Shdr section(const struct linked_file *l, uint32_t i)
 {
     Elf64_Shdr s;
     memcpy(&s, l->at + l->header.e_shoff + i * sizeof s, sizeof s);
     return s;
 }
 
-static enum byoc_status read_header(struct linked *l)
+static enum byoc_status read_header(struct linked_file *l)
 {
     if (l->n < sizeof l->header)
         return reject(l, "no complete header", "an ELF64 header");
@@ -82,7 +82,7 @@ static enum byoc_status read_header(struct linked *l)
 }
 
 /* The index of the section of that name; e_shnum if there is none. */
-static uint32_t find_section(const struct linked *l, const char *name)
+static uint32_t find_section(const struct linked_file *l, const char *name)
 {
     Elf64_Shdr names = section(l, l->header.e_shstrndx);
     size_t n = strlen(name) + 1;
@@ -96,7 +96,8 @@ static uint32_t find_section(const struct linked *l, const char *name)
 }
 
 /* Replace the note's program header by one that loads the weights. */
-static enum byoc_status place_segment(struct linked *l, Elf64_Phdr *weights)
+static enum byoc_status place_segment(struct linked_file *l,
+                                      Elf64_Phdr *weights)
 {
     uint32_t note = l->header.e_phnum;
     uint64_t align = BYI_ALIGN, end = 0;
@@ -126,7 +127,7 @@ static enum byoc_status place_segment(struct linked *l, Elf64_Phdr *weights)
                sizeof *weights);
 }
 
-static enum byoc_status move_section(struct linked *l,
+static enum byoc_status move_section(struct linked_file *l,
                                      const Elf64_Phdr *weights)
 {
     uint32_t i = find_section(l, ".byoc.weights");
@@ -150,7 +151,7 @@ static enum byoc_status move_section(struct linked *l,
 
 /* Write the weights directly from their spans; gaps in the file read as zeros.
  */
-static enum byoc_status write_weights(struct linked *l, uint64_t at)
+static enum byoc_status write_weights(struct linked_file *l, uint64_t at)
 {
     const struct byi_image *image = l->image;
     const struct byi_span whole = {image->weights, image->weights_bytes, 0};
@@ -161,7 +162,7 @@ static enum byoc_status write_weights(struct linked *l, uint64_t at)
     return put(l, at + image->weights_bytes, "", 1);
 }
 
-static enum byoc_status append(struct linked *l)
+static enum byoc_status append(struct linked_file *l)
 {
     Elf64_Phdr weights;
     BYI_TRY(read_header(l));
@@ -174,7 +175,7 @@ enum byoc_status byi_artifact_append(const char *path,
                                      const struct byi_image *image,
                                      struct byoc_error *err)
 {
-    struct linked l = {.path = path, .image = image, .err = err};
+    struct linked_file l = {.path = path, .image = image, .err = err};
     const void *data;
     size_t n;
     BYI_TRY(byi_map_file(path, &data, &n, err));

@@ -14,7 +14,7 @@ bool byi_nest_holds(const struct byi_printer *p, uint32_t nest, uint32_t level,
                     bool only_reductions)
 {
     for (uint32_t v = 0; v < p->g->values.n; v++) {
-        const struct byi_gvalue *value = value_at(p, v);
+        const struct byi_group_value *value = value_at(p, v);
         if (value->nest == nest && value->level == level &&
             (value->kind == BYI_G_REDUCE ||
              (!only_reductions && value->kind != BYI_G_SCALAR &&
@@ -31,7 +31,7 @@ static void count_loads(const struct byi_printer *p, uint32_t loop,
 {
     *along = *across = 0;
     for (uint32_t v = 0; v < p->g->values.n; v++) {
-        const struct byi_gvalue *value = value_at(p, v);
+        const struct byi_group_value *value = value_at(p, v);
         if (value->kind != BYI_G_LOAD || value->offset.coef[loop] == 0)
             continue;
         *(value->offset.coef[loop] == 1 ? along : across) += 1;
@@ -42,7 +42,7 @@ static void count_loads(const struct byi_printer *p, uint32_t loop,
  * this loop. */
 static bool is_far(const struct byi_printer *p, uint32_t v, uint32_t loop)
 {
-    const struct byi_gvalue *value = value_at(p, v);
+    const struct byi_group_value *value = value_at(p, v);
     const int64_t c = value->kind == BYI_G_LOAD ? value->offset.coef[loop] : 0;
     const struct byi_type *type = p->g->f->nodes.at[value->node].type;
     return (c < -4 || c > 4) && byi_type_bytes(type) > NEAR;
@@ -114,7 +114,7 @@ static int64_t reduced_steps(const struct byi_printer *p, uint32_t *which)
 {
     int64_t most = 1;
     for (uint32_t v = 0; v < p->g->values.n; v++) {
-        const struct byi_gvalue *value = value_at(p, v);
+        const struct byi_group_value *value = value_at(p, v);
         if (value->kind != BYI_G_REDUCE)
             continue;
         const uint32_t level = value->nest ? p->n_loops : value->level;
@@ -134,7 +134,7 @@ static int64_t team_of(const struct byi_printer *p, int64_t steps)
     enum { FUNCTION = 3 };
     int64_t cost = 1;
     for (uint32_t v = 0; v < p->g->values.n; v++) {
-        const struct byi_gvalue *value = value_at(p, v);
+        const struct byi_group_value *value = value_at(p, v);
         if (value->kind == BYI_G_OP &&
             byi_expr_calls(node_of(p, v), value_at(p, value->args[0])->dtype))
             cost += FUNCTION;
@@ -184,7 +184,7 @@ void byi_nest_decide(struct byi_printer *p)
 static bool reads_across(const struct byi_printer *p)
 {
     for (uint32_t v = 0; v < p->g->values.n; v++) {
-        const struct byi_gvalue *value = value_at(p, v);
+        const struct byi_group_value *value = value_at(p, v);
         uint32_t loops[BYI_MAX_LOOPS];
         const uint32_t n = byi_group_nest(p->g, value->nest, loops);
         const uint32_t loop = p->columns ? p->loops[p->n_loops - 1]

@@ -172,7 +172,8 @@ static bool same_axes(const struct byi_type *a, const struct byi_type *b)
     }
 }
 
-static struct index reshape(struct group_reader *r, const struct byi_gvalue *v,
+static struct index reshape(struct group_reader *r,
+                            const struct byi_group_value *v,
                             const struct byi_type *from,
                             const struct byi_type *to)
 {
@@ -192,7 +193,7 @@ static struct index reshape(struct group_reader *r, const struct byi_gvalue *v,
 }
 
 /* The index of an operand of type `to` that is broadcast to `from`. */
-static struct index broadcast(const struct byi_gvalue *v,
+static struct index broadcast(const struct byi_group_value *v,
                               const struct byi_type *from,
                               const struct byi_type *to)
 {
@@ -215,8 +216,8 @@ static uint32_t request(struct group_reader *r, byi_id id,
     for (uint32_t i = 0; i < r->of[id].n; i++)
         if (memcmp(g->values.at[r->of[id].at[i]]->at, index->at, bytes) == 0)
             return r->of[id].at[i];
-    struct byi_gvalue *v = byi_arena_alloc(g->arena, sizeof *v);
-    *v = (struct byi_gvalue){
+    struct byi_group_value *v = byi_arena_alloc(g->arena, sizeof *v);
+    *v = (struct byi_group_value){
         .node = id, .dtype = type->dtype, .rank = type->rank};
     memcpy(v->at, index->at, bytes);
     BYI_PUSH(&g->values, v);
@@ -225,13 +226,14 @@ static uint32_t request(struct group_reader *r, byi_id id,
     return value;
 }
 
-static void alloc_args(struct group_reader *r, struct byi_gvalue *v, uint32_t n)
+static void alloc_args(struct group_reader *r, struct byi_group_value *v,
+                       uint32_t n)
 {
     v->n_args = n;
     v->args = byi_arena_calloc(r->g->arena, n, sizeof *v->args);
 }
 
-static void alias(struct group_reader *r, struct byi_gvalue *v, byi_id of,
+static void alias(struct group_reader *r, struct byi_group_value *v, byi_id of,
                   const struct index *index)
 {
     if (is_stuck(r))
@@ -243,7 +245,7 @@ static void alias(struct group_reader *r, struct byi_gvalue *v, byi_id of,
 
 /* --- operators that move data ------------------------------------------- */
 
-static void read_view(struct group_reader *r, struct byi_gvalue *v,
+static void read_view(struct group_reader *r, struct byi_group_value *v,
                       const struct byi_node *node)
 {
     const struct byi_type *to = node_of(r->g, node->args[0])->type;
@@ -251,7 +253,7 @@ static void read_view(struct group_reader *r, struct byi_gvalue *v,
     alias(r, v, node->args[0], &index);
 }
 
-static void read_broadcast(struct group_reader *r, struct byi_gvalue *v,
+static void read_broadcast(struct group_reader *r, struct byi_group_value *v,
                            const struct byi_node *node)
 {
     const struct byi_type *to = node_of(r->g, node->args[0])->type;
@@ -259,7 +261,7 @@ static void read_broadcast(struct group_reader *r, struct byi_gvalue *v,
     alias(r, v, node->args[0], &index);
 }
 
-static void read_transpose(struct group_reader *r, struct byi_gvalue *v,
+static void read_transpose(struct group_reader *r, struct byi_group_value *v,
                            const struct byi_node *node)
 {
     uint32_t n;
@@ -279,7 +281,7 @@ static bool const_ints(const struct group_reader *r, byi_id id,
            byi_dtype_is_int(t->dtype);
 }
 
-static void read_slice(struct group_reader *r, struct byi_gvalue *v,
+static void read_slice(struct group_reader *r, struct byi_group_value *v,
                        const struct byi_node *node)
 {
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
@@ -310,7 +312,7 @@ static void read_slice(struct group_reader *r, struct byi_gvalue *v,
 }
 
 /* Read a field of a split, or of a tuple that the group makes. */
-static void read_get(struct group_reader *r, struct byi_gvalue *v,
+static void read_get(struct group_reader *r, struct byi_group_value *v,
                      const struct byi_node *node)
 {
     const struct byi_node *from = node_of(r->g, node->args[0]);
@@ -394,7 +396,7 @@ static struct byi_affine relative_to(const struct byi_affine *a, int64_t begin,
     return out;
 }
 
-static void read_concatenate(struct group_reader *r, struct byi_gvalue *v,
+static void read_concatenate(struct group_reader *r, struct byi_group_value *v,
                              const struct byi_node *node)
 {
     int64_t axis = byi_attr_int(node->attrs, "axis"), begin = 0;
@@ -416,7 +418,7 @@ static void read_concatenate(struct group_reader *r, struct byi_gvalue *v,
 }
 
 /* Read the operand inside its borders, and the padding value outside. */
-static void read_pad(struct group_reader *r, struct byi_gvalue *v,
+static void read_pad(struct group_reader *r, struct byi_group_value *v,
                      const struct byi_node *node)
 {
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
@@ -442,7 +444,8 @@ static void read_pad(struct group_reader *r, struct byi_gvalue *v,
     alias(r, v, node->args[0], &index);
 }
 
-static void read_depth_to_space(struct group_reader *r, struct byi_gvalue *v,
+static void read_depth_to_space(struct group_reader *r,
+                                struct byi_group_value *v,
                                 const struct byi_node *node)
 {
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
@@ -460,7 +463,7 @@ static void read_depth_to_space(struct group_reader *r, struct byi_gvalue *v,
     alias(r, v, node->args[0], &index);
 }
 
-static void read_tile(struct group_reader *r, struct byi_gvalue *v,
+static void read_tile(struct group_reader *r, struct byi_group_value *v,
                       const struct byi_node *node)
 {
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
@@ -473,7 +476,7 @@ static void read_tile(struct group_reader *r, struct byi_gvalue *v,
 
 /* --- computations ------------------------------------------------------- */
 
-static void read_op(struct group_reader *r, struct byi_gvalue *v,
+static void read_op(struct group_reader *r, struct byi_group_value *v,
                     const struct byi_node *node)
 {
     v->kind = BYI_G_OP;
@@ -495,7 +498,7 @@ static void find_reduced(const struct byi_node *node, uint32_t rank, bool *gone)
         gone[axis[i] < 0 ? axis[i] + rank : axis[i]] = true;
 }
 
-static void read_reduce(struct group_reader *r, struct byi_gvalue *v,
+static void read_reduce(struct group_reader *r, struct byi_group_value *v,
                         const struct byi_node *node)
 {
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
@@ -523,7 +526,7 @@ static void read_reduce(struct group_reader *r, struct byi_gvalue *v,
 
 static const struct {
     enum byi_op_id op;
-    void (*read)(struct group_reader *r, struct byi_gvalue *v,
+    void (*read)(struct group_reader *r, struct byi_group_value *v,
                  const struct byi_node *node);
 } movements[] = {
     {BYI_OP_RESHAPE, read_view},
@@ -575,7 +578,7 @@ bool byi_kernels_take(const struct byi_func *f, byi_id id)
            byi_expr_has(node, operand);
 }
 
-static void read_call(struct group_reader *r, struct byi_gvalue *v,
+static void read_call(struct group_reader *r, struct byi_group_value *v,
                       const struct byi_node *node)
 {
     for (uint32_t i = 0; i < BYI_COUNT(movements); i++)
@@ -593,7 +596,7 @@ static void read_call(struct group_reader *r, struct byi_gvalue *v,
         refuse(r, byi_op(node->op)->name);
 }
 
-static void read_value(struct group_reader *r, struct byi_gvalue *v)
+static void read_value(struct group_reader *r, struct byi_group_value *v)
 {
     const struct byi_node *node = node_of(r->g, v->node);
     struct byi_tensor t;
@@ -648,7 +651,7 @@ static void sort_values(struct group_reader *r)
     struct byi_group *g = r->g;
     uint32_t n = 0;
     uint32_t *to = byi_arena_calloc(g->arena, g->values.n, sizeof *to);
-    struct byi_gvalue **list =
+    struct byi_group_value **list =
         byi_arena_calloc(g->arena, g->values.n, sizeof(void *));
     for (byi_id id = 0; id < g->f->nodes.n; id++)
         for (uint32_t i = 0; i < r->of[id].n; i++) {

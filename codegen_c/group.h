@@ -40,7 +40,7 @@ struct byi_group_part {
     uint32_t n_loops;
 };
 
-enum byi_gkind {
+enum byi_group_value_kind {
     BYI_G_LOAD,   /* an element of parameter `index`, at `offset`      */
     BYI_G_SCALAR, /* a constant                                        */
     BYI_G_ALIAS,  /* the same as args[0]: its operator moves data      */
@@ -49,8 +49,8 @@ enum byi_gkind {
 };
 
 /* A node's value at one index: one variable in C. */
-struct byi_gvalue {
-    enum byi_gkind kind;
+struct byi_group_value {
+    enum byi_group_value_kind kind;
     byi_id node;
     enum byoc_dtype dtype;
     uint32_t index;
@@ -72,11 +72,12 @@ struct byi_group {
     struct byi_arena *arena;
     struct byi_loop loops[BYI_MAX_LOOPS];
     uint32_t n_loops;
-    BYI_VEC(struct byi_gvalue *) values; /* operands before their readers */
-    uint32_t result;                     /* index of the result's value */
-    struct byi_affine store;             /* offset of the result's element */
-    const char *refused; /* why no code can be generated; NULL: it can */
-    bool cut;            /* loop cut_loop must be cut in two */
+    BYI_VEC(struct byi_group_value *)
+    values;                  /* operands before their readers */
+    uint32_t result;         /* index of the result's value */
+    struct byi_affine store; /* offset of the result's element */
+    const char *refused;     /* why no code can be generated; NULL: it can */
+    bool cut;                /* loop cut_loop must be cut in two */
     uint32_t cut_loop;
     int64_t cut_at; /* number of iterations in the first part */
 };

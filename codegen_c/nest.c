@@ -75,7 +75,7 @@ static void print_reduce(struct byi_printer *p, uint32_t v);
 
 static void print_op(struct byi_printer *p, uint32_t v)
 {
-    const struct byi_gvalue *value = value_at(p, v);
+    const struct byi_group_value *value = value_at(p, v);
     const char *args[3] = {"", "", ""};
     struct byi_text text = {0};
     for (uint32_t i = 0; i < value->n_args; i++)
@@ -89,7 +89,7 @@ static void print_op(struct byi_printer *p, uint32_t v)
 
 static void print_value(struct byi_printer *p, uint32_t v)
 {
-    const struct byi_gvalue *value = value_at(p, v);
+    const struct byi_group_value *value = value_at(p, v);
     switch (value->kind) {
     case BYI_G_LOAD:
         line(p, "const %s %s = x%u[%s];", byi_c_type(value->dtype), p->names[v],
@@ -129,7 +129,7 @@ static struct nest_reduction reduction_of(const struct byi_printer *p,
                                           uint32_t v)
 {
     const struct byi_node *node = node_of(p, v);
-    const struct byi_gvalue *arg = value_at(p, value_at(p, v)->args[0]);
+    const struct byi_group_value *arg = value_at(p, value_at(p, v)->args[0]);
     struct nest_reduction r = {.value = v};
     r.n = byi_group_nest(p->g, v + 1, r.loops);
     byi_fold_of(node->op, arg->dtype, &r.fold);
@@ -448,7 +448,7 @@ static void print_varying(struct byi_printer *p, uint64_t with, bool varies,
                           uint64_t not_with, uint32_t level)
 {
     for (uint32_t v = 0; v < p->g->values.n; v++) {
-        const struct byi_gvalue *value = value_at(p, v);
+        const struct byi_group_value *value = value_at(p, v);
         if (value->level == level && !(value->loops & with) == !varies &&
             !(value->loops & not_with))
             print_value(p, v);
@@ -489,7 +489,7 @@ static void mark_needed(const struct byi_printer *p, uint32_t of, bool *needed)
     memset(needed, 0, p->g->values.n * sizeof *needed);
     needed[of] = true;
     for (uint32_t v = of + 1; v-- > 0;) {
-        const struct byi_gvalue *value = value_at(p, v);
+        const struct byi_group_value *value = value_at(p, v);
         if (!needed[v] || v + 1 == p->columns)
             continue;
         for (uint32_t i = 0; i < value->n_args; i++)
@@ -504,7 +504,7 @@ static void print_needed(struct byi_printer *p, const bool *needed,
                          uint32_t nest, uint64_t with, bool has)
 {
     for (uint32_t v = 0; v < p->g->values.n; v++) {
-        const struct byi_gvalue *value = value_at(p, v);
+        const struct byi_group_value *value = value_at(p, v);
         const bool inner = value->nest == 0 && value->level == p->n_loops;
         if (needed[v] && v + 1 != p->columns &&
             (value->nest == nest || (has && inner)) &&
@@ -521,7 +521,7 @@ static void print_column_loops(struct byi_printer *p, struct nest_reduction *r,
     for (uint32_t k = 0; k < r->n; k++) {
         for_loop(p, r->loops[k]);
         for (uint32_t v = 0; v < p->g->values.n; v++) {
-            const struct byi_gvalue *value = value_at(p, v);
+            const struct byi_group_value *value = value_at(p, v);
             if (needed[v] && value->nest == r->value + 1 &&
                 value->level == k + 1 && !(value->loops & column))
                 print_value(p, v);
@@ -586,7 +586,7 @@ static void name_values(struct byi_printer *p)
     uint32_t n = 0;
     p->names = byi_arena_calloc(p->g->arena, p->g->values.n, sizeof *p->names);
     for (uint32_t v = 0; v < p->g->values.n; v++) {
-        const struct byi_gvalue *value = value_at(p, v);
+        const struct byi_group_value *value = value_at(p, v);
         struct byi_tensor t;
         if (value->kind != BYI_G_SCALAR) {
             p->names[v] = byi_arena_printf(p->g->arena, "v%u", n);

@@ -31,8 +31,8 @@ struct byi_printer {
 
 /* value v; its node; the number of iterations of a loop */
 
-static inline const struct byi_gvalue *value_at(const struct byi_printer *p,
-                                                uint32_t v)
+static inline const struct byi_group_value *value_at(
+    const struct byi_printer *p, uint32_t v)
 {
     return p->g->values.at[v];
 }

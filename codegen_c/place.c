@@ -102,7 +102,7 @@ static uint64_t nest_bits(const struct byi_group *g, uint32_t nest)
 static void find_loops(struct byi_group *g)
 {
     for (uint32_t i = 0; i < g->values.n; i++) {
-        struct byi_gvalue *v = g->values.at[i];
+        struct byi_group_value *v = g->values.at[i];
         for (uint32_t k = 0; v->kind == BYI_G_LOAD && k < g->n_loops; k++)
             v->loops |= (uint64_t)(v->offset.coef[k] != 0) << k;
         for (uint32_t k = 0; k < v->n_args; k++)
@@ -118,7 +118,7 @@ static void find_loops(struct byi_group *g)
 static void place_values(struct byi_group *g)
 {
     for (uint32_t i = g->values.n; i-- > 0;) {
-        struct byi_gvalue *v = g->values.at[i];
+        struct byi_group_value *v = g->values.at[i];
         uint32_t loops[BYI_MAX_LOOPS];
         for (uint32_t k = i + 1; k < g->values.n && !v->nest; k++)
             if (g->values.at[k]->kind == BYI_G_REDUCE &&

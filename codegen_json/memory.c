@@ -7,29 +7,30 @@
 
 /* last[v]: the last step that reads v or an alias of it; a value without
  * readers ends with the step that writes it; outputs never end. */
-static void find_last(const struct byi_pfunc *f, uint32_t *last)
+static void find_last(const struct byi_planned_func *f, uint32_t *last)
 {
     for (uint32_t s = 0; s < f->steps.n; s++) {
-        const struct byi_pstep *step = &f->steps.at[s];
+        const struct byi_planned_step *step = &f->steps.at[s];
         for (uint32_t i = 0; i < step->n_out; i++)
-            last[byi_pfunc_root(f, f->flat.at[step->out + i])] = s;
+            last[byi_planned_func_root(f, f->flat.at[step->out + i])] = s;
         for (uint32_t i = 0; i < step->n_in; i++)
-            last[byi_pfunc_root(f, f->flat.at[step->in + i])] = s;
+            last[byi_planned_func_root(f, f->flat.at[step->in + i])] = s;
     }
     for (uint32_t i = 0; i < f->outputs.n; i++)
-        last[byi_pfunc_root(f, f->outputs.at[i])] = UINT32_MAX;
+        last[byi_planned_func_root(f, f->outputs.at[i])] = UINT32_MAX;
 }
 
 /* List the fixed temporaries in the order in which steps write them. */
-static uint32_t list_lives(const struct byi_pfunc *f, const uint32_t *last,
-                           struct byi_life *lives, uint32_t *values)
+static uint32_t list_lives(const struct byi_planned_func *f,
+                           const uint32_t *last, struct byi_life *lives,
+                           uint32_t *values)
 {
     uint32_t n = 0;
     for (uint32_t s = 0; s < f->steps.n; s++) {
-        const struct byi_pstep *step = &f->steps.at[s];
+        const struct byi_planned_step *step = &f->steps.at[s];
         for (uint32_t i = 0; i < step->n_out; i++) {
             uint32_t v = f->flat.at[step->out + i];
-            const struct byi_pvalue *value = &f->values.at[v];
+            const struct byi_planned_value *value = &f->values.at[v];
             if (value->kind != BYI_P_TEMP || !value->fixed)
                 continue;
             lives[n] = (struct byi_life){.first = s,
@@ -41,7 +42,7 @@ static uint32_t list_lives(const struct byi_pfunc *f, const uint32_t *last,
     return n;
 }
 
-void byi_plan_memory(struct byi_pfunc *f)
+void byi_plan_memory(struct byi_planned_func *f)
 {
     struct byi_arena *arena = byi_arena_new();
     const uint32_t n = f->values.n + 1;

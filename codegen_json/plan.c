@@ -31,7 +31,7 @@ struct closure {
 
 /* A function body being planned; the bodies below it on the stack continue with
  * its result. */
-struct byi_pwalk {
+struct byi_plan_walk {
     const struct byi_func *f;
     struct plan_run *of; /* by node */
     byi_id pos;
@@ -48,13 +48,14 @@ static const char *node_name(const struct byi_planner *b,
 
 /* --- values ------------------------------------------------------------- */
 
-static uint32_t add_value(struct byi_planner *b, enum byi_pvalue_kind kind,
+static uint32_t add_value(struct byi_planner *b,
+                          enum byi_planned_value_kind kind,
                           const struct byi_type *type, uint32_t index)
 {
-    struct byi_pvalue v = {.kind = kind,
-                           .index = index,
-                           .type = type,
-                           .fixed = byi_type_static(type)};
+    struct byi_planned_value v = {.kind = kind,
+                                  .index = index,
+                                  .type = type,
+                                  .fixed = byi_type_static(type)};
     BYI_PUSH(&b->out.values, v);
     return b->out.values.n - 1;
 }
@@ -62,7 +63,8 @@ static uint32_t add_value(struct byi_planner *b, enum byi_pvalue_kind kind,
 /* Refuse an input of the model that is a function. */
 static enum byoc_status check_leaf(struct byi_planner *b,
                                    const struct byi_type *type,
-                                   enum byi_pvalue_kind kind, const char *name)
+                                   enum byi_planned_value_kind kind,
+                                   const char *name)
 {
     if (type->kind == BYI_FUNC && kind == BYI_P_INPUT && b->out_index == 0)
         return byi_fail(b->err, BYOC_EUNSUPPORTED,
@@ -75,8 +77,8 @@ static enum byoc_status check_leaf(struct byi_planner *b,
 /* A value for every tensor and function of `type`, left to right. */
 static enum byoc_status push_leaves(struct byi_planner *b,
                                     const struct byi_type *type,
-                                    enum byi_pvalue_kind kind, const char *name,
-                                    struct plan_run *run)
+                                    enum byi_planned_value_kind kind,
+                                    const char *name, struct plan_run *run)
 {
     *run = (struct plan_run){.first = b->out.flat.n};
     b->types.n = 0;
@@ -113,7 +115,7 @@ static uint32_t const_value(struct byi_planner *b, uint32_t constant)
 
 /* A constant becomes a value at its first reader: its position among the nodes
  * has no meaning (docs/text.md), and must not affect the plan. */
-static void visit_const(struct byi_planner *b, const struct byi_pwalk *w,
+static void visit_const(struct byi_planner *b, const struct byi_plan_walk *w,
                         byi_id id)
 {
     const struct byi_node *node = &w->f->nodes.at[id];
@@ -127,7 +129,7 @@ static void visit_const(struct byi_planner *b, const struct byi_pwalk *w,
 }
 
 static enum byoc_status add_step(struct byi_planner *b,
-                                 enum byi_pstep_kind kind,
+                                 enum byi_planned_step_kind kind,
                                  const struct byi_node *node, uint32_t callee,
                                  struct plan_run in, struct plan_run out)
 {
@@ -137,13 +139,13 @@ static enum byoc_status add_step(struct byi_planner *b,
             "%s: found too many steps in the plan of %s; expected at "
             "most %d",
             node_name(b, node), b->out.name, MAX_STEPS);
-    struct byi_pstep step = {.kind = kind,
-                             .node = node,
-                             .callee = callee,
-                             .in = in.first,
-                             .n_in = in.n,
-                             .out = out.first,
-                             .n_out = out.n};
+    struct byi_planned_step step = {.kind = kind,
+                                    .node = node,
+                                    .callee = callee,
+                                    .in = in.first,
+                                    .n_in = in.n,
+                                    .out = out.first,
+                                    .n_out = out.n};
     BYI_PUSH(&b->out.steps, step);
     return BYOC_OK;
 }
@@ -168,7 +170,8 @@ static void copy_run(struct byi_planner *b, const struct plan_run *run)
 }
 
 /* Append the captures of `c` to the flat list; captured functions that need a
- * value already have one. Recursion is bounded by byi_pcaptures.depth. */
+ * value already have one. Recursion is bounded by byi_planned_captures.depth.
+ */
 static void append_captures(struct byi_planner *b, const struct closure *c)
 {
     const struct byi_func *f = b->m->funcs.at[c->func];
@@ -258,7 +261,7 @@ static enum byoc_status make_values(struct byi_planner *b, struct closure *c,
 /* Append the values of args[from..] to `run`, which is at the end of the flat
  * list. */
 static enum byoc_status join_args(struct byi_planner *b,
-                                  const struct byi_pwalk *w,
+                                  const struct byi_plan_walk *w,
                                   const struct byi_node *node, uint32_t from,
                                   struct plan_run *run)
 {
@@ -280,7 +283,7 @@ static enum byoc_status join_args(struct byi_planner *b,
 }
 
 static struct closure *known_function(struct byi_planner *b,
-                                      const struct byi_pwalk *w,
+                                      const struct byi_plan_walk *w,
                                       const struct byi_node *node)
 {
     struct closure *c = byi_arena_alloc(b->arena, sizeof *c);
@@ -331,7 +334,7 @@ static enum byoc_status visit_param(struct byi_planner *b, uint32_t func,
 /* --- nodes -------------------------------------------------------------- */
 
 static enum byoc_status visit_op(struct byi_planner *b,
-                                 const struct byi_pwalk *w,
+                                 const struct byi_plan_walk *w,
                                  const struct byi_node *node,
                                  struct plan_run *run)
 {
@@ -342,7 +345,7 @@ static enum byoc_status visit_op(struct byi_planner *b,
         uint32_t from = b->out.flat.at[in.first];
         uint32_t to = b->out.flat.at[run->first];
         b->out.values.at[to].kind = BYI_P_ALIAS;
-        const uint32_t root = byi_pfunc_root(&b->out, from);
+        const uint32_t root = byi_planned_func_root(&b->out, from);
         b->out.values.at[to].index = root;
         if (b->out.values.at[to].fixed && b->out.values.at[root].fixed)
             return BYOC_OK; /* nothing to do at run time */
@@ -350,7 +353,7 @@ static enum byoc_status visit_op(struct byi_planner *b,
     return add_step(b, BYI_P_OP, node, 0, in, *run);
 }
 
-static enum byoc_status visit_get(const struct byi_pwalk *w,
+static enum byoc_status visit_get(const struct byi_plan_walk *w,
                                   const struct byi_node *node,
                                   struct plan_run *run)
 {
@@ -366,10 +369,10 @@ static enum byoc_status visit_get(const struct byi_pwalk *w,
 static void enter_literal(struct byi_planner *b, uint32_t caller, byi_id call,
                           const struct closure *c)
 {
-    const struct byi_pwalk *w = &b->stack.at[caller];
+    const struct byi_plan_walk *w = &b->stack.at[caller];
     const struct byi_node *node = &w->f->nodes.at[call];
     const struct byi_func *body = b->m->funcs.at[c->func];
-    struct byi_pwalk in = {.f = body, .call = call};
+    struct byi_plan_walk in = {.f = body, .call = call};
     in.of = byi_arena_calloc(b->arena, body->nodes.n, sizeof *in.of);
     uint32_t own = body->params.n - body->n_captures;
     for (uint32_t i = 0; i < body->params.n; i++)
@@ -381,7 +384,7 @@ static void enter_literal(struct byi_planner *b, uint32_t caller, byi_id call,
 
 /* Set *in to the operands args[1..] and the captures of `c`. */
 static enum byoc_status join_call(struct byi_planner *b,
-                                  const struct byi_pwalk *w,
+                                  const struct byi_plan_walk *w,
                                   const struct byi_node *node,
                                   struct closure *c, struct plan_run *in)
 {
@@ -393,7 +396,7 @@ static enum byoc_status join_call(struct byi_planner *b,
 }
 
 static enum byoc_status visit_apply(struct byi_planner *b,
-                                    const struct byi_pwalk *w,
+                                    const struct byi_plan_walk *w,
                                     const struct byi_node *node,
                                     struct plan_run *run)
 {
@@ -404,7 +407,7 @@ static enum byoc_status visit_apply(struct byi_planner *b,
 }
 
 /* Append the value that node `id` of a group has in the caller. */
-static void push_member(struct byi_planner *b, const struct byi_pwalk *w,
+static void push_member(struct byi_planner *b, const struct byi_plan_walk *w,
                         const struct byi_node *call,
                         const struct byi_func *group, byi_id id)
 {
@@ -421,7 +424,7 @@ static void push_member(struct byi_planner *b, const struct byi_pwalk *w,
 /* A group that is an operator and its epilogue: one step with the operands of
  * both. */
 static enum byoc_status visit_epilogue(struct byi_planner *b,
-                                       const struct byi_pwalk *w,
+                                       const struct byi_plan_walk *w,
                                        const struct byi_node *call,
                                        const struct byi_func *group,
                                        struct plan_run *run)
@@ -447,7 +450,7 @@ static enum byoc_status visit_epilogue(struct byi_planner *b,
 static enum byoc_status visit_call(struct byi_planner *b, uint32_t at,
                                    byi_id id, struct plan_run *run)
 {
-    const struct byi_pwalk *w = &b->stack.at[at];
+    const struct byi_plan_walk *w = &b->stack.at[at];
     const struct byi_node *node = &w->f->nodes.at[id];
     struct closure *c = w->of[node->args[0]].known;
     if (!c)
@@ -475,7 +478,7 @@ static enum byoc_status visit_call(struct byi_planner *b, uint32_t at,
 
 /* An `if` whose branches are not both known: choose a function, and call it. */
 static enum byoc_status visit_choice(struct byi_planner *b,
-                                     const struct byi_pwalk *w,
+                                     const struct byi_plan_walk *w,
                                      const struct byi_node *node,
                                      struct plan_run *run)
 {
@@ -491,7 +494,7 @@ static enum byoc_status visit_choice(struct byi_planner *b,
 /* Add a step whose operands are the condition, the captures of `then`, and the
  * captures of `else`. */
 static enum byoc_status visit_if(struct byi_planner *b,
-                                 const struct byi_pwalk *w,
+                                 const struct byi_plan_walk *w,
                                  const struct byi_node *node,
                                  struct plan_run *run)
 {
@@ -517,7 +520,7 @@ static enum byoc_status visit_if(struct byi_planner *b,
 static enum byoc_status visit(struct byi_planner *b, uint32_t func, uint32_t at,
                               byi_id id)
 {
-    const struct byi_pwalk *w = &b->stack.at[at];
+    const struct byi_plan_walk *w = &b->stack.at[at];
     const struct byi_node *node = &w->f->nodes.at[id];
     struct plan_run run = {0};
     for (uint32_t i = 0; i < node->n_args; i++)
@@ -570,7 +573,8 @@ static enum byoc_status claim_outputs(struct byi_planner *b,
     for (uint32_t i = 0; i < result.n; i++) {
         uint32_t v = b->out.flat.at[result.first + i];
         BYI_PUSH(&b->out.outputs, v);
-        struct byi_pvalue *root = &b->out.values.at[byi_pfunc_root(&b->out, v)];
+        struct byi_planned_value *root =
+            &b->out.values.at[byi_planned_func_root(&b->out, v)];
         bool object = root->type->kind != BYI_TENSOR;
         if (root->type->kind == BYI_FUNC && b->out_index == 0)
             return byi_fail(b->err, BYOC_EUNSUPPORTED,
@@ -595,14 +599,14 @@ enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func)
     b->out.name =
         f->name ? f->name
                 : byi_arena_printf(b->arena, "%s.%u", home->name, b->out_index);
-    struct byi_pwalk top = {.f = f, .call = BYI_NO_ID};
+    struct byi_plan_walk top = {.f = f, .call = BYI_NO_ID};
     top.of = byi_arena_calloc(b->arena, f->nodes.n, sizeof *top.of);
     b->stack.n = 0;
     BYI_PUSH(&b->stack, top);
     struct plan_run result;
     for (;;) {
         uint32_t at = b->stack.n - 1;
-        struct byi_pwalk *w = &b->stack.at[at];
+        struct byi_plan_walk *w = &b->stack.at[at];
         if (w->pos < w->f->nodes.n) {
             BYI_TRY(visit(b, func, at, w->pos++));
             continue;

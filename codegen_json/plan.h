@@ -8,7 +8,7 @@
 
 #include "codegen_json.h"
 
-enum byi_pvalue_kind {
+enum byi_planned_value_kind {
     BYI_P_INPUT, /* index: of the input */
     BYI_P_CONST, /* index: of the constant */
     BYI_P_TEMP,
@@ -17,15 +17,15 @@ enum byi_pvalue_kind {
     BYI_P_ALIAS
 };
 
-struct byi_pvalue {
-    enum byi_pvalue_kind kind;
+struct byi_planned_value {
+    enum byi_planned_value_kind kind;
     uint32_t index;
     const struct byi_type *type;
     bool fixed;      /* no dim varies; false for functions */
     uint64_t offset; /* of a fixed temporary */
 };
 
-enum byi_pstep_kind {
+enum byi_planned_step_kind {
     BYI_P_OP,
     BYI_P_REGION,
     BYI_P_KERNEL, /* a fused kernel */
@@ -36,9 +36,9 @@ enum byi_pstep_kind {
     BYI_P_CHOOSE   /* in: condition, two function values */
 };
 
-/* in and out are ranges of byi_pfunc.flat. */
-struct byi_pstep {
-    enum byi_pstep_kind kind;
+/* in and out are ranges of byi_planned_func.flat. */
+struct byi_planned_step {
+    enum byi_planned_step_kind kind;
     const struct byi_node *node;
     const struct byi_func
         *group;      /* OP: an operator with an epilogue, or NULL */
@@ -47,18 +47,19 @@ struct byi_pstep {
     uint32_t in, n_in, out, n_out;
 };
 
-struct byi_pfunc {
+struct byi_planned_func {
     const char *name;
-    BYI_VEC(struct byi_pvalue) values;
+    BYI_VEC(struct byi_planned_value) values;
     BYI_VEC(uint32_t) inputs;  /* values */
     BYI_VEC(uint32_t) outputs; /* values */
-    BYI_VEC(struct byi_pstep) steps;
+    BYI_VEC(struct byi_planned_step) steps;
     BYI_VEC(uint32_t) flat; /* values; nodes and steps own ranges of it */
     uint64_t arena;         /* bytes of the fixed temporaries */
 };
 
 /* The value that owns the memory of `v`. */
-static inline uint32_t byi_pfunc_root(const struct byi_pfunc *f, uint32_t v)
+static inline uint32_t byi_planned_func_root(const struct byi_planned_func *f,
+                                             uint32_t v)
 {
     return f->values.at[v].kind == BYI_P_ALIAS ? f->values.at[v].index : v;
 }
@@ -66,7 +67,7 @@ static inline uint32_t byi_pfunc_root(const struct byi_pfunc *f, uint32_t v)
 /* Facts about nested functions (by module function): captures that are always
  * the same function are passed as its own captures instead of a function value.
  */
-struct byi_pcaptures {
+struct byi_planned_captures {
     const uint32_t *func; /* by capture: 1 + module function; NULL: all 0 */
     uint32_t leaves;      /* number of values of all captures */
     uint32_t depth;       /* nesting depth of known functions */
@@ -74,7 +75,7 @@ struct byi_pcaptures {
     bool recursive;       /* contains a literal of itself */
 };
 
-struct byi_pwalk;
+struct byi_plan_walk;
 struct byi_planner {
     const struct byi_module *m;
     struct byi_arena *arena;
@@ -90,11 +91,11 @@ struct byi_planner {
     uint32_t *const_seen;
     uint32_t *func_index; /* by module function: 1 + plan function, or 0 */
     uint32_t *region_of;  /* by module function: 1 + region, or 0 */
-    struct byi_pcaptures *captures; /* by module function */
-    BYI_VEC(uint32_t) order;        /* module functions, by plan function */
-    BYI_VEC(struct byi_pwalk) stack;
+    struct byi_planned_captures *captures; /* by module function */
+    BYI_VEC(uint32_t) order; /* module functions, by plan function */
+    BYI_VEC(struct byi_plan_walk) stack;
     BYI_VEC(const struct byi_type *) types; /* scratch of push_leaves */
-    struct byi_pfunc out;
+    struct byi_planned_func out;
     uint32_t out_index;
     uint64_t inlined, may_inline; /* nodes of literals that were inlined */
 };
@@ -127,13 +128,14 @@ byi_id byi_epilogue_next(const struct byi_func *group, byi_id from,
                          byi_id *operand);
 
 /* memory.c: choose the offsets of fixed temporaries, and set f->arena. */
-void byi_plan_memory(struct byi_pfunc *f);
+void byi_plan_memory(struct byi_planned_func *f);
 
 /* plan_json.c */
 /* Print the members of a sequence's or optional's type. */
 void byi_list_type_print(const struct byi_type *type, struct byi_text *json);
 /* Append a function of the plan, or the member "consts". */
-void byi_plan_print_func(const struct byi_module *m, const struct byi_pfunc *f,
+void byi_plan_print_func(const struct byi_module *m,
+                         const struct byi_planned_func *f,
                          struct byi_text *json);
 void byi_plan_print_consts(const struct byi_module *m,
                            const struct byi_plan *plan, struct byi_text *json);

@@ -82,12 +82,13 @@ static uint32_t known_node(const struct finder *x, uint32_t func, byi_id id)
 static void learn_captures(struct finder *x, uint32_t func,
                            const struct byi_node *fn, bool only)
 {
-    struct byi_pcaptures *c = &x->b->captures[fn->index];
+    struct byi_planned_captures *c = &x->b->captures[fn->index];
     uint32_t *known = byi_arena_calloc(x->b->arena, fn->n_args, sizeof *known);
     uint64_t leaves = 0;
     for (uint32_t i = 0; i < fn->n_args; i++) {
         uint32_t is = only ? known_node(x, func, fn->args[i]) : 0;
-        const struct byi_pcaptures *its = is ? &x->b->captures[is - 1] : NULL;
+        const struct byi_planned_captures *its =
+            is ? &x->b->captures[is - 1] : NULL;
         if (!its || its->leaves > MAX_LEAVES || its->depth >= MAX_DEPTH) {
             const struct byi_func *f = x->b->m->funcs.at[func];
             leaves += byi_plan_leaves(f->nodes.at[fn->args[i]].type);
@@ -162,14 +163,14 @@ static enum byoc_status find_regions(struct byi_planner *b, uint32_t n_regions)
     return BYOC_OK;
 }
 
-static void free_func(struct byi_pfunc *f)
+static void free_func(struct byi_planned_func *f)
 {
     byi_vec_free(f->values.at);
     byi_vec_free(f->inputs.at);
     byi_vec_free(f->outputs.at);
     byi_vec_free(f->steps.at);
     byi_vec_free(f->flat.at);
-    *f = (struct byi_pfunc){0};
+    *f = (struct byi_planned_func){0};
 }
 
 /* Plan the functions in the order in which they are found to be needed, then

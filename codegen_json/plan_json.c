@@ -60,7 +60,8 @@ static void print_type(const struct byi_module *m, const struct byi_type *type,
     byi_text_put(json, "]");
 }
 
-static void print_value(const struct byi_module *m, const struct byi_pvalue *v,
+static void print_value(const struct byi_module *m,
+                        const struct byi_planned_value *v,
                         struct byi_text *json)
 {
     byi_text_put(json, "{");
@@ -127,8 +128,10 @@ static void print_epilogue(const struct byi_func *group, struct byi_text *json)
     byi_text_put(json, "]");
 }
 
-static void print_step(const struct byi_module *m, const struct byi_pfunc *f,
-                       const struct byi_pstep *step, struct byi_text *json)
+static void print_step(const struct byi_module *m,
+                       const struct byi_planned_func *f,
+                       const struct byi_planned_step *step,
+                       struct byi_text *json)
 {
     const struct byi_node *node =
         step->group ? &step->group->nodes.at[byi_epilogue_head(step->group)]
@@ -164,7 +167,8 @@ static void print_step(const struct byi_module *m, const struct byi_pfunc *f,
     byi_text_put(json, "]}");
 }
 
-void byi_plan_print_func(const struct byi_module *m, const struct byi_pfunc *f,
+void byi_plan_print_func(const struct byi_module *m,
+                         const struct byi_planned_func *f,
                          struct byi_text *json)
 {
     byi_text_put(json, "{\"name\": ");

@@ -401,7 +401,7 @@ void byi_found_free(struct byi_found *found)
 
 /* --- listing backends ----------------------------------------------------- */
 
-struct named {
+struct named_plugin {
     const char *name, *path;
 };
 
@@ -409,7 +409,7 @@ struct backend_listing {
     void (*use)(void *, const char *, const char *, const char *, const char *);
     void *ctx;
     struct byi_arena *arena;
-    BYI_VEC(struct named) seen; /* usable ones */
+    BYI_VEC(struct named_plugin) seen; /* usable ones */
 };
 
 /* The path of an earlier plug-in with this name, or NULL. */
@@ -472,8 +472,9 @@ static void list_plugin(void *ctx, const char *path)
                           "defines; expected another name; leave out one "
                           "of the two",
                           path, plugin->backend->name, first);
-    const struct named one = {byi_arena_str(l->arena, plugin->backend->name),
-                              byi_arena_str(l->arena, path)};
+    const struct named_plugin one = {
+        byi_arena_str(l->arena, plugin->backend->name),
+        byi_arena_str(l->arena, path)};
     if (status == BYOC_OK)
         BYI_PUSH(&l->seen, one);
     l->use(l->ctx, path, plugin->backend->name, plugin->backend->version,

@@ -80,14 +80,14 @@ static void take_answer(const struct byi_found *found,
 }
 
 /* A result in the host's memory. */
-struct lent {
+struct lent_memory {
     const struct byoc_host *host;
     void *data;
 };
 
 static void end_lent(void *data)
 {
-    struct lent *lent = data;
+    struct lent_memory *lent = data;
     if (lent->data)
         lent->host->release(lent->host->ctx, lent->data);
     byi_vec_free(lent);
@@ -109,12 +109,12 @@ static void compile_region(const struct byi_module *m,
         region.symbol = byi_code_symbol(m, r->func, arena);
     region.ext = &may_decline;
     struct byoc_blob blob = {.struct_size = sizeof blob};
-    struct lent *lent = byi_own(1, sizeof *lent, end_lent);
+    struct lent_memory *lent = byi_own(1, sizeof *lent, end_lent);
     byi_step(plugin->backend->name, "compile()");
     struct byoc_fail *fail =
         plugin->backend->compile(&plugin->host, &region, &blob);
     byi_step_end();
-    *lent = (struct lent){&plugin->host, fail ? NULL : blob.data};
+    *lent = (struct lent_memory){&plugin->host, fail ? NULL : blob.data};
     if (fail) {
         end_lent(lent);
         if (plugin->host.fail_code(fail) == BYOC_FAIL_SLOWER)
@@ -257,14 +257,14 @@ enum byoc_status byi_describe_region(
     return to.starved ? byi_fail(err, BYOC_ENOMEM, "out of memory") : BYOC_OK;
 }
 
-struct loaded {
+struct loaded_region {
     const struct byi_plugin *plugin;
     const void *compiled;
 };
 
 static void describe_loaded(const void *ctx, byoc_trace_fn say, void *to)
 {
-    const struct loaded *l = ctx;
+    const struct loaded_region *l = ctx;
     if (l->plugin->backend->describe)
         l->plugin->backend->describe(&l->plugin->host, l->compiled, say, to);
 }
@@ -290,7 +290,7 @@ enum byoc_status byi_load_region(const struct byi_module *m,
         if (fail) {
             r->fault = take_fault(plugin, fail, arena);
         } else {
-            const struct loaded l = {plugin, compiled};
+            const struct loaded_region l = {plugin, compiled};
             byi_step(plugin->backend->name, "describe()");
             status = byi_describe_region(r, arena, describe_loaded, &l, err);
             byi_step(plugin->backend->name, "load or unload()");

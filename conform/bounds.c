@@ -136,12 +136,12 @@ static double largest(const struct byi_tensor *t, int64_t n)
     return most;
 }
 
-bool byi_shaking_up(struct byi_shaking *s)
+bool byi_perturbation_up(struct byi_perturbation *s)
 {
     return (byi_draw_below(&s->state, 2) != 0) != s->mirrored;
 }
 
-static double part(struct byi_shaking *s)
+static double part(struct byi_perturbation *s)
 {
     return byi_draw_below(&s->state, 1 << 20) * 0x1p-20;
 }
@@ -150,7 +150,8 @@ static double part(struct byi_shaking *s)
  * zero is within the bound. s->zeros also applies to exact operators: a ReLU
  * may give 0 or -0, and a division by its result shows the difference.
  * Infinities stay. */
-static void shake(struct byi_tensor *t, double relative, struct byi_shaking *s)
+static void perturb(struct byi_tensor *t, double relative,
+                    struct byi_perturbation *s)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
     if (!byi_dtype_is_float(t->dtype) || !(relative > 0 || s->zeros))
@@ -160,7 +161,7 @@ static void shake(struct byi_tensor *t, double relative, struct byi_shaking *s)
         const double x = byi_tensor_float(t, i);
         const double most_off = relative * (fabs(x) + most + 1);
         const double off = s->partly ? most_off * part(s) : most_off;
-        const bool up = byi_shaking_up(s);
+        const bool up = byi_perturbation_up(s);
         if (!isfinite(x))
             continue;
         byi_tensor_set(t, i,
@@ -246,7 +247,7 @@ static bool has_infinite_factor(const struct byi_node *node,
  */
 static void level_rows(const struct byi_func *f, const struct byi_node *node,
                        const struct byi_tensor *operands,
-                       struct byi_tensor *result, struct byi_shaking *s)
+                       struct byi_tensor *result, struct byi_perturbation *s)
 {
     const struct byi_tensor *in = &operands[0];
     const int64_t length = (int64_t)normalised(f, node);
@@ -262,8 +263,8 @@ static void level_rows(const struct byi_func *f, const struct byi_node *node,
         for (int64_t i = 0; i < length && high - low <= share * most; i++)
             byi_tensor_set(result, at + i,
                            node->n_args > 2 ? byi_tensor_float(&operands[2], i)
-                           : byi_shaking_up(s) ? 0.0
-                                               : -0.0);
+                           : byi_perturbation_up(s) ? 0.0
+                                                    : -0.0);
     }
 }
 
@@ -271,20 +272,21 @@ static void level_rows(const struct byi_func *f, const struct byi_node *node,
  * by the operator's bound. Before it, perturbs the operand of an operator that
  * subtracts a mean: the mean may be far larger than the differences, which
  * amplifies the operand's errors. */
-void byi_kit_shake(void *ctx, const struct byi_func *f,
-                   const struct byi_node *node, struct byi_tensor *operands,
-                   struct byi_tensor *results, uint32_t n_results)
+void byi_kit_perturb(void *ctx, const struct byi_func *f,
+                     const struct byi_node *node, struct byi_tensor *operands,
+                     struct byi_tensor *results, uint32_t n_results)
 {
-    struct byi_shaking *s = ctx;
+    struct byi_perturbation *s = ctx;
     if (!results && node->n_args && normalised(f, node) > 0)
-        shake(&operands[0], epsilon_at(f, node) * sqrt(normalised(f, node)), s);
+        perturb(&operands[0], epsilon_at(f, node) * sqrt(normalised(f, node)),
+                s);
     if (!results && node->n_args &&
         (overflows(node, &operands[0]) || has_infinite_factor(node, operands)))
         s->undefined = true;
     for (uint32_t i = 0; i < n_results; i++) {
         if (!byi_dtype_is_float(results[i].dtype) && has_nan(&operands[0]))
             s->undefined = true;
-        shake(&results[i], relative_of(f, node), s);
+        perturb(&results[i], relative_of(f, node), s);
     }
     if (n_results && s->zeros && node->op == BYI_OP_NN_LAYER_NORM)
         level_rows(f, node, operands, &results[0], s);

@@ -14,7 +14,7 @@ static void try_chain(struct byi_kit *kit, const struct byi_sample *sample,
 {
     struct byi_session s;
     const char *why;
-    const struct byi_host_books before = byi_host_books();
+    const struct byi_host_records before = byi_host_records();
     if (!byi_session_try(kit, sample, &s, &why))
         return;
     void *state = byi_kit_state_open(kit, &s);

@@ -50,7 +50,7 @@ void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c)
     enum { N_QUERIES = 500 };
     const uint32_t threads = count_entries("/proc/self/task");
     const struct byoc_host *host = byi_kit_host(kit);
-    const struct byi_host_books before = byi_host_books();
+    const struct byi_host_records before = byi_host_records();
     byoc_backend_query_fn query = find_query(kit);
     const uint32_t opened = count_entries("/proc/self/task");
     const struct byoc_backend *first = NULL;

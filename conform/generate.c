@@ -16,7 +16,7 @@ enum {
 
 /* The result of a part of the pattern: a value, or an operand to be created
  * when its reader has chosen its type. */
-struct made {
+struct made_value {
     byi_id id; /* BYI_NO_ID: not created yet */
     const struct byi_pat *leaf;
     const struct byi_pat_type *asked; /* the pattern's requirements, or NULL */
@@ -38,8 +38,8 @@ struct gen {
     byi_id *inside; /* in a branch: copies of outer values, by outer id */
     byi_id captured[MAX_CAPTURED];
     uint32_t n_captured;
-    struct made hole;      /* operand of a chain's step: the value before it */
-    byi_id pool[MAX_POOL]; /* results of previous rows */
+    struct made_value hole; /* operand of a chain's step: the value before it */
+    byi_id pool[MAX_POOL];  /* results of previous rows */
     uint32_t n_pool;
     uint32_t n_before; /* pool[n_before..] are results of the last row */
     enum byi_topology topology;
@@ -47,7 +47,8 @@ struct gen {
     struct byoc_error *err;
 };
 
-static enum byoc_status make(struct gen *g, uint32_t at, struct made *out);
+static enum byoc_status make(struct gen *g, uint32_t at,
+                             struct made_value *out);
 
 static enum byoc_status misfit(struct gen *g, const char *what)
 {
@@ -117,7 +118,7 @@ static byi_id add_param(struct gen *g, const struct byi_type *type)
 
 /* Create operand i of the call from its slot. */
 static enum byoc_status make_operand(struct gen *g, struct byi_opgen *d,
-                                     uint32_t i, struct made *made,
+                                     uint32_t i, struct made_value *made,
                                      const struct byi_attrs *attrs)
 {
     const struct byi_slot *s = &d->at[i];
@@ -158,7 +159,7 @@ static enum byoc_status make_operand(struct gen *g, struct byi_opgen *d,
 
 /* Sometimes use the result of an earlier row as this operand. In a chain, the
  * first operand is always the result of the previous row. */
-static void look_back(struct gen *g, struct made *made)
+static void look_back(struct gen *g, struct made_value *made)
 {
     const struct byi_pat *leaf = made->leaf;
     const bool next = g->topology == BYI_TOPOLOGY_CHAIN && !g->linked;
@@ -177,15 +178,15 @@ static void look_back(struct gen *g, struct made *made)
 }
 
 /* Use the value that has the operand's name in the pattern, if it exists. */
-static void look_up(struct gen *g, struct made *made)
+static void look_up(struct gen *g, struct made_value *made)
 {
     if (made->id == BYI_NO_ID && made->leaf && made->leaf->name != BYI_NO_NAME)
         made->id = bring_in(g, g->named[made->leaf->name]);
 }
 
 static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
-                             enum byi_op_id op, struct made *args, uint32_t n,
-                             byi_id *id)
+                             enum byi_op_id op, struct made_value *args,
+                             uint32_t n, byi_id *id)
 {
     static const struct byi_pat plain = {.kind = BYI_PAT_OP};
     struct byi_opgen d = {.op = byi_op(op),
@@ -231,10 +232,10 @@ static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
 }
 
 static enum byoc_status make_op(struct gen *g, const struct byi_pat *pat,
-                                struct made *out)
+                                struct made_value *out)
 {
     const enum byi_op_id op = pat->ops[byi_draw_below(&g->state, pat->n_ops)];
-    struct made args[BYI_MAX_SLOTS];
+    struct made_value args[BYI_MAX_SLOTS];
     uint32_t n = pat->n_args;
     if (n > BYI_MAX_SLOTS - 4)
         return byi_fail(g->err, BYOC_EUNSUPPORTED,
@@ -247,7 +248,7 @@ static enum byoc_status make_op(struct gen *g, const struct byi_pat *pat,
     for (uint32_t more = pat->has_rest ? byi_draw_below(&g->state, 4) : 0;
          (more > 0 || n < row->min_in) && pat->has_rest &&
          n<row->max_in; more -= more> 0)
-        args[n++] = (struct made){.id = BYI_NO_ID};
+        args[n++] = (struct made_value){.id = BYI_NO_ID};
     out->leaf = NULL;
     return call(g, pat, op, args, n, &out->id);
 }
@@ -255,11 +256,11 @@ static enum byoc_status make_op(struct gen *g, const struct byi_pat *pat,
 /* Create a sum or product of several operands, from left to right; subtrahends
  * and divisors come last. */
 static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
-                                   struct made *out)
+                                   struct made_value *out)
 {
     const bool sum = pat->ops[0] == BYI_OP_ADD;
-    struct made args[BYI_PATTERN_MAX_ARGS];
-    struct made all = {.id = BYI_NO_ID};
+    struct made_value args[BYI_PATTERN_MAX_ARGS];
+    struct made_value all = {.id = BYI_NO_ID};
     bool any = false;
     for (uint32_t i = 0; i < pat->n_args; i++)
         BYI_TRY(make(g, pat->args[i], &args[i]));
@@ -272,7 +273,7 @@ static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
                 any = true;
                 continue;
             }
-            struct made pair[2] = {all, args[i]};
+            struct made_value pair[2] = {all, args[i]};
             BYI_TRY(call(g, NULL,
                          sum ? (turn ? BYI_OP_SUBTRACT : BYI_OP_ADD)
                              : (turn ? BYI_OP_DIVIDE : BYI_OP_MULTIPLY),
@@ -285,7 +286,7 @@ static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
 
 /* Create a value for the part of the pattern, unless it has one. */
 static enum byoc_status settle(struct gen *g, const struct byi_pat *pat,
-                               struct made *made)
+                               struct made_value *made)
 {
     look_up(g, made);
     if (made->id != BYI_NO_ID)
@@ -304,17 +305,17 @@ static enum byoc_status settle(struct gen *g, const struct byi_pat *pat,
 }
 
 static enum byoc_status make_tuple(struct gen *g, const struct byi_pat *pat,
-                                   struct made *out)
+                                   struct made_value *out)
 {
     byi_id ids[BYI_PATTERN_MAX_ARGS];
     for (uint32_t i = 0; i < pat->n_args; i++) {
-        struct made field;
+        struct made_value field;
         BYI_TRY(make(g, pat->args[i], &field));
         BYI_TRY(settle(g, pat, &field));
         ids[i] = field.id;
     }
-    *out =
-        (struct made){.id = byi_add_tuple(g->m, g->f, ids, pat->n_args, NULL)};
+    *out = (struct made_value){
+        .id = byi_add_tuple(g->m, g->f, ids, pat->n_args, NULL)};
     return BYOC_OK;
 }
 
@@ -324,7 +325,7 @@ static enum byoc_status make_branch(struct gen *g, const struct byi_pat *pat,
 {
     struct byi_func *outer = g->f;
     const uint32_t func = byi_func_new(g->m, NULL);
-    struct made result;
+    struct made_value result;
     g->inside = byi_arena_calloc(g->arena, MAX_OUTSIDE, sizeof *g->inside);
     memset(g->inside, 0xff, MAX_OUTSIDE * sizeof *g->inside);
     g->n_captured = 0;
@@ -343,9 +344,9 @@ static enum byoc_status make_branch(struct gen *g, const struct byi_pat *pat,
 }
 
 static enum byoc_status make_if(struct gen *g, const struct byi_pat *pat,
-                                struct made *out)
+                                struct made_value *out)
 {
-    struct made cond;
+    struct made_value cond;
     byi_id fn[2];
     if (g->outer)
         return byi_fail(g->err, BYOC_EUNSUPPORTED,
@@ -376,13 +377,13 @@ static void forget_repeated(struct gen *g)
 }
 
 static enum byoc_status make_chain(struct gen *g, const struct byi_pat *pat,
-                                   struct made *out)
+                                   struct made_value *out)
 {
     const uint32_t room =
         pat->max - pat->min < MAX_STEPS ? pat->max - pat->min : MAX_STEPS;
     const uint32_t n =
         pat->min + (room ? byi_draw_below(&g->state, room + 1) : 0);
-    const struct made before = g->hole;
+    const struct made_value before = g->hole;
     BYI_TRY(make(g, pat->args[0], out));
     for (uint32_t i = 0; i < n; i++) {
         if (pat->max > 1)
@@ -396,7 +397,8 @@ static enum byoc_status make_chain(struct gen *g, const struct byi_pat *pat,
 
 /* The value of a PAT_ONCE node: created at its first use, and shared. */
 static enum byoc_status make_once(struct gen *g, uint32_t at,
-                                  const struct byi_pat *pat, struct made *out)
+                                  const struct byi_pat *pat,
+                                  struct made_value *out)
 {
     if (g->outer)
         return byi_fail(g->err, BYOC_EUNSUPPORTED,
@@ -405,13 +407,13 @@ static enum byoc_status make_once(struct gen *g, uint32_t at,
         BYI_TRY(make(g, pat->args[0], out));
         g->once[at] = out->id;
     } else {
-        *out = (struct made){.id = g->once[at]};
+        *out = (struct made_value){.id = g->once[at]};
     }
     return BYOC_OK;
 }
 
 static enum byoc_status make_get(struct gen *g, const struct byi_pat *pat,
-                                 struct made *out)
+                                 struct made_value *out)
 {
     BYI_TRY(make(g, pat->args[0], out));
     if (out->id == BYI_NO_ID || type_of(g, out->id)->kind != BYI_TUPLE ||
@@ -422,10 +424,10 @@ static enum byoc_status make_get(struct gen *g, const struct byi_pat *pat,
 
 /* Create the graph of pattern node `at`. Recursion is as deep as the pattern's
  * text is nested. */
-static enum byoc_status make(struct gen *g, uint32_t at, struct made *out)
+static enum byoc_status make(struct gen *g, uint32_t at, struct made_value *out)
 {
     const struct byi_pat *pat = &g->p->nodes[at];
-    *out = (struct made){.id = BYI_NO_ID};
+    *out = (struct made_value){.id = BYI_NO_ID};
     switch (pat->kind) {
     case BYI_PAT_ANY:
     case BYI_PAT_CONST:
@@ -486,7 +488,7 @@ static enum byoc_status keep(struct gen *g, byi_id id)
 static enum byoc_status make_row(struct gen *g, const struct byi_pattern *row,
                                  byi_id *id)
 {
-    struct made root;
+    struct made_value root;
     g->p = row;
     g->linked = false;
     g->named = byi_arena_calloc(g->arena, row->n_names + 1, sizeof *g->named);

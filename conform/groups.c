@@ -119,7 +119,7 @@ static void run_through(struct byi_kit *kit, const struct byi_sample *sample,
                         uint64_t seed)
 {
     struct byi_session s;
-    const struct byi_host_books before = byi_host_books();
+    const struct byi_host_records before = byi_host_records();
     ask_opinions(kit, sample);
     byi_session_open(kit, sample, &s);
     void *state = byi_kit_state_open(kit, &s);
@@ -158,7 +158,7 @@ void byi_kit_try_states(struct byi_kit *kit, const struct byi_kit_case *c)
     void *states[N];
     byi_zones_watch(kit);
     byi_sample_any(kit, c->row, &sample);
-    const struct byi_host_books before = byi_host_books();
+    const struct byi_host_records before = byi_host_records();
     byi_session_open(kit, &sample, &s);
     byi_session_open(kit, &sample, &other); /* load the region twice */
     for (int i = 0; i < N; i++)
@@ -243,7 +243,7 @@ static bool without(struct byi_kit *kit, const struct byi_sample *sample,
     struct byi_session s = {.sample = sample};
     struct byoc_blob blob = {.data = NULL};
     const struct byoc_backend *b = byi_kit_backend(kit);
-    const struct byi_host_books before = byi_host_books();
+    const struct byi_host_records before = byi_host_records();
     const char *call = "compile()";
     void *state = NULL;
     bool loaded = false, stated = false;
@@ -265,7 +265,7 @@ static bool without(struct byi_kit *kit, const struct byi_sample *sample,
         call = "run()";
         fail = byi_kit_run(kit, &s, state, e, 0, arena, found);
     }
-    const bool none = byi_host_books().acquired - before.acquired <= n;
+    const bool none = byi_host_records().acquired - before.acquired <= n;
     byi_host_exhaust(UINT32_MAX);
     if (fail && none)
         byi_kit_failed(kit, BYI_RULE_BUILDS,
@@ -368,7 +368,7 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
 static void try_bytes(struct byi_kit *kit, const struct byi_session *whole,
                       const struct byoc_blob *blob, const char *what)
 {
-    const struct byi_host_books before = byi_host_books();
+    const struct byi_host_records before = byi_host_records();
     struct byi_session s = {.sample = whole->sample, .code = whole->code};
     struct byoc_fail *fail = byi_kit_load(kit, &s, blob);
     if (fail) {

@@ -29,7 +29,7 @@ _Static_assert(sizeof(struct host_block) == 64,
                "the memory behind the head is aligned");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct byi_host_books books;
+static struct byi_host_records records;
 static uint32_t exhausted_at = UINT32_MAX;
 static struct byi_kit *kit;
 static struct host_block *newest; /* guarded by `lock` */
@@ -38,7 +38,7 @@ static void *acquire(void *ctx, uint64_t bytes)
 {
     (void)ctx;
     pthread_mutex_lock(&lock);
-    const bool none = books.acquired++ >= exhausted_at;
+    const bool none = records.acquired++ >= exhausted_at;
     pthread_mutex_unlock(&lock);
     if (none || bytes > (uint64_t)1 << 40)
         return NULL;
@@ -50,8 +50,8 @@ static void *acquire(void *ctx, uint64_t bytes)
     memset((char *)(head + 1), 0xcd, bytes); /* memory is not zeroed */
     memset((char *)(head + 1) + bytes, 0xa5, TAIL);
     pthread_mutex_lock(&lock);
-    books.live++;
-    books.bytes += bytes;
+    records.live++;
+    records.bytes += bytes;
     head->older = newest;
     if (newest)
         newest->newer = head;
@@ -81,8 +81,8 @@ static void release(void *ctx, void *memory)
                 i + 1, (unsigned long long)head->bytes, head->place);
     head->mark = dead;
     pthread_mutex_lock(&lock);
-    books.live--;
-    books.bytes -= head->bytes;
+    records.live--;
+    records.bytes -= head->bytes;
     if (head->older)
         head->older->newer = head->newer;
     *(head->newer ? &head->newer->older : &newest) = head->older;
@@ -93,7 +93,7 @@ static void release(void *ctx, void *memory)
 static void count_fails(int by)
 {
     pthread_mutex_lock(&lock);
-    books.fails += (uint32_t)by;
+    records.fails += (uint32_t)by;
     pthread_mutex_unlock(&lock);
 }
 
@@ -163,22 +163,22 @@ const struct byoc_host *byi_kit_host(struct byi_kit *of)
     return &host;
 }
 
-struct byi_host_books byi_host_books(void)
+struct byi_host_records byi_host_records(void)
 {
-    return books;
+    return records;
 }
 
 void byi_host_exhaust(uint32_t n)
 {
     pthread_mutex_lock(&lock);
-    exhausted_at = n == UINT32_MAX ? n : books.acquired + n;
+    exhausted_at = n == UINT32_MAX ? n : records.acquired + n;
     pthread_mutex_unlock(&lock);
 }
 
-void byi_host_balance(struct byi_kit *of, const struct byi_host_books *before,
+void byi_host_balance(struct byi_kit *of, const struct byi_host_records *before,
                       const char *after)
 {
-    const struct byi_host_books b = books;
+    const struct byi_host_records b = records;
     if (b.live > before->live)
         byi_kit_failed(
             of, BYI_RULE_BALANCE,

@@ -113,20 +113,20 @@ const struct byoc_host *byi_kit_host(struct byi_kit *kit);
  * before the plug-in is opened. */
 void byi_host_serial(void);
 /* The host's records. */
-struct byi_host_books {
+struct byi_host_records {
     uint32_t acquired; /* calls of acquire() so far */
     uint32_t live;     /* blocks that are not released */
     uint64_t bytes;    /* of these blocks */
     uint32_t fails;    /* failures that are not freed */
 };
-struct byi_host_books byi_host_books(void);
+struct byi_host_records byi_host_records(void);
 /* Make acquire() return NULL from its n-th call after this one, counted from 0;
  * UINT32_MAX: never. */
 void byi_host_exhaust(uint32_t n);
 /* End the case if there are more live blocks or failures than in `before`.
  * `after` names the last call in the message. */
-void byi_host_balance(struct byi_kit *kit, const struct byi_host_books *before,
-                      const char *after);
+void byi_host_balance(struct byi_kit *kit,
+                      const struct byi_host_records *before, const char *after);
 /* The text and code of a failure, which this frees. The text is static memory,
  * until the next call. */
 const char *byi_kit_fail_text(struct byoc_fail *fail, uint32_t *code);
@@ -267,23 +267,23 @@ struct byi_precision {
 };
 struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
                                       enum byoc_dtype dtype);
-/* How byi_kit_shake perturbs numbers. */
-struct byi_shaking {
+/* How byi_kit_perturb perturbs numbers. */
+struct byi_perturbation {
     uint64_t state; /* of byi_draw */
     bool mirrored;  /* perturb each number in the opposite direction */
     bool zeros;     /* numbers within the bound of zero become 0 or -0 */
     bool partly; /* perturb by a random part of the bound, not by all of it */
-    /* set by byi_kit_shake: results may differ between implementations, as the
-     * results of a cast from NaN to an integer */
+    /* set by byi_kit_perturb: results may differ between implementations, as
+     * the results of a cast from NaN to an integer */
     bool undefined;
 };
 /* Whether the next number is perturbed upwards; random. */
-bool byi_shaking_up(struct byi_shaking *shaking);
+bool byi_perturbation_up(struct byi_perturbation *perturbation);
 /* Perturb the operands or results of a call within the operator's error bound.
- * A byi_shake_fn; `shaking` is a struct byi_shaking. */
-void byi_kit_shake(void *shaking, const struct byi_func *f,
-                   const struct byi_node *node, struct byi_tensor *operands,
-                   struct byi_tensor *results, uint32_t n_results);
+ * A byi_perturb_fn; `perturbation` is a struct byi_perturbation. */
+void byi_kit_perturb(void *perturbation, const struct byi_func *f,
+                     const struct byi_node *node, struct byi_tensor *operands,
+                     struct byi_tensor *results, uint32_t n_results);
 /* Compare an output with the expected one. Returns BYOC_EINTERNAL and the
  * largest difference if too many elements exceed the tolerance. An expected NaN
  * matches any number. */

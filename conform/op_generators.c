@@ -698,23 +698,25 @@ static bool recurrent(struct byi_opgen *d)
         byi_opgen_give_int(d, "batch_first", byi_opgen_chance(d, 25)) != 0;
     const char *way = byi_opgen_give_string(
         d, "direction", byi_opgen_word(d, "forward|reverse|bidirectional"));
-    const int64_t ways = strcmp(way, "bidirectional") == 0 ? 2 : 1;
+    const int64_t directions = strcmp(way, "bidirectional") == 0 ? 2 : 1;
     const int64_t hidden = 1 + byi_opgen_below(d, 9),
                   input = byi_opgen_dims_of(d, 0)[2];
     const int64_t batch = byi_opgen_dims_of(d, 0)[first ? 0 : 1];
     const enum byoc_dtype t = byi_opgen_dtype_of(d, 0);
     byi_opgen_give_int(d, "linear_before_reset", byi_opgen_chance(d, 50));
     byi_opgen_set_dims(d, 1, t, 3,
-                       (const int64_t[]){ways, gates * hidden, input});
+                       (const int64_t[]){directions, gates * hidden, input});
     byi_opgen_set_dims(d, 2, t, 3,
-                       (const int64_t[]){ways, gates * hidden, hidden});
-    byi_opgen_set_dims(d, 3, t, 2, (const int64_t[]){ways, 2 * gates * hidden});
+                       (const int64_t[]){directions, gates * hidden, hidden});
+    byi_opgen_set_dims(d, 3, t, 2,
+                       (const int64_t[]){directions, 2 * gates * hidden});
     byi_opgen_set_dims(d, 4, BYOC_I32, 1, (const int64_t[]){0});
     for (uint32_t i = 5; i < 7; i++)
         byi_opgen_set_dims(d, i, t, 3,
-                           first ? (const int64_t[]){batch, ways, hidden}
-                                 : (const int64_t[]){ways, batch, hidden});
-    byi_opgen_set_dims(d, 7, t, 2, (const int64_t[]){ways, 3 * hidden});
+                           first
+                               ? (const int64_t[]){batch, directions, hidden}
+                               : (const int64_t[]){directions, batch, hidden});
+    byi_opgen_set_dims(d, 7, t, 2, (const int64_t[]){directions, 3 * hidden});
     return true;
 }
 

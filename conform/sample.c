@@ -76,7 +76,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
                                const struct byoc_region *graph,
                                struct byoc_probe *result)
 {
-    const struct byi_host_books before = byi_host_books();
+    const struct byi_host_records before = byi_host_records();
     byi_step(NULL, "probe()");
     struct byoc_fail *fail = own_backend->probe(host, graph, result);
     if (fail) {
@@ -97,7 +97,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
         byi_kit_failed(current_kit, BYI_RULE_REASON,
                        "probe() set an impl that does not end in NUL");
     }
-    struct byi_host_books after = before;
+    struct byi_host_records after = before;
     after.fails += fail != NULL;
     byi_host_balance(current_kit, &after, "probe()");
     byi_step(NULL, "the kit");

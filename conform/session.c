@@ -349,25 +349,27 @@ void byi_kit_state_close(struct byi_kit *kit, struct byi_session *s,
 
 /* --- expected results ----------------------------------------------------- */
 
-/* Run the sample on native kernels. `shaking` tells how to perturb the results
- * of every operator; NULL: not at all. */
+/* Run the sample on native kernels. `perturbation` tells how to perturb the
+ * results of every operator; NULL: not at all. */
 static void run_native(struct byi_kit *kit, const struct byi_sample *sample,
-                       const struct byi_tensor *in, struct byi_shaking *shaking,
+                       const struct byi_tensor *in,
+                       struct byi_perturbation *perturbation,
                        struct byi_arena *arena, struct byi_tensor *out)
 {
     struct byoc_error err;
     uint32_t n;
-    if (byi_interp_shaken(sample->m, sample->func, in, sample->n_in, arena,
-                          shaking ? byi_kit_shake : NULL, shaking, out,
-                          BYI_KIT_MAX_IO, &n, &err) != BYOC_OK)
+    if (byi_interp_perturbed(sample->m, sample->func, in, sample->n_in, arena,
+                             perturbation ? byi_kit_perturb : NULL,
+                             perturbation, out, BYI_KIT_MAX_IO, &n,
+                             &err) != BYOC_OK)
         byi_kit_end(kit, BYI_UNTESTED, 0,
                     "the native kernels cannot run it: %s", err.text);
 }
 
 /* A copy of `t` with each float perturbed by 32 units of its precision. */
-static struct byi_tensor jitter(const struct byi_tensor *t,
-                                struct byi_arena *arena,
-                                struct byi_shaking *shaking)
+static struct byi_tensor perturb_input(const struct byi_tensor *t,
+                                       struct byi_arena *arena,
+                                       struct byi_perturbation *perturbation)
 {
     enum { UNITS = 32 };
     struct byi_tensor moved = *t;
@@ -376,9 +378,10 @@ static struct byi_tensor jitter(const struct byi_tensor *t,
     const double off = UNITS * byi_kit_epsilon(t->dtype);
     moved.data = byi_arena_copy(arena, t->data, byi_tensor_bytes(t));
     for (int64_t i = byi_elements(t->rank, t->dims); i-- > 0;)
-        byi_tensor_set(&moved, i,
-                       byi_tensor_float(t, i) *
-                           (byi_shaking_up(shaking) ? 1 + off : 1 - off));
+        byi_tensor_set(
+            &moved, i,
+            byi_tensor_float(t, i) *
+                (byi_perturbation_up(perturbation) ? 1 + off : 1 - off));
     return moved;
 }
 
@@ -395,20 +398,20 @@ static double distance(double x, double y)
 
 /* Run on perturbed numbers, and increase e->slack to at least twice the
  * distance that each result moves. */
-static void add_way(struct byi_kit *kit, const struct byi_sample *sample,
-                    struct byi_shaking shaking, struct byi_arena *arena,
-                    const struct byi_expected *e)
+static void widen_slack(struct byi_kit *kit, const struct byi_sample *sample,
+                        struct byi_perturbation perturbation,
+                        struct byi_arena *arena, const struct byi_expected *e)
 {
     enum { FACTOR = 2 };
     struct byi_tensor in[BYI_KIT_MAX_IO], out[BYI_KIT_MAX_IO];
     for (uint32_t i = 0; i < sample->n_in; i++)
-        in[i] = jitter(&e->in[i], arena, &shaking);
-    run_native(kit, sample, in, &shaking, arena, out);
+        in[i] = perturb_input(&e->in[i], arena, &perturbation);
+    run_native(kit, sample, in, &perturbation, arena, out);
     for (uint32_t k = 0; k < sample->n_out; k++)
         for (int64_t i = byi_elements(out[k].rank, out[k].dims); i-- > 0;) {
             const double x = byi_tensor_float(&out[k], i);
             const double y = byi_tensor_float(&e->out[k], i);
-            const double d = shaking.undefined ? INFINITY : distance(x, y);
+            const double d = perturbation.undefined ? INFINITY : distance(x, y);
             if (FACTOR * d > e->slack[k][i])
                 e->slack[k][i] = FACTOR * d;
         }
@@ -420,15 +423,16 @@ static void add_way(struct byi_kit *kit, const struct byi_sample *sample,
 static void add_slack(struct byi_kit *kit, const struct byi_sample *sample,
                       struct byi_arena *arena, struct byi_expected *e)
 {
-    static const struct byi_shaking ways[] = {{.state = 1, .zeros = true},
-                                              {.state = 2},
-                                              {.state = 2, .mirrored = true}};
+    static const struct byi_perturbation perturbations[] = {
+        {.state = 1, .zeros = true},
+        {.state = 2},
+        {.state = 2, .mirrored = true}};
     for (uint32_t k = 0; k < sample->n_out; k++)
         e->slack[k] = byi_arena_calloc(
             arena, (size_t)byi_elements(e->out[k].rank, e->out[k].dims) + 1,
             sizeof *e->slack[k]);
-    for (size_t way = 0; way < BYI_COUNT(ways); way++)
-        add_way(kit, sample, ways[way], arena, e);
+    for (size_t i = 0; i < BYI_COUNT(perturbations); i++)
+        widen_slack(kit, sample, perturbations[i], arena, e);
 }
 
 void byi_kit_expect(struct byi_kit *kit, const struct byi_sample *sample,
@@ -556,12 +560,12 @@ static uint32_t look_closer(struct byi_kit *kit,
     struct byi_arena *arena = byi_arena_new();
     uint32_t wrong = find_wrong(sample, e, found, err);
     for (uint32_t i = 0; i < MAX_RUNS && wrong < sample->n_out; i++) {
-        add_way(kit, sample,
-                (struct byi_shaking){.state = FIRST_STATE + i / 2,
-                                     .mirrored = i % 2 != 0,
-                                     .zeros = i / 2 % 4 == 0,
-                                     .partly = i / 4 % 2 != 0},
-                arena, e);
+        widen_slack(kit, sample,
+                    (struct byi_perturbation){.state = FIRST_STATE + i / 2,
+                                              .mirrored = i % 2 != 0,
+                                              .zeros = i / 2 % 4 == 0,
+                                              .partly = i / 4 % 2 != 0},
+                    arena, e);
         wrong = find_wrong(sample, e, found, err);
     }
     byi_arena_free(&arena);

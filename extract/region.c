@@ -47,7 +47,7 @@ static enum byoc_status read_const(struct reading *r, uint32_t node,
                                    const struct byi_tensor *consts,
                                    uint32_t n_consts)
 {
-    const struct byi_gnode *n = &r->graph->nodes[node];
+    const struct byi_graph_node *n = &r->graph->nodes[node];
     if (n->data >= n_consts)
         return byi_fail(r->err, BYOC_EPARSE,
                         "nodes[%u].data: found constant %u, expected less "
@@ -68,12 +68,13 @@ static enum byoc_status read_const(struct reading *r, uint32_t node,
 }
 
 /* Find the value of an operand of a step. */
-static enum byoc_status find_arg(struct reading *r, const struct byi_gnode *k,
-                                 const struct byi_garg *arg,
+static enum byoc_status find_arg(struct reading *r,
+                                 const struct byi_graph_node *k,
+                                 const struct byi_graph_arg *arg,
                                  const byi_id *steps, byi_id *id)
 {
     if (!arg->is_step) {
-        const struct byi_gref ref = k->operands[arg->index].ref;
+        const struct byi_graph_ref ref = k->operands[arg->index].ref;
         *id = r->value[ref.node][ref.output];
         return BYOC_OK;
     }
@@ -85,10 +86,10 @@ static enum byoc_status find_arg(struct reading *r, const struct byi_gnode *k,
 
 static enum byoc_status read_kernel(struct reading *r, uint32_t node)
 {
-    const struct byi_gnode *k = &r->graph->nodes[node];
+    const struct byi_graph_node *k = &r->graph->nodes[node];
     byi_id *steps = byi_arena_calloc(r->arena, k->n_steps, sizeof *steps);
     for (uint32_t i = 0; i < k->n_steps; i++) {
-        const struct byi_gstep *s = &k->steps[i];
+        const struct byi_graph_step *s = &k->steps[i];
         byi_id *args = byi_arena_calloc(r->arena, s->n_args, sizeof *args);
         for (uint32_t a = 0; a < s->n_args; a++)
             BYI_TRY(find_arg(r, k, &s->args[a], steps, &args[a]));
@@ -125,7 +126,7 @@ static enum byoc_status read_nodes(struct reading *r,
         r->value[i] =
             byi_arena_calloc(r->arena, g->nodes[i].n_out + 1, sizeof(byi_id));
     for (uint32_t i = 0; i < g->n_inputs; i++) {
-        const struct byi_gnode *n = &g->nodes[g->inputs[i]];
+        const struct byi_graph_node *n = &g->nodes[g->inputs[i]];
         const struct byi_type *type = byi_type_tensor(
             r->m->arena, n->out[0]->dtype, n->out[0]->rank, n->out[0]->dims);
         char name[24];

@@ -56,7 +56,7 @@ static bool read_shape(const char *text, uint32_t *rank, int64_t *dims)
     return false;
 }
 
-struct used {
+struct used_params {
     bool *dims, *shapes, *values;
 };
 
@@ -121,7 +121,7 @@ static const char *list_inputs(struct byi_import *o, bool dims)
 }
 
 static enum byoc_status check_used(struct byi_import *o,
-                                   const struct used *used)
+                                   const struct used_params *used)
 {
     const struct {
         const char *const *given;
@@ -170,7 +170,7 @@ static const char *symbol_name(struct byi_import *o, const char *param)
 
 static enum byoc_status read_dims(struct byi_import *o,
                                   const Onnx__TensorShapeProto *shape,
-                                  const struct used *used, int64_t *dims)
+                                  const struct used_params *used, int64_t *dims)
 {
     for (size_t i = 0; i < shape->n_dim; i++) {
         const Onnx__TensorShapeProto__Dimension *d = shape->dim[i];
@@ -202,8 +202,8 @@ static enum byoc_status read_dims(struct byi_import *o,
 
 static enum byoc_status input_dims(struct byi_import *o, const char *input,
                                    const Onnx__TensorShapeProto *shape,
-                                   const struct used *used, uint32_t *rank,
-                                   int64_t *dims)
+                                   const struct used_params *used,
+                                   uint32_t *rank, int64_t *dims)
 {
     const char *given = param_of(o->params->shapes, input, used->shapes);
 
@@ -366,7 +366,7 @@ static enum byoc_status refuse_input(struct byi_import *o, const char *name,
 
 static enum byoc_status add_input(struct byi_import *o,
                                   const Onnx__ValueInfoProto *info,
-                                  const struct used *used)
+                                  const struct used_params *used)
 {
     const char *name = byi_text_or(info->name, "");
     int64_t dims[BYI_MAX_RANK];
@@ -418,9 +418,9 @@ static enum byoc_status add_input(struct byi_import *o,
 enum byoc_status byi_onnx_add_inputs(struct byi_import *o)
 {
     const Onnx__GraphProto *graph = o->file->model->graph;
-    const struct used used = {used_new(o, o->params->dims),
-                              used_new(o, o->params->shapes),
-                              used_new(o, o->params->values)};
+    const struct used_params used = {used_new(o, o->params->dims),
+                                     used_new(o, o->params->shapes),
+                                     used_new(o, o->params->values)};
 
     for (size_t i = 0; i < graph->n_input; i++)
         BYI_TRY(add_input(o, graph->input[i], &used));

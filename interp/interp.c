@@ -31,8 +31,8 @@ struct interp {
     struct byi_arena *arena;
     struct byoc_error *err;
     int64_t next_symbol;
-    byi_shake_fn shake; /* or NULL */
-    void *shake_ctx;
+    byi_perturb_fn perturb; /* or NULL */
+    void *perturb_ctx;
     BYI_VEC(struct active) calls;
     BYI_VEC(struct value) values;
 };
@@ -97,7 +97,7 @@ static enum byoc_status call_op(struct interp *in, const struct byi_func *f,
                         MAX_IN);
     for (uint32_t i = 0; i < node->n_args; i++) {
         args[i] = env[node->args[i]].t;
-        if (in->shake)
+        if (in->perturb)
             copy_floats(in, &args[i]);
         values[i] = &args[i];
         types[i] = byi_type_tensor(in->arena, args[i].dtype, args[i].rank,
@@ -123,12 +123,12 @@ static enum byoc_status call_op(struct interp *in, const struct byi_func *f,
     for (uint32_t i = 0; i < n; i++)
         BYI_TRY(make_result(in, tuple ? type->fields[i] : type, args,
                             node->n_args, &results[i]));
-    if (in->shake)
-        in->shake(in->shake_ctx, f, node, args, NULL, 0);
+    if (in->perturb)
+        in->perturb(in->perturb_ctx, f, node, args, NULL, 0);
     BYI_TRY(byoc_internal_kernel_eval(infer.op, node->attrs, node->n_args, args,
                                       n, results, 1, in->err));
-    if (in->shake)
-        in->shake(in->shake_ctx, f, node, args, results, n);
+    if (in->perturb)
+        in->perturb(in->perturb_ctx, f, node, args, results, n);
     struct value *fields = byi_arena_calloc(in->arena, n, sizeof *fields);
     for (uint32_t i = 0; i < n; i++)
         fields[i] = (struct value){.kind = TENSOR, .t = results[i]};
@@ -285,22 +285,22 @@ enum byoc_status byi_interp_run(const struct byi_module *m, uint32_t func,
                                 uint32_t max_out, uint32_t *n_out,
                                 struct byoc_error *err)
 {
-    return byi_interp_shaken(m, func, in, n_in, arena, NULL, NULL, out, max_out,
-                             n_out, err);
+    return byi_interp_perturbed(m, func, in, n_in, arena, NULL, NULL, out,
+                                max_out, n_out, err);
 }
 
-enum byoc_status byi_interp_shaken(const struct byi_module *m, uint32_t func,
-                                   const struct byi_tensor *in, uint32_t n_in,
-                                   struct byi_arena *arena, byi_shake_fn shake,
-                                   void *shake_ctx, struct byi_tensor *out,
-                                   uint32_t max_out, uint32_t *n_out,
-                                   struct byoc_error *err)
+enum byoc_status byi_interp_perturbed(const struct byi_module *m, uint32_t func,
+                                      const struct byi_tensor *in,
+                                      uint32_t n_in, struct byi_arena *arena,
+                                      byi_perturb_fn perturb, void *perturb_ctx,
+                                      struct byi_tensor *out, uint32_t max_out,
+                                      uint32_t *n_out, struct byoc_error *err)
 {
     struct byoc_error own;
     struct interp i = {.m = m,
                        .arena = arena,
-                       .shake = shake,
-                       .shake_ctx = shake_ctx,
+                       .perturb = perturb,
+                       .perturb_ctx = perturb_ctx,
                        .err = err ? err : &own};
     struct value result,
         *args = byi_arena_calloc(arena, n_in + 1, sizeof *args);

@@ -22,17 +22,18 @@ enum byoc_status byi_interp_run(const struct byi_module *m, uint32_t func,
 
 /* Perturbs a call: called before it, with copies of its operands and NULL for
  * the results, and after it, with its results. */
-typedef void (*byi_shake_fn)(void *ctx, const struct byi_func *f,
-                             const struct byi_node *node,
-                             struct byi_tensor *operands,
-                             struct byi_tensor *results, uint32_t n_results);
-/* The same, but calls shake(shake_ctx, ...) around each call of an operator. */
-enum byoc_status byi_interp_shaken(const struct byi_module *m, uint32_t func,
-                                   const struct byi_tensor *in, uint32_t n_in,
-                                   struct byi_arena *arena, byi_shake_fn shake,
-                                   void *shake_ctx, struct byi_tensor *out,
-                                   uint32_t max_out, uint32_t *n_out,
-                                   struct byoc_error *err);
+typedef void (*byi_perturb_fn)(void *ctx, const struct byi_func *f,
+                               const struct byi_node *node,
+                               struct byi_tensor *operands,
+                               struct byi_tensor *results, uint32_t n_results);
+/* The same, but calls perturb(perturb_ctx, ...) around each call of an
+ * operator. */
+enum byoc_status byi_interp_perturbed(const struct byi_module *m, uint32_t func,
+                                      const struct byi_tensor *in,
+                                      uint32_t n_in, struct byi_arena *arena,
+                                      byi_perturb_fn perturb, void *perturb_ctx,
+                                      struct byi_tensor *out, uint32_t max_out,
+                                      uint32_t *n_out, struct byoc_error *err);
 
 /* Fill a tensor of the type with numbers that depend on `seed` only: floats in
  * -2 .. 2, integers in 0 .. 3. Symbol i is replaced by the size 2 + i % 3.

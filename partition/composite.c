@@ -97,9 +97,9 @@ static uint32_t find_op(const struct byi_match *match, byi_id id)
 
 /* A function under construction: the composite's body, or a branch in it, whose
  * captures are the outside values that it reads. */
-struct filled {
+struct open_function {
     const struct byi_branch *branch; /* NULL: the body */
-    const struct filled *outer;
+    const struct open_function *outer;
     struct byi_func *f;
     struct composite_body *in;
     BYI_VEC(byi_id) captured; /* the match's value of each parameter */
@@ -107,7 +107,7 @@ struct filled {
 
 /* Map a value of the match into the function: a capture, an operator's result,
  * a field of one, or an operand. */
-static enum byoc_status find_arg(const struct filled *to, byi_id value,
+static enum byoc_status find_arg(const struct open_function *to, byi_id value,
                                  byi_id *arg)
 {
     const struct byi_match *match = to->in->match;
@@ -134,7 +134,7 @@ static enum byoc_status find_arg(const struct filled *to, byi_id value,
 }
 
 /* Record that the branch reads `value`, capturing it if it is outside. */
-static void note_read(struct filled *to, byi_id value)
+static void note_read(struct open_function *to, byi_id value)
 {
     const struct byi_match *match = to->in->match;
     while (byi_match_node(match, value)->kind == BYI_GET &&
@@ -149,7 +149,7 @@ static void note_read(struct filled *to, byi_id value)
     BYI_PUSH(&to->captured, value);
 }
 
-static void note_reads(struct filled *to)
+static void note_reads(struct open_function *to)
 {
     const struct byi_match *match = to->in->match;
     for (uint32_t i = 0; i < match->n_ops; i++) {
@@ -162,10 +162,10 @@ static void note_reads(struct filled *to)
     note_read(to, byi_match_arg(match, to->branch->home, to->branch->arg));
 }
 
-static enum byoc_status fill(struct filled *to);
+static enum byoc_status fill(struct open_function *to);
 
 /* Turn a finished branch into a value of the enclosing function. */
-static enum byoc_status close_branch(struct filled *to, uint32_t func,
+static enum byoc_status close_branch(struct open_function *to, uint32_t func,
                                      const byi_id *captures, byi_id *fn)
 {
     const struct byi_match *match = to->in->match;
@@ -181,15 +181,15 @@ static enum byoc_status close_branch(struct filled *to, uint32_t func,
 }
 
 /* Build branch `arg` of the `if` that is operator `op`. */
-static enum byoc_status add_branch(const struct filled *outer, byi_id op,
+static enum byoc_status add_branch(const struct open_function *outer, byi_id op,
                                    uint32_t arg, byi_id *fn)
 {
     const uint32_t func = byi_func_new(outer->in->m, NULL);
-    struct filled to = {.branch =
-                            byi_match_branch_of(outer->in->match, op, arg),
-                        .outer = outer,
-                        .f = outer->in->m->funcs.at[func],
-                        .in = outer->in};
+    struct open_function to = {
+        .branch = byi_match_branch_of(outer->in->match, op, arg),
+        .outer = outer,
+        .f = outer->in->m->funcs.at[func],
+        .in = outer->in};
     enum byoc_status status = BYOC_OK;
     note_reads(&to);
     byi_id *captures =
@@ -209,7 +209,7 @@ static enum byoc_status add_branch(const struct filled *outer, byi_id op,
 
 /* The copy in a composite computes the same as the matched operator, so
  * symbolic sizes that the operator introduces keep their outer names. */
-static void keep_sizes(const struct filled *to, byi_id made,
+static void keep_sizes(const struct open_function *to, byi_id made,
                        const struct byi_node *node, int64_t minted)
 {
     const struct byi_type **type = &to->f->nodes.at[made].type;
@@ -217,7 +217,7 @@ static void keep_sizes(const struct filled *to, byi_id made,
         *type = node->type;
 }
 
-static enum byoc_status add_one(struct filled *to, uint32_t op)
+static enum byoc_status add_one(struct open_function *to, uint32_t op)
 {
     const struct byi_match *match = to->in->match;
     const struct byi_node *node = byi_match_node(match, match->ops[op]);
@@ -246,7 +246,7 @@ static enum byoc_status add_one(struct filled *to, uint32_t op)
 
 /* Add the operators of this function. Recurses as deep as patterns nest `if`.
  */
-static enum byoc_status fill(struct filled *to)
+static enum byoc_status fill(struct open_function *to)
 {
     const struct byi_match *match = to->in->match;
     for (uint32_t i = 0; i < match->n_ops; i++)
@@ -269,7 +269,7 @@ enum byoc_status byi_composite_build(struct byi_module *m,
             if (byi_composite_embeds(match, i) == (pass == 1))
                 inside.operand[i] =
                     add_operand(&inside, body, &match->bound[i]);
-    BYI_TRY(fill(&(struct filled){.f = body, .in = &inside}));
+    BYI_TRY(fill(&(struct open_function){.f = body, .in = &inside}));
     body->result = inside.result[match->n_ops - 1];
     body->attr.composite = byi_arena_str(m->arena, match->pattern->row->name);
     body->attr.from_pattern = join_ops(&inside);

@@ -514,12 +514,12 @@ static void match_row(struct merger *g, const struct byi_pattern *row)
     if (any)
         reach = byi_match_reach(g->f, row, g->scratch);
     for (byi_id id = g->f->nodes.n; any && id-- > 0 && g->status == BYOC_OK;) {
-        uint32_t ways = 0;
+        uint32_t n_matches = 0;
         if (!row->roots[g->roots[id]] || g->claimed[id] ||
             (reach && reach[id] == BYI_NEVER))
             continue;
-        byi_match(g->m, g->f, row, id, reach, &steps, take, g, &ways);
-        g->fits[id] = g->fits[id] || ways > 0;
+        byi_match(g->m, g->f, row, id, reach, &steps, take, g, &n_matches);
+        g->fits[id] = g->fits[id] || n_matches > 0;
     }
 }
 

@@ -140,7 +140,7 @@ enum byoc_status byi_layout_preference_of(
 /* --- revert.c: reverting regions --------------------------------------- */
 
 /* The new placement of a node of a backend's function. */
-struct byi_fate {
+struct byi_node_revert {
     uint32_t part;      /* its new region, from 1; 0: native kernels */
     const char *detail; /* of a reverted call: why                   */
 };
@@ -151,7 +151,7 @@ struct byi_revert {
     const char *detail;
     /* by node of func; NULL: revert all. The calls of a part and their fields
      * must be convex: no path leaves and returns */
-    const struct byi_fate *fate;
+    const struct byi_node_revert *nodes;
 };
 /* Inline backends' functions at their calls, record this in the context's
  * ledger, and partition the callers again under the current limits. Strings are
@@ -171,7 +171,7 @@ struct byi_builds {
 };
 /* Find the parts of revert->func that can be built if the whole cannot, because
  * of revert->detail: maximal runs of its composites, found with at most 128
- * tries. Sets revert->fate, in `arena`; composites that cannot be built even
+ * tries. Sets revert->nodes, in `arena`; composites that cannot be built even
  * alone are reverted. Leaves it NULL if there is nothing to split, or if the
  * whole can be built after all, so that the fault lies elsewhere. The module is
  * unchanged. */

@@ -55,7 +55,7 @@ static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
             continue;
         }
         BYI_TRY(byi_add_moved(d->m, d->fresh, body, i, map, &map[i], d->err));
-        const uint32_t part = revert->fate ? revert->fate[i].part : 0;
+        const uint32_t part = revert->nodes ? revert->nodes[i].part : 0;
         if (!part)
             continue;
         byi_node_mark(&d->fresh->nodes.at[map[i]], target, d->n_regions + part);
@@ -115,15 +115,15 @@ static void note(struct byi_ledger *ledger, const struct byi_module *m,
 {
     const struct byi_func *f = m->funcs.at[revert->func];
     bool splits = false;
-    for (byi_id id = 0; revert->fate && id < f->nodes.n; id++)
-        splits = splits || revert->fate[id].part;
+    for (byi_id id = 0; revert->nodes && id < f->nodes.n; id++)
+        splits = splits || revert->nodes[id].part;
     byi_ledger_revert(ledger, m, samples, revert->func,
                       splits ? BYI_REASON_SPLIT : revert->reason,
                       revert->detail);
-    for (byi_id id = 0; revert->fate && id < f->nodes.n; id++)
-        if (f->nodes.at[id].kind == BYI_CALL && !revert->fate[id].part)
+    for (byi_id id = 0; revert->nodes && id < f->nodes.n; id++)
+        if (f->nodes.at[id].kind == BYI_CALL && !revert->nodes[id].part)
             byi_ledger_note(ledger, f->nodes.at[id].sources, revert->reason,
-                            f->attr.compiler, NULL, revert->fate[id].detail);
+                            f->attr.compiler, NULL, revert->nodes[id].detail);
 }
 
 enum byoc_status byi_revert_regions(struct byi_module *m,
@@ -182,17 +182,18 @@ struct splitter {
 };
 
 /* The fates of calls first .. end-1 and of their fields. */
-static struct byi_fate *mark(struct splitter *s, uint32_t first, uint32_t end)
+static struct byi_node_revert *mark(struct splitter *s, uint32_t first,
+                                    uint32_t end)
 {
     const struct byi_func *f = s->m->funcs.at[s->func];
-    struct byi_fate *fate =
-        byi_arena_calloc(s->scratch, f->nodes.n, sizeof *fate);
+    struct byi_node_revert *nodes =
+        byi_arena_calloc(s->scratch, f->nodes.n, sizeof *nodes);
     for (uint32_t i = first; i < end; i++)
-        fate[s->calls[i]].part = 1;
+        nodes[s->calls[i]].part = 1;
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (f->nodes.at[id].kind == BYI_GET)
-            fate[id].part = fate[f->nodes.at[id].args[0]].part;
-    return fate;
+            nodes[id].part = nodes[f->nodes.at[id].args[0]].part;
+    return nodes;
 }
 
 /* Build a part of the region as a function, as PartitionGraph does, from a copy
@@ -201,7 +202,7 @@ static enum byoc_status take_part(struct splitter *s, uint32_t first,
                                   uint32_t end, uint32_t *part)
 {
     const struct byi_func *f = s->m->funcs.at[s->func];
-    const struct byi_fate *fate = mark(s, first, end);
+    const struct byi_node_revert *nodes = mark(s, first, end);
     byi_id *map = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *map);
     uint32_t target = 0;
     BYI_TRY(byi_target(s->m, f->attr.compiler, &target, s->err));
@@ -215,8 +216,8 @@ static enum byoc_status take_part(struct splitter *s, uint32_t first,
             continue;
         }
         BYI_TRY(byi_add_moved(s->m, fresh, f, id, map, &map[id], s->err));
-        byi_node_mark(&fresh->nodes.at[map[id]], fate[id].part ? target : 0,
-                      fate[id].part);
+        byi_node_mark(&fresh->nodes.at[map[id]], nodes[id].part ? target : 0,
+                      nodes[id].part);
     }
     fresh->result = map[f->result];
     *part = s->m->funcs.n;
@@ -280,20 +281,20 @@ static void list_calls(struct splitter *s)
 /* Give fields the fates of their tuples, and say in the reason how many
  * composites stay. */
 static void settle(struct splitter *s, struct byi_revert *revert,
-                   uint32_t n_parts, struct byi_fate *fate)
+                   uint32_t n_parts, struct byi_node_revert *nodes)
 {
     const struct byi_func *f = s->m->funcs.at[s->func];
     uint32_t stay = 0;
     for (uint32_t i = 0; i < s->n; i++)
-        stay += fate[s->calls[i]].part != 0;
+        stay += nodes[s->calls[i]].part != 0;
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (f->nodes.at[id].kind == BYI_GET)
-            fate[id].part = fate[f->nodes.at[id].args[0]].part;
+            nodes[id].part = nodes[f->nodes.at[id].args[0]].part;
     if (stay)
         revert->detail = byi_arena_printf(
             s->scratch, "%s; %u of its %u composites stay, in %u region%s",
             revert->detail, stay, s->n, n_parts, n_parts == 1 ? "" : "s");
-    revert->fate = fate;
+    revert->nodes = nodes;
 }
 
 enum byoc_status byi_split_region(struct byi_module *m, struct byi_builds can,
@@ -307,18 +308,18 @@ enum byoc_status byi_split_region(struct byi_module *m, struct byi_builds can,
     list_calls(&s);
     if (s.n < 2 || builds(&s, 0, s.n))
         return s.status;
-    struct byi_fate *fate = byi_arena_calloc(
-        arena, m->funcs.at[revert->func]->nodes.n, sizeof *fate);
+    struct byi_node_revert *nodes = byi_arena_calloc(
+        arena, m->funcs.at[revert->func]->nodes.n, sizeof *nodes);
     for (uint32_t first = 0; first < s.n && s.status == BYOC_OK;) {
         const uint32_t size = longest(&s, first);
         for (uint32_t i = 0; i < size; i++)
-            fate[s.calls[first + i]].part = n_parts + 1;
+            nodes[s.calls[first + i]].part = n_parts + 1;
         if (!size)
-            fate[s.calls[first]].detail = s.why;
+            nodes[s.calls[first]].detail = s.why;
         n_parts += size > 0;
         first += size ? size : 1;
         s.last = size;
     }
-    settle(&s, revert, n_parts, fate);
+    settle(&s, revert, n_parts, nodes);
     return s.status;
 }

@@ -38,7 +38,7 @@ struct pattern_binding {
 /* A fact of the search: node `pat` of the pattern, an ONCE or a chain with
  * '~', has the value `value`. If pat >= BYI_PATTERN_MAX_NODES: the name of
  * index pat - BYI_PATTERN_MAX_NODES, written with '...', has `value` values. */
-struct known {
+struct known_value {
     uint32_t pat;
     byi_id value;
 };
@@ -54,7 +54,7 @@ struct solver {
     byi_id ops[BYI_MATCH_MAX_OPS];
     uint32_t roles[BYI_MATCH_MAX_OPS]; /* the pattern node of each operator */
     struct pattern_binding bound[BYI_MATCH_MAX_OPERANDS];
-    struct known known[BYI_MATCH_MAX_OPS];
+    struct known_value known[BYI_MATCH_MAX_OPS];
     const uint32_t *reach; /* from byi_match_reach, or NULL */
     struct byi_match *match;
 };
@@ -311,7 +311,7 @@ static bool bind_rest(struct solver *s, const struct byi_pat *pat, byi_id value)
     for (uint32_t i = 0; i < n; i++)
         if (!is_operand(s, arg_of(s, value, pat->n_args + i)))
             return false;
-    s->known[s->n_known++] = (struct known){.pat = key, .value = n};
+    s->known[s->n_known++] = (struct known_value){.pat = key, .value = n};
     for (uint32_t i = 0; i < n; i++)
         s->bound[s->n_bound++] = (struct pattern_binding){
             .name = pat->rest,
@@ -484,7 +484,8 @@ static bool solve_known(struct solver *s, const struct goal *goal, uint32_t pat)
 {
     if (s->n_known == BYI_COUNT(s->known))
         return false;
-    s->known[s->n_known++] = (struct known){.pat = pat, .value = goal->value};
+    s->known[s->n_known++] =
+        (struct known_value){.pat = pat, .value = goal->value};
     if (solve(s, goal))
         return true;
     s->n_known--;

@@ -20,49 +20,49 @@ enum {
     BYI_GRAPH_MAX_IFS = 8 /* nested `if`s */
 };
 
-enum byi_gnode_kind { BYI_G_INPUT, BYI_G_CONST, BYI_G_KERNEL };
+enum byi_graph_node_kind { BYI_G_INPUT, BYI_G_CONST, BYI_G_KERNEL };
 
 /* A value: output `output` of node `node`. */
-struct byi_gref {
+struct byi_graph_ref {
     uint32_t node, output;
 };
 
 /* An operand of a kernel, by its name in the pattern. */
-struct byi_goperand {
+struct byi_graph_operand {
     const char *name; /* "src", "weights"; "other.0", "other.1" in repetition */
-    struct byi_gref ref;
+    struct byi_graph_ref ref;
 };
 
 /* An operand of a step: the result of an earlier step, or operand `index` of
  * the kernel. A tuple is read through its fields. */
-struct byi_garg {
+struct byi_graph_arg {
     bool is_step, is_field;
     uint32_t index;
     uint32_t field;
 };
 
 /* The steps in a branch of an `if`, including those in nested branches. */
-struct byi_gbranch {
+struct byi_graph_branch {
     uint32_t first, n;
 };
 
 /* One operator of a kernel. Step 0 is the kernel's own operator; the ones
  * after it are the post_ops, in the model's order. Behind an `if` come the
  * steps of its branches; nothing outside of a branch reads them. */
-struct byi_gstep {
+struct byi_graph_step {
     /* from the operator table, or one with id BYI_OP_NONE: "tuple", or "if",
      * whose operands are the condition and the results of the two branches */
     const struct byi_op *op;
     const struct byi_attrs *attrs; /* complete */
     uint32_t n_args;
-    const struct byi_garg *args;
-    const struct byi_type *type;  /* of the result: a tensor or a tuple */
-    struct byi_gbranch branch[2]; /* "if": then and else */
+    const struct byi_graph_arg *args;
+    const struct byi_type *type;       /* of the result: a tensor or a tuple */
+    struct byi_graph_branch branch[2]; /* "if": then and else */
 };
 
 /* A node: an input, a constant or a kernel. */
-struct byi_gnode {
-    enum byi_gnode_kind kind;
+struct byi_graph_node {
+    enum byi_graph_node_kind kind;
     const char *name;                  /* input: its name                   */
     uint32_t data;                     /* const: index of the constant      */
     uint32_t n_out;                    /* 1 for input and const             */
@@ -71,9 +71,9 @@ struct byi_gnode {
     const char *pattern; /* "dnnl.conv"                       */
     bool exact;          /* use no algorithm that rounds more */
     uint32_t n_operands;
-    const struct byi_goperand *operands;
+    const struct byi_graph_operand *operands;
     uint32_t n_steps;
-    const struct byi_gstep *steps;
+    const struct byi_graph_step *steps;
     uint32_t last;      /* the step whose result is the kernel's */
     uint32_t n_sources; /* names of the model's nodes */
     const char *const *sources;
@@ -84,10 +84,10 @@ struct byi_graph {
     struct byi_arena *arena;
     const char *symbol; /* "dnnl_0" */
     uint32_t n_nodes;
-    const struct byi_gnode *nodes;
+    const struct byi_graph_node *nodes;
     uint32_t n_inputs, n_outputs, n_consts;
     const uint32_t *inputs; /* node indices, in order */
-    const struct byi_gref *outputs;
+    const struct byi_graph_ref *outputs;
     uint32_t n_symbols;
     const char *const *symbols; /* dim -1 - i has the name symbols[i] */
 };

@@ -107,10 +107,11 @@ static const struct byoc_graph_attr *lend_attrs(struct lender *l,
 
 /* Add step `at` of kernel k. Making a tuple adds no step: its results are its
  * arguments. */
-static enum byoc_status lend_step(struct lender *l, const struct byi_gnode *k,
-                                  uint32_t at, struct lent_outs *outs)
+static enum byoc_status lend_step(struct lender *l,
+                                  const struct byi_graph_node *k, uint32_t at,
+                                  struct lent_outs *outs)
 {
-    const struct byi_gstep *from = &k->steps[at];
+    const struct byi_graph_step *from = &k->steps[at];
     struct byoc_graph_step *to = &l->steps[l->to->n_steps];
     uint32_t *args = byi_arena_calloc(l->arena, from->n_args, sizeof *args);
     if (strcmp(from->op->name, "if") == 0)
@@ -118,9 +119,9 @@ static enum byoc_status lend_step(struct lender *l, const struct byi_gnode *k,
                         "nodes[%u]: found an 'if', expected only operators",
                         l->node);
     for (uint32_t i = 0; i < from->n_args; i++) {
-        const struct byi_garg arg = from->args[i];
+        const struct byi_graph_arg arg = from->args[i];
         if (!arg.is_step) {
-            const struct byi_gref ref = k->operands[arg.index].ref;
+            const struct byi_graph_ref ref = k->operands[arg.index].ref;
             args[i] = l->nodes[ref.node].at[ref.output];
             continue;
         }
@@ -148,7 +149,8 @@ static enum byoc_status lend_step(struct lender *l, const struct byi_gnode *k,
     return BYOC_OK;
 }
 
-static const char *join_sources(struct lender *l, const struct byi_gnode *k)
+static const char *join_sources(struct lender *l,
+                                const struct byi_graph_node *k)
 {
     if (k->n_sources <= 1)
         return k->n_sources ? k->sources[0] : "";
@@ -160,7 +162,8 @@ static const char *join_sources(struct lender *l, const struct byi_gnode *k)
     return joined;
 }
 
-static enum byoc_status lend_kernel(struct lender *l, const struct byi_gnode *k,
+static enum byoc_status lend_kernel(struct lender *l,
+                                    const struct byi_graph_node *k,
                                     struct lent_outs *outs)
 {
     struct byoc_graph_kernel *to = &l->kernels[l->to->n_kernels];
@@ -169,7 +172,7 @@ static enum byoc_status lend_kernel(struct lender *l, const struct byi_gnode *k,
     struct lent_outs *steps =
         byi_arena_calloc(l->arena, k->n_steps, sizeof *steps);
     for (uint32_t i = 0; i < k->n_operands; i++) {
-        const struct byi_gref ref = k->operands[i].ref;
+        const struct byi_graph_ref ref = k->operands[i].ref;
         operands[i].name = k->operands[i].name;
         operands[i].value = l->nodes[ref.node].at[ref.output];
     }
@@ -190,7 +193,8 @@ static enum byoc_status lend_kernel(struct lender *l, const struct byi_gnode *k,
     return BYOC_OK;
 }
 
-static enum byoc_status lend_const(struct lender *l, const struct byi_gnode *n,
+static enum byoc_status lend_const(struct lender *l,
+                                   const struct byi_graph_node *n,
                                    struct lent_outs *outs)
 {
     BYI_TRY(lend_values(l, n->out[0], BYOC_GRAPH_CONST, n->data, outs));
@@ -209,7 +213,8 @@ static enum byoc_status lend_const(struct lender *l, const struct byi_gnode *n,
     return BYOC_OK;
 }
 
-static enum byoc_status lend_node(struct lender *l, const struct byi_gnode *n,
+static enum byoc_status lend_node(struct lender *l,
+                                  const struct byi_graph_node *n,
                                   struct lent_outs *outs)
 {
     if (n->kind == BYI_G_KERNEL)
@@ -224,7 +229,7 @@ static void lend_room(struct lender *l)
 {
     uint32_t values = 0, steps = 0, kernels = 0;
     for (uint32_t i = 0; i < l->from->n_nodes; i++) {
-        const struct byi_gnode *n = &l->from->nodes[i];
+        const struct byi_graph_node *n = &l->from->nodes[i];
         values += n->kind != BYI_G_KERNEL;
         kernels += n->kind == BYI_G_KERNEL;
         steps += n->n_steps;

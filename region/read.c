@@ -16,7 +16,7 @@
 /* Read [node, output]; the node must have been read already. */
 static enum byoc_status read_ref(struct region_reader *r,
                                  const struct byi_json *json,
-                                 struct byi_gref *ref)
+                                 struct byi_graph_ref *ref)
 {
     const cJSON *node = cJSON_IsArray(json->at) ? json->at->child : NULL;
     const cJSON *output = node ? node->next : NULL;
@@ -46,26 +46,29 @@ static enum byoc_status read_ref(struct region_reader *r,
 
 /* Operands sorted by name, to find them and to detect duplicates. */
 struct names {
-    const struct byi_goperand **sorted;
+    const struct byi_graph_operand **sorted;
     uint32_t n;
 };
 
 static int compare_names(const void *a, const void *b)
 {
-    const struct byi_goperand *x = *(const struct byi_goperand *const *)a;
-    const struct byi_goperand *y = *(const struct byi_goperand *const *)b;
+    const struct byi_graph_operand *x =
+        *(const struct byi_graph_operand *const *)a;
+    const struct byi_graph_operand *y =
+        *(const struct byi_graph_operand *const *)b;
     return strcmp(x->name, y->name);
 }
 
 static int compare_key(const void *key, const void *member)
 {
-    const struct byi_goperand *x = *(const struct byi_goperand *const *)member;
+    const struct byi_graph_operand *x =
+        *(const struct byi_graph_operand *const *)member;
     return strcmp(key, x->name);
 }
 
 static enum byoc_status read_operands(struct region_reader *r,
                                       const struct byi_json *object,
-                                      struct byi_gnode *node,
+                                      struct byi_graph_node *node,
                                       struct names *names)
 {
     struct byi_json json;
@@ -77,7 +80,7 @@ static enum byoc_status read_operands(struct region_reader *r,
         return byi_fail(r->err, BYOC_ELIMIT,
                         "%s: found %u operands, expected at most %d", json.path,
                         n, BYI_MAX_ARGS);
-    struct byi_goperand *operands =
+    struct byi_graph_operand *operands =
         byi_arena_calloc(r->arena, n, sizeof *operands);
     names->sorted = byi_arena_calloc(r->arena, n, sizeof *names->sorted);
     names->n = n;
@@ -117,7 +120,7 @@ static enum byoc_status check_visible(struct region_reader *r,
 /* Read [step, field]: a field of an earlier step's tuple. */
 static enum byoc_status read_field(struct region_reader *r,
                                    const struct byi_json *json, uint32_t step,
-                                   struct byi_garg *arg)
+                                   struct byi_graph_arg *arg)
 {
     struct byi_json item = {0};
     int64_t index, field;
@@ -138,18 +141,18 @@ static enum byoc_status read_field(struct region_reader *r,
     byi_json_next(json, &item, 1);
     BYI_TRY(
         byi_json_as_int(&item, 0, (int64_t)type->n_fields - 1, &field, r->err));
-    *arg = (struct byi_garg){.is_step = true,
-                             .is_field = true,
-                             .index = (uint32_t)index,
-                             .field = (uint32_t)field};
+    *arg = (struct byi_graph_arg){.is_step = true,
+                                  .is_field = true,
+                                  .index = (uint32_t)index,
+                                  .field = (uint32_t)field};
     return BYOC_OK;
 }
 
 static enum byoc_status read_arg(struct region_reader *r,
                                  const struct byi_json *json,
-                                 const struct byi_gnode *node, uint32_t step,
-                                 const struct names *names,
-                                 struct byi_garg *arg)
+                                 const struct byi_graph_node *node,
+                                 uint32_t step, const struct names *names,
+                                 struct byi_graph_arg *arg)
 {
     if (cJSON_IsArray(json->at))
         return read_field(r, json, step, arg);
@@ -162,18 +165,19 @@ static enum byoc_status read_arg(struct region_reader *r,
                             json->path);
         BYI_TRY(byi_json_as_int(json, 0, step - 1, &value, r->err));
         BYI_TRY(check_visible(r, json, value));
-        *arg = (struct byi_garg){.is_step = true, .index = (uint32_t)value};
+        *arg =
+            (struct byi_graph_arg){.is_step = true, .index = (uint32_t)value};
         return BYOC_OK;
     }
     const char *name;
     BYI_TRY(byi_json_as_string(json, &name, r->err));
-    const struct byi_goperand **found = bsearch(
+    const struct byi_graph_operand **found = bsearch(
         name, names->sorted, names->n, sizeof *names->sorted, compare_key);
     if (!found)
         return byi_fail(r->err, BYOC_EPARSE,
                         "%s: found \"%.40s\", expected the name of an operand",
                         json->path, name);
-    *arg = (struct byi_garg){.index = (uint32_t)(*found - node->operands)};
+    *arg = (struct byi_graph_arg){.index = (uint32_t)(*found - node->operands)};
     return BYOC_OK;
 }
 
@@ -255,18 +259,19 @@ static const struct byi_op if_op = {.id = BYI_OP_NONE,
                                     .rule = rule_if};
 
 static enum byoc_status check_step(struct region_reader *r,
-                                   const struct byi_gnode *node, uint32_t at,
-                                   const char *path)
+                                   const struct byi_graph_node *node,
+                                   uint32_t at, const char *path)
 {
-    const struct byi_gstep *step = &r->steps[at];
+    const struct byi_graph_step *step = &r->steps[at];
     const struct byi_type **in =
         byi_arena_calloc(r->arena, step->n_args, sizeof *in);
     const struct byi_tensor **value =
         byi_arena_calloc(r->arena, step->n_args, sizeof *value);
     for (uint32_t i = 0; i < step->n_args; i++) {
-        const struct byi_garg arg = step->args[i];
-        const struct byi_gref ref =
-            arg.is_step ? (struct byi_gref){0} : node->operands[arg.index].ref;
+        const struct byi_graph_arg arg = step->args[i];
+        const struct byi_graph_ref ref = arg.is_step
+                                             ? (struct byi_graph_ref){0}
+                                             : node->operands[arg.index].ref;
         in[i] = arg.is_step ? r->steps[arg.index].type
                             : r->nodes[ref.node].out[ref.output];
         if (arg.is_field)
@@ -296,10 +301,10 @@ static enum byoc_status check_step(struct region_reader *r,
 
 static enum byoc_status read_branches(struct region_reader *r,
                                       const struct byi_json *json,
-                                      const struct byi_gnode *node,
+                                      const struct byi_graph_node *node,
                                       const struct names *names,
-                                      struct byi_gstep *step,
-                                      struct byi_garg *args);
+                                      struct byi_graph_step *step,
+                                      struct byi_graph_arg *args);
 
 static const struct byi_op *step_op(const char *name)
 {
@@ -314,7 +319,7 @@ static const struct byi_op *step_op(const char *name)
  * one of its post_ops or a step of a branch. */
 static enum byoc_status read_step(struct region_reader *r,
                                   const struct byi_json *json,
-                                  const struct byi_gnode *node,
+                                  const struct byi_graph_node *node,
                                   const struct names *names, uint32_t *out)
 {
     const char *name;
@@ -324,7 +329,7 @@ static enum byoc_status read_step(struct region_reader *r,
                         "the limit",
                         json->path, BYI_GRAPH_MAX_STEPS);
     const uint32_t at = *out = r->n_steps++;
-    struct byi_gstep *step = &r->steps[at];
+    struct byi_graph_step *step = &r->steps[at];
     BYI_TRY(byi_json_string(json, "name", &name, r->err));
     step->op = step_op(name);
     if (!step->op)
@@ -335,7 +340,7 @@ static enum byoc_status read_step(struct region_reader *r,
     BYI_TRY(byi_json_array(json, "args", BYI_MAX_ARGS, &list, &step->n_args,
                            r->err));
     const uint32_t room = step->n_args + (step->op == &if_op ? 2 : 0);
-    struct byi_garg *args = byi_arena_calloc(r->arena, room, sizeof *args);
+    struct byi_graph_arg *args = byi_arena_calloc(r->arena, room, sizeof *args);
     for (uint32_t i = 0; byi_json_next(&list, &item, i); i++)
         BYI_TRY(read_arg(r, &item, node, at, names, &args[i]));
     step->args = args;
@@ -359,7 +364,7 @@ static bool is_if(const struct byi_json *json)
 /* Read a list of steps: post_ops, or those of a branch. */
 static enum byoc_status read_list(struct region_reader *r,
                                   const struct byi_json *from, const char *key,
-                                  const struct byi_gnode *node,
+                                  const struct byi_graph_node *node,
                                   const struct names *names, uint32_t *last)
 {
     static const char *const keys[] = {"name", "args", "attrs",
@@ -377,10 +382,10 @@ static enum byoc_status read_list(struct region_reader *r,
 /* Read a branch: {"steps": [...], "result": ...} */
 static enum byoc_status read_branch(struct region_reader *r,
                                     const struct byi_json *json,
-                                    const struct byi_gnode *node,
+                                    const struct byi_graph_node *node,
                                     const struct names *names,
-                                    struct byi_gbranch *branch,
-                                    struct byi_garg *result)
+                                    struct byi_graph_branch *branch,
+                                    struct byi_graph_arg *result)
 {
     static const char *const keys[] = {"steps", "result"};
     struct byi_json item;
@@ -399,10 +404,10 @@ static enum byoc_status read_branch(struct region_reader *r,
  * the recursion is at most BYI_GRAPH_MAX_IFS. */
 static enum byoc_status read_branches(struct region_reader *r,
                                       const struct byi_json *json,
-                                      const struct byi_gnode *node,
+                                      const struct byi_graph_node *node,
                                       const struct names *names,
-                                      struct byi_gstep *step,
-                                      struct byi_garg *args)
+                                      struct byi_graph_step *step,
+                                      struct byi_graph_arg *args)
 {
     static const char *const keys[] = {"then", "else"};
     if (step->n_args != 1)
@@ -452,7 +457,7 @@ static uint32_t count_steps(const cJSON *list)
 
 static enum byoc_status read_steps(struct region_reader *r,
                                    const struct byi_json *object,
-                                   struct byi_gnode *node,
+                                   struct byi_graph_node *node,
                                    const struct names *names)
 {
     const uint32_t n =
@@ -471,7 +476,7 @@ static enum byoc_status read_steps(struct region_reader *r,
 
 static enum byoc_status read_sources(struct region_reader *r,
                                      const struct byi_json *object,
-                                     struct byi_gnode *node)
+                                     struct byi_graph_node *node)
 {
     struct byi_json list, item = {0};
     BYI_TRY(byi_json_array(object, "source", BYI_GRAPH_MAX_NODES, &list,
@@ -488,7 +493,7 @@ static enum byoc_status read_sources(struct region_reader *r,
 }
 
 static enum byoc_status check_outs(struct region_reader *r,
-                                   const struct byi_gnode *node,
+                                   const struct byi_graph_node *node,
                                    const struct byi_json *object)
 {
     const struct byi_type *last = node->steps[node->last].type;
@@ -506,7 +511,7 @@ static enum byoc_status check_outs(struct region_reader *r,
 
 static enum byoc_status read_kernel(struct region_reader *r,
                                     const struct byi_json *object,
-                                    struct byi_gnode *node)
+                                    struct byi_graph_node *node)
 {
     static const char *const keys[] = {
         "op",       "pattern", "operands", "name",  "args", "attrs", "type",
@@ -529,7 +534,7 @@ static enum byoc_status read_kernel(struct region_reader *r,
 
 static enum byoc_status read_input(struct region_reader *r,
                                    const struct byi_json *object,
-                                   struct byi_gnode *node)
+                                   struct byi_graph_node *node)
 {
     static const char *const keys[] = {"op", "name", "out"};
     BYI_TRY(byi_json_only(object, keys, BYI_COUNT(keys), r->err));
@@ -541,7 +546,7 @@ static enum byoc_status read_input(struct region_reader *r,
 
 static enum byoc_status read_const(struct region_reader *r,
                                    const struct byi_json *object,
-                                   struct byi_gnode *node)
+                                   struct byi_graph_node *node)
 {
     static const char *const keys[] = {"op", "data", "out"};
     BYI_TRY(byi_json_only(object, keys, BYI_COUNT(keys), r->err));
@@ -560,16 +565,17 @@ static enum byoc_status read_node(void *ctx, uint32_t index,
 {
     static const struct {
         const char *name;
-        enum byi_gnode_kind kind;
+        enum byi_graph_node_kind kind;
         enum byoc_status (*read)(struct region_reader *,
-                                 const struct byi_json *, struct byi_gnode *);
+                                 const struct byi_json *,
+                                 struct byi_graph_node *);
     } kinds[] = {
         {"input", BYI_G_INPUT, read_input},
         {"const", BYI_G_CONST, read_const},
         {"kernel", BYI_G_KERNEL, read_kernel},
     };
     struct region_reader *r = ctx;
-    struct byi_gnode *node = &r->nodes[index];
+    struct byi_graph_node *node = &r->nodes[index];
     const char *op;
     (void)inner;
     r->n_read = index; /* nodes that this one may refer to */
@@ -625,7 +631,8 @@ static enum byoc_status read_outputs(struct region_reader *r,
     uint32_t n;
     BYI_TRY(byi_json_array(root, "outputs", BYI_GRAPH_MAX_OUTPUTS, &list, &n,
                            r->err));
-    struct byi_gref *outputs = byi_arena_calloc(r->arena, n, sizeof *outputs);
+    struct byi_graph_ref *outputs =
+        byi_arena_calloc(r->arena, n, sizeof *outputs);
     for (uint32_t i = 0; byi_json_next(&list, &item, i); i++)
         BYI_TRY(read_ref(r, &item, &outputs[i]));
     r->graph->outputs = outputs;

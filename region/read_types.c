@@ -70,7 +70,7 @@ enum byoc_status byi_region_type(struct region_reader *r,
 
 enum byoc_status byi_region_outs(struct region_reader *r,
                                  const struct byi_json *object,
-                                 struct byi_gnode *node)
+                                 struct byi_graph_node *node)
 {
     struct byi_json json;
     const struct byi_type **types;

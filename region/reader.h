@@ -10,10 +10,10 @@
 struct region_reader {
     struct byi_arena *arena;
     struct byi_graph *graph;
-    struct byi_gnode *nodes;
-    uint32_t n_read;         /* nodes read so far */
-    struct byi_gstep *steps; /* of the current kernel */
-    bool *visible;           /* by step: the current step may read it */
+    struct byi_graph_node *nodes;
+    uint32_t n_read;              /* nodes read so far */
+    struct byi_graph_step *steps; /* of the current kernel */
+    bool *visible;                /* by step: the current step may read it */
     uint32_t n_steps;
     uint32_t depth; /* number of `if`s around the current step */
     bool varying;   /* dims may be names */
@@ -31,6 +31,6 @@ enum byoc_status byi_region_type(struct region_reader *r,
  * Errors: as above. */
 enum byoc_status byi_region_outs(struct region_reader *r,
                                  const struct byi_json *object,
-                                 struct byi_gnode *node);
+                                 struct byi_graph_node *node);
 
 #endif

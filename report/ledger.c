@@ -2,7 +2,7 @@
 /* ledger.c: records for every model node where it runs, and why: notes during
  * the passes, completed from the final module.
  */
-#include "ledger_book.h"
+#include "ledger_internal.h"
 #include "core/base/guard.h"
 #include "core/ir/samples.h"
 
@@ -75,7 +75,8 @@ void byi_ledger_free(struct byi_ledger **ledger)
 
 /* --- interned strings ----------------------------------------------------- */
 
-static struct byi_kept_text *keep_text(struct byi_ledger *l, const char *text)
+static struct byi_interned_text *intern_text(struct byi_ledger *l,
+                                             const char *text)
 {
     struct byi_texts *t = &l->texts;
     const uint64_t hash = byi_hash(0, text, strlen(text));
@@ -83,20 +84,20 @@ static struct byi_kept_text *keep_text(struct byi_ledger *l, const char *text)
         if (strcmp(t->all.at[i].text, text) == 0)
             return &t->all.at[i];
     byi_index_add(&t->index, hash, t->all.n);
-    BYI_PUSH(&t->all,
-             ((struct byi_kept_text){.text = byi_arena_str(l->arena, text)}));
+    BYI_PUSH(&t->all, ((struct byi_interned_text){
+                          .text = byi_arena_str(l->arena, text)}));
     return &t->all.at[t->all.n - 1];
 }
 
-const char *byi_ledger_keep(struct byi_ledger *l, const char *text)
+const char *byi_ledger_intern(struct byi_ledger *l, const char *text)
 {
-    return text ? keep_text(l, text)->text : NULL;
+    return text ? intern_text(l, text)->text : NULL;
 }
 
 struct byi_times *byi_ledger_times_of(struct byi_ledger *ledger,
                                       const char *region)
 {
-    return &keep_text(ledger, region)->times;
+    return &intern_text(ledger, region)->times;
 }
 
 /* --- opening -------------------------------------------------------------- */
@@ -108,12 +109,12 @@ void byi_ledger_facts(struct byi_ledger *l,
         byi_arena_calloc(l->arena, facts->n_backends, sizeof *backends);
     for (uint32_t i = 0; i < facts->n_backends; i++)
         backends[i] = (struct byi_ledger_backend){
-            .name = byi_ledger_keep(l, facts->backends[i].name),
-            .version = byi_ledger_keep(l, facts->backends[i].version)};
+            .name = byi_ledger_intern(l, facts->backends[i].name),
+            .version = byi_ledger_intern(l, facts->backends[i].version)};
     l->facts =
-        (struct byi_ledger_facts){.model = byi_ledger_keep(l, facts->model),
-                                  .cpu = byi_ledger_keep(l, facts->cpu),
-                                  .native = byi_ledger_keep(l, facts->native),
+        (struct byi_ledger_facts){.model = byi_ledger_intern(l, facts->model),
+                                  .cpu = byi_ledger_intern(l, facts->cpu),
+                                  .native = byi_ledger_intern(l, facts->native),
                                   .threads = facts->threads,
                                   .n_backends = facts->n_backends,
                                   .backends = backends};
@@ -153,9 +154,9 @@ void byi_ledger_note(struct byi_ledger *ledger, const struct byi_sources *s,
 {
     const struct byi_attempt attempt = {
         .reason = reason,
-        .backend = byi_ledger_keep(ledger, backend),
-        .pattern = byi_ledger_keep(ledger, pattern),
-        .detail = byi_ledger_keep(ledger, detail)};
+        .backend = byi_ledger_intern(ledger, backend),
+        .pattern = byi_ledger_intern(ledger, pattern),
+        .detail = byi_ledger_intern(ledger, detail)};
     for (uint32_t i = 0; i < s->n; i++)
         add_attempt(ledger, byi_ledger_entry_of(ledger, s->at[i]), &attempt);
 }
@@ -163,7 +164,7 @@ void byi_ledger_note(struct byi_ledger *ledger, const struct byi_sources *s,
 void byi_ledger_impl(struct byi_ledger *ledger, const struct byi_sources *s,
                      const char *impl)
 {
-    impl = byi_ledger_keep(ledger, impl);
+    impl = byi_ledger_intern(ledger, impl);
     for (uint32_t i = 0; i < s->n; i++)
         byi_ledger_entry_of(ledger, s->at[i])->impl = impl;
 }
@@ -172,10 +173,10 @@ void byi_ledger_region(struct byi_ledger *ledger,
                        const struct byi_ledger_region *r)
 {
     const struct byi_region_entry entry = {
-        .name = byi_ledger_keep(ledger, r->name),
-        .backend = byi_ledger_keep(ledger, r->backend),
+        .name = byi_ledger_intern(ledger, r->name),
+        .backend = byi_ledger_intern(ledger, r->backend),
         .reason = r->reason,
-        .detail = byi_ledger_keep(ledger, r->detail),
+        .detail = byi_ledger_intern(ledger, r->detail),
         .n_nodes = r->sources->n,
         .nodes = byi_arena_copy(ledger->arena, r->sources->at,
                                 r->sources->n * sizeof *r->sources->at),
@@ -431,8 +432,8 @@ static void read_composites(const struct module_reader *r,
 static uint32_t add_region(struct byi_ledger *l, const struct byi_func *f)
 {
     const struct byi_region_entry entry = {
-        .name = byi_ledger_keep(l, f->name),
-        .backend = byi_ledger_keep(l, f->attr.compiler),
+        .name = byi_ledger_intern(l, f->name),
+        .backend = byi_ledger_intern(l, f->attr.compiler),
         .kept = true,
         .n_inputs = f->params.n,
         .n_outputs = count_outputs(f)};
@@ -474,7 +475,7 @@ void byi_ledger_close(struct byi_ledger *l, const struct byi_module *m,
     const struct node_place native = {.where = BYI_REASON_NATIVE};
     l->coverage = (struct byi_coverage){
         .nodes = m->sources.n,
-        .sizes = byi_ledger_keep(l, byi_sample_sizes(samples))};
+        .sizes = byi_ledger_intern(l, byi_sample_sizes(samples))};
     l->sources = byi_arena_copy(l->arena, m->sources.at,
                                 m->sources.n * sizeof *m->sources.at);
     for (uint32_t i = 0; i < m->funcs.n; i++) {

@@ -3,7 +3,7 @@
  * backend, gate, region and node, without building a tree, since models may
  * have many nodes.
  */
-#include "ledger_book.h"
+#include "ledger_internal.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * nodes.
  */
 #include "core/ir/text.h"
-#include "ledger_book.h"
+#include "ledger_internal.h"
 
 static void take_recorded(struct byi_ledger *l, const struct byi_source *s,
                           struct byi_ledger_entry *e)
@@ -13,8 +13,8 @@ static void take_recorded(struct byi_ledger *l, const struct byi_source *s,
     const char **outputs =
         byi_arena_calloc(l->arena, s->n_outputs, sizeof *outputs);
     for (uint32_t i = 0; i < s->n_outputs; i++)
-        outputs[i] = byi_ledger_keep(l, s->outputs[i]);
-    e->attributes = byi_ledger_keep(l, s->attributes);
+        outputs[i] = byi_ledger_intern(l, s->outputs[i]);
+    e->attributes = byi_ledger_intern(l, s->attributes);
     e->outputs = outputs;
     e->n_outputs = s->n_outputs;
 }
@@ -27,7 +27,7 @@ static void take_node(struct byi_ledger *l, const struct byi_module *m,
     struct byi_text text = {0};
     byi_text_type(m, node->type, &text);
     const char **outputs = byi_arena_alloc(l->arena, sizeof *outputs);
-    *outputs = byi_ledger_keep(l, text.at);
+    *outputs = byi_ledger_intern(l, text.at);
     e->outputs = outputs;
     e->n_outputs = 1;
     text.n = 0;
@@ -35,7 +35,7 @@ static void take_node(struct byi_ledger *l, const struct byi_module *m,
         byi_text_addf(&text, "%s%s=", i ? ", " : "", node->attrs->at[i].name);
         byi_text_attr(&text, &node->attrs->at[i]);
     }
-    e->attributes = text.n ? byi_ledger_keep(l, text.at) : NULL;
+    e->attributes = text.n ? byi_ledger_intern(l, text.at) : NULL;
     byi_text_free(&text);
 }
 

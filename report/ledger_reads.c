@@ -4,7 +4,7 @@
  * stands for: a field by the tuple's operand, a parameter by the operands of
  * its function's calls, a function by its result.
  */
-#include "ledger_book.h"
+#include "ledger_internal.h"
 
 #include <stdlib.h>
 

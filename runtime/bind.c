@@ -40,7 +40,7 @@ static bool fits(const struct byi_type *have, const struct byi_type *want)
 static enum byoc_status bind_input(struct binder *b, uint32_t i,
                                    const struct byi_type *have)
 {
-    const struct byi_gnode *node = &b->g->nodes[b->g->inputs[i]];
+    const struct byi_graph_node *node = &b->g->nodes[b->g->inputs[i]];
     const struct byi_type *want = node->out[0];
     char found[128], expected[128];
     if (!byi_type_static(have) || !fits(have, want))
@@ -87,16 +87,16 @@ static bool fits_step(const struct byi_type *have, const struct byi_type *want)
 
 /* The type of an argument, and its value if it is a constant. */
 static const struct byi_type *arg_type(const struct binder *b,
-                                       const struct byi_gnode *node,
-                                       struct byi_garg arg,
+                                       const struct byi_graph_node *node,
+                                       struct byi_graph_arg arg,
                                        const struct byi_tensor **value)
 {
     if (arg.is_step) {
         const struct byi_type *type = b->steps[arg.index];
         return arg.is_field ? type->fields[arg.field] : type;
     }
-    const struct byi_gref ref = node->operands[arg.index].ref;
-    const struct byi_gnode *from = &b->g->nodes[ref.node];
+    const struct byi_graph_ref ref = node->operands[arg.index].ref;
+    const struct byi_graph_node *from = &b->g->nodes[ref.node];
     if (from->kind == BYI_G_CONST && from->data < b->consts->n) {
         const struct byoc_view *view = &b->consts->at[from->data];
         struct byi_tensor *t = byi_arena_calloc(b->arena, 1, sizeof *t);
@@ -111,9 +111,10 @@ static const struct byi_type *arg_type(const struct binder *b,
 }
 
 static enum byoc_status infer_step(struct binder *b,
-                                   const struct byi_gnode *node, uint32_t at)
+                                   const struct byi_graph_node *node,
+                                   uint32_t at)
 {
-    const struct byi_gstep *step = &node->steps[at];
+    const struct byi_graph_step *step = &node->steps[at];
     const struct byi_type **in =
         byi_arena_calloc(b->arena, step->n_args, sizeof *in);
     const struct byi_tensor **value =
@@ -147,11 +148,11 @@ static enum byoc_status infer_step(struct binder *b,
  * branches, whose steps follow it. Recurses once for each level of nested
  * `if`s, which the region's reader limits. */
 static enum byoc_status infer_steps(struct binder *b,
-                                    const struct byi_gnode *node,
+                                    const struct byi_graph_node *node,
                                     uint32_t first, uint32_t end)
 {
     for (uint32_t s = first; s < end;) {
-        const struct byi_gbranch *branch = node->steps[s].branch;
+        const struct byi_graph_branch *branch = node->steps[s].branch;
         uint32_t next = s + 1;
         for (uint32_t k = 0; k < 2 && branch[k].n; k++) {
             next = branch[k].first + branch[k].n;
@@ -200,7 +201,7 @@ static void write_outs(const struct binder *b, cJSON *json, uint32_t node)
 
 static enum byoc_status bind_kernel(struct binder *b, uint32_t at, cJSON *json)
 {
-    const struct byi_gnode *node = &b->g->nodes[at];
+    const struct byi_graph_node *node = &b->g->nodes[at];
     uint32_t step = 0;
     cJSON *post;
     b->steps = byi_arena_calloc(b->arena, node->n_steps, sizeof *b->steps);
@@ -218,7 +219,7 @@ static enum byoc_status bind_nodes(struct binder *b, cJSON *root)
 {
     cJSON *json = cJSON_GetObjectItemCaseSensitive(root, "nodes")->child;
     for (uint32_t i = 0; i < b->g->n_nodes; i++, json = json->next) {
-        const struct byi_gnode *node = &b->g->nodes[i];
+        const struct byi_graph_node *node = &b->g->nodes[i];
         if (node->kind == BYI_G_CONST)
             b->out[i][0] = node->out[0];
         if (node->kind == BYI_G_KERNEL)

@@ -653,13 +653,13 @@ enum byoc_status byoc_model_warm(const struct byoc_model *model,
     struct byi_lease lease;
     struct byi_turn turn;
     enum byoc_status status = read_dims(model, dims, n, &sizes, err);
-    byi_workers_enter(&turn, &model->ways);
+    byi_workers_enter(&turn, &model->parallelism);
     if (status == BYOC_OK)
         status = byi_cache_take(model, sizes, true, &lease, err);
     if (status == BYOC_OK)
         byi_cache_give(model, &lease);
     if (status == BYOC_OK)
-        status = byi_workers_whole(err);
+        status = byi_workers_check_fork(err);
     byi_workers_leave(&turn);
     free(sizes);
     return status;

@@ -487,7 +487,7 @@ static enum byoc_status run_step(struct byoc_state *s,
     if (fr->strided && !reads_planes(fr, step))
         BYI_TRY(byi_planes_pack_all(s, fr, step, err));
     BYI_TRY(step_kinds[step->kind].run(s, fr, step, err));
-    BYI_TRY(byi_workers_whole(err));
+    BYI_TRY(byi_workers_check_fork(err));
     if (s->top == fr) {
         if (s->trace)
             trace_step(s, fr, step, begin);

@@ -183,12 +183,13 @@ static enum byoc_status make_workers(struct byoc_model *model,
                                      struct byoc_error *err)
 {
     const uint32_t wanted = model->threads;
-    model->ways = (struct byi_ways){.threads = wanted,
-                                    .parallel_for = params->parallel_for,
-                                    .ctx = params->parallel_ctx,
-                                    .pace = &model->pace};
-    BYI_TRY(byi_wait_decide(params->wait, &model->ways.spin_ns,
-                            &model->ways.adapts, err));
+    model->parallelism =
+        (struct byi_parallelism){.threads = wanted,
+                                 .parallel_for = params->parallel_for,
+                                 .ctx = params->parallel_ctx,
+                                 .run_times = &model->run_times};
+    BYI_TRY(byi_wait_decide(params->wait, &model->parallelism.spin_ns,
+                            &model->parallelism.adapts, err));
     if (params->parallel_for)
         return BYOC_OK;
     const uint32_t got = byi_workers_reserve(wanted);
@@ -198,7 +199,7 @@ static enum byoc_status make_workers(struct byoc_model *model,
                  "%u: the system refused more threads; requested %u", got,
                  wanted);
     }
-    model->ways.threads = model->threads;
+    model->parallelism.threads = model->threads;
     return BYOC_OK;
 }
 
@@ -294,10 +295,10 @@ enum byoc_status byoc_internal_model_open(const struct byi_image *image,
     enum byoc_status status = byi_guarded(&guard, init_model, &o, err);
     if (status == BYOC_OK) {
         struct byi_turn turn;
-        byi_workers_enter(&turn, &m->ways);
+        byi_workers_enter(&turn, &m->parallelism);
         status = byi_guarded(&filling, fill_model, &o, err);
         if (status == BYOC_OK)
-            status = byi_workers_whole(err);
+            status = byi_workers_check_fork(err);
         byi_workers_leave(&turn); /* reached after a failed allocation, too */
     }
     if (status != BYOC_OK)

@@ -257,8 +257,8 @@ struct byoc_model {
     const struct byoc_metadata *metadata;
     uint32_t n_metadata;
     uint32_t threads;
-    struct byi_ways ways; /* how its parallel regions run */
-    struct byi_pace pace;
+    struct byi_parallelism parallelism; /* how its parallel regions run */
+    struct byi_run_times run_times;
     bool require_backends;
     char threads_why[256];
     struct byi_text warnings;

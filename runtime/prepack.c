@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* A step, and the place of its packed constants. */
-struct packed {
+struct packed_step {
     struct byi_step *step;
     const struct byi_plan_func *f;
     uint64_t at;
@@ -23,7 +23,7 @@ struct packer {
     const struct byi_image *image;
     uint64_t *copied_at; /* by constant: 1 + its offset in the packed memory, or
                           * NOT_COPIED */
-    struct packed *list;
+    struct packed_step *list;
     uint32_t n, cap;
     uint64_t bytes;
     uint32_t threads;
@@ -126,14 +126,14 @@ static enum byoc_status list_steps(struct packer *p, uint32_t func,
         }
         if (p->n == p->cap) {
             const uint32_t cap = p->cap ? 2 * p->cap : 64;
-            struct packed *more = realloc(p->list, cap * sizeof *more);
+            struct packed_step *more = realloc(p->list, cap * sizeof *more);
             if (!more)
                 return no_memory(err, cap * sizeof *more,
                                  "a list of steps to pack");
             p->list = more;
             p->cap = cap;
         }
-        p->list[p->n++] = (struct packed){&f->steps[k], f, p->bytes};
+        p->list[p->n++] = (struct packed_step){&f->steps[k], f, p->bytes};
         p->bytes += byi_align_bytes(bytes);
     }
     return BYOC_OK;

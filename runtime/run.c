@@ -446,7 +446,7 @@ static enum byoc_status run_inputs(struct byoc_state *s, const struct run_io *e,
     struct byi_turn turn;
     enum byoc_status status = enter(s, err);
     if (status == BYOC_OK) {
-        byi_workers_enter(&turn, &s->model->ways);
+        byi_workers_enter(&turn, &s->model->parallelism);
         status = run_bound(s, e, err);
         byi_workers_leave(&turn);
         leave(s);

@@ -72,7 +72,7 @@ struct byi_worker {
     _Alignas(128) _Atomic uint32_t state;
     uint32_t part;
     struct job *job;
-    struct byi_worker *next; /* in the same crew or in the free list */
+    struct byi_worker *next; /* in the same workers or in the free list */
     pthread_t thread;
     bool kept_off; /* allowed to wake on fewer CPUs than `cpus` */
     cpu_set_t cpus;
@@ -126,7 +126,7 @@ static bool is_in_child(const struct job *job)
     return job->epoch != pool.epoch;
 }
 
-enum byoc_status byi_workers_whole(struct byoc_error *err)
+enum byoc_status byi_workers_check_fork(struct byoc_error *err)
 {
     if (!cut)
         return BYOC_OK;
@@ -294,51 +294,52 @@ uint32_t byi_workers_reserve(uint32_t threads)
 
 /* Take free workers for the turn, as many as it requests and no more than its
  * share. Called with the lock. */
-static void take_crew(struct byi_turn *turn)
+static void take_workers(struct byi_turn *turn)
 {
-    const uint32_t wanted = turn->ways.threads - 1;
+    const uint32_t wanted = turn->parallelism.threads - 1;
     make_workers(wanted < pool.wanted ? wanted : pool.wanted);
     const uint32_t fair = (pool.n + 1) / pool.turns;
     const uint32_t most = fair ? fair - 1 : 0;
     while (pool.free && turn->n < wanted && turn->n < most) {
         struct byi_worker *w = pool.free;
         pool.free = w->next;
-        w->next = turn->crew;
-        turn->crew = w;
+        w->next = turn->workers;
+        turn->workers = w;
         turn->n++;
     }
 }
 
 /* Whether waking sleeping workers pays: for models with long regions, and from
  * time to time for others, since sizes and load change. */
-static bool is_worth_waking(struct byi_pace *pace, uint64_t now)
+static bool is_worth_waking(struct byi_run_times *run_times, uint64_t now)
 {
-    if (!pace)
+    if (!run_times)
         return true;
-    if (atomic_load_explicit(&pace->region_ns, memory_order_relaxed) >=
+    if (atomic_load_explicit(&run_times->region_ns, memory_order_relaxed) >=
         LONG_REGION_NS)
         return true;
-    if (now < atomic_load_explicit(&pace->probe_at, memory_order_relaxed))
+    if (now < atomic_load_explicit(&run_times->probe_at, memory_order_relaxed))
         return false;
-    atomic_store_explicit(&pace->probe_at, now + MAX_BUSY_NS,
+    atomic_store_explicit(&run_times->probe_at, now + MAX_BUSY_NS,
                           memory_order_relaxed);
     return true;
 }
 
 static void note_turn(const struct byi_turn *turn)
 {
-    struct byi_pace *pace = turn->ways.pace;
+    struct byi_run_times *run_times = turn->parallelism.run_times;
     if (turn->measured)
         note_usage(&turn->begin);
-    if (!pace)
+    if (!run_times)
         return;
-    atomic_store_explicit(&pace->turn_ns, byi_now_ns() - turn->begin.wall_ns,
+    atomic_store_explicit(&run_times->turn_ns,
+                          byi_now_ns() - turn->begin.wall_ns,
                           memory_order_relaxed);
     if (turn->n_regions) {
         const uint64_t mean = turn->regions_ns / turn->n_regions;
         const uint64_t before =
-            atomic_load_explicit(&pace->region_ns, memory_order_relaxed);
-        atomic_store_explicit(&pace->region_ns,
+            atomic_load_explicit(&run_times->region_ns, memory_order_relaxed);
+        atomic_store_explicit(&run_times->region_ns,
                               before ? (3 * before + mean) / 4 : mean,
                               memory_order_relaxed);
     }
@@ -353,15 +354,16 @@ static void run_by_turn(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
 
 static void begin_turn(struct byi_turn *turn)
 {
-    struct byi_ways *ways = &turn->ways;
-    const bool pooled = !ways->parallel_for && ways->threads > 1;
+    struct byi_parallelism *parallelism = &turn->parallelism;
+    const bool pooled = !parallelism->parallel_for && parallelism->threads > 1;
     turn->begin.wall_ns = byi_now_ns();
-    if (ways->adapts && is_busy(turn->begin.wall_ns))
-        ways->spin_ns = 0;
+    if (parallelism->adapts && is_busy(turn->begin.wall_ns))
+        parallelism->spin_ns = 0;
     const bool alone =
-        ways->spin_ns == 0 && !is_worth_waking(ways->pace, turn->begin.wall_ns);
-    turn->measured = pooled && ways->pace &&
-                     atomic_load_explicit(&ways->pace->turn_ns,
+        parallelism->spin_ns == 0 &&
+        !is_worth_waking(parallelism->run_times, turn->begin.wall_ns);
+    turn->measured = pooled && parallelism->run_times &&
+                     atomic_load_explicit(&parallelism->run_times->turn_ns,
                                           memory_order_relaxed) > SHORT_TURN_NS;
     if (turn->measured)
         turn->begin = usage_now();
@@ -370,15 +372,16 @@ static void begin_turn(struct byi_turn *turn)
     turn->epoch = pool.epoch;
     cut = false;
     if (pooled && !alone)
-        take_crew(turn);
+        take_workers(turn);
     pthread_mutex_unlock(&pool.lock);
 }
 
-void byi_workers_enter(struct byi_turn *turn, const struct byi_ways *ways)
+void byi_workers_enter(struct byi_turn *turn,
+                       const struct byi_parallelism *parallelism)
 {
-    *turn = (struct byi_turn){.ways = *ways, .outer = current};
-    if (turn->ways.threads == 0)
-        turn->ways.threads = 1;
+    *turn = (struct byi_turn){.parallelism = *parallelism, .outer = current};
+    if (turn->parallelism.threads == 0)
+        turn->parallelism.threads = 1;
     if (!current && !inside) {
         begin_turn(turn);
     }
@@ -401,9 +404,9 @@ void byi_workers_leave(struct byi_turn *turn)
     pthread_mutex_lock(&pool.lock);
     if (turn->epoch == pool.epoch) {
         pool.turns--;
-        while (turn->crew) {
-            struct byi_worker *w = turn->crew;
-            turn->crew = w->next;
+        while (turn->workers) {
+            struct byi_worker *w = turn->workers;
+            turn->workers = w->next;
             w->next = pool.free;
             pool.free = w;
         }
@@ -415,7 +418,8 @@ uint32_t byi_workers_of_turn(void)
 {
     if (!current)
         return 0;
-    return current->ways.parallel_for ? current->ways.threads : current->n + 1;
+    return current->parallelism.parallel_for ? current->parallelism.threads
+                                             : current->n + 1;
 }
 
 /* --- a parallel region ---------------------------------------------------- */
@@ -463,18 +467,18 @@ static void finish(struct byi_worker *w, struct job *job)
         byi_futex_wait(&w->state, WAITED, 0);
 }
 
-static void run_on_crew(struct job *job, struct byi_worker *crew)
+static void run_on_workers(struct job *job, struct byi_worker *workers)
 {
     uint32_t given = 1;
-    for (struct byi_worker *w = crew; w && given < job->n; w = w->next)
+    for (struct byi_worker *w = workers; w && given < job->n; w = w->next)
         given++;
     atomic_init(&job->next, given);
-    struct byi_worker *w = crew;
+    struct byi_worker *w = workers;
     for (uint32_t part = 1; part < given; part++, w = w->next)
         give(w, job, part);
     run_part(job, 0);
     run_rest(job);
-    w = crew;
+    w = workers;
     for (uint32_t part = 1; part < given && !is_in_child(job); part++) {
         finish(w, job);
         w = w->next;
@@ -489,14 +493,15 @@ static void run_of_host(void *arg, uint32_t part)
 
 static void run_in_turn(struct job *job, struct byi_turn *turn)
 {
-    if (turn->ways.parallel_for) {
-        turn->ways.parallel_for(turn->ways.ctx, job->n, run_of_host, job);
+    if (turn->parallelism.parallel_for) {
+        turn->parallelism.parallel_for(turn->parallelism.ctx, job->n,
+                                       run_of_host, job);
         return;
     }
     const uint64_t since = byi_now_ns();
-    run_on_crew(job, turn->crew);
+    run_on_workers(job, turn->workers);
     const uint64_t ns = byi_now_ns() - since;
-    if (turn->crew) {
+    if (turn->workers) {
         turn->n_regions++;
         turn->regions_ns += ns < CAP_NS ? ns : CAP_NS;
     }
@@ -527,17 +532,17 @@ void byi_parallel_for(uint32_t n, void (*fn)(void *, uint32_t), void *arg)
         return;
     }
     if (current) {
-        job.spin_ns = current->ways.spin_ns;
+        job.spin_ns = current->parallelism.spin_ns;
         job.patience_ns = job.spin_ns ? 0 : PATIENCE_NS;
-        job.busy = current->ways.adapts && job.spin_ns == 0;
+        job.busy = current->parallelism.adapts && job.spin_ns == 0;
         run_in_turn(&job, current);
         return;
     }
     struct byi_turn turn;
-    const struct byi_ways ways = {
+    const struct byi_parallelism parallelism = {
         .threads = n, .spin_ns = BYI_SPIN_NS, .adapts = true};
     reserve_default();
-    byi_workers_enter(&turn, &ways);
+    byi_workers_enter(&turn, &parallelism);
     run_in_turn(&job, &turn);
     byi_workers_leave(&turn);
 }
@@ -573,7 +578,7 @@ static void in_child(void)
     pool.epoch++;
     pthread_mutex_init(&pool.lock, NULL);
     for (struct byi_turn *turn = current; turn; turn = turn->outer) {
-        turn->crew = NULL;
+        turn->workers = NULL;
         turn->n = 0;
         turn->host.threads = byi_workers_of_turn();
     }

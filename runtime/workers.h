@@ -12,7 +12,7 @@
 
 /* Measured durations of a model's runs, which decide whether waking workers
  * pays. All states of the model update them. */
-struct byi_pace {
+struct byi_run_times {
     _Atomic uint64_t turn_ns;   /* duration of the last turn */
     _Atomic uint64_t region_ns; /* average of a parallel region */
     /* the time from which to use workers and measure again */
@@ -20,13 +20,13 @@ struct byi_pace {
 };
 
 /* How to run a caller's parallel regions. */
-struct byi_ways {
+struct byi_parallelism {
     uint32_t threads; /* including the caller's own */
     uint64_t spin_ns; /* how long a thread spins before it sleeps */
     bool adapts;      /* sleep at once while other processes compete */
     byi_parallel_fn parallel_for; /* the host's; NULL: use the workers */
     void *ctx;
-    struct byi_pace *pace; /* NULL: not measured */
+    struct byi_run_times *run_times; /* NULL: not measured */
 };
 
 /* How long a thread spins by default (docs/threads.md has the measurement). */
@@ -43,13 +43,14 @@ struct byi_worker;
 /* A turn: the time during which workers are reserved for a thread, from
  * byi_workers_enter to byi_workers_leave. Lives on that thread's stack. */
 struct byi_turn {
-    struct byi_ways ways;
-    struct byi_worker *crew; /* the turn's workers, until it ends */
+    struct byi_parallelism parallelism;
+    struct byi_worker *workers; /* the turn's workers, until it ends */
     uint32_t n;
-    uint32_t epoch;         /* counts forks: a forked child has no crew */
+    uint32_t epoch;         /* counts forks: a forked child has no workers */
     struct byi_usage begin; /* only wall_ns unless `measured` */
     bool measured;
-    /* total time and number of the parallel regions that the crew worked on */
+    /* total time and number of the parallel regions that the workers worked on
+     */
     uint64_t regions_ns, n_regions;
     struct byi_turn *outer;   /* the turn in which this one began, or NULL */
     struct byi_omp_host host; /* OpenMP's host during the turn */
@@ -62,7 +63,8 @@ struct byi_turn {
 uint32_t byi_workers_reserve(uint32_t threads);
 /* Begin a turn: take free workers, at most this turn's equal share among the
  * active turns. Turns nest. */
-void byi_workers_enter(struct byi_turn *turn, const struct byi_ways *ways);
+void byi_workers_enter(struct byi_turn *turn,
+                       const struct byi_parallelism *parallelism);
 /* End the thread's current turn, which must be `turn`, and free its workers. */
 void byi_workers_leave(struct byi_turn *turn);
 /* The number of threads of the calling thread's turn, including itself; 0: no
@@ -76,6 +78,6 @@ void byi_parallel_for(uint32_t n, void (*fn)(void *, uint32_t), void *arg);
 /* Fails with BYOC_ECANCELLED if a part of this turn forked and this is the
  * child: parallel regions then returned without the parts of other threads. If
  * the fork was on a worker, the child's thread ends when its part returns. */
-enum byoc_status byi_workers_whole(struct byoc_error *err);
+enum byoc_status byi_workers_check_fork(struct byoc_error *err);
 
 #endif

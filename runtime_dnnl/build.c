@@ -204,12 +204,12 @@ static void note(struct byi_build *b, struct byi_prim *prim,
     {                                                                          \
         const struct byi_creator_call call = {#name, p, sizeof *p, posts};     \
         enum byoc_status status;                                               \
-        if (byi_dn_known(b, &call, prim, &status))                             \
+        if (byi_dn_find_prim(b, &call, prim, &status))                         \
             return status;                                                     \
         status = byi_##name##_new(b->lib, p, posts, prim, b->err);             \
         if (status == BYOC_OK)                                                 \
             note(b, *prim, #name, p, sizeof *p, posts);                        \
-        byi_dn_know(b, &call, *prim, status);                                  \
+        byi_dn_keep_prim(b, &call, *prim, status);                             \
         return status;                                                         \
     }
 BYI_OPERATORS(DEFINE)

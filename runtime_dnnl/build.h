@@ -285,8 +285,8 @@ struct byi_pack_made {
 
 struct byi_qconv_step; /* quant.c */
 
-struct byi_known;  /* known.c */
-struct byi_fusion; /* chain.c */
+struct byi_cached_prim; /* prim_cache.c */
+struct byi_fusion;      /* chain.c */
 
 #define BYI_NO_INDEX UINT32_MAX
 
@@ -306,9 +306,9 @@ struct byi_build {
     const char *sources; /* the kernel's sources; NULL until they are copied */
     struct byoc_error *err;
     BYI_VEC(struct byi_pack_made) packs;
-    BYI_VEC(struct byi_known *) known;
-    struct byi_index known_index; /* from a creator's arguments to `known` */
-    struct byi_fusion *fusion;    /* memory for chain.c */
+    BYI_VEC(struct byi_cached_prim *) prims;
+    struct byi_index prim_index; /* from a creator's arguments to `prims` */
+    struct byi_fusion *fusion;   /* memory for chain.c */
 };
 
 /* A primitive and its arguments, which byi_dn_emit makes a step. */
@@ -385,7 +385,8 @@ void byi_dn_use(struct byi_emit *e, int arg, const struct byi_dnnl_view *view);
         struct byi_build *b, const struct byi_dnnl_##name *p,                  \
         const struct byi_posts *posts, struct byi_prim **prim);
 BYI_OPERATORS(BYI_DN_CREATOR)
-/* --- known.c: the primitives of one build --------------------------------- */
+/* --- prim_cache.c: the primitives of one build
+ * --------------------------------- */
 /* A call of a creator. Its arguments identify a primitive. */
 struct byi_creator_call {
     const char *function; /* the member of struct byi_operators */
@@ -396,15 +397,15 @@ struct byi_creator_call {
 /* If the creator was called with these arguments before, return true and set
  * *status to its result: BYOC_OK, with a reference to the primitive, or
  * BYOC_EUNSUPPORTED, with the message in b->err. */
-bool byi_dn_known(struct byi_build *b, const struct byi_creator_call *call,
-                  struct byi_prim **prim, enum byoc_status *status);
+bool byi_dn_find_prim(struct byi_build *b, const struct byi_creator_call *call,
+                      struct byi_prim **prim, enum byoc_status *status);
 /* Remember a result of a creator: a reference to the primitive or, for
  * BYOC_EUNSUPPORTED, the message in b->err. Other failures are not remembered.
  */
-void byi_dn_know(struct byi_build *b, const struct byi_creator_call *call,
-                 struct byi_prim *prim, enum byoc_status status);
+void byi_dn_keep_prim(struct byi_build *b, const struct byi_creator_call *call,
+                      struct byi_prim *prim, enum byoc_status status);
 /* Drop the references to all remembered primitives. */
-void byi_dn_known_free(struct byi_build *b);
+void byi_dn_prims_free(struct byi_build *b);
 
 /* Append a step to b->emitted; takes ownership of the primitive. */
 enum byoc_status byi_dn_emit(struct byi_build *b, struct byi_emit *e);

@@ -627,7 +627,7 @@ static enum byoc_status want_slopes(struct byi_build *b,
     const struct byi_desc *src = &p->src.desc;
     struct byi_dnnl_view moved;
     BYI_TRY(want_other(b, item, p));
-    if (!byi_guard_prelu(&(const struct byi_dnnl_prelu){
+    if (!byi_fault_prelu(&(const struct byi_dnnl_prelu){
             .src = *src, .weights = p->other.desc}))
         return BYOC_OK;
     const struct byi_desc plain =

@@ -169,7 +169,7 @@ static struct byi_desc choose_dst(const struct byi_build *b,
         byi_dn_dense(type->dtype, n, type->dims, order);
     const bool misplaced =
         byi_dnnl_major() >= 3 && byi_desc_permutes_batch(&moved);
-    return misplaced ? plain : moved; /* see byi_guard_matmul */
+    return misplaced ? plain : moved; /* see byi_fault_matmul */
 }
 
 static bool is_constant(const struct byi_build *b,

@@ -127,7 +127,7 @@ enum byoc_status byi_md_make(const struct byi_desc *given,
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "oneDNN lacks the element type %s",
                         byoc_dtype_name(given->dtype));
-    BYI_TRY(byi_guard_status(byi_guard_desc(given), err));
+    BYI_TRY(byi_fault_status(byi_fault_desc(given), err));
     const struct byi_desc one_way = byi_desc_canonical(given, units);
     const struct byi_desc *desc = &one_way;
     const dnnl_data_type_t type = translate_dtype(desc->dtype);
@@ -320,7 +320,7 @@ enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
     }
     if (status == BYOC_OK)
         status =
-            byi_guard_status(byi_guard_posts(DNNL_VERSION_MAJOR, posts), err);
+            byi_fault_status(byi_fault_posts(DNNL_VERSION_MAJOR, posts), err);
     if (status == BYOC_OK)
         status = make_attr(posts, units, &pieces->attr, &pieces->slopes, err);
     if (status != BYOC_OK)
@@ -339,7 +339,7 @@ void byi_pieces_drop(struct byi_pieces *pieces)
 
 /* --- primitives ---------------------------------------------------------- */
 
-enum byoc_status byi_guard_status(const char *why, struct byoc_error *err)
+enum byoc_status byi_fault_status(const char *why, struct byoc_error *err)
 {
     return why ? byi_fail(err, BYOC_EUNSUPPORTED, "%s", why) : BYOC_OK;
 }

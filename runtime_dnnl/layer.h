@@ -5,7 +5,7 @@
  *
  * Tensors are described by values of struct byi_desc, which can express every
  * layout except those that oneDNN chooses for packed weights; these stay inside
- * a primitive. Creators first call the guards (guards.c), which refuse
+ * a primitive. Creators first call the checks of faults.c, which refuse
  * descriptors that are known to cause crashes or wrong results. */
 #ifndef BYI_DNNL_LAYER_H
 #define BYI_DNNL_LAYER_H
@@ -184,30 +184,30 @@ struct byi_desc byi_desc_canonical(const struct byi_desc *desc,
 bool byi_desc_is_plain(const struct byi_desc *desc);
 bool byi_desc_is_last(const struct byi_desc *desc);
 
-/* --- guards.c: descriptors that oneDNN gets wrong ------------------- */
+/* --- faults.c: descriptors that oneDNN gets wrong ------------------- */
 
-/* The guards return NULL if the descriptor is supported, otherwise the reason.
+/* The checks return NULL if the descriptor is supported, otherwise the reason.
  * `major` is oneDNN's major version; `posts` may be NULL. */
-const char *byi_guard_desc(const struct byi_desc *desc);
-const char *byi_guard_posts(int major, const struct byi_posts *posts);
-const char *byi_guard_conv(int major, const struct byi_dnnl_conv *p,
+const char *byi_fault_desc(const struct byi_desc *desc);
+const char *byi_fault_posts(int major, const struct byi_posts *posts);
+const char *byi_fault_conv(int major, const struct byi_dnnl_conv *p,
                            const struct byi_posts *posts);
 /* Whether the batch axes of a matrix product are stored in another order than
  * the shape's, including axes of size 1, which oneDNN does not ignore. */
 bool byi_desc_permutes_batch(const struct byi_desc *desc);
-const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
+const char *byi_fault_matmul(int major, const struct byi_dnnl_matmul *p,
                              const struct byi_posts *posts);
-const char *byi_guard_binary(int major, const struct byi_dnnl_binary *p,
+const char *byi_fault_binary(int major, const struct byi_dnnl_binary *p,
                              const struct byi_posts *posts);
-const char *byi_guard_elt_only(const struct byi_posts *posts);
-const char *byi_guard_pool(int major, const struct byi_dnnl_pool *p);
-const char *byi_guard_prelu(const struct byi_dnnl_prelu *p);
+const char *byi_fault_elt_only(const struct byi_posts *posts);
+const char *byi_fault_pool(int major, const struct byi_dnnl_pool *p);
+const char *byi_fault_prelu(const struct byi_dnnl_prelu *p);
 /* Called after creation: refuse implementations that are wrong for these
  * post-ops. */
-const char *byi_guard_pool_impl(int major, const struct byi_dnnl_pool *p,
+const char *byi_fault_pool_impl(int major, const struct byi_dnnl_pool *p,
                                 const struct byi_posts *posts,
                                 const char *impl);
-const char *byi_guard_impl(int major, const struct byi_dnnl_conv *p,
+const char *byi_fault_impl(int major, const struct byi_dnnl_conv *p,
                            const struct byi_posts *posts, const char *impl);
 
 #endif

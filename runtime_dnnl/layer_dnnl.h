@@ -84,9 +84,9 @@ enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  struct byoc_error *err);
 void byi_pieces_drop(struct byi_pieces *pieces);
 
-/* Turn a guard's reason into BYOC_EUNSUPPORTED with that message; NULL is
+/* Turn a fault's reason into BYOC_EUNSUPPORTED with that message; NULL is
  * BYOC_OK. */
-enum byoc_status byi_guard_status(const char *why, struct byoc_error *err);
+enum byoc_status byi_fault_status(const char *why, struct byoc_error *err);
 
 /* --- layer_args.c --------------------------------------------------------- */
 

@@ -57,11 +57,11 @@ static dnnl_status_t create_conv(const struct byi_dnnl *lib,
 #endif
 }
 
-/* Free the primitive and fail if a guard gave the reason `why`. */
+/* Free the primitive and fail if `why` names a fault. */
 static enum byoc_status pass_impl(const char *why, struct byi_prim **prim,
                                   struct byoc_error *err)
 {
-    const enum byoc_status status = byi_guard_status(why, err);
+    const enum byoc_status status = byi_fault_status(why, err);
     if (status != BYOC_OK)
         byi_prim_free(prim);
     return status;
@@ -98,7 +98,7 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "convolution: found post-ops that byoc's kernels for "
                         "channels-first data lack");
-    BYI_TRY(byi_guard_status(byi_guard_conv(byi_dnnl_major(), p, posts), err));
+    BYI_TRY(byi_fault_status(byi_fault_conv(byi_dnnl_major(), p, posts), err));
     const struct byi_desc *const descs[N_CONV] = {
         [CONV_SRC] = &p->src,
         [CONV_WEIGHTS] = &p->weights,
@@ -111,7 +111,7 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
     const dnnl_status_t status = create_conv(lib, p, &s, &pd);
     BYI_TRY(byi_prim_wrap(status, pd, &s, what, prim, err));
     return pass_impl(
-        byi_guard_impl(byi_dnnl_major(), p, posts, byi_prim_impl(*prim)), prim,
+        byi_fault_impl(byi_dnnl_major(), p, posts, byi_prim_impl(*prim)), prim,
         err);
 }
 
@@ -124,7 +124,7 @@ enum byoc_status byi_matmul_new(const struct byi_dnnl *lib,
     if (byi_dn_fast_matmul(p, posts, &fast))
         return byi_prim_wrap_fast(&fast, prim, err);
     BYI_TRY(
-        byi_guard_status(byi_guard_matmul(byi_dnnl_major(), p, posts), err));
+        byi_fault_status(byi_fault_matmul(byi_dnnl_major(), p, posts), err));
     const struct byi_desc *const descs[N_CONV] = {
         [CONV_SRC] = &p->src,
         [CONV_WEIGHTS] = &p->weights,
@@ -179,8 +179,8 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
          byi_dn_fast_reduce(&mean, &fast)) ||
         byi_dn_fast_pool(p, posts, &fast))
         return byi_prim_wrap_fast(&fast, prim, err);
-    BYI_TRY(byi_guard_status(byi_guard_pool(byi_dnnl_major(), p), err));
-    BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
+    BYI_TRY(byi_fault_status(byi_fault_pool(byi_dnnl_major(), p), err));
+    BYI_TRY(byi_fault_status(byi_fault_elt_only(posts), err));
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_WINDOWS, err));
@@ -203,7 +203,7 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
 #endif
     BYI_TRY(byi_prim_wrap(status, pd, &s, "pooling", prim, err));
     return pass_impl(
-        byi_guard_pool_impl(byi_dnnl_major(), p, posts, byi_prim_impl(*prim)),
+        byi_fault_pool_impl(byi_dnnl_major(), p, posts, byi_prim_impl(*prim)),
         prim, err);
 }
 
@@ -213,7 +213,7 @@ enum byoc_status byi_resample_new(const struct byi_dnnl *lib,
                                   struct byi_prim **prim,
                                   struct byoc_error *err)
 {
-    BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
+    BYI_TRY(byi_fault_status(byi_fault_elt_only(posts), err));
     const dnnl_alg_kind_t kind =
         p->linear ? dnnl_resampling_linear : dnnl_resampling_nearest;
     const struct byi_desc *const descs[] = {&p->src, &p->dst};

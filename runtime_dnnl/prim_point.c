@@ -108,7 +108,7 @@ enum byoc_status byi_binary_new(const struct byi_dnnl *lib,
                                 struct byi_prim **prim, struct byoc_error *err)
 {
     BYI_TRY(
-        byi_guard_status(byi_guard_binary(byi_dnnl_major(), p, posts), err));
+        byi_fault_status(byi_fault_binary(byi_dnnl_major(), p, posts), err));
     const dnnl_alg_kind_t kind = byi_bin_translate(p->alg);
     const struct byi_desc *const descs[] = {&p->src, &p->src1, &p->dst};
     struct byi_pieces s;
@@ -254,7 +254,7 @@ enum byoc_status byi_reduce_new(const struct byi_dnnl *lib,
         [BYI_REDUCE_MIN] = dnnl_reduction_min,
     };
     struct byi_dn_fast fast;
-    BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
+    BYI_TRY(byi_fault_status(byi_fault_elt_only(posts), err));
     if (byi_dn_fast_reduce(p, &fast)) {
         if (!posts || !posts->n)
             return byi_prim_wrap_fast(&fast, prim, err);
@@ -276,7 +276,7 @@ enum byoc_status byi_layer_norm_new(const struct byi_dnnl *lib,
                                     struct byi_prim **prim,
                                     struct byoc_error *err)
 {
-    BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
+    BYI_TRY(byi_fault_status(byi_fault_elt_only(posts), err));
     const unsigned flags = (p->scale ? (unsigned)dnnl_use_scale : 0u) |
                            (p->shift ? (unsigned)dnnl_use_shift : 0u);
     const struct byi_desc *const descs[] = {&p->src};
@@ -295,7 +295,7 @@ enum byoc_status byi_batch_norm_new(const struct byi_dnnl *lib,
                                     struct byi_prim **prim,
                                     struct byoc_error *err)
 {
-    BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
+    BYI_TRY(byi_fault_status(byi_fault_elt_only(posts), err));
     const unsigned flags = (p->own ? 0u : (unsigned)dnnl_use_global_stats) |
                            (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift;
     const struct byi_desc *const descs[] = {&p->src};
@@ -328,7 +328,7 @@ enum byoc_status byi_prelu_new(const struct byi_dnnl *lib,
                                const struct byi_posts *posts,
                                struct byi_prim **prim, struct byoc_error *err)
 {
-    BYI_TRY(byi_guard_status(byi_guard_prelu(p), err));
+    BYI_TRY(byi_fault_status(byi_fault_prelu(p), err));
     const struct byi_desc *const descs[] = {&p->src, &p->weights};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_PLAIN, err));

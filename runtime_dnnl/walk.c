@@ -366,7 +366,7 @@ static void close_build(struct byi_build *b)
 {
     for (uint32_t i = 0; i < b->emitted.n; i++)
         byi_prim_free(&b->emitted.at[i].prim);
-    byi_dn_known_free(b);
+    byi_dn_prims_free(b);
     byi_vec_free(b->emitted.at);
     byi_vec_free(b->bufs.at);
     byi_vec_free(b->packs.at);

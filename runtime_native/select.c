@@ -478,7 +478,7 @@ static void sift_slice(const struct unique_slices *s, int64_t *heap, int64_t n,
 
 /* --- unique elements: a stable radix sort of keys ------------------------- */
 
-struct keyed {
+struct keyed_index {
     uint64_t key;
     int64_t index;
 };
@@ -492,8 +492,8 @@ static bool has_keys(const struct unique_slices *s)
 
 /* Sort `from` to `to` by byte `digit` of the keys. Returns false, and does
  * nothing, if that byte is the same in all keys. */
-static bool sort_digit(const struct keyed *from, struct keyed *to, int64_t n,
-                       int digit)
+static bool sort_digit(const struct keyed_index *from, struct keyed_index *to,
+                       int64_t n, int digit)
 {
     int64_t count[DIGITS] = {0}, at = 0;
     for (int64_t i = 0; i < n; i++)
@@ -510,15 +510,15 @@ static bool sort_digit(const struct keyed *from, struct keyed *to, int64_t n,
     return true;
 }
 
-static void sort_elements(const struct unique_slices *s, struct keyed *room,
-                          int64_t *order)
+static void sort_elements(const struct unique_slices *s,
+                          struct keyed_index *room, int64_t *order)
 {
-    struct keyed *from = room, *to = room + s->n;
+    struct keyed_index *from = room, *to = room + s->n;
     for (int64_t i = 0; i < s->n; i++)
-        from[i] = (struct keyed){key_at(&s->kind, s->x, i), i};
+        from[i] = (struct keyed_index){key_at(&s->kind, s->x, i), i};
     for (int digit = 0; s->n > 0 && digit < (int)s->kind.size; digit++)
         if (sort_digit(from, to, s->n, digit)) {
-            struct keyed *sorted = to;
+            struct keyed_index *sorted = to;
             to = from;
             from = sorted;
         }
@@ -548,7 +548,7 @@ static int64_t number_slices(const struct unique_slices *s, bool sorted,
 {
     int64_t count = 0;
     if (has_keys(s))
-        sort_elements(s, (struct keyed *)(void *)(place + s->n), order);
+        sort_elements(s, (struct keyed_index *)(void *)(place + s->n), order);
     else
         sort_slices(s, order);
     for (int64_t i = 0; i < s->n; i++) {
@@ -573,7 +573,7 @@ static bool is_flat(const struct byi_call *call)
 static uint64_t unique_scratch(const struct byi_call *call)
 {
     return (uint64_t)call->out[2].dims[0] *
-           (3 * sizeof(int64_t) + 2 * sizeof(struct keyed));
+           (3 * sizeof(int64_t) + 2 * sizeof(struct keyed_index));
 }
 
 static enum byoc_status unique_run(const struct byi_call *call,

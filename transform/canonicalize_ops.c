@@ -176,7 +176,7 @@ static bool bounds_of(const struct byi_rewrite *rw, byi_id id, double *lo,
     return byi_rw_float(rw, id) && *lo <= *hi;
 }
 
-bool byi_bounds_nothing(struct byi_row_match *r)
+bool byi_is_full_range(struct byi_row_match *r)
 {
     double lo, hi;
     return bounds_of(r->rw, r->root, &lo, &hi) && lo == -INFINITY &&

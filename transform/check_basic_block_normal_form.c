@@ -59,8 +59,8 @@ static const char *find_if(const struct byi_module *m, uint32_t branch,
 }
 
 static enum byoc_status complain(const struct byi_module *m,
-                                 const struct byi_stray *stray, uint32_t root,
-                                 struct byoc_error *err)
+                                 const struct byi_misplaced_value *stray,
+                                 uint32_t root, struct byoc_error *err)
 {
     const struct byi_node *node =
         &m->funcs.at[stray->func]->nodes.at[stray->id];
@@ -82,13 +82,13 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
 {
     (void)ctx;
     struct byi_scopes *s = byi_scopes_new(m, scratch);
-    struct byi_stray stray;
+    struct byi_misplaced_value stray;
     enum byoc_status status = BYOC_OK;
     for (uint32_t i = 0; i < m->funcs.n && status == BYOC_OK; i++) {
         if (!byi_scopes_is_root(s, i))
             continue;
         byi_scopes_settle(s, i);
-        if (byi_scopes_stray(s, &stray))
+        if (byi_scopes_find_misplaced(s, &stray))
             status = complain(m, &stray, byi_scopes_holder(s, i), err);
     }
     return status;

@@ -121,9 +121,9 @@ static void add_member(struct combine_work *w, uint32_t index)
 {
     const byi_id id = w->members.at[index].id;
     const struct byi_channels channels = w->members.at[index].channels;
-    const struct byi_near near =
-        byi_near(node_of(w, id)->args[0], w->f->nodes.n,
-                 hash_member(w, id, channels.weight_axis), w->mask);
+    const struct byi_hash_probe near =
+        byi_hash_probe(node_of(w, id)->args[0], w->f->nodes.n,
+                       hash_member(w, id, channels.weight_axis), w->mask);
     uint32_t i = 0, slot;
     for (; w->slots[slot = byi_slot(&near, i)]; i++) {
         struct parallel_group *g = &w->groups.at[w->slots[slot] - 1];

@@ -21,7 +21,7 @@
 
 /* The nodes seen, in a hash table with open addressing. Part of the hash is
  * stored next to the id, so that a probe reads a node only if it probably
- * matches. Equal nodes have the same newest operand: byi_near. */
+ * matches. Equal nodes have the same newest operand: byi_hash_probe. */
 struct cse_slot {
     uint32_t id; /* plus one; 0 is empty */
     uint32_t hash;
@@ -247,8 +247,8 @@ static byi_id find_equal(struct byi_rewrite *rw, byi_id at)
         return BYI_NO_ID;
     const uint64_t hash = hash_node(rw, node);
     const uint32_t rest = (uint32_t)(hash >> 32);
-    const struct byi_near near =
-        byi_near(newest_operand(rw, node), seen->n, hash, seen->mask);
+    const struct byi_hash_probe near =
+        byi_hash_probe(newest_operand(rw, node), seen->n, hash, seen->mask);
     for (uint32_t i = 0;; i++) {
         struct cse_slot *slot = &seen->at[byi_slot(&near, i)];
         if (!slot->id) {

@@ -271,7 +271,7 @@ static void fuse_field(struct grouper *g, byi_id id, byi_id tuple)
 static void visit(struct grouper *g, enum phase phase, byi_id id)
 {
     const byi_id to = g->tree[id].parent;
-    const uint8_t ways = g->tree[id].kind;
+    const uint8_t path_kind = g->tree[id].kind;
     if (g->kind[id] == KIND_OPAQUE || to == g->f->nodes.n ||
         g->kind[to] == KIND_OPAQUE || find(g, id) == find(g, to))
         return;
@@ -282,9 +282,10 @@ static void visit(struct grouper *g, enum phase phase, byi_id id)
     }
     if (g->kind[to] == KIND_TUPLE)
         return;
-    if (kind == BYI_OUT_FUSABLE && phase == POINTWISE && ways == BYI_ELEMWISE)
+    if (kind == BYI_OUT_FUSABLE && phase == POINTWISE &&
+        path_kind == BYI_ELEMWISE)
         try_fuse(g, id, to, BYI_BROADCAST, BYI_BROADCAST);
-    else if (kind <= BYI_BROADCAST && ways <= BYI_REDUCE)
+    else if (kind <= BYI_BROADCAST && path_kind <= BYI_REDUCE)
         try_fuse(g, id, to, BYI_INJECTIVE, BYI_OUT_FUSABLE);
     else if ((kind == BYI_INJECTIVE || kind == KIND_TUPLE) &&
              phase == INJECTIVE)

@@ -13,7 +13,7 @@
 
 enum {
     MAX_ROUNDS = 16, /* rule applications per node, against cycles */
-    MAX_HEIRS = 16   /* new nodes that share a replaced node's sources */
+    MAX_SHARERS = 16 /* new nodes that share a replaced node's sources */
 };
 
 struct source_link {
@@ -410,9 +410,9 @@ static void take(struct byi_rewrite *rw, byi_id at, byi_id out, byi_id before)
     for (byi_id id = before; id < end; id++)
         if (rw->notes.at[id].readers == 0)
             release(rw, id, 0, 0);
-    /* Up to MAX_HEIRS new nodes share the sources of the replaced node; of more
-     * (an inlined branch) only the last one inherits them. */
-    const bool few = out >= before && out - before < MAX_HEIRS;
+    /* Up to MAX_SHARERS new nodes share the sources of the replaced node; of
+     * more (an inlined branch) only the last one inherits them. */
+    const bool few = out >= before && out - before < MAX_SHARERS;
     release(rw, at, few ? before : out, out + 1);
 }
 

@@ -257,16 +257,17 @@ void byi_scopes_settle(struct byi_scopes *s, uint32_t func)
     }
 }
 
-bool byi_scopes_stray(const struct byi_scopes *s, struct byi_stray *out)
+bool byi_scopes_find_misplaced(const struct byi_scopes *s,
+                               struct byi_misplaced_value *out)
 {
     for (uint32_t i = s->n_order; i-- > 0;) {
         const value v = s->order[i];
         const uint32_t func = s->values.owner[v];
         if (s->at[v] == s->home[func])
             continue;
-        *out = (struct byi_stray){.func = func,
-                                  .id = v - s->values.base[func],
-                                  .into = s->scopes[s->at[v]].func};
+        *out = (struct byi_misplaced_value){.func = func,
+                                            .id = v - s->values.base[func],
+                                            .into = s->scopes[s->at[v]].func};
         return true;
     }
     return false;

@@ -24,13 +24,14 @@ uint32_t byi_scopes_holder(const struct byi_scopes *s, uint32_t func);
 void byi_scopes_settle(struct byi_scopes *s, uint32_t func);
 
 /* A value that is not in the scope to which it belongs. */
-struct byi_stray {
+struct byi_misplaced_value {
     uint32_t func; /* the function that has it */
     byi_id id;
     uint32_t into; /* the branch to which it belongs */
 };
 /* The first stray value of the settled functions; false: none. */
-bool byi_scopes_stray(const struct byi_scopes *s, struct byi_stray *out);
+bool byi_scopes_find_misplaced(const struct byi_scopes *s,
+                               struct byi_misplaced_value *out);
 
 enum byi_let {
     BYI_LET_SHARED, /* values that functions and branches capture become lets */

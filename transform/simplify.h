@@ -34,17 +34,17 @@ bool byi_gives_full(struct byi_row_match *match);
 
 /* transpose that moves nothing, or of a transpose */
 #define BYI_ROWS_TRANSPOSES                                                    \
-    BYI_ROW_IF("transpose(%x)", "%x", byi_moves_nothing),                      \
+    BYI_ROW_IF("transpose(%x)", "%x", byi_is_identity_transpose),                      \
     BYI_ROW_SHARED_IF("transpose(%y) with %y = transpose(%x)",                 \
                       "transpose(%x, axes=axes)", byi_gives_axes)
-bool byi_moves_nothing(struct byi_row_match *match);
+bool byi_is_identity_transpose(struct byi_row_match *match);
 bool byi_gives_axes(struct byi_row_match *match);
 
 /* cast of a cast that loses nothing */
 #define BYI_ROW_CASTS                                                          \
     BYI_ROW_SHARED_IF("cast(%y) with %y = cast(%x)", "again(%x)",              \
-                      byi_loses_nothing)
-bool byi_loses_nothing(struct byi_row_match *match);
+                      byi_is_lossless_cast)
+bool byi_is_lossless_cast(struct byi_row_match *match);
 
 /* nn.pad of an nn.pad with the same constant */
 #define BYI_CONST_PAD(x, pads, value)                                          \
@@ -75,17 +75,17 @@ byi_id byi_slice_concat(struct byi_rewrite *rw, byi_id at);
 #define BYI_ROWS_PRODUCTS                                                      \
     BYI_ROW_SHARED_IF("nn.matmul(%a, %t) with %t = transpose(%b)",             \
                       "nn.matmul(%a, %b, transpose_a=a, transpose_b=b)",       \
-                      byi_flips),                                              \
+                      byi_swaps_last_axes),                                              \
     BYI_ROW_SHARED_IF("nn.matmul(%t, %t) with %t = transpose(%b)",             \
                       "nn.matmul(%t, %b, transpose_a=a, transpose_b=b)",       \
-                      byi_flips),                                              \
+                      byi_swaps_last_axes),                                              \
     BYI_ROW_SHARED_IF("nn.matmul(%a, %all) with %all = "                       \
                       "reshape(broadcast_to(%x, %wide), %to)",                 \
                       "squeeze(reshape(again(reshape(expand_dims(%a, "         \
                       "axis=[2]), [0, shared, copies, 0, 0]), %x), "           \
                       "[0, heads, 1, 0, 0]), axis=[2])",                       \
                       byi_repeats_heads)
-bool byi_flips(struct byi_row_match *match);
+bool byi_swaps_last_axes(struct byi_row_match *match);
 bool byi_repeats_heads(struct byi_row_match *match);
 
 /* --- simplify_einsum.c --------------------------------------------------- */
@@ -99,11 +99,11 @@ byi_id byi_sum_in_einsum(struct byi_rewrite *rw, byi_id at);
 
 /* clip without bounds; clip or nn.relu of either; clip with nn.relu's bounds */
 #define BYI_ROWS_CLIPS                                                         \
-    BYI_ROW_IF("clip(%x)", "%x", byi_bounds_nothing),                          \
+    BYI_ROW_IF("clip(%x)", "%x", byi_is_full_range),                          \
     BYI_ROW_IF("clip|nn.relu(%y) with %y = clip|nn.relu(%x)",                  \
                "clip(%x, a_min=lo, a_max=hi)", byi_bounds_overlap),            \
     BYI_ROW_IF("clip(%x)", "nn.relu(%x)", byi_bounds_as_relu)
-bool byi_bounds_nothing(struct byi_row_match *match);
+bool byi_is_full_range(struct byi_row_match *match);
 bool byi_bounds_overlap(struct byi_row_match *match);
 bool byi_bounds_as_relu(struct byi_row_match *match);
 

@@ -59,7 +59,7 @@ static uint32_t axes_of(const struct byi_rewrite *rw, byi_id id,
     return rank;
 }
 
-bool byi_moves_nothing(struct byi_row_match *r)
+bool byi_is_identity_transpose(struct byi_row_match *r)
 {
     int64_t axes[BYI_MAX_RANK];
     const uint32_t rank = axes_of(r->rw, r->root, axes);
@@ -113,7 +113,7 @@ static bool holds(enum byoc_dtype in, enum byoc_dtype out)
     return in_bits <= out_bits && (!in_sign || out_sign);
 }
 
-bool byi_loses_nothing(struct byi_row_match *r)
+bool byi_is_lossless_cast(struct byi_row_match *r)
 {
     return holds(byi_rw_tensor(r->rw, byi_row_value(r, "x"))->dtype,
                  byi_rw_tensor(r->rw, byi_row_value(r, "y"))->dtype);

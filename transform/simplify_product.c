@@ -6,7 +6,7 @@
 
 /* Whether the transpose only swaps the last two axes. Binds `a` and `b`, the
  * flags of the product without the transpose. */
-bool byi_flips(struct byi_row_match *r)
+bool byi_swaps_last_axes(struct byi_row_match *r)
 {
     const struct byi_node *t = byi_row_node(r, "t");
     const struct byi_attrs *attrs = byi_rw_node(r->rw, r->root)->attrs;

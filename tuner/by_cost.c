@@ -125,7 +125,7 @@ static void assign_candidates(struct decider *d, struct byi_assignment *a,
 
 /* A clone whose operators are identified by their sources: base + k is the k-th
  * operator. */
-struct marked {
+struct marked_module {
     struct byi_module *m;
     uint32_t base;
     BYI_VEC(struct {
@@ -135,7 +135,7 @@ struct marked {
     ops;
 };
 
-static void mark(struct decider *d, struct marked *t)
+static void mark(struct decider *d, struct marked_module *t)
 {
     t->m = byi_module_clone(d->m);
     t->base = t->m->sources.n;
@@ -162,7 +162,8 @@ static int by_id(const void *a, const void *b)
 }
 
 /* The nodes of the module that a region of the marked clone comes from. */
-static struct byi_piece origin_of(struct decider *d, const struct marked *t,
+static struct byi_piece origin_of(struct decider *d,
+                                  const struct marked_module *t,
                                   const struct byi_func *region)
 {
     const struct byi_sources *all = byi_sources_none();
@@ -209,7 +210,7 @@ struct trial_region {
     uint32_t label, part;
 };
 struct cost_trial {
-    struct marked marked;
+    struct marked_module marked;
     BYI_VEC(struct trial_region) regions;
 };
 
@@ -290,10 +291,10 @@ static enum byoc_status settle_regions(struct decider *d,
 enum { ALL_NATIVE, GREEDY, ASSIGNED, N_WHOLES };
 static const char *const whole_names[] = {"native", "greedy", "measured"};
 
-struct whole {
+struct whole_placement {
     struct byi_module *m;
     struct byi_compiled_groups groups;
-    struct byi_contender contender;
+    struct byi_alternative alternative;
     char key[65];
     double us;
     uint32_t same; /* index of the first one with this key       */
@@ -311,7 +312,7 @@ static bool has_region_of(const struct byi_module *m, const char *backend)
     return false;
 }
 
-static enum byoc_status make_whole(struct decider *d, struct whole *w,
+static enum byoc_status make_whole(struct decider *d, struct whole_placement *w,
                                    struct byi_backends *backends,
                                    struct byoc_error *err)
 {
@@ -329,42 +330,44 @@ static enum byoc_status make_whole(struct decider *d, struct whole *w,
 
 /* Time the placements, running them in turn. If the times do not show which one
  * is the fastest, they are not kept: the next compile measures again. */
-static enum byoc_status race_wholes(struct decider *d, struct whole *wholes,
-                                    struct byoc_error *err)
+static enum byoc_status compare_wholes(struct decider *d,
+                                       struct whole_placement *wholes,
+                                       struct byoc_error *err)
 {
-    struct byi_contender *in[N_WHOLES];
+    struct byi_alternative *in[N_WHOLES];
     uint32_t n = 0, failed;
     for (uint32_t i = 0; i < N_WHOLES; i++) {
-        struct whole *w = &wholes[i];
+        struct whole_placement *w = &wholes[i];
         if (w->same != i)
             continue;
         byi_meter_compile(&d->parts.meter, w->m, &w->groups);
-        BYI_TRY(byi_contender_open(&d->parts.meter, w->m, &w->groups,
-                                   &w->contender, err));
-        in[n++] = &w->contender;
+        BYI_TRY(byi_alternative_open(&d->parts.meter, w->m, &w->groups,
+                                     &w->alternative, err));
+        in[n++] = &w->alternative;
     }
-    BYI_TRY(byi_contenders_time(in, n, 0.1 * n, &failed, err));
+    BYI_TRY(byi_alternatives_time(in, n, 0.1 * n, &failed, err));
     d->by->n_timed++;
-    const bool decided = byi_contenders_decided(in, n);
+    const bool decided = byi_alternatives_decided(in, n);
     if (!decided)
         byi_text_addf(&d->by->notes,
                       "the machine is too busy to tell which placement of the "
                       "whole model is the fastest; measure again\n");
     for (uint32_t i = 0; i < N_WHOLES; i++) {
-        struct whole *w = &wholes[i];
-        w->us = wholes[w->same].contender.us;
+        struct whole_placement *w = &wholes[i];
+        w->us = wholes[w->same].alternative.us;
         if (w->same != i || !decided)
             continue;
         char of[64];
         snprintf(of, sizeof of, "%s: a whole model", whole_names[i]);
-        byi_cost_put(&d->parts.table, w->key, w->contender.us, of);
+        byi_cost_put(&d->parts.table, w->key, w->alternative.us, of);
     }
     return BYOC_OK;
 }
 
 /* Take the times from the table if it has all of them; otherwise measure all.
  */
-static enum byoc_status time_wholes(struct decider *d, struct whole *wholes,
+static enum byoc_status time_wholes(struct decider *d,
+                                    struct whole_placement *wholes,
                                     const struct byi_assignment *a,
                                     struct byoc_error *err)
 {
@@ -374,7 +377,7 @@ static enum byoc_status time_wholes(struct decider *d, struct whole *wholes,
     struct byi_backends *const backends[] = {NULL, &greedy, &assigned};
     bool known = true;
     for (uint32_t i = 0; i < N_WHOLES; i++) {
-        struct whole *w = &wholes[i];
+        struct whole_placement *w = &wholes[i];
         BYI_TRY(make_whole(d, w, backends[i], err));
         w->same = 0;
         while (strcmp(wholes[w->same].key, w->key) != 0)
@@ -382,7 +385,7 @@ static enum byoc_status time_wholes(struct decider *d, struct whole *wholes,
         known = byi_cost_get(&d->parts.table, w->key, &w->us) && known;
     }
     if (!known)
-        BYI_TRY(race_wholes(d, wholes, err));
+        BYI_TRY(compare_wholes(d, wholes, err));
     /* use the times as the table keeps them, as the next compile does */
     for (uint32_t i = 0; i < N_WHOLES; i++)
         byi_cost_get(&d->parts.table, wholes[i].key, &wholes[i].us);
@@ -392,9 +395,9 @@ static enum byoc_status time_wholes(struct decider *d, struct whole *wholes,
 /* The better of native and greedy, unless the assignment is faster by more than
  * `noise` or gives the same module: measuring must not give a slower model than
  * not measuring. */
-static uint32_t best_of(const struct whole *wholes)
+static uint32_t best_of(const struct whole_placement *wholes)
 {
-    const struct whole *assigned = &wholes[ASSIGNED];
+    const struct whole_placement *assigned = &wholes[ASSIGNED];
     const uint32_t plain =
         wholes[GREEDY].us <= wholes[ALL_NATIVE].us ? GREEDY : ALL_NATIVE;
     if (assigned->same == wholes[plain].same ||
@@ -444,7 +447,7 @@ static void note_regions(struct decider *d, const struct cost_trial *t)
 
 /* Make all candidates native, since the whole model is fastest natively. */
 static void assign_native(struct decider *d, struct byi_assignment *a,
-                          const struct whole *wholes)
+                          const struct whole_placement *wholes)
 {
     const char *why = byi_arena_printf(
         d->by->arena,
@@ -458,7 +461,7 @@ static void assign_native(struct decider *d, struct byi_assignment *a,
  * run, the times of the parts decide. */
 static uint32_t pick_whole(struct decider *d, struct byi_assignment *a)
 {
-    struct whole wholes[N_WHOLES] = {{0}};
+    struct whole_placement wholes[N_WHOLES] = {{0}};
     struct byoc_error err;
     uint32_t best = ASSIGNED;
     if (time_wholes(d, wholes, a, &err) == BYOC_OK) {
@@ -478,7 +481,7 @@ static uint32_t pick_whole(struct decider *d, struct byi_assignment *a)
     if (best == ALL_NATIVE)
         assign_native(d, a, wholes);
     for (uint32_t i = 0; i < N_WHOLES; i++) {
-        byi_contender_close(&wholes[i].contender);
+        byi_alternative_close(&wholes[i].alternative);
         byi_compiled_groups_free(&wholes[i].groups);
         byi_module_free(&wholes[i].m);
     }

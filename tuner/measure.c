@@ -118,11 +118,12 @@ void byi_compiled_groups_free(struct byi_compiled_groups *groups)
     groups->has_code = false;
 }
 
-/* --- contenders ----------------------------------------------------------- */
+/* --- alternatives -----------------------------------------------------------
+ */
 
 static enum byoc_status load(const struct byi_meter *meter,
                              const struct byi_compiled_groups *groups,
-                             struct byi_contender *c, struct byoc_error *err)
+                             struct byi_alternative *c, struct byoc_error *err)
 {
     struct byi_image image = byi_built_image(&c->built);
     if (groups->has_code) {
@@ -143,24 +144,24 @@ static enum byoc_status load(const struct byi_meter *meter,
     return BYOC_OK;
 }
 
-enum byoc_status byi_contender_open(const struct byi_meter *meter,
-                                    const struct byi_module *m,
-                                    const struct byi_compiled_groups *groups,
-                                    struct byi_contender *c,
-                                    struct byoc_error *err)
+enum byoc_status byi_alternative_open(const struct byi_meter *meter,
+                                      const struct byi_module *m,
+                                      const struct byi_compiled_groups *groups,
+                                      struct byi_alternative *c,
+                                      struct byoc_error *err)
 {
-    *c = (struct byi_contender){0};
+    *c = (struct byi_alternative){0};
     enum byoc_status status =
         byi_build(m, meter->found, groups->has_code ? &groups->kernels : NULL,
                   meter->arena, &c->built, err);
     if (status == BYOC_OK)
         status = load(meter, groups, c, err);
     if (status != BYOC_OK)
-        byi_contender_close(c);
+        byi_alternative_close(c);
     return status;
 }
 
-void byi_contender_close(struct byi_contender *c)
+void byi_alternative_close(struct byi_alternative *c)
 {
     byoc_state_free(&c->state);
     byoc_model_free(&c->model);
@@ -213,18 +214,18 @@ static enum byoc_status make_random(const struct byoc_io *io, int64_t size,
 
 enum { ROUNDS_IF_CLEAR = 3, MIN_ROUNDS = 7, MAX_ROUNDS = 301 };
 
-/* The rounds of one contender. */
+/* The rounds of one alternative. */
 struct times {
     uint32_t repeats; /* runs in a row, so that the clock is fine enough */
     double us[MAX_ROUNDS];
 };
 
-struct race {
-    struct byi_contender *const *at;
+struct comparison {
+    struct byi_alternative *const *at;
     uint32_t n, rounds;
     DLTensor *inputs;
     uint32_t n_inputs;
-    struct times *times; /* by contender */
+    struct times *times; /* by alternative */
 };
 
 /* The times and sleeps of this thread, as the operating system counts them. */
@@ -244,16 +245,16 @@ static struct usage usage_now(void)
                           .sleeps = usage.ru_nvcsw};
 }
 
-/* Run contender i `repeats` times; *us: the time of one run. It is CPU time of
- * this thread, which computes a part of every OpenMP region and spins while it
- * waits for the other threads, so that other processes do not add to it. If the
- * thread slept, it waited for a device or for other threads: then *us is wall
- * time. */
-static enum byoc_status run_once(const struct race *r, uint32_t i,
+/* Run alternative i `repeats` times; *us: the time of one run. It is CPU time
+ * of this thread, which computes a part of every OpenMP region and spins while
+ * it waits for the other threads, so that other processes do not add to it. If
+ * the thread slept, it waited for a device or for other threads: then *us is
+ * wall time. */
+static enum byoc_status run_once(const struct comparison *r, uint32_t i,
                                  uint32_t repeats, double *us,
                                  struct byoc_error *err)
 {
-    struct byi_contender *c = r->at[i];
+    struct byi_alternative *c = r->at[i];
     const struct usage began = usage_now();
     for (uint32_t k = 0; k < repeats; k++) {
         for (uint32_t o = 0; o < c->n_outputs; o++)
@@ -268,7 +269,7 @@ static enum byoc_status run_once(const struct race *r, uint32_t i,
     return BYOC_OK;
 }
 
-static enum byoc_status warm_up(struct race *r, uint32_t *failed,
+static enum byoc_status warm_up(struct comparison *r, uint32_t *failed,
                                 struct byoc_error *err)
 {
     const double fine = 100, slow = 50000; /* us */
@@ -285,11 +286,11 @@ static enum byoc_status warm_up(struct race *r, uint32_t *failed,
     return BYOC_OK;
 }
 
-static enum byoc_status run_round(struct race *r, uint32_t *failed,
+static enum byoc_status run_round(struct comparison *r, uint32_t *failed,
                                   struct byoc_error *err)
 {
     for (uint32_t k = 0; k < r->n; k++) {
-        /* the contenders take turns to run first */
+        /* the alternatives take turns to run first */
         const uint32_t i = (r->rounds + k) % r->n;
         *failed = i;
         BYI_TRY(run_once(r, i, r->times[i].repeats, &r->times[i].us[r->rounds],
@@ -305,14 +306,14 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The minimum and the quartiles of a contender's times. Other processes that
+/* The minimum and the quartiles of an alternative's times. Other processes that
  * use the caches and the memory only make runs slower, so the lower quartile
  * counts. */
 struct spread {
     double least, low, high;
 };
 
-static struct spread spread_of(const struct race *r, uint32_t i)
+static struct spread spread_of(const struct comparison *r, uint32_t i)
 {
     double sorted[MAX_ROUNDS];
     memcpy(sorted, r->times[i].us, r->rounds * sizeof *sorted);
@@ -321,9 +322,9 @@ static struct spread spread_of(const struct race *r, uint32_t i)
                            sorted[3 * (r->rounds - 1) / 4]};
 }
 
-/* Whether there is a clear winner: every round of the other contenders is
+/* Whether there is a clear winner: every round of the other alternatives is
  * slower, by more than `margin`, than three quarters of the winner's rounds. */
-static bool is_clear(const struct race *r, double margin)
+static bool is_clear(const struct comparison *r, double margin)
 {
     struct spread best = spread_of(r, 0);
     uint32_t winner = 0;
@@ -340,8 +341,8 @@ static bool is_clear(const struct race *r, double margin)
     return true;
 }
 
-static enum byoc_status race(struct race *r, double seconds, uint32_t *failed,
-                             struct byoc_error *err)
+static enum byoc_status compare(struct comparison *r, double seconds,
+                                uint32_t *failed, struct byoc_error *err)
 {
     const double margin = 0.1;
     const double began = byi_meter_now();
@@ -360,10 +361,10 @@ static enum byoc_status race(struct race *r, double seconds, uint32_t *failed,
     return BYOC_OK;
 }
 
-bool byi_contenders_decided(struct byi_contender *const *at, uint32_t n)
+bool byi_alternatives_decided(struct byi_alternative *const *at, uint32_t n)
 {
     const double busy = 0.25;
-    const struct byi_contender *best = at[0];
+    const struct byi_alternative *best = at[0];
     for (uint32_t i = 1; i < n; i++)
         best = at[i]->us < best->us ? at[i] : best;
     for (uint32_t i = 0; i < n; i++) {
@@ -375,8 +376,8 @@ bool byi_contenders_decided(struct byi_contender *const *at, uint32_t n)
     return true;
 }
 
-/* Make random inputs of this size, and run each contender once or more. */
-static enum byoc_status begin(struct race *r, int64_t size,
+/* Make random inputs of this size, and run each alternative once or more. */
+static enum byoc_status begin(struct comparison *r, int64_t size,
                               struct byi_arena *arena, uint32_t *failed,
                               struct byoc_error *err)
 {
@@ -388,13 +389,13 @@ static enum byoc_status begin(struct race *r, int64_t size,
     return warm_up(r, failed, err);
 }
 
-enum byoc_status byi_contenders_time(struct byi_contender *const *at,
-                                     uint32_t n, double seconds,
-                                     uint32_t *failed, struct byoc_error *err)
+enum byoc_status byi_alternatives_time(struct byi_alternative *const *at,
+                                       uint32_t n, double seconds,
+                                       uint32_t *failed, struct byoc_error *err)
 {
     static const int64_t sizes[] = {1, 2, 64};
     struct byi_arena *arena = byi_arena_new();
-    struct race r = {
+    struct comparison r = {
         .at = at, .n = n, .n_inputs = byoc_model_n_inputs(at[0]->model)};
     r.inputs = byi_arena_calloc(arena, r.n_inputs + 1u, sizeof *r.inputs);
     r.times = byi_arena_calloc(arena, n, sizeof *r.times);
@@ -403,7 +404,7 @@ enum byoc_status byi_contenders_time(struct byi_contender *const *at,
         if (status != BYOC_OK && status != BYOC_ENOMEM)
             status = begin(&r, sizes[i], arena, failed, err);
     if (status == BYOC_OK)
-        status = race(&r, seconds, failed, err);
+        status = compare(&r, seconds, failed, err);
     byi_arena_free(&arena);
     return status;
 }

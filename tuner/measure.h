@@ -41,36 +41,38 @@ void byi_meter_compile(struct byi_meter *meter, const struct byi_module *m,
 void byi_compiled_groups_free(struct byi_compiled_groups *groups);
 
 /* A module's entry, loaded. Zero-initialise. */
-struct byi_contender {
+struct byi_alternative {
     struct byi_built built;
     struct byoc_model *model;
     struct byoc_state *state;
     DLTensor *outputs; /* in the meter's arena */
     uint32_t n_outputs;
-    double us;    /* of one run; set by the race */
+    double us;    /* of one run; set by byi_alternatives_time */
     double noise; /* spread of its rounds, relative to `us`          */
 };
 /* Load `m`, whose fused groups are `groups`; both must outlive *c. Errors:
  * those of building and loading; BYOC_EBACKEND if a backend cannot load a
  * region. */
-enum byoc_status byi_contender_open(const struct byi_meter *meter,
-                                    const struct byi_module *m,
-                                    const struct byi_compiled_groups *groups,
-                                    struct byi_contender *c,
-                                    struct byoc_error *err);
-void byi_contender_close(struct byi_contender *c);
+enum byoc_status byi_alternative_open(const struct byi_meter *meter,
+                                      const struct byi_module *m,
+                                      const struct byi_compiled_groups *groups,
+                                      struct byi_alternative *c,
+                                      struct byoc_error *err);
+void byi_alternative_close(struct byi_alternative *c);
 
-/* Run the contenders in turn on the same random inputs and set their times: CPU
- * time of this thread, or wall time if it sleeps. Takes `seconds`, less if the
- * winner is certain, more if a few rounds take longer. Symbolic dims are 1 or,
- * if the model does not accept that, 2 or 64. Fails if a contender cannot run:
- * *failed is its index. */
-enum byoc_status byi_contenders_time(struct byi_contender *const *at,
-                                     uint32_t n, double seconds,
-                                     uint32_t *failed, struct byoc_error *err);
-/* Whether the times of a race show which contender is the fastest. On a busy
- * machine they may differ more from round to round than between contenders. */
-bool byi_contenders_decided(struct byi_contender *const *at, uint32_t n);
+/* Run the alternatives in turn on the same random inputs and set their times:
+ * CPU time of this thread, or wall time if it sleeps. Takes `seconds`, less if
+ * the winner is certain, more if a few rounds take longer. Symbolic dims are 1
+ * or, if the model does not accept that, 2 or 64. Fails if an alternative
+ * cannot run: *failed is its index. */
+enum byoc_status byi_alternatives_time(struct byi_alternative *const *at,
+                                       uint32_t n, double seconds,
+                                       uint32_t *failed,
+                                       struct byoc_error *err);
+/* Whether the measured times show which alternative is the fastest. On a busy
+ * machine they may differ more from round to round than between alternatives.
+ */
+bool byi_alternatives_decided(struct byi_alternative *const *at, uint32_t n);
 /* The time in seconds of a monotonic clock. */
 double byi_meter_now(void);
 

@@ -162,7 +162,7 @@ static bool has_region(const struct byi_module *m)
 static enum byoc_status open_backend(struct byi_parts *d,
                                      const struct byi_part *p, uint32_t label,
                                      struct byi_module **m,
-                                     struct byi_contender *c,
+                                     struct byi_alternative *c,
                                      struct byoc_error *err)
 {
     static const struct byi_compiled_groups none;
@@ -178,16 +178,16 @@ static enum byoc_status open_backend(struct byi_parts *d,
     if (status == BYOC_OK)
         status = byi_meter_passes(&d->meter, *m, &only, err);
     if (status == BYOC_OK && has_region(*m))
-        return byi_contender_open(&d->meter, *m, &none, c, err);
+        return byi_alternative_open(&d->meter, *m, &none, c, err);
     byi_module_free(m);
     return status;
 }
 
-/* The contenders in the order of labels; the first one is native. */
+/* The alternatives in the order of labels; the first one is native. */
 struct field {
-    struct byi_contender at[1 + BYI_MAX_COST_BACKENDS];
+    struct byi_alternative at[1 + BYI_MAX_COST_BACKENDS];
     struct byi_module *modules[1 + BYI_MAX_COST_BACKENDS];
-    struct byi_contender *in[1 + BYI_MAX_COST_BACKENDS];
+    struct byi_alternative *in[1 + BYI_MAX_COST_BACKENDS];
     uint32_t label[1 + BYI_MAX_COST_BACKENDS];
     uint32_t n;
 };
@@ -199,7 +199,7 @@ static void drop_contender(struct field *f, uint32_t i)
     memmove(&f->label[i], &f->label[i + 1], (f->n - i) * sizeof *f->label);
 }
 
-/* Time the contenders. One that cannot run gets INFINITY. If the native one
+/* Time the alternatives. One that cannot run gets INFINITY. If the native one
  * cannot run, or the times do not show which is the fastest, the part's native
  * time stays unknown. */
 static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
@@ -207,17 +207,17 @@ static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
     const double each = 0.015; /* seconds */
     struct byoc_error err;
     uint32_t failed;
-    while (f->n > 1 && byi_contenders_time(f->in, f->n, each * f->n, &failed,
-                                           &err) != BYOC_OK) {
+    while (f->n > 1 && byi_alternatives_time(f->in, f->n, each * f->n, &failed,
+                                             &err) != BYOC_OK) {
         if (failed == 0)
             return;
         p->us[f->label[failed]] = (double)INFINITY;
         drop_contender(f, failed);
     }
-    if (f->n == 1 && byi_contenders_time(f->in, 1, each, &failed, &err))
+    if (f->n == 1 && byi_alternatives_time(f->in, 1, each, &failed, &err))
         return;
     d->n_timed++;
-    if (!byi_contenders_decided(f->in, f->n)) {
+    if (!byi_alternatives_decided(f->in, f->n)) {
         d->n_undecided++;
         return;
     }
@@ -238,7 +238,7 @@ static void time_part(struct byi_parts *d, struct byi_part *p,
     for (uint32_t l = 0; l < d->n_labels; l++)
         p->us[l] = (double)NAN;
     if (byi_entry_set(natives, entry, "parts", &err) != BYOC_OK ||
-        byi_contender_open(&d->meter, natives, groups, &f->at[0], &err))
+        byi_alternative_open(&d->meter, natives, groups, &f->at[0], &err))
         return;
     f->in[f->n++] = &f->at[0];
     for (uint32_t l = 1; l < d->n_labels; l++) {
@@ -255,7 +255,7 @@ static void time_part(struct byi_parts *d, struct byi_part *p,
     }
     time_field(d, p, f);
     for (uint32_t l = 0; l < d->n_labels; l++) {
-        byi_contender_close(&f->at[l]);
+        byi_alternative_close(&f->at[l]);
         byi_module_free(&f->modules[l]);
     }
     if (!isnan(p->us[0]))

@@ -535,17 +535,17 @@ struct byoc_instrument byi_dump_instrument(struct byi_dump *dump);
  * a walk over a large graph reads the table in order, too; then, when that line
  * is full, the slots from the hash on. byi_slot(&p, 0), byi_slot(&p, 1),
  * ... until one is empty. */
-struct byi_near {
+struct byi_hash_probe {
     uint64_t line, hash;
     uint32_t mask;
 };
-static inline struct byi_near byi_near(uint32_t at, uint32_t of, uint64_t hash,
-                                       uint32_t mask)
+static inline struct byi_hash_probe byi_hash_probe(uint32_t at, uint32_t of,
+                                                   uint64_t hash, uint32_t mask)
 {
-    return (struct byi_near){at * ((uint64_t)mask + 1) / of & ~(uint64_t)7,
-                             hash, mask};
+    return (struct byi_hash_probe){
+        at * ((uint64_t)mask + 1) / of & ~(uint64_t)7, hash, mask};
 }
-static inline uint32_t byi_slot(const struct byi_near *p, uint32_t i)
+static inline uint32_t byi_slot(const struct byi_hash_probe *p, uint32_t i)
 {
     return (uint32_t)(i < 8 ? p->line + i : p->hash + i) & p->mask;
 }

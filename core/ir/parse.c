@@ -104,7 +104,7 @@ static enum byoc_status parse_param(struct byi_parser *p, struct byi_func *f)
 {
     struct byi_token tok = p->lex.tok;
     const struct byi_type *type = NULL;
-    struct byi_pname *name = NULL;
+    struct byi_parsed_name *name = NULL;
     byi_id id = BYI_NO_ID;
 
     if (!tok.quoted && tok.at[0] >= '0' && tok.at[0] <= '9')

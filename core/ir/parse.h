@@ -11,7 +11,7 @@
 #include "text.h"
 
 /* A name in the text: %x, or a source. */
-struct byi_pname {
+struct byi_parsed_name {
     const char *text; /* NULL: a number */
     uint32_t binding; /* 1 + the newest binding of %text that is visible */
     uint32_t stamp;   /* the last parameter list that contains it */
@@ -20,14 +20,14 @@ struct byi_pname {
 
 /* %name stands for a value of the function at nesting depth `depth`; value
  * BYI_NO_ID: for that function itself. */
-struct byi_pbinding {
+struct byi_parse_binding {
     uint32_t name, before; /* before: the binding that this one hides */
     uint32_t depth;
     byi_id value;
 };
 
 /* A function whose body is being read. */
-struct byi_pscope {
+struct byi_parse_scope {
     uint32_t func;
     struct byi_func *f;
     uint32_t n_own;           /* parameters that are not captures */
@@ -37,12 +37,12 @@ struct byi_pscope {
 };
 
 /* A table of pairs: (func, value) -> capture; a type's address -> its size. */
-struct byi_ppair {
+struct byi_parse_pair {
     uint64_t a, b;
     uint32_t value; /* not 0 */
 };
-struct byi_ppairs {
-    BYI_VEC(struct byi_ppair) all;
+struct byi_parse_pairs {
+    BYI_VEC(struct byi_parse_pair) all;
     struct byi_index index;
 };
 
@@ -53,13 +53,13 @@ struct byi_parser {
     struct byi_arena *scratch;
     const char *side_path; /* of the side file, or NULL */
     struct byi_side *side; /* NULL: not opened yet */
-    BYI_VEC(struct byi_pname) names;
+    BYI_VEC(struct byi_parsed_name) names;
     struct byi_index names_by_text;
     BYI_VEC(uint32_t) numbers; /* by number: 1 + index in names */
     uint32_t stamp;            /* of the current parameter list */
-    BYI_VEC(struct byi_pbinding) bindings;
-    BYI_VEC(struct byi_pscope) scopes;
-    struct byi_ppairs captures, sizes;
+    BYI_VEC(struct byi_parse_binding) bindings;
+    BYI_VEC(struct byi_parse_scope) scopes;
+    struct byi_parse_pairs captures, sizes;
     /* counts for the limits in text.h */
     uint32_t n_nodes, n_funcs;
     uint64_t types_size, random_bytes;
@@ -124,13 +124,13 @@ enum byoc_status byi_parse_shape(struct byi_parser *p,
 enum byoc_status byi_parse_attr_value(struct byi_parser *p,
                                       struct byi_attr *attr);
 /* Annotations "@[...]" and "#[...]", in any order. */
-struct byi_pnotes {
+struct byi_parse_annotations {
     bool any;
     uint32_t target, region;
     const struct byi_sources *sources; /* or NULL */
 };
 enum byoc_status byi_parse_notes(struct byi_parser *p,
-                                 struct byi_pnotes *notes);
+                                 struct byi_parse_annotations *notes);
 
 /* --- parse_const.c ------------------------------------------------------ */
 

@@ -417,7 +417,7 @@ static enum byoc_status parse_notes(struct body *b)
     struct byi_parser *p = b->p;
     struct byi_token tok = p->lex.tok;
     struct byi_node *node = &func(b)->nodes.at[b->value];
-    struct byi_pnotes notes;
+    struct byi_parse_annotations notes;
 
     BYI_TRY(byi_parse_notes(p, &notes));
     if (!notes.any)

@@ -29,7 +29,8 @@ static uint64_t hash_pair(uint64_t a, uint64_t b)
     return byi_hash(0, key, sizeof key);
 }
 
-static uint32_t pair_find(const struct byi_ppairs *t, uint64_t a, uint64_t b)
+static uint32_t pair_find(const struct byi_parse_pairs *t, uint64_t a,
+                          uint64_t b)
 {
     BYI_INDEX_EACH (&t->index, hash_pair(a, b), i)
         if (t->all.at[i].a == a && t->all.at[i].b == b)
@@ -38,11 +39,11 @@ static uint32_t pair_find(const struct byi_ppairs *t, uint64_t a, uint64_t b)
 }
 
 /* Add a pair that is not in the table. */
-static void pair_add(struct byi_ppairs *t, uint64_t a, uint64_t b,
+static void pair_add(struct byi_parse_pairs *t, uint64_t a, uint64_t b,
                      uint32_t value)
 {
     byi_index_add(&t->index, hash_pair(a, b), t->all.n);
-    BYI_PUSH(&t->all, ((struct byi_ppair){a, b, value}));
+    BYI_PUSH(&t->all, ((struct byi_parse_pair){a, b, value}));
 }
 
 static uint32_t intern(struct byi_parser *p, const char *text)
@@ -53,7 +54,7 @@ static uint32_t intern(struct byi_parser *p, const char *text)
         if (strcmp(p->names.at[i].text, text) == 0)
             return i;
     byi_index_add(&p->names_by_text, hash, p->names.n);
-    BYI_PUSH(&p->names, ((struct byi_pname){
+    BYI_PUSH(&p->names, ((struct byi_parsed_name){
                             .text = byi_arena_str(p->scratch, text),
                         }));
     return p->names.n - 1;
@@ -82,7 +83,7 @@ static uint32_t name_of_number(struct byi_parser *p, uint32_t number)
     while (p->numbers.n <= number)
         BYI_PUSH(&p->numbers, 0);
     if (p->numbers.at[number] == 0) {
-        BYI_PUSH(&p->names, ((struct byi_pname){.text = NULL}));
+        BYI_PUSH(&p->names, ((struct byi_parsed_name){.text = NULL}));
         p->numbers.at[number] = p->names.n;
     }
     return p->numbers.at[number] - 1;
@@ -110,7 +111,7 @@ uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok)
 
 void byi_parse_bind(struct byi_parser *p, uint32_t name, byi_id value)
 {
-    BYI_PUSH(&p->bindings, ((struct byi_pbinding){
+    BYI_PUSH(&p->bindings, ((struct byi_parse_binding){
                                .name = name,
                                .before = p->names.at[name].binding,
                                .depth = p->scopes.n - 1,
@@ -123,7 +124,7 @@ enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
                                  const struct byi_token *tok, uint32_t self)
 {
     struct byi_func *f = p->m->funcs.at[func];
-    struct byi_pscope scope = {
+    struct byi_parse_scope scope = {
         .func = func,
         .f = f,
         .n_own = f->params.n,
@@ -152,7 +153,7 @@ static enum byoc_status capture(struct byi_parser *p,
                                 const struct byi_token *tok, uint32_t depth,
                                 byi_id value, byi_id *param)
 {
-    struct byi_pscope *s = &p->scopes.at[depth];
+    struct byi_parse_scope *s = &p->scopes.at[depth];
     const struct byi_func *outer = p->scopes.at[depth - 1].f;
     uint32_t known = pair_find(&p->captures, s->func, value);
     char name[16];
@@ -178,7 +179,7 @@ static enum byoc_status refer_to_self(struct byi_parser *p,
                                       const struct byi_token *tok,
                                       uint32_t depth, byi_id *value)
 {
-    struct byi_pscope *s = &p->scopes.at[depth];
+    struct byi_parse_scope *s = &p->scopes.at[depth];
     int n = tok->n > 60 ? 60 : (int)tok->n;
 
     if (s->self == BYI_NO_ID) {
@@ -199,8 +200,8 @@ enum byoc_status byi_parse_resolve(struct byi_parser *p,
                                    const struct byi_token *tok, byi_id *value)
 {
     uint32_t index = byi_parse_name(p, tok);
-    const struct byi_pname *name = &p->names.at[index];
-    const struct byi_pbinding *b = NULL;
+    const struct byi_parsed_name *name = &p->names.at[index];
+    const struct byi_parse_binding *b = NULL;
 
     if (!name->binding)
         return byi_lex_fail(&p->lex, tok, p->err,
@@ -219,7 +220,7 @@ enum byoc_status byi_parse_resolve(struct byi_parser *p,
 /* An alias such as %a = %outer captures a value that may have no reader. The
  * printed function would not mention it, so drop captures without readers from
  * the lists, and mark their nodes for move_captures. */
-static void drop_unread_captures(struct byi_pscope *s)
+static void drop_unread_captures(struct byi_parse_scope *s)
 {
     struct byi_func *f = s->f;
     bool *read = byi_own(f->nodes.n, sizeof *read, NULL);
@@ -245,7 +246,7 @@ static void drop_unread_captures(struct byi_pscope *s)
 /* Captures were added in the order of their uses; move them after the
  * function's own parameters, so that parameters come first in every function.
  * s->self is the new place of the function's literal of itself. */
-static void move_captures(struct byi_pscope *s)
+static void move_captures(struct byi_parse_scope *s)
 {
     struct byi_func *f = s->f;
     uint32_t n = f->nodes.n, rest = f->params.n;
@@ -288,10 +289,10 @@ static void capture_again(struct byi_module *m, struct byi_func *f, byi_id self)
 
 void byi_parse_leave(struct byi_parser *p, byi_id **captures, uint32_t *n)
 {
-    struct byi_pscope *s = &p->scopes.at[p->scopes.n - 1];
+    struct byi_parse_scope *s = &p->scopes.at[p->scopes.n - 1];
 
     while (p->bindings.n > s->bindings) {
-        const struct byi_pbinding *b = &p->bindings.at[--p->bindings.n];
+        const struct byi_parse_binding *b = &p->bindings.at[--p->bindings.n];
         p->names.at[b->name].binding = b->before;
     }
     if (s->captures.n) {

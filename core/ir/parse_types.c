@@ -379,7 +379,7 @@ enum byoc_status byi_parse_attr_value(struct byi_parser *p,
 /* Parse the rest after "@[": a target's name, a region's number, or both:
  * dnnl.2 */
 static enum byoc_status parse_target(struct byi_parser *p,
-                                     struct byi_pnotes *notes)
+                                     struct byi_parse_annotations *notes)
 {
     const struct byi_token *tok = &p->lex.tok;
     bool named = false;
@@ -407,7 +407,7 @@ static enum byoc_status parse_source(struct byi_parser *p, uint32_t *source)
 {
     struct byi_token tok = p->lex.tok;
     const char *op = "";
-    struct byi_pname *name = NULL;
+    struct byi_parsed_name *name = NULL;
     uint32_t index = 0;
 
     if (tok.kind != BYI_TOK_STRING || tok.n == 0)
@@ -450,7 +450,7 @@ static enum byoc_status read_sources(struct byi_parser *p, source_list *list)
 }
 
 static enum byoc_status parse_sources(struct byi_parser *p,
-                                      struct byi_pnotes *notes)
+                                      struct byi_parse_annotations *notes)
 {
     source_list list = {0};
     enum byoc_status status = read_sources(p, &list);
@@ -472,9 +472,10 @@ static enum byoc_status parse_sources(struct byi_parser *p,
     return status;
 }
 
-enum byoc_status byi_parse_notes(struct byi_parser *p, struct byi_pnotes *notes)
+enum byoc_status byi_parse_notes(struct byi_parser *p,
+                                 struct byi_parse_annotations *notes)
 {
-    *notes = (struct byi_pnotes){0};
+    *notes = (struct byi_parse_annotations){0};
     for (;; notes->any = true) {
         bool target = byi_lex_is(&p->lex, BYI_TOK_TARGET);
         bool sources = byi_lex_is(&p->lex, BYI_TOK_SOURCES);

@@ -106,7 +106,7 @@ enum byoc_status byi_want_axis_operand(const struct byi_infer *t, uint32_t i,
                                        bool *known);
 
 /* The known value of operand i, or NULL. */
-const struct byi_tensor *byi_known(const struct byi_infer *t, uint32_t i);
+const struct byi_tensor *byi_cached_prim(const struct byi_infer *t, uint32_t i);
 /* Read operand i, an integer vector or scalar of *n elements. False if it is
  * unknown or has more than `max` elements. */
 bool byi_known_ints(const struct byi_infer *t, uint32_t i, uint32_t max,

@@ -82,7 +82,7 @@ static void test_good(void **state)
     assert_string_equal(g->symbol, "dnnl_0");
     assert_int_equal(g->n_nodes, 3);
     assert_int_equal(g->n_consts, 1);
-    const struct byi_gnode *k = &g->nodes[2];
+    const struct byi_graph_node *k = &g->nodes[2];
     assert_int_equal(k->n_steps, 2);
     assert_int_equal(k->steps[0].op->id, BYI_OP_NN_CONV2D);
     assert_int_equal(byi_attr_int(k->steps[0].attrs, "groups"), 1);
@@ -204,7 +204,7 @@ static void test_if(void **state)
                              "4")) "," RELU_OF("1"),
                    &g, &err))
         fail_msg("%s", err.text);
-    const struct byi_gnode *k = &g->nodes[2];
+    const struct byi_graph_node *k = &g->nodes[2];
     assert_int_equal(k->n_steps, 7);
     assert_int_equal(k->last, 6);
     assert_string_equal(k->steps[1].op->name, "if");

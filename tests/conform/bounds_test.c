@@ -43,7 +43,7 @@ static void run_case(size_t i)
     struct byi_module *m = NULL;
     struct byi_arena *arena = byi_arena_new();
     struct byoc_error err;
-    struct byi_shaking shaking = {.state = 1};
+    struct byi_perturbation perturbation = {.state = 1};
     struct byi_tensor in[2], out;
     uint32_t n_out;
     char text[300];
@@ -59,12 +59,12 @@ static void run_case(size_t i)
                                       arena, &in[k]));
         byi_domain_fill(&in[k], (struct byi_domain){cases[i].x, cases[i].x}, 1);
     }
-    if (byi_interp_shaken(m, 0, in, 2, arena, byi_kit_shake, &shaking, &out, 1,
-                          &n_out, &err) != BYOC_OK)
+    if (byi_interp_perturbed(m, 0, in, 2, arena, byi_kit_perturb, &perturbation,
+                             &out, 1, &n_out, &err) != BYOC_OK)
         fail_msg("%s: %s", cases[i].call, err.text);
-    if (shaking.undefined != cases[i].undefined)
+    if (perturbation.undefined != cases[i].undefined)
         fail_msg("%s of %g: undefined is %d", cases[i].call, cases[i].x,
-                 shaking.undefined);
+                 perturbation.undefined);
     byi_arena_free(&arena);
     byi_module_free(&m);
 }
@@ -126,7 +126,7 @@ static void test_level_rows(void **state)
     struct byi_module *m = NULL;
     struct byi_arena *arena = byi_arena_new();
     struct byoc_error err;
-    struct byi_shaking shaking = {.state = 1, .zeros = true};
+    struct byi_perturbation perturbation = {.state = 1, .zeros = true};
     struct byi_tensor in, out;
     uint32_t n_out, negative = 0;
     (void)state;
@@ -136,8 +136,8 @@ static void test_level_rows(void **state)
     const struct byi_func *f = m->funcs.at[0];
     assert_true(
         byi_interp_random(f->nodes.at[f->params.at[0]].type, 1, arena, &in));
-    assert_int_equal(byi_interp_shaken(m, 0, &in, 1, arena, byi_kit_shake,
-                                       &shaking, &out, 1, &n_out, &err),
+    assert_int_equal(byi_interp_perturbed(m, 0, &in, 1, arena, byi_kit_perturb,
+                                          &perturbation, &out, 1, &n_out, &err),
                      BYOC_OK);
     for (int64_t i = 0; i < 64 * 5; i++) {
         assert_true(byi_tensor_float(&out, i) == 0);

@@ -10,13 +10,15 @@
 enum { MAX_BYTES = 8 << 20, MAX_FLOPS = 20 << 20 };
 
 static const struct byi_type *type_of(const struct byi_graph *g,
-                                      struct byi_gref ref)
+                                      struct byi_graph_ref ref)
 {
     return g->nodes[ref.node].out[ref.output];
 }
 
-static double step_flops(const struct byi_graph *g, const struct byi_gnode *n,
-                         const struct byi_gstep *s, struct byi_arena *arena)
+static double step_flops(const struct byi_graph *g,
+                         const struct byi_graph_node *n,
+                         const struct byi_graph_step *s,
+                         struct byi_arena *arena)
 {
     const struct byi_type **in = byi_arena_calloc(arena, s->n_args, sizeof *in);
     for (uint32_t i = 0; i < s->n_args; i++) {
@@ -34,7 +36,7 @@ static bool small(const struct byi_graph *g, struct byi_arena *arena)
     uint64_t bytes = 0;
     double flops = 0;
     for (uint32_t i = 0; i < g->n_nodes; i++) {
-        const struct byi_gnode *n = &g->nodes[i];
+        const struct byi_graph_node *n = &g->nodes[i];
         for (uint32_t k = 0; k < n->n_out; k++) {
             uint64_t one = byi_type_bytes(n->out[k]);
             if (one > MAX_BYTES)

@@ -427,9 +427,9 @@ static void a_size_that_is_refused_is_replaced(void **state)
     byoc_compiled_free(&c);
 }
 
-static struct byi_contender contender(double us, double noise)
+static struct byi_alternative alternative(double us, double noise)
 {
-    return (struct byi_contender){.us = us, .noise = noise};
+    return (struct byi_alternative){.us = us, .noise = noise};
 }
 
 /* Differences within the noise decide nothing, unless there is little of it. */
@@ -445,11 +445,11 @@ static void a_busy_machine_decides_nothing(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct byi_contender a = contender(rows[i].us[0], rows[i].noise[0]);
-        struct byi_contender b = contender(rows[i].us[1], rows[i].noise[1]);
-        struct byi_contender *const at[] = {&a, &b};
-        assert_true(byi_contenders_decided(at, 1));
-        assert_int_equal(byi_contenders_decided(at, 2), rows[i].decided);
+        struct byi_alternative a = alternative(rows[i].us[0], rows[i].noise[0]);
+        struct byi_alternative b = alternative(rows[i].us[1], rows[i].noise[1]);
+        struct byi_alternative *const at[] = {&a, &b};
+        assert_true(byi_alternatives_decided(at, 1));
+        assert_int_equal(byi_alternatives_decided(at, 2), rows[i].decided);
     }
 }
 

@@ -38,7 +38,7 @@ static void run_of_pair(void *arg, uint32_t part)
 static void test_wakes_elsewhere(void **state)
 {
     (void)state;
-    const struct byi_ways ways = {.threads = 2};
+    const struct byi_parallelism parallelism = {.threads = 2};
     const struct timespec pause = {0, 3000000};
     cpu_set_t all;
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
@@ -48,7 +48,7 @@ static void test_wakes_elsewhere(void **state)
     for (int i = 0; i < ROUNDS; i++) {
         struct pair pair = {.begun = 0};
         struct byi_turn turn;
-        byi_workers_enter(&turn, &ways);
+        byi_workers_enter(&turn, &parallelism);
         byi_parallel_for(2, run_of_pair, &pair);
         byi_workers_leave(&turn);
         apart += pair.cpu[0] != pair.cpu[1];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/runtime_dnnl/layer_random_test.c: random descriptors through the
- * oneDNN layer against plain loops: what the guards let pass must be right.
+ * oneDNN layer against plain loops: the results of descriptors that the checks
+ * accept must be right.
  *
  *   layer_random_test [CASES [SEED [FIRST]]]   cases per family, 100 by
  *                                              default, from number FIRST on
@@ -573,8 +574,8 @@ static const struct {
     {run_matmul, 1, 895}, /* 3.12 with AVX2 */
     {run_matmul, 2, 740},
     {run_matmul, 3, 2862},
-    {run_matmul, 5, 13}, /* 3.12 without the guard of PReLU on 6 axes */
-    /* 3.12 without the guard of scattered sources: with AVX-512, AVX2, both */
+    {run_matmul, 5, 13}, /* 3.12 without the check for PReLU on 6 axes */
+    /* 3.12 without the check for scattered sources: with AVX-512, AVX2, both */
     {run_moved_matmul, 1, 759},
     {run_moved_matmul, 1, 1289},
     {run_moved_matmul, 2, 562},

@@ -231,13 +231,13 @@ static const enum byi_op_id binaries[] = {
 static double broadcast_at(const struct byi_tensor *t,
                            const struct byi_tensor *out, int64_t flat)
 {
-    int64_t at = 0, pace = 1;
+    int64_t at = 0, run_times = 1;
     for (uint32_t i = 0; i < out->rank; i++) {
         const int64_t dim = out->dims[out->rank - 1 - i];
         if (i < t->rank) {
             const int64_t own = t->dims[t->rank - 1 - i];
-            at += own == 1 ? 0 : flat % dim * pace;
-            pace *= own;
+            at += own == 1 ? 0 : flat % dim * run_times;
+            run_times *= own;
         }
         flat /= dim;
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/ledger_book.h: the representation of a ledger, for the files that
+/* report/ledger_internal.h: the representation of a ledger, for the files that
  * implement it: ledger_open.c and ledger.c record, ledger_reads.c finds the
  * nodes that each node reads, ledger_json.c writes.
  */
-#ifndef BYI_LEDGER_BOOK_H
-#define BYI_LEDGER_BOOK_H
+#ifndef BYI_LEDGER_INTERNAL_H
+#define BYI_LEDGER_INTERNAL_H
 
 #include "core/base/index.h"
 #include "ledger.h"
@@ -54,14 +54,14 @@ struct byi_rows {
     const uint32_t *first, *at;
 };
 
-struct byi_kept_text {
+struct byi_interned_text {
     const char *text;
     struct byi_times times; /* of the region of this name */
 };
 
 /* Interned strings. */
 struct byi_texts {
-    BYI_VEC(struct byi_kept_text) all;
+    BYI_VEC(struct byi_interned_text) all;
     struct byi_index index;
 };
 
@@ -89,7 +89,7 @@ struct byi_times *byi_ledger_times_of(struct byi_ledger *ledger,
 struct byi_ledger_entry *byi_ledger_entry_of(struct byi_ledger *ledger,
                                              uint32_t source);
 /* The string, interned; NULL for NULL. */
-const char *byi_ledger_keep(struct byi_ledger *ledger, const char *text);
+const char *byi_ledger_intern(struct byi_ledger *ledger, const char *text);
 /* ledger_reads.c: for each source of m the sources that it reads; in `arena`.
  */
 struct byi_rows byi_sources_reads(const struct byi_module *m,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/known.c: finds primitives of one build by the arguments of their
- * creators, so that equal ones are created once: a primitive descriptor of
- * oneDNN 2.6 takes several kilobytes and tens of microseconds, and a chain of
- * 100,000 equal operators would need 100,000 of them. Steps that share a
+/* runtime_dnnl/prim_cache.c: finds primitives of one build by the arguments of
+ * their creators, so that equal ones are created once: a primitive descriptor
+ * of oneDNN 2.6 takes several kilobytes and tens of microseconds, and a chain
+ * of 100,000 equal operators would need 100,000 of them. Steps that share a
  * primitive run in sequence, each with its own arguments. */
 #include "runtime_dnnl/build.h"
 
 #include <string.h>
 
-struct byi_known {
+struct byi_cached_prim {
     struct byi_creator_call call; /* copies */
     struct byi_posts posts;
     struct byi_prim *prim; /* NULL: refused */
@@ -53,22 +53,22 @@ static bool same(const struct byi_creator_call *a,
                    a->posts->n * sizeof(struct byi_post)) == 0);
 }
 
-static const struct byi_known *find(const struct byi_build *b,
-                                    const struct byi_creator_call *call)
+static const struct byi_cached_prim *find(const struct byi_build *b,
+                                          const struct byi_creator_call *call)
 {
     const uint64_t hash = hash_call(call);
-    BYI_INDEX_EACH (&b->known_index, hash, i)
-        if (same(&b->known.at[i]->call, call))
-            return b->known.at[i];
+    BYI_INDEX_EACH (&b->prim_index, hash, i)
+        if (same(&b->prims.at[i]->call, call))
+            return b->prims.at[i];
     return NULL;
 }
 
-bool byi_dn_known(struct byi_build *b, const struct byi_creator_call *call,
-                  struct byi_prim **prim, enum byoc_status *status)
+bool byi_dn_find_prim(struct byi_build *b, const struct byi_creator_call *call,
+                      struct byi_prim **prim, enum byoc_status *status)
 {
     if (!may_share(b, call))
         return false;
-    const struct byi_known *k = find(b, call);
+    const struct byi_cached_prim *k = find(b, call);
     if (!k)
         return false;
     *status = BYOC_OK;
@@ -79,13 +79,13 @@ bool byi_dn_known(struct byi_build *b, const struct byi_creator_call *call,
     return true;
 }
 
-void byi_dn_know(struct byi_build *b, const struct byi_creator_call *call,
-                 struct byi_prim *prim, enum byoc_status status)
+void byi_dn_keep_prim(struct byi_build *b, const struct byi_creator_call *call,
+                      struct byi_prim *prim, enum byoc_status status)
 {
     if (!may_share(b, call) ||
         (status != BYOC_OK && status != BYOC_EUNSUPPORTED))
         return;
-    struct byi_known *k = byi_arena_alloc(b->arena, sizeof *k);
+    struct byi_cached_prim *k = byi_arena_alloc(b->arena, sizeof *k);
     k->call = *call;
     k->call.params = byi_arena_copy(b->arena, call->params, call->size);
     if (n_posts(call)) {
@@ -96,16 +96,16 @@ void byi_dn_know(struct byi_build *b, const struct byi_creator_call *call,
     k->call.posts = &k->posts;
     if (status != BYOC_OK)
         k->why = byi_arena_str(b->arena, b->err->text);
-    BYI_PUSH(&b->known, k);
-    byi_index_add(&b->known_index, hash_call(call), b->known.n - 1);
+    BYI_PUSH(&b->prims, k);
+    byi_index_add(&b->prim_index, hash_call(call), b->prims.n - 1);
     if (status == BYOC_OK)
         k->prim = byi_prim_ref(prim);
 }
 
-void byi_dn_known_free(struct byi_build *b)
+void byi_dn_prims_free(struct byi_build *b)
 {
-    for (uint32_t i = 0; i < b->known.n; i++)
-        byi_prim_free(&b->known.at[i]->prim);
-    byi_vec_free(b->known.at);
-    byi_index_free(&b->known_index);
+    for (uint32_t i = 0; i < b->prims.n; i++)
+        byi_prim_free(&b->prims.at[i]->prim);
+    byi_vec_free(b->prims.at);
+    byi_index_free(&b->prim_index);
 }

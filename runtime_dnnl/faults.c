@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/guards.c: refuses legal descriptors on which oneDNN crashes or
+/* runtime_dnnl/faults.c: refuses legal descriptors on which oneDNN crashes or
  * computes wrong results. They were found by comparing oneDNN's results for
  * random descriptors with those of plain loops, as
- * tests/runtime_dnnl/layer_random_test.c does. Each guard names the affected
- * versions. The guards are called when a match is probed, so that no region
+ * tests/runtime_dnnl/layer_random_test.c does. Each check names the affected
+ * versions. The checks are called when a match is probed, so that no region
  * contains such a descriptor. */
 #include "runtime_dnnl/layer.h"
 
@@ -12,7 +12,7 @@
 /* All versions: oneDNN has no benefit for empty tensors, and 2.6's matmul
  * divides by zero if a dim is 0. Kernels count rows in int, so a matmul of 2^32
  * rows also divides by zero. */
-const char *byi_guard_desc(const struct byi_desc *desc)
+const char *byi_fault_desc(const struct byi_desc *desc)
 {
     if (desc->rank == 0 || desc->rank > BYI_MAX_RANK)
         return "oneDNN takes tensors of rank 1 to 12";
@@ -29,7 +29,7 @@ const char *byi_guard_desc(const struct byi_desc *desc)
 
 /* 2.x: a primitive has one table of constants per function, so a second use of
  * the function with other parameters reads the constants of the first one. */
-const char *byi_guard_posts(int major, const struct byi_posts *posts)
+const char *byi_fault_posts(int major, const struct byi_posts *posts)
 {
     if (!posts)
         return NULL;
@@ -95,7 +95,7 @@ static bool misses_input(const struct byi_dnnl_window *w,
     return false;
 }
 
-const char *byi_guard_conv(int major, const struct byi_dnnl_conv *p,
+const char *byi_fault_conv(int major, const struct byi_dnnl_conv *p,
                            const struct byi_posts *posts)
 {
     (void)posts;
@@ -167,7 +167,7 @@ bool byi_desc_permutes_batch(const struct byi_desc *d)
 
 /* 2.6, and 3.x up to 3.12.1: weights that are broadcast over the whole batch
  * cause a crash or wrong results; callers fold the batch into M. */
-const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
+const char *byi_fault_matmul(int major, const struct byi_dnnl_matmul *p,
                              const struct byi_posts *posts)
 {
     (void)posts;
@@ -198,7 +198,7 @@ const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
 
 /* All versions accept sum and binary post-ops on pooling, resampling and
  * normalisation, and then ignore or misread them. */
-const char *byi_guard_elt_only(const struct byi_posts *posts)
+const char *byi_fault_elt_only(const struct byi_posts *posts)
 {
     for (uint32_t i = 0; posts && i < posts->n; i++)
         if (posts->at[i].kind != BYI_POST_ELT)
@@ -206,7 +206,7 @@ const char *byi_guard_elt_only(const struct byi_posts *posts)
     return NULL;
 }
 
-const char *byi_guard_pool(int major, const struct byi_dnnl_pool *p)
+const char *byi_fault_pool(int major, const struct byi_dnnl_pool *p)
 {
     (void)major;
     const struct byi_dnnl_window *w = &p->window;
@@ -225,7 +225,7 @@ const char *byi_guard_pool(int major, const struct byi_dnnl_pool *p)
 /* 2.x on SSE4.1: the kernel processes channels in two halves of a vector of 8.
  * If no remaining channel is in the second half, generating the post-ops
  * crashes. */
-const char *byi_guard_pool_impl(int major, const struct byi_dnnl_pool *p,
+const char *byi_fault_pool_impl(int major, const struct byi_dnnl_pool *p,
                                 const struct byi_posts *posts, const char *impl)
 {
     const int64_t left = p->src.dims[1] % 8;
@@ -238,7 +238,7 @@ const char *byi_guard_pool_impl(int major, const struct byi_dnnl_pool *p,
 
 /* All versions: per-channel slopes are correct for row-major and channels-last
  * data; oneDNN treats any other axis order as one of these. */
-const char *byi_guard_prelu(const struct byi_dnnl_prelu *p)
+const char *byi_fault_prelu(const struct byi_dnnl_prelu *p)
 {
     const struct byi_desc *src = &p->src, *slopes = &p->weights;
     if (byi_desc_is_plain(src) || byi_desc_is_last(src) ||
@@ -263,7 +263,7 @@ static bool is_wide(const struct byi_desc *operand)
  * channels are misread if there is a single spatial position, since oneDNN then
  * confuses row-major with channels-last, and if the axes are in any other
  * order. 3.x misreads vectors along other axes. */
-const char *byi_guard_binary(int major, const struct byi_dnnl_binary *p,
+const char *byi_fault_binary(int major, const struct byi_dnnl_binary *p,
                              const struct byi_posts *posts)
 {
     (void)major;
@@ -292,7 +292,7 @@ const char *byi_guard_binary(int major, const struct byi_dnnl_binary *p,
  * the first group for every group; in three dimensions they shift them from
  * plane to plane. Depthwise convolutions read whole registers, past the end of
  * the operand. */
-const char *byi_guard_impl(int major, const struct byi_dnnl_conv *p,
+const char *byi_fault_impl(int major, const struct byi_dnnl_conv *p,
                            const struct byi_posts *posts, const char *impl)
 {
     const bool groups = p->weights.rank > p->window.n + 2;
