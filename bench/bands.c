@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bands.c: times blocks of mobile networks in two parallelism, in turns: in
+/* bands.c: times blocks of mobile networks in two ways, in turns: in
  * bands (kernels/bands.h), and one convolution after the other.
  *
  *     [BYOC_MAX_ISA=avx2] build/bands [THREADS]

@@ -56,7 +56,7 @@ enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
         return BYOC_OK;
     const enum byoc_status status =
         byi_fail(err, BYOC_EIO,
-                 "cannot make the temporary folder %s: %s; choose another "
+                 "cannot create the temporary folder %s: %s; choose another "
                  "place that can be written",
                  cc->folder, strerror(errno));
     byi_vec_free(own);

@@ -170,7 +170,7 @@ struct byoc_fail *byi_kit_compile(struct byi_kit *kit, struct byi_session *s,
             memcpy(blob->data, json->at, json->n);
         return blob->data ? NULL
                           : host->fail(host->ctx, BYOC_FAIL_RESOURCE,
-                                       "no memory for the region");
+                                       "out of memory for the region");
     }
     const char *symbol = writes_c(kit, b) ? "byoc_conform_0" : NULL;
     struct byi_lent_region lent =

@@ -57,7 +57,7 @@ static enum byoc_status keep_source(const struct byoc_compiled *c,
     if (!c->keep_c)
         return BYOC_OK;
     if (mkdir(c->keep_c, 0777) != 0 && errno != EEXIST)
-        return byi_fail(err, BYOC_EIO, "%s: cannot make the folder: %s",
+        return byi_fail(err, BYOC_EIO, "%s: cannot create the folder: %s",
                         c->keep_c, strerror(errno));
     for (uint32_t i = 0; i < c->built.n_sources; i++) {
         const struct byi_c_unit *unit = c->built.sources[i];

@@ -128,8 +128,8 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
                         "%s exists; expected the name of a new folder", folder);
     const int n = snprintf(temp, sizeof temp, "%s.XXXXXX", folder);
     if (n < 0 || n >= (int)sizeof temp || !byi_temp_folder(temp, &listed))
-        return byi_fail(err, BYOC_EIO, "%s: cannot make the folder: %s", folder,
-                        strerror(errno));
+        return byi_fail(err, BYOC_EIO, "%s: cannot create the folder: %s",
+                        folder, strerror(errno));
     chmod(temp, 0755);
     enum byoc_status status = fill_folder(x, temp, err);
     if (status == BYOC_OK && rename(temp, folder) != 0)

@@ -114,7 +114,7 @@ static int try_program(struct reducer *d, const struct small_program *s,
                  base ? base : "/tmp") >= (int)sizeof temp ||
         !byi_temp_folder(temp, &listed)) {
         d->status = byi_fail(d->err, BYOC_EIO,
-                             "cannot make a folder for a test in %s: %s",
+                             "cannot create a folder for a test in %s: %s",
                              base ? base : "/tmp", strerror(errno));
         return -1;
     }

@@ -74,7 +74,7 @@ byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader)
     }
     if (entry->producer) {
         o->status = byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                             "%s, output '%s': this output is not supported",
+                             "%s: found a reader of output '%s'; expected none",
                              entry->producer, text);
         return BYI_NO_ID;
     }

@@ -212,8 +212,8 @@ enum byoc_status byi_onnx_open_memory(const void *data, uint64_t bytes,
 
     *file = (struct byi_onnx_file){.arena = arena};
     if (!copy)
-        return byi_fail(err, BYOC_ENOMEM, "%s: no memory for %llu bytes", path,
-                        (unsigned long long)bytes);
+        return byi_fail(err, BYOC_ENOMEM, "%s: out of memory for %llu bytes",
+                        path, (unsigned long long)bytes);
     byi_arena_defer(arena, byi_release, copy);
     if (bytes)
         memcpy(copy, data, (size_t)bytes);

@@ -137,8 +137,8 @@ static enum byoc_status parse_npy(const uint8_t *bytes, size_t n,
                         (unsigned long long)want);
     t->data = byi_acquire(want ? want : 1);
     if (!t->data)
-        return byi_fail(err, BYOC_ENOMEM, "%s: no memory for %llu bytes", path,
-                        (unsigned long long)want);
+        return byi_fail(err, BYOC_ENOMEM, "%s: out of memory for %llu bytes",
+                        path, (unsigned long long)want);
     byi_arena_defer(arena, byi_release, t->data);
     memcpy(t->data, bytes + head + length, want);
     return BYOC_OK;

@@ -60,8 +60,8 @@ static enum byoc_status compile_model(struct byi_ep *ep,
         .passes = import_only ? no_passes : NULL};
     char *data = join_spans(model);
     if (!data)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for a model of %zu bytes",
-                        model->bytes);
+        return byi_fail(err, BYOC_ENOMEM,
+                        "out of memory for a model of %zu bytes", model->bytes);
     const enum byoc_status status = byoc_compile_memory(
         data, model->bytes, "model.onnx", &params, compiled, err);
     free(data);
@@ -212,7 +212,7 @@ enum byoc_status byi_ep_build(struct byi_ep *ep,
 {
     *built = byi_alloc(1, sizeof **built);
     if (!*built)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for a model");
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for a model");
     struct byi_arena *scratch = byi_arena_new();
     const enum byoc_status status = fill_built(ep, model, scratch, *built, err);
     byi_arena_free(&scratch);

@@ -77,7 +77,7 @@ static struct byi_ep_run *new_run(const struct byi_ep_kernel *k,
         run->dims = byi_alloc(k->n_in + k->n_out + 1, sizeof *run->dims);
     }
     if (!run || !run->in || !run->out || !run->values || !run->dims) {
-        byi_fail(err, BYOC_ENOMEM, "no memory for a run");
+        byi_fail(err, BYOC_ENOMEM, "out of memory for a run");
         free_run(run);
         return NULL;
     }
@@ -403,7 +403,7 @@ enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
     struct byi_ep_kernel *k = byi_alloc(1, sizeof *k);
     if (!k) {
         byi_ep_built_free(&built);
-        return byi_fail(err, BYOC_ENOMEM, "no memory for a kernel");
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for a kernel");
     }
     k->base = (OrtNodeComputeInfo){.ort_version_supported = ORT_API_VERSION,
                                    .CreateState = create_state,

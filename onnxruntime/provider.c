@@ -200,7 +200,7 @@ static OrtStatus *new_ep(const struct byi_ep_factory *factory,
     struct byi_ep *ep = byi_alloc(1, sizeof *ep);
     if (!ep)
         return factory->ort->CreateStatus(ORT_FAIL,
-                                          "byoc: no memory for a provider");
+                                          "byoc: out of memory for a provider");
     ep->base = (OrtEp){.ort_version_supported = ORT_API_VERSION,
                        .GetName = name_of_ep,
                        .GetCapability = byi_ep_claim,
@@ -368,7 +368,7 @@ OrtStatus *CreateEpFactories(const char *registered_name,
                                  "expected at least one");
     struct byi_ep_factory *factory = byi_alloc(1, sizeof *factory);
     if (!factory)
-        return ort->CreateStatus(ORT_FAIL, "byoc: no memory for a factory");
+        return ort->CreateStatus(ORT_FAIL, "byoc: out of memory for a factory");
     factory->base = (OrtEpFactory){.ort_version_supported = ORT_API_VERSION,
                                    .GetName = name_of_factory,
                                    .GetVendor = vendor,

@@ -181,7 +181,8 @@ struct splitter {
     enum byoc_status status;
 };
 
-/* The fates of calls first .. end-1 and of their fields. */
+/* Place calls first .. end-1 and their fields in part 1, the others on native
+ * kernels. */
 static struct byi_node_revert *mark(struct splitter *s, uint32_t first,
                                     uint32_t end)
 {

@@ -150,7 +150,7 @@ static enum byoc_status widen_consts(const struct byoc_model *model,
 {
     uint32_t *list = byi_alloc(entry->n_consts + 1u, sizeof *list), n = 0;
     if (!list)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for %u constants",
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for %u constants",
                         entry->n_consts);
     for (uint32_t k = 0; k < entry->n_consts; k++)
         if (!codes || model->plan->consts[entry->consts[k]].stored != BYOC_I8)
@@ -354,7 +354,7 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
     bool *seen = byi_arena_calloc(model->arena, n + 1u, sizeof *seen);
     enum byoc_status status = BYOC_OK;
     if (!model->own.regions)
-        status = byi_fail(err, BYOC_ENOMEM, "no memory for %u regions", n);
+        status = byi_fail(err, BYOC_ENOMEM, "out of memory for %u regions", n);
     for (uint32_t i = 0; i < n && status == BYOC_OK && !params->native_only;
          i++)
         if (!seen[i])

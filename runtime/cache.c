@@ -308,7 +308,8 @@ static enum byoc_status add(const struct byoc_model *model,
         byi_alloc(1, sizeof *e + model->n_keys * sizeof e->sizes[0]);
     if (!e)
         return byi_fail(err, BYOC_ENOMEM,
-                        "no memory for an instance of %u sizes", model->n_keys);
+                        "out of memory for an instance of %u sizes",
+                        model->n_keys);
     for (uint32_t k = 0; k < model->n_keys; k++)
         e->sizes[k] = sizes[model->keys[k]];
     e->users = 1;
@@ -504,7 +505,8 @@ enum byoc_status byi_cache_new(struct byoc_model *model,
     struct byi_cache *c =
         byi_alloc(1, sizeof *c + model->plan->n_regions * sizeof c->warned[0]);
     if (!c)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for a cache of shapes");
+        return byi_fail(err, BYOC_ENOMEM,
+                        "out of memory for a cache of shapes");
     init_locks(c);
     remember(c);
     c->stats.max_shapes = shapes < UINT32_MAX ? (uint32_t)shapes : UINT32_MAX;
@@ -583,7 +585,8 @@ static enum byoc_status read_dims(const struct byoc_model *model,
                         "are no sizes to prepare; leave it out");
     *sizes = byi_alloc(n_symbols + 1u, sizeof **sizes);
     if (!*sizes)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for %u sizes", n_symbols);
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for %u sizes",
+                        n_symbols);
     for (uint32_t i = 0; i < n_symbols; i++)
         (*sizes)[i] = -1;
     BYI_TRY(bind_dims(model, dims, n, *sizes, err));

@@ -101,7 +101,7 @@ enum byoc_status byi_closure_make(struct byoc_state *s, struct byi_frame *fr,
     if (!c) {
         byi_pool_refund(&s->pool, bytes_of(step->n_in));
         return byi_fail(err, BYOC_ENOMEM,
-                        "no memory for a function that captures %u values",
+                        "out of memory for a function that captures %u values",
                         step->n_in);
     }
     c->readers = 1;

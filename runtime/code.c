@@ -80,7 +80,7 @@ static enum byoc_status bind_kernels(struct byoc_model *model,
     const uint32_t n = model->plan->n_kernels;
     model->kernels = byi_alloc(n + 1u, sizeof *model->kernels);
     if (!model->kernels)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for %u kernels", n);
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for %u kernels", n);
     if (!code || n == 0)
         return BYOC_OK;
     if (image->code_bytes < sizeof *code || code->n_kernels != n ||
@@ -127,7 +127,7 @@ static enum byoc_status bind_units(struct byoc_model *model,
     model->functions =
         byi_alloc(plan->n_regions + 1u, sizeof *model->functions);
     if (!model->functions)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for %u regions",
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for %u regions",
                         plan->n_regions);
     for (uint32_t i = 0; image->functions && i < plan->n_regions; i++)
         model->functions[i] = image->functions[i];

@@ -21,7 +21,8 @@ struct byi_widened {
 
 static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
 {
-    return byi_fail(err, BYOC_ENOMEM, "no memory for %llu bytes of constants",
+    return byi_fail(err, BYOC_ENOMEM,
+                    "out of memory for %llu bytes of constants",
                     (unsigned long long)bytes);
 }
 

@@ -171,8 +171,9 @@ enum byoc_status byi_customs_open(const struct byi_plugin *plugin,
         c->ops = byi_alloc(theirs->n, sizeof *c->ops);
     enum byoc_status status = BYOC_OK;
     if (!c || !c->ops)
-        status = byi_fail(err, BYOC_ENOMEM, "no memory for %u operators of %s",
-                          theirs->n, plugin->path);
+        status =
+            byi_fail(err, BYOC_ENOMEM, "out of memory for %u operators of %s",
+                     theirs->n, plugin->path);
     for (uint32_t i = 0; i < theirs->n && status == BYOC_OK; i++)
         status = take_operator(plugin, theirs->at[i], &c->ops[i], err);
     if (status != BYOC_OK) {
@@ -330,7 +331,7 @@ static enum byoc_status new_custom(const struct byi_plugin *plugin,
         c->attributes = strdup(attributes);
     if (!c || !c->attributes) {
         free(c);
-        return byi_fail(err, BYOC_ENOMEM, "no memory for attributes of %s",
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for attributes of %s",
                         op->name);
     }
     c->op = op;

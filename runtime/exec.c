@@ -170,7 +170,8 @@ enum byoc_status byi_exec_need(struct byoc_state *s, uint64_t bytes,
         return BYOC_OK;
     void *fresh = byi_memory_take(s->model->memory, bytes);
     if (!fresh)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for %llu bytes of scratch",
+        return byi_fail(err, BYOC_ENOMEM,
+                        "out of memory for %llu bytes of scratch",
                         (unsigned long long)bytes);
     byi_memory_give(s->model->memory, s->scratch);
     s->scratch = fresh;

@@ -138,11 +138,11 @@ static enum byoc_status make_extra(struct byoc_state *s, uint32_t func,
     *frame = byi_frame_new(s->in, func);
     if (!*frame) {
         byi_pool_refund(&s->pool, bytes);
-        return byi_fail(err, BYOC_ENOMEM,
-                        "no memory for another call of @%s (%llu bytes), with "
-                        "%u calls that wait",
-                        s->in->plan->funcs[func].name,
-                        (unsigned long long)bytes, s->depth);
+        return byi_fail(
+            err, BYOC_ENOMEM,
+            "out of memory for another call of @%s (%llu bytes), with "
+            "%u calls that wait",
+            s->in->plan->funcs[func].name, (unsigned long long)bytes, s->depth);
     }
     (*frame)->extra = true;
     return BYOC_OK;

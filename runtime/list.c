@@ -39,8 +39,8 @@ enum byoc_status byi_list_new(struct byoc_state *s, uint32_t n,
     *list = byi_alloc(1, bytes_of(n));
     if (!*list) {
         byi_pool_refund(&s->pool, bytes_of(n));
-        return byi_fail(err, BYOC_ENOMEM, "no memory for a list of %u values",
-                        n);
+        return byi_fail(err, BYOC_ENOMEM,
+                        "out of memory for a list of %u values", n);
     }
     (*list)->readers = 1;
     (*list)->n = n;
@@ -67,8 +67,8 @@ static enum byoc_status grow(struct byoc_state *s, struct byi_object **list,
     struct byi_object *fresh = byi_realloc(*list, 1, bytes_of(room));
     if (!fresh) {
         byi_pool_refund(&s->pool, more);
-        return byi_fail(err, BYOC_ENOMEM, "no memory for a list of %u values",
-                        room);
+        return byi_fail(err, BYOC_ENOMEM,
+                        "out of memory for a list of %u values", room);
     }
     memset(&fresh->at[fresh->room], 0,
            (room - fresh->room) * sizeof *fresh->at);

@@ -223,7 +223,7 @@ static enum byoc_status init_model(void *arg, struct byoc_error *err)
     model->memory = byi_memory_new(o->params);
     model->runners = byi_runners_new(o->params->runners);
     if (!model->memory || !model->runners)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for a model");
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for a model");
     BYI_TRY(byi_threads_decide(o->params->threads, &model->threads,
                                model->threads_why, sizeof model->threads_why,
                                err));
@@ -289,7 +289,7 @@ enum byoc_status byoc_internal_model_open(const struct byi_image *image,
     *model = NULL;
     struct byoc_model *m = byi_alloc(1, sizeof *m);
     if (!m)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for a model");
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for a model");
     struct opening o = {m, image, params ? params : &defaults};
     struct byi_guard guard, filling = {0};
     enum byoc_status status = byi_guarded(&guard, init_model, &o, err);

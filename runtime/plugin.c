@@ -42,8 +42,9 @@ struct byoc_fail *byoc_internal_plugin_load(const struct byi_plugin *plugin,
         return b->load(&plugin->host, region, compiled);
     char *copy = byi_acquire(region->json_bytes);
     if (!copy)
-        return plugin->host.fail(plugin->host.ctx, BYOC_FAIL_RESOURCE,
-                                 "no memory for an aligned copy of its blob");
+        return plugin->host.fail(
+            plugin->host.ctx, BYOC_FAIL_RESOURCE,
+            "out of memory for an aligned copy of its blob");
     lent.json = memcpy(copy, region->json, region->json_bytes);
     struct byoc_fail *fail = b->load(&plugin->host, &lent, compiled);
     byi_release(copy);
@@ -64,7 +65,7 @@ struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,
     *state = host->acquire(host->ctx, bytes);
     if (!*state)
         return host->fail(host->ctx, BYOC_FAIL_RESOURCE,
-                          "no memory for its state");
+                          "out of memory for its state");
     memset(*state, 0, bytes);
     return NULL;
 }
@@ -214,7 +215,7 @@ static enum byoc_status open_library(const char *path, struct byi_library **out,
     if (!lib || !copy) {
         free(lib);
         free(copy);
-        return byi_fail(err, BYOC_ENOMEM, "no memory for a plug-in");
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for a plug-in");
     }
     lib->path = copy;
     lib->self.path = copy;
@@ -315,7 +316,7 @@ enum byoc_status byoc_internal_plugin_open(const char *path, uint32_t threads,
         BYI_TRY(byi_threads_decide(0, &threads, why, sizeof why, err));
     struct byi_plugin *p = byi_alloc(1, sizeof *p);
     if (!p)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for a plug-in");
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for a plug-in");
     pthread_mutex_lock(&lock);
     enum byoc_status status = use_library(path, &p->library, err);
     pthread_mutex_unlock(&lock);

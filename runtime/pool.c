@@ -184,9 +184,10 @@ static enum byoc_status make_block(struct byi_pool *pool, uint64_t bytes,
     if (i == UINT32_MAX) {
         byi_memory_give(pool->memory, at);
         byi_pool_refund(pool, bytes);
-        return byi_fail(err, BYOC_ENOMEM,
-                        "no memory for %llu bytes of a value of varying size",
-                        (unsigned long long)bytes);
+        return byi_fail(
+            err, BYOC_ENOMEM,
+            "out of memory for %llu bytes of a value of varying size",
+            (unsigned long long)bytes);
     }
     pool->at[i].at = at;
     pool->at[i].bytes = bytes;

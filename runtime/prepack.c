@@ -77,7 +77,7 @@ static uint64_t pack_step(const struct packer *p, const struct byi_plan_func *f,
 static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes,
                                   const char *purpose)
 {
-    return byi_fail(err, BYOC_ENOMEM, "no memory for %llu bytes of %s",
+    return byi_fail(err, BYOC_ENOMEM, "out of memory for %llu bytes of %s",
                     (unsigned long long)bytes, purpose);
 }
 

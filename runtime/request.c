@@ -121,8 +121,8 @@ static enum byoc_status have_room(struct byoc_state *s, size_t n,
         return BYOC_OK;
     bool *fresh = byi_realloc(s->needed, n, sizeof *fresh);
     if (!fresh)
-        return byi_fail(err, BYOC_ENOMEM, "no memory to choose among %zu steps",
-                        n);
+        return byi_fail(err, BYOC_ENOMEM,
+                        "out of memory to choose among %zu steps", n);
     s->needed = fresh;
     s->needed_room = n;
     return BYOC_OK;

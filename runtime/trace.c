@@ -32,10 +32,10 @@ static enum byoc_status have_trace(struct byi_trace **trace,
 {
     if (!*trace)
         *trace = byi_alloc(1, sizeof **trace);
-    return *trace
-               ? BYOC_OK
-               : byi_fail(err, BYOC_ENOMEM, "no memory for a trace (%zu bytes)",
-                          sizeof **trace);
+    return *trace ? BYOC_OK
+                  : byi_fail(err, BYOC_ENOMEM,
+                             "out of memory for a trace (%zu bytes)",
+                             sizeof **trace);
 }
 
 /* Free the trace if it has neither a file nor a callback. */

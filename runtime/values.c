@@ -139,8 +139,8 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
     t->rank = (uint32_t)view->ndim;
     if (byi_tensor_bytes(t) > (UINT64_C(1) << 44))
         return byi_fail(err, BYOC_ELIMIT,
-                        "%s \"%s\" has shape %s, which is more than 16 TiB",
-                        what, io->name,
+                        "%s \"%s\" has shape %s, expected at most 16 TiB", what,
+                        io->name,
                         byi_dims_text(shape, sizeof shape, t->rank, t->dims));
     BYI_TRY(check_layout(view, what, io, axis, planes, err));
     t->data = view->data ? (char *)view->data + view->byte_offset : NULL;
@@ -150,7 +150,8 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                         io->name, (unsigned long long)byi_tensor_bytes(t));
     if ((uintptr_t)t->data % byi_dtype_bytes(io->dtype) != 0)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s \"%s\" is not aligned to its elements' %u bytes",
+                        "%s \"%s\" is not aligned to the %u bytes of its "
+                        "elements; align it",
                         what, io->name, byi_dtype_bytes(io->dtype));
     return BYOC_OK;
 }
@@ -168,7 +169,7 @@ enum byoc_status byi_own_strings(struct byoc_state *s,
         char *copy = byi_store_string(&s->strings, length);
         if (!copy)
             return byi_fail(err, BYOC_ENOMEM,
-                            "no memory for a string of %zu bytes", length);
+                            "out of memory for a string of %zu bytes", length);
         at[i] = memcpy(copy, at[i], length);
     }
     return BYOC_OK;

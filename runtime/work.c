@@ -8,7 +8,7 @@
 
 static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
 {
-    return byi_fail(err, BYOC_ENOMEM, "no memory for a run (%llu bytes)",
+    return byi_fail(err, BYOC_ENOMEM, "out of memory for a run (%llu bytes)",
                     (unsigned long long)bytes);
 }
 

@@ -72,7 +72,7 @@ struct byi_worker {
     _Alignas(128) _Atomic uint32_t state;
     uint32_t part;
     struct job *job;
-    struct byi_worker *next; /* in the same workers or in the free list */
+    struct byi_worker *next; /* of the same turn or in the free list */
     pthread_t thread;
     bool kept_off; /* allowed to wake on fewer CPUs than `cpus` */
     cpu_set_t cpus;

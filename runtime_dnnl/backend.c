@@ -340,10 +340,10 @@ static enum byoc_status check_args(const struct byi_program *p,
                                    struct byoc_error *err)
 {
     if (args->n_inputs != p->n_inputs || args->n_outputs != p->n_outputs)
-        return byi_fail(err, BYOC_EINVAL,
-                        "%s: got %u inputs and %u outputs, expected %u and %u",
-                        p->name, args->n_inputs, args->n_outputs, p->n_inputs,
-                        p->n_outputs);
+        return byi_fail(
+            err, BYOC_EINVAL,
+            "%s: found %u inputs and %u outputs, expected %u and %u", p->name,
+            args->n_inputs, args->n_outputs, p->n_inputs, p->n_outputs);
     for (uint32_t i = 0; i < p->n_inputs; i++)
         if (args->inputs[i].bytes != p->input_bytes[i])
             return byi_fail(

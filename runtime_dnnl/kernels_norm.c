@@ -209,15 +209,16 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
     if (main->rank < 2 || main->rank > 5)
-        return byi_dn_refuse(b, "nn.batch_norm: rank %u, expected 2 to 5",
+        return byi_dn_refuse(b, "nn.batch_norm: found rank %u, expected 2 to 5",
                              main->rank);
     const uint32_t axis =
         wrap_axis(byoc_graph_int(step, "axis", 0), main->rank);
     if (axis != 1 && axis + 1 != main->rank)
-        return byi_dn_refuse(b,
-                             "nn.batch_norm: channels on axis %u, expected "
-                             "axis 1 or the last one",
-                             axis);
+        return byi_dn_refuse(
+            b,
+            "nn.batch_norm: found channels on axis %u, expected "
+            "axis 1 or the last one",
+            axis);
     const struct byi_image_axes image = byi_dn_image(main->rank, axis != 1);
     const struct byi_desc want =
         byi_dn_image_desc(b, &image, main->rank, main->dims);
@@ -244,8 +245,8 @@ enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
     if (main->rank < 3 || main->rank > 5)
-        return byi_dn_refuse(b, "nn.instance_norm: rank %u, expected 3 to 5",
-                             main->rank);
+        return byi_dn_refuse(
+            b, "nn.instance_norm: found rank %u, expected 3 to 5", main->rank);
     if (main->dims[0] != 1)
         return byi_dn_refuse(b,
                              "nn.instance_norm: found %lld images, expected 1: "

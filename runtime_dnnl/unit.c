@@ -94,7 +94,7 @@ static enum byoc_status check_consts(const struct byi_dnnl_unit *unit,
                                      struct byoc_error *err)
 {
     if (unit->n_consts != n_consts)
-        return byi_fail(err, BYOC_EINVAL, "%s: got %u constants, expected %u",
+        return byi_fail(err, BYOC_EINVAL, "%s: found %u constants, expected %u",
                         unit->name, n_consts, unit->n_consts);
     for (uint32_t i = 0; i < n_consts; i++)
         if (consts[i].bytes != unit->const_bytes[i])

@@ -99,7 +99,6 @@ enum byoc_status byi_bad_dtype(const struct byi_call *call,
                                struct byoc_error *err)
 {
     const char *name = byoc_dtype_name(dtype);
-    return byi_fail(err, BYOC_EUNSUPPORTED,
-                    "%s: dtype %s is not supported, give %s", call->op->name,
-                    name ? name : "unknown", wanted);
+    return byi_fail(err, BYOC_EUNSUPPORTED, "%s: found dtype %s, expected %s",
+                    call->op->name, name ? name : "unknown", wanted);
 }

@@ -144,7 +144,7 @@ enum byoc_status byi_run_float(const struct byi_call *call,
                                struct byoc_error *err);
 uint64_t byi_scratch_float(const struct byi_call *call,
                            const struct byi_kernel *kernel);
-/* Return BYOC_EUNSUPPORTED with "OP: dtype X is not supported, give WANTED". */
+/* Return BYOC_EUNSUPPORTED with "OP: found dtype X, expected WANTED". */
 enum byoc_status byi_bad_dtype(const struct byi_call *call,
                                enum byoc_dtype dtype, const char *wanted,
                                struct byoc_error *err);

@@ -266,7 +266,7 @@ static byi_id narrow_weights(struct byi_rewrite *rw, byi_id at,
     else if (round_weights(rw, view, s->form, weight))
         id = with_weights(rw, at, weight->made);
     if (id == BYI_NO_ID)
-        weight->kept = "there is no memory for another constant";
+        weight->kept = "out of memory for another constant";
     return id;
 }
 

@@ -83,7 +83,7 @@ static enum byoc_status compile_groups(const struct byi_meter *meter,
                                     tmp && *tmp ? tmp : "/tmp");
     if (!byi_temp_folder(folder, &listed))
         return byi_fail(err, BYOC_EIO,
-                        "%s: cannot make this folder: %s; set TMPDIR to a "
+                        "%s: cannot create this folder: %s; set TMPDIR to a "
                         "folder that can be written",
                         folder, strerror(errno));
     const char *path = byi_arena_printf(meter->arena, "%s/code.so", folder);

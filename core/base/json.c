@@ -67,20 +67,23 @@ static enum byoc_status scan(const char *text, size_t n, struct byoc_error *err)
     for (size_t i = 0; i < n; i++) {
         char c = text[i];
         if (c == '\0')
-            return byi_fail(err, BYOC_EPARSE,
-                            "malformed JSON: a NUL at byte %zu", i);
+            return byi_fail(
+                err, BYOC_EPARSE,
+                "malformed JSON: found a NUL at byte %zu, expected text", i);
         if (c == '"') {
             const size_t end = string_end(text, n, i);
             if (has_nul(text, i + 1, end))
-                return byi_fail(err, BYOC_EPARSE,
-                                "malformed JSON: a NUL in the string at byte "
-                                "%zu",
-                                i);
+                return byi_fail(
+                    err, BYOC_EPARSE,
+                    "malformed JSON: found a NUL in the string at byte "
+                    "%zu",
+                    i);
             i = end;
         } else if (c == '[' || c == '{') {
             if (++depth > MAX_DEPTH)
                 return byi_fail(err, BYOC_ELIMIT,
-                                "JSON nests deeper than %d at byte %zu",
+                                "found JSON nested deeper than %d at byte %zu, "
+                                "which is the limit",
                                 MAX_DEPTH, i);
         } else if ((c == ']' || c == '}') && depth > 0) {
             depth--;
@@ -96,7 +99,7 @@ static bool only_space(const char *text)
 
 static enum byoc_status no_memory(size_t n, struct byoc_error *err)
 {
-    return byi_fail(err, BYOC_ENOMEM, "no memory for %zu bytes of JSON", n);
+    return byi_fail(err, BYOC_ENOMEM, "out of memory for %zu bytes of JSON", n);
 }
 
 static void end_tree(void *data)

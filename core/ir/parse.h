@@ -84,7 +84,8 @@ enum byoc_status byi_parse_body(struct byi_parser *p, uint32_t func,
 
 /* --- parse_names.c ------------------------------------------------------ */
 
-/* Fail because a limit is exceeded: "too many nodes (limit is 4194304)". */
+/* Fail because a limit is exceeded: "found too many nodes, expected at most
+ * 4194304". */
 enum byoc_status byi_parse_limit(struct byi_parser *p,
                                  const struct byi_token *tok, const char *what,
                                  uint64_t limit);

@@ -15,8 +15,8 @@ enum byoc_status byi_parse_limit(struct byi_parser *p,
                                  const struct byi_token *tok, const char *what,
                                  uint64_t limit)
 {
-    byi_fail(p->err, BYOC_ELIMIT, "too many %s (limit is %llu)", what,
-             (unsigned long long)limit);
+    byi_fail(p->err, BYOC_ELIMIT, "found too many %s, expected at most %llu",
+             what, (unsigned long long)limit);
     return byi_lex_place(&p->lex, tok, p->err);
 }
 

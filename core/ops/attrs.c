@@ -323,7 +323,8 @@ static enum byoc_status place(struct byi_arena *arena, const struct byi_op *op,
         if (strcmp(def->name, given->name) != 0)
             continue;
         if (seen[i])
-            return byi_fail(err, BYOC_EINVAL, "%s: attribute %s is given twice",
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: attribute %s is given twice, expected it once",
                             op->name, def->name);
         seen[i] = true;
         at[i].kind = def->kind;

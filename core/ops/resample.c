@@ -354,8 +354,8 @@ enum byoc_status byi_resample_fill(struct byi_resample *r,
     for (uint32_t i = 0; i < r->x->rank; i++) {
         if (r->x->dims[i] > INT32_MAX || r->y->dims[i] > INT32_MAX)
             return byi_fail(err, BYOC_EUNSUPPORTED,
-                            "%s: axis %u goes from %lld to %lld positions, at "
-                            "most 2^31 - 1 are supported",
+                            "%s: axis %u goes from %lld to %lld positions, "
+                            "expected at most 2^31 - 1",
                             byi_op(r->op)->name, i, (long long)r->x->dims[i],
                             (long long)r->y->dims[i]);
         fill_axis(r, i);

@@ -48,9 +48,7 @@ enum byoc_status byi_rule_tensor(const struct byi_infer *t,
                                  const struct byi_type **out)
 {
     if (rank > BYI_MAX_RANK)
-        return byi_rule_fail(t,
-                             "the result has rank %u, at most %d is "
-                             "supported",
+        return byi_rule_fail(t, "the result has rank %u, expected at most %d",
                              rank, BYI_MAX_RANK);
     if (!fits(rank, dims)) {
         char text[256];
@@ -267,7 +265,7 @@ enum byoc_status byi_want_axis_operand(const struct byi_infer *t, uint32_t i,
         return byi_rule_fail(t, "the number of axes is not known, expected a "
                                 "vector of known length");
     if (count > BYI_MAX_RANK)
-        return byi_rule_fail(t, "%lld axes, at most %d are supported",
+        return byi_rule_fail(t, "found %lld axes, expected at most %d",
                              (long long)count, BYI_MAX_RANK);
     *known = byi_known_ints(t, i, BYI_MAX_RANK, axes, n);
     *n = (uint32_t)count;
@@ -406,8 +404,7 @@ enum byoc_status byi_infer_type(struct byi_infer *t,
                                  byi_type_kind_text(in->kind));
         if (in->rank > BYI_MAX_RANK)
             return byi_rule_fail(t,
-                                 "operand %u has rank %u, at most %d is "
-                                 "supported",
+                                 "operand %u has rank %u, expected at most %d",
                                  i, in->rank, BYI_MAX_RANK);
         if (!fits(in->rank, in->dims)) {
             char text[256];

@@ -217,9 +217,7 @@ static enum byoc_status explicit_result(const struct byi_infer *t,
     uint32_t letters;
     BYI_TRY(measure(t, at, end, &letters, &dots));
     if (letters + (dots ? e->n_dots : 0) > BYI_MAX_RANK)
-        return byi_rule_fail(t,
-                             "the result has rank %u, at most %d is "
-                             "supported",
+        return byi_rule_fail(t, "the result has rank %u, expected at most %d",
                              letters + e->n_dots, BYI_MAX_RANK);
     for (*rank = 0; at < end; at++) {
         const unsigned char c = (unsigned char)*at;

@@ -21,8 +21,8 @@ static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
     const float size = floorf((float)*dim * (float)span * (float)scale);
     if (!(size <= (float)BYI_MAX_ELEMENTS))
         return byi_rule_fail(t,
-                             "axis %u would have %s elements, at most 2^40 "
-                             "are supported",
+                             "axis %u would have %s elements, expected at most "
+                             "2^40",
                              axis, BYI_FLOAT_TEXT((double)size));
     *dim = size > 0 ? (int64_t)size : 0;
     return BYOC_OK;

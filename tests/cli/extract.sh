@@ -90,7 +90,7 @@ holds "and leaves nothing" test ! -e no
 mkdir here
 refused "no such region" "region 7: found 2 regions in the model" --region 7 -o no
 refused "a folder that is there" "here exists" --region 0 -o here
-refused "a folder that cannot be" "cannot make the folder" -o nowhere/no
+refused "a folder that cannot be" "cannot create the folder" -o nowhere/no
 refused "a test that succeeds" "the test succeeds on the whole region" \
     -o no --reduce --test true
 refused "a test that takes too long" "did not end within 0.1 seconds" \

@@ -171,7 +171,8 @@ static void test_refused(void **state)
            "nn.elu: attribute alpha is a string, expected a float");
     refuse(BYI_OP_NN_SOFTMAX, narrow, 1,
            "nn.softmax: attribute axis is a float, expected an integer");
-    refuse(BYI_OP_NN_ELU, twice, 2, "nn.elu: attribute alpha is given twice");
+    refuse(BYI_OP_NN_ELU, twice, 2,
+           "nn.elu: attribute alpha is given twice, expected it once");
     refuse(BYI_OP_CAST, dtype, 1,
            "cast: attribute dtype is 99, expected a dtype");
     refuse(BYI_OP_SPLIT, NULL, 0,

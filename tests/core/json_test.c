@@ -44,13 +44,15 @@ static void test_parse_refuses(void **state)
                   "malformed JSON at byte 8 of 10");
     check_refused("[1, 2", BYOC_EPARSE, "malformed JSON at byte 5 of 5");
     check_refused("\"a\\u0000b\"", BYOC_EPARSE,
-                  "malformed JSON: a NUL in the string at byte 0");
+                  "malformed JSON: found a NUL in the string at byte 0");
     check_refused("[\"\\\\\\u0000\"]", BYOC_EPARSE,
-                  "malformed JSON: a NUL in the string at byte 1");
+                  "malformed JSON: found a NUL in the string at byte 1");
     check_refused("\"abc", BYOC_EPARSE, "malformed JSON at byte 1 of 4");
     check_refused("\"abc\\", BYOC_EPARSE, "malformed JSON at byte 1 of 5");
     memset(deep, '[', 65);
-    check_refused(deep, BYOC_ELIMIT, "JSON nests deeper than 64 at byte 64");
+    check_refused(
+        deep, BYOC_ELIMIT,
+        "found JSON nested deeper than 64 at byte 64, which is the limit");
     assert_int_equal(byi_json_parse("[1\0]", 4, 9, &root, &err), BYOC_EPARSE);
     assert_int_equal(byi_json_parse("[1]", 3, 2, &root, &err), BYOC_ELIMIT);
     assert_string_equal(err.text, "found 3 bytes of JSON, expected at most 2");
@@ -410,8 +412,9 @@ static void test_attrs_refused(void **state)
     check_attrs(BYI_OP_CLIP, "{\"a_min\": \"infinity\"}",
                 "a_min: found a string, expected a number, \"inf\", \"-inf\" "
                 "or \"nan\"");
-    check_attrs(BYI_OP_CLIP, "{\"a_min\": 1, \"a_min\": 2}",
-                "the document: clip: attribute a_min is given twice");
+    check_attrs(
+        BYI_OP_CLIP, "{\"a_min\": 1, \"a_min\": 2}",
+        "the document: clip: attribute a_min is given twice, expected it once");
     check_attrs(BYI_OP_CAST, "{}",
                 "the document: cast: attribute dtype is missing, expected a "
                 "dtype");

@@ -366,7 +366,7 @@ static const struct row shape_rows[] = {
     {"dyn.expand_dims", "{}", "f32[A] i64[2]", "f32[?,?,?]"},
     {"dyn.expand_dims", "{}", "f32[A] i64[2]=-1,0", "f32[1,A,1]"},
     {"dyn.expand_dims", "{}", "f32[A] i64[2]=0,-3", "!axes names axis 0 twice"},
-    {"dyn.expand_dims", "{}", "f32[A] i64[13]", "!13 axes, at most"},
+    {"dyn.expand_dims", "{}", "f32[A] i64[13]", "!found 13 axes, expected at most"},
     {"expand_dims", "{\"axis\": [0, -1]}", "f32[A]", "f32[1,A,1]"},
     {"expand_dims", "{\"axis\": [3]}", "f32[A]", "!axis 3 is out of range for rank 2"},
     {"expand_dims", "{\"axis\": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]}", "f32[A]", "!the result has rank 13"},

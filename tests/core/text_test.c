@@ -318,7 +318,7 @@ static const struct {
     {"def @f(%x: Tensor[(4), flot]) { %x }", "expected an element type",
      BYOC_EPARSE},
     {"def @f(%x: Tensor[(1,1,1,1,1,1,1,1,1,1,1,1,1), int8]) { %x }",
-     "too many axes (limit is 12)", BYOC_ELIMIT},
+     "found too many axes, expected at most 12", BYOC_ELIMIT},
     {MAIN("%x @[v]"), "annotation of a name", BYOC_EPARSE},
     {MAIN("abs(%x) @[v] @[w]"), "second annotation", BYOC_EPARSE},
     {MAIN("const[\"0123456789abcdef\"]"),

@@ -514,9 +514,10 @@ static void optional_output(void **state)
     node(&b, "BatchNormalization", "x s s s s", "y mean");
     node(&b, "Exp", "mean", "z");
     output(&b, "z");
-    refuse(&b, BYOC_EUNSUPPORTED,
-           "node BatchNormalization_0: operator BatchNormalization (domain "
-           "ai.onnx, opset 13) is not supported, output 'mean'");
+    refuse(
+        &b, BYOC_EUNSUPPORTED,
+        "node BatchNormalization_0: operator BatchNormalization (domain "
+        "ai.onnx, opset 13) is not supported: found a reader of output 'mean'");
 }
 
 static void wrong_arity(void **state)

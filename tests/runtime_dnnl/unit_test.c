@@ -366,7 +366,7 @@ static void test_spoilt_units(void **state)
         check_refused(code, 1, cases[i].kind, cases[i].says);
     }
     good_unit();
-    check_refused(code, 0, BYOC_FAIL_INVALID, "got 0 constants, expected 1");
+    check_refused(code, 0, BYOC_FAIL_INVALID, "found 0 constants, expected 1");
     check_refused(code, 2, BYOC_FAIL_INVALID,
                   "constant 0 has 12 bytes, expected 16");
 }
@@ -400,7 +400,7 @@ static void test_by_hand(void **state)
     const struct byoc_fail *fail =
         region_backend()->run(host, compiled, memory, &args);
     assert_non_null(fail);
-    assert_non_null(strstr(fail->text, "by_hand: got 0 inputs"));
+    assert_non_null(strstr(fail->text, "by_hand: found 0 inputs"));
     region_backend()->state_free(host, compiled, memory);
     region_backend()->unload(host, compiled);
 }
