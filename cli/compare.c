@@ -182,9 +182,10 @@ static enum byoc_status compare_values(const struct byoc_value *found,
 }
 
 /* Compare every output; at the end, print which one differs first. */
-static int judge(const struct byoc_model *model, const struct byi_feed *out,
-                 const struct byi_feed *expected,
-                 const struct byi_tolerance *tolerance)
+static int compare_all(const struct byoc_model *model,
+                       const struct byi_feed *out,
+                       const struct byi_feed *expected,
+                       const struct byi_tolerance *tolerance)
 {
     const char *first = NULL;
     for (uint32_t i = 0; i < out->n; i++) {
@@ -281,8 +282,8 @@ static enum byoc_status compare(const char *path,
     if (status == BYOC_OK) {
         print_tolerance(open.model, found ? c->feed.data : "the native kernels",
                         &c->tolerance);
-        *code = judge_steps(&steps,
-                            judge(open.model, &out, &expected, &c->tolerance));
+        *code = judge_steps(
+            &steps, compare_all(open.model, &out, &expected, &c->tolerance));
         *code = *code == BYI_EXIT_OK ? open.gate : *code;
     }
     byi_text_free(&steps.first);

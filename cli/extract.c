@@ -135,7 +135,7 @@ static enum byoc_status find_region(const char *path,
     return run_once(open->model, feed, open->dims, r, err);
 }
 
-static void say(void *ctx, const char *line)
+static void print_line(void *ctx, const char *line)
 {
     (void)ctx;
     fprintf(stderr, "byoc extract: %s\n", line);
@@ -183,7 +183,7 @@ static int run(int argc, char **argv)
     struct byi_model_options o = {.command = &byi_command_extract};
     struct byi_feed_params feed = {.seed = 1};
     struct byi_list inputs = {0};
-    struct byi_reduce reduce = {.say = say};
+    struct byi_reduce reduce = {.say = print_line};
     struct region region = {.n_in = 0};
     const char *folder = NULL, *path;
     bool shrink = false;

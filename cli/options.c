@@ -60,9 +60,9 @@ void byi_print_help(const struct byi_command *command,
 byi_print_options *byi_help_printer = byi_print_help;
 const struct byi_command *const *byi_commands;
 
-static int unknown(const struct byi_command *command,
-                   const struct byi_option *options, uint32_t n,
-                   const char *arg)
+static int unknown_option(const struct byi_command *command,
+                          const struct byi_option *options, uint32_t n,
+                          const char *arg)
 {
     const char **names = byi_arena_calloc(kept(), n + 1, sizeof *names);
     for (uint32_t i = 0; i < n; i++)
@@ -291,7 +291,7 @@ int byi_options(const struct byi_command *command,
         }
         const struct byi_option *o = find(options, n_options, arg, &value);
         if (!o)
-            return unknown(command, options, n_options, arg);
+            return unknown_option(command, options, n_options, arg);
         if (o->kind == BYI_OPTION_FLAG && value)
             return bad_value(command, o, value, "no value");
         if (o->kind != BYI_OPTION_FLAG && !value) {

@@ -101,7 +101,7 @@ enum byoc_status byi_read_ledger(const char *path, struct byi_text *ledger,
     return BYOC_OK;
 }
 
-static int show(const struct request *q, const char *path)
+static int show_ledger(const struct request *q, const char *path)
 {
     struct byi_text ledger = {0};
     struct byoc_error err;
@@ -200,7 +200,7 @@ static int run(int argc, char **argv)
         return BYI_EXIT_USAGE;
     }
     if (is_show)
-        return show(&q, args[1]);
+        return show_ledger(&q, args[1]);
     if (is_diff)
         return compare(&q, args[1], args[2]);
     fprintf(stderr,

@@ -45,7 +45,7 @@ static enum byoc_status put(const struct linked_file *l, uint64_t at,
                     strerror(errno));
 }
 
-static bool inside(const struct linked_file *l, uint64_t at, uint64_t bytes)
+static bool is_in_file(const struct linked_file *l, uint64_t at, uint64_t bytes)
 {
     return at <= l->n && bytes <= l->n - at;
 }
@@ -74,8 +74,8 @@ static enum byoc_status read_header(struct linked_file *l)
         h->e_ident[EI_CLASS] != ELFCLASS64 ||
         h->e_phentsize != sizeof(Elf64_Phdr) ||
         h->e_shentsize != sizeof(Elf64_Shdr) || h->e_shstrndx >= h->e_shnum ||
-        !inside(l, h->e_phoff, h->e_phnum * sizeof(Elf64_Phdr)) ||
-        !inside(l, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr)))
+        !is_in_file(l, h->e_phoff, h->e_phnum * sizeof(Elf64_Phdr)) ||
+        !is_in_file(l, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr)))
         return reject(l, "another header",
                       "an ELF64 header with tables in the file");
     return BYOC_OK;
@@ -88,7 +88,7 @@ static uint32_t find_section(const struct linked_file *l, const char *name)
     size_t n = strlen(name) + 1;
     for (uint32_t i = 0; i < l->header.e_shnum; i++) {
         Elf64_Shdr s = section(l, i);
-        if (inside(l, names.sh_offset + s.sh_name, n) &&
+        if (is_in_file(l, names.sh_offset + s.sh_name, n) &&
             memcmp(l->at + names.sh_offset + s.sh_name, name, n) == 0)
             return i;
     }
@@ -140,7 +140,7 @@ static enum byoc_status move_section(struct linked_file *l,
     s.sh_size = weights->p_filesz;
     BYI_TRY(put(l, l->header.e_shoff + i * sizeof s, &s, sizeof s));
     struct byi_descriptor d;
-    if (model.sh_size != sizeof d || !inside(l, model.sh_offset, sizeof d))
+    if (model.sh_size != sizeof d || !is_in_file(l, model.sh_offset, sizeof d))
         return reject(l, "a section .byoc.model of another size",
                       "the size of a descriptor");
     memcpy(&d, l->at + model.sh_offset, sizeof d);

@@ -625,7 +625,7 @@ static void read_value(struct group_reader *r, struct byi_group_value *v)
 
 /* Read every value, from the result to the parameters. Operands precede their
  * readers in a function, so a node is read after all requests for it. */
-static void walk(struct group_reader *r)
+static void read_values(struct group_reader *r)
 {
     struct byi_group *g = r->g;
     const struct byi_type *type = node_of(g, g->f->result)->type;
@@ -731,7 +731,7 @@ void byi_group_read(struct byi_group *g)
         return;
     r.of = byi_arena_calloc(g->arena, g->f->nodes.n, sizeof *r.of);
     do
-        walk(&r);
+        read_values(&r);
     while (r.again && !g->cut && !g->refused);
     if (!g->refused && !g->cut) {
         sort_values(&r);

@@ -601,7 +601,7 @@ static void name_values(struct byi_printer *p)
     }
 }
 
-static bool reads(const struct byi_group *g, uint32_t param)
+static bool reads_param(const struct byi_group *g, uint32_t param)
 {
     for (uint32_t v = 0; v < g->values.n; v++)
         if (g->values.at[v]->kind == BYI_G_LOAD &&
@@ -640,7 +640,7 @@ void byi_nest_print(const struct byi_group *parts, uint32_t n,
     for (uint32_t i = 0; i < f->params.n; i++) {
         bool read = false;
         for (uint32_t k = 0; k < n && !read; k++)
-            read = reads(&parts[k], i);
+            read = reads_param(&parts[k], i);
         if (read)
             line(&p, "const %s *restrict const x%u = buffers[%u];",
                  byi_c_type(f->nodes.at[f->params.at[i]].type->dtype), i, i);

@@ -17,7 +17,7 @@ struct object {
     struct byoc_error *err;
 };
 
-static bool inside(const struct object *o, uint64_t at, uint64_t bytes)
+static bool is_in_file(const struct object *o, uint64_t at, uint64_t bytes)
 {
     return at <= o->n && bytes <= o->n - at;
 }
@@ -43,7 +43,7 @@ static const char *string(const struct object *o, uint32_t table, uint64_t at)
 {
     const Elf64_Shdr s = section(o, table);
     if (s.sh_type != SHT_STRTAB || at >= s.sh_size ||
-        !inside(o, s.sh_offset, s.sh_size) ||
+        !is_in_file(o, s.sh_offset, s.sh_size) ||
         o->at[s.sh_offset + s.sh_size - 1] != '\0')
         return "";
     return o->at + s.sh_offset + at;
@@ -58,7 +58,7 @@ static enum byoc_status read_header(struct object *o)
     if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 ||
         h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_type != ET_REL ||
         h->e_shentsize != sizeof(Elf64_Shdr) ||
-        !inside(o, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr)))
+        !is_in_file(o, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr)))
         return odd(o);
     return BYOC_OK;
 }
@@ -114,7 +114,7 @@ static enum byoc_status check_symbols(struct object *o, uint32_t i)
 {
     const Elf64_Shdr table = section(o, i);
     Elf64_Sym s;
-    if (!inside(o, table.sh_offset, table.sh_size))
+    if (!is_in_file(o, table.sh_offset, table.sh_size))
         return odd(o);
     for (uint64_t at = 0; at + sizeof s <= table.sh_size; at += sizeof s) {
         memcpy(&s, o->at + table.sh_offset + at, sizeof s);

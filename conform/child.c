@@ -81,8 +81,8 @@ static void read_said(int fd, struct byi_verdict *v)
     memmove(v->said, line, strlen(line) + 1);
 }
 
-static void judge(struct byi_verdict *v, const struct byi_child *child,
-                  double seconds)
+static void fill_verdict(struct byi_verdict *v, const struct byi_child *child,
+                         double seconds)
 {
     const int status = child->status;
     if (!child->started)
@@ -119,7 +119,7 @@ void byi_kit_run_case(struct byi_kit *kit, const struct byi_kit_case *c,
         fail(verdict, BYI_RULE_CRASH, "out of memory for the verdict");
     } else {
         byi_child_run(be_child, &run, &limits, &child);
-        judge(v, &child, kit->seconds);
+        fill_verdict(v, &child, kit->seconds);
         read_said(run.printed, v);
         if (v->outcome != BYI_FAILED && *v->said)
             fail(v, BYI_RULE_PRINTS, "printed '%.200s'", v->said);

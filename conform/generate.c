@@ -62,7 +62,7 @@ static const struct byi_type *type_of(const struct gen *g, byi_id id)
 
 /* Make an outer value available in the current branch: as a capture, or as the
  * same constant. */
-static byi_id bring_in(struct gen *g, byi_id id)
+static byi_id capture_value(struct gen *g, byi_id id)
 {
     if (!g->outer || id == BYI_NO_ID)
         return id;
@@ -150,7 +150,7 @@ static enum byoc_status make_operand(struct gen *g, struct byi_opgen *d,
         return misfit(g, "a constant that is too large");
     if (leaf && leaf->name != BYI_NO_NAME && leaf->kind != BYI_PAT_ONCE)
         g->named[leaf->name] = made->id;
-    made->id = bring_in(g, made->id);
+    made->id = capture_value(g, made->id);
     d->at[i].type = type;
     return BYOC_OK;
 }
@@ -159,7 +159,7 @@ static enum byoc_status make_operand(struct gen *g, struct byi_opgen *d,
 
 /* Sometimes use the result of an earlier row as this operand. In a chain, the
  * first operand is always the result of the previous row. */
-static void look_back(struct gen *g, struct made_value *made)
+static void use_earlier_result(struct gen *g, struct made_value *made)
 {
     const struct byi_pat *leaf = made->leaf;
     const bool next = g->topology == BYI_TOPOLOGY_CHAIN && !g->linked;
@@ -178,10 +178,10 @@ static void look_back(struct gen *g, struct made_value *made)
 }
 
 /* Use the value that has the operand's name in the pattern, if it exists. */
-static void look_up(struct gen *g, struct made_value *made)
+static void use_named_value(struct gen *g, struct made_value *made)
 {
     if (made->id == BYI_NO_ID && made->leaf && made->leaf->name != BYI_NO_NAME)
-        made->id = bring_in(g, g->named[made->leaf->name]);
+        made->id = capture_value(g, g->named[made->leaf->name]);
 }
 
 static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
@@ -200,8 +200,8 @@ static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
     byi_id ids[BYI_MAX_SLOTS];
     const struct byi_attrs *attrs = NULL;
     for (uint32_t i = 0; i < n; i++) {
-        look_up(g, &args[i]);
-        look_back(g, &args[i]);
+        use_named_value(g, &args[i]);
+        use_earlier_result(g, &args[i]);
         d.at[i].asked = args[i].asked;
         d.at[i].constant = args[i].leaf && args[i].leaf->kind == BYI_PAT_CONST;
         if (args[i].id != BYI_NO_ID)
@@ -217,7 +217,8 @@ static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
     BYI_TRY(byi_attrs_make(g->arena, d.op, d.given, d.n_given, &attrs, g->err));
     for (uint32_t i = 0; i < n; i++) {
         if (args[i].id == BYI_NO_ID)
-            look_up(g, &args[i]); /* an earlier operand may have this name */
+            use_named_value(
+                g, &args[i]); /* an earlier operand may have this name */
         if (args[i].id == BYI_NO_ID)
             BYI_TRY(make_operand(g, &d, i, &args[i], attrs));
         ids[i] = args[i].id;
@@ -285,10 +286,10 @@ static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
 }
 
 /* Create a value for the part of the pattern, unless it has one. */
-static enum byoc_status settle(struct gen *g, const struct byi_pat *pat,
-                               struct made_value *made)
+static enum byoc_status make_value(struct gen *g, const struct byi_pat *pat,
+                                   struct made_value *made)
 {
-    look_up(g, made);
+    use_named_value(g, made);
     if (made->id != BYI_NO_ID)
         return BYOC_OK;
     struct byi_opgen d = {.op = byi_op(BYI_OP_COPY),
@@ -311,7 +312,7 @@ static enum byoc_status make_tuple(struct gen *g, const struct byi_pat *pat,
     for (uint32_t i = 0; i < pat->n_args; i++) {
         struct made_value field;
         BYI_TRY(make(g, pat->args[i], &field));
-        BYI_TRY(settle(g, pat, &field));
+        BYI_TRY(make_value(g, pat, &field));
         ids[i] = field.id;
     }
     *out = (struct made_value){
@@ -333,7 +334,7 @@ static enum byoc_status make_branch(struct gen *g, const struct byi_pat *pat,
     g->f = g->m->funcs.at[func];
     enum byoc_status status = make(g, pat->args[branch], &result);
     if (status == BYOC_OK)
-        status = settle(g, pat, &result);
+        status = make_value(g, pat, &result);
     g->f->result = result.id;
     g->f->n_captures = g->n_captured;
     g->f = outer;
@@ -352,7 +353,7 @@ static enum byoc_status make_if(struct gen *g, const struct byi_pat *pat,
         return byi_fail(g->err, BYOC_EUNSUPPORTED,
                         "found an `if` in a branch of an `if`; expected none");
     BYI_TRY(make(g, pat->args[0], &cond));
-    look_up(g, &cond);
+    use_named_value(g, &cond);
     if (cond.id == BYI_NO_ID) {
         cond.id =
             add_param(g, byi_type_tensor(g->m->arena, BYOC_BOOL, 0, NULL));
@@ -470,7 +471,7 @@ static enum byoc_dtype draw_dtype(enum byi_emphasis emphasis, uint64_t *state)
 }
 
 /* Add the result of a row to the pool, for later rows and for the output. */
-static enum byoc_status keep(struct gen *g, byi_id id)
+static enum byoc_status add_result(struct gen *g, byi_id id)
 {
     const struct byi_type *type = type_of(g, id);
     g->n_before = g->n_pool;
@@ -547,7 +548,7 @@ enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
     for (uint32_t i = 0; status == BYOC_OK && i < n; i++) {
         status = make_row(&g, rows[i], &last);
         if (status == BYOC_OK && n > 1)
-            status = keep(&g, last);
+            status = add_result(&g, last);
     }
     if (status == BYOC_OK)
         status = check_inputs(&g);

@@ -219,7 +219,7 @@ bool byi_opgen_is_given(const struct byi_opgen *d, const char *name)
     return false;
 }
 
-static void give(struct byi_opgen *d, struct byi_attr attr)
+static void add_attr(struct byi_opgen *d, struct byi_attr attr)
 {
     if (d->n_given < BYI_MAX_GIVEN && !byi_opgen_is_given(d, attr.name))
         d->given[d->n_given++] = attr;
@@ -233,8 +233,8 @@ int64_t byi_opgen_give_int(struct byi_opgen *d, const char *name, int64_t value)
         return value;
     if (pin && pin->values[0].kind != BYI_ATTR_INTS)
         value = pin->values[byi_opgen_below(d, pin->n)].i;
-    give(d,
-         (struct byi_attr){.name = def->name, .kind = def->kind, .i = value});
+    add_attr(
+        d, (struct byi_attr){.name = def->name, .kind = def->kind, .i = value});
     return value;
 }
 
@@ -248,8 +248,8 @@ double byi_opgen_give_float(struct byi_opgen *d, const char *name, double value)
         const struct byi_attr *v = &pin->values[byi_opgen_below(d, pin->n)];
         value = v->kind == BYI_ATTR_INT ? (double)v->i : v->f;
     }
-    give(d, (struct byi_attr){
-                .name = def->name, .kind = BYI_ATTR_FLOAT, .f = value});
+    add_attr(d, (struct byi_attr){
+                    .name = def->name, .kind = BYI_ATTR_FLOAT, .f = value});
     return value;
 }
 
@@ -262,8 +262,8 @@ const char *byi_opgen_give_string(struct byi_opgen *d, const char *name,
         return value;
     if (pin)
         value = pin->values[byi_opgen_below(d, pin->n)].s;
-    give(d, (struct byi_attr){
-                .name = def->name, .kind = BYI_ATTR_STRING, .s = value});
+    add_attr(d, (struct byi_attr){
+                    .name = def->name, .kind = BYI_ATTR_STRING, .s = value});
     return value;
 }
 
@@ -282,11 +282,11 @@ void byi_opgen_give_ints(struct byi_opgen *d, const char *name, int64_t *values,
             else if (i < v->n && v->ints[i] != BYI_PAT_ANY_INT)
                 values[i] = v->ints[i];
     }
-    give(d, (struct byi_attr){
-                .name = def->name,
-                .kind = BYI_ATTR_INTS,
-                .n = n,
-                .ints = byi_arena_copy(d->arena, values, n * sizeof *values)});
+    add_attr(d, (struct byi_attr){.name = def->name,
+                                  .kind = BYI_ATTR_INTS,
+                                  .n = n,
+                                  .ints = byi_arena_copy(d->arena, values,
+                                                         n * sizeof *values)});
 }
 
 const char *byi_opgen_word(struct byi_opgen *d, const char *words)

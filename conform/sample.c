@@ -209,9 +209,9 @@ enum drawn {
     ELSEWHERE /* another row matches it */
 };
 
-static enum drawn offer(struct byi_backends *backends, struct byi_module **m,
-                        const char *row, struct byi_sample *s,
-                        struct byoc_error *err)
+static enum drawn match_graph(struct byi_backends *backends,
+                              struct byi_module **m, const char *row,
+                              struct byi_sample *s, struct byoc_error *err)
 {
     static const struct byi_pass *const passes[] = {&byi_pass_merge_composite};
     struct byi_pass_context ctx = {.opt_level = 2,
@@ -262,7 +262,7 @@ static bool make_one(struct byi_kit *kit, const char *row, uint32_t number,
                 break;
             continue;
         }
-        const enum drawn drawn = offer(backends, &m, row, s, err);
+        const enum drawn drawn = match_graph(backends, &m, row, s, err);
         if (drawn == TAKEN)
             return true;
         *refused += drawn == REFUSED;

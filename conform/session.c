@@ -550,11 +550,11 @@ static uint32_t find_wrong(const struct byi_sample *sample,
 /* Find the first wrong output. In three perturbations, the errors of several
  * operators may cancel by chance, so try up to 64 more before an output counts
  * as wrong. */
-static uint32_t look_closer(struct byi_kit *kit,
-                            const struct byi_sample *sample,
-                            const struct byi_expected *e,
-                            const struct byi_tensor *found,
-                            struct byoc_error *err)
+static uint32_t find_wrong_closely(struct byi_kit *kit,
+                                   const struct byi_sample *sample,
+                                   const struct byi_expected *e,
+                                   const struct byi_tensor *found,
+                                   struct byoc_error *err)
 {
     enum { MAX_RUNS = 64, FIRST_STATE = 100 };
     struct byi_arena *arena = byi_arena_new();
@@ -577,7 +577,7 @@ void byi_kit_compare(struct byi_kit *kit, const struct byi_sample *sample,
                      const struct byi_tensor *found)
 {
     struct byoc_error err;
-    const uint32_t i = look_closer(kit, sample, e, found, &err);
+    const uint32_t i = find_wrong_closely(kit, sample, e, found, &err);
     if (i == sample->n_out)
         return;
     struct byi_text text = {0};

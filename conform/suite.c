@@ -61,7 +61,7 @@ static bool run_set(const struct byoc_model *model, const char *folder,
 }
 
 /* The value of .plugins that loads this plug-in and no others. */
-static const char *only_this(const struct byi_kit *kit)
+static const char *only_this_plugin(const struct byi_kit *kit)
 {
     static char list[PATH + 8];
     snprintf(list, sizeof list, "only:%.*s", PATH, kit->path);
@@ -74,7 +74,7 @@ static bool run_case(struct byoc_compiled *compiled, const struct byi_kit *kit,
                      const char *folder, bool native, struct byoc_error *err)
 {
     const struct byoc_load_params params = {.threads = 2,
-                                            .plugins = only_this(kit),
+                                            .plugins = only_this_plugin(kit),
                                             .native_only = native,
                                             .require_backends = !native};
     struct byoc_model *model = NULL;
@@ -100,7 +100,7 @@ void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c)
 {
     const char *backends[] = {byi_kit_backend(kit)->name, NULL};
     const struct byoc_compile_params params = {.backends = backends,
-                                               .plugins = only_this(kit),
+                                               .plugins = only_this_plugin(kit),
                                                .threads = 2,
                                                .codegen = kit->codegen};
     struct byoc_compiled *compiled = NULL;

@@ -222,7 +222,7 @@ static byi_id source_of(const struct rewrite *w, byi_id id)
 }
 
 /* Mark the nodes that the result depends on. */
-static void mark(struct rewrite *w, byi_id result)
+static void mark_used(struct rewrite *w, byi_id result)
 {
     w->used[result] = true;
     for (byi_id id = w->f->nodes.n; id-- > 0;) {
@@ -301,7 +301,7 @@ static bool rewrite(const struct small_program *from, const struct edit *edit,
     w.fresh = w.to.m->funcs.at[func];
     w.map = byi_arena_calloc(scratch, w.f->nodes.n, sizeof *w.map);
     w.used = byi_arena_calloc(scratch, w.f->nodes.n, sizeof *w.used);
-    mark(&w, result);
+    mark_used(&w, result);
     bool fine = true;
     for (byi_id id = 0; fine && id < w.f->nodes.n; id++)
         if (w.used[id])
@@ -335,7 +335,7 @@ static bool attempt(struct reducer *d, const struct edit *edit)
 
 /* --- the changes ---------------------------------------------------------- */
 
-static void say(const struct reducer *d, const char *what)
+static void report_size(const struct reducer *d, const char *what)
 {
     const struct byi_func *f = main_of(&d->now);
     char line[160];
@@ -519,10 +519,10 @@ enum byoc_status byi_extract_reduce(struct byi_extract *x, struct byi_reduce *r,
                             "one that fails: '%s'",
                             r->test);
     if (d.status == BYOC_OK)
-        say(&d, "whole region");
+        report_size(&d, "whole region");
     for (size_t i = 0; d.status == BYOC_OK && i < BYI_COUNT(steps);)
         if (steps[i].step(&d)) {
-            say(&d, steps[i].what);
+            report_size(&d, steps[i].what);
             i = 0;
         } else {
             i++;

@@ -74,7 +74,7 @@ static bool location_ok(const char *location)
     return true;
 }
 
-static bool inside(const char *path, const char *folder)
+static bool is_in_folder(const char *path, const char *folder)
 {
     const size_t n = strlen(folder);
 
@@ -118,7 +118,7 @@ static enum byoc_status open_external(struct byi_onnx_file *file,
                         "tensor '%s': external data '%s' cannot be read: %s",
                         name, location, strerror(errno));
     enum byoc_status status = BYOC_OK;
-    if (!inside(resolved, file->folder))
+    if (!is_in_folder(resolved, file->folder))
         status = byi_fail(err, BYOC_EUNSUPPORTED,
                           "tensor '%s': external data '%s' is a link out of "
                           "the model's folder; put the file itself there",

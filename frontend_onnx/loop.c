@@ -148,7 +148,7 @@ static byi_id self_of(struct byi_body *func)
                       f->params.at + f->params.n - n, n, byi_sources_none());
 }
 
-static byi_id inside(const struct typed_pass *r, uint32_t at)
+static byi_id inner_of(const struct typed_pass *r, uint32_t at)
 {
     return r->then.outside[at].inner;
 }
@@ -159,18 +159,18 @@ static byi_id read_slice(const struct byi_onnx_loop *loop, struct typed_pass *r,
 {
     struct byi_import *in = &r->then.inner;
     const struct byi_slices *s = &loop->reads[k];
-    byi_id at = inside(r, r->i_at);
+    byi_id at = inner_of(r, r->i_at);
 
     if (s->each)
-        return inside(r, r->read_at[k]);
+        return inner_of(r, r->read_at[k]);
     if (s->is_sequence)
-        return byi_o_binary(in, BYI_OP_SEQ_AT, inside(r, r->read_at[k]), at);
+        return byi_o_binary(in, BYI_OP_SEQ_AT, inner_of(r, r->read_at[k]), at);
     if (s->backward) {
-        at = byi_o_binary(in, BYI_OP_SUBTRACT, inside(r, trips_at), at);
+        at = byi_o_binary(in, BYI_OP_SUBTRACT, inner_of(r, trips_at), at);
         at = byi_o_binary(in, BYI_OP_SUBTRACT, at,
                           byi_o_scalar(in, BYOC_I64, 1));
     }
-    return byi_o_emit(in, BYI_OP_TAKE, ARGS(inside(r, r->read_at[k]), at),
+    return byi_o_emit(in, BYI_OP_TAKE, ARGS(inner_of(r, r->read_at[k]), at),
                       ATTRS(AN_INT("axis", s->axis)));
 }
 
@@ -185,12 +185,12 @@ static void convert_graph(const struct byi_onnx_loop *loop,
     uint32_t k = 0;
 
     if (loop->counts) {
-        inputs[k++] = inside(r, r->i_at);
+        inputs[k++] = inner_of(r, r->i_at);
         inputs[k++] = loop->go == BYI_NO_ID ? byi_o_scalar(in, BYOC_BOOL, 1)
-                                            : inside(r, r->go_at);
+                                            : inner_of(r, r->go_at);
     }
     for (uint32_t i = 0; i < loop->n_states; i++)
-        inputs[k++] = inside(r, r->state_at[i]);
+        inputs[k++] = inner_of(r, r->state_at[i]);
     for (uint32_t i = 0; i < loop->n_reads; i++)
         inputs[k++] = read_slice(loop, r, i, trips_at);
     byi_o_body_nodes(&r->func.inner, &r->then, inputs, k, outputs);
@@ -340,7 +340,7 @@ static byi_id add_row(const struct byi_onnx_loop *loop, struct typed_pass *r,
 {
     struct byi_import *in = &r->then.inner;
     const struct byi_slices *s = &loop->rows[i];
-    const byi_id rows = inside(r, r->row_at[i]);
+    const byi_id rows = inner_of(r, r->row_at[i]);
 
     if (s->is_sequence && s->backward)
         return byi_o_emit(in, BYI_OP_SEQ_INSERT,
@@ -383,7 +383,7 @@ static byi_id next_iteration(const struct byi_onnx_loop *loop,
     byi_id id = BYI_NO_ID;
     uint32_t n = 0;
 
-    args[n++] = byi_o_binary(in, BYI_OP_ADD, inside(r, r->i_at),
+    args[n++] = byi_o_binary(in, BYI_OP_ADD, inner_of(r, r->i_at),
                              byi_o_scalar(in, BYOC_I64, 1));
     if (loop->go != BYI_NO_ID)
         args[n++] = byi_o_as_scalar(in, outputs[0]);
@@ -393,7 +393,7 @@ static byi_id next_iteration(const struct byi_onnx_loop *loop,
         args[n++] = add_row(loop, r, i, outputs[first + loop->n_states + i]);
     if (!byi_o_ok(in))
         return BYI_NO_ID;
-    in->status = byi_add_apply(in->m, in->f, inside(r, r->self_at), args, n,
+    in->status = byi_add_apply(in->m, in->f, inner_of(r, r->self_at), args, n,
                                in->sources, &id, &in->err);
     return id;
 }

@@ -117,7 +117,8 @@ static byi_id join_groups(struct byi_import *o, const struct byi_attention *a,
 }
 
 /* x at `index` of the axis, which is removed. */
-static byi_id pick(struct byi_import *o, byi_id x, int64_t axis, double index)
+static byi_id take_index(struct byi_import *o, byi_id x, int64_t axis,
+                         double index)
 {
     return byi_o_emit(o, BYI_OP_TAKE, ARGS(x, byi_o_scalar(o, BYOC_I64, index)),
                       ATTRS(AN_INT("axis", axis)));
@@ -243,7 +244,7 @@ static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
 
 /* --- attention ------------------------------------------------------------ */
 
-static byi_id plus(struct byi_import *o, byi_id x, byi_id more)
+static byi_id add_optional(struct byi_import *o, byi_id x, byi_id more)
 {
     return more == BYI_NO_ID ? x : byi_o_binary(o, BYI_OP_ADD, x, more);
 }
@@ -268,11 +269,11 @@ static byi_id all_masks(struct byi_import *o, const struct byi_attention *a)
     byi_id total = a->bias;
 
     if (a->mask != BYI_NO_ID)
-        total = total == BYI_NO_ID ? a->mask : plus(o, a->mask, total);
+        total = total == BYI_NO_ID ? a->mask : add_optional(o, a->mask, total);
     if (!a->causal)
         return total;
     const byi_id causal = causal_mask(o, a);
-    return total == BYI_NO_ID ? causal : plus(o, total, causal);
+    return total == BYI_NO_ID ? causal : add_optional(o, total, causal);
 }
 
 /* x where the query may attend to any key, else 0. */
@@ -296,7 +297,7 @@ static byi_id scores(struct byi_import *o, const struct byi_attention *a,
 
     stages[0] = byi_o_scale(o, x, scale);
     stages[1] = capped(o, x, scale, a->softcap);
-    stages[2] = plus(o, stages[1], total);
+    stages[2] = add_optional(o, stages[1], total);
     return stages[2];
 }
 
@@ -313,7 +314,7 @@ void byi_attention_widen(struct byi_import *o, struct byi_attention *a)
 
 /* The sink is one more term of each row's softmax. With S the sum of e^score,
  * it scales the row by S / (S + e^sink) = sigmoid(log S - sink). */
-static byi_id beside_sink(struct byi_import *o, byi_id x, byi_id sink)
+static byi_id scale_by_sink(struct byi_import *o, byi_id x, byi_id sink)
 {
     return byi_o_text(
         o,
@@ -353,7 +354,7 @@ static byi_id attention_heads(struct byi_import *o,
         stages[3] = unmasked(o, stages[3], total);
     }
     if (a->sink != BYI_NO_ID)
-        y = byi_o_binary(o, BYI_OP_MULTIPLY, y, beside_sink(o, x, a->sink));
+        y = byi_o_binary(o, BYI_OP_MULTIPLY, y, scale_by_sink(o, x, a->sink));
     return byi_o_cast(o, y, a->dtype);
 }
 
@@ -413,15 +414,16 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
         byi_o_refuse(o, "found weights of symbolic width, expected a number");
     if (given && byi_o_ok(o))
         memcpy(sizes, given, sizeof sizes);
-    byi_split_qkv(
-        o,
-        plus(o, byi_o_binary(o, BYI_OP_NN_MATMUL, x, weights), byi_o_in(o, 2)),
-        sizes, parts);
+    byi_split_qkv(o,
+                  add_optional(o, byi_o_binary(o, BYI_OP_NN_MATMUL, x, weights),
+                               byi_o_in(o, 2)),
+                  sizes, parts);
     a.q = split_heads(o, parts[0], a.heads);
     a.k = split_heads(o, parts[1], a.heads);
     a.v = split_heads(o, parts[2], a.heads);
-    const byi_id past_v = past == BYI_NO_ID ? past : pick(o, past, 0, 1);
-    add_past(o, &a, past == BYI_NO_ID ? past : pick(o, past, 0, 0), past_v);
+    const byi_id past_v = past == BYI_NO_ID ? past : take_index(o, past, 0, 1);
+    add_past(o, &a, past == BYI_NO_ID ? past : take_index(o, past, 0, 0),
+             past_v);
     a.bias = bias;
     if (byi_o_wants(o, 1)) {
         const byi_id v = byi_o_expand(o, a.v, 1, front);
@@ -500,19 +502,21 @@ static void read_operands(struct byi_import *o, struct byi_attention *a)
         byi_split_qkv(o, bias, sizes, parts);
     }
     if (rank == 0) {
-        a->q = byi_transpose_heads(o, pick(o, q, 3, 0));
-        a->k = byi_transpose_heads(o, pick(o, q, 3, 1));
-        a->v = byi_transpose_heads(o, pick(o, q, 3, 2));
+        a->q = byi_transpose_heads(o, take_index(o, q, 3, 0));
+        a->k = byi_transpose_heads(o, take_index(o, q, 3, 1));
+        a->v = byi_transpose_heads(o, take_index(o, q, 3, 2));
         return;
     }
-    a->q = split_heads(o, plus(o, q, parts[0]), a->heads);
+    a->q = split_heads(o, add_optional(o, q, parts[0]), a->heads);
     if (rank == 5) {
-        a->k = byi_transpose_heads(o, pick(o, k, 3, 0));
-        a->v = byi_transpose_heads(o, pick(o, k, 3, 1));
+        a->k = byi_transpose_heads(o, take_index(o, k, 3, 0));
+        a->v = byi_transpose_heads(o, take_index(o, k, 3, 1));
         return;
     }
-    a->k = rank == 4 ? k : split_heads(o, plus(o, k, parts[1]), a->heads);
-    a->v = rank == 4 ? v : split_heads(o, plus(o, v, parts[2]), a->heads);
+    a->k =
+        rank == 4 ? k : split_heads(o, add_optional(o, k, parts[1]), a->heads);
+    a->v =
+        rank == 4 ? v : split_heads(o, add_optional(o, v, parts[2]), a->heads);
 }
 
 /* MultiHeadAttention: query, key, value, bias, mask of keys, bias of the

@@ -306,8 +306,8 @@ static byi_id any_list(struct byi_import *o, const char *stem)
 }
 
 /* values[i] where keys[i] == x, or the node's default of the values' type. */
-static byi_id look_up(struct byi_import *o, byi_id x, byi_id keys,
-                      byi_id values)
+static byi_id map_keys(struct byi_import *o, byi_id x, byi_id keys,
+                       byi_id values)
 {
     const int64_t other = byi_o_int(o, "default_int64", -1);
     const double other_float = byi_o_float(o, "default_float", -0.0);
@@ -352,7 +352,7 @@ static void convert_label_encoder(struct byi_import *o)
 {
     const byi_id keys = any_list(o, "keys"), values = any_list(o, "values");
 
-    o->out[0] = look_up(o, byi_o_in(o, 0), keys, values);
+    o->out[0] = map_keys(o, byi_o_in(o, 0), keys, values);
 }
 
 /* Map strings to their integers, or integers to their strings. */
@@ -362,7 +362,7 @@ static void map_labels(struct byi_import *o, byi_id texts, byi_id places)
     const bool forward = byi_o_dtype(o, x) == BYOC_STRING;
 
     o->out[0] =
-        look_up(o, x, forward ? texts : places, forward ? places : texts);
+        map_keys(o, x, forward ? texts : places, forward ? places : texts);
 }
 
 static void convert_label_encoder_1(struct byi_import *o)

@@ -293,7 +293,7 @@ static void convert_skip_simplified_norm(struct byi_import *o)
     skip_norm(o, true);
 }
 
-static byi_id look_up(struct byi_import *o, byi_id table, byi_id ids)
+static byi_id take_rows(struct byi_import *o, byi_id table, byi_id ids)
 {
     return byi_o_emit(o, BYI_OP_TAKE, ARGS(table, ids),
                       ATTRS(AN_INT("axis", 0)));
@@ -334,12 +334,12 @@ static void convert_embed_norm(struct byi_import *o)
     const byi_id rows =
         places == BYI_NO_ID
             ? byi_o_text(o, first_rows, ARGS(positions, ids), NO_ATTRS)
-            : look_up(o, positions, places);
-    const byi_id words = look_up(o, byi_o_in(o, 2), ids);
+            : take_rows(o, positions, places);
+    const byi_id words = take_rows(o, byi_o_in(o, 2), ids);
     byi_id x = byi_o_binary(o, BYI_OP_ADD, words, rows);
     if (segments != BYI_NO_ID)
         x = byi_o_binary(o, BYI_OP_ADD, x,
-                         look_up(o, byi_o_in(o, 4), segments));
+                         take_rows(o, byi_o_in(o, 4), segments));
     o->out[0] = last_axis_norm(o, x, byi_o_in(o, 5), byi_o_in(o, 6), epsilon);
     if (byi_o_wants(o, 1))
         o->out[1] = mask_index(o, ids, byi_o_in(o, 7));

@@ -314,8 +314,9 @@ static void read_numbers(struct byi_import *o, const char *name, uint32_t n,
 }
 
 /* t's elements from[0 .. n-1] as a vector. */
-static byi_id pick(struct byi_import *o, enum byoc_dtype dtype,
-                   const struct byi_tensor *t, const uint32_t *from, uint32_t n)
+static byi_id select_elements(struct byi_import *o, enum byoc_dtype dtype,
+                              const struct byi_tensor *t, const uint32_t *from,
+                              uint32_t n)
 {
     struct byi_tensor picked = {
         .data = byi_arena_calloc(o->scratch, n + 1, byoc_dtype_size(dtype)),
@@ -398,12 +399,12 @@ static byi_id emit(struct byi_import *o, const struct flat_trees *f, byi_id x,
         o, BYI_OP_TREE_ENSEMBLE,
         ARGS(x, constant(o, BYOC_I32, f->roots.at, f->roots.n, 1),
              constant(o, BYOC_I32, f->splits, f->n, 2),
-             pick(o, dtype, thresholds, f->from, f->n),
+             select_elements(o, dtype, thresholds, f->from, f->n),
              constant(o, BYOC_U8, f->modes, f->special ? f->n : 0, 1),
              constant(o, BYOC_I32,
                       f->targets.at ? f->targets.at : &(int32_t){0},
                       f->targets.n, 1),
-             pick(o, dtype, weights, f->weight_from, f->targets.n)),
+             select_elements(o, dtype, weights, f->weight_from, f->targets.n)),
         ATTRS(AN_INT("targets", e->n), A_STRING("aggregate", aggregate),
               A_FLOAT("absent", e->partial ? -INFINITY : 0.0)));
 }
@@ -459,7 +460,8 @@ static byi_id base_values(struct byi_import *o, byi_id sums, uint32_t *n)
     for (int64_t i = 0; i < count; i++)
         all[i] = (uint32_t)i;
     *n = (uint32_t)count;
-    return count ? pick(o, byi_o_dtype(o, sums), &t, all, *n) : BYI_NO_ID;
+    return count ? select_elements(o, byi_o_dtype(o, sums), &t, all, *n)
+                 : BYI_NO_ID;
 }
 
 /* --- the operators -------------------------------------------------------- */

@@ -67,7 +67,7 @@ static void list_members(struct part_cutter *c)
 }
 
 /* Queue the node, or its region, if it waits for nothing more. */
-static void offer(struct part_cutter *c, uint32_t node)
+static void queue_if_ready(struct part_cutter *c, uint32_t node)
 {
     const uint32_t r = c->region[node];
     if (!r && !c->waits[node])
@@ -86,12 +86,12 @@ static void count_waits(struct part_cutter *c)
     for (uint32_t i = 0; i < c->n; i++) {
         const uint32_t r = c->region[i];
         if (!r || c->members[r][0] == i)
-            offer(c, i);
+            queue_if_ready(c, i);
     }
 }
 
-static void take(struct part_cutter *c, uint32_t region, uint32_t n,
-                 const uint32_t *nodes)
+static void add_part(struct part_cutter *c, uint32_t region, uint32_t n,
+                     const uint32_t *nodes)
 {
     c->parts[c->n_parts++] =
         (struct byi_view_part){.region = region, .n = n, .nodes = nodes};
@@ -106,7 +106,7 @@ static void take(struct part_cutter *c, uint32_t region, uint32_t n,
                 continue;
             c->waits[e->to]--;
             c->regions_wait[c->region[e->to]]--;
-            offer(c, e->to);
+            queue_if_ready(c, e->to);
         }
 }
 
@@ -120,7 +120,7 @@ static void take_region(struct part_cutter *c, uint32_t region)
         if (!c->taken[c->members[region][i]])
             nodes[n++] = c->members[region][i];
     if (n)
-        take(c, region, n, nodes);
+        add_part(c, region, n, nodes);
 }
 
 /* List the nodes of a region that are in no part yet and do not depend on a
@@ -167,8 +167,8 @@ static void split(struct part_cutter *c)
         region = r;
     }
     assert(n_best);
-    take(c, region, n_best,
-         byi_arena_copy(c->arena, c->best, n_best * sizeof *c->best));
+    add_part(c, region, n_best,
+             byi_arena_copy(c->arena, c->best, n_best * sizeof *c->best));
 }
 
 const struct byi_view_part *byi_view_parts(struct byi_arena *arena, uint32_t n,
@@ -209,7 +209,7 @@ const struct byi_view_part *byi_view_parts(struct byi_arena *arena, uint32_t n,
                 take_region(&c, next - n);
             else {
                 nodes[next] = next;
-                take(&c, 0, 1, &nodes[next]);
+                add_part(&c, 0, 1, &nodes[next]);
             }
         }
     }

@@ -43,7 +43,7 @@ static int64_t fresh_symbol(void *ctx)
     return --in->next_symbol;
 }
 
-static void *take(struct byi_arena *arena, uint64_t bytes)
+static void *alloc_aligned(struct byi_arena *arena, uint64_t bytes)
 {
     const uintptr_t p =
         (uintptr_t)byi_arena_alloc(arena, (size_t)bytes + 2 * BYI_ALIGN);
@@ -70,14 +70,15 @@ static enum byoc_status make_result(struct interp *in,
         return byi_fail(in->err, BYOC_ELIMIT,
                         "found a result of %llu bytes, expected at most 4 GiB",
                         (unsigned long long)bytes);
-    out->data = take(in->arena, bytes);
+    out->data = alloc_aligned(in->arena, bytes);
     return BYOC_OK;
 }
 
 static void copy_floats(struct interp *in, struct byi_tensor *t)
 {
     const uint64_t bytes = byi_tensor_bytes(t);
-    void *copy = byi_dtype_is_float(t->dtype) ? take(in->arena, bytes) : NULL;
+    void *copy =
+        byi_dtype_is_float(t->dtype) ? alloc_aligned(in->arena, bytes) : NULL;
     if (!copy)
         return;
     memcpy(copy, t->data, bytes);
@@ -151,8 +152,9 @@ static struct value gather_args(struct interp *in, enum value_kind kind,
 
 /* Enter a function. Its first n arguments are values[from + which[i]], or
  * values[from + i] if `which` is NULL; the captured values follow them. */
-static enum byoc_status enter(struct interp *in, struct value callee,
-                              uint32_t from, const byi_id *which, uint32_t n)
+static enum byoc_status enter_func(struct interp *in, struct value callee,
+                                   uint32_t from, const byi_id *which,
+                                   uint32_t n)
 {
     const struct byi_func *f = in->m->funcs.at[callee.func];
     const uint32_t base = in->values.n;
@@ -184,7 +186,7 @@ static enum byoc_status run_node(struct interp *in, const struct byi_func *f,
     struct value *env = in->values.at + base;
     switch (node->kind) {
     case BYI_PARAM:
-        return BYOC_OK; /* enter() has set the value */
+        return BYOC_OK; /* enter_func() has set the value */
     case BYI_CONST:
         env[id] = (struct value){.kind = TENSOR};
         return byi_const_view(in->m, f, id, &env[id].t)
@@ -197,8 +199,8 @@ static enum byoc_status run_node(struct interp *in, const struct byi_func *f,
     case BYI_CALL_OP:
         return call_op(in, f, node, env, &env[id]);
     case BYI_CALL:
-        return enter(in, env[node->args[0]], base, node->args + 1,
-                     node->n_args - 1);
+        return enter_func(in, env[node->args[0]], base, node->args + 1,
+                          node->n_args - 1);
     case BYI_GLOBAL:
         env[id] = (struct value){.kind = FUNC, .func = node->index};
         return BYOC_OK;
@@ -212,7 +214,7 @@ static enum byoc_status run_node(struct interp *in, const struct byi_func *f,
         env[id] = env[node->args[0]].fields[node->index];
         return BYOC_OK;
     case BYI_IF:
-        return enter(
+        return enter_func(
             in,
             env[node->args[byi_tensor_int(&env[node->args[0]].t, 0) ? 1 : 2]],
             base, NULL, 0);
@@ -254,7 +256,7 @@ static enum byoc_status run_func(struct interp *in, uint32_t func,
     const struct value callee = {.kind = FUNC, .func = func};
     for (uint32_t i = 0; i < n; i++)
         BYI_PUSH(&in->values, args[i]);
-    enum byoc_status status = enter(in, callee, 0, NULL, n);
+    enum byoc_status status = enter_func(in, callee, 0, NULL, n);
     if (status == BYOC_OK)
         status = run_calls(in, out);
     byi_vec_free(in->calls.at);
@@ -329,7 +331,7 @@ bool byi_interp_random(const struct byi_type *type, uint64_t seed,
         out->dims[i] = BYI_IS_SYMBOL(type->dims[i])
                            ? 2 + (int64_t)(((uint64_t)(-1 - type->dims[i])) % 3)
                            : type->dims[i];
-    out->data = take(arena, byi_tensor_bytes(out));
+    out->data = alloc_aligned(arena, byi_tensor_bytes(out));
     uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
     const int64_t n = byi_elements(out->rank, out->dims);
     for (int64_t i = 0; i < n; i++) {

@@ -33,7 +33,8 @@ struct product_tasks {
     bool vector;           /* A is one row, B has dense columns */
 };
 
-static struct product_tasks cut(const struct byi_f32_product *p, int threads)
+static struct product_tasks divide_product(const struct byi_f32_product *p,
+                                           int threads)
 {
     struct product_tasks t = {.p = p, .depth = byi_min(p->k, DEPTH)};
     const int64_t unit = p->kernels->panels * BYI_F32_PANEL;
@@ -205,7 +206,7 @@ void byi_f32_product_run(const struct byi_f32_product *p, int threads,
     }
     const int64_t pays = (p->batches * p->m * p->n * p->k >> 17) + 1;
     const int team = (int)byi_min(threads, pays);
-    const struct product_tasks t = cut(p, team);
+    const struct product_tasks t = divide_product(p, team);
     const int64_t tasks = p->batches * t.rows * t.columns;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int i = 0; i < team; i++)

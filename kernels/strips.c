@@ -134,7 +134,7 @@ static int64_t choose_high(const struct strips *s, int threads)
     return byi_min(high, s->all);
 }
 
-static struct strips cut(const struct byi_f32_conv *conv, int threads)
+static struct strips divide_strips(const struct byi_f32_conv *conv, int threads)
 {
     struct strips s = {.conv = conv, .lines = byi_f32_has_lines(conv)};
     const int team = byi_f32_conv_team(conv, threads);
@@ -194,7 +194,7 @@ static uint64_t kernel_bytes(const struct strips *s, int threads)
 
 static struct strips plan(const struct byi_f32_conv *conv, int threads)
 {
-    struct strips s = cut(conv, threads);
+    struct strips s = divide_strips(conv, threads);
     s.x = floats(x_floats(&s, s.high));
     s.y = floats(y_floats(&s, s.high));
     s.bias = floats(conv->outputs);

@@ -249,9 +249,9 @@ static enum byoc_status build_groups(struct byi_ep_claim *c, bool *again,
     return BYOC_OK;
 }
 
-static enum byoc_status hand_over(struct byi_ep_claim *c,
-                                  OrtEpGraphSupportInfo *info,
-                                  struct byoc_error *err)
+static enum byoc_status claim_groups(struct byi_ep_claim *c,
+                                     OrtEpGraphSupportInfo *info,
+                                     struct byoc_error *err)
 {
     const OrtNodeFusionOptions options = {.ort_version_supported =
                                               ORT_API_VERSION,
@@ -480,7 +480,7 @@ static enum byoc_status claim_nodes(struct byi_ep_claim *c,
     log_claim(c);
     log_replaceable(c);
     BYI_TRY(write_claim(c, err));
-    return hand_over(c, info, err);
+    return claim_groups(c, info, err);
 }
 
 static enum byoc_status claim_guarded(struct byi_ep *ep, const OrtGraph *graph,

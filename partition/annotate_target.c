@@ -13,8 +13,8 @@
 
 #include <string.h>
 
-static enum byoc_status mark(struct byi_module *m, struct byi_node *node,
-                             const char *composite, struct byoc_error *err)
+static enum byoc_status mark_node(struct byi_module *m, struct byi_node *node,
+                                  const char *composite, struct byoc_error *err)
 {
     const char *dot = strchr(composite, '.');
     size_t n = dot ? (size_t)(dot - composite) : strlen(composite);
@@ -49,7 +49,7 @@ static enum byoc_status annotate_target(struct byi_module *m, uint32_t func,
         struct byi_node *node = &f->nodes.at[id];
         const struct byi_func *body = byi_composite_of(m, f, node);
         if (body)
-            BYI_TRY(mark(m, node, body->attr.composite, err));
+            BYI_TRY(mark_node(m, node, body->attr.composite, err));
         else if (node->kind == BYI_GET)
             node->target = f->nodes.at[node->args[0]].target;
     }

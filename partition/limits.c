@@ -127,8 +127,8 @@ static void list_made(struct limiter *l, uint32_t func)
 
 /* --- decisions ------------------------------------------------------------ */
 
-static void drop(struct listed_region *c, enum byi_reason reason,
-                 const char *detail)
+static void drop_region(struct listed_region *c, enum byi_reason reason,
+                        const char *detail)
 {
     c->dropped = true;
     c->reason = reason;
@@ -149,20 +149,22 @@ static void check_size(struct limiter *l, struct listed_region *c)
     if (!c->number || !c->n_composites)
         return;
     if (!c->computes)
-        drop(c, BYI_REASON_MOVES_ONLY, NULL);
+        drop_region(c, BYI_REASON_MOVES_ONLY, NULL);
     else if (size_of(c) < limits->min_nodes)
-        drop(c, BYI_REASON_TOO_SMALL,
-             byi_arena_printf(arena,
-                              "its region has %u node%s, --min-region-nodes "
-                              "requires %u",
-                              size_of(c), size_of(c) == 1 ? "" : "s",
-                              limits->min_nodes));
+        drop_region(
+            c, BYI_REASON_TOO_SMALL,
+            byi_arena_printf(arena,
+                             "its region has %u node%s, --min-region-nodes "
+                             "requires %u",
+                             size_of(c), size_of(c) == 1 ? "" : "s",
+                             limits->min_nodes));
     else if (c->flops < limits->min_flops)
-        drop(c, BYI_REASON_FEW_FLOPS,
-             byi_arena_printf(arena,
-                              "its region does %.0f floating-point operations, "
-                              "--min-region-flops requires %.0f",
-                              c->flops, limits->min_flops));
+        drop_region(
+            c, BYI_REASON_FEW_FLOPS,
+            byi_arena_printf(arena,
+                             "its region does %.0f floating-point operations, "
+                             "--min-region-flops requires %.0f",
+                             c->flops, limits->min_flops));
 }
 
 /* Existing functions first, then by descending work; ties by first appearance.
@@ -193,18 +195,19 @@ static void check_number(struct limiter *l)
     qsort(kept, n, sizeof(struct listed_region *), compare_work);
     for (uint32_t i = most; i < n; i++)
         if (kept[i]->number)
-            drop(kept[i], BYI_REASON_TOO_MANY,
-                 byi_arena_printf(l->scratch,
-                                  "of %u regions its region is number %u by "
-                                  "floating-point operations, --max-regions "
-                                  "keeps %u",
-                                  n, i + 1, most));
+            drop_region(
+                kept[i], BYI_REASON_TOO_MANY,
+                byi_arena_printf(l->scratch,
+                                 "of %u regions its region is number %u by "
+                                 "floating-point operations, --max-regions "
+                                 "keeps %u",
+                                 n, i + 1, most));
 }
 
 /* --- dropping regions ----------------------------------------------------- */
 
-static void note(struct limiter *l, const struct listed_region *c,
-                 uint32_t target)
+static void note_reason(struct limiter *l, const struct listed_region *c,
+                        uint32_t target)
 {
     const char *backend = l->m->targets.at[target - 1];
     const struct byi_sources sources = {.n = c->sources.n, .at = c->sources.at};
@@ -229,7 +232,7 @@ static void unmark(struct limiter *l, uint32_t first, uint32_t func)
         if (!c || !c->dropped)
             continue;
         if (byi_ledger_of(l->ctx) && !c->noted)
-            note(l, c, node->target);
+            note_reason(l, c, node->target);
         c->noted = true;
         revert_node(l->m, f, id, byi_ledger_of(l->ctx), c->reason, c->detail);
     }

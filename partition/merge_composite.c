@@ -56,8 +56,8 @@ struct merger {
     enum byoc_status status;
 };
 
-static void note(struct merger *g, const struct byi_match *match,
-                 enum byi_reason reason, const char *detail)
+static void note_match(struct merger *g, const struct byi_match *match,
+                       enum byi_reason reason, const char *detail)
 {
     if (g->ledger)
         byi_ledger_note(g->ledger, g->f->nodes.at[match->root].sources, reason,
@@ -466,13 +466,13 @@ static bool take(const struct byi_match *match, void *ctx)
         return false;
     const char *leak = find_leak(g, match);
     if (leak) {
-        note(g, match, BYI_REASON_NOT_CLOSED, leak);
+        note_match(g, match, BYI_REASON_NOT_CLOSED, leak);
         return false;
     }
     enum byi_reason reason;
     const char *why = refuse(g, match, &reason);
     if (why) {
-        note(g, match, reason, why);
+        note_match(g, match, reason, why);
         return false;
     }
     uint32_t func;
@@ -485,9 +485,9 @@ static bool take(const struct byi_match *match, void *ctx)
     if (g->status != BYOC_OK)
         return false;
     if (!probed.refused && probed.reference && g->backends->forbid_ref) {
-        note(g, match, BYI_REASON_REFERENCE, probed.impl);
+        note_match(g, match, BYI_REASON_REFERENCE, probed.impl);
     } else if (probed.refused) {
-        note(g, match, BYI_REASON_PROBE, probed.refused);
+        note_match(g, match, BYI_REASON_PROBE, probed.refused);
     } else {
         claim(g, match, func);
         if (g->ledger)

@@ -128,7 +128,8 @@ static bool is_empty(const struct partitioner *p, uint32_t number)
 
 /* Map the outer value `arg` into the region: to a copy if it is a constant,
  * else to a parameter. */
-static void enter(struct partitioner *p, struct new_region *region, byi_id arg)
+static void map_operand(struct partitioner *p, struct new_region *region,
+                        byi_id arg)
 {
     const struct byi_node *node = &p->f->nodes.at[arg];
     if (node->kind == BYI_CONST) {
@@ -182,7 +183,7 @@ static uint32_t enter_operands(struct partitioner *p, uint32_t number,
             if (p->f->nodes.at[arg].region == number ||
                 p->inner[arg] != BYI_NO_ID)
                 continue;
-            enter(p, region, arg);
+            map_operand(p, region, arg);
             BYI_PUSH(&list, arg);
         }
     }

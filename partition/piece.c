@@ -30,9 +30,9 @@ static void open_cutter(struct cutter *c, const struct byi_module *m,
 
 /* --- a piece as a function ------------------------------------------------ */
 
-static enum byoc_status enter(struct cutter *c, struct byi_module *to,
-                              struct byi_func *body, byi_id id,
-                              struct byoc_error *err)
+static enum byoc_status add_operand(struct cutter *c, struct byi_module *to,
+                                    struct byi_func *body, byi_id id,
+                                    struct byoc_error *err)
 {
     const struct byi_node *node = &c->f->nodes.at[id];
     if (c->inside[id] || c->inner[id] != BYI_NO_ID)
@@ -120,13 +120,14 @@ static enum byoc_status add_results(struct cutter *c, struct byi_module *to,
     return status;
 }
 
-static enum byoc_status cut(struct cutter *c, struct byi_module *to,
-                            struct byi_func *body, struct byoc_error *err)
+static enum byoc_status build_piece(struct cutter *c, struct byi_module *to,
+                                    struct byi_func *body,
+                                    struct byoc_error *err)
 {
     for (uint32_t i = 0; i < c->piece->n; i++) {
         const struct byi_node *node = &c->f->nodes.at[c->piece->at[i]];
         for (uint32_t a = 0; a < node->n_args; a++)
-            BYI_TRY(enter(c, to, body, node->args[a], err));
+            BYI_TRY(add_operand(c, to, body, node->args[a], err));
     }
     for (uint32_t i = 0; i < c->piece->n; i++)
         BYI_TRY(add_node(c, to, body, c->piece->at[i], err));
@@ -142,7 +143,7 @@ enum byoc_status byi_piece_add(const struct byi_module *m,
     open_cutter(&c, m, piece);
     const uint32_t func = byi_func_new(to, name);
     struct byi_func *body = to->funcs.at[func];
-    enum byoc_status status = cut(&c, to, body, err);
+    enum byoc_status status = build_piece(&c, to, body, err);
     if (status != BYOC_OK)
         body->dead = true;
     byi_arena_free(&c.arena);

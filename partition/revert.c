@@ -109,9 +109,9 @@ static bool calls_any(const struct dissolver *d)
 
 /* --- reverting ----------------------------------------------------------- */
 
-static void note(struct byi_ledger *ledger, const struct byi_module *m,
-                 const struct byi_samples *samples,
-                 const struct byi_revert *revert)
+static void note_revert(struct byi_ledger *ledger, const struct byi_module *m,
+                        const struct byi_samples *samples,
+                        const struct byi_revert *revert)
 {
     const struct byi_func *f = m->funcs.at[revert->func];
     bool splits = false;
@@ -142,7 +142,7 @@ enum byoc_status byi_revert_regions(struct byi_module *m,
     for (uint32_t i = 0; i < n; i++) {
         of[list[i].func] = &list[i];
         if (ledger)
-            note(ledger, m, samples, &list[i]);
+            note_revert(ledger, m, samples, &list[i]);
     }
     for (uint32_t i = 0; i < n_funcs && status == BYOC_OK; i++) {
         struct dissolver d = {.m = m,
@@ -183,8 +183,8 @@ struct splitter {
 
 /* Place calls first .. end-1 and their fields in part 1, the others on native
  * kernels. */
-static struct byi_node_revert *mark(struct splitter *s, uint32_t first,
-                                    uint32_t end)
+static struct byi_node_revert *place_calls(struct splitter *s, uint32_t first,
+                                           uint32_t end)
 {
     const struct byi_func *f = s->m->funcs.at[s->func];
     struct byi_node_revert *nodes =
@@ -203,7 +203,7 @@ static enum byoc_status take_part(struct splitter *s, uint32_t first,
                                   uint32_t end, uint32_t *part)
 {
     const struct byi_func *f = s->m->funcs.at[s->func];
-    const struct byi_node_revert *nodes = mark(s, first, end);
+    const struct byi_node_revert *nodes = place_calls(s, first, end);
     byi_id *map = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *map);
     uint32_t target = 0;
     BYI_TRY(byi_target(s->m, f->attr.compiler, &target, s->err));
@@ -281,8 +281,8 @@ static void list_calls(struct splitter *s)
 
 /* Give fields the fates of their tuples, and say in the reason how many
  * composites stay. */
-static void settle(struct splitter *s, struct byi_revert *revert,
-                   uint32_t n_parts, struct byi_node_revert *nodes)
+static void finish_split(struct splitter *s, struct byi_revert *revert,
+                         uint32_t n_parts, struct byi_node_revert *nodes)
 {
     const struct byi_func *f = s->m->funcs.at[s->func];
     uint32_t stay = 0;
@@ -321,6 +321,6 @@ enum byoc_status byi_split_region(struct byi_module *m, struct byi_builds can,
         first += size ? size : 1;
         s.last = size;
     }
-    settle(&s, revert, n_parts, nodes);
+    finish_split(&s, revert, n_parts, nodes);
     return s.status;
 }

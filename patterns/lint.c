@@ -214,8 +214,8 @@ static bool is_plain(const struct byi_pattern *p, bool whole)
 
 /* Whether row a matches at this place of b, or at one below it that is in every
  * match. */
-static bool takes(struct cover *c, struct pattern_place a,
-                  struct pattern_place b)
+static bool row_matches(struct cover *c, struct pattern_place a,
+                        struct pattern_place b)
 {
     const struct byi_pat *y = node_at(b);
     if (y->kind <= BYI_PAT_CONST || y->kind == BYI_PAT_HOLE)
@@ -226,12 +226,12 @@ static bool takes(struct cover *c, struct pattern_place a,
     if (y->kind == BYI_PAT_ALT)
         return false;
     if (y->kind == BYI_PAT_IF) /* an operand may be in another function */
-        return takes(c, a, child(b, 0));
+        return row_matches(c, a, child(b, 0));
     if (y->kind == BYI_PAT_CHAIN)
-        return takes(c, a, child(b, 0)) ||
-               (y->min > 0 && takes(c, a, step_of(c, 1, b)));
+        return row_matches(c, a, child(b, 0)) ||
+               (y->min > 0 && row_matches(c, a, step_of(c, 1, b)));
     for (uint32_t i = 0; i < y->n_args; i++)
-        if (takes(c, a, child(b, i)))
+        if (row_matches(c, a, child(b, i)))
             return true;
     return false;
 }
@@ -242,8 +242,8 @@ static bool shadows(const struct byi_pattern *a, const struct byi_pattern *b)
 {
     struct cover c = {.n = 0};
     return !a->row->accept && is_plain(a, true) && is_plain(b, false) &&
-           takes(&c, (struct pattern_place){a, a->root, BYI_NO_NAME},
-                 (struct pattern_place){b, b->root, BYI_NO_NAME});
+           row_matches(&c, (struct pattern_place){a, a->root, BYI_NO_NAME},
+                       (struct pattern_place){b, b->root, BYI_NO_NAME});
 }
 
 /* The error without its prefix, which names row 0 of a table of one row. */

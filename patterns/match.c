@@ -183,7 +183,7 @@ static void name_ops(const struct solver *s, struct byi_match *match)
     }
 }
 
-static bool finish(struct solver *s)
+static bool finish_match(struct solver *s)
 {
     struct byi_match *match = s->match;
     if (!collect_ops(s, match) || !operands_outside(s, match))
@@ -197,7 +197,7 @@ static bool finish(struct solver *s)
 
 static bool solve_next(struct solver *s, const struct goal *goal)
 {
-    return goal->next ? solve(s, goal->next) : finish(s);
+    return goal->next ? solve(s, goal->next) : finish_match(s);
 }
 
 /* --- leaves and types ----------------------------------------------------- */
@@ -283,7 +283,7 @@ static bool solve_args(struct solver *s, const struct goal *goal,
                                  .next = next};
         next = &goals[i];
     }
-    return next ? solve(s, next) : finish(s);
+    return next ? solve(s, next) : finish_match(s);
 }
 
 /* Bind the operands after the ones written out; a name that is bound already

@@ -177,7 +177,7 @@ static char *room(const struct byi_match *match, size_t *n)
 }
 
 /* Keep the text that the caller wrote to the memory of room(). */
-static const char *keep(const struct byi_match *match, char *text)
+static const char *keep_text(const struct byi_match *match, char *text)
 {
     match->said->n += strlen(text) + 1;
     if (match->said->n >= sizeof match->said->at)
@@ -195,28 +195,28 @@ static const char *match_say(const struct byoc_match *m, const char *format,
     va_start(list, format);
     vsnprintf(text, n, format, list);
     va_end(list);
-    return keep(view(m), text);
+    return keep_text(view(m), text);
 }
 
-static const char *show(const struct byi_match *match,
-                        const struct byi_node *node)
+static const char *show_node(const struct byi_match *match,
+                             const struct byi_node *node)
 {
     size_t n;
     char *text = room(match, &n);
     if (!node)
         return "nothing";
     byi_text_type_buf(match->m, node->type, text, n < 160 ? n : 160);
-    return keep(match, text);
+    return keep_text(match, text);
 }
 
 static const char *match_show(const struct byoc_match *m, const char *name)
 {
-    return show(view(m), find_value(view(m), name));
+    return show_node(view(m), find_value(view(m), name));
 }
 
 static const char *match_show_op(const struct byoc_match *m, uint32_t i)
 {
-    return show(view(m), match_node(m, i));
+    return show_node(view(m), match_node(m, i));
 }
 
 static uint32_t match_find(const struct byoc_match *m, const char *name)

@@ -377,7 +377,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
 
 /* A copy of a string that lives until the process ends, as backends do. Returns
  * NULL with an exception set if that fails. */
-static const char *keep(PyObject *text)
+static const char *copy_string(PyObject *text)
 {
     const char *at = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     char *copy = at ? strdup(at) : NULL;
@@ -400,14 +400,14 @@ static PyObject *backend_new(PyObject *module, PyObject *args)
     bool bad = n < 0 || !b || !table;
     for (Py_ssize_t i = 0; !bad && i < n; i++) {
         PyObject *row = PyList_GetItem(rows, i);
-        table[i].name = keep(PyTuple_GetItem(row, 0));
-        table[i].pattern = keep(PyTuple_GetItem(row, 1));
+        table[i].name = copy_string(PyTuple_GetItem(row, 0));
+        table[i].pattern = copy_string(PyTuple_GetItem(row, 1));
         bad = !table[i].name || !table[i].pattern;
     }
     if (!bad) {
         *b = (struct byoc_backend){.struct_size = sizeof *b,
-                                   .name = keep(name),
-                                   .version = keep(version),
+                                   .name = copy_string(name),
+                                   .version = copy_string(version),
                                    .patterns = table,
                                    .n_patterns = (uint32_t)n,
                                    .probe = probe,

@@ -242,7 +242,7 @@ static void lend_room(struct lender *l)
     l->kernels = byi_arena_calloc(l->arena, kernels, sizeof *l->kernels);
 }
 
-static enum byoc_status lend(struct lender *l)
+static enum byoc_status lend_graph(struct lender *l)
 {
     const struct byi_graph *g = l->from;
     uint32_t *inputs = byi_arena_calloc(l->arena, g->n_inputs, sizeof *inputs);
@@ -282,7 +282,7 @@ static enum byoc_status read_and_lend(const struct byoc_region *region,
                        .arena = read->arena,
                        .to = &to->lent,
                        .err = err};
-    const enum byoc_status status = lend(&l);
+    const enum byoc_status status = lend_graph(&l);
     to->read = read;
     if (status == BYOC_OK)
         *graph = &to->lent;

@@ -289,8 +289,8 @@ static uint32_t count_operators(const struct byi_ledger *l,
 
 /* Place the model nodes `s` of one IR node, which share its `flops`. Among
  * other operators, Constant nodes count as folded. */
-static void settle(struct byi_ledger *l, const struct byi_sources *s,
-                   const struct node_place *place, double flops)
+static void place_nodes(struct byi_ledger *l, const struct byi_sources *s,
+                        const struct node_place *place, double flops)
 {
     const struct node_place folded = {.where = BYI_REASON_FOLDED};
     const uint32_t operators = count_operators(l, s);
@@ -394,15 +394,15 @@ static void read_function(const struct module_reader *r, uint32_t func,
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         if (node->kind == BYI_CONST)
-            settle(l, node->sources, &folded, 0);
+            place_nodes(l, node->sources, &folded, 0);
         if (node->kind == BYI_IF && place->region)
-            settle(l, node->sources, place, 0);
+            place_nodes(l, node->sources, place, 0);
         if (is_inner(r->m, node))
             read_function(r, node->index, place);
         if (node->kind != BYI_CALL_OP)
             continue;
         double flops = node_flops(r->m, r->samples, func, id);
-        settle(l, node->sources, place, flops);
+        place_nodes(l, node->sources, place, flops);
         l->coverage.flops += flops;
         if (!place->region)
             continue;

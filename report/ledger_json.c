@@ -27,7 +27,7 @@ static void put_key(struct byi_text *out, const char *key)
     put(out, "\": ");
 }
 
-static void number(struct byi_text *out, const char *key, double value)
+static void number_member(struct byi_text *out, const char *key, double value)
 {
     put_key(out, key);
     put_number(out, value);
@@ -72,9 +72,9 @@ static void numbers(struct byi_text *out, const char *key, const uint32_t *at,
 static void times(struct byi_text *out, const struct byi_times *t)
 {
     if (t->backend > 0 && isfinite(t->backend))
-        number(out, "backend_us", t->backend);
+        number_member(out, "backend_us", t->backend);
     if (t->native > 0 && isfinite(t->native))
-        number(out, "native_us", t->native);
+        number_member(out, "native_us", t->native);
 }
 
 static void open_list(struct byi_text *out, const char *key)
@@ -114,9 +114,9 @@ static void put_backend(const struct byi_ledger *l, struct byi_text *out,
     }
     open_item(out, first, "name", v->name);
     string(out, "version", v->version);
-    number(out, "nodes", nodes);
-    number(out, "flops", flops);
-    number(out, "regions", regions);
+    number_member(out, "nodes", nodes);
+    number_member(out, "flops", flops);
+    number_member(out, "regions", regions);
     put(out, "}");
 }
 
@@ -146,22 +146,22 @@ static void put_backends(const struct byi_ledger *l, struct byi_text *out)
     put_unlisted_backends(l, out);
     open_item(out, !l->facts.n_backends && !l->regions.n, "name", "native");
     string(out, "version", l->facts.native);
-    number(out, "nodes", c->native);
-    number(out, "flops", c->flops - c->flops_offloaded);
+    number_member(out, "nodes", c->native);
+    number_member(out, "flops", c->flops - c->flops_offloaded);
     put(out, ", \"regions\": 0}]");
 }
 
 static void put_summary(const struct byi_coverage *c, struct byi_text *out)
 {
     byi_text_addf(out, ",\n\"summary\": {\"nodes\": %u", c->nodes);
-    number(out, "operators", byi_coverage_operators(c));
-    number(out, "offloaded", c->offloaded);
-    number(out, "native", c->native);
-    number(out, "folded", c->folded);
-    number(out, "removed", c->removed);
-    number(out, "regions", c->regions);
-    number(out, "flops", c->flops);
-    number(out, "flops_offloaded", c->flops_offloaded);
+    number_member(out, "operators", byi_coverage_operators(c));
+    number_member(out, "offloaded", c->offloaded);
+    number_member(out, "native", c->native);
+    number_member(out, "folded", c->folded);
+    number_member(out, "removed", c->removed);
+    number_member(out, "regions", c->regions);
+    number_member(out, "flops", c->flops);
+    number_member(out, "flops_offloaded", c->flops_offloaded);
     string(out, "sizes", c->sizes);
     put(out, "}");
 }
@@ -171,9 +171,9 @@ static void put_measured(const struct byi_measured *m, struct byi_text *out)
     if (!m->chosen)
         return;
     byi_text_addf(out, ",\n\"measured\": {\"chosen\": \"%s\"", m->chosen);
-    number(out, "native_us", m->native_us);
-    number(out, "greedy_us", m->greedy_us);
-    number(out, "measured_us", m->measured_us);
+    number_member(out, "native_us", m->native_us);
+    number_member(out, "greedy_us", m->greedy_us);
+    number_member(out, "measured_us", m->measured_us);
     put(out, "}");
 }
 
@@ -183,8 +183,8 @@ static void put_gates(const struct byi_ledger *l, struct byi_text *out)
     for (uint32_t i = 0; i < l->gates.n; i++) {
         const struct byi_gate *gate = &l->gates.at[i];
         open_item(out, i == 0, "gate", gate->name);
-        number(out, "wanted", gate->wanted);
-        number(out, "found", gate->found);
+        number_member(out, "wanted", gate->wanted);
+        number_member(out, "found", gate->found);
         put_key(out, "passed");
         put(out, gate->passed ? "true}" : "false}");
     }
@@ -199,11 +199,11 @@ static void put_weights(const struct byi_ledger *l, struct byi_text *out)
     for (uint32_t i = 0; i < l->weights.n; i++) {
         const struct byi_ledger_weight *w = &l->weights.at[i];
         open_item(out, i == 0, "to", w->to);
-        number(out, "bytes", (double)w->bytes);
+        number_member(out, "bytes", (double)w->bytes);
         if (!w->kept) {
-            number(out, "narrow", (double)w->narrow);
-            number(out, "largest", w->largest);
-            number(out, "rms", w->rms);
+            number_member(out, "narrow", (double)w->narrow);
+            number_member(out, "largest", w->largest);
+            number_member(out, "rms", w->rms);
         }
         string(out, "kept", w->kept);
         numbers(out, "nodes", w->sources->at, w->sources->n);
@@ -226,10 +226,10 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
         string(out, "detail",
                r->detail ? r->detail : byi_reason_text(r->reason));
     }
-    number(out, "flops", r->flops);
+    number_member(out, "flops", r->flops);
     if (r->n_outputs) { /* it became a function */
-        number(out, "inputs", r->n_inputs);
-        number(out, "outputs", r->n_outputs);
+        number_member(out, "inputs", r->n_inputs);
+        number_member(out, "outputs", r->n_outputs);
     }
     times(out, byi_ledger_times_of(l, r->name));
     numbers(out, "nodes", r->nodes, r->n_nodes);
@@ -289,7 +289,7 @@ static void put_node(const struct byi_ledger *l, struct byi_text *out,
         string(out, "pattern", e->pattern);
         string(out, "impl", e->impl);
     }
-    number(out, "flops", e->flops);
+    number_member(out, "flops", e->flops);
     times(out, &e->times);
     numbers(out, "inputs", from < to ? reads->at + from : NULL, to - from);
     put_tried(l, out, e);
@@ -301,7 +301,7 @@ void byi_ledger_json(struct byi_ledger *l, struct byi_text *out)
     const struct byi_ledger_facts *facts = &l->facts;
     put(out, "{\"format\": \"byoc-ledger\", \"version\": 3");
     string(out, "model", facts->model ? facts->model : "model");
-    number(out, "threads", facts->threads);
+    number_member(out, "threads", facts->threads);
     string(out, "cpu", facts->cpu ? facts->cpu : "unknown");
     put_backends(l, out);
     put_summary(&l->coverage, out);

@@ -76,7 +76,7 @@ static int compare_pairs(const void *a, const void *b)
     return (x->old > y->old) - (x->old < y->old);
 }
 
-static void order(pair_list *list)
+static void sort_pairs(pair_list *list)
 {
     if (list->n)
         qsort(list->at, list->n, sizeof *list->at, compare_pairs);
@@ -112,11 +112,11 @@ static void match_nodes(struct differ *d)
     d->old_nodes = n_both ? 100.0 * n_old / n_both : 0;
     d->new_nodes = n_both ? 100.0 * n_new / n_both : 0;
     byi_arena_free(&arena);
-    order(&d->moved);
-    order(&d->rebuilt);
-    order(&d->other);
-    order(&d->added);
-    order(&d->gone);
+    sort_pairs(&d->moved);
+    sort_pairs(&d->rebuilt);
+    sort_pairs(&d->other);
+    sort_pairs(&d->added);
+    sort_pairs(&d->gone);
 }
 
 static bool is_worse(const struct differ *d, double tolerance)
@@ -137,7 +137,7 @@ struct line_text {
     double flops;
 };
 
-static bool same(const struct line_text *a, const struct line_text *b)
+static bool same_line(const struct line_text *a, const struct line_text *b)
 {
     return !strcmp(a->op, b->op) && !strcmp(a->from, b->from) &&
            !strcmp(a->to, b->to) && !strcmp(a->why, b->why);
@@ -207,7 +207,7 @@ static void print_list(const pair_list *list, const char *title,
         struct line_text said = say(pair);
         uint32_t k = 0;
         said.first = pair->new ? pair->new->name : pair->old->name;
-        while (k < lines.n && !same(&lines.at[k], &said))
+        while (k < lines.n && !same_line(&lines.at[k], &said))
             k++;
         if (k == MAX_LINES) {
             more++;

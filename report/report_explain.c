@@ -25,7 +25,7 @@ static void end_names(struct byi_text *out, uint32_t n)
     byi_text_addf(out, "\n");
 }
 
-static bool reads(const struct byi_report_node *node, uint32_t what)
+static bool reads_node(const struct byi_report_node *node, uint32_t what)
 {
     for (uint32_t i = 0; i < node->n_inputs; i++)
         if (node->inputs[i] == what)
@@ -46,7 +46,7 @@ static void print_neighbours(const struct byi_report *r, uint32_t at,
     end_names(out, node->n_inputs);
     byi_text_addf(out, "  read by   ");
     for (uint32_t i = 0; i < r->n_nodes; i++)
-        if (reads(&r->nodes[i], at))
+        if (reads_node(&r->nodes[i], at))
             print_name(out, r, i, n++);
     if (!n)
         byi_text_addf(out, "no other node");
@@ -66,7 +66,7 @@ static const char *why_removed(const struct byi_report *r, uint32_t at)
 {
     bool is_read = false;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
-        if (!reads(&r->nodes[i], at))
+        if (!reads_node(&r->nodes[i], at))
             continue;
         is_read = true;
         if (byi_report_offloaded(&r->nodes[i]) ||
@@ -189,8 +189,8 @@ static uint32_t dissimilarity(const char *asked, const char *name)
     return d < far ? d : UINT32_MAX;
 }
 
-static enum byoc_status unknown(const struct byi_report *r, const char *asked,
-                                struct byoc_error *err)
+static enum byoc_status unknown_node(const struct byi_report *r,
+                                     const char *asked, struct byoc_error *err)
 {
     enum { SHOWN = 3 };
     uint32_t best[SHOWN], at[SHOWN], n = 0;
@@ -231,7 +231,7 @@ enum byoc_status byi_report_explain(const struct byi_report *r,
     while (at < r->n_nodes && strcmp(r->nodes[at].name, name) != 0)
         at++;
     if (at == r->n_nodes)
-        return unknown(r, name, err);
+        return unknown_node(r, name, err);
     print_verdict(r, at, out);
     print_neighbours(r, at, out);
     print_tried(&r->nodes[at], out);

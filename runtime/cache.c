@@ -120,7 +120,7 @@ static void free_entry(struct byi_entry *e)
 
 /* Free an unused entry. Called with the lock, which it releases while it frees
  * the entry. */
-static void drop(struct byi_cache *c, struct byi_entry *e)
+static void drop_entry(struct byi_cache *c, struct byi_entry *e)
 {
     c->own -= e->bytes;
     pthread_mutex_unlock(&c->lock);
@@ -144,7 +144,7 @@ static void evict(struct byi_cache *c, struct byi_entry *e)
     unlist(c, e);
     c->stats.evictions++;
     if (e->users == 0)
-        drop(c, e);
+        drop_entry(c, e);
 }
 
 /* Evict the least recently used entries until the limits hold: of too many
@@ -176,10 +176,10 @@ static bool make_room(struct byi_cache *c)
     return any;
 }
 
-static void leave(struct byi_cache *c, struct byi_entry *e)
+static void release_entry(struct byi_cache *c, struct byi_entry *e)
 {
     if (--e->users == 0 && !e->listed)
-        drop(c, e);
+        drop_entry(c, e);
 }
 
 /* --- creating instances --------------------------------------------------- */
@@ -400,7 +400,7 @@ enum byoc_status byi_cache_take(const struct byoc_model *model,
     if (status == BYOC_OK)
         lease->in = &lease->entry->in;
     else if (lease->entry)
-        leave(c, lease->entry);
+        release_entry(c, lease->entry);
     trim(model);
     pthread_mutex_unlock(&c->lock);
     return status;
@@ -413,7 +413,7 @@ void byi_cache_give(const struct byoc_model *model, struct byi_lease *lease)
     pthread_mutex_lock(&c->lock);
     lease->work->next = e->idle;
     e->idle = lease->work;
-    leave(c, e);
+    release_entry(c, e);
     trim(model);
     pthread_mutex_unlock(&c->lock);
     *lease = (struct byi_lease){0};

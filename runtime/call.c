@@ -254,8 +254,9 @@ static enum byoc_status check_limits(struct byoc_state *s,
                     deep ? "wait for one another" : "in one run");
 }
 
-static enum byoc_status enter(struct byoc_state *s, struct byi_frame *fr,
-                              const struct call *call, struct byoc_error *err)
+static enum byoc_status enter_call(struct byoc_state *s, struct byi_frame *fr,
+                                   const struct call *call,
+                                   struct byoc_error *err)
 {
     struct byi_frame *to;
     BYI_TRY(check_limits(s, call, err));
@@ -286,7 +287,7 @@ enum byoc_status byi_call_func(struct byoc_state *s, struct byi_frame *fr,
         call.func = s->in->plan->regions[step->callee].twin;
     else if (step->kind == BYI_STEP_KERNEL)
         call.func = s->in->plan->kernels[step->callee].twin;
-    return enter(s, fr, &call, err);
+    return enter_call(s, fr, &call, err);
 }
 
 enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
@@ -300,7 +301,7 @@ enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
         call.first += s->in->plan->funcs[step->callee].n_inputs;
         call.func = step->other;
     }
-    return enter(s, fr, &call, err);
+    return enter_call(s, fr, &call, err);
 }
 
 /* --- function values ------------------------------------------------------ */
@@ -376,5 +377,5 @@ enum byoc_status byi_call_apply(struct byoc_state *s, struct byi_frame *fr,
     BYI_TRY(check_apply(s, func_of(s, fr), step, c, err));
     const struct call call = {
         .step = step, .first = 1, .func = c->func, .c = c};
-    return enter(s, fr, &call, err);
+    return enter_call(s, fr, &call, err);
 }

@@ -503,9 +503,9 @@ static enum byoc_status run_step(struct byoc_state *s,
 
 /* End the top activation, which has no steps left, and continue in its caller.
  */
-static enum byoc_status leave(struct byoc_state *s,
-                              const struct byi_plan_func *f,
-                              struct byoc_error *err)
+static enum byoc_status leave_call(struct byoc_state *s,
+                                   const struct byi_plan_func *f,
+                                   struct byoc_error *err)
 {
     struct byi_frame *fr = s->top->up;
     uint64_t began = s->top->began;
@@ -534,7 +534,7 @@ static enum byoc_status run_all(void *arg, struct byoc_error *err)
         else if (fr->at < f->n_steps)
             BYI_TRY(run_step(s, f, fr, err));
         else if (fr->up)
-            BYI_TRY(leave(s, f, err));
+            BYI_TRY(leave_call(s, f, err));
         else
             return copy_results(s, f, fr, err);
     }

@@ -318,10 +318,10 @@ static uint32_t axis_of(const struct byi_step *step, uint32_t rank)
 
 /* Set *item to a copy of part [from, from + size) of x along `axis`; the copy
  * has that axis only if `kept`. */
-static enum byoc_status cut(struct byoc_state *s, const struct byi_tensor *x,
-                            uint32_t axis, int64_t from, int64_t size,
-                            bool kept, struct byi_item *item,
-                            struct byoc_error *err)
+static enum byoc_status cut_part(struct byoc_state *s,
+                                 const struct byi_tensor *x, uint32_t axis,
+                                 int64_t from, int64_t size, bool kept,
+                                 struct byi_item *item, struct byoc_error *err)
 {
     const struct lines l = lines_of(x, axis);
     struct byi_tensor *t = &item->t;
@@ -377,7 +377,7 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
                          "the remaining size",
                          (long long)size, (long long)i,
                          (long long)(whole - from));
-        BYI_TRY(cut(s, x, axis, from, size, kept, &list->at[i], err));
+        BYI_TRY(cut_part(s, x, axis, from, size, kept, &list->at[i], err));
         from += size;
     }
     if (from == whole)

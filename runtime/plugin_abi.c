@@ -26,7 +26,7 @@ struct finding {
     size_t n;
 };
 
-static struct byoc_place place(const struct field_places *list, uint32_t i)
+static struct byoc_place place_at(const struct field_places *list, uint32_t i)
 {
     struct byoc_place p;
     memcpy(&p, list->at + (size_t)i * list->stride, sizeof p);
@@ -46,7 +46,7 @@ static bool find(const struct field_places *list, uint32_t from,
                          offsetof(struct byoc_place, name);
         if (length < sizeof found->name && memcmp(at, name, length) == 0 &&
             (length == sizeof found->name - 1 || !at[length])) {
-            *found = place(list, i);
+            *found = place_at(list, i);
             return true;
         }
     }
@@ -104,7 +104,7 @@ static bool place_differs(const struct field_places *theirs,
                           const struct field_places *mine, uint32_t i,
                           const struct finding *f)
 {
-    const struct byoc_place here = place(mine, i);
+    const struct byoc_place here = place_at(mine, i);
     struct byoc_place there;
     const bool both = find(theirs, i, here.name, strlen(here.name), &there);
     if (strchr(here.name, '.'))
@@ -128,7 +128,7 @@ static bool places_differ(const struct field_places *theirs,
         if (place_differs(theirs, mine, i, f))
             return true;
     for (uint32_t i = 0; i < theirs->n; i++) {
-        const struct byoc_place there = place(theirs, i);
+        const struct byoc_place there = place_at(theirs, i);
         struct byoc_place here;
         if (strchr(there.name, '.') &&
             !find(mine, i, there.name, strlen(there.name), &here) &&

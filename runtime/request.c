@@ -55,8 +55,8 @@ struct io_side {
     uint32_t *at; /* by input or output: its binding; UINT32_MAX: none */
 };
 
-static enum byoc_status place(const struct io_side *s, uint32_t binding,
-                              struct byoc_error *err)
+static enum byoc_status place_binding(const struct io_side *s, uint32_t binding,
+                                      struct byoc_error *err)
 {
     const char *name = s->bindings[binding].name;
     char names[512];
@@ -83,7 +83,7 @@ static enum byoc_status place_all(const struct io_side *s,
     for (uint32_t i = 0; i < s->n; i++)
         s->at[i] = UINT32_MAX;
     for (uint32_t k = 0; k < s->n_bindings; k++)
-        BYI_TRY(place(s, k, err));
+        BYI_TRY(place_binding(s, k, err));
     return BYOC_OK;
 }
 
@@ -129,7 +129,7 @@ static enum byoc_status have_room(struct byoc_state *s, size_t n,
 }
 
 /* Mark value v and, if it is a view, the root whose memory it shares. */
-static void need(const struct byi_plan_func *f, bool *values, uint32_t v)
+static void mark_needed(const struct byi_plan_func *f, bool *values, uint32_t v)
 {
     values[v] = values[f->values[v].root] = true;
 }
@@ -145,13 +145,13 @@ enum byoc_status byi_request_choose(struct byoc_state *s,
     memset(s->needed, 0, (size_t)f->n_steps + f->n_values);
     for (uint32_t i = 0; i < f->n_outputs; i++)
         if (s->out_at[i] != UINT32_MAX)
-            need(f, value, f->outputs[i]);
+            mark_needed(f, value, f->outputs[i]);
     for (uint32_t k = f->n_steps; k-- > 0;) {
         const struct byi_step *step = &f->steps[k];
         for (uint32_t i = 0; i < step->n_out; i++)
             s->needed[k] = s->needed[k] || value[step->out[i]];
         for (uint32_t i = 0; s->needed[k] && i < step->n_in; i++)
-            need(f, value, step->in[i]);
+            mark_needed(f, value, step->in[i]);
     }
     return BYOC_OK;
 }

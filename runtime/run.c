@@ -180,7 +180,7 @@ static enum byoc_status bind_planes(const struct byoc_state *s, uint32_t i,
 }
 
 /* Prepare an instance for the sizes of the inputs, and memory to run it in. */
-static enum byoc_status enter(struct byoc_state *s, struct byoc_error *err)
+static enum byoc_status begin_run(struct byoc_state *s, struct byoc_error *err)
 {
     char text[256];
     if (s->model->cache) {
@@ -217,7 +217,7 @@ static enum byoc_status place_inputs(struct byoc_state *s,
     return BYOC_OK;
 }
 
-static void leave(struct byoc_state *s)
+static void end_run(struct byoc_state *s)
 {
     if (!s->model->cache)
         return;
@@ -368,8 +368,9 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
 /* Fill in the views of outputs for which the caller gave no memory. A result
  * that lives in an input or a constant is copied, since it must stay valid
  * until the next run. */
-static enum byoc_status hand_over(struct byoc_state *s, const struct run_io *e,
-                                  struct byoc_error *err)
+static enum byoc_status set_outputs(struct byoc_state *s,
+                                    const struct run_io *e,
+                                    struct byoc_error *err)
 {
     BYI_BORDER(err);
     const struct byi_plan_func *f = &s->in->plan->funcs[0];
@@ -437,19 +438,19 @@ static enum byoc_status run_bound(struct byoc_state *s, const struct run_io *e,
     BYI_TRY(bind_outputs(s, e, err));
     BYI_TRY(byi_exec_need(s, s->work->scratch, err));
     BYI_TRY(byi_exec_main(s, err));
-    return hand_over(s, e, err);
+    return set_outputs(s, e, err);
 }
 
 static enum byoc_status run_inputs(struct byoc_state *s, const struct run_io *e,
                                    struct byoc_error *err)
 {
     struct byi_turn turn;
-    enum byoc_status status = enter(s, err);
+    enum byoc_status status = begin_run(s, err);
     if (status == BYOC_OK) {
         byi_workers_enter(&turn, &s->model->parallelism);
         status = run_bound(s, e, err);
         byi_workers_leave(&turn);
-        leave(s);
+        end_run(s);
     }
     return status;
 }

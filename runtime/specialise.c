@@ -202,9 +202,9 @@ static void make_const(struct maker *m, struct byi_plan_func *f, uint32_t v,
 /* Record the values *t[i] of the step's results; NULL if unknown. Make them
  * constants, unless one is unknown or is an output of the function. Returns
  * true if the step can be removed. */
-static bool settle(struct maker *m, struct byi_plan_func *f,
-                   const struct byi_step *step,
-                   const struct byi_tensor *const *t)
+static bool keep_results(struct maker *m, struct byi_plan_func *f,
+                         const struct byi_step *step,
+                         const struct byi_tensor *const *t)
 {
     bool goes = step->n_out > 0;
     for (uint32_t i = 0; i < step->n_out; i++) {
@@ -242,7 +242,7 @@ static bool compute(struct maker *m, struct byi_plan_func *f,
         byi_arena_calloc(m->scratch, step->n_out, sizeof *list);
     for (uint32_t i = 0; i < step->n_out; i++)
         list[i] = &out[i];
-    return settle(m, f, step, list);
+    return keep_results(m, f, step, list);
 }
 
 /* Whether an alias no longer needs its step. */
@@ -427,7 +427,8 @@ static enum byoc_status take_site(struct maker *m, struct byi_plan_func *f,
     for (uint32_t i = 0; i < step->n_out; i++)
         if (out[i] && !f->values[step->out[i]].fixed)
             BYI_TRY(set_type(m, f, step, step->out[i], out[i]));
-    m->gone[f - m->plan->funcs][step - f->steps] = settle(m, f, step, known);
+    m->gone[f - m->plan->funcs][step - f->steps] =
+        keep_results(m, f, step, known);
     return BYOC_OK;
 }
 
@@ -517,7 +518,7 @@ static enum byoc_status enter_callee(struct maker *m,
 
 /* Choose offsets for temporaries of known sizes, and delete the removed steps.
  */
-static enum byoc_status finish(struct maker *m, uint32_t func)
+static enum byoc_status finish_func(struct maker *m, uint32_t func)
 {
     struct byi_plan_func *f = &m->plan->funcs[func];
     const uint32_t n = f->n_values + 1;
@@ -567,12 +568,12 @@ static enum byoc_status finish(struct maker *m, uint32_t func)
 
 /* Specialise one step of the top function, after the functions that it calls.
  */
-static enum byoc_status walk(struct maker *m)
+static enum byoc_status specialise_step(struct maker *m)
 {
     struct activation *top = &m->stack.at[m->stack.n - 1];
     struct byi_plan_func *f = &m->plan->funcs[top->func];
     if (top->step == f->n_steps)
-        return finish(m, top->func);
+        return finish_func(m, top->func);
     struct byi_step *step = &f->steps[top->step];
     bool entered;
     if (step->kind == BYI_STEP_REGION)
@@ -689,7 +690,7 @@ static enum byoc_status make(struct maker *m)
         BYI_PUSH(&m->consts, plan->consts[i]);
     BYI_TRY(begin(m, 0));
     while (m->stack.n > 0)
-        BYI_TRY(walk(m));
+        BYI_TRY(specialise_step(m));
     m->plan->n_consts = m->consts.n;
     m->plan->consts = byi_arena_copy(m->arena, m->consts.at,
                                      m->consts.n * sizeof *m->consts.at);

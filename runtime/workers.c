@@ -194,7 +194,7 @@ static struct byi_usage note_usage(const struct byi_usage *from)
 
 /* --- a worker ------------------------------------------------------------- */
 
-static bool move(struct byi_worker *w, uint32_t from, uint32_t to)
+static bool change_state(struct byi_worker *w, uint32_t from, uint32_t to)
 {
     return atomic_compare_exchange_strong(&w->state, &from, to);
 }
@@ -234,7 +234,8 @@ static void *run_worker(void *arg)
     struct byi_usage awake = usage_now();
     pthread_setname_np(pthread_self(), "byoc-worker");
     while (!atomic_load(&pool.quit)) {
-        if (move(w, GIVEN, RUNNING) || move(w, AWAITED, WAITED)) {
+        if (change_state(w, GIVEN, RUNNING) ||
+            change_state(w, AWAITED, WAITED)) {
             if (!work_on(w, &spin_ns))
                 break;
             if (byi_now_ns() - awake.wall_ns >= WINDOW_NS)
@@ -242,7 +243,7 @@ static void *run_worker(void *arg)
             continue;
         }
         if (!byi_spin_while(&w->state, IDLE, spin_ns) &&
-            move(w, IDLE, ASLEEP)) {
+            change_state(w, IDLE, ASLEEP)) {
             sleep_until_given(w);
             awake = usage_now();
         }
@@ -441,7 +442,7 @@ static void keep_off(struct byi_worker *w)
         pthread_setaffinity_np(w->thread, sizeof others, &others) == 0;
 }
 
-static void give(struct byi_worker *w, struct job *job, uint32_t part)
+static void give_part(struct byi_worker *w, struct job *job, uint32_t part)
 {
     w->job = job;
     w->part = part;
@@ -453,16 +454,16 @@ static void give(struct byi_worker *w, struct job *job, uint32_t part)
 
 /* Take the part back if the worker has not begun it, at once or after sleeping
  * for the job's patience_ns; otherwise wait until the worker has finished. */
-static void finish(struct byi_worker *w, struct job *job)
+static void finish_part(struct byi_worker *w, struct job *job)
 {
-    if (job->patience_ns && move(w, GIVEN, AWAITED))
+    if (job->patience_ns && change_state(w, GIVEN, AWAITED))
         byi_futex_wait(&w->state, AWAITED, job->patience_ns);
-    if (move(w, GIVEN, IDLE) || move(w, AWAITED, IDLE)) {
+    if (change_state(w, GIVEN, IDLE) || change_state(w, AWAITED, IDLE)) {
         run_part(job, w->part);
         return;
     }
     byi_spin_while(&w->state, RUNNING, job->spin_ns);
-    move(w, RUNNING, WAITED);
+    change_state(w, RUNNING, WAITED);
     while (atomic_load(&w->state) == WAITED)
         byi_futex_wait(&w->state, WAITED, 0);
 }
@@ -475,12 +476,12 @@ static void run_on_workers(struct job *job, struct byi_worker *workers)
     atomic_init(&job->next, given);
     struct byi_worker *w = workers;
     for (uint32_t part = 1; part < given; part++, w = w->next)
-        give(w, job, part);
+        give_part(w, job, part);
     run_part(job, 0);
     run_rest(job);
     w = workers;
     for (uint32_t part = 1; part < given && !is_in_child(job); part++) {
-        finish(w, job);
+        finish_part(w, job);
         w = w->next;
     }
     cut |= given > 1 && is_in_child(job);
@@ -598,7 +599,7 @@ static __attribute__((destructor)) void end_workers(void)
     limit.tv_sec += JOIN_SECONDS; /* a part might never end */
     for (uint32_t i = 0; i < pool.n; i++) {
         struct byi_worker *w = &pool.at[i];
-        move(w, ASLEEP, IDLE);
+        change_state(w, ASLEEP, IDLE);
         byi_futex_wake(&w->state, 1);
         if (!pthread_equal(w->thread, pthread_self()))
             pthread_timedjoin_np(w->thread, NULL, &limit);

@@ -174,9 +174,9 @@ void byi_dn_use(struct byi_emit *e, int arg, const struct byi_dnnl_view *view)
 }
 
 /* Record how `prim` was created, for byi_dn_write. */
-static void note(struct byi_build *b, struct byi_prim *prim,
-                 const char *function, const void *params, size_t size,
-                 const struct byi_posts *posts)
+static void note_creation(struct byi_build *b, struct byi_prim *prim,
+                          const char *function, const void *params, size_t size,
+                          const struct byi_posts *posts)
 {
     struct byi_arena *arena = b->program->arena;
     const char *pattern = b->kernel ? b->kernel->pattern : "";
@@ -208,7 +208,7 @@ static void note(struct byi_build *b, struct byi_prim *prim,
             return status;                                                     \
         status = byi_##name##_new(b->lib, p, posts, prim, b->err);             \
         if (status == BYOC_OK)                                                 \
-            note(b, *prim, #name, p, sizeof *p, posts);                        \
+            note_creation(b, *prim, #name, p, sizeof *p, posts);               \
         byi_dn_keep_prim(b, &call, *prim, status);                             \
         return status;                                                         \
     }

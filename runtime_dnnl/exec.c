@@ -98,7 +98,8 @@ enum byoc_status byi_dn_exec_new(const struct byi_program *program,
 
 /* Set the pointers of those arguments of a step that are inputs or outputs of
  * the region. */
-static void lend(const struct byi_exec *exec, const struct byi_dnnl_step *step)
+static void set_pointers(const struct byi_exec *exec,
+                         const struct byi_dnnl_step *step)
 {
     for (uint32_t i = 0; i < step->n_slots; i++) {
         const struct byi_place *at = &step->slots[i].at;
@@ -119,7 +120,7 @@ static void run_bands(const struct byi_exec *exec,
     const struct byi_program *p = exec->program;
     for (uint32_t i = step->index + 1; i < p->steps.n && p->steps.at[i].joins;
          i++)
-        lend(exec, &p->steps.at[i]);
+        set_pointers(exec, &p->steps.at[i]);
     byi_bands_run(p->bands[step->index], exec->calls + step->index);
 }
 
@@ -136,7 +137,7 @@ static enum byoc_status run_step(const struct byi_exec *exec,
     const char *impl = byi_dn_step_impl(p, step->index);
     if (!impl)
         return BYOC_OK;
-    lend(exec, step);
+    set_pointers(exec, step);
     if (p->bands[step->index])
         run_bands(exec, step);
     else

@@ -299,8 +299,8 @@ static enum byoc_status want_operands(struct byi_build *b, struct recurrent *m)
 }
 
 /* Define an output of the operator as a result of the primitive. */
-static void give(struct byi_build *b, const struct recurrent *m,
-                 uint32_t output, struct byi_dnnl_view view)
+static void define_output(struct byi_build *b, const struct recurrent *m,
+                          uint32_t output, struct byi_dnnl_view view)
 {
     const int64_t directions = m->directions, h = m->hidden;
     const int64_t row = directions * h, t = m->batch * row;
@@ -356,6 +356,6 @@ enum byoc_status byi_dn_build_recurrent(struct byi_build *b)
     }
     BYI_TRY(byi_dn_emit(b, &e));
     for (uint32_t i = 0; i < b->kernel->n_outs; i++)
-        give(b, &m, i, out[i]);
+        define_output(b, &m, i, out[i]);
     return BYOC_OK;
 }

@@ -79,8 +79,9 @@ static enum byoc_status read_place(struct byi_program *p,
 
 /* Record how the last n constants were made, if the program is to be written.
  */
-static enum byoc_status note(struct byi_program *p, const char *function,
-                             const void *params, size_t size, uint32_t n)
+static enum byoc_status note_creation(struct byi_program *p,
+                                      const char *function, const void *params,
+                                      size_t size, uint32_t n)
 {
     if (p->purpose != BYI_TO_WRITE)
         return BYOC_OK;
@@ -199,7 +200,7 @@ enum byoc_status byi_dn_make_pack(struct byi_program *program,
         BYI_TRY(add_reordered(program, &reorder, &p->from, src,
                               byi_prim_bytes(prim, p->arg), err));
     }
-    return note(program, "pack", p, sizeof *p, 1);
+    return note_creation(program, "pack", p, sizeof *p, 1);
 }
 
 enum byoc_status byi_dn_make_copy(struct byi_program *program,
@@ -215,7 +216,7 @@ enum byoc_status byi_dn_make_copy(struct byi_program *program,
     BYI_TRY(byi_prim_check(&prim, "reorder", n, err));
     BYI_TRY(
         add_reordered(program, &prim, &p->from, src, span_of(&p->dst), err));
-    return note(program, "copy", p, sizeof *p, 1);
+    return note_creation(program, "copy", p, sizeof *p, 1);
 }
 
 /* --- numbers -------------------------------------------------------------- */
@@ -230,7 +231,7 @@ enum byoc_status byi_dn_make_fill(struct byi_program *program,
     float *to = data;
     for (int64_t i = 0; to && i < p->n; i++)
         to[i] = p->value;
-    return note(program, "fill", p, sizeof *p, 1);
+    return note_creation(program, "fill", p, sizeof *p, 1);
 }
 
 /* A sum and a bias of at most this size together fit in int32. */
@@ -402,7 +403,7 @@ enum byoc_status byi_dn_make_integers(struct byi_program *program,
     if (status == BYOC_OK)
         status = split_into(p, &w, bias, data, err);
     if (status == BYOC_OK)
-        return note(program, "integers", p, sizeof *p, 3);
+        return note_creation(program, "integers", p, sizeof *p, 3);
     while (program->made.n > first) {
         byi_dn_drop(program, program->made.n - 1);
         program->made.n--;
@@ -431,7 +432,7 @@ enum byoc_status byi_dn_make_gate_weights(struct byi_program *program,
                (const float *)from + (i - gate + p->order[gate]) * size,
                size * sizeof *to);
     }
-    return note(program, "gate_weights", p, sizeof *p, 1);
+    return note_creation(program, "gate_weights", p, sizeof *p, 1);
 }
 
 enum byoc_status byi_dn_make_gate_biases(struct byi_program *program,
@@ -462,5 +463,5 @@ enum byoc_status byi_dn_make_gate_biases(struct byi_program *program,
                                : gate == last ? of_x[k]
                                               : of_h[k];
     }
-    return note(program, "gate_biases", p, sizeof *p, 1);
+    return note_creation(program, "gate_biases", p, sizeof *p, 1);
 }

@@ -31,8 +31,8 @@ static bool lifetimes_overlap(const struct byi_buf *a, const struct byi_buf *b)
 
 /* Place `buf` in the lowest gap among the n placed buffers, which are sorted by
  * offset; returns its position in that order. */
-static uint32_t place(struct byi_buf *buf, struct byi_buf *const *placed,
-                      uint32_t n)
+static uint32_t place_buffer(struct byi_buf *buf, struct byi_buf *const *placed,
+                             uint32_t n)
 {
     const uint64_t size = padded(buf);
     buf->offset = 0;
@@ -65,7 +65,7 @@ enum byoc_status byi_dn_plan_temps(struct byi_build *b)
     }
     qsort(temps, n_temps, sizeof *temps, larger_first);
     for (uint32_t i = 0; i < n_temps; i++) {
-        const uint32_t at = place(temps[i], placed, i);
+        const uint32_t at = place_buffer(temps[i], placed, i);
         for (uint32_t j = i; j > at; j--)
             placed[j] = placed[j - 1];
         placed[at] = temps[i];

@@ -49,7 +49,7 @@ MAKER(integers, byi_integers)
 MAKER(gate_weights, byi_gates)
 MAKER(gate_biases, byi_gates)
 
-static int drop(struct byi_load *load, uint32_t made)
+static int drop_const(struct byi_load *load, uint32_t made)
 {
     if (made >= load->program->made.n)
         return (int)byi_fail(load->err, BYOC_EINVAL,
@@ -68,7 +68,7 @@ static const struct byi_operators makers = {
     .integers = make_integers,
     .gate_weights = make_gate_weights,
     .gate_biases = make_gate_biases,
-    .drop = drop,
+    .drop = drop_const,
 };
 
 /* --- loading -------------------------------------------------------------- */

@@ -17,7 +17,7 @@ struct resize_call {
     uint64_t bytes;     /* bytes of scratch so far       */
 };
 
-static void *take(char *base, uint64_t *used, uint64_t bytes)
+static void *take_bytes(char *base, uint64_t *used, uint64_t bytes)
 {
     void *at = base ? base + *used : NULL;
     *used += byi_align_bytes(bytes);
@@ -72,10 +72,10 @@ static struct resize_call plan(const struct byi_call *call)
     };
     s.bytes = byi_align_bytes(byi_resample_plan(&s.r, call->scratch));
     for (int i = 0; i < 2 && (!s.nearest || s.r.x->dtype == BYOC_F32); i++)
-        s.buffers[i] = take(call->scratch, &s.bytes,
-                            (uint64_t)largest_buffer(&s.r) * s.work);
+        s.buffers[i] = take_bytes(call->scratch, &s.bytes,
+                                  (uint64_t)largest_buffer(&s.r) * s.work);
     s.row_bytes = largest_rows(&s.r);
-    s.rows = take(call->scratch, &s.bytes, s.row_bytes * call->threads);
+    s.rows = take_bytes(call->scratch, &s.bytes, s.row_bytes * call->threads);
     return s;
 }
 

@@ -175,7 +175,7 @@ static void settle_sum(struct backward *b, byi_id id,
         edit(b, id, BYI_EDIT_TIMES, BYI_NO_ID, want);
 }
 
-static void settle(struct backward *b, byi_id id)
+static void settle_scale(struct backward *b, byi_id id)
 {
     const struct byi_scale *want = b->want[id];
     bool positive;
@@ -213,7 +213,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     for (byi_id id = 0; id < n; id++)
         b.rooms[id] = room_of(&b, id);
     for (byi_id id = n; id-- > 0;)
-        settle(&b, id);
+        settle_scale(&b, id);
     return byi_scaling_end(&b.s, func, err);
 }
 

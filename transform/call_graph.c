@@ -78,7 +78,7 @@ static void follow_reference(struct scc_finder *s, uint32_t func,
     }
 }
 
-static void walk(struct scc_finder *s, uint32_t root)
+static void visit_from(struct scc_finder *s, uint32_t root)
 {
     open_visit(s, root);
     while (s->n_visits > 0) {
@@ -133,7 +133,7 @@ struct byi_call_graph byi_call_graph(const struct byi_module *m,
         s.g.root[i] = i;
     for (uint32_t i = 0; i < n; i++)
         if (!m->funcs.at[i]->dead && m->funcs.at[i]->name && !s.number[i])
-            walk(&s, i);
+            visit_from(&s, i);
     close_nested(&s);
     return s.g;
 }

@@ -15,8 +15,8 @@
 
 #include "combine_parallel.h"
 
-static bool takes(const struct byi_module *m, const struct byi_func *f,
-                  byi_id id, struct byi_channels *out)
+static bool is_combinable(const struct byi_module *m, const struct byi_func *f,
+                          byi_id id, struct byi_channels *out)
 {
     const struct byi_node *node = &f->nodes.at[id];
     struct byi_tensor w;
@@ -36,7 +36,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
     return byi_combine_parallel(
-        m, func, takes,
+        m, func, is_combinable,
         byi_option_int(ctx, "CombineParallelDense.min_branches"), scratch, err);
 }
 

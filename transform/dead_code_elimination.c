@@ -187,7 +187,8 @@ static void sweep_functions(struct sweeper *s)
 /* --- functions ------------------------------------------------------------ */
 
 /* Mark function `index` as needed and look into it later. */
-static void need(bool *needed, uint32_t *pending, uint32_t *n, uint32_t index)
+static void mark_needed(bool *needed, uint32_t *pending, uint32_t *n,
+                        uint32_t index)
 {
     if (needed[index])
         return;
@@ -205,13 +206,13 @@ static void drop_functions(struct byi_module *m, struct byi_arena *scratch)
         if (!m->funcs.at[i]->dead &&
             (main_func == UINT32_MAX ? m->funcs.at[i]->name != NULL
                                      : i == main_func))
-            need(needed, pending, &n, i);
+            mark_needed(needed, pending, &n, i);
     while (n > 0) {
         const struct byi_func *f = m->funcs.at[pending[--n]];
         for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
             if (f->nodes.at[id].kind == BYI_GLOBAL ||
                 f->nodes.at[id].kind == BYI_FN)
-                need(needed, pending, &n, f->nodes.at[id].index);
+                mark_needed(needed, pending, &n, f->nodes.at[id].index);
     }
     for (uint32_t i = 0; i < m->funcs.n; i++)
         if (!needed[i])

@@ -204,8 +204,8 @@ static uint64_t hash_node(const struct byi_rewrite *rw,
     return hash_attrs(h, node->attrs);
 }
 
-static bool same(const struct byi_rewrite *rw, const struct byi_node *a,
-                 const struct byi_node *b)
+static bool same_node_at(const struct byi_rewrite *rw, const struct byi_node *a,
+                         const struct byi_node *b)
 {
     if (a->kind != b->kind || a->op != b->op || a->n_args != b->n_args ||
         a->target != b->target || a->region != b->region ||
@@ -255,7 +255,8 @@ static byi_id find_equal(struct byi_rewrite *rw, byi_id at)
             *slot = (struct cse_slot){at + 1, rest};
             return BYI_NO_ID;
         }
-        if (slot->hash == rest && same(rw, byi_rw_node(rw, slot->id - 1), node))
+        if (slot->hash == rest &&
+            same_node_at(rw, byi_rw_node(rw, slot->id - 1), node))
             return slot->id - 1;
     }
 }

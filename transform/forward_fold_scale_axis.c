@@ -197,7 +197,7 @@ static void settle_concat(struct forward *f, byi_id id)
     f->have[id] = byi_scale_make(&f->s, (int)axis, all, v, sources);
 }
 
-static void settle(struct forward *f, byi_id id)
+static void settle_scale(struct forward *f, byi_id id)
 {
     const struct byi_node *node = node_of(f, id);
     bool positive;
@@ -230,7 +230,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     f.have = byi_arena_calloc(scratch, n + 1, sizeof *f.have);
     find_rooms(&f);
     for (byi_id id = 0; id < n; id++)
-        settle(&f, id);
+        settle_scale(&f, id);
     return byi_scaling_end(&f.s, func, err);
 }
 

@@ -146,8 +146,8 @@ static void enter_literal(struct lifter *s, uint32_t outer,
         name_function(s, fn->index, next);
 }
 
-static void walk(struct lifter *s, uint32_t root, uint32_t *next,
-                 struct lift_visit *visits)
+static void visit_from(struct lifter *s, uint32_t root, uint32_t *next,
+                       struct lift_visit *visits)
 {
     uint32_t n = 0;
     visits[n++] = (struct lift_visit){root, 0};
@@ -526,7 +526,7 @@ static void lift_all(struct lifter *s)
     const uint32_t n = s->m->funcs.n;
     for (uint32_t i = 0; i < n; i++)
         if (s->graph.reached[i] && !s->graph.closed[i] && !s->inner[i])
-            walk(s, i, next, visits);
+            visit_from(s, i, next, visits);
     for (uint32_t i = 0; i < s->n_order; i++)
         find_captures(s, s->order[i]);
     if (!add_around(s))

@@ -85,7 +85,8 @@ byi_rl_layout_id byi_rl_layout_inverse(struct byi_rl_layouts *layouts,
 
 /* --- other axes ----------------------------------------------------------- */
 
-static struct byi_rl_layout drop(const struct byi_rl_layout *x, uint32_t mask)
+static struct byi_rl_layout drop_axes(const struct byi_rl_layout *x,
+                                      uint32_t mask)
 {
     struct byi_rl_layout y = {.block = x->block};
     uint8_t renamed[BYI_MAX_RANK] = {0};
@@ -159,7 +160,7 @@ byi_rl_layout_id byi_rl_layout_change(struct byi_rl_layouts *layouts,
                          : change == BYI_RL_UNGROUP   ? some
                                                       : rank);
     const struct byi_rl_layout y =
-        change == BYI_RL_DROP_AXES     ? drop(&x, axes)
+        change == BYI_RL_DROP_AXES     ? drop_axes(&x, axes)
         : change == BYI_RL_INSERT_AXES ? insert(&x, rank, axes)
         : change == BYI_RL_UNGROUP     ? ungroup(&x, rank, axes)
                                        : group(&x, axes);

@@ -306,7 +306,7 @@ static uint64_t total_cost(struct byi_relayout *rl)
 
 /* Move a node to the layout of its operands, whatever its readers need. Sweeps
  * that start from there escape local minima around the original function. */
-static void sink(struct byi_relayout *rl, byi_id id)
+static void follow_operands(struct byi_relayout *rl, byi_id id)
 {
     struct layout_candidates c = {0};
     uint64_t least = UINT64_MAX;
@@ -363,7 +363,7 @@ static uint64_t find_plan(struct byi_relayout *rl)
         first[id] = rl->sites[id].state;
     for (byi_id id = 0; id < n; id++)
         if (is_free(rl, id))
-            sink(rl, id);
+            follow_operands(rl, id);
     const uint64_t sunk = descend(rl);
     if (sunk < stay)
         return sunk;

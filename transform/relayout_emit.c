@@ -35,7 +35,7 @@ static void claim(struct byi_relayout *rl, byi_id id)
 
 /* Move the pending sources from index `first` on to fresh node `id`; a
  * parameter takes none. */
-static void settle(struct byi_relayout *rl, byi_id id, uint32_t first)
+static void move_sources(struct byi_relayout *rl, byi_id id, uint32_t first)
 {
     struct byi_node *node = &rl->f->nodes.at[id];
     if (rl->pending.n == first || node->kind == BYI_PARAM) {
@@ -214,7 +214,7 @@ static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
     const struct byi_rl_layout to =
         byi_rl_layout_at(&rl->layouts, layout, type->rank);
     BYI_TRY(convert(rl, site->base, type, &from, &to, out, err));
-    settle(rl, *out, first);
+    move_sources(rl, *out, first);
     keep_made(rl, home, layout, *out);
     return BYOC_OK;
 }
@@ -720,7 +720,7 @@ static enum byoc_status emit_node(struct byi_relayout *rl, byi_id id,
                         "to the layout of its data");
     if (!done)
         BYI_TRY(emit_plain(rl, id, err));
-    settle(rl, site->base, first);
+    move_sources(rl, site->base, first);
     return BYOC_OK;
 }
 
@@ -738,7 +738,7 @@ enum byoc_status byi_rl_emit(struct byi_relayout *rl, struct byoc_error *err)
             BYI_TRY(emit_node(rl, id, err));
     }
     BYI_TRY(fetch(rl, old->result, 0, &rl->f->result, err));
-    settle(rl, rl->f->result, 0);
+    move_sources(rl, rl->f->result, 0);
     byi_sweep(rl->m, rl->f, rl->scratch);
     return BYOC_OK;
 }

@@ -27,7 +27,7 @@ struct function_finder {
     uint32_t n_pending;
 };
 
-static void need(struct function_finder *s, uint32_t func)
+static void mark_needed(struct function_finder *s, uint32_t func)
 {
     if (s->needed[func])
         return;
@@ -35,8 +35,8 @@ static void need(struct function_finder *s, uint32_t func)
     s->pending[s->n_pending++] = func;
 }
 
-static enum byoc_status unknown(const struct byi_module *m, const char *name,
-                                struct byoc_error *err)
+static enum byoc_status unknown_entry(const struct byi_module *m,
+                                      const char *name, struct byoc_error *err)
 {
     struct byi_text names = {0};
     for (uint32_t i = 0; i < m->funcs.n; i++)
@@ -60,8 +60,8 @@ static enum byoc_status need_entries(struct function_finder *s,
         const char *name = byi_arena_strn(scratch, entries, n);
         const uint32_t func = byi_func_find(s->m, name);
         if (func == UINT32_MAX)
-            return unknown(s->m, name, err);
-        need(s, func);
+            return unknown_entry(s->m, name, err);
+        mark_needed(s, func);
         if (!entries[n])
             return BYOC_OK;
         entries += n + 1;
@@ -85,7 +85,7 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
         for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
             if (f->nodes.at[id].kind == BYI_GLOBAL ||
                 f->nodes.at[id].kind == BYI_FN)
-                need(&s, f->nodes.at[id].index);
+                mark_needed(&s, f->nodes.at[id].index);
     }
     for (uint32_t i = 0; i < m->funcs.n; i++)
         m->funcs.at[i]->dead = m->funcs.at[i]->dead || !s.needed[i];

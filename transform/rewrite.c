@@ -392,7 +392,8 @@ static bool is_atom(const struct byi_node *node)
 }
 
 /* Replace `at` by `out`; nodes from `before` on are new. */
-static void take(struct byi_rewrite *rw, byi_id at, byi_id out, byi_id before)
+static void replace_node(struct byi_rewrite *rw, byi_id at, byi_id out,
+                         byi_id before)
 {
     const byi_id end = rw->f->nodes.n;
     while (rw->notes.n < end)
@@ -435,15 +436,15 @@ static byi_id try_rules(struct byi_rewrite *rw, const struct byi_rule *rules,
     return BYI_NO_ID;
 }
 
-static byi_id settle_node(struct byi_rewrite *rw, const struct byi_rule *rules,
-                          uint32_t n, byi_id at)
+static byi_id rewrite_node(struct byi_rewrite *rw, const struct byi_rule *rules,
+                           uint32_t n, byi_id at)
 {
     for (int round = 0; round < MAX_ROUNDS; round++) {
         const byi_id before = rw->f->nodes.n;
         const byi_id out = try_rules(rw, rules, n, at);
         if (out == BYI_NO_ID)
             break;
-        take(rw, at, out, before);
+        replace_node(rw, at, out, before);
         at = out;
         if (out < before)
             break;
@@ -485,7 +486,7 @@ static enum byoc_status rebuild(struct byi_rewrite *rw,
         while (rw->notes.n < rw->f->nodes.n)
             BYI_PUSH(&rw->notes, ((struct byi_note){0}));
         rw->notes.at[at].readers += readers[id];
-        rw->map[id] = copied ? settle_node(rw, rules, n, at) : at;
+        rw->map[id] = copied ? rewrite_node(rw, rules, n, at) : at;
     }
     rw->f->result = rw->map[old->result];
     return BYOC_OK;

@@ -187,7 +187,7 @@ static void read_in(struct byi_scopes *s, uint32_t func, byi_id id,
     s->at[v] = s->at[v] == NOWHERE ? scope : common(s, s->at[v], scope);
 }
 
-static void enter(struct byi_scopes *s, uint32_t func, uint32_t parent)
+static void enter_scope(struct byi_scopes *s, uint32_t func, uint32_t parent)
 {
     const uint32_t scope = ++s->n_scopes;
     struct scope_entry *at = s->scopes;
@@ -216,11 +216,11 @@ static void enter_branch(struct byi_scopes *s, uint32_t outer,
     for (uint32_t i = 0; i < fn->n_args; i++)
         s->def[s->values.base[fn->index] + body->params.at[i]] =
             s->def[s->values.base[outer] + fn->args[i]];
-    enter(s, fn->index, parent);
+    enter_scope(s, fn->index, parent);
 }
 
 /* Node `id` has its scope: record it as a reader of its operands. */
-static void settle_node(struct byi_scopes *s, uint32_t func, byi_id id)
+static void record_reads(struct byi_scopes *s, uint32_t func, byi_id id)
 {
     const struct byi_func *f = s->m->funcs.at[func];
     const struct byi_node *node = &f->nodes.at[id];
@@ -247,13 +247,13 @@ void byi_scopes_settle(struct byi_scopes *s, uint32_t func)
     assert(byi_scopes_is_root(s, func));
     s->n_order = 0;
     s->first = s->n_scopes + 1;
-    enter(s, func, NOWHERE);
+    enter_scope(s, func, NOWHERE);
     while (s->n_walks > 0) {
         struct scope_walk *w = &s->walks[s->n_walks - 1];
         if (w->next == 0)
             s->n_walks--;
         else
-            settle_node(s, w->func, --w->next);
+            record_reads(s, w->func, --w->next);
     }
 }
 
@@ -406,8 +406,8 @@ static void begin(struct byi_scopes *s, uint32_t i)
 }
 
 /* Move a node unchanged. Its type depends on nothing that changes. */
-static byi_id move(struct byi_func *f, const struct byi_node *old,
-                   const byi_id *args, uint32_t n_args)
+static byi_id move_node(struct byi_func *f, const struct byi_node *old,
+                        const byi_id *args, uint32_t n_args)
 {
     struct byi_node node = *old;
     node.args = args;
@@ -419,7 +419,8 @@ static byi_id atom_in(struct byi_scopes *s, uint32_t scope, value v)
 {
     if (s->seen_atom[v] != scope) {
         s->seen_atom[v] = scope;
-        s->local_atom[v] = move(s->scopes[scope].fresh, node_of(s, v), NULL, 0);
+        s->local_atom[v] =
+            move_node(s->scopes[scope].fresh, node_of(s, v), NULL, 0);
     }
     return s->local_atom[v];
 }
@@ -448,7 +449,7 @@ static byi_id make_branch(struct byi_scopes *s, uint32_t scope,
     byi_id *args = byi_args_new(s->target, inner->n_captures);
     for (uint32_t i = 0; i < inner->n_captures; i++)
         args[i] = value_in(s, scope, inner->captures[i]);
-    return move(s->scopes[scope].fresh, fn, args, inner->n_captures);
+    return move_node(s->scopes[scope].fresh, fn, args, inner->n_captures);
 }
 
 static void make_node(struct byi_scopes *s, uint32_t scope, value v,
@@ -465,7 +466,7 @@ static void make_node(struct byi_scopes *s, uint32_t scope, value v,
                       : arg_in(s, scope, func, node->args[i]);
     }
     struct byi_func *fresh = s->scopes[scope].fresh;
-    const byi_id id = move(fresh, node, args, node->n_args);
+    const byi_id id = move_node(fresh, node, args, node->n_args);
     if (!is_self(node, func) && (let == BYI_LET_ALL || s->shared[v]))
         fresh->nodes.at[id].let = true;
     settle_local(s, scope, v, id);

@@ -135,7 +135,7 @@ struct marked_module {
     ops;
 };
 
-static void mark(struct decider *d, struct marked_module *t)
+static void mark_operators(struct decider *d, struct marked_module *t)
 {
     t->m = byi_module_clone(d->m);
     t->base = t->m->sources.n;
@@ -232,7 +232,7 @@ static enum byoc_status try_regions(struct decider *d,
     backends.decide = NULL;
     backends.assignment = byi_assignment_copy(a, d->arena);
     free_trial(t);
-    mark(d, &t->marked);
+    mark_operators(d, &t->marked);
     BYI_TRY(byi_meter_passes(&d->parts.meter, t->marked.m, &backends, err));
     for (uint32_t i = 0; i < t->marked.m->funcs.n; i++) {
         const struct byi_func *f = t->marked.m->funcs.at[i];
@@ -535,7 +535,7 @@ static enum byoc_status check_backends(const struct decider *d,
     return BYOC_OK;
 }
 
-static void finish(struct decider *d)
+static void finish_notes(struct decider *d)
 {
     struct byoc_error err;
     const struct byi_meter *meter = &d->parts.meter;
@@ -596,6 +596,6 @@ enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
         status = byi_parts_open(&d.parts, by->table, &by->notes, err);
     if (status == BYOC_OK)
         status = decide(&d, err);
-    finish(&d);
+    finish_notes(&d);
     return status;
 }

@@ -102,7 +102,7 @@ static enum byoc_status read_root(struct byi_cost_table *t,
     return BYOC_OK;
 }
 
-static void drop(struct byi_cost_table *t)
+static void clear_table(struct byi_cost_table *t)
 {
     t->list.n = 0;
     byi_index_free(&t->by_key);
@@ -125,7 +125,7 @@ static enum byoc_status read_file(struct byi_cost_table *t,
     byi_json_free(&json);
     byi_unmap(data, n);
     if (status != BYOC_OK)
-        drop(t);
+        clear_table(t);
     return status;
 }
 

@@ -121,7 +121,7 @@ bool byi_part_known(const struct byi_parts *d, const struct byi_part *p)
     return true;
 }
 
-static void look_up(struct byi_parts *d, struct byi_part *p)
+static void look_up_times(struct byi_parts *d, struct byi_part *p)
 {
     char key[65];
     for (uint32_t l = 0; l < d->n_labels; l++) {
@@ -131,7 +131,7 @@ static void look_up(struct byi_parts *d, struct byi_part *p)
     }
 }
 
-static void keep(struct byi_parts *d, const struct byi_part *p)
+static void keep_times(struct byi_parts *d, const struct byi_part *p)
 {
     char key[65];
     for (uint32_t l = 0; l < d->n_labels; l++) {
@@ -259,7 +259,7 @@ static void time_part(struct byi_parts *d, struct byi_part *p,
         byi_module_free(&f->modules[l]);
     }
     if (!isnan(p->us[0]))
-        keep(d, p);
+        keep_times(d, p);
 }
 
 static void report(struct byi_parts *d)
@@ -285,7 +285,7 @@ static uint32_t find_missing(struct byi_parts *d, struct byi_module *natives,
         struct byoc_error why;
         if (is_tried(p))
             continue;
-        look_up(d, p);
+        look_up_times(d, p);
         p->tried = p->labels;
         char entry[32];
         snprintf(entry, sizeof entry, "part%u", i);

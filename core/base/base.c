@@ -41,7 +41,7 @@ const char *byoc_version(void)
 
 /* Replace control characters: messages quote names from files, but must stay on
  * one line and must not control the terminal. */
-static void clean(char *text)
+static void replace_controls(char *text)
 {
     for (; *text; text++)
         if ((unsigned char)*text < 0x20 || *text == 0x7f)
@@ -60,7 +60,7 @@ enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    clean(text);
+    replace_controls(text);
     err->status = status;
     memcpy(err->text, text, sizeof text);
     return status;
@@ -77,7 +77,7 @@ enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    clean(text);
+    replace_controls(text);
     n = strlen(text);
     if (n + 3 < sizeof text) {
         size_t room = sizeof text - n - 3, len = strlen(err->text);

@@ -108,7 +108,7 @@ void byi_guard_begin(struct byi_guard *guard)
 }
 
 /* Jump to the innermost guard; without one, abort. */
-static void go_back(size_t bytes)
+static void jump_to_guard(size_t bytes)
 {
     struct byi_guard *guard = top;
 
@@ -121,7 +121,7 @@ static void go_back(size_t bytes)
     longjmp(guard->at, 1);
 }
 
-void (*byi_oom)(size_t bytes) = go_back;
+void (*byi_oom)(size_t bytes) = jump_to_guard;
 
 /* Release the list, oldest first: owners free what they own as usual. */
 static void end_made(struct byi_guard *guard)
@@ -138,7 +138,7 @@ static void end_made(struct byi_guard *guard)
 
 /* The rest of the list is the result: it moves to the enclosing guard, or
  * leaves all guards. */
-static void hand_over(struct byi_guard *guard)
+static void move_to_outer(struct byi_guard *guard)
 {
     while (guard->made.prev != &guard->made) { /* oldest first */
         struct byi_owned *o = guard->made.prev;
@@ -153,7 +153,7 @@ void byi_guard_leave(struct byi_guard *guard)
     if (guard->active) {
         top = guard->up;
         guard->active = false;
-        hand_over(guard);
+        move_to_outer(guard);
     } else if (guard->failed) {
         end_made(guard);
         guard->failed = false;

@@ -33,7 +33,7 @@ static void remove_hole(struct placer *p, uint32_t i)
 
 /* Take `bytes` from the smallest hole that is large enough, else from the end.
  */
-static uint64_t take(struct placer *p, uint64_t bytes)
+static uint64_t take_place(struct placer *p, uint64_t bytes)
 {
     uint32_t best = UINT32_MAX;
     for (uint32_t i = 0; i < p->holes.n; i++)
@@ -123,7 +123,7 @@ static uint64_t place_in_order(struct byi_life *lives, uint32_t n,
             if (ended->bytes > 0)
                 add_hole(&p, ended->at, ended->bytes);
         }
-        lives[i].at = take(&p, lives[i].bytes);
+        lives[i].at = take_place(&p, lives[i].bytes);
     }
     byi_vec_free(p.holes.at);
     return p.end;

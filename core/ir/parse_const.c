@@ -126,8 +126,8 @@ static enum byoc_status put_element(struct byi_parser *p, enum byoc_dtype dtype,
     return BYOC_OK;
 }
 
-static void keep(struct byi_parser *p, const struct byi_type *type,
-                 const struct byi_text *data, uint32_t *constant)
+static void add_constant(struct byi_parser *p, const struct byi_type *type,
+                         const struct byi_text *data, uint32_t *constant)
 {
     static const char nothing[1];
 
@@ -426,7 +426,7 @@ enum byoc_status byi_parse_literal(struct byi_parser *p, uint32_t *constant)
     else
         status = parse_scalar(p, &data, &type);
     if (status == BYOC_OK)
-        keep(p, type, &data, constant);
+        add_constant(p, type, &data, constant);
     byi_text_free(&data);
     return status;
 }

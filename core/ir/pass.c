@@ -47,7 +47,7 @@ static struct pass_record *record_of(struct pass_run *run,
     return &run->records.at[run->records.n - 1];
 }
 
-static const struct byoc_module *lend(const struct pass_run *run)
+static const struct byoc_module *as_module(const struct pass_run *run)
 {
     return (const struct byoc_module *)run->m;
 }
@@ -59,7 +59,8 @@ static bool instruments_agree(const struct pass_run *run,
 {
     for (uint32_t i = 0; i < run->ctx->n_instruments; i++) {
         const struct byoc_instrument *in = &run->ctx->instruments[i];
-        if (in->should_run && !in->should_run(in->ctx, pass->name, lend(run)))
+        if (in->should_run &&
+            !in->should_run(in->ctx, pass->name, as_module(run)))
             return false;
     }
     return true;
@@ -220,7 +221,7 @@ static enum byoc_status run_watched(struct pass_run *run,
     for (uint32_t i = 0; i < ctx->n_instruments; i++) {
         const struct byoc_instrument *in = &ctx->instruments[i];
         if (in->before)
-            BYI_TRY(in->before(in->ctx, pass->name, lend(run), run->err));
+            BYI_TRY(in->before(in->ctx, pass->name, as_module(run), run->err));
     }
     status = run_body(run, pass);
     if (status != BYOC_OK) {
@@ -231,7 +232,7 @@ static enum byoc_status run_watched(struct pass_run *run,
     for (uint32_t i = 0; i < ctx->n_instruments; i++) {
         const struct byoc_instrument *in = &ctx->instruments[i];
         if (in->after)
-            BYI_TRY(in->after(in->ctx, pass->name, lend(run), run->err));
+            BYI_TRY(in->after(in->ctx, pass->name, as_module(run), run->err));
     }
     return BYOC_OK;
 }

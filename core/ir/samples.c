@@ -166,13 +166,13 @@ static const struct byi_type *tuple_of(const struct byi_samples *s,
 
 /* --- functions ------------------------------------------------------------ */
 
-static void walk(struct byi_samples *s, uint32_t round, uint32_t func);
+static void visit_func(struct byi_samples *s, uint32_t round, uint32_t func);
 
 /* Visit function `func` with these types and values of its parameters. NULL
  * types default to the declared ones with sizes put in. */
-static void enter(struct byi_samples *s, uint32_t round, uint32_t func,
-                  const struct byi_type *const *types,
-                  const struct byi_tensor *const *values)
+static void enter_func(struct byi_samples *s, uint32_t round, uint32_t func,
+                       const struct byi_type *const *types,
+                       const struct byi_tensor *const *values)
 {
     const struct byi_func *f = s->m->funcs.at[func];
     struct shapes *sh = &s->of[round][func];
@@ -182,7 +182,7 @@ static void enter(struct byi_samples *s, uint32_t round, uint32_t func,
         sh->type[f->params.at[i]] = types[i];
         sh->value[f->params.at[i]] = values[i];
     }
-    walk(s, round, func);
+    visit_func(s, round, func);
 }
 
 /* Visit `func` with values of the function that sh belongs to: n operands after
@@ -203,7 +203,7 @@ static void enter_with(struct byi_samples *s, uint32_t round,
         types[i] = sh->type[from];
         values[i] = sh->value[from];
     }
-    enter(s, round, func, types, values);
+    enter_func(s, round, func, types, values);
 }
 
 /* Is the function visited at its calls: a region, a composite, a fused group?
@@ -311,7 +311,7 @@ static void visit(struct byi_samples *s, uint32_t round, uint32_t func,
         sh->type[id] = put_sizes(s, round, node->type);
 }
 
-static void walk(struct byi_samples *s, uint32_t round, uint32_t func)
+static void visit_func(struct byi_samples *s, uint32_t round, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
     for (byi_id id = 0; id < f->nodes.n; id++)
@@ -345,7 +345,7 @@ static void add_round(struct byi_samples *s)
     for (uint32_t i = 0; i < s->n_funcs; i++) {
         const struct byi_func *f = s->m->funcs.at[i];
         if (!f->dead && f->name && !is_called(f))
-            enter(s, r, i, NULL, NULL);
+            enter_func(s, r, i, NULL, NULL);
     }
 }
 

@@ -119,7 +119,8 @@ static byi_id add_vector(struct template_reader *r, const struct byi_attr *list)
 /* --- attributes and lists ------------------------------------------------- */
 
 /* Parse a number without a suffix. */
-static enum byoc_status number(struct template_reader *r, struct byi_attr *attr)
+static enum byoc_status parse_number(struct template_reader *r,
+                                     struct byi_attr *attr)
 {
     bool is_float;
     int64_t i = 0;
@@ -144,7 +145,7 @@ static enum byoc_status list(struct template_reader *r, struct byi_attr *attr)
     while (!byi_lex_is(&r->lex, ']')) {
         struct byi_attr entry = {0};
         BYI_TRY(byi_lex_is(&r->lex, BYI_TOK_IDENT) ? find_attr(r, &entry)
-                                                   : number(r, &entry));
+                                                   : parse_number(r, &entry));
         if (entry.kind != BYI_ATTR_INT || attr->n == MAX_LIST)
             return byi_lex_expected(&r->lex, "a list of integers", r->err);
         ints[attr->n++] = entry.i;
@@ -185,7 +186,7 @@ static enum byoc_status attribute(struct template_reader *r,
                !byi_lex_is_number(&r->lex)) {
         BYI_TRY(find_attr(r, attr));
     } else {
-        BYI_TRY(number(r, attr));
+        BYI_TRY(parse_number(r, attr));
     }
     attr->name = name;
     return BYOC_OK;
@@ -272,7 +273,7 @@ static enum byoc_status scalar(struct template_reader *r,
         *x = (struct template_operand){0};
         return add_number(r, BYOC_I64, value, &x->value);
     }
-    BYI_TRY(byi_lex_is_number(&r->lex) ? number(r, &attr)
+    BYI_TRY(byi_lex_is_number(&r->lex) ? parse_number(r, &attr)
                                        : find_attr(r, &attr));
     *x = (struct template_operand){
         .value = BYI_NO_ID,

@@ -458,8 +458,8 @@ static byi_id last_line(const struct text_level *l)
 
 /* Begin a function; `captures` are the values of its last parameters in the
  * enclosing level. */
-static void enter(struct text_printer *p, const struct byi_func *f,
-                  const byi_id *captures, byi_id owner, enum close close)
+static void enter_level(struct text_printer *p, const struct byi_func *f,
+                        const byi_id *captures, byi_id owner, enum close close)
 {
     struct text_level l = {.f = f, .close = close, .owner = owner};
     uint32_t n = f->nodes.n, own = f->params.n - f->n_captures;
@@ -563,8 +563,8 @@ static bool open_branch(struct text_printer *p, byi_id id, uint32_t which)
     const struct byi_node *fn = &l->f->nodes.at[branch];
 
     if (l->hidden[branch]) {
-        enter(p, func_of(p, fn), fn->args, id,
-              which == 1 ? CLOSE_THEN : CLOSE_ELSE);
+        enter_level(p, func_of(p, fn), fn->args, id,
+                    which == 1 ? CLOSE_THEN : CLOSE_ELSE);
         return true;
     }
     indent(p, p->levels.n + 1);
@@ -630,7 +630,7 @@ static void add_expression(struct text_printer *p, byi_id id)
         break;
     case BYI_FN:
         add(p, "fn ");
-        enter(p, func_of(p, node), node->args, id, CLOSE_FN);
+        enter_level(p, func_of(p, node), node->args, id, CLOSE_FN);
         add_head(p);
         return;
     case BYI_IF:
@@ -690,7 +690,7 @@ static void tell_name(struct text_printer *p)
 
 /* After all nodes of the top level: print its result, and continue in the
  * enclosing level. */
-static void leave(struct text_printer *p)
+static void leave_level(struct text_printer *p)
 {
     struct text_level l = *top(p);
 
@@ -724,7 +724,7 @@ static void print_func(struct text_printer *p, const struct byi_func *f)
     p->next_number = 0;
     p->names.n = 0;
     p->stamp++;
-    enter(p, f, NULL, BYI_NO_ID, CLOSE_DEF);
+    enter_level(p, f, NULL, BYI_NO_ID, CLOSE_DEF);
     add(p, "def ");
     byi_text_name(p->out, '@', f->name);
     add_head(p);
@@ -732,7 +732,7 @@ static void print_func(struct text_printer *p, const struct byi_func *f)
         struct text_level *l = top(p);
         byi_id id = l->at;
         if (id == l->f->nodes.n) {
-            leave(p);
+            leave_level(p);
             continue;
         }
         l->at++;

@@ -21,7 +21,7 @@ struct verifier {
 /* --- messages ----------------------------------------------------------- */
 
 /* Put "@main" or "function 7", and "%12", in front of the message. */
-static enum byoc_status place(struct verifier *c)
+static enum byoc_status add_place(struct verifier *c)
 {
     char name[96];
 
@@ -45,7 +45,7 @@ static enum byoc_status broken(struct verifier *c, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     byi_fail(c->err, BYOC_ETYPE, "%s", text);
-    return place(c);
+    return add_place(c);
 }
 
 static enum byoc_status wrong_type(struct verifier *c, const char *what,
@@ -247,7 +247,7 @@ static enum byoc_status check_op(struct verifier *c,
     }
     c->next_symbol = -1 - (int64_t)c->m->symbols.n;
     if (byi_infer_type(&t, &inferred) != BYOC_OK)
-        return place(c);
+        return add_place(c);
     return expect_type(c, inferred);
 }
 
@@ -261,7 +261,7 @@ static enum byoc_status check_call(struct verifier *c,
 
     if (byi_apply_type(c->m, c->arena, c->f, callee, node->args + 1,
                        node->n_args - 1, &inferred, c->err))
-        return place(c);
+        return add_place(c);
     return expect_type(c, inferred);
 }
 
@@ -275,7 +275,7 @@ static enum byoc_status check_if(struct verifier *c,
     if (byi_if_type(c->arena, nodes[node->args[0]].type,
                     nodes[node->args[1]].type, nodes[node->args[2]].type,
                     make_symbol, c, &inferred, c->err))
-        return place(c);
+        return add_place(c);
     return expect_type(c, inferred);
 }
 

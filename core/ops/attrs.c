@@ -312,9 +312,11 @@ const char *byi_op_attrs_text(char *buf, size_t n, const struct byi_op *op)
 }
 
 /* Put a copy of `given` at the position that the table gives it. */
-static enum byoc_status place(struct byi_arena *arena, const struct byi_op *op,
-                              const struct byi_attr *given, struct byi_attr *at,
-                              bool *seen, struct byoc_error *err)
+static enum byoc_status place_attr(struct byi_arena *arena,
+                                   const struct byi_op *op,
+                                   const struct byi_attr *given,
+                                   struct byi_attr *at, bool *seen,
+                                   struct byoc_error *err)
 {
     char known[400];
 
@@ -357,7 +359,7 @@ enum byoc_status byi_attrs_make(struct byi_arena *arena,
     if (op->n_attrs > 0)
         at = byi_arena_calloc(arena, op->n_attrs, sizeof *at);
     for (uint32_t i = 0; i < n; i++)
-        BYI_TRY(place(arena, op, &given[i], at, seen, err));
+        BYI_TRY(place_attr(arena, op, &given[i], at, seen, err));
     if (op->n_attrs == 0) {
         *attrs = &none;
         return BYOC_OK;

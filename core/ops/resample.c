@@ -374,7 +374,7 @@ static int64_t span(const struct byi_tensor *t, uint32_t begin, uint32_t end)
 }
 
 /* Choose the axis to resize first, and the rows to keep meanwhile. */
-static void order(struct byi_planes *p)
+static void choose_order(struct byi_planes *p)
 {
     const struct byi_taps *h = &p->high, *w = &p->wide;
     const double by_row =
@@ -408,7 +408,7 @@ uint32_t byi_resample_steps(const struct byi_resample *r, uint32_t most,
             p->wide = p->high;
             p->high = one;
         }
-        order(p);
+        choose_order(p);
         i += two;
     }
     return n;

@@ -52,7 +52,8 @@ static double reflect(double at, int64_t size, bool align)
 /* Apply the padding mode to a coordinate. With zeros, NaN and coordinates that
  * may overflow an integer become -100, outside of every axis. With the other
  * modes, NaN and -infinity become 0, and infinity the last pixel. */
-static double settle(const struct byi_sampler *s, double at, int64_t size)
+static double pad_coordinate(const struct byi_sampler *s, double at,
+                             int64_t size)
 {
     const double last = (double)(size - 1);
     if (s->padding != BYI_SAMPLE_ZEROS && isfinite(at)) {
@@ -83,7 +84,7 @@ static void axis_taps(const struct byi_sampler *s, double where, int64_t size,
      * afterwards; they differ for coordinates halfway between two pixels */
     const double near = s->taps == 1 ? nearbyint(at) : at;
     const double settled = s->taps == 4 ? (at > -1e9 && at < 1e9 ? at : -100)
-                                        : settle(s, near, size);
+                                        : pad_coordinate(s, near, size);
     double first = floor(settled);
     if (s->taps == 1) {
         w[0] = 1;
@@ -98,7 +99,7 @@ static void axis_taps(const struct byi_sampler *s, double where, int64_t size,
     for (uint32_t t = 0; t < s->taps; t++) {
         double i = first + t;
         if (s->taps == 4)
-            i = settle(s, i, size);
+            i = pad_coordinate(s, i, size);
         index[t] = i >= 0 && i < (double)size ? (int64_t)i : -1;
     }
 }
