@@ -51,18 +51,19 @@ static void add_escaped(struct byi_text *out, const char *from, size_t n)
     }
 }
 
-/* Add a line of a bar's label at (x, y). If it has more than `room` letters, it
- * is cut and ends with an ellipsis, or is left out if only a few would remain.
+/* Add a line of a bar's label at (x, y). If it has more than `max_letters`
+ * letters, it is cut and ends with an ellipsis, or is left out if only a few
+ * would remain.
  */
 static void add_label(struct byi_text *out, double x, int y, const char *line,
-                      size_t room)
+                      size_t max_letters)
 {
     enum { MIN_LABEL = 6 };
-    const bool fits = strlen(line) <= room;
-    if (!fits && room < MIN_LABEL)
+    const bool fits = strlen(line) <= max_letters;
+    if (!fits && max_letters < MIN_LABEL)
         return;
     byi_text_addf(out, "<text x=\"%.2f\" y=\"%d\">", x, y);
-    add_escaped(out, line, fits ? room : room - 1);
+    add_escaped(out, line, fits ? max_letters : max_letters - 1);
     byi_text_addf(out, "%s</text>", fits ? "" : "&#8230;");
 }
 
@@ -72,7 +73,8 @@ static void add_bar(struct byi_text *out, double x, int row, double width,
                     const char *const lines[2])
 {
     const int y = TOP + row * (BAR + 2);
-    const size_t room = width < 3 * LETTER ? 0 : (size_t)(width / LETTER) - 1;
+    const size_t max_letters =
+        width < 3 * LETTER ? 0 : (size_t)(width / LETTER) - 1;
     byi_text_addf(out,
                   "<g><rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" "
                   "class=\"%s\"/><title>",
@@ -82,8 +84,8 @@ static void add_bar(struct byi_text *out, double x, int row, double width,
         byi_text_addf(out, *lines[i] ? "\n" : "");
     }
     byi_text_addf(out, "%.1f us, %.1f%%</title>", us, 100 * share);
-    for (int i = 0; i < 2 && room; i++)
-        add_label(out, MARGIN + x + 5, y + 14 + 14 * i, lines[i], room);
+    for (int i = 0; i < 2 && max_letters; i++)
+        add_label(out, MARGIN + x + 5, y + 14 + 14 * i, lines[i], max_letters);
     byi_text_addf(out, "</g>\n");
 }
 

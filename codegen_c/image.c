@@ -12,7 +12,7 @@
 
 enum {
     MAX_NUMBERS = 1 << 16, /* in the tables of a kernel              */
-    MAX_ROOM = 1 << 16,    /* floats of scratch on a thread's stack  */
+    MAX_FLOATS = 1 << 16,  /* floats of scratch on a thread's stack  */
     PER_LINE = 8,          /* numbers per line                       */
 };
 
@@ -59,7 +59,7 @@ static bool read_image(const struct byi_module *m, const struct byi_func *f,
         byi_resample_steps(&image->r, 2, steps) != 1)
         return false;
     image->planes = steps[0];
-    return image->planes.room <= MAX_ROOM;
+    return image->planes.floats <= MAX_FLOATS;
 }
 
 bool byi_image_takes(const struct byi_module *m, const struct byi_func *f,
@@ -144,23 +144,23 @@ void byi_image_print(const struct byi_module *m, const struct byi_func *f,
     print_taps(high, "high", out);
     print_taps(wide, "wide", out);
     byi_text_addf(out,
-                  "        .planes = %lld, .inner = %lld, .room = %lld, "
+                  "        .planes = %lld, .inner = %lld, .floats = %lld, "
                   ".high_first = %d};\n",
-                  (long long)p->planes, (long long)p->inner, (long long)p->room,
-                  p->high_first);
+                  (long long)p->planes, (long long)p->inner,
+                  (long long)p->floats, p->high_first);
     byi_text_addf(out,
                   "    enum { TEAM = %lld, ROWS = %lld };\n"
                   "    const int64_t parts = threads < TEAM ? threads : TEAM;\n"
                   "    PARALLEL(omp parallel for num_threads((int)parts) "
                   "if (parts > 1))\n"
                   "    for (int64_t i = 0; i < parts; i++) {\n"
-                  "        _Alignas(64) float room[%lld];\n"
+                  "        _Alignas(64) float buffer[%lld];\n"
                   "        resample_rows(&planes, buffers[0], buffers[1], "
                   "ROWS * i / parts,\n"
-                  "                      ROWS * (i + 1) / parts, room);\n"
+                  "                      ROWS * (i + 1) / parts, buffer);\n"
                   "    }\n"
                   "}\n",
                   (long long)(team > 1 ? team : 1), (long long)rows,
-                  (long long)(p->room > 0 ? p->room : 1));
+                  (long long)(p->floats > 0 ? p->floats : 1));
     byi_arena_free(&arena);
 }

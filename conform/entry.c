@@ -90,27 +90,27 @@ void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c)
 /* Query with an incompatible host: the plug-in must give a reason that fits the
  * buffer. */
 static void ask_too_old(struct byi_kit *kit, byoc_backend_query_fn query,
-                        uint32_t room)
+                        uint32_t bytes)
 {
     struct byoc_host old = *byi_kit_host(kit);
-    struct byi_zone *z = byi_zone_new(kit, room, 0, "the room for a reason");
+    struct byi_zone *z = byi_zone_new(kit, bytes, 0, "the memory of a reason");
     char *why = byi_zone_data(z);
     old.abi = 0;
-    memset(why, 'x', room);
+    memset(why, 'x', bytes);
     byi_step(NULL, "query by a host of version 0, with room for %u bytes",
-             room);
-    const struct byoc_backend *b = query(&old, why, room);
+             bytes);
+    const struct byoc_backend *b = query(&old, why, bytes);
     byi_zone_check(kit, z);
     if (b)
         byi_kit_failed(
             kit, BYI_RULE_VERSIONS,
             "the query by a host of version 0 returned a backend, expected "
             "NULL and a reason");
-    if (!memchr(why, '\0', room))
+    if (!memchr(why, '\0', bytes))
         byi_kit_failed(kit, BYI_RULE_WHY,
                        "the reason has no NUL within its buffer of %u bytes",
-                       room);
-    if (room > 1 && !*why)
+                       bytes);
+    if (bytes > 1 && !*why)
         byi_kit_failed(kit, BYI_RULE_WHY,
                        "the query by a host of version 0 returned NULL without "
                        "a reason");
@@ -125,12 +125,12 @@ void byi_kit_try_old_host(struct byi_kit *kit, const struct byi_kit_case *c)
 
 void byi_kit_try_why(struct byi_kit *kit, const struct byi_kit_case *c)
 {
-    static const uint32_t rooms[] = {1, 2, 7, 64};
+    static const uint32_t sizes[] = {1, 2, 7, 64};
     (void)c;
     byi_zones_watch(kit);
     byoc_backend_query_fn query = find_query(kit);
-    for (size_t i = 0; i < BYI_COUNT(rooms); i++)
-        ask_too_old(kit, query, rooms[i]);
+    for (size_t i = 0; i < BYI_COUNT(sizes); i++)
+        ask_too_old(kit, query, sizes[i]);
 }
 
 void byi_kit_try_new_host(struct byi_kit *kit, const struct byi_kit_case *c)

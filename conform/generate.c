@@ -380,10 +380,10 @@ static void forget_repeated(struct gen *g)
 static enum byoc_status make_chain(struct gen *g, const struct byi_pat *pat,
                                    struct made_value *out)
 {
-    const uint32_t room =
+    const uint32_t n_extra =
         pat->max - pat->min < MAX_STEPS ? pat->max - pat->min : MAX_STEPS;
     const uint32_t n =
-        pat->min + (room ? byi_draw_below(&g->state, room + 1) : 0);
+        pat->min + (n_extra ? byi_draw_below(&g->state, n_extra + 1) : 0);
     const struct made_value before = g->hole;
     BYI_TRY(make(g, pat->args[0], out));
     for (uint32_t i = 0; i < n; i++) {

@@ -35,18 +35,18 @@ static void ask_cost(struct byi_kit *kit, const struct byoc_region *graph)
     check_no_opinion(kit, fail, "cost()");
 }
 
-/* Check the name of a preferred layout, in a buffer of `room` bytes, for a
+/* Check the name of a preferred layout, in a buffer of `bytes` bytes, for a
  * tensor whose layout is `now`; "" means no preference. */
 static void check_preference(struct byi_kit *kit, const char *of,
-                             const char *name, size_t room, const char *now)
+                             const char *name, size_t bytes, const char *now)
 {
     struct byi_layout preferred, has;
-    if (!memchr(name, '\0', room))
+    if (!memchr(name, '\0', bytes))
         byi_kit_failed(
             kit, BYI_RULE_OPINION,
             "layout() prefers the %s in '%.*s', expected a name that "
             "ends in NUL within its buffer",
-            of, (int)room, name);
+            of, (int)bytes, name);
     if (!*name)
         return;
     byi_layout_parse(now, &has);

@@ -18,7 +18,7 @@ enum { AROUND = 0xa5, MAX_ZONES = 4096 };
 struct byi_zone {
     char *base;
     /* accessible bytes from base; the page after them is not accessible */
-    size_t room;
+    size_t mapped;
     char *data;
     size_t bytes;
     enum byi_lent how;
@@ -43,7 +43,7 @@ static struct byi_zone *take_zone(struct byi_kit *kit)
         struct byi_zone *z = &zones[oldest];
         oldest = (oldest + 1) % MAX_ZONES;
         if (z->how == BYI_LENT_GONE) {
-            munmap(z->base, z->room + page());
+            munmap(z->base, z->mapped + page());
             return z;
         }
     }
@@ -57,20 +57,21 @@ struct byi_zone *byi_zone_new(struct byi_kit *kit, uint64_t bytes,
 {
     const size_t p = page();
     const size_t lead = align ? (bytes + align - 1) / align * align : bytes;
-    const size_t room = (lead + p - 1) / p * p + p;
+    const size_t mapped = (lead + p - 1) / p * p + p;
     char *base =
-        mmap(NULL, room + p, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED || mprotect(base, room, PROT_READ | PROT_WRITE) != 0)
+        mmap(NULL, mapped + p, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED ||
+        mprotect(base, mapped, PROT_READ | PROT_WRITE) != 0)
         byi_kit_end(kit, BYI_UNTESTED, 0, "cannot map %zu bytes for %s: %s",
-                    room + p, what, strerror(errno));
+                    mapped + p, what, strerror(errno));
     struct byi_zone *z = take_zone(kit);
     *z = (struct byi_zone){.base = base,
-                           .room = room,
-                           .data = base + room - lead,
+                           .mapped = mapped,
+                           .data = base + mapped - lead,
                            .bytes = bytes,
                            .how = BYI_LENT_WRITE};
     snprintf(z->what, sizeof z->what, "%s", what);
-    memset(base, AROUND, room);
+    memset(base, AROUND, mapped);
     return z;
 }
 
@@ -85,19 +86,19 @@ void byi_zone_lend(struct byi_zone *zone, enum byi_lent how)
                                  [BYI_LENT_WRITE] = PROT_READ | PROT_WRITE,
                                  [BYI_LENT_GONE] = PROT_NONE};
     zone->how = how;
-    mprotect(zone->base, zone->room, rights[how]);
+    mprotect(zone->base, zone->mapped, rights[how]);
     if (how == BYI_LENT_GONE) /* free the pages themselves */
-        madvise(zone->base, zone->room, MADV_DONTNEED);
+        madvise(zone->base, zone->mapped, MADV_DONTNEED);
 }
 
 void byi_zone_check(struct byi_kit *kit, const struct byi_zone *zone)
 {
     const unsigned char *at = (const unsigned char *)zone->base;
     const size_t before = (size_t)(zone->data - zone->base);
-    for (size_t i = 0; i < zone->room; i++) {
+    for (size_t i = 0; i < zone->mapped; i++) {
         if (i == before)
             i += zone->bytes;
-        if (i < zone->room && at[i] != AROUND)
+        if (i < zone->mapped && at[i] != AROUND)
             byi_kit_failed(kit, BYI_RULE_WRITES,
                            "%s wrote %zd bytes %s %s (%zu bytes)",
                            byi_step_text(),
@@ -126,7 +127,7 @@ static void report_access(const struct byi_zone *z, const char *at,
         byi_kit_failed(kit, BYI_RULE_KEPT,
                        "%s %s %s of an earlier call, which is over",
                        byi_step_text(), did, z->what);
-    if (at < z->base + z->room)
+    if (at < z->base + z->mapped)
         byi_kit_failed(kit, BYI_RULE_CONSTANT, "%s %s %s, which is read-only",
                        byi_step_text(), did, z->what);
     byi_kit_failed(kit, past, "%s %s byte %td of %s, which has %zu bytes",
@@ -147,7 +148,8 @@ static void on_fault(int number, siginfo_t *info, void *context)
     (void)context;
 #endif
     for (uint32_t i = n_zones; i-- > 0;)
-        if (at >= zones[i].base && at < zones[i].base + zones[i].room + page())
+        if (at >= zones[i].base &&
+            at < zones[i].base + zones[i].mapped + page())
             report_access(&zones[i], at, did, past);
     /* not in a zone: the access faults again, and then ends the process */
     signal(number, SIG_DFL);

@@ -343,8 +343,8 @@ byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values)
 byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value)
 {
     const char *nothing = "";
-    int64_t room[2] = {0};
-    struct byi_tensor t = {.data = room, .dtype = dtype};
+    int64_t storage[2] = {0};
+    struct byi_tensor t = {.data = storage, .dtype = dtype};
     const bool number = byi_dtype_is_float(dtype) || byi_dtype_is_int(dtype) ||
                         dtype == BYOC_BOOL || byi_narrow_bits(dtype);
     const uint64_t bytes = byoc_dtype_size(dtype);
@@ -359,7 +359,7 @@ byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value)
         byi_tensor_set(&t, 0, value);
         return byi_o_const(o, &t, false);
     }
-    if (bytes > 0 && bytes <= sizeof room && value == 0.0)
+    if (bytes > 0 && bytes <= sizeof storage && value == 0.0)
         return byi_o_const(o, &t, false); /* a complex 0 */
     byi_o_refuse(o, "element type %s, expected numbers, bool or string",
                  byoc_dtype_name(dtype) ? byoc_dtype_name(dtype) : "none");

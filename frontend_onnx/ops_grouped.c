@@ -30,10 +30,10 @@ enum {
 
 struct grouped_attention {
     struct byi_attention a;
-    byi_id past; /* (b): past keys of each sequence        */
-    byi_id rows; /* (b, s): position of each query         */
-    byi_id all;  /* keys of the longest sequence, a scalar */
-    bool room;   /* the caches have room for all keys      */
+    byi_id past;       /* (b): past keys of each sequence        */
+    byi_id rows;       /* (b, s): position of each query         */
+    byi_id all;        /* keys of the longest sequence, a scalar */
+    bool preallocated; /* the caches have room for all keys      */
 };
 
 static void check_grouped(struct byi_import *o)
@@ -165,7 +165,8 @@ static const Onnx__TensorShapeProto__Dimension *declared_rows(
 
 /* Whether the model declares that output `made` is as long as input `past`, by
  * the same number or name: the cache is a buffer with room for all keys. */
-static bool has_room(const struct byi_import *o, uint32_t past, uint32_t made)
+static bool is_preallocated(const struct byi_import *o, uint32_t past,
+                            uint32_t made)
 {
     const Onnx__GraphProto *graph = o->scope->graph;
     const Onnx__TensorShapeProto__Dimension *a, *b;
@@ -190,7 +191,7 @@ static byi_id cached(struct byi_import *o, const struct grouped_attention *g,
 {
     return byi_o_emit(o, BYI_OP_NN_CACHE_APPEND,
                       ARGS(byi_o_in(o, old), new, g->past, g->all),
-                      ATTRS(A_BOOL("grows", !g->room)));
+                      ATTRS(A_BOOL("grows", !g->preallocated)));
 }
 
 /* The rows of a cache up to the longest sequence. */
@@ -214,7 +215,8 @@ static void cache_grouped(struct byi_import *o, struct grouped_attention *g)
     a->v = byi_transpose_heads(o, a->v);
     const bool past = byi_o_in(o, PAST_KEY) != BYI_NO_ID && byi_o_ok(o);
     if (past) {
-        g->room = has_room(o, PAST_KEY, 1) && has_room(o, PAST_VALUE, 2);
+        g->preallocated = is_preallocated(o, PAST_KEY, 1) &&
+                          is_preallocated(o, PAST_VALUE, 2);
         a->k = cached(o, g, PAST_KEY, a->k);
         a->v = cached(o, g, PAST_VALUE, a->v);
     }

@@ -98,14 +98,14 @@ static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
     static const char text[] =
         "fn (%length, %taps) {"
         "  %reach = multiply(subtract(%taps, 1), dilation);"
-        "  add(divide(add(subtract(%length, %reach), room), stride), 1)"
+        "  add(divide(add(subtract(%length, %reach), span), stride), 1)"
         "}";
     const byi_id length = element(o, p->image, axis);
     const byi_id taps = element(o, p->block, axis);
     const struct byi_attr attrs[] = {
         AN_INT("stride", p->strides[axis]),
         AN_INT("dilation", p->dilations[axis]), AN_INT("begin", -p->pads[axis]),
-        AN_INT("room", p->pads[axis] + p->pads[axis + p->n] - 1)};
+        AN_INT("span", p->pads[axis] + p->pads[axis + p->n] - 1)};
     const byi_id places =
         byi_o_text(o, text, ARGS(length, taps), BYI_N(attrs), attrs);
     const byi_id starts =

@@ -260,8 +260,8 @@ static byi_id frame_positions(struct byi_import *o, byi_id x, byi_id step,
     const byi_id frames = byi_o_text(
         o,
         "fn (%x, %step, %length) {"
-        "  %room = subtract(take(shape_of(%x), 1i64, axis=0), %length);"
-        "  add(divide(%room, %step), 1)"
+        "  %span = subtract(take(shape_of(%x), 1i64, axis=0), %length);"
+        "  add(divide(%span, %step), 1)"
         "}",
         ARGS(x, step, length), NO_ATTRS);
 

@@ -308,10 +308,10 @@ static void list_inputs(struct view *v, const struct view_graph *g,
 {
     const uint32_t me = part_of[part->nodes[0]];
     struct byi_name_table seen = {0};
-    uint32_t room = 0;
+    uint32_t capacity = 0;
     for (uint32_t i = 0; i < part->n; i++)
-        room += g->first[part->nodes[i] + 1] - g->first[part->nodes[i]];
-    f->input = byi_arena_calloc(v->arena, room, sizeof(*f->input));
+        capacity += g->first[part->nodes[i] + 1] - g->first[part->nodes[i]];
+    f->input = byi_arena_calloc(v->arena, capacity, sizeof(*f->input));
     for (uint32_t i = 0; i < part->n; i++) {
         const uint32_t node = part->nodes[i];
         for (uint32_t k = g->first[node]; k < g->first[node + 1]; k++) {

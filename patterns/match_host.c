@@ -170,13 +170,13 @@ static const char *match_string(const struct byoc_match *m, uint32_t i,
 /* --- messages ------------------------------------------------------------- */
 
 /* The memory that is left for text in the match. */
-static char *room(const struct byi_match *match, size_t *n)
+static char *remaining_text(const struct byi_match *match, size_t *n)
 {
     *n = sizeof match->said->at - match->said->n;
     return match->said->at + match->said->n;
 }
 
-/* Keep the text that the caller wrote to the memory of room(). */
+/* Keep the text that the caller wrote to the memory of remaining_text(). */
 static const char *keep_text(const struct byi_match *match, char *text)
 {
     match->said->n += strlen(text) + 1;
@@ -190,7 +190,7 @@ static const char *match_say(const struct byoc_match *m, const char *format,
                              ...)
 {
     size_t n;
-    char *text = room(view(m), &n);
+    char *text = remaining_text(view(m), &n);
     va_list list;
     va_start(list, format);
     vsnprintf(text, n, format, list);
@@ -202,7 +202,7 @@ static const char *show_node(const struct byi_match *match,
                              const struct byi_node *node)
 {
     size_t n;
-    char *text = room(match, &n);
+    char *text = remaining_text(match, &n);
     if (!node)
         return "nothing";
     byi_text_type_buf(match->m, node->type, text, n < 160 ? n : 160);

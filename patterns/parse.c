@@ -35,7 +35,7 @@ struct parser {
 
 static enum byoc_status parse_pattern(struct parser *p, uint32_t *out);
 
-static enum byoc_status check_room(struct parser *p)
+static enum byoc_status check_capacity(struct parser *p)
 {
     if (p->p->n_nodes < BYI_PATTERN_MAX_NODES)
         return BYOC_OK;
@@ -111,7 +111,7 @@ static bool same_pat(const struct byi_pat *a, const struct byi_pat *b)
 /* Add a node, or find an equal one. */
 static enum byoc_status add(struct parser *p, struct byi_pat pat, uint32_t *out)
 {
-    BYI_TRY(check_room(p));
+    BYI_TRY(check_capacity(p));
     *out = 0;
     while (*out < p->p->n_nodes && !same_pat(&p->nodes[*out], &pat))
         ++*out;
@@ -173,7 +173,7 @@ static enum byoc_status parse_name(struct parser *p, uint32_t *name)
 static enum byoc_status parse_any(struct parser *p, uint32_t *out)
 {
     struct byi_pat pat = {.kind = BYI_PAT_ANY};
-    BYI_TRY(check_room(p)); /* for the name, too */
+    BYI_TRY(check_capacity(p)); /* for the name, too */
     BYI_TRY(parse_name(p, &pat.name));
     BYI_TRY(add(p, pat, out));
     p->leaf[pat.name] = 1 + *out;
@@ -184,7 +184,7 @@ static enum byoc_status parse_any(struct parser *p, uint32_t *out)
 static enum byoc_status parse_const(struct parser *p, uint32_t *out)
 {
     struct byi_pat pat = {.kind = BYI_PAT_CONST};
-    BYI_TRY(check_room(p));
+    BYI_TRY(check_capacity(p));
     pat.has_value = byi_lex_is_number(&p->lex);
     if (pat.has_value) {
         pat.name = find_name(p, BYI_CONST_NAME);
@@ -292,7 +292,7 @@ static bool at_rest(const struct parser *p)
 static enum byoc_status parse_rest(struct parser *p, struct byi_pat *pat)
 {
     const struct byi_token at = p->lex.tok;
-    BYI_TRY(check_room(p));
+    BYI_TRY(check_capacity(p));
     BYI_TRY(parse_name(p, &pat->rest));
     for (int i = 0; i < 3; i++)
         BYI_TRY(byi_lex_expect(&p->lex, '.', "'...'", p->err));
@@ -608,7 +608,7 @@ static enum byoc_status parse_defs(struct parser *p)
     do {
         const struct byi_token at = p->lex.tok;
         uint32_t name, body;
-        BYI_TRY(check_room(p));
+        BYI_TRY(check_capacity(p));
         BYI_TRY(parse_name(p, &name));
         const uint32_t leaf = p->leaf[name];
         if (leaf == 0 || leaf == BYI_NO_NAME || p->list[name] ||

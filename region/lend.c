@@ -43,7 +43,7 @@ static enum byoc_status lend_value(struct lender *l,
                                    enum byoc_graph_kind kind, uint32_t index)
 {
     /* rounds up to 64 bytes, and adds 64 that vectors may read after it */
-    const uint64_t room = 127;
+    const uint64_t padding = 127;
     struct byoc_graph_value *v = &l->values[l->to->n_values++];
     if (type->kind != BYI_TENSOR || byoc_dtype_size(type->dtype) == 0)
         return byi_fail(
@@ -61,7 +61,7 @@ static enum byoc_status lend_value(struct lender *l,
         .bytes = byi_type_bytes(type),
         .at = kind == BYOC_GRAPH_RESULT ? l->to->bytes : 0};
     if (kind == BYOC_GRAPH_RESULT)
-        l->to->bytes += (v->bytes + room) & ~UINT64_C(63);
+        l->to->bytes += (v->bytes + padding) & ~UINT64_C(63);
     return BYOC_OK;
 }
 
@@ -225,7 +225,7 @@ static enum byoc_status lend_node(struct lender *l,
 }
 
 /* Allocate all values, steps and kernels. */
-static void lend_room(struct lender *l)
+static void alloc_lent(struct lender *l)
 {
     uint32_t values = 0, steps = 0, kernels = 0;
     for (uint32_t i = 0; i < l->from->n_nodes; i++) {
@@ -248,7 +248,7 @@ static enum byoc_status lend_graph(struct lender *l)
     uint32_t *inputs = byi_arena_calloc(l->arena, g->n_inputs, sizeof *inputs);
     uint32_t *outputs =
         byi_arena_calloc(l->arena, g->n_outputs, sizeof *outputs);
-    lend_room(l);
+    alloc_lent(l);
     for (l->node = 0; l->node < g->n_nodes; l->node++)
         BYI_TRY(lend_node(l, &g->nodes[l->node], &l->nodes[l->node]));
     for (uint32_t i = 0; i < g->n_inputs; i++) {

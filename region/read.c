@@ -339,8 +339,9 @@ static enum byoc_status read_step(struct region_reader *r,
     struct byi_json list, item = {0};
     BYI_TRY(byi_json_array(json, "args", BYI_MAX_ARGS, &list, &step->n_args,
                            r->err));
-    const uint32_t room = step->n_args + (step->op == &if_op ? 2 : 0);
-    struct byi_graph_arg *args = byi_arena_calloc(r->arena, room, sizeof *args);
+    const uint32_t capacity = step->n_args + (step->op == &if_op ? 2 : 0);
+    struct byi_graph_arg *args =
+        byi_arena_calloc(r->arena, capacity, sizeof *args);
     for (uint32_t i = 0; byi_json_next(&list, &item, i); i++)
         BYI_TRY(read_arg(r, &item, node, at, names, &args[i]));
     step->args = args;
@@ -463,9 +464,9 @@ static enum byoc_status read_steps(struct region_reader *r,
     const uint32_t n =
         1 + count_in_branches(object->at) +
         count_steps(cJSON_GetObjectItemCaseSensitive(object->at, "post_ops"));
-    const uint32_t room = n < BYI_GRAPH_MAX_STEPS ? n : BYI_GRAPH_MAX_STEPS;
-    r->steps = byi_arena_calloc(r->arena, room, sizeof *r->steps);
-    r->visible = byi_arena_calloc(r->arena, room, sizeof *r->visible);
+    const uint32_t capacity = n < BYI_GRAPH_MAX_STEPS ? n : BYI_GRAPH_MAX_STEPS;
+    r->steps = byi_arena_calloc(r->arena, capacity, sizeof *r->steps);
+    r->visible = byi_arena_calloc(r->arena, capacity, sizeof *r->visible);
     r->n_steps = r->depth = 0;
     BYI_TRY(read_step(r, object, node, names, &node->last));
     BYI_TRY(read_list(r, object, "post_ops", node, names, &node->last));

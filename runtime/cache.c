@@ -168,7 +168,7 @@ static void trim(const struct byoc_model *model)
 
 /* After a failed allocation: free all entries without users. Returns false if
  * there were none. */
-static bool make_room(struct byi_cache *c)
+static bool evict_unused(struct byi_cache *c)
 {
     bool any = false;
     for (struct byi_entry *e; (e = find_oldest(c, true)); any = true)
@@ -254,7 +254,7 @@ static enum byoc_status make_instance(const struct byoc_model *model,
     enum byoc_status status = byi_specialise(model, sizes, how, &e->in, err);
     pthread_mutex_lock(&c->lock);
     if (status == BYOC_ENOMEM) {
-        make_room(c);
+        evict_unused(c);
         pthread_mutex_unlock(&c->lock);
         status = byi_specialise(model, sizes, how | BYI_LAST, &e->in, err);
         pthread_mutex_lock(&c->lock);
@@ -375,7 +375,7 @@ static enum byoc_status find_work(const struct byoc_model *model,
     pthread_mutex_unlock(&c->lock);
     enum byoc_status status = byi_work_new(&e->in, &lease->work, err);
     pthread_mutex_lock(&c->lock);
-    if (status == BYOC_ENOMEM && make_room(c)) {
+    if (status == BYOC_ENOMEM && evict_unused(c)) {
         pthread_mutex_unlock(&c->lock);
         status = byi_work_new(&e->in, &lease->work, err);
         pthread_mutex_lock(&c->lock);

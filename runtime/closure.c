@@ -39,7 +39,7 @@ void byi_object_give(struct byoc_state *s, struct byi_object *c)
             inner->next = rest;
             rest = inner;
         }
-        byi_pool_refund(&s->pool, bytes_of(c->room));
+        byi_pool_refund(&s->pool, bytes_of(c->capacity));
         free(c);
         c = rest;
     }
@@ -106,7 +106,7 @@ enum byoc_status byi_closure_make(struct byoc_state *s, struct byi_frame *fr,
     }
     c->readers = 1;
     c->func = step->callee;
-    c->n = c->room = step->n_in;
+    c->n = c->capacity = step->n_in;
     fr->obj[step->out[0]] = c;
     for (uint32_t i = 0; i < step->n_in; i++)
         BYI_TRY(byi_object_capture(s, fr, step->in[i], &c->at[i], err));

@@ -59,8 +59,8 @@ static enum byoc_status bind_openmp(const struct byi_image *image,
                                     struct byoc_error *err)
 {
     const struct byi_code_table *code = image->code;
-    const uint64_t room = image->code_bytes - sizeof *code;
-    if (room < (code->n_levels + UINT64_C(1)) * sizeof code->levels[0])
+    const uint64_t bytes = image->code_bytes - sizeof *code;
+    if (bytes < (code->n_levels + UINT64_C(1)) * sizeof code->levels[0])
         return BYOC_OK; /* the artifact is older than this entry of the table */
     const byi_begin_fn begin =
         (byi_begin_fn)((uintptr_t)code +

@@ -44,7 +44,7 @@ enum byoc_status byi_list_new(struct byoc_state *s, uint32_t n,
     }
     (*list)->readers = 1;
     (*list)->n = n;
-    (*list)->room = n;
+    (*list)->capacity = n;
     return BYOC_OK;
 }
 
@@ -58,21 +58,21 @@ static void share_item(struct byoc_state *s, struct byi_item *to,
         byi_object_share(to->object);
 }
 
-/* Enlarge an unshared list to room for `room` values. */
+/* Enlarge an unshared list to capacity for `capacity` values. */
 static enum byoc_status grow(struct byoc_state *s, struct byi_object **list,
-                             uint32_t room, struct byoc_error *err)
+                             uint32_t capacity, struct byoc_error *err)
 {
-    const uint64_t more = bytes_of(room) - bytes_of((*list)->room);
+    const uint64_t more = bytes_of(capacity) - bytes_of((*list)->capacity);
     BYI_TRY(byi_pool_charge(&s->pool, more, err));
-    struct byi_object *fresh = byi_realloc(*list, 1, bytes_of(room));
+    struct byi_object *fresh = byi_realloc(*list, 1, bytes_of(capacity));
     if (!fresh) {
         byi_pool_refund(&s->pool, more);
         return byi_fail(err, BYOC_ENOMEM,
-                        "out of memory for a list of %u values", room);
+                        "out of memory for a list of %u values", capacity);
     }
-    memset(&fresh->at[fresh->room], 0,
-           (room - fresh->room) * sizeof *fresh->at);
-    fresh->room = room;
+    memset(&fresh->at[fresh->capacity], 0,
+           (capacity - fresh->capacity) * sizeof *fresh->at);
+    fresh->capacity = capacity;
     *list = fresh;
     return BYOC_OK;
 }
@@ -85,8 +85,8 @@ static bool is_last_reader(const struct byi_step *step, uint32_t v)
     return false;
 }
 
-/* Operand 0 as an unshared list with room for `more` values at its end: operand
- * 0 itself if this step is its only user, else a copy. */
+/* Operand 0 as an unshared list with capacity for `more` values at its end:
+ * operand 0 itself if this step is its only user, else a copy. */
 static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
                                  const struct byi_step *step, uint32_t more,
                                  struct byi_object **list,
@@ -95,7 +95,7 @@ static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
     struct byi_object **from = &fr->obj[step->in[0]];
     const uint32_t n = (*from)->n;
     if ((*from)->readers == 1 && is_last_reader(step, step->in[0])) {
-        if (n + more > (*from)->room)
+        if (n + more > (*from)->capacity)
             BYI_TRY(grow(s, from, n + more + n / 2, err));
         *list = *from;
         *from = NULL;

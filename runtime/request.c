@@ -114,17 +114,17 @@ enum byoc_status byi_request_place(struct byoc_state *s,
 
 /* Make room in `needed` for n elements: one for each step of main, then one for
  * each value. */
-static enum byoc_status have_room(struct byoc_state *s, size_t n,
-                                  struct byoc_error *err)
+static enum byoc_status reserve_needed(struct byoc_state *s, size_t n,
+                                       struct byoc_error *err)
 {
-    if (n <= s->needed_room)
+    if (n <= s->needed_capacity)
         return BYOC_OK;
     bool *fresh = byi_realloc(s->needed, n, sizeof *fresh);
     if (!fresh)
         return byi_fail(err, BYOC_ENOMEM,
                         "out of memory to choose among %zu steps", n);
     s->needed = fresh;
-    s->needed_room = n;
+    s->needed_capacity = n;
     return BYOC_OK;
 }
 
@@ -140,7 +140,7 @@ enum byoc_status byi_request_choose(struct byoc_state *s,
                                     struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->in->plan->funcs[0];
-    BYI_TRY(have_room(s, (size_t)f->n_steps + f->n_values, err));
+    BYI_TRY(reserve_needed(s, (size_t)f->n_steps + f->n_values, err));
     bool *value = s->needed + f->n_steps;
     memset(s->needed, 0, (size_t)f->n_steps + f->n_values);
     for (uint32_t i = 0; i < f->n_outputs; i++)

@@ -126,7 +126,7 @@ struct byi_item {
 struct byi_object {
     uint32_t readers;        /* number of references */
     uint32_t func;           /* of a closure */
-    uint32_t n, room;        /* number of items; allocated items of a list */
+    uint32_t n, capacity;    /* number of items; allocated items of a list */
     struct byi_object *next; /* in a list of objects to be freed */
     struct byi_item at[];
 };
@@ -249,7 +249,7 @@ struct byoc_state {
      * none */
     uint32_t *in_at, *out_at;
     bool *needed; /* by step of main: an output of the request depends on it */
-    size_t needed_room;
+    size_t needed_capacity;
     bool choosing; /* this run skips steps that are not needed */
     const struct byi_instance *in; /* the instance that runs */
     struct byi_work *work;         /* the memory of that run */

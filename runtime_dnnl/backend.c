@@ -270,9 +270,9 @@ static enum byoc_status load_unit(const struct byoc_host *host,
 static struct byoc_fail *check_memory(const struct byoc_host *host)
 {
     enum { BYTES = 1 << 16 };
-    void *volatile room = malloc(BYTES);
-    const bool has = room;
-    free(room);
+    void *volatile memory = malloc(BYTES);
+    const bool has = memory;
+    free(memory);
     return has ? NULL
                : host->fail(host->ctx, BYOC_FAIL_RESOURCE,
                             "out of memory for oneDNN's thread-local data");

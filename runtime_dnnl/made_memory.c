@@ -43,7 +43,7 @@ static void leave_block(const struct byoc_host *host,
 
 /* The program's block if it has room for the bytes, else a new one. NULL if an
  * allocation fails. */
-static struct byi_made_block *find_room(struct byi_program *p, uint64_t bytes)
+static struct byi_made_block *find_block(struct byi_program *p, uint64_t bytes)
 {
     const struct byoc_host *host = p->host;
     if (p->block && bytes <= BLOCK - p->block->used)
@@ -65,7 +65,7 @@ void *byi_dn_made_take(struct byi_program *p, uint64_t bytes, bool brief)
     if (all < bytes)
         return NULL;
     if (all < LARGE && p->taken >= FEW_BYTES && !brief)
-        block = find_room(p, all);
+        block = find_block(p, all);
     /* if a memory limit forbids a block, it may still allow the constant */
     char *at = block ? (char *)block + block->used
                      : p->host->acquire(p->host->ctx, all);

@@ -299,13 +299,13 @@ static void convert_weights(const struct byi_call *call,
 /* --- running -------------------------------------------------------------- */
 
 /* The parts of scratch. */
-struct conv_last_room {
+struct conv_last_memory {
     char *filter, *packed, *scratch, *x, *y, *all_x, *all_y;
 };
 
-static struct conv_last_room divide(const struct conv_last *p, char *at)
+static struct conv_last_memory divide(const struct conv_last *p, char *at)
 {
-    struct conv_last_room r = {.filter = at};
+    struct conv_last_memory r = {.filter = at};
     r.packed = r.filter + p->filter;
     r.scratch = r.packed + p->packed;
     r.x = r.scratch + p->scratch;
@@ -317,7 +317,7 @@ static struct conv_last_room divide(const struct conv_last *p, char *at)
 
 static void run_chunks(const struct byi_call *call, const struct byi_conv *v,
                        struct conv_last *p, struct byi_f32_conv_run *run,
-                       const struct conv_last_room *room)
+                       const struct conv_last_memory *memory)
 {
     const float *x = v->x;
     float *y = v->y;
@@ -327,12 +327,12 @@ static void run_chunks(const struct byi_call *call, const struct byi_conv *v,
         const int64_t first = v->n * i / p->chunks;
         const int64_t n = v->n * (i + 1) / p->chunks - first;
         p->conv.images = n;
-        run->x = p->x ? (const float *)(const void *)room->x : x + first * in;
-        run->y = p->y ? (float *)(void *)room->y : y + first * out;
+        run->x = p->x ? (const float *)(const void *)memory->x : x + first * in;
+        run->y = p->y ? (float *)(void *)memory->y : y + first * out;
         byi_epilogue_move(&p->conv, &p->epilogue, first * v->out.count, run);
         if (p->x)
             copy_images(call, v, p, x + first * in, n,
-                        (float *)(void *)room->x);
+                        (float *)(void *)memory->x);
         byi_f32_conv_run(run);
         if (p->y)
             copy_results(call, v, p, run->y, n, y + first * out);
@@ -346,27 +346,27 @@ enum byoc_status byi_conv_last_run(const struct byi_call *call,
     BYI_TRY(byi_epilogue_check(call, err));
     struct byi_conv v = *given;
     struct conv_last p = describe(call, &v, call->exact);
-    const struct conv_last_room room = divide(&p, call->scratch);
+    const struct conv_last_memory memory = divide(&p, call->scratch);
     struct byi_f32_conv_run run = {.conv = &p.conv,
-                                   .scratch = room.scratch,
+                                   .scratch = memory.scratch,
                                    .threads = (int)call->threads};
     if (p.filter)
-        convert_weights(call, &v, &p, room.filter);
+        convert_weights(call, &v, &p, memory.filter);
     if (p.packed)
-        byi_f32_conv_pack(&p.conv, &p.weights, (float *)(void *)room.packed,
+        byi_f32_conv_pack(&p.conv, &p.weights, (float *)(void *)memory.packed,
                           (int)call->threads);
     run.weights =
-        (const float *)(const void *)(p.packed ? room.packed
+        (const float *)(const void *)(p.packed ? memory.packed
                                                : (const char *)call->packed +
                                                      BYI_ALIGN);
     if (p.blocked) {
         byi_relayout_named(call, call->in,
                            byi_attr_string(call->attrs, "data_layout"),
-                           last_data[v.in.spatial], room.all_x);
-        v.x = room.all_x;
-        v.y = room.all_y;
+                           last_data[v.in.spatial], memory.all_x);
+        v.x = memory.all_x;
+        v.y = memory.all_y;
     }
-    run_chunks(call, &v, &p, &run, &room);
+    run_chunks(call, &v, &p, &run, &memory);
     if (p.blocked)
         convert_result(call, &v, v.y);
     return BYOC_OK;

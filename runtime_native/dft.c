@@ -70,16 +70,17 @@ static struct complex_number *transform(const struct dft *d,
 /* Transform line (o, i) of x (outer, given, inner, parts), cut to the length of
  * the transform or padded with zeros. */
 static void one_line(const struct dft *d, int64_t line,
-                     struct complex_number *room)
+                     struct complex_number *buffer)
 {
     const int64_t o = line / d->inner, i = line % d->inner;
     for (int64_t k = 0; k < d->length; k++) {
         const int64_t at = ((o * d->given + k) * d->inner + i) * d->parts;
         const bool there = k < d->given;
-        room[k].re = there ? byi_get_real(d->x, at) : 0;
-        room[k].im = there && d->parts == 2 ? byi_get_real(d->x, at + 1) : 0;
+        buffer[k].re = there ? byi_get_real(d->x, at) : 0;
+        buffer[k].im = there && d->parts == 2 ? byi_get_real(d->x, at + 1) : 0;
     }
-    const struct complex_number *made = transform(d, room, room + d->length);
+    const struct complex_number *made =
+        transform(d, buffer, buffer + d->length);
     for (int64_t k = 0; k < d->bins; k++) {
         const int64_t at = ((o * d->bins + k) * d->inner + i) * 2;
         byi_put_real(d->y, at, made[k].re * d->scale);
@@ -121,7 +122,7 @@ static enum byoc_status dft_run_f32(const struct byi_call *call,
     const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
     const uint64_t bytes = longest(call) * sizeof(struct complex_number);
     struct complex_number *twiddle = call->scratch;
-    char *const rooms = (char *)call->scratch + byi_align_bytes(bytes);
+    char *const buffers = (char *)call->scratch + byi_align_bytes(bytes);
     struct dft d = {
         .x = x,
         .y = y,
@@ -142,10 +143,10 @@ static enum byoc_status dft_run_f32(const struct byi_call *call,
     const int64_t parts = byi_min(lines, byi_team(call, 64 * byi_count(y)));
 #pragma omp parallel for num_threads((int)parts) if (parts > 1)
     for (int64_t p = 0; p < parts; p++) {
-        struct complex_number *room =
-            (void *)(rooms + (uint64_t)p * byi_align_bytes(2 * bytes));
+        struct complex_number *buffer =
+            (void *)(buffers + (uint64_t)p * byi_align_bytes(2 * bytes));
         for (int64_t l = lines * p / parts; l < lines * (p + 1) / parts; l++)
-            one_line(&d, l, room);
+            one_line(&d, l, buffer);
     }
     return BYOC_OK;
 }

@@ -223,7 +223,7 @@ struct byi_band {
     /* floats of a phase of a row, of a row, and of a plane (of all planes if
      * side by side); each is a number of whole vectors */
     int64_t phase, pitch, size;
-    int64_t lead, room; /* floats before the first row; of the whole band */
+    int64_t lead, floats; /* floats before the first row; of the whole band */
     /* outputs of a row; inputs from one output to the next */
     int64_t wide, step;
     int64_t taps[BYI_WINDOW_TAPS]; /* offset of column c's tap */
@@ -507,13 +507,13 @@ struct byi_simd {
     void (*taps)(const float *x, const int64_t *offsets, const float *w,
                  int64_t taps, float *y, int64_t n);
     /* Copy the band of `rows` rows of outputs from row h on, of n planes x (n,
-     * in[1], in[2]), to `room`; padding gets `outside`. For planes side by
+     * in[1], in[2]), to `buffer`; padding gets `outside`. For planes side by
      * side, n is band->planes. */
     void (*lay)(const struct byi_band *band, const float *x, int64_t h,
-                int64_t rows, int64_t n, float outside, float *room);
+                int64_t rows, int64_t n, float outside, float *buffer);
     /* Compute `rows` rows of outputs y (n, out[1], out[2]) from the band of n
-     * planes in `room`. */
-    void (*window[BYI_WINDOW_KINDS])(const struct byi_band *band, float *room,
+     * planes in `buffer`. */
+    void (*window[BYI_WINDOW_KINDS])(const struct byi_band *band, float *buffer,
                                      float *y, int64_t rows, int64_t n);
     /* y[i] += x[i * stride] */
     void (*slide_add)(const float *x, int64_t stride, float *y, int64_t n);
@@ -543,7 +543,7 @@ struct byi_simd {
                      const float *box, float iou);
     /* compute rows [begin, end) of a resized image (resample.inc) */
     void (*resample)(const struct byi_planes *p, const float *x, float *y,
-                     int64_t begin, int64_t end, float *room);
+                     int64_t begin, int64_t end, float *buffer);
     /* y[j] = sum over p < points of weight[p * pitch + j] * x[at[p * pitch +
      * j]], without terms whose at[] is negative. `points` is 1, 4, 8 or 16;
      * with one point the weight is 1. */

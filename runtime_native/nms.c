@@ -65,12 +65,12 @@ static int64_t fill_heap(const struct nms *s, const float *scores)
     return n;
 }
 
-/* Select at most `room` boxes of one class into the third column of rows (k,
- * 3). Returns their number. */
+/* Select at most `max_rows` boxes of one class into the third column of rows
+ * (k, 3). Returns their number. */
 static int64_t select_class(const struct nms *s, const float *scores,
-                            int64_t *selected, int64_t room)
+                            int64_t *selected, int64_t max_rows)
 {
-    const int64_t most = byi_min(s->most, room);
+    const int64_t most = byi_min(s->most, max_rows);
     int64_t n = fill_heap(s, scores), count = 0;
     memset(s->corners, 0, (size_t)(5 * s->pitch) * sizeof(float));
     while (n > 0 && count < most) {

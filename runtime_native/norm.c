@@ -272,8 +272,8 @@ static enum byoc_status lrn_run_f32(const struct byi_call *call,
     for (int64_t plane = 0; plane < planes; plane++) {
         const int64_t c = plane % l.channels, first = plane - c;
         const int64_t from = first + byi_max(0, c - byi_min(c, l.before));
-        const int64_t room = l.channels - 1 - c;
-        const int64_t to = plane + byi_min(room, l.after) + 1;
+        const int64_t left = l.channels - 1 - c;
+        const int64_t to = plane + byi_min(left, l.after) + 1;
         lrn_plane(&l, plane, from, to);
     }
     return BYOC_OK;

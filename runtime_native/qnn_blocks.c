@@ -82,21 +82,21 @@ static enum byoc_status dense_blocks_run(const struct byi_call *call,
     const struct dense_blocks d = describe(call);
     const struct byi_f32_kernels *k = d.codes.kernels;
     const enum byi_f32_type type = type_of(call->in[X].dtype);
-    char *room = call->scratch;
-    const void *packed = d.packed ? room : call->packed;
+    char *scratch = call->scratch;
+    const void *packed = d.packed ? scratch : call->packed;
     const float *x = call->in[X].data;
     float *y = call->out->data;
     (void)err;
     if (d.packed)
-        byi_f32_codes_pack(&d.codes, &d.from, room);
-    room += d.packed;
+        byi_f32_codes_pack(&d.codes, &d.from, scratch);
+    scratch += d.packed;
     if (type) {
-        float *wide = (float *)(void *)room;
+        float *wide = (float *)(void *)scratch;
         k->widen[type - 1](call->in[X].data, wide, d.m * d.codes.k);
         x = wide;
-        y = (float *)(void *)(room + d.x);
+        y = (float *)(void *)(scratch + d.x);
     }
-    byi_f32_codes_run(&d.codes, packed, d.m, x, y, room + d.x + d.y,
+    byi_f32_codes_run(&d.codes, packed, d.m, x, y, scratch + d.x + d.y,
                       (int)call->threads);
     if (type)
         k->narrow[type - 1](y, call->out->data, d.m * d.codes.n);

@@ -218,10 +218,10 @@ static double row_sum(const struct axes_reduction *r, const float *x, int64_t n,
     case ADD_ABS:
         return simd->sum_abs(x, n);
     default: {
-        float room[COLUMNS];
+        float exps[COLUMNS];
         double sum = 0;
         for (int64_t i = 0; i < n; i += COLUMNS)
-            sum += simd->exp_sum(x + i, room, byi_min(COLUMNS, n - i), shift);
+            sum += simd->exp_sum(x + i, exps, byi_min(COLUMNS, n - i), shift);
         return sum;
     }
     }

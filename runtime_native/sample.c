@@ -162,10 +162,10 @@ static enum byoc_status grid_sample_float(const struct byi_call *call,
                 blocks);
 #pragma omp parallel for num_threads((int)team) if (team > 1) schedule(static)
     for (int64_t p = 0; p < team; p++) {
-        float *room = (float *)(void *)((char *)call->scratch +
-                                        (uint64_t)p * block_bytes(&g));
+        float *buffer = (float *)(void *)((char *)call->scratch +
+                                          (uint64_t)p * block_bytes(&g));
         for (int64_t i = blocks * p / team; i < blocks * (p + 1) / team; i++)
-            sample_block(call, &g, i, room);
+            sample_block(call, &g, i, buffer);
     }
     return BYOC_OK;
 }

@@ -287,19 +287,19 @@ static void topk_lines(const struct topk *t, int64_t outer, int64_t from,
 {
     const int64_t size = (int64_t)t->kind.size;
     struct topk_candidate *heap = (void *)scratch;
-    char *room = scratch + heap_bytes(t);
+    char *buffer = scratch + heap_bytes(t);
     const char *src = (const char *)t->call->in->data +
                       (outer * t->n * t->inner + from) * size;
     if (t->inner > 1 && t->kind.size == sizeof(float))
         byi_f32_transpose(byi_f32_kernels_of(byi_simd_isa()), (const void *)src,
-                          t->inner, t->n, lines, (void *)room, t->n);
+                          t->inner, t->n, lines, (void *)buffer, t->n);
     else if (t->inner > 1)
         for (int64_t i = 0; i < t->n; i++)
             for (int64_t l = 0; l < lines; l++)
-                byi_copy_element(room + (l * t->n + i) * size,
+                byi_copy_element(buffer + (l * t->n + i) * size,
                                  src + (i * t->inner + l) * size, t->kind.size);
     for (int64_t l = 0; l < lines; l++)
-        topk_line(t, t->inner > 1 ? room + l * t->n * size : src,
+        topk_line(t, t->inner > 1 ? buffer + l * t->n * size : src,
                   outer * t->k * t->inner + from + l, heap);
 }
 
@@ -511,9 +511,9 @@ static bool sort_digit(const struct keyed_index *from, struct keyed_index *to,
 }
 
 static void sort_elements(const struct unique_slices *s,
-                          struct keyed_index *room, int64_t *order)
+                          struct keyed_index *buffer, int64_t *order)
 {
-    struct keyed_index *from = room, *to = room + s->n;
+    struct keyed_index *from = buffer, *to = buffer + s->n;
     for (int64_t i = 0; i < s->n; i++)
         from[i] = (struct keyed_index){key_at(&s->kind, s->x, i), i};
     for (int digit = 0; s->n > 0 && digit < (int)s->kind.size; digit++)

@@ -26,11 +26,11 @@ char *byi_store_string(struct byi_string_store *store, size_t n)
         const size_t next = !chunk                        ? MIN_CHUNK
                             : chunk->size < MAX_CHUNK / 2 ? 2 * chunk->size
                                                           : MAX_CHUNK;
-        const uint64_t room = store->limit - store->bytes;
+        const uint64_t left = store->limit - store->bytes;
         const size_t size =
-            n < next && next + sizeof *chunk <= room ? next : n + 1;
+            n < next && next + sizeof *chunk <= left ? next : n + 1;
         const uint64_t bytes = sizeof *chunk + (uint64_t)size;
-        if (n >= SIZE_MAX / 2 || bytes > room)
+        if (n >= SIZE_MAX / 2 || bytes > left)
             return NULL;
         chunk = byi_alloc(1, (size_t)bytes);
         if (!chunk)
@@ -102,7 +102,7 @@ static enum byoc_status normalize_run(const struct byi_call *call,
     const char *name = byi_attr_string(call->attrs, "locale");
     const struct byi_attr *stop = byi_attr_find(call->attrs, "stopwords");
     const bool any_case = !byi_attr_int(call->attrs, "case_sensitive");
-    const int64_t n = byi_count(call->in), room = byi_count(call->out);
+    const int64_t n = byi_count(call->in), capacity = byi_count(call->out);
     const locale_t locale = byi_string_locale(name);
     enum byi_case to = BYI_CASE_KEEP;
     int64_t kept = 0;
@@ -111,7 +111,7 @@ static enum byoc_status normalize_run(const struct byi_call *call,
     for (int i = 0; i < 3; i++)
         if (strcmp(cases[i], wanted) == 0)
             to = (enum byi_case)i;
-    for (int64_t i = 0; i < n && kept < room && whole; i++) {
+    for (int64_t i = 0; i < n && kept < capacity && whole; i++) {
         bool drop = false;
         for (uint32_t k = 0; k < stop->n && !drop; k++)
             drop = byi_string_equal(x[i], stop->strings[k], any_case, locale);
@@ -129,7 +129,7 @@ static enum byoc_status normalize_run(const struct byi_call *call,
     }
     if (locale)
         freelocale(locale);
-    for (; kept < room; kept++)
+    for (; kept < capacity; kept++)
         y[kept] = "";
     return whole ? BYOC_OK : byi_no_store(call, err);
 }

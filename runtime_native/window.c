@@ -67,8 +67,8 @@ enum {
     TOGETHER = 16, /* planes of a task                                       */
     TILE = 4,      /* rows of outputs that share loaded inputs               */
     FEW_TAPS = 25, /* largest window for planes side by side, in taps        */
-    ROOM = 4096,   /* floats of a band that fits the first-level cache */
-    SIDE = 6144,   /* like ROOM, for planes side by side with their outputs */
+    CACHED = 4096, /* floats of a band that fits the first-level cache */
+    SIDE = 6144,   /* like CACHED, for planes side by side with their outputs */
     APART = 10240  /* like SIDE, if the rows form would need two phases */
 };
 
@@ -135,13 +135,13 @@ static struct byi_band rows_of(const struct byi_window *w)
         .step = 1,
     };
     lay_out_rows(w, &b);
-    b.high = (ROOM / b.pitch - above) / w->stride[1] + 1;
+    b.high = (CACHED / b.pitch - above) / w->stride[1] + 1;
     if (b.high > TILE)
         b.high -= b.high % TILE;
     b.high = byi_max(1, byi_min(b.high, w->out[1]));
     b.size = inputs_read(w, 1, b.high) * b.pitch;
-    b.planes = byi_max(1, byi_min(TOGETHER, ROOM / b.size));
-    b.room = b.lead + b.size * b.planes + BYI_SLACK;
+    b.planes = byi_max(1, byi_min(TOGETHER, CACHED / b.size));
+    b.floats = b.lead + b.size * b.planes + BYI_SLACK;
     return b;
 }
 
@@ -163,12 +163,12 @@ static struct byi_band side_of(const struct byi_window *w)
         .wide = w->out[2] * lanes,
         .step = w->stride[2],
     };
-    b.room = b.size + w->out_count * lanes;
-    b.side = b.room <= (w->stride[2] > 1 ? APART : SIDE) &&
+    b.floats = b.size + w->out_count * lanes;
+    b.side = b.floats <= (w->stride[2] > 1 ? APART : SIDE) &&
              w->taps <= FEW_TAPS && w->in[2] >= 4 && w->out_count >= lanes &&
              w->taps >= 4;
     if (!b.side)
-        b.room = 0;
+        b.floats = 0;
     for (int64_t c = 0; c < w->size[2]; c++)
         b.taps[c] = c * w->dilation[2] * lanes;
     return b;
@@ -176,20 +176,20 @@ static struct byi_band side_of(const struct byi_window *w)
 
 uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads)
 {
-    const int64_t room = byi_max(rows_of(w).room, side_of(w).room);
-    return byi_align_bytes((uint64_t)room * sizeof(float)) * threads;
+    const int64_t floats = byi_max(rows_of(w).floats, side_of(w).floats);
+    return byi_align_bytes((uint64_t)floats * sizeof(float)) * threads;
 }
 
 /* Compute one band of n planes. */
 static void run_band(const struct byi_sliding *v, const struct byi_band *b,
-                     const float *x, float *y, int64_t n, float *room)
+                     const float *x, float *y, int64_t n, float *buffer)
 {
     const struct byi_window *w = v->w;
     const float outside = v->kind == BYI_WINDOW_MAX ? -INFINITY : 0;
     for (int64_t h = 0; h < w->out[1]; h += b->high) {
         const int64_t rows = byi_min(b->high, w->out[1] - h);
-        byi_simd()->lay(b, x, h, rows, n, outside, room);
-        byi_simd()->window[v->kind](b, room, y + h * w->out[2], rows, n);
+        byi_simd()->lay(b, x, h, rows, n, outside, buffer);
+        byi_simd()->window[v->kind](b, buffer, y + h * w->out[2], rows, n);
     }
 }
 
@@ -200,7 +200,7 @@ struct band_forms {
 
 /* Compute n planes from `first` on. */
 static void run_task(const struct byi_sliding *v, const struct band_forms *ways,
-                     int64_t first, int64_t n, float *room)
+                     int64_t first, int64_t n, float *buffer)
 {
     const struct byi_window *w = v->w;
     const float *x = v->x + first * w->in_count;
@@ -210,7 +210,7 @@ static void run_task(const struct byi_sliding *v, const struct band_forms *ways,
         const struct byi_band *b = side ? &ways->side : &ways->rows;
         next = byi_min(p + b->planes, n);
         run_band(v, b, x + p * w->in_count, y + p * w->out_count, next - p,
-                 room);
+                 buffer);
     }
     for (int64_t p = 0; p < n && v->shares; p++, y += w->out_count)
         byi_simd()->binary[BYI_OP_MULTIPLY](y, 1, v->shares, 1, y,
@@ -222,13 +222,13 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
 {
     const int64_t tasks = byi_ceil_div(v->planes, TOGETHER);
     const struct band_forms ways = {rows_of(v->w), side_of(v->w)};
-    const uint64_t room = byi_sliding_scratch(v->w, 1);
+    const uint64_t bytes = byi_sliding_scratch(v->w, 1);
     const int team =
         byi_team_of_products(call, v->planes * v->w->out_count * v->w->taps);
 #pragma omp parallel num_threads(team) if (team > 1)
     {
         const uint64_t lane = (uint64_t)byi_lane();
-        float *mine = (void *)((char *)scratch + lane * room);
+        float *mine = (void *)((char *)scratch + lane * bytes);
 #pragma omp for schedule(static) nowait
         for (int64_t i = 0; i < tasks; i++)
             run_task(v, &ways, i * TOGETHER,

@@ -24,7 +24,7 @@ struct backward {
     struct byi_scaling s;
     uint32_t *reads;
     /* by node: the scales that its result can absorb */
-    struct byi_room *rooms;
+    struct byi_scale_limits *limits;
     /* by node: the scale requested of it, or NULL */
     const struct byi_scale **want;
 };
@@ -34,19 +34,21 @@ static const struct byi_node *node_of(const struct backward *b, byi_id id)
     return &b->s.f->nodes.at[id];
 }
 
-/* --- first walk, operands first: rooms ----------------------------------- */
+/* --- first walk, operands first: limits ----------------------------------- */
 
 /* The scales that operand i can absorb, as scales of the result. */
-static struct byi_room room_behind(const struct backward *b, byi_id id,
-                                   uint32_t i)
+static struct byi_scale_limits limits_of_operand(const struct backward *b,
+                                                 byi_id id, uint32_t i)
 {
     const byi_id x = node_of(b, id)->args[i];
-    return b->reads[x] == 1 ? byi_room_to_result(&b->s, id, i, b->rooms[x])
-                            : byi_room_none;
+    return b->reads[x] == 1
+               ? byi_scale_limits_to_result(&b->s, id, i, b->limits[x])
+               : byi_scale_limits_none;
 }
 
 /* The operand of a product that absorbs a factor: a constant; otherwise a
- * division's dividend, or the first operand of a multiplication that has room.
+ * division's dividend, or the first operand of a multiplication that can absorb
+ * a scale.
  */
 static uint32_t factor_arg(struct backward *b, byi_id id)
 {
@@ -55,58 +57,61 @@ static uint32_t factor_arg(struct backward *b, byi_id id)
         return (uint32_t)arg;
     if (node_of(b, id)->op == BYI_OP_DIVIDE)
         return 0;
-    return room_behind(b, id, 0).axes ? 0 : 1;
+    return limits_of_operand(b, id, 0).axes ? 0 : 1;
 }
 
-static struct byi_room room_of_sum(struct backward *b, byi_id id)
+static struct byi_scale_limits limits_of_sum(struct backward *b, byi_id id)
 {
     const int arg = byi_scale_const_arg(&b->s, id);
     if (arg >= 0)
-        return byi_room_both(byi_scale_const_room(&b->s, id),
-                             room_behind(b, id, (uint32_t)(1 - arg)));
-    return byi_room_both(room_behind(b, id, 0), room_behind(b, id, 1));
+        return byi_scale_limits_both(
+            byi_scale_const_limits(&b->s, id),
+            limits_of_operand(b, id, (uint32_t)(1 - arg)));
+    return byi_scale_limits_both(limits_of_operand(b, id, 0),
+                                 limits_of_operand(b, id, 1));
 }
 
-static struct byi_room room_of_concat(struct backward *b, byi_id id)
+static struct byi_scale_limits limits_of_concat(struct backward *b, byi_id id)
 {
     const struct byi_node *node = node_of(b, id);
     const uint32_t rank = node->type->rank;
     int64_t axis = byi_attr_int(node->attrs, "axis");
-    struct byi_room all = byi_room_any;
+    struct byi_scale_limits all = byi_scale_limits_any;
     axis = axis < 0 ? axis + rank : axis;
     bool fixed = true;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const byi_id x = node->args[i];
-        struct byi_room room = b->reads[x] == 1 ? b->rooms[x] : byi_room_none;
+        struct byi_scale_limits limits =
+            b->reads[x] == 1 ? b->limits[x] : byi_scale_limits_none;
         fixed = fixed && !BYI_IS_SYMBOL(node_of(b, x)->type->dims[axis]);
-        all = byi_room_both(all, room);
+        all = byi_scale_limits_both(all, limits);
     }
     if (!fixed)
         all.axes &= ~(1u << axis);
     return all;
 }
 
-static struct byi_room room_of(struct backward *b, byi_id id)
+static struct byi_scale_limits limits_of(struct backward *b, byi_id id)
 {
     bool positive;
-    struct byi_room room;
+    struct byi_scale_limits limits;
     switch (byi_scale_how(&b->s, id, &positive)) {
     case BYI_SCALE_BLOCKS:
-        return byi_room_none;
+        return byi_scale_limits_none;
     case BYI_SCALE_WEIGHTS:
-        return byi_scale_weights_room(&b->s, id, true);
+        return byi_scale_weights_limits(&b->s, id, true);
     case BYI_SCALE_ADDS:
-        return room_of_sum(b, id);
+        return limits_of_sum(b, id);
     case BYI_SCALE_CONCATS:
-        return room_of_concat(b, id);
+        return limits_of_concat(b, id);
     case BYI_SCALE_PRODUCT:
         return byi_scale_const_arg(&b->s, id) >= 0
-                   ? byi_scale_const_room(&b->s, id)
-                   : room_behind(b, id, factor_arg(b, id));
+                   ? byi_scale_const_limits(&b->s, id)
+                   : limits_of_operand(b, id, factor_arg(b, id));
     case BYI_SCALE_PASSES:
-        room = room_behind(b, id, 0);
-        room.positive = room.positive || positive;
-        return room;
+        limits = limits_of_operand(b, id, 0);
+        limits.positive = limits.positive || positive;
+        return limits;
     }
     byi_unreachable();
 }
@@ -140,7 +145,7 @@ static void pass_to_parts(struct backward *b, byi_id id,
     }
 }
 
-/* A product is dissolved if its operand has room for both its own factor and
+/* A product is dissolved if its operand can absorb both its own factor and
  * the requested one; otherwise the product absorbs the requested factor. */
 static void settle_product(struct backward *b, byi_id id,
                            const struct byi_scale *want)
@@ -149,7 +154,7 @@ static void settle_product(struct backward *b, byi_id id,
     const struct byi_scale *own = byi_scale_of(&b->s, id, &x);
     const struct byi_scale *all =
         own ? byi_scale_times(&b->s, own, want) : NULL;
-    if (all && b->reads[x] == 1 && byi_room_fits(&b->rooms[x], all)) {
+    if (all && b->reads[x] == 1 && byi_scale_limits_fit(&b->limits[x], all)) {
         b->want[x] = all;
         edit(b, id, BYI_EDIT_DISSOLVE, x, NULL);
         return;
@@ -204,14 +209,14 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     if (!byi_scaling_needed(&b.s))
         return BYOC_OK;
     b.reads = byi_arena_calloc(scratch, n + 1, sizeof *b.reads);
-    b.rooms = byi_arena_calloc(scratch, n + 1, sizeof *b.rooms);
+    b.limits = byi_arena_calloc(scratch, n + 1, sizeof *b.limits);
     b.want = byi_arena_calloc(scratch, n + 1, sizeof *b.want);
     b.reads[b.s.f->result] = 1;
     for (byi_id id = 0; id < n; id++)
         for (uint32_t i = 0; i < node_of(&b, id)->n_args; i++)
             b.reads[node_of(&b, id)->args[i]]++;
     for (byi_id id = 0; id < n; id++)
-        b.rooms[id] = room_of(&b, id);
+        b.limits[id] = limits_of(&b, id);
     for (byi_id id = n; id-- > 0;)
         settle_scale(&b, id);
     return byi_scaling_end(&b.s, func, err);

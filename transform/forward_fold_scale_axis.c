@@ -25,7 +25,7 @@
 struct forward {
     struct byi_scaling s;
     /* by node: the scales that all its readers can absorb */
-    struct byi_room *rooms;
+    struct byi_scale_limits *limits;
     /* by node: old value = new value times this scale; NULL: unchanged */
     const struct byi_scale **have;
 };
@@ -35,18 +35,18 @@ static const struct byi_node *node_of(const struct forward *f, byi_id id)
     return &f->s.f->nodes.at[id];
 }
 
-/* --- first walk, readers first: rooms ------------------------------------ */
+/* --- first walk, readers first: limits ------------------------------------ */
 
 /* A sum with constant c absorbs a factor s by changing c to c / s. That must be
  * finite: s is neither 0 nor too small for c. */
-static struct byi_room room_of_sum(struct forward *f, byi_id id)
+static struct byi_scale_limits limits_of_sum(struct forward *f, byi_id id)
 {
-    struct byi_room room = byi_scale_const_room(&f->s, id);
-    if (!room.axes)
-        return room;
-    room.least = fmax(1.0 / room.most, DBL_MIN);
-    room.most = DBL_MAX;
-    return byi_room_both(room, f->rooms[id]);
+    struct byi_scale_limits limits = byi_scale_const_limits(&f->s, id);
+    if (!limits.axes)
+        return limits;
+    limits.least = fmax(1.0 / limits.most, DBL_MIN);
+    limits.most = DBL_MAX;
+    return byi_scale_limits_both(limits, f->limits[id]);
 }
 
 /* The operand of a product whose factor the product passes on: the first
@@ -57,72 +57,75 @@ static uint32_t main_arg(const struct forward *f, byi_id id)
     return byi_type_equal(node_of(f, node->args[0])->type, node->type) ? 0 : 1;
 }
 
-static struct byi_room room_of_product(struct forward *f, byi_id id, uint32_t i)
+static struct byi_scale_limits limits_of_product(struct forward *f, byi_id id,
+                                                 uint32_t i)
 {
     const struct byi_node *node = node_of(f, id);
     const int arg = byi_scale_const_arg(&f->s, id);
     if (arg >= 0)
-        return byi_scale_const_room(&f->s, id);
+        return byi_scale_const_limits(&f->s, id);
     if (node->args[0] == node->args[1] || i != main_arg(f, id) ||
         (i == 1 && node->op == BYI_OP_DIVIDE))
-        return byi_room_none;
-    return byi_room_to_arg(&f->s, id, i, f->rooms[id]);
+        return byi_scale_limits_none;
+    return byi_scale_limits_to_arg(&f->s, id, i, f->limits[id]);
 }
 
 /* The factors of a concatenation's operands are concatenated along its axis; a
  * single factor of an operand is repeated for each of its indices. */
-static struct byi_room room_of_part(const struct forward *f, byi_id id)
+static struct byi_scale_limits limits_of_part(const struct forward *f,
+                                              byi_id id)
 {
     const struct byi_node *node = node_of(f, id);
     int64_t axis = byi_attr_int(node->attrs, "axis");
-    struct byi_room room = f->rooms[id];
+    struct byi_scale_limits limits = f->limits[id];
     axis = axis < 0 ? axis + node->type->rank : axis;
     for (uint32_t i = 0; i < node->n_args; i++)
         if (BYI_IS_SYMBOL(node_of(f, node->args[i])->type->dims[axis]))
-            return byi_room_none;
-    room.axes = room.axes >> axis & 1 ? BYI_ROOM_ALL | 1u << axis : 0;
-    return room;
+            return byi_scale_limits_none;
+    limits.axes = limits.axes >> axis & 1 ? BYI_ALL_AXES | 1u << axis : 0;
+    return limits;
 }
 
-/* The room of reader `id` for a scale of its operand i. */
-static struct byi_room room_at(struct forward *f, byi_id id, uint32_t i)
+/* The limits of reader `id` for a scale of its operand i. */
+static struct byi_scale_limits limits_at(struct forward *f, byi_id id,
+                                         uint32_t i)
 {
     bool positive;
-    struct byi_room room;
+    struct byi_scale_limits limits;
     switch (byi_scale_how(&f->s, id, &positive)) {
     case BYI_SCALE_BLOCKS:
-        return byi_room_none;
+        return byi_scale_limits_none;
     case BYI_SCALE_WEIGHTS:
-        return i == 0 ? byi_scale_weights_room(&f->s, id, false)
-                      : byi_room_none;
+        return i == 0 ? byi_scale_weights_limits(&f->s, id, false)
+                      : byi_scale_limits_none;
     case BYI_SCALE_ADDS:
-        return room_of_sum(f, id);
+        return limits_of_sum(f, id);
     case BYI_SCALE_CONCATS:
-        return room_of_part(f, id);
+        return limits_of_part(f, id);
     case BYI_SCALE_PRODUCT:
-        return room_of_product(f, id, i);
+        return limits_of_product(f, id, i);
     case BYI_SCALE_PASSES:
         if (i != 0)
-            return byi_room_none;
-        room = byi_room_to_arg(&f->s, id, 0, f->rooms[id]);
-        room.positive = room.positive || positive;
-        return room;
+            return byi_scale_limits_none;
+        limits = byi_scale_limits_to_arg(&f->s, id, 0, f->limits[id]);
+        limits.positive = limits.positive || positive;
+        return limits;
     }
     byi_unreachable();
 }
 
-static void find_rooms(struct forward *f)
+static void find_limits(struct forward *f)
 {
     const uint32_t n = f->s.f->nodes.n;
     for (byi_id id = 0; id < n; id++)
-        f->rooms[id] = byi_room_any;
-    f->rooms[f->s.f->result] = byi_room_none;
+        f->limits[id] = byi_scale_limits_any;
+    f->limits[f->s.f->result] = byi_scale_limits_none;
     for (byi_id id = n; id-- > 0;) {
         const struct byi_node *node = node_of(f, id);
         for (uint32_t i = 0; i < node->n_args; i++) {
-            struct byi_room *room = &f->rooms[node->args[i]];
-            if (room->axes && node_of(f, node->args[i])->kind != BYI_CONST)
-                *room = byi_room_both(*room, room_at(f, id, i));
+            struct byi_scale_limits *limits = &f->limits[node->args[i]];
+            if (limits->axes && node_of(f, node->args[i])->kind != BYI_CONST)
+                *limits = byi_scale_limits_both(*limits, limits_at(f, id, i));
         }
     }
 }
@@ -142,7 +145,7 @@ static void settle_product(struct forward *f, byi_id id)
     const struct byi_scale *own = byi_scale_of(&f->s, id, &x);
     const struct byi_scale *all =
         own ? byi_scale_times(&f->s, own, f->have[x]) : NULL;
-    if (all && byi_room_fits(&f->rooms[id], all)) {
+    if (all && byi_scale_limits_fit(&f->limits[id], all)) {
         f->have[id] = all;
         edit(f, id, BYI_EDIT_DISSOLVE, x, NULL);
         return;
@@ -226,9 +229,9 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     const uint32_t n = f.s.f->nodes.n;
     if (!byi_scaling_needed(&f.s))
         return BYOC_OK;
-    f.rooms = byi_arena_calloc(scratch, n + 1, sizeof *f.rooms);
+    f.limits = byi_arena_calloc(scratch, n + 1, sizeof *f.limits);
     f.have = byi_arena_calloc(scratch, n + 1, sizeof *f.have);
-    find_rooms(&f);
+    find_limits(&f);
     for (byi_id id = 0; id < n; id++)
         settle_scale(&f, id);
     return byi_scaling_end(&f.s, func, err);

@@ -13,12 +13,14 @@
 #include <math.h>
 #include <string.h>
 
-const struct byi_room byi_room_none = {.most = 0};
-const struct byi_room byi_room_any = {.axes = ~0u, .most = DBL_MAX};
+const struct byi_scale_limits byi_scale_limits_none = {.most = 0};
+const struct byi_scale_limits byi_scale_limits_any = {.axes = ~0u,
+                                                      .most = DBL_MAX};
 
-struct byi_room byi_room_both(struct byi_room a, struct byi_room b)
+struct byi_scale_limits byi_scale_limits_both(struct byi_scale_limits a,
+                                              struct byi_scale_limits b)
 {
-    return (struct byi_room){
+    return (struct byi_scale_limits){
         .axes = a.axes & b.axes,
         .positive = a.positive || b.positive,
         .least = fmax(a.least, b.least),
@@ -26,11 +28,12 @@ struct byi_room byi_room_both(struct byi_room a, struct byi_room b)
     };
 }
 
-bool byi_room_fits(const struct byi_room *room, const struct byi_scale *s)
+bool byi_scale_limits_fit(const struct byi_scale_limits *limits,
+                          const struct byi_scale *s)
 {
-    const uint32_t bit = s->axis < 0 ? BYI_ROOM_ALL : 1u << s->axis;
-    return (room->axes & bit) && s->most <= room->most &&
-           s->least >= room->least && (!room->positive || s->min >= 0.0);
+    const uint32_t bit = s->axis < 0 ? BYI_ALL_AXES : 1u << s->axis;
+    return (limits->axes & bit) && s->most <= limits->most &&
+           s->least >= limits->least && (!limits->positive || s->min >= 0.0);
 }
 
 /* --- looking ------------------------------------------------------------- */
@@ -139,17 +142,17 @@ static bool read_weights(const struct byi_scaling *s, byi_id id,
            (w->rows_are_out ? columns : rows) == in;
 }
 
-struct byi_room byi_scale_weights_room(struct byi_scaling *s, byi_id id,
-                                       bool out)
+struct byi_scale_limits byi_scale_weights_limits(struct byi_scaling *s,
+                                                 byi_id id, bool out)
 {
     struct byi_weights w;
     if (!read_weights(s, id, &w))
-        return byi_room_none;
+        return byi_scale_limits_none;
     const double most = largest_of(s, node_of(s, id)->args[1]);
     if (!isfinite(most))
-        return byi_room_none;
-    return (struct byi_room){
-        .axes = BYI_ROOM_ALL | 1u << (out ? w.out_axis : w.in_axis),
+        return byi_scale_limits_none;
+    return (struct byi_scale_limits){
+        .axes = BYI_ALL_AXES | 1u << (out ? w.out_axis : w.in_axis),
         .most = largest_finite(w.view.dtype) / fmax(most, 1.0),
     };
 }
@@ -233,25 +236,25 @@ static int const_axis(const struct byi_tensor *t, const struct byi_type *type,
     return from_back <= t->rank ? (int)(t->rank - from_back) : -1;
 }
 
-struct byi_room byi_scale_const_room(struct byi_scaling *s, byi_id id)
+struct byi_scale_limits byi_scale_const_limits(struct byi_scaling *s, byi_id id)
 {
     const struct byi_node *node = node_of(s, id);
     const int arg = byi_scale_const_arg(s, id);
     struct byi_tensor t;
     if (arg < 0 || !byi_const_view(s->m, s->f, node->args[arg], &t))
-        return byi_room_none;
+        return byi_scale_limits_none;
     const bool one = byi_elements(t.rank, t.dims) == 1;
     const double most = largest_of(s, node->args[arg]);
-    struct byi_room room = {
-        .axes = BYI_ROOM_ALL,
+    struct byi_scale_limits limits = {
+        .axes = BYI_ALL_AXES,
         .most = largest_finite(t.dtype) / fmax(most, 1.0),
     };
     for (uint32_t a = 0; a < node->type->rank; a++) {
         const int own = const_axis(&t, node->type, a);
         if (one || (own >= 0 && t.dims[own] == node->type->dims[a]))
-            room.axes |= 1u << a;
+            limits.axes |= 1u << a;
     }
-    return room;
+    return limits;
 }
 
 bool byi_scaling_needed(const struct byi_scaling *s)
@@ -444,32 +447,34 @@ static int result_axis(const struct byi_scaling *s, byi_id id, uint32_t arg,
     return x->dims[a] == y->dims[a] ? (int)a : -1;
 }
 
-struct byi_room byi_room_to_result(const struct byi_scaling *s, byi_id id,
-                                   uint32_t arg, struct byi_room room)
+struct byi_scale_limits byi_scale_limits_to_result(
+    const struct byi_scaling *s, byi_id id, uint32_t arg,
+    struct byi_scale_limits limits)
 {
     const struct byi_type *x = tensor_of(s, node_of(s, id)->args[arg]);
-    uint32_t axes = room.axes & BYI_ROOM_ALL;
-    for (uint32_t a = 0; room.axes && a < x->rank; a++) {
-        const int b = room.axes >> a & 1 ? result_axis(s, id, arg, a) : -1;
+    uint32_t axes = limits.axes & BYI_ALL_AXES;
+    for (uint32_t a = 0; limits.axes && a < x->rank; a++) {
+        const int b = limits.axes >> a & 1 ? result_axis(s, id, arg, a) : -1;
         if (b >= 0)
             axes |= 1u << b;
     }
-    room.axes = axes;
-    return room;
+    limits.axes = axes;
+    return limits;
 }
 
-struct byi_room byi_room_to_arg(const struct byi_scaling *s, byi_id id,
-                                uint32_t arg, struct byi_room room)
+struct byi_scale_limits byi_scale_limits_to_arg(const struct byi_scaling *s,
+                                                byi_id id, uint32_t arg,
+                                                struct byi_scale_limits limits)
 {
     const struct byi_type *x = tensor_of(s, node_of(s, id)->args[arg]);
-    uint32_t axes = room.axes & BYI_ROOM_ALL;
-    for (uint32_t a = 0; room.axes && a < x->rank; a++) {
+    uint32_t axes = limits.axes & BYI_ALL_AXES;
+    for (uint32_t a = 0; limits.axes && a < x->rank; a++) {
         const int b = result_axis(s, id, arg, a);
-        if (b >= 0 && room.axes >> b & 1)
+        if (b >= 0 && limits.axes >> b & 1)
             axes |= 1u << a;
     }
-    room.axes = axes;
-    return room;
+    limits.axes = axes;
+    return limits;
 }
 
 static const struct byi_scale *moved(struct byi_scaling *s,
@@ -501,7 +506,7 @@ const struct byi_scale *byi_scale_to_arg(struct byi_scaling *s, byi_id id,
     for (uint32_t a = 0; a < x->rank; a++)
         if (result_axis(s, id, arg, a) == scale->axis)
             return moved(s, scale, (int)a);
-    byi_unreachable(); /* the room had this axis */
+    byi_unreachable(); /* the limits had this axis */
 }
 
 /* --- absorbing scales ---------------------------------------------------- */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transform/scale_axis.h: shared by the two directions of FoldScaleAxis: a
- * scale (one factor per index of an axis), the room of a value (the scales it
+ * scale (one factor per index of an axis), the limits of a value (the scales it
  * could absorb), how both propagate through operators, and the constant
  * operands and weights that absorb scales.
  *
  * Each direction works in two walks over the nodes, as Relay's pass does.
  * The first finds for every value which scales could be moved into it (its
- * room); the second moves them and records one edit per node. The rebuild is
+ * limits); the second moves them and records one edit per node. The rebuild is
  * common. All three are linear in nodes, edges and constants.
  */
 #ifndef BYI_SCALE_AXIS_H
@@ -34,18 +34,21 @@ struct byi_scale {
 
 /* The scales that a value can absorb. Bit a of `axes`: one factor per index of
  * axis a. */
-struct byi_room {
+struct byi_scale_limits {
     uint32_t axes;
     bool positive;      /* factors must not be negative */
     double least, most; /* bounds of the factors' magnitudes */
 };
-#define BYI_ROOM_ALL (1u << BYI_MAX_RANK) /* one factor for all */
+#define BYI_ALL_AXES (1u << BYI_MAX_RANK) /* one factor for all */
 
-extern const struct byi_room byi_room_none, byi_room_any;
-/* The scales that fit both rooms. */
-struct byi_room byi_room_both(struct byi_room a, struct byi_room b);
-/* Whether a value with this room can absorb the scale. */
-bool byi_room_fits(const struct byi_room *room, const struct byi_scale *s);
+extern const struct byi_scale_limits byi_scale_limits_none,
+    byi_scale_limits_any;
+/* The scales within both limits. */
+struct byi_scale_limits byi_scale_limits_both(struct byi_scale_limits a,
+                                              struct byi_scale_limits b);
+/* Whether a value with these limits can absorb the scale. */
+bool byi_scale_limits_fit(const struct byi_scale_limits *limits,
+                          const struct byi_scale *s);
 
 /* How a node propagates a scale of one operand to its result. */
 enum byi_scale_how {
@@ -109,14 +112,15 @@ enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
 /* How node `id` propagates a scale. *positive: only factors of 0 or more. */
 enum byi_scale_how byi_scale_how(const struct byi_scaling *s, byi_id id,
                                  bool *positive);
-/* The room of the weights, for a scale of the result or of the data. */
-struct byi_room byi_scale_weights_room(struct byi_scaling *s, byi_id id,
-                                       bool out);
+/* The limits of the weights, for a scale of the result or of the data. */
+struct byi_scale_limits byi_scale_weights_limits(struct byi_scaling *s,
+                                                 byi_id id, bool out);
 /* The index of the float constant operand of an add, subtract, multiply or
  * divide that scales may change; -1: none. */
 int byi_scale_const_arg(struct byi_scaling *s, byi_id id);
 /* The axes along which this constant can be scaled without growing much. */
-struct byi_room byi_scale_const_room(struct byi_scaling *s, byi_id id);
+struct byi_scale_limits byi_scale_const_limits(struct byi_scaling *s,
+                                               byi_id id);
 /* The scale of a multiplication or division by a constant; *x: the scaled
  * operand. NULL if the node is another one, or its constant varies along
  * several axes. */
@@ -141,13 +145,16 @@ struct byi_scale_sources *byi_scale_sources_join(struct byi_scaling *s,
                                                  struct byi_scale_sources *a,
                                                  struct byi_scale_sources *b);
 
-/* Translate a room or scale of a node's result to its operand `arg`, and back.
- * A room loses the axes that have no counterpart; a scale's axis must have one.
+/* Translate limits or a scale of a node's result to its operand `arg`, and
+ * back. Limits lose the axes that have no counterpart; a scale's axis must have
+ * one.
  */
-struct byi_room byi_room_to_arg(const struct byi_scaling *s, byi_id id,
-                                uint32_t arg, struct byi_room room);
-struct byi_room byi_room_to_result(const struct byi_scaling *s, byi_id id,
-                                   uint32_t arg, struct byi_room room);
+struct byi_scale_limits byi_scale_limits_to_arg(const struct byi_scaling *s,
+                                                byi_id id, uint32_t arg,
+                                                struct byi_scale_limits limits);
+struct byi_scale_limits byi_scale_limits_to_result(
+    const struct byi_scaling *s, byi_id id, uint32_t arg,
+    struct byi_scale_limits limits);
 const struct byi_scale *byi_scale_to_arg(struct byi_scaling *s, byi_id id,
                                          uint32_t arg,
                                          const struct byi_scale *scale);

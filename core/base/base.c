@@ -80,10 +80,10 @@ enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
     replace_controls(text);
     n = strlen(text);
     if (n + 3 < sizeof text) {
-        size_t room = sizeof text - n - 3, len = strlen(err->text);
+        size_t left = sizeof text - n - 3, len = strlen(err->text);
         memcpy(text + n, ": ", 2);
-        memcpy(text + n + 2, err->text, len < room ? len : room);
-        text[n + 2 + (len < room ? len : room)] = '\0';
+        memcpy(text + n + 2, err->text, len < left ? len : left);
+        text[n + 2 + (len < left ? len : left)] = '\0';
     }
     memcpy(err->text, text, sizeof text);
     return err->status;

@@ -160,10 +160,10 @@ void byi_sha256_add(struct byi_sha256 *s, const void *data, size_t n)
 
     s->n += n;
     if (held > 0) {
-        size_t room = sizeof s->block - held, take = n < room ? n : room;
+        size_t left = sizeof s->block - held, take = n < left ? n : left;
         if (take > 0)
             memcpy(s->block + held, at, take);
-        if (take < room)
+        if (take < left)
             return;
         compress(s->h, s->block, 1);
         at += take;

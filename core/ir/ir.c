@@ -661,12 +661,13 @@ byi_id *byi_args_new(struct byi_module *m, uint32_t n)
     byi_id *args = NULL;
 
     if (n > tables->n_args) {
-        uint32_t room =
+        uint32_t capacity =
             tables->next_args < FIRST_ARGS ? FIRST_ARGS : tables->next_args;
-        tables->next_args = room < LAST_ARGS ? room * 2 : room;
-        room = room < n ? n : room;
-        tables->args = byi_arena_calloc(m->arena, room, sizeof *tables->args);
-        tables->n_args = room;
+        tables->next_args = capacity < LAST_ARGS ? capacity * 2 : capacity;
+        capacity = capacity < n ? n : capacity;
+        tables->args =
+            byi_arena_calloc(m->arena, capacity, sizeof *tables->args);
+        tables->n_args = capacity;
     }
     args = tables->args;
     tables->args += n;

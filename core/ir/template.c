@@ -98,8 +98,8 @@ static enum byoc_status add_number(struct template_reader *r,
                                    enum byoc_dtype dtype, double value,
                                    byi_id *id)
 {
-    int64_t room = 0;
-    struct byi_tensor t = {.data = &room, .dtype = dtype};
+    int64_t storage = 0;
+    struct byi_tensor t = {.data = &storage, .dtype = dtype};
     if (!byi_dtype_is_float(dtype) && !byi_dtype_is_int(dtype) &&
         dtype != BYOC_BOOL)
         return byi_fail(r->err, BYOC_EUNSUPPORTED,
@@ -107,7 +107,7 @@ static enum byoc_status add_number(struct template_reader *r,
                         byoc_dtype_name(dtype) ? byoc_dtype_name(dtype)
                                                : "none");
     byi_tensor_set(&t, 0, value);
-    *id = constant(r, dtype, 0, 0, &room);
+    *id = constant(r, dtype, 0, 0, &storage);
     return BYOC_OK;
 }
 

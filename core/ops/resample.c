@@ -386,7 +386,8 @@ static void choose_order(struct byi_planes *p)
     if (h->n == 0 || w->n == 0)
         return;
     p->high_first = first < last;
-    p->room = p->high_first ? w->in * p->inner : h->n * (w->out * p->inner + 2);
+    p->floats =
+        p->high_first ? w->in * p->inner : h->n * (w->out * p->inner + 2);
 }
 
 uint32_t byi_resample_steps(const struct byi_resample *r, uint32_t most,
