@@ -166,6 +166,7 @@ bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv)
 void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
 {
     conv->cache = byi_f32_second_cache();
+    conv->exact = exact;
     if (!conv->kernels)
         conv->kernels = byi_f32_kernels();
     split_epilogue(conv);
@@ -464,6 +465,7 @@ bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
 {
     return a->algorithm == b->algorithm && a->channels == b->channels &&
            a->outputs == b->outputs && a->groups == b->groups &&
+           finite_floats(a) == finite_floats(b) &&
            memcmp(a->size, b->size, sizeof a->size) == 0 &&
            (!a->transposed ||
             (memcmp(a->pad, b->pad, sizeof a->pad) == 0 &&

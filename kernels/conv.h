@@ -34,6 +34,7 @@ struct byi_f32_conv {
     int64_t images, in[BYI_F32_AXES], out[BYI_F32_AXES];
     int64_t channels, outputs, groups;
     bool transposed; /* the window slides over y, so `pad` pads y */
+    bool exact;      /* byi_f32_conv_plan() sets it: sums of plain products */
     bool planar;     /* x is channels-first; see byi_f32_planar_suits() */
     int64_t size[BYI_F32_AXES], stride[BYI_F32_AXES], dilation[BYI_F32_AXES];
     int64_t pad[BYI_F32_AXES];

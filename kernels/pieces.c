@@ -34,7 +34,8 @@ enum {
 
 bool byi_f32_pieces_suit(const struct byi_f32_conv *conv)
 {
-    return byi_f32_product_of(conv->size) == 1 && conv->parts == 1 &&
+    return !conv->exact && conv->parts == 1 &&
+           byi_f32_product_of(conv->size) == 1 &&
            byi_f32_product_of(conv->in) == 1 &&
            byi_f32_product_of(conv->out) == 1 && !conv->gathers &&
            !conv->scales && !conv->type && !conv->x_type &&

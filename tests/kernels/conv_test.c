@@ -920,6 +920,9 @@ static void keeps_infinity(void)
                                        .dilation = {1, 1, 1},
                                        .type = (enum byi_f32_type)type};
         byi_f32_conv_plan(&c.conv, true);
+        assert_null(strstr(byi_f32_conv_name(&c.conv), "pieces"));
+        if (type == BYI_F32_WIDE)
+            byi_f32_conv_plan(&c.conv, false);
         open_case(&c);
         for (int r = 0; r < ROWS; r++)
             for (int i = 0; i < CHANNELS; i++) /* exact as bfloat16, too */
