@@ -42,8 +42,8 @@ within 10 "offloaded" check "$dir/norm.ir"
 
 # oneDNN walks to the largest prime factor of an axis
 cat >"$dir/prime.ir" <<'EOF'
-def @main(%x: Tensor[(5, 1000000007), float32]) {
-  transpose(%x, axes=[1, 0]) #["t": "Transpose"]
+def @main(%x: Tensor[(5, 3, 1000000007), float32]) {
+  transpose(%x, axes=[2, 1, 0]) #["t": "Transpose"]
 }
 EOF
 within 3 "prime factor" check --all "$dir/prime.ir"
