@@ -320,7 +320,7 @@ static int64_t finite_floats(const struct byi_f32_conv *conv)
                : 0;
 }
 
-bool byi_f32_packed_finite(const struct byi_f32_conv_run *run)
+static bool packed_finite(const struct byi_f32_conv_run *run)
 {
     return run->weights[run->conv->parts * part_floats(run->conv)] > 0;
 }
@@ -559,7 +559,8 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *given)
         byi_f32_tiles_run(run);
         break;
     case BYI_F32_DIRECT:
-        if (!byi_f32_pieces_suit(run->conv) || !byi_f32_pieces_run(run))
+        if (!byi_f32_pieces_suit(run->conv) || !packed_finite(run) ||
+            !byi_f32_pieces_run(run))
             byi_f32_direct_run(run);
         break;
     case BYI_F32_WINOGRAD_2:

@@ -184,11 +184,9 @@ bool byi_f32_pieces_suit(const struct byi_f32_conv *conv);
 /* Name of the kernel, or NULL if direct.c is faster. */
 const char *byi_f32_pieces_name(const struct byi_f32_conv *conv);
 uint64_t byi_f32_pieces_scratch(const struct byi_f32_conv *conv, int threads);
-/* Returns false, and computes nothing, if direct.c is faster or a number is not
- * finite. */
+/* Multiply by finite weights. Returns false, and computes nothing, if direct.c
+ * is faster or an element of x is not finite. */
 bool byi_f32_pieces_run(const struct byi_f32_conv_run *run);
-/* conv.c. Whether the packed weights are finite, if byi_f32_pieces_suit(). */
-bool byi_f32_packed_finite(const struct byi_f32_conv_run *run);
 
 /* --- direct.c ------------------------------------------------------------- */
 /* Run a tile whose result has `rows` rows and `columns` columns, which may end

@@ -183,8 +183,7 @@ bool byi_f32_pieces_run(const struct byi_f32_conv_run *run)
     const bool by_rows = tiles >= blocks;
     struct pieces p = divide(conv);
     p.run = run;
-    if (!pays(conv) || !byi_f32_packed_finite(run) ||
-        !p.kernels->finite(run->x, rows * conv->run))
+    if (!pays(conv) || !p.kernels->finite(run->x, rows * conv->run))
         return false;
     char *lanes = (char *)(uintptr_t)byi_align_bytes((uintptr_t)run->scratch);
 #pragma omp parallel for num_threads(run->threads) if (run->threads > 1)       \
