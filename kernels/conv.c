@@ -158,6 +158,13 @@ static bool suits_tiles(const struct byi_f32_conv *conv, bool exact)
            choose_winograd(conv) == BYI_F32_DIRECT;
 }
 
+/* Whether a planned convolution may run in pieces, on AMX's tiles. */
+static bool suits_pieces(const struct byi_f32_conv *conv)
+{
+    return conv->algorithm == BYI_F32_DIRECT &&
+           conv->kernels == byi_f32_kernels() && byi_f32_pieces_suit(conv);
+}
+
 bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv)
 {
     return conv->algorithm == BYI_F32_VECTOR;
@@ -296,8 +303,7 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
 
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
 {
-    const char *pieces =
-        conv->algorithm == BYI_F32_DIRECT ? byi_f32_pieces_name(conv) : NULL;
+    const char *pieces = suits_pieces(conv) ? byi_f32_pieces_name(conv) : NULL;
     return pieces ? pieces : conv->kernels->names[conv->algorithm];
 }
 
@@ -315,9 +321,7 @@ static int64_t part_floats(const struct byi_f32_conv *conv)
 /* A number after the packed weights says whether all are finite. */
 static int64_t finite_floats(const struct byi_f32_conv *conv)
 {
-    return conv->algorithm == BYI_F32_DIRECT && byi_f32_pieces_suit(conv)
-               ? BYI_F32_PANEL
-               : 0;
+    return suits_pieces(conv) ? BYI_F32_PANEL : 0;
 }
 
 static bool packed_finite(const struct byi_f32_conv_run *run)
@@ -489,7 +493,7 @@ static uint64_t zeros_bytes(const struct byi_f32_conv *conv)
 static uint64_t direct_scratch(const struct byi_f32_conv *conv, int threads)
 {
     const uint64_t direct = byi_f32_direct_scratch(conv, threads);
-    if (!byi_f32_pieces_suit(conv))
+    if (!suits_pieces(conv))
         return direct;
     const uint64_t pieces = byi_f32_pieces_scratch(conv, threads);
     return pieces > direct ? pieces : direct;
@@ -559,7 +563,7 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *given)
         byi_f32_tiles_run(run);
         break;
     case BYI_F32_DIRECT:
-        if (!byi_f32_pieces_suit(run->conv) || !packed_finite(run) ||
+        if (!suits_pieces(run->conv) || !packed_finite(run) ||
             !byi_f32_pieces_run(run))
             byi_f32_direct_run(run);
         break;

@@ -40,11 +40,10 @@ bool byi_f32_pieces_suit(const struct byi_f32_conv *conv)
            byi_f32_product_of(conv->out) == 1 && !conv->gathers &&
            !conv->scales && !conv->type && !conv->x_type &&
            !conv->weight_type && !conv->in_strips && conv->run >= LEAST_SIZE &&
-           conv->columns >= LEAST_SIZE && conv->kernels == byi_f32_kernels() &&
-           byi_i8_kernels()->block;
+           conv->columns >= LEAST_SIZE && byi_i8_kernels()->block;
 }
 
-/* Are there enough rows? */
+/* Whether there are enough rows. */
 static bool pays(const struct byi_f32_conv *conv)
 {
     return conv->images >= LEAST_ROWS;
@@ -52,7 +51,7 @@ static bool pays(const struct byi_f32_conv *conv)
 
 const char *byi_f32_pieces_name(const struct byi_f32_conv *conv)
 {
-    return byi_f32_pieces_suit(conv) && pays(conv) ? "pieces:avx512_amx" : NULL;
+    return pays(conv) ? "pieces:avx512_amx" : NULL;
 }
 
 /* A run, divided as above. */
