@@ -651,8 +651,10 @@ static void multiply_rows(bool pieces)
             add_post(&c.conv, kinds[p], c.sums && p == 0 ? 0 : (int)draw(4));
         }
         sums += c.sums;
-        byi_f32_conv_plan(&c.conv, true);
+        byi_f32_conv_plan(&c.conv, !pieces);
         c.conv.algorithm = BYI_F32_DIRECT;
+        assert_int_equal(strstr(byi_f32_conv_name(&c.conv), "pieces") != NULL,
+                         pieces && byi_i8_kernels()->block);
         c.conv.cache = 1 << (14 + draw(6));
         open_case(&c);
         check_case(&c, kinds, 2e-6);
@@ -677,7 +679,7 @@ static void test_long_rows(void **state)
 /* --- scratch -------------------------------------------------------------- */
 
 /* The scratch of two rows is enough for any number of rows. */
-static void scratch_of_rows(void)
+static void scratch_of_rows(bool exact)
 {
     static const int64_t channels[] = {1, 300, 512, 1000, 1024, 3072, 4096};
     static const int64_t outputs[] = {1, 63, 64, 256, 3072};
@@ -687,11 +689,11 @@ static void scratch_of_rows(void)
             struct byi_f32_conv two =
                 vector_by_matrix(channels[k], outputs[n], false);
             two.images = 2;
-            byi_f32_conv_plan(&two, true);
+            byi_f32_conv_plan(&two, exact);
             for (size_t m = 0; m < BYI_COUNT(rows); m++) {
                 struct byi_f32_conv more = two;
                 more.images = rows[m];
-                byi_f32_conv_plan(&more, true);
+                byi_f32_conv_plan(&more, exact);
                 for (int t = 1; t <= 4; t++)
                     assert_true(byi_f32_conv_scratch(&more, t) <=
                                 byi_f32_conv_scratch(&two, t));
@@ -699,10 +701,16 @@ static void scratch_of_rows(void)
         }
 }
 
+static void scratch_of_products(void)
+{
+    scratch_of_rows(false);
+    scratch_of_rows(true);
+}
+
 static void test_scratch(void **state)
 {
     (void)state;
-    at_all_levels(scratch_of_rows);
+    at_all_levels(scratch_of_products);
 }
 
 /* --- layers of networks --------------------------------------------------- */
@@ -996,6 +1004,28 @@ static void test_planes(void **state)
     at_all_levels(planes_pay);
 }
 
+/* Winograd's algorithm pays for few outputs, too, unless a vector of AVX-512
+ * has many more and there are few channels. */
+static void few_outputs(void)
+{
+    for (int64_t outputs = 1; outputs < 16; outputs += 7) {
+        struct byi_f32_conv some = three_by_three(1, 28, 32, outputs);
+        struct byi_f32_conv few = three_by_three(1, 28, 16, outputs);
+        byi_f32_conv_plan(&some, false);
+        byi_f32_conv_plan(&few, false);
+        assert_int_equal(some.algorithm, BYI_F32_WINOGRAD_4);
+        assert_int_equal(few.algorithm, byi_f32_kernels()->rows > 6
+                                            ? BYI_F32_DIRECT
+                                            : BYI_F32_WINOGRAD_4);
+    }
+}
+
+static void test_few_outputs(void **state)
+{
+    (void)state;
+    at_all_levels(few_outputs);
+}
+
 static void test_nan(void **state)
 {
     (void)state;
@@ -1028,12 +1058,13 @@ static void test_groups(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),    cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_long_rows), cmocka_unit_test(test_scratch),
-        cmocka_unit_test(test_layers),    cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_nan),       cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_infinity),  cmocka_unit_test(test_gathered),
-        cmocka_unit_test(test_team),      cmocka_unit_test(test_planes),
+        cmocka_unit_test(test_random),      cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_long_rows),   cmocka_unit_test(test_scratch),
+        cmocka_unit_test(test_layers),      cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_nan),         cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_infinity),    cmocka_unit_test(test_gathered),
+        cmocka_unit_test(test_team),        cmocka_unit_test(test_planes),
+        cmocka_unit_test(test_few_outputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
