@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_generators.c: each op generator chooses consistent types of operands and
- * attributes for a kind of operator. It reads the types that are known, plans
- * random types for the other operands, and draws random attributes, unless the
- * pattern requires others. Other operators get equal or compatible shapes. */
+/* op_generators.c: each op generator draws consistent types of operands, and
+ * attributes, for a kind of operator, except those that are known already. */
 #include "opgen.h"
 
 #include <string.h>

@@ -69,9 +69,8 @@ static void transform_weights(const struct byi_i8_weights *w, int64_t o,
 bool i8_winograd_pack(const struct byi_i8_conv *conv,
                       const struct byi_i8_weights *weights, uint32_t *to)
 {
-    enum {
-        MAX_SUM = (1 << 25) / 255
-    }; /* sum of an output's absolute weights */
+    /* of an output's absolute weights */
+    enum { MAX_SUM = (1 << 25) / 255 };
     const int64_t words = conv->channels / 2;
     for (int64_t o = 0; o < conv->outputs; o++) {
         uint32_t *column = to +

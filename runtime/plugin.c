@@ -162,9 +162,8 @@ static enum byoc_status take_backend(struct byi_library *lib,
                                      const struct byoc_backend *theirs,
                                      struct byoc_error *err)
 {
-    enum {
-        MIN_SIZE = (int)BYI_UP_TO(struct byoc_backend, ext)
-    }; /* 1.0's end */
+    /* the end of 1.0's struct */
+    enum { MIN_SIZE = (int)BYI_UP_TO(struct byoc_backend, ext) };
     uint32_t size = theirs->struct_size;
     if (size < MIN_SIZE)
         return byi_fail(err, BYOC_EINCOMPATIBLE,

@@ -6,9 +6,8 @@
 
 #include "kernels/f32.h"
 
-enum {
-    MAX_OPERANDS = 8
-}; /* largest number of operands or results of a float kernel */
+/* The largest number of operands or results of a float kernel. */
+enum { MAX_OPERANDS = 8 };
 
 void byi_widen(enum byoc_dtype dtype, const void *src, float *dst, int64_t n)
 {

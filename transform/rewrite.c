@@ -228,9 +228,8 @@ void byi_rw_merge(struct byi_rewrite *rw, byi_id to, byi_id from)
 
 /* --- reachable nodes ----------------------------------------------------- */
 
-enum {
-    PREFETCH = 32
-}; /* prefetch distance in nodes: this walk is bound by memory */
+/* The prefetch distance in nodes: this walk is bound by memory. */
+enum { PREFETCH = 32 };
 
 /* live[id]: the result needs node id. Operands come before their readers, so
  * one walk backwards finds all live nodes. */

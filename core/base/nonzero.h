@@ -22,8 +22,8 @@ struct byi_nonzero {
 
 /* Begin to read a dense tensor of numbers or bool. -0 is zero, NaN is not. */
 struct byi_nonzero byi_nonzero_begin(const struct byi_tensor *t);
-/* Read the next 64 elements. Bit i is set if element i of them is not zero, and
- * clear if there is no such element. */
+/* Read the next 64 elements: bit i is 1 if element i of them is not zero. Bits
+ * beyond the last element are 0. */
 uint64_t byi_nonzero_next(struct byi_nonzero *reader);
 /* Count all elements that are not zero. */
 int64_t byi_nonzero_count(const struct byi_tensor *t);

@@ -298,9 +298,8 @@ static bool is_surely_closed(const struct byi_func *f)
 
 const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n)
 {
-    enum {
-        PREFETCH = 16
-    }; /* functions are scattered in memory: prefetch them */
+    /* functions are scattered in memory: prefetch them */
+    enum { PREFETCH = 16 };
     struct byi_module_tables *tables = m->tables;
     uint32_t kept = 0;
 

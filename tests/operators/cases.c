@@ -427,7 +427,7 @@ static void cast_narrow(struct draw *d)
  * how the API gives their elements differs. */
 static const struct narrow {
     enum byoc_dtype dtype;
-    int low, high; /* what it can represent, or a part of that */
+    int low, high; /* range of the drawn values */
 } narrow_types[] = {{BYOC_U4, 0, 15},     {BYOC_I4, -8, 7},
                     {BYOC_U2, 0, 3},      {BYOC_I2, -2, 1},
                     {BYOC_F4E2M1, -6, 6}, {BYOC_F8E8M0, 1, 60}};
