@@ -31,19 +31,12 @@ static byi_id widen(struct byi_rewrite *rw, byi_id at)
     return cast(rw, byi_rw_again(rw, at, &x), BYOC_F32);
 }
 
-static const struct byi_rule rules[] = {{BYI_OP_NONE, widen}};
-
-static enum byoc_status run(struct byi_module *m, uint32_t func,
-                            struct byi_pass_context *ctx,
-                            struct byi_arena *scratch, struct byoc_error *err)
-{
-    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
-                       err);
-}
+static const struct byi_rule rules[] = {{BYI_OP_NONE, widen}, {0}};
 
 const struct byi_pass byi_pass_exact_math = {
     .name = "ExactMath",
     .summary = "functions of float32 through float64, not approximated",
     .opt_level = 3,
-    .run_func = run,
+    .data = rules,
+    .run_func = byi_rules_run,
 };

@@ -599,42 +599,38 @@ static byi_id scale_sums(struct byi_rewrite *rw, byi_id at)
 }
 
 static const struct byi_rule rules[] = {
-    {BYI_OP_NN_CONV1D, from_floats},   {BYI_OP_NN_CONV2D, from_floats},
-    {BYI_OP_NN_CONV3D, from_floats},   {BYI_OP_NN_DENSE, from_floats},
-    {BYI_OP_NN_MATMUL, from_floats},   {BYI_OP_NN_CONV1D, from_integers},
-    {BYI_OP_NN_CONV2D, from_integers}, {BYI_OP_NN_CONV3D, from_integers},
-    {BYI_OP_NN_MATMUL, from_integers}, {BYI_OP_MULTIPLY, scale_sums},
-    {BYI_OP_QUANTIZE, to_integers},    {BYI_OP_QUANTIZE, select_integers},
+    {BYI_OP_NN_CONV1D, from_floats},
+    {BYI_OP_NN_CONV2D, from_floats},
+    {BYI_OP_NN_CONV3D, from_floats},
+    {BYI_OP_NN_DENSE, from_floats},
+    {BYI_OP_NN_MATMUL, from_floats},
+    {BYI_OP_NN_CONV1D, from_integers},
+    {BYI_OP_NN_CONV2D, from_integers},
+    {BYI_OP_NN_CONV3D, from_integers},
+    {BYI_OP_NN_MATMUL, from_integers},
+    {BYI_OP_MULTIPLY, scale_sums},
+    {BYI_OP_QUANTIZE, to_integers},
+    {BYI_OP_QUANTIZE, select_integers},
+    {0},
 };
-
-static enum byoc_status run(struct byi_module *m, uint32_t func,
-                            struct byi_pass_context *ctx,
-                            struct byi_arena *scratch, struct byoc_error *err)
-{
-    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
-                       err);
-}
 
 const struct byi_pass byi_pass_fake_quantization_to_integer = {
     .name = "FakeQuantizationToInteger",
     .summary = "products of dequantised numbers as products of 8-bit integers",
     .opt_level = 1,
-    .run_func = run,
+    .data = rules,
+    .run_func = byi_rules_run,
 };
 
-static enum byoc_status run_scaled(struct byi_module *m, uint32_t func,
-                                   struct byi_pass_context *ctx,
-                                   struct byi_arena *scratch,
-                                   struct byoc_error *err)
-{
-    static const struct byi_rule scaled[] = {{BYI_OP_MULTIPLY, scale_sums}};
-    return byi_rewrite(m, func, scaled, BYI_COUNT(scaled), ctx, scratch, NULL,
-                       err);
-}
+static const struct byi_rule scale_rules[] = {
+    {BYI_OP_MULTIPLY, scale_sums},
+    {0},
+};
 
 const struct byi_pass byi_pass_scale_integer_products = {
     .name = "ScaleIntegerProducts",
     .summary = "products of 8-bit integers with the scale of their sums",
     .opt_level = 1,
-    .run_func = run_scaled,
+    .data = scale_rules,
+    .run_func = byi_rules_run,
 };

@@ -160,18 +160,12 @@ static const struct byi_rule rules[] = {
     {BYI_OP_NN_DENSE, fold_product},
     {BYI_OP_NN_MATMUL, fold_product},
     {BYI_OP_TAKE, fold_take},
+    {0},
 };
-
-static enum byoc_status run(struct byi_module *m, uint32_t func,
-                            struct byi_pass_context *ctx,
-                            struct byi_arena *scratch, struct byoc_error *err)
-{
-    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
-                       err);
-}
 
 const struct byi_pass byi_pass_fold_code_blocks = {
     .name = "FoldCodeBlocks",
     .summary = "read weights that were quantised by blocks as codes",
-    .run_func = run,
+    .data = rules,
+    .run_func = byi_rules_run,
 };

@@ -278,22 +278,19 @@ static byi_id fold_if(struct byi_rewrite *rw, byi_id at)
 }
 
 static const struct byi_rule rules[] = {
-    {BYI_OP_SHAPE_OF, fold_shape_of}, {BYI_OP_SIZE_OF, fold_size_of},
-    {BYI_OP_NONE, fold_call},         {BYI_OP_NONE, fold_get},
-    {BYI_OP_NONE, fold_if},           {BYI_OP_NONE, fold_apply},
+    {BYI_OP_SHAPE_OF, fold_shape_of},
+    {BYI_OP_SIZE_OF, fold_size_of},
+    {BYI_OP_NONE, fold_call},
+    {BYI_OP_NONE, fold_get},
+    {BYI_OP_NONE, fold_if},
+    {BYI_OP_NONE, fold_apply},
+    {0},
 };
-
-static enum byoc_status run(struct byi_module *m, uint32_t func,
-                            struct byi_pass_context *ctx,
-                            struct byi_arena *scratch, struct byoc_error *err)
-{
-    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
-                       err);
-}
 
 const struct byi_pass byi_pass_fold_constant = {
     .name = "FoldConstant",
     .summary = "evaluate operators on constants",
     .opt_level = 1,
-    .run_func = run,
+    .data = rules,
+    .run_func = byi_rules_run,
 };

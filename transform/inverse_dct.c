@@ -86,19 +86,13 @@ static byi_id from_dense(struct byi_rewrite *rw, byi_id at)
 static const struct byi_rule rules[] = {
     {BYI_OP_NN_MATMUL, from_matmul},
     {BYI_OP_NN_DENSE, from_dense},
+    {0},
 };
-
-static enum byoc_status run(struct byi_module *m, uint32_t func,
-                            struct byi_pass_context *ctx,
-                            struct byi_arena *scratch, struct byoc_error *err)
-{
-    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
-                       err);
-}
 
 const struct byi_pass byi_pass_inverse_dct = {
     .name = "InverseDct",
     .summary = "products with the 8-point DCT's basis as inverse transforms",
     .opt_level = 1,
-    .run_func = run,
+    .data = rules,
+    .run_func = byi_rules_run,
 };

@@ -513,3 +513,15 @@ enum byoc_status byi_rewrite(struct byi_module *m, uint32_t func,
     byi_vec_free(rw.notes.at);
     return status;
 }
+
+enum byoc_status byi_rules_run(struct byi_module *m, uint32_t func,
+                               struct byi_pass_context *ctx,
+                               struct byi_arena *scratch,
+                               struct byoc_error *err)
+{
+    const struct byi_rule *rules = ctx->pass->data;
+    uint32_t n = 0;
+    while (rules[n].apply)
+        n++;
+    return byi_rewrite(m, func, rules, n, ctx, scratch, NULL, err);
+}

@@ -45,6 +45,12 @@ enum byoc_status byi_rewrite(struct byi_module *m, uint32_t func,
                              struct byi_pass_context *ctx,
                              struct byi_arena *scratch, void *state,
                              struct byoc_error *err);
+/* The run_func of a pass whose data are rules that need no state; the rule
+ * after the last one is zero. */
+enum byoc_status byi_rules_run(struct byi_module *m, uint32_t func,
+                               struct byi_pass_context *ctx,
+                               struct byi_arena *scratch,
+                               struct byoc_error *err);
 /* Drop the nodes of f that its result does not need, except parameters. */
 void byi_sweep(struct byi_module *m, struct byi_func *f,
                struct byi_arena *scratch);

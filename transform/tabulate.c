@@ -132,19 +132,13 @@ static byi_id tabulate(struct byi_rewrite *rw, byi_id at)
 
 static const struct byi_rule rules[] = {
     {BYI_OP_QUANTIZE, tabulate},
+    {0},
 };
-
-static enum byoc_status run(struct byi_module *m, uint32_t func,
-                            struct byi_pass_context *ctx,
-                            struct byi_arena *scratch, struct byoc_error *err)
-{
-    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
-                       err);
-}
 
 const struct byi_pass byi_pass_tabulate = {
     .name = "Tabulate",
     .summary = "replace functions from 8 bits to 8 bits by look-up tables",
     .opt_level = 1,
-    .run_func = run,
+    .data = rules,
+    .run_func = byi_rules_run,
 };

@@ -464,7 +464,7 @@ struct byi_pass {
      * ctx->prepared. */
     enum byoc_status (*prepare)(const struct byi_pass *pass,
                                 const void **prepared, struct byoc_error *err);
-    const void *data; /* for prepare, or of a pass created at run time */
+    const void *data; /* for prepare or run_func */
 };
 
 /* Run passes in order. Gate: disabled, then required, then opt level, then
