@@ -118,11 +118,6 @@ enum byoc_status byi_dn_build_split(struct byi_build *b)
     return BYOC_OK;
 }
 
-static int64_t clamp(int64_t x, int64_t low, int64_t high)
-{
-    return x < low ? low : x > high ? high : x;
-}
-
 /* Operands x, begin, end, axes, strides as in ONNX Slice; the type rule checked
  * them and computed the result's dims. */
 enum byoc_status byi_dn_build_slice(struct byi_build *b)
@@ -151,7 +146,7 @@ enum byoc_status byi_dn_build_slice(struct byi_build *b)
                                  view.desc.rank);
         const int64_t extent = view.desc.dims[axis];
         const int64_t first =
-            clamp(begin[i] + (begin[i] < 0 ? extent : 0), 0, extent);
+            byi_clamp(begin[i] + (begin[i] < 0 ? extent : 0), 0, extent);
         const int64_t count = byi_dn_result(b)->dims[axis];
         if (first + (count - 1) * strides[i] >= extent)
             return byi_dn_refuse(b,

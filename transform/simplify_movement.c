@@ -157,11 +157,6 @@ struct slice_match {
     int64_t begin[BYI_MAX_RANK], step[BYI_MAX_RANK];
 };
 
-static int64_t clamp(int64_t value, int64_t low, int64_t high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
 /* Read slice `id`. False unless its operands are constant, its steps positive,
  * and the axes that it cuts static. */
 static bool slice_of(const struct byi_rewrite *rw, byi_id id,
@@ -185,7 +180,7 @@ static bool slice_of(const struct byi_rewrite *rw, byi_id id,
         const int64_t dim = s->x->dims[axis], begin = v[1][i];
         if (BYI_IS_SYMBOL(dim) || v[4][i] < 1 || s->type->dims[axis] < 1)
             return false;
-        s->begin[axis] = clamp(begin < 0 ? begin + dim : begin, 0, dim);
+        s->begin[axis] = byi_clamp(begin < 0 ? begin + dim : begin, 0, dim);
         s->step[axis] = s->type->dims[axis] == 1 ? 1 : v[4][i];
     }
     return true;

@@ -27,6 +27,12 @@ static inline int64_t byi_max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* The number in [low, high] that is nearest to x. */
+static inline int64_t byi_clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
 /* a / b rounded up, for a >= 0 and b > 0. */
 static inline int64_t byi_ceil_div(int64_t a, int64_t b)
 {

@@ -205,11 +205,6 @@ static double whole_of(const struct filter *f, int64_t first, double at)
     return sum != 0 ? sum : 1;
 }
 
-static int64_t clamp(int64_t i, int64_t low, int64_t high)
-{
-    return i < low ? low : i > high ? high : i;
-}
-
 static void set_weights(const struct filter *f, const struct byi_taps *a,
                         int64_t j, double at, bool f64, void *weights)
 {
@@ -220,8 +215,8 @@ static void set_weights(const struct filter *f, const struct byi_taps *a,
     int64_t to = 0;
     for (int64_t t = 0; t < 2 * f->radius; t++) {
         w += weight_of(f, first + t, at);
-        to = clamp(clamp(first + t, 0, last) - low, 0, a->n - 1);
-        const int64_t next = clamp(first + t + 1, 0, last) - low;
+        to = byi_clamp(byi_clamp(first + t, 0, last) - low, 0, a->n - 1);
+        const int64_t next = byi_clamp(first + t + 1, 0, last) - low;
         if (t + 1 < 2 * f->radius && next == to)
             continue; /* beyond the end: it counts for the same input */
         if (f64)
@@ -309,7 +304,7 @@ static void set_firsts(struct byi_resample *r, uint32_t i,
         const int64_t first = f->mode == NEAREST
                                   ? round_nearest(f->nearest, at)
                                   : (int64_t)floor(at) + 1 - f->radius;
-        r->first[i][j] = (int32_t)clamp(first, 0, f->in - a->n);
+        r->first[i][j] = (int32_t)byi_clamp(first, 0, f->in - a->n);
     }
     for (int64_t j = f->out; j < pitch; j++)
         r->first[i][j] = r->first[i][f->out - 1];
@@ -326,7 +321,7 @@ static void fill_axis(struct byi_resample *r, uint32_t i)
     read_part(r, i, &f);
     read_scale(r, i, &f);
     if (f.mode != NEAREST) {
-        a->n = clamp(2 * f.radius, 1, a->n);
+        a->n = byi_clamp(2 * f.radius, 1, a->n);
         memset(r->weight[i], 0, (size_t)(pitch * a->n) * size);
     }
     set_firsts(r, i, &f);

@@ -96,11 +96,6 @@ enum byoc_status byi_rule_dyn_split(struct byi_infer *t,
 
 /* --- strided_slice ------------------------------------------------------ */
 
-static int64_t clamp(int64_t value, int64_t low, int64_t high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
 /* Elements of begin, begin + stride, ... before end in an axis of size dim:
  * negative positions count from the end, all are clamped (ONNX Slice). */
 static int64_t count_slice(int64_t dim, int64_t begin, int64_t end,
@@ -113,12 +108,12 @@ static int64_t count_slice(int64_t dim, int64_t begin, int64_t end,
     begin += begin < 0 ? dim : 0;
     end += end < 0 ? dim : 0;
     if (stride > 0) {
-        begin = clamp(begin, 0, dim);
-        end = clamp(end, 0, dim);
+        begin = byi_clamp(begin, 0, dim);
+        end = byi_clamp(end, 0, dim);
         return end <= begin ? 0 : (end - begin - 1) / stride + 1;
     }
-    begin = clamp(begin, 0, dim - 1);
-    end = clamp(end, -1, dim - 1);
+    begin = byi_clamp(begin, 0, dim - 1);
+    end = byi_clamp(end, -1, dim - 1);
     /* -(stride + 1) is representable where -stride is not */
     return end >= begin ? 0
                         : (int64_t)((uint64_t)(begin - end - 1) /
