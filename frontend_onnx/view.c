@@ -70,7 +70,7 @@ static Onnx__TensorShapeProto__Dimension *read_dim(struct view *v,
     Onnx__TensorShapeProto__Dimension *dim =
         byi_arena_alloc(v->arena, sizeof *dim);
     onnx__tensor_shape_proto__dimension__init(dim);
-    if (*text >= '0' && *text <= '9') {
+    if (byi_is_digit(*text)) {
         dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
         dim->dim_value = strtoll(text, NULL, 10);
     } else if (*text != '?' && *text != '"') {

@@ -82,7 +82,7 @@ static enum byoc_status read_shape(const char *header, const char *path,
         }
         int64_t dim = 0;
         const char *start = at;
-        for (; *at >= '0' && *at <= '9' && dim < (INT64_C(1) << 40); at++)
+        for (; byi_is_digit(*at) && dim < (INT64_C(1) << 40); at++)
             dim = dim * 10 + (*at - '0');
         if (at == start || t->rank == BYI_MAX_RANK || dim >= (INT64_C(1) << 40))
             return byi_fail(err, BYOC_EPARSE,

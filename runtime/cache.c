@@ -68,7 +68,7 @@ static enum byoc_status read_limit(const char *name, uint64_t option,
         return BYOC_OK;
     errno = 0;
     *limit = strtoull(text, &end, 10);
-    if (errno == 0 && *text >= '0' && *text <= '9' && !*end && *limit > 0)
+    if (errno == 0 && byi_is_digit(*text) && !*end && *limit > 0)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
                     "%s: found \"%.40s\", expected a number of 1 or more", name,

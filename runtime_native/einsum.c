@@ -30,11 +30,6 @@ static int label_of(char c)
     return c >= 'a' ? c - 'a' : c - 'A' + 26;
 }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* Set the strides of tensor `t` from the labels of its term [at, end). The
  * strides of a repeated label add up, which walks the diagonal. */
 static void read_term(struct sum *s, const struct byi_tensor *t, const char *at,
@@ -43,11 +38,11 @@ static void read_term(struct sum *s, const struct byi_tensor *t, const char *at,
     uint32_t letters = 0, axis = 0;
     memset(strides, 0, sizeof(int64_t[LABELS]));
     for (const char *c = at; c < end; c++)
-        letters += is_letter(*c);
+        letters += byi_is_letter(*c);
     for (const char *c = at; c < end && axis < t->rank; c++) {
         uint32_t n = 1;
         int label = 0;
-        if (is_letter(*c)) {
+        if (byi_is_letter(*c)) {
             label = label_of(*c);
         } else if (*c == '.') {
             n = t->rank - letters;
@@ -77,7 +72,7 @@ static void implicit_term(const char *equation, char *term)
     for (const char *c = equation; *c; c++)
         seen[*c & 127]++;
     for (int c = 'A'; c <= 'z'; c++)
-        if (is_letter((char)c) && seen[c] == 1)
+        if (byi_is_letter(c) && seen[c] == 1)
             term[n++] = (char)c;
     term[n] = 0;
 }

@@ -18,11 +18,6 @@ static bool has(const struct einsum_terms *e, uint32_t term, char label)
     return memchr(e->at[term], label, e->length[term]) != NULL;
 }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* Copy the letters of [from, to) to `text`, without blanks; false if there is
  * another character, or a letter twice. */
 static bool read_labels(const char *from, const char *to, char *text,
@@ -32,7 +27,7 @@ static bool read_labels(const char *from, const char *to, char *text,
     for (; from < to; from++) {
         if (*from == ' ')
             continue;
-        if (!is_letter(*from) || memchr(text, *from, *n))
+        if (!byi_is_letter(*from) || memchr(text, *from, *n))
             return false;
         text[(*n)++] = *from;
     }

@@ -33,6 +33,17 @@ static inline int64_t byi_clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
+/* Whether c is an ASCII digit or letter, in any locale. */
+static inline bool byi_is_digit(int c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static inline bool byi_is_letter(int c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 /* a / b rounded up, for a >= 0 and b > 0. */
 static inline int64_t byi_ceil_div(int64_t a, int64_t b)
 {

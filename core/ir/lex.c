@@ -10,20 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Not from <ctype.h>: the language is ASCII in every locale. */
-static bool is_digit(int c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_word_start(int c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    return byi_is_letter(c) || c == '_';
 }
 
 static bool is_word(int c)
 {
-    return is_word_start(c) || is_digit(c);
+    return is_word_start(c) || byi_is_digit(c);
 }
 
 /* The byte k positions after the next one; -1 after the end. */
@@ -142,7 +136,7 @@ static void read_name(struct byi_lexer *lex, int kind, const char *what)
 
 static void skip_digits(struct byi_lexer *lex)
 {
-    while (is_digit(ahead(lex, 0)))
+    while (byi_is_digit(ahead(lex, 0)))
         lex->next++;
 }
 
@@ -155,13 +149,13 @@ static void read_number(struct byi_lexer *lex, bool index)
     lex->tok.at = lex->text + start;
     lex->next += ahead(lex, 0) == '-';
     skip_digits(lex);
-    if (!index && ahead(lex, 0) == '.' && is_digit(ahead(lex, 1))) {
+    if (!index && ahead(lex, 0) == '.' && byi_is_digit(ahead(lex, 1))) {
         lex->next++;
         skip_digits(lex);
     }
     if (!index && (ahead(lex, 0) == 'e' || ahead(lex, 0) == 'E')) {
         size_t sign = ahead(lex, 1) == '-' || ahead(lex, 1) == '+';
-        if (is_digit(ahead(lex, 1 + sign))) {
+        if (byi_is_digit(ahead(lex, 1 + sign))) {
             lex->next += 1 + sign;
             skip_digits(lex);
         }
@@ -231,13 +225,13 @@ void byi_lex_next(struct byi_lexer *lex)
         return;
     if (is_word_start(c))
         read_ident(lex);
-    else if (is_digit(c) || (c == '-' && is_digit(ahead(lex, 1))))
+    else if (byi_is_digit(c) || (c == '-' && byi_is_digit(ahead(lex, 1))))
         read_number(lex, after_dot);
     else if (at_minus_inf(lex))
         read_fixed(lex, BYI_TOK_NUMBER, 4);
-    else if (c == '?' && is_digit(ahead(lex, 1))) {
+    else if (c == '?' && byi_is_digit(ahead(lex, 1))) {
         size_t n = 1;
-        while (is_digit(ahead(lex, n)))
+        while (byi_is_digit(ahead(lex, n)))
             n++;
         read_fixed(lex, BYI_TOK_IDENT, n);
     } else
@@ -354,17 +348,17 @@ size_t byi_lex_digits(const struct byi_token *tok)
 
     if (i < tok->n && tok->at[i] == 'i') /* -inf */
         return tok->n;
-    while (i < tok->n && is_digit(tok->at[i]))
+    while (i < tok->n && byi_is_digit(tok->at[i]))
         i++;
     if (i < tok->n && tok->at[i] == '.')
         do
             i++;
-        while (i < tok->n && is_digit(tok->at[i]));
+        while (i < tok->n && byi_is_digit(tok->at[i]));
     if (i < tok->n && (tok->at[i] == 'e' || tok->at[i] == 'E')) {
         size_t k = i + 1;
         k += k < tok->n && (tok->at[k] == '-' || tok->at[k] == '+');
-        if (k < tok->n && is_digit(tok->at[k]))
-            for (i = k; i < tok->n && is_digit(tok->at[i]);)
+        if (k < tok->n && byi_is_digit(tok->at[k]))
+            for (i = k; i < tok->n && byi_is_digit(tok->at[i]);)
                 i++;
     }
     return i;
@@ -441,7 +435,7 @@ enum byoc_status byi_lex_int(struct byi_lexer *lex, int64_t min, int64_t max,
 
 static int hex_value(int c)
 {
-    if (is_digit(c))
+    if (byi_is_digit(c))
         return c - '0';
     if (c >= 'a' && c <= 'f')
         return c - 'a' + 10;

@@ -107,7 +107,7 @@ static enum byoc_status parse_param(struct byi_parser *p, struct byi_func *f)
     struct byi_parsed_name *name = NULL;
     byi_id id = BYI_NO_ID;
 
-    if (!tok.quoted && tok.at[0] >= '0' && tok.at[0] <= '9')
+    if (!tok.quoted && byi_is_digit(tok.at[0]))
         return byi_lex_fail(&p->lex, &tok, p->err,
                             "found the number %%%.*s as a parameter, expected "
                             "a name; %%\"%.*s\" is one",

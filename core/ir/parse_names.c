@@ -95,7 +95,7 @@ static uint32_t name_of_number(struct byi_parser *p, uint32_t number)
 uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok)
 {
     char few[64] = "\1";
-    size_t mark = !tok->quoted && tok->at[0] >= '0' && tok->at[0] <= '9';
+    size_t mark = !tok->quoted && byi_is_digit(tok->at[0]);
     uint32_t number = number_of(tok);
 
     if (number != UINT32_MAX)

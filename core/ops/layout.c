@@ -11,16 +11,11 @@ static bool is_upper(char c)
     return c >= 'A' && c <= 'Z';
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Parse a block, "16c", and advance *text. */
 static const char *read_block(const char **text, struct byi_layout *l)
 {
     int64_t size = 0;
-    for (; is_digit(**text); (*text)++)
+    for (; byi_is_digit(**text); (*text)++)
         if (size <= BYI_MAX_BLOCK)
             size = size * 10 + (**text - '0');
     if (size < 1 || size > BYI_MAX_BLOCK)
@@ -46,7 +41,7 @@ const char *byi_layout_parse(const char *text, struct byi_layout *l)
     while (*text) {
         if (l->n == BYI_MAX_RANK)
             return "a tensor has 12 axes at most";
-        if (is_digit(*text)) {
+        if (byi_is_digit(*text)) {
             const char *why = read_block(&text, l);
             if (why)
                 return why;

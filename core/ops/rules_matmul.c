@@ -127,11 +127,6 @@ struct equation {
     uint32_t n_dots;
 };
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* Length of a term, without blanks, and whether it has "...". */
 static enum byoc_status measure(const struct byi_infer *t, const char *at,
                                 const char *end, uint32_t *letters, bool *dots)
@@ -141,7 +136,7 @@ static enum byoc_status measure(const struct byi_infer *t, const char *at,
     for (; at < end; at++) {
         if (*at == ' ')
             continue;
-        if (is_letter(*at)) {
+        if (byi_is_letter(*at)) {
             ++*letters;
         } else if (end - at >= 3 && memcmp(at, "...", 3) == 0 && !*dots) {
             *dots = true;
