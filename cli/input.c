@@ -93,19 +93,13 @@ static const struct input_kind *kind_of(const char *path, const char *data,
     return n && is_tensor((const unsigned char *)data, n) ? &tensor : NULL;
 }
 
-static bool ends_in(const char *path, const char *suffix)
-{
-    const size_t n = strlen(path), k = strlen(suffix);
-    return n > k && strcmp(path + n - k, suffix) == 0;
-}
-
 bool byi_is_artifact(const char *path)
 {
     const void *data;
     size_t n;
     if (byi_map_file(path, &data, &n, NULL) != BYOC_OK)
-        return ends_in(path, ".so");
-    const bool is = is_elf(data, n) || ends_in(path, ".so");
+        return byi_path_ends_in(path, ".so");
+    const bool is = is_elf(data, n) || byi_path_ends_in(path, ".so");
     byi_unmap(data, n);
     return is;
 }

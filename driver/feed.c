@@ -17,19 +17,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool ends_in(const char *path, const char *suffix)
-{
-    size_t n = strlen(path), k = strlen(suffix);
-    return n >= k && strcmp(path + n - k, suffix) == 0;
-}
-
 static enum byoc_status read_file(const char *path, struct byi_arena *arena,
                                   struct byi_tensor *t, struct byoc_error *err)
 {
     const char *name;
-    if (ends_in(path, ".npy"))
+    if (byi_path_ends_in(path, ".npy"))
         return byi_npy_read(path, arena, t, err);
-    if (ends_in(path, ".pb"))
+    if (byi_path_ends_in(path, ".pb"))
         return byi_onnx_tensor(path, arena, t, &name, err);
     return byi_fail(err, BYOC_EINVAL,
                     "%s: not a .npy or .pb file; expected one of these", path);
@@ -56,7 +50,7 @@ static const char *find_file(const char *data, const char *what, uint32_t k,
     struct stat st;
     const bool folder = stat(data, &st) == 0 && S_ISDIR(st.st_mode);
     const char *slash =
-        (!folder && ends_in(data, ".")) || ends_in(data, "/") ? "" : "/";
+        (!folder && byi_path_ends_in(data, ".")) || byi_path_ends_in(data, "/") ? "" : "/";
     for (size_t i = 0; i < BYI_COUNT(suffixes); i++) {
         const char *path = byi_arena_printf(arena, "%s%s%s_%u%s", data, slash,
                                             what, k, suffixes[i]);
@@ -354,7 +348,7 @@ static enum byoc_status read_list(const char *path, const struct byoc_io *io,
                                   struct byoc_value *value,
                                   struct byoc_error *err)
 {
-    if (path && ends_in(path, ".pb"))
+    if (path && byi_path_ends_in(path, ".pb"))
         return byi_onnx_value(path, io, arena, value, err);
     return byi_fail(err, BYOC_EUNSUPPORTED,
                     "'%s' is a sequence or optional: found %s, expected a .pb "

@@ -328,12 +328,6 @@ static enum byoc_status check_percent(const char *option, double percent,
 
 /* --- import --------------------------------------------------------------- */
 
-static bool ends_in(const char *path, const char *suffix)
-{
-    size_t n = strlen(path), k = strlen(suffix);
-    return n >= k && strcmp(path + n - k, suffix) == 0;
-}
-
 static enum byoc_status parse_text(const char *path, const void *text, size_t n,
                                    struct byi_module **m,
                                    struct byoc_error *err)
@@ -405,7 +399,7 @@ static enum byoc_status read_model(struct byoc_compiled *c,
                                          .bytes = given->bytes,
                                          .find = find_operator,
                                          .find_ctx = &c->found};
-    if (ends_in(given->path, ".ir")) {
+    if (byi_path_ends_in(given->path, ".ir")) {
         if ((params->dims && *params->dims) ||
             (params->shapes && *params->shapes) ||
             (params->values && *params->values))

@@ -548,6 +548,9 @@ uint64_t byi_hash(uint64_t seed, const void *data, size_t n);
 
 /* --- file.c ------------------------------------------------------------- */
 
+/* Whether the path ends in `suffix`. */
+bool byi_path_ends_in(const char *path, const char *suffix);
+
 /* Map a regular file for reading; *data is NULL if it is empty. Unmap with
  * byi_unmap. Errors: BYOC_EIO, BYOC_ENOMEM. */
 enum byoc_status byi_map_file(const char *path, const void **data, size_t *n,

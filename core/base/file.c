@@ -15,6 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+bool byi_path_ends_in(const char *path, const char *suffix)
+{
+    const size_t n = strlen(path), k = strlen(suffix);
+    return n >= k && strcmp(path + n - k, suffix) == 0;
+}
+
 static enum byoc_status map_open(int fd, const char *path, const void **data,
                                  size_t *n, struct byoc_error *err)
 {
