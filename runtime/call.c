@@ -306,17 +306,6 @@ enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- function values ------------------------------------------------------ */
 
-/* The type for a message: "float32 (1, ?)", or "a sequence". May use `buf`. */
-static const char *type_text(const struct byi_type *type, char *buf, size_t n)
-{
-    char dims[128];
-    if (type->kind != BYI_TENSOR)
-        return byi_type_kind_text(type->kind);
-    snprintf(buf, n, "%s %s", byoc_dtype_name(type->dtype),
-             byi_dims_text(dims, sizeof dims, type->rank, type->dims));
-    return buf;
-}
-
 /* Check the type of an operand or result of a call whose callee is known only
  * at run time. */
 static enum byoc_status check_pair(const struct byi_step *step,
@@ -337,8 +326,8 @@ static enum byoc_status check_pair(const struct byi_step *step,
         return BYOC_OK;
     return byi_fail(
         err, BYOC_ETYPE, "call of @%s (%s): found %s as %s %u, expected %s%s",
-        callee->name, step->sources, type_text(have, found, sizeof found), what,
-        i, type_text(need, want, sizeof want),
+        callee->name, step->sources, byi_type_text(found, sizeof found, have),
+        what, i, byi_type_text(want, sizeof want, need),
         need->kind == have->kind && byi_type_is_list(need)
             ? " of other elements"
             : "");

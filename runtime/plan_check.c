@@ -178,17 +178,6 @@ static int64_t fresh_symbol(void *ctx)
     return c->next_fresh--;
 }
 
-/* The type for a message: "float32 (1, ?)", or "a sequence". May use `buf`. */
-static const char *type_text(const struct byi_type *type, char *buf, size_t n)
-{
-    char dims[128];
-    if (type->kind != BYI_TENSOR)
-        return byi_type_kind_text(type->kind);
-    snprintf(buf, n, "%s %s", byoc_dtype_name(type->dtype),
-             byi_dims_text(dims, sizeof dims, type->rank, type->dims));
-    return buf;
-}
-
 /* Compare a required type with an actual one. Dims that are symbolic in either
  * are compared when the step runs. `what` is "in" or "out". */
 static enum byoc_status match_types(struct checker *c, struct byi_step *step,
@@ -212,9 +201,9 @@ static enum byoc_status match_types(struct checker *c, struct byi_step *step,
                 : fault(c,
                         "%s[%u]: found %s as the type of value %u, expected %s "
                         "for %s",
-                        what, i, type_text(have, found, sizeof found),
+                        what, i, byi_type_text(found, sizeof found, have),
                         what[0] == 'i' ? step->in[i] : step->out[i],
-                        type_text(need, want, sizeof want), step->name);
+                        byi_type_text(want, sizeof want, need), step->name);
 }
 
 static void tensor_of(const struct checker *c, uint32_t v, struct byi_tensor *t)

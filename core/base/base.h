@@ -375,6 +375,8 @@ static inline bool byi_type_is_list(const struct byi_type *type)
 }
 /* "a sequence" and so on, for messages. */
 const char *byi_type_kind_text(enum byi_type_kind kind);
+/* "float32 (1, ?)", or the kind of another type, for messages; may use buf. */
+const char *byi_type_text(char *buf, size_t n, const struct byi_type *type);
 /* Whether values of sequence or optional `from` are values of `to`. */
 bool byi_type_accepts(const struct byi_type *to, const struct byi_type *from);
 /* The most specific sequence or optional that accepts both, or NULL. */

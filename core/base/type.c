@@ -229,3 +229,13 @@ const char *byi_type_kind_text(enum byi_type_kind kind)
     };
     return texts[kind];
 }
+
+const char *byi_type_text(char *buf, size_t n, const struct byi_type *type)
+{
+    char dims[128];
+    if (type->kind != BYI_TENSOR)
+        return byi_type_kind_text(type->kind);
+    snprintf(buf, n, "%s %s", byoc_dtype_name(type->dtype),
+             byi_dims_text(dims, sizeof dims, type->rank, type->dims));
+    return buf;
+}
