@@ -307,8 +307,7 @@ void byi_attention_widen(struct byi_import *o, struct byi_attention *a)
 
     a->dtype = byi_o_dtype(o, a->q);
     for (uint32_t i = 0; i < BYI_COUNT(operands); i++)
-        if (*operands[i] != BYI_NO_ID &&
-            (a->dtype == BYOC_F16 || a->dtype == BYOC_BF16))
+        if (*operands[i] != BYI_NO_ID && byi_dtype_is_half(a->dtype))
             *operands[i] = byi_o_cast(o, *operands[i], BYOC_F32);
 }
 

@@ -63,8 +63,7 @@ static enum byoc_dtype same_types(struct byi_import *o)
     enum byoc_dtype dtype = own;
 
     for (uint32_t i = 1; i < 5; i++)
-        if (byi_o_dtype(o, o->in[i]) != own &&
-            (own == BYOC_F16 || own == BYOC_BF16))
+        if (byi_o_dtype(o, o->in[i]) != own && byi_dtype_is_half(own))
             dtype = BYOC_F32;
     for (uint32_t i = 0; i < 5; i++)
         o->in[i] = byi_o_cast(o, o->in[i], dtype);

@@ -528,7 +528,7 @@ bool byi_prim_wants(const struct byi_prim *prim, int arg,
     struct byi_md md;
     if (prim->fast)
         return byi_dn_fast_wants(prim->fast, arg, desc);
-    if (byi_dn_is_narrow(desc->dtype) && !byi_prim_is_narrow(prim, arg))
+    if (byi_dtype_is_half(desc->dtype) && !byi_prim_is_narrow(prim, arg))
         return false;
     if (byi_md_make(desc, BYI_UNITS_PLAIN, &md, NULL))
         return false;

@@ -34,16 +34,11 @@ int byi_dnnl_major(void);       /* of the headers: 2 or 3 */
 /* Whether oneDNN supports this element type for moves and casts. */
 bool byi_dnnl_has_dtype(enum byoc_dtype dtype);
 
-/* Whether the type is float16 or bfloat16, which kernels store but do not
- * compute in: they compute in float32. */
-static inline bool byi_dn_is_narrow(enum byoc_dtype dtype)
-{
-    return dtype == BYOC_F16 || dtype == BYOC_BF16;
-}
-/* Whether a region computes with this type. */
+/* Whether a region computes with this type. Kernels compute float16 and
+ * bfloat16 in float32. */
 static inline bool byi_dn_is_float(enum byoc_dtype dtype)
 {
-    return dtype == BYOC_F32 || byi_dn_is_narrow(dtype);
+    return dtype == BYOC_F32 || byi_dtype_is_half(dtype);
 }
 
 /* --- primitives ---------------------------------------------------------- */

@@ -552,7 +552,7 @@ static int64_t span_of(const struct byi_desc *desc)
 uint64_t byi_dn_fast_scratch(const struct byi_dn_fast *fast)
 {
     if (fast->packs) /* narrow weights as float32 */
-        return byi_dn_is_narrow(fast->src.dtype)
+        return byi_dtype_is_half(fast->src.dtype)
                    ? (uint64_t)span_of(&fast->src) * sizeof(float)
                    : 0;
     return fast->kind->scratch ? fast->kind->scratch(fast) : 0;
@@ -586,7 +586,7 @@ void byi_dn_fast_run(const struct byi_dn_fast *fast, uint32_t n,
 {
     if (fast->packs) {
         const void *src = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
-        if (byi_dn_is_narrow(fast->src.dtype)) {
+        if (byi_dtype_is_half(fast->src.dtype)) {
             byi_f32_kernels()->widen[fast->src.dtype == BYOC_BF16](
                 src, scratch, span_of(&fast->src));
             src = scratch;

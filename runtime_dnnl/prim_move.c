@@ -61,7 +61,7 @@ bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
     const uint32_t n = p->window.n, skip = BYI_F32_AXES - n;
     struct byi_f32_pool *pool = &fast->pool;
     const bool wide = p->src.dtype == BYOC_F32;
-    if ((!wide && !byi_dn_is_narrow(p->src.dtype)) || (posts && posts->n) ||
+    if ((!wide && !byi_dtype_is_half(p->src.dtype)) || (posts && posts->n) ||
         !byi_dn_is_dense_last(&p->src, p->src.dtype) ||
         !byi_dn_is_dense_last(&p->dst, p->src.dtype))
         return false;
@@ -339,7 +339,7 @@ bool byi_dn_fast_reorder(const struct byi_dnnl_reorder *p,
     *fast = (struct byi_dn_fast){.kind = bytes  ? &transpose_kind
                                          : wide ? &transpose_f32_kind
                                                 : &reorder_kind};
-    if ((!bytes && !wide && !byi_dn_is_narrow(p->src.dtype)) ||
+    if ((!bytes && !wide && !byi_dtype_is_half(p->src.dtype)) ||
         (posts && posts->n) || p->dst.dtype != p->src.dtype ||
         p->src.rank > BYI_MOVE_RANK ||
         byi_elements(p->src.rank, p->src.dims) == 0)

@@ -19,7 +19,7 @@ enum byoc_status byi_narrowing_read(uint32_t n,
         if (desc[i]->kind == BYI_DESC_ANY)
             narrow->wide = BYI_ARG_WEIGHTS;
         else if (desc[i]->kind == BYI_DESC_STRIDED &&
-                 byi_dn_is_narrow(desc[i]->dtype))
+                 byi_dtype_is_half(desc[i]->dtype))
             narrow->dtype = desc[i]->dtype;
         else if (desc[i]->kind == BYI_DESC_STRIDED)
             wide = true;

@@ -308,8 +308,8 @@ static enum byoc_status run_binary(const struct byi_call *call, bool fast,
     if (op == BYI_OP_MOD)
         job.fmod = byi_attr_int(call->attrs, "fmod") != 0;
     job.wide = loop_of(op, BYOC_F32, fast);
-    job.loop =
-        byi_is_half(dtype) && job.wide ? half_loop : loop_of(op, dtype, fast);
+    job.loop = byi_dtype_is_half(dtype) && job.wide ? half_loop
+                                                    : loop_of(op, dtype, fast);
     if (!job.loop)
         return byi_bad_dtype(call, dtype, "a dtype that the operator supports",
                              err);

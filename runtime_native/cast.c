@@ -145,15 +145,15 @@ static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
     const void *src =
         (const char *)x->data + (size_t)at * byoc_dtype_size(from);
     char *dst = (char *)y->data + (size_t)at * byoc_dtype_size(to);
-    if (from == BYOC_F32 && byi_is_half(to)) {
+    if (from == BYOC_F32 && byi_dtype_is_half(to)) {
         byi_narrow(to, src, dst, n);
         return;
     }
-    if (byi_is_half(from) && to == BYOC_F32) {
+    if (byi_dtype_is_half(from) && to == BYOC_F32) {
         byi_widen(from, src, (float *)(void *)dst, n);
         return;
     }
-    if (byi_is_half(from)) {
+    if (byi_dtype_is_half(from)) {
         byi_widen(from, src, wide, n);
         src = wide;
         from = BYOC_F32;
@@ -170,7 +170,7 @@ static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
                                              narrowing->mode);
         return;
     }
-    if (!byi_is_half(to)) {
+    if (!byi_dtype_is_half(to)) {
         loops[from][to](src, dst, n);
         return;
     }
@@ -180,7 +180,7 @@ static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
 
 static bool is_number(enum byoc_dtype dtype)
 {
-    return byi_is_half(dtype) || byi_narrow_bits(dtype) ||
+    return byi_dtype_is_half(dtype) || byi_narrow_bits(dtype) ||
            loops[dtype][BYOC_F32];
 }
 

@@ -94,9 +94,7 @@ static enum byoc_status coupling_run_f32(const struct byi_call *call,
     const struct byi_tensor *r = call->in;
     const int64_t n = call->out->dims[1];
     double *q = call->scratch, *p = q + n * n, *qp = p + n;
-    if (r->dtype != BYOC_F32 && r->dtype != BYOC_F64)
-        return byi_bad_dtype(call, r->dtype,
-                             "float16, bfloat16, float32 or float64", err);
+    BYI_TRY(byi_check_wide(call, r->dtype, err));
     for (int64_t row = 0; row < call->out->dims[0]; row++) {
         fill_q(r, row, n, q);
         couple(q, n, p, qp);

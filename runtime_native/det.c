@@ -52,9 +52,7 @@ static enum byoc_status det_run_f32(const struct byi_call *call,
     const struct byi_tensor *x = call->in;
     const int64_t n = x->dims[x->rank - 1];
     double *m = call->scratch;
-    if (x->dtype != BYOC_F32 && x->dtype != BYOC_F64)
-        return byi_bad_dtype(call, x->dtype,
-                             "float16, bfloat16, float32 or float64", err);
+    BYI_TRY(byi_check_wide(call, x->dtype, err));
     for (int64_t batch = 0; batch < byi_count(call->out); batch++) {
         for (int64_t i = 0; i < n * n; i++)
             m[i] = byi_tensor_float(x, batch * n * n + i);

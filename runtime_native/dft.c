@@ -134,9 +134,7 @@ static enum byoc_status dft_run_f32(const struct byi_call *call,
         .parts = x->dims[x->rank - 1],
         .twiddle = twiddle,
     };
-    if (x->dtype != BYOC_F32 && x->dtype != BYOC_F64)
-        return byi_bad_dtype(call, x->dtype,
-                             "float16, bfloat16, float32 or float64", err);
+    BYI_TRY(byi_check_wide(call, x->dtype, err));
     d.scale = inverse ? 1 / (double)d.length : 1;
     fill_twiddles(&d, inverse, twiddle);
     const int64_t lines = byi_span(x, 0, axis) * d.inner;

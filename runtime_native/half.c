@@ -34,7 +34,7 @@ static bool place_copies(uint32_t n, const struct byi_tensor *from,
     bool any = false;
     for (uint32_t i = 0; i < n; i++) {
         to[i] = from[i];
-        if (!byi_is_half(from[i].dtype))
+        if (!byi_dtype_is_half(from[i].dtype))
             continue;
         to[i].dtype = BYOC_F32;
         to[i].data = scratch ? scratch + *used : NULL;
@@ -82,12 +82,12 @@ enum byoc_status byi_run_float(const struct byi_call *call,
         return kernel->run(call, err);
 
     for (uint32_t i = 0; i < call->n_in; i++)
-        if (byi_is_half(call->in[i].dtype))
+        if (byi_dtype_is_half(call->in[i].dtype))
             byi_widen(call->in[i].dtype, call->in[i].data, w.in[i].data,
                       byi_count(&call->in[i]));
     BYI_TRY(kernel->run(&w.call, err));
     for (uint32_t i = 0; i < call->n_out; i++)
-        if (byi_is_half(call->out[i].dtype))
+        if (byi_dtype_is_half(call->out[i].dtype))
             byi_narrow(call->out[i].dtype, w.out[i].data, call->out[i].data,
                        byi_count(&call->out[i]));
     return BYOC_OK;
@@ -100,4 +100,13 @@ enum byoc_status byi_bad_dtype(const struct byi_call *call,
     const char *name = byoc_dtype_name(dtype);
     return byi_fail(err, BYOC_EUNSUPPORTED, "%s: found dtype %s, expected %s",
                     call->op->name, name ? name : "unknown", wanted);
+}
+
+enum byoc_status byi_check_wide(const struct byi_call *call,
+                                enum byoc_dtype dtype, struct byoc_error *err)
+{
+    return byi_dtype_is_wide(dtype)
+               ? BYOC_OK
+               : byi_bad_dtype(call, dtype,
+                               "float16, bfloat16, float32 or float64", err);
 }

@@ -54,8 +54,7 @@ enum byoc_status byi_idct8_plain(const struct byi_call *call,
                                  struct byoc_error *err)
 {
     const struct idct_blocks d = describe(call);
-    if (call->in->dtype != BYOC_F32 && call->in->dtype != BYOC_F64)
-        return byi_bad_dtype(call, call->in->dtype, "a float type", err);
+    BYI_TRY(byi_check_wide(call, call->in->dtype, err));
     for (int64_t block = 0; block < d.outer; block++)
         for (int64_t i = 0; i < BYI_DCT; i++)
             for (int64_t j = 0; j < d.inner; j++)

@@ -107,11 +107,6 @@ static inline void byi_put_real(const struct byi_tensor *t, int64_t i,
         ((float *)t->data)[i] = (float)value;
 }
 
-static inline bool byi_is_half(enum byoc_dtype dtype)
-{
-    return dtype == BYOC_F16 || dtype == BYOC_BF16;
-}
-
 /* Number of threads that pays for `work` simple operations. Waking a team takes
  * some microseconds, in which one thread does tens of thousands of operations.
  */
@@ -144,6 +139,10 @@ enum byoc_status byi_run_float(const struct byi_call *call,
                                struct byoc_error *err);
 uint64_t byi_scratch_float(const struct byi_call *call,
                            const struct byi_kernel *kernel);
+/* Check the dtype of a kernel that computes in float32 or float64. Errors:
+ * BYOC_EUNSUPPORTED. */
+enum byoc_status byi_check_wide(const struct byi_call *call,
+                                enum byoc_dtype dtype, struct byoc_error *err);
 /* Return BYOC_EUNSUPPORTED with "OP: found dtype X, expected WANTED". */
 enum byoc_status byi_bad_dtype(const struct byi_call *call,
                                enum byoc_dtype dtype, const char *wanted,

@@ -16,16 +16,6 @@ static double param(const struct byi_tensor *t, int64_t i)
     return byi_tensor_float(t, i);
 }
 
-static enum byoc_status check_float(const struct byi_call *call,
-                                    struct byoc_error *err)
-{
-    const enum byoc_dtype dtype = call->in->dtype;
-    if (dtype == BYOC_F32 || dtype == BYOC_F64)
-        return BYOC_OK;
-    return byi_bad_dtype(call, dtype, "float16, bfloat16, float32 or float64",
-                         err);
-}
-
 /* y = x * mul + add for n elements from `at` on. */
 static void affine(const struct byi_call *call, int64_t at, int64_t n,
                    double mul, double add)
@@ -112,7 +102,7 @@ static enum byoc_status batch_run_f32(const struct byi_call *call,
     const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), in->rank);
     const int64_t channels = in->dims[axis];
     const int64_t space = byi_span(in, axis + 1, in->rank);
-    BYI_TRY(check_float(call, err));
+    BYI_TRY(byi_check_wide(call, call->in->dtype, err));
     if (axis + 1 == in->rank) {
         batch_last(call, epsilon);
         return BYOC_OK;
@@ -141,7 +131,7 @@ static enum byoc_status group_run_f32(const struct byi_call *call,
     const int64_t groups = call->op->id == BYI_OP_NN_GROUP_NORM
                                ? byi_attr_int(call->attrs, "num_groups")
                                : in->dims[1];
-    BYI_TRY(check_float(call, err));
+    BYI_TRY(byi_check_wide(call, call->in->dtype, err));
     if (byi_count(in) == 0)
         return BYOC_OK;
     const int64_t channels = in->dims[1] / groups;
@@ -190,7 +180,7 @@ static enum byoc_status layer_run_f32(const struct byi_call *call,
     const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
     const int64_t rows = byi_span(x, 0, axis);
     const int64_t n = byi_span(x, axis, x->rank);
-    BYI_TRY(check_float(call, err));
+    BYI_TRY(byi_check_wide(call, call->in->dtype, err));
     if (n == 0)
         return BYOC_OK;
     const int team = byi_team(call, rows * n * 2);
@@ -265,7 +255,7 @@ static enum byoc_status lrn_run_f32(const struct byi_call *call,
         .bias = byi_attr_float(call->attrs, "bias"),
         .call = call,
     };
-    BYI_TRY(check_float(call, err));
+    BYI_TRY(byi_check_wide(call, call->in->dtype, err));
     const int64_t planes = x->dims[0] * l.channels;
     const int team = byi_team(call, byi_count(x) * 16);
 #pragma omp parallel for num_threads(team) if (team > 1)
@@ -365,7 +355,7 @@ static enum byoc_status unit_run_f32(const struct byi_call *call,
 {
     bool reduced[BYI_MAX_RANK] = {false};
     reduced[byi_axis(byi_attr_int(call->attrs, "axis"), call->in->rank)] = true;
-    BYI_TRY(check_float(call, err));
+    BYI_TRY(byi_check_wide(call, call->in->dtype, err));
     const uint32_t axis =
         byi_axis(byi_attr_int(call->attrs, "axis"), call->in->rank);
     const bool rows = byi_span(call->in, axis + 1, call->in->rank) == 1;
@@ -387,7 +377,7 @@ static enum byoc_status mvn_run_f32(const struct byi_call *call,
     const int64_t *axis = byi_attr_ints(call->attrs, "axis", &n);
     for (uint32_t i = 0; i < n; i++)
         reduced[byi_axis(axis[i], call->in->rank)] = true;
-    BYI_TRY(check_float(call, err));
+    BYI_TRY(byi_check_wide(call, call->in->dtype, err));
     run_slices(call, reduced, call->in->dtype == BYOC_F32 ? mvn_F32 : mvn_F64,
                0);
     return BYOC_OK;

@@ -54,7 +54,7 @@ static struct dense_blocks describe(const struct byi_call *call)
     d.m = byi_span(x, 0, x->rank - 1);
     if (!call->packed)
         d.packed = byi_align_bytes(byi_f32_codes_packed(&d.codes));
-    if (byi_is_half(x->dtype)) {
+    if (byi_dtype_is_half(x->dtype)) {
         d.x = byi_align_bytes((uint64_t)(d.m * d.codes.k) * sizeof(float));
         d.y = byi_align_bytes((uint64_t)(d.m * d.codes.n) * sizeof(float));
     }

@@ -190,9 +190,7 @@ static enum byoc_status dequantize_run_f32(const struct byi_call *call,
     if (!typed[q.x->dtype] && !any)
         return byi_bad_dtype(call, q.x->dtype,
                              "an integer or a type of at most 8 bits", err);
-    if (q.y->dtype != BYOC_F32 && q.y->dtype != BYOC_F64)
-        return byi_bad_dtype(call, q.y->dtype,
-                             "float16, bfloat16, float32 or float64", err);
+    BYI_TRY(byi_check_wide(call, q.y->dtype, err));
     const bool few = !any && q.y->dtype == BYOC_F32 &&
                      q.scale->dtype == BYOC_F32 &&
                      byi_simd()->dequantize[q.x->dtype];

@@ -66,8 +66,7 @@ static void list_chunks(const struct sampling *g, int64_t first, int64_t n,
 /* Makes the lists of a constant grid, chunk by chunk; needs float32 images. */
 uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to)
 {
-    if (call->in->dtype != BYOC_F32 ||
-        (call->in[1].dtype != BYOC_F32 && call->in[1].dtype != BYOC_F64) ||
+    if (call->in->dtype != BYOC_F32 || !byi_dtype_is_wide(call->in[1].dtype) ||
         byi_span(call->in, 2, call->in->rank) <= 0)
         return 0;
     const struct sampling g = sampling_of(call);

@@ -163,9 +163,7 @@ static enum byoc_status run_softmax(const struct byi_call *call, bool fast,
         .x = x->data,
         .y = call->out->data,
     };
-    if (x->dtype != BYOC_F32 && x->dtype != BYOC_F64)
-        return byi_bad_dtype(call, x->dtype,
-                             "float16, bfloat16, float32 or float64", err);
+    BYI_TRY(byi_check_wide(call, x->dtype, err));
     const int64_t count = byi_count(x);
     const int team = byi_team(call, count * 4);
     if (count == 0)

@@ -29,11 +29,6 @@ static bool is_const(const struct byi_rewrite *rw, byi_id id)
     return byi_rw_node(rw, id)->kind == BYI_CONST;
 }
 
-static bool is_single(enum byoc_dtype dtype)
-{
-    return dtype == BYOC_F32 || dtype == BYOC_F64;
-}
-
 /* --- constant operands --------------------------------------------------- */
 
 /* Whether the left operand is the constant, and the right one is not. */
@@ -105,17 +100,13 @@ static double invert(double v)
     return 1.0 / v;
 }
 
-static bool is_half(enum byoc_dtype dtype)
-{
-    return dtype == BYOC_F16 || dtype == BYOC_BF16;
-}
-
 /* f of every element. BYI_NO_ID if a result is infinite, NaN or subnormal, if
  * an inverse is 0, or if a 16-bit result is rounded. */
 static byi_id map_const(struct byi_rewrite *rw, byi_id c, double (*f)(double))
 {
     struct byi_tensor in, out;
-    if (!byi_rw_view(rw, c, &in) || !(is_single(in.dtype) || is_half(in.dtype)))
+    if (!byi_rw_view(rw, c, &in) ||
+        !(byi_dtype_is_wide(in.dtype) || byi_dtype_is_half(in.dtype)))
         return BYI_NO_ID;
     const struct byi_type *type = byi_rw_tensor(rw, c);
     const int64_t n = byi_elements(in.rank, in.dims);
@@ -126,7 +117,7 @@ static byi_id map_const(struct byi_rewrite *rw, byi_id c, double (*f)(double))
         byi_tensor_set(&out, i, exact);
         const double made = byi_tensor_float(&out, i);
         if ((made != 0.0 ? !isnormal(made) : f == invert) ||
-            (is_half(in.dtype) && made != exact))
+            (byi_dtype_is_half(in.dtype) && made != exact))
             return BYI_NO_ID;
     }
     return byi_rw_const(rw, type, &out);

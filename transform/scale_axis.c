@@ -50,11 +50,6 @@ static const struct byi_type *tensor_of(const struct byi_scaling *s, byi_id id)
     return type->kind == BYI_TENSOR ? type : NULL;
 }
 
-static bool computes(enum byoc_dtype dtype)
-{
-    return dtype == BYOC_F32 || dtype == BYOC_F64;
-}
-
 static double largest_finite(enum byoc_dtype dtype)
 {
     return dtype == BYOC_F64 ? DBL_MAX : (double)FLT_MAX;
@@ -130,7 +125,7 @@ static bool read_weights(const struct byi_scaling *s, byi_id id,
         row++;
     if (node->kind != BYI_CALL_OP || row == BYI_COUNT(linears) ||
         !byi_const_view(s->m, s->f, node->args[1], &w->view) ||
-        !computes(w->view.dtype))
+        !byi_dtype_is_wide(w->view.dtype))
         return false;
     w->rows_are_out = linears[row].rows_are_out;
     if (!find_axes(s, node, w))
@@ -164,7 +159,7 @@ enum byi_scale_how byi_scale_how(const struct byi_scaling *s, byi_id id,
     struct byi_weights w;
     *positive = false;
     if (node->kind != BYI_CALL_OP || !tensor_of(s, id) ||
-        !computes(node->type->dtype))
+        !byi_dtype_is_wide(node->type->dtype))
         return BYI_SCALE_BLOCKS;
     switch (node->op) {
     case BYI_OP_ABS:
@@ -262,7 +257,7 @@ bool byi_scaling_needed(const struct byi_scaling *s)
     struct byi_tensor t;
     for (byi_id id = 0; id < s->f->nodes.n; id++) {
         const struct byi_node *node = node_of(s, id);
-        if (node->kind == BYI_CALL_OP && computes(node->type->dtype) &&
+        if (node->kind == BYI_CALL_OP && byi_dtype_is_wide(node->type->dtype) &&
             (node->op == BYI_OP_MULTIPLY || node->op == BYI_OP_DIVIDE) &&
             (byi_const_view(s->m, s->f, node->args[1], &t) ||
              byi_const_view(s->m, s->f, node->args[0], &t)))

@@ -47,7 +47,7 @@ static bool read_equation(struct byi_rewrite *rw, byi_id at,
     char *copy = byi_arena_alloc(rw->scratch, strlen(text) + 1);
 
     if (!arrow || node->n_args > MAX_TERMS || !type ||
-        type->dtype == BYOC_F16 || type->dtype == BYOC_BF16)
+        byi_dtype_is_half(type->dtype))
         return false;
     e->n = node->n_args;
     for (uint32_t i = 0; i <= e->n; i++) {

@@ -47,11 +47,6 @@ struct linear_block {
     int64_t groups, channels;
 };
 
-static bool is_f32_or_f64(enum byoc_dtype dtype)
-{
-    return dtype == BYOC_F32 || dtype == BYOC_F64;
-}
-
 /* The constant's elements as one finite double per index of `axis`, in scratch
  * memory; NULL if it does not broadcast that way, has another dtype, is not
  * finite, or is too large. */
@@ -112,7 +107,7 @@ static bool read_block(const struct byi_row_match *r, struct linear_block *b)
     const struct linear_op *row = find_linear(node->op);
     const bool matmul = row->op == BYI_OP_NN_MATMUL;
     const uint32_t rank = node->type->rank;
-    if (!is_f32_or_f64(w->dtype) || (matmul && w->rank != 2) ||
+    if (!byi_dtype_is_wide(w->dtype) || (matmul && w->rank != 2) ||
         !byi_layout_is_default(byi_op(node->op), node->attrs))
         return false;
     b->linear = byi_row_value(r, "y");
@@ -217,7 +212,7 @@ static bool bn_numbers(struct byi_rewrite *rw, byi_id at, double **scale,
 {
     const struct byi_node bn = *byi_rw_node(rw, at);
     struct byi_tensor p[4]; /* gamma, beta, mean, var */
-    if (!is_f32_or_f64(bn.type->dtype) || bn.type->rank < 2)
+    if (!byi_dtype_is_wide(bn.type->dtype) || bn.type->rank < 2)
         return false;
     for (uint32_t i = 0; i < 4; i++)
         if (!byi_rw_view(rw, bn.args[i + 1], &p[i]))
@@ -282,7 +277,7 @@ static bool bind_sum(struct byi_row_match *r)
     const byi_id left = byi_row_value(r, "a");
     if (!byi_rw_view(r->rw, left, &a) ||
         !byi_rw_view(r->rw, byi_row_value(r, "b"), &b) ||
-        !is_f32_or_f64(a.dtype) ||
+        !byi_dtype_is_wide(a.dtype) ||
         !byi_dims_equal(a.rank, a.dims, b.rank, b.dims))
         return false;
     const struct byi_type *type = byi_rw_tensor(r->rw, left);

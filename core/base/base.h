@@ -223,6 +223,8 @@ enum byoc_dtype byi_dtype_of_name(const char *name, size_t n);
 enum byoc_dtype byi_dtype_of_dlpack(DLDataType type);
 /* Of the types that are not narrow (see narrow.c): */
 bool byi_dtype_is_float(enum byoc_dtype dtype);  /* f16 bf16 f32 f64     */
+bool byi_dtype_is_half(enum byoc_dtype dtype);   /* f16 bf16             */
+bool byi_dtype_is_wide(enum byoc_dtype dtype);   /* f32 f64              */
 bool byi_dtype_is_int(enum byoc_dtype dtype);    /* signed and unsigned  */
 bool byi_dtype_is_signed(enum byoc_dtype dtype); /* floats included      */
 /* The least and the largest value of an integer type whose values int64_t can

@@ -84,10 +84,19 @@ enum byoc_dtype byi_dtype_of_dlpack(DLDataType type)
     return BYOC_NONE;
 }
 
+bool byi_dtype_is_half(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F16 || dtype == BYOC_BF16;
+}
+
+bool byi_dtype_is_wide(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F32 || dtype == BYOC_F64;
+}
+
 bool byi_dtype_is_float(enum byoc_dtype dtype)
 {
-    return dtype == BYOC_F32 || dtype == BYOC_F64 || dtype == BYOC_F16 ||
-           dtype == BYOC_BF16;
+    return byi_dtype_is_wide(dtype) || byi_dtype_is_half(dtype);
 }
 
 static bool is_signed_int(enum byoc_dtype dtype)
