@@ -73,23 +73,6 @@ static void add_member(const struct limiter *l, struct listed_region *c,
         BYI_PUSH(&c->sources, node->sources->at[i]);
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-static void sort_sources(struct listed_region *c)
-{
-    uint32_t kept = 0;
-    if (c->sources.n)
-        qsort(c->sources.at, c->sources.n, sizeof *c->sources.at, compare_ids);
-    for (uint32_t i = 0; i < c->sources.n; i++)
-        if (!i || c->sources.at[i] != c->sources.at[i - 1])
-            c->sources.at[kept++] = c->sources.at[i];
-    c->sources.n = kept;
-}
-
 static bool has_marks(const struct byi_func *f)
 {
     if (f->dead || f->attr.compiler || f->attr.composite)
@@ -114,8 +97,10 @@ static void list_marked(struct limiter *l, uint32_t func)
         if (node->region && byi_composite_of(l->m, f, node))
             add_member(l, &l->list.at[first + node->region - 1], f, node);
     }
-    for (uint32_t i = first; i < l->list.n; i++)
-        sort_sources(&l->list.at[i]);
+    for (uint32_t i = first; i < l->list.n; i++) {
+        struct listed_region *c = &l->list.at[i];
+        c->sources.n = byi_ids_sort(c->sources.at, c->sources.n);
+    }
 }
 
 static void list_made(struct limiter *l, uint32_t func)

@@ -193,31 +193,20 @@ static uint32_t count_outputs(const struct byi_func *f)
     return type->kind == BYI_TUPLE ? type->n_fields : 1;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 void byi_ledger_revert(struct byi_ledger *ledger, const struct byi_module *m,
                        const struct byi_samples *samples, uint32_t func,
                        enum byi_reason reason, const char *detail)
 {
     const struct byi_func *f = m->funcs.at[func];
     BYI_VEC(uint32_t) list = {0};
-    uint32_t kept = 0;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         for (uint32_t i = 0; node->kind == BYI_CALL && i < node->sources->n;
              i++)
             BYI_PUSH(&list, node->sources->at[i]);
     }
-    if (list.n)
-        qsort(list.at, list.n, sizeof *list.at, compare_ids);
-    for (uint32_t i = 0; i < list.n; i++)
-        if (!i || list.at[i] != list.at[i - 1])
-            list.at[kept++] = list.at[i];
-    const struct byi_sources sources = {.n = kept, .at = list.at};
+    const struct byi_sources sources = {.n = byi_ids_sort(list.at, list.n),
+                                        .at = list.at};
     const struct byi_ledger_region region = {
         .name = f->name,
         .backend = f->attr.compiler,

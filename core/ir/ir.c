@@ -510,19 +510,26 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+uint32_t byi_ids_sort(uint32_t *at, uint32_t n)
+{
+    uint32_t kept = 0;
+
+    if (n)
+        qsort(at, n, sizeof *at, compare_ids);
+    for (uint32_t i = 0; i < n; i++)
+        if (!kept || at[i] != at[kept - 1])
+            at[kept++] = at[i];
+    return kept;
+}
+
 const struct byi_sources *byi_sources_of(struct byi_module *m, uint32_t *at,
                                          uint32_t n)
 {
-    uint32_t kept = 1;
+    const uint32_t kept = byi_ids_sort(at, n);
 
-    if (n == 0)
-        return byi_sources_none();
-    qsort(at, n, sizeof *at, compare_ids);
-    for (uint32_t i = 1; i < n; i++)
-        if (at[i] != at[kept - 1])
-            at[kept++] = at[i];
-    return make_sources(m, kept,
-                        byi_arena_copy(m->arena, at, kept * sizeof *at));
+    return kept ? make_sources(m, kept,
+                               byi_arena_copy(m->arena, at, kept * sizeof *at))
+                : byi_sources_none();
 }
 
 /* --- constants ---------------------------------------------------------- */

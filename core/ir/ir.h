@@ -180,6 +180,8 @@ const struct byi_sources *byi_sources_none(void);
 const struct byi_sources *byi_sources_join(struct byi_module *m,
                                            const struct byi_sources *a,
                                            const struct byi_sources *b);
+/* Sort the ids and drop repeated ones; returns how many remain. */
+uint32_t byi_ids_sort(uint32_t *at, uint32_t n);
 /* The set of these ids, which may be unsorted and repeated; sorts `at`. */
 const struct byi_sources *byi_sources_of(struct byi_module *m, uint32_t *at,
                                          uint32_t n);
