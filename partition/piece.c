@@ -231,8 +231,8 @@ static void sign_node(struct byi_sha256 *s, const struct byi_module *m,
         return;
     }
     if (node->kind != BYI_CALL_OP) {
-        const bool is_func = node->kind == BYI_FN || node->kind == BYI_GLOBAL;
-        sign_int(s, is_func ? func_number[node->index] : node->index);
+        sign_int(s, byi_node_refers(node) ? func_number[node->index]
+                                          : node->index);
         return;
     }
     sign_text(s, byi_op(node->op)->name);

@@ -86,7 +86,7 @@ static const struct byi_node *fn_of(const struct reads_finder *r,
         value = r->captured.at[first[0]];
         node = node_of(r, value);
     }
-    return node->kind == BYI_FN || node->kind == BYI_GLOBAL ? node : NULL;
+    return byi_node_refers(node) ? node : NULL;
 }
 
 static void number_values(struct reads_finder *r)
@@ -160,7 +160,7 @@ static void follow_value(struct reads_finder *r, uint32_t value,
         for (uint32_t i = r->given.first[value]; i < r->given.first[value + 1];
              i++)
             push_value(r, r->given.at[i], reader);
-    if (node->kind == BYI_FN || node->kind == BYI_GLOBAL) {
+    if (byi_node_refers(node)) {
         const struct byi_func *fn = r->m->funcs.at[node->index];
         if (fn->result < fn->nodes.n)
             push_value(r, r->base[node->index] + fn->result, reader);

@@ -23,11 +23,6 @@ struct scc_finder {
     uint32_t n_open;
 };
 
-static bool refers(const struct byi_node *node)
-{
-    return node->kind == BYI_FN || node->kind == BYI_GLOBAL;
-}
-
 static void open_visit(struct scc_finder *s, uint32_t func)
 {
     s->number[func] = s->low[func] = ++s->clock;
@@ -86,7 +81,7 @@ static void visit_from(struct scc_finder *s, uint32_t root)
         const struct byi_func *f = s->m->funcs.at[v->func];
         if (!f->refers)
             v->next = f->nodes.n;
-        while (v->next < f->nodes.n && !refers(&f->nodes.at[v->next]))
+        while (v->next < f->nodes.n && !byi_node_refers(&f->nodes.at[v->next]))
             v->next++;
         if (v->next == f->nodes.n)
             close_visit(s, v->func);

@@ -66,11 +66,6 @@ static struct inline_frame *top(struct inliner *s)
 
 /* --- the calls to inline -------------------------------------------------- */
 
-static bool is_function(const struct byi_node *node)
-{
-    return node->kind == BYI_FN || node->kind == BYI_GLOBAL;
-}
-
 static void count_reads(struct inliner *s, const struct byi_func *f)
 {
     if (!f->refers)
@@ -79,13 +74,13 @@ static void count_reads(struct inliner *s, const struct byi_func *f)
         const struct byi_node *node = &f->nodes.at[id];
         for (uint32_t i = 0; i < node->n_args; i++) {
             const struct byi_node *arg = &f->nodes.at[node->args[i]];
-            if (!is_function(arg))
+            if (!byi_node_refers(arg))
                 continue;
             s->reads[arg->index]++;
             s->calls[arg->index] += node->kind == BYI_CALL && i == 0;
         }
     }
-    if (is_function(&f->nodes.at[f->result]))
+    if (byi_node_refers(&f->nodes.at[f->result]))
         s->reads[f->nodes.at[f->result].index]++;
 }
 
@@ -95,7 +90,7 @@ static bool is_inlined(const struct inliner *s, const struct byi_func *f,
     if (call->kind != BYI_CALL)
         return false;
     const struct byi_node *callee = &f->nodes.at[call->args[0]];
-    if (!is_function(callee))
+    if (!byi_node_refers(callee))
         return false;
     const uint32_t g = callee->index;
     if (s->graph.closed[g] || s->graph.recursive[g] ||

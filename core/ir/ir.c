@@ -233,7 +233,7 @@ byi_id byi_add_node(struct byi_func *f, struct byi_node node)
 
     for (uint32_t i = 0; i < node.n_args; i++)
         assert(node.args[i] < id);
-    f->refers = f->refers || node.kind == BYI_FN || node.kind == BYI_GLOBAL;
+    f->refers = f->refers || byi_node_refers(&node);
     if (!node.sources)
         node.sources = byi_sources_none();
     BYI_PUSH(&f->nodes, node);

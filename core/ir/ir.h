@@ -59,6 +59,12 @@ struct byi_node {
     const struct byi_sources *sources; /* never NULL; may be empty */
 };
 
+/* Whether the node refers to function `index`. */
+static inline bool byi_node_refers(const struct byi_node *node)
+{
+    return node->kind == BYI_FN || node->kind == BYI_GLOBAL;
+}
+
 /* A function: parameters, nodes ordered so that operands come first, one
  * result. Parameters are nodes, too. A nested function (the body of a BYI_FN)
  * is also in the module's list, and has `name` NULL. Its captures are its last

@@ -109,8 +109,7 @@ static uint32_t *callees_first(const struct byi_module *m,
                 continue;
             }
             const struct byi_node *node = &f->nodes.at[top->at++];
-            bool refers = node->kind == BYI_FN || node->kind == BYI_GLOBAL;
-            if (!refers || seen[node->index])
+            if (!byi_node_refers(node) || seen[node->index])
                 continue;
             seen[node->index] = true;
             stack[depth++] = (struct descent){.func = node->index};
