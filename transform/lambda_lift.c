@@ -291,15 +291,6 @@ static bool add_around(struct lifter *s)
 
 /* --- building ------------------------------------------------------------- */
 
-static byi_id push(struct byi_func *f, const struct byi_node *like,
-                   const byi_id *args, uint32_t n_args)
-{
-    struct byi_node node = *like;
-    node.args = args;
-    node.n_args = n_args;
-    return byi_add_node(f, node);
-}
-
 static void set_local(struct lifter *s, uint32_t func, value v, byi_id id)
 {
     s->seen[v] = func + 1;
@@ -359,7 +350,7 @@ static byi_id add_global(struct lifter *s, struct byi_func *f, uint32_t func)
                                   .index = func,
                                   .type = global_type(s, func),
                                   .sources = byi_sources_none()};
-    return push(f, &node, NULL, 0);
+    return byi_add_like(f, &node, NULL, 0);
 }
 
 /* fn (own parameters) { @lifted(own parameters, captures) } */
@@ -381,7 +372,7 @@ static uint32_t make_closure(struct lifter *s, uint32_t func)
     args[0] = add_global(s, f, func);
     for (uint32_t i = 0; i < f->params.n; i++)
         args[i + 1] = f->params.at[i];
-    f->result = push(f, &call, args, f->params.n + 1);
+    f->result = byi_add_like(f, &call, args, f->params.n + 1);
     return index;
 }
 
@@ -411,7 +402,7 @@ static void build_literal(struct lifter *s, uint32_t func, value v,
     if (s->lift[fn->index])
         node.index = make_closure(s, fn->index);
     set_local(s, func, v,
-              push(f, &node, pass_captures(s, func, fn->index, 0), n));
+              byi_add_like(f, &node, pass_captures(s, func, fn->index, 0), n));
 }
 
 static void build_call(struct lifter *s, uint32_t func, value v,
@@ -423,8 +414,9 @@ static void build_call(struct lifter *s, uint32_t func, value v,
     for (uint32_t i = 1; i < call->n_args; i++)
         args[i] =
             local_of(s, func, s->def[s->values.base[func] + call->args[i]]);
-    set_local(s, func, v,
-              push(f, call, args, call->n_args + s->captures[callee].n));
+    set_local(
+        s, func, v,
+        byi_add_like(f, call, args, call->n_args + s->captures[callee].n));
 }
 
 static void build_node(struct lifter *s, uint32_t func, byi_id id)
@@ -446,7 +438,7 @@ static void build_node(struct lifter *s, uint32_t func, byi_id id)
     for (uint32_t i = 0; i < node->n_args; i++)
         args[i] = local_of(s, func, s->def[base + node->args[i]]);
     set_local(s, func, base + id,
-              push(s->fresh[func], node, args, node->n_args));
+              byi_add_like(s->fresh[func], node, args, node->n_args));
 }
 
 static void build(struct lifter *s, uint32_t func)

@@ -405,22 +405,12 @@ static void begin(struct byi_scopes *s, uint32_t i)
     }
 }
 
-/* Move a node unchanged. Its type depends on nothing that changes. */
-static byi_id move_node(struct byi_func *f, const struct byi_node *old,
-                        const byi_id *args, uint32_t n_args)
-{
-    struct byi_node node = *old;
-    node.args = args;
-    node.n_args = n_args;
-    return byi_add_node(f, node);
-}
-
 static byi_id atom_in(struct byi_scopes *s, uint32_t scope, value v)
 {
     if (s->seen_atom[v] != scope) {
         s->seen_atom[v] = scope;
         s->local_atom[v] =
-            move_node(s->scopes[scope].fresh, node_of(s, v), NULL, 0);
+            byi_add_like(s->scopes[scope].fresh, node_of(s, v), NULL, 0);
     }
     return s->local_atom[v];
 }
@@ -449,7 +439,7 @@ static byi_id make_branch(struct byi_scopes *s, uint32_t scope,
     byi_id *args = byi_args_new(s->target, inner->n_captures);
     for (uint32_t i = 0; i < inner->n_captures; i++)
         args[i] = value_in(s, scope, inner->captures[i]);
-    return move_node(s->scopes[scope].fresh, fn, args, inner->n_captures);
+    return byi_add_like(s->scopes[scope].fresh, fn, args, inner->n_captures);
 }
 
 static void make_node(struct byi_scopes *s, uint32_t scope, value v,
@@ -466,7 +456,7 @@ static void make_node(struct byi_scopes *s, uint32_t scope, value v,
                       : arg_in(s, scope, func, node->args[i]);
     }
     struct byi_func *fresh = s->scopes[scope].fresh;
-    const byi_id id = move_node(fresh, node, args, node->n_args);
+    const byi_id id = byi_add_like(fresh, node, args, node->n_args);
     if (!is_self(node, func) && (let == BYI_LET_ALL || s->shared[v]))
         fresh->nodes.at[id].let = true;
     settle_local(s, scope, v, id);

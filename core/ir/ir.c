@@ -240,6 +240,15 @@ byi_id byi_add_node(struct byi_func *f, struct byi_node node)
     return id;
 }
 
+byi_id byi_add_like(struct byi_func *f, const struct byi_node *like,
+                    const byi_id *args, uint32_t n_args)
+{
+    struct byi_node node = *like;
+    node.args = args;
+    node.n_args = n_args;
+    return byi_add_node(f, node);
+}
+
 byi_id byi_add_param(struct byi_module *m, struct byi_func *f, const char *name,
                      const struct byi_type *type)
 {

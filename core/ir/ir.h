@@ -220,6 +220,9 @@ byi_id *byi_args_new(struct byi_module *m, uint32_t n);
 /* Append `node` unchanged, with operands from byi_args_new or another node: for
  * nodes that move without a change of type. */
 byi_id byi_add_node(struct byi_func *f, struct byi_node node);
+/* The same for a copy of `like` with other operands. */
+byi_id byi_add_like(struct byi_func *f, const struct byi_node *like,
+                    const byi_id *args, uint32_t n_args);
 
 /* --- builders: append to function f of m, infer the type. They return the
  * first failure, with its message in err; *id is written only on success. Those
