@@ -19,11 +19,6 @@ enum {
     CALL_COST = 4096     /* cost of a conversion besides its bytes   */
 };
 
-static const struct byi_node *node_of(const struct byi_relayout *rl, byi_id id)
-{
-    return &rl->old->nodes.at[id];
-}
-
 /* --- needs --------------------------------------------------------------- */
 
 /* The needs of a root are a list; a long list (FEW_NEEDS or more) is also in
@@ -81,7 +76,7 @@ static void add_need(struct byi_relayout *rl, byi_id root,
 static void count_needs(struct byi_relayout *rl, byi_id id, uint32_t state,
                         int by)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     for (uint32_t i = 0; i < node->n_args; i++) {
         const byi_rl_layout_id need = byi_rl_need(rl, id, state, i);
         const byi_rl_layout_id layout = byi_rl_at_home(rl, node->args[i], need);
@@ -114,7 +109,7 @@ static uint64_t bytes_of(const struct byi_type *type)
 static uint64_t conversion(const struct byi_relayout *rl, byi_id root,
                            byi_rl_layout_id from, byi_rl_layout_id to)
 {
-    const struct byi_node *node = node_of(rl, root);
+    const struct byi_node *node = byi_rl_node(rl, root);
     if (from == to || node->kind == BYI_CONST)
         return 0;
     const struct byi_type *type = byi_rl_type(rl, root);
@@ -151,12 +146,12 @@ static uint64_t readers_cost(const struct byi_relayout *rl, byi_id id,
 static uint64_t small_cost(const struct byi_relayout *rl, byi_id id, uint32_t i,
                            uint32_t state)
 {
-    const byi_id arg = node_of(rl, id)->args[i];
+    const byi_id arg = byi_rl_node(rl, id)->args[i];
     const struct byi_type *type = byi_rl_type(rl, arg);
     const uint32_t rank = byi_rl_type(rl, id)->rank;
     uint32_t last = 0, lead = rank - type->rank;
     bool moves = false;
-    if (state == 0 || node_of(rl, rl->sites[arg].root)->kind == BYI_CONST)
+    if (state == 0 || byi_rl_node(rl, rl->sites[arg].root)->kind == BYI_CONST)
         return 0;
     const struct byi_rl_layout layout =
         byi_rl_layout_at(&rl->layouts, state, rank);
@@ -176,7 +171,7 @@ static uint64_t small_cost(const struct byi_relayout *rl, byi_id id, uint32_t i,
 static uint64_t operands_cost(struct byi_relayout *rl, byi_id id,
                               uint32_t state)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     uint64_t cost = 0;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const byi_id arg = node->args[i], root = rl->sites[arg].root;
@@ -219,7 +214,7 @@ static void propose(const struct byi_relayout *rl, struct layout_candidates *c,
 static void propose_operands(struct byi_relayout *rl,
                              struct layout_candidates *c, byi_id id)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     if (rl->sites[id].rule == BYI_RL_MATMUL) {
         propose(rl, c, id, rl->sites[id].state);
         for (uint32_t state = 0; state < 4; state++)
@@ -380,7 +375,7 @@ static uint64_t find_plan(struct byi_relayout *rl)
 static bool transposes(const struct byi_relayout *rl, byi_id id,
                        struct byi_rl_layout *layout)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     int64_t axes[BYI_MAX_RANK];
     struct byi_layout src, dst;
     if (node->kind != BYI_CALL_OP)
@@ -409,7 +404,7 @@ static bool transposes(const struct byi_relayout *rl, byi_id id,
 
 static void analyse_node(struct byi_relayout *rl, byi_id id)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     struct byi_site *site = &rl->sites[id];
     struct byi_rl_layout layout;
     site->home = site->root = id;
@@ -425,7 +420,7 @@ static void analyse_node(struct byi_relayout *rl, byi_id id)
         return;
     }
     if (node->kind == BYI_GET && byi_rl_type(rl, id) &&
-        node_of(rl, node->args[0])->kind == BYI_CALL_OP)
+        byi_rl_node(rl, node->args[0])->kind == BYI_CALL_OP)
         site->root = node->args[0];
     byi_rl_classify(rl, id);
 }
@@ -434,7 +429,7 @@ static void mark_live(struct byi_relayout *rl)
 {
     rl->sites[rl->old->result].live = true;
     for (byi_id id = rl->old->nodes.n; id-- > 0;) {
-        const struct byi_node *node = node_of(rl, id);
+        const struct byi_node *node = byi_rl_node(rl, id);
         rl->sites[id].live |= node->kind == BYI_PARAM;
         for (uint32_t i = 0; rl->sites[id].live && i < node->n_args; i++)
             rl->sites[node->args[i]].live = true;
@@ -447,10 +442,10 @@ static void mark_mixed(struct byi_relayout *rl)
 {
     rl->sites[rl->old->result].mixed = true;
     for (byi_id id = 0; id < rl->old->nodes.n; id++) {
-        const struct byi_node *node = node_of(rl, id);
+        const struct byi_node *node = byi_rl_node(rl, id);
         const bool dense = node->kind == BYI_CALL_OP &&
                            node->op == BYI_OP_NN_DENSE &&
-                           node_of(rl, node->args[1])->kind == BYI_CONST;
+                           byi_rl_node(rl, node->args[1])->kind == BYI_CONST;
         for (uint32_t i = 0; rl->sites[id].live && i < node->n_args; i++)
             rl->sites[node->args[i]].mixed |= !dense || i != 0;
     }
@@ -460,7 +455,7 @@ static void mark_mixed(struct byi_relayout *rl)
  * converted. */
 static void pin_tuple(struct byi_relayout *rl, byi_id id)
 {
-    if (node_of(rl, id)->type->kind != BYI_TENSOR)
+    if (byi_rl_node(rl, id)->type->kind != BYI_TENSOR)
         rl->sites[id].pinned = true;
 }
 
@@ -478,7 +473,7 @@ static void analyse_nodes(struct byi_relayout *rl)
     for (byi_id id = 0; id < old->nodes.n; id++)
         analyse_node(rl, id);
     for (byi_id id = 0; id < old->nodes.n; id++) {
-        const struct byi_node *node = node_of(rl, id);
+        const struct byi_node *node = byi_rl_node(rl, id);
         const struct byi_site *site = &rl->sites[id];
         if (site->live && site->home != id) {
             const byi_rl_layout_id from = rl->sites[node->args[0]].rel;
@@ -546,7 +541,7 @@ static byi_rl_layout_id layout_between(struct byi_relayout *rl,
 bool byi_relayout_pin(struct byi_relayout *rl, byi_id id, const char *data,
                       const char *kernel)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     struct byi_site *site = &rl->sites[id];
     const struct byi_attr *now = byi_attr_find(node->attrs, "data_layout");
     const struct byi_attr *weights =

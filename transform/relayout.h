@@ -224,6 +224,12 @@ bool byi_rl_is_small(const struct byi_relayout *rl, byi_id id, uint32_t i);
 
 /* Build the function of the plan as rl->f. */
 enum byoc_status byi_rl_emit(struct byi_relayout *rl, struct byoc_error *err);
+/* Operand or node `id` of the old function. */
+static inline const struct byi_node *byi_rl_node(const struct byi_relayout *rl,
+                                                 byi_id id)
+{
+    return &rl->old->nodes.at[id];
+}
 /* The tensor type that operand or node `id` has in the old function, or NULL.
  */
 const struct byi_type *byi_rl_type(const struct byi_relayout *rl, byi_id id);

@@ -13,11 +13,6 @@
 enum { MAX_ATTRS = 16 };
 #define KERNEL_LAYOUTS ((byi_rl_layout_id)1 << 31)
 
-static const struct byi_node *node_of(const struct byi_relayout *rl, byi_id id)
-{
-    return &rl->old->nodes.at[id];
-}
-
 /* --- sources ------------------------------------------------------------- */
 
 /* Queue the sources of the transposes that value `id` replaces, unless another
@@ -25,7 +20,7 @@ static const struct byi_node *node_of(const struct byi_relayout *rl, byi_id id)
 static void claim(struct byi_relayout *rl, byi_id id)
 {
     while (rl->sites[id].home != id && !rl->sites[id].claimed) {
-        const struct byi_node *node = node_of(rl, id);
+        const struct byi_node *node = byi_rl_node(rl, id);
         rl->sites[id].claimed = true;
         for (uint32_t i = 0; i < node->sources->n; i++)
             BYI_PUSH(&rl->pending, node->sources->at[i]);
@@ -373,7 +368,7 @@ static enum byoc_status fetch_kernel(struct byi_relayout *rl,
     const char *to = rl->sites[call->old].kernel;
     const uint64_t hash = byi_hash(0, to, strlen(to));
     const byi_rl_layout_id number = (byi_rl_layout_id)hash | KERNEL_LAYOUTS;
-    const byi_id home = rl->sites[node_of(rl, call->old)->args[1]].home;
+    const byi_id home = rl->sites[byi_rl_node(rl, call->old)->args[1]].home;
     const struct byi_relayout_value *made = find_made(rl, home, number);
     byi_id *x = &call->args[1];
     if (made) {
@@ -433,7 +428,7 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
                                       struct byoc_error *err)
 {
     const struct byi_type *type =
-        byi_rl_type(rl, node_of(rl, call->old)->args[i]);
+        byi_rl_type(rl, byi_rl_node(rl, call->old)->args[i]);
     const uint32_t rank = call->layout.rank, lead = rank - type->rank;
     int64_t dims[BYI_MAX_RANK], axes[BYI_MAX_RANK];
     if (type->rank == 0)
@@ -487,7 +482,7 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
  * elements in another order; NULL: none. */
 static const struct byi_site *unrolled(const struct byi_relayout *rl, byi_id id)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     if (node->kind != BYI_CALL_OP || node->op != BYI_OP_NN_DENSE)
         return NULL;
     const struct byi_site *site = &rl->sites[node->args[0]];
@@ -500,10 +495,10 @@ static enum byoc_status unroll_weights(struct byi_relayout *rl,
                                        struct relayout_call *call,
                                        struct byoc_error *err)
 {
-    const struct byi_node *node = node_of(rl, call->old);
+    const struct byi_node *node = byi_rl_node(rl, call->old);
     const struct byi_site *site = unrolled(rl, call->old);
     const struct byi_type *data =
-        byi_rl_type(rl, node_of(rl, node->args[0])->args[0]);
+        byi_rl_type(rl, byi_rl_node(rl, node->args[0])->args[0]);
     const struct byi_type *weights = byi_rl_type(rl, node->args[1]);
     const struct byi_rl_layout plain =
         byi_rl_layout_at(&rl->layouts, 0, data->rank);
@@ -524,7 +519,7 @@ static enum byoc_status rewrite_call(struct byi_relayout *rl,
                                      struct relayout_call *call,
                                      struct byoc_error *err)
 {
-    const struct byi_node *node = node_of(rl, call->old);
+    const struct byi_node *node = byi_rl_node(rl, call->old);
     const struct byi_site *site = &rl->sites[call->old];
     if (site->rule == BYI_RL_MATMUL) {
         if (unrolled(rl, call->old))
@@ -577,7 +572,7 @@ static bool is_stored(struct byi_relayout *rl, const struct byi_type *fresh,
 /* The number of axes that a state orders. */
 static uint32_t state_rank(const struct byi_relayout *rl, byi_id id)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     const bool result = rl->sites[id].rule == BYI_RL_INSERT ||
                         byi_op(node->op)->layout == BYI_LAYOUT_BROADCAST;
     return byi_rl_type(rl, result ? id : node->args[0])->rank;
@@ -598,7 +593,7 @@ static void annotate(struct byi_relayout *rl, byi_id fresh,
 static enum byoc_status emit_groups(struct byi_relayout *rl, byi_id id,
                                     struct byoc_error *err)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     struct byi_site *site = &rl->sites[id];
     byi_id x;
     BYI_TRY(
@@ -619,7 +614,7 @@ static enum byoc_status emit_groups(struct byi_relayout *rl, byi_id id,
 static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
                                    bool *fits, struct byoc_error *err)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     struct byi_site *site = &rl->sites[id];
     const bool matmul = site->rule == BYI_RL_MATMUL;
     *fits = site->rule == BYI_RL_GROUP || site->rule == BYI_RL_UNROLL;
@@ -661,7 +656,7 @@ static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
  * reshape of the unconverted operand. False if `id` is another node. */
 static bool emit_view(struct byi_relayout *rl, byi_id id)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     if (node->kind != BYI_CALL_OP || !byi_op_has(node->op, BYI_TRAIT_VIEW) ||
         node->op == BYI_OP_COPY || !byi_type_static(node->type))
         return false;
@@ -689,7 +684,7 @@ static bool emit_view(struct byi_relayout *rl, byi_id id)
 static enum byoc_status emit_plain(struct byi_relayout *rl, byi_id id,
                                    struct byoc_error *err)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     struct byi_site *site = &rl->sites[id];
     site->base_layout = 0;
     if (emit_view(rl, id))
@@ -702,7 +697,7 @@ static enum byoc_status emit_plain(struct byi_relayout *rl, byi_id id,
 static enum byoc_status emit_node(struct byi_relayout *rl, byi_id id,
                                   struct byoc_error *err)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     struct byi_site *site = &rl->sites[id];
     const uint32_t first = rl->pending.n;
     bool done = false;
@@ -732,7 +727,7 @@ enum byoc_status byi_rl_emit(struct byi_relayout *rl, struct byoc_error *err)
     rl->made_index.arena = rl->scratch;
     for (byi_id id = 0; id < old->nodes.n; id++) {
         struct byi_site *site = &rl->sites[id];
-        if (node_of(rl, id)->kind == BYI_PARAM)
+        if (byi_rl_node(rl, id)->kind == BYI_PARAM)
             site->base = rl->map[id];
         else if (site->live && site->home == id)
             BYI_TRY(emit_node(rl, id, err));

@@ -9,14 +9,9 @@
 
 #include "core/ops/layout.h"
 
-static const struct byi_node *node_of(const struct byi_relayout *rl, byi_id id)
-{
-    return &rl->old->nodes.at[id];
-}
-
 const struct byi_type *byi_rl_type(const struct byi_relayout *rl, byi_id id)
 {
-    const struct byi_type *type = node_of(rl, id)->type;
+    const struct byi_type *type = byi_rl_node(rl, id)->type;
     return type->kind == BYI_TENSOR ? type : NULL;
 }
 
@@ -24,7 +19,7 @@ const struct byi_type *byi_rl_type(const struct byi_relayout *rl, byi_id id)
 static const struct byi_type *arg_type(const struct byi_relayout *rl, byi_id id,
                                        uint32_t i)
 {
-    return byi_rl_type(rl, node_of(rl, id)->args[i]);
+    return byi_rl_type(rl, byi_rl_node(rl, id)->args[i]);
 }
 
 /* The type whose axes a state orders. */
@@ -32,7 +27,7 @@ static const struct byi_type *state_type(const struct byi_relayout *rl,
                                          byi_id id)
 {
     const struct byi_site *site = &rl->sites[id];
-    const enum byi_op_layout layout = byi_op(node_of(rl, id)->op)->layout;
+    const enum byi_op_layout layout = byi_op(byi_rl_node(rl, id)->op)->layout;
     if (site->rule == BYI_RL_INSERT || layout == BYI_LAYOUT_BROADCAST)
         return byi_rl_type(rl, id);
     return arg_type(rl, id, 0);
@@ -63,7 +58,7 @@ static uint32_t axis_mask(const struct byi_attrs *attrs, uint32_t rank)
 
 static bool is_const(const struct byi_relayout *rl, byi_id id, uint32_t i)
 {
-    return node_of(rl, node_of(rl, id)->args[i])->kind == BYI_CONST;
+    return byi_rl_node(rl, byi_rl_node(rl, id)->args[i])->kind == BYI_CONST;
 }
 
 /* Whether operand i is a constant vector of n numbers, one or two per axis. */
@@ -77,7 +72,7 @@ static bool lists_axes(const struct byi_relayout *rl, byi_id id, uint32_t i,
 static uint32_t classify_reduce(struct byi_relayout *rl, byi_id id)
 {
     struct byi_site *site = &rl->sites[id];
-    const struct byi_attrs *attrs = node_of(rl, id)->attrs;
+    const struct byi_attrs *attrs = byi_rl_node(rl, id)->attrs;
     const uint32_t rank = arg_type(rl, id, 0)->rank;
     site->mask = axis_mask(attrs, rank);
     if (site->mask == 0 && !byi_attr_find(attrs, "noop_empty"))
@@ -93,13 +88,13 @@ static uint32_t classify_reduce(struct byi_relayout *rl, byi_id id)
 static uint32_t classify_squeeze(struct byi_relayout *rl, byi_id id)
 {
     rl->sites[id].mask =
-        axis_mask(node_of(rl, id)->attrs, arg_type(rl, id, 0)->rank);
+        axis_mask(byi_rl_node(rl, id)->attrs, arg_type(rl, id, 0)->rank);
     return rl->sites[id].mask ? BYI_RL_DROP : BYI_RL_FIXED;
 }
 
 static uint32_t classify_perm(struct byi_relayout *rl, byi_id id)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     const uint32_t rank = arg_type(rl, id, 0)->rank;
     struct byi_site *site = &rl->sites[id];
     switch (node->op) {
@@ -168,7 +163,7 @@ static uint32_t result_groups(const struct byi_site *site)
 
 static uint32_t classify_call(struct byi_relayout *rl, byi_id id)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     if (node->op == BYI_OP_NN_MATMUL || node->op == BYI_OP_NN_DENSE)
         return BYI_RL_MATMUL;
     if (node->op == BYI_OP_RESHAPE || node->op == BYI_OP_FLATTEN)
@@ -201,7 +196,7 @@ static bool has_weights(const struct byi_node *node)
 
 void byi_rl_classify(struct byi_relayout *rl, byi_id id)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     struct byi_site *site = &rl->sites[id];
     if (node->kind != BYI_CALL_OP || node->n_args == 0) {
         site->rule = BYI_RL_FIXED;
@@ -223,7 +218,7 @@ static const char *layout_attr(const struct byi_attrs *attrs)
 static bool allows_layout(const struct byi_relayout *rl, byi_id id,
                           const struct byi_rl_layout *layout)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     const char *attr = layout_attr(node->attrs);
     const char *now = byi_attr_find(node->attrs, attr)->s;
     const char *first = byi_op_attr(byi_op(node->op), attr)->fallback;
@@ -241,7 +236,7 @@ static bool allows_layout(const struct byi_relayout *rl, byi_id id,
 static bool cuts_blocks(const struct byi_relayout *rl, byi_id id,
                         const struct byi_rl_layout *layout)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     const enum byi_op_layout kind = byi_op(node->op)->layout;
     const uint32_t rank = arg_type(rl, id, 0)->rank;
     const uint32_t axes = axis_mask(node->attrs, rank);
@@ -277,7 +272,7 @@ static bool fits_fields(const struct byi_rl_layout *layout,
 static bool keeps_last(const struct byi_relayout *rl, byi_id id,
                        const struct byi_rl_layout *layout)
 {
-    const struct byi_attrs *attrs = node_of(rl, id)->attrs;
+    const struct byi_attrs *attrs = byi_rl_node(rl, id)->attrs;
     uint32_t axis = normal_axis(byi_attr_int(attrs, "axis"), layout->rank);
     for (; axis < layout->rank; axis++)
         if (layout->at[axis] != axis)
@@ -300,9 +295,9 @@ static bool allows_matmul(const struct byi_relayout *rl, byi_id id,
                           uint32_t state)
 {
     for (uint32_t i = 0; i < 2; i++) {
-        const byi_id home = rl->sites[node_of(rl, id)->args[i]].home;
+        const byi_id home = rl->sites[byi_rl_node(rl, id)->args[i]].home;
         if (state >> i & 1 && (arg_type(rl, id, i)->rank < 2 ||
-                               node_of(rl, home)->kind == BYI_CONST))
+                               byi_rl_node(rl, home)->kind == BYI_CONST))
             return false; /* constants can be stored as needed instead */
     }
     return state < 4;
@@ -311,7 +306,7 @@ static bool allows_matmul(const struct byi_relayout *rl, byi_id id,
 bool byi_rl_allows(const struct byi_relayout *rl, byi_id id, uint32_t state)
 {
     const struct byi_site *site = &rl->sites[id];
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     if (site->rule == BYI_RL_FIXED)
         return state == 0;
     if (site->rule == BYI_RL_MATMUL)
@@ -364,7 +359,7 @@ byi_rl_layout_id byi_rl_out(struct byi_relayout *rl, byi_id id, uint32_t state)
 
 bool byi_rl_is_small(const struct byi_relayout *rl, byi_id id, uint32_t i)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     return node->kind == BYI_CALL_OP &&
            byi_op(node->op)->layout == BYI_LAYOUT_BROADCAST &&
            arg_type(rl, id, i)->rank != byi_rl_type(rl, id)->rank;
@@ -373,7 +368,7 @@ bool byi_rl_is_small(const struct byi_relayout *rl, byi_id id, uint32_t i)
 /* Whether operand i of a SAME operator has the axes of its state. */
 static bool has_axes(const struct byi_relayout *rl, byi_id id, uint32_t i)
 {
-    const struct byi_node *node = node_of(rl, id);
+    const struct byi_node *node = byi_rl_node(rl, id);
     switch (byi_op(node->op)->layout) {
     case BYI_LAYOUT_BROADCAST:
         return !byi_rl_is_small(rl, id, i);
