@@ -648,18 +648,7 @@ static enum byoc_status read_graph(struct region_reader *r,
     static const char *const keys[] = {"format", "version", "symbol",
                                        "nodes",  "inputs",  "outputs"};
     const char *text;
-    BYI_TRY(byi_json_string(root, "format", &text, r->err));
-    if (strcmp(text, "byoc-graph") != 0)
-        return byi_fail(r->err, BYOC_EPARSE,
-                        "format: found \"%.40s\", expected \"byoc-graph\"",
-                        text);
-    int64_t version;
-    BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &version, r->err));
-    if (version != BYI_GRAPH_VERSION)
-        return byi_fail(r->err, BYOC_EINCOMPATIBLE,
-                        "version: found %lld, expected %d; compile the model "
-                        "again",
-                        (long long)version, BYI_GRAPH_VERSION);
+    BYI_TRY(byi_json_version(root, "byoc-graph", BYI_GRAPH_VERSION, r->err));
     BYI_TRY(byi_json_only(root, keys, BYI_COUNT(keys), r->err));
     BYI_TRY(byi_json_string(root, "symbol", &text, r->err));
     r->graph->symbol = byi_arena_str(r->arena, text);

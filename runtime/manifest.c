@@ -184,25 +184,6 @@ static enum byoc_status read_hashes(struct manifest_reader *r,
     return get_string(r, &hashes, "weights", &facts->weights_hash);
 }
 
-static enum byoc_status check_version(struct manifest_reader *r,
-                                      const struct byi_json *root)
-{
-    const char *format;
-    int64_t version;
-    BYI_TRY(byi_json_string(root, "format", &format, r->err));
-    if (strcmp(format, "byoc-model") != 0)
-        return byi_fail(r->err, BYOC_EPARSE,
-                        "format: found \"%.40s\", expected \"byoc-model\"",
-                        format);
-    BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &version, r->err));
-    if (version != BYI_ARTIFACT_VERSION)
-        return byi_fail(r->err, BYOC_EINCOMPATIBLE,
-                        "version: found %lld, expected %d; compile the model "
-                        "again",
-                        (long long)version, BYI_ARTIFACT_VERSION);
-    return BYOC_OK;
-}
-
 static enum byoc_status check_symbol(struct manifest_reader *r,
                                      const char *symbol)
 {
@@ -225,7 +206,8 @@ static enum byoc_status read_root(struct manifest_reader *r,
         "format", "version", "byoc",     "name", "isa",
         "inputs", "outputs", "backends", "warm", "kernels",
         "hashes", "symbol",  "metadata"};
-    BYI_TRY(check_version(r, root)); /* before keys of later versions */
+    /* before keys of later versions */
+    BYI_TRY(byi_json_version(root, "byoc-model", BYI_ARTIFACT_VERSION, r->err));
     BYI_TRY(byi_json_only(root, keys, BYI_COUNT(keys), r->err));
     BYI_TRY(get_string(r, root, "byoc", &facts->byoc));
     BYI_TRY(get_string(r, root, "name", &facts->name));

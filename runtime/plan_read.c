@@ -684,20 +684,8 @@ static enum byoc_status read_root(struct plan_reader *r,
     static const char *const keys[] = {"format",  "version", "functions",
                                        "regions", "kernels", "consts",
                                        "exact"};
-    const char *format;
-    int64_t version;
     BYI_TRY(byi_json_only(root, keys, BYI_COUNT(keys), r->err));
-    BYI_TRY(byi_json_string(root, "format", &format, r->err));
-    if (strcmp(format, "byoc-plan") != 0)
-        return byi_fail(r->err, BYOC_EPARSE,
-                        "format: found \"%.40s\", expected \"byoc-plan\"",
-                        format);
-    BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &version, r->err));
-    if (version != BYI_PLAN_VERSION)
-        return byi_fail(r->err, BYOC_EINCOMPATIBLE,
-                        "version: found %lld, expected %d; compile the model "
-                        "again",
-                        (long long)version, BYI_PLAN_VERSION);
+    BYI_TRY(byi_json_version(root, "byoc-plan", BYI_PLAN_VERSION, r->err));
     struct byi_plan_tables *plan = r->plan;
     struct byi_json regions, consts, item = {0};
     BYI_TRY(byi_json_flag(root, "exact", &plan->exact, r->err));

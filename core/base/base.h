@@ -491,6 +491,11 @@ const char *byi_json_path(const struct byi_json *item);
 enum byoc_status byi_json_only(const struct byi_json *object,
                                const char *const *keys, uint32_t n,
                                struct byoc_error *err);
+/* Check the members "format" and "version" of a part of an artifact. Errors:
+ * BYOC_EPARSE; BYOC_EINCOMPATIBLE, another version. */
+enum byoc_status byi_json_version(const struct byi_json *root,
+                                  const char *format, int version,
+                                  struct byoc_error *err);
 /* Append the tree and a newline to `out`; equal trees give equal text. */
 void byi_json_print(const struct cJSON *root, struct byi_text *out);
 /* The same for a member at this depth, without its key and without a newline,

@@ -507,6 +507,27 @@ enum byoc_status byi_json_only(const struct byi_json *object,
     return BYOC_OK;
 }
 
+enum byoc_status byi_json_version(const struct byi_json *root,
+                                  const char *format, int version,
+                                  struct byoc_error *err)
+{
+    const char *found = NULL;
+    int64_t number;
+
+    BYI_TRY(byi_json_string(root, "format", &found, err));
+    if (strcmp(found, format) != 0)
+        return byi_fail(err, BYOC_EPARSE,
+                        "format: found \"%.40s\", expected \"%s\"", found,
+                        format);
+    BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &number, err));
+    return number == version
+               ? BYOC_OK
+               : byi_fail(err, BYOC_EINCOMPATIBLE,
+                          "version: found %lld, expected %d; compile the model "
+                          "again",
+                          (long long)number, version);
+}
+
 enum byoc_status byi_json_count(const struct byi_json *object,
                                 const struct byi_json_items *items,
                                 const char *key, uint32_t max, uint32_t *n,
