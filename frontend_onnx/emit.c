@@ -40,19 +40,9 @@ byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
     return byi_o_ok(o) ? id : BYI_NO_ID;
 }
 
-byi_id byi_o_unary(struct byi_import *o, enum byi_op_id op, byi_id a)
-{
-    return byi_o_emit(o, op, ARGS(a), NO_ATTRS);
-}
-
-byi_id byi_o_binary(struct byi_import *o, enum byi_op_id op, byi_id a, byi_id b)
-{
-    return byi_o_emit(o, op, ARGS(a, b), NO_ATTRS);
-}
-
 byi_id byi_o_with(struct byi_import *o, enum byi_op_id op, byi_id a, double b)
 {
-    return byi_o_binary(o, op, a, byi_o_scalar(o, byi_o_dtype(o, a), b));
+    return byi_o_call(o, op, a, byi_o_scalar(o, byi_o_dtype(o, a), b));
 }
 
 byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index)
@@ -129,7 +119,7 @@ byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
 
 byi_id byi_o_shape_of(struct byi_import *o, byi_id id)
 {
-    return byi_o_unary(o, BYI_OP_SHAPE_OF, id);
+    return byi_o_call(o, BYI_OP_SHAPE_OF, id);
 }
 
 byi_id byi_o_as_scalar(struct byi_import *o, byi_id id)
@@ -148,8 +138,7 @@ byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor)
     if (!byi_dtype_is_float(dtype) && factor != rint(factor))
         byi_o_refuse(o, "found the factor %s of integers, expected an integer",
                      BYI_FLOAT_TEXT(factor));
-    return byi_o_emit(o, BYI_OP_MULTIPLY,
-                      ARGS(x, byi_o_scalar(o, dtype, factor)), NO_ATTRS);
+    return byi_o_call(o, BYI_OP_MULTIPLY, x, byi_o_scalar(o, dtype, factor));
 }
 
 /* --- templates ------------------------------------------------------------ */

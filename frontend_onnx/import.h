@@ -288,10 +288,8 @@ byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
                   const struct byi_attr *attrs);
 /* A field of a tuple. */
 byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index);
-/* A call with one operand, or two, and no attributes. */
-byi_id byi_o_unary(struct byi_import *o, enum byi_op_id op, byi_id a);
-byi_id byi_o_binary(struct byi_import *o, enum byi_op_id op, byi_id a,
-                    byi_id b);
+/* A call with these operands and no attributes. */
+#define byi_o_call(o, op, ...) byi_o_emit(o, op, ARGS(__VA_ARGS__), NO_ATTRS)
 /* A call with operands a and b, where b becomes a scalar of a's type. */
 byi_id byi_o_with(struct byi_import *o, enum byi_op_id op, byi_id a, double b);
 /* A cast to dtype; `id` itself if it has that dtype. */

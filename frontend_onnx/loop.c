@@ -132,10 +132,10 @@ static byi_id condition(const struct byi_onnx_loop *loop, struct typed_pass *r,
     if (loop->trips == BYI_NO_ID)
         return r->go;
     const byi_id trips = r->func.outside[trips_at].inner;
-    const byi_id less = byi_o_binary(in, BYI_OP_LESS, r->i, trips);
+    const byi_id less = byi_o_call(in, BYI_OP_LESS, r->i, trips);
     if (loop->go == BYI_NO_ID)
         return less;
-    return byi_o_binary(in, BYI_OP_LOGICAL_AND, less, r->go);
+    return byi_o_call(in, BYI_OP_LOGICAL_AND, less, r->go);
 }
 
 /* The function as a value in its own body, with the same captures. */
@@ -164,11 +164,10 @@ static byi_id read_slice(const struct byi_onnx_loop *loop, struct typed_pass *r,
     if (s->each)
         return inner_of(r, r->read_at[k]);
     if (s->is_sequence)
-        return byi_o_binary(in, BYI_OP_SEQ_AT, inner_of(r, r->read_at[k]), at);
+        return byi_o_call(in, BYI_OP_SEQ_AT, inner_of(r, r->read_at[k]), at);
     if (s->backward) {
-        at = byi_o_binary(in, BYI_OP_SUBTRACT, inner_of(r, trips_at), at);
-        at = byi_o_binary(in, BYI_OP_SUBTRACT, at,
-                          byi_o_scalar(in, BYOC_I64, 1));
+        at = byi_o_call(in, BYI_OP_SUBTRACT, inner_of(r, trips_at), at);
+        at = byi_o_call(in, BYI_OP_SUBTRACT, at, byi_o_scalar(in, BYOC_I64, 1));
     }
     return byi_o_emit(in, BYI_OP_TAKE, ARGS(inner_of(r, r->read_at[k]), at),
                       ATTRS(AN_INT("axis", s->axis)));
@@ -343,11 +342,10 @@ static byi_id add_row(const struct byi_onnx_loop *loop, struct typed_pass *r,
     const byi_id rows = inner_of(r, r->row_at[i]);
 
     if (s->is_sequence && s->backward)
-        return byi_o_emit(in, BYI_OP_SEQ_INSERT,
-                          ARGS(rows, found, byi_o_scalar(in, BYOC_I64, 0)),
-                          NO_ATTRS);
+        return byi_o_call(in, BYI_OP_SEQ_INSERT, rows, found,
+                          byi_o_scalar(in, BYOC_I64, 0));
     if (s->is_sequence)
-        return byi_o_binary(in, BYI_OP_SEQ_INSERT, rows, found);
+        return byi_o_call(in, BYI_OP_SEQ_INSERT, rows, found);
     const struct byi_type *type = rows_type(in, s, 1);
 
     /* only the file declares some dims: reshape checks them at run time */
@@ -369,7 +367,7 @@ static byi_id as_state(struct byi_import *in, const struct byi_type *type,
     if (!byi_o_ok(in) || type->kind != BYI_OPTIONAL ||
         in->f->nodes.at[value].type->kind == BYI_OPTIONAL)
         return value;
-    return byi_o_unary(in, BYI_OP_OPT_MAKE, value);
+    return byi_o_call(in, BYI_OP_OPT_MAKE, value);
 }
 
 /* The tail call of the next iteration. */
@@ -383,8 +381,8 @@ static byi_id next_iteration(const struct byi_onnx_loop *loop,
     byi_id id = BYI_NO_ID;
     uint32_t n = 0;
 
-    args[n++] = byi_o_binary(in, BYI_OP_ADD, inner_of(r, r->i_at),
-                             byi_o_scalar(in, BYOC_I64, 1));
+    args[n++] = byi_o_call(in, BYI_OP_ADD, inner_of(r, r->i_at),
+                           byi_o_scalar(in, BYOC_I64, 1));
     if (loop->go != BYI_NO_ID)
         args[n++] = byi_o_as_scalar(in, outputs[0]);
     for (uint32_t i = 0; i < loop->n_states; i++)

@@ -145,10 +145,9 @@ byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
     const enum byoc_dtype dtype = byi_o_dtype(o, a->q);
 
     return byi_o_expand(o,
-                        byi_o_emit(o, BYI_OP_WHERE,
-                                   ARGS(allowed, byi_o_scalar(o, dtype, 0),
-                                        byi_o_scalar(o, dtype, filter)),
-                                   NO_ATTRS),
+                        byi_o_call(o, BYI_OP_WHERE, allowed,
+                                   byi_o_scalar(o, dtype, 0),
+                                   byi_o_scalar(o, dtype, filter)),
                         n, axes);
 }
 
@@ -213,7 +212,7 @@ static byi_id read_mask(struct byi_import *o, const struct byi_attention *a,
         return BYI_NO_ID;
     }
     const byi_id zero = byi_o_scalar(o, byi_o_dtype(o, mask), 0);
-    return byi_attention_mask(o, a, byi_o_binary(o, BYI_OP_GREATER, mask, zero),
+    return byi_attention_mask(o, a, byi_o_call(o, BYI_OP_GREATER, mask, zero),
                               a->filter, 4 - rank, middle);
 }
 
@@ -230,15 +229,15 @@ static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
     static const int64_t column[] = {1}, front[] = {0, 1};
     const byi_id all = byi_o_length(o, a->k, 2);
     const byi_id past =
-        byi_o_binary(o, BYI_OP_SUBTRACT, all, byi_o_length(o, a->own, 2));
+        byi_o_call(o, BYI_OP_SUBTRACT, all, byi_o_length(o, a->own, 2));
     const byi_id end =
-        byi_o_binary(o, BYI_OP_ADD, past,
-                     byi_o_length(o, a->q, (int64_t)byi_o_rank(o, a->q) - 2));
+        byi_o_call(o, BYI_OP_ADD, past,
+                   byi_o_length(o, a->q, (int64_t)byi_o_rank(o, a->q) - 2));
     const byi_id rows = byi_o_expand(o, byi_o_count(o, past, end), 1, column);
     const byi_id keys = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), all);
 
     return byi_attention_mask(o, a,
-                              byi_o_binary(o, BYI_OP_LESS_EQUAL, keys, rows),
+                              byi_o_call(o, BYI_OP_LESS_EQUAL, keys, rows),
                               byi_attention_lowest(o, a), 2, front);
 }
 
@@ -246,7 +245,7 @@ static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
 
 static byi_id add_optional(struct byi_import *o, byi_id x, byi_id more)
 {
-    return more == BYI_NO_ID ? x : byi_o_binary(o, BYI_OP_ADD, x, more);
+    return more == BYI_NO_ID ? x : byi_o_call(o, BYI_OP_ADD, x, more);
 }
 
 /* softcap tanh(x scale / softcap) */
@@ -255,11 +254,9 @@ static byi_id capped(struct byi_import *o, byi_id x, double scale,
 {
     if (softcap == 0.0)
         return byi_o_scale(o, x, scale);
-    return byi_o_scale(o,
-                       byi_o_emit(o, BYI_OP_TANH,
-                                  ARGS(byi_o_scale(o, x, scale / softcap)),
-                                  NO_ATTRS),
-                       softcap);
+    return byi_o_scale(
+        o, byi_o_call(o, BYI_OP_TANH, byi_o_scale(o, x, scale / softcap)),
+        softcap);
 }
 
 /* The sum of bias, mask and causal mask, to be added to the scores; BYI_NO_ID
@@ -346,14 +343,14 @@ static byi_id attention_heads(struct byi_import *o,
     if (!stages)
         stages = own;
     const byi_id total = all_masks(o, a), x = scores(o, a, k, total, stages);
-    stages[3] = byi_o_unary(o, BYI_OP_NN_SOFTMAX, x);
-    byi_id y = byi_o_binary(o, BYI_OP_NN_MATMUL, stages[3], v);
+    stages[3] = byi_o_call(o, BYI_OP_NN_SOFTMAX, x);
+    byi_id y = byi_o_call(o, BYI_OP_NN_MATMUL, stages[3], v);
     if (a->standard && (a->mask != BYI_NO_ID || a->bias != BYI_NO_ID)) {
         y = unmasked(o, y, total);
         stages[3] = unmasked(o, stages[3], total);
     }
     if (a->sink != BYI_NO_ID)
-        y = byi_o_binary(o, BYI_OP_MULTIPLY, y, scale_by_sink(o, x, a->sink));
+        y = byi_o_call(o, BYI_OP_MULTIPLY, y, scale_by_sink(o, x, a->sink));
     return byi_o_cast(o, y, a->dtype);
 }
 
@@ -414,7 +411,7 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
     if (given && byi_o_ok(o))
         memcpy(sizes, given, sizeof sizes);
     byi_split_qkv(o,
-                  add_optional(o, byi_o_binary(o, BYI_OP_NN_MATMUL, x, weights),
+                  add_optional(o, byi_o_call(o, BYI_OP_NN_MATMUL, x, weights),
                                byi_o_in(o, 2)),
                   sizes, parts);
     a.q = split_heads(o, parts[0], a.heads);
@@ -457,7 +454,7 @@ static byi_id dequantized(struct byi_import *o, uint32_t i, uint32_t scale,
     if (given != BYI_NO_ID) {
         const bool each =
             byi_o_rank(o, given) == 1 && byi_o_dim(o, given, 0) != 1;
-        x = byi_o_binary(
+        x = byi_o_call(
             o, BYI_OP_SUBTRACT, x,
             byi_o_cast(o, each ? given : byi_o_as_scalar(o, given), BYOC_F32));
     }
@@ -465,7 +462,7 @@ static byi_id dequantized(struct byi_import *o, uint32_t i, uint32_t scale,
         byi_o_fail(o, BYOC_ETYPE,
                    "input %u has type %s, expected uint8 or int8", i,
                    byoc_dtype_name(dtype));
-    return byi_o_binary(o, BYI_OP_MULTIPLY, x, factor);
+    return byi_o_call(o, BYI_OP_MULTIPLY, x, factor);
 }
 
 /* QAttention: x and weights of 8 bits, bias, scale of x, of the weights, mask,
@@ -581,10 +578,8 @@ static byi_id standard_mask(struct byi_import *o, const struct byi_attention *a)
                : byi_o_cast(o, byi_o_expand(o, mask, 4 - rank, front), dtype);
     if (!BYI_IS_SYMBOL(own) && !BYI_IS_SYMBOL(keys) && own != 1 && own < keys) {
         pads[7] = keys - own;
-        mask = byi_o_emit(o, BYI_OP_NN_PAD,
-                          ARGS(mask, byi_o_vector(o, 8, pads),
-                               byi_o_scalar(o, dtype, -INFINITY)),
-                          NO_ATTRS);
+        mask = byi_o_call(o, BYI_OP_NN_PAD, mask, byi_o_vector(o, 8, pads),
+                          byi_o_scalar(o, dtype, -INFINITY));
     }
     return byi_group_scores(o, a, mask);
 }

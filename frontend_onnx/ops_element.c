@@ -39,7 +39,7 @@ static void convert_binary_old(struct byi_import *o)
                    (long long)rb, (long long)axis, (long long)ra,
                    (long long)(ra - rb));
     }
-    o->out[0] = byi_o_emit(o, o->row->op, ARGS(a, b), NO_ATTRS);
+    o->out[0] = byi_o_call(o, o->row->op, a, b);
 }
 
 /* Max, Min, Sum: a chain of binary operators. */
@@ -50,7 +50,7 @@ static void convert_chain(struct byi_import *o)
     for (uint32_t i = 1; i < o->n_in; i++) {
         if (o->in[i] == BYI_NO_ID)
             byi_o_fail(o, BYOC_EPARSE, "input %u is required, but omitted", i);
-        sum = byi_o_emit(o, o->row->op, ARGS(sum, byi_o_in(o, i)), NO_ATTRS);
+        sum = byi_o_call(o, o->row->op, sum, byi_o_in(o, i));
     }
     o->out[0] = sum;
 }
@@ -61,9 +61,8 @@ static void convert_mean(struct byi_import *o)
 
     convert_chain(o);
     if (o->n_in > 1)
-        o->out[0] = byi_o_emit(
-            o, BYI_OP_DIVIDE,
-            ARGS(o->out[0], byi_o_scalar(o, dtype, (double)o->n_in)), NO_ATTRS);
+        o->out[0] = byi_o_call(o, BYI_OP_DIVIDE, o->out[0],
+                               byi_o_scalar(o, dtype, (double)o->n_in));
 }
 
 static void convert_shift(struct byi_import *o)
@@ -76,8 +75,7 @@ static void convert_shift(struct byi_import *o)
     else if (strcmp(direction, "LEFT") != 0)
         byi_o_fail(o, BYOC_EPARSE, "direction is '%s', expected LEFT or RIGHT",
                    direction);
-    o->out[0] =
-        byi_o_emit(o, op, ARGS(byi_o_in(o, 0), byi_o_in(o, 1)), NO_ATTRS);
+    o->out[0] = byi_o_call(o, op, byi_o_in(o, 0), byi_o_in(o, 1));
 }
 
 /* -1 - x, which flips the bits; the -1 of an unsigned type is its maximum. */
@@ -87,8 +85,7 @@ static void convert_bitwise_not(struct byi_import *o)
     const enum byoc_dtype dtype = byi_o_dtype(o, x);
     const double ones = byi_dtype_is_signed(dtype) ? -1 : 0x1p64;
 
-    o->out[0] =
-        byi_o_binary(o, BYI_OP_SUBTRACT, byi_o_scalar(o, dtype, ones), x);
+    o->out[0] = byi_o_call(o, BYI_OP_SUBTRACT, byi_o_scalar(o, dtype, ones), x);
 }
 
 /* Before opset 7 a slope of C elements is per channel, on axis 1. */
@@ -104,7 +101,7 @@ static void convert_prelu_old(struct byi_import *o)
             axes[i] = i + 1;
         slope = byi_o_expand(o, slope, rank - 2, axes);
     }
-    o->out[0] = byi_o_emit(o, BYI_OP_NN_PRELU, ARGS(x, slope), NO_ATTRS);
+    o->out[0] = byi_o_call(o, BYI_OP_NN_PRELU, x, slope);
 }
 
 static byi_id clip(struct byi_import *o, byi_id x, double min, double max)
@@ -158,9 +155,9 @@ static void convert_clip(struct byi_import *o)
         return;
     }
     if (byi_o_in(o, 1) != BYI_NO_ID)
-        x = byi_o_emit(o, BYI_OP_MAXIMUM, ARGS(x, byi_o_in(o, 1)), NO_ATTRS);
+        x = byi_o_call(o, BYI_OP_MAXIMUM, x, byi_o_in(o, 1));
     if (byi_o_in(o, 2) != BYI_NO_ID)
-        x = byi_o_emit(o, BYI_OP_MINIMUM, ARGS(x, byi_o_in(o, 2)), NO_ATTRS);
+        x = byi_o_call(o, BYI_OP_MINIMUM, x, byi_o_in(o, 2));
     o->out[0] = x;
 }
 
@@ -206,8 +203,8 @@ static void convert_erf(struct byi_import *o)
     const byi_id x = byi_o_in(o, 0);
     const enum byoc_dtype dtype = byi_o_dtype(o, x);
     const bool real = !byi_dtype_is_int(dtype);
-    const byi_id y = byi_o_emit(
-        o, BYI_OP_ERF, ARGS(real ? x : byi_o_cast(o, x, BYOC_F64)), NO_ATTRS);
+    const byi_id y =
+        byi_o_call(o, BYI_OP_ERF, real ? x : byi_o_cast(o, x, BYOC_F64));
 
     o->out[0] = byi_o_cast(o, y, dtype);
 }
@@ -255,19 +252,17 @@ static void dropout_training(struct byi_import *o, byi_id training,
     const byi_id part = byi_o_cast(o, byi_o_as_scalar(o, ratio), BYOC_F32);
     const byi_id is = byi_o_as_scalar(o, training);
     const byi_id drawn = byi_o_random_uniform(o, byi_o_shape_of(o, x));
-    const byi_id lucky = byi_o_binary(o, BYI_OP_GREATER_EQUAL, drawn, part);
-    const byi_id stays = byi_o_binary(
-        o, BYI_OP_LOGICAL_OR, byi_o_unary(o, BYI_OP_LOGICAL_NOT, is), lucky);
-    const byi_id scale = byi_o_binary(
-        o, BYI_OP_DIVIDE, one, byi_o_binary(o, BYI_OP_SUBTRACT, one, part));
-    const byi_id factor = byi_o_cast(
-        o, byi_o_emit(o, BYI_OP_WHERE, ARGS(is, scale, one), NO_ATTRS), dtype);
+    const byi_id lucky = byi_o_call(o, BYI_OP_GREATER_EQUAL, drawn, part);
+    const byi_id stays = byi_o_call(
+        o, BYI_OP_LOGICAL_OR, byi_o_call(o, BYI_OP_LOGICAL_NOT, is), lucky);
+    const byi_id scale = byi_o_call(o, BYI_OP_DIVIDE, one,
+                                    byi_o_call(o, BYI_OP_SUBTRACT, one, part));
+    const byi_id factor =
+        byi_o_cast(o, byi_o_call(o, BYI_OP_WHERE, is, scale, one), dtype);
 
-    const byi_id y =
-        byi_o_emit(o, BYI_OP_WHERE,
-                   ARGS(stays, byi_o_binary(o, BYI_OP_MULTIPLY, x, factor),
-                        byi_o_scalar(o, dtype, 0)),
-                   NO_ATTRS);
+    const byi_id y = byi_o_call(o, BYI_OP_WHERE, stays,
+                                byi_o_call(o, BYI_OP_MULTIPLY, x, factor),
+                                byi_o_scalar(o, dtype, 0));
     o->out[0] = byi_o_cast(o, y, own);
     if (byi_o_wants(o, 1))
         o->out[1] = stays;
@@ -322,12 +317,11 @@ static void convert_swish(struct byi_import *o)
     const double alpha = byi_o_float(o, "alpha", quick ? 1.702 : 1.0);
 
     if (alpha == 1.0) {
-        o->out[0] = byi_o_unary(o, BYI_OP_NN_SILU, x);
+        o->out[0] = byi_o_call(o, BYI_OP_NN_SILU, x);
         return;
     }
-    const byi_id gate =
-        byi_o_emit(o, BYI_OP_SIGMOID, ARGS(byi_o_scale(o, x, alpha)), NO_ATTRS);
-    o->out[0] = byi_o_binary(o, BYI_OP_MULTIPLY, x, gate);
+    const byi_id gate = byi_o_call(o, BYI_OP_SIGMOID, byi_o_scale(o, x, alpha));
+    o->out[0] = byi_o_call(o, BYI_OP_MULTIPLY, x, gate);
 }
 
 /* --- com.microsoft -------------------------------------------------------- */
@@ -378,7 +372,7 @@ static void convert_bias_gelu(struct byi_import *o)
     byi_id x = byi_o_in(o, 0);
 
     if (bias != BYI_NO_ID)
-        x = byi_o_binary(o, BYI_OP_ADD, x, bias);
+        x = byi_o_call(o, BYI_OP_ADD, x, bias);
     o->out[0] =
         byi_o_emit(o, BYI_OP_NN_GELU, ARGS(x),
                    ATTRS(A_STRING("approximate", fast ? "tanh" : "none")));

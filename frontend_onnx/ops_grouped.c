@@ -251,8 +251,8 @@ static byi_id grouped_mask(struct byi_import *o,
                    "at least 1",
                    (long long)window, causal ? "" : " without causal");
     if (causal)
-        end = byi_o_binary(o, BYI_OP_MINIMUM, rows, end);
-    byi_id allowed = byi_o_binary(o, BYI_OP_LESS_EQUAL, keys, end);
+        end = byi_o_call(o, BYI_OP_MINIMUM, rows, end);
+    byi_id allowed = byi_o_call(o, BYI_OP_LESS_EQUAL, keys, end);
     if (window > 0) {
         static const char inside[] =
             "fn (%allowed, %keys, %end) {"

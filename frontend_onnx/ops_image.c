@@ -329,11 +329,9 @@ static void convert_affine_grid(struct byi_import *o)
         return;
     const int64_t flat[] = {-1, d + 1}, end = d + 2;
     const byi_id lengths =
-        byi_o_emit(o, BYI_OP_STRIDED_SLICE,
-                   ARGS(byi_o_cast(o, size, BYOC_I64), byi_o_vector(o, 1, &two),
-                        byi_o_vector(o, 1, &end), byi_o_vector(o, 1, &zero),
-                        byi_o_vector(o, 1, &one)),
-                   NO_ATTRS);
+        byi_o_call(o, BYI_OP_STRIDED_SLICE, byi_o_cast(o, size, BYOC_I64),
+                   byi_o_vector(o, 1, &two), byi_o_vector(o, 1, &end),
+                   byi_o_vector(o, 1, &zero), byi_o_vector(o, 1, &one));
     const byi_id shape = byi_o_concat(o, lengths, byi_o_vector(o, 1, &one), 0);
     for (int64_t i = 0; i < d; i++) { /* x runs along the last axis */
         const int64_t axis = d - 1 - i;
@@ -345,13 +343,13 @@ static void convert_affine_grid(struct byi_import *o)
                        ARGS(lengths, byi_o_scalar(o, BYOC_I64, (double)axis)),
                        ATTRS(AN_INT("axis", 0)));
         columns[i] =
-            byi_o_binary(o, BYI_OP_BROADCAST_TO,
-                         byi_o_expand(o, coordinates(o, length, corners, dtype),
-                                      (uint32_t)(d - axis), others),
-                         shape);
+            byi_o_call(o, BYI_OP_BROADCAST_TO,
+                       byi_o_expand(o, coordinates(o, length, corners, dtype),
+                                    (uint32_t)(d - axis), others),
+                       shape);
     }
     columns[d] =
-        byi_o_binary(o, BYI_OP_BROADCAST_TO, byi_o_scalar(o, dtype, 1), shape);
+        byi_o_call(o, BYI_OP_BROADCAST_TO, byi_o_scalar(o, dtype, 1), shape);
     const byi_id points = byi_o_emit(o, BYI_OP_CONCATENATE, (uint32_t)d + 1,
                                      columns, ATTRS(AN_INT("axis", d)));
     const byi_id y = byi_o_emit(
@@ -404,11 +402,11 @@ static void convert_image_scaler(struct byi_import *o)
             bias[i] = (float)given[i];
         const struct byi_tensor t = {
             .data = bias, .dtype = BYOC_F32, .rank = 1, .dims = {n}};
-        y = byi_o_binary(o, BYI_OP_ADD, y,
-                         byi_o_expand(o,
-                                      byi_o_cast(o, byi_o_const(o, &t, false),
-                                                 byi_o_dtype(o, x)),
-                                      2, space));
+        y = byi_o_call(o, BYI_OP_ADD, y,
+                       byi_o_expand(o,
+                                    byi_o_cast(o, byi_o_const(o, &t, false),
+                                               byi_o_dtype(o, x)),
+                                    2, space));
     }
     o->out[0] = y;
 }
@@ -448,11 +446,9 @@ static void convert_crop(struct byi_import *o)
         else if (end[i] == 0)
             end[i] = INT64_MAX;
     }
-    o->out[0] = byi_o_emit(
-        o, BYI_OP_STRIDED_SLICE,
-        ARGS(byi_o_in(o, 0), byi_o_vector(o, 2, begin), byi_o_vector(o, 2, end),
-             byi_o_vector(o, 2, axes), byi_o_vector(o, 2, ones)),
-        NO_ATTRS);
+    o->out[0] = byi_o_call(o, BYI_OP_STRIDED_SLICE, byi_o_in(o, 0),
+                           byi_o_vector(o, 2, begin), byi_o_vector(o, 2, end),
+                           byi_o_vector(o, 2, axes), byi_o_vector(o, 2, ones));
 }
 
 /* Before opset 16 coordinates were not shifted by half a pixel, and there was

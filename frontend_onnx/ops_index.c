@@ -63,8 +63,8 @@ static void convert_nonzero(struct byi_import *o)
     byi_id x = byi_o_in(o, 0);
 
     if (byi_o_dtype(o, x) == BYOC_STRING)
-        x = byi_o_binary(o, BYI_OP_NOT_EQUAL, x, byi_o_const(o, &empty, false));
-    o->out[0] = byi_o_unary(o, BYI_OP_NONZERO, x);
+        x = byi_o_call(o, BYI_OP_NOT_EQUAL, x, byi_o_const(o, &empty, false));
+    o->out[0] = byi_o_call(o, BYI_OP_NONZERO, x);
 }
 
 static void convert_trilu(struct byi_import *o)
@@ -173,14 +173,14 @@ static void convert_tensor_scatter(struct byi_import *o)
         byi_o_expand(o, byi_o_count(o, zero, byi_o_length(o, update, axis)),
                      rank - 1 - axis, inner);
     if (starts != BYI_NO_ID)
-        at = byi_o_binary(
+        at = byi_o_call(
             o, BYI_OP_ADD, at,
             byi_o_expand(o, byi_o_cast(o, starts, BYOC_I64), rank - 1, inner));
     if (strcmp(mode, "circular") == 0)
-        at = byi_o_binary(o, BYI_OP_MOD, at, byi_o_length(o, x, axis));
+        at = byi_o_call(o, BYI_OP_MOD, at, byi_o_length(o, x, axis));
     else if (strcmp(mode, "linear") != 0)
         byi_o_refuse(o, "mode '%s', expected linear or circular", mode);
-    at = byi_o_binary(o, BYI_OP_BROADCAST_TO, at, byi_o_shape_of(o, update));
+    at = byi_o_call(o, BYI_OP_BROADCAST_TO, at, byi_o_shape_of(o, update));
     o->out[0] = byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(x, at, update),
                            ATTRS(AN_INT("axis", (int64_t)axis)));
 }

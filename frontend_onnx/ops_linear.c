@@ -22,7 +22,7 @@ static byi_id gemm(struct byi_import *o)
         byi_o_fail(o, BYOC_ETYPE, "a has rank %u, b %u, expected 2",
                    byi_o_rank(o, a), byi_o_rank(o, b));
     if (flip_b && !flip_a && alpha == 1.0)
-        y = byi_o_emit(o, BYI_OP_NN_DENSE, ARGS(a, b), NO_ATTRS);
+        y = byi_o_call(o, BYI_OP_NN_DENSE, a, b);
     else
         y = byi_o_scale(o,
                         byi_o_emit(o, BYI_OP_NN_MATMUL, ARGS(a, b),
@@ -30,8 +30,7 @@ static byi_id gemm(struct byi_import *o)
                                          A_BOOL("transpose_b", flip_b))),
                         alpha);
     if (c != BYI_NO_ID && beta != 0.0)
-        y = byi_o_emit(o, BYI_OP_ADD, ARGS(y, byi_o_scale(o, c, beta)),
-                       NO_ATTRS);
+        y = byi_o_call(o, BYI_OP_ADD, y, byi_o_scale(o, c, beta));
     return y;
 }
 

@@ -83,8 +83,7 @@ static void convert_optional(struct byi_import *o)
             o->seen |= UINT64_C(1) << i;
         }
     if (byi_o_in(o, 0) != BYI_NO_ID) {
-        o->out[0] =
-            byi_o_emit(o, BYI_OP_OPT_MAKE, ARGS(byi_o_in(o, 0)), NO_ATTRS);
+        o->out[0] = byi_o_call(o, BYI_OP_OPT_MAKE, byi_o_in(o, 0));
         return;
     }
     const bool sequence =
@@ -110,7 +109,7 @@ static void convert_has(struct byi_import *o)
     if (kind_of(o, x) != BYI_OPTIONAL) /* an omitted input has no element */
         o->out[0] = byi_o_scalar(o, BYOC_BOOL, x != BYI_NO_ID);
     else
-        o->out[0] = byi_o_unary(o, BYI_OP_OPT_HAS, x);
+        o->out[0] = byi_o_call(o, BYI_OP_OPT_HAS, x);
 }
 
 static void convert_get(struct byi_import *o)
@@ -120,7 +119,7 @@ static void convert_get(struct byi_import *o)
     if (kind_of(o, x) != BYI_OPTIONAL)
         o->out[0] = x;
     else
-        o->out[0] = byi_o_unary(o, BYI_OP_OPT_GET, x);
+        o->out[0] = byi_o_call(o, BYI_OP_OPT_GET, x);
 }
 
 /* --- SequenceMap ---------------------------------------------------------- */
@@ -154,8 +153,7 @@ static void convert_map(struct byi_import *o)
     }
     for (uint32_t i = 0; i < loop.n_rows; i++)
         loop.rows[i].is_sequence = true;
-    loop.trips =
-        byi_o_emit(o, BYI_OP_SEQ_LENGTH, ARGS(byi_o_in(o, 0)), NO_ATTRS);
+    loop.trips = byi_o_call(o, BYI_OP_SEQ_LENGTH, byi_o_in(o, 0));
     const byi_id func = byi_loop_make(o, &loop);
     args = byi_arena_calloc(o->scratch, loop.n_rows + 1, sizeof *args);
     args[0] = zero;

@@ -65,7 +65,7 @@ static byi_id reduce_loss(struct byi_import *o, byi_id loss, byi_id weight)
     if (weight == BYI_NO_ID)
         return sum_all(o, BYI_OP_MEAN, loss);
     weight = sum_all(o, BYI_OP_SUM, weight);
-    return byi_o_binary(o, BYI_OP_DIVIDE, sum_all(o, BYI_OP_SUM, loss), weight);
+    return byi_o_call(o, BYI_OP_DIVIDE, sum_all(o, BYI_OP_SUM, loss), weight);
 }
 
 static byi_id nll(struct byi_import *o, byi_id x)
@@ -83,7 +83,7 @@ static byi_id nll(struct byi_import *o, byi_id x)
                    byi_o_rank(o, x), byi_o_rank(o, l.target));
     byi_id loss = byi_o_text(o, text, ARGS(x, l.target), NO_ATTRS);
     if (l.weight != BYI_NO_ID)
-        loss = byi_o_binary(o, BYI_OP_MULTIPLY, loss, l.weight);
+        loss = byi_o_call(o, BYI_OP_MULTIPLY, loss, l.weight);
     return reduce_loss(o, loss, l.weight);
 }
 

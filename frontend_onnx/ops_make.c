@@ -121,8 +121,8 @@ static void convert_constant_of_shape(struct byi_import *o)
         return;
     }
     t.rank = 0;
-    o->out[0] = byi_o_emit(o, BYI_OP_BROADCAST_TO,
-                           ARGS(byi_o_const(o, &t, false), shape), NO_ATTRS);
+    o->out[0] =
+        byi_o_call(o, BYI_OP_BROADCAST_TO, byi_o_const(o, &t, false), shape);
 }
 
 static void convert_eye_like(struct byi_import *o)
@@ -146,8 +146,8 @@ byi_id byi_o_length(struct byi_import *o, byi_id id, int64_t axis)
 
 byi_id byi_o_count(struct byi_import *o, byi_id start, byi_id end)
 {
-    return byi_o_emit(o, BYI_OP_ARANGE,
-                      ARGS(start, end, byi_o_scalar(o, BYOC_I64, 1)), NO_ATTRS);
+    return byi_o_call(o, BYI_OP_ARANGE, start, end,
+                      byi_o_scalar(o, BYOC_I64, 1));
 }
 
 #define SAME byi_o_convert_same

@@ -155,9 +155,9 @@ static void convert_dict_vectorizer(struct byi_import *o)
 
     const byi_id column = byi_o_expand(o, words, 1, last);
     const byi_id same =
-        byi_o_cast(o, byi_o_binary(o, BYI_OP_EQUAL, column, keys), BYOC_I32);
+        byi_o_cast(o, byi_o_call(o, BYI_OP_EQUAL, column, keys), BYOC_I32);
     const byi_id any =
-        byi_o_cast(o, byi_o_binary(o, BYI_OP_EQUAL, column, column), BYOC_I32);
+        byi_o_cast(o, byi_o_call(o, BYI_OP_EQUAL, column, column), BYOC_I32);
     const byi_id at =
         byi_o_emit(o, BYI_OP_ARGMAX, ARGS(byi_o_concat(o, same, any, 1)),
                    ATTRS(AN_INT("axis", 1), A_BOOL("keepdims", false)));
@@ -188,11 +188,9 @@ static byi_id by_key(struct byi_import *o, byi_id keys, byi_id values)
                    (long long)n);
         return BYI_NO_ID;
     }
-    const byi_id none =
-        byi_o_emit(o, BYI_OP_BROADCAST_TO,
-                   ARGS(no_value(o, byi_o_dtype(o, values), "0.f", 0),
-                        byi_o_vector(o, 1, &n)),
-                   NO_ATTRS);
+    const byi_id none = byi_o_call(
+        o, BYI_OP_BROADCAST_TO, no_value(o, byi_o_dtype(o, values), "0.f", 0),
+        byi_o_vector(o, 1, &n));
     return byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(none, keys, values),
                       ATTRS(AN_INT("axis", 0)));
 }

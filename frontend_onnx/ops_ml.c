@@ -137,9 +137,9 @@ byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name)
     if (strcmp(name, "NONE") == 0)
         return scores;
     if (strcmp(name, "LOGISTIC") == 0)
-        return byi_o_unary(o, BYI_OP_SIGMOID, scores);
+        return byi_o_call(o, BYI_OP_SIGMOID, scores);
     if (strcmp(name, "SOFTMAX") == 0)
-        return byi_o_unary(o, BYI_OP_NN_SOFTMAX, scores);
+        return byi_o_call(o, BYI_OP_NN_SOFTMAX, scores);
     if (strcmp(name, "SOFTMAX_ZERO") == 0)
         return byi_o_text(o, softmax_zero, ARGS(scores), NO_ATTRS);
     if (strcmp(name, "PROBIT") == 0)
@@ -164,9 +164,9 @@ static void convert_scaler(struct byi_import *o)
     const byi_id scale = add_numbers(o, "scale", BYOC_F32, &n);
 
     if (offset != BYI_NO_ID)
-        x = byi_o_binary(o, BYI_OP_SUBTRACT, x, offset);
+        x = byi_o_call(o, BYI_OP_SUBTRACT, x, offset);
     if (scale != BYI_NO_ID)
-        x = byi_o_binary(o, BYI_OP_MULTIPLY, x, scale);
+        x = byi_o_call(o, BYI_OP_MULTIPLY, x, scale);
     o->out[0] = x;
 }
 
@@ -223,9 +223,9 @@ static void convert_imputer(struct byi_import *o)
                    byoc_dtype_name(dtype));
     byi_id found;
     if (!whole && isnan(old_float))
-        found = byi_o_unary(o, BYI_OP_ISNAN, x);
+        found = byi_o_call(o, BYI_OP_ISNAN, x);
     else
-        found = byi_o_binary(
+        found = byi_o_call(
             o, BYI_OP_EQUAL, x,
             whole ? byi_o_cast(
                         o,
@@ -236,7 +236,7 @@ static void convert_imputer(struct byi_import *o)
                                     false),
                         dtype)
                   : byi_o_scalar(o, dtype, old_float));
-    o->out[0] = byi_o_emit(o, BYI_OP_WHERE, ARGS(found, fresh, x), NO_ATTRS);
+    o->out[0] = byi_o_call(o, BYI_OP_WHERE, found, fresh, x);
 }
 
 /* --- features ------------------------------------------------------------- */
@@ -277,7 +277,7 @@ static void convert_one_hot(struct byi_import *o)
     const byi_id wide =
         byi_o_expand(o, text ? x : byi_o_cast(o, x, BYOC_I64), 1, last);
     o->out[0] =
-        byi_o_cast(o, byi_o_binary(o, BYI_OP_EQUAL, wide, known), BYOC_F32);
+        byi_o_cast(o, byi_o_call(o, BYI_OP_EQUAL, wide, known), BYOC_F32);
 }
 
 /* --- label encoders ------------------------------------------------------- */
@@ -344,8 +344,7 @@ static byi_id map_keys(struct byi_import *o, byi_id x, byi_id keys,
     else
         fallback = byi_o_scalar(
             o, dtype, byi_dtype_is_int(dtype) ? (double)other : other_float);
-    return byi_o_emit(o, BYI_OP_ML_MAP, ARGS(x, keys, values, fallback),
-                      NO_ATTRS);
+    return byi_o_call(o, BYI_OP_ML_MAP, x, keys, values, fallback);
 }
 
 static void convert_label_encoder(struct byi_import *o)
@@ -434,11 +433,10 @@ static byi_id linear(struct byi_import *o, uint32_t n)
     if (!byi_o_ok(o))
         return BYI_NO_ID;
     const int64_t shape[] = {n, n_weights / n};
-    const byi_id y = byi_o_emit(
-        o, BYI_OP_NN_DENSE,
-        ARGS(x, byi_o_reshape(o, flat, byi_o_vector(o, 2, shape), false)),
-        NO_ATTRS);
-    return n_intercepts ? byi_o_binary(o, BYI_OP_ADD, y, intercepts) : y;
+    const byi_id y =
+        byi_o_call(o, BYI_OP_NN_DENSE, x,
+                   byi_o_reshape(o, flat, byi_o_vector(o, 2, shape), false));
+    return n_intercepts ? byi_o_call(o, BYI_OP_ADD, y, intercepts) : y;
 }
 
 static void convert_linear_regressor(struct byi_import *o)

@@ -266,10 +266,10 @@ static void skip_norm(struct byi_import *o, bool simplified)
 {
     const byi_id bias = byi_o_in(o, simplified ? 3 : 4);
     const double epsilon = byi_o_float(o, "epsilon", 1e-12);
-    byi_id x = byi_o_binary(o, BYI_OP_ADD, byi_o_in(o, 0), byi_o_in(o, 1));
+    byi_id x = byi_o_call(o, BYI_OP_ADD, byi_o_in(o, 0), byi_o_in(o, 1));
 
     if (bias != BYI_NO_ID)
-        x = byi_o_binary(o, BYI_OP_ADD, x, bias);
+        x = byi_o_call(o, BYI_OP_ADD, x, bias);
     byi_id results[2];
     if (simplified)
         rms_norm(o, x, byi_o_in(o, 2), byi_o_axis(o, -1, byi_o_rank(o, x)),
@@ -335,10 +335,10 @@ static void convert_embed_norm(struct byi_import *o)
             ? byi_o_text(o, first_rows, ARGS(positions, ids), NO_ATTRS)
             : take_rows(o, positions, places);
     const byi_id words = take_rows(o, byi_o_in(o, 2), ids);
-    byi_id x = byi_o_binary(o, BYI_OP_ADD, words, rows);
+    byi_id x = byi_o_call(o, BYI_OP_ADD, words, rows);
     if (segments != BYI_NO_ID)
-        x = byi_o_binary(o, BYI_OP_ADD, x,
-                         take_rows(o, byi_o_in(o, 4), segments));
+        x = byi_o_call(o, BYI_OP_ADD, x,
+                       take_rows(o, byi_o_in(o, 4), segments));
     o->out[0] = last_axis_norm(o, x, byi_o_in(o, 5), byi_o_in(o, 6), epsilon);
     if (byi_o_wants(o, 1))
         o->out[1] = mask_index(o, ids, byi_o_in(o, 7));

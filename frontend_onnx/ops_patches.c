@@ -33,12 +33,12 @@ static void read_list(struct byi_import *o, const char *name, uint32_t n,
 
 static byi_id plus(struct byi_import *o, byi_id a, byi_id b)
 {
-    return byi_o_binary(o, BYI_OP_ADD, a, b);
+    return byi_o_call(o, BYI_OP_ADD, a, b);
 }
 
 static byi_id times(struct byi_import *o, byi_id a, byi_id b)
 {
-    return byi_o_binary(o, BYI_OP_MULTIPLY, a, b);
+    return byi_o_call(o, BYI_OP_MULTIPLY, a, b);
 }
 
 /* 0 .. n - 1 for an int64 scalar n. */
@@ -125,7 +125,7 @@ static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
 
     p->flat = axis ? plus(o, times(o, p->flat, length), at) : at;
     p->inside =
-        axis ? byi_o_binary(o, BYI_OP_LOGICAL_AND, p->inside, inside) : inside;
+        axis ? byi_o_call(o, BYI_OP_LOGICAL_AND, p->inside, inside) : inside;
 }
 
 /* Whether constant blocks tile the image, so that no elements are added up.
@@ -170,13 +170,12 @@ static byi_id place_tiles(struct byi_import *o, const struct patches *p,
         axes[3 + 2 * i] = 2 + i;
     }
     const byi_id parts =
-        byi_o_emit(o, BYI_OP_RESHAPE,
-                   ARGS(x, byi_o_vector(o, 2 + 2 * p->n, apart)), NO_ATTRS);
+        byi_o_call(o, BYI_OP_RESHAPE, x, byi_o_vector(o, 2 + 2 * p->n, apart));
     const byi_id placed =
         byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(parts),
                    ATTRS(SOME_INTS("axes", 2 + 2 * p->n, axes)));
-    return byi_o_emit(o, BYI_OP_RESHAPE,
-                      ARGS(placed, byi_o_vector(o, 2 + p->n, whole)), NO_ATTRS);
+    return byi_o_call(o, BYI_OP_RESHAPE, placed,
+                      byi_o_vector(o, 2 + p->n, whole));
 }
 
 /* x (n, channels block, places), with the elements of each channel's patches:
@@ -288,12 +287,10 @@ static byi_id sample_taps(struct byi_import *o, const struct deformed_conv *d)
     const byi_id grid = byi_o_concat(o, positions(o, d, offsets, 1), down, 4);
     const byi_id wide = shape_with(o, 2, rows, d->offsets, 3, 4);
     const byi_id two = byi_o_vector(o, 1, (const int64_t[]){2});
-    const byi_id y = byi_o_emit(
+    const byi_id y = byi_o_call(
         o, BYI_OP_GRID_SAMPLE,
-        ARGS(
-            byi_o_reshape(o, d->x, shape_with(o, 2, planes, d->x, 2, 4), false),
-            byi_o_reshape(o, grid, byi_o_concat(o, wide, two, 0), false)),
-        NO_ATTRS);
+        byi_o_reshape(o, d->x, shape_with(o, 2, planes, d->x, 2, 4), false),
+        byi_o_reshape(o, grid, byi_o_concat(o, wide, two, 0), false));
 
     if (d->mask == BYI_NO_ID)
         return y;
@@ -369,7 +366,7 @@ static void convert_deform_conv(struct byi_import *o)
     const byi_id shape =
         byi_o_concat(o, byi_o_vector(o, 3, columns), places, 0);
     const byi_id samples = byi_o_reshape(o, sample_taps(o, &d), shape, false);
-    const byi_id products = byi_o_binary(
+    const byi_id products = byi_o_call(
         o, BYI_OP_NN_MATMUL,
         byi_o_reshape(o, d.weights, byi_o_vector(o, 3, rows), false), samples);
     byi_id y = byi_o_reshape(o, products,

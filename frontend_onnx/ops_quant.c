@@ -147,14 +147,14 @@ static byi_id centred(struct byi_import *o, byi_id x, byi_id zero,
             axes[k] = k + 1;
         zero = byi_o_expand(o, zero, inner, axes);
     }
-    return byi_o_binary(o, BYI_OP_SUBTRACT, x, zero);
+    return byi_o_call(o, BYI_OP_SUBTRACT, x, zero);
 }
 
 static void convert_matmul_integer(struct byi_import *o)
 {
     const byi_id b = centred(o, byi_o_in(o, 1), byi_o_in(o, 3), 0);
-    o->out[0] = byi_o_binary(o, BYI_OP_NN_MATMUL,
-                             centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 1), b);
+    o->out[0] = byi_o_call(o, BYI_OP_NN_MATMUL,
+                           centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 1), b);
 }
 
 static void convert_conv_integer(struct byi_import *o)
@@ -207,7 +207,7 @@ static void convert_qlinear_matmul(struct byi_import *o)
         ab[i] = requantize(o, BYI_OP_DEQUANTIZE, x, scale,
                            byi_o_in(o, 3 * i + 2), axis < 0 ? -1 : axis);
     }
-    const byi_id y = byi_o_binary(o, BYI_OP_NN_MATMUL, ab[0], ab[1]);
+    const byi_id y = byi_o_call(o, BYI_OP_NN_MATMUL, ab[0], ab[1]);
     o->out[0] =
         requantize(o, BYI_OP_QUANTIZE, y, byi_o_in(o, 6), byi_o_in(o, 7), 1);
 }
@@ -242,7 +242,7 @@ static void convert_qlinear_binary(struct byi_import *o)
 {
     const byi_id b = dequantized(o, 3);
     o->out[0] =
-        quantized(o, byi_o_binary(o, o->row->op, dequantized(o, 0), b), 6, 0);
+        quantized(o, byi_o_call(o, o->row->op, dequantized(o, 0), b), 6, 0);
 }
 
 /* A function of one operand: x, scale, zero, scale, zero. */
@@ -256,7 +256,7 @@ static void convert_qlinear_unary(struct byi_import *o)
             byi_o_emit(o, op->id, ARGS(x),
                        ATTRS(A_FLOAT("alpha", byi_o_float(o, "alpha", 0.01))));
     else
-        o->out[0] = byi_o_unary(o, op->id, x);
+        o->out[0] = byi_o_call(o, op->id, x);
     o->out[0] = quantized(o, o->out[0], 3, 0);
 }
 
@@ -329,7 +329,7 @@ static byi_id qgemm_floats(struct byi_import *o, byi_id a_scale)
 
     if (c == BYI_NO_ID)
         return y;
-    return byi_o_binary(
+    return byi_o_call(
         o, BYI_OP_ADD, y,
         byi_o_text(o, product_scaled, ARGS(c, a_scale, scale), NO_ATTRS));
 }
@@ -348,12 +348,12 @@ static byi_id qgemm_integers(struct byi_import *o, byi_id a_scale)
     const byi_id a = centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 0);
     const byi_id b = centred(o, byi_o_in(o, 3), byi_o_in(o, 5), turned);
     byi_id sums = qgemm_product(o, a, b);
-    byi_id scale = byi_o_binary(o, BYI_OP_MULTIPLY, a_scale, byi_o_in(o, 4));
+    byi_id scale = byi_o_call(o, BYI_OP_MULTIPLY, a_scale, byi_o_in(o, 4));
 
     if (c != BYI_NO_ID)
-        sums = byi_o_binary(o, BYI_OP_ADD, sums, c);
+        sums = byi_o_call(o, BYI_OP_ADD, sums, c);
     if (y_scale != BYI_NO_ID)
-        scale = byi_o_binary(o, BYI_OP_DIVIDE, scale, y_scale);
+        scale = byi_o_call(o, BYI_OP_DIVIDE, scale, y_scale);
     return byi_o_text(o, scaled, ARGS(sums, scale), NO_ATTRS);
 }
 
@@ -383,9 +383,8 @@ static void convert_qgemm(struct byi_import *o)
 /* condition, x, scale, zero, y, scale, zero, scale, zero */
 static void convert_qlinear_where(struct byi_import *o)
 {
-    const byi_id y = byi_o_emit(
-        o, BYI_OP_WHERE,
-        ARGS(byi_o_in(o, 0), dequantized(o, 1), dequantized(o, 4)), NO_ATTRS);
+    const byi_id y = byi_o_call(o, BYI_OP_WHERE, byi_o_in(o, 0),
+                                dequantized(o, 1), dequantized(o, 4));
 
     o->out[0] = quantized(o, y, 7, 1);
 }
@@ -396,11 +395,10 @@ static byi_id integer_product(struct byi_import *o, byi_id a, byi_id b,
 {
     const byi_id scaled = byi_o_text(
         o, product_scaled,
-        ARGS(byi_o_binary(o, BYI_OP_NN_MATMUL, a, b), a_scale, b_scale),
+        ARGS(byi_o_call(o, BYI_OP_NN_MATMUL, a, b), a_scale, b_scale),
         NO_ATTRS);
 
-    return bias == BYI_NO_ID ? scaled
-                             : byi_o_binary(o, BYI_OP_ADD, scaled, bias);
+    return bias == BYI_NO_ID ? scaled : byi_o_call(o, BYI_OP_ADD, scaled, bias);
 }
 
 /* a, b, their scales, their zero points, bias */
@@ -490,10 +488,9 @@ static byi_id of_columns(struct byi_import *o, const struct few_bits *w,
     if (groups != BYI_NO_ID)
         return byi_o_emit(o, BYI_OP_TAKE, ARGS(wide, groups),
                           ATTRS(AN_INT("axis", 1)));
-    const byi_id each = byi_o_emit(
-        o, BYI_OP_BROADCAST_TO,
-        ARGS(shaped(o, wide, w->n, w->blocks, 1), byi_o_vector(o, 3, shape)),
-        NO_ATTRS);
+    const byi_id each =
+        byi_o_call(o, BYI_OP_BROADCAST_TO, shaped(o, wide, w->n, w->blocks, 1),
+                   byi_o_vector(o, 3, shape));
     return columns(o, shaped(o, each, w->n, w->blocks * w->size, 0), w->k);
 }
 
@@ -514,8 +511,8 @@ static byi_id expanded_product(struct byi_import *o, const struct few_bits *w)
     const byi_id scales =
         of_columns(o, w, shaped(o, byi_o_in(o, 2), w->n, w->blocks, 0));
     const byi_id weights =
-        byi_o_binary(o, BYI_OP_MULTIPLY,
-                     byi_o_binary(o, BYI_OP_SUBTRACT, codes, zeros), scales);
+        byi_o_call(o, BYI_OP_MULTIPLY,
+                   byi_o_call(o, BYI_OP_SUBTRACT, codes, zeros), scales);
     return byi_o_cast(
         o,
         byi_o_emit(o, BYI_OP_NN_MATMUL,
@@ -567,8 +564,8 @@ static void convert_matmul_bits(struct byi_import *o)
         byi_dtype_is_float(w.dtype) && w.dtype != BYOC_F64;
     byi_id y = plain ? block_product(o, &w) : expanded_product(o, &w);
     if (byi_o_in(o, 5) != BYI_NO_ID)
-        y = byi_o_binary(o, BYI_OP_ADD, y,
-                         byi_o_cast(o, byi_o_in(o, 5), w.dtype));
+        y = byi_o_call(o, BYI_OP_ADD, y,
+                       byi_o_cast(o, byi_o_in(o, 5), w.dtype));
     o->out[0] = y;
 }
 

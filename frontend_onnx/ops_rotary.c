@@ -25,8 +25,8 @@ static byi_id positions(struct byi_import *o, byi_id at, byi_id s)
     if (byi_o_rank(o, at) >= 2)
         return at;
     at = byi_o_as_scalar(o, at);
-    at = byi_o_binary(o, BYI_OP_ADD,
-                      byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), s), at);
+    at = byi_o_call(o, BYI_OP_ADD,
+                    byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), s), at);
     return byi_o_expand(o, at, 1, front);
 }
 

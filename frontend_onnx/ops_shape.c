@@ -82,7 +82,7 @@ static bool dynamic_axes(struct byi_import *o, enum byi_op_id op)
 {
     if (o->opset < 13 || byi_o_in(o, 1) == BYI_NO_ID || byi_o_is_const(o, 1))
         return false;
-    o->out[0] = byi_o_binary(o, op, byi_o_in(o, 0), as_int64(o, o->in[1]));
+    o->out[0] = byi_o_call(o, op, byi_o_in(o, 0), as_int64(o, o->in[1]));
     return true;
 }
 
@@ -169,15 +169,14 @@ static void convert_expand(struct byi_import *o)
     const byi_id x = byi_o_in(o, 0);
     const byi_id shape = as_int64(o, byi_o_in(o, 1));
 
-    o->out[0] = byi_o_binary(o, BYI_OP_BROADCAST_TO, x,
-                             byi_o_expand_target(o, x, shape));
+    o->out[0] =
+        byi_o_call(o, BYI_OP_BROADCAST_TO, x, byi_o_expand_target(o, x, shape));
 }
 
 static void convert_tile(struct byi_import *o)
 {
     o->out[0] =
-        byi_o_emit(o, BYI_OP_TILE,
-                   ARGS(byi_o_in(o, 0), as_int64(o, byi_o_in(o, 1))), NO_ATTRS);
+        byi_o_call(o, BYI_OP_TILE, byi_o_in(o, 0), as_int64(o, byi_o_in(o, 1)));
 }
 
 /* Opset 1 repeats along one axis: Tile(x, tiles, axis), both scalars. */
@@ -196,7 +195,7 @@ static void convert_tile_1(struct byi_import *o)
         parts[i] = i == axis ? tiles : byi_o_vector(o, 1, &one);
     const byi_id repeats = byi_o_emit(o, BYI_OP_CONCATENATE, rank, parts,
                                       ATTRS(AN_INT("axis", 0)));
-    o->out[0] = byi_o_binary(o, BYI_OP_TILE, x, repeats);
+    o->out[0] = byi_o_call(o, BYI_OP_TILE, x, repeats);
 }
 
 /* --- concatenation, splitting, slicing, padding --------------------------- */
@@ -321,9 +320,8 @@ static void slice(struct byi_import *o, byi_id begin, byi_id end, byi_id axes,
             list[i] = 1;
         steps = byi_o_vector(o, (uint32_t)n, list);
     }
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_STRIDED_SLICE,
-                   ARGS(byi_o_in(o, 0), begin, end, axes, steps), NO_ATTRS);
+    o->out[0] = byi_o_call(o, BYI_OP_STRIDED_SLICE, byi_o_in(o, 0), begin, end,
+                           axes, steps);
 }
 
 static void convert_slice_1(struct byi_import *o)
@@ -393,11 +391,9 @@ static byi_id part_of(struct byi_import *o, byi_id vector, int64_t from,
 {
     const int64_t zero = 0, one = 1;
 
-    return byi_o_emit(o, BYI_OP_STRIDED_SLICE,
-                      ARGS(vector, byi_o_vector(o, 1, &from),
-                           byi_o_vector(o, 1, &to), byi_o_vector(o, 1, &zero),
-                           byi_o_vector(o, 1, &one)),
-                      NO_ATTRS);
+    return byi_o_call(o, BYI_OP_STRIDED_SLICE, vector,
+                      byi_o_vector(o, 1, &from), byi_o_vector(o, 1, &to),
+                      byi_o_vector(o, 1, &zero), byi_o_vector(o, 1, &one));
 }
 
 /* Complete the pads of some axes to pads of all axes. */
@@ -453,23 +449,20 @@ static void convert_center(struct byi_import *o)
     }
     if (axes)
         wanted = byi_o_spread(o, own, byi_o_vector(o, n, axes), wanted);
-    const byi_id kept = byi_o_binary(o, BYI_OP_MINIMUM, own, wanted);
+    const byi_id kept = byi_o_call(o, BYI_OP_MINIMUM, own, wanted);
     const byi_id begin = byi_o_with(
-        o, BYI_OP_DIVIDE, byi_o_binary(o, BYI_OP_SUBTRACT, own, kept), 2);
-    const byi_id missing = byi_o_binary(o, BYI_OP_SUBTRACT, wanted, kept);
+        o, BYI_OP_DIVIDE, byi_o_call(o, BYI_OP_SUBTRACT, own, kept), 2);
+    const byi_id missing = byi_o_call(o, BYI_OP_SUBTRACT, wanted, kept);
     const byi_id before = byi_o_with(o, BYI_OP_DIVIDE, missing, 2);
-    const byi_id y = byi_o_emit(
-        o, BYI_OP_STRIDED_SLICE,
-        ARGS(x, begin, byi_o_binary(o, BYI_OP_ADD, begin, kept),
-             byi_o_vector(o, rank, every), byi_o_vector(o, rank, ones)),
-        NO_ATTRS);
-    o->out[0] = byi_o_emit(
-        o, BYI_OP_NN_PAD,
-        ARGS(y,
-             byi_o_concat(o, before,
-                          byi_o_binary(o, BYI_OP_SUBTRACT, missing, before), 0),
-             byi_o_scalar(o, byi_o_dtype(o, x), 0)),
-        NO_ATTRS);
+    const byi_id y =
+        byi_o_call(o, BYI_OP_STRIDED_SLICE, x, begin,
+                   byi_o_call(o, BYI_OP_ADD, begin, kept),
+                   byi_o_vector(o, rank, every), byi_o_vector(o, rank, ones));
+    o->out[0] = byi_o_call(
+        o, BYI_OP_NN_PAD, y,
+        byi_o_concat(o, before, byi_o_call(o, BYI_OP_SUBTRACT, missing, before),
+                     0),
+        byi_o_scalar(o, byi_o_dtype(o, x), 0));
 }
 
 static void convert_depth_to_space(struct byi_import *o)

@@ -21,10 +21,8 @@ static byi_id count_to(struct byi_import *o, byi_id limit)
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, limit);
 
-    return byi_o_emit(
-        o, BYI_OP_ARANGE,
-        ARGS(byi_o_scalar(o, dtype, 0), limit, byi_o_scalar(o, dtype, 1)),
-        NO_ATTRS);
+    return byi_o_call(o, BYI_OP_ARANGE, byi_o_scalar(o, dtype, 0), limit,
+                      byi_o_scalar(o, dtype, 1));
 }
 
 /* Input i, one number, as a scalar of this type. */
@@ -187,7 +185,7 @@ static byi_id product_where(struct byi_import *o, enum byi_op_id op,
 {
     return byi_o_text(
         o, "fn (%is, %dims) { prod(where(%is, %dims, 1), keepdims=false) }",
-        ARGS(byi_o_binary(o, op, places, axis), dims), NO_ATTRS);
+        ARGS(byi_o_call(o, op, places, axis), dims), NO_ATTRS);
 }
 
 /* The DFT along an axis that is known only at run time: reshape x to (before,
@@ -223,10 +221,8 @@ static byi_id dft_of_any(struct byi_import *o, byi_id x, byi_id axis)
     const byi_id y = dft(o, byi_o_reshape(o, x, target, false), 1);
     const byi_id two = byi_o_vector(o, 1, (const int64_t[]){2});
     const byi_id whole =
-        byi_o_emit(o, BYI_OP_WHERE,
-                   ARGS(byi_o_binary(o, BYI_OP_EQUAL, at, axis),
-                        byi_o_length(o, y, 1), byi_o_concat(o, shape, two, 0)),
-                   NO_ATTRS);
+        byi_o_call(o, BYI_OP_WHERE, byi_o_call(o, BYI_OP_EQUAL, at, axis),
+                   byi_o_length(o, y, 1), byi_o_concat(o, shape, two, 0));
     return byi_o_reshape(o, y, whole, false);
 }
 
@@ -250,7 +246,7 @@ static byi_id frame_length(struct byi_import *o)
     if (byi_o_in(o, 2) == BYI_NO_ID)
         byi_o_fail(o, BYOC_EPARSE,
                    "found neither a window nor a frame_length, expected one");
-    return byi_o_emit(o, BYI_OP_SIZE_OF, ARGS(byi_o_in(o, 2)), NO_ATTRS);
+    return byi_o_call(o, BYI_OP_SIZE_OF, byi_o_in(o, 2));
 }
 
 /* The signal positions of each complete frame, one row per frame. */
@@ -293,8 +289,8 @@ static void convert_stft(struct byi_import *o)
         byi_o_emit(o, BYI_OP_TAKE, ARGS(x, frame_positions(o, x, step, length)),
                    ATTRS(AN_INT("axis", 1)));
     if (given != BYI_NO_ID)
-        frames = byi_o_binary(o, BYI_OP_MULTIPLY, frames,
-                              column(o, byi_o_cast(o, given, wide)));
+        frames = byi_o_call(o, BYI_OP_MULTIPLY, frames,
+                            column(o, byi_o_cast(o, given, wide)));
     const byi_id y =
         byi_o_emit(o, BYI_OP_DFT, ARGS(frames),
                    ATTRS(AN_INT("axis", 2), A_BOOL("onesided", onesided)));

@@ -46,7 +46,7 @@ static byi_id vector_of(struct byi_import *o, uint32_t n, const double *values)
 static byi_id with_number(struct byi_import *o, enum byi_op_id op, byi_id a,
                           double b)
 {
-    return byi_o_binary(o, op, a, byi_o_scalar(o, BYOC_F64, b));
+    return byi_o_call(o, op, a, byi_o_scalar(o, BYOC_F64, b));
 }
 
 /* --- kernels -------------------------------------------------------------- */
@@ -66,8 +66,7 @@ static byi_id kernel_values(struct byi_import *o, byi_id x, byi_id vectors)
     const char *kind = byi_o_string(o, "kernel_type", "LINEAR");
     uint32_t n = 0;
     const double *params = byi_o_floats(o, "kernel_params", &n);
-    const byi_id products =
-        byi_o_emit(o, BYI_OP_NN_DENSE, ARGS(x, vectors), NO_ATTRS);
+    const byi_id products = byi_o_call(o, BYI_OP_NN_DENSE, x, vectors);
 
     if (strcmp(kind, "LINEAR") == 0)
         return products;
@@ -86,7 +85,7 @@ static byi_id kernel_values(struct byi_import *o, byi_id x, byi_id vectors)
     if (strcmp(kind, "POLY") == 0)
         return with_number(o, BYI_OP_POWER, line, params[2]);
     if (strcmp(kind, "SIGMOID") == 0)
-        return byi_o_unary(o, BYI_OP_TANH, line);
+        return byi_o_call(o, BYI_OP_TANH, line);
     byi_o_refuse(o, "kernel_type '%s', expected LINEAR, RBF, POLY or SIGMOID",
                  kind);
     return BYI_NO_ID;
@@ -135,10 +134,9 @@ static byi_id linear(struct byi_import *o, const struct svm *s, uint32_t rows)
     }
     const byi_id weights =
         matrix_of(o, rows, s->n_coefficients / rows, s->coefficients);
-    return with_number(
-        o, BYI_OP_ADD,
-        byi_o_emit(o, BYI_OP_NN_DENSE, ARGS(s->x, weights), NO_ATTRS),
-        s->rho[0]);
+    return with_number(o, BYI_OP_ADD,
+                       byi_o_call(o, BYI_OP_NN_DENSE, s->x, weights),
+                       s->rho[0]);
 }
 
 /* --- regressors ----------------------------------------------------------- */
@@ -163,8 +161,7 @@ static void convert_svm_regressor(struct byi_import *o)
         return;
     } else {
         const byi_id weights = matrix_of(o, 1, s.n_vectors, s.coefficients);
-        y = byi_o_emit(o, BYI_OP_NN_DENSE, ARGS(vector_kernels(o, &s), weights),
-                       NO_ATTRS);
+        y = byi_o_call(o, BYI_OP_NN_DENSE, vector_kernels(o, &s), weights);
         y = with_number(o, BYI_OP_ADD, y, s.rho[0]);
     }
     if (one_class) /* y > 0 ? 1 : -1 */
@@ -226,12 +223,10 @@ static byi_id votes(struct byi_import *o, const struct pairs *p, byi_id scores)
     const byi_id won =
         byi_o_cast(o, with_number(o, BYI_OP_GREATER, scores, 0), BYOC_F64);
     const byi_id bias = vector_of(o, p->n_classes, lost);
-    return byi_o_binary(
-        o, BYI_OP_ADD,
-        byi_o_emit(o, BYI_OP_NN_DENSE,
-                   ARGS(won, matrix_of(o, p->n_classes, p->n, moved)),
-                   NO_ATTRS),
-        bias);
+    return byi_o_call(o, BYI_OP_ADD,
+                      byi_o_call(o, BYI_OP_NN_DENSE, won,
+                                 matrix_of(o, p->n_classes, p->n, moved)),
+                      bias);
 }
 
 /* Platt scaling, 1 / (1 + exp(a score + b)) of each pair, then pairwise
@@ -262,7 +257,7 @@ static byi_id two_scores(struct byi_import *o, byi_id score,
                          const char *transform)
 {
     if (strcmp(transform, "NONE") == 0)
-        return byi_ml_pair(o, byi_o_unary(o, BYI_OP_NEGATIVE, score), score);
+        return byi_ml_pair(o, byi_o_call(o, BYI_OP_NEGATIVE, score), score);
     if (strcmp(transform, "PROBIT") == 0)
         byi_o_refuse(o, "found PROBIT of one score for two classes, expected "
                         "another post_transform");
@@ -323,12 +318,11 @@ static void convert_svm_classifier(struct byi_import *o)
     if (!read_pairs(o, &s, &p))
         return;
     const byi_id bias = vector_of(o, p.n, s.rho);
-    const byi_id scores = byi_o_binary(
-        o, BYI_OP_ADD,
-        byi_o_emit(o, BYI_OP_NN_DENSE,
-                   ARGS(vector_kernels(o, &s), pair_weights(o, &s, &p)),
-                   NO_ATTRS),
-        bias);
+    const byi_id scores =
+        byi_o_call(o, BYI_OP_ADD,
+                   byi_o_call(o, BYI_OP_NN_DENSE, vector_kernels(o, &s),
+                              pair_weights(o, &s, &p)),
+                   bias);
     const bool coupled = byi_o_has(o, "prob_a");
     byi_id y = coupled ? probabilities(o, p.n, scores) : scores;
     y = p.n == 1 && !coupled ? two_scores(o, y, transform)

@@ -491,7 +491,7 @@ static void convert_tree_regressor(struct byi_import *o)
     if (n && n != e.n)
         byi_o_fail(o, BYOC_EPARSE, "found %u base_values, expected %lld", n,
                    (long long)e.n);
-    byi_id y = n ? byi_o_binary(o, BYI_OP_ADD, e.sums, base) : e.sums;
+    byi_id y = n ? byi_o_call(o, BYI_OP_ADD, e.sums, base) : e.sums;
     y = byi_o_cast(o, y, BYOC_F32);
     /* a single number is not a distribution: only PROBIT applies */
     if (e.n == 1 && strcmp(transform, "PROBIT") != 0)
@@ -518,7 +518,7 @@ static void classify_binary(struct byi_import *o, const struct byi_ensemble *e,
     if (logistic || !e->negative)
         first = byi_ml_complement(o, p);
     else
-        first = byi_o_unary(o, BYI_OP_NEGATIVE, p);
+        first = byi_o_call(o, BYI_OP_NEGATIVE, p);
     o->out[1] = byi_ml_pair(o, first, p);
 }
 
@@ -543,11 +543,10 @@ static void classify_multi(struct byi_import *o, const struct byi_ensemble *e,
 
     o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, sums));
     if (e->partial) {
-        const byi_id none = byi_o_binary(o, BYI_OP_EQUAL, sums,
-                                         byi_o_scalar(o, dtype, -INFINITY));
+        const byi_id none = byi_o_call(o, BYI_OP_EQUAL, sums,
+                                       byi_o_scalar(o, dtype, -INFINITY));
         sums =
-            byi_o_emit(o, BYI_OP_WHERE,
-                       ARGS(none, byi_o_scalar(o, dtype, 0), sums), NO_ATTRS);
+            byi_o_call(o, BYI_OP_WHERE, none, byi_o_scalar(o, dtype, 0), sums);
     }
     o->out[1] = byi_ml_transform(o, byi_o_cast(o, sums, BYOC_F32), transform);
 }
@@ -576,7 +575,7 @@ static void convert_tree_classifier(struct byi_import *o)
         return;
     byi_id sums = single && e.used[0] ? column(o, e.sums, 0) : e.sums;
     if (n)
-        sums = byi_o_binary(o, BYI_OP_ADD, sums, base);
+        sums = byi_o_call(o, BYI_OP_ADD, sums, base);
     if (n_labels == 1) {
         const byi_id above = byi_ml_above(o, sums, 0);
         o->out[0] = byi_ml_label(o, byi_o_vector(o, 2, two), above);

@@ -180,7 +180,7 @@ static byi_id add_bias(struct byi_import *o, byi_id x, byi_id bias, uint32_t n)
             axes[i] = i + 1;
         bias = byi_o_expand(o, bias, n, axes);
     }
-    return byi_o_emit(o, BYI_OP_ADD, ARGS(x, bias), NO_ATTRS);
+    return byi_o_call(o, BYI_OP_ADD, x, bias);
 }
 
 byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias)
@@ -239,25 +239,22 @@ static void convert_causal_conv(struct byi_import *o)
     if (k > 1 && state != BYI_NO_ID)
         all = byi_o_concat(o, state, x, 2);
     else if (k > 1)
-        all = byi_o_emit(o, BYI_OP_NN_PAD,
-                         ARGS(x, byi_o_vector(o, 6, before),
-                              byi_o_scalar(o, byi_o_dtype(o, x), 0)),
-                         NO_ATTRS);
+        all = byi_o_call(o, BYI_OP_NN_PAD, x, byi_o_vector(o, 6, before),
+                         byi_o_scalar(o, byi_o_dtype(o, x), 0));
     const byi_id y =
         add_bias(o,
                  byi_o_emit(o, BYI_OP_NN_CONV1D, ARGS(all, weights),
                             ATTRS(AN_INT("groups", groups))),
                  byi_o_in(o, 2), 1);
-    o->out[0] = smooth ? byi_o_binary(o, BYI_OP_MULTIPLY, y,
-                                      byi_o_unary(o, BYI_OP_SIGMOID, y))
+    o->out[0] = smooth ? byi_o_call(o, BYI_OP_MULTIPLY, y,
+                                    byi_o_call(o, BYI_OP_SIGMOID, y))
                        : y;
-    o->out[1] = byi_o_emit(
-        o, BYI_OP_STRIDED_SLICE,
-        ARGS(all, byi_o_vector(o, 1, k > 1 ? last : (const int64_t[]){0}),
-             byi_o_vector(o, 1, (const int64_t[]){k > 1 ? INT64_MAX : 0}),
-             byi_o_vector(o, 1, (const int64_t[]){2}),
-             byi_o_vector(o, 1, (const int64_t[]){1})),
-        NO_ATTRS);
+    o->out[1] =
+        byi_o_call(o, BYI_OP_STRIDED_SLICE, all,
+                   byi_o_vector(o, 1, k > 1 ? last : (const int64_t[]){0}),
+                   byi_o_vector(o, 1, (const int64_t[]){k > 1 ? INT64_MAX : 0}),
+                   byi_o_vector(o, 1, (const int64_t[]){2}),
+                   byi_o_vector(o, 1, (const int64_t[]){1}));
 }
 
 /* com.microsoft's FusedConv: activation(conv(x, w, b) + z) */
@@ -270,7 +267,7 @@ static void convert_fused_conv(struct byi_import *o)
     byi_id y = byi_o_conv(o, byi_o_in(o, 0), byi_o_in(o, 1), byi_o_in(o, 2));
 
     if (z != BYI_NO_ID)
-        y = byi_o_binary(o, BYI_OP_ADD, y, z);
+        y = byi_o_call(o, BYI_OP_ADD, y, z);
     o->out[0] = byi_o_activation(o, y, name, numbers, n);
 }
 
@@ -402,9 +399,8 @@ static byi_id unpooled_shape(struct byi_import *o, byi_id x,
     }
     const byi_id factors = byi_o_vector(o, w->n + 2, scale);
     const byi_id scaled =
-        byi_o_binary(o, BYI_OP_MULTIPLY, byi_o_shape_of(o, x), factors);
-    return byi_o_binary(o, BYI_OP_ADD, scaled,
-                        byi_o_vector(o, w->n + 2, offset));
+        byi_o_call(o, BYI_OP_MULTIPLY, byi_o_shape_of(o, x), factors);
+    return byi_o_call(o, BYI_OP_ADD, scaled, byi_o_vector(o, w->n + 2, offset));
 }
 
 /* Scatter the elements of x into zeros of unpooled_shape, in whose flat order
@@ -418,27 +414,25 @@ static void convert_max_unpool(struct byi_import *o)
 
     read_pool(o, byi_o_in(o, 0), &w, BYI_MAX_RANK - 2);
     const byi_id shape = unpooled_shape(o, x, &w);
-    const byi_id size = byi_o_unary(o, BYI_OP_PROD, shape);
+    const byi_id size = byi_o_call(o, BYI_OP_PROD, shape);
     const byi_id zeros =
         byi_o_emit(o, BYI_OP_FULL, ARGS(size), ATTRS(A_DTYPE("dtype", dtype)));
     const byi_id flat = byi_o_vector(o, 1, &all);
-    const byi_id y = byi_o_reshape(
-        o,
-        byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS,
-                   ARGS(zeros, byi_o_reshape(o, byi_o_in(o, 1), flat, false),
-                        byi_o_reshape(o, x, flat, false)),
-                   NO_ATTRS),
-        shape, true);
+    const byi_id y =
+        byi_o_reshape(o,
+                      byi_o_call(o, BYI_OP_SCATTER_ELEMENTS, zeros,
+                                 byi_o_reshape(o, byi_o_in(o, 1), flat, false),
+                                 byi_o_reshape(o, x, flat, false)),
+                      shape, true);
     o->out[0] = y;
     if (wanted == BYI_NO_ID)
         return;
-    const byi_id more = byi_o_binary(o, BYI_OP_SUBTRACT,
-                                     byi_o_cast(o, wanted, BYOC_I64), shape);
+    const byi_id more =
+        byi_o_call(o, BYI_OP_SUBTRACT, byi_o_cast(o, wanted, BYOC_I64), shape);
     const byi_id pads =
-        byi_o_emit(o, BYI_OP_CONCATENATE,
-                   ARGS(byi_o_vector(o, w.n + 2, none), more), NO_ATTRS);
-    o->out[0] = byi_o_emit(o, BYI_OP_NN_PAD,
-                           ARGS(y, pads, byi_o_scalar(o, dtype, 0)), NO_ATTRS);
+        byi_o_call(o, BYI_OP_CONCATENATE, byi_o_vector(o, w.n + 2, none), more);
+    o->out[0] =
+        byi_o_call(o, BYI_OP_NN_PAD, y, pads, byi_o_scalar(o, dtype, 0));
 }
 
 byi_id byi_o_channels_first(struct byi_import *o, byi_id x)
@@ -537,7 +531,7 @@ static byi_id global(struct byi_import *o, enum byi_op_id op, byi_id x)
 {
     const uint32_t n = spatial(o, x, 3);
 
-    return byi_o_unary(o, (enum byi_op_id)(op + n - 1), x);
+    return byi_o_call(o, (enum byi_op_id)(op + n - 1), x);
 }
 
 byi_id byi_o_global_avg_pool(struct byi_import *o, byi_id x)
