@@ -181,9 +181,9 @@ static enum byoc_status time_run(struct byoc_state *state,
                                  struct byi_feed *out, double *seconds,
                                  struct byoc_error *err)
 {
-    double began = byi_clock();
+    double began = byi_now();
     BYI_TRY(byi_feed_run(state, in, out, err));
-    *seconds = byi_clock() - began;
+    *seconds = byi_now() - began;
     return BYOC_OK;
 }
 
@@ -210,14 +210,14 @@ static enum byoc_status time_runs(struct byoc_state *state,
     enum byoc_status status = BYOC_OK;
     if (r->profile)
         status = byoc_state_profile(state, byi_profile_event, r->profile, err);
-    const double began = byi_clock();
+    const double began = byi_now();
     while (status == BYOC_OK && runs.n < (1u << 24) &&
-           (runs.n < least || byi_clock() - began < seconds)) {
+           (runs.n < least || byi_now() - began < seconds)) {
         double one = 0;
         status = time_run(state, in, out, &one, err);
         BYI_PUSH(&runs, one);
     }
-    r->elapsed = byi_clock() - began;
+    r->elapsed = byi_now() - began;
     r->runs = runs.at;
     r->n = runs.n;
     return status;
@@ -254,9 +254,9 @@ static enum byoc_status bench(const struct byoc_model *model,
         return byi_fail(err, BYOC_EINVAL,
                         "--clients: found 0; expected 1 or more");
     BYI_TRY(byi_feed_inputs(model, feed, arena, &in, err));
-    double began = byi_clock();
+    double began = byi_now();
     BYI_TRY(byoc_state_new(model, &state, err));
-    r->load += byi_clock() - began;
+    r->load += byi_now() - began;
     r->threads = byoc_model_threads(model, &r->why);
     if (r->profile)
         byi_profile_peak(r->profile, r->threads);
@@ -367,10 +367,10 @@ static int run(int argc, char **argv)
     least = least ? least : 1;
     struct byoc_error err;
     struct byi_open_model open;
-    double began = byi_clock();
+    double began = byi_now();
     if (byi_open_model(path, &o, &open, &err) != BYOC_OK)
         return byi_complain(&byi_command_bench, &err);
-    r.load = byi_clock() - began;
+    r.load = byi_now() - began;
     feed.dims = open.dims;
     struct byi_arena *arena = byi_arena_new();
     code = open.gate;

@@ -12,13 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-double byi_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void sleep_until(double when)
 {
     const struct timespec t = {.tv_sec = (time_t)when,
@@ -71,7 +64,7 @@ static enum byoc_status run_all(struct client *c)
     const struct byi_bench_load *load = c->crowd->load;
     while (!c->crowd->failed) {
         const uint64_t k = c->crowd->next++;
-        const double now = byi_clock(), began = c->crowd->began;
+        const double now = byi_now(), began = c->crowd->began;
         const double due =
             load->rate > 0 ? began + (double)k / load->rate : now;
         const double start = due > now ? due : now;
@@ -81,7 +74,7 @@ static enum byoc_status run_all(struct client *c)
         if (due > now)
             sleep_until(due);
         BYI_TRY(byi_feed_run(c->state, load->in, &c->out, &c->err));
-        c->ended = byi_clock();
+        c->ended = byi_now();
         BYI_TRY(add_latency(c, c->ended - due));
     }
     return BYOC_OK;
@@ -103,7 +96,7 @@ static enum byoc_status run_crowd(struct crowd *crowd, struct client *clients,
     const uint32_t n = crowd->load->clients;
     uint32_t started = 0;
     enum byoc_status status = BYOC_OK;
-    crowd->began = byi_clock();
+    crowd->began = byi_now();
     for (; started < n && status == BYOC_OK; started++) {
         const int error = pthread_create(&clients[started].thread, NULL,
                                          client_main, &clients[started]);

@@ -7,9 +7,8 @@
 
 #include "cli.h"
 
+#include "core/base/clock.h"
 #include "driver/feed.h"
-
-double byi_clock(void); /* seconds, of CLOCK_MONOTONIC */
 
 struct byi_bench_load {
     const struct byoc_model *model;

@@ -66,7 +66,7 @@ static void *print_lines(void *arg)
             .tv_sec = (time_t)next,
             .tv_nsec = (long)((next - (double)(time_t)next) * 1e9)};
         pthread_cond_timedwait(&r->changed, &r->lock, &until);
-        const double seconds = byi_clock() - r->began;
+        const double seconds = byi_now() - r->began;
         if (r->ending || seconds < r->next)
             continue;
         print_line(r, seconds);
@@ -91,7 +91,7 @@ void byi_progress_begin(const char *command)
         return;
     report.command = command;
     report.terminal = isatty(STDERR_FILENO);
-    report.began = byi_clock();
+    report.began = byi_now();
     report.next = FIRST;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

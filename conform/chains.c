@@ -7,7 +7,7 @@
  */
 #include "groups.h"
 
-#include "core/base/futex.h"
+#include "core/base/clock.h"
 
 static void try_chain(struct byi_kit *kit, const struct byi_sample *sample,
                       uint64_t seed)

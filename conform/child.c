@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/futex.h"
+#include "core/base/clock.h"
 
 const struct byi_rule_row byi_kit_rules[BYI_N_RULES] = {
 #define RULE(id, name, text) [BYI_RULE_##id] = {name, text},

@@ -8,7 +8,7 @@
 
 #include "groups.h"
 
-#include "core/base/futex.h"
+#include "core/base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>

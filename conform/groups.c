@@ -4,7 +4,7 @@
 
 #include "groups.h"
 
-#include "core/base/futex.h"
+#include "core/base/clock.h"
 #include "core/ops/layout.h"
 
 #include <malloc.h>

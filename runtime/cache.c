@@ -248,7 +248,7 @@ static enum byoc_status make_instance(const struct byoc_model *model,
                                       struct byoc_error *err)
 {
     struct byi_cache *c = model->cache;
-    const uint64_t began = byi_trace_now();
+    const uint64_t began = byi_now_ns();
     const unsigned how = e->twins ? BYI_TWINS : 0;
     pthread_mutex_unlock(&c->lock);
     enum byoc_status status = byi_specialise(model, sizes, how, &e->in, err);
@@ -261,7 +261,7 @@ static enum byoc_status make_instance(const struct byoc_model *model,
     }
     if (status != BYOC_OK)
         return status;
-    e->micros = (byi_trace_now() - began) / 1000;
+    e->micros = (byi_now_ns() - began) / 1000;
     e->bytes = byi_arena_bytes(e->in.plan->arena);
     c->own += e->bytes;
     for (uint32_t i = 0; i < model->plan->n_regions; i++)

@@ -374,7 +374,7 @@ static void trace_step(struct byoc_state *s, const struct byi_frame *fr,
                                .impl = "native",
                                .sources = step->sources,
                                .begin_ns = begin,
-                               .end_ns = byi_trace_now()};
+                               .end_ns = byi_now_ns()};
     if (step->kind == BYI_STEP_OP && step->kernel) {
         const struct byi_call call =
             byi_exec_call(s->args, fr, step, s->model->threads);
@@ -432,7 +432,7 @@ static enum byoc_status copy_results(struct byoc_state *s,
         if (!dest->data || t->data == dest->data || fr->planes[root].placed)
             continue;
         BYI_TRY(byi_exec_fits(f, i, t, dest, err));
-        uint64_t begin = s->trace ? byi_trace_now() : 0;
+        uint64_t begin = s->trace ? byi_now_ns() : 0;
         memcpy(dest->data, t->data, byi_tensor_bytes(t));
         if (s->trace)
             byi_trace_event(s->trace,
@@ -484,7 +484,7 @@ static enum byoc_status run_step(struct byoc_state *s,
                                  struct byi_frame *fr, struct byoc_error *err)
 {
     const struct byi_step *step = &f->steps[fr->at];
-    uint64_t begin = s->trace ? byi_trace_now() : 0;
+    uint64_t begin = s->trace ? byi_now_ns() : 0;
     if (fr->strided && !reads_planes(fr, step))
         BYI_TRY(byi_planes_pack_all(s, fr, step, err));
     BYI_TRY(step_kinds[step->kind].run(s, fr, step, err));

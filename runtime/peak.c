@@ -5,17 +5,10 @@
 #include "internal.h"
 #include "workers.h"
 
+#include "core/base/clock.h"
 #include "core/base/isa.h"
 
 #include <string.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static volatile float sink;
 
@@ -25,9 +18,9 @@ static double least_time(int rounds, uint32_t threads,
 {
     double least = 1e9;
     for (int i = 0; i < rounds; i++) {
-        const double began = now();
+        const double began = byi_now();
         byi_parallel_for(threads, fn, arg);
-        const double time = now() - began;
+        const double time = byi_now() - began;
         least = time < least ? time : least;
     }
     return least;

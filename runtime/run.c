@@ -184,7 +184,7 @@ static enum byoc_status begin_run(struct byoc_state *s, struct byoc_error *err)
 {
     char text[256];
     if (s->model->cache) {
-        uint64_t begin = s->trace ? byi_trace_now() : 0;
+        uint64_t begin = s->trace ? byi_now_ns() : 0;
         for (uint32_t i = 0; i < s->model->plan->n_symbols; i++)
             s->dims[i] = s->model->open[i] ? -1 : s->dims[i];
         BYI_TRY(byi_cache_take(s->model, s->dims, false, &s->lease, err));
@@ -494,7 +494,7 @@ static enum byoc_status run_main(struct byoc_state *state,
     forget_results(state, e);
     byi_exec_begin(state);
     BYI_TRY(bind_inputs(state, e, err));
-    uint64_t begin = state->trace ? byi_trace_now() : 0;
+    uint64_t begin = state->trace ? byi_now_ns() : 0;
     enum byoc_status status = run_inputs(state, e, err);
     if (state->trace)
         byi_trace_event(

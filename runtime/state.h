@@ -4,6 +4,7 @@
 #ifndef BYI_RUNTIME_STATE_H
 #define BYI_RUNTIME_STATE_H
 
+#include "core/base/clock.h"
 #include "plan.h"
 
 struct byi_frame;
@@ -407,7 +408,6 @@ enum byoc_status byi_trace_use(struct byi_trace **trace,
                                void *ctx, struct byoc_error *err);
 /* Set the tag of the following events; NULL: no tag. */
 void byi_trace_tag(struct byi_trace *trace, const char *tag);
-uint64_t byi_trace_now(void); /* nanoseconds of CLOCK_MONOTONIC */
 /* Record an event, with the trace's tag. It ends now unless end_ns is set. Its
  * strings may be NULL. */
 void byi_trace_event(struct byi_trace *trace, const struct byoc_event *event);

@@ -6,7 +6,6 @@
 #include "state.h"
 
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/base/temp.h"
@@ -19,13 +18,6 @@ struct byi_trace {
     void *ctx;
     const char *tag; /* of the current run; NULL: none */
 };
-
-uint64_t byi_trace_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
 
 static enum byoc_status have_trace(struct byi_trace **trace,
                                    struct byoc_error *err)
@@ -57,7 +49,7 @@ static enum byoc_status open_file(struct byi_trace **trace, const char *path,
         t->file.stream = NULL;
         return status;
     }
-    t->start_ns = byi_trace_now();
+    t->start_ns = byi_now_ns();
     t->any = false;
     fputs("[", t->file.stream);
     return BYOC_OK;
@@ -171,7 +163,7 @@ void byi_trace_event(struct byi_trace *t, const struct byoc_event *given)
     event.impl = or_empty(event.impl);
     event.sources = or_empty(event.sources);
     event.tag = or_empty(t->tag);
-    event.end_ns = event.end_ns ? event.end_ns : byi_trace_now();
+    event.end_ns = event.end_ns ? event.end_ns : byi_now_ns();
     if (t->file.stream)
         write_event(t, &event);
     if (t->use)

@@ -3,7 +3,7 @@
  * time. All memory objects of oneDNN are created once. A run sets the pointers
  * of the region's inputs and outputs and executes the steps, either from the
  * list or as the program's unit of C calls for them. */
-#include "core/base/futex.h"
+#include "core/base/clock.h"
 #include "runtime_dnnl/build.h"
 
 struct byi_exec {

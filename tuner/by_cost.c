@@ -587,7 +587,7 @@ enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
                                            .arena = d.arena},
                                  .arena = d.arena,
                                  .by_key.arena = d.arena,
-                                 .ends = byi_meter_now() +
+                                 .ends = byi_now() +
                                          (by->seconds > 0 ? by->seconds : 60),
                                  .progress = by->progress,
                                  .progress_ctx = by->progress_ctx};

@@ -14,13 +14,6 @@
 
 #include "core/base/temp.h"
 
-double byi_meter_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 enum byoc_status byi_meter_passes(const struct byi_meter *meter,
                                   struct byi_module *m,
                                   struct byi_backends *backends,
@@ -240,7 +233,7 @@ static struct usage usage_now(void)
     struct timespec t;
     getrusage(RUSAGE_THREAD, &usage);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (struct usage){.wall = byi_meter_now(),
+    return (struct usage){.wall = byi_now(),
                           .cpu = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec,
                           .sleeps = usage.ru_nvcsw};
 }
@@ -345,13 +338,13 @@ static enum byoc_status compare(struct comparison *r, double seconds,
                                 uint32_t *failed, struct byoc_error *err)
 {
     const double margin = 0.1;
-    const double began = byi_meter_now();
+    const double began = byi_now();
     double gone = 0;
     while (r->rounds < MAX_ROUNDS &&
            (r->rounds < MIN_ROUNDS || gone < seconds) &&
            !(r->rounds >= ROUNDS_IF_CLEAR && is_clear(r, margin))) {
         BYI_TRY(run_round(r, failed, err));
-        gone = byi_meter_now() - began;
+        gone = byi_now() - began;
     }
     for (uint32_t i = 0; i < r->n; i++) {
         const struct spread s = spread_of(r, i);

@@ -7,6 +7,7 @@
 #define BYI_MEASURE_H
 
 #include "compile/image.h"
+#include "core/base/clock.h"
 
 /* Shared by all measurements of one compile. */
 struct byi_meter {
@@ -73,7 +74,5 @@ enum byoc_status byi_alternatives_time(struct byi_alternative *const *at,
  * machine they may differ more from round to round than between alternatives.
  */
 bool byi_alternatives_decided(struct byi_alternative *const *at, uint32_t n);
-/* The time in seconds of a monotonic clock. */
-double byi_meter_now(void);
 
 #endif

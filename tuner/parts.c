@@ -289,7 +289,7 @@ static uint32_t find_missing(struct byi_parts *d, struct byi_module *natives,
         p->tried = p->labels;
         char entry[32];
         snprintf(entry, sizeof entry, "part%u", i);
-        if (!byi_part_known(d, p) && byi_meter_now() < d->ends &&
+        if (!byi_part_known(d, p) && byi_now() < d->ends &&
             byi_piece_add(d->work, &p->piece, natives, entry, &why) == BYOC_OK)
             missing[n++] = i;
     }
@@ -312,7 +312,7 @@ static enum byoc_status time_missing(struct byi_parts *d,
     d->of += n;
     for (uint32_t i = 0; i < n; i++) {
         snprintf(entry, sizeof entry, "part%u", missing[i]);
-        if (byi_meter_now() < d->ends)
+        if (byi_now() < d->ends)
             time_part(d, &d->list.at[missing[i]], natives, &groups, entry);
         d->done++;
         report(d);

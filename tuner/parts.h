@@ -34,7 +34,7 @@ struct byi_parts {
     const struct byi_pass_context *ctx; /* the user's options of passes  */
     struct byi_meter meter;
     struct byi_arena *arena;
-    double ends; /* deadline, by byi_meter_now */
+    double ends; /* deadline, by byi_now */
     void (*progress)(void *ctx, const char *what, uint32_t done, uint32_t of);
     void *progress_ctx; /* progress may be NULL */
     /* ------------------------------------------------------------------- */

@@ -5,13 +5,14 @@
 #ifndef BYI_FUTEX_H
 #define BYI_FUTEX_H
 
+#include "core/base/clock.h"
+
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Sleep while *word is `value`, at most `ns` nanoseconds; 0: no limit. May
@@ -29,14 +30,6 @@ static inline void byi_futex_wait(_Atomic uint32_t *word, uint32_t value,
 static inline void byi_futex_wake(_Atomic uint32_t *word, int n)
 {
     syscall(SYS_futex, (void *)word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
-}
-
-/* Nanoseconds of CLOCK_MONOTONIC. */
-static inline uint64_t byi_now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* Tell the CPU that this is a spin loop. */

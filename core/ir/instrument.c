@@ -3,7 +3,7 @@
  * the IR, and dump it to files. They use the same hooks as users' instruments.
  */
 #include "ir.h"
-#include "core/base/futex.h"
+#include "core/base/clock.h"
 #include "core/base/guard.h"
 
 #include <assert.h>

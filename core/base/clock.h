@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clock.h: the time of CLOCK_MONOTONIC. */
+#ifndef BYI_CLOCK_H
+#define BYI_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t byi_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* In seconds. */
+static inline double byi_now(void)
+{
+    return 1e-9 * (double)byi_now_ns();
+}
+
+#endif
