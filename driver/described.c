@@ -20,7 +20,7 @@ static void add_names(struct source_names *names)
 {
     for (uint32_t i = 0; i < names->c->m->sources.n; i++) {
         const char *name = names->c->m->sources.at[i].name;
-        byi_index_add(&names->index, byi_hash(0, name, strlen(name)), i);
+        byi_index_add(&names->index, byi_hash_text(name), i);
     }
 }
 

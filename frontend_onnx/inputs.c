@@ -164,7 +164,7 @@ static const char *symbol_name(struct byi_import *o, const char *param)
         }
     if (!changed)
         return name;
-    const unsigned hash = (unsigned)byi_hash(0, param, strlen(param));
+    const unsigned hash = (unsigned)byi_hash_text(param);
     return byi_arena_printf(o->scratch, "d%s_%04x", name, hash & 0xffffU);
 }
 

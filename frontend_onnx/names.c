@@ -12,14 +12,9 @@ struct byi_names byi_names_new(struct byi_arena *arena)
     return (struct byi_names){.index.arena = arena};
 }
 
-static uint64_t hash_name(const char *text)
-{
-    return byi_hash(0, text, strlen(text));
-}
-
 struct byi_name *byi_names_find(const struct byi_names *names, const char *text)
 {
-    BYI_INDEX_EACH (&names->index, hash_name(text), i)
+    BYI_INDEX_EACH (&names->index, byi_hash_text(text), i)
         if (strcmp(names->at[i]->text, text) == 0)
             return names->at[i];
     return NULL;
@@ -38,7 +33,7 @@ struct byi_name *byi_names_add(struct byi_names *names, const char *text)
         .id = BYI_NO_ID,
         .index = UINT32_MAX,
     };
-    byi_index_add(&names->index, hash_name(text), names->n);
+    byi_index_add(&names->index, byi_hash_text(text), names->n);
     names->at[names->n++] = entry;
     return entry;
 }

@@ -79,7 +79,7 @@ static struct byi_interned_text *intern_text(struct byi_ledger *l,
                                              const char *text)
 {
     struct byi_texts *t = &l->texts;
-    const uint64_t hash = byi_hash(0, text, strlen(text));
+    const uint64_t hash = byi_hash_text(text);
     BYI_INDEX_EACH (&t->index, hash, i)
         if (strcmp(t->all.at[i].text, text) == 0)
             return &t->all.at[i];

@@ -29,11 +29,6 @@ static uint64_t word_of_double(double x)
     return word;
 }
 
-static uint64_t word_of_string(const char *text)
-{
-    return byi_hash(0, text, strlen(text));
-}
-
 /* Convert elements begin .. begin + n - 1 of t to words. */
 static void words_of(const struct byi_tensor *t, int64_t begin, int64_t n,
                      uint64_t *words)
@@ -51,7 +46,7 @@ static void words_of(const struct byi_tensor *t, int64_t begin, int64_t n,
         EACH_INT(BOOL, uint8_t)
         EACH(F32, float, word_of_double)
         EACH(F64, double, word_of_double)
-        EACH(STRING, char *const, word_of_string)
+        EACH(STRING, char *const, byi_hash_text)
     default:
         byi_unreachable();
     }

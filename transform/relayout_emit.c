@@ -366,7 +366,7 @@ static enum byoc_status fetch_kernel(struct byi_relayout *rl,
                                      const char *from, struct byoc_error *err)
 {
     const char *to = rl->sites[call->old].kernel;
-    const uint64_t hash = byi_hash(0, to, strlen(to));
+    const uint64_t hash = byi_hash_text(to);
     const byi_rl_layout_id number = (byi_rl_layout_id)hash | KERNEL_LAYOUTS;
     const byi_id home = rl->sites[byi_rl_node(rl, call->old)->args[1]].home;
     const struct byi_relayout_value *made = find_made(rl, home, number);

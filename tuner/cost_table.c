@@ -18,15 +18,10 @@ enum {
 
 /* --- in memory ------------------------------------------------------------ */
 
-static uint64_t hash_key(const char *key)
-{
-    return byi_hash(0, key, strlen(key));
-}
-
 static struct byi_cost_entry *find(const struct byi_cost_table *t,
                                    const char *key)
 {
-    BYI_INDEX_EACH (&t->by_key, hash_key(key), i)
+    BYI_INDEX_EACH (&t->by_key, byi_hash_text(key), i)
         if (strcmp(t->list.at[i].key, key) == 0)
             return &t->list.at[i];
     return NULL;
@@ -38,7 +33,7 @@ static void put(struct byi_cost_table *t, const char *key, int64_t ns,
     if (!find(t, key)) {
         struct byi_cost_entry fresh = {.ns = 0};
         snprintf(fresh.key, sizeof fresh.key, "%s", key);
-        byi_index_add(&t->by_key, hash_key(fresh.key), t->list.n);
+        byi_index_add(&t->by_key, byi_hash_text(fresh.key), t->list.n);
         BYI_PUSH(&t->list, fresh);
     }
     struct byi_cost_entry *e = find(t, key);

@@ -554,6 +554,7 @@ void byi_sha256_add(struct byi_sha256 *s, const void *data, size_t n);
 void byi_sha256_hex(struct byi_sha256 *s, char hex[65]);
 /* A fast 64-bit hash for tables in memory, after FNV-1a, by words. */
 uint64_t byi_hash(uint64_t seed, const void *data, size_t n);
+uint64_t byi_hash_text(const char *text); /* with seed 0 */
 
 /* --- file.c ------------------------------------------------------------- */
 

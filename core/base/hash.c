@@ -46,3 +46,8 @@ uint64_t byi_hash(uint64_t seed, const void *data, size_t n)
     }
     return finish(h);
 }
+
+uint64_t byi_hash_text(const char *text)
+{
+    return byi_hash(0, text, strlen(text));
+}

@@ -6,7 +6,7 @@
 
 uint32_t byi_name_find(const struct byi_name_table *names, const char *name)
 {
-    BYI_INDEX_EACH (&names->index, byi_hash(0, name, strlen(name)), i)
+    BYI_INDEX_EACH (&names->index, byi_hash_text(name), i)
         if (strcmp(names->at[i], name) == 0)
             return i;
     return UINT32_MAX;
@@ -15,7 +15,7 @@ uint32_t byi_name_find(const struct byi_name_table *names, const char *name)
 uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
                          const char *name)
 {
-    const uint64_t hash = byi_hash(0, name, strlen(name));
+    const uint64_t hash = byi_hash_text(name);
     const uint32_t known = byi_name_find(names, name);
     if (known != UINT32_MAX)
         return known;

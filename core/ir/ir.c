@@ -31,16 +31,11 @@ struct byi_module_tables {
     uint32_t n_asked;
 };
 
-static uint64_t hash_name(const char *name)
-{
-    return byi_hash(0, name, strlen(name));
-}
-
 /* The index of `name` in names[], which `t` indexes. */
 static uint32_t find_name(const struct byi_index *t, const char *const *names,
                           const char *name)
 {
-    BYI_INDEX_EACH (t, hash_name(name), i)
+    BYI_INDEX_EACH (t, byi_hash_text(name), i)
         if (strcmp(names[i], name) == 0)
             return i;
     return UINT32_MAX;
@@ -114,13 +109,13 @@ uint32_t byi_func_new(struct byi_module *m, const char *name)
 
     BYI_PUSH(&m->funcs, make_func(m, name));
     if (name)
-        byi_index_add(&m->tables->funcs, hash_name(name), index);
+        byi_index_add(&m->tables->funcs, byi_hash_text(name), index);
     return index;
 }
 
 uint32_t byi_func_find(const struct byi_module *m, const char *name)
 {
-    uint64_t hash = hash_name(name);
+    uint64_t hash = byi_hash_text(name);
     uint32_t at = UINT32_MAX, i = 0;
 
     while ((i = byi_index_next(&m->tables->funcs, hash, &at)) != UINT32_MAX) {
@@ -334,7 +329,7 @@ void byi_func_replace(struct byi_module *m, uint32_t index,
 
     assert(fresh != old);
     if (fresh->name && (!old->name || strcmp(old->name, fresh->name) != 0))
-        byi_index_add(&m->tables->funcs, hash_name(fresh->name), index);
+        byi_index_add(&m->tables->funcs, byi_hash_text(fresh->name), index);
     fresh->name = new_or_old(fresh->name, old->name);
     fresh->attr.compiler = new_or_old(fresh->attr.compiler, old->attr.compiler);
     fresh->attr.composite =
@@ -373,7 +368,7 @@ int64_t byi_symbol(struct byi_module *m, const char *name)
     if (i == UINT32_MAX) {
         i = m->symbols.n;
         BYI_PUSH(&m->symbols, byi_arena_str(m->arena, name));
-        byi_index_add(t, hash_name(name), i);
+        byi_index_add(t, byi_hash_text(name), i);
     }
     return -1 - (int64_t)i;
 }
@@ -409,7 +404,7 @@ enum byoc_status byi_target(struct byi_module *m, const char *name,
                             "at most %d in a module",
                             name, BYI_MAX_TARGETS, BYI_MAX_TARGETS);
         BYI_PUSH(&m->targets, byi_arena_str(m->arena, name));
-        byi_index_add(t, hash_name(name), i);
+        byi_index_add(t, byi_hash_text(name), i);
     }
     *target = i + 1;
     return BYOC_OK;
@@ -427,7 +422,7 @@ void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region)
 static bool source_taken(const struct byi_module *m, const char *name)
 {
     const struct byi_index *t = &m->tables->sources;
-    uint64_t hash = hash_name(name);
+    uint64_t hash = byi_hash_text(name);
     uint32_t at = UINT32_MAX, i = 0;
 
     while ((i = byi_index_next(t, hash, &at)) != UINT32_MAX)
@@ -452,7 +447,7 @@ uint32_t byi_source_new(struct byi_module *m, const char *name, const char *op)
                               .name = unique,
                               .op = byi_arena_str(m->arena, op),
                           }));
-    byi_index_add(&tables->sources, hash_name(unique), i);
+    byi_index_add(&tables->sources, byi_hash_text(unique), i);
     return i;
 }
 

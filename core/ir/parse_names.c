@@ -48,7 +48,7 @@ static void pair_add(struct byi_parse_pairs *t, uint64_t a, uint64_t b,
 
 static uint32_t intern(struct byi_parser *p, const char *text)
 {
-    const uint64_t hash = byi_hash(0, text, strlen(text));
+    const uint64_t hash = byi_hash_text(text);
 
     BYI_INDEX_EACH (&p->names_by_text, hash, i)
         if (strcmp(p->names.at[i].text, text) == 0)

@@ -304,15 +304,10 @@ static void end_statement(struct text_printer *p, byi_id id)
 
 /* --- names of parameters ------------------------------------------------ */
 
-static uint64_t hash_name(const char *name)
-{
-    return byi_hash(0, name, strlen(name));
-}
-
 static bool has_name(const struct text_printer *p,
                      const struct byi_index *index, const char *name)
 {
-    BYI_INDEX_EACH (index, hash_name(name), i)
+    BYI_INDEX_EACH (index, byi_hash_text(name), i)
         if (strcmp(p->names.at[i], name) == 0)
             return true;
     return false;
@@ -329,13 +324,14 @@ static void name_params(struct text_printer *p, struct text_level *l)
     for (uint32_t i = own; i < n; i++) {
         struct text_ref ref = l->refs[f->params.at[i]];
         if (ref.kind == NAME)
-            byi_index_add(&index, hash_name(p->names.at[ref.index]), ref.index);
+            byi_index_add(&index, byi_hash_text(p->names.at[ref.index]),
+                          ref.index);
     }
     for (uint32_t i = 0; i < own; i++) {
         const char *name = f->param_names.at[i];
         for (uint32_t k = 1; has_name(p, &index, name); k++)
             name = byi_arena_printf(p->arena, "%s_%u", f->param_names.at[i], k);
-        byi_index_add(&index, hash_name(name), p->names.n);
+        byi_index_add(&index, byi_hash_text(name), p->names.n);
         l->refs[f->params.at[i]] = (struct text_ref){NAME, p->names.n};
         BYI_PUSH(&p->names, name);
     }
