@@ -301,13 +301,10 @@ struct lines {
 
 static struct lines lines_of(const struct byi_tensor *t, uint32_t axis)
 {
-    struct lines l = {
-        .outer = 1, .size = t->dims[axis], .bytes = byi_dtype_bytes(t->dtype)};
-    for (uint32_t d = 0; d < t->rank; d++) {
-        l.outer *= d < axis ? t->dims[d] : 1;
-        l.bytes *= d > axis ? (uint64_t)t->dims[d] : 1;
-    }
-    return l;
+    return (struct lines){.outer = byi_span(t, 0, axis),
+                          .size = t->dims[axis],
+                          .bytes = byi_dtype_bytes(t->dtype) *
+                                   (uint64_t)byi_span(t, axis + 1, t->rank)};
 }
 
 static uint32_t axis_of(const struct byi_step *step, uint32_t rank)

@@ -269,9 +269,8 @@ const char *byi_fault_binary(int major, const struct byi_dnnl_binary *p,
     (void)major;
     const struct byi_desc *dst = &p->dst;
     const bool usual = byi_desc_is_plain(dst) || byi_desc_is_last(dst);
-    int64_t space = 1;
-    for (uint32_t i = 2; i < dst->rank; i++)
-        space *= dst->dims[i];
+    const int64_t space =
+        dst->rank > 2 ? byi_elements(dst->rank - 2, dst->dims + 2) : 1;
     for (uint32_t k = 0; posts && k < posts->n; k++) {
         const struct byi_desc *d = &posts->at[k].desc;
         if (posts->at[k].kind == BYI_POST_PRELU)

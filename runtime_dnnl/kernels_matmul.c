@@ -198,10 +198,7 @@ static enum byoc_status open_sides(struct byi_build *b, struct matmul *m,
             byoc_dtype_name(dw->dtype));
     uint32_t rank = da->rank > dw->rank ? da->rank : dw->rank;
     rank = rank < 2 ? 2 : rank;
-    int64_t weights_batch = 1;
-    for (uint32_t i = 0; i + 2 < dw->rank; i++)
-        weights_batch *= dw->dims[i];
-    *fold = weights_batch == 1;
+    *fold = dw->rank <= 2 || byi_elements(dw->rank - 2, dw->dims) == 1;
     a.rank = w.rank = rank;
     a.fold = w.fold = *fold;
     BYI_TRY(want_side(b, &a, &m->src));

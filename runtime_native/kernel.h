@@ -45,25 +45,6 @@
 
 enum { BYI_DTYPES = BYI_LAST_DTYPE + 1 }; /* by dtype */
 
-/* Number of elements of a tensor whose dims have been checked. */
-static inline int64_t byi_count(const struct byi_tensor *t)
-{
-    int64_t n = 1;
-    for (uint32_t i = 0; i < t->rank; i++)
-        n *= t->dims[i];
-    return n;
-}
-
-/* Number of elements in the axes [begin, end). */
-static inline int64_t byi_span(const struct byi_tensor *t, uint32_t begin,
-                               uint32_t end)
-{
-    int64_t n = 1;
-    for (uint32_t i = begin; i < end; i++)
-        n *= t->dims[i];
-    return n;
-}
-
 /* The axis counted from the front; a negative `axis` counts from the end. */
 static inline uint32_t byi_axis(int64_t axis, uint32_t rank)
 {

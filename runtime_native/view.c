@@ -319,9 +319,7 @@ static void copy_groups(const struct blocked_transpose *b, int64_t first,
 void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
                    const void *src, void *dst, size_t size)
 {
-    int64_t n = 1;
-    for (uint32_t i = 0; i < view->rank; i++)
-        n *= view->dims[i];
+    const int64_t n = byi_elements(view->rank, view->dims);
     if (n == 0)
         return;
     const struct byi_view v = simplify(view);

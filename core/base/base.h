@@ -300,6 +300,22 @@ struct byi_tensor {
     int64_t dims[BYI_MAX_RANK];
 };
 
+/* Number of elements in the axes [begin, end), and in all axes, of a tensor
+ * whose dims have been checked. */
+static inline int64_t byi_span(const struct byi_tensor *t, uint32_t begin,
+                               uint32_t end)
+{
+    int64_t n = 1;
+    for (uint32_t i = begin; i < end; i++)
+        n *= t->dims[i];
+    return n;
+}
+
+static inline int64_t byi_count(const struct byi_tensor *t)
+{
+    return byi_span(t, 0, t->rank);
+}
+
 /* Product of dims; 1 for rank 0; -1 if it overflows or a dim is negative. */
 int64_t byi_elements(uint32_t rank, const int64_t *dims);
 /* Bytes of a dense tensor; UINT64_MAX if byi_elements is -1. */

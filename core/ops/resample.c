@@ -360,14 +360,6 @@ enum byoc_status byi_resample_fill(struct byi_resample *r,
 
 /* --- steps --------------------------------------------------------------- */
 
-static int64_t span(const struct byi_tensor *t, uint32_t begin, uint32_t end)
-{
-    int64_t n = 1;
-    for (uint32_t i = begin; i < end; i++)
-        n *= t->dims[i];
-    return n;
-}
-
 /* Choose the axis to resize first, and the rows to keep meanwhile. */
 static void choose_order(struct byi_planes *p)
 {
@@ -398,8 +390,8 @@ uint32_t byi_resample_steps(const struct byi_resample *r, uint32_t most,
         const bool two = most > 1 && i + 1 < rank && !r->stays[i + 1];
         *p = (struct byi_planes){.high = r->axes[i],
                                  .wide = two ? r->axes[i + 1] : one,
-                                 .planes = span(r->y, 0, i),
-                                 .inner = span(r->x, i + 1 + two, rank)};
+                                 .planes = byi_span(r->y, 0, i),
+                                 .inner = byi_span(r->x, i + 1 + two, rank)};
         if (!two && p->inner == 1) { /* the last axis: rows of a plane */
             p->wide = p->high;
             p->high = one;
