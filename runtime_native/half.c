@@ -37,8 +37,8 @@ static bool place_copies(uint32_t n, const struct byi_tensor *from,
         if (!byi_dtype_is_half(from[i].dtype))
             continue;
         to[i].dtype = BYOC_F32;
-        to[i].data = scratch ? scratch + *used : NULL;
-        *used += byi_align_bytes((uint64_t)byi_count(&from[i]) * sizeof(float));
+        to[i].data = byi_take_bytes(
+            scratch, used, (uint64_t)byi_count(&from[i]) * sizeof(float));
         any = true;
     }
     return any;

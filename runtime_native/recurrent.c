@@ -47,16 +47,9 @@ struct recurrent_plan {
     void *dense; /* scratch of the input product */
 };
 
-static void *take_bytes(struct recurrent_plan *p, char *base, uint64_t bytes)
-{
-    void *at = base ? base + p->bytes : NULL;
-    p->bytes += byi_align_bytes(bytes);
-    return at;
-}
-
 static float *take_floats(struct recurrent_plan *p, char *base, int64_t n)
 {
-    return take_bytes(p, base, (uint64_t)n * sizeof(float));
+    return byi_take_bytes(base, &p->bytes, (uint64_t)n * sizeof(float));
 }
 
 static struct recurrent_plan make_plan(const struct byi_call *call)
@@ -85,7 +78,8 @@ static struct recurrent_plan make_plan(const struct byi_call *call)
     } else if (p.packed) {
         p.weights = take_floats(&p, base, p.recurrent_floats);
     }
-    p.offsets = take_bytes(&p, base, (uint64_t)hidden * sizeof *p.offsets);
+    p.offsets =
+        byi_take_bytes(base, &p.bytes, (uint64_t)hidden * sizeof *p.offsets);
     p.input = take_floats(&p, base, directions * p.ahead * s->batch * p.rows);
     p.bias = take_floats(&p, base, directions * (p.rows + hidden));
     for (int i = 0; i < 2; i++)
@@ -95,8 +89,8 @@ static struct recurrent_plan make_plan(const struct byi_call *call)
         p.z = take_floats(&p, base, directions * s->batch * hidden);
     }
     p.lanes = take_floats(&p, base, p.lane_floats * call->threads);
-    p.dense = take_bytes(&p, base,
-                         byi_dense_scratch(s->input, p.rows, call->threads));
+    p.dense = byi_take_bytes(
+        base, &p.bytes, byi_dense_scratch(s->input, p.rows, call->threads));
     return p;
 }
 

@@ -17,13 +17,6 @@ struct resize_call {
     uint64_t bytes;     /* bytes of scratch so far       */
 };
 
-static void *take_bytes(char *base, uint64_t *used, uint64_t bytes)
-{
-    void *at = base ? base + *used : NULL;
-    *used += byi_align_bytes(bytes);
-    return at;
-}
-
 /* Elements of the largest buffer between two steps, in which the axes up to a
  * step have y's dims and the axes after it x's. The first step on floats reads
  * x itself and the last one writes y. */
@@ -72,10 +65,11 @@ static struct resize_call plan(const struct byi_call *call)
     };
     s.bytes = byi_align_bytes(byi_resample_plan(&s.r, call->scratch));
     for (int i = 0; i < 2 && (!s.nearest || s.r.x->dtype == BYOC_F32); i++)
-        s.buffers[i] = take_bytes(call->scratch, &s.bytes,
-                                  (uint64_t)largest_buffer(&s.r) * s.work);
+        s.buffers[i] = byi_take_bytes(call->scratch, &s.bytes,
+                                      (uint64_t)largest_buffer(&s.r) * s.work);
     s.row_bytes = largest_rows(&s.r);
-    s.rows = take_bytes(call->scratch, &s.bytes, s.row_bytes * call->threads);
+    s.rows =
+        byi_take_bytes(call->scratch, &s.bytes, s.row_bytes * call->threads);
     return s;
 }
 

@@ -66,6 +66,15 @@ static inline uint64_t byi_align_bytes(uint64_t bytes)
     return (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
 }
 
+/* The place of the next `bytes` in memory whose first *used bytes are taken,
+ * and take them; NULL, without a base. Both places are aligned to BYI_ALIGN. */
+static inline void *byi_take_bytes(char *base, uint64_t *used, uint64_t bytes)
+{
+    void *at = base ? base + *used : NULL;
+    *used += byi_align_bytes(bytes);
+    return at;
+}
+
 /* --- base.c: status ---------------------------------------------------- */
 
 /* Record a failure in err (may be NULL) and return `status`. */

@@ -97,13 +97,6 @@ static int64_t most_taps(const struct filter *f)
     return most < (double)f->in ? (int64_t)most : f->in;
 }
 
-static void *piece(char *base, uint64_t *used, uint64_t bytes)
-{
-    void *at = base ? base + *used : NULL;
-    *used += byi_align_bytes(bytes);
-    return at;
-}
-
 uint64_t byi_resample_plan(struct byi_resample *r, void *memory)
 {
     const uint64_t size = r->x->dtype == BYOC_F64 ? sizeof(double) : 4;
@@ -118,11 +111,12 @@ uint64_t byi_resample_plan(struct byi_resample *r, void *memory)
         a->n = most_taps(&f);
         if (pitch > (INT64_C(1) << 40) / a->n)
             return UINT64_MAX / 2; /* more than any machine has */
-        r->first[i] = piece(memory, &used, (uint64_t)pitch * sizeof(int32_t));
-        r->outside[i] = piece(memory, &used, (uint64_t)f.out);
+        r->first[i] =
+            byi_take_bytes(memory, &used, (uint64_t)pitch * sizeof(int32_t));
+        r->outside[i] = byi_take_bytes(memory, &used, (uint64_t)f.out);
         if (f.mode != NEAREST)
             r->weight[i] =
-                piece(memory, &used, (uint64_t)(pitch * a->n) * size);
+                byi_take_bytes(memory, &used, (uint64_t)(pitch * a->n) * size);
     }
     return used;
 }
