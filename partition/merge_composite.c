@@ -64,20 +64,12 @@ static void note_match(struct merger *g, const struct byi_match *match,
                         g->backend->name, match->pattern->row->name, detail);
 }
 
-static bool is_op_of(const struct byi_match *match, byi_id id)
-{
-    for (uint32_t i = 0; i < match->n_ops; i++)
-        if (match->ops[i] == id)
-            return true;
-    return false;
-}
-
 static bool is_inner_get(const struct merger *g, const struct byi_match *match,
                          byi_id id)
 {
     const struct byi_node *node = &g->f->nodes.at[id];
     return node->kind == BYI_GET && node->args[0] != match->root &&
-           is_op_of(match, node->args[0]);
+           byi_has_id(match->ops, match->n_ops, node->args[0]);
 }
 
 /* Whether `id` is a branch that only an `if` of the match reads. */
@@ -88,7 +80,7 @@ static bool is_inner_fn(const struct merger *g, const struct byi_match *match,
     if (g->f->nodes.at[id].kind != BYI_FN || id == g->f->result)
         return false;
     for (uint32_t u = g->uses.first[id]; u < end; u++)
-        if (!is_op_of(match, g->uses.at[u]) ||
+        if (!byi_has_id(match->ops, match->n_ops, g->uses.at[u]) ||
             g->f->nodes.at[g->uses.at[u]].kind != BYI_IF)
             return false;
     return g->uses.first[id] < end;
@@ -103,7 +95,8 @@ static bool is_private(const struct merger *g, const struct byi_match *match,
         return false;
     for (uint32_t u = g->uses.first[id]; u < g->uses.first[id + 1]; u++) {
         const byi_id reader = g->uses.at[u];
-        if (!is_op_of(match, reader) && !is_inner_fn(g, match, reader) &&
+        if (!byi_has_id(match->ops, match->n_ops, reader) &&
+            !is_inner_fn(g, match, reader) &&
             !(is_inner_get(g, match, reader) && is_private(g, match, reader)))
             return false;
     }

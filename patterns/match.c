@@ -102,23 +102,16 @@ static bool collect_ops(const struct solver *s, struct byi_match *match)
     return true;
 }
 
-static bool has_op(const struct byi_match *match, byi_id id)
-{
-    for (uint32_t i = 0; i < match->n_ops; i++)
-        if (match->ops[i] == id)
-            return true;
-    return false;
-}
-
 /* Whether all operands are outside, not results of operators of the match. */
 static bool operands_outside(const struct solver *s,
                              const struct byi_match *match)
 {
     for (uint32_t i = 0; i < s->n_bound; i++) {
         const byi_id value = s->bound[i].value;
-        if (has_op(match, value) ||
+        if (byi_has_id(match->ops, match->n_ops, value) ||
             (byi_match_node(match, value)->kind == BYI_GET &&
-             has_op(match, byi_match_arg(match, value, 0))))
+             byi_has_id(match->ops, match->n_ops,
+                        byi_match_arg(match, value, 0))))
             return false;
     }
     return true;
@@ -219,14 +212,6 @@ static bool is_operand(const struct solver *s, byi_id value)
            node_of(s, value)->kind == BYI_CONST;
 }
 
-static bool is_inside(const struct solver *s, byi_id value)
-{
-    for (uint32_t i = 0; i < s->n_ops; i++)
-        if (s->ops[i] == value)
-            return true;
-    return false;
-}
-
 static bool solve_leaf(struct solver *s, const struct goal *goal,
                        const struct byi_pat *pat)
 {
@@ -245,7 +230,8 @@ static bool solve_leaf(struct solver *s, const struct goal *goal,
         if (s->bound[i].name == pat->name && s->bound[i].depth == depth)
             return byi_match_same(s->match, s->bound[i].value, goal->value) &&
                    solve_next(s, goal);
-    if (s->n_bound == BYI_MATCH_MAX_OPERANDS || is_inside(s, goal->value))
+    if (s->n_bound == BYI_MATCH_MAX_OPERANDS ||
+        byi_has_id(s->ops, s->n_ops, goal->value))
         return false;
     s->bound[s->n_bound++] = (struct pattern_binding){
         .name = pat->name, .depth = depth, .value = goal->value};

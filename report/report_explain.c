@@ -25,14 +25,6 @@ static void end_names(struct byi_text *out, uint32_t n)
     byi_text_addf(out, "\n");
 }
 
-static bool reads_node(const struct byi_report_node *node, uint32_t what)
-{
-    for (uint32_t i = 0; i < node->n_inputs; i++)
-        if (node->inputs[i] == what)
-            return true;
-    return false;
-}
-
 static void print_neighbours(const struct byi_report *r, uint32_t at,
                              struct byi_text *out)
 {
@@ -46,7 +38,7 @@ static void print_neighbours(const struct byi_report *r, uint32_t at,
     end_names(out, node->n_inputs);
     byi_text_addf(out, "  read by   ");
     for (uint32_t i = 0; i < r->n_nodes; i++)
-        if (reads_node(&r->nodes[i], at))
+        if (byi_has_id(r->nodes[i].inputs, r->nodes[i].n_inputs, at))
             print_name(out, r, i, n++);
     if (!n)
         byi_text_addf(out, "no other node");
@@ -66,7 +58,7 @@ static const char *why_removed(const struct byi_report *r, uint32_t at)
 {
     bool is_read = false;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
-        if (!reads_node(&r->nodes[i], at))
+        if (!byi_has_id(r->nodes[i].inputs, r->nodes[i].n_inputs, at))
             continue;
         is_read = true;
         if (byi_report_offloaded(&r->nodes[i]) ||
@@ -103,14 +95,6 @@ static void print_cost(const struct byi_report_node *node, struct byi_text *out)
     if (node->native_us >= 0)
         byi_text_addf(out, ", %.1f us native", node->native_us);
     byi_text_addf(out, "\n");
-}
-
-static bool has_node(const struct byi_report_region *region, uint32_t at)
-{
-    for (uint32_t i = 0; i < region->n_nodes; i++)
-        if (region->nodes[i] == at)
-            return true;
-    return false;
 }
 
 static void print_region(const struct byi_report_region *region,
@@ -236,7 +220,7 @@ enum byoc_status byi_report_explain(const struct byi_report *r,
     print_neighbours(r, at, out);
     print_tried(&r->nodes[at], out);
     for (uint32_t i = 0; i < r->n_regions; i++)
-        if (has_node(&r->regions[i], at))
+        if (byi_has_id(r->regions[i].nodes, r->regions[i].n_nodes, at))
             print_region(&r->regions[i], out);
     print_cost(&r->nodes[at], out);
     return BYOC_OK;

@@ -180,9 +180,9 @@ struct taken_steps {
 static bool is_result(const struct taken_steps *s, uint32_t v)
 {
     for (uint32_t i = 0; i < s->n; i++)
-        for (uint32_t k = 0; k < s->twin->steps[s->at[i]].n_out; k++)
-            if (s->twin->steps[s->at[i]].out[k] == v)
-                return true;
+        if (byi_has_id(s->twin->steps[s->at[i]].out,
+                       s->twin->steps[s->at[i]].n_out, v))
+            return true;
     return false;
 }
 
@@ -193,9 +193,8 @@ static bool is_read_before(const struct taken_steps *s, uint32_t step,
 {
     for (uint32_t i = 0; i <= step; i++) {
         const struct byi_step *at = &s->twin->steps[s->at[i]];
-        for (uint32_t k = 0; k < (i < step ? at->n_in : operand); k++)
-            if (at->in[k] == v)
-                return true;
+        if (byi_has_id(at->in, i < step ? at->n_in : operand, v))
+            return true;
     }
     return false;
 }

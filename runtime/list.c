@@ -77,14 +77,6 @@ static enum byoc_status grow(struct byoc_state *s, struct byi_object **list,
     return BYOC_OK;
 }
 
-static bool is_last_reader(const struct byi_step *step, uint32_t v)
-{
-    for (uint32_t i = 0; i < step->n_dead; i++)
-        if (step->dead[i] == v)
-            return true;
-    return false;
-}
-
 /* Operand 0 as an unshared list with capacity for `more` values at its end:
  * operand 0 itself if this step is its only user, else a copy. */
 static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
@@ -94,7 +86,8 @@ static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
 {
     struct byi_object **from = &fr->obj[step->in[0]];
     const uint32_t n = (*from)->n;
-    if ((*from)->readers == 1 && is_last_reader(step, step->in[0])) {
+    if ((*from)->readers == 1 &&
+        byi_has_id(step->dead, step->n_dead, step->in[0])) {
         if (n + more > (*from)->capacity)
             BYI_TRY(grow(s, from, n + more + n / 2, err));
         *list = *from;

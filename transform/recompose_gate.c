@@ -26,9 +26,8 @@ struct gate_inner {
 /* Add an inner node once; false if there are too many. */
 static bool gate_inner_add(struct gate_inner *inner, byi_id id)
 {
-    for (uint32_t i = 0; i < inner->n; i++)
-        if (inner->at[i] == id)
-            return true;
+    if (byi_has_id(inner->at, inner->n, id))
+        return true;
     if (inner->n == BYI_COUNT(inner->at))
         return false;
     inner->at[inner->n++] = id;

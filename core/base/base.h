@@ -50,6 +50,15 @@ static inline int64_t byi_ceil_div(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
+/* Whether `id` is one of n ids. */
+static inline bool byi_has_id(const uint32_t *ids, uint32_t n, uint32_t id)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
 /* Bytes of a struct up to and including its member `last`. */
 #define BYI_UP_TO(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
 #define BYI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
