@@ -21,6 +21,13 @@
 /* Element types in the order of tables of kernels. BYI_F32_WIDE is float32. */
 enum byi_f32_type { BYI_F32_WIDE, BYI_F32_F16, BYI_F32_BF16, BYI_F32_TYPES };
 
+static inline enum byi_f32_type byi_f32_type_of(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F16    ? BYI_F32_F16
+           : dtype == BYOC_BF16 ? BYI_F32_BF16
+                                : BYI_F32_WIDE;
+}
+
 enum {
     BYI_F32_PANEL = 16, /* columns of a panel                       */
     BYI_F32_ROWS = 14,  /* most rows of a tile */

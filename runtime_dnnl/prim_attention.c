@@ -86,7 +86,7 @@ static bool read_attention(const struct byi_dnnl_attention *p,
         !read_strides(&p->dst, rank, dtype, &a->y) || a->y.column > 1 ||
         !read_scores(posts, rank, dtype, a))
         return false;
-    a->type = byi_dn_fast_type(dtype);
+    a->type = byi_f32_type_of(dtype);
     for (int i = 0; i < BYI_F32_BATCH_AXES; i++)
         a->batch[i] = 1;
     for (uint32_t i = 0; i + 2 < rank; i++)

@@ -392,7 +392,7 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
         p->weights.kind != BYI_DESC_ANY ||
         !agree(&p->src, &p->weights, &p->bias, &p->dst))
         return false;
-    conv->type = byi_dn_fast_type(p->src.dtype);
+    conv->type = byi_f32_type_of(p->src.dtype);
     conv->images = p->src.dims[0];
     conv->channels = p->src.dims[1];
     conv->outputs = p->dst.dims[1];
@@ -440,8 +440,8 @@ static bool read_matmul(const struct byi_dnnl_matmul *p,
         .dilation = {1, 1, 1},
         .weight_strides = {p->weights.strides[1], p->weights.strides[0]},
         .bias = p->bias.kind != BYI_DESC_ABSENT,
-        .type = byi_dn_fast_type(p->src.dtype),
-        .weight_type = byi_dn_fast_type(p->weights.dtype)};
+        .type = byi_f32_type_of(p->src.dtype),
+        .weight_type = byi_f32_type_of(p->weights.dtype)};
     return true;
 }
 
@@ -529,7 +529,7 @@ bool byi_dn_fast_wants(const struct byi_dn_fast *fast, int arg,
     return fast->kind == &conv_kind && arg == BYI_ARG_WEIGHTS &&
            byi_f32_conv_reads_in_place(&fast->conv) &&
            desc->kind == BYI_DESC_STRIDED &&
-           byi_dn_fast_type(desc->dtype) == fast->conv.weight_type &&
+           byi_f32_type_of(desc->dtype) == fast->conv.weight_type &&
            desc->rank == 2 &&
            desc->strides[1] == fast->conv.weight_strides[0] &&
            desc->strides[0] == fast->conv.weight_strides[1];

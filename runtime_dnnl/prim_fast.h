@@ -84,13 +84,6 @@ struct byi_dn_fast_slot {
 void *byi_dn_fast_find(uint32_t n, const struct byi_dn_fast_slot *slots,
                        int arg);
 
-static inline enum byi_f32_type byi_dn_fast_type(enum byoc_dtype dtype)
-{
-    return dtype == BYOC_F16    ? BYI_F32_F16
-           : dtype == BYOC_BF16 ? BYI_F32_BF16
-                                : BYI_F32_WIDE;
-}
-
 /* The kernels' function of a binary post-op. */
 enum byi_f32_binary byi_dn_fast_binary(const struct byi_post *post);
 

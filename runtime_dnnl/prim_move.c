@@ -66,15 +66,12 @@ bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
         !byi_dn_is_dense_last(&p->dst, p->src.dtype))
         return false;
     *fast = (struct byi_dn_fast){.kind = &pool_kind};
-    *pool =
-        (struct byi_f32_pool){.kernels = byi_f32_kernels(),
-                              .type = wide                        ? BYI_F32_WIDE
-                                      : p->src.dtype == BYOC_BF16 ? BYI_F32_BF16
-                                                                  : BYI_F32_F16,
-                              .mean = p->kind != BYI_POOL_MAX,
-                              .padded = p->kind == BYI_POOL_AVG_PAD,
-                              .images = p->src.dims[0],
-                              .channels = p->src.dims[1]};
+    *pool = (struct byi_f32_pool){.kernels = byi_f32_kernels(),
+                                  .type = byi_f32_type_of(p->src.dtype),
+                                  .mean = p->kind != BYI_POOL_MAX,
+                                  .padded = p->kind == BYI_POOL_AVG_PAD,
+                                  .images = p->src.dims[0],
+                                  .channels = p->src.dims[1]};
     for (uint32_t i = 0; i < BYI_F32_AXES; i++) {
         const bool has = i >= skip;
         pool->in[i] = has ? p->src.dims[2 + i - skip] : 1;

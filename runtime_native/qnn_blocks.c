@@ -19,13 +19,6 @@ struct dense_blocks {
     uint64_t packed, x, y, scratch;
 };
 
-static enum byi_f32_type type_of(enum byoc_dtype dtype)
-{
-    return dtype == BYOC_F16    ? BYI_F32_F16
-           : dtype == BYOC_BF16 ? BYI_F32_BF16
-                                : BYI_F32_WIDE;
-}
-
 /* Describe the weights, without reading x, for byi_dense_blocks_pack. */
 static struct dense_blocks describe_weights(const struct byi_call *call)
 {
@@ -41,7 +34,7 @@ static struct dense_blocks describe_weights(const struct byi_call *call)
                   .block = size},
         .from = {.codes = codes->data,
                  .scales = call->in[SCALE].data,
-                 .type = type_of(call->in[SCALE].dtype),
+                 .type = byi_f32_type_of(call->in[SCALE].dtype),
                  .zeros = one ? NULL : zero->data,
                  .zero = one && zero->data ? *(const uint8_t *)zero->data : 0}};
 }
@@ -81,7 +74,7 @@ static enum byoc_status dense_blocks_run(const struct byi_call *call,
 {
     const struct dense_blocks d = describe(call);
     const struct byi_f32_kernels *k = d.codes.kernels;
-    const enum byi_f32_type type = type_of(call->in[X].dtype);
+    const enum byi_f32_type type = byi_f32_type_of(call->in[X].dtype);
     char *scratch = call->scratch;
     const void *packed = d.packed ? scratch : call->packed;
     const float *x = call->in[X].data;
