@@ -511,20 +511,6 @@ static double value_at(const struct byi_scale *scale, int64_t i)
     return scale->values[scale->n == 1 ? 0 : i];
 }
 
-static void scale_run(const struct byi_tensor *w, struct byi_tensor *out,
-                      int64_t from, int64_t n, double by)
-{
-    if (w->dtype == BYOC_F32) {
-        const float *src = (const float *)w->data + from;
-        float *dst = (float *)out->data + from;
-        for (int64_t i = 0; i < n; i++)
-            dst[i] = (float)(src[i] * by);
-        return;
-    }
-    for (int64_t i = from; i < from + n; i++)
-        byi_tensor_set(out, i, byi_tensor_float(w, i) * by);
-}
-
 /* Multiply weights by a scale of their rows or of their columns. */
 static void scale_weights(const struct byi_weights *w, struct byi_tensor *out,
                           const struct byi_scale *scale, bool rows)
@@ -536,8 +522,8 @@ static void scale_weights(const struct byi_weights *w, struct byi_tensor *out,
     for (int64_t i = 0; i < height; i++)
         for (int64_t j = 0; j < width; j++) {
             const int64_t at = rows ? i : i / in_group * width + j;
-            scale_run(t, out, (i * width + j) * inner, inner,
-                      value_at(scale, at));
+            byi_tensor_scale(t, out, (i * width + j) * inner, inner,
+                             value_at(scale, at));
         }
 }
 

@@ -124,21 +124,6 @@ static bool read_block(const struct byi_row_match *r, struct linear_block *b)
            byi_type_equal(node->type, byi_rw_node(r->rw, r->root)->type);
 }
 
-/* out[from .. from+n-1] = w s */
-static void scale_run(const struct byi_tensor *w, struct byi_tensor *out,
-                      int64_t from, int64_t n, double s)
-{
-    if (w->dtype == BYOC_F32) {
-        const float *src = (const float *)w->data + from;
-        float *dst = (float *)out->data + from;
-        for (int64_t i = 0; i < n; i++)
-            dst[i] = (float)(src[i] * s);
-        return;
-    }
-    for (int64_t i = from; i < from + n; i++)
-        byi_tensor_set(out, i, byi_tensor_float(w, i) * s);
-}
-
 /* Multiply the weights by the scale of their output channel: the index along
  * weight_axis and, in grouped transposed convolutions (C, O/groups, ...), the
  * group of the input channel. */
@@ -154,7 +139,8 @@ static void scale_weights(const struct byi_tensor *w, struct byi_tensor *out,
     for (int64_t o = 0; o < outer; o++)
         for (int64_t c = 0; c < n; c++) {
             const int64_t group = group_rows > 0 ? o / group_rows : 0;
-            scale_run(w, out, (o * n + c) * inner, inner, scale[group * n + c]);
+            byi_tensor_scale(w, out, (o * n + c) * inner, inner,
+                             scale[group * n + c]);
         }
 }
 

@@ -347,6 +347,10 @@ double byi_tensor_float(const struct byi_tensor *t, int64_t i);
 /* Set element i: floats are rounded to nearest even; integers are truncated and
  * saturated. */
 void byi_tensor_set(struct byi_tensor *t, int64_t i, double value);
+/* Elements from .. from + n - 1 of `out` become those of x times `by`, both of
+ * one float type; float32 is rounded once. */
+void byi_tensor_scale(const struct byi_tensor *x, struct byi_tensor *out,
+                      int64_t from, int64_t n, double by);
 /* "(1, 3, 224, 224)", for messages. Returns buf. */
 char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims);
 /* The same with symbols, "(batch, 3, ?)": a symbolic dim is its name, or "?"

@@ -224,6 +224,20 @@ char *byi_shape_text(char *buf, size_t n, uint32_t rank, const int64_t *dims,
     return buf;
 }
 
+void byi_tensor_scale(const struct byi_tensor *x, struct byi_tensor *out,
+                      int64_t from, int64_t n, double by)
+{
+    if (x->dtype == BYOC_F32) {
+        const float *src = (const float *)x->data + from;
+        float *dst = (float *)out->data + from;
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = (float)(src[i] * by);
+        return;
+    }
+    for (int64_t i = from; i < from + n; i++)
+        byi_tensor_set(out, i, byi_tensor_float(x, i) * by);
+}
+
 char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims)
 {
     return byi_shape_text(buf, n, rank, dims, NULL);
