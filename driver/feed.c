@@ -50,7 +50,9 @@ static const char *find_file(const char *data, const char *what, uint32_t k,
     struct stat st;
     const bool folder = stat(data, &st) == 0 && S_ISDIR(st.st_mode);
     const char *slash =
-        (!folder && byi_path_ends_in(data, ".")) || byi_path_ends_in(data, "/") ? "" : "/";
+        (!folder && byi_path_ends_in(data, ".")) || byi_path_ends_in(data, "/")
+            ? ""
+            : "/";
     for (size_t i = 0; i < BYI_COUNT(suffixes); i++) {
         const char *path = byi_arena_printf(arena, "%s%s%s_%u%s", data, slash,
                                             what, k, suffixes[i]);
@@ -193,15 +195,6 @@ static enum byoc_status make_random(const struct byoc_io *io,
                            : (double)(bits >> 63));
     }
     return BYOC_OK;
-}
-
-static DLTensor view_of(struct byi_tensor *t)
-{
-    return (DLTensor){.data = t->data,
-                      .device = {kDLCPU, 0},
-                      .ndim = (int)t->rank,
-                      .dtype = byoc_dtype_dlpack(t->dtype),
-                      .shape = t->dims};
 }
 
 /* The file given for an input with --input, or NULL. */
@@ -409,7 +402,7 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
             BYI_TRY(make_random(io, &sizes, params->seed, i, arena,
                                 &feed->at[i], err));
         adopt_bits(io, &feed->at[i]);
-        feed->views[i] = view_of(&feed->at[i]);
+        feed->views[i] = byi_tensor_dlpack(&feed->at[i]);
         feed->values[i].tensor = feed->views[i];
     }
     return BYOC_OK;

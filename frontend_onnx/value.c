@@ -23,14 +23,8 @@ static enum byoc_status read_tensor(const struct byi_field *f, const char *path,
     struct byi_tensor *t = byi_arena_alloc(arena, sizeof *t);
 
     BYI_TRY(byi_onnx_tensor_bytes(f->data, f->n, path, arena, t, NULL, err));
-    *value = (struct byoc_value){
-        .kind = BYOC_TENSOR,
-        .tensor = {.data = t->data,
-                   .device = {kDLCPU, 0},
-                   .ndim = (int)t->rank,
-                   .dtype = byoc_dtype_dlpack(t->dtype),
-                   .shape = t->dims},
-    };
+    *value = (struct byoc_value){.kind = BYOC_TENSOR,
+                                 .tensor = byi_tensor_dlpack(t)};
     return BYOC_OK;
 }
 

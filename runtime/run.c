@@ -403,11 +403,7 @@ static enum byoc_status set_outputs(struct byoc_state *s,
         s->results[i] = *t;
         s->results[i].data = data;
         BYI_TRY(byi_own_strings(s, t, data, err));
-        *output_of(e, i) = (DLTensor){.data = data,
-                                      .device = {kDLCPU, 0},
-                                      .ndim = (int)t->rank,
-                                      .dtype = byoc_dtype_dlpack(t->dtype),
-                                      .shape = s->results[i].dims};
+        *output_of(e, i) = byi_tensor_dlpack(&s->results[i]);
     }
     return BYOC_OK;
 }

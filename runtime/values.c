@@ -283,15 +283,10 @@ static enum byoc_status write_tensor(struct byoc_state *s,
         memcpy(data, t->data, byi_tensor_bytes(t));
     }
     BYI_TRY(byi_own_strings(s, t, data, err));
-    *value = (struct byoc_value){
-        .kind = BYOC_TENSOR,
-        .tensor = {.data = data,
-                   .device = {kDLCPU, 0},
-                   .ndim = (int)t->rank,
-                   .dtype = byoc_dtype_dlpack(t->dtype),
-                   .shape = byi_arena_copy(s->given, t->dims,
-                                           t->rank * sizeof *t->dims)},
-    };
+    struct byi_tensor *given = byi_arena_copy(s->given, t, sizeof *t);
+    given->data = data;
+    *value = (struct byoc_value){.kind = BYOC_TENSOR,
+                                 .tensor = byi_tensor_dlpack(given)};
     return BYOC_OK;
 }
 

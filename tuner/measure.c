@@ -195,11 +195,8 @@ static enum byoc_status make_random(const struct byoc_io *io, int64_t size,
         const uint32_t r = next_random(seed);
         byi_tensor_set(&t, i, is_float ? r / 1073741824.0 - 1 : r >> 30);
     }
-    *view = (DLTensor){.data = t.data,
-                       .device = {kDLCPU, 0},
-                       .ndim = (int32_t)io->rank,
-                       .dtype = byoc_dtype_dlpack(io->dtype),
-                       .shape = dims};
+    *view = byi_tensor_dlpack(&t);
+    view->shape = dims;
     return BYOC_OK;
 }
 

@@ -351,6 +351,8 @@ void byi_tensor_set(struct byi_tensor *t, int64_t i, double value);
  * one float type; float32 is rounded once. */
 void byi_tensor_scale(const struct byi_tensor *x, struct byi_tensor *out,
                       int64_t from, int64_t n, double by);
+/* The tensor for DLPack, which borrows its data and dims. */
+DLTensor byi_tensor_dlpack(struct byi_tensor *t);
 /* "(1, 3, 224, 224)", for messages. Returns buf. */
 char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims);
 /* The same with symbols, "(batch, 3, ?)": a symbolic dim is its name, or "?"

@@ -238,6 +238,15 @@ void byi_tensor_scale(const struct byi_tensor *x, struct byi_tensor *out,
         byi_tensor_set(out, i, byi_tensor_float(x, i) * by);
 }
 
+DLTensor byi_tensor_dlpack(struct byi_tensor *t)
+{
+    return (DLTensor){.data = t->data,
+                      .device = {kDLCPU, 0},
+                      .ndim = (int)t->rank,
+                      .dtype = byoc_dtype_dlpack(t->dtype),
+                      .shape = t->dims};
+}
+
 char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims)
 {
     return byi_shape_text(buf, n, rank, dims, NULL);
