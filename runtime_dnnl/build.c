@@ -211,6 +211,12 @@ static void note_creation(struct byi_build *b, struct byi_prim *prim,
             note_creation(b, *prim, #name, p, sizeof *p, posts);               \
         byi_dn_keep_prim(b, &call, *prim, status);                             \
         return status;                                                         \
+    }                                                                          \
+    enum byoc_status byi_dn_make_##name(                                       \
+        struct byi_build *b, const void *params,                               \
+        const struct byi_posts *posts, struct byi_prim **prim)                 \
+    {                                                                          \
+        return byi_dn_##name##_new(b, params, posts, prim);                    \
     }
 BYI_OPERATORS(DEFINE)
 

@@ -378,12 +378,18 @@ bool byi_dn_may_overwrite(const struct byi_build *b,
 
 /* Make `view` argument `arg` (enum byi_arg) of the primitive. */
 void byi_dn_use(struct byi_emit *e, int arg, const struct byi_dnnl_view *view);
+/* Creates a primitive of the parameters of one creator. */
+typedef enum byoc_status byi_dn_make(struct byi_build *b, const void *params,
+                                     const struct byi_posts *posts,
+                                     struct byi_prim **prim);
 /* The creators of layer.h, with equal calls creating one primitive. If the
- * program is BYI_TO_WRITE, they record their arguments with the primitive. */
+ * program is BYI_TO_WRITE, they record their arguments with the primitive.
+ * byi_dn_make_NAME is byi_dn_NAME_new as a byi_dn_make. */
 #define BYI_DN_CREATOR(name)                                                   \
     enum byoc_status byi_dn_##name##_new(                                      \
         struct byi_build *b, const struct byi_dnnl_##name *p,                  \
-        const struct byi_posts *posts, struct byi_prim **prim);
+        const struct byi_posts *posts, struct byi_prim **prim);                \
+    byi_dn_make byi_dn_make_##name;
 BYI_OPERATORS(BYI_DN_CREATOR)
 /* --- prim_cache.c: the primitives of one build
  * --------------------------------- */
@@ -474,17 +480,22 @@ struct byi_chain {
     struct byi_chain_item *at;
 };
 
+/* An argument of a primitive; `packed`: a constant, in the layout that the
+ * primitive wants. */
+struct byi_core_arg {
+    int arg; /* enum byi_arg */
+    const struct byi_dnnl_view *view;
+    bool packed;
+};
+
 /* A primitive to which chain.c may fuse post-ops. */
 struct byi_core {
     uint32_t step; /* the step of the kernel */
-    void *params;  /* passed to make and fill */
-    enum byoc_status (*make)(struct byi_build *b, void *params,
-                             const struct byi_posts *posts,
-                             struct byi_prim **prim);
-    /* Add the arguments of the created primitive; chain.c adds those of
-     * post-ops, and dst. */
-    enum byoc_status (*fill)(struct byi_build *b, void *params,
-                             struct byi_emit *e);
+    byi_dn_make *make;
+    const void *params; /* of make */
+    /* the primitive's arguments besides the source, post-ops and dst */
+    uint32_t n_args;
+    struct byi_core_arg args[4];
     struct byi_desc dst; /* in the graph's dims */
     int64_t terms;       /* terms of an element of dst (see BYI_REF_TERMS); 0
                           * means 1 */
@@ -495,11 +506,10 @@ struct byi_core {
      * correct */
     bool elt_only;
     bool no_posts;
-    bool no_sum;              /* dst must not be the buffer of an operand */
-    struct byi_dnnl_view src; /* the primitive may overwrite it if in_place */
-    bool in_place;
-    const struct byi_gathered *gathered; /* if not NULL: the source of the
-                                          * data */
+    bool no_sum; /* dst must not be the buffer of an operand */
+    struct byi_dnnl_view src;
+    bool in_place;                       /* the primitive may overwrite src */
+    const struct byi_gathered *gathered; /* if not NULL: replaces src */
 };
 
 /* bands.c. Whether the kernel, a convolution, is likely to run in bands with

@@ -444,6 +444,26 @@ static const char *fused_name(struct byi_build *b, const struct byi_core *core,
     return name;
 }
 
+/* Add the core's arguments to those of its primitive. */
+static enum byoc_status use_args(struct byi_build *b,
+                                 const struct byi_core *core,
+                                 struct byi_emit *e)
+{
+    if (core->gathered)
+        byi_dn_gather_use(e, core->gathered);
+    else
+        byi_dn_use(e, BYI_ARG_SRC, &core->src);
+    for (uint32_t i = 0; i < core->n_args; i++) {
+        const struct byi_core_arg *a = &core->args[i];
+        if (a->packed)
+            BYI_TRY(byi_dn_want_packed(b, a->view, e->prim, a->arg,
+                                       &e->uses[e->n++]));
+        else
+            byi_dn_use(e, a->arg, a->view);
+    }
+    return BYOC_OK;
+}
+
 /* Emit the core with its post-ops; advances *next past them and sets *view to
  * the result. Items from .. *next - 1 are already part of the core, as its
  * bias. */
@@ -456,7 +476,7 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
     struct byi_fusion *f = b->fusion;
     struct byi_emit e = {0};
     BYI_TRY(choose_fusion(b, core, chain, *next, f, &e.prim));
-    enum byoc_status status = core->fill(b, core->params, &e);
+    enum byoc_status status = use_args(b, core, &e);
     *view = (struct byi_dnnl_view){.desc = core->dst};
     bool placed = false;
     for (uint32_t i = 0; i < f->posts.n && status == BYOC_OK; i++) {
@@ -505,59 +525,6 @@ struct item_primitive {
     struct byi_dnnl_prelu prelu;
     struct byi_dnnl_view src, other;
 };
-
-static enum byoc_status make_elt(struct byi_build *b, void *params,
-                                 const struct byi_posts *posts,
-                                 struct byi_prim **prim)
-{
-    const struct item_primitive *p = params;
-    return byi_dn_eltwise_new(b, &p->elt, posts, prim);
-}
-
-static enum byoc_status make_bin(struct byi_build *b, void *params,
-                                 const struct byi_posts *posts,
-                                 struct byi_prim **prim)
-{
-    const struct item_primitive *p = params;
-    return byi_dn_binary_new(b, &p->bin, posts, prim);
-}
-
-static enum byoc_status make_prelu(struct byi_build *b, void *params,
-                                   const struct byi_posts *posts,
-                                   struct byi_prim **prim)
-{
-    const struct item_primitive *p = params;
-    return byi_dn_prelu_new(b, &p->prelu, posts, prim);
-}
-
-static enum byoc_status fill_elt(struct byi_build *b, void *params,
-                                 struct byi_emit *e)
-{
-    const struct item_primitive *p = params;
-    (void)b;
-    byi_dn_use(e, BYI_ARG_SRC, &p->src);
-    return BYOC_OK;
-}
-
-static enum byoc_status fill_bin(struct byi_build *b, void *params,
-                                 struct byi_emit *e)
-{
-    const struct item_primitive *p = params;
-    (void)b;
-    byi_dn_use(e, BYI_ARG_SRC, &p->src);
-    byi_dn_use(e, BYI_ARG_SRC1, &p->other);
-    return BYOC_OK;
-}
-
-static enum byoc_status fill_prelu(struct byi_build *b, void *params,
-                                   struct byi_emit *e)
-{
-    const struct item_primitive *p = params;
-    (void)b;
-    byi_dn_use(e, BYI_ARG_SRC, &p->src);
-    byi_dn_use(e, BYI_ARG_WEIGHTS, &p->other);
-    return BYOC_OK;
-}
 
 /* Get the operand of an item in a layout that fits p->src. */
 static enum byoc_status want_other(struct byi_build *b,
@@ -645,23 +612,27 @@ static enum byoc_status open_item(struct byi_build *b,
 {
     memset(p, 0, sizeof *p);
     p->src = *view;
-    *core = (struct byi_core){.step = item->step, .params = p};
+    *core = (struct byi_core){.step = item->step};
     if (item->kind == BYI_ITEM_ELT) {
         p->elt = (struct byi_dnnl_eltwise){.alg = (enum byi_elt)item->alg,
                                            .alpha = item->alpha,
                                            .beta = item->beta,
                                            .src = view->desc};
-        core->make = make_elt;
-        core->fill = fill_elt;
+        core->make = byi_dn_make_eltwise;
+        core->params = &p->elt;
         core->no_posts = true; /* with post-ops, oneDNN uses its reference */
     } else {
         const bool same = same_dims(item->type, &view->desc);
         BYI_TRY(!same                          ? swap_operands(b, item, p)
                 : item->kind == BYI_ITEM_PRELU ? want_slopes(b, item, p)
                                                : want_other(b, item, p));
-        core->make = item->kind == BYI_ITEM_BIN ? make_bin : make_prelu;
-        core->fill = item->kind == BYI_ITEM_BIN ? fill_bin : fill_prelu;
-        core->no_posts = item->kind == BYI_ITEM_PRELU;
+        const bool binary = item->kind == BYI_ITEM_BIN;
+        core->make = binary ? byi_dn_make_binary : byi_dn_make_prelu;
+        core->params = binary ? (const void *)&p->bin : &p->prelu;
+        core->n_args = 1;
+        core->args[0] = (struct byi_core_arg){
+            .arg = binary ? BYI_ARG_SRC1 : BYI_ARG_WEIGHTS, .view = &p->other};
+        core->no_posts = !binary;
         p->bin = (struct byi_dnnl_binary){.alg = (enum byi_bin)item->alg,
                                           .src = p->src.desc,
                                           .src1 = p->other.desc,

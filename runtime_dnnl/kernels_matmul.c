@@ -10,31 +10,6 @@ struct matmul {
     bool pack;
 };
 
-static enum byoc_status make_matmul(struct byi_build *b, void *params,
-                                    const struct byi_posts *posts,
-                                    struct byi_prim **prim)
-{
-    const struct matmul *m = params;
-    return byi_dn_matmul_new(b, &m->p, posts, prim);
-}
-
-static enum byoc_status fill_matmul(struct byi_build *b, void *params,
-                                    struct byi_emit *e)
-{
-    const struct matmul *m = params;
-    byi_dn_use(e, BYI_ARG_SRC, &m->src);
-    if (m->pack) {
-        BYI_TRY(byi_dn_want_packed(b, &m->weights, e->prim, BYI_ARG_WEIGHTS,
-                                   &e->uses[e->n]));
-        e->n++;
-    } else {
-        byi_dn_use(e, BYI_ARG_WEIGHTS, &m->weights);
-    }
-    if (m->p.bias.kind != BYI_DESC_ABSENT)
-        byi_dn_use(e, BYI_ARG_BIAS, &m->bias);
-    return BYOC_OK;
-}
-
 /* List all axes in order, except the last two, which are swapped. */
 static void list_swapped(uint32_t rank, uint32_t *axes)
 {
@@ -234,9 +209,12 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
     m.p.dst = product_desc(&m);
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
-    struct byi_core core = {.params = &m,
-                            .make = make_matmul,
-                            .fill = fill_matmul,
+    struct byi_core core = {.make = byi_dn_make_matmul,
+                            .params = &m.p,
+                            .n_args = 1,
+                            .args = {{BYI_ARG_WEIGHTS, &m.weights, m.pack},
+                                     {BYI_ARG_BIAS, &m.bias, false}},
+                            .src = m.src,
                             .dst = m.p.dst,
                             .terms = m.p.src.dims[m.p.src.rank - 1],
                             .folded = fold};
@@ -253,8 +231,10 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
     if (type->dims[type->rank - 1] > 1)
         BYI_TRY(byi_dn_chain_bias(b, &chain, &core.dst, type->rank - 1, &m.bias,
                                   &next));
-    if (next)
+    if (next) {
         m.p.bias = byi_dn_lead(&m.bias.desc, m.p.dst.rank);
+        core.n_args = 2;
+    }
     if (!fold && next == chain.n) {
         core.dst = choose_dst(b, type);
         m.p.dst = core.dst;

@@ -8,15 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-/* An argument with one value per channel. */
-struct norm_argument {
-    int arg;
-    struct byi_dnnl_view view;
-};
-
-/* The parameters of one of these primitives; `kind` selects the creator. */
+/* The parameters of one of these primitives, and its arguments; `extra` have
+ * one value per channel. */
 struct norm_kernel {
-    enum { SOFTMAX, LAYER_NORM, BATCH_NORM, LRN, REDUCE } kind;
     struct byi_dnnl_softmax softmax;
     struct byi_dnnl_layer_norm layer;
     struct byi_dnnl_batch_norm batch;
@@ -24,57 +18,26 @@ struct norm_kernel {
     struct byi_dnnl_reduce reduce;
     struct byi_dnnl_view src;
     uint32_t n_extra;
-    struct norm_argument extra[4];
+    struct byi_dnnl_view extra[4];
+    struct byi_core_arg args[4];
 };
-
-static enum byoc_status make_norm(struct byi_build *b, void *params,
-                                  const struct byi_posts *posts,
-                                  struct byi_prim **prim)
-{
-    const struct norm_kernel *p = params;
-    switch (p->kind) {
-    case SOFTMAX:
-        return byi_dn_softmax_new(b, &p->softmax, posts, prim);
-    case LAYER_NORM:
-        return byi_dn_layer_norm_new(b, &p->layer, posts, prim);
-    case BATCH_NORM:
-        return byi_dn_batch_norm_new(b, &p->batch, posts, prim);
-    case LRN:
-        return byi_dn_lrn_new(b, &p->lrn, posts, prim);
-    case REDUCE:
-        return byi_dn_reduce_new(b, &p->reduce, posts, prim);
-    }
-    byi_unreachable();
-}
-
-static enum byoc_status fill_norm(struct byi_build *b, void *params,
-                                  struct byi_emit *e)
-{
-    const struct norm_kernel *p = params;
-    (void)b;
-    byi_dn_use(e, BYI_ARG_SRC, &p->src);
-    for (uint32_t i = 0; i < p->n_extra; i++)
-        byi_dn_use(e, p->extra[i].arg, &p->extra[i].view);
-    return BYOC_OK;
-}
 
 static enum byoc_status add_extra(struct byi_build *b, struct norm_kernel *p,
                                   int arg, uint32_t index, int64_t n)
 {
-    struct norm_argument *x = &p->extra[p->n_extra];
-    x->arg = arg;
-    BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, index), &x->view));
-    if (byi_elements(x->view.desc.rank, x->view.desc.dims) != n ||
-        x->view.desc.dtype != p->src.desc.dtype)
+    struct byi_dnnl_view *x = &p->extra[p->n_extra];
+    BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, index), x));
+    if (byi_elements(x->desc.rank, x->desc.dims) != n ||
+        x->desc.dtype != p->src.desc.dtype)
         return byi_dn_refuse(
             b,
             "%s: found a parameter of %lld %s elements; expected %lld of "
             "type %s",
             byi_dn_step0(b)->name,
-            (long long)byi_elements(x->view.desc.rank, x->view.desc.dims),
-            byoc_dtype_name(x->view.desc.dtype), (long long)n,
+            (long long)byi_elements(x->desc.rank, x->desc.dims),
+            byoc_dtype_name(x->desc.dtype), (long long)n,
             byoc_dtype_name(p->src.desc.dtype));
-    p->n_extra++;
+    p->args[p->n_extra++] = (struct byi_core_arg){.arg = arg, .view = x};
     return BYOC_OK;
 }
 
@@ -130,16 +93,16 @@ static struct byi_desc flat_desc(enum byoc_dtype dtype, int64_t outer,
     return byi_dn_dense(dtype, 2, dims, NULL);
 }
 
-/* Emit step 0 and its epilogue. This sets `make` and `fill` of the core; the
- * caller has set the other members. */
+/* Emit step 0 and its epilogue. This sets the core's arguments; the caller has
+ * set the other members. */
 static enum byoc_status emit_norm(struct byi_build *b, struct norm_kernel *p,
                                   struct byi_core core)
 {
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
-    core.params = p;
-    core.make = make_norm;
-    core.fill = fill_norm;
+    core.src = p->src;
+    core.n_args = p->n_extra;
+    memcpy(core.args, p->args, sizeof core.args);
     return byi_dn_emit_chain(b, &core, &chain, 0);
 }
 
@@ -155,7 +118,7 @@ enum byoc_status byi_dn_build_softmax(struct byi_build *b)
     const uint32_t axis =
         wrap_axis(byoc_graph_int(step, "axis", 0), main->rank);
     inner[axis] = true;
-    struct norm_kernel p = {.kind = SOFTMAX};
+    struct norm_kernel p = {0};
     BYI_TRY(want_inner(b, value, inner, &p.src));
     const int64_t n = main->dims[axis];
     p.softmax = (struct byi_dnnl_softmax){
@@ -163,10 +126,11 @@ enum byoc_status byi_dn_build_softmax(struct byi_build *b)
         .axis = 1,
         .src = flat_desc(main->dtype, byi_elements(main->rank, main->dims) / n,
                          n)};
-    const struct byi_core core = {.dst = p.src.desc,
+    const struct byi_core core = {.make = byi_dn_make_softmax,
+                                  .params = &p.softmax,
+                                  .dst = p.src.desc,
                                   .elt_only = true,
                                   .no_posts = byi_dnnl_major() < 3,
-                                  .src = p.src,
                                   .in_place = true};
     return emit_norm(b, &p, core);
 }
@@ -176,7 +140,7 @@ enum byoc_status byi_dn_build_softmax(struct byi_build *b)
 enum byoc_status byi_dn_build_layer_norm(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
-    struct norm_kernel p = {.kind = LAYER_NORM};
+    struct norm_kernel p = {0};
     BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &p.src));
     const struct byi_desc *d = &p.src.desc;
     BYI_TRY(check_float(b, d->dtype));
@@ -190,11 +154,12 @@ enum byoc_status byi_dn_build_layer_norm(struct byi_build *b)
         .scale = true,
         .shift = step->n_args > 2,
         .src = flat_desc(d->dtype, byi_elements(d->rank, d->dims) / n, n)};
-    const struct byi_core core = {.dst = *d,
+    const struct byi_core core = {.make = byi_dn_make_layer_norm,
+                                  .params = &p.layer,
+                                  .dst = *d,
                                   .folded = true,
                                   .no_posts = byi_dnnl_major() < 3 ||
                                               axis + 1 != d->rank,
-                                  .src = p.src,
                                   .in_place = true};
     return emit_norm(b, &p, core);
 }
@@ -204,7 +169,7 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
     static const int args[] = {BYI_ARG_SCALE, BYI_ARG_SHIFT, BYI_ARG_MEAN,
                                BYI_ARG_VARIANCE};
     const struct byoc_graph_step *step = byi_dn_step0(b);
-    struct norm_kernel p = {.kind = BATCH_NORM};
+    struct norm_kernel p = {0};
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
@@ -229,8 +194,11 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
     p.batch = (struct byi_dnnl_batch_norm){
         .epsilon = (float)byoc_graph_float(step, "epsilon", 0),
         .src = byi_dn_image_seen(&image, &want)};
-    const struct byi_core core = {
-        .dst = want, .order = image.order, .src = p.src, .in_place = true};
+    const struct byi_core core = {.make = byi_dn_make_batch_norm,
+                                  .params = &p.batch,
+                                  .dst = want,
+                                  .order = image.order,
+                                  .in_place = true};
     return emit_norm(b, &p, core);
 }
 
@@ -240,7 +208,7 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
  * images, since the channels of all images would become channels. */
 enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
 {
-    struct norm_kernel p = {.kind = BATCH_NORM};
+    struct norm_kernel p = {0};
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
@@ -262,14 +230,17 @@ enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
         .epsilon = (float)byoc_graph_float(byi_dn_step0(b), "epsilon", 0),
         .own = true,
         .src = want};
-    const struct byi_core core = {.dst = want, .src = p.src, .in_place = true};
+    const struct byi_core core = {.make = byi_dn_make_batch_norm,
+                                  .params = &p.batch,
+                                  .dst = want,
+                                  .in_place = true};
     return emit_norm(b, &p, core);
 }
 
 enum byoc_status byi_dn_build_lrn(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
-    struct norm_kernel p = {.kind = LRN};
+    struct norm_kernel p = {0};
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
@@ -289,7 +260,10 @@ enum byoc_status byi_dn_build_lrn(struct byi_build *b)
         .beta = (float)byoc_graph_float(step, "beta", 0),
         .k = (float)byoc_graph_float(step, "bias", 0),
         .src = want};
-    const struct byi_core core = {.dst = want, .no_posts = true};
+    const struct byi_core core = {.make = byi_dn_make_lrn,
+                                  .params = &p.lrn,
+                                  .dst = want,
+                                  .no_posts = true};
     return emit_norm(b, &p, core);
 }
 
@@ -384,7 +358,7 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
         return byi_dn_refuse(
             b, "%s: found no axes to reduce, expected at least one",
             step->name);
-    struct norm_kernel p = {.kind = REDUCE};
+    struct norm_kernel p = {0};
     size_t row = 0;
     while (row < BYI_COUNT(reductions) &&
            !byi_dn_is(step, reductions[row].name))
@@ -413,7 +387,8 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
     for (uint32_t i = 0; i < main->rank; i++)
         kept[i] = gone[i] ? 1 : p.src.desc.dims[i];
     const struct byi_desc dst = byi_dn_dense_like(&p.src.desc, kept);
-    struct byi_core core = {.elt_only = true};
+    struct byi_core core = {
+        .make = byi_dn_make_reduce, .params = &p.reduce, .elt_only = true};
     if (!byi_dn_reshape_desc(&dst, byi_dn_result(b)->rank,
                              byi_dn_result(b)->dims, &core.dst)) {
         char found[128], expected[128];

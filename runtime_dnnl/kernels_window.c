@@ -66,30 +66,6 @@ struct conv_kernel {
     const struct byi_gathered *gathered; /* if not NULL: replaces src */
 };
 
-static enum byoc_status make_conv(struct byi_build *b, void *params,
-                                  const struct byi_posts *posts,
-                                  struct byi_prim **prim)
-{
-    const struct conv_kernel *c = params;
-    return byi_dn_conv_new(b, &c->p, posts, prim);
-}
-
-static enum byoc_status fill_conv(struct byi_build *b, void *params,
-                                  struct byi_emit *e)
-{
-    const struct conv_kernel *c = params;
-    if (c->gathered)
-        byi_dn_gather_use(e, c->gathered);
-    else
-        byi_dn_use(e, BYI_ARG_SRC, &c->src);
-    BYI_TRY(byi_dn_want_packed(b, &c->weights, e->prim, BYI_ARG_WEIGHTS,
-                               &e->uses[e->n]));
-    e->n++;
-    if (c->p.bias.kind != BYI_DESC_ABSENT)
-        byi_dn_use(e, BYI_ARG_BIAS, &c->bias);
-    return BYOC_OK;
-}
-
 /* Describe ONNX's weights, (O, I/G, k...) or, for deconvolution, (I, O/G,
  * k...), as oneDNN's (G, O/G, I/G, k...), without G if there is one group. */
 static struct byi_desc weights_desc(const struct byi_desc *w, bool deconv,
@@ -282,9 +258,12 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     BYI_TRY(byi_dn_chain_bias(b, &chain, &dst, image.channel, &c.bias, &next));
     if (next)
         c.p.bias = c.bias.desc;
-    struct byi_core core = {.params = &c,
-                            .make = make_conv,
-                            .fill = fill_conv,
+    struct byi_core core = {.make = byi_dn_make_conv,
+                            .params = &c.p,
+                            .n_args = next ? 2 : 1,
+                            .args = {{BYI_ARG_WEIGHTS, &c.weights, true},
+                                     {BYI_ARG_BIAS, &c.bias, false}},
+                            .src = c.src,
                             .dst = dst,
                             .terms = byi_elements(w->rank, w->dims) /
                                      c.p.dst.dims[1],
@@ -338,23 +317,6 @@ struct pool_kernel {
     struct byi_dnnl_view src;
 };
 
-static enum byoc_status make_pool(struct byi_build *b, void *params,
-                                  const struct byi_posts *posts,
-                                  struct byi_prim **prim)
-{
-    const struct pool_kernel *p = params;
-    return byi_dn_pool_new(b, &p->p, posts, prim);
-}
-
-static enum byoc_status fill_pool(struct byi_build *b, void *params,
-                                  struct byi_emit *e)
-{
-    const struct pool_kernel *p = params;
-    (void)b;
-    byi_dn_use(e, BYI_ARG_SRC, &p->src);
-    return BYOC_OK;
-}
-
 /* The core of a pooling; `dst` is in the graph's dims. */
 static struct byi_core pool_core(struct pool_kernel *p,
                                  const struct byi_image_axes *image,
@@ -362,9 +324,9 @@ static struct byi_core pool_core(struct pool_kernel *p,
 {
     p->p.src = p->src.desc;
     p->p.dst = byi_dn_image_seen(image, dst);
-    return (struct byi_core){.params = p,
-                             .make = make_pool,
-                             .fill = fill_pool,
+    return (struct byi_core){.make = byi_dn_make_pool,
+                             .params = &p->p,
+                             .src = p->src,
                              .dst = *dst,
                              .order = image->order};
 }
@@ -488,28 +450,6 @@ enum byoc_status byi_dn_build_global_pool(struct byi_build *b)
 
 /* --- resizing ------------------------------------------------------------ */
 
-struct resample_kernel {
-    struct byi_dnnl_resample p;
-    struct byi_dnnl_view src;
-};
-
-static enum byoc_status make_resample(struct byi_build *b, void *params,
-                                      const struct byi_posts *posts,
-                                      struct byi_prim **prim)
-{
-    const struct resample_kernel *p = params;
-    return byi_dn_resample_new(b, &p->p, posts, prim);
-}
-
-static enum byoc_status fill_resample(struct byi_build *b, void *params,
-                                      struct byi_emit *e)
-{
-    const struct resample_kernel *p = params;
-    (void)b;
-    byi_dn_use(e, BYI_ARG_SRC, &p->src);
-    return BYOC_OK;
-}
-
 /* Check that the given scales, with which ONNX computes, equal the quotients of
  * the sizes, with which oneDNN computes. */
 static enum byoc_status check_scales(struct byi_build *b,
@@ -583,7 +523,8 @@ static enum byoc_status check_resize(struct byi_build *b,
 enum byoc_status byi_dn_build_resize(struct byi_build *b)
 {
     const int64_t *to = byi_dn_result(b)->dims;
-    struct resample_kernel r = {0};
+    struct byi_dnnl_resample p = {0};
+    struct byi_dnnl_view src;
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
     struct byi_image_axes image;
@@ -592,18 +533,17 @@ enum byoc_status byi_dn_build_resize(struct byi_build *b)
     if (main->dims[1] != to[1] &&
         main->dims[main->rank - 1] == to[main->rank - 1])
         image = byi_dn_image(main->rank, true);
-    BYI_TRY(byi_dn_want_image(b, value, &image, &r.src));
-    const struct byi_desc dst =
-        byi_dn_image_desc(b, &image, r.src.desc.rank, to);
-    r.p.src = r.src.desc;
-    r.p.dst = byi_dn_image_seen(&image, &dst);
-    BYI_TRY(check_scales(b, &r.p, &image));
-    BYI_TRY(check_resize(b, &r.p));
+    BYI_TRY(byi_dn_want_image(b, value, &image, &src));
+    const struct byi_desc dst = byi_dn_image_desc(b, &image, src.desc.rank, to);
+    p.src = src.desc;
+    p.dst = byi_dn_image_seen(&image, &dst);
+    BYI_TRY(check_scales(b, &p, &image));
+    BYI_TRY(check_resize(b, &p));
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
-    struct byi_core core = {.params = &r,
-                            .make = make_resample,
-                            .fill = fill_resample,
+    struct byi_core core = {.make = byi_dn_make_resample,
+                            .params = &p,
+                            .src = src,
                             .dst = dst,
                             .order = image.order};
     return byi_dn_emit_chain(b, &core, &chain, 0);
