@@ -560,7 +560,9 @@ uint64_t byi_dn_fast_scratch(const struct byi_dn_fast *fast)
 
 uint64_t byi_dn_fast_packed(const struct byi_dn_fast *fast, int arg)
 {
-    return fast->kind->packed(fast, fast->packs ? fast->packs : arg);
+    return fast->kind->packed
+               ? fast->kind->packed(fast, fast->packs ? fast->packs : arg)
+               : 0;
 }
 
 bool byi_dn_fast_same(const struct byi_dn_fast *a, int arg_a,

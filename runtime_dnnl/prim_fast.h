@@ -19,6 +19,7 @@ struct byi_dn_fast_slot;
 struct byi_dn_fast_kind {
     const char *(*name)(const struct byi_dn_fast *fast);
     uint64_t (*scratch)(const struct byi_dn_fast *fast); /* NULL: needs none */
+    /* NULL: 0 for all arguments */
     uint64_t (*packed)(const struct byi_dn_fast *fast, int arg);
     void (*pack)(const struct byi_dn_fast *fast, int arg,
                  const struct byi_desc *src, const void *from, void *to);

@@ -8,12 +8,6 @@
 
 #include <string.h>
 
-static uint64_t no_packed(const struct byi_dn_fast *fast, int arg)
-{
-    (void)fast, (void)arg;
-    return 0;
-}
-
 /* --- pools ---------------------------------------------------------------- */
 
 static const char *pool_name(const struct byi_dn_fast *fast)
@@ -37,7 +31,6 @@ static void run_pool(const struct byi_dn_fast *fast, uint32_t n,
 static const struct byi_dn_fast_kind pool_kind = {
     .name = pool_name,
     .scratch = pool_scratch,
-    .packed = no_packed,
     .run = run_pool,
 };
 
@@ -154,7 +147,6 @@ static void run_concat(const struct byi_dn_fast *fast, uint32_t n,
 
 static const struct byi_dn_fast_kind concat_kind = {
     .name = move_name,
-    .packed = no_packed,
     .run = run_concat,
 };
 
@@ -253,7 +245,6 @@ static bool reorders_alike(const struct byi_dn_fast *a,
 
 static const struct byi_dn_fast_kind reorder_kind = {
     .name = move_name,
-    .packed = no_packed,
     .packs_alike = reorders_alike,
     .run = run_reorder,
 };
@@ -277,7 +268,6 @@ static void run_transpose(const struct byi_dn_fast *fast, uint32_t n,
 
 static const struct byi_dn_fast_kind transpose_kind = {
     .name = move_name,
-    .packed = no_packed,
     .packs_alike = reorders_alike,
     .run = run_transpose,
 };
@@ -310,7 +300,6 @@ static void run_transpose_f32(const struct byi_dn_fast *fast, uint32_t n,
 
 static const struct byi_dn_fast_kind transpose_f32_kind = {
     .name = move_name,
-    .packed = no_packed,
     .packs_alike = reorders_alike,
     .run = run_transpose_f32,
 };
