@@ -24,8 +24,9 @@ static void convert_compress(struct byi_import *o)
         ATTRS(AN_INT("axis", byi_o_int(o, "axis", 0)), A_BOOL("flat", flat)));
 }
 
-static void running(struct byi_import *o, bool product)
+static void convert_cumulative(struct byi_import *o)
 {
+    const bool product = strcmp(o->row->type, "CumProd") == 0;
     const byi_id x = byi_o_in(o, 0);
     const bool exclusive = byi_o_int(o, "exclusive", 0) != 0;
     const bool reverse = byi_o_int(o, "reverse", 0) != 0;
@@ -43,16 +44,6 @@ static void running(struct byi_import *o, bool product)
         o, BYI_OP_CUMSUM, ARGS(x),
         ATTRS(AN_INT("axis", (int64_t)axis), A_BOOL("exclusive", exclusive),
               A_BOOL("reverse", reverse), A_BOOL("product", product)));
-}
-
-static void convert_cumsum(struct byi_import *o)
-{
-    running(o, false);
-}
-
-static void convert_cumprod(struct byi_import *o)
-{
-    running(o, true);
 }
 
 /* The zero of strings is "". */
@@ -189,8 +180,8 @@ static void convert_tensor_scatter(struct byi_import *o)
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"Compress", 9, 2, 2, convert_compress, BYI_OP_NONE},
-    {"CumProd", 26, 2, 2, convert_cumprod, BYI_OP_NONE},
-    {"CumSum", 11, 2, 2, convert_cumsum, BYI_OP_NONE},
+    {"CumProd", 26, 2, 2, convert_cumulative, BYI_OP_NONE},
+    {"CumSum", 11, 2, 2, convert_cumulative, BYI_OP_NONE},
     {"Gather", 1, 2, 2, convert_take, BYI_OP_NONE},
     {"GatherElements", 11, 2, 2, SAME, BYI_OP_GATHER},
     {"GatherND", 11, 2, 2, SAME, BYI_OP_GATHER_ND},

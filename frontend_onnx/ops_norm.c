@@ -7,6 +7,8 @@
  */
 #include "frontend_onnx/import.h"
 
+#include <string.h>
+
 /* The axes of x from `axis` on; returns their number. */
 static uint32_t axes_from(const struct byi_import *o, byi_id x, uint32_t axis,
                           int64_t axes[BYI_MAX_RANK])
@@ -262,8 +264,9 @@ static byi_id last_axis_norm(struct byi_import *o, byi_id x, byi_id gamma,
 }
 
 /* The norm of x + skip + bias; output 3 is that sum. */
-static void skip_norm(struct byi_import *o, bool simplified)
+static void convert_skip_norm(struct byi_import *o)
 {
+    const bool simplified = strstr(o->row->type, "Simplified");
     const byi_id bias = byi_o_in(o, simplified ? 3 : 4);
     const double epsilon = byi_o_float(o, "epsilon", 1e-12);
     byi_id x = byi_o_call(o, BYI_OP_ADD, byi_o_in(o, 0), byi_o_in(o, 1));
@@ -280,16 +283,6 @@ static void skip_norm(struct byi_import *o, bool simplified)
     o->out[0] = results[0];
     if (byi_o_wants(o, 3))
         o->out[3] = x;
-}
-
-static void convert_skip_norm(struct byi_import *o)
-{
-    skip_norm(o, false);
-}
-
-static void convert_skip_simplified_norm(struct byi_import *o)
-{
-    skip_norm(o, true);
 }
 
 static byi_id take_rows(struct byi_import *o, byi_id table, byi_id ids)
@@ -371,7 +364,7 @@ static const struct byi_onnx_op rows[] = {
 static const struct byi_onnx_op microsoft[] = {
     {"EmbedLayerNormalization", 1, 1, 9, convert_embed_norm, BYI_OP_NONE},
     {"SkipLayerNormalization", 1, 3, 5, convert_skip_norm, BYI_OP_NONE},
-    {"SkipSimplifiedLayerNormalization", 1, 3, 4, convert_skip_simplified_norm, BYI_OP_NONE},
+    {"SkipSimplifiedLayerNormalization", 1, 3, 4, convert_skip_norm, BYI_OP_NONE},
 };
 /* clang-format on */
 
