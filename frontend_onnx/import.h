@@ -261,6 +261,9 @@ byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
                       bool borrow, const struct byi_sources *sources);
 byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
                    bool borrow);
+/* A vector of n elements, which are copied; byi_o_vector: of int64. */
+byi_id byi_o_array(struct byi_import *o, enum byoc_dtype dtype, uint32_t n,
+                   const void *elements);
 byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values);
 byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value);
 /* Whether the value is a constant; if so, *t borrows its data. */
@@ -623,9 +626,6 @@ bool byi_o_find_custom(struct byi_import *o);
 
 /* x as rows of features; a vector is one row. */
 byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype);
-/* A constant vector of n strings. */
-byi_id byi_ml_strings(struct byi_import *o, uint32_t n,
-                      const char *const *texts);
 /* The vector of class labels, from attribute `ints` or classlabels_strings;
  * *n: their number. */
 byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n);

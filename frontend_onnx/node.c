@@ -327,17 +327,23 @@ byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
     return byi_o_const_of(o, t, borrow, byi_sources_none());
 }
 
-byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values)
+byi_id byi_o_array(struct byi_import *o, enum byoc_dtype dtype, uint32_t n,
+                   const void *elements)
 {
     int64_t none = 0;
     const struct byi_tensor t = {
-        .data = n ? (void *)(uintptr_t)values : &none,
-        .dtype = BYOC_I64,
+        .data = n ? (void *)(uintptr_t)elements : &none,
+        .dtype = dtype,
         .rank = 1,
         .dims = {n},
     };
 
     return byi_o_const(o, &t, false);
+}
+
+byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values)
+{
+    return byi_o_array(o, BYOC_I64, n, values);
 }
 
 byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value)

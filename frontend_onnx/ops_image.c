@@ -33,12 +33,8 @@ static void convert_upsample_1(struct byi_import *o)
 {
     const float scales[] = {1, 1, (float)byi_o_float(o, "height_scale", 0),
                             (float)byi_o_float(o, "width_scale", 0)};
-    const struct byi_tensor t = {.data = (void *)(uintptr_t)scales,
-                                 .dtype = BYOC_F32,
-                                 .rank = 1,
-                                 .dims = {4}};
 
-    resize_old(o, byi_o_const(o, &t, false));
+    resize_old(o, byi_o_array(o, BYOC_F32, 4, scales));
 }
 
 static void convert_upsample_7(struct byi_import *o)
@@ -54,9 +50,7 @@ static void convert_upsample_7(struct byi_import *o)
     }
     for (uint32_t i = 0; i < n; i++)
         scales[i] = (float)given[i];
-    const struct byi_tensor t = {
-        .data = scales, .dtype = BYOC_F32, .rank = 1, .dims = {n}};
-    resize_old(o, byi_o_const(o, &t, false));
+    resize_old(o, byi_o_array(o, BYOC_F32, n, scales));
 }
 
 static void convert_resize_10(struct byi_import *o)
@@ -125,11 +119,10 @@ static byi_id wanted_roi(struct byi_import *o)
     }
     for (int64_t i = rank; i < 2 * rank; i++)
         whole[i] = 1;
-    const struct byi_tensor t = {
-        .data = whole, .dtype = BYOC_F32, .rank = 1, .dims = {2 * rank}};
     const byi_id ends = byi_o_cast(o, roi, BYOC_F32);
     const byi_id at = byi_o_vector(o, 2 * n, places);
-    return byi_o_spread(o, byi_o_const(o, &t, false), at, ends);
+    const byi_id all = byi_o_array(o, BYOC_F32, 2 * (uint32_t)rank, whole);
+    return byi_o_spread(o, all, at, ends);
 }
 
 /* Replace the requested sizes by sizes that keep x's aspect ratio and are not
@@ -238,11 +231,8 @@ static byi_id wanted_size(struct byi_import *o, byi_id given, bool sized)
     }
     if (!stretch)
         keep_ratio(o, asked, strcmp(policy, "not_larger") == 0, rank, sizes);
-    const struct byi_tensor all = {.data = sized ? (void *)sizes : scales,
-                                   .dtype = sized ? BYOC_I64 : BYOC_F32,
-                                   .rank = 1,
-                                   .dims = {rank}};
-    return byi_o_const(o, &all, false);
+    return sized ? byi_o_vector(o, rank, sizes)
+                 : byi_o_array(o, BYOC_F32, rank, scales);
 }
 
 static void convert_resize(struct byi_import *o)
@@ -400,13 +390,12 @@ static void convert_image_scaler(struct byi_import *o)
     if (given && byi_o_ok(o)) {
         for (uint32_t i = 0; i < n; i++)
             bias[i] = (float)given[i];
-        const struct byi_tensor t = {
-            .data = bias, .dtype = BYOC_F32, .rank = 1, .dims = {n}};
-        y = byi_o_call(o, BYI_OP_ADD, y,
-                       byi_o_expand(o,
-                                    byi_o_cast(o, byi_o_const(o, &t, false),
-                                               byi_o_dtype(o, x)),
-                                    2, space));
+        y = byi_o_call(
+            o, BYI_OP_ADD, y,
+            byi_o_expand(o,
+                         byi_o_cast(o, byi_o_array(o, BYOC_F32, n, bias),
+                                    byi_o_dtype(o, x)),
+                         2, space));
     }
     o->out[0] = y;
 }

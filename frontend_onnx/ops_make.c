@@ -19,31 +19,12 @@ static void decode(struct byi_import *o, const Onnx__TensorProto *proto,
         byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
 }
 
-static byi_id float_vector(struct byi_import *o, uint32_t n,
-                           const float *values)
-{
-    const struct byi_tensor t = {
-        .data = n ? (void *)(uintptr_t)values : &(float){0},
-        .dtype = BYOC_F32,
-        .rank = 1,
-        .dims = {n},
-    };
-
-    return byi_o_const(o, &t, false);
-}
-
 static byi_id string_vector(struct byi_import *o)
 {
     uint32_t n = 0;
     const char *const *values = byi_o_strings(o, "value_strings", &n);
-    const struct byi_tensor t = {
-        .data = n ? (void *)(uintptr_t)values : &(const char *){""},
-        .dtype = BYOC_STRING,
-        .rank = 1,
-        .dims = {n},
-    };
 
-    return byi_o_const(o, &t, false);
+    return byi_o_array(o, BYOC_STRING, n, values);
 }
 
 /* Exactly one attribute holds the value. */
@@ -76,7 +57,8 @@ static void convert_constant(struct byi_import *o)
     } else if (byi_o_has(o, "value_floats")) {
         const Onnx__AttributeProto *a = byi_o_attr(o, "value_floats", FLOATS);
         if (a && a->n_floats <= UINT32_MAX)
-            o->out[0] = float_vector(o, (uint32_t)a->n_floats, a->floats);
+            o->out[0] =
+                byi_o_array(o, BYOC_F32, (uint32_t)a->n_floats, a->floats);
     } else if (byi_o_has(o, "value_string")) {
         const char *value = byi_o_string(o, "value_string", "");
         t = (struct byi_tensor){.data = &value, .dtype = BYOC_STRING};

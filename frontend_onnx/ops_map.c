@@ -130,7 +130,7 @@ static byi_id vocabulary(struct byi_import *o, bool texts)
     if (texts) {
         const char *const *words = byi_o_strings(o, "string_vocabulary", &n);
         if (n)
-            return byi_ml_strings(o, n, words);
+            return byi_o_array(o, BYOC_STRING, n, words);
     } else {
         const int64_t *words = byi_o_ints(o, "int64_vocabulary", &n);
         if (n)

@@ -48,17 +48,6 @@ byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype)
     return byi_o_cast(o, byi_o_expand(o, x, rank == 1 ? 1 : 0, front), dtype);
 }
 
-byi_id byi_ml_strings(struct byi_import *o, uint32_t n,
-                      const char *const *texts)
-{
-    const struct byi_tensor t = {.data = (void *)(uintptr_t)texts,
-                                 .dtype = BYOC_STRING,
-                                 .rank = 1,
-                                 .dims = {n}};
-
-    return byi_o_const(o, &t, false);
-}
-
 byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n)
 {
     const int64_t *numbers = byi_o_ints(o, ints, n);
@@ -67,7 +56,7 @@ byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n)
         return byi_o_vector(o, *n, numbers);
     const char *const *texts = byi_o_strings(o, "classlabels_strings", n);
     if (texts && *n)
-        return byi_ml_strings(o, *n, texts);
+        return byi_o_array(o, BYOC_STRING, *n, texts);
     byi_o_fail(o, BYOC_EPARSE,
                "found no class labels, expected %s or classlabels_strings",
                ints);
@@ -272,8 +261,8 @@ static void convert_one_hot(struct byi_import *o)
         byi_o_fail(o, BYOC_EPARSE,
                    "found no categories of x's type, expected %s",
                    text ? "cats_strings" : "cats_int64s");
-    const byi_id known =
-        text ? byi_ml_strings(o, n_texts, texts) : byi_o_vector(o, n, ints);
+    const byi_id known = text ? byi_o_array(o, BYOC_STRING, n_texts, texts)
+                              : byi_o_vector(o, n, ints);
     const byi_id wide =
         byi_o_expand(o, text ? x : byi_o_cast(o, x, BYOC_I64), 1, last);
     o->out[0] =
@@ -302,7 +291,7 @@ static byi_id any_list(struct byi_import *o, const char *stem)
     }
     name = byi_arena_printf(o->scratch, "%s_strings", stem);
     const char *const *texts = byi_o_strings(o, name, &n);
-    return texts ? byi_ml_strings(o, n, texts) : BYI_NO_ID;
+    return texts ? byi_o_array(o, BYOC_STRING, n, texts) : BYI_NO_ID;
 }
 
 /* values[i] where keys[i] == x, or the node's default of the values' type. */
@@ -386,7 +375,7 @@ static void convert_category_mapper(struct byi_import *o)
     if (!byi_o_ok(o))
         return;
     const byi_id all = byi_o_vector(o, n, places);
-    map_labels(o, byi_ml_strings(o, n_texts, texts), all);
+    map_labels(o, byi_o_array(o, BYOC_STRING, n_texts, texts), all);
 }
 
 /* Concatenate the columns of all inputs. */

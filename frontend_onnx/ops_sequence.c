@@ -97,8 +97,6 @@ static void read_activations(struct byi_import *o, struct activations *a)
 static const byi_id *read_inputs(struct byi_import *o, uint32_t *n)
 {
     byi_id *args = byi_arena_calloc(o->scratch, MAX_INPUTS, sizeof *args);
-    const struct byi_tensor none = {
-        .data = &(int64_t){0}, .dtype = BYOC_F32, .rank = 1, .dims = {0}};
 
     *n = o->n_in;
     while (*n > 3 && o->in[*n - 1] == BYI_NO_ID)
@@ -106,7 +104,7 @@ static const byi_id *read_inputs(struct byi_import *o, uint32_t *n)
     for (uint32_t i = 0; i < *n; i++) {
         args[i] = byi_o_in(o, i);
         if (args[i] == BYI_NO_ID)
-            args[i] = byi_o_const(o, &none, false);
+            args[i] = byi_o_array(o, BYOC_F32, 0, NULL);
     }
     return args;
 }

@@ -33,16 +33,6 @@ static byi_id matrix_of(struct byi_import *o, uint32_t rows, uint32_t cols,
     return byi_o_const(o, &t, false);
 }
 
-static byi_id vector_of(struct byi_import *o, uint32_t n, const double *values)
-{
-    const struct byi_tensor t = {.data = (void *)(uintptr_t)values,
-                                 .dtype = BYOC_F64,
-                                 .rank = 1,
-                                 .dims = {n}};
-
-    return byi_o_const(o, &t, false);
-}
-
 static byi_id with_number(struct byi_import *o, enum byi_op_id op, byi_id a,
                           double b)
 {
@@ -222,7 +212,7 @@ static byi_id votes(struct byi_import *o, const struct pairs *p, byi_id scores)
         }
     const byi_id won =
         byi_o_cast(o, with_number(o, BYI_OP_GREATER, scores, 0), BYOC_F64);
-    const byi_id bias = vector_of(o, p->n_classes, lost);
+    const byi_id bias = byi_o_array(o, BYOC_F64, p->n_classes, lost);
     return byi_o_call(o, BYI_OP_ADD,
                       byi_o_call(o, BYI_OP_NN_DENSE, won,
                                  matrix_of(o, p->n_classes, p->n, moved)),
@@ -248,7 +238,8 @@ static byi_id probabilities(struct byi_import *o, uint32_t n, byi_id scores)
                       "  %line = add(multiply(%scores, %a), %b);"
                       "  ml.pairwise_coupling(sigmoid(negative(%line)))"
                       "}",
-                      ARGS(scores, vector_of(o, n, a), vector_of(o, n, b)),
+                      ARGS(scores, byi_o_array(o, BYOC_F64, n, a),
+                           byi_o_array(o, BYOC_F64, n, b)),
                       NO_ATTRS);
 }
 
@@ -317,7 +308,7 @@ static void convert_svm_classifier(struct byi_import *o)
     }
     if (!read_pairs(o, &s, &p))
         return;
-    const byi_id bias = vector_of(o, p.n, s.rho);
+    const byi_id bias = byi_o_array(o, BYOC_F64, p.n, s.rho);
     const byi_id scores =
         byi_o_call(o, BYI_OP_ADD,
                    byi_o_call(o, BYI_OP_NN_DENSE, vector_kernels(o, &s),
