@@ -254,17 +254,32 @@ static enum byoc_status read_sources(struct plan_reader *r,
     return status;
 }
 
+/* Read an operator and its attributes: {"op": "clip", "attrs": {...}} */
+static enum byoc_status read_operator(struct plan_reader *r,
+                                      const struct byi_json *at,
+                                      const struct byi_op **op,
+                                      const struct byi_attrs **attrs)
+{
+    struct byi_arena *arena = r->plan->arena;
+    struct byi_json given;
+    const char *name;
+    BYI_TRY(byi_json_string(at, "op", &name, r->err));
+    *op = byi_op_of_name(name, strlen(name));
+    if (!*op)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s.op: found \"%.60s\", expected the name of an "
+                        "operator",
+                        at->path, name);
+    BYI_TRY(byi_json_opt(at, "attrs", &given, r->err));
+    return given.at ? byi_json_attrs(&given, arena, *op, attrs, r->err)
+                    : byi_attrs_make(arena, *op, NULL, 0, attrs, r->err);
+}
+
 static enum byoc_status read_op(struct plan_reader *r,
                                 const struct byi_json *at,
                                 struct byi_step *step)
 {
-    BYI_TRY(byi_json_string(at, "op", &step->name, r->err));
-    step->op = byi_op_of_name(step->name, strlen(step->name));
-    if (!step->op)
-        return byi_fail(r->err, BYOC_EPARSE,
-                        "%s.op: found \"%.60s\", expected the name of an "
-                        "operator",
-                        at->path, step->name);
+    BYI_TRY(read_operator(r, at, &step->op, &step->attrs));
     step->name = step->op->name;
     step->kernel = byi_kernel_of(step->op->id);
     if (!byi_op_has(step->op->id, BYI_TRAIT_LIST) &&
@@ -273,13 +288,7 @@ static enum byoc_status read_op(struct plan_reader *r,
                         "%s: found operator %s, which has no native kernel in "
                         "this build; expected another one",
                         at->path, step->name);
-    struct byi_json attrs;
-    BYI_TRY(byi_json_opt(at, "attrs", &attrs, r->err));
-    if (!attrs.at)
-        return byi_attrs_make(r->plan->arena, step->op, NULL, 0, &step->attrs,
-                              r->err);
-    return byi_json_attrs(&attrs, r->plan->arena, step->op, &step->attrs,
-                          r->err);
+    return BYOC_OK;
 }
 
 /* Read an epilogue such as [{"op": "add"}, {"op": "clip", "attrs": {...}}]. */
@@ -289,8 +298,7 @@ static enum byoc_status read_epilogue(struct plan_reader *r,
 {
     static const char *const keys[] = {"op", "attrs"};
     struct byi_arena *arena = r->plan->arena;
-    struct byi_json list, item = {0}, attrs;
-    const char *name;
+    struct byi_json list, item = {0};
     BYI_TRY(byi_json_opt(at, "epilogue", &list, r->err));
     if (!list.at)
         return BYOC_OK;
@@ -301,54 +309,32 @@ static enum byoc_status read_epilogue(struct plan_reader *r,
     step->epilogue = ops;
     for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
         BYI_TRY(byi_json_only(&item, keys, BYI_COUNT(keys), r->err));
-        BYI_TRY(byi_json_string(&item, "op", &name, r->err));
-        ops[i].op = byi_op_of_name(name, strlen(name));
-        if (!ops[i].op)
-            return byi_fail(r->err, BYOC_EPARSE,
-                            "%s.op: found \"%.60s\", expected the name of an "
-                            "operator",
-                            item.path, name);
-        BYI_TRY(byi_json_opt(&item, "attrs", &attrs, r->err));
-        BYI_TRY(attrs.at ? byi_json_attrs(&attrs, arena, ops[i].op,
-                                          &ops[i].attrs, r->err)
-                         : byi_attrs_make(arena, ops[i].op, NULL, 0,
-                                          &ops[i].attrs, r->err));
+        BYI_TRY(read_operator(r, &item, &ops[i].op, &ops[i].attrs));
         step->name =
             byi_arena_printf(arena, "%s+%s", step->name, ops[i].op->name);
     }
     return BYOC_OK;
 }
 
-static enum byoc_status read_region(struct plan_reader *r,
+/* Read the one number of a step, which is an index except for apply and choose
+ * steps: those have the number of operands after the first. */
+static enum byoc_status read_callee(struct plan_reader *r,
                                     const struct byi_json *at,
                                     struct byi_step *step)
 {
-    BYI_TRY(read_index(r, at, "region", r->plan->n_regions, &step->callee));
-    step->name = r->plan->regions[step->callee].symbol;
+    const struct byi_plan_tables *plan = r->plan;
+    const uint32_t limits[] = {[BYI_STEP_REGION] = plan->n_regions,
+                               [BYI_STEP_KERNEL] = plan->n_kernels,
+                               [BYI_STEP_CALL] = plan->n_funcs,
+                               [BYI_STEP_CLOSURE] = plan->n_funcs,
+                               [BYI_STEP_APPLY] = BYI_PLAN_MAX_ITEMS,
+                               [BYI_STEP_CHOOSE] = BYI_PLAN_MAX_ITEMS};
+    BYI_TRY(read_index(r, at, step->name, limits[step->kind], &step->callee));
+    if (step->kind == BYI_STEP_REGION)
+        step->name = plan->regions[step->callee].symbol;
+    else if (step->kind == BYI_STEP_KERNEL)
+        step->name = plan->kernels[step->callee].symbol;
     return BYOC_OK;
-}
-
-static enum byoc_status read_kernel_step(struct plan_reader *r,
-                                         const struct byi_json *at,
-                                         struct byi_step *step)
-{
-    BYI_TRY(read_index(r, at, "kernel", r->plan->n_kernels, &step->callee));
-    step->name = r->plan->kernels[step->callee].symbol;
-    return BYOC_OK;
-}
-
-static enum byoc_status read_call(struct plan_reader *r,
-                                  const struct byi_json *at,
-                                  struct byi_step *step)
-{
-    return read_index(r, at, "call", r->plan->n_funcs, &step->callee);
-}
-
-static enum byoc_status read_closure(struct plan_reader *r,
-                                     const struct byi_json *at,
-                                     struct byi_step *step)
-{
-    return read_index(r, at, "closure", r->plan->n_funcs, &step->callee);
 }
 
 static enum byoc_status read_if(struct plan_reader *r,
@@ -366,14 +352,6 @@ static enum byoc_status read_if(struct plan_reader *r,
     return BYOC_OK;
 }
 
-/* Read the number of operands after the first, of an apply or choose step. */
-static enum byoc_status read_count(struct plan_reader *r,
-                                   const struct byi_json *at,
-                                   struct byi_step *step)
-{
-    return read_index(r, at, step->name, BYI_PLAN_MAX_ITEMS, &step->callee);
-}
-
 /* The members that decide the kind of a step. If a step has several, the first
  * in this list counts. */
 static const struct {
@@ -383,13 +361,13 @@ static const struct {
                              struct byi_step *step);
 } step_keys[] = {
     {"op", BYI_STEP_OP, read_op},
-    {"region", BYI_STEP_REGION, read_region},
-    {"kernel", BYI_STEP_KERNEL, read_kernel_step},
-    {"call", BYI_STEP_CALL, read_call},
+    {"region", BYI_STEP_REGION, read_callee},
+    {"kernel", BYI_STEP_KERNEL, read_callee},
+    {"call", BYI_STEP_CALL, read_callee},
     {"if", BYI_STEP_IF, read_if},
-    {"closure", BYI_STEP_CLOSURE, read_closure},
-    {"apply", BYI_STEP_APPLY, read_count},
-    {"choose", BYI_STEP_CHOOSE, read_count},
+    {"closure", BYI_STEP_CLOSURE, read_callee},
+    {"apply", BYI_STEP_APPLY, read_callee},
+    {"choose", BYI_STEP_CHOOSE, read_callee},
 };
 
 static enum byoc_status read_step(void *ctx, uint32_t index,
