@@ -100,30 +100,21 @@ static bool bind_combined(struct byi_row_match *r, combine_fn both)
                                           byi_row_value(r, "b"), both));
 }
 
-static bool have_sum(struct byi_row_match *r)
+/* The constants of a chain of one operator. */
+static bool have_combined(struct byi_row_match *r)
 {
-    return bind_combined(r, combine_sum);
-}
-
-static bool have_product(struct byi_row_match *r)
-{
-    return bind_combined(r, combine_product);
-}
-
-/* Integers are excluded, since their division truncates. */
-static bool have_divisor(struct byi_row_match *r)
-{
-    return byi_row_of_floats(r) && bind_combined(r, combine_product);
-}
-
-static bool have_max(struct byi_row_match *r)
-{
-    return bind_combined(r, combine_max);
-}
-
-static bool have_min(struct byi_row_match *r)
-{
-    return bind_combined(r, combine_min);
+    switch (byi_rw_node(r->rw, r->root)->op) {
+    case BYI_OP_DIVIDE: /* not of integers, whose division truncates */
+        return byi_row_of_floats(r) && bind_combined(r, combine_product);
+    case BYI_OP_MULTIPLY:
+        return bind_combined(r, combine_product);
+    case BYI_OP_MAXIMUM:
+        return bind_combined(r, combine_max);
+    case BYI_OP_MINIMUM:
+        return bind_combined(r, combine_min);
+    default:
+        return bind_combined(r, combine_sum);
+    }
 }
 
 static bool have_products(struct byi_row_match *r)
@@ -173,8 +164,9 @@ static bool knows_dim(struct byi_row_match *r)
 }
 
 /* clang-format off */
-#define ROW_CHAIN(op, condition)                                               \
-    BYI_ROW_IF(op "(" op "(%x, const %a), const %b)", op "(%x, %c)", condition)
+#define ROW_CHAIN(op)                                                          \
+    BYI_ROW_IF(op "(" op "(%x, const %a), const %b)", op "(%x, %c)",           \
+               have_combined)
 static const struct byi_row rows[] = {
     /* no effect; x + 0 turns -0 into 0, which is accepted */
     BYI_ROW("add(%x, const %zero)", "%x"),
@@ -197,12 +189,12 @@ static const struct byi_row rows[] = {
     BYI_ROW("where(const %zero, %x, %y)", "%y"),
     BYI_ROWS_CLIPS,
     /* two constants; sums and products of floats are rounded once, not twice */
-    ROW_CHAIN("add", have_sum),
-    ROW_CHAIN("subtract", have_sum),
-    ROW_CHAIN("multiply", have_product),
-    ROW_CHAIN("divide", have_divisor),
-    ROW_CHAIN("maximum", have_max),
-    ROW_CHAIN("minimum", have_min),
+    ROW_CHAIN("add"),
+    ROW_CHAIN("subtract"),
+    ROW_CHAIN("multiply"),
+    ROW_CHAIN("divide"),
+    ROW_CHAIN("maximum"),
+    ROW_CHAIN("minimum"),
     BYI_ROW_IF("multiply(add(multiply(%x, const %a), const %b), const %c)",
                "add(multiply(%x, %ac), %bc)", have_products),
     /* data movement without effect: of one part, by 0, or of the whole */
