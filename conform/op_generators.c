@@ -207,7 +207,7 @@ static bool pool(struct byi_opgen *d)
 {
     const uint32_t sp = spatial_of(d->op);
     const bool last = !byi_opgen_pinned(d, "layout") &&
-                      byi_opgen_def_of(d, "layout") && byi_opgen_chance(d, 12);
+                      byi_op_attr(d->op, "layout") && byi_opgen_chance(d, 12);
     int64_t channels, space[3], size[3];
     if (!want_image(d, sp, last, &channels, space))
         return false;
@@ -333,14 +333,14 @@ static bool per_channel(struct byi_opgen *d)
         return false;
     const uint32_t rank = byi_opgen_rank_of(d, 0);
     int64_t axis = 1;
-    if (byi_opgen_def_of(d, "axis"))
+    if (byi_op_attr(d->op, "axis"))
         axis = byi_opgen_give_int(
             d, "axis", byi_opgen_chance(d, 80) ? 1 : draw_axis(d, rank));
     axis += axis < 0 ? (int64_t)rank : 0;
     if (axis < 0 || axis >= (int64_t)rank)
         return false;
     const int64_t channels = byi_opgen_dims_of(d, 0)[axis];
-    if (byi_opgen_def_of(d, "num_groups"))
+    if (byi_op_attr(d->op, "num_groups"))
         byi_opgen_give_int(
             d, "num_groups",
             channels % 2 == 0 && byi_opgen_chance(d, 60) ? 2 : channels);

@@ -202,15 +202,6 @@ const struct byi_pat_test *byi_opgen_pinned(const struct byi_opgen *d,
     return NULL;
 }
 
-const struct byi_attr_def *byi_opgen_def_of(const struct byi_opgen *d,
-                                            const char *name)
-{
-    for (uint32_t i = 0; i < d->op->n_attrs; i++)
-        if (strcmp(d->op->attrs[i].name, name) == 0)
-            return &d->op->attrs[i];
-    return NULL;
-}
-
 bool byi_opgen_is_given(const struct byi_opgen *d, const char *name)
 {
     for (uint32_t i = 0; i < d->n_given; i++)
@@ -228,7 +219,7 @@ static void add_attr(struct byi_opgen *d, struct byi_attr attr)
 int64_t byi_opgen_give_int(struct byi_opgen *d, const char *name, int64_t value)
 {
     const struct byi_pat_test *pin = byi_opgen_pinned(d, name);
-    const struct byi_attr_def *def = byi_opgen_def_of(d, name);
+    const struct byi_attr_def *def = byi_op_attr(d->op, name);
     if (!def)
         return value;
     if (pin && pin->values[0].kind != BYI_ATTR_INTS)
@@ -241,7 +232,7 @@ int64_t byi_opgen_give_int(struct byi_opgen *d, const char *name, int64_t value)
 double byi_opgen_give_float(struct byi_opgen *d, const char *name, double value)
 {
     const struct byi_pat_test *pin = byi_opgen_pinned(d, name);
-    const struct byi_attr_def *def = byi_opgen_def_of(d, name);
+    const struct byi_attr_def *def = byi_op_attr(d->op, name);
     if (!def)
         return value;
     if (pin) {
@@ -257,7 +248,7 @@ const char *byi_opgen_give_string(struct byi_opgen *d, const char *name,
                                   const char *value)
 {
     const struct byi_pat_test *pin = byi_opgen_pinned(d, name);
-    const struct byi_attr_def *def = byi_opgen_def_of(d, name);
+    const struct byi_attr_def *def = byi_op_attr(d->op, name);
     if (!def)
         return value;
     if (pin)
@@ -271,7 +262,7 @@ void byi_opgen_give_ints(struct byi_opgen *d, const char *name, int64_t *values,
                          uint32_t n)
 {
     const struct byi_pat_test *pin = byi_opgen_pinned(d, name);
-    const struct byi_attr_def *def = byi_opgen_def_of(d, name);
+    const struct byi_attr_def *def = byi_op_attr(d->op, name);
     if (!def)
         return;
     if (pin) {

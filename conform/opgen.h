@@ -44,10 +44,6 @@ bool byi_opgen_want_free(struct byi_opgen *d, uint32_t i, uint32_t rank);
 /* The pattern's test that fixes the value of an attribute; NULL: none. */
 const struct byi_pat_test *byi_opgen_pinned(const struct byi_opgen *d,
                                             const char *name);
-/* The operator's declaration of an attribute; NULL: it has no such attribute.
- */
-const struct byi_attr_def *byi_opgen_def_of(const struct byi_opgen *d,
-                                            const char *name);
 /* Whether the attribute has been set. */
 bool byi_opgen_is_given(const struct byi_opgen *d, const char *name);
 /* Set an attribute to the value that the pattern requires, otherwise to
