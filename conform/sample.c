@@ -142,11 +142,11 @@ static const struct byi_pattern *find_row(struct byi_kit *kit,
                 table->n);
 }
 
-static uint32_t count_ops(const struct byi_func *f)
+static uint32_t count_nodes(const struct byi_func *f, enum byi_node_kind kind)
 {
     uint32_t n = 0;
     for (byi_id id = 0; id < f->nodes.n; id++)
-        n += f->nodes.at[id].kind == BYI_CALL_OP;
+        n += f->nodes.at[id].kind == kind;
     return n;
 }
 
@@ -161,7 +161,7 @@ static bool find_composite(const struct byi_module *m, uint32_t n_ops,
             *func = i;
             n++;
         }
-    return n == 1 && count_ops(m->funcs.at[*func]) == n_ops;
+    return n == 1 && count_nodes(m->funcs.at[*func], BYI_CALL_OP) == n_ops;
 }
 
 /* --- samples -------------------------------------------------------------- */
@@ -218,7 +218,8 @@ static enum drawn match_graph(struct byi_backends *backends,
                                    .eval = byi_interp_eval,
                                    .entries = {byi_backends_entry(backends)}};
     const uint32_t before = refusals;
-    const uint32_t n_ops = count_ops((*m)->funcs.at[byi_func_find(*m, "main")]);
+    const uint32_t n_ops =
+        count_nodes((*m)->funcs.at[byi_func_find(*m, "main")], BYI_CALL_OP);
     s->m = *m;
     if (byi_run_passes(s->m, passes, 1, &ctx, err) != BYOC_OK)
         return MADE;
@@ -296,15 +297,6 @@ void byi_sample_any(struct byi_kit *kit, const char *row,
 
 /* --- regions of several kernels ------------------------------------------- */
 
-/* The number of kernels (composites) that a region calls. */
-static uint32_t count_kernels(const struct byi_func *f)
-{
-    uint32_t n = 0;
-    for (byi_id id = 0; id < f->nodes.n; id++)
-        n += f->nodes.at[id].kind == BYI_CALL;
-    return n;
-}
-
 /* Set s->func to the largest region with more than `most` kernels. Returns
  * false if there is none. */
 static bool find_region(struct byi_sample *s, uint32_t most)
@@ -312,9 +304,10 @@ static bool find_region(struct byi_sample *s, uint32_t most)
     const uint32_t before = most;
     for (uint32_t i = 0; i < s->m->funcs.n; i++) {
         const struct byi_func *f = s->m->funcs.at[i];
-        if (f->dead || !f->attr.compiler || count_kernels(f) <= most)
+        const uint32_t n = count_nodes(f, BYI_CALL); /* kernels (composites) */
+        if (f->dead || !f->attr.compiler || n <= most)
             continue;
-        most = count_kernels(f);
+        most = n;
         s->func = i;
     }
     return most > before;
