@@ -541,40 +541,20 @@ struct byi_onnx_table {
     const struct byi_onnx_op *at;
     uint32_t n;
 };
-extern const struct byi_onnx_table byi_onnx_element;  /* ops_element.c */
-extern const struct byi_onnx_table byi_onnx_window;   /* ops_window.c  */
-extern const struct byi_onnx_table byi_onnx_patches;  /* ops_patches.c */
-extern const struct byi_onnx_table byi_onnx_linear;   /* ops_linear.c  */
-extern const struct byi_onnx_table byi_onnx_sequence; /* ops_sequence.c */
-extern const struct byi_onnx_table byi_onnx_norm;     /* ops_norm.c    */
-extern const struct byi_onnx_table byi_onnx_reduce;   /* ops_reduce.c  */
-extern const struct byi_onnx_table byi_onnx_shape;    /* ops_shape.c   */
-extern const struct byi_onnx_table byi_onnx_index;    /* ops_index.c   */
-extern const struct byi_onnx_table byi_onnx_make;     /* ops_make.c    */
-extern const struct byi_onnx_table byi_onnx_image;    /* ops_image.c   */
-extern const struct byi_onnx_table byi_onnx_quant;    /* ops_quant.c   */
-extern const struct byi_onnx_table byi_onnx_loss;     /* ops_loss.c    */
-extern const struct byi_onnx_table byi_onnx_control;  /* ops_control.c */
-extern const struct byi_onnx_table byi_onnx_signal;   /* ops_signal.c  */
-extern const struct byi_onnx_table byi_onnx_random;   /* ops_random.c  */
-extern const struct byi_onnx_table byi_onnx_text;     /* ops_text.c    */
-extern const struct byi_onnx_table byi_onnx_list;     /* ops_list.c    */
-/* com.microsoft, in the file of the operator's family */
-extern const struct byi_onnx_table byi_microsoft_element;
-extern const struct byi_onnx_table byi_microsoft_window;
-extern const struct byi_onnx_table byi_microsoft_linear;
-extern const struct byi_onnx_table byi_microsoft_norm;
-extern const struct byi_onnx_table byi_microsoft_quant;
-extern const struct byi_onnx_table byi_onnx_attention; /* ops_attention.c */
-extern const struct byi_onnx_table byi_onnx_rotary;    /* ops_rotary.c */
-extern const struct byi_onnx_table byi_microsoft_attention;
-extern const struct byi_onnx_table byi_microsoft_grouped; /* ops_grouped.c */
-extern const struct byi_onnx_table byi_microsoft_rotary;  /* ops_rotary.c  */
-extern const struct byi_onnx_table byi_ml_linear;         /* ops_ml.c   */
-extern const struct byi_onnx_table byi_ml_tree;           /* ops_tree.c */
-extern const struct byi_onnx_table byi_ml_tree_5;         /* TreeEnsemble */
-extern const struct byi_onnx_table byi_ml_svm;            /* ops_svm.c  */
-extern const struct byi_onnx_table byi_ml_map;            /* ops_map.c  */
+/* byi_NAME of these is defined in the file of the operators' family. */
+/* clang-format off */
+#define BYI_ONNX_TABLES(X)                                                     \
+    X(onnx_element) X(onnx_window) X(onnx_patches) X(onnx_linear) X(onnx_norm) \
+    X(onnx_reduce) X(onnx_shape) X(onnx_index) X(onnx_make) X(onnx_image)      \
+    X(onnx_quant) X(onnx_loss) X(onnx_sequence) X(onnx_control) X(onnx_signal) \
+    X(onnx_random) X(onnx_text) X(onnx_list) X(onnx_attention) X(onnx_rotary)  \
+    X(microsoft_element) X(microsoft_window) X(microsoft_linear)               \
+    X(microsoft_norm) X(microsoft_quant) X(microsoft_attention)                \
+    X(microsoft_grouped) X(microsoft_rotary) X(ml_linear) X(ml_tree)           \
+    X(ml_tree_5) X(ml_svm) X(ml_map)
+/* clang-format on */
+#define BYI_ONNX_TABLE(name) extern const struct byi_onnx_table byi_##name;
+BYI_ONNX_TABLES(BYI_ONNX_TABLE)
 
 /* ops_map.c: import a graph input of map type as a tuple of two parameters,
  * its values and, under byi_o_keys_name, its keys. False: the type is not a

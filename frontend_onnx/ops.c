@@ -4,41 +4,8 @@
 
 #include <string.h>
 
-static const struct byi_onnx_table *const tables[] = {
-    &byi_onnx_element,
-    &byi_onnx_window,
-    &byi_onnx_patches,
-    &byi_onnx_linear,
-    &byi_onnx_norm,
-    &byi_onnx_reduce,
-    &byi_onnx_shape,
-    &byi_onnx_index,
-    &byi_onnx_make,
-    &byi_onnx_image,
-    &byi_onnx_quant,
-    &byi_onnx_loss,
-    &byi_onnx_sequence,
-    &byi_onnx_control,
-    &byi_onnx_signal,
-    &byi_onnx_random,
-    &byi_onnx_text,
-    &byi_onnx_list,
-    &byi_onnx_attention,
-    &byi_onnx_rotary,
-    &byi_microsoft_element,
-    &byi_microsoft_window,
-    &byi_microsoft_linear,
-    &byi_microsoft_norm,
-    &byi_microsoft_quant,
-    &byi_microsoft_attention,
-    &byi_microsoft_grouped,
-    &byi_microsoft_rotary,
-    &byi_ml_linear,
-    &byi_ml_tree,
-    &byi_ml_tree_5,
-    &byi_ml_svm,
-    &byi_ml_map,
-};
+#define TABLE(name) &byi_##name,
+static const struct byi_onnx_table *const tables[] = {BYI_ONNX_TABLES(TABLE)};
 
 const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,
                                         int64_t opset)
