@@ -49,39 +49,9 @@ static const struct byi_pass partition = {
 enum { MAX_USER_PASSES = 256 };
 
 /* Built-in passes; users' passes follow them in known[]. */
+#define PASS(name) &byi_pass_##name,
 static const struct byi_pass *const built_in[] = {
-    /* canonical forms */
-    &byi_pass_fold_constant,
-    &byi_pass_canonicalize_ops,
-    &byi_pass_simplify_expr,
-    &byi_pass_eliminate_common_subexpr,
-    &byi_pass_recompose,
-    &byi_pass_simplify_inference,
-    &byi_pass_backward_fold_scale_axis,
-    &byi_pass_forward_fold_scale_axis,
-    &byi_pass_fold_scale_axis,
-    &byi_pass_combine_parallel_conv2d,
-    &byi_pass_combine_parallel_dense,
-    &byi_pass_dead_code_elimination,
-    &byi_pass_eliminate_transposes,
-    &byi_pass_convert_layout,
-    &byi_pass_exact_math,
-    &byi_pass_fake_quantization_to_integer,
-    &byi_pass_scale_integer_products,
-    &byi_pass_fold_code_blocks,
-    &byi_pass_narrow_weights,
-    &byi_pass_sparse_weights,
-    &byi_pass_inverse_dct,
-    &byi_pass_tabulate,
-    &byi_pass_fuse_ops,
-    /* scopes and functions */
-    &byi_pass_to_basic_block_normal_form,
-    &byi_pass_check_basic_block_normal_form,
-    &byi_pass_to_a_normal_form,
-    &byi_pass_to_graph_normal_form,
-    &byi_pass_inline,
-    &byi_pass_lambda_lift,
-    &byi_pass_remove_unused_functions,
+    BYI_TRANSFORM_PASSES(PASS)
     /* placement */
     &byi_pass_alter_op_layout,
     &byi_pass_assign_by_cost,
