@@ -497,18 +497,16 @@ static void mark_needed(const struct byi_printer *p, uint32_t of, bool *needed)
     }
 }
 
-/* Print the needed values of a nest that vary with the loops `with` (if `has`)
- * or that do not (if not `has`). With `has`, also print the values at the
- * innermost level of the result's nest. */
+/* Print the needed values of a nest, and those at the innermost level of the
+ * result's nest, that vary with the loops `with`. */
 static void print_needed(struct byi_printer *p, const bool *needed,
-                         uint32_t nest, uint64_t with, bool has)
+                         uint32_t nest, uint64_t with)
 {
     for (uint32_t v = 0; v < p->g->values.n; v++) {
         const struct byi_group_value *value = value_at(p, v);
         const bool inner = value->nest == 0 && value->level == p->n_loops;
         if (needed[v] && v + 1 != p->columns &&
-            (value->nest == nest || (has && inner)) &&
-            !(value->loops & with) == !has)
+            (value->nest == nest || inner) && (value->loops & with))
             print_value(p, v);
     }
 }
@@ -566,7 +564,7 @@ static void print_columns(struct byi_printer *p)
     snprintf(one, sizeof one, "%s[i%u - b]", r.sum, loop);
     line(p, "#pragma omp simd");
     for_range(p, loop, "b", "end");
-    print_needed(p, needed, r.value + 1, column, true);
+    print_needed(p, needed, r.value + 1, column);
     print_step(p, &r, one, r.fold.type);
     close_blocks(p, 1 + r.n);
     mark_needed(p, p->g->result, needed);
@@ -574,7 +572,7 @@ static void print_columns(struct byi_printer *p)
     for_range(p, loop, "b", "end");
     r.nan = false; /* the step propagates NaN */
     print_finish(p, &r, one);
-    print_needed(p, needed, 0, column, true);
+    print_needed(p, needed, 0, column);
     print_store(p);
     close_blocks(p, 2 + opened);
 }

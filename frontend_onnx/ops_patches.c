@@ -68,13 +68,13 @@ static byi_id at_axes(struct byi_import *o, byi_id x, uint32_t rank,
     return byi_o_expand(o, x, n, axes);
 }
 
-/* A shape: the n numbers of `first`, then dims start .. end - 1 of x. */
+/* A shape: the n numbers of `first`, then dims start .. 3 of x. */
 static byi_id shape_with(struct byi_import *o, uint32_t n, const int64_t *first,
-                         byi_id x, int64_t start, int64_t end)
+                         byi_id x, int64_t start)
 {
     const byi_id dims =
         byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(x),
-                   ATTRS(AN_INT("start", start), AN_INT("end", end)));
+                   ATTRS(AN_INT("start", start), AN_INT("end", 4)));
 
     return byi_o_concat(o, byi_o_vector(o, n, first), dims, 0);
 }
@@ -280,24 +280,23 @@ static byi_id sample_taps(struct byi_import *o, const struct deformed_conv *d)
     const int64_t channels = d->groups * d->inputs;
     const int64_t moves[] = {-1, d->taps, 2}, masks[] = {-1, d->taps};
     const int64_t planes[] = {-1, channels / d->parts}, rows[] = {0, -1};
-    const byi_id shape = shape_with(o, 3, moves, d->offsets, 2, 4);
+    const byi_id shape = shape_with(o, 3, moves, d->offsets, 2);
     const byi_id offsets =
         byi_o_reshape(o, byi_o_cast(o, d->offsets, BYOC_F64), shape, false);
     const byi_id down = positions(o, d, offsets, 0);
     const byi_id grid = byi_o_concat(o, positions(o, d, offsets, 1), down, 4);
-    const byi_id wide = shape_with(o, 2, rows, d->offsets, 3, 4);
+    const byi_id wide = shape_with(o, 2, rows, d->offsets, 3);
     const byi_id two = byi_o_vector(o, 1, (const int64_t[]){2});
     const byi_id y = byi_o_call(
         o, BYI_OP_GRID_SAMPLE,
-        byi_o_reshape(o, d->x, shape_with(o, 2, planes, d->x, 2, 4), false),
+        byi_o_reshape(o, d->x, shape_with(o, 2, planes, d->x, 2), false),
         byi_o_reshape(o, grid, byi_o_concat(o, wide, two, 0), false));
 
     if (d->mask == BYI_NO_ID)
         return y;
     const byi_id mask = byi_o_reshape(
         o,
-        byi_o_reshape(o, d->mask, shape_with(o, 2, masks, d->mask, 2, 4),
-                      false),
+        byi_o_reshape(o, d->mask, shape_with(o, 2, masks, d->mask, 2), false),
         wide, false);
     return times(o, y, byi_o_expand(o, mask, 1, (const int64_t[]){1}));
 }
@@ -370,7 +369,7 @@ static void convert_deform_conv(struct byi_import *o)
         o, BYI_OP_NN_MATMUL,
         byi_o_reshape(o, d.weights, byi_o_vector(o, 3, rows), false), samples);
     byi_id y = byi_o_reshape(o, products,
-                             shape_with(o, 2, y_shape, d.offsets, 2, 4), false);
+                             shape_with(o, 2, y_shape, d.offsets, 2), false);
     if (bias != BYI_NO_ID)
         y = plus(o, y, byi_o_expand(o, bias, 2, (const int64_t[]){1, 2}));
     o->out[0] = y;

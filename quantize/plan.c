@@ -73,12 +73,12 @@ static bool read_layer(struct quant_model *m, Onnx__NodeProto *node,
     const size_t rank = w->constant->n_dims;
     if (conv ? rank < 3 : rank != 2)
         return false;
-    if (gemm && (byi_quant_attribute(node, "transA", 0) ||
+    if (gemm && (byi_quant_attribute(node, "transA") ||
                  float_attribute(node, "alpha") != 1 ||
                  float_attribute(node, "beta") != 1))
         return false;
     const int64_t axis =
-        conv || (gemm && byi_quant_attribute(node, "transB", 0)) ? 0 : 1;
+        conv || (gemm && byi_quant_attribute(node, "transB")) ? 0 : 1;
     const bool vector = bias && bias->constant && bias->constant->n_dims == 1 &&
                         bias->constant->dims[0] == w->constant->dims[axis] &&
                         byi_quant_floats(bias->constant, &n);

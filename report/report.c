@@ -353,9 +353,9 @@ static void print_native(const struct byi_report *r, struct byi_text *out)
     byi_vec_free(list.at);
 }
 
-void byi_report_reasons(const struct byi_report *r, uint32_t most,
-                        struct byi_text *out)
+void byi_report_reasons(const struct byi_report *r, struct byi_text *out)
 {
+    const uint32_t most = 3;
     line_list list = group_native(r);
     for (uint32_t i = 0; i < list.n && i < most; i++)
         byi_text_addf(out, "%s%u x %s, %s: %s", i ? "; " : "", list.at[i].n,

@@ -82,9 +82,8 @@ void byi_report_share(struct byi_text *out, double part, double whole);
  * reasons; with every_node each node instead of groups. */
 void byi_report_text(const struct byi_report *r, bool every_node,
                      struct byi_text *out);
-/* One line on native operators: the `most` groups with the most work. */
-void byi_report_reasons(const struct byi_report *r, uint32_t most,
-                        struct byi_text *out);
+/* One line on native operators: the three groups with the most work. */
+void byi_report_reasons(const struct byi_report *r, struct byi_text *out);
 /* report_explain.c: append everything about one node. Errors: BYOC_EINVAL (the
  * model has no node of that name; the message suggests similar names). */
 enum byoc_status byi_report_explain(const struct byi_report *r,

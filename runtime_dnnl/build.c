@@ -80,19 +80,20 @@ static const char *name_of(const struct byi_build *b, uint32_t value)
 }
 
 enum byoc_status byi_dn_const_ints(struct byi_build *b, uint32_t value,
-                                   uint32_t max, int64_t *out, uint32_t *n)
+                                   int64_t out[BYI_MAX_RANK], uint32_t *n)
 {
     enum byoc_dtype dtype;
     int64_t count;
     const void *data = byi_dn_const_data(b, value, &dtype, &count);
-    if (!data || (dtype != BYOC_I64 && dtype != BYOC_I32) || count > max)
-        return byi_dn_refuse(b,
-                             "operand '%s': found %s list of %lld %s elements; "
-                             "expected a constant list of at most %u int32 or "
-                             "int64 elements",
-                             name_of(b, value),
-                             data ? "a constant" : "a computed",
-                             (long long)count, byoc_dtype_name(dtype), max);
+    if (!data || (dtype != BYOC_I64 && dtype != BYOC_I32) ||
+        count > BYI_MAX_RANK)
+        return byi_dn_refuse(
+            b,
+            "operand '%s': found %s list of %lld %s elements; "
+            "expected a constant list of at most %d int32 or "
+            "int64 elements",
+            name_of(b, value), data ? "a constant" : "a computed",
+            (long long)count, byoc_dtype_name(dtype), BYI_MAX_RANK);
     for (int64_t i = 0; i < count; i++)
         out[i] = dtype == BYOC_I64 ? ((const int64_t *)data)[i]
                                    : ((const int32_t *)data)[i];

@@ -326,10 +326,10 @@ struct byi_dnnl_value *byi_dn_operand(struct byi_build *b, uint32_t value);
  * dtype and its number of elements. */
 const void *byi_dn_const_data(struct byi_build *b, uint32_t value,
                               enum byoc_dtype *dtype, int64_t *n);
-/* Read the elements of a constant value, at most `max`, as integers. Errors:
- * BYOC_EUNSUPPORTED for other values. */
+/* Read the elements of a constant value, at most BYI_MAX_RANK, as integers.
+ * Errors: BYOC_EUNSUPPORTED for other values. */
 enum byoc_status byi_dn_const_ints(struct byi_build *b, uint32_t value,
-                                   uint32_t max, int64_t *out, uint32_t *n);
+                                   int64_t out[BYI_MAX_RANK], uint32_t *n);
 /* Read the element of a constant scalar as a float; false for other values. */
 bool byi_dn_const_scalar(struct byi_build *b, uint32_t value, float *out);
 

@@ -125,11 +125,9 @@ enum byoc_status byi_dn_build_slice(struct byi_build *b)
     struct byi_dnnl_view view = byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0];
     int64_t begin[BYI_MAX_RANK], axes[BYI_MAX_RANK], strides[BYI_MAX_RANK];
     uint32_t n, n_axes, n_strides;
-    BYI_TRY(byi_dn_const_ints(b, byi_dn_arg0(b, 1), BYI_MAX_RANK, begin, &n));
-    BYI_TRY(
-        byi_dn_const_ints(b, byi_dn_arg0(b, 3), BYI_MAX_RANK, axes, &n_axes));
-    BYI_TRY(byi_dn_const_ints(b, byi_dn_arg0(b, 4), BYI_MAX_RANK, strides,
-                              &n_strides));
+    BYI_TRY(byi_dn_const_ints(b, byi_dn_arg0(b, 1), begin, &n));
+    BYI_TRY(byi_dn_const_ints(b, byi_dn_arg0(b, 3), axes, &n_axes));
+    BYI_TRY(byi_dn_const_ints(b, byi_dn_arg0(b, 4), strides, &n_strides));
     if (n_axes != n || n_strides != n)
         return byi_dn_refuse(b,
                              "strided_slice: found %u begins, %u axes and %u "

@@ -53,14 +53,14 @@ static inline uint32_t byi_axis(int64_t axis, uint32_t rank)
     return (uint32_t)at;
 }
 
-/* Read element i of operand `arg` as an axis of a tensor of rank `rank`, and
+/* Read element i of operand 1 as an axis of a tensor of rank `rank`, and
  * set *axis to the axis counted from the front. Errors: BYOC_EINVAL. */
 static inline enum byoc_status byi_axis_operand(const struct byi_call *call,
-                                                uint32_t arg, int64_t i,
-                                                uint32_t rank, uint32_t *axis,
+                                                int64_t i, uint32_t rank,
+                                                uint32_t *axis,
                                                 struct byoc_error *err)
 {
-    const int64_t found = byi_tensor_int(&call->in[arg], i), r = rank;
+    const int64_t found = byi_tensor_int(&call->in[1], i), r = rank;
     if (found < -r || found >= r)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: axis %lld is out of range for rank %u, expected "
@@ -168,10 +168,10 @@ void byi_window_read(const struct byi_attrs *attrs, uint32_t n,
  * at output `at`. A tap reads input at * stride - pad + tap * dilation. */
 void byi_window_taps(const struct byi_window *w, int axis, int64_t at,
                      int64_t *first, int64_t *last);
-/* Find the outputs [*first, *last) along an axis whose tap `tap` lies on data.
- */
-void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
-                        int64_t *first, int64_t *last);
+/* Find the outputs [*first, *last) along the last axis whose tap `tap` lies on
+ * data. */
+void byi_window_outputs(const struct byi_window *w, int64_t tap, int64_t *first,
+                        int64_t *last);
 
 /* How the elements under a window are combined: maximum (NaN if one is NaN), or
  * sum. */

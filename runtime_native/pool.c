@@ -259,7 +259,7 @@ static void take_taps(const struct pooling *v, const float *row, float *y)
     const struct byi_window *w = &v->w;
     for (int64_t k = 0; k < w->size[2]; k++) {
         int64_t first, last;
-        byi_window_outputs(w, 2, k, &first, &last);
+        byi_window_outputs(w, k, &first, &last);
         if (first == last)
             continue;
         const float *from = row + place_of(w, 2, first, k);
@@ -281,8 +281,8 @@ static void divide_row(const struct pooling *v, int64_t outer, float *y)
 {
     const struct byi_window *w = &v->w;
     int64_t first, last, other;
-    byi_window_outputs(w, 2, 0, &first, &other);
-    byi_window_outputs(w, 2, w->size[2] - 1, &other, &last);
+    byi_window_outputs(w, 0, &first, &other);
+    byi_window_outputs(w, w->size[2] - 1, &other, &last);
     first = byi_min(first, w->out[2]);
     last = byi_max(first, last);
     for (int64_t i = 0; i < first; i++)
@@ -426,7 +426,7 @@ enum { ROW = 4096 }; /* largest number of inputs in a row */
             }                                                                  \
             memset(y, least, (size_t)w->out[2]);                               \
             for (int64_t k = 0; k < w->size[2]; k++) {                         \
-                byi_window_outputs(w, 2, k, &first, &last);                    \
+                byi_window_outputs(w, k, &first, &last);                       \
                 const int64_t at = k * w->dilation[2] - w->pad[2];             \
                 for (int64_t i = first; i < last; i++) {                       \
                     const type now = best[at + i * stride];                    \

@@ -398,7 +398,7 @@ static enum byoc_status read_axes(const struct byi_call *call,
         n = (uint32_t)call->in[1].dims[0];
     for (uint32_t i = 0; i < n; i++) {
         if (dyn)
-            BYI_TRY(byi_axis_operand(call, 1, i, call->in->rank, &axis, err));
+            BYI_TRY(byi_axis_operand(call, i, call->in->rank, &axis, err));
         reduced[dyn ? axis : byi_axis(list[i], call->in->rank)] = true;
     }
     if (n == 0 && !byi_attr_int(call->attrs, "noop_empty"))

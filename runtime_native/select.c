@@ -690,7 +690,7 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     const struct byi_tensor *x = call->in;
     uint32_t axis = 0;
     if (call->op->id == BYI_OP_DYN_CUMSUM)
-        BYI_TRY(byi_axis_operand(call, 1, 0, x->rank, &axis, err));
+        BYI_TRY(byi_axis_operand(call, 0, x->rank, &axis, err));
     else
         axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
     const int64_t n = x->dims[axis], inner = byi_span(x, axis + 1, x->rank);

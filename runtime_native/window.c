@@ -49,16 +49,16 @@ void byi_window_taps(const struct byi_window *w, int axis, int64_t at,
     *last = byi_max(*first, byi_min(*last, w->size[axis]));
 }
 
-void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
-                        int64_t *first, int64_t *last)
+void byi_window_outputs(const struct byi_window *w, int64_t tap, int64_t *first,
+                        int64_t *last)
 {
     /* output i reads input i * stride + from */
-    const int64_t from = tap * w->dilation[axis] - w->pad[axis];
-    const int64_t stride = w->stride[axis];
+    const int64_t from = tap * w->dilation[2] - w->pad[2];
+    const int64_t stride = w->stride[2];
     *first = from < 0 ? byi_ceil_div(-from, stride) : 0;
-    *last = from < w->in[axis] ? byi_ceil_div(w->in[axis] - from, stride) : 0;
-    *first = byi_min(*first, w->out[axis]);
-    *last = byi_max(*first, byi_min(*last, w->out[axis]));
+    *last = from < w->in[2] ? byi_ceil_div(w->in[2] - from, stride) : 0;
+    *first = byi_min(*first, w->out[2]);
+    *last = byi_max(*first, byi_min(*last, w->out[2]));
 }
 
 /* --- planes --------------------------------------------------------------- */

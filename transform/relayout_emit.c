@@ -266,14 +266,14 @@ static void rewrite_axis(struct relayout_call *call)
     attr->ints = call->axes;
 }
 
-/* Permute constant operand i: `groups` lists with one entry per axis each. */
+/* Permute constant operand 1: `groups` lists with one entry per axis each. */
 static bool permute_list(struct byi_relayout *rl, struct relayout_call *call,
-                         uint32_t i, uint32_t groups)
+                         uint32_t groups)
 {
     const uint32_t rank = call->layout.rank;
     struct byi_tensor from, to;
-    const struct byi_type *type = rl->f->nodes.at[call->args[i]].type;
-    if (!byi_const_view(rl->m, rl->f, call->args[i], &from) ||
+    const struct byi_type *type = rl->f->nodes.at[call->args[1]].type;
+    if (!byi_const_view(rl->m, rl->f, call->args[1], &from) ||
         byi_elements(from.rank, from.dims) != groups * rank ||
         !byi_const_alloc(rl->m, type, &to))
         return false;
@@ -284,9 +284,9 @@ static bool permute_list(struct byi_relayout *rl, struct relayout_call *call,
                    (const char *)from.data +
                        (g * rank + call->layout.at[k]) * size,
                    size);
-    call->args[i] =
+    call->args[1] =
         byi_add_const(rl->m, rl->f, byi_const_add(rl->m, type, to.data, true),
-                      rl->f->nodes.at[call->args[i]].sources);
+                      rl->f->nodes.at[call->args[1]].sources);
     return true;
 }
 
@@ -327,13 +327,13 @@ static bool rewrite_perm(struct byi_relayout *rl, struct relayout_call *call)
 {
     switch (call->op) {
     case BYI_OP_NN_PAD:
-        return permute_list(rl, call, 1, 2);
+        return permute_list(rl, call, 2);
     case BYI_OP_RESIZE:
         permute_roi(call);
-        return permute_list(rl, call, 1, 1);
+        return permute_list(rl, call, 1);
     case BYI_OP_TILE:
     case BYI_OP_BROADCAST_TO:
-        return permute_list(rl, call, 1, 1);
+        return permute_list(rl, call, 1);
     case BYI_OP_STRIDED_SLICE:
         return rename_axes(rl, call, 3);
     default:

@@ -61,12 +61,11 @@ static bool is_const(const struct byi_relayout *rl, byi_id id, uint32_t i)
     return byi_rl_node(rl, byi_rl_node(rl, id)->args[i])->kind == BYI_CONST;
 }
 
-/* Whether operand i is a constant vector of n numbers, one or two per axis. */
-static bool lists_axes(const struct byi_relayout *rl, byi_id id, uint32_t i,
-                       uint32_t n)
+/* Whether operand 1 is a constant vector of n numbers, one or two per axis. */
+static bool lists_axes(const struct byi_relayout *rl, byi_id id, uint32_t n)
 {
-    const struct byi_type *type = arg_type(rl, id, i);
-    return is_const(rl, id, i) && type->rank == 1 && type->dims[0] == n;
+    const struct byi_type *type = arg_type(rl, id, 1);
+    return is_const(rl, id, 1) && type->rank == 1 && type->dims[0] == n;
 }
 
 static uint32_t classify_reduce(struct byi_relayout *rl, byi_id id)
@@ -99,12 +98,12 @@ static uint32_t classify_perm(struct byi_relayout *rl, byi_id id)
     struct byi_site *site = &rl->sites[id];
     switch (node->op) {
     case BYI_OP_NN_PAD:
-        return lists_axes(rl, id, 1, 2 * rank) ? BYI_RL_SAME : BYI_RL_FIXED;
+        return lists_axes(rl, id, 2 * rank) ? BYI_RL_SAME : BYI_RL_FIXED;
     case BYI_OP_TILE:
     case BYI_OP_RESIZE:
-        return lists_axes(rl, id, 1, rank) ? BYI_RL_SAME : BYI_RL_FIXED;
+        return lists_axes(rl, id, rank) ? BYI_RL_SAME : BYI_RL_FIXED;
     case BYI_OP_BROADCAST_TO:
-        return lists_axes(rl, id, 1, rank) && byi_rl_type(rl, id)->rank == rank
+        return lists_axes(rl, id, rank) && byi_rl_type(rl, id)->rank == rank
                    ? BYI_RL_SAME
                    : BYI_RL_FIXED;
     case BYI_OP_STRIDED_SLICE:

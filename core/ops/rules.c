@@ -60,11 +60,10 @@ enum byoc_status byi_rule_tensor(const struct byi_infer *t,
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_like(const struct byi_infer *t, uint32_t i,
-                               enum byoc_dtype dtype,
+enum byoc_status byi_rule_like(const struct byi_infer *t, enum byoc_dtype dtype,
                                const struct byi_type **out)
 {
-    const struct byi_type *in = t->in[i];
+    const struct byi_type *in = t->in[0];
     if (dtype == in->dtype) {
         *out = in;
         return BYOC_OK;
@@ -255,19 +254,19 @@ enum byoc_status byi_want_axis_list(const struct byi_infer *t, const char *name,
     return BYOC_OK;
 }
 
-enum byoc_status byi_want_axis_operand(const struct byi_infer *t, uint32_t i,
+enum byoc_status byi_want_axis_operand(const struct byi_infer *t,
                                        int64_t axes[BYI_MAX_RANK], uint32_t *n,
                                        bool *known)
 {
-    BYI_TRY(byi_want_ints(t, i, -1, "axes"));
-    const int64_t count = t->in[i]->dims[0];
+    BYI_TRY(byi_want_ints(t, 1, -1, "axes"));
+    const int64_t count = t->in[1]->dims[0];
     if (BYI_IS_SYMBOL(count))
         return byi_rule_fail(t, "the number of axes is not known, expected a "
                                 "vector of known length");
     if (count > BYI_MAX_RANK)
         return byi_rule_fail(t, "found %lld axes, expected at most %d",
                              (long long)count, BYI_MAX_RANK);
-    *known = byi_known_ints(t, i, BYI_MAX_RANK, axes, n);
+    *known = byi_known_ints(t, 1, BYI_MAX_RANK, axes, n);
     *n = (uint32_t)count;
     return BYOC_OK;
 }

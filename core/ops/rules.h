@@ -51,9 +51,8 @@ enum byoc_status byi_rule_tensor(const struct byi_infer *t,
                                  enum byoc_dtype dtype, uint32_t rank,
                                  const int64_t *dims,
                                  const struct byi_type **out);
-/* The type of operand i with another element type. */
-enum byoc_status byi_rule_like(const struct byi_infer *t, uint32_t i,
-                               enum byoc_dtype dtype,
+/* The type of operand 0 with another element type. */
+enum byoc_status byi_rule_like(const struct byi_infer *t, enum byoc_dtype dtype,
                                const struct byi_type **out);
 
 /* Check that operand i has one of the element types `mask`; has rank `rank`;
@@ -99,9 +98,9 @@ enum byoc_status byi_want_axes(const struct byi_infer *t, const char *name,
 enum byoc_status byi_want_axis_list(const struct byi_infer *t, const char *name,
                                     const int64_t *axes, uint32_t n,
                                     uint32_t rank, bool flags[BYI_MAX_RANK]);
-/* Read operand i, a vector of axes of a tensor; *n is their number, from its
+/* Read operand 1, a vector of axes of a tensor; *n is their number, from its
  * type. The values are in `axes` if they are known (else *known is false). */
-enum byoc_status byi_want_axis_operand(const struct byi_infer *t, uint32_t i,
+enum byoc_status byi_want_axis_operand(const struct byi_infer *t,
                                        int64_t axes[BYI_MAX_RANK], uint32_t *n,
                                        bool *known);
 

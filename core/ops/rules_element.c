@@ -94,7 +94,7 @@ enum byoc_status byi_rule_to_bool(struct byi_infer *t,
                                   const struct byi_type **out)
 {
     BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
-    return byi_rule_like(t, 0, BYOC_BOOL, out);
+    return byi_rule_like(t, BYOC_BOOL, out);
 }
 
 enum byoc_status byi_rule_cast(struct byi_infer *t, const struct byi_type **out)
@@ -111,7 +111,7 @@ enum byoc_status byi_rule_cast(struct byi_infer *t, const struct byi_type **out)
                              name ? name : "unknown");
     }
     BYI_TRY(byi_want_word(t, "round_mode", "up|down|nearest"));
-    return byi_rule_like(t, 0, dtype, out);
+    return byi_rule_like(t, dtype, out);
 }
 
 enum byoc_status byi_rule_bitcast(struct byi_infer *t,
@@ -129,7 +129,7 @@ enum byoc_status byi_rule_bitcast(struct byi_infer *t,
         return byi_rule_fail(t, "dtype is %s, expected as many bits as %s has",
                              name ? name : "unknown", byoc_dtype_name(from));
     }
-    return byi_rule_like(t, 0, to, out);
+    return byi_rule_like(t, to, out);
 }
 
 /* The result of broadcasting operands 0 and 1, with this element type. */
@@ -255,7 +255,7 @@ enum byoc_status byi_rule_dyn_reduce(struct byi_infer *t,
                              "such as \"sum\"",
                              function);
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
-    BYI_TRY(byi_want_axis_operand(t, 1, axes, &n, &known));
+    BYI_TRY(byi_want_axis_operand(t, axes, &n, &known));
     if (n > x->rank)
         return byi_rule_fail(t,
                              "found %u axes, expected at most %u, the rank "
@@ -355,7 +355,7 @@ enum byoc_status byi_rule_quantize(struct byi_infer *t,
     BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS | BYI_BIT(BYOC_I32), "x"));
     BYI_TRY(byi_want_dtype(t, 2, BYI_INTS | BYI_NARROW, "zero point"));
     BYI_TRY(check_scale(t));
-    return byi_rule_like(t, 0, t->in[2]->dtype, out);
+    return byi_rule_like(t, t->in[2]->dtype, out);
 }
 
 enum byoc_status byi_rule_lookup(struct byi_infer *t,
@@ -368,7 +368,7 @@ enum byoc_status byi_rule_lookup(struct byi_infer *t,
     if (!byi_dims_agree(t->in[1]->dims[0], 256))
         return byi_rule_fail(t, "table has %lld entries, expected 256",
                              (long long)t->in[1]->dims[0]);
-    return byi_rule_like(t, 0, t->in[1]->dtype, out);
+    return byi_rule_like(t, t->in[1]->dtype, out);
 }
 
 enum byoc_status byi_rule_dequantize(struct byi_infer *t,
@@ -377,5 +377,5 @@ enum byoc_status byi_rule_dequantize(struct byi_infer *t,
     BYI_TRY(byi_want_dtype(t, 0, BYI_INTS | BYI_NARROW, "x"));
     BYI_TRY(byi_want_same_dtype(t, 2, 0, "zero point"));
     BYI_TRY(check_scale(t));
-    return byi_rule_like(t, 0, t->in[1]->dtype, out);
+    return byi_rule_like(t, t->in[1]->dtype, out);
 }

@@ -56,7 +56,7 @@ enum byoc_status byi_rule_map(struct byi_infer *t, const struct byi_type **out)
     BYI_TRY(want_vector(t, 2, t->in[1]->dims[0], "values"));
     BYI_TRY(byi_want_same_dtype(t, 3, 2, "otherwise"));
     BYI_TRY(byi_want_rank(t, 3, 0, "otherwise"));
-    return byi_rule_like(t, 0, t->in[2]->dtype, out);
+    return byi_rule_like(t, t->in[2]->dtype, out);
 }
 
 enum byoc_status byi_rule_coupling(struct byi_infer *t,

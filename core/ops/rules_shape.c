@@ -251,7 +251,7 @@ enum byoc_status byi_rule_dyn_squeeze(struct byi_infer *t,
     bool flags[BYI_MAX_RANK], known = false;
     uint32_t n = 0;
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
-    BYI_TRY(byi_want_axis_operand(t, 1, axes, &n, &known));
+    BYI_TRY(byi_want_axis_operand(t, axes, &n, &known));
     if (n > x->rank)
         return byi_rule_fail(t, "found %u axes, expected at most %u, x's rank",
                              n, x->rank);
@@ -268,7 +268,7 @@ enum byoc_status byi_rule_dyn_expand_dims(struct byi_infer *t,
     bool flags[BYI_MAX_RANK], known = false;
     uint32_t n = 0, rank = 0;
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
-    BYI_TRY(byi_want_axis_operand(t, 1, axes, &n, &known));
+    BYI_TRY(byi_want_axis_operand(t, axes, &n, &known));
     BYI_TRY(expanded_rank(t, n, &rank));
     if (!known)
         return of_rank(t, rank, out);
@@ -454,7 +454,7 @@ enum byoc_status byi_rule_eye_like(struct byi_infer *t,
                              dtype_text(dtype));
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_rank(t, 0, 2, "x"));
-    return byi_rule_like(t, 0, dtype, out);
+    return byi_rule_like(t, dtype, out);
 }
 
 /* Count the elements of start, start + delta, ... before limit; -1 if delta is

@@ -92,7 +92,7 @@ enum byoc_status byi_rule_text_split(struct byi_infer *t,
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     dims[x->rank] = known ? count_parts(t, known) : byi_rule_fresh(t);
     BYI_TRY(byi_rule_tensor(t, BYOC_STRING, x->rank + 1, dims, &fields[0]));
-    BYI_TRY(byi_rule_like(t, 0, BYOC_I64, &fields[1]));
+    BYI_TRY(byi_rule_like(t, BYOC_I64, &fields[1]));
     *out = byi_type_tuple(t->arena, 2, fields);
     return BYOC_OK;
 }
@@ -101,7 +101,7 @@ enum byoc_status byi_rule_text_matches(struct byi_infer *t,
                                        const struct byi_type **out)
 {
     BYI_TRY(byi_want_dtype(t, 0, BYI_BIT(BYOC_STRING), "x"));
-    return byi_rule_like(t, 0, BYOC_BOOL, out);
+    return byi_rule_like(t, BYOC_BOOL, out);
 }
 
 /* Check ngram_counts, whose entry i is the index in the pool where the n-grams
