@@ -14,142 +14,128 @@
 #define PREFIX "ep." BYI_EP_NAME "."
 enum { MAX_BACKENDS = 64, MAX_THREADS = 1024 };
 
-static enum byoc_status reject(struct byoc_error *err, const char *key,
-                               const char *value, const char *expected)
+/* An option as the application gave it, and where its reader stores it. */
+struct given_option {
+    const char *key, *value;
+    struct byi_ep_options *options;
+    struct byi_arena *arena; /* for what `options` refers to */
+    struct byoc_error *err;
+};
+
+static enum byoc_status reject(const struct given_option *o,
+                               const char *expected)
 {
-    return byi_fail(err, BYOC_EINVAL,
+    return byi_fail(o->err, BYOC_EINVAL,
                     "option %s of " BYI_EP_NAME ": found '%.200s'; expected %s",
-                    key, value, expected);
+                    o->key, o->value, expected);
 }
 
 /* Read the option `backends`: "dnnl,xnnpack", "all" or "none". */
-static enum byoc_status read_backends(struct byi_ep_options *o,
-                                      struct byi_arena *arena, const char *key,
-                                      const char *value, struct byoc_error *err)
+static enum byoc_status read_backends(const struct given_option *o)
 {
     const char **names =
-        byi_arena_calloc(arena, MAX_BACKENDS + 1, sizeof *names);
+        byi_arena_calloc(o->arena, MAX_BACKENDS + 1, sizeof *names);
     uint32_t n = 0;
-    if (strcmp(value, "all") == 0) {
-        o->backends = NULL;
+    if (strcmp(o->value, "all") == 0) {
+        o->options->backends = NULL;
         return BYOC_OK;
     }
-    o->backends = names;
-    if (strcmp(value, "none") == 0)
+    o->options->backends = names;
+    if (strcmp(o->value, "none") == 0)
         return BYOC_OK;
-    for (const char *at = value, *end; n < MAX_BACKENDS; at = end + 1) {
+    for (const char *at = o->value, *end; n < MAX_BACKENDS; at = end + 1) {
         end = strchrnul(at, ',');
         if (end == at)
             break;
-        names[n++] = byi_arena_strn(arena, at, (size_t)(end - at));
+        names[n++] = byi_arena_strn(o->arena, at, (size_t)(end - at));
         if (*end == '\0')
             return BYOC_OK;
     }
-    return reject(err, key, value,
+    return reject(o,
                   "names of at most 64 backends, separated by commas, 'all' or "
                   "'none'");
 }
 
-static enum byoc_status read_threads(struct byi_ep_options *o,
-                                     struct byi_arena *arena, const char *key,
-                                     const char *value, struct byoc_error *err)
+static enum byoc_status read_threads(const struct given_option *o)
 {
     char *end;
-    (void)arena;
     errno = 0;
-    const unsigned long n = strtoul(value, &end, 10);
-    if (*value < '0' || *value > '9' || *end || errno || n > MAX_THREADS)
-        return reject(err, key, value,
-                      "a number from 0 (the CPUs of the process) to 1024");
-    o->threads = (uint32_t)n;
+    const unsigned long n = strtoul(o->value, &end, 10);
+    if (!byi_is_digit(*o->value) || *end || errno || n > MAX_THREADS)
+        return reject(o, "a number from 0 (the CPUs of the process) to 1024");
+    o->options->threads = (uint32_t)n;
     return BYOC_OK;
 }
 
-static enum byoc_status read_partition(struct byi_ep_options *o,
-                                       struct byi_arena *arena, const char *key,
-                                       const char *value,
-                                       struct byoc_error *err)
+static enum byoc_status read_partition(const struct given_option *o)
 {
     static const char *const names[] = {
         [BYOC_PARTITION_GREEDY] = "greedy",
         [BYOC_PARTITION_ESTIMATED] = "estimated",
         [BYOC_PARTITION_MEASURED] = "measured",
     };
-    (void)arena;
     for (size_t i = 0; i < BYI_COUNT(names); i++)
-        if (names[i] && strcmp(value, names[i]) == 0) {
-            o->partition_by = (enum byoc_partition)i;
+        if (names[i] && strcmp(o->value, names[i]) == 0) {
+            o->options->partition_by = (enum byoc_partition)i;
             return BYOC_OK;
         }
-    return reject(err, key, value, "greedy, estimated or measured");
+    return reject(o, "greedy, estimated or measured");
 }
 
-static enum byoc_status read_pool(struct byi_ep_options *o,
-                                  struct byi_arena *arena, const char *key,
-                                  const char *value, struct byoc_error *err)
+static enum byoc_status read_pool(const struct given_option *o)
 {
-    (void)arena;
-    o->pool = strcmp(value, "byoc") == 0 ? BYI_EP_POOL_OWN : BYI_EP_POOL_ORT;
-    if (o->pool == BYI_EP_POOL_OWN || strcmp(value, "onnxruntime") == 0)
+    o->options->pool =
+        strcmp(o->value, "byoc") == 0 ? BYI_EP_POOL_OWN : BYI_EP_POOL_ORT;
+    if (o->options->pool == BYI_EP_POOL_OWN ||
+        strcmp(o->value, "onnxruntime") == 0)
         return BYOC_OK;
-    return reject(err, key, value, "onnxruntime or byoc");
+    return reject(o, "onnxruntime or byoc");
 }
 
-static enum byoc_status read_initializers(struct byi_ep_options *o,
-                                          struct byi_arena *arena,
-                                          const char *key, const char *value,
-                                          struct byoc_error *err)
+static enum byoc_status read_initializers(const struct given_option *o)
 {
-    (void)arena;
-    o->fixed = strcmp(value, "constant") == 0;
-    if (o->fixed || strcmp(value, "replaceable") == 0)
+    o->options->fixed = strcmp(o->value, "constant") == 0;
+    if (o->options->fixed || strcmp(o->value, "replaceable") == 0)
         return BYOC_OK;
-    return reject(err, key, value, "replaceable or constant");
+    return reject(o, "replaceable or constant");
 }
 
 /* Read the path of a folder, which is created if it is missing. "": none. */
-static enum byoc_status read_folder(struct byi_arena *arena, const char *key,
-                                    const char *value, const char **folder,
-                                    struct byoc_error *err)
+static enum byoc_status read_folder(const struct given_option *o,
+                                    const char **folder)
 {
     struct stat st;
     *folder = NULL;
-    if (*value == '\0')
+    if (*o->value == '\0')
         return BYOC_OK;
-    if (mkdir(value, 0777) != 0 && errno != EEXIST)
-        return byi_fail(err, BYOC_EIO,
+    if (mkdir(o->value, 0777) != 0 && errno != EEXIST)
+        return byi_fail(o->err, BYOC_EIO,
                         "option %s of " BYI_EP_NAME
                         ": cannot create the folder '%.300s': %s",
-                        key, value, strerror(errno));
-    if (stat(value, &st) != 0 || !S_ISDIR(st.st_mode))
-        return byi_fail(err, BYOC_EIO,
+                        o->key, o->value, strerror(errno));
+    if (stat(o->value, &st) != 0 || !S_ISDIR(st.st_mode))
+        return byi_fail(o->err, BYOC_EIO,
                         "option %s of " BYI_EP_NAME
                         ": '%.300s' is not a folder; expected one, or a path "
                         "where one can be created",
-                        key, value);
-    *folder = byi_arena_str(arena, value);
+                        o->key, o->value);
+    *folder = byi_arena_str(o->arena, o->value);
     return BYOC_OK;
 }
 
-static enum byoc_status read_cache(struct byi_ep_options *o,
-                                   struct byi_arena *arena, const char *key,
-                                   const char *value, struct byoc_error *err)
+static enum byoc_status read_cache(const struct given_option *o)
 {
-    return read_folder(arena, key, value, &o->cache_dir, err);
+    return read_folder(o, &o->options->cache_dir);
 }
 
-static enum byoc_status read_report(struct byi_ep_options *o,
-                                    struct byi_arena *arena, const char *key,
-                                    const char *value, struct byoc_error *err)
+static enum byoc_status read_report(const struct given_option *o)
 {
-    return read_folder(arena, key, value, &o->report, err);
+    return read_folder(o, &o->options->report);
 }
 
 static const struct byi_ep_option {
     const char *key;
-    enum byoc_status (*read)(struct byi_ep_options *o, struct byi_arena *arena,
-                             const char *key, const char *value,
-                             struct byoc_error *err);
+    enum byoc_status (*read)(const struct given_option *o);
 } table[] = {
     {"backends", read_backends},
     {"threads", read_threads},
@@ -160,23 +146,21 @@ static const struct byi_ep_option {
     {"initializers", read_initializers},
 };
 
-static enum byoc_status read_option(struct byi_ep_options *o,
-                                    struct byi_arena *arena, const char *key,
-                                    const char *value, struct byoc_error *err)
+static enum byoc_status read_option(const struct given_option *o)
 {
     const char *names[BYI_COUNT(table)];
     for (size_t i = 0; i < BYI_COUNT(table); i++) {
-        if (strcmp(key, table[i].key) == 0)
-            return table[i].read(o, arena, table[i].key, value, err);
+        if (strcmp(o->key, table[i].key) == 0)
+            return table[i].read(o);
         names[i] = table[i].key;
     }
-    const char *near = byi_nearest(key, names, BYI_COUNT(table));
-    return byi_fail(err, BYOC_EINVAL,
+    const char *near = byi_nearest(o->key, names, BYI_COUNT(table));
+    return byi_fail(o->err, BYOC_EINVAL,
                     BYI_EP_NAME
                     " has no option '%.100s'; expected backends, "
                     "threads, partition_by, cache_dir, report, thread_pool or "
                     "initializers%s%s",
-                    key, near ? "; did you mean " : "", near ? near : "");
+                    o->key, near ? "; did you mean " : "", near ? near : "");
 }
 
 /* Refuse an entry of the session that requests a feature that the provider does
@@ -224,8 +208,12 @@ enum byoc_status byi_ep_options_read(const OrtApi *ort,
         status = check_entry(keys[i], values[i], err);
         if (status == BYOC_OK &&
             strncasecmp(keys[i], PREFIX, sizeof PREFIX - 1) == 0)
-            status = read_option(options, arena, keys[i] + sizeof PREFIX - 1,
-                                 values[i], err);
+            status = read_option(
+                &(struct given_option){.key = keys[i] + sizeof PREFIX - 1,
+                                       .value = values[i],
+                                       .options = options,
+                                       .arena = arena,
+                                       .err = err});
     }
     ort->ReleaseKeyValuePairs(pairs);
     BYI_TRY(status);
