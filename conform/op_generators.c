@@ -298,18 +298,24 @@ static int64_t draw_axis(struct byi_opgen *d, uint32_t rank)
     return byi_opgen_chance(d, 40) ? axis - (int64_t)rank : axis;
 }
 
+/* Set the attribute `axis`, and *axis to it, counted from the front. Returns
+ * false if the pattern requires an axis that the operand does not have. */
+static bool give_axis(struct byi_opgen *d, uint32_t rank, int64_t value,
+                      int64_t *axis)
+{
+    const int64_t given = byi_opgen_give_int(d, "axis", value);
+    *axis = given < 0 ? given + (int64_t)rank : given;
+    return *axis >= 0 && *axis < (int64_t)rank;
+}
+
 static bool along_axis(struct byi_opgen *d)
 {
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX) || !byi_opgen_rank_of(d, 0))
-        return false;
     byi_opgen_give_int(d, "axis", draw_axis(d, byi_opgen_rank_of(d, 0)));
     return true;
 }
 
 static bool reduce(struct byi_opgen *d)
 {
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
-        return false;
     int64_t axes[BYI_MAX_RANK];
     uint32_t n = 0;
     const uint32_t rank = byi_opgen_rank_of(d, 0);
@@ -329,15 +335,11 @@ static bool reduce(struct byi_opgen *d)
 /* Normalisations: gamma, beta and so on have one number for each channel. */
 static bool per_channel(struct byi_opgen *d)
 {
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX) || byi_opgen_rank_of(d, 0) < 2)
-        return false;
     const uint32_t rank = byi_opgen_rank_of(d, 0);
     int64_t axis = 1;
-    if (byi_op_attr(d->op, "axis"))
-        axis = byi_opgen_give_int(
-            d, "axis", byi_opgen_chance(d, 80) ? 1 : draw_axis(d, rank));
-    axis += axis < 0 ? (int64_t)rank : 0;
-    if (axis < 0 || axis >= (int64_t)rank)
+    if (byi_op_attr(d->op, "axis") &&
+        !give_axis(d, rank, byi_opgen_chance(d, 80) ? 1 : draw_axis(d, rank),
+                   &axis))
         return false;
     const int64_t channels = byi_opgen_dims_of(d, 0)[axis];
     if (byi_op_attr(d->op, "num_groups"))
@@ -352,13 +354,10 @@ static bool per_channel(struct byi_opgen *d)
 
 static bool layer_norm(struct byi_opgen *d)
 {
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX) || !byi_opgen_rank_of(d, 0))
-        return false;
     const uint32_t rank = byi_opgen_rank_of(d, 0);
-    int64_t axis = byi_opgen_give_int(
-        d, "axis", byi_opgen_chance(d, 70) ? -1 : draw_axis(d, rank));
-    axis += axis < 0 ? (int64_t)rank : 0;
-    if (axis < 0 || axis >= (int64_t)rank)
+    int64_t axis;
+    if (!give_axis(d, rank, byi_opgen_chance(d, 70) ? -1 : draw_axis(d, rank),
+                   &axis))
         return false;
     for (uint32_t i = 1; i < d->n; i++)
         byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, 0),
@@ -380,8 +379,6 @@ static bool lrn(struct byi_opgen *d)
 
 static bool reshape(struct byi_opgen *d)
 {
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
-        return false;
     const uint32_t rank = byi_opgen_rank_of(d, 0);
     const int64_t *dims = byi_opgen_dims_of(d, 0);
     int64_t to[BYI_MAX_RANK + 1];
@@ -407,8 +404,6 @@ static bool reshape(struct byi_opgen *d)
 static bool squeeze(struct byi_opgen *d)
 {
     struct byi_slot *s = &d->at[0];
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
-        return false;
     int64_t axes[BYI_MAX_RANK];
     uint32_t n = 0;
     for (uint32_t i = 0; i < byi_opgen_rank_of(d, 0); i++) {
@@ -423,8 +418,6 @@ static bool squeeze(struct byi_opgen *d)
 
 static bool expand_dims(struct byi_opgen *d)
 {
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
-        return false;
     int64_t axes[2];
     const uint32_t n = 1 + byi_opgen_below(d, 2),
                    rank = byi_opgen_rank_of(d, 0) + n;
@@ -437,8 +430,6 @@ static bool expand_dims(struct byi_opgen *d)
 
 static bool flatten(struct byi_opgen *d)
 {
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
-        return false;
     byi_opgen_give_int(d, "axis",
                        byi_opgen_below(d, byi_opgen_rank_of(d, 0) + 1));
     return true;
@@ -446,8 +437,6 @@ static bool flatten(struct byi_opgen *d)
 
 static bool transpose(struct byi_opgen *d)
 {
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
-        return false;
     int64_t axes[BYI_MAX_RANK];
     const uint32_t rank = byi_opgen_rank_of(d, 0);
     for (uint32_t i = 0; i < rank; i++)
@@ -471,9 +460,8 @@ static bool concatenate(struct byi_opgen *d)
         !byi_opgen_rank_of(d, base))
         return false;
     const uint32_t rank = byi_opgen_rank_of(d, base);
-    int64_t axis = byi_opgen_give_int(d, "axis", draw_axis(d, rank));
-    axis += axis < 0 ? (int64_t)rank : 0;
-    if (axis < 0 || axis >= (int64_t)rank)
+    int64_t axis;
+    if (!give_axis(d, rank, draw_axis(d, rank), &axis))
         return false;
     for (uint32_t i = 0; i < d->n; i++) {
         int64_t dims[BYI_MAX_RANK];
@@ -487,12 +475,9 @@ static bool concatenate(struct byi_opgen *d)
 
 static bool split(struct byi_opgen *d)
 {
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX) || !byi_opgen_rank_of(d, 0))
-        return false;
     const uint32_t rank = byi_opgen_rank_of(d, 0);
-    int64_t axis = byi_opgen_give_int(d, "axis", draw_axis(d, rank)), sizes[3];
-    axis += axis < 0 ? (int64_t)rank : 0;
-    if (axis < 0 || axis >= (int64_t)rank)
+    int64_t axis, sizes[3];
+    if (!give_axis(d, rank, draw_axis(d, rank), &axis))
         return false;
     const int64_t size = byi_opgen_dims_of(d, 0)[axis];
     const uint32_t n = size > 2 ? 2 + byi_opgen_below(d, 2) : size == 2 ? 2 : 1;
@@ -511,8 +496,6 @@ static bool split(struct byi_opgen *d)
 
 static bool strided_slice(struct byi_opgen *d)
 {
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX) || !byi_opgen_rank_of(d, 0))
-        return false;
     const uint32_t rank = byi_opgen_rank_of(d, 0),
                    first = byi_opgen_below(d, rank);
     const uint32_t n =
@@ -538,8 +521,6 @@ static bool strided_slice(struct byi_opgen *d)
 
 static bool take(struct byi_opgen *d)
 {
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX) || !byi_opgen_rank_of(d, 0))
-        return false;
     byi_opgen_give_int(d, "axis", draw_axis(d, byi_opgen_rank_of(d, 0)));
     if (byi_opgen_is_known(d, 1))
         return true;
@@ -554,8 +535,7 @@ static bool take(struct byi_opgen *d)
 
 static bool gather(struct byi_opgen *d)
 {
-    if (!take(d))
-        return false;
+    take(d);
     byi_opgen_set_dims(d, 1, d->at[1].dtype, byi_opgen_rank_of(d, 0),
                        byi_opgen_dims_of(d, 0));
     return true;
@@ -563,8 +543,6 @@ static bool gather(struct byi_opgen *d)
 
 static bool tile(struct byi_opgen *d)
 {
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
-        return false;
     int64_t repeats[BYI_MAX_RANK];
     for (uint32_t i = 0; i < byi_opgen_rank_of(d, 0); i++)
         repeats[i] = byi_opgen_chance(d, 30) ? 2 : 1;
@@ -575,8 +553,6 @@ static bool tile(struct byi_opgen *d)
 static bool broadcast_to(struct byi_opgen *d)
 {
     struct byi_slot *s = &d->at[0];
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
-        return false;
     int64_t to[BYI_MAX_RANK];
     const uint32_t rank = byi_opgen_rank_of(d, 0);
     memcpy(to, byi_opgen_dims_of(d, 0), rank * sizeof *to);
@@ -588,8 +564,7 @@ static bool broadcast_to(struct byi_opgen *d)
 
 static bool pad(struct byi_opgen *d)
 {
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX) ||
-        byi_opgen_rank_of(d, 0) * 2 > BYI_MAX_INTS)
+    if (byi_opgen_rank_of(d, 0) * 2 > BYI_MAX_INTS)
         return false;
     int64_t pads[BYI_MAX_INTS];
     const uint32_t rank = byi_opgen_rank_of(d, 0);
@@ -723,34 +698,35 @@ static bool recurrent(struct byi_opgen *d)
 /* clang-format off */
 static const struct {
     enum byi_op_id op;
+    int min_rank; /* of operand 0, if it is drawn before `fill`; otherwise -1 */
     bool (*fill)(struct byi_opgen *d);
 } generators[] = {
-    {BYI_OP_CLIP, clip}, {BYI_OP_CAST, cast}, {BYI_OP_LOGICAL_NOT, logic},
-    {BYI_OP_LOGICAL_AND, logic}, {BYI_OP_LOGICAL_OR, logic}, {BYI_OP_LOGICAL_XOR, logic},
-    {BYI_OP_NN_CONV1D, conv}, {BYI_OP_NN_CONV2D, conv}, {BYI_OP_NN_CONV3D, conv},
-    {BYI_OP_NN_CONV1D_TRANSPOSE, conv}, {BYI_OP_NN_CONV2D_TRANSPOSE, conv}, {BYI_OP_NN_CONV3D_TRANSPOSE, conv},
-    {BYI_OP_NN_DENSE, dense}, {BYI_OP_NN_MATMUL, matmul},
-    {BYI_OP_NN_MAX_POOL1D, pool}, {BYI_OP_NN_MAX_POOL2D, pool}, {BYI_OP_NN_MAX_POOL3D, pool},
-    {BYI_OP_NN_AVG_POOL1D, pool}, {BYI_OP_NN_AVG_POOL2D, pool}, {BYI_OP_NN_AVG_POOL3D, pool},
-    {BYI_OP_NN_MAX_POOL_INDICES, pool}, {BYI_OP_NN_LP_POOL, pool},
-    {BYI_OP_NN_GLOBAL_MAX_POOL1D, global_pool}, {BYI_OP_NN_GLOBAL_MAX_POOL2D, global_pool},
-    {BYI_OP_NN_GLOBAL_MAX_POOL3D, global_pool}, {BYI_OP_NN_GLOBAL_AVG_POOL1D, global_pool},
-    {BYI_OP_NN_GLOBAL_AVG_POOL2D, global_pool}, {BYI_OP_NN_GLOBAL_AVG_POOL3D, global_pool},
-    {BYI_OP_NN_GLOBAL_LP_POOL, global_pool},
-    {BYI_OP_NN_SOFTMAX, along_axis}, {BYI_OP_NN_LOG_SOFTMAX, along_axis}, {BYI_OP_NN_HARDMAX, along_axis},
-    {BYI_OP_LP_NORMALIZE, along_axis}, {BYI_OP_CUMSUM, along_axis}, {BYI_OP_ARGMAX, along_axis}, {BYI_OP_ARGMIN, along_axis},
-    {BYI_OP_MVN, reduce}, {BYI_OP_SUM, reduce}, {BYI_OP_MEAN, reduce}, {BYI_OP_MAX, reduce}, {BYI_OP_MIN, reduce},
-    {BYI_OP_PROD, reduce}, {BYI_OP_L1, reduce}, {BYI_OP_L2, reduce}, {BYI_OP_LOG_SUM, reduce},
-    {BYI_OP_LOG_SUM_EXP, reduce}, {BYI_OP_SUM_SQUARE, reduce},
-    {BYI_OP_NN_BATCH_NORM, per_channel}, {BYI_OP_NN_INSTANCE_NORM, per_channel}, {BYI_OP_NN_GROUP_NORM, per_channel},
-    {BYI_OP_NN_LAYER_NORM, layer_norm}, {BYI_OP_NN_LRN, lrn},
-    {BYI_OP_RESHAPE, reshape}, {BYI_OP_SQUEEZE, squeeze}, {BYI_OP_EXPAND_DIMS, expand_dims}, {BYI_OP_FLATTEN, flatten},
-    {BYI_OP_TRANSPOSE, transpose}, {BYI_OP_CONCATENATE, concatenate}, {BYI_OP_SPLIT, split},
-    {BYI_OP_STRIDED_SLICE, strided_slice}, {BYI_OP_TAKE, take}, {BYI_OP_GATHER, gather}, {BYI_OP_TILE, tile},
-    {BYI_OP_BROADCAST_TO, broadcast_to}, {BYI_OP_NN_PAD, pad}, {BYI_OP_DEPTH_TO_SPACE, blocks},
-    {BYI_OP_SPACE_TO_DEPTH, blocks}, {BYI_OP_LAYOUT_TRANSFORM, layout_transform}, {BYI_OP_RESIZE, resize},
-    {BYI_OP_QUANTIZE, quantised}, {BYI_OP_DEQUANTIZE, quantised},
-    {BYI_OP_NN_RNN, recurrent}, {BYI_OP_NN_GRU, recurrent}, {BYI_OP_NN_LSTM, recurrent},
+    {BYI_OP_CLIP, -1, clip}, {BYI_OP_CAST, -1, cast}, {BYI_OP_LOGICAL_NOT, -1, logic},
+    {BYI_OP_LOGICAL_AND, -1, logic}, {BYI_OP_LOGICAL_OR, -1, logic}, {BYI_OP_LOGICAL_XOR, -1, logic},
+    {BYI_OP_NN_CONV1D, -1, conv}, {BYI_OP_NN_CONV2D, -1, conv}, {BYI_OP_NN_CONV3D, -1, conv},
+    {BYI_OP_NN_CONV1D_TRANSPOSE, -1, conv}, {BYI_OP_NN_CONV2D_TRANSPOSE, -1, conv}, {BYI_OP_NN_CONV3D_TRANSPOSE, -1, conv},
+    {BYI_OP_NN_DENSE, -1, dense}, {BYI_OP_NN_MATMUL, -1, matmul},
+    {BYI_OP_NN_MAX_POOL1D, -1, pool}, {BYI_OP_NN_MAX_POOL2D, -1, pool}, {BYI_OP_NN_MAX_POOL3D, -1, pool},
+    {BYI_OP_NN_AVG_POOL1D, -1, pool}, {BYI_OP_NN_AVG_POOL2D, -1, pool}, {BYI_OP_NN_AVG_POOL3D, -1, pool},
+    {BYI_OP_NN_MAX_POOL_INDICES, -1, pool}, {BYI_OP_NN_LP_POOL, -1, pool},
+    {BYI_OP_NN_GLOBAL_MAX_POOL1D, -1, global_pool}, {BYI_OP_NN_GLOBAL_MAX_POOL2D, -1, global_pool},
+    {BYI_OP_NN_GLOBAL_MAX_POOL3D, -1, global_pool}, {BYI_OP_NN_GLOBAL_AVG_POOL1D, -1, global_pool},
+    {BYI_OP_NN_GLOBAL_AVG_POOL2D, -1, global_pool}, {BYI_OP_NN_GLOBAL_AVG_POOL3D, -1, global_pool},
+    {BYI_OP_NN_GLOBAL_LP_POOL, -1, global_pool},
+    {BYI_OP_NN_SOFTMAX, 1, along_axis}, {BYI_OP_NN_LOG_SOFTMAX, 1, along_axis}, {BYI_OP_NN_HARDMAX, 1, along_axis},
+    {BYI_OP_LP_NORMALIZE, 1, along_axis}, {BYI_OP_CUMSUM, 1, along_axis}, {BYI_OP_ARGMAX, 1, along_axis}, {BYI_OP_ARGMIN, 1, along_axis},
+    {BYI_OP_MVN, 0, reduce}, {BYI_OP_SUM, 0, reduce}, {BYI_OP_MEAN, 0, reduce}, {BYI_OP_MAX, 0, reduce}, {BYI_OP_MIN, 0, reduce},
+    {BYI_OP_PROD, 0, reduce}, {BYI_OP_L1, 0, reduce}, {BYI_OP_L2, 0, reduce}, {BYI_OP_LOG_SUM, 0, reduce},
+    {BYI_OP_LOG_SUM_EXP, 0, reduce}, {BYI_OP_SUM_SQUARE, 0, reduce},
+    {BYI_OP_NN_BATCH_NORM, 2, per_channel}, {BYI_OP_NN_INSTANCE_NORM, 2, per_channel}, {BYI_OP_NN_GROUP_NORM, 2, per_channel},
+    {BYI_OP_NN_LAYER_NORM, 1, layer_norm}, {BYI_OP_NN_LRN, -1, lrn},
+    {BYI_OP_RESHAPE, 0, reshape}, {BYI_OP_SQUEEZE, 0, squeeze}, {BYI_OP_EXPAND_DIMS, 0, expand_dims}, {BYI_OP_FLATTEN, 0, flatten},
+    {BYI_OP_TRANSPOSE, 0, transpose}, {BYI_OP_CONCATENATE, -1, concatenate}, {BYI_OP_SPLIT, 1, split},
+    {BYI_OP_STRIDED_SLICE, 1, strided_slice}, {BYI_OP_TAKE, 1, take}, {BYI_OP_GATHER, 1, gather}, {BYI_OP_TILE, 0, tile},
+    {BYI_OP_BROADCAST_TO, 0, broadcast_to}, {BYI_OP_NN_PAD, 0, pad}, {BYI_OP_DEPTH_TO_SPACE, -1, blocks},
+    {BYI_OP_SPACE_TO_DEPTH, -1, blocks}, {BYI_OP_LAYOUT_TRANSFORM, -1, layout_transform}, {BYI_OP_RESIZE, -1, resize},
+    {BYI_OP_QUANTIZE, -1, quantised}, {BYI_OP_DEQUANTIZE, -1, quantised},
+    {BYI_OP_NN_RNN, -1, recurrent}, {BYI_OP_NN_GRU, -1, recurrent}, {BYI_OP_NN_LSTM, -1, recurrent},
 };
 
 /* Values of string attributes for operators without a generator. */
@@ -790,9 +766,15 @@ bool byi_opgen_fill(struct byi_opgen *d)
 {
     bool (*fill)(struct byi_opgen * d) =
         d->op->kind == BYI_BROADCAST ? broadcast : like_first;
+    int min_rank = -1;
     for (size_t i = 0; i < BYI_COUNT(generators); i++)
-        if (generators[i].op == d->op->id)
+        if (generators[i].op == d->op->id) {
             fill = generators[i].fill;
+            min_rank = generators[i].min_rank;
+        }
+    if (min_rank >= 0 && (!byi_opgen_want_free(d, 0, UINT32_MAX) ||
+                          (int)byi_opgen_rank_of(d, 0) < min_rank))
+        return false;
     const bool filled = fill(d);
     if (filled)
         give_rest(d);
