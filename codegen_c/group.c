@@ -326,8 +326,7 @@ static void read_get(struct group_reader *r, struct byi_group_value *v,
         refuse(r, "a field of a tuple that is not a split's");
         return;
     }
-    int64_t axis = byi_attr_int(from->attrs, "axis");
-    axis += axis < 0 ? v->rank : 0;
+    const uint32_t axis = byi_attr_axis(from->attrs, v->rank);
     for (uint32_t i = 0; i < node->index; i++)
         index.at[axis].base += from->type->fields[i]->dims[axis];
     alias(r, v, from->args[0], &index);
@@ -399,9 +398,9 @@ static struct byi_affine relative_to(const struct byi_affine *a, int64_t begin,
 static void read_concatenate(struct group_reader *r, struct byi_group_value *v,
                              const struct byi_node *node)
 {
-    int64_t axis = byi_attr_int(node->attrs, "axis"), begin = 0;
+    const uint32_t axis = byi_attr_axis(node->attrs, v->rank);
+    int64_t begin = 0;
     struct index index = {0};
-    axis += axis < 0 ? v->rank : 0;
     memcpy(index.at, v->at, v->rank * sizeof index.at[0]);
     for (uint32_t i = 0; i < node->n_args; i++) {
         const int64_t dim = node_of(r->g, node->args[i])->type->dims[axis];

@@ -295,7 +295,7 @@ uint32_t byi_o_axis(struct byi_import *o, int64_t axis, uint32_t rank)
                    (long long)rank - 1);
         return 0;
     }
-    return (uint32_t)(axis < 0 ? axis + rank : axis);
+    return byi_axis(axis, rank);
 }
 
 const int64_t *byi_o_axes(struct byi_import *o, const int64_t *axes, uint32_t n,

@@ -240,10 +240,9 @@ static bool extends_input(const struct merger *g, const struct byi_match *match,
         node->n_args != 2)
         return false;
     const struct byi_node *input = &g->f->nodes.at[node->args[0]];
-    const int64_t axis = byi_attr_int(node->attrs, "axis");
     if (input->kind != BYI_PARAM || input->type->kind != BYI_TENSOR ||
         !BYI_IS_SYMBOL(
-            input->type->dims[axis < 0 ? axis + input->type->rank : axis]))
+            input->type->dims[byi_attr_axis(node->attrs, input->type->rank)]))
         return false;
     const struct byi_node *result = &g->f->nodes.at[g->f->result];
     bool is = g->f->result == id;

@@ -29,9 +29,7 @@ static bool is_append(const struct byi_plan_func *f, const struct byi_frame *fr,
     if (step->op->id != BYI_OP_CONCATENATE ||
         f->values[step->out[0]].kind != BYI_V_TEMP)
         return false;
-    const int64_t axis = byi_attr_int(step->attrs, "axis");
-    const int64_t outer = axis < 0 ? axis + all->rank : axis;
-    return byi_elements((uint32_t)outer, all->dims) == 1;
+    return byi_elements(byi_attr_axis(step->attrs, all->rank), all->dims) == 1;
 }
 
 /* Provide memory for a result that begins with operand 0. A loop appends to its

@@ -300,12 +300,6 @@ static struct lines lines_of(const struct byi_tensor *t, uint32_t axis)
                                    (uint64_t)byi_span(t, axis + 1, t->rank)};
 }
 
-static uint32_t axis_of(const struct byi_step *step, uint32_t rank)
-{
-    const int64_t axis = byi_attr_int(step->attrs, "axis");
-    return (uint32_t)(axis < 0 ? axis + rank : axis);
-}
-
 /* Set *item to a copy of part [from, from + size) of x along `axis`; the copy
  * has that axis only if `kept`. */
 static enum byoc_status cut_part(struct byoc_state *s,
@@ -338,7 +332,7 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
     const struct byi_tensor *x = &fr->t[step->in[0]];
     const struct byi_tensor *sizes =
         step->n_in > 1 ? &fr->t[step->in[1]] : NULL;
-    const uint32_t axis = axis_of(step, x->rank);
+    const uint32_t axis = byi_attr_axis(step->attrs, x->rank);
     const bool listed = sizes && sizes->rank == 1;
     const bool kept = sizes || byi_attr_int(step->attrs, "keepdims") != 0;
     const int64_t whole = x->dims[axis];
@@ -434,7 +428,7 @@ static enum byoc_status run_concatenate(struct byoc_state *s,
     const struct byi_object *list = fr->obj[step->in[0]];
     const bool stacked = byi_attr_int(step->attrs, "new_axis") != 0;
     struct byi_tensor *out = &fr->t[step->out[0]];
-    const uint32_t axis = axis_of(step, out->rank);
+    const uint32_t axis = byi_attr_axis(step->attrs, out->rank);
     uint64_t at = 0;
     if (list->n)
         BYI_TRY(joined_dims(list, step, stacked, axis, out, err));

@@ -91,8 +91,7 @@ static void one_line(const struct dft *d, int64_t line,
 /* An upper bound of the length, for operands that may have no data yet. */
 static uint64_t longest(const struct byi_call *call)
 {
-    const uint32_t axis =
-        byi_axis(byi_attr_int(call->attrs, "axis"), call->out->rank);
+    const uint32_t axis = byi_attr_axis(call->attrs, call->out->rank);
     const uint64_t bins = (uint64_t)call->out->dims[axis];
     return byi_attr_int(call->attrs, "onesided") ? 2 * bins : bins;
 }
@@ -119,7 +118,7 @@ static enum byoc_status dft_run_f32(const struct byi_call *call,
 {
     const struct byi_tensor *x = call->in, *y = call->out;
     const bool inverse = byi_attr_int(call->attrs, "inverse") != 0;
-    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
     const uint64_t bytes = longest(call) * sizeof(struct complex_number);
     struct complex_number *twiddle = call->scratch;
     char *const buffers = (char *)call->scratch + byi_align_bytes(bytes);

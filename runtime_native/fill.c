@@ -115,7 +115,7 @@ static enum byoc_status one_hot_run(const struct byi_call *call,
 {
     (void)err;
     const struct byi_tensor *idx = call->in, *y = call->out;
-    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), y->rank);
+    const uint32_t axis = byi_attr_axis(call->attrs, y->rank);
     const int64_t size = (int64_t)byi_element_bytes(y->dtype);
     const int64_t depth = y->dims[axis];
     const int64_t outer = byi_span(y, 0, axis);

@@ -9,7 +9,7 @@ static enum byoc_status take_run(const struct byi_call *call,
                                  struct byoc_error *err)
 {
     const struct byi_tensor *x = call->in, *idx = &call->in[1];
-    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
     const int64_t n = byi_count(idx), size = x->dims[axis];
     const int64_t outer = byi_span(x, 0, axis);
     const int64_t inner = byi_span(x, axis + 1, x->rank);
@@ -46,7 +46,7 @@ static struct elements walk_elements(const struct byi_call *call)
 {
     const struct byi_tensor *x = call->in, *idx = &call->in[1];
     struct elements e = {.idx = idx};
-    e.axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    e.axis = byi_attr_axis(call->attrs, x->rank);
     e.size = x->dims[e.axis];
     byi_dense_strides(x->rank, x->dims, e.strides);
     e.axis_stride = e.strides[e.axis];

@@ -45,14 +45,6 @@
 
 enum { BYI_DTYPES = BYI_LAST_DTYPE + 1 }; /* by dtype */
 
-/* The axis counted from the front; a negative `axis` counts from the end. */
-static inline uint32_t byi_axis(int64_t axis, uint32_t rank)
-{
-    int64_t at = axis < 0 ? axis + (int64_t)rank : axis;
-    assert(at >= 0 && (at < (int64_t)rank || rank == 0));
-    return (uint32_t)at;
-}
-
 /* Read element i of operand 1 as an axis of a tensor of rank `rank`, and
  * set *axis to the axis counted from the front. Errors: BYOC_EINVAL. */
 static inline enum byoc_status byi_axis_operand(const struct byi_call *call,

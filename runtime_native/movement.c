@@ -214,8 +214,7 @@ static void copy_strips(const struct byi_call *call,
                         const struct byi_tensor *one, uint32_t n,
                         const struct byi_tensor *many, bool join)
 {
-    const uint32_t axis =
-        byi_axis(byi_attr_int(call->attrs, "axis"), one->rank);
+    const uint32_t axis = byi_attr_axis(call->attrs, one->rank);
     const int64_t inner = byi_span(one, axis + 1, one->rank) *
                           (int64_t)byi_element_bytes(one->dtype);
     struct axis_strip s = {.outer = byi_span(one, 0, axis),

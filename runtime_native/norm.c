@@ -90,8 +90,7 @@ static uint64_t batch_scratch_f32(const struct byi_call *call)
 {
     const struct byi_tensor *x = call->in;
     return 2 * sizeof(double) *
-           (uint64_t)
-               x->dims[byi_axis(byi_attr_int(call->attrs, "axis"), x->rank)];
+           (uint64_t)x->dims[byi_attr_axis(call->attrs, x->rank)];
 }
 
 static enum byoc_status batch_run_f32(const struct byi_call *call,
@@ -99,7 +98,7 @@ static enum byoc_status batch_run_f32(const struct byi_call *call,
 {
     const struct byi_tensor *in = call->in;
     const double epsilon = byi_attr_float(call->attrs, "epsilon");
-    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), in->rank);
+    const uint32_t axis = byi_attr_axis(call->attrs, in->rank);
     const int64_t channels = in->dims[axis];
     const int64_t space = byi_span(in, axis + 1, in->rank);
     BYI_TRY(byi_check_wide(call, call->in->dtype, err));
@@ -177,7 +176,7 @@ static enum byoc_status layer_run_f32(const struct byi_call *call,
 {
     const struct byi_tensor *x = call->in;
     const double epsilon = byi_attr_float(call->attrs, "epsilon");
-    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
     const int64_t rows = byi_span(x, 0, axis);
     const int64_t n = byi_span(x, axis, x->rank);
     BYI_TRY(byi_check_wide(call, call->in->dtype, err));
@@ -354,10 +353,9 @@ static enum byoc_status unit_run_f32(const struct byi_call *call,
                                      struct byoc_error *err)
 {
     bool reduced[BYI_MAX_RANK] = {false};
-    reduced[byi_axis(byi_attr_int(call->attrs, "axis"), call->in->rank)] = true;
+    reduced[byi_attr_axis(call->attrs, call->in->rank)] = true;
     BYI_TRY(byi_check_wide(call, call->in->dtype, err));
-    const uint32_t axis =
-        byi_axis(byi_attr_int(call->attrs, "axis"), call->in->rank);
+    const uint32_t axis = byi_attr_axis(call->attrs, call->in->rank);
     const bool rows = byi_span(call->in, axis + 1, call->in->rank) == 1;
     run_slices(call, reduced,
                call->in->dtype == BYOC_F64 ? unit_F64

@@ -32,7 +32,7 @@ static struct quant describe(const struct byi_call *call)
     };
     if (byi_count(scale) == 1 && !q.block)
         return q;
-    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
     q.n = x->dims[axis];
     q.inner = byi_span(x, axis + 1, x->rank);
     return q;

@@ -582,7 +582,7 @@ static enum byoc_status arg_run_f32(const struct byi_call *call,
 #undef ROW
     };
     const struct byi_tensor *x = call->in;
-    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
     if (!place[x->dtype])
         return byi_bad_dtype(call, x->dtype, "a float or an integer type", err);
     const struct arg_search p = {

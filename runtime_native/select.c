@@ -224,7 +224,7 @@ enum { TOPK_LINES = 16 };
 static struct topk read_topk(const struct byi_call *call)
 {
     const struct byi_tensor *x = call->in, *y = call->out;
-    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
     return (struct topk){
         .call = call,
         .kind = key_kind(x->dtype),
@@ -391,8 +391,7 @@ static enum byoc_status compress_run(const struct byi_call *call,
 {
     const struct byi_tensor *x = call->in, *condition = &call->in[1];
     const bool flat = byi_attr_int(call->attrs, "flat") != 0;
-    const uint32_t axis =
-        flat ? 0 : byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const uint32_t axis = flat ? 0 : byi_attr_axis(call->attrs, x->rank);
     const int64_t size = flat ? byi_count(x) : x->dims[axis];
     const int64_t outer = flat ? 1 : byi_span(x, 0, axis);
     const int64_t inner = flat ? 1 : byi_span(x, axis + 1, x->rank);
@@ -581,8 +580,7 @@ static enum byoc_status unique_run(const struct byi_call *call,
 {
     const struct byi_tensor *x = call->in;
     const uint32_t axis =
-        is_flat(call) ? 0
-                      : byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+        is_flat(call) ? 0 : byi_attr_axis(call->attrs, x->rank);
     const struct unique_slices s = {
         .kind = key_kind(x->dtype),
         .strings = x->dtype == BYOC_STRING,
@@ -692,7 +690,7 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     if (call->op->id == BYI_OP_DYN_CUMSUM)
         BYI_TRY(byi_axis_operand(call, 0, x->rank, &axis, err));
     else
-        axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+        axis = byi_attr_axis(call->attrs, x->rank);
     const int64_t n = x->dims[axis], inner = byi_span(x, axis + 1, x->rank);
     const int64_t lines = byi_span(x, 0, axis) * inner;
     const int64_t size = (int64_t)byi_element_bytes(x->dtype);

@@ -154,7 +154,7 @@ static enum byoc_status run_softmax(const struct byi_call *call, bool fast,
                                     struct byoc_error *err)
 {
     const struct byi_tensor *x = call->in;
-    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
     const struct softmax_slices s = {
         .op = call->op->id,
         .outer = byi_span(x, 0, axis),

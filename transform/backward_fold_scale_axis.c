@@ -75,9 +75,8 @@ static struct byi_scale_limits limits_of_concat(struct backward *b, byi_id id)
 {
     const struct byi_node *node = node_of(b, id);
     const uint32_t rank = node->type->rank;
-    int64_t axis = byi_attr_int(node->attrs, "axis");
+    const uint32_t axis = byi_attr_axis(node->attrs, rank);
     struct byi_scale_limits all = byi_scale_limits_any;
-    axis = axis < 0 ? axis + rank : axis;
     bool fixed = true;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const byi_id x = node->args[i];
@@ -134,8 +133,8 @@ static void pass_to_parts(struct backward *b, byi_id id,
                           const struct byi_scale *want)
 {
     const struct byi_node *node = node_of(b, id);
-    int64_t axis = byi_attr_int(node->attrs, "axis"), first = 0;
-    axis = axis < 0 ? axis + node->type->rank : axis;
+    const uint32_t axis = byi_attr_axis(node->attrs, node->type->rank);
+    int64_t first = 0;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const int64_t n = node_of(b, node->args[i])->type->dims[axis];
         b->want[node->args[i]] = want->axis == (int)axis

@@ -43,7 +43,6 @@ static bool read_codes(const struct byi_rewrite *rw, byi_id id,
     if (!byi_rw_is(rw, id, BYI_OP_DEQUANTIZE))
         return false;
     const struct byi_node *node = byi_rw_node(rw, id);
-    const int64_t axis = byi_attr_int(node->attrs, "axis");
     w->block = byi_attr_int(node->attrs, "block_size");
     if (w->block < 1 || !byi_rw_view(rw, node->args[0], &w->codes) ||
         !byi_rw_view(rw, node->args[1], &w->scales) ||
@@ -52,7 +51,7 @@ static bool read_codes(const struct byi_rewrite *rw, byi_id id,
         return false;
     const enum byoc_dtype dtype = w->codes.dtype;
     const bool four = dtype == BYOC_I4 || dtype == BYOC_U4;
-    w->axis = (uint32_t)(axis < 0 ? axis + 2 : axis);
+    w->axis = byi_attr_axis(node->attrs, 2);
     w->bits = four ? 4 : 8;
     w->offset = dtype == BYOC_I4 ? 8 : dtype == BYOC_I8 ? 128 : 0;
     return four || dtype == BYOC_I8 || dtype == BYOC_U8;
@@ -135,12 +134,11 @@ static byi_id fold_take(struct byi_rewrite *rw, byi_id at)
     const struct byi_type *which = byi_rw_tensor(rw, indices);
     const struct byi_attr *attrs = node->attrs->at;
     const uint32_t n = node->attrs->n;
-    const int64_t given = byi_attr_int(node->attrs, "axis");
     struct coded_matrix w;
     byi_id args[3];
     if (!which || !read_codes(rw, weights, &w))
         return BYI_NO_ID;
-    const int64_t axis = given < 0 ? given + 2 : given;
+    const uint32_t axis = byi_attr_axis(node->attrs, 2);
     if (axis == w.axis)
         return BYI_NO_ID;
     for (uint32_t i = 0; i < 3; i++) {

@@ -76,9 +76,8 @@ static struct byi_scale_limits limits_of_part(const struct forward *f,
                                               byi_id id)
 {
     const struct byi_node *node = node_of(f, id);
-    int64_t axis = byi_attr_int(node->attrs, "axis");
+    const uint32_t axis = byi_attr_axis(node->attrs, node->type->rank);
     struct byi_scale_limits limits = f->limits[id];
-    axis = axis < 0 ? axis + node->type->rank : axis;
     for (uint32_t i = 0; i < node->n_args; i++)
         if (BYI_IS_SYMBOL(node_of(f, node->args[i])->type->dims[axis]))
             return byi_scale_limits_none;
@@ -178,9 +177,9 @@ static void settle_sum(struct forward *f, byi_id id)
 static void settle_concat(struct forward *f, byi_id id)
 {
     const struct byi_node *node = node_of(f, id);
-    int64_t axis = byi_attr_int(node->attrs, "axis"), at = 0;
+    const uint32_t axis = byi_attr_axis(node->attrs, node->type->rank);
+    int64_t at = 0;
     bool any = false;
-    axis = axis < 0 ? axis + node->type->rank : axis;
     for (uint32_t i = 0; i < node->n_args; i++)
         any = any || f->have[node->args[i]];
     if (!any)

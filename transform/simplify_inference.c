@@ -188,8 +188,7 @@ static byi_id fold_block(struct byi_rewrite *rw, const struct linear_block *b,
 
 static uint32_t bn_axis(const struct byi_node *bn)
 {
-    const int64_t axis = byi_attr_int(bn->attrs, "axis");
-    return (uint32_t)(axis < 0 ? axis + bn->type->rank : axis);
+    return byi_attr_axis(bn->attrs, bn->type->rank);
 }
 
 /* Scale and shift of a batch_norm with constant statistics. */

@@ -52,10 +52,8 @@ static uint32_t axes_of(const struct byi_rewrite *rw, byi_id id,
     const int64_t *given =
         byi_attr_ints(byi_rw_node(rw, id)->attrs, "axes", &n);
     const uint32_t rank = byi_rw_tensor(rw, id)->rank;
-    for (uint32_t i = 0; i < rank; i++) {
-        const int64_t axis = n ? given[i] : (int64_t)(rank - 1 - i);
-        axes[i] = axis < 0 ? axis + rank : axis;
-    }
+    for (uint32_t i = 0; i < rank; i++)
+        axes[i] = byi_axis(n ? given[i] : (int64_t)(rank - 1 - i), rank);
     return rank;
 }
 
@@ -230,8 +228,7 @@ bool byi_gives_slice(struct byi_row_match *r)
 static int64_t axis_of(const struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_node *node = byi_rw_node(rw, id);
-    const int64_t axis = byi_attr_int(node->attrs, "axis");
-    return axis < 0 ? axis + byi_rw_tensor(rw, node->args[0])->rank : axis;
+    return byi_attr_axis(node->attrs, byi_rw_tensor(rw, node->args[0])->rank);
 }
 
 enum { MAX_PARTS = 64 }; /* operands to look through for one slice */

@@ -6,6 +6,7 @@
 #ifndef BYI_BASE_H
 #define BYI_BASE_H
 
+#include <assert.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -48,6 +49,14 @@ static inline bool byi_is_letter(int c)
 static inline int64_t byi_ceil_div(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0);
+}
+
+/* The axis counted from the front; a negative `axis` counts from the end. */
+static inline uint32_t byi_axis(int64_t axis, uint32_t rank)
+{
+    int64_t at = axis < 0 ? axis + (int64_t)rank : axis;
+    assert(at >= 0 && (at < (int64_t)rank || rank == 0));
+    return (uint32_t)at;
 }
 
 /* Whether `id` is one of n ids. */

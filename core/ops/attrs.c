@@ -38,6 +38,11 @@ int64_t byi_attr_int(const struct byi_attrs *attrs, const char *name)
     return a->i;
 }
 
+uint32_t byi_attr_axis(const struct byi_attrs *attrs, uint32_t rank)
+{
+    return byi_axis(byi_attr_int(attrs, "axis"), rank);
+}
+
 double byi_attr_float(const struct byi_attrs *attrs, const char *name)
 {
     const struct byi_attr *a = byi_attr_find(attrs, name);

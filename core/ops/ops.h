@@ -47,6 +47,8 @@ const struct byi_attr *byi_attr_find(const struct byi_attrs *attrs,
                                      const char *name);
 /* The value of a declared attribute; asserts that it exists with that kind. */
 int64_t byi_attr_int(const struct byi_attrs *attrs, const char *name);
+/* Attribute `axis` of a tensor of rank `rank`, counted from the front. */
+uint32_t byi_attr_axis(const struct byi_attrs *attrs, uint32_t rank);
 double byi_attr_float(const struct byi_attrs *attrs, const char *name);
 const char *byi_attr_string(const struct byi_attrs *attrs, const char *name);
 const int64_t *byi_attr_ints(const struct byi_attrs *attrs, const char *name,
