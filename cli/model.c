@@ -203,7 +203,8 @@ enum byoc_status byi_advise_model(const char *path,
 }
 
 /* Log function of the model. Without --verbose, prints only warnings of runs:
- * warnings of the load are printed afterwards (byoc_model_warnings). */
+ * warnings of the load are printed afterwards (byoc_model_warnings), since a
+ * load that fails has its own message. */
 static void log_line(void *ctx, enum byoc_severity severity, const char *line)
 {
     const struct byi_open_model *open = ctx;
@@ -244,7 +245,8 @@ enum byoc_status byi_open_model(const char *path,
         return status;
     }
     open->loaded = true;
-    print_warnings(byoc_model_warnings(open->model));
+    if (!open->verbose)
+        print_warnings(byoc_model_warnings(open->model));
     return BYOC_OK;
 }
 
