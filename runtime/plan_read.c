@@ -352,8 +352,7 @@ static enum byoc_status read_if(struct plan_reader *r,
     return BYOC_OK;
 }
 
-/* The members that decide the kind of a step. If a step has several, the first
- * in this list counts. */
+/* The members that decide the kind of a step. A step has exactly one. */
 static const struct {
     const char *key;
     enum byi_step_kind kind;
@@ -370,31 +369,48 @@ static const struct {
     {"choose", BYI_STEP_CHOOSE, read_callee},
 };
 
+/* Set *kind to the index in step_keys of the step's only kind. */
+static enum byoc_status read_step_kind(struct plan_reader *r,
+                                       const struct byi_json *at, size_t *kind)
+{
+    *kind = BYI_COUNT(step_keys);
+    for (size_t k = 0; k < BYI_COUNT(step_keys); k++) {
+        struct byi_json member;
+        BYI_TRY(byi_json_opt(at, step_keys[k].key, &member, r->err));
+        if (!member.at)
+            continue;
+        if (*kind < BYI_COUNT(step_keys))
+            return byi_fail(r->err, BYOC_EPARSE,
+                            "%s: found both %s and %s, expected one of them",
+                            at->path, step_keys[*kind].key, step_keys[k].key);
+        *kind = k;
+    }
+    if (*kind < BYI_COUNT(step_keys))
+        return BYOC_OK;
+    return byi_fail(r->err, BYOC_EPARSE,
+                    "%s: found a step without a kind, expected one of op, "
+                    "region, kernel, call, if, closure, apply, choose",
+                    at->path);
+}
+
 static enum byoc_status read_step(void *ctx, uint32_t index,
                                   const struct byi_json *at,
                                   const struct byi_json_items inner[2])
 {
     static const char *const keys[] = {
-        "op",     "region", "kernel", "call",  "if",     "closure", "apply",
-        "choose", "in",     "out",    "attrs", "source", "epilogue"};
+        "op",     "region", "kernel", "call",   "if",    "closure", "apply",
+        "choose", "in",     "out",    "source", "attrs", "epilogue"};
+    enum { OF_OPS = 2 }; /* the last keys, which only operators have */
     struct plan_reader *r = ctx;
     struct byi_plan_func *f = r->func;
     struct byi_step *step = &f->steps[index];
     (void)inner;
-    BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
-    struct byi_json member;
-    size_t k = 0;
-    for (; k < BYI_COUNT(step_keys); k++) {
-        BYI_TRY(byi_json_opt(at, step_keys[k].key, &member, r->err));
-        if (member.at)
-            break;
-    }
-    if (k == BYI_COUNT(step_keys))
-        return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: found a step without a kind, expected one of op, "
-                        "region, kernel, call, if, closure, apply, choose",
-                        at->path);
+    size_t k;
+    BYI_TRY(read_step_kind(r, at, &k));
     step->kind = step_keys[k].kind;
+    BYI_TRY(byi_json_only(
+        at, keys, BYI_COUNT(keys) - (step->kind == BYI_STEP_OP ? 0 : OF_OPS),
+        r->err));
     step->exact = r->plan->exact;
     step->name = step_keys[k].key;
     BYI_TRY(step_keys[k].read(r, at, step));
