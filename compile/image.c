@@ -108,13 +108,13 @@ static void compile_region(const struct byi_module *m,
     if (!r->varies && byi_found_writes_c(found, plugin->backend))
         region.symbol = byi_code_symbol(m, r->func, arena);
     region.ext = &may_decline;
-    struct byoc_blob blob = {.struct_size = sizeof blob};
+    struct byoc_blob blob;
     struct lent_memory *lent = byi_own(1, sizeof *lent, end_lent);
     byi_step(plugin->backend->name, "compile()");
     struct byoc_fail *fail =
-        plugin->backend->compile(&plugin->host, &region, &blob);
+        byoc_internal_plugin_compile(plugin, &region, &blob);
     byi_step_end();
-    *lent = (struct lent_memory){&plugin->host, fail ? NULL : blob.data};
+    *lent = (struct lent_memory){&plugin->host, blob.data};
     if (fail) {
         end_lent(lent);
         if (plugin->host.fail_code(fail) == BYOC_FAIL_SLOWER)

@@ -214,11 +214,11 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
                                .json_bytes = n,
                                .consts = consts->at,
                                .ext = consts->ext};
-    struct byoc_blob blob = {.struct_size = sizeof blob};
+    struct byoc_blob blob;
     if (!plugin->backend->compile)
         return load_blob(plugin, symbol, &from, region, err);
     BYI_TRY(
-        byi_plugin_status(plugin->backend->compile(&plugin->host, &from, &blob),
+        byi_plugin_status(byoc_internal_plugin_compile(plugin, &from, &blob),
                           plugin, symbol, err));
     from.json = blob.data;
     from.json_bytes = blob.bytes;

@@ -407,6 +407,11 @@ enum byoc_status byi_plugin_status(struct byoc_fail *fail,
                                    const struct byi_plugin *plugin,
                                    const char *where, struct byoc_error *err);
 
+/* Call the backend's compile(). Fails if it succeeded without data; then, and
+ * after other errors, the blob has no data to release. */
+BYOC_API struct byoc_fail *byoc_internal_plugin_compile(
+    const struct byi_plugin *plugin, const struct byoc_region *region,
+    struct byoc_blob *blob);
 /* Call the backend's load() for a region. If the blob is not aligned, the
  * backend gets an aligned copy. */
 BYOC_API struct byoc_fail *byoc_internal_plugin_load(

@@ -32,6 +32,26 @@ static bool forks;                    /* the thread that forks holds `lock` */
 
 /* --- calls ---------------------------------------------------------------- */
 
+struct byoc_fail *byoc_internal_plugin_compile(const struct byi_plugin *plugin,
+                                               const struct byoc_region *region,
+                                               struct byoc_blob *blob)
+{
+    const struct byoc_host *host = &plugin->host;
+    *blob = (struct byoc_blob){.struct_size = sizeof *blob};
+    struct byoc_fail *fail = plugin->backend->compile(host, region, blob);
+    if (!fail && (!blob->data || !blob->bytes)) {
+        fail = host->fail(host->ctx, BYOC_FAIL_INTERNAL,
+                          blob->data ? "compile() returned a blob of 0 bytes; "
+                                       "expected at least 1"
+                                     : "compile() returned a blob without "
+                                       "data; expected its address");
+        host->release(host->ctx, blob->data);
+    }
+    if (fail)
+        blob->data = NULL;
+    return fail;
+}
+
 struct byoc_fail *byoc_internal_plugin_load(const struct byi_plugin *plugin,
                                             const struct byoc_region *region,
                                             void **compiled)

@@ -194,6 +194,24 @@ static void a_compile_that_refuses_is_split(void **state)
     check(chain, choosy_compile, 5, 10, 3, chain_said);
 }
 
+/* A region whose compile() succeeds without a blob is reverted. */
+static void a_compile_without_a_blob_is_reverted(void **state)
+{
+    (void)state;
+    check("def @main(%x: Tensor[(15), float32]) {\n"
+          "  multiply(%x, 1.5) #[\"m0\": \"Mul\"]\n"
+          "}\n",
+          choosy_compile, 15, 0, 0,
+          (const char *const[]){"\"reason\": \"region-failed\"",
+                                "compile() returned a blob without data",
+                                NULL});
+    check("def @main(%x: Tensor[(16), float32]) {\n"
+          "  multiply(%x, 1.5) #[\"m0\": \"Mul\"]\n"
+          "}\n",
+          choosy_compile, 16, 0, 0,
+          (const char *const[]){"compile() returned a blob of 0 bytes", NULL});
+}
+
 /* Two kernels that cannot be in one region: the least number of regions. */
 static void a_pair_that_does_not_get_along_is_parted(void **state)
 {
@@ -297,6 +315,7 @@ int main(void)
         cmocka_unit_test(reverted_operators_are_fused),
         cmocka_unit_test(a_region_that_is_too_long_is_split),
         cmocka_unit_test(a_compile_that_refuses_is_split),
+        cmocka_unit_test(a_compile_without_a_blob_is_reverted),
         cmocka_unit_test(a_pair_that_does_not_get_along_is_parted),
         cmocka_unit_test(one_that_fails_alone_goes_alone),
         cmocka_unit_test(regions_of_branches_are_split),
