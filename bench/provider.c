@@ -433,8 +433,11 @@ int main(int argc, char **argv)
             threads = (uint32_t)strtoul(argv[at + 1], NULL, 10);
         else if (strcmp(argv[at], "--rounds") == 0)
             rounds = (uint32_t)strtoul(argv[at + 1], NULL, 10);
+        else
+            break;
     }
-    if (argc - at < 3 || rounds < 1 || rounds > MAX_ROUNDS || threads < 1) {
+    if (argc - at < 3 || strncmp(argv[at], "--", 2) == 0 || rounds < 1 ||
+        rounds > MAX_ROUNDS || threads < 1) {
         fprintf(stderr,
                 "usage: %s [--threads N] [--rounds N] [--option KEY=VALUE]... "
                 "LIBONNXRUNTIME LIBBYOC_ONNXRUNTIME MODEL.onnx...\n",

@@ -6,7 +6,8 @@
  *
  * Sizes of dims that are not given are 1 to 16. Options: runs (10000), threads
  * (1), shapes and bytes (the cache's limits; 0: the defaults), seed (1). Inputs
- * are random; integers are 0 or 1. Exits with 1 if the cache exceeds its limit
+ * are random if they are float32; int32 and int64 are 0 or 1, other numbers
+ * are 0. Exits with 1 if the cache exceeds its limit
  * after the runs, or a run fails; with 3 if memory or threads run out.
  */
 #include <byoc/runtime.h>
@@ -19,7 +20,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-enum { MAX_IO = 64, MAX_DIMS = 64, MAX_THREADS = 256 };
+enum { MAX_IO = 64, MAX_RANK = 16, MAX_RANGES = 64, MAX_THREADS = 256 };
+enum { MAX_DIMS = MAX_IO * MAX_RANK }; /* of all inputs of a run */
 
 struct range {
     const char *name; /* its first n bytes */
@@ -29,7 +31,7 @@ struct range {
 
 static struct options {
     long long runs, threads, shapes, bytes, seed;
-    struct range ranges[MAX_DIMS];
+    struct range ranges[MAX_RANGES];
     int n_ranges;
 } o = {.runs = 10000, .threads = 1, .seed = 1};
 
@@ -97,6 +99,7 @@ static void make_input(const struct byoc_io *io, const char **names,
                 (long long)n);
         exit(3);
     }
+    memset(*data, 0, (size_t)n * byoc_dtype_size(io->dtype));
     fill(*data, io->dtype, n, seed);
     *in = (DLTensor){.data = *data,
                      .device = {kDLCPU, 0},
@@ -108,7 +111,7 @@ static void make_input(const struct byoc_io *io, const char **names,
 static void *work(void *ctx)
 {
     struct worker *w = ctx;
-    static _Thread_local int64_t dims[MAX_IO][16];
+    static _Thread_local int64_t dims[MAX_IO][MAX_RANK];
     void *data[MAX_IO] = {0};
     struct byoc_state *state = NULL;
     const uint32_t n_in = byoc_model_n_inputs(w->model);
@@ -147,7 +150,7 @@ static bool read_option(const char *text)
         if (strncmp(text, known[i].name, strlen(known[i].name)) == 0 &&
             text[strlen(known[i].name)] == '=')
             return sscanf(value + 1, "%lld", known[i].to) == 1;
-    if (o.n_ranges == MAX_DIMS)
+    if (o.n_ranges == MAX_RANGES)
         return false;
     struct range *r = &o.ranges[o.n_ranges++];
     r->name = text;
@@ -210,6 +213,32 @@ static int run_all(const struct byoc_model *model)
     return report(model, now() - began) | code;
 }
 
+/* Whether the arrays of work() can hold the inputs and outputs; prints why not.
+ */
+static bool fits(const char *path, const struct byoc_model *model)
+{
+    const uint32_t n_in = byoc_model_n_inputs(model);
+    const uint32_t n_out = byoc_model_n_outputs(model);
+    if (n_in > MAX_IO || n_out > MAX_IO) {
+        fprintf(stderr,
+                "shapes: %s: found %u inputs and %u outputs; expected at most "
+                "%d of each\n",
+                path, n_in, n_out, MAX_IO);
+        return false;
+    }
+    for (uint32_t i = 0; i < n_in; i++) {
+        const struct byoc_io *io = byoc_model_input(model, i);
+        if (io->rank <= MAX_RANK && io->dtype != BYOC_STRING)
+            continue;
+        fprintf(stderr,
+                "shapes: %s: input %s: found rank %u and type %s; expected at "
+                "most rank %d, and numbers\n",
+                path, io->name, io->rank, byoc_dtype_name(io->dtype), MAX_RANK);
+        return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     struct byoc_error err;
@@ -229,16 +258,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "shapes: %s\n", err.text);
         return 2;
     }
-    const uint32_t n_in = byoc_model_n_inputs(model);
-    const uint32_t n_out = byoc_model_n_outputs(model);
-    int code = 2;
-    if (n_in <= MAX_IO && n_out <= MAX_IO)
-        code = run_all(model);
-    else
-        fprintf(stderr,
-                "shapes: %s: found %u inputs and %u outputs; expected at most "
-                "%d of each\n",
-                argv[1], n_in, n_out, MAX_IO);
+    const int code = fits(argv[1], model) ? run_all(model) : 2;
     byoc_model_free(&model);
     return code;
 }

@@ -73,6 +73,18 @@ static void check(enum byoc_status status, const struct byoc_error *err)
     exit(2);
 }
 
+/* An array of n zeroed elements; the program ends if there is no memory. */
+static void *new_array(uint32_t n, size_t size)
+{
+    void *at = calloc(n + 1u, size);
+    if (!at) {
+        fprintf(stderr, "bench: out of memory for %u inputs or outputs\n", n);
+        bench_folder_remove();
+        exit(2);
+    }
+    return at;
+}
+
 static DLTensor make_input(const struct byoc_io *io)
 {
     int64_t *dims = calloc(io->rank + 1u, sizeof *dims), n = 1;
@@ -119,7 +131,10 @@ bool bench_open(const char *path, const char *name,
     unlink(so);
     check(status, &err);
     check(byoc_state_new(side->model, &side->state, &err), &err);
-    for (uint32_t i = 0; i < byoc_model_n_inputs(side->model); i++)
+    const uint32_t n_in = byoc_model_n_inputs(side->model);
+    side->in = new_array(n_in, sizeof *side->in);
+    side->out = new_array(byoc_model_n_outputs(side->model), sizeof *side->out);
+    for (uint32_t i = 0; i < n_in; i++)
         side->in[i] = make_input(byoc_model_input(side->model, i));
     return true;
 }
@@ -130,6 +145,8 @@ void bench_close(struct bench_side *side)
         free(side->in[i].data);
         free(side->in[i].shape);
     }
+    free(side->in);
+    free(side->out);
     byoc_state_free(&side->state);
     byoc_model_free(&side->model);
 }
@@ -138,7 +155,7 @@ double bench_run(struct bench_side *side)
 {
     struct byoc_error err;
     const uint32_t n_out = byoc_model_n_outputs(side->model);
-    memset(side->out, 0, sizeof side->out);
+    memset(side->out, 0, n_out * sizeof *side->out);
     const double began = bench_now();
     check(byoc_run(side->state, side->in, byoc_model_n_inputs(side->model),
                    side->out, n_out, &err),

@@ -11,15 +11,12 @@
 #include <stddef.h>
 #include <time.h>
 
-enum { BENCH_MAX_IO = 64 };
-
-/* A loaded model with its inputs and outputs, at most BENCH_MAX_IO of each.
- * Inputs of equal types have equal data. After a run, `out` points into the
- * state, until the next run. */
+/* A loaded model with its inputs and outputs. Inputs of equal types have equal
+ * data. After a run, `out` points into the state, until the next run. */
 struct bench_side {
     struct byoc_model *model;
     struct byoc_state *state;
-    DLTensor in[BENCH_MAX_IO], out[BENCH_MAX_IO];
+    DLTensor *in, *out;
 };
 
 /* The clock of bench_now(): CLOCK_MONOTONIC unless a program sets it. With one

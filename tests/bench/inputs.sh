@@ -1,0 +1,54 @@
+#!/bin/sh
+# inputs.sh BUILD: the benchmarks of BUILD that time any model, with models of many
+# inputs, of many symbolic dims, and with an input that they cannot make.
+# SPDX-License-Identifier: Apache-2.0
+[ $# -eq 1 ] && [ -x "$1/shapes" ] || { echo "usage: inputs.sh BUILD" >&2; exit 2; }
+build=$(cd "$1" && pwd)
+dir=$(mktemp -d) || exit 2
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 2
+failed=0
+
+# model N TYPE OUTPUT: a function with N inputs of TYPE, in which @ is the input's
+# number
+model() {
+    awk -v n="$1" -v type="$2" -v output="$3" 'BEGIN {
+        for (i = 0; i < n; i++) {
+            this = type
+            gsub(/@/, i, this)
+            list = list (i ? ", " : "") "%x" i ": " this
+        }
+        print "def @main(" list ") {\n  " output "\n}"
+    }' >model.ir
+}
+
+# expect CODE WORDS COMMAND...: it ends with this exit code and prints the words
+expect() {
+    wanted=$1 words=$2
+    shift 2
+    "$@" >out 2>&1
+    code=$?
+    [ $code = "$wanted" ] && grep -qF -- "$words" out && return
+    echo "$*: exit code $code, expected $wanted and '$words':"
+    head -20 out
+    failed=1
+}
+
+# shapes WANTED WORDS: on the model, natively
+shapes() {
+    "$build/byoc" compile model.ir --native -q -o model.so || failed=1
+    expect "$1" "$2" "$build/shapes" model.so runs=20
+}
+
+model 100 'Tensor[(4), float32]' 'add(%x0, %x99)'
+expect 0 model.ir "$build/fusion" --threads 1 model.ir
+shapes 2 'found 100 inputs and 1 outputs; expected at most 64 of each'
+model 60 'Tensor[(a@, b@, c@), float32]' 'nn.relu(%x7)'
+shapes 0 'hit rate'
+model 2 'Tensor[(n), string]' 'equal(%x0, %x1)'
+shapes 2 'input x0: found rank 1 and type string; expected'
+if [ -x "$build/provider" ]; then
+    expect 2 usage: "$build/provider" --round 3 a.so b.so model.onnx
+    expect 2 usage: "$build/provider" --rounds 3 --verbose a.so b.so model.onnx
+fi
+exit $failed
