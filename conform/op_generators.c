@@ -735,23 +735,19 @@ static const struct { const char *attr, *words; } words[] = {
 };
 /* clang-format on */
 
-/* Set some attributes that the generator has not set: those that the pattern
- * requires, `alpha`, and those in `words`; the others keep their defaults. */
+/* Set some attributes that the generator has not set: all that the pattern
+ * requires, sometimes `alpha`, and those in `words`; the others keep their
+ * defaults. */
 static void give_rest(struct byi_opgen *d)
 {
     for (uint32_t i = 0; i < d->op->n_attrs; i++) {
         const struct byi_attr_def *def = &d->op->attrs[i];
         if (byi_opgen_is_given(d, def->name))
             continue;
-        if (byi_opgen_pinned(d, def->name) &&
-            (def->kind == BYI_ATTR_INT || def->kind == BYI_ATTR_BOOL))
-            byi_opgen_give_int(d, def->name, 0);
-        else if (byi_opgen_pinned(d, def->name) && def->kind == BYI_ATTR_STRING)
-            byi_opgen_give_string(d, def->name, "");
+        if (byi_opgen_pinned(d, def->name))
+            byi_opgen_give_pinned(d, def);
         else if (def->kind == BYI_ATTR_FLOAT &&
-                 (byi_opgen_pinned(d, def->name) ||
-                  strcmp(def->name, "alpha") == 0) &&
-                 byi_opgen_chance(d, 70))
+                 strcmp(def->name, "alpha") == 0 && byi_opgen_chance(d, 70))
             byi_opgen_give_float(d, def->name,
                                  0.05 + 0.1 * byi_opgen_below(d, 9));
         for (size_t k = 0; k < BYI_COUNT(words); k++)

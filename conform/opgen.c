@@ -280,6 +280,58 @@ void byi_opgen_give_ints(struct byi_opgen *d, const char *name, int64_t *values,
                                                          n * sizeof *values)});
 }
 
+/* Set a list to that of the pattern, or to one element. */
+static void give_pinned_list(struct byi_opgen *d,
+                             const struct byi_attr_def *def)
+{
+    const struct byi_pat_test *pin = byi_opgen_pinned(d, def->name);
+    struct byi_attr list = pin->values[byi_opgen_below(d, pin->n)];
+    const bool one = list.kind != def->kind;
+    if (one)
+        list.n = 1;
+    if (def->kind == BYI_ATTR_INTS) {
+        int64_t *ints = byi_arena_calloc(d->arena, list.n + 1u, sizeof *ints);
+        for (uint32_t i = 0; i < list.n; i++)
+            ints[i] = one                               ? list.i
+                      : list.ints[i] == BYI_PAT_ANY_INT ? 1
+                                                        : list.ints[i];
+        list.ints = ints;
+    } else if (def->kind == BYI_ATTR_FLOATS && one) {
+        double *f = byi_arena_alloc(d->arena, sizeof *f);
+        *f = list.kind == BYI_ATTR_INT ? (double)list.i : list.f;
+        list.floats = f;
+    } else if (one) {
+        const char **text = byi_arena_alloc(d->arena, sizeof *text);
+        *text = list.s;
+        list.strings = text;
+    }
+    list.name = def->name;
+    list.kind = def->kind;
+    add_attr(d, list);
+}
+
+void byi_opgen_give_pinned(struct byi_opgen *d, const struct byi_attr_def *def)
+{
+    switch (def->kind) {
+    case BYI_ATTR_INT:
+    case BYI_ATTR_BOOL:
+    case BYI_ATTR_DTYPE:
+        byi_opgen_give_int(d, def->name, 0);
+        break;
+    case BYI_ATTR_FLOAT:
+        byi_opgen_give_float(d, def->name, 0);
+        break;
+    case BYI_ATTR_STRING:
+        byi_opgen_give_string(d, def->name, "");
+        break;
+    case BYI_ATTR_INTS:
+    case BYI_ATTR_FLOATS:
+    case BYI_ATTR_STRINGS:
+        give_pinned_list(d, def);
+        break;
+    }
+}
+
 const char *byi_opgen_word(struct byi_opgen *d, const char *words)
 {
     uint32_t n = 1;

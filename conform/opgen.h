@@ -59,5 +59,8 @@ const char *byi_opgen_give_string(struct byi_opgen *d, const char *name,
  * requires replace the elements of values[]. */
 void byi_opgen_give_ints(struct byi_opgen *d, const char *name, int64_t *values,
                          uint32_t n);
+/* Set an attribute, for which the pattern has a test of byi_opgen_pinned, to
+ * the value that it requires; a list to the test's list. */
+void byi_opgen_give_pinned(struct byi_opgen *d, const struct byi_attr_def *def);
 
 #endif
