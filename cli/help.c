@@ -42,7 +42,10 @@ const struct byi_command *byi_find_command(const char *name)
         names[n] = byi_commands[n]->name;
     }
     const char *nearest = byi_nearest(name, names, n);
-    fprintf(stderr, "byoc: no command is called '%s'; ", name);
+    struct byi_text line = {0};
+    byi_printable_add(&line, name, strlen(name), BYI_PRINTABLE_LINE);
+    fprintf(stderr, "byoc: no command is called '%s'; ", line.n ? line.at : "");
+    byi_text_free(&line);
     if (nearest)
         fprintf(stderr, "did you mean '%s'?\n", nearest);
     else

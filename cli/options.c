@@ -3,6 +3,8 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,6 +62,18 @@ void byi_print_help(const struct byi_command *command,
 byi_print_options *byi_help_printer = byi_print_help;
 const struct byi_command *const *byi_commands;
 
+/* Print an error of usage as one line. Returns the exit code. */
+__attribute__((format(printf, 2, 3))) static int refuse(
+    const struct byi_command *command, const char *format, ...)
+{
+    struct byoc_error err = {.status = BYOC_EINVAL};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(err.text, sizeof err.text, format, args);
+    va_end(args);
+    return byi_complain(command, &err);
+}
+
 static int unknown_option(const struct byi_command *command,
                           const struct byi_option *options, uint32_t n,
                           const char *arg)
@@ -68,21 +82,20 @@ static int unknown_option(const struct byi_command *command,
     for (uint32_t i = 0; i < n; i++)
         names[i] = options[i].name;
     const char *nearest = byi_nearest(arg + strspn(arg, "-"), names, n);
-    fprintf(stderr, "byoc %s: unknown option '%s'; ", command->name, arg);
     if (nearest)
-        fprintf(stderr, "did you mean '--%s'?\n", nearest);
-    else
-        fprintf(stderr, "`byoc %s --help` lists them\n", command->name);
-    return BYI_EXIT_USAGE;
+        return refuse(command, "unknown option '%s'; did you mean '--%s'?", arg,
+                      nearest);
+    return refuse(command, "unknown option '%s'; `byoc %s --help` lists them",
+                  arg, command->name);
 }
 
 static int bad_value(const struct byi_command *command,
                      const struct byi_option *o, const char *value,
                      const char *expected)
 {
-    fprintf(stderr, "byoc %s: %s%s: found '%s', expected %s\n", command->name,
-            *o->name ? "--" : "-", *o->name ? o->name : "O", value, expected);
-    return BYI_EXIT_USAGE;
+    return refuse(command, "%s%s: found '%s', expected %s",
+                  *o->name ? "--" : "-", *o->name ? o->name : "O", value,
+                  expected);
 }
 
 static void split_commas(struct byi_list *list, const char *value)
@@ -132,11 +145,34 @@ static int set_choice(const struct byi_command *command,
     return bad_value(command, o, value, o->value);
 }
 
+/* Whether the value lacks the file that the option names. An empty path would
+ * be the root folder once a name is appended. */
+static bool lacks_path(const struct byi_option *o, const char *value)
+{
+    static const char *const paths[] = {"FILE", "DIR", "FOLDER", "PATH"};
+    if (o->kind != BYI_OPTION_TEXT && o->kind != BYI_OPTION_LIST &&
+        o->kind != BYI_OPTION_PATH)
+        return false;
+    const char *equal = strchr(o->value, '=');
+    const char *place = equal ? equal + 1 : o->value;
+    const char *path = equal ? strchr(value, '=') : value;
+    if (!path || path[equal != NULL])
+        return false;
+    for (size_t i = 0; i < BYI_COUNT(paths); i++)
+        if (strncmp(place, paths[i], strlen(paths[i])) == 0)
+            return true;
+    return false;
+}
+
 static int set_value(const struct byi_command *command,
                      const struct byi_option *o, const char *value)
 {
     char *end;
     errno = 0;
+    if (lacks_path(o, value))
+        return bad_value(
+            command, o, value,
+            strchr(o->value, '=') ? o->value : "the name of a file or folder");
     switch (o->kind) {
     case BYI_OPTION_FLAG:
         *(bool *)o->to = true;
@@ -252,11 +288,10 @@ static int check_pairs(const struct byi_command *command)
             byi_given(pairs[i].other) == pairs[i].needs ||
             (strcmp(pairs[i].other, "native") == 0 && byi_given("pattern")))
             continue; /* --pattern rows are matched despite --native */
-        fprintf(stderr, "byoc %s: --%s has no effect %s --%s; %s\n",
-                command->name, pairs[i].option,
-                pairs[i].needs ? "without" : "with", pairs[i].other,
-                pairs[i].needs ? "give both, or neither" : "leave out one");
-        return BYI_EXIT_USAGE;
+        return refuse(
+            command, "--%s has no effect %s --%s; %s", pairs[i].option,
+            pairs[i].needs ? "without" : "with", pairs[i].other,
+            pairs[i].needs ? "give both, or neither" : "leave out one");
     }
     return -1;
 }
@@ -271,13 +306,13 @@ int byi_options(const struct byi_command *command,
     for (int i = 1; i < argc; i++) {
         const char *arg = argv[i], *value;
         if (only_positional || arg[0] != '-' || !arg[1]) {
-            if (n == most) {
-                fprintf(stderr,
-                        "byoc %s: found one argument too many, '%s'; expected "
-                        "%s\n",
-                        command->name, arg, command->usage);
-                return BYI_EXIT_USAGE;
-            }
+            if (n == most)
+                return refuse(command,
+                              "found one argument too many, '%s'; expected %s",
+                              arg, command->usage);
+            if (!*arg)
+                return refuse(command, "found an empty argument; expected %s",
+                              command->usage);
             positional[n++] = arg;
             continue;
         }
@@ -295,13 +330,11 @@ int byi_options(const struct byi_command *command,
         if (o->kind == BYI_OPTION_FLAG && value)
             return bad_value(command, o, value, "no value");
         if (o->kind != BYI_OPTION_FLAG && !value) {
-            if (++i == argc) {
-                fprintf(stderr,
-                        "byoc %s: %s: found no value, expected %s; `byoc %s "
-                        "--help` says more\n",
-                        command->name, arg, o->value, command->name);
-                return BYI_EXIT_USAGE;
-            }
+            if (++i == argc)
+                return refuse(command,
+                              "%s: found no value, expected %s; `byoc %s "
+                              "--help` says more",
+                              arg, o->value, command->name);
             value = argv[i];
         }
         int code = set_value(command, o, value);
@@ -314,11 +347,11 @@ int byi_options(const struct byi_command *command,
         byi_terminal_json();
     if (n >= least)
         return check_pairs(command);
-    fprintf(stderr,
-            "byoc %s: found %u of %u arguments; expected %s; `byoc %s --help` "
-            "says more\n",
-            command->name, n, least, command->usage, command->name);
-    return BYI_EXIT_USAGE;
+    return refuse(
+        command,
+        "found %u of %u arguments; expected %s; `byoc %s --help` says "
+        "more",
+        n, least, command->usage, command->name);
 }
 
 int byi_complain(const struct byi_command *command,

@@ -231,6 +231,21 @@ done
 bad 2 "the new ledger" report diff good.so text.onnx
 bad 2 "the old ledger" report diff text.onnx good.so
 bad 2 "the model has no node 'none'" report show good.so --explain none
+# empty names of files: a folder that is empty text was the root folder
+bad 2 "--output: found '', expected the name of a file or folder" run "$digits/digits.onnx" -o ""
+bad 2 "--data: found '', expected the name of a file or folder" run "$digits/digits.onnx" --data ""
+bad 2 "--input: found 'image=', expected NAME=FILE" run "$digits/digits.onnx" \
+    --input image=
+bad 2 "--report: found ''" compile "$digits/digits.onnx" -o x.so --report=
+bad 2 "--output: found ''" compile "$digits/digits.onnx" -o ""
+bad 2 "found an empty argument; expected" run ""
+# names with control characters are one line
+bad 2 "unknown option '--op\x0ation'" run "--op
+tion"
+bad 2 "no command is called 'ru\x0an'" "ru
+n"
+bad 2 "one argument too many, 'b\x0ac'" run a "b
+c"
 bad 2 "the model has no node ''" check "$digits/digits.onnx" --explain ""
 bad 2 "--explain excludes --json" check "$digits/digits.onnx" --json --explain a
 bad 2 "expected show LEDGER" report none good.so
