@@ -1,7 +1,8 @@
 #!/bin/sh
 # exact.sh BYOC: --exact reaches the backend: neither the report nor the trace
 # of a run has a Winograd convolution, from JSON or from C, and the text form
-# and the region's JSON keep the flag.
+# and the region's JSON keep the flag. A NaN in one group of a convolution with few
+# outputs per group stays in its group.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: exact.sh BYOC" >&2; exit 2; }
 byoc=$1
@@ -43,6 +44,36 @@ for codegen in json c; do
             { cat "$work/report"; exit 1; }
         expect "${want:-YES}" "report, $codegen $flag" "$work/report"
         expect "${want:-YES}" "run, $codegen $flag" "$work/trace"
+    done
+done
+
+# grouped FIRST: writes a model whose outputs are those of a convolution of 16 groups
+# of 4 from output FIRST; channel 0, of the first group, is NaN
+mask=nan
+for channel in $(seq 63); do
+    mask="$mask, 1.0"
+done
+grouped() {
+    cat >"$work/groups.ir" <<END
+def @main(%x: Tensor[(1, 64, 12, 12), float32]) {
+  %n = multiply(%x, Tensor[(64, 1, 1), float32] {$mask});
+  %y = nn.conv2d(%n, random[(64, 4, 3, 3), float32, seed=1], padding=[1, 1, 1, 1], groups=16);
+  strided_slice(%y, [$1], [64], [1], [1])
+}
+END
+}
+for where in "" --native; do
+    for first in 0 4; do
+        grouped $first
+        # shellcheck disable=SC2086
+        "$byoc" run "$work/groups.ir" --exact $where >"$work/out" 2>&1 ||
+            { cat "$work/out"; exit 1; }
+        found=NO
+        ! grep -qi nan "$work/out" || found=YES
+        want=YES
+        [ $first = 0 ] || want=NO
+        [ $found = $want ] ||
+            { echo "outputs from $first $where: NaN: expected $want, found $found"; bad=1; }
     done
 done
 
