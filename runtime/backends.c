@@ -201,6 +201,17 @@ static enum byoc_status load_blob(const struct byi_plugin *plugin,
     return BYOC_OK;
 }
 
+/* If a backend is bound to the OpenMP library of the process, let its threads
+ * run all parallel regions: workers that spin would compete with them. */
+static void choose_threads(struct byoc_model *model)
+{
+    for (uint32_t i = 0; i < model->plan->n_regions; i++) {
+        const struct byi_plugin *plugin = model->own.regions[i].plugin;
+        if (plugin && plugin->openmp)
+            model->parallelism.openmp = plugin->openmp;
+    }
+}
+
 enum byoc_status byi_region_load(const struct byi_plugin *plugin,
                                  const char *symbol,
                                  const struct byi_region_consts *consts,
@@ -359,6 +370,8 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
          i++)
         if (!seen[i])
             status = load_backend(model, params, facts, i, seen, err);
+    if (status == BYOC_OK)
+        choose_threads(model);
     warn_copies(model);
     return status;
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/base.h"
 #include "core/base/machine.h"
+#include "core/base/openmp.h"
 
 #include <link.h>
 #include <stdatomic.h>
@@ -360,6 +361,8 @@ struct byi_plugin {
     /* ctx is this plug-in; the compiler sets match_*, which are NULL here */
     struct byoc_host host;
     uint32_t threads;
+    byi_gomp_fn openmp; /* of the library whose threads the backend uses, NULL:
+                         * the host's threads */
     struct byi_log log;
     struct byi_memory *memory; /* the memory of its model, or NULL */
     _Atomic uint64_t held;     /* bytes that the backend acquired and has not

@@ -19,7 +19,8 @@ struct byi_library {
     struct byoc_backend backend;
     char *path;
     void *handle;
-    uint32_t abi; /* the version agreed on */
+    uint32_t abi;       /* the version agreed on */
+    byi_gomp_fn openmp; /* the process's when this library was opened */
     uint32_t users;
     struct byi_customs *customs; /* the plug-in's operators, or NULL */
     struct byi_library *next;
@@ -243,6 +244,7 @@ static enum byoc_status open_library(const char *path, struct byi_library **out,
     enum byoc_status status = byi_library_check(path, path, err);
     if (status == BYOC_OK)
         status = byi_plugin_agree(path, &lib->abi, err);
+    lib->openmp = byi_omp_of_process(); /* before the plug-in loads its own */
     if (status == BYOC_OK)
         status = byi_library_open(path, path, &lib->handle, err);
     if (status == BYOC_OK) {
@@ -346,6 +348,8 @@ enum byoc_status byoc_internal_plugin_open(const char *path, uint32_t threads,
     p->path = p->library->path;
     p->backend = &p->library->backend;
     p->threads = threads;
+    if (p->backend->flags & BYOC_BACKEND_USES_OPENMP)
+        p->openmp = p->library->openmp;
     byi_plugin_init_host(p, p->library->abi);
     *plugin = p;
     return BYOC_OK;

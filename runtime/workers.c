@@ -294,13 +294,18 @@ uint32_t byi_workers_reserve(uint32_t threads)
 /* --- turns ---------------------------------------------------------------- */
 
 /* Take free workers for the turn, as many as it requests and no more than its
- * share. Called with the lock. */
+ * share. Threads of another OpenMP library are only counted. Called with the
+ * lock. */
 static void take_workers(struct byi_turn *turn)
 {
     const uint32_t wanted = turn->parallelism.threads - 1;
     make_workers(wanted < pool.wanted ? wanted : pool.wanted);
     const uint32_t fair = (pool.n + 1) / pool.turns;
     const uint32_t most = fair ? fair - 1 : 0;
+    if (turn->parallelism.openmp) {
+        turn->n = wanted < most ? wanted : most;
+        return;
+    }
     while (pool.free && turn->n < wanted && turn->n < most) {
         struct byi_worker *w = pool.free;
         pool.free = w->next;
@@ -487,6 +492,19 @@ static void run_on_workers(struct job *job, struct byi_worker *workers)
     cut |= given > 1 && is_in_child(job);
 }
 
+static void run_lane(void *job)
+{
+    run_rest(job);
+}
+
+/* Always on all of the turn's threads, since libgomp ends threads that a
+ * smaller region leaves idle. */
+static void run_on_openmp(struct job *job, const struct byi_turn *turn)
+{
+    atomic_init(&job->next, 0);
+    turn->parallelism.openmp(run_lane, job, turn->n + 1, 0);
+}
+
 static void run_of_host(void *arg, uint32_t part)
 {
     run_part(arg, part);
@@ -500,9 +518,12 @@ static void run_in_turn(struct job *job, struct byi_turn *turn)
         return;
     }
     const uint64_t since = byi_now_ns();
-    run_on_workers(job, turn->workers);
+    if (turn->parallelism.openmp && turn->n)
+        run_on_openmp(job, turn);
+    else
+        run_on_workers(job, turn->workers);
     const uint64_t ns = byi_now_ns() - since;
-    if (turn->workers) {
+    if (turn->n) {
         turn->n_regions++;
         turn->regions_ns += ns < CAP_NS ? ns : CAP_NS;
     }

@@ -26,6 +26,10 @@ struct byi_parallelism {
     bool adapts;      /* sleep at once while other processes compete */
     byi_parallel_fn parallel_for; /* the host's; NULL: use the workers */
     void *ctx;
+    /* of the OpenMP library that a backend of the model calls, whose threads
+     * then run all regions, so that they do not compete with workers; NULL:
+     * use the workers */
+    byi_gomp_fn openmp;
     struct byi_run_times *run_times; /* NULL: not measured */
 };
 
@@ -45,7 +49,7 @@ struct byi_worker;
 struct byi_turn {
     struct byi_parallelism parallelism;
     struct byi_worker *workers; /* the turn's workers, until it ends */
-    uint32_t n;
+    uint32_t n;                 /* threads besides the caller's own */
     uint32_t epoch;         /* counts forks: a forked child has no workers */
     struct byi_usage begin; /* only wall_ns unless `measured` */
     bool measured;

@@ -8,7 +8,8 @@
  * visibility, before the plug-in, oneDNN is bound to another OpenMP library.
  * core/base/openmp.c then receives no calls while oneDNN creates primitives; so
  * the number of threads is set in that library, where it is a property of the
- * calling thread. */
+ * calling thread. If that library is global, the host's parallel regions run
+ * on its threads, too (runtime/backends.c, choose_threads). */
 #include "runtime_dnnl/threads.h"
 
 #include <dlfcn.h>

@@ -17,6 +17,7 @@
 #include "futex.h"
 
 #include <assert.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -222,6 +223,13 @@ EXPORTED int omp_in_parallel(void);
 int omp_in_parallel(void)
 {
     return lane.team && lane.team->n > 1;
+}
+
+byi_gomp_fn byi_omp_of_process(void)
+{
+    void *found = dlsym(RTLD_DEFAULT, "GOMP_parallel");
+    const byi_gomp_fn parallel = (byi_gomp_fn)(uintptr_t)found;
+    return parallel == GOMP_parallel ? NULL : parallel;
 }
 
 const struct byi_omp_calls byi_omp_calls = {GOMP_parallel, omp_get_num_threads,

@@ -38,10 +38,17 @@ extern const struct byi_omp_host byi_omp_home __attribute__((weak));
 /* Threads that a region of the calling thread may have. */
 int omp_get_max_threads(void);
 
+/* GCC's OpenMP entry: runs fn(data) on `n` threads at once. */
+typedef void (*byi_gomp_fn)(void (*fn)(void *data), void *data, unsigned n,
+                            unsigned flags);
+/* GOMP_parallel() of an OpenMP library that the process loaded with global
+ * visibility, to which libraries loaded later are bound; NULL: there is none.
+ * Threads: safe. */
+byi_gomp_fn byi_omp_of_process(void);
+
 /* The interface as a table, for code that receives it by address. */
 struct byi_omp_calls {
-    void (*parallel)(void (*fn)(void *), void *data, unsigned n,
-                     unsigned flags);
+    byi_gomp_fn parallel;
     int (*num_threads)(void);
     int (*thread_num)(void);
 };

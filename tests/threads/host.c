@@ -636,6 +636,49 @@ static void check_policy(const char *path)
     finish(&j);
 }
 
+/* Returns the CPU time of byoc's workers, in nanoseconds. */
+static unsigned long long worker_time(void)
+{
+    unsigned long long sum = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    MUST(tasks, "no /proc/self/task");
+    for (struct dirent *e = readdir(tasks); e; e = readdir(tasks)) {
+        char path[320], name[32] = "";
+        unsigned long long ns = 0;
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", e->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file)
+            continue;
+        const bool known = fscanf(file, "%31s", name) == 1;
+        fclose(file);
+        if (!known || strcmp(name, "byoc-worker") != 0)
+            continue;
+        snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", e->d_name);
+        file = fopen(path, "r");
+        if (!file)
+            continue;
+        sum += fscanf(file, "%llu", &ns) == 1 ? ns : 0;
+        fclose(file);
+    }
+    closedir(tasks);
+    return sum;
+}
+
+/* If oneDNN is bound to the host's OpenMP library, workers would compete with
+ * that library's threads, so they must sleep. */
+static void check_rivals(const char *path)
+{
+    struct job j;
+    start(&j, path, NULL);
+    nanosleep(&(struct timespec){0, 50000000}, NULL);
+    const unsigned long long before = worker_time();
+    run_often(&j);
+    const unsigned long long after = worker_time();
+    MUST(after == before, "byoc's workers ran for %llu ns beside OpenMP's",
+         after - before);
+    finish(&j);
+}
+
 #ifdef _OPENMP
 /* A host that has an OpenMP library keeps it; oneDNN then uses that. */
 static unsigned own_threads(void)
@@ -666,6 +709,7 @@ int main(int argc, char **argv)
         {"pids", check_pids},
         {"hook", check_hook},
         {"policy", check_policy},
+        {"rivals", check_rivals},
     };
     MUST(argc == 4, "usage: host CHECK RUNTIME MODEL.so");
     alarm(2 * SECONDS);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # threads.sh BYOC RUNTIME HOST OMP_HOST: forks, unloading, affinity, exhaustion,
-# limits of the kernel, several states, and threads of the host: runs host.c on
-# models of oneDNN and of native kernels.
+# limits of the kernel, several states, and threads of the host and of its OpenMP
+# library: runs host.c on models of oneDNN and of native kernels.
 # SPDX-License-Identifier: Apache-2.0
 set -u
 byoc=$1 runtime=$2 host=$3 omp=$4
@@ -57,7 +57,9 @@ for so in dnnl native varying; do
         fi
     done
     # whoever has an OpenMP library of its own may fork before it is used
-    for check in affinity states policy; do
+    for check in affinity states policy rivals; do
+        # without oneDNN, workers are the only threads
+        case $check-$so in rivals-native | rivals-varying) continue ;; esac
         timeout 1300 "$omp" $check "$runtime" "$dir/$so.so" 2>"$dir/err" || {
             echo "$so, host with OpenMP: $check: status $?:" \
                 "$(tail -n 2 "$dir/err")"
