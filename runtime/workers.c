@@ -192,6 +192,18 @@ static struct byi_usage note_usage(const struct byi_usage *from)
     return to;
 }
 
+/* Note the calling thread's usage, at most once per window. For threads of an
+ * OpenMP library, which has no code to do so between regions. */
+static void note_window(void)
+{
+    static _Thread_local struct byi_usage from;
+    const uint64_t now = byi_now_ns();
+    if (from.wall_ns == 0)
+        from = usage_now();
+    else if (now - from.wall_ns >= WINDOW_NS)
+        from = note_usage(&from);
+}
+
 /* --- a worker ------------------------------------------------------------- */
 
 static bool change_state(struct byi_worker *w, uint32_t from, uint32_t to)
@@ -367,7 +379,9 @@ static void begin_turn(struct byi_turn *turn)
         parallelism->spin_ns = 0;
     const bool alone =
         parallelism->spin_ns == 0 &&
-        !is_worth_waking(parallelism->run_times, turn->begin.wall_ns);
+        (parallelism->openmp
+             ? parallelism->adapts
+             : !is_worth_waking(parallelism->run_times, turn->begin.wall_ns));
     turn->measured = pooled && parallelism->run_times &&
                      atomic_load_explicit(&parallelism->run_times->turn_ns,
                                           memory_order_relaxed) > SHORT_TURN_NS;
@@ -495,14 +509,22 @@ static void run_on_workers(struct job *job, struct byi_worker *workers)
 static void run_lane(void *job)
 {
     run_rest(job);
+    note_window();
 }
 
-/* Always on all of the turn's threads, since libgomp ends threads that a
- * smaller region leaves idle. */
-static void run_on_openmp(struct job *job, const struct byi_turn *turn)
+/* On all of the turn's threads, since libgomp ends threads that a smaller
+ * region leaves idle. Under competition the rest of the turn runs on the caller
+ * alone: libgomp's threads spin for milliseconds while they wait for one that
+ * another process has displaced. */
+static void run_on_openmp(struct job *job, struct byi_turn *turn, uint64_t now)
 {
+    if (turn->parallelism.adapts && is_busy(now))
+        turn->n = 0;
     atomic_init(&job->next, 0);
-    turn->parallelism.openmp(run_lane, job, turn->n + 1, 0);
+    if (turn->n)
+        turn->parallelism.openmp(run_lane, job, turn->n + 1, 0);
+    else
+        run_rest(job);
 }
 
 static void run_of_host(void *arg, uint32_t part)
@@ -518,8 +540,8 @@ static void run_in_turn(struct job *job, struct byi_turn *turn)
         return;
     }
     const uint64_t since = byi_now_ns();
-    if (turn->parallelism.openmp && turn->n)
-        run_on_openmp(job, turn);
+    if (turn->parallelism.openmp)
+        run_on_openmp(job, turn, since);
     else
         run_on_workers(job, turn->workers);
     const uint64_t ns = byi_now_ns() - since;
