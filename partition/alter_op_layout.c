@@ -88,9 +88,7 @@ static enum byoc_status isolate(const struct layout_query *a, byi_id id,
     const struct byi_node *node = &a->f->nodes.at[id];
     const uint32_t func = byi_func_new(alone, "main");
     struct byi_func *f = alone->funcs.at[func];
-    byi_id args[8], result;
-    if (node->n_args > BYI_COUNT(args))
-        return BYOC_OK;
+    byi_id *args = byi_args_new(alone, node->n_args), result;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_node *arg = &a->f->nodes.at[node->args[i]];
         if (arg->kind == BYI_CONST) {

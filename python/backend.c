@@ -163,14 +163,15 @@ static struct byoc_fail *make_calls(const struct byoc_host *host,
     return *calls ? NULL : fail_of_exception(host);
 }
 
-/* Refuse strings and bfloat16, which have no format in the buffer protocol. */
+/* Refuse element types without a format in the buffer protocol, such as strings
+ * and bfloat16. */
 static struct byoc_fail *check_dtypes(const struct byoc_host *host,
                                       const struct byoc_graph *g)
 {
     char text[120];
     for (uint32_t i = 0; i < g->n_values; i++) {
         const enum byoc_dtype dtype = (enum byoc_dtype)g->values[i].dtype;
-        if (dtype != BYOC_STRING && dtype != BYOC_BF16)
+        if (pyb_format_of_dtype(dtype))
             continue;
         snprintf(text, sizeof text,
                  "found %s, which has no format in the buffer protocol; "

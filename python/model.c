@@ -58,6 +58,15 @@ static enum byoc_status open_source(struct pyb_model *m,
                   : byoc_compiled_load(m->compiled, &p->load, &m->model, err);
 }
 
+/* The parts of a model that are freed without holding the GIL. Allocated with
+ * the model, so that freeing it cannot fail. */
+struct pyb_model_rest {
+    struct pyb_job *jobs;
+    struct byoc_model *model;
+    struct byoc_compiled *compiled;
+    PyObject *log;
+};
+
 /* open(type, source, name, options): with a name, the source is a model to
  * compile; if `name` is None, an artifact to load. */
 static PyObject *model_open(PyObject *module, PyObject *args)
@@ -76,6 +85,12 @@ static PyObject *model_open(PyObject *module, PyObject *args)
         pyb_params_read(&p, options, s.compiles) == 0)
         m = (void *)((allocfunc)PyType_GetSlot(
             (PyTypeObject *)type, Py_tp_alloc))((PyTypeObject *)type, 0);
+    if (m)
+        m->rest = calloc(1, sizeof *m->rest);
+    if (m && !m->rest) {
+        PyErr_NoMemory();
+        Py_CLEAR(m);
+    }
     if (m) {
         m->log = Py_XNewRef(p.log);
         Py_BEGIN_ALLOW_THREADS status = open_source(m, &s, &p, &err);
@@ -94,19 +109,11 @@ static PyObject *model_open(PyObject *module, PyObject *args)
 
 /* --- freeing a model ------------------------------------------------------ */
 
-/* The parts of a model that are freed without holding the GIL. */
-struct model_rest {
-    struct pyb_job *jobs;
-    struct byoc_model *model;
-    struct byoc_compiled *compiled;
-    PyObject *log;
-};
-
 /* Free these parts, without the GIL: this waits for threads of the model, which
  * may wait for the GIL. */
 static void *free_rest(void *arg)
 {
-    struct model_rest *rest = arg;
+    struct pyb_model_rest *rest = arg;
     pyb_jobs_free(rest->jobs);
     byoc_model_free(&rest->model);
     byoc_compiled_free(&rest->compiled);
@@ -119,7 +126,7 @@ static void *free_rest(void *arg)
 
 /* Free the parts in another thread, for a callback of a run that drops the last
  * reference: freeing the model waits for the callback to end. */
-static void free_elsewhere(struct model_rest *rest)
+static void free_elsewhere(struct pyb_model_rest *rest)
 {
     pthread_t thread;
     if (pthread_create(&thread, NULL, free_rest, rest) == 0)
@@ -129,11 +136,11 @@ static void free_elsewhere(struct model_rest *rest)
 /* Free the objects of byoc that `m` owns. */
 static void shut(struct pyb_model *m)
 {
-    struct model_rest *rest =
-        m->model || m->compiled ? malloc(sizeof *rest) : NULL;
+    struct pyb_model_rest *rest = m->rest;
+    m->rest = NULL;
     if (!rest)
         return;
-    *rest = (struct model_rest){m->idle, m->model, m->compiled, m->log};
+    *rest = (struct pyb_model_rest){m->idle, m->model, m->compiled, m->log};
     m->idle = NULL;
     m->model = NULL;
     m->compiled = NULL;

@@ -34,6 +34,8 @@ void *pyb_raisef(enum byoc_status status, const char *format, ...)
 /* --- tensor.c ------------------------------------------------------------- */
 
 int pyb_tensor_register(PyObject *module);
+/* The format of the struct module for an element type; NULL: it has none. */
+const char *pyb_format_of_dtype(enum byoc_dtype dtype);
 /* Create an array with uninitialised elements at *data: NumPy's if NumPy can be
  * imported and has the dtype (strings: an array of objects), otherwise a
  * byoc.Tensor. Raises ImportError for strings without NumPy. *data is valid
@@ -73,6 +75,7 @@ struct pyb_model {
     struct byoc_compiled *compiled; /* NULL: loaded from an artifact */
     struct byoc_model *model;       /* NULL: freed, or not yet loaded */
     struct pyb_job *idle;           /* list of unused jobs */
+    struct pyb_model_rest *rest;    /* memory for freeing the model */
     uint32_t n_inputs, n_outputs;
     uint32_t busy; /* number of calls that use the model now */
     bool closed;

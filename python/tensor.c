@@ -34,6 +34,12 @@ static const char *const formats[] = {
     [BYOC_F16] = "e",  [BYOC_F64] = "d",   [BYOC_U32] = "I",  [BYOC_U64] = "L",
     [BYOC_C64] = "Zf", [BYOC_C128] = "Zd", [BYOC_BF16] = NULL};
 
+const char *pyb_format_of_dtype(enum byoc_dtype dtype)
+{
+    return (size_t)dtype < sizeof formats / sizeof formats[0] ? formats[dtype]
+                                                              : NULL;
+}
+
 /* long and long long are one type here */
 enum byoc_dtype pyb_dtype_of_buffer(const Py_buffer *buffer)
 {
@@ -109,7 +115,8 @@ static PyObject *represent(PyObject *self)
 static int get_buffer(PyObject *self, Py_buffer *buffer, int flags)
 {
     struct tensor *t = (struct tensor *)self;
-    if (!formats[t->dtype]) {
+    const char *format = pyb_format_of_dtype(t->dtype);
+    if (!format) {
         PyErr_Format(PyExc_BufferError,
                      "found %s, for which the buffer protocol has no format; "
                      "use from_dlpack()",
@@ -122,7 +129,7 @@ static int get_buffer(PyObject *self, Py_buffer *buffer, int flags)
         .len = t->bytes,
         .itemsize = byoc_dtype_size(t->dtype),
         .ndim = t->ndim,
-        .format = flags & PyBUF_FORMAT ? (char *)formats[t->dtype] : NULL,
+        .format = flags & PyBUF_FORMAT ? (char *)format : NULL,
         .shape = flags & PyBUF_ND ? t->shape : NULL,
         .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? t->strides : NULL,
     };

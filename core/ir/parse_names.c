@@ -100,11 +100,16 @@ uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok)
 
     if (number != UINT32_MAX)
         return name_of_number(p, number);
-    if (tok->quoted || tok->n >= sizeof few - 1)
+    if (tok->quoted)
         return intern(p, byi_lex_text(p->scratch, tok));
-    memcpy(few + mark, tok->at, tok->n);
-    few[mark + tok->n] = '\0';
-    return intern(p, few);
+    char *text = few;
+    if (tok->n >= sizeof few - 1) {
+        text = byi_arena_alloc(p->scratch, mark + tok->n + 1);
+        text[0] = few[0];
+    }
+    memcpy(text + mark, tok->at, tok->n);
+    text[mark + tok->n] = '\0';
+    return intern(p, text);
 }
 
 /* --- scopes ------------------------------------------------------------- */

@@ -153,6 +153,10 @@ enum byoc_status byi_rule_sequence_concatenate(struct byi_infer *t,
     uint32_t axis = 0, k = 0;
     BYI_TRY(want_kind(t, 0, BYI_SEQ));
     BYI_TRY(take_element(t, t->in[0]->fields[0], &x));
+    if (x->kind != BYI_TENSOR)
+        return byi_rule_fail(t,
+                             "an element of operand 0 is %s, expected a tensor",
+                             byi_type_kind_text(x->kind));
     const uint32_t rank = x->rank + stacked;
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), rank, &axis));
     for (uint32_t d = 0; d < rank; d++) {

@@ -595,6 +595,7 @@ static const struct row list_rows[] = {
     {"sequence.concatenate", "{\"axis\": 0, \"allow_empty\": true}", "seq(f32[2,3])", "f32[?,3]"},
     {"sequence.concatenate", "{\"axis\": 2}", "seq(f32[2,3])", "!axis 2 is out of range for rank 2"},
     {"sequence.concatenate", "{\"axis\": 0}", "seq(f32[-])", "!the rank of its elements is not known"},
+    {"sequence.concatenate", "{\"axis\": 0, \"new_axis\": true}", "seq(seq(f32[2]))", "!an element of operand 0 is a sequence, expected a tensor"},
     {"optional.make", "{}", "f32[2,A]", "opt(f32[2,*])"},
     {"optional.make", "{}", "seq(f32[..])", "opt(seq(f32[..]))"},
     {"optional.make", "{}", "opt(f32[2])", "!operand 0 is an optional, expected a tensor or a sequence"},

@@ -273,6 +273,13 @@ class Failures(unittest.TestCase):
         (node,) = model.ledger.nodes
         self.assertEqual((node.where, node.reason), ("native", "probe-refused"))
         self.assertIn("found bfloat16", model.ledger.explain(node.name))
+        plugin = define({"try.cast": "cast(%x)"}, relu)
+        for dtype in ("float8e4m3fn", "float8e8m0", "float4e2m1", "uint4", "int2"):
+            text = models.typed(dtype, 'cast(%x, dtype="float32")')
+            model = compile(text, plugin)
+            (node,) = model.ledger.nodes
+            self.assertEqual((node.where, node.reason), ("native", "probe-refused"))
+            self.assertIn("found " + dtype, model.ledger.explain(node.name))
 
     def test_definitions(self):
         new = byoc.PythonBackend
