@@ -251,6 +251,7 @@ struct byi_ep_fixed {
     size_t place;             /* among the fused node's inputs */
     char digest[65];          /* of the bytes that were compiled */
     _Atomic(const void *) at; /* memory that was found to have them; or NULL */
+    uint64_t sample;          /* hash of samples of the bytes */
 };
 /* List in *fixed, which is in `arena`, the constant initialisers of the graph
  * that are among the fused node's inputs. */

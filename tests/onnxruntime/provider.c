@@ -482,6 +482,11 @@ static void fixed_weights(void **state)
     memcpy(given, b.graph->initializer[0]->raw_data.data, sizeof given);
     in[1].data = given;
     expect_same(plain, fixed, in, 2);
+    given[4] += 1; /* the same buffer, filled again */
+    char *why = session_try_run(fixed, in, 2, &out, 1);
+    assert_non_null(why);
+    assert_non_null(strstr(why, "input w: found another value"));
+    free(why);
     ort->ReleaseSession(plain);
     ort->ReleaseSession(usual);
     ort->ReleaseSession(fixed);
