@@ -9,6 +9,8 @@
 /* The largest number of operands or results of a float kernel. */
 enum { MAX_OPERANDS = 8 };
 
+enum { BLOCK = 16384 }; /* elements that a thread converts at a time */
+
 void byi_widen(enum byoc_dtype dtype, const void *src, float *dst, int64_t n)
 {
     byi_f32_kernels_of(byi_simd_isa())->widen[dtype == BYOC_BF16](src, dst, n);
@@ -72,6 +74,25 @@ uint64_t byi_scratch_float(const struct byi_call *call,
     return copies + (kernel->scratch ? kernel->scratch(&w.call) : 0);
 }
 
+/* Widen or narrow a whole tensor, on the call's threads. */
+static void convert_all(const struct byi_call *call,
+                        const struct byi_tensor *from,
+                        const struct byi_tensor *to)
+{
+    const int64_t n = byi_count(from);
+    const int team = byi_team(call, n);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        const int64_t some = byi_min(BLOCK, n - at);
+        if (byi_dtype_is_half(from->dtype))
+            byi_widen(from->dtype, (const uint16_t *)from->data + at,
+                      (float *)to->data + at, some);
+        else
+            byi_narrow(to->dtype, (const float *)from->data + at,
+                       (uint16_t *)to->data + at, some);
+    }
+}
+
 enum byoc_status byi_run_float(const struct byi_call *call,
                                const struct byi_kernel *kernel,
                                struct byoc_error *err)
@@ -83,13 +104,11 @@ enum byoc_status byi_run_float(const struct byi_call *call,
 
     for (uint32_t i = 0; i < call->n_in; i++)
         if (byi_dtype_is_half(call->in[i].dtype))
-            byi_widen(call->in[i].dtype, call->in[i].data, w.in[i].data,
-                      byi_count(&call->in[i]));
+            convert_all(call, &call->in[i], &w.in[i]);
     BYI_TRY(kernel->run(&w.call, err));
     for (uint32_t i = 0; i < call->n_out; i++)
         if (byi_dtype_is_half(call->out[i].dtype))
-            byi_narrow(call->out[i].dtype, w.out[i].data, call->out[i].data,
-                       byi_count(&call->out[i]));
+            convert_all(call, &w.out[i], &call->out[i]);
     return BYOC_OK;
 }
 
