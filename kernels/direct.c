@@ -201,13 +201,20 @@ static struct byi_f32_conv scaled_conv(const struct byi_f32_conv *conv)
     return plain;
 }
 
+/* Bytes of a thread's copy of the scaled weights. */
+static uint64_t scaled_bytes(const struct byi_f32_conv *conv)
+{
+    return byi_align_bytes((uint64_t)byi_f32_direct_floats(conv) *
+                           sizeof(float));
+}
+
 uint64_t byi_f32_direct_scratch(const struct byi_f32_conv *conv, int threads)
 {
     if (!scales_weights(conv))
         return describe(conv).lane * (uint64_t)threads;
     const struct byi_f32_conv plain = scaled_conv(conv);
-    return BYI_ALIGN + (uint64_t)byi_f32_direct_floats(conv) * sizeof(float) +
-           describe(&plain).lane * (uint64_t)threads;
+    return BYI_ALIGN +
+           (scaled_bytes(conv) + describe(&plain).lane) * (uint64_t)threads;
 }
 
 /* The first row of a tile. All tiles have about the same number of rows. */
@@ -627,38 +634,13 @@ static void run_share(const struct direct *d, int64_t begin, int64_t end,
     }
 }
 
-static void run_direct(const struct byi_f32_conv_run *run)
-{
-    struct direct d = describe(run->conv);
-    d.run = run;
-    const int64_t n = run->threads, blocks = d.conv->parts * d.blocks;
-    /* each thread reads the weights of its columns and the rows of its tiles */
-    const bool by_rows =
-        d.tiles >= blocks ||
-        (d.tiles >= 2 * n &&
-         byi_f32_product_of(run->conv->size) * run->conv->outputs <= d.rows);
-#pragma omp parallel for num_threads(run->threads) if (run->threads > 1)       \
-    schedule(static)
-    for (int64_t i = 0; i < n; i++) {
-        void *scratch = (char *)run->scratch + (uint64_t)i * d.lane;
-        if (by_rows)
-            run_share(&d, d.tiles * i / n, d.tiles * (i + 1) / n, 0, blocks,
-                      scratch);
-        else
-            run_share(&d, 0, d.tiles, blocks * i / n, blocks * (i + 1) / n,
-                      scratch);
-    }
-}
-
-/* Multiply row k of each panel of the weights by scale[k]. */
-static void scale_weights(const struct byi_f32_conv_run *run, float *to)
+/* Multiply row k of panels [first, end) of the weights by scale[k]. */
+static void scale_weights(const struct byi_f32_conv_run *run, int64_t first,
+                          int64_t end, float *to)
 {
     const struct byi_f32_conv *conv = run->conv;
     const int64_t floats = conv->channels * BYI_F32_PANEL;
-    const int64_t n = byi_ceil_div(conv->columns, BYI_F32_PANEL);
-#pragma omp parallel for num_threads(run->threads) if (run->threads > 1)       \
-    schedule(static)
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = first; i < end; i++) {
         const struct byi_f32_part panel = {.y = to + i * floats,
                                            .ld = BYI_F32_PANEL,
                                            .rows = conv->channels,
@@ -669,20 +651,53 @@ static void scale_weights(const struct byi_f32_conv_run *run, float *to)
     }
 }
 
-void byi_f32_direct_run(const struct byi_f32_conv_run *run)
+/* Compute part `i` of the run, one for each thread. If weights are scaled, a
+ * thread scales those that it reads: data that another core has written takes
+ * longer to read than to compute. */
+static void run_thread(const struct direct *d, int64_t i, bool scales)
 {
-    if (!scales_weights(run->conv)) {
-        run_direct(run);
-        return;
+    const struct byi_f32_conv *conv = d->conv;
+    const int64_t n = d->run->threads, blocks = conv->parts * d->blocks;
+    const uint64_t bytes = scales ? scaled_bytes(conv) : 0;
+    char *scratch = (char *)d->run->scratch + (uint64_t)i * (bytes + d->lane);
+    /* each thread reads the weights of its columns and the rows of its tiles */
+    const bool by_rows =
+        d->tiles >= blocks ||
+        (d->tiles >= 2 * n &&
+         byi_f32_product_of(conv->size) * conv->outputs <= d->rows);
+    const int64_t first = by_rows ? 0 : blocks * i / n;
+    const int64_t last = by_rows ? blocks : blocks * (i + 1) / n;
+    struct byi_f32_conv_run run = *d->run;
+    struct direct part = *d;
+    if (scales) {
+        run.weights = (const float *)(const void *)scratch;
+        part.run = &run;
+        scale_weights(d->run, first * conv->kernels->panels,
+                      byi_min(last * conv->kernels->panels,
+                              byi_ceil_div(conv->columns, BYI_F32_PANEL)),
+                      (float *)(void *)scratch);
     }
-    const struct byi_f32_conv plain = scaled_conv(run->conv);
-    struct byi_f32_conv_run scaled = *run;
-    float *weights =
-        (float *)(uintptr_t)byi_align_bytes((uintptr_t)run->scratch);
-    scale_weights(run, weights);
-    scaled.conv = &plain;
-    scaled.x = run->sources->x;
-    scaled.weights = weights;
-    scaled.scratch = weights + byi_f32_direct_floats(run->conv);
-    run_direct(&scaled);
+    run_share(&part, by_rows ? d->tiles * i / n : 0,
+              by_rows ? d->tiles * (i + 1) / n : d->tiles, first, last,
+              scratch + bytes);
+}
+
+void byi_f32_direct_run(const struct byi_f32_conv_run *given)
+{
+    const bool scales = scales_weights(given->conv);
+    const struct byi_f32_conv plain = scaled_conv(given->conv);
+    struct byi_f32_conv_run run = *given;
+    if (scales) {
+        run.conv = &plain;
+        run.x = given->sources->x;
+        run.scratch = (char *)given->scratch +
+                      byi_align_bytes((uintptr_t)given->scratch) -
+                      (uintptr_t)given->scratch;
+    }
+    struct direct d = describe(run.conv);
+    d.run = &run;
+#pragma omp parallel for num_threads(run.threads) if (run.threads > 1)         \
+    schedule(static)
+    for (int64_t i = 0; i < run.threads; i++)
+        run_thread(&d, i, scales);
 }
