@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/depthwise.c: depthwise convolutions. Computes one part of a line of
- * the result at a time, with all channels. */
+ * the result at a time, for a block of channels. */
 #include "kernels/conv.h"
 
-/* Floats of a part, which stays in the first-level cache until its epilogue;
- * positions that the kernel computes together. */
-enum { PART = 2048, POSITIONS = 4 };
+enum {
+    PART = 2048,     /* floats that stay in the first-level cache until their
+                      * epilogue */
+    LINES = 6144,    /* floats of lines of x that stay there, too */
+    MIN_BLOCK = 128, /* channels */
+    POSITIONS = 4    /* that the kernel computes together */
+};
 
 /* Find the lines of x and of the weights for the line of the result that has
  * position `row`, without lines outside of the image. Returns their number. */
@@ -44,17 +48,31 @@ static void run_part(const struct byi_f32_conv_run *run, const float *add,
     line->add = add ? add + row * conv->channels : NULL;
     line->y = run->y + row * conv->channels;
     conv->kernels->depthwise[conv->x_type](line);
-    byi_f32_posts_run(run, conv->next, row, n, 0, conv->channels);
+    byi_f32_posts_run(run, conv->next, row, n, line->first,
+                      line->end - line->first);
 }
 
-/* Compute rows [begin, end) of the result. */
-static void run_rows(const struct byi_f32_conv_run *run, int64_t begin,
-                     int64_t end, const float **pointers)
+/* Channels of a block. The lines of x that a line of the result reads stay in
+ * the first-level cache until the next line of the result has read them, unless
+ * that leaves too few channels to read from memory in sequence. */
+static int64_t block_of(const struct byi_f32_conv *conv)
+{
+    const int64_t lines = conv->size[0] * conv->size[1];
+    const int64_t fit =
+        LINES / byi_max(lines * conv->in[2], 1) / BYI_F32_COLUMNS;
+    return fit * BYI_F32_COLUMNS >= MIN_BLOCK ? fit * BYI_F32_COLUMNS
+                                              : conv->channels;
+}
+
+/* Compute channels [first, last) of rows [begin, end) of the result. */
+static void run_block(const struct byi_f32_conv_run *run, int64_t begin,
+                      int64_t end, int64_t first, int64_t last,
+                      const float **pointers)
 {
     const struct byi_f32_conv *conv = run->conv;
     const float **weights = pointers + conv->size[0] * conv->size[1];
     const int64_t most =
-        byi_max(PART / conv->channels / POSITIONS, 1) * POSITIONS;
+        byi_max(PART / (last - first) / POSITIONS, 1) * POSITIONS;
     /* the bias needs no padding: the kernel loads only elements that exist */
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(run, 0, 0, BYI_F32_PANEL, NULL);
@@ -64,6 +82,8 @@ static void run_rows(const struct byi_f32_conv_run *run, int64_t begin,
                                 .x = pointers,
                                 .weights = weights,
                                 .channels = conv->channels,
+                                .first = first,
+                                .end = last,
                                 .columns = conv->in[2],
                                 .taps = conv->size[2],
                                 .stride = conv->stride[2],
@@ -77,6 +97,16 @@ static void run_rows(const struct byi_f32_conv_run *run, int64_t begin,
             n = most;
         run_part(run, e.add, row, n, &line);
     }
+}
+
+/* Compute rows [begin, end) of the result. */
+static void run_rows(const struct byi_f32_conv_run *run, int64_t begin,
+                     int64_t end, const float **pointers)
+{
+    const int64_t channels = run->conv->channels, block = block_of(run->conv);
+    for (int64_t first = 0; first < channels; first += block)
+        run_block(run, begin, end, first, byi_min(first + block, channels),
+                  pointers);
 }
 
 void byi_f32_depthwise_run(const struct byi_f32_conv_run *run)

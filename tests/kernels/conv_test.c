@@ -423,7 +423,7 @@ static void choose_shape(struct byi_f32_conv *conv)
                                   .groups = 1,
                                   .bias = draw(2)};
     if (draw(8) == 0)
-        conv->channels = 512 * (1 + draw(2));
+        conv->channels = 512 * (1 + draw(2)) + draw(2) * draw(40);
     conv->transposed = !product && draw(4) == 0;
     if (draw(4) == 0)
         conv->outputs = conv->groups = conv->channels;
@@ -512,7 +512,7 @@ static bool fits(const struct byi_f32_conv *conv,
 static void random_shapes(void)
 {
     uint32_t ran[BYI_F32_ALGORITHMS] = {0}, many_taps = 0;
-    for (int i = 0; i < 1500; i++) {
+    for (int i = 0; i < 1700; i++) {
         struct conv_case c = {.threads = 1 + (int)draw(3)};
         int kinds[3];
         choose_shape(&c.conv);
