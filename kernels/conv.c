@@ -208,17 +208,12 @@ static bool has_fast_function(const struct byi_f32_conv *conv)
 }
 
 /* For pointwise convolutions: oneDNN's kernels for AVX2 are as fast. Its
- * kernels for AVX-512 wait for weights if these are read for few positions, and
- * store parts of vectors slowly; they are as fast for few channels, and for
- * large weights that are read for many positions. */
+ * kernels for AVX-512 wait for weights if these are read for few positions,
+ * store parts of vectors slowly, and take longer to create; otherwise they are
+ * as fast. */
 static bool pointwise_pays(const struct byi_f32_conv *conv)
 {
-    const int64_t positions = byi_f32_product_of(conv->out);
-    if (conv->kernels->rows <= 6)
-        return false;
-    return positions <= 64 || has_fast_function(conv) ||
-           (conv->channels >= 32 &&
-            (positions <= 300 || conv->channels * conv->outputs <= 1 << 15));
+    return conv->kernels->rows > 6;
 }
 
 /* For products: oneDNN's kernels are as fast if there are few channels, except
@@ -247,17 +242,17 @@ static bool direct_pays(const struct byi_f32_conv *conv)
     return conv->kernels->rows == 6 || conv->channels >= 64;
 }
 
-/* For depthwise convolutions: oneDNN is as fast for two axes and small windows
- * that are not dilated or have at most nine taps. For others it uses slow
- * general kernels. */
+/* For depthwise convolutions: without AVX-512, oneDNN is faster for two axes
+ * and small windows that are not dilated or have at most nine taps. For others
+ * it uses slow general kernels. */
 static bool depthwise_pays(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
     const bool line = conv->in[1] == 1 && conv->size[1] == 1;
     const bool dilated = conv->dilation[1] > 1 || conv->dilation[2] > 1;
     return conv->channels >= BYI_F32_PANEL &&
-           (line || conv->size[2] > 7 || (dilated && taps > 9) ||
-            has_fast_function(conv));
+           (conv->kernels->rows > 6 || line || conv->size[2] > 7 ||
+            (dilated && taps > 9));
 }
 
 /* For transposed convolutions: oneDNN computes the gradient of a convolution,
@@ -348,7 +343,10 @@ static void pack_direct(const struct byi_f32_conv *conv,
     const int64_t together = conv->groups / conv->parts;
     const int64_t panel = taps * conv->run * BYI_F32_PANEL;
     const int64_t channels = conv->channels / conv->groups;
-    memset(to, 0, (size_t)(conv->parts * part_floats(conv)) * sizeof *to);
+    /* if a part has several groups, or its last panel is not full, some weights
+     * are zero */
+    if (together > 1 || conv->columns % BYI_F32_PANEL != 0)
+        memset(to, 0, (size_t)(conv->parts * part_floats(conv)) * sizeof *to);
     for (int64_t g = 0; g < conv->groups; g++)
         for (int64_t t = 0; t < taps; t++) {
             const int64_t tap[] = {t / conv->size[2] / conv->size[1],
@@ -521,14 +519,16 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
 
 /* Each thread should have about 2^18 multiplications. Reading a weight from the
  * second-level cache takes as long as four multiplications, which dominates the
- * product of a vector by a matrix. */
+ * product of a vector by a matrix. Depthwise convolutions mostly read and write
+ * data, of which other threads should have computed as little as possible. */
 int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads)
 {
     const int64_t *of = conv->transposed ? conv->in : conv->out;
     const int64_t positions = conv->images * byi_f32_product_of(of);
     const int64_t weights = conv->outputs * (conv->channels / conv->groups) *
                             byi_f32_product_of(conv->size);
-    const int64_t most = (positions + 4) * weights >> 18;
+    const int per_thread = conv->algorithm == BYI_F32_DEPTHWISE ? 14 : 18;
+    const int64_t most = (positions + 4) * weights >> per_thread;
     return most < 1 ? 1 : most < threads ? (int)most : threads;
 }
 
