@@ -102,7 +102,7 @@ static OrtStatus *ORT_API_CALL claim(OrtEp *ep, const OrtGraph *graph,
     if (parent || n == 0)
         return NULL;
     if (n > MAX_NODES)
-        return fail(BARE_NAME ": found a graph of %zu nodes; expected at most "
+        return fail(BARE_NAME ": found a graph of %zu nodes, expected at most "
                               "%d",
                     n, MAX_NODES);
     TRY(Graph_GetNodes(graph, nodes, n));
@@ -115,7 +115,7 @@ static OrtStatus *find_outputs(struct bare_kernel *k, const OrtNode *fused)
     size_t n;
     TRY(Node_GetNumOutputs(fused, &n));
     if (n != k->call->n_out)
-        return fail(BARE_NAME ": found %zu outputs of the graph; expected %zu",
+        return fail(BARE_NAME ": found %zu outputs of the graph, expected %zu",
                     n, k->call->n_out);
     TRY(Node_GetOutputs(fused, values, n));
     for (size_t i = 0; i < n; i++) {
@@ -125,7 +125,7 @@ static OrtStatus *find_outputs(struct bare_kernel *k, const OrtNode *fused)
             if (strcmp(k->call->out[j].name, name) == 0)
                 k->out[i] = &k->call->out[j];
         if (!k->out[i])
-            return fail(BARE_NAME ": found the output \"%s\"; expected the "
+            return fail(BARE_NAME ": found the output \"%s\", expected the "
                                   "outputs that option \"call\" names",
                         name);
     }
@@ -192,7 +192,7 @@ static OrtStatus *ORT_API_CALL create_ep(
     ort->ReleaseKeyValuePairs(pairs);
     if (!call)
         return fail(BARE_NAME
-                    ": found no option \"call\"; expected the address "
+                    ": found no option \"call\", expected the address "
                     "of a struct bare_call");
     struct bare_ep *ep = calloc(1, sizeof *ep);
     if (!ep)

@@ -131,7 +131,7 @@ static enum byoc_status find_recorder(struct bench *b, char *path, size_t n,
     if (!slash)
         return byi_fail(
             err, BYOC_EIO,
-            "/proc/self/exe: found no readable link; expected the path "
+            "/proc/self/exe: found no readable link, expected the path "
             "of this program");
     strcpy(slash + 1, name);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -231,7 +231,7 @@ static enum byoc_status list_primitives(struct bench *b, struct byoc_error *err)
     if (b->prims.n == 0)
         return byi_fail(
             err, BYOC_EUNSUPPORTED,
-            "found no oneDNN primitive in the run; expected at least "
+            "found no oneDNN primitive in the run, expected at least "
             "one; try `byoc check`, which says why");
     b->saved = byi_acquire(most);
     return b->saved ? BYOC_OK : byi_fail(err, BYOC_ENOMEM, "out of memory");

@@ -155,7 +155,7 @@ static void read_inputs(struct trial *t, const char *path)
     must(ort->SessionGetOutputCount(session, &t->n_out));
     if (t->n_in > MAX_IO || t->n_out > MAX_IO)
         stop(
-            "%s: found %zu inputs and %zu outputs; expected at most %d of each",
+            "%s: found %zu inputs and %zu outputs, expected at most %d of each",
             path, t->n_in, t->n_out, MAX_IO);
     for (size_t i = 0; i < t->n_in; i++) {
         const char *file = byi_arena_printf(t->arena, "%.*s.input_%zu.npy",
@@ -180,7 +180,7 @@ static void bind_inputs(struct trial *t)
         struct byi_tensor *x = &t->in[i];
         const uint32_t at = byoc_model_input_index(t->model, t->in_names[i]);
         if (at >= t->n_in)
-            stop("input %s: found in ONNX Runtime's session; expected it among "
+            stop("input %s: found in ONNX Runtime's session, expected it among "
                  "the inputs of byoc's model",
                  t->in_names[i]);
         t->views[at] = (DLTensor){.data = x->data,
@@ -227,7 +227,7 @@ static void open_floor(struct trial *t, const char *path)
         must(ort->GetTensorTypeAndShape(t->got[PLAIN][i], &info));
         must(ort->GetDimensionsCount(info, &out->rank));
         if (out->rank > BARE_RANK)
-            stop("output %s: found rank %zu; expected at most %d", out->name,
+            stop("output %s: found rank %zu, expected at most %d", out->name,
                  out->rank, BARE_RANK);
         must(ort->GetDimensions(info, out->dims, out->rank));
         ort->ReleaseTensorTypeAndShapeInfo(info);
@@ -328,7 +328,7 @@ static void close_trial(struct trial *t)
     byoc_state_free(&t->state);
     byoc_model_free(&t->model);
     if (system(byi_arena_printf(t->arena, "rm -r '%s'", t->folder)) != 0)
-        stop("%s: found a failure of rm -r; expected to remove the folder",
+        stop("%s: found a failure of rm -r, expected to remove the folder",
              t->folder);
     byi_arena_free(&t->arena);
 }
@@ -385,7 +385,7 @@ static void open_runtime(const char *library, const char *provider)
     memcpy(&base, &symbol, sizeof base);
     ort = base()->GetApi(ORT_API_VERSION);
     if (!ort)
-        stop("%s: found ONNX Runtime %s; expected API version %d", library,
+        stop("%s: found ONNX Runtime %s, expected API version %d", library,
              base()->GetVersionString(), ORT_API_VERSION);
     must(ort->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "bench", &env));
     must(ort->RegisterExecutionProviderLibrary(env, "byoc", provider));
@@ -406,7 +406,7 @@ static void open_runtime(const char *library, const char *provider)
 static void add_option(const char *key, const char *value)
 {
     if (n_options == MAX_OPTIONS - 1)
-        stop("--option %s: found more options than the limit; expected at most "
+        stop("--option %s: found more options than the limit, expected at most "
              "%d",
              key, MAX_OPTIONS - 2);
     keys[n_options] = key;
@@ -417,7 +417,7 @@ static void read_option(char *pair)
 {
     char *equal = strchr(pair, '=');
     if (!equal)
-        stop("--option: found %s; expected KEY=VALUE", pair);
+        stop("--option: found %s, expected KEY=VALUE", pair);
     *equal = '\0';
     add_option(pair, equal + 1);
 }

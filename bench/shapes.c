@@ -221,7 +221,7 @@ static bool fits(const char *path, const struct byoc_model *model)
     const uint32_t n_out = byoc_model_n_outputs(model);
     if (n_in > MAX_IO || n_out > MAX_IO) {
         fprintf(stderr,
-                "shapes: %s: found %u inputs and %u outputs; expected at most "
+                "shapes: %s: found %u inputs and %u outputs, expected at most "
                 "%d of each\n",
                 path, n_in, n_out, MAX_IO);
         return false;
@@ -231,7 +231,7 @@ static bool fits(const char *path, const struct byoc_model *model)
         if (io->rank <= MAX_RANK && io->dtype != BYOC_STRING)
             continue;
         fprintf(stderr,
-                "shapes: %s: input %s: found rank %u and type %s; expected at "
+                "shapes: %s: input %s: found rank %u and type %s, expected at "
                 "most rank %d, and numbers\n",
                 path, io->name, io->rank, byoc_dtype_name(io->dtype), MAX_RANK);
         return false;

@@ -229,7 +229,7 @@ static int run(int argc, char **argv)
         return code;
     if (!lint && (n || o.patterns.n)) {
         fprintf(stderr,
-                "byoc backends: %s: found no --lint; expected --lint with "
+                "byoc backends: %s: found no --lint, expected --lint with "
                 "models or --pattern\n",
                 n ? models[0] : "--pattern");
         return BYI_EXIT_USAGE;

@@ -252,7 +252,7 @@ static enum byoc_status bench(const struct byoc_model *model,
     struct byoc_state *state = NULL;
     if (r->clients == 0)
         return byi_fail(err, BYOC_EINVAL,
-                        "--clients: found 0; expected 1 or more");
+                        "--clients: found 0, expected 1 or more");
     BYI_TRY(byi_feed_inputs(model, feed, arena, &in, err));
     double began = byi_now();
     BYI_TRY(byoc_state_new(model, &state, err));

@@ -64,7 +64,7 @@ static int run(int argc, char **argv)
         (pictures.html || pictures.dot || pictures.onnx || pictures.regions)) {
         (void)byi_fail(&err, BYOC_EINVAL,
                        "found --advise with --html, --dot, --dump-onnx or "
-                       "--dump-regions; expected one of them: --advise "
+                       "--dump-regions, expected one of them: --advise "
                        "compiles many times, a picture shows one compile");
         return byi_complain(&byi_command_check, &err);
     }

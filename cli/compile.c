@@ -56,7 +56,7 @@ static int run(int argc, char **argv)
     enum byoc_status status = BYOC_OK;
     if (byi_same_file(path, out))
         status = byi_fail(&err, BYOC_EINVAL,
-                          "%s: the output is the model itself; expected "
+                          "%s: the output is the model itself, expected "
                           "another file after -o",
                           out);
     if (status == BYOC_OK)

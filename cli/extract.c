@@ -111,7 +111,7 @@ static enum byoc_status read_loaded(const struct byoc_model *model,
     byi_text_add(&r->json, facts.blob, facts.blob_bytes);
     if (facts.blob_bytes == 0 || facts.blob[0] != '{')
         return byi_fail(err, BYOC_EINVAL,
-                        "region %u: found a blob that %s compiled; expected "
+                        "region %u: found a blob that %s compiled, expected "
                         "the region's JSON; extract the region from the "
                         "ONNX model",
                         r->number, facts.backend);
@@ -213,7 +213,7 @@ static int run(int argc, char **argv)
     if (code >= 0)
         return code;
     if (!folder || shrink != (reduce.test != NULL)) {
-        fprintf(stderr, "byoc extract: found %s; expected %s\n",
+        fprintf(stderr, "byoc extract: found %s, expected %s\n",
                 !folder  ? "no -o"
                 : shrink ? "--reduce without --test"
                          : "--test without --reduce",

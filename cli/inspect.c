@@ -151,7 +151,7 @@ static enum byoc_status draw(const struct byi_artifact *a,
         return BYOC_OK;
     if (!a->image.ledger_bytes)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: found no ledger in the artifact; expected one for "
+                        "%s: found no ledger in the artifact, expected one for "
                         "--html and --dot",
                         path);
     byi_text_add(&ledger, a->image.ledger, a->image.ledger_bytes);

@@ -308,10 +308,10 @@ int byi_options(const struct byi_command *command,
         if (only_positional || arg[0] != '-' || !arg[1]) {
             if (n == most)
                 return refuse(command,
-                              "found one argument too many, '%s'; expected %s",
+                              "found one argument too many, '%s', expected %s",
                               arg, command->usage);
             if (!*arg)
-                return refuse(command, "found an empty argument; expected %s",
+                return refuse(command, "found an empty argument, expected %s",
                               command->usage);
             positional[n++] = arg;
             continue;
@@ -349,7 +349,7 @@ int byi_options(const struct byi_command *command,
         return check_pairs(command);
     return refuse(
         command,
-        "found %u of %u arguments; expected %s; `byoc %s --help` says "
+        "found %u of %u arguments, expected %s; `byoc %s --help` says "
         "more",
         n, least, command->usage, command->name);
 }

@@ -27,7 +27,7 @@ static enum byoc_status check_output(const char *path, const char *input,
 {
     return input && byi_same_file(path, input)
                ? byi_fail(err, BYOC_EINVAL,
-                          "%s: the output is %s itself; expected another file",
+                          "%s: the output is %s itself, expected another file",
                           path, what)
                : BYOC_OK;
 }
@@ -116,7 +116,7 @@ static enum byoc_status check_onnx(const char *option, const char *model,
     return n > 3 && strcmp(model + n - 3, ".ir") == 0
                ? byi_fail(
                      err, BYOC_EINVAL,
-                     "%s: found %s, which is text; expected an ONNX model, "
+                     "%s: found %s, which is text, expected an ONNX model, "
                      "since only an ONNX model can be written as one; "
                      "--dot and --html show any model",
                      option, model)

@@ -91,30 +91,30 @@ static enum byoc_status check_arguments(
 {
     if (!params->samples)
         return byi_fail(err, BYOC_EINVAL,
-                        "found no --calibrate; expected --calibrate DIR, a "
+                        "found no --calibrate, expected --calibrate DIR, a "
                         "folder of samples");
     if (!to)
         return byi_fail(
             err, BYOC_EINVAL,
-            "found no -o; expected -o FILE.onnx, the file to write");
+            "found no -o, expected -o FILE.onnx, the file to write");
     if (byi_same_file(path, to))
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: the output is the model itself; expected another "
+                        "%s: the output is the model itself, expected another "
                         "file after -o",
                         to);
     if (params->percentile < 50 || params->percentile > 100)
         return byi_fail(err, BYOC_EINVAL,
-                        "--percentile: found %s; expected a number from 50 to "
+                        "--percentile: found %s, expected a number from 50 to "
                         "100",
                         BYI_FLOAT_TEXT(params->percentile));
     if (params->limited && !(params->max_loss >= 0 && params->max_loss <= 100))
         return byi_fail(err, BYOC_EINVAL,
-                        "--max-loss: found %s; expected a percentage from 0 to "
+                        "--max-loss: found %s, expected a percentage from 0 to "
                         "100",
                         BYI_FLOAT_TEXT(params->max_loss));
     if (byi_given("percentile") && params->method != BYI_RANGE_PERCENTILE)
         return byi_fail(err, BYOC_EINVAL,
-                        "--percentile: found %s without --method percentile; "
+                        "--percentile: found %s without --method percentile, "
                         "expected both, or neither",
                         BYI_FLOAT_TEXT(params->percentile));
     return byi_expect_model(path, err);

@@ -48,7 +48,7 @@ int byi_print_ledger(const struct byi_command *command, const char *path,
     enum byoc_status status = BYOC_OK;
     if (view->explain.n && (view->json || view->every))
         status = byi_fail(&err, BYOC_EINVAL,
-                          "--explain excludes --json and --all; expected one "
+                          "--explain excludes --json and --all, expected one "
                           "of them");
     else if (view->explain.n)
         status = explain(ledger, &view->explain, &err);

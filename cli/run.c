@@ -87,7 +87,7 @@ static enum byoc_status write_outputs(const struct byoc_model *model,
             if (folder)
                 return byi_fail(err, BYOC_EUNSUPPORTED,
                                 "output '%s': found a value that is not a "
-                                "tensor; expected a tensor, since .npy files "
+                                "tensor, expected a tensor, since .npy files "
                                 "hold only tensors",
                                 io->name);
             print_value(io->name, &out->values[i]);

@@ -4,7 +4,7 @@
 # their path. Run as `cmake --build BUILD --target uninstall`.
 set(manifest ${BUILD}/install_manifest.txt)
 if(NOT EXISTS ${manifest})
-    message(FATAL_ERROR "${manifest} does not exist; expected the list of files "
+    message(FATAL_ERROR "${manifest} does not exist, expected the list of files "
         "that `cmake --install` writes; install from this build folder first")
 endif()
 file(STRINGS ${manifest} files ENCODING UTF-8)

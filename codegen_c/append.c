@@ -30,7 +30,7 @@ static enum byoc_status reject(const struct linked_file *l, const char *found,
                                const char *expected)
 {
     return byi_fail(l->err, BYOC_EIO,
-                    "%s: found %s in the linker's output; expected %s; try "
+                    "%s: found %s in the linker's output, expected %s; try "
                     "another linker with CC",
                     l->path, found, expected);
 }

@@ -260,7 +260,7 @@ static enum byoc_status read_symbol(struct artifact_job *j)
          symbol[strspn(symbol, word)] != '\0'))
         status =
             byi_fail(j->err, BYOC_EINVAL,
-                     "manifest: symbol: found \"%.60s\"; expected 1 to %zu "
+                     "manifest: symbol: found \"%.60s\", expected 1 to %zu "
                      "lower-case letters, digits and underscores",
                      symbol, sizeof j->symbol - 1);
     if (status == BYOC_OK)

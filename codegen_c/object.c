@@ -26,7 +26,7 @@ static enum byoc_status odd(const struct object *o)
 {
     return byi_fail(o->err, BYOC_EUNSUPPORTED,
                     "found %llu bytes from the compiler that are not a "
-                    "relocatable ELF64 object; expected one",
+                    "relocatable ELF64 object, expected one",
                     (unsigned long long)o->n);
 }
 
@@ -81,7 +81,7 @@ static enum byoc_status check_section(const struct object *o, uint32_t i)
     if (fits)
         return BYOC_OK;
     return byi_fail(o->err, BYOC_EUNSUPPORTED,
-                    "it has a section %.60s; expected only the sections of C "
+                    "it has a section %.60s, expected only the sections of C "
                     "functions and variables",
                     name);
 }
@@ -97,13 +97,13 @@ static enum byoc_status check_symbol(struct object *o, const Elf64_Sym *s,
         return BYOC_OK;
     if (strcmp(name, o->name) != 0)
         return byi_fail(o->err, BYOC_EUNSUPPORTED,
-                        "it defines %.200s with external linkage; expected "
+                        "it defines %.200s with external linkage, expected "
                         "only the requested function",
                         name);
     if (ELF64_ST_TYPE(s->st_info) != STT_FUNC ||
         !(home.sh_flags & SHF_EXECINSTR))
         return byi_fail(o->err, BYOC_EUNSUPPORTED,
-                        "it defines %.200s, which is not a function; expected "
+                        "it defines %.200s, which is not a function, expected "
                         "the requested function",
                         name);
     o->found = true;

@@ -84,7 +84,7 @@ static enum byoc_status check_source(const struct unit_job *j)
     const char *nul = source->n ? memchr(source->at, '\0', source->n) : NULL;
     uint64_t line = 1;
     if (source->n == 0)
-        return byi_fail(j->err, BYOC_EUNSUPPORTED, "it is empty; expected C");
+        return byi_fail(j->err, BYOC_EUNSUPPORTED, "it is empty, expected C");
     if (source->n > (uint64_t)MAX_MIB << 20)
         return byi_fail(j->err, BYOC_EUNSUPPORTED,
                         "it has %llu bytes, expected at most %d MiB",
@@ -94,7 +94,7 @@ static enum byoc_status check_source(const struct unit_job *j)
     for (const char *c = source->at; c < nul; c++)
         line += *c == '\n';
     return byi_fail(j->err, BYOC_EUNSUPPORTED,
-                    "line %llu has a NUL byte; expected text",
+                    "line %llu has a NUL byte, expected text",
                     (unsigned long long)line);
 }
 

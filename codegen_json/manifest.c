@@ -180,7 +180,7 @@ enum byoc_status byi_manifest_write(const struct byi_module *m,
     uint32_t entry = byi_entry(m);
     if (entry == UINT32_MAX)
         return byi_fail(err, BYOC_EINVAL,
-                        "the module: found no function @%s; expected the entry "
+                        "the module: found no function @%s, expected the entry "
                         "function",
                         byi_entry_name(m));
     const struct byi_func *f = m->funcs.at[entry];

@@ -68,7 +68,7 @@ static enum byoc_status check_leaf(struct byi_planner *b,
 {
     if (type->kind == BYI_FUNC && kind == BYI_P_INPUT && b->out_index == 0)
         return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                        "@%s: found an input that is a function; expected only "
+                        "@%s: found an input that is a function, expected only "
                         "tensors; choose another --function",
                         name);
     return BYOC_OK;
@@ -136,7 +136,7 @@ static enum byoc_status add_step(struct byi_planner *b,
     if (b->out.steps.n >= MAX_STEPS)
         return byi_fail(
             b->err, BYOC_ELIMIT,
-            "%s: found too many steps in the plan of %s; expected at "
+            "%s: found too many steps in the plan of %s, expected at "
             "most %d",
             node_name(b, node), b->out.name, MAX_STEPS);
     struct byi_planned_step step = {.kind = kind,
@@ -578,7 +578,7 @@ static enum byoc_status claim_outputs(struct byi_planner *b,
         bool object = root->type->kind != BYI_TENSOR;
         if (root->type->kind == BYI_FUNC && b->out_index == 0)
             return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                            "@%s: result %u: found a function; expected a "
+                            "@%s: result %u: found a function, expected a "
                             "tensor; call the function, or choose another "
                             "--function",
                             b->out.name, i);

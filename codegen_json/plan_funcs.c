@@ -157,7 +157,7 @@ static enum byoc_status find_regions(struct byi_planner *b, uint32_t n_regions)
     if (n != n_regions)
         return byi_fail(
             b->err, BYOC_EINVAL,
-            "found %u compiled regions; expected %u, the regions of "
+            "found %u compiled regions, expected %u, the regions of "
             "the module",
             n_regions, n);
     return BYOC_OK;
@@ -254,7 +254,7 @@ static enum byoc_status write_plan(struct byi_planner *b,
     uint32_t entry = byi_entry(b->m);
     if (entry == UINT32_MAX)
         return byi_fail(b->err, BYOC_EINVAL,
-                        "the module: found no function @%s; expected the entry "
+                        "the module: found no function @%s, expected the entry "
                         "function",
                         byi_entry_name(b->m));
     BYI_TRY(find_regions(b, n_regions));

@@ -184,7 +184,7 @@ static enum byoc_status add_operands(struct region_writer *w, cJSON *kernel,
                 return byi_fail(
                     err, BYOC_EINVAL,
                     "composite '%s': constant %%%u: found no name in "
-                    "Operands; expected one for every constant",
+                    "Operands, expected one for every constant",
                     body->attr.composite, id);
             byi_json_add(named, roles[id].name,
                          pair_json(w->arena, add_const(w, node->index)));
@@ -216,7 +216,7 @@ static enum byoc_status add_branch(struct step_list *s,
     if (!body || body->params.n != fn->n_args || s->depth == BYI_GRAPH_MAX_IFS)
         return byi_fail(s->err, BYOC_EINVAL,
                         "composite '%s': found a branch that is not a function "
-                        "literal, or too many nested 'if's; expected a literal "
+                        "literal, or too many nested 'if's, expected a literal "
                         "inside fewer than %d others",
                         s->name, BYI_GRAPH_MAX_IFS);
     struct role *roles =
@@ -266,7 +266,7 @@ static enum byoc_status add_steps(struct step_list *s, const struct byi_func *f,
             node->kind != BYI_IF)
             return byi_fail(s->err, BYOC_EINVAL,
                             "composite '%s': %%%u: found a node that it cannot "
-                            "contain; expected parameters, operators, tuples, "
+                            "contain, expected parameters, operators, tuples, "
                             "'if' and, outside branches, constants",
                             s->name, id);
         cJSON *step = s->n ? byi_json_object(s->w->arena) : s->kernel;
@@ -389,7 +389,7 @@ static enum byoc_status add_region_node(struct region_writer *w,
     }
     return byi_fail(err, BYOC_EINVAL,
                     "@%s: %%%u: found a node that is neither a call of a "
-                    "composite nor a constant; expected only these in a region",
+                    "composite nor a constant, expected only these in a region",
                     f->name ? f->name : "?", id);
 }
 

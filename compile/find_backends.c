@@ -184,7 +184,7 @@ static enum byoc_status read_pattern(struct byi_arena *arena, const char *text,
     size_t name = strcspn(text, "="), dot = strcspn(text, ".=");
     if (text[name] != '=' || text[dot] != '.' || dot == 0)
         return byi_fail(err, BYOC_EINVAL,
-                        "pattern: found '%s'; expected BACKEND.WHAT=PATTERN",
+                        "pattern: found '%s', expected BACKEND.WHAT=PATTERN",
                         text);
     *backend = byi_arena_strn(arena, text, dot);
     row->name = byi_arena_strn(arena, text, name);
@@ -469,7 +469,7 @@ static void list_plugin(void *ctx, const char *path)
     if (status == BYOC_OK && first && strcmp(first, path) != 0)
         status = byi_fail(&err, BYOC_EBACKEND,
                           "%s: found backend '%s', which %s, found first, also "
-                          "defines; expected another name; leave out one "
+                          "defines, expected another name; leave out one "
                           "of the two",
                           path, plugin->backend->name, first);
     const struct named_plugin one = {

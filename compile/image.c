@@ -125,7 +125,7 @@ static void compile_region(const struct byi_module *m,
     if (blob.kind != BYOC_BLOB_DATA &&
         !(blob.kind == BYOC_BLOB_C && region.symbol))
         r->fault = byi_arena_printf(
-            arena, "compile() returned a blob of kind %u; expected %d%s",
+            arena, "compile() returned a blob of kind %u, expected %d%s",
             blob.kind, BYOC_BLOB_DATA, region.symbol ? " or C" : "");
     else
         take_blob(found, r, blob.kind == BYOC_BLOB_C ? region.symbol : NULL,

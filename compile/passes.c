@@ -119,13 +119,13 @@ static enum byoc_status append(const struct byi_pass *pass,
     if (byi_pass_find(pass->name))
         return byi_fail(
             err, BYOC_EINVAL,
-            "pass '%s': found another pass of this name; expected a "
+            "pass '%s': found another pass of this name, expected a "
             "new name",
             pass->name);
     if (n_known + 1 == BYI_COUNT(known))
         return byi_fail(
             err, BYOC_ELIMIT,
-            "pass '%s': found too many passes of users; expected at "
+            "pass '%s': found too many passes of users, expected at "
             "most %d",
             pass->name, MAX_USER_PASSES);
     __atomic_store_n(&known[n_known++], pass, __ATOMIC_RELEASE);
@@ -161,7 +161,7 @@ enum byoc_status byi_passes_load(const char *path, struct byoc_error *err)
     const struct byoc_pass *const *passes = entry(BYOC_PASS_ABI);
     if (!passes)
         return byi_fail(err, BYOC_EBACKEND,
-                        "%s: found passes for another version of byoc/pass.h; "
+                        "%s: found passes for another version of byoc/pass.h, "
                         "expected version %d; compile the library again",
                         path, BYOC_PASS_ABI);
     for (; *passes; passes++) {
@@ -241,7 +241,7 @@ static enum byoc_status read_list(struct pass_list_reader *r)
         fault = "found a '[' without its ']'";
     if (fault)
         return byi_fail(r->err, BYOC_EINVAL,
-                        "passes '%s': %s; expected A,B,[C,D]", r->text, fault);
+                        "passes '%s': %s, expected A,B,[C,D]", r->text, fault);
     return BYOC_OK;
 }
 

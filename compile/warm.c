@@ -26,7 +26,7 @@ struct warm_reader {
 static enum byoc_status fail(struct warm_reader *r, const char *what)
 {
     return byi_fail(r->err, BYOC_EINVAL,
-                    "warm '%s': %s; expected NAME=SIZE,..., such as "
+                    "warm '%s': %s, expected NAME=SIZE,..., such as "
                     "batch=1,2,8",
                     r->text, what);
 }
@@ -134,7 +134,7 @@ static enum byoc_status check_sets(struct warm_reader *r,
         for (uint32_t i = 0; i < set->n; i++)
             if (!is_key(m, set->dims[i].name))
                 return byi_fail(r->err, BYOC_EINVAL,
-                                "warm: found '%s'; expected the name of a dim "
+                                "warm: found '%s', expected the name of a dim "
                                 "of an input that varies; `byoc inspect` of "
                                 "an artifact lists them",
                                 set->dims[i].name);
@@ -142,7 +142,7 @@ static enum byoc_status check_sets(struct warm_reader *r,
             if (is_key(m, m->symbols.at[i]) && !has_dim(set, m->symbols.at[i]))
                 return byi_fail(
                     r->err, BYOC_EINVAL,
-                    "warm: found no size for the dim '%s'; expected one "
+                    "warm: found no size for the dim '%s', expected one "
                     "for every dim that varies, as in %s=1,%s=1",
                     m->symbols.at[i], set->dims[0].name, m->symbols.at[i]);
     }

@@ -149,7 +149,7 @@ static void add_suite(struct byi_card *card,
         .what = {"onnx", byi_kit_try_suite, NULL, 0},
         .verdict = {.outcome = BYI_UNTESTED}};
     snprintf(skipped.verdict.text, sizeof skipped.verdict.text,
-             "found no case in %.400s; expected the files of libonnx-testdata",
+             "found no case in %.400s, expected the files of libonnx-testdata",
              data);
     BYI_PUSH(&card->entries, skipped);
 }
@@ -270,7 +270,7 @@ static enum byoc_status check_params(const char *plugin,
     BYI_TRY(byi_reserved_check(params->reserved, err));
     if (plugin[0] != '/')
         return byi_fail(err, BYOC_EINVAL,
-                        "plug-in: found %s; expected an absolute path", plugin);
+                        "plug-in: found %s, expected an absolute path", plugin);
     if (params->codegen > BYOC_CODEGEN_C)
         return byi_fail(
             err, BYOC_EINVAL,

@@ -240,7 +240,7 @@ static enum byoc_status make_op(struct gen *g, const struct byi_pat *pat,
     uint32_t n = pat->n_args;
     if (n > BYI_MAX_SLOTS - 4)
         return byi_fail(g->err, BYOC_EUNSUPPORTED,
-                        "found an operator with %u operands; expected at most "
+                        "found an operator with %u operands, expected at most "
                         "%d",
                         n, BYI_MAX_SLOTS - 4);
     for (uint32_t i = 0; i < n; i++)
@@ -351,7 +351,7 @@ static enum byoc_status make_if(struct gen *g, const struct byi_pat *pat,
     byi_id fn[2];
     if (g->outer)
         return byi_fail(g->err, BYOC_EUNSUPPORTED,
-                        "found an `if` in a branch of an `if`; expected none");
+                        "found an `if` in a branch of an `if`, expected none");
     BYI_TRY(make(g, pat->args[0], &cond));
     use_named_value(g, &cond);
     if (cond.id == BYI_NO_ID) {
@@ -403,7 +403,7 @@ static enum byoc_status make_once(struct gen *g, uint32_t at,
 {
     if (g->outer)
         return byi_fail(g->err, BYOC_EUNSUPPORTED,
-                        "found a `with` in a branch; expected none");
+                        "found a `with` in a branch, expected none");
     if (g->once[at] == BYI_NO_ID) {
         BYI_TRY(make(g, pat->args[0], out));
         g->once[at] = out->id;
@@ -419,7 +419,7 @@ static enum byoc_status make_get(struct gen *g, const struct byi_pat *pat,
     BYI_TRY(make(g, pat->args[0], out));
     if (out->id == BYI_NO_ID || type_of(g, out->id)->kind != BYI_TUPLE ||
         type_of(g, out->id)->n_fields <= pat->index)
-        return misfit(g, "found a tuple without the field; expected it");
+        return misfit(g, "found a tuple without the field, expected it");
     return byi_add_get(g->m, g->f, out->id, pat->index, NULL, &out->id, g->err);
 }
 

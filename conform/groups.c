@@ -447,7 +447,7 @@ void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c)
         byi_kit_failed(
             kit, BYI_RULE_SAME,
             "two calls of compile() for one region returned %llu and %llu "
-            "bytes that differ; expected equal bytes",
+            "bytes that differ, expected equal bytes",
             (unsigned long long)blob.bytes, (unsigned long long)again.bytes);
     cut_and_change(kit, &s, &blob, kit->seed);
     byi_kit_blob_free(kit, &blob);

@@ -238,7 +238,7 @@ static void check_described(void *ctx, const char *name, const char *impl,
     if (!name || !*name || !impl || !*impl || !sources)
         byi_kit_failed(ctx, BYI_RULE_OPINION,
                        "describe() passed a step with name '%.99s', "
-                       "implementation '%.99s' and sources %s; expected a "
+                       "implementation '%.99s' and sources %s, expected a "
                        "name, an implementation and sources",
                        name ? name : "NULL", impl ? impl : "NULL",
                        sources ? "set" : "NULL");

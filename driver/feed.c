@@ -26,7 +26,7 @@ static enum byoc_status read_file(const char *path, struct byi_arena *arena,
     if (byi_path_ends_in(path, ".pb"))
         return byi_onnx_tensor(path, arena, t, &name, err);
     return byi_fail(err, BYOC_EINVAL,
-                    "%s: not a .npy or .pb file; expected one of these", path);
+                    "%s: not a .npy or .pb file, expected one of these", path);
 }
 
 /* Give a tensor the type of its input or output: numpy and ONNX's test data
@@ -310,10 +310,11 @@ static enum byoc_status check_dims(const struct byoc_model *model,
         size_t n_name = 0;
         int64_t size;
         if (!read_dim(*at, &n_name, &size))
-            return byi_fail(err, BYOC_EINVAL,
-                            "dim '%s': expected NAME=NUMBER, with a number of "
-                            "0 or more",
-                            *at);
+            return byi_fail(
+                err, BYOC_EINVAL,
+                "dim: found '%s', expected NAME=NUMBER, with a number of "
+                "0 or more",
+                *at);
         const char *name = byi_arena_strn(arena, *at, n_name);
         const uint32_t n =
             list_dims(model, feed, names, MAX_DIMS, name, n_name, &used);
@@ -330,7 +331,7 @@ static enum byoc_status check_dims(const struct byoc_model *model,
         for (const char *const *b = params->dims; b < at; b++)
             if (strncmp(*b, *at, n_name + 1) == 0)
                 return byi_fail(err, BYOC_EINVAL,
-                                "dim '%s': given twice; expected one size",
+                                "dim '%s': given twice, expected one size",
                                 name);
     }
     return BYOC_OK;

@@ -247,7 +247,7 @@ static enum byoc_status check_runs(const char *option, const char *pass,
             byi_text_addf(&names, "%s%s", names.n ? ", " : "", name);
     }
     enum byoc_status status = byi_fail(
-        err, BYOC_EINVAL, "%s '%s': this pass does not run here; expected %s%s",
+        err, BYOC_EINVAL, "%s '%s': this pass does not run here, expected %s%s",
         option, pass, names.n ? "one of " : "a pass of a sequence in brackets",
         names.n ? names.at : "");
     byi_text_free(&names);

@@ -77,7 +77,7 @@ int main(int argc, char **argv)
             code = detect(model, state, &err);
         else
             snprintf(err.text, sizeof err.text,
-                     "%s: found %u inputs and %u outputs; expected an image, "
+                     "%s: found %u inputs and %u outputs, expected an image, "
                      "and classes (n), scores (n) and boxes (n, 4)",
                      argv[1], byoc_model_n_inputs(model),
                      byoc_model_n_outputs(model));

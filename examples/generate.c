@@ -41,7 +41,7 @@ static void open_cache(const struct byoc_model *model, uint32_t output,
 {
     const uint32_t input = byoc_model_in_place(model, output, &c->axis);
     if (input == UINT32_MAX)
-        fail("output %u extends no input; expected a cache", output);
+        fail("output %u extends no input, expected a cache", output);
     const struct byoc_io *io = byoc_model_input(model, input);
     int64_t n = 1;
     for (uint32_t d = io->rank; d-- > 0; n *= c->present[d]) {
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
     const int64_t bytes = argc > 3 ? atol(argv[3]) : 200;
     const double temperature = argc > 4 ? atof(argv[4]) : 0.7;
     if (n > MOST || byoc_model_n_outputs(model) != n)
-        fail("found %u inputs and %u outputs; expected ids and caches, in and "
+        fail("found %u inputs and %u outputs, expected ids and caches, in and "
              "out, at most %d",
              n, byoc_model_n_outputs(model), MOST);
     int64_t made = (int64_t)strlen(argv[2]), shape[] = {1, made};

@@ -68,7 +68,7 @@ int main(int argc, char **argv)
             code = stream(model, state, &err);
         else
             snprintf(err.text, sizeof err.text,
-                     "%s: found %u inputs and %u outputs; expected a chunk "
+                     "%s: found %u inputs and %u outputs, expected a chunk "
                      "and a state, in and out",
                      argv[1], byoc_model_n_inputs(model),
                      byoc_model_n_outputs(model));

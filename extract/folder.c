@@ -125,7 +125,7 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
     struct byi_temp *listed = NULL;
     if (stat(folder, &st) == 0)
         return byi_fail(err, BYOC_EIO,
-                        "%s exists; expected the name of a new folder", folder);
+                        "%s exists, expected the name of a new folder", folder);
     const int n = snprintf(temp, sizeof temp, "%s.XXXXXX", folder);
     if (n < 0 || n >= (int)sizeof temp || !byi_temp_folder(temp, &listed))
         return byi_fail(err, BYOC_EIO, "%s: cannot create the folder: %s",

@@ -92,7 +92,7 @@ static int run_test(const struct byi_reduce *r, const char *folder,
                  strerror(error));
     else if (!ended)
         byi_fail(err, BYOC_EINVAL,
-                 "the test '%s' did not end within %g seconds; expected one "
+                 "the test '%s' did not end within %g seconds, expected one "
                  "that fails; try a larger --test-seconds",
                  r->test, seconds);
     if (!ended)

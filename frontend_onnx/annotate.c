@@ -115,7 +115,7 @@ static enum byoc_status check_node(const struct annotation *a,
         (!type->n || memcmp(type->data, wanted, type->n) == 0))
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
-                    "%s: node %u is %.*s; expected %s, as in the ledger; the "
+                    "%s: node %u is %.*s, expected %s, as in the ledger; the "
                     "file has changed since the import",
                     a->from, a->next, (int)(type->n < 64 ? type->n : 64),
                     type->n ? (const char *)type->data : "", wanted);
@@ -229,7 +229,7 @@ static enum byoc_status annotate_model(struct annotation *a,
     /* sources of inlined functions follow the graph's, once for each call */
     if (functions ? a->next > a->n_nodes : a->next != a->n_nodes)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: found %u nodes; expected %u, as in the ledger; "
+                        "%s: found %u nodes, expected %u, as in the ledger; "
                         "the file has changed since the import",
                         a->from, a->next, a->n_nodes);
     if (total(a, 0) > INT_MAX)

@@ -107,7 +107,7 @@ static enum byoc_status open_external(struct byi_onnx_file *file,
 {
     if (!location || !location_ok(location) || !file->folder)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "tensor '%s': external data at '%s': expected a "
+                        "tensor '%s': found external data at '%s', expected a "
                         "relative path without '..', inside the model's folder",
                         name, location ? location : "");
     const char *path =

@@ -66,7 +66,7 @@ byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader)
                                   o->node->op_type);
     if (!entry) {
         o->status = byi_fail(&o->err, BYOC_EPARSE,
-                             "%s: value '%s' is not defined; expected an "
+                             "%s: value '%s' is not defined, expected an "
                              "input, an initialiser or the output of a node "
                              "that does not depend on this one",
                              reader, text);
@@ -74,7 +74,7 @@ byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader)
     }
     if (entry->producer) {
         o->status = byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                             "%s: found a reader of output '%s'; expected none",
+                             "%s: found a reader of output '%s', expected none",
                              entry->producer, text);
         return BYI_NO_ID;
     }

@@ -141,9 +141,9 @@ static enum byoc_status check_used(struct byi_import *o,
     for (size_t k = 0; k < BYI_COUNT(lists); k++)
         for (uint32_t i = 0; i < count(lists[k].given); i++)
             if (!lists[k].used[i])
-                return byi_fail(&o->err, BYOC_EINVAL, "%s '%s': expected %s%s",
-                                lists[k].what, lists[k].given[i],
-                                lists[k].expected,
+                return byi_fail(&o->err, BYOC_EINVAL,
+                                "%s: found '%s', expected %s%s", lists[k].what,
+                                lists[k].given[i], lists[k].expected,
                                 list_inputs(o, lists[k].dims));
     return BYOC_OK;
 }
@@ -353,13 +353,13 @@ static enum byoc_status refuse_input(struct byi_import *o, const char *name,
         for (size_t k = 0; k < graph->node[i]->n_input; k++)
             if (strcmp(graph->node[i]->input[k], name) == 0)
                 return byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                                "input '%s' of operator %s is %s; expected "
+                                "input '%s' of operator %s is %s, expected "
                                 "a tensor, or a sequence or optional of "
                                 "tensors",
                                 name, byi_text_or(graph->node[i]->op_type, "?"),
                                 kind);
     return byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                    "input '%s' is %s; expected a tensor, or a sequence or "
+                    "input '%s' is %s, expected a tensor, or a sequence or "
                     "optional of tensors",
                     name, kind);
 }

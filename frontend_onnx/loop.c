@@ -241,7 +241,7 @@ static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
         if (!both)
             byi_o_refuse(
                 o,
-                "state %u after an iteration: found %s; expected %s, "
+                "state %u after an iteration: found %s, expected %s, "
                 "as before the iteration",
                 i, byi_text_type_buf(o->m, found, text[0], sizeof text[0]),
                 byi_text_type_buf(o->m, type, text[1], sizeof text[1]));
@@ -252,7 +252,7 @@ static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
     if (found->kind != BYI_TENSOR || found->dtype != type->dtype ||
         found->rank != type->rank) {
         byi_o_refuse(o,
-                     "state %u after an iteration: found %s; expected %s, "
+                     "state %u after an iteration: found %s, expected %s, "
                      "of which only dims may change",
                      i, byi_text_type_buf(o->m, found, text[0], sizeof text[0]),
                      byi_text_type_buf(o->m, type, text[1], sizeof text[1]));

@@ -599,7 +599,7 @@ static void read_standard(struct byi_import *o, struct byi_attention *a)
                         a->heads % a->kv_heads || heads != a->kv_heads))
         byi_o_fail(o, BYOC_ETYPE,
                    "found %lld heads of queries, %lld of keys and %lld of "
-                   "values; expected known numbers, the first a multiple of "
+                   "values, expected known numbers, the first a multiple of "
                    "the others",
                    (long long)a->heads, (long long)a->kv_heads,
                    (long long)heads);

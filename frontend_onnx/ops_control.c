@@ -342,7 +342,7 @@ static void convert_scan(struct byi_import *o)
         return;
     if (n_reads < 1 || n_reads > o->n_in || loop.graph->n_input != o->n_in) {
         byi_o_fail(o, BYOC_EPARSE,
-                   "num_scan_inputs is %lld and the graph has %zu inputs; "
+                   "num_scan_inputs is %lld and the graph has %zu inputs, "
                    "expected 1 to %u scan inputs and %u inputs of the graph",
                    (long long)n_reads, loop.graph->n_input, o->n_in, o->n_in);
         return;

@@ -92,7 +92,7 @@ static void convert_optional(struct byi_import *o)
         type = type->sequence_type->elem_type;
     if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) {
         byi_o_refuse(o,
-                     "attribute type: found %s; expected a tensor or a "
+                     "attribute type: found %s, expected a tensor or a "
                      "sequence of tensors",
                      type_name(o, type, sequence));
         return;

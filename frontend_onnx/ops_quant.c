@@ -552,7 +552,7 @@ static void convert_matmul_bits(struct byi_import *o)
     if (w.k < 1 || w.n < 1 || w.size < 2 || w.k > INT32_MAX ||
         w.n > INT32_MAX || w.size > INT32_MAX || w.size % 2)
         byi_o_fail(o, BYOC_EPARSE,
-                   "K, N and block_size are %lld, %lld, %lld; expected "
+                   "K, N and block_size are %lld, %lld, %lld, expected "
                    "positive int32 numbers and an even block_size",
                    (long long)w.k, (long long)w.n, (long long)w.size);
     if (!byi_o_ok(o))
@@ -623,7 +623,7 @@ static void convert_gather_blocks(struct byi_import *o)
         axis == along || (bytes && bits == 4 && along != rank - 1) || block < 1)
         byi_o_fail(o, BYOC_EPARSE,
                    "gather_axis, quantize_axis and block_size are %lld, %lld, "
-                   "%lld; expected two axes of codes of rank %lld, the last "
+                   "%lld, expected two axes of codes of rank %lld, the last "
                    "one for packed codes, and a positive size",
                    (long long)axis, (long long)along, (long long)block,
                    (long long)rank);

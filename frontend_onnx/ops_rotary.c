@@ -120,7 +120,7 @@ static void convert_rotary(struct byi_import *o)
                         (!heads_first && byi_o_rank(o, x) != 3)))
         byi_o_fail(o, BYOC_ETYPE,
                    "found x of rank %u and width %lld with heads of %lld "
-                   "elements; expected heads of at least twice the width of "
+                   "elements, expected heads of at least twice the width of "
                    "cos_cache, %lld",
                    byi_o_rank(o, x), (long long)hidden, (long long)head,
                    (long long)half);

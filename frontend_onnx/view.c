@@ -443,7 +443,7 @@ static enum byoc_status copy_node(struct view *v, const Onnx__NodeProto *from,
         v->next < v->n_nodes ? v->places[v->next].op : "no further node";
     if (v->next >= v->n_nodes || strcmp(op, wanted) != 0)
         return byi_fail(v->err, BYOC_EINVAL,
-                        "%s: node %u is %.60s; expected %.60s, as in the "
+                        "%s: node %u is %.60s, expected %.60s, as in the "
                         "ledger; the file has changed since the import",
                         v->from, v->next, op, wanted);
     Onnx__NodeProto *node = byi_arena_copy(v->arena, from, sizeof *from);
@@ -661,7 +661,7 @@ static enum byoc_status copy_model(struct view *v, const char *to,
     if (v->n_nodes > v->n_places ||
         (!model.n_functions && v->n_nodes != v->n_places))
         return byi_fail(v->err, BYOC_EINVAL,
-                        "%s: found %u nodes; expected %u, as in the ledger; "
+                        "%s: found %u nodes, expected %u, as in the ledger; "
                         "the file has changed since the import",
                         v->from, v->n_nodes, v->n_places);
     for (size_t i = 0; i < model.n_functions; i++)

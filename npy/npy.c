@@ -107,7 +107,7 @@ static enum byoc_status parse_npy(const uint8_t *bytes, size_t n,
 {
     if (n < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0)
         return byi_fail(err, BYOC_EPARSE,
-                        "%s: not a .npy file; expected numpy's magic bytes",
+                        "%s: not a .npy file, expected numpy's magic bytes",
                         path);
     size_t head = bytes[6] == 1 ? 10 : 12;
     uint64_t length = bytes[8] | (uint64_t)bytes[9] << 8;
@@ -279,7 +279,7 @@ static enum byoc_status parse_npz(const uint8_t *bytes, size_t n,
     const uint8_t *end = n >= 22 ? find_end(bytes, n) : NULL;
     if (!end)
         return byi_fail(err, BYOC_EPARSE,
-                        "%s: found no directory of a zip archive; expected a "
+                        "%s: found no directory of a zip archive, expected a "
                         "file that numpy.savez writes",
                         path);
     uint64_t at = little(end + 16, 4), count = little(end + 10, 2);

@@ -128,10 +128,10 @@ static enum byoc_status read_dims(const OrtApi *ort, const OrtValue *value,
     BYI_TRY(byi_ep_status(ort, status, err));
     if (n > BYI_MAX_RANK)
         return byi_fail(err, BYOC_ELIMIT,
-                        "input %s has rank %zu; expected at most %d", io->name,
+                        "input %s has rank %zu, expected at most %d", io->name,
                         n, BYI_MAX_RANK);
     if (byi_ep_dtype(type) != io->dtype)
-        return byi_fail(err, BYOC_ETYPE, "input %s is %s; expected %s",
+        return byi_fail(err, BYOC_ETYPE, "input %s is %s, expected %s",
                         io->name, byoc_dtype_name(byi_ep_dtype(type)),
                         byoc_dtype_name(io->dtype));
     *rank = (int32_t)n;
@@ -167,7 +167,7 @@ static enum byoc_status bind_input(const struct byi_ep_kernel *k,
     BYI_ORT(ort, KernelContext_GetInput(context, port->place, &value));
     if (!value)
         return byi_fail(err, BYOC_EINVAL,
-                        "input %s has no value; expected a tensor",
+                        "input %s has no value, expected a tensor",
                         port->io->name);
     *t = (DLTensor){.device = {kDLCPU, 0},
                     .dtype = port->type,
@@ -313,7 +313,7 @@ static enum byoc_status find_place(const char *name, const char *const *names,
             return BYOC_OK;
     return byi_fail(
         err, BYOC_EINTERNAL,
-        "found the input or output '%.200s' of the model; expected it "
+        "found the input or output '%.200s' of the model, expected it "
         "among the %zu of the fused node",
         name, n);
 }

@@ -26,7 +26,7 @@ static enum byoc_status reject(const struct given_option *o,
                                const char *expected)
 {
     return byi_fail(o->err, BYOC_EINVAL,
-                    "option %s of " BYI_EP_NAME ": found '%.200s'; expected %s",
+                    "option %s of " BYI_EP_NAME ": found '%.200s', expected %s",
                     o->key, o->value, expected);
 }
 
@@ -116,7 +116,7 @@ static enum byoc_status read_folder(const struct given_option *o,
     if (stat(o->value, &st) != 0 || !S_ISDIR(st.st_mode))
         return byi_fail(o->err, BYOC_EIO,
                         "option %s of " BYI_EP_NAME
-                        ": '%.300s' is not a folder; expected one, or a path "
+                        ": '%.300s' is not a folder, expected one, or a path "
                         "where one can be created",
                         o->key, o->value);
     *folder = byi_arena_str(o->arena, o->value);
@@ -157,7 +157,7 @@ static enum byoc_status read_option(const struct given_option *o)
     const char *near = byi_nearest(o->key, names, BYI_COUNT(table));
     return byi_fail(o->err, BYOC_EINVAL,
                     BYI_EP_NAME
-                    " has no option '%.100s'; expected backends, "
+                    " has no option '%.100s', expected backends, "
                     "threads, partition_by, cache_dir, report, thread_pool or "
                     "initializers%s%s",
                     o->key, near ? "; did you mean " : "", near ? near : "");

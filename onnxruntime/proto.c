@@ -176,7 +176,7 @@ static enum byoc_status put_type(const OrtApi *ort, const OrtTypeInfo *info,
     if ((kind != ONNX_TYPE_SEQUENCE && kind != ONNX_TYPE_OPTIONAL) ||
         depth == MAX_DEPTH)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "found a value of ONNX Runtime's type %d at depth %u; "
+                        "found a value of ONNX Runtime's type %d at depth %u, "
                         "expected a tensor, or a sequence or optional of at "
                         "most depth %d",
                         (int)kind, depth, MAX_DEPTH - 1);

@@ -364,7 +364,7 @@ OrtStatus *CreateEpFactories(const char *registered_name,
     }
     if (max_factories < 1)
         return ort->CreateStatus(ORT_INVALID_ARGUMENT,
-                                 "byoc: the array has no entry for a factory; "
+                                 "byoc: the array has no entry for a factory, "
                                  "expected at least one");
     struct byi_ep_factory *factory = byi_alloc(1, sizeof *factory);
     if (!factory)

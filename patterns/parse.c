@@ -425,7 +425,7 @@ static enum byoc_status parse_primary(struct parser *p, uint32_t *out)
     if (byi_lex_accept(&p->lex, '^')) {
         if (!p->in_step)
             return byi_lex_fail(&p->lex, &at, p->err,
-                                "'^' stands for the value before a step; "
+                                "'^' stands for the value before a step, "
                                 "expected it in a step");
         return add(p, (struct byi_pat){.kind = BYI_PAT_HOLE}, out);
     }
@@ -614,7 +614,7 @@ static enum byoc_status parse_defs(struct parser *p)
         if (leaf == 0 || leaf == BYI_NO_NAME || p->list[name] ||
             p->repeated[name])
             return byi_lex_fail(&p->lex, &at, p->err,
-                                "%%%s cannot be defined: expected an operand "
+                                "%%%s cannot be defined, expected an operand "
                                 "that was used, outside of repeated steps",
                                 p->names[name]);
         BYI_TRY(byi_lex_expect(&p->lex, '=', "'='", p->err));

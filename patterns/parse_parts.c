@@ -218,9 +218,9 @@ static enum byoc_status check_test(const struct byi_lexer *lex,
             if (!def || !convert(arena, def->kind, &values[k]))
                 return byi_lex_fail(lex, at, err, "%s has no attribute '%s'%s",
                                     op->name, test->name,
-                                    def ? " of this kind; expected a value of "
+                                    def ? " of this kind, expected a value of "
                                           "the attribute's kind"
-                                        : "; expected one of its attributes");
+                                        : ", expected one of its attributes");
         if (test->cmp >= BYI_LT &&
             (test->n > 1 || (values[0].kind != BYI_ATTR_INT &&
                              values[0].kind != BYI_ATTR_FLOAT)))

@@ -174,7 +174,7 @@ static struct byoc_fail *check_dtypes(const struct byoc_host *host,
         if (pyb_format_of_dtype(dtype))
             continue;
         snprintf(text, sizeof text,
-                 "found %s, which has no format in the buffer protocol; "
+                 "found %s, which has no format in the buffer protocol, "
                  "expected another element type",
                  byoc_dtype_name(dtype));
         return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED, text);

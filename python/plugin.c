@@ -101,7 +101,7 @@ static int reach_python(char *why, uint32_t why_bytes)
     missing = find_functions(library);
     if (missing) {
         snprintf(why, why_bytes,
-                 "found a Python without %s; expected Python 3.11 or newer",
+                 "found a Python without %s, expected Python 3.11 or newer",
                  missing);
         return -1;
     }
@@ -149,7 +149,7 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
     read_place();
     if (!lines[NAME][0]) {
         snprintf(why, why_bytes,
-                 "found the template of backends in Python; expected a copy "
+                 "found the template of backends in Python, expected a copy "
                  "from byoc.PythonBackend.write()");
         return NULL;
     }

@@ -327,7 +327,7 @@ static int check_out(const struct pyb_job *job, PyObject *out)
         pyb_raisef(
             BYOC_EINVAL,
             "out: found an array for \"%s\", which is not an output of this "
-            "run; expected names of outputs that the run returns",
+            "run, expected names of outputs that the run returns",
             name);
         return -1;
     }

@@ -169,7 +169,7 @@ static enum byoc_status check_model(struct quant_model *m,
     for (size_t i = 0; i < m->graph->n_initializer; i++)
         if (is_external(m->graph->initializer[i]))
             return byi_fail(err, BYOC_EUNSUPPORTED,
-                            "%s: initialiser '%s' is in another file; expected "
+                            "%s: initialiser '%s' is in another file, expected "
                             "weights in the model; save it without external "
                             "data",
                             m->path, m->graph->initializer[i]->name);
@@ -192,7 +192,7 @@ enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
     BYI_TRY(status);
     if (!m->proto || !m->proto->graph)
         return byi_fail(err, BYOC_EPARSE,
-                        "%s: found a file without a graph; expected an ONNX "
+                        "%s: found a file without a graph, expected an ONNX "
                         "model",
                         path);
     m->graph = m->proto->graph;

@@ -221,7 +221,7 @@ enum byoc_status byi_quant_plan(struct quant_model *m,
     }
     if (!left)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: found nothing to quantise; expected a Conv, Gemm "
+                        "%s: found nothing to quantise, expected a Conv, Gemm "
                         "or MatMul with constant float32 weights that is not "
                         "kept in float32",
                         m->path);

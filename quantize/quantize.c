@@ -201,7 +201,7 @@ static enum byoc_status compare_labels(struct quantisation *q, const char *file,
     if (!byi_dtype_is_int(labels.dtype) || n <= 0 || all <= n || all % n)
         return byi_fail(err, BYOC_ETYPE,
                         "%s: found %lld labels of %s for a first output of "
-                        "%lld elements; expected an integer for each row of it",
+                        "%lld elements, expected an integer for each row of it",
                         file, (long long)n, byoc_dtype_name(labels.dtype),
                         (long long)all);
     q->n_labels += n;
@@ -377,7 +377,7 @@ static enum byoc_status search_layers(struct quantisation *q,
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
                     "%s: the loss is %.3g%% with all layers quantised, and no "
-                    "choice of layers brings it to %s%%; expected a larger "
+                    "choice of layers brings it to %s%%, expected a larger "
                     "limit, or another method of finding ranges",
                     q->path, q->all, BYI_FLOAT_TEXT(most));
 }

@@ -75,7 +75,7 @@ enum byoc_status byi_quant_samples(const char *folder, struct byi_arena *arena,
     struct sample_list list = {.arena = arena, .folder = folder};
     DIR *open = opendir(folder);
     if (!open)
-        return byi_fail(err, BYOC_EIO, "%s: %s; expected a folder of samples",
+        return byi_fail(err, BYOC_EIO, "%s: %s, expected a folder of samples",
                         folder, strerror(errno));
     BYI_VEC(const char *) names = {0};
     for (struct dirent *entry; (entry = readdir(open));)
@@ -86,7 +86,7 @@ enum byoc_status byi_quant_samples(const char *folder, struct byi_arena *arena,
     byi_vec_free(names.at);
     if (!list.n)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: found no sample; expected input_0.npy or .pb, "
+                        "%s: found no sample, expected input_0.npy or .pb, "
                         "NAME.input_0.npy, NAME/input_0.npy, or NAME.npz",
                         folder);
     qsort(list.at, list.n, sizeof *list.at, by_name);

@@ -143,7 +143,7 @@ enum byoc_status byi_quant_upgrade(struct quant_model *m,
         bodies |= has_body(g->node[i]);
     if (m->opset < OLD || bodies)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "%s: opset %lld%s has no integer convolutions; "
+                        "%s: opset %lld%s has no integer convolutions, "
                         "expected %d or newer; convert the model, for example "
                         "with onnx.version_converter",
                         m->path, (long long)m->opset,

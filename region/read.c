@@ -112,7 +112,7 @@ static enum byoc_status check_visible(struct region_reader *r,
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
                     "%s: step %u is in another branch, or is the 'if' around "
-                    "this step; expected an earlier step of this branch or "
+                    "this step, expected an earlier step of this branch or "
                     "outside of it",
                     json->path, (uint32_t)step);
 }
@@ -136,7 +136,7 @@ static enum byoc_status read_field(struct region_reader *r,
     if (type->kind != BYI_TUPLE)
         return byi_fail(r->err, BYOC_ETYPE,
                         "%s: found a field of step %u, whose result is not a "
-                        "tuple; expected a step that makes a tuple",
+                        "tuple, expected a step that makes a tuple",
                         json->path, (uint32_t)index);
     byi_json_next(json, &item, 1);
     BYI_TRY(
@@ -294,7 +294,7 @@ static enum byoc_status check_step(struct region_reader *r,
     if (!fits_type(inferred, step->type))
         return byi_fail(r->err, BYOC_ETYPE,
                         "%s.type: found another type than %s gives for these "
-                        "operands; expected the result's type",
+                        "operands, expected the result's type",
                         path, step->op->name);
     return BYOC_OK;
 }
@@ -609,7 +609,7 @@ static enum byoc_status read_inputs(struct region_reader *r,
         if (r->nodes[node].kind != BYI_G_INPUT || seen[node])
             return byi_fail(r->err, BYOC_EPARSE,
                             "%s: found node %lld, which is not an input or is "
-                            "listed twice; expected each input once",
+                            "listed twice, expected each input once",
                             item.path, (long long)node);
         seen[node] = true;
         inputs[i] = (uint32_t)node;

@@ -148,10 +148,11 @@ static enum byoc_status check_sum(struct file *f)
     const char *sum = f->elf.at + f->elf.n - BYI_SUM_BYTES;
     if (f->elf.n < BYI_SUM_BYTES ||
         memcmp(sum, BYI_SUM_MAGIC, strlen(BYI_SUM_MAGIC)) != 0)
-        return byi_fail(f->err, BYOC_EPARSE,
-                        "%s: damaged: expected a checksum at its end; is the "
-                        "file truncated? Copy or compile it again",
-                        f->elf.path);
+        return byi_fail(
+            f->err, BYOC_EPARSE,
+            "%s: found no checksum at its end, expected one; is the "
+            "file truncated? Copy or compile it again",
+            f->elf.path);
     const char *weights = f->sections[WEIGHTS].data;
     const char *after = weights + f->sections[WEIGHTS].bytes;
     struct byi_sha256 s;

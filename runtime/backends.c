@@ -237,7 +237,7 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
         blob.kind == BYOC_BLOB_DATA
             ? load_blob(plugin, symbol, &from, region, err)
             : byi_fail(err, BYOC_EUNSUPPORTED,
-                       "%s: the backend's compile() returned C for new sizes; "
+                       "%s: the backend's compile() returned C for new sizes, "
                        "expected data, since a run cannot build C",
                        symbol);
     plugin->host.release(plugin->host.ctx, blob.data);

@@ -50,7 +50,7 @@ void byi_customs_unlock(void)
 static const char *check_attrs(const struct byoc_operator *op)
 {
     if (op->n_attrs > BYI_CUSTOM_INPUTS || (op->n_attrs && !op->attrs))
-        return "more than 64 attributes, or no table of them; expected at most "
+        return "more than 64 attributes, or no table of them, expected at most "
                "64";
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const struct byoc_attr_row *row = &op->attrs[i];

@@ -52,7 +52,7 @@ enum byoc_status byi_library_check(const char *path, const char *name,
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return byi_fail(err, BYOC_EIO,
-                        "%s: %s; expected a library that can be read", name,
+                        "%s: %s, expected a library that can be read", name,
                         strerror(errno));
     struct stat st;
     char magic[4] = "";
@@ -61,7 +61,7 @@ enum byoc_status byi_library_check(const char *path, const char *name,
     close(fd);
     if (!read_it || memcmp(magic, "\177ELF", sizeof magic) != 0)
         return byi_fail(err, BYOC_EPARSE,
-                        "%s: not a shared library; expected an ELF file", name);
+                        "%s: not a shared library, expected an ELF file", name);
     if (st.st_mode & S_IWOTH)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: everybody may write to it, so it is not loaded; "

@@ -31,7 +31,7 @@ static enum byoc_status resolve(const char *path, struct model_file *file,
     if (realpath(path, file->path))
         return BYOC_OK;
     return byi_fail(err, BYOC_EIO,
-                    "%s: cannot open: %s; expected an artifact that can be "
+                    "%s: cannot open: %s, expected an artifact that can be "
                     "read",
                     path, strerror(errno));
 }
@@ -173,7 +173,7 @@ enum byoc_status byoc_model_load_fd(int fd,
     const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (own < 0)
         return byi_fail(err, errno == EBADF ? BYOC_EINVAL : BYOC_EIO,
-                        "%s: %s; expected an open file", name, strerror(errno));
+                        "%s: %s, expected an open file", name, strerror(errno));
     if (fstat(own, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(own);
         return byi_fail(err, BYOC_EINVAL,

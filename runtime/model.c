@@ -440,7 +440,7 @@ enum byoc_status byoc_internal_region(const struct byoc_model *model,
     BYI_BORDER(err);
     if (region >= plan->n_regions)
         return byi_fail(err, BYOC_EINVAL,
-                        "no region %u: the model has %u; expected a number "
+                        "no region %u: the model has %u, expected a number "
                         "below that",
                         region, plan->n_regions);
     const struct byi_region_row *entry = &plan->regions[region];

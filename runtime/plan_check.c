@@ -526,12 +526,12 @@ static enum byoc_status add_place(struct checker *c, struct value_places *p,
         return BYOC_OK;
     if (i > 0 && p->list[i - 1].end > fresh.at)
         return fault(c,
-                     "value %u overlaps value %u, which is in use; expected "
+                     "value %u overlaps value %u, which is in use, expected "
                      "separate memory",
                      v, p->list[i - 1].value);
     if (i < p->n && p->list[i].at < fresh.end)
         return fault(c,
-                     "value %u overlaps value %u, which is in use; expected "
+                     "value %u overlaps value %u, which is in use, expected "
                      "separate memory",
                      v, p->list[i].value);
     memmove(&p->list[i + 1], &p->list[i], (p->n - i) * sizeof *p->list);

@@ -210,7 +210,7 @@ static enum byoc_status check_descriptor(const char *path,
         d.place_size < sizeof(struct byoc_place) || d.n_places > MAX_PLACES ||
         (uint64_t)d.n_places * d.place_size > symbol->bytes - d.struct_size)
         return byi_fail(err, BYOC_EPARSE,
-                        "%s: its " BYOC_BACKEND_DESCRIPTOR " is damaged; "
+                        "%s: its " BYOC_BACKEND_DESCRIPTOR " is damaged, "
                         "expected that of BYOC_BACKEND_DEFINE",
                         path);
     const struct field_places theirs = {symbol->data + d.struct_size,

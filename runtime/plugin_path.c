@@ -71,7 +71,7 @@ static enum byoc_status check_safe(const char *path, const char *what,
     if (!is_trusted(st.st_uid))
         return byi_fail(err, BYOC_EINVAL,
                         "%s: another user (%u) owns this %s, so no plug-in of "
-                        "it is loaded; expected yours or root's, or name it "
+                        "it is loaded, expected yours or root's, or name it "
                         "with --plugin",
                         path, (unsigned)st.st_uid, what);
     return BYOC_OK;

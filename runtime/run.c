@@ -246,7 +246,7 @@ static enum byoc_status check_in_place(const struct byoc_state *s, uint32_t out,
     if (s->model->in_place[out] != in)
         return byi_fail(
             err, BYOC_EINVAL,
-            "output \"%s\" overlaps input \"%s\" in memory; expected "
+            "output \"%s\" overlaps input \"%s\" in memory, expected "
             "separate memory, since the model does not update this input in "
             "place",
             output, input);

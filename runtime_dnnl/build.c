@@ -89,7 +89,7 @@ enum byoc_status byi_dn_const_ints(struct byi_build *b, uint32_t value,
         count > BYI_MAX_RANK)
         return byi_dn_refuse(
             b,
-            "operand '%s': found %s list of %lld %s elements; "
+            "operand '%s': found %s list of %lld %s elements, "
             "expected a constant list of at most %d int32 or "
             "int64 elements",
             name_of(b, value), data ? "a constant" : "a computed",

@@ -124,7 +124,7 @@ static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
     if (!byi_dn_const_scalar(b, operand, &e))
         return byi_dn_refuse(b,
                              "power: found an exponent that is not a constant "
-                             "scalar; expected 2, 0.5, -1 or 1");
+                             "scalar, expected 2, 0.5, -1 or 1");
     if (e == 2.0f)
         add_elt(c, like, BYI_ELT_SQUARE, 0, 0);
     else if (e == 0.5f)
@@ -133,7 +133,7 @@ static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
         add_elt(c, like, BYI_ELT_POW, 1, -1);
     else if (e != 1.0f)
         return byi_dn_refuse(b,
-                             "power: found exponent %s; expected 2, 0.5, -1 or "
+                             "power: found exponent %s, expected 2, 0.5, -1 or "
                              "1, since oneDNN is slow for others",
                              BYI_FLOAT_TEXT((double)e));
     return BYOC_OK;
@@ -196,11 +196,11 @@ static enum byoc_status read_step(struct byi_build *b, uint32_t at,
     const struct byi_chain_item like = {
         .step = at, .type = &b->graph->values[step->outs[0]]};
     if (step->n_outs != 1)
-        return byi_dn_refuse(b, "%s: found %u results; expected 1", step->name,
+        return byi_dn_refuse(b, "%s: found %u results, expected 1", step->name,
                              step->n_outs);
     if (!byi_dn_is_float(like.type->dtype))
         return byi_dn_refuse(b,
-                             "%s: found a result of type %s; expected "
+                             "%s: found a result of type %s, expected "
                              "float32, float16 or bfloat16",
                              step->name, byoc_dtype_name(like.type->dtype));
     uint32_t previous = 0;
@@ -224,7 +224,7 @@ static enum byoc_status read_step(struct byi_build *b, uint32_t at,
         }
     }
     return byi_dn_refuse(b,
-                         "found operator %s; expected one that oneDNN takes "
+                         "found operator %s, expected one that oneDNN takes "
                          "as a post-op",
                          step->name);
 }
@@ -538,7 +538,7 @@ static enum byoc_status want_other(struct byi_build *b,
         char found[2][128];
         return byi_dn_refuse(
             b,
-            "%s: found operands %s %s and %s %s; expected one type, and a "
+            "%s: found operands %s %s and %s %s, expected one type, and a "
             "second operand that broadcasts to the first",
             byi_dn_step(b, item->step)->name, byoc_dtype_name(src->dtype),
             byi_dims_text(found[0], sizeof found[0], src->rank, src->dims),
@@ -562,7 +562,7 @@ static enum byoc_status swap_operands(struct byi_build *b,
     struct byi_dnnl_view whole;
     if (item->alg == BYI_BIN_SUB || item->alg == BYI_BIN_DIV)
         return byi_dn_refuse(b,
-                             "%s: found a first operand that is broadcast; "
+                             "%s: found a first operand that is broadcast, "
                              "expected only the second to be broadcast, since "
                              "oneDNN has only a reference implementation of "
                              "the former",
@@ -572,7 +572,7 @@ static enum byoc_status swap_operands(struct byi_build *b,
     if (!same_dims(item->type, &whole.desc) ||
         !operand_layout(&p->src.desc, &whole.desc, &want))
         return byi_dn_refuse(b,
-                             "%s: both operands are broadcast; expected one "
+                             "%s: both operands are broadcast, expected one "
                              "with the result's shape",
                              name);
     const struct byi_desc unpadded = byi_dn_lead(&want, p->src.desc.rank);

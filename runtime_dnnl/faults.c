@@ -18,7 +18,7 @@ const char *byi_fault_desc(const struct byi_desc *desc)
         return "oneDNN takes tensors of rank 1 to 12";
     for (uint32_t i = 0; i < desc->rank; i++) {
         if (desc->dims[i] <= 0)
-            return "found an empty tensor; expected at least one element";
+            return "found an empty tensor, expected at least one element";
         if (desc->dims[i] > INT32_MAX)
             return "found a dim of more than 32 bits, in which oneDNN counts";
     }
@@ -40,7 +40,7 @@ const char *byi_fault_posts(int major, const struct byi_posts *posts)
         return "oneDNN 2.x has prelu as a post-op only in its reference "
                "implementations";
     if (slopes > 1)
-        return "found several prelu post-ops; expected at most one per "
+        return "found several prelu post-ops, expected at most one per "
                "primitive";
     /* 3.x: its reference kernels index slopes by the first five axes only */
     for (uint32_t i = 0; i < posts->n; i++)
@@ -191,7 +191,7 @@ const char *byi_fault_matmul(int major, const struct byi_dnnl_matmul *p,
         weights_batch *= p->weights.dims[i];
     }
     if (weights_batch == 1 && src_batch > 1)
-        return "the weights broadcast over the whole batch; expected the "
+        return "the weights broadcast over the whole batch, expected the "
                "batch folded into M";
     return NULL;
 }

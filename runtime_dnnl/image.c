@@ -28,7 +28,7 @@ enum byoc_status byi_dn_image_read(struct byi_build *b, const char *name,
     const int channel = layout ? byoc_graph_axis(layout, 'C') : 1;
     if (channel < 0)
         return byi_dn_refuse(b,
-                             "%s: %s is %s; expected a layout without blocks, "
+                             "%s: %s is %s, expected a layout without blocks, "
                              "since oneDNN chooses its own",
                              step->name, name, layout);
     if (rank < 3 || rank > 5)
@@ -62,7 +62,7 @@ enum byoc_status byi_dn_want_image(struct byi_build *b,
     const struct byi_desc *main = &value->views[0].desc;
     if (main->dtype != byi_dn_result(b)->dtype)
         return byi_dn_refuse(b,
-                             "%s: found data of type %s; expected %s, the "
+                             "%s: found data of type %s, expected %s, the "
                              "result's type",
                              byi_dn_step0(b)->name,
                              byoc_dtype_name(main->dtype),

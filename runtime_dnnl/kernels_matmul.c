@@ -96,7 +96,7 @@ static enum byoc_status want_side(struct byi_build *b, const struct side *s,
     struct byi_desc desc = s->value->views[0].desc;
     if (byi_elements(desc.rank, desc.dims) <= 0)
         return byi_dn_refuse(
-            b, "%s: found an empty operand; expected at least one element",
+            b, "%s: found an empty operand, expected at least one element",
             byi_dn_step0(b)->name);
     for (uint32_t i = 0; i < s->value->n_views; i++) {
         if (!try_view(s, &s->value->views[i].desc, &desc))
@@ -167,7 +167,7 @@ static enum byoc_status open_sides(struct byi_build *b, struct matmul *m,
     if (!byi_dn_is_float(da->dtype) || dw->dtype != da->dtype)
         return byi_dn_refuse(
             b,
-            "%s: found dtypes %s and %s; expected the same dtype for both: "
+            "%s: found dtypes %s and %s, expected the same dtype for both: "
             "float32, float16 or bfloat16",
             byi_dn_step0(b)->name, byoc_dtype_name(da->dtype),
             byoc_dtype_name(dw->dtype));
@@ -305,7 +305,7 @@ static enum byoc_status want_matrices(struct byi_build *b, uint32_t value,
     *view = byi_dn_operand(b, value)->views[0];
     if (view->desc.rank < 2)
         return byi_dn_refuse(b,
-                             "attention: found an operand of rank %u; expected "
+                             "attention: found an operand of rank %u, expected "
                              "matrices",
                              view->desc.rank);
     view->desc = as_matrix(&view->desc, false, transposed, rank);
@@ -321,14 +321,14 @@ static enum byoc_status read_scores(struct byi_build *b, uint32_t softmax,
     a->posts.at = a->post;
     if (chain.n > BYI_MAX_POSTS)
         return byi_dn_refuse(b,
-                             "attention: found %u operations on scores; "
+                             "attention: found %u operations on scores, "
                              "expected at most %d",
                              chain.n, BYI_MAX_POSTS);
     for (uint32_t i = 0; i < chain.n; i++) {
         struct byi_dnnl_value *other = byi_dn_operand(b, chain.at[i].operand);
         if (chain.at[i].kind != BYI_ITEM_BIN)
             return byi_dn_refuse(b,
-                                 "attention: found %s on scores; expected an "
+                                 "attention: found %s on scores, expected an "
                                  "operation of two tensors, such as add",
                                  byi_dn_step(b, chain.at[i].step)->name);
         BYI_TRY(byi_dn_want_plain(b, other, &a->operands[i]));
@@ -402,7 +402,7 @@ enum byoc_status byi_dn_build_attention(struct byi_build *b)
     if (!softmax || !byi_dn_is(softmax, "nn.softmax") ||
         !read_last(last, softmax->outs[0], &a.result_transposed, &transposed))
         return byi_dn_refuse(b,
-                             "attention: found %u steps, the last being %s; "
+                             "attention: found %u steps, the last being %s, "
                              "expected nn.softmax and the product of its "
                              "result with the values at the end",
                              n, last->name);
@@ -410,7 +410,7 @@ enum byoc_status byi_dn_build_attention(struct byi_build *b)
     const uint32_t rank = type->rank;
     if (!is_along_last_axis(b, softmax))
         return byi_dn_refuse(b,
-                             "nn.softmax: found axis %lld of rank %u; expected "
+                             "nn.softmax: found axis %lld of rank %u, expected "
                              "the last axis of scores",
                              (long long)byoc_graph_int(softmax, "axis", -1),
                              b->graph->values[softmax->outs[0]].rank);

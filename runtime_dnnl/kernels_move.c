@@ -91,7 +91,7 @@ enum byoc_status byi_dn_build_layout_transform(struct byi_build *b)
     uint32_t order[BYOC_GRAPH_RANK];
     if (!byoc_graph_axes(src, dst, order))
         return byi_dn_refuse(b,
-                             "layout_transform: from %s to %s; expected "
+                             "layout_transform: from %s to %s, expected "
                              "layouts without blocks, since oneDNN chooses its "
                              "own",
                              src, dst);
@@ -131,14 +131,14 @@ enum byoc_status byi_dn_build_slice(struct byi_build *b)
     if (n_axes != n || n_strides != n)
         return byi_dn_refuse(b,
                              "strided_slice: found %u begins, %u axes and %u "
-                             "strides; expected lists of one length",
+                             "strides, expected lists of one length",
                              n, n_axes, n_strides);
     for (uint32_t i = 0; i < n; i++) {
         const int64_t axis = axes[i] + (axes[i] < 0 ? view.desc.rank : 0);
         if (axis < 0 || axis >= view.desc.rank || strides[i] <= 0)
             return byi_dn_refuse(b,
                                  "strided_slice: found stride %lld of axis "
-                                 "%lld; expected a positive stride of an axis "
+                                 "%lld, expected a positive stride of an axis "
                                  "of rank %u",
                                  (long long)strides[i], (long long)axes[i],
                                  view.desc.rank);
@@ -333,7 +333,7 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
             MAX_CONCAT);
     if (!byi_dn_is_float(byi_dn_result(b)->dtype))
         return byi_dn_refuse(b,
-                             "concatenate: found dtype %s; expected float32, "
+                             "concatenate: found dtype %s, expected float32, "
                              "float16 or bfloat16",
                              byoc_dtype_name(byi_dn_result(b)->dtype));
     int64_t axis = byoc_graph_int(step, "axis", 0);
@@ -408,7 +408,7 @@ enum byoc_status byi_dn_build_blocks(struct byi_build *b)
         char shape[128];
         return byi_dn_refuse(
             b,
-            "%s: found block size %lld and shape %s; expected a size that "
+            "%s: found block size %lld and shape %s, expected a size that "
             "divides the dims",
             step->name, (long long)byoc_graph_int(step, "block_size", 0),
             byi_dims_text(shape, sizeof shape, 4, main->desc.dims));

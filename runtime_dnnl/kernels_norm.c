@@ -31,7 +31,7 @@ static enum byoc_status add_extra(struct byi_build *b, struct norm_kernel *p,
         x->desc.dtype != p->src.desc.dtype)
         return byi_dn_refuse(
             b,
-            "%s: found a parameter of %lld %s elements; expected %lld of "
+            "%s: found a parameter of %lld %s elements, expected %lld of "
             "type %s",
             byi_dn_step0(b)->name,
             (long long)byi_elements(x->desc.rank, x->desc.dims),
@@ -46,7 +46,7 @@ static enum byoc_status check_float(struct byi_build *b, enum byoc_dtype dtype)
     if (byi_dn_is_float(dtype))
         return BYOC_OK;
     return byi_dn_refuse(b,
-                         "%s: found dtype %s; expected float32, float16 or "
+                         "%s: found dtype %s, expected float32, float16 or "
                          "bfloat16",
                          byi_dn_step0(b)->name, byoc_dtype_name(dtype));
 }
@@ -379,7 +379,7 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
         BYI_TRY(want_inner(b, value, gone, &p.src));
         if (!read_adjacent(&p.src.desc, gone, &p.reduce))
             return byi_dn_refuse(b,
-                                 "%s: found an empty operand; expected at "
+                                 "%s: found an empty operand, expected at "
                                  "least one element",
                                  step->name);
     }

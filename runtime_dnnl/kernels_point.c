@@ -68,7 +68,7 @@ enum byoc_status byi_dn_build_point(struct byi_build *b)
         if (!has_dims(main, byi_dn_result(b))) {
             if (!has_dims(second, byi_dn_result(b)))
                 return byi_dn_refuse(b,
-                                     "%s: both operands are broadcast; "
+                                     "%s: both operands are broadcast, "
                                      "expected one with the result's shape, "
                                      "since oneDNN has only a reference "
                                      "implementation",
@@ -81,7 +81,7 @@ enum byoc_status byi_dn_build_point(struct byi_build *b)
     }
     if (!byi_dn_is_float(main->views[0].desc.dtype))
         return byi_dn_refuse(b,
-                             "%s: found dtype %s; expected float32, float16 or "
+                             "%s: found dtype %s, expected float32, float16 or "
                              "bfloat16",
                              step->name,
                              byoc_dtype_name(main->views[0].desc.dtype));

@@ -123,7 +123,7 @@ static enum byoc_status check(struct byi_build *b, struct recurrent *m)
     for (uint32_t i = WEIGHTS; i <= BIAS; i++)
         if (i < byi_dn_step0(b)->n_args && is_given(b, i) && !is_constant(b, i))
             return byi_dn_refuse(b,
-                                 "%s: found %s that is not constant; expected "
+                                 "%s: found %s that is not constant, expected "
                                  "a constant, which is packed at load",
                                  op_name(b),
                                  i == BIAS ? "a bias" : "a weight matrix");

@@ -106,7 +106,7 @@ static enum byoc_status want_weights(struct byi_build *b, bool deconv,
         BYI_TRY(byi_dn_want_plain(b, weights, view));
     if (!plain || !byoc_graph_axes(name, first[rank - 3][deconv], order))
         return byi_dn_refuse(b,
-                             "%s: kernel_layout is %s; expected a layout "
+                             "%s: kernel_layout is %s, expected a layout "
                              "without blocks, since oneDNN packs weights",
                              step->name, name);
     view->desc = byi_dn_permute_desc(&view->desc, order);
@@ -461,7 +461,7 @@ static enum byoc_status check_scales(struct byi_build *b,
     const void *data = byi_dn_const_data(b, byi_dn_arg0(b, 1), &dtype, &n);
     if (!data)
         return byi_dn_refuse(b,
-                             "image.resize: found sizes that are not constant; "
+                             "image.resize: found sizes that are not constant, "
                              "expected constants");
     for (uint32_t i = 0; i < p->src.rank; i++) {
         if (i < 2 && p->src.dims[i] != p->dst.dims[i])
@@ -513,7 +513,7 @@ static enum byoc_status check_resize(struct byi_build *b,
     if (nearest && (half || floors))
         return BYOC_OK;
     return byi_dn_refuse(b,
-                         "image.resize: found %s with %s; expected linear "
+                         "image.resize: found %s with %s, expected linear "
                          "half_pixel, or nearest by an integral factor, which "
                          "oneDNN computes",
                          byoc_graph_string(step, "mode", ""),

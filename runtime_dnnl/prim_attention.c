@@ -109,7 +109,7 @@ enum byoc_status byi_attention_new(const struct byi_dnnl *lib,
     if (!read_attention(p, posts, &fast.attention))
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "attention: found a %s result of rank %u and %u "
-                        "operations on scores; expected matrices of one "
+                        "operations on scores, expected matrices of one "
                         "floating-point type with at most %d batch axes, and "
                         "at most %d operations",
                         byoc_dtype_name(p->dst.dtype), p->dst.rank,

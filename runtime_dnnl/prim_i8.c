@@ -158,7 +158,7 @@ enum byoc_status byi_qconv_new(const struct byi_dnnl *lib,
     if (posts || !read_qconv(p, &fast.i8))
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "8-bit convolution: found data of type %s and weights "
-                        "of type %s; expected int8 or uint8 data, channels "
+                        "of type %s, expected int8 or uint8 data, channels "
                         "last, and int8 weights",
                         byoc_dtype_name(p->src.dtype),
                         byoc_dtype_name(p->weights.dtype));

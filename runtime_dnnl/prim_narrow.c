@@ -33,7 +33,7 @@ enum byoc_status byi_narrowing_read(uint32_t n,
     }
     if (narrow->dtype && wide)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "found %s beside float32; expected one type of floats",
+                        "found %s beside float32, expected one type of floats",
                         byoc_dtype_name(narrow->dtype));
     return BYOC_OK;
 }

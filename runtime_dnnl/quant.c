@@ -84,7 +84,7 @@ static enum byoc_status refuse_quant(struct byi_build *b, enum byoc_dtype dtype)
 {
     const struct byoc_graph_value *scale = &b->graph->values[byi_dn_arg0(b, 1)];
     return byi_dn_refuse(b,
-                         "%s: found %s with %llu %s scales; expected 8-bit "
+                         "%s: found %s with %llu %s scales, expected 8-bit "
                          "integers with one constant scale and zero point per "
                          "tensor",
                          byi_dn_step0(b)->name, byoc_dtype_name(dtype),

@@ -32,7 +32,7 @@ static int make_pack(struct byi_load *load, const struct byi_pack *p)
     if (p->step >= program->prims.n)
         return (int)byi_fail(load->err, BYOC_EINVAL,
                              "%s: found weights for step %u, which is not made "
-                             "yet; expected one of the first %u",
+                             "yet, expected one of the first %u",
                              program->name, p->step, program->prims.n);
     return (int)byi_dn_make_pack(load->program, p, program->prims.at[p->step],
                                  load->err);
@@ -53,7 +53,7 @@ static int drop_const(struct byi_load *load, uint32_t made)
 {
     if (made >= load->program->made.n)
         return (int)byi_fail(load->err, BYOC_EINVAL,
-                             "%s: found constant %u, which is not made yet; "
+                             "%s: found constant %u, which is not made yet, "
                              "expected one of the first %u",
                              load->program->name, made, load->program->made.n);
     byi_dn_drop(load->program, made);

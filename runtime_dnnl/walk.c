@@ -84,13 +84,13 @@ static enum byoc_status check_types(struct byi_build *b)
             const struct byoc_graph_value *v = &b->graph->values[step->outs[j]];
             if (!byi_dnnl_has_dtype(v->dtype))
                 return byi_dn_refuse(b,
-                                     "%s: found dtype %s; expected float32, "
+                                     "%s: found dtype %s, expected float32, "
                                      "float16, bfloat16, int32, int8, uint8 or "
                                      "bool, which oneDNN has",
                                      step->name, byoc_dtype_name(v->dtype));
             if (v->count == 0)
                 return byi_dn_refuse(b,
-                                     "%s: found an empty tensor; expected at "
+                                     "%s: found an empty tensor, expected at "
                                      "least one element",
                                      step->name);
         }

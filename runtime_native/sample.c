@@ -216,7 +216,7 @@ static enum byoc_status read_roi(const struct byi_call *call, int64_t i,
         !isfinite(r->top) || !isfinite(width) || !isfinite(height))
         return byi_fail(err, BYOC_EINVAL,
                         "%s: roi %lld at (%s, %s) needs %s by %s sample points "
-                        "per bin; expected at most %d and finite corners",
+                        "per bin, expected at most %d and finite corners",
                         call->op->name, (long long)i, BYI_FLOAT_TEXT(r->left),
                         BYI_FLOAT_TEXT(r->top), BYI_FLOAT_TEXT(rows),
                         BYI_FLOAT_TEXT(cols), MAX_GRID);
@@ -338,7 +338,7 @@ static enum byoc_status roi_align_float(const struct byi_call *call,
     const int64_t bins = y->dims[2] * y->dims[3];
     if (x->dims[2] == 0 || x->dims[3] == 0)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: x has height %lld and width %lld; expected at "
+                        "%s: x has height %lld and width %lld, expected at "
                         "least 1",
                         call->op->name, (long long)x->dims[2],
                         (long long)x->dims[3]);
@@ -410,7 +410,7 @@ static enum byoc_status roi_pool_float(const struct byi_call *call,
             !isfinite(roi[1] + roi[2] + roi[3] + roi[4]))
             return byi_fail(err, BYOC_EINVAL,
                             "%s: roi %lld has batch index %s and corners (%s, "
-                            "%s) and (%s, %s); expected an index from 0 to "
+                            "%s) and (%s, %s), expected an index from 0 to "
                             "%lld and finite corners",
                             call->op->name, (long long)i,
                             BYI_FLOAT_TEXT(roi[0]), BYI_FLOAT_TEXT(roi[1]),

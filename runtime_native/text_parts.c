@@ -188,7 +188,7 @@ static enum byoc_status bad_pattern(const struct byi_call *call, int error,
     uint8_t text[160] = "out of memory";
     pcre2.message(error, text, sizeof text);
     return byi_fail(err, BYOC_EINVAL,
-                    "%s: pattern '%s': %s; expected a regular expression in "
+                    "%s: pattern '%s': %s, expected a regular expression in "
                     "RE2's syntax",
                     call->op->name, byi_attr_string(call->attrs, "pattern"),
                     (const char *)text);

@@ -369,7 +369,7 @@ static enum byoc_status emit_step(struct combine_work *w,
     if (node.n_args == 2 && (args[0] == BYI_NO_ID || args[1] == BYI_NO_ID))
         return byi_fail(err, BYOC_ELIMIT,
                         "the joined constants of %u branches of %s exceed the "
-                        "limit of constants; expected smaller weights; skip "
+                        "limit of constants, expected smaller weights; skip "
                         "the pass with --disable-pass",
                         g->n, byi_op(node.op)->name);
     BYI_TRY(byi_add_op(w->m, fresh, node.op, args, node.n_args, node.attrs,

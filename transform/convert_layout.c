@@ -61,7 +61,7 @@ static enum byoc_status unknown_op(const char *name, size_t n,
     const char *list = byi_arena_str(arena, text.at);
     byi_text_free(&text);
     return byi_fail(err, BYOC_EINVAL,
-                    "desired: '%.*s' has no layout attribute; expected one of "
+                    "desired: '%.*s' has no layout attribute, expected one of "
                     "%s",
                     (int)n, name, list);
 }
@@ -78,7 +78,7 @@ static enum byoc_status read_data(struct layout_preference *preference,
         byi_layout_is_data(&layout, first))
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
-                    "desired: %s has no layout '%s'; expected %s, %s or blocks "
+                    "desired: %s has no layout '%s', expected %s, %s or blocks "
                     "of channels such as %s16c",
                     preference->op->name, preference->data, first,
                     spatial_first(first, true, arena), first);
@@ -98,7 +98,7 @@ static enum byoc_status read_kernel(struct layout_preference *preference,
     if (!first)
         return byi_fail(err, BYOC_EINVAL,
                         "desired: found weight layout '%s' for %s, which has "
-                        "no weights; expected %s=LAYOUT",
+                        "no weights, expected %s=LAYOUT",
                         preference->kernel, preference->op->name,
                         preference->op->name);
     if (!preference->kernel)
@@ -109,7 +109,7 @@ static enum byoc_status read_kernel(struct layout_preference *preference,
         byi_layout_is_kernel(&layout, first))
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
-                    "desired: %s has no weight layout '%s'; expected %s, its "
+                    "desired: %s has no weight layout '%s', expected %s, its "
                     "letters in another order, or blocks of them",
                     preference->op->name, preference->kernel, first);
 }

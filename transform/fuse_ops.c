@@ -279,7 +279,7 @@ static enum byoc_status read_limits(const struct byi_pass_context *ctx,
     const int64_t args = byi_option_int(ctx, "FuseOps.max_args");
     if (depth < 1 || depth > UINT32_MAX || args < 0)
         return byi_fail(err, BYOC_EINVAL,
-                        "found max_depth %lld and max_args %lld; expected a "
+                        "found max_depth %lld and max_args %lld, expected a "
                         "max_depth of at least 1 and a max_args of at least 0 "
                         "(no limit)",
                         (long long)depth, (long long)args);

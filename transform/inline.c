@@ -314,7 +314,7 @@ static enum byoc_status step(struct inliner *s, struct byoc_error *err)
         !captures_fit(s, frame, node))
         return byi_fail(err, BYOC_ETYPE,
                         "a function literal captures a value whose type has "
-                        "more static dims than the literal's parameter; "
+                        "more static dims than the literal's parameter, "
                         "expected equal types");
     if (frame->kind == BODY) {
         if (!is_inlined(s, from, node) || renames_sizes(s, from, node))

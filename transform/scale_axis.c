@@ -663,7 +663,7 @@ static enum byoc_status emit_edited(struct byi_scaling *s,
     if (args[arg] == BYI_NO_ID)
         return byi_fail(err, BYOC_ELIMIT,
                         "the scaled constant of %s exceeds the limit of "
-                        "constants; expected a smaller one; skip the pass with "
+                        "constants, expected a smaller one; skip the pass with "
                         "--disable-pass",
                         byi_op(node->op)->name);
     BYI_TRY(byi_add_op(s->m, fresh, under ? BYI_OP_MULTIPLY : node->op, args, 2,

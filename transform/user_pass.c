@@ -264,7 +264,7 @@ static byoc_node emit_constant(struct byoc_rewriter *face,
         const char *dtype = byoc_dtype_name(view->dtype);
         BLAME(
             session_of(face),
-            "a rule emits a constant of dtype %s, rank %u and %llu bytes; "
+            "a rule emits a constant of dtype %s, rank %u and %llu bytes, "
             "expected dims of 0 or more, data, and as many bytes as they need",
             dtype ? dtype : "unknown", view->rank,
             (unsigned long long)view->bytes);

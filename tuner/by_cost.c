@@ -524,7 +524,7 @@ static enum byoc_status check_backends(const struct decider *d,
             return byi_fail(
                 err, BYOC_EINVAL,
                 "backend '%s' consists of patterns only and cannot be "
-                "timed; expected a plug-in; give its path with "
+                "timed, expected a plug-in; give its path with "
                 "--plugin, or use --partition-by=greedy",
                 d->backends->at[v].name);
     if (d->backends->n > BYI_MAX_COST_BACKENDS)

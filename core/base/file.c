@@ -54,7 +54,7 @@ enum byoc_status byi_map_file(const char *path, const void **data, size_t *n,
 
     if (fd < 0)
         return byi_fail(err, BYOC_EIO,
-                        "%s: cannot open: %s; expected a file that can be "
+                        "%s: cannot open: %s, expected a file that can be "
                         "read",
                         path, strerror(errno));
     status = map_open(fd, path, data, n, err);
@@ -112,7 +112,7 @@ static enum byoc_status find_existing(const char *path, const struct stat *st,
     if (!target->through && !S_ISREG(st->st_mode))
         return byi_fail(
             err, BYOC_EIO,
-            "%s: cannot write: found %s; expected a file, or a path "
+            "%s: cannot write: found %s, expected a file, or a path "
             "that does not exist",
             path, kind_of(st->st_mode));
     target->mode = st->st_mode & 0777;
@@ -234,7 +234,7 @@ static enum byoc_status open_stream(struct byi_file_own *own, const char *path,
     if (fd >= 0)
         close(fd);
     return byi_fail(err, why == ENOMEM ? BYOC_ENOMEM : BYOC_EIO,
-                    "%s: cannot create: %s; expected a path in a folder that "
+                    "%s: cannot create: %s, expected a path in a folder that "
                     "exists and can be written",
                     path, strerror(why));
 }

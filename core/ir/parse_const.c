@@ -326,7 +326,7 @@ static enum byoc_status parse_digest(struct byi_parser *p, uint32_t *constant)
     if (!p->side_path)
         return byi_lex_fail(&p->lex, &tok, p->err,
                             "the constant %.16s is in a side file, and none is "
-                            "given; expected the one that was written with "
+                            "given, expected the one that was written with "
                             "this text",
                             tok.at);
     if (!p->side &&
@@ -338,7 +338,7 @@ static enum byoc_status parse_digest(struct byi_parser *p, uint32_t *constant)
         return byi_lex_place(&p->lex, &tok, p->err);
     if (!found)
         return byi_lex_fail(&p->lex, &tok, p->err,
-                            "the constant %.16s is not in the side file %s; "
+                            "the constant %.16s is not in the side file %s, "
                             "expected the one that was written with this text",
                             tok.at, p->side_path);
     *constant = byi_const_given(p->m, c.type, c.data, true);

@@ -97,7 +97,9 @@ static enum byoc_status check_one(const struct byi_pass *const *passes,
 
     if (given[equals] != '=')
         status = byi_fail(err, BYOC_EINVAL,
-                          "option '%s': expected PASS.NAME=VALUE", given);
+                          "option '%s': found no value, expected "
+                          "PASS.NAME=VALUE",
+                          given);
     else if (!option) {
         list_options(passes, n, given, false, &others);
         status = byi_fail(err, BYOC_EINVAL,

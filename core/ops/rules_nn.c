@@ -494,7 +494,7 @@ enum byoc_status byi_rule_layout_transform(struct byi_infer *t,
         const char *why = byi_layout_parse(text, &layouts[i]);
         if (why)
             return byi_rule_fail(t,
-                                 "%s is %s: %s; expected a layout as NCHW, "
+                                 "%s is %s: %s, expected a layout as NCHW, "
                                  "NHWC or NCHW16c",
                                  names[i], text, why);
     }

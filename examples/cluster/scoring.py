@@ -22,7 +22,7 @@ def batches(folder):
     """The names of all batches, in order."""
     names = {path.name.split(".input_")[0] for path in folder.glob("*.input_*.npy")}
     if not names:
-        raise SystemExit(f"{folder}: found no file NAME.input_0.npy; expected one")
+        raise SystemExit(f"{folder}: found no file NAME.input_0.npy, expected one")
     return sorted(names)
 
 

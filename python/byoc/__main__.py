@@ -10,4 +10,4 @@ path = os.path.join(os.path.dirname(__file__), COMMAND)
 try:
     os.execv(path, [path, *sys.argv[1:]])
 except OSError as error:
-    sys.exit(f"{path}: {error.strerror}; expected the command byoc; install it again")
+    sys.exit(f"{path}: {error.strerror}, expected the command byoc; install it again")

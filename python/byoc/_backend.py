@@ -202,7 +202,7 @@ def load(raw: list[tuple[Any, ...]]) -> list[Callable[[dict[str, Any]], list[Any
         )
         definition = _definitions.get(row.partition(".")[0])
         if definition is None:
-            raise InvalidError(f"found kernel {row}; expected one of a defined backend")
+            raise InvalidError(f"found kernel {row}, expected one of a defined backend")
         definition._check(kernel)
         calls.append(functools.partial(definition._call, kernel))
     return calls

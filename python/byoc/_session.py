@@ -29,7 +29,7 @@ def onnxruntime_provider() -> str:
     path = os.path.realpath(os.path.join(os.path.dirname(__file__), PROVIDER))
     if not os.path.exists(path):
         raise FileError(
-            f"{path}: does not exist; expected byoc's execution provider; "
+            f"{path}: does not exist, expected byoc's execution provider; "
             "install libbyoc-onnxruntime, or build byoc with headers of ONNX Runtime"
         )
     return path
@@ -67,7 +67,7 @@ class SessionOptions:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__dict__:
             raise UnsupportedError(
-                f"SessionOptions.{name} is not supported by byoc; expected "
+                f"SessionOptions.{name} is not supported by byoc, expected "
                 "intra_op_num_threads or graph_optimization_level; leave it out"
             )
         self.__dict__[name] = value
@@ -104,7 +104,7 @@ class RunOptions:
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "logid":
             raise UnsupportedError(
-                f"RunOptions.{name} is not supported by byoc; expected logid"
+                f"RunOptions.{name} is not supported by byoc, expected logid"
             )
         self.__dict__[name] = value
 
@@ -281,7 +281,7 @@ class InferenceSession:
         if name.startswith("_") or name == "model":
             raise AttributeError(name)
         raise UnsupportedError(
-            f"InferenceSession.{name} is not part of byoc; expected run, run_async, "
+            f"InferenceSession.{name} is not part of byoc, expected run, run_async, "
             "get_inputs, get_outputs, get_modelmeta or get_providers; or use "
             "byoc.Model"
         )

@@ -141,10 +141,10 @@ bad 2 "cannot create" check relu.onnx --dump-onnx none/model.onnx
 # dims and shapes
 for command in check "compile -o out.so" run; do
     set -- $command "$digits/digits.onnx"
-    bad 2 "dim 'N': expected NAME=NUMBER" "$@" --dim N
-    bad 2 "dim 'N=x'" "$@" --dim N=x
-    bad 2 "dim 'N=-1'" "$@" --dim N=-1
-    bad 2 "dim 'NONE=4'" "$@" --dim NONE=4
+    bad 2 "dim: found 'N', expected NAME=NUMBER" "$@" --dim N
+    bad 2 "dim: found 'N=x'" "$@" --dim N=x
+    bad 2 "dim: found 'N=-1'" "$@" --dim N=-1
+    bad 2 "dim: found 'NONE=4'" "$@" --dim NONE=4
     bad 2 "found rank 1" "$@" --shape image=1
     bad 2 "found '1xax3x4', expected at most" "$@" --shape image=1xax3x4
     bad 2 "NAME is an input of the model: 'image'" "$@" --shape none=1x2
@@ -289,7 +289,7 @@ bad 2 "unknown option '--none'" run good.so --none
 bad 2 "did you mean '--threads'" run good.so --thread 1
 bad 2 "expected MODEL" run
 bad 2 "one argument too many" run good.so good.so
-bad 2 "--clients: found 0; expected 1 or more" bench good.so --clients 0
+bad 2 "--clients: found 0, expected 1 or more" bench good.so --clients 0
 bad 2 "--profile has no effect with --clients" bench good.so --profile --clients 2
 bad 2 "expected a number that is not negative" bench good.so --rate -1
 bad 2 "one argument too many" help run check
@@ -308,7 +308,7 @@ bad 2 "no pass is called 'None'" check relu.onnx --disable-pass None
 bad 2 "no pass is called 'None'" check relu.onnx --require-pass None
 bad 2 "no pass is called 'None'" check relu.onnx --print-after None
 for option in disable-pass require-pass print-before print-after; do
-    bad 2 "$option 'Inline': this pass does not run here; expected one of Canon" \
+    bad 2 "$option 'Inline': this pass does not run here, expected one of Canon" \
         check relu.onnx --$option Inline
 done
 bad 2 "pass-option 'Inline': this pass does not run here" \
@@ -317,7 +317,7 @@ bad 2 "stop-after 'Inline': this pass does not run" \
     partition relu.onnx --stop-after Inline
 bad 2 "print-after 'FuseOps': this pass does not run" \
     partition relu.onnx --stop-after PartitionGraph --print-after FuseOps
-bad 2 "print-after 'Inline': this pass does not run here; expected one of FoldC" \
+bad 2 "print-after 'Inline': this pass does not run here, expected one of FoldC" \
     opt text.ir --passes=FoldConstant --print-after Inline
 bad 2 "expected a pass of a sequence in brackets" \
     opt text.ir --passes=FoldConstant --disable-pass FoldConstant

@@ -132,7 +132,7 @@ for command in run bench compare; do
     refused "sizes of all inputs are fixed" $command fixed.so --dim batch=2
     refused "fixed when ONNX is imported" $command model.ir --dim batch=2
 done
-refused "dim 'batch=2'" check "$digits/digits.onnx" --dim batch=2
+refused "dim: found 'batch=2'" check "$digits/digits.onnx" --dim batch=2
 refused "expected NAME=SIZE" compile model.ir --warm batch=-1 -o no.so
 refused "expected NAME=SIZE" compile model.ir --warm batch -o no.so
 refused "seed" run fixed.so --input "image=$x" --seed 3

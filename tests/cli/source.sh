@@ -123,7 +123,7 @@ refused static "with external linkage"
 echo "typedef int SYMBOL;" >"$dir/c"
 refused type "it does not define the requested function"
 echo "int SYMBOL = 3;" >"$dir/c"
-refused variable "which is not a function; expected the requested function"
+refused variable "which is not a function, expected the requested function"
 echo "$good
 int helper(void) { return 1; }" >"$dir/c"
 refused second "it defines helper with external linkage"
@@ -150,7 +150,7 @@ static _Thread_local int t; static int *get(void) { return &t; }
 int *(*const volatile no)(void) = get;" >"$dir/c"
 refused thread "it has a section .tbss"
 printf '%s\n/* \000 */\n' "$good" >"$dir/c"
-refused nul "has a NUL byte; expected text"
+refused nul "has a NUL byte, expected text"
 echo "$good
 static const char when[] = __DATE__; const char *SYMBOL2(void) { return when; }" \
     >"$dir/c"

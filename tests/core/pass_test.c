@@ -279,8 +279,9 @@ static void test_options_refused(void **state)
                        "Opt.depth, Opt.flag, Opt.word"},
         {"A.depth=1", "option 'A.depth': no pass has it; there are Opt.depth, "
                       "Opt.flag, Opt.word"},
-        {"Opt.depth", "option 'Opt.depth': expected PASS.NAME=VALUE"},
-        {"", "option '': expected PASS.NAME=VALUE"},
+        {"Opt.depth",
+         "option 'Opt.depth': found no value, expected PASS.NAME=VALUE"},
+        {"", "option '': found no value, expected PASS.NAME=VALUE"},
         {"Opt.depth=seven",
          "option 'Opt.depth': found 'seven', expected an integer"},
         {"Opt.depth=99999999999999999999",

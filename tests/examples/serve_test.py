@@ -179,7 +179,7 @@ def try_memory(artifact):
         status, text = service.Service(artifact).refusal(error)
         check("status beyond the memory limit", status[:3], "503")
         return
-    raise SystemExit("a limit of 1000 bytes: found a model; expected NoMemoryError")
+    raise SystemExit("a limit of 1000 bytes: found a model, expected NoMemoryError")
 
 
 with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:

@@ -201,14 +201,14 @@ static void refused(void **state)
     expect_refused(&b, b.path, N_NODES, notes, BYOC_EINVAL, "the model itself");
     expect_refused(&b, to, 2, notes, BYOC_EINVAL, "node 2 is Abs");
     expect_refused(&b, to, 2, notes + 1, BYOC_EINVAL,
-                   "node 0 is Conv; expected Relu");
+                   "node 0 is Conv, expected Relu");
     snprintf(to, sizeof to, "%s/none/noted.onnx", b.folder);
     expect_refused(&b, to, N_NODES, notes, BYOC_EIO, "none/noted.onnx");
     snprintf(to, sizeof to, "%s/noted.onnx", b.folder);
     b.graph->n_node = 2;
     save(&b);
     expect_refused(&b, to, N_NODES, notes, BYOC_EINVAL,
-                   "found 2 nodes; expected 3");
+                   "found 2 nodes, expected 3");
     b.graph->n_node = N_NODES;
     save(&b);
     assert_int_equal(truncate(b.path, (off_t)n - 3), 0);

@@ -284,7 +284,7 @@ static void no_maps(void **state)
         {ONNX__TENSOR_PROTO__DATA_TYPE__INT64, "DictVectorizer",
          "found no vocabulary of the keys' type", BYOC_EPARSE},
         {ONNX__TENSOR_PROTO__DATA_TYPE__INT64, "Abs", "tuple", BYOC_ETYPE},
-        {99, "CastMap", "is a map; expected a tensor", BYOC_EUNSUPPORTED},
+        {99, "CastMap", "is a map, expected a tensor", BYOC_EUNSUPPORTED},
     };
     (void)state;
 

@@ -106,7 +106,8 @@ static void fixed_value(void **state)
         {"b=0.5x",
          "value of 'b': found '0.5x', expected a number that fits float32"},
         {"b=", "value of 'b': found ''"},
-        {"c=1", "value 'c=1': expected NAME=NUMBER, where NAME is an input"},
+        {"c=1",
+         "value: found 'c=1', expected NAME=NUMBER, where NAME is an input"},
         {"x=1", "value of 'x': found float32 elements with symbolic dims"},
         {"i=1.5",
          "value of 'i': found '1.5', expected a number that fits int64"},
@@ -390,7 +391,7 @@ static void cycles(void **state)
     node(&b, "Exp", "a", "c");
     output(&b, "c");
     refuse(&b, BYOC_EPARSE,
-           "node Exp_1 (Exp): value 'a' is not defined; expected");
+           "node Exp_1 (Exp): value 'a' is not defined, expected");
 }
 
 /* Nodes before the producers of their values, twice removed. */

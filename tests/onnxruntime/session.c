@@ -30,7 +30,7 @@ void sessions_begin(const char *library, const char *provider)
     memcpy(&base, &symbol, sizeof base);
     ort = base()->GetApi(ORT_API_VERSION);
     if (!ort)
-        fail_msg("%s is ONNX Runtime %s; expected 1.%d or newer", library,
+        fail_msg("%s is ONNX Runtime %s, expected 1.%d or newer", library,
                  base()->GetVersionString(), ORT_API_VERSION);
     print_message("ONNX Runtime %s\n", base()->GetVersionString());
     have_bodies = atoi(base()->GetVersionString() + 2) >= 30;

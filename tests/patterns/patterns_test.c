@@ -84,7 +84,7 @@ static const struct {
     {"nn.leaky_relu(%x){alpha=}", "expected a number, a string"},
     {"nn.leaky_relu(%x){alpha=1", "expected ',' or '}'"},
     {"nn.leaky_relu(%x){beta=1}",
-     "nn.leaky_relu has no attribute 'beta'; expected one of its attributes"},
+     "nn.leaky_relu has no attribute 'beta', expected one of its attributes"},
     {"nn.leaky_relu(%x){alpha=\"1\"}", "no attribute 'alpha' of this kind"},
     {"nn.softmax(%x){axis=1.5}", "no attribute 'axis' of this kind"},
     {"nn.relu|nn.softmax(%x){axis=1}", "nn.relu has no attribute 'axis'"},

@@ -365,7 +365,7 @@ static void test_scatter(void **state)
             assert_int_equal(status, BYOC_EINVAL);
             assert_int_equal(input, UINT32_MAX);
             assert_non_null(
-                strstr(err.text, "in memory; expected separate memory"));
+                strstr(err.text, "in memory, expected separate memory"));
             assert_true(x[4] == 5);
         }
         close_model(&m);

@@ -311,11 +311,11 @@ static void test_refusals(void **state)
     uint32_t w = region_const(&g, 16, 16, 3, 3, -1);
     region_kernel(&g, "nn.conv2d", "{\"data_layout\":\"NCHW8c\"}", IDS(x, w));
     refused(&g, region_end(&g),
-            "data_layout is NCHW8c; expected a layout without blocks");
+            "data_layout is NCHW8c, expected a layout without blocks");
     region_kernel(&g, "nn.global_avg_pool2d", "{\"layout\":\"NCHW8c\"}",
                   IDS(x));
     refused(&g, region_end(&g),
-            "layout is NCHW8c; expected a layout without blocks");
+            "layout is NCHW8c, expected a layout without blocks");
     region_close(&g);
 
     region_open(&g);
@@ -323,7 +323,7 @@ static void test_refusals(void **state)
     w = region_const(&g, 2, 2, 3, 3, 8, 8, -1);
     region_kernel(&g, "nn.conv2d", "{\"kernel_layout\":\"OIHW8i8o\"}",
                   IDS(x, w));
-    refused(&g, region_end(&g), "kernel_layout is OIHW8i8o; expected a layout");
+    refused(&g, region_end(&g), "kernel_layout is OIHW8i8o, expected a layout");
     region_close(&g);
 
     region_open(&g);
@@ -331,7 +331,7 @@ static void test_refusals(void **state)
     region_kernel(&g, "layout_transform",
                   "{\"src_layout\":\"NCHW\",\"dst_layout\":\"NCHW8c\"}",
                   IDS(x));
-    refused(&g, region_end(&g), "from NCHW to NCHW8c; expected layouts");
+    refused(&g, region_end(&g), "from NCHW to NCHW8c, expected layouts");
     region_close(&g);
 
     region_open(&g);

@@ -825,7 +825,7 @@ static void test_refusals(void **state)
     region_open(&g);
     uint32_t x = region_typed_input(&g, BYOC_I64, 2, 3, -1);
     region_kernel(&g, "add", "{}", IDS(x, x));
-    refused(&g, region_end(&g), "found dtype int64; expected float32");
+    refused(&g, region_end(&g), "found dtype int64, expected float32");
     region_close(&g);
 
     region_open(&g);

@@ -148,7 +148,7 @@ static const struct refusal refusals[] = {
     {"dnnl.instance_norm", "%x: (2, 4)", "nn.instance_norm(%x, " R("4", 1) ", " R("4", 2) ")", "rank 2, expected 3 to 5"},
     {"dnnl.instance_norm", "%x: (2, 4, 3)", "nn.instance_norm(%x, " R("4", 1) ", " R("4", 2) ")", "found 2 images"},
     {"dnnl.lrn", "%x: (1, 16, 5, 6)", "nn.lrn(%x, size=4)", "even"},
-    {"dnnl.resize", "%x: (1, 4, 5, 6)", "image.resize(%x, [1, 4, 8, 9], mode=\"nearest\", coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\")", "found nearest with asymmetric; expected linear half_pixel"},
+    {"dnnl.resize", "%x: (1, 4, 5, 6)", "image.resize(%x, [1, 4, 8, 9], mode=\"nearest\", coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\")", "found nearest with asymmetric, expected linear half_pixel"},
     {"dnnl.resize", "%x: (1, 4, 5, 6)", "image.resize(%x, [2, 4, 10, 6], mode=\"linear\", coordinate_transformation_mode=\"half_pixel\")", "resizes only spatial axes"},
     {"dnnl.reduce", "%x: (7, 9)", "sum(%x, noop_empty=true)", "found no axes to reduce"},
     {"dnnl.reduce", "%x: (7, 0)", "mean(%x, axis=[1])", "found an empty operand"},

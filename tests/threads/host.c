@@ -518,7 +518,7 @@ static void check_close(const char *path)
     start(&j, path, NULL);
     expect_threads(&j, 2);
     run_often(&j);
-    MUST(count_tasks() == before + 1, "%u threads, %u before; expected 1 more",
+    MUST(count_tasks() == before + 1, "%u threads, %u before, expected 1 more",
          count_tasks(), before);
     finish(&j);
     MUST(dlclose(rt.library) == 0, "%s", dlerror());

@@ -226,7 +226,7 @@ static const struct {
     {{NULL, no_node},
      "Wrong4: a rule returns a node that does not exist, for 'any node'"},
     {{"nn.gelu", short_constant},
-     "Wrong5: a rule emits a constant of dtype float32, rank 1 and 8 bytes; "
+     "Wrong5: a rule emits a constant of dtype float32, rank 1 and 8 bytes, "
      "expected dims of 0 or more, data, and as many bytes as they need"},
     {{"nn.gelu", other_type}, NULL},
 };
@@ -262,7 +262,7 @@ static void test_register_refused(void **state)
     (void)state;
     assert_int_equal(byoc_pass_register(&pass, &err), BYOC_EINVAL);
     assert_string_equal(err.text,
-                        "pass 'TestScaling': found another pass of this name; "
+                        "pass 'TestScaling': found another pass of this name, "
                         "expected a new name");
     pass.name = "FoldConstant";
     assert_int_equal(byoc_pass_register(&pass, &err), BYOC_EINVAL);
