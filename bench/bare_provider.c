@@ -2,8 +2,8 @@
 /* bare_provider.c: an execution provider that claims all nodes of a graph. Its
  * kernel lets ONNX Runtime allocate the outputs, then calls a function of the
  * program, which does not write to these outputs. In bench/provider.c this
- * function runs byoc. The time beyond that of byoc alone is the overhead that
- * ONNX Runtime adds to a run of any provider.
+ * function runs byoc. A run takes longer than byoc alone; the difference is the
+ * overhead that ONNX Runtime adds to any provider.
  */
 #include "bare_provider.h"
 

@@ -249,7 +249,7 @@ static int check_pairs(const struct byi_command *command)
 {
     static const struct {
         const char *option, *other;
-        bool needs; /* has no effect without the other one */
+        bool needs; /* has no effect without the other option */
     } pairs[] = {
         {"isolate-seconds", "isolate", true},
         {"isolate-mib", "isolate", true},

@@ -17,7 +17,7 @@
 
 #define FIRST 2.0    /* seconds */
 #define REFRESH 0.2  /* seconds between updates of the line on a terminal */
-#define LONGEST 60.0 /* seconds between lines elsewhere, at most */
+#define LONGEST 60.0 /* most seconds between lines elsewhere */
 
 static struct progress_report {
     pthread_mutex_t lock;

@@ -159,9 +159,8 @@ static int compare(const struct request *q, const char *old_path,
     return worse ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 
-/* The first given option that only the other form of the command takes; or
- * NULL.
- */
+/* The first given option that applies only to the other form of the command;
+ * NULL: none. */
 static const char *misplaced(const struct request *q, bool is_diff)
 {
     if (!is_diff)

@@ -22,13 +22,13 @@ struct byi_kernels {
 /* Whether C can be generated for node `id`, so that a group may contain it. A
  * callback for struct byi_pass_context. In group.c. */
 bool byi_kernels_take(const struct byi_func *f, byi_id id);
-/* Whether a kernel for node `id` alone is worth generating. A callback for
+/* Whether to generate a kernel that computes only node `id`. A callback for
  * struct byi_pass_context. */
 bool byi_kernels_take_alone(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
 /* Generate a kernel for each group (Primitive=1, without captures, called
- * directly) that is worth one. If no group is, *kernels is all zero. Otherwise
- * free it with byi_kernels_free. */
+ * directly) that is worth one. If there is no such group, *kernels is all zero.
+ * Otherwise free it with byi_kernels_free. */
 void byi_kernels_write(const struct byi_module *m, struct byi_kernels *kernels);
 void byi_kernels_free(struct byi_kernels *kernels);
 

@@ -23,7 +23,7 @@ struct plan_run {
 /* A known function with the values of its captures. */
 struct closure {
     uint32_t func;  /* of the module */
-    uint32_t value; /* 1 + its value; 0: it has needed none */
+    uint32_t value; /* 1 + its value; 0: it has no value yet */
     const struct byi_node *node;
     const struct plan_run *captures;
     uint32_t pos; /* next capture to look at in make_values */

@@ -29,7 +29,7 @@ const char *byi_code_symbol(const struct byi_module *m, uint32_t func,
  * source is refused, its `fault` is set. Lives as long as `codes`. */
 struct byi_code *byi_code_get(struct byi_codes *codes, const char *symbol,
                               const void *source, size_t n);
-/* Map the code unless it is mapped already, which sets its function. Errors:
+/* Map the code and set its function, unless the code is mapped already. Errors:
  * BYOC_EIO, BYOC_EBACKEND. */
 enum byoc_status byi_code_map(struct byi_code *code, struct byoc_error *err);
 void byi_codes_free(struct byi_codes *codes);

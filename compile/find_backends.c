@@ -156,7 +156,8 @@ static void try_plugin(void *ctx, const char *path)
     struct search *s = ctx;
     struct byi_plugin *plugin = NULL;
     struct byoc_error err;
-    BYI_PUSH(&s->found->plugins, NULL); /* make room before it is open */
+    /* grow the list before the plug-in is open */
+    BYI_PUSH(&s->found->plugins, NULL);
     s->found->plugins.n--;
     if (open_plugin(s, path, &plugin, &err) != BYOC_OK) {
         if (err.status == BYOC_ENOMEM)

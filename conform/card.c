@@ -82,8 +82,8 @@ static void add_groups(const struct byi_card *card, struct byi_text *out)
     }
 }
 
-/* Whether two cases fail in the same way: the same rule, for the same row. A
- * case of chains is like no other, since it has no row. */
+/* Whether two cases fail in the same way: the same rule, for the same row.
+ * Cases of chains have no row, so each counts as a different failure. */
 static bool alike(const struct byi_card_entry *a,
                   const struct byi_card_entry *b)
 {

@@ -15,7 +15,7 @@
 
 enum {
     CASES = 28,   /* default number of graphs for each row       */
-    MAX_HANGS = 3 /* after so many hangs, no more cases are tried */
+    MAX_HANGS = 3 /* the kit stops after this many hangs */
 };
 
 /* --- the plug-in's description, which a child reads ----------------------- */

@@ -469,8 +469,8 @@ struct runner {
     char wrong[600]; /* the error, or "" */
 };
 
-/* Run repeatedly, and compare the results. On unguarded memory: a fault crashes
- * the case. */
+/* Run repeatedly, and compare the results. The memory is not guarded, so an
+ * invalid access crashes the case. */
 static void *run_along(void *arg)
 {
     struct runner *r = arg;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_generators.c: each op generator draws consistent types of operands, and
- * attributes, for a kind of operator, except those that are known already. */
+/* op_generators.c: each op generator draws attributes and consistent operand
+ * types for a kind of operator. It keeps the types and attributes that are
+ * known already. */
 #include "opgen.h"
 
 #include <string.h>

@@ -421,8 +421,8 @@ static void try_layouts(struct advisor *a)
 
 /* --- ranking -------------------------------------------------------------- */
 
-/* Whether x comes before y: more is offloaded, or as much with fewer changes.
- */
+/* Whether x is listed before y: it offloads more, or as much with fewer
+ * changes. */
 static bool is_better(const struct advice_trial *x,
                       const struct advice_trial *y)
 {

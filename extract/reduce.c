@@ -148,9 +148,9 @@ static int64_t new_size(const struct edit *e, int64_t size)
     return e->from && size == e->from ? e->to : size;
 }
 
-/* The leading part of `t` that fits the new sizes; `plain`: with the edit's
- * simpler numbers; `constant`: the edit may also replace sizes in its values.
- */
+/* Copy the leading part of `t` that fits the new sizes. `plain`: replace the
+ * elements by the edit's simpler numbers. `constant`: the edit may also replace
+ * sizes among the values. */
 static struct byi_tensor new_tensor(struct rewrite *w,
                                     const struct byi_tensor *t, bool plain,
                                     bool constant)

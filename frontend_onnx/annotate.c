@@ -226,7 +226,8 @@ static enum byoc_status annotate_model(struct annotation *a,
     const size_t before = a->fresh.n;
     add_notes(&a->fresh, BYI_FIELD_MODEL_NOTE, a->model);
     add_fresh(a, before);
-    /* sources of inlined functions follow the graph's, once for each call */
+    /* the sources of a function's nodes follow those of the graph, once for
+     * each inlined call */
     if (functions ? a->next > a->n_nodes : a->next != a->n_nodes)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: found %u nodes, expected %u, as in the ledger; "

@@ -316,7 +316,8 @@ bool byi_o_all_numbers(struct byi_import *o, const struct byi_dim_item *items,
 /* --- targets -------------------------------------------------------------- */
 
 /* The target has 0 where the dim equals x's on that axis, and -1 for one other
- * dim that is not a number. With several of them it stays a run-time value. */
+ * dim that is not a number. With several such dims the target stays a run-time
+ * value. */
 byi_id byi_o_reshape_target(struct byi_import *o, byi_id x, byi_id shape)
 {
     const uint32_t rank = byi_o_rank(o, x);

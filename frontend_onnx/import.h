@@ -432,8 +432,8 @@ struct byi_expansion {
 
 /* Index the model's functions by name. */
 enum byoc_status byi_functions_open(struct byi_import *o);
-/* For each inlined node: fails if inlining has taken more memory than a model
- * may. */
+/* Fail if inlining has taken more memory than the limit for a model. Called for
+ * each inlined node. */
 void byi_function_afford(struct byi_import *o);
 /* The function that the node calls; NULL: not a model-local function. */
 const Onnx__FunctionProto *byi_function_find(struct byi_import *o,

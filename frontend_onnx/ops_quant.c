@@ -335,8 +335,8 @@ static byi_id qgemm_floats(struct byi_import *o, byi_id a_scale)
 }
 
 /* A QGemm as ONNX Runtime computes it: the sums are exact, and one number
- * scales them: (alpha a_scale b_scale) / y_scale. Floats round each term, so
- * that sums halfway between two results go the other way. */
+ * scales them: (alpha a_scale b_scale) / y_scale. Sums of floats round each
+ * term, so a sum halfway between two results may round the other way. */
 static byi_id qgemm_integers(struct byi_import *o, byi_id a_scale)
 {
     static const char scaled[] =

@@ -147,7 +147,8 @@ static bool is_vector(const struct byi_f32_conv *conv)
 
 /* Whether to use AMX's tiles, which belong to the widest instruction set. The
  * four products of split numbers take longer than Winograd's algorithm in
- * float32, unless that would read its large weights for few positions. */
+ * float32, unless Winograd's algorithm would read its large weights for few
+ * positions. */
 static bool suits_tiles(const struct byi_f32_conv *conv, bool exact)
 {
     enum { FEW_POSITIONS = 64 };

@@ -494,7 +494,7 @@ static void start_slice(const struct direct *d, const struct direct_group *g,
         .high = ends ? e.high : INFINITY,
         .ldy = conv->outputs,
         .more = !begins,
-        /* else a row's sum depends on how many rows its tile has */
+        /* otherwise a row's sum would depend on the rows of its tile */
         .splits = !conv->in_strips,
     };
 }

@@ -2,8 +2,8 @@
 /* kernels/tiles.c: convolutions and products of bfloat16 and float16 on AMX's
  * tiles, by the blocks of i8.h: a number of bfloat16 is two channels of bytes
  * there. Products of two numbers are exact in float32. Weights lose nothing
- * either, since the model has them in the type of x. The processor takes
- * subnormal numbers for 0.
+ * either, since the model has them in the type of x. The processor treats
+ * subnormal numbers as 0.
  *
  * A number of float16 is the sum of two of bfloat16, which have its upper and
  * its lower bits. Both are normal. The four products of the parts take half to

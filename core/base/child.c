@@ -335,7 +335,7 @@ void byi_child_run(void (*run)(void *arg, struct byi_text *out), void *arg,
     struct byi_temp *listed = NULL;
     pid_t pid = -1;
     *child = (struct byi_child){0};
-    fflush(NULL); /* else both processes write the buffered output */
+    fflush(NULL); /* otherwise both processes would write the buffered output */
     if (w && fd >= 0)
         pid = byi_temp_fork(false, &listed);
     if (pid == 0) {

@@ -188,7 +188,7 @@ uint16_t byi_f32_to_f16(float value)
         uint32_t sum = bits_of(float_of(magnitude) + 0.5f);
         return (uint16_t)(sign | (sum - bits_of(0.5f)));
     }
-    magnitude += 0xfff + (magnitude >> 13 & 1); /* half, to even */
+    magnitude += 0xfff + (magnitude >> 13 & 1); /* ties round to even */
     return (uint16_t)(sign | ((magnitude >> 13) - (112 << 10)));
 }
 

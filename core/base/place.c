@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BY_SIZE = 4096 }; /* more values: the first algorithm alone */
+/* With more values, only the first algorithm runs. */
+enum { MAX_BY_SIZE = 4096 };
 
 struct hole {
     uint64_t at, bytes;

@@ -358,8 +358,8 @@ static uint64_t splitmix(uint64_t seed, uint64_t i)
     return z ^ z >> 31;
 }
 
-/* Floats: multiples of 2^-23 in [-1, 1); integers: [-64, 64), unsigned ones
- * [0, 128); bool: both. */
+/* Floats: multiples of 2^-23 in [-1, 1); integers: [-64, 64), unsigned ones [0,
+ * 128); bool: both values. */
 static void fill_random(void *data, const struct byi_type *type, int64_t seed)
 {
     int64_t n = byi_elements(type->rank, type->dims);

@@ -460,7 +460,8 @@ static void enter_level(struct text_printer *p, const struct byi_func *f,
     struct text_level l = {.f = f, .close = close, .owner = owner};
     uint32_t n = f->nodes.n, own = f->params.n - f->n_captures;
 
-    assert(p->levels.n <= p->m->funcs.n); /* else a function contains itself */
+    /* otherwise a function would contain itself */
+    assert(p->levels.n <= p->m->funcs.n);
     l.refs = byi_arena_calloc(p->arena, n, sizeof *l.refs);
     l.uses = byi_arena_calloc(p->arena, n, sizeof *l.uses);
     l.hidden = byi_arena_calloc(p->arena, n, sizeof *l.hidden);

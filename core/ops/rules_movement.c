@@ -327,8 +327,8 @@ enum byoc_status byi_rule_scatter(struct byi_infer *t,
 
 /* --- caches ------------------------------------------------------------- */
 
-/* Set *rows to the rows of the result: as many as past has or, if the result
- * may grow, `total` if that is more. */
+/* Set *rows to the rows of the result: the rows of past, or `total` if that is
+ * more and the result may grow. */
 static enum byoc_status cache_rows(const struct byi_infer *t, int64_t *rows)
 {
     const bool grows = byi_attr_int(t->attrs, "grows") != 0;

@@ -233,7 +233,7 @@ enum byoc_status byi_rule_expand_dims(struct byi_infer *t,
     return expand_dims(t, rank, flags, out);
 }
 
-/* A result of known rank, each dim of which is a new symbol. */
+/* A result of known rank; every dim is a new symbol. */
 static enum byoc_status of_rank(struct byi_infer *t, uint32_t rank,
                                 const struct byi_type **out)
 {
