@@ -42,7 +42,7 @@ static uint64_t copies_of(const struct byi_f32_attention *a)
 }
 
 /* Bytes of a thread's scratch: the scores, the copies, a product's scratch. */
-static uint64_t lane_of(const struct byi_f32_attention *a)
+static uint64_t scratch_of(const struct byi_f32_attention *a)
 {
     return floats(a->high * a->wide) + copies_of(a) +
            byi_align_bytes(byi_f32_product_scratch(1));
@@ -51,7 +51,7 @@ static uint64_t lane_of(const struct byi_f32_attention *a)
 uint64_t byi_f32_attention_scratch(const struct byi_f32_attention *a,
                                    int threads)
 {
-    return (uint64_t)threads * lane_of(a);
+    return (uint64_t)threads * scratch_of(a);
 }
 
 /* A matrix of float32; its strides, in elements, may be 0. */
@@ -95,18 +95,18 @@ static int64_t offset_of(const struct byi_f32_attention *a,
 }
 
 /* Rows [row, row + rows) of head `head`'s matrix: in place or, if the data is
- * narrow, a float32 copy at *lane, which then points past the copy. */
+ * narrow, a float32 copy at *scratch, which then points past the copy. */
 static struct head_matrix find(const struct byi_f32_attention *a,
                                const float *from,
                                const struct byi_f32_strides *s, int64_t head,
                                int64_t row, int64_t rows, int64_t columns,
-                               char **lane)
+                               char **scratch)
 {
     const int64_t at = offset_of(a, s, head, row);
     if (!a->type)
         return (struct head_matrix){from + at, s->row, s->column};
-    float *to = (float *)(void *)*lane;
-    *lane += floats(rows * columns);
+    float *to = (float *)(void *)*scratch;
+    *scratch += floats(rows * columns);
     return widen(a, (const uint16_t *)(const void *)from + at, s, rows, columns,
                  to);
 }
@@ -131,17 +131,17 @@ static void multiply(struct byi_f32_product *p, const float *left,
 
 /* The softmax of the scores of rows [row, row + n) of a head. */
 static void run_scores(const struct byi_f32_attention_run *run, int64_t head,
-                       int64_t row, int64_t n, float *scores, char *lane)
+                       int64_t row, int64_t n, float *scores, char *scratch)
 {
     const struct byi_f32_attention *a = run->attention;
     const struct head_matrix q =
-        find(a, run->q, &a->q, head, row, n, a->depth, &lane);
+        find(a, run->q, &a->q, head, row, n, a->depth, &scratch);
     const struct head_matrix k =
-        find(a, run->k, &a->k, head, 0, a->depth, a->keys, &lane);
+        find(a, run->k, &a->k, head, 0, a->depth, a->keys, &scratch);
     struct head_matrix operands[BYI_F32_POSTS];
     for (uint32_t i = 0; i < a->n_scores; i++)
         operands[i] = find(a, run->operands[i], &a->scores[i].operand, head,
-                           row, n, a->keys, &lane);
+                           row, n, a->keys, &scratch);
     struct byi_f32_product product = {.kernels = a->kernels,
                                       .m = n,
                                       .n = a->keys,
@@ -151,7 +151,7 @@ static void run_scores(const struct byi_f32_attention_run *run, int64_t head,
                                       .b_rs = k.row,
                                       .b_cs = k.column,
                                       .ldc = a->wide};
-    multiply(&product, q.at, k.at, scores, lane);
+    multiply(&product, q.at, k.at, scores, scratch);
     const struct byi_f32_part part = {scores, a->wide, n, a->keys};
     for (uint32_t i = 0; i < a->n_scores; i++)
         a->scores[i].binary(&part, operands[i].at, operands[i].row,
@@ -163,18 +163,18 @@ static void run_scores(const struct byi_f32_attention_run *run, int64_t head,
 
 /* Compute rows [row, row + n) of a head's y. */
 static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
-                     int64_t row, int64_t n, char *lane)
+                     int64_t row, int64_t n, char *scratch)
 {
     const struct byi_f32_attention *a = run->attention;
-    float *scores = (float *)(void *)lane;
-    lane += floats(a->high * a->wide);
-    run_scores(run, head, row, n, scores, lane);
+    float *scores = (float *)(void *)scratch;
+    scratch += floats(a->high * a->wide);
+    run_scores(run, head, row, n, scores, scratch);
     const struct head_matrix v =
-        find(a, run->v, &a->v, head, 0, a->keys, a->columns, &lane);
+        find(a, run->v, &a->v, head, 0, a->keys, a->columns, &scratch);
     const int64_t at = offset_of(a, &a->y, head, row);
-    float *y = a->type ? (float *)(void *)lane : run->y + at;
+    float *y = a->type ? (float *)(void *)scratch : run->y + at;
     if (a->type)
-        lane += floats(n * a->columns);
+        scratch += floats(n * a->columns);
     struct byi_f32_product product = {.kernels = a->kernels,
                                       .m = n,
                                       .n = a->columns,
@@ -184,7 +184,7 @@ static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
                                       .b_rs = v.row,
                                       .b_cs = v.column,
                                       .ldc = a->type ? a->columns : a->y.row};
-    multiply(&product, scores, v.at, y, lane);
+    multiply(&product, scores, v.at, y, scratch);
     for (int64_t i = 0; i < n && a->type; i++)
         a->kernels->narrow[a->type - 1](
             y + i * a->columns, (uint16_t *)(void *)run->y + at + i * a->y.row,
@@ -211,13 +211,13 @@ void byi_f32_attention_run(const struct byi_f32_attention_run *run)
     const int team = (int)byi_min(run->threads, work / PAYS + 1);
     const int64_t parts = byi_ceil_div(a->rows, choose_high(a, team));
     const int64_t tasks = heads_of(a) * parts;
-    const uint64_t lane = lane_of(a);
+    const uint64_t per_thread = scratch_of(a);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int i = 0; i < team; i++)
         for (int64_t t = tasks * i / team; t < tasks * (i + 1) / team; t++) {
             const int64_t row = a->rows * (t % parts) / parts;
             const int64_t stop = a->rows * (t % parts + 1) / parts;
             run_rows(run, t / parts, row, stop - row,
-                     (char *)run->scratch + (uint64_t)i * lane);
+                     (char *)run->scratch + (uint64_t)i * per_thread);
         }
 }

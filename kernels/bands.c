@@ -102,7 +102,7 @@ static uint64_t result_bytes(const struct byi_f32_bands *bands, uint32_t i)
 }
 
 /* Bytes of a thread's scratch: the kernels', then the intermediate results. */
-static uint64_t lane_bytes(const struct byi_f32_bands *bands)
+static uint64_t thread_bytes(const struct byi_f32_bands *bands)
 {
     uint64_t bytes = bands->kernels;
     for (uint32_t i = 0; i + 1 < bands->n; i++)
@@ -133,7 +133,7 @@ bool byi_f32_bands_plan(struct byi_f32_bands *bands)
     if (bands->high == 1)
         return false;
     bands->kernels = kernels_bytes(bands);
-    bands->lane = lane_bytes(bands);
+    bands->per_thread = thread_bytes(bands);
     return true;
 }
 
@@ -141,11 +141,11 @@ bool byi_f32_bands_plan(struct byi_f32_bands *bands)
 
 uint64_t byi_f32_bands_scratch(const struct byi_f32_bands *bands, int threads)
 {
-    return bands->lane * (uint64_t)threads + BYI_ALIGN;
+    return bands->per_thread * (uint64_t)threads + BYI_ALIGN;
 }
 
 /* A thread's state: the lines of each intermediate result that it has. */
-struct band_lane {
+struct band_thread {
     const struct byi_f32_bands *bands;
     const struct byi_f32_conv_run *runs;
     int64_t image;
@@ -155,47 +155,46 @@ struct band_lane {
 };
 
 /* Compute lines `y` of result i, and write them to `to`. */
-static void run_lines(const struct band_lane *lane, uint32_t i,
+static void run_lines(const struct band_thread *own, uint32_t i,
                       struct band_lines y, float *to)
 {
-    const struct byi_f32_conv *conv = lane->bands->convs[i];
+    const struct byi_f32_conv *conv = own->bands->convs[i];
     struct byi_f32_conv some;
     const int64_t from = byi_f32_cut_lines(conv, y.from, y.end - y.from, &some);
-    struct byi_f32_conv_run run = lane->runs[i];
-    const int64_t row = (lane->image * conv->out[1] + y.from) * conv->out[2];
+    struct byi_f32_conv_run run = own->runs[i];
+    const int64_t row = (own->image * conv->out[1] + y.from) * conv->out[2];
     run.conv = &some;
-    run.x =
-        i ? lane->at[i - 1] + (from - lane->has[i - 1].from) * line_of_x(conv)
-          : run.x + (lane->image * conv->in[1] + from) * line_of_x(conv);
+    run.x = i ? own->at[i - 1] + (from - own->has[i - 1].from) * line_of_x(conv)
+              : run.x + (own->image * conv->in[1] + from) * line_of_x(conv);
     for (uint32_t p = 0; p < conv->n_posts; p++) {
         const struct byi_f32_post *post = &conv->posts[p];
         if (post->binary)
             run.operands[post->operand] += row / post->repeat * post->row;
     }
     run.y = to;
-    run.scratch = lane->scratch;
+    run.scratch = own->scratch;
     run.threads = 1;
     byi_f32_conv_run(&run);
 }
 
 /* Make lines `y` of intermediate result i available: keeps the lines that exist
  * already, and computes the others. */
-static void advance(struct band_lane *lane, uint32_t i, struct band_lines y)
+static void advance(struct band_thread *own, uint32_t i, struct band_lines y)
 {
-    const int64_t line = line_of_y(lane->bands->convs[i]);
-    struct band_lines *has = &lane->has[i];
+    const int64_t line = line_of_y(own->bands->convs[i]);
+    struct band_lines *has = &own->has[i];
     const int64_t kept = byi_max(byi_min(has->end, y.end) - y.from, 0);
-    memmove(lane->at[i], lane->at[i] + (y.from - has->from) * line,
+    memmove(own->at[i], own->at[i] + (y.from - has->from) * line,
             (size_t)(kept * line) * sizeof(float));
     const struct band_lines more = {y.from + kept, y.end};
     if (more.from < more.end)
-        run_lines(lane, i, more, lane->at[i] + kept * line);
+        run_lines(own, i, more, own->at[i] + kept * line);
     *has = y;
 }
 
-static void run_band(struct band_lane *lane, struct band_lines band)
+static void run_band(struct band_thread *own, struct band_lines band)
 {
-    const struct byi_f32_bands *bands = lane->bands;
+    const struct byi_f32_bands *bands = own->bands;
     const uint32_t last = bands->n - 1;
     const struct byi_f32_conv *conv = bands->convs[last];
     struct band_lines y[BYI_F32_BANDED];
@@ -203,10 +202,10 @@ static void run_band(struct band_lane *lane, struct band_lines band)
     for (uint32_t i = last; i-- > 0;)
         y[i] = lines_under(bands->convs[i + 1], y[i + 1]);
     for (uint32_t i = 0; i < last; i++)
-        advance(lane, i, y[i]);
-    run_lines(lane, last, band,
-              lane->runs[last].y +
-                  (lane->image * conv->out[1] + band.from) * line_of_y(conv));
+        advance(own, i, y[i]);
+    run_lines(own, last, band,
+              own->runs[last].y +
+                  (own->image * conv->out[1] + band.from) * line_of_y(conv));
 }
 
 /* Compute lines [begin, end) of the last result; lines are numbered through all
@@ -216,21 +215,21 @@ static void run_share(const struct byi_f32_bands *bands,
                       int64_t end, char *scratch)
 {
     const int64_t high = bands->convs[bands->n - 1]->out[1];
-    struct band_lane lane = {.bands = bands, .runs = runs, .scratch = scratch};
+    struct band_thread own = {.bands = bands, .runs = runs, .scratch = scratch};
     scratch += bands->kernels;
     for (uint32_t i = 0; i + 1 < bands->n; i++) {
-        lane.at[i] = (float *)(void *)scratch;
+        own.at[i] = (float *)(void *)scratch;
         scratch += result_bytes(bands, i);
     }
     while (begin < end) {
         const int64_t from = begin % high;
         const int64_t lines = byi_min(high - from, end - begin);
         const int64_t n = byi_ceil_div(lines, bands->high);
-        lane.image = begin / high;
-        memset(lane.has, 0, sizeof lane.has);
+        own.image = begin / high;
+        memset(own.has, 0, sizeof own.has);
         for (int64_t i = 0; i < n; i++)
-            run_band(&lane, (struct band_lines){from + lines * i / n,
-                                                from + lines * (i + 1) / n});
+            run_band(&own, (struct band_lines){from + lines * i / n,
+                                               from + lines * (i + 1) / n});
         begin += lines;
     }
 }
@@ -242,9 +241,9 @@ void byi_f32_bands_run(const struct byi_f32_bands *bands,
     const struct byi_f32_conv *last = bands->convs[bands->n - 1];
     const int64_t all = last->images * last->out[1];
     const int64_t team = byi_min(threads, all);
-    char *lanes = (char *)(uintptr_t)byi_align_bytes((uintptr_t)scratch);
+    char *own = (char *)(uintptr_t)byi_align_bytes((uintptr_t)scratch);
 #pragma omp parallel for num_threads((int)team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < team; i++)
         run_share(bands, runs, all * i / team, all * (i + 1) / team,
-                  lanes + (uint64_t)i * bands->lane);
+                  own + (uint64_t)i * bands->per_thread);
 }

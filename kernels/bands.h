@@ -25,7 +25,7 @@ struct byi_f32_bands {
     /* byi_f32_bands_plan() sets these: lines of a band; bytes of a thread's
      * scratch, and bytes of it for the kernels */
     int64_t high;
-    uint64_t lane, kernels;
+    uint64_t per_thread, kernels;
 };
 
 /* Choose the height of the bands. Returns false if the convolutions cannot be

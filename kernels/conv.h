@@ -147,11 +147,11 @@ struct byi_f32_epilogue {
     float low, high;
 };
 /* The epilogue for a tile that begins at position `row` and column `column`.
- * `room` has BYI_F32_COLUMNS floats, for the padded bias; NULL if `columns` are
- * whole panels. */
+ * `buffer` has BYI_F32_COLUMNS floats, for the padded bias; NULL if `columns`
+ * are whole panels. */
 struct byi_f32_epilogue byi_f32_epilogue_at(const struct byi_f32_conv_run *run,
                                             int64_t row, int64_t column,
-                                            int64_t columns, float *room);
+                                            int64_t columns, float *buffer);
 /* Apply the posts from `next` on to rows [row, row + rows) and columns [column,
  * column + columns) of the result. */
 void byi_f32_posts_run(const struct byi_f32_conv_run *run, uint32_t next,

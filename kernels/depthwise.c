@@ -114,7 +114,8 @@ void byi_f32_depthwise_run(const struct byi_f32_conv_run *run)
     const struct byi_f32_conv *conv = run->conv;
     const int64_t n = run->threads;
     const int64_t last = conv->out[2];
-    const uint64_t lane = byi_f32_pointers(byi_f32_product_of(conv->size));
+    const uint64_t per_thread =
+        byi_f32_pointers(byi_f32_product_of(conv->size));
     const int64_t rows = conv->images * byi_f32_product_of(conv->out);
     /* give threads whole lines if there are enough */
     const int64_t unit = rows / last >= 3 * n ? last : 1;
@@ -123,5 +124,5 @@ void byi_f32_depthwise_run(const struct byi_f32_conv_run *run)
     for (int64_t i = 0; i < n; i++)
         run_rows(run, rows / unit * i / n * unit,
                  rows / unit * (i + 1) / n * unit,
-                 (void *)((char *)run->scratch + (uint64_t)i * lane));
+                 (void *)((char *)run->scratch + (uint64_t)i * per_thread));
 }

@@ -49,8 +49,8 @@ struct direct {
     bool plain;                 /* row i is position i of x */
     int64_t copied;             /* floats from one copied row to the next */
     int64_t group;              /* tiles whose rows are found at a time */
-    int64_t border; /* floats for the pieces of a row at the border     */
-    uint64_t lane;  /* bytes of scratch of a thread        */
+    int64_t border;      /* floats for the pieces of a row at the border     */
+    uint64_t per_thread; /* bytes of scratch of a thread        */
 };
 
 /* Whether to copy rows: gathered rows, and rows whose distance is a multiple of
@@ -97,8 +97,8 @@ static int64_t group_of(const struct direct *d)
         return 1;
     if (d->segments > 1)
         return most;
-    const int64_t room = d->copies ? conv->cache / 2 : conv->cache;
-    return byi_min(room / size / tile_floats(d) + 1, most);
+    const int64_t capacity = d->copies ? conv->cache / 2 : conv->cache;
+    return byi_min(capacity / size / tile_floats(d) + 1, most);
 }
 
 /* Number of slices of long rows. One slice of a group's rows and the weights of
@@ -163,17 +163,18 @@ static struct direct describe(const struct byi_f32_conv *conv)
     d.slices = 1;
     d.copied = d.piece + BYI_F32_PANEL;
     d.group = group_of(&d);
-    const int64_t room = d.group * tile_floats(&d);
-    d.lane = byi_f32_pointers(d.segments);
+    const int64_t floats = d.group * tile_floats(&d);
+    d.per_thread = byi_f32_pointers(d.segments);
     if (d.copies)
-        d.lane += (uint64_t)room * sizeof(float);
-    d.lane += (uint64_t)(d.group * BYI_F32_ROWS * d.border) * sizeof(float);
+        d.per_thread += (uint64_t)floats * sizeof(float);
+    d.per_thread +=
+        (uint64_t)(d.group * BYI_F32_ROWS * d.border) * sizeof(float);
     /* the scratch of a product does not depend on its number of rows, so slices
      * use the scratch of whole rows */
     d.slices = slices_of(&d);
     if (d.slices > 1) {
         d.copied = byi_ceil_div(d.piece, d.slices) + BYI_F32_PANEL;
-        d.group = byi_min(room / tile_floats(&d), BYI_F32_TAPS);
+        d.group = byi_min(floats / tile_floats(&d), BYI_F32_TAPS);
     }
     return d;
 }
@@ -211,10 +212,10 @@ static uint64_t scaled_bytes(const struct byi_f32_conv *conv)
 uint64_t byi_f32_direct_scratch(const struct byi_f32_conv *conv, int threads)
 {
     if (!scales_weights(conv))
-        return describe(conv).lane * (uint64_t)threads;
+        return describe(conv).per_thread * (uint64_t)threads;
     const struct byi_f32_conv plain = scaled_conv(conv);
-    return BYI_ALIGN +
-           (scaled_bytes(conv) + describe(&plain).lane) * (uint64_t)threads;
+    return BYI_ALIGN + (scaled_bytes(conv) + describe(&plain).per_thread) *
+                           (uint64_t)threads;
 }
 
 /* The first row of a tile. All tiles have about the same number of rows. */
@@ -236,11 +237,11 @@ static void copy_border(const struct byi_f32_conv *conv, const float *line,
 }
 
 /* Find the pieces of a window that is partly outside of the image and whose
- * first tap is at `at`. `room`: for pieces at the border, if a piece is all
+ * first tap is at `at`. `border`: for pieces at the border, if a piece is all
  * taps of a line. */
 static void find_border(const struct direct *d, const float *image,
                         const int64_t at[BYI_F32_AXES], const float **piece,
-                        float *room)
+                        float *border)
 {
     const struct byi_f32_conv *conv = d->conv;
     const float *const zeros = d->run->zeros;
@@ -250,10 +251,10 @@ static void find_border(const struct direct *d, const float *image,
         const bool has = z >= 0 && z < conv->in[0] && h >= 0 && h < conv->in[1];
         const int64_t line = (z * conv->in[1] + h) * conv->in[2];
         if (has && d->border) {
-            copy_border(conv, image + line * conv->channels, at[2], room);
-            *piece = room;
+            copy_border(conv, image + line * conv->channels, at[2], border);
+            *piece = border;
             piece += BYI_F32_ROWS;
-            room += d->piece;
+            border += d->piece;
             continue;
         }
         for (int64_t k = 0; k < d->taps[2]; k++, piece += BYI_F32_ROWS) {
@@ -291,7 +292,7 @@ static void find_inside(const struct byi_f32_conv *conv, const float *image,
  * else 0. */
 static int64_t find_row(const struct direct *d, const float *image,
                         const int64_t at[BYI_F32_AXES], const float **to,
-                        float *room)
+                        float *border)
 {
     const struct byi_f32_conv *conv = d->conv;
     int64_t from[BYI_F32_AXES], rest = 0;
@@ -303,7 +304,7 @@ static int64_t find_row(const struct direct *d, const float *image,
         inside &= from[i] >= 0 && rest >= 0;
     }
     if (!inside) {
-        find_border(d, image, from, to, room);
+        find_border(d, image, from, to, border);
         return 0;
     }
     find_inside(conv, image, d->taps, from, to);
@@ -311,9 +312,10 @@ static int64_t find_row(const struct direct *d, const float *image,
 }
 
 /* Pointers to the pieces of rows [row, row + n) of a run: to[piece *
- * BYI_F32_ROWS + i] is of row `row` + i. `room` is for pieces at the border. */
+ * BYI_F32_ROWS + i] is of row `row` + i. `border` is for pieces at the border.
+ */
 static void find_rows(const struct direct *d, int64_t row, int64_t n,
-                      const float **to, float *room)
+                      const float **to, float *border)
 {
     const struct byi_f32_conv_run *run = d->run;
     const struct byi_f32_conv *conv = d->conv;
@@ -332,7 +334,7 @@ static void find_rows(const struct direct *d, int64_t row, int64_t n,
                 to[t * BYI_F32_ROWS + r] =
                     byi_f32_element(conv, to[t * BYI_F32_ROWS + r - 1], step);
         else
-            left = find_row(d, x, at, to + r, room + r * d->border);
+            left = find_row(d, x, at, to + r, border + r * d->border);
         int axis = BYI_F32_AXES - 1;
         while (axis >= 0 && ++at[axis] == out[axis])
             at[axis--] = 0;
@@ -659,7 +661,8 @@ static void run_thread(const struct direct *d, int64_t i, bool scales)
     const struct byi_f32_conv *conv = d->conv;
     const int64_t n = d->run->threads, blocks = conv->parts * d->blocks;
     const uint64_t bytes = scales ? scaled_bytes(conv) : 0;
-    char *scratch = (char *)d->run->scratch + (uint64_t)i * (bytes + d->lane);
+    char *scratch =
+        (char *)d->run->scratch + (uint64_t)i * (bytes + d->per_thread);
     /* each thread reads the weights of its columns and the rows of its tiles */
     const bool by_rows =
         d->tiles >= blocks ||

@@ -8,16 +8,16 @@
 
 struct byi_f32_epilogue byi_f32_epilogue_at(const struct byi_f32_conv_run *run,
                                             int64_t row, int64_t column,
-                                            int64_t columns, float *room)
+                                            int64_t columns, float *buffer)
 {
     const struct byi_f32_conv *conv = run->conv;
     struct byi_f32_epilogue e = {.low = -INFINITY, .high = INFINITY};
     if (run->bias && columns % BYI_F32_PANEL == 0) {
         e.bias = run->bias + column;
     } else if (run->bias) {
-        memset(room, 0, BYI_F32_COLUMNS * sizeof *room);
-        e.bias =
-            memcpy(room, run->bias + column, (size_t)columns * sizeof *room);
+        memset(buffer, 0, BYI_F32_COLUMNS * sizeof *buffer);
+        e.bias = memcpy(buffer, run->bias + column,
+                        (size_t)columns * sizeof *buffer);
     }
     if (conv->adds)
         e.add = run->operands[conv->posts[0].operand] +

@@ -39,11 +39,11 @@ struct planar {
     int64_t segments, elements; /* of a window, of all channels */
     int64_t reach;              /* elements of a segment that a tile reads */
     int64_t tiles;              /* of a line of the result */
-    uint64_t lane;              /* bytes of scratch of a thread */
+    uint64_t per_thread;        /* bytes of scratch of a thread */
 };
 
 /* The scratch of a thread. */
-struct planar_lane {
+struct planar_scratch {
     int64_t *inside, *copied; /* offsets of the elements of a window in the
                                * image, and in a copy of its segments */
     float *copy;
@@ -56,14 +56,15 @@ static struct planar describe(const struct byi_f32_conv *conv)
     p.elements = p.segments * conv->size[2];
     p.reach = (conv->kernels->rows - 1) * conv->stride[2] + conv->size[2];
     p.tiles = byi_ceil_div(conv->out[2], conv->kernels->rows);
-    p.lane = byi_align_bytes(2 * (uint64_t)p.elements * sizeof(int64_t) +
-                             (uint64_t)(p.segments * p.reach) * sizeof(float));
+    p.per_thread =
+        byi_align_bytes(2 * (uint64_t)p.elements * sizeof(int64_t) +
+                        (uint64_t)(p.segments * p.reach) * sizeof(float));
     return p;
 }
 
 uint64_t byi_f32_planar_scratch(const struct byi_f32_conv *conv, int threads)
 {
-    return describe(conv).lane * (uint64_t)threads;
+    return describe(conv).per_thread * (uint64_t)threads;
 }
 
 /* The offset of a segment from the first element of the window. */
@@ -74,18 +75,18 @@ static int64_t segment_at(const struct byi_f32_conv *conv, int64_t segment)
     return (channel * conv->in[1] + line * conv->dilation[1]) * conv->in[2];
 }
 
-static struct planar_lane open_lane(const struct planar *p, char *scratch)
+static struct planar_scratch open_scratch(const struct planar *p, char *scratch)
 {
     int64_t *at = (int64_t *)(void *)scratch;
-    const struct planar_lane lane = {at, at + p->elements,
-                                     (float *)(void *)(at + 2 * p->elements)};
+    const struct planar_scratch own = {at, at + p->elements,
+                                       (float *)(void *)(at + 2 * p->elements)};
     for (int64_t s = 0; s < p->segments; s++)
         for (int64_t k = 0; k < p->conv->size[2]; k++) {
             const int64_t i = s * p->conv->size[2] + k;
-            lane.inside[i] = segment_at(p->conv, s) + k;
-            lane.copied[i] = s * p->reach + k;
+            own.inside[i] = segment_at(p->conv, s) + k;
+            own.copied[i] = s * p->reach + k;
         }
-    return lane;
+    return own;
 }
 
 /* Copy the segments that begin at line `top` and column `left` of an image,
@@ -110,7 +111,7 @@ static void copy_segments(const struct planar *p, const float *image,
 /* Find the first element of a tile that begins at position `first` of a line of
  * the result, which are numbered through all images. Tiles at the border are
  * copied. */
-static void find_tile(const struct planar *p, const struct planar_lane *lane,
+static void find_tile(const struct planar *p, const struct planar_scratch *own,
                       int64_t line, int64_t first, struct byi_f32_tile *t)
 {
     const struct byi_f32_conv *conv = p->conv;
@@ -123,12 +124,12 @@ static void find_tile(const struct planar *p, const struct planar_lane *lane,
     if (top >= 0 && last < conv->in[1] && left >= 0 &&
         left + p->reach <= conv->in[2]) {
         t->plane = image + top * conv->in[2] + left;
-        t->offsets = lane->inside;
+        t->offsets = own->inside;
         return;
     }
-    copy_segments(p, image, top, left, lane->copy);
-    t->plane = lane->copy;
-    t->offsets = lane->copied;
+    copy_segments(p, image, top, left, own->copy);
+    t->plane = own->copy;
+    t->offsets = own->copied;
 }
 
 /* Prefetch the cache lines of a tile's rows. The caller needs it where tiles
@@ -151,10 +152,10 @@ static void run_tile(const struct planar *p, int64_t row,
         fetch_lines(p->run->y + row * conv->outputs,
                     kernels->rows * conv->outputs);
     for (int64_t column = 0, n; column < conv->outputs; column += n) {
-        float room[BYI_F32_COLUMNS];
+        float buffer[BYI_F32_COLUMNS];
         n = byi_min(wide, conv->outputs - column);
         const int64_t panels = byi_ceil_div(n, BYI_F32_PANEL);
-        t->bias = byi_f32_epilogue_at(p->run, row, column, n, room).bias;
+        t->bias = byi_f32_epilogue_at(p->run, row, column, n, buffer).bias;
         t->weights = p->run->weights + column * p->elements;
         t->y = p->run->y + row * conv->outputs + column;
         byi_f32_tile_run_with(kernels, kernels->planar[panels - 1][stride], t,
@@ -169,7 +170,7 @@ static void run_share(const struct planar *p, int64_t begin, int64_t end,
                       char *scratch)
 {
     const struct byi_f32_conv *conv = p->conv;
-    const struct planar_lane lane = open_lane(p, scratch);
+    const struct planar_scratch own = open_scratch(p, scratch);
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(p->run, 0, 0, 0, NULL);
     struct byi_f32_tile t = {.run = p->elements,
@@ -181,7 +182,7 @@ static void run_share(const struct planar *p, int64_t begin, int64_t end,
         const int64_t line = i / p->tiles;
         const int64_t first = byi_min(i % p->tiles * conv->kernels->rows,
                                       conv->out[2] - conv->kernels->rows);
-        find_tile(p, &lane, line, first, &t);
+        find_tile(p, &own, line, first, &t);
         run_tile(p, line * conv->out[2] + first, &t);
     }
 }
@@ -204,7 +205,7 @@ void byi_f32_planar_run(const struct byi_f32_conv_run *run)
     for (int64_t i = 0; i < n; i++)
         run_share(&p, share_begin(&p, tiles * i / n),
                   share_begin(&p, tiles * (i + 1) / n),
-                  (char *)run->scratch + (uint64_t)i * p.lane);
+                  (char *)run->scratch + (uint64_t)i * p.per_thread);
 }
 
 void byi_f32_planar_pack(const struct byi_f32_conv *conv,

@@ -88,19 +88,19 @@ static void pack_block(const struct product_tasks *t, const float *b, int64_t k,
 /* Find pointers to n rows of A, from row `first` and column k on; copies the
  * rows if necessary. */
 static void find_rows(const struct product_tasks *t, const float *a, int64_t k,
-                      int64_t depth, int64_t first, int64_t n, float *room,
+                      int64_t depth, int64_t first, int64_t n, float *scratch,
                       const float **rows)
 {
     const struct byi_f32_product *p = t->p;
     a += first * p->a_rs + k * p->a_cs;
     for (int64_t i = 0; i < n; i++) {
-        rows[i] = t->copies ? room + i * ROW : a + i * p->a_rs;
+        rows[i] = t->copies ? scratch + i * ROW : a + i * p->a_rs;
         if (t->copies && p->a_cs == 1)
-            memcpy(room + i * ROW, a + i * p->a_rs,
-                   (size_t)depth * sizeof *room);
+            memcpy(scratch + i * ROW, a + i * p->a_rs,
+                   (size_t)depth * sizeof *scratch);
     }
     if (p->a_cs != 1)
-        byi_f32_gather(p->kernels, a, p->a_cs, p->a_rs, depth, n, room, ROW);
+        byi_f32_gather(p->kernels, a, p->a_cs, p->a_rs, depth, n, scratch, ROW);
 }
 
 /* The columns of a task, packed and in B. */
@@ -152,7 +152,8 @@ static void run_vector(const struct byi_f32_product *p,
     p->kernels->vector[BYI_F32_WIDE][0](&v);
 }
 
-static void run_task(const struct product_tasks *t, int64_t task, float *lane)
+static void run_task(const struct product_tasks *t, int64_t task,
+                     float *scratch)
 {
     const struct byi_f32_product *p = t->p;
     const int64_t each = t->rows * t->columns;
@@ -169,17 +170,18 @@ static void run_task(const struct product_tasks *t, int64_t task, float *lane)
     for (int64_t k = 0, depth; k < p->k; k += depth) {
         depth = byi_min(t->depth, p->k - k);
         const struct columns with = {
-            .packed = lane,
+            .packed = scratch,
             .b = p->pack ? NULL : at.b + k * p->b_rs + first,
             .n = n,
             .depth = depth,
             .whole =
                 t->in_place ? n - n % (p->kernels->panels * BYI_F32_PANEL) : 0};
-        pack_block(t, at.b, k, depth, first + with.whole, n - with.whole, lane);
+        pack_block(t, at.b, k, depth, first + with.whole, n - with.whole,
+                   scratch);
         for (int64_t i = tile; i < stop; i++) {
             const int64_t row = p->m * i / t->tiles;
             const int64_t count = p->m * (i + 1) / t->tiles - row;
-            find_rows(t, at.a, k, depth, row, count, lane + BLOCK, rows);
+            find_rows(t, at.a, k, depth, row, count, scratch + BLOCK, rows);
             run_row(t, rows, (int)count, &with, k > 0,
                     at.c + row * p->ldc + first);
         }

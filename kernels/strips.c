@@ -32,7 +32,7 @@ struct strips {
     bool together; /* all threads compute one strip after the other */
     /* bytes of a thread's scratch: of the copies of x, y, operands and bias, of
      * the kernel's scratch, and of all of them */
-    uint64_t x, y, operands[BYI_F32_POSTS], bias, kernel, lane;
+    uint64_t x, y, operands[BYI_F32_POSTS], bias, kernel, per_thread;
 };
 
 /* One strip. */
@@ -198,15 +198,15 @@ static struct strips plan(const struct byi_f32_conv *conv, int threads)
     s.x = floats(x_floats(&s, s.high));
     s.y = floats(y_floats(&s, s.high));
     s.bias = floats(conv->outputs);
-    s.lane = s.x + s.y + s.bias;
+    s.per_thread = s.x + s.y + s.bias;
     for (uint32_t i = 0; i < conv->n_posts; i++) {
         if (!conv->posts[i].unary)
             s.operands[i] = floats(
                 operand_floats(conv, &conv->posts[i], s.high * s.positions));
-        s.lane += s.operands[i];
+        s.per_thread += s.operands[i];
     }
     s.kernel = kernel_bytes(&s, s.together ? threads : 1);
-    s.lane += s.kernel;
+    s.per_thread += s.kernel;
     return s;
 }
 
@@ -215,7 +215,7 @@ uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads)
     uint64_t most = 0;
     for (int n = 1; n <= threads; n++) { /* a run may have fewer threads */
         const struct strips s = plan(conv, n);
-        const uint64_t bytes = s.lane * (uint64_t)(s.together ? 1 : n);
+        const uint64_t bytes = s.per_thread * (uint64_t)(s.together ? 1 : n);
         most = bytes > most ? bytes : most;
     }
     return most + BYI_ALIGN;
@@ -257,17 +257,17 @@ static void split(const struct byi_f32_conv *conv, const uint16_t *from,
                             byi_min(some, n - i * some), to + i * some * each);
 }
 
-/* Take `bytes` from the lane. */
-static float *take_bytes(char **lane, uint64_t bytes)
+/* Take `bytes` from the scratch. */
+static float *take_bytes(char **scratch, uint64_t bytes)
 {
-    float *at = (float *)(void *)*lane;
-    *lane += bytes;
+    float *at = (float *)(void *)*scratch;
+    *scratch += bytes;
     return at;
 }
 
 static void run_strip(const struct strips *s,
                       const struct byi_f32_conv_run *given, int64_t i,
-                      char *lane, int threads)
+                      char *scratch, int threads)
 {
     const struct byi_f32_conv *conv = s->conv;
     const struct strip strip = strip_at(s, i);
@@ -275,8 +275,8 @@ static void run_strip(const struct strips *s,
         strip.conv.images * byi_f32_product_of(strip.conv.in) * conv->channels;
     const int64_t rows = strip.conv.images * byi_f32_product_of(strip.conv.out);
     struct byi_f32_conv_run run = *given;
-    float *x = take_bytes(&lane, s->x), *y = take_bytes(&lane, s->y);
-    float *bias = take_bytes(&lane, s->bias);
+    float *x = take_bytes(&scratch, s->x), *y = take_bytes(&scratch, s->y);
+    float *bias = take_bytes(&scratch, s->bias);
     run.conv = &strip.conv;
     run.x = x;
     run.y = y;
@@ -297,14 +297,14 @@ static void run_strip(const struct strips *s,
         const struct byi_f32_post *post = &conv->posts[p];
         if (post->unary)
             continue;
-        float *operand = take_bytes(&lane, s->operands[p]);
+        float *operand = take_bytes(&scratch, s->operands[p]);
         widen(conv,
               (const uint16_t *)(const void *)given->operands[post->operand] +
                   strip.row / post->repeat * post->row,
               operand, operand_floats(conv, post, rows), threads);
         run.operands[post->operand] = operand;
     }
-    run.scratch = lane;
+    run.scratch = scratch;
     byi_f32_conv_run(&run);
     narrow(conv, y, (uint16_t *)(void *)given->y + strip.row * conv->outputs,
            rows * conv->outputs, threads);
@@ -314,14 +314,14 @@ void byi_f32_strips_run(const struct byi_f32_conv_run *run)
 {
     const int team = byi_f32_conv_team(run->conv, run->threads);
     const struct strips s = plan(run->conv, team);
-    char *lanes = (char *)(uintptr_t)byi_align_bytes((uintptr_t)run->scratch);
+    char *scratch = (char *)(uintptr_t)byi_align_bytes((uintptr_t)run->scratch);
     if (s.together) {
         for (int64_t i = 0; i < s.n; i++)
-            run_strip(&s, run, i, lanes, team);
+            run_strip(&s, run, i, scratch, team);
         return;
     }
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t t = 0; t < team; t++)
         for (int64_t i = s.n * t / team; i < s.n * (t + 1) / team; i++)
-            run_strip(&s, run, i, lanes + (uint64_t)t * s.lane, 1);
+            run_strip(&s, run, i, scratch + (uint64_t)t * s.per_thread, 1);
 }

@@ -212,7 +212,7 @@ static void run_tile(const struct byi_f32_conv_run *run,
 {
     const struct byi_f32_conv *conv = run->conv;
     const int64_t panel = p->taps * conv->run * BYI_F32_PANEL;
-    float sums[BYI_F32_ROWS * BYI_F32_COLUMNS], room[BYI_F32_COLUMNS];
+    float sums[BYI_F32_ROWS * BYI_F32_COLUMNS], buffer[BYI_F32_COLUMNS];
     int64_t places[BYI_F32_ROWS];
     struct place at = place_of(p, begin);
     for (int64_t r = 0; r < n; r++) {
@@ -226,7 +226,7 @@ static void run_tile(const struct byi_f32_conv_run *run,
         const int64_t column = part * conv->columns + first;
         const int64_t panels = byi_ceil_div(columns, BYI_F32_PANEL);
         const struct byi_f32_epilogue e =
-            byi_f32_epilogue_at(run, 0, column, columns, room);
+            byi_f32_epilogue_at(run, 0, column, columns, buffer);
         const struct byi_f32_tile t = {
             .x = rows,
             .segments = p->taps,
@@ -279,7 +279,8 @@ void byi_f32_transposed_run(const struct byi_f32_conv_run *run)
 {
     const struct byi_f32_conv *conv = run->conv;
     const int64_t n = run->threads;
-    const uint64_t lane = byi_f32_pointers(byi_f32_product_of(conv->size));
+    const uint64_t per_thread =
+        byi_f32_pointers(byi_f32_product_of(conv->size));
     int64_t tiles = 0;
     for (int64_t i = 0; i < byi_f32_product_of(conv->stride); i++)
         tiles += phase_of(conv, i).tiles;
@@ -287,5 +288,5 @@ void byi_f32_transposed_run(const struct byi_f32_conv_run *run)
     schedule(static)
     for (int64_t i = 0; i < n; i++)
         run_tiles(run, tiles * i / n, tiles * (i + 1) / n,
-                  (void *)((char *)run->scratch + (uint64_t)i * lane));
+                  (void *)((char *)run->scratch + (uint64_t)i * per_thread));
 }

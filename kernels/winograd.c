@@ -284,12 +284,12 @@ static void transform_output(const struct winograd *w, const float *m,
     const struct byi_f32_conv *conv = w->run->conv;
     const int64_t columns = byi_min(BYI_F32_PANEL, conv->columns - first);
     const int64_t column = w->part * conv->columns + first;
-    float room[BYI_F32_COLUMNS];
+    float buffer[BYI_F32_COLUMNS];
     int64_t at[2];
     const int64_t image = locate(w, tile, at);
     const int64_t row = (image * conv->out[1] + at[0]) * conv->out[2] + at[1];
     const struct byi_f32_epilogue e =
-        byi_f32_epilogue_at(w->run, row, column, columns, room);
+        byi_f32_epilogue_at(w->run, row, column, columns, buffer);
     const struct byi_f32_outputs o = {
         .m = m,
         .point = w->block * w->columns,

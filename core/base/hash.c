@@ -20,19 +20,19 @@ static uint64_t finish(uint64_t h)
     return h ^ h >> 33;
 }
 
-/* FNV-1a's loop over words of eight bytes, each step invertible, so that only
- * the end has to spread the bits. Four lanes, so that the multiplications of
- * large constants overlap. */
+/* FNV-1a's loop over words of eight bytes. Each step is invertible, so only the
+ * end has to spread the bits. Four streams of words are hashed independently,
+ * so that their multiplications overlap. */
 uint64_t byi_hash(uint64_t seed, const void *data, size_t n)
 {
     const char *at = data;
-    uint64_t lane[4] = {seed, ~seed, seed + 1, seed - 1};
+    uint64_t stream[4] = {seed, ~seed, seed + 1, seed - 1};
     uint64_t word[4] = {0}, h = 0;
 
     for (size_t left = n / 32; left > 0; left--, at += 32) {
         memcpy(word, at, 32);
         for (int i = 0; i < 4; i++)
-            lane[i] = mix(lane[i], word[i]);
+            stream[i] = mix(stream[i], word[i]);
     }
     memset(word, 0, sizeof word);
     if (n % 32)
@@ -40,7 +40,7 @@ uint64_t byi_hash(uint64_t seed, const void *data, size_t n)
     h = mix(seed ^ 0xcbf29ce484222325, n);
     for (size_t i = 0; i < 4; i++) {
         if (n >= 32)
-            h = mix(h, lane[i]);
+            h = mix(h, stream[i]);
         if (n % 32 > 8 * i)
             h = mix(h, word[i]);
     }
