@@ -7,8 +7,9 @@
 #include "core/ops/epilogue.h"
 #include "core/ops/ops.h"
 
-/* The calling thread's lane in an OpenMP region; 0 outside of a region. */
-static inline int64_t byi_lane(void)
+/* The number of the part of an OpenMP region that the calling thread runs; 0
+ * outside of a region. */
+static inline int64_t byi_part_number(void)
 {
 #ifdef _OPENMP
     extern int omp_get_thread_num(void);

@@ -42,8 +42,8 @@ struct recurrent_plan {
     float *bias;
     float *h[2], *reset; /* [d][n][hidden]                         */
     float *z;            /* [d][n][hidden]                         */
-    float *lanes;        /* buffers of the threads                 */
-    int64_t lane_floats, h_floats;
+    float *scratch;      /* buffers of the threads                 */
+    int64_t scratch_floats, h_floats;
     void *dense; /* scratch of the input product */
 };
 
@@ -68,7 +68,7 @@ static struct recurrent_plan make_plan(const struct byi_call *call)
     p.ahead = AHEAD / byi_max(s->batch * p.rows, 1);
     p.ahead = byi_max(byi_min(p.ahead, s->time), 1);
     p.h_floats = s->batch * hidden;
-    p.lane_floats = (s->r.gates * s->batch + ROWS) * p.width + BYI_SLACK;
+    p.scratch_floats = (s->r.gates * s->batch + ROWS) * p.width + BYI_SLACK;
 
     p.recurrent_floats =
         directions * s->r.gates * p.blocks * p.width * hidden + BYI_SLACK;
@@ -88,7 +88,7 @@ static struct recurrent_plan make_plan(const struct byi_call *call)
         p.reset = take_floats(&p, base, directions * p.h_floats);
         p.z = take_floats(&p, base, directions * s->batch * hidden);
     }
-    p.lanes = take_floats(&p, base, p.lane_floats * call->threads);
+    p.scratch = take_floats(&p, base, p.scratch_floats * call->threads);
     p.dense = byi_take_bytes(
         base, &p.bytes, byi_dense_scratch(s->input, p.rows, call->threads));
     return p;
@@ -261,12 +261,12 @@ struct recurrent_block {
     int64_t d, t, index, k0, n;
     const float *h; /* before the step */
     float *next;    /* after it        */
-    float *lane;    /* [gate][batch][width], then spare rows of width */
+    float *scratch; /* [gate][batch][width], then spare rows of width */
 };
 
 static float *gate_row(const struct recurrent_block *b, int64_t gate, int64_t n)
 {
-    return b->lane + (gate * b->p->s.batch + n) * b->p->width;
+    return b->scratch + (gate * b->p->s.batch + n) * b->p->width;
 }
 
 static float *spare_row(const struct recurrent_block *b, int64_t i)
@@ -505,7 +505,7 @@ static void run_block(const struct recurrent_block *b, int phase)
 
 static void run_task(const struct recurrent_plan *p,
                      const struct time_range *part, int64_t step, int64_t task,
-                     int phase, int64_t lane)
+                     int phase, int64_t number)
 {
     const int64_t d = task / p->blocks, index = task % p->blocks;
     const struct recurrent_block b = {
@@ -518,7 +518,7 @@ static void run_task(const struct recurrent_plan *p,
         .n = byi_min(p->width, p->s.hidden - index * p->width),
         .h = p->h[step % 2],
         .next = p->h[(step + 1) % 2],
-        .lane = p->lanes + lane * p->lane_floats,
+        .scratch = p->scratch + number * p->scratch_floats,
     };
     run_block(&b, phase);
 }
@@ -549,7 +549,7 @@ static void run_steps(const struct recurrent_plan *p,
         for (int phase = 0; phase <= (int)p->two_phases; phase++) {
 #pragma omp parallel for num_threads(team) schedule(static)
             for (int64_t task = 0; task < tasks; task++)
-                run_task(p, part, step, task, phase, byi_lane());
+                run_task(p, part, step, task, phase, byi_part_number());
         }
 }
 

@@ -180,14 +180,14 @@ static struct sparse_tiling tiling_of(const struct sparse_product *p,
 }
 
 /* Floats of scratch per thread, for a panel of X and the sums. */
-static int64_t lane_floats(const struct sparse_product *p)
+static int64_t thread_floats(const struct sparse_product *p)
 {
     return (DEPTH + byi_ceil_div(p->m, ROWS) * ROWS) * byi_simd()->panel;
 }
 
 static uint64_t sparse_bytes(const struct sparse_product *p, uint32_t threads)
 {
-    return (uint64_t)lane_floats(p) * sizeof(float) * threads;
+    return (uint64_t)thread_floats(p) * sizeof(float) * threads;
 }
 
 /* Add the product of one band's block with DEPTH rows of x to the sums. */
@@ -219,7 +219,8 @@ static void add_dense(const struct sparse_product *p, int64_t block,
 }
 
 static void run_task(const struct sparse_product *p,
-                     const struct sparse_tiling *c, int64_t task, float *lane)
+                     const struct sparse_tiling *c, int64_t task,
+                     float *scratch)
 {
     const struct byi_simd *simd = byi_simd();
     const int64_t panel = simd->panel, band0 = task % c->parts * c->bands;
@@ -228,7 +229,7 @@ static void run_task(const struct sparse_product *p,
     const int64_t n0 = task / c->parts % c->panels * panel;
     const int64_t nc = byi_min(panel, p->n - n0), m0 = band0 * ROWS;
     const int64_t rows = byi_min(bands * ROWS, p->m - m0);
-    float *x = lane, *sums = lane + DEPTH * panel;
+    float *x = scratch, *sums = scratch + DEPTH * panel;
     memset(sums, 0, (size_t)(bands * ROWS * panel) * sizeof *sums);
     for (int64_t block = 0; block < p->packed->blocks; block++) {
         const int64_t k0 = block * DEPTH, kc = byi_min(DEPTH, p->k - k0);
@@ -257,7 +258,7 @@ static void run_sparse(const struct sparse_product *p,
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(dynamic, 1)
     for (int64_t i = 0; i < tasks; i++)
         run_task(p, &c, i,
-                 (float *)call->scratch + byi_lane() * lane_floats(p));
+                 (float *)call->scratch + byi_part_number() * thread_floats(p));
 }
 
 /* --- packing X ------------------------------------------------------------ */

@@ -227,8 +227,8 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
         byi_team_of_products(call, v->planes * v->w->out_count * v->w->taps);
 #pragma omp parallel num_threads(team) if (team > 1)
     {
-        const uint64_t lane = (uint64_t)byi_lane();
-        float *mine = (void *)((char *)scratch + lane * bytes);
+        const uint64_t part = (uint64_t)byi_part_number();
+        float *mine = (void *)((char *)scratch + part * bytes);
 #pragma omp for schedule(static) nowait
         for (int64_t i = 0; i < tasks; i++)
             run_task(v, &ways, i * TOGETHER,

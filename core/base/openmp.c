@@ -4,12 +4,12 @@
  * one dynamic loop per region, barriers.
  *
  *     GOMP_parallel(fn, data, n)
- *       -> host->parallel_for(n, run_lane, team)   workers, or a host's threads
- *            lane i of n: fn(data), which asks omp_get_thread_num()
+ *       -> host->parallel_for(n, run_part, team)   workers, or a host's threads
+ *            part i of n: fn(data), which asks omp_get_thread_num()
  *
- * A region has exactly as many lanes as the caller requests. If fewer threads
- * are free, a thread runs several lanes, one after the other. Only a barrier
- * needs all lanes at the same time: if a lane waits at a barrier, each lane
+ * A region has exactly as many parts as the caller requests. If fewer threads
+ * are free, a thread runs several parts, one after the other. Only a barrier
+ * needs all parts at the same time: if a part waits at a barrier, each part
  * that has not begun after a while gets an extra thread.
  */
 #include "openmp.h"
@@ -26,10 +26,10 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 enum {
-    MAX_LANES = 4096,
+    MAX_PARTS = 4096,
     WORD = 64,
     SPIN_NS = 20000,      /* at a barrier, before sleeping   */
-    PATIENCE_NS = 2000000 /* at a barrier, for lanes to begin */
+    PATIENCE_NS = 2000000 /* at a barrier, for parts to begin */
 };
 
 /* Distinguishes this from an OpenMP library that creates its own threads. */
@@ -41,15 +41,15 @@ struct team {
     void *data;
     const struct byi_omp_host *host;
     uint32_t n;
-    _Atomic uint32_t arrived; /* lanes that wait at the barrier */
-    _Atomic uint32_t passed;  /* barriers that all lanes have passed */
-    _Atomic uint32_t done;    /* lanes that have ended */
+    _Atomic uint32_t arrived; /* parts that wait at the barrier */
+    _Atomic uint32_t passed;  /* barriers that all parts have passed */
+    _Atomic uint32_t done;    /* parts that have ended */
     _Atomic int64_t at;       /* the dynamic loop's next iteration */
-    _Atomic uint64_t begun[MAX_LANES / WORD];
+    _Atomic uint64_t begun[MAX_PARTS / WORD];
 };
 
-/* The lane that a thread is running. */
-struct lane {
+/* The part that a thread is running. */
+struct omp_part {
     struct team *team; /* NULL: outside of any region */
     uint32_t number;
     bool looped; /* it has begun the region's dynamic loop */
@@ -57,7 +57,7 @@ struct lane {
     int64_t trips;
 };
 
-static _Thread_local struct lane lane;
+static _Thread_local struct omp_part part;
 static _Thread_local const struct byi_omp_host *used;
 static _Atomic uint64_t asked;
 
@@ -88,17 +88,17 @@ static bool claim(struct team *team, uint32_t i)
 
 static void run_claimed(struct team *team, uint32_t i)
 {
-    const struct lane before = lane;
+    const struct omp_part before = part;
     const struct byi_omp_host *const host = byi_omp_use(team->host);
-    lane = (struct lane){.team = team, .number = i};
+    part = (struct omp_part){.team = team, .number = i};
     team->fn(team->data);
-    lane = before;
+    part = before;
     byi_omp_use(host);
     atomic_fetch_add(&team->done, 1);
 }
 
-/* Run lane `i`, unless another thread has begun it. */
-static void run_lane(void *arg, uint32_t i)
+/* Run part `i`, unless another thread has begun it. */
+static void run_part(void *arg, uint32_t i)
 {
     if (claim(arg, i))
         run_claimed(arg, i);
@@ -112,24 +112,24 @@ void GOMP_parallel(void (*fn)(void *), void *data, unsigned n, unsigned flags)
     struct team team;
     (void)flags; /* a binding of threads to CPUs, which hosts ignore         */
     if (n == 0)
-        n = host && !lane.team ? host->threads : 1;
+        n = host && !part.team ? host->threads : 1;
     team.fn = fn;
     team.data = data;
     team.host = host;
-    team.n = n > MAX_LANES ? MAX_LANES : n;
+    team.n = n > MAX_PARTS ? MAX_PARTS : n;
     atomic_init(&team.arrived, 0);
     atomic_init(&team.passed, 0);
     atomic_init(&team.done, 0);
     atomic_init(&team.at, 0);
     for (uint32_t i = 0; i <= (team.n - 1) / WORD; i++)
         atomic_init(&team.begun[i], 0);
-    if (team.n > 1 && host && !lane.team)
-        host->parallel_for(host->ctx, team.n, run_lane, &team);
+    if (team.n > 1 && host && !part.team)
+        host->parallel_for(host->ctx, team.n, run_part, &team);
     else
         for (uint32_t i = 0; i < team.n; i++)
-            run_lane(&team, i);
+            run_part(&team, i);
     while (atomic_load(&team.done) != team.n)
-        sched_yield(); /* wait for lanes that run on extra threads */
+        sched_yield(); /* wait for parts that run on extra threads */
 }
 
 /* --- barriers ------------------------------------------------------------- */
@@ -140,8 +140,8 @@ struct extra {
     _Atomic uint32_t taken;
 };
 
-/* Claims the lane while the creator of this thread still waits at the barrier.
- * Afterwards another thread may run the lane and end the region, and `team`
+/* Claims the part while the creator of this thread still waits at the barrier.
+ * Afterwards another thread may run the part and end the region, and `team`
  * would be gone. */
 static void *run_extra(void *arg)
 {
@@ -156,7 +156,7 @@ static void *run_extra(void *arg)
     return NULL;
 }
 
-/* Start a thread for each lane that has not begun. */
+/* Start a thread for each part that has not begun. */
 static void start_missing(struct team *team)
 {
     sigset_t all, before;
@@ -178,7 +178,7 @@ static void start_missing(struct team *team)
 EXPORTED void GOMP_barrier(void);
 void GOMP_barrier(void)
 {
-    struct team *team = lane.team;
+    struct team *team = part.team;
     if (!team || team->n == 1)
         return;
     const uint32_t passed = atomic_load(&team->passed);
@@ -202,13 +202,13 @@ void GOMP_barrier(void)
 EXPORTED int omp_get_num_threads(void);
 int omp_get_num_threads(void)
 {
-    return lane.team ? (int)lane.team->n : 1;
+    return part.team ? (int)part.team->n : 1;
 }
 
 EXPORTED int omp_get_thread_num(void);
 int omp_get_thread_num(void)
 {
-    return (int)lane.number;
+    return (int)part.number;
 }
 
 EXPORTED int omp_get_max_threads(void);
@@ -222,7 +222,7 @@ int omp_get_max_threads(void)
 EXPORTED int omp_in_parallel(void);
 int omp_in_parallel(void)
 {
-    return lane.team && lane.team->n > 1;
+    return part.team && part.team->n > 1;
 }
 
 byi_gomp_fn byi_omp_of_process(void)
@@ -240,13 +240,13 @@ const struct byi_omp_calls byi_omp_calls = {GOMP_parallel, omp_get_num_threads,
 EXPORTED bool GOMP_loop_nonmonotonic_dynamic_next(long *from, long *to);
 bool GOMP_loop_nonmonotonic_dynamic_next(long *from, long *to)
 {
-    const int64_t at = atomic_fetch_add_explicit(&lane.team->at, lane.chunk,
+    const int64_t at = atomic_fetch_add_explicit(&part.team->at, part.chunk,
                                                  memory_order_relaxed);
-    if (at >= lane.trips)
+    if (at >= part.trips)
         return false;
-    const int64_t end = at + lane.chunk;
-    *from = lane.start + at * lane.incr;
-    *to = lane.start + (end < lane.trips ? end : lane.trips) * lane.incr;
+    const int64_t end = at + part.chunk;
+    *from = part.start + at * part.incr;
+    *to = part.start + (end < part.trips ? end : part.trips) * part.incr;
     return true;
 }
 
@@ -256,12 +256,12 @@ EXPORTED bool GOMP_loop_nonmonotonic_dynamic_start(long start, long end,
 bool GOMP_loop_nonmonotonic_dynamic_start(long start, long end, long incr,
                                           long chunk, long *from, long *to)
 {
-    assert(lane.team && !lane.looped); /* a second loop would share `at` */
-    lane.looped = true;
-    lane.start = start;
-    lane.incr = incr;
-    lane.chunk = chunk;
-    lane.trips = incr > 0 ? (end - start + incr - 1) / incr
+    assert(part.team && !part.looped); /* a second loop would share `at` */
+    part.looped = true;
+    part.start = start;
+    part.incr = incr;
+    part.chunk = chunk;
+    part.trips = incr > 0 ? (end - start + incr - 1) / incr
                           : (start - end - incr - 1) / -incr;
     return GOMP_loop_nonmonotonic_dynamic_next(from, to);
 }
