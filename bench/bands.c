@@ -128,7 +128,7 @@ static void measure(size_t at, int threads)
         return;
     }
     const uint64_t more = byi_f32_bands_scratch(&bands, threads);
-    void *room = numbers((int64_t)(scratch > more ? scratch : more) / 4 + 16);
+    void *memory = numbers((int64_t)(scratch > more ? scratch : more) / 4 + 16);
     float *x = numbers(byi_f32_product_of(convs[0].in) * convs[0].channels);
     for (uint32_t i = 0; i < bands.n; i++)
         runs[i] = (struct byi_f32_conv_run){
@@ -136,7 +136,7 @@ static void measure(size_t at, int threads)
             .x = i ? runs[i - 1].y : x,
             .weights = packed(&convs[i]),
             .y = numbers(byi_f32_product_of(convs[i].out) * convs[i].outputs),
-            .scratch = room,
+            .scratch = memory,
             .threads = threads};
     double least[2] = {1e9, 1e9};
     for (const double until = now() + 0.6; now() < until;)
@@ -152,7 +152,7 @@ static void measure(size_t at, int threads)
         free(runs[i].y);
     }
     free(x);
-    free(room);
+    free(memory);
 }
 
 int main(int argc, char **argv)

@@ -14,9 +14,9 @@ static inline bool byi_is_image(const struct byi_type *type)
            byi_type_static(type) && byi_type_bytes(type) > 0;
 }
 
-/* Whether there is C for node `id` alone: a call that byi_grid_takes accepts,
- * or image.resize of float32 with static shapes, along one axis or two adjacent
- * ones, with tables below a limit. */
+/* Whether there is C for a kernel that computes only node `id`: a call that
+ * byi_grid_takes accepts, or image.resize of float32 with static shapes, along
+ * one axis or two adjacent ones, with tables below a limit. */
 bool byi_image_takes(const struct byi_module *m, const struct byi_func *f,
                      byi_id id);
 /* Whether there is C for this call of image.grid_sample: float32 with static

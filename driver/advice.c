@@ -40,8 +40,8 @@ struct advisor {
 
 /* --- trying --------------------------------------------------------------- */
 
-/* The caller's list of values of `option` with those of the trial; only those
- * of the trial if it drops the option. */
+/* The values of `option`: the caller's, then the trial's; only the trial's if
+ * the trial drops the option. */
 static const char *const *list_with(struct advisor *a, const char *const *given,
                                     const struct advice_trial *t,
                                     const char *option)
@@ -206,7 +206,7 @@ static void try_limits(struct advisor *a)
 }
 
 /* A size to try for a symbolic axis if 1 does not help: 1 for axis 0, which is
- * usually the batch, else a common size of images or sequences. */
+ * usually the batch, otherwise a common size of images or sequences. */
 static int64_t size_of(const struct byi_type *type, uint32_t axis)
 {
     if (axis == 0)

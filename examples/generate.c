@@ -68,8 +68,8 @@ static void open_cache(const struct byoc_model *model, uint32_t output,
         fail("input %u: out of memory", input);
 }
 
-/* The index of the largest logit, or with a temperature that of a random one,
- * with the probabilities softmax(logits / temperature). */
+/* The index of the largest logit or, with a temperature, of a random one, with
+ * the probabilities softmax(logits / temperature). */
 static int64_t choose(const float *logits, int64_t n, double temperature)
 {
     static unsigned seed = 7;

@@ -33,7 +33,7 @@ struct byi_onnx_file {
     const char *folder;            /* resolved; external data is inside it */
     BYI_VEC(struct byi_range) raw; /* parallel to graph->initializer */
     BYI_VEC(struct byi_external) external;
-    BYI_VEC(ProtobufCMessage *) more; /* unpacked apart from the model */
+    BYI_VEC(ProtobufCMessage *) more; /* unpacked separately */
     struct byi_arena *arena;          /* owns the mappings */
 };
 
@@ -481,7 +481,8 @@ struct byi_onnx_loop {
 /* The loop as a function value of o->f. Parameters: iteration, condition (if
  * the loop has one), states, rows. Result: states, rows. */
 byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop);
-/* The rows of a scan output before the first iteration: none. */
+/* The empty tensor or sequence that a scan output is before the first
+ * iteration. */
 byi_id byi_loop_empty_output(struct byi_import *o,
                              const struct byi_slices *rows);
 /* An empty sequence of tensors. */
@@ -598,8 +599,8 @@ byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
 
 /* --- ops_custom.c: operators of plug-ins ---------------------------------- */
 
-/* Find the node's operator among those of plug-ins: sets o->custom and o->row.
- * False: no plug-in has it. */
+/* Find the node's operator among the operators of plug-ins: sets o->custom and
+ * o->row. False: no plug-in has it. */
 bool byi_o_find_custom(struct byi_import *o);
 
 /* --- ops_ml.c: shared by the operators of ai.onnx.ml ---------------------- */

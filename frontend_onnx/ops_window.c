@@ -106,7 +106,7 @@ static void read_window(struct byi_import *o, struct onnx_window *w)
     check_range(o, "pads", 2 * w->n, w->pads, -MAX_WINDOW);
 }
 
-/* Replace the explicit pads by those of auto_pad, if the node has it. */
+/* Replace the explicit pads by the pads of auto_pad, if the node has it. */
 static void auto_pad(struct byi_import *o, byi_id x, struct onnx_window *w)
 {
     const char *mode = read_auto_pad(o);

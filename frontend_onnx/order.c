@@ -10,7 +10,7 @@ struct node_order {
     size_t *reads;              /* the producers that each node reads */
     uint32_t n_reads, cap;
     size_t *first;        /* in `reads`, by node; at the end n_reads */
-    size_t *made, n_made; /* the order; NULL: that of the file */
+    size_t *made, n_made; /* the order; NULL: the order of the file */
 };
 
 /* Add the producer of the value, if it is a node of this graph. */

@@ -109,8 +109,8 @@ static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
         if (conv->size[i] != 3 || conv->stride[i] != 1 ||
             conv->dilation[i] != 1 || conv->out[i] < 5)
             return BYI_F32_DIRECT;
-    /* for less than a vector of AVX-512, transforming the inputs takes as long
-     * as the products */
+    /* with fewer outputs than a vector of AVX-512 has floats, transforming the
+     * inputs takes as long as the products */
     const bool part = conv->kernels->rows > 6 && outputs < BYI_F32_PANEL;
     if (channels < (part ? 32 : 16))
         return BYI_F32_DIRECT;

@@ -2,8 +2,8 @@
 /* kernels/planar.c: convolution of images with few channels, whose planes (one
  * for each channel) are read where they are, without a channels-last copy. The
  * rows of a tile are adjacent positions of a line of the result, so that an
- * element of a row is `stride` elements from that of the row before, and the
- * offsets of a row's elements are the same for all tiles. */
+ * element of a row is `stride` elements after the same element of the previous
+ * row, and the offsets of a row's elements are the same for all tiles. */
 #include "kernels/conv.h"
 
 #include <string.h>

@@ -10,7 +10,7 @@
 
 /* A layer: x (time, batch, input), y (time, batch, directions * hidden), states
  * (directions, batch, hidden), all dense. Gates are in the order i, f, g, o for
- * LSTM; z, r, n for GRU, whose last bias is that of n's recurrent product. */
+ * LSTM; z, r, n for GRU, whose last bias belongs to n's recurrent product. */
 struct byi_f32_recurrent {
     bool gru;
     int64_t time, batch, input, hidden, directions;

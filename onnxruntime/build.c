@@ -148,8 +148,8 @@ static enum byoc_status load_cache_entry(struct byi_ep *ep, const char *path,
     return load_artifact(ep, path, false, built, err);
 }
 
-/* Write the compiled model as an artifact, and load that, since only an
- * artifact has fused kernels: at `path` in the cache, or, if that is NULL or
+/* Write the compiled model as an artifact and load the artifact, since only
+ * artifacts have fused kernels: at `path` in the cache, or, if that is NULL or
  * cannot be written, in a temporary folder. Writing one needs a C compiler;
  * without it, load the model from memory. */
 static enum byoc_status load_compiled(struct byi_ep *ep, const char *path,

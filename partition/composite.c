@@ -28,7 +28,8 @@ struct composite_body {
 };
 
 /* The body's node for operand `value`. If the value is bound several times,
- * each call returns the next binding, and after the last one the last again. */
+ * each call returns the next binding; calls after the last binding return it
+ * again. */
 static byi_id find_operand(struct composite_body *in, byi_id value)
 {
     const struct byi_match *match = in->match;
@@ -73,7 +74,8 @@ static const char *join_ops(const struct composite_body *in)
     return joined;
 }
 
-/* The names of the operands that are constants: "w,b"; NULL if none is. */
+/* The names of the operands that are constants: "w,b"; NULL if no operand is a
+ * constant. */
 static const char *join_consts(const struct composite_body *in)
 {
     const struct byi_match *match = in->match;

@@ -16,9 +16,9 @@ enum { WINDOW = BYI_JOINED_TOGETHER, WORDS = WINDOW / 64 };
 
 typedef uint64_t row[WORDS];
 
-/* The regions of one window that a native node reads through native nodes
- * alone. It is the latest window with such regions; earlier windows do not
- * matter, since no reader of the node is in them. */
+/* The regions of one window that a native node reads through native nodes only.
+ * It is the latest window with such regions; earlier windows do not matter,
+ * since no reader of the node is in them. */
 struct native_reads {
     uint32_t window;
     row regions;
@@ -31,7 +31,7 @@ struct joiner {
     uint32_t *into;         /* of each region: the region it was joined to */
     uint32_t n;
     row *direct; /* of each region: regions that it reads */
-    /* of each region: regions that it reads through native nodes alone */
+    /* of each region: regions that it reads through native nodes only */
     row *via_native;
     /* of the current window, by bit */
     uint32_t first, end; /* its regions */

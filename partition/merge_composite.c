@@ -757,7 +757,7 @@ static enum byoc_status merge_composite(struct byi_module *m,
     for (uint32_t v = 0; backends && v < backends->n; v++)
         BYI_TRY(merge_for(m, &backends->at[v], ctx, scratch, err));
     if (backends)
-        backends->assignment = NULL; /* it applied to this module */
+        backends->assignment = NULL; /* it is for this module only */
     return BYOC_OK;
 }
 

@@ -68,8 +68,7 @@ static bool same_test(const struct byi_pat_test *a,
     return same;
 }
 
-/* Whether every test of a is also a test of b, and every operator of b one of
- * a. */
+/* Whether every test of a is also a test of b, and a has all operators of b. */
 static bool op_covers(const struct byi_pat *a, const struct byi_pat *b)
 {
     for (uint32_t i = 0; i < b->n_ops; i++) {
@@ -190,7 +189,7 @@ static bool covers(struct cover *c, struct pattern_place a,
 
 /* Whether covers() can compare the pattern: it cannot if a name ties places
  * together, an operator is in two places, or there are counted steps or groups.
- * `whole`: nor if a leaf is in two places. */
+ * `whole`: it cannot either if a leaf is in two places. */
 static bool is_plain(const struct byi_pattern *p, bool whole)
 {
     uint32_t readers[BYI_PATTERN_MAX_NODES] = {0};

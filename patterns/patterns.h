@@ -276,7 +276,7 @@ bool byi_match_open(struct byi_match *match, byi_id value);
 /* The open branch that is operand `arg`, 1 or 2, of an `if`, or NULL. */
 const struct byi_branch *byi_match_branch_of(const struct byi_match *match,
                                              byi_id home, uint32_t arg);
-/* Whether they are the same value, or equal constants of two branches. */
+/* Whether the two are the same value, or equal constants of two branches. */
 bool byi_match_same(const struct byi_match *match, byi_id a, byi_id b);
 /* Whether a comes before b in the order of struct byi_match. */
 bool byi_match_before(const struct byi_match *match, byi_id a, byi_id b);

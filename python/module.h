@@ -22,8 +22,8 @@ enum { PYB_MAX_RANK = 12 }; /* of a tensor of byoc */
 
 /* --- module.c ------------------------------------------------------------- */
 
-/* Call a function of one of the package's modules. `format` is that of
- * Py_BuildValue, and makes the tuple of arguments. */
+/* Call a function of one of the package's modules. `format`, as for
+ * Py_BuildValue, makes the tuple of arguments. */
 PyObject *pyb_call(const char *module, const char *function, const char *format,
                    ...);
 /* Raise byoc's exception for a status. Return NULL. */
@@ -58,8 +58,8 @@ struct pyb_params {
     uint32_t n_lists;
 };
 /* Read the options of byoc.compile() or, unless `compiles`, of byoc.load(). An
- * option that is a member of both structs sets both, except `verify`, which
- * sets only that of the compile if there is one. */
+ * option that is a member of both structs sets both, except that `verify` sets
+ * only the member of the compile if there is one. */
 int pyb_params_read(struct pyb_params *params, PyObject *options,
                     bool compiles);
 void pyb_params_free(struct pyb_params *params);

@@ -148,8 +148,8 @@ static void log_line(void *ctx, enum byoc_severity severity, const char *line)
 
 /* --- all ------------------------------------------------------------------ */
 
-/* Read one option. `verify` is a member of both structs: it sets that of the
- * load only if nothing is compiled. */
+/* Read one option. `verify` is a member of both structs: it sets the member of
+ * the load only if nothing is compiled. */
 static int read_one(struct pyb_params *p, const char *name, PyObject *object,
                     bool compiles)
 {

@@ -137,8 +137,9 @@ static enum byoc_status check_names(const struct quant_model *m,
                            m->path);
 }
 
-/* Before version 4 of the format every initialiser is an input, too, and later
- * it may be one, whose default it is. Keep the inputs that callers must give.
+/* Before version 4 of the format every initialiser is also an input. Later
+ * versions allow this; the initialiser is then the input's default. Keep the
+ * inputs that callers must give.
  */
 static void separate_inputs(struct quant_model *m)
 {

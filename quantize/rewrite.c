@@ -77,7 +77,7 @@ static char *add_tensor(struct quant_rewrite *r, const char *stem,
 }
 
 /* Add a QuantizeLinear or DequantizeLinear. Returns the name of the node, which
- * is also that of its output. `axis`: of the scales; -1: there is one. */
+ * is also the name of its output. `axis`: of the scales; -1: there is one. */
 static char *add_linear(struct quant_rewrite *r, const char *type,
                         const char *stem, char *x, char *scale, char *zero,
                         int64_t axis)

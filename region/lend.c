@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The host's record of a graph that it lends to a backend. `lent` is the first
- * member, so that its address is that of the record. */
+ * member, so that it has the record's address. */
 struct lent_graph {
     struct byoc_graph lent;
     struct byi_graph *read;

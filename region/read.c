@@ -435,8 +435,8 @@ static enum byoc_status read_branches(struct region_reader *r,
 
 static uint32_t count_steps(const cJSON *list);
 
-/* Count the steps in the branches of a step. The depth of the recursion is at
- * most that of the JSON, which cJSON limits. */
+/* Count the steps in the branches of a step. The recursion is at most as deep
+ * as the JSON, whose depth cJSON limits. */
 static uint32_t count_in_branches(const cJSON *step)
 {
     static const char *const keys[] = {"then", "else"};

@@ -236,8 +236,8 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
     put(out, "}");
 }
 
-/* The reason for the node's placement; of a native node, that of its attempt
- * with the latest stage. */
+/* The reason for the node's placement; of a native node, the reason of its
+ * attempt with the latest stage. */
 static enum byi_reason reason_of(const struct byi_ledger *l,
                                  const struct byi_ledger_entry *e)
 {

@@ -30,7 +30,7 @@ static const char *plural(double n)
     return n == 1 ? "" : "s";
 }
 
-/* Prints 100 only for the whole, and 0 only for nothing. */
+/* Print 100 only if the share is the whole, and 0 only if it is empty. */
 void byi_report_share(struct byi_text *out, double part, double whole)
 {
     double percent = whole > 0 ? 100 * part / whole : 0;

@@ -75,7 +75,7 @@ double byi_report_flops_share(const struct byi_report *r);
 
 /* "1.50 GFLOP" */
 void byi_report_flops(struct byi_text *out, double flops);
-/* "99.99%"; prints 100% only for the whole and 0% only for nothing. */
+/* "99.99%"; 100% only if `part` is the whole, and 0% only if it is 0. */
 void byi_report_share(struct byi_text *out, double part, double whole);
 
 /* report.c: append totals, regions, implementations, native operators and

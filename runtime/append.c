@@ -284,8 +284,8 @@ static bool extends(const struct byi_plan_func *f, const struct byi_frame *fr,
            (!all->pitch || all->axes == *axis);
 }
 
-/* Whether the step is a matrix product whose operand 1 alone is in planes, one
- * for each batch. */
+/* Whether the step is a matrix product of which only operand 1 is in planes,
+ * one for each batch. */
 static bool is_batched(const struct byi_frame *fr, const struct byi_step *step)
 {
     if (step->op->id != BYI_OP_NN_MATMUL)

@@ -138,7 +138,8 @@ static struct byi_entry *find_oldest(const struct byi_cache *c, bool idle)
     return e;
 }
 
-/* Unlist the entry, and free it unless it has users; then the last one does. */
+/* Unlist the entry. Free it if it has no users; otherwise the last user frees
+ * it. */
 static void evict(struct byi_cache *c, struct byi_entry *e)
 {
     unlist(c, e);
@@ -147,8 +148,9 @@ static void evict(struct byi_cache *c, struct byi_entry *e)
         drop_entry(c, e);
 }
 
-/* Evict the least recently used entries until the limits hold: of too many
- * entries also those with users, for too many bytes only those without. */
+/* Evict the least recently used entries until the limits hold: if there are too
+ * many entries, entries with users, too; if they have too many bytes, only
+ * entries without users. */
 static void trim(const struct byoc_model *model)
 {
     struct byi_cache *c = model->cache;

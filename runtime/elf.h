@@ -15,7 +15,7 @@ struct byi_elf {
     const char *path, *what;
     const char *at;
     uint64_t n;
-    uint16_t machine;  /* expected ELF machine; 0: that of this program */
+    uint16_t machine; /* expected ELF machine; 0: the machine of this program */
     Elf64_Ehdr header; /* from here on set by byi_elf_open */
     Elf64_Shdr names;  /* the section with the sections' names */
 };

@@ -59,7 +59,7 @@ PEAK(peak_avx512_24, 16, 24, AVX512)
 #endif
 
 /* The two loops of an instruction set, with different numbers of chains, since
- * one loop alone may stay below the peak (on Zen 4 one with twelve chains
+ * a single loop may stay below the peak (on Zen 4 one with twelve chains
  * reached 0.82 of it). */
 struct loops {
     int lanes;

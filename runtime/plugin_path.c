@@ -2,9 +2,9 @@
 /* plugin_path.c: searches for plug-ins: in the caller's list, or else in
  * BYOC_PLUGIN_PATH; then, unless an entry of the list is the word "only", next
  * to libbyoc_runtime.so. Entries are absolute, so that the current directory
- * never decides which code runs. Nor do other users decide: folders that the
- * caller did not name, from the environment and next to the library, are used
- * only if no other user can write to them. */
+ * never decides which code runs. Other users do not decide it either: folders
+ * from the environment and next to the library are used only if no other user
+ * can write to them. */
 #include "internal.h"
 
 #include "core/base/guard.h"
@@ -285,9 +285,9 @@ enum byoc_status byoc_internal_plugin_list(const char *plugins,
 
 /* --- by name -------------------------------------------------------------- */
 
-/* Open the candidates in order until one is the backend `name`. If none is,
- * *plugin stays NULL, and the error is that of the last candidate that could
- * not be opened. */
+/* Open the candidates in order until one is the backend `name`. If there is
+ * none, *plugin stays NULL, and the error is about the last candidate that
+ * could not be opened. */
 static enum byoc_status open_one_of(struct byi_text *paths, const char *name,
                                     uint32_t threads,
                                     struct byi_plugin **plugin,

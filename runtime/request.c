@@ -112,8 +112,8 @@ enum byoc_status byi_request_place(struct byoc_state *s,
 
 /* --- steps ---------------------------------------------------------------- */
 
-/* Make room in `needed` for n elements: one for each step of main, then one for
- * each value. */
+/* Allocate n elements of `needed`: one for each step of main, then one for each
+ * value. */
 static enum byoc_status reserve_needed(struct byoc_state *s, size_t n,
                                        struct byoc_error *err)
 {

@@ -30,7 +30,7 @@ static enum byoc_status init_outputs(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* Allocate room for the operands and results of any step. */
+/* Allocate memory for the operands and results of any step. */
 static enum byoc_status init_args(struct byoc_state *s, struct byoc_error *err)
 {
     const uint32_t args = s->model->plan->max_args + 1;

@@ -112,8 +112,8 @@ enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
     uint32_t asked = 0, quota = 0;
     const char *who = "";
     BYI_TRY(read_request(facts, &asked, &who, err));
-    if (asked != 1) /* no limit is below 1, and reading it takes a tenth of a
-                       small model's load */
+    if (asked != 1) /* no limit is below 1, and reading the limit takes a tenth
+                       of the time to load a small model */
         quota = cgroup_quota(facts->cgroup_self, facts->cgroup_root);
     const uint32_t most = quota && quota < cpus ? quota : cpus;
     *threads = asked && asked < most ? asked : most;

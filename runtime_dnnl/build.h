@@ -542,8 +542,8 @@ struct byi_desc byi_dn_image_desc(const struct byi_build *b,
 struct byi_desc byi_dn_image_seen(const struct byi_image_axes *image,
                                   const struct byi_desc *desc);
 /* Get a view of the value in the layout of byi_dn_image_desc; view->desc has
- * the primitive's axes. Errors: BYOC_EUNSUPPORTED if its dtype is not that of
- * the kernel's result. */
+ * the primitive's axes. Errors: BYOC_EUNSUPPORTED if its dtype differs from the
+ * dtype of the kernel's result. */
 enum byoc_status byi_dn_want_image(struct byi_build *b,
                                    struct byi_dnnl_value *value,
                                    const struct byi_image_axes *image,

@@ -183,8 +183,8 @@ enum byoc_status byi_dn_build_copy(struct byi_build *b)
 /* Most operands: a step's arguments without the result. */
 enum { MAX_CONCAT = 2 * BYI_MAX_POSTS - 1 };
 
-/* The layout of a concatenation: that of the first operand without a row-major
- * view, if it is dense; row-major if there is none. */
+/* The layout of a concatenation: the layout of the first operand that is dense
+ * and has no row-major view; row-major if there is no such operand. */
 static struct byi_desc concat_layout(struct byi_build *b, uint32_t n)
 {
     const struct byoc_graph_value *type = byi_dn_result(b);

@@ -354,9 +354,10 @@ static enum byoc_status choose_average(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* If the data are dequantised, also pool their integers, whose maximum is that
- * of the floats; of the two steps, one that is not read is dropped later. `f`
- * is the pooling on floats; `dst` is in the graph's dims. */
+/* If the data are dequantised, also pool their integers, whose maximum is the
+ * maximum of the floats. If the result of one of the two steps is not read, the
+ * step is dropped later. `f` is the pooling on floats; `dst` is in the graph's
+ * dims. */
 static enum byoc_status pool_integers(struct byi_build *b,
                                       const struct pool_kernel *f,
                                       const struct byi_image_axes *image,

@@ -119,11 +119,12 @@ struct byi_narrow_copy {
     int64_t n;
     bool reads, writes;
 };
-/* Describe the copies, in `room`, of the narrow ones among n arguments; free
+/* Describe the copies, in `buffer`, of the narrow ones among n arguments; free
  * *copies with byi_release. */
 enum byoc_status byi_narrow_copies(const struct byi_prim *prim, uint32_t n,
                                    const int *args, void *const *data,
-                                   char *room, struct byi_narrow_copy **copies,
+                                   char *buffer,
+                                   struct byi_narrow_copy **copies,
                                    uint32_t *n_copies, struct byoc_error *err);
 /* Call byi_narrow_begin before the primitive runs, and byi_narrow_end after it.
  */

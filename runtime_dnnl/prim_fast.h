@@ -140,7 +140,8 @@ const char *byi_dn_fast_impl(const struct byi_dn_fast *fast);
 uint64_t byi_dn_fast_scratch(const struct byi_dn_fast *fast);
 /* Bytes of the packed weights for argument `arg`. */
 uint64_t byi_dn_fast_packed(const struct byi_dn_fast *fast, int arg);
-/* Whether the two use, or make, the same packed weights for these arguments. */
+/* Whether primitives `a` and `b` use, or make, the same packed weights for
+ * their arguments arg_a and arg_b. */
 bool byi_dn_fast_same(const struct byi_dn_fast *a, int arg_a,
                       const struct byi_dn_fast *b, int arg_b);
 void byi_dn_fast_run(const struct byi_dn_fast *fast, uint32_t n,

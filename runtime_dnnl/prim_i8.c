@@ -9,7 +9,7 @@
 
 #include "core/base/openmp.h"
 
-/* The byte whose xor turns bytes of the type into unsigned ones. */
+/* An xor with this byte converts bytes of the type to unsigned bytes. */
 static uint8_t flip_of(enum byoc_dtype dtype)
 {
     return dtype == BYOC_I8 ? 0x80 : 0;

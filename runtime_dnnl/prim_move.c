@@ -277,7 +277,7 @@ static void run_transpose_f32(const struct byi_dn_fast *fast, uint32_t n,
                               const struct byi_dn_fast_slot *slots,
                               void *scratch, int threads)
 {
-    enum { PART = 1 << 14 }; /* elements that pay for a thread */
+    enum { PART = 1 << 14 }; /* elements for which another thread pays */
     const struct byi_f32_move *m = &fast->move;
     const float *from = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
     float *to = byi_dn_fast_find(n, slots, BYI_ARG_DST);

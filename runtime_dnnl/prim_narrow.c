@@ -76,7 +76,8 @@ uint64_t byi_narrow_bytes(const struct byi_prim *prim)
 
 enum byoc_status byi_narrow_copies(const struct byi_prim *prim, uint32_t n,
                                    const int *args, void *const *data,
-                                   char *room, struct byi_narrow_copy **copies,
+                                   char *buffer,
+                                   struct byi_narrow_copy **copies,
                                    uint32_t *n_copies, struct byoc_error *err)
 {
     const struct byi_f32_kernels *kernels = byi_f32_kernels();
@@ -99,11 +100,11 @@ enum byoc_status byi_narrow_copies(const struct byi_prim *prim, uint32_t n,
             .widen = kernels->widen[bf16],
             .narrow = kernels->narrow[bf16],
             .data = data[i],
-            .copy = (float *)(void *)room,
+            .copy = (float *)(void *)buffer,
             .n = floats_of(prim, args[i]),
             .reads = args[i] != BYI_ARG_DST || prim->narrow.adds,
             .writes = args[i] == BYI_ARG_DST};
-        room += copy_bytes(prim, args[i]);
+        buffer += copy_bytes(prim, args[i]);
     }
     return BYOC_OK;
 }

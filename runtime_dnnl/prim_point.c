@@ -127,7 +127,7 @@ static const char *sum_name(const struct byi_dn_fast *fast)
 }
 
 enum {
-    COLUMNS = 1024, /* summed together: their sums stay in the first cache */
+    COLUMNS = 1024, /* whose sums stay in the first-level cache */
     ROWS = 4096,    /* most rows of a part: longer sums lose digits */
     PARTS = 8       /* most parts that are made only for threads */
 };
@@ -193,7 +193,7 @@ static void run_sum(const struct byi_dn_fast *fast, uint32_t n,
                     const struct byi_dn_fast_slot *slots, void *scratch,
                     int threads)
 {
-    enum { PART = 1 << 14 }; /* elements that pay for a thread */
+    enum { PART = 1 << 14 }; /* elements for which another thread pays */
     /* if inner is 1, the outer rows are columns of one matrix, n elements apart
      */
     const bool turned = fast->sum.inner == 1;

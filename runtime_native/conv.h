@@ -7,8 +7,8 @@
 #include "kernel.h"
 
 struct byi_conv {
-    struct byi_window w; /* if transposed, `in` is the size of y and `out` that
-                          * of x */
+    /* if transposed, `in` is the size of y and `out` the size of x */
+    struct byi_window w;
     bool transposed;
     int64_t n, c, o, groups; /* c, o: channels of x and of y in one group */
     const void *x, *weights;

@@ -10,7 +10,7 @@
 enum { PHASES = 4096 }; /* most phases of outputs in kernels/transposed.c */
 
 /* Describe the call. The window slides over the result: w.in is the size of the
- * result, w.out that of the data. */
+ * result, w.out the size of the data. */
 static struct byi_conv describe(const struct byi_call *call)
 {
     struct byi_conv v = byi_conv_operands(call);

@@ -80,8 +80,9 @@ static inline void byi_put_real(const struct byi_tensor *t, int64_t i,
         ((float *)t->data)[i] = (float)value;
 }
 
-/* Number of threads that pays for `work` simple operations. Waking a team takes
- * some microseconds, in which one thread does tens of thousands of operations.
+/* The number of threads worth using for `work` simple operations. Waking a team
+ * takes some microseconds, in which one thread does tens of thousands of
+ * operations.
  */
 static inline int byi_team(const struct byi_call *call, int64_t work)
 {
@@ -534,8 +535,8 @@ struct byi_simd {
      * used. NULL: the loop would not be faster than scalar conversions. */
     bool (*to_int[BYI_DTYPES])(const float *x, void *y, int64_t n);
     /* By dtype of integers; [0] the largest, [1] the smallest. extreme_row:
-     * *best = the extreme of n numbers and *best. extreme_rows: y[i] = that of
-     * x[i] and y[i]. */
+     * *best = the extreme of n numbers and *best. extreme_rows: y[i] = the
+     * extreme of x[i] and y[i]. */
     void (*extreme_row[2][BYI_DTYPES])(const void *x, int64_t n, void *best);
     void (*extreme_rows[2][BYI_DTYPES])(const void *x, int64_t n, void *y);
     /* Sparse products, indexed by pattern: bit r is set if row r of c
@@ -548,11 +549,10 @@ struct byi_simd {
                                          float *c);
 };
 
-/* The table in use: that of the widest instruction set that the CPU has and
+/* The table in use: for the widest instruction set that the CPU has and
  * BYOC_MAX_ISA allows. Chosen once. */
 const struct byi_simd *byi_simd(void);
-/* The instruction set that kernels use; the table may be that of a lower one.
- */
+/* The instruction set that kernels use; the table may be for a lower one. */
 enum byi_isa byi_simd_isa(void);
 /* Switch to the table of `isa`, for tests, while no kernel runs. Returns false
  * and changes nothing if the build or the CPU lacks `isa`. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* move.h: functions for the kernels that move data. These kernels know the size
- * of an element but not its type; a string is a pointer to them. */
+ * of an element but not its type; they treat a string as a pointer. */
 #ifndef BYI_MOVE_H
 #define BYI_MOVE_H
 
@@ -29,7 +29,7 @@ void byi_copy_bytes(const struct byi_call *call, void *dst, const void *src,
 /* dst[0..n) = *value */
 void byi_fill(void *dst, const void *value, int64_t n, size_t size);
 
-/* Bytes of an element in memory; of a string, those of its pointer. */
+/* Bytes of an element in memory; for a string, the size of its pointer. */
 static inline size_t byi_element_bytes(enum byoc_dtype dtype)
 {
     return byi_dtype_bytes(dtype);

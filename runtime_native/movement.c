@@ -224,7 +224,7 @@ static void copy_strips(const struct byi_call *call,
     for (uint32_t i = 0; i < n; i++) {
         s.part = many[i].dims[axis] * inner;
         if (s.part > 0 &&
-            (i > 0 || many[i].data != one->data)) /* else in place */
+            (i > 0 || many[i].data != one->data)) /* otherwise it is in place */
             copy_strip(call, &s, one->data, many[i].data, join);
         s.at += s.part;
     }

@@ -37,8 +37,8 @@ static const struct byi_node *node_of(const struct forward *f, byi_id id)
 
 /* --- first walk, readers first: limits ------------------------------------ */
 
-/* A sum with constant c absorbs a factor s by changing c to c / s. That must be
- * finite: s is neither 0 nor too small for c. */
+/* A sum with constant c absorbs a factor s by changing c to c / s. The quotient
+ * must be finite, so s must not be 0 or too small for c. */
 static struct byi_scale_limits limits_of_sum(struct forward *f, byi_id id)
 {
     struct byi_scale_limits limits = byi_scale_const_limits(&f->s, id);

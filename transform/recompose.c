@@ -39,8 +39,8 @@ static bool same_axis(struct byi_row_match *r)
     return byi_row_give_int(r, "axis", found == rank - 1 ? -1 : found);
 }
 
-/* x - max(x), whose softmax is that of x. If the maximum has other readers, the
- * row without SHIFTED matches, with the difference as x. */
+/* x - max(x), which has the same softmax as x. If the maximum has other
+ * readers, the row without SHIFTED matches, with the difference as x. */
 #define SHIFTED "subtract(%x, max(%x){keepdims=true})"
 #define SUM(e) "sum(" e "){keepdims=true}"
 #define LOG_SUM(z)                                                             \

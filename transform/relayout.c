@@ -227,8 +227,7 @@ static void propose_operands(struct byi_relayout *rl,
         const struct byi_type *type = byi_rl_type(rl, node->args[i]);
         if (!type)
             continue;
-        /* `layout` of home, seen from this value, which is home in layout `rel`
-         */
+        /* `layout` of home as a layout of this value, which is home in `rel` */
         const byi_rl_layout_id back =
             arg->rel ? byi_rl_layout_inverse(&rl->layouts, arg->rel, type->rank)
                      : 0;

@@ -76,8 +76,8 @@ static byi_id emit(struct byi_rewrite *rw, const byi_id *args, uint32_t n,
 
 /* --- three and more operands ---------------------------------------------- */
 
-/* The number of multiplications of a product of operands a and b alone; a
- * symbolic size counts as 64. */
+/* The number of multiplications in the product of operands a and b; a symbolic
+ * size counts as 64. */
 static double work_of(const struct byi_rewrite *rw, byi_id at,
                       const struct einsum_terms *e, uint32_t a, uint32_t b)
 {

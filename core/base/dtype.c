@@ -79,7 +79,7 @@ enum byoc_dtype byi_dtype_of_dlpack(DLDataType type)
     for (size_t i = 1; i < BYI_COUNT(rows); i++) {
         DLDataType t = byoc_dtype_dlpack((enum byoc_dtype)i);
         if (t.code == type.code && t.bits == type.bits && t.lanes == type.lanes)
-            return (enum byoc_dtype)i; /* bool's type is that of uint8 */
+            return (enum byoc_dtype)i; /* bool has the type of uint8 */
     }
     return BYOC_NONE;
 }

@@ -290,7 +290,7 @@ enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err)
     enum byoc_status status = BYOC_OK;
     const char *why = NULL;
 
-    if (ferror(own->stream)) /* errno is no longer that of the failed call */
+    if (ferror(own->stream)) /* errno may have changed since the failed call */
         why = "an earlier write failed; is the disk full?";
     else if (fflush(own->stream) != 0 ||
              (!own->target.through && sync_fails(fileno(own->stream))))

@@ -75,7 +75,8 @@ size_t byi_utf8_partial(const char *text, size_t n)
         const unsigned char c = t[n - back];
         if (c < 0x80)
             return 0;
-        if (c >= 0xc2) /* a first byte: how many follow it? */
+        /* a first byte, which tells how many bytes its character has */
+        if (c >= 0xc2)
             return back < (c < 0xe0 ? 2u : c < 0xf0 ? 3u : 4u) ? back : 0;
     }
     return 0;

@@ -80,7 +80,7 @@ void byi_temp_done(struct byi_temp **temp)
             return;
         }
     }
-    /* byi_temp_clear took the entry: the process is about to end */
+    /* both processes set it, since either may run first */
 }
 
 void byi_temp_hold(sigset_t *before)

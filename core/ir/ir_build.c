@@ -551,8 +551,8 @@ enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
 
 /* --- copies ------------------------------------------------------------- */
 
-/* Are the type and known value of operand `id` of f, which type rules see, the
- * same as those of `old`? */
+/* Do operand `id` of f and `old` have the same type and the same known value
+ * for type rules? */
 static bool same_operand(const struct byi_func *from, byi_id old,
                          const struct byi_func *f, byi_id id)
 {

@@ -149,7 +149,7 @@ static void visit_op(struct byi_samples *s, uint32_t round,
     sh->value[id] = compute(s, node, in, known, type);
 }
 
-/* The type of a tuple, if those of its fields are known. */
+/* The type of a tuple, if the types of its fields are known. */
 static const struct byi_type *tuple_of(const struct byi_samples *s,
                                        const struct shapes *sh,
                                        const struct byi_node *node)
@@ -243,7 +243,7 @@ static void visit_fn(struct byi_samples *s, uint32_t round, uint32_t func,
     s->inside--;
 }
 
-/* Set the type of an `if`: the common type of both branches, or that of the
+/* Set the type of an `if`: the common type of both branches, or the type of the
  * branch that these sizes choose. */
 static void visit_if(const struct byi_samples *s, uint32_t round,
                      const struct byi_func *f, const struct shapes *sh,

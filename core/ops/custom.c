@@ -39,7 +39,7 @@ const struct byi_op *byi_custom_row(struct byi_arena *arena,
 }
 
 /* Read the defaults (`fallback`) of the attributes that `row` declares;
- * texts[i] is that of attribute i. */
+ * texts[i] is the default of attribute i. */
 static enum byoc_status read_fallbacks(struct byi_arena *arena,
                                        const struct byi_op *row,
                                        const char *const *texts,

@@ -60,7 +60,7 @@ const double *byi_attr_floats(const struct byi_attrs *attrs, const char *name,
 double byi_attr_number(const struct byi_attr *attr);
 /* Compares names and values; floats by their bits. */
 bool byi_attr_equal(const struct byi_attr *a, const struct byi_attr *b);
-/* Compares values alone; the names may be NULL. */
+/* Compares only the values; the names may be NULL. */
 bool byi_attr_value_equal(const struct byi_attr *a, const struct byi_attr *b);
 bool byi_attrs_equal(const struct byi_attrs *a, const struct byi_attrs *b);
 
@@ -245,11 +245,11 @@ enum byoc_status byi_infer_type(struct byi_infer *t,
                                 const struct byi_type **out);
 
 enum { BYI_MAX_KNOWN = 8192 }; /* elements of a value computed in advance */
-/* Whether the value of a call depends on sizes alone, so that it can be
- * computed once the inputs' sizes are known: every operand's value is known, or
- * the operator reads only shapes, and the result is small. `result` is the type
- * of one result, without symbols; value[i] is NULL if operand i is unknown.
- * Both partitioning and the runtime use this function. */
+/* Whether the value of a call depends only on sizes, so that it can be computed
+ * once the inputs' sizes are known: every operand's value is known, or the
+ * operator reads only shapes, and the result is small. `result` is the type of
+ * one result, without symbols; value[i] is NULL if operand i is unknown. Both
+ * partitioning and the runtime use this function. */
 bool byi_follows_from_sizes(const struct byi_op *op, uint32_t n_in,
                             const struct byi_tensor *const *value,
                             const struct byi_type *result);

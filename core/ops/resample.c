@@ -249,7 +249,7 @@ static void read_scale(const struct byi_resample *r, uint32_t i,
     f->scale = (double)f->out / (double)f->in;
     f->length = (double)f->out;
     if (r->given->dtype == BYOC_F32) {
-        /* The length is that of the scale, before rounding down, as in the
+        /* The length follows from the scale and is not rounded down, as in the
          * reference and its test data. */
         f->scale = byi_tensor_float(r->given, i);
         f->length = f->scale * (double)f->in;

@@ -71,7 +71,7 @@ static const struct byoc_pattern patterns[] = {
 struct text {
     const struct byoc_host *host;
     char *at;
-    uint64_t n, room;
+    uint64_t n, capacity;
     int exhausted;
 };
 
@@ -82,15 +82,15 @@ static void add(struct text *t, const char *format, ...)
     va_start(list, format);
     const uint64_t n = (uint64_t)vsnprintf(NULL, 0, format, list);
     va_end(list);
-    if (t->n + n + 1 > t->room && !t->exhausted) {
-        const uint64_t room = 2 * (t->n + n) + 4096;
-        char *more = t->host->acquire(t->host->ctx, room);
+    if (t->n + n + 1 > t->capacity && !t->exhausted) {
+        const uint64_t capacity = 2 * (t->n + n) + 4096;
+        char *more = t->host->acquire(t->host->ctx, capacity);
         t->exhausted = !more;
         if (more && t->at)
             memcpy(more, t->at, t->n);
         t->host->release(t->host->ctx, t->at);
         t->at = more;
-        t->room = room;
+        t->capacity = capacity;
     }
     if (t->exhausted)
         return;

@@ -6,8 +6,8 @@
  * larger one, and the last one is the row's pattern. The result is text, so
  * built and written patterns compile in the same way.
  *
- *     static char room[512];
- *     struct byoc_pat t = {room, sizeof room, 0};
+ *     static char buffer[512];
+ *     struct byoc_pat t = {buffer, sizeof buffer, 0};
  *     const char *conv = byoc_pat_op(&t, "nn.conv2d", 2,
  *                                    byoc_pat_any(&t, "src"),
  *                                    byoc_pat_const(&t, "weights"));
@@ -49,13 +49,13 @@ static inline const char *
 byoc_pat_text(struct byoc_pat *t, const char *format, ...)
 {
     char *text = t->at + t->used;
-    const size_t room = t->size - t->used;
+    const size_t left = t->size - t->used;
     va_list list;
     int n;
     va_start(list, format);
-    n = vsnprintf(text, room, format, list);
+    n = vsnprintf(text, left, format, list);
     va_end(list);
-    if (n < 0 || (size_t)n + 1 >= room) {
+    if (n < 0 || (size_t)n + 1 >= left) {
         t->used = t->size;
         return "";
     }
