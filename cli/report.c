@@ -108,8 +108,7 @@ static int show_ledger(const struct request *q, const char *path)
     char *text = NULL;
     enum byoc_status status = byi_read_ledger(path, &ledger, &err);
     if (status == BYOC_OK && q->view.json) {
-        /* this only checks that it is a ledger: the JSON is printed unchanged
-         */
+        /* only check that this is a ledger: its JSON is printed unchanged */
         status = byoc_ledger_text(ledger.at, false, &text, &err);
         if (status != BYOC_OK)
             byi_prefix(&err, "%s", path);

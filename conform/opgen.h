@@ -19,7 +19,7 @@ const char *byi_opgen_word(struct byi_opgen *d, const char *words);
 bool byi_opgen_fits(uint32_t rank, const int64_t *dims);
 
 /* Whether the type of operand i is known: it is an existing value. The other
- * functions return parts of its type, or else of the planned type. */
+ * functions return parts of its type, otherwise of the planned type. */
 bool byi_opgen_is_known(const struct byi_opgen *d, uint32_t i);
 uint32_t byi_opgen_rank_of(const struct byi_opgen *d, uint32_t i);
 const int64_t *byi_opgen_dims_of(const struct byi_opgen *d, uint32_t i);

@@ -262,8 +262,8 @@ static void add_dim(struct advisor *a, struct advice_trial *t,
     BYI_PUSH(&t->changes, change);
 }
 
-/* Try to fix a symbol, by its name, else by the shapes of the inputs that have
- * it. */
+/* Try to fix a symbol, by its name, otherwise by the shapes of the inputs that
+ * have it. */
 static void try_symbol(struct advisor *a, struct symbol *symbol)
 {
     const int64_t sizes[] = {1, symbol->size};

@@ -41,7 +41,7 @@ static void adopt_bits(const struct byoc_io *io, struct byi_tensor *t)
 }
 
 /* The path `data` + "input_0" (or "output_0") + ".pb" or ".npy", whichever
- * exists; NULL: neither. `data` is a folder, such as "." or "a/.", or else a
+ * exists; NULL: neither. `data` is a folder, such as "." or "a/.", otherwise a
  * prefix that ends in a dot. */
 static const char *find_file(const char *data, const char *what, uint32_t k,
                              struct byi_arena *arena)

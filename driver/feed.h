@@ -32,9 +32,9 @@ struct byi_feed {
 
 /* The inputs of `model`. Inputs without a file are random, from the seed:
  * floats in [-1, 1), integers 0 or 1. A symbolic dim has the size that a file
- * or `dims` gives, else the same size as all others: the first of 1, 2, 64,
- * 512, 4,096 and 32,768 that the model accepts, or 1. Errors: also a dim or a
- * seed that has no effect (BYOC_EINVAL). */
+ * or `dims` gives, otherwise the same size as all others: the first of 1, 2,
+ * 64, 512, 4,096 and 32,768 that the model accepts, or 1. Errors: also a dim or
+ * a seed that has no effect (BYOC_EINVAL). */
 enum byoc_status byi_feed_inputs(const struct byoc_model *model,
                                  const struct byi_feed_params *params,
                                  struct byi_arena *arena, struct byi_feed *feed,
@@ -49,8 +49,8 @@ enum byoc_status byi_feed_expected(const struct byoc_model *model,
 /* Views without data, for byi_feed_run to fill in. */
 struct byi_feed byi_feed_outputs(const struct byoc_model *model,
                                  struct byi_arena *arena);
-/* Run with byoc_run if all values are tensors, else with byoc_run_values. The
- * data of `out` is in the state's memory, until its next run. */
+/* Run with byoc_run if all values are tensors, otherwise with byoc_run_values.
+ * The data of `out` is in the state's memory, until its next run. */
 enum byoc_status byi_feed_run(struct byoc_state *state,
                               const struct byi_feed *in, struct byi_feed *out,
                               struct byoc_error *err);

@@ -285,7 +285,7 @@ static enum byoc_status read_result(const struct isolated_compile *job,
     if (!params->stop_after && !params->passes)
         status =
             byi_build((*c)->m, found, NULL, (*c)->arena, &(*c)->built, err);
-    found->answers = NULL; /* they point into the child's bytes */
+    found->answers = NULL; /* the answers point into the child's bytes */
     return status;
 }
 

@@ -28,8 +28,8 @@ static enum byoc_status eval(const struct byi_op *op,
     return byoc_internal_kernel_eval(op, attrs, n_in, in, n_out, out, 1, err);
 }
 
-/* List the passes to run: the caller's, or else the pipeline's, with the passes
- * that the caller adds after the clean-up passes. */
+/* List the passes to run: the caller's, otherwise the pipeline's, with the
+ * passes that the caller adds after the clean-up passes. */
 static enum byoc_status list_passes(struct byoc_compiled *c,
                                     const struct byoc_compile_params *params,
                                     struct byoc_error *err)
@@ -454,9 +454,9 @@ static enum byoc_status try_isolated(struct byoc_compiled *c,
 }
 
 /* Ask the runtime which regions with symbolic dims it could specialise, for the
- * sizes of --warm, else for one sample size of each symbol. A region that the
- * runtime refuses gets a fault, and is not counted as offloaded. Sets *asked if
- * the model accepts some of the sizes. */
+ * sizes of --warm, otherwise for one sample size of each symbol. A region that
+ * the runtime refuses gets a fault, and is not counted as offloaded. Sets
+ * *asked if the model accepts some of the sizes. */
 static enum byoc_status ask_runtime(struct byoc_compiled *c,
                                     const struct byoc_model *model, bool *asked,
                                     struct byoc_error *err)

@@ -57,7 +57,7 @@ byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
                           byi_id allowed, double filter, uint32_t n,
                           const int64_t *axes);
 /* The value of an additive mask that excludes a key: -infinity in ai.onnx's
- * Attention, else the lowest finite float. */
+ * Attention, otherwise the lowest finite float. */
 double byi_attention_lowest(struct byi_import *o,
                             const struct byi_attention *a);
 

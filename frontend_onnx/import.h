@@ -256,7 +256,7 @@ const int64_t *byi_o_axes(struct byi_import *o, const int64_t *axes, uint32_t n,
 
 /* Constants without provenance, or with the given sources (for a node of the
  * model that becomes a constant). borrow: the module uses the data in place,
- * which must outlive it; else the data is copied. */
+ * which must outlive it; otherwise the data is copied. */
 byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
                       bool borrow, const struct byi_sources *sources);
 byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,

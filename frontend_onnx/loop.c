@@ -37,8 +37,8 @@ static const struct byi_type *scalar_type(struct byi_import *o,
     return byi_type_tensor(o->m->arena, dtype, 0, NULL);
 }
 
-/* The type of a scan output: a sequence of slices if s->is_sequence, else a
- * slice with an additional axis of size `size`. */
+/* The type of a scan output: a sequence of slices if s->is_sequence, otherwise
+ * a slice with an additional axis of size `size`. */
 static const struct byi_type *rows_type(struct byi_import *o,
                                         const struct byi_slices *s,
                                         int64_t size)
@@ -271,7 +271,7 @@ static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
     return wider;
 }
 
-/* Set the type of a slice of a scan output: inferred dims, or else the dims
+/* Set the type of a slice of a scan output: inferred dims, otherwise the dims
  * that the file declares, which the run checks. If a dim is still unknown,
  * slices go into a sequence. Returns false on failure. */
 static bool set_slice_type(struct byi_import *o,

@@ -273,7 +273,7 @@ static byi_id all_masks(struct byi_import *o, const struct byi_attention *a)
     return total == BYI_NO_ID ? causal : add_optional(o, total, causal);
 }
 
-/* x where the query may attend to any key, else 0. */
+/* x where the query may attend to any key, otherwise 0. */
 static byi_id unmasked(struct byi_import *o, byi_id x, byi_id masks)
 {
     return byi_o_text(o,

@@ -282,7 +282,8 @@ static const char *sample_mode(struct byi_import *o)
 }
 
 /* The coordinates of the pixels of an axis of `size` elements. -1 and 1 are the
- * first and last pixel if `corners`, else the edges: (2 i + 1) / size - 1. */
+ * first and last pixel if `corners`, otherwise the edges: (2 i + 1) / size - 1.
+ */
 static byi_id coordinates(struct byi_import *o, byi_id size, bool corners,
                           enum byoc_dtype dtype)
 {

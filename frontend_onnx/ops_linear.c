@@ -54,7 +54,8 @@ static void convert_fused_gemm(struct byi_import *o)
     o->out[0] = byi_o_activation(o, gemm(o), name, numbers, n);
 }
 
-/* Move axis 0 behind the batch axes: (a, b, c, n) becomes (b, c, a, n). */
+/* Move axis 0 to a place after the batch axes: (a, b, c, n) becomes (b, c, a,
+ * n). */
 static byi_id batch_first(struct byi_import *o, byi_id x, bool wanted)
 {
     const uint32_t rank = byi_o_rank(o, x);

@@ -73,7 +73,8 @@ static void convert_constant(struct byi_import *o)
 
 /* --- fills ---------------------------------------------------------------- */
 
-/* full(shape) if a double holds the value exactly, else broadcast_to(value). */
+/* full(shape) if a double holds the value exactly, otherwise
+ * broadcast_to(value). */
 static void convert_constant_of_shape(struct byi_import *o)
 {
     const Onnx__AttributeProto *a =

@@ -132,7 +132,7 @@ static void convert_dynamic(struct byi_import *o)
 /* --- integer products ----------------------------------------------------- */
 
 /* x - zero in int32. The zero point is omitted, per-tensor, or per-channel with
- * `inner` axes of x behind the channel's. */
+ * `inner` axes of x after the channel axis. */
 static byi_id centred(struct byi_import *o, byi_id x, byi_id zero,
                       uint32_t inner)
 {

@@ -22,7 +22,7 @@ static double seed_of(struct byi_import *o)
     return given ? byi_o_float(o, "seed", 0) : -1.0 - (double)source;
 }
 
-/* Random numbers of the node's dtype, or else of dtype `usual`. */
+/* Random numbers of the node's dtype, otherwise of dtype `usual`. */
 static byi_id draw(struct byi_import *o, byi_id shape, enum byoc_dtype usual)
 {
     const bool normal = o->row->op == BYI_OP_RANDOM_NORMAL;

@@ -195,7 +195,7 @@ static byi_id pair_weights(struct byi_import *o, const struct svm *s,
 }
 
 /* The votes for each class: pair (i, j) votes for i if its score is above 0,
- * else for j. */
+ * otherwise for j. */
 static byi_id votes(struct byi_import *o, const struct pairs *p, byi_id scores)
 {
     double *moved = byi_arena_calloc(

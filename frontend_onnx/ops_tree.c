@@ -500,7 +500,7 @@ static void convert_tree_regressor(struct byi_import *o)
 }
 
 /* Two classes with one sum p, which is a probability if no weight is negative,
- * else a score around 0. */
+ * otherwise a score around 0. */
 static void classify_binary(struct byi_import *o, const struct byi_ensemble *e,
                             byi_id p, byi_id labels, const char *transform)
 {

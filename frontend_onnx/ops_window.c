@@ -77,7 +77,7 @@ static void pad_same(struct byi_import *o, byi_id x, struct onnx_window *w,
     }
 }
 
-/* auto_pad: NULL for explicit pads, else the mode. */
+/* auto_pad: NULL for explicit pads, otherwise the mode. */
 static const char *read_auto_pad(struct byi_import *o)
 {
     static const char *const modes[] = {"NOTSET", "VALID", "SAME_UPPER",
@@ -525,8 +525,8 @@ static void convert_nhwc_max_pool(struct byi_import *o)
     o->out[0] = byi_o_channels_last(o, o->out[0]);
 }
 
-/* `op` is the operator for one spatial axis; in ops.def those for two and three
- * follow it. */
+/* `op` is the operator for one spatial axis; in ops.def the operators for two
+ * and three axes follow it. */
 static byi_id global(struct byi_import *o, enum byi_op_id op, byi_id x)
 {
     const uint32_t n = spatial(o, x, 3);

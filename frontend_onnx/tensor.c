@@ -93,7 +93,8 @@ static uint64_t stored_bytes(const struct byi_tensor *t)
                : byi_tensor_bytes(t);
 }
 
-/* Raw data: used in place if it is mapped and large or aligned, else copied. */
+/* Raw data: used in place if it is mapped and large or aligned, otherwise
+ * copied. */
 static enum byoc_status decode_raw(struct byi_onnx_file *file,
                                    const Onnx__TensorProto *proto,
                                    struct byi_range raw, bool mapped,

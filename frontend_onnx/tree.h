@@ -54,8 +54,8 @@ void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_rows,
 void byi_tree_index(struct byi_import *o, struct byi_trees *trees);
 /* Emit the sums of all listed trees; call byi_tree_index first. `thresholds`
  * belong to the nodes and `weights` to the leaves, in the order of the lists.
- * Comparisons are in float64 if the node's input is float64, else in float32.
- */
+ * Comparisons are in float64 if the node's input is float64, otherwise in
+ * float32. */
 void byi_tree_add(struct byi_import *o, const struct byi_trees *trees,
                   const struct byi_tensor *thresholds,
                   const struct byi_tensor *weights, const char *aggregate,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/codes.c: packs weights of 4 and 8 bits, and multiplies by them
- * (kernels/codes.h): row by row if there are few rows, else as a product whose
- * `pack` function expands codes. */
+ * (kernels/codes.h): row by row if there are few rows, otherwise as a product
+ * whose `pack` function expands codes. */
 #include "kernels/codes.h"
 
 #include <string.h>

@@ -111,7 +111,8 @@ int64_t byi_f32_second_cache(void);
  * has long lines. The same on all machines; the caller need not have planned
  * the convolution. */
 bool byi_f32_planar_suits(const struct byi_f32_conv *conv);
-/* Whether reading x channels-first is faster on this machine, if it suits. */
+/* Whether reading x channels-first is faster on this machine, if
+ * byi_f32_planar_suits() is true. */
 bool byi_f32_planar_pays(const struct byi_f32_conv *conv);
 /* Choose the fastest algorithm for these shapes on this machine. If `exact`, it
  * has no larger rounding errors than a sum of products. */
@@ -227,7 +228,7 @@ int64_t byi_f32_tiles_floats(const struct byi_f32_conv *conv);
 /* Split dense positions of float16 numbers. */
 void byi_f32_tiles_split(const struct byi_f32_conv *conv, const uint16_t *from,
                          int64_t positions, float *to);
-/* As byi_f32_conv_packed() and the functions after it, on tiles. */
+/* byi_f32_conv_packed() and the functions after it, for tiles. */
 uint64_t byi_f32_tiles_packed(const struct byi_f32_conv *conv);
 void byi_f32_tiles_pack(const struct byi_f32_conv *conv,
                         const struct byi_f32_weights *weights, float *to);

@@ -85,8 +85,8 @@ static int64_t tile_floats(const struct direct *d)
 
 /* Number of tiles in a group; all columns of a group are computed before the
  * next group. If the weights stay in the second-level cache, it is 1, so that
- * whole rows of the result are written; else as many tiles as the scratch has
- * pointers for and that cache holds rows of. */
+ * whole rows of the result are written; otherwise as many tiles as the scratch
+ * has pointers for and that cache holds rows of. */
 static int64_t group_of(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
@@ -129,7 +129,7 @@ static bool fits_lines(const struct byi_f32_conv *conv)
 
 /* Are the taps of a line, which are adjacent in x, one piece? If there are few
  * channels, this pays even if the pieces at the border have to be copied, with
- * their padding: else the loop over a piece's elements is too short. */
+ * their padding: otherwise the loop over a piece's elements is too short. */
 static bool joins_taps(const struct byi_f32_conv *conv)
 {
     const int64_t last = BYI_F32_AXES - 1;
@@ -289,7 +289,7 @@ static void find_inside(const struct byi_f32_conv *conv, const float *image,
 
 /* Find the pieces of the window of output `at`. If it is inside of the image,
  * returns how many windows to its right are inside, each stride[2] further;
- * else 0. */
+ * otherwise 0. */
 static int64_t find_row(const struct direct *d, const float *image,
                         const int64_t at[BYI_F32_AXES], const float **to,
                         float *border)

@@ -127,7 +127,7 @@ static void copy_plane(const struct byi_f32_move *m, uint32_t a,
 }
 
 /* The axis that forms planes with the last one: the axis along which elements
- * of `from` are adjacent, else the one before the last. */
+ * of `from` are adjacent, otherwise the one before the last. */
 static uint32_t other_axis(const struct byi_f32_move *m)
 {
     for (uint32_t i = 0; i + 1 < m->rank; i++)

@@ -133,7 +133,7 @@ static enum byoc_status test_build(struct byi_ep_claim *c, const bool *within,
     return status;
 }
 
-/* Whether the import of a model with this node alone fails. */
+/* Whether the import of a model that has only this node fails. */
 static bool fails_alone(struct byi_ep_claim *c, uint32_t node,
                         struct byoc_error *err)
 {

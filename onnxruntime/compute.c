@@ -349,7 +349,7 @@ static struct byi_ep_dim *find_dims(const struct byi_ep_kernel *k,
     return dims;
 }
 
-/* The bytes of a tensor whose dims are fixed, without strings; else 0. */
+/* The bytes of a tensor whose dims are fixed, without strings; otherwise 0. */
 static size_t fixed_bytes(const struct byoc_io *io)
 {
     if (io->dtype == BYOC_STRING)

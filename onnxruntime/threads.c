@@ -40,7 +40,7 @@ void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
         status = ort->KernelContext_ParallelFor(current, run_part, n, 0, &loop);
         if (!status)
             return;
-        ort->ReleaseStatus(status); /* it failed before running any part */
+        ort->ReleaseStatus(status); /* the loop failed before it ran any part */
     }
     for (uint32_t i = 0; i < n; i++)
         fn(arg, i);

@@ -38,7 +38,7 @@ static void unite(struct candidate_finder *d, byi_id a, byi_id b)
         d->parent[a] = b;
 }
 
-/* Add the composites that a backend would make if it were alone. */
+/* Add the composites that a backend would make if it were the only backend. */
 static enum byoc_status add_backend(struct candidate_finder *d, uint32_t v,
                                     struct byoc_error *err)
 {

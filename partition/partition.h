@@ -162,7 +162,7 @@ enum byoc_status byi_revert_regions(struct byi_module *m,
                                     struct byoc_error *err);
 
 /* Callback: whether the backend of function `func` can build it as one region.
- * *why is the reason if not, else NULL; it outlives the call. */
+ * *why is the reason if not, otherwise NULL; it outlives the call. */
 struct byi_builds {
     enum byoc_status (*ask)(void *ctx, const struct byi_module *m,
                             uint32_t func, const char **why,

@@ -127,7 +127,7 @@ static bool is_empty(const struct partitioner *p, uint32_t number)
 }
 
 /* Map the outer value `arg` into the region: to a copy if it is a constant,
- * else to a parameter. */
+ * otherwise to a parameter. */
 static void map_operand(struct partitioner *p, struct new_region *region,
                         byi_id arg)
 {

@@ -153,7 +153,7 @@ static void name_bindings(struct solver *s)
     match->n_bound = s->n_bound;
 }
 
-/* The value of `pat` if it is known; else BYI_NO_ID. */
+/* The value of `pat` if it is known; otherwise BYI_NO_ID. */
 static byi_id known_value(const struct solver *s, uint32_t pat)
 {
     for (uint32_t i = 0; i < s->n_known; i++)

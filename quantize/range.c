@@ -81,8 +81,8 @@ static int level_of(const struct quant_histogram *h, int bin, double low,
 }
 
 /* Kullback-Leibler divergence of the quantised distribution, in which the bins
- * of a level share its count, from that of the clipped values: Migacz, "8-bit
- * inference with TensorRT", 2017. */
+ * of a level share its count, from the distribution of the clipped values:
+ * Migacz, "8-bit inference with TensorRT", 2017. */
 static double divergence(const struct quant_histogram *h, double low,
                          double high)
 {

@@ -227,7 +227,7 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
                r->detail ? r->detail : byi_reason_text(r->reason));
     }
     number_member(out, "flops", r->flops);
-    if (r->n_outputs) { /* it became a function */
+    if (r->n_outputs) { /* the region became a function */
         number_member(out, "inputs", r->n_inputs);
         number_member(out, "outputs", r->n_outputs);
     }

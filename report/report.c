@@ -30,7 +30,7 @@ static const char *plural(double n)
     return n == 1 ? "" : "s";
 }
 
-/* Print 100 only if the share is the whole, and 0 only if it is empty. */
+/* Print 100 only if the part is the whole, and 0 only if the part is 0. */
 void byi_report_share(struct byi_text *out, double part, double whole)
 {
     double percent = whole > 0 ? 100 * part / whole : 0;

@@ -233,7 +233,7 @@ enum byoc_status byi_planes_alias(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- steps ---------------------------------------------------------------- */
 
-/* Write the second operand's rows behind the first operand's rows, which are
+/* Write the second operand's rows after the first operand's rows, which are
  * copied unless the result has them already. */
 static void concatenate(const struct byi_frame *fr, const struct byi_step *step,
                         uint32_t axis)

@@ -79,12 +79,11 @@ BYOC_API const char *byoc_internal_region_name(const struct byoc_model *model,
 BYOC_API const char *byoc_internal_region_fault(const struct byoc_model *model,
                                                 uint32_t region);
 
-/* The same as a run with the given sizes of all of the inputs' symbols would
- * report: sets faults[i], in `arena`, to the reason why region i runs its
- * native twin, or leaves faults[i] unchanged if the backend runs it. Does not
- * keep the specialisation. For a model that was loaded without backends, the
- * reason is why no backend could build the region. Errors: those of
- * byoc_model_warm. */
+/* Set faults[i], in `arena`, to the reason why region i runs its native twin in
+ * a run with these sizes of all of the inputs' symbols. Leaves faults[i]
+ * unchanged if the backend runs the region. Does not keep the specialisation.
+ * For a model that was loaded without backends, the reason is why no backend
+ * could build the region. Errors: those of byoc_model_warm. */
 BYOC_API enum byoc_status byoc_internal_region_faults(
     const struct byoc_model *model, const struct byoc_dim *dims, uint32_t n,
     struct byi_arena *arena, const char **faults, struct byoc_error *err);
@@ -260,7 +259,7 @@ enum byoc_status byi_library_check(const char *path, const char *name,
 enum byoc_status byi_library_open(const char *path, const char *name,
                                   void **handle, struct byoc_error *err);
 void *byi_library_symbol(void *handle, const char *name); /* NULL: none */
-void byi_library_close(void *handle);                     /* NULL is fine */
+void byi_library_close(void *handle);                     /* may be NULL */
 /* Call dl_iterate_phdr with the lock of core/base/loader.h, which all code of
  * the runtime must hold during such a walk. */
 int byi_library_walk(int (*visit)(struct dl_phdr_info *info, size_t size,
@@ -347,7 +346,8 @@ void byi_memory_free(struct byi_memory **memory);
 /* Allocate memory aligned to BYI_ALIGN; NULL if that fails or exceeds the
  * limit. `memory` NULL: no limit and no allocator. Threads: safe. */
 void *byi_memory_take(struct byi_memory *memory, uint64_t bytes);
-/* Free memory from byi_memory_take; returns its size in bytes. NULL is fine. */
+/* Free memory from byi_memory_take; returns its size in bytes. It may be NULL.
+ */
 uint64_t byi_memory_give(struct byi_memory *memory, void *at);
 
 /* --- host.c, plugin.c, plugin_path.c -------------------------------------- */
@@ -444,7 +444,7 @@ struct byi_custom_calls; /* core/ops/custom.h */
 enum byoc_status byi_customs_open(const struct byi_plugin *plugin,
                                   struct byi_customs **customs,
                                   struct byoc_error *err);
-void byi_customs_close(struct byi_customs *customs); /* NULL is fine */
+void byi_customs_close(struct byi_customs *customs); /* may be NULL */
 /* The lock of all operators, which a fork must hold. */
 void byi_customs_lock(void);
 void byi_customs_unlock(void);
@@ -507,11 +507,11 @@ struct byi_thread_facts {
     const char *cgroup_self;        /* "/proc/self/cgroup"          */
     const char *cgroup_root;        /* "/sys/fs/cgroup"             */
 };
-/* Decide the number of threads: `option`, else BYOC_NUM_THREADS, else
- * OMP_NUM_THREADS, else the CPUs of the affinity mask; never more than the
- * affinity mask and the cgroup quota (v1 and v2) allow. `why`, of n bytes,
- * receives the reason. Errors: BYOC_EINVAL if the option or BYOC_NUM_THREADS is
- * not a number from 1 to 4096. */
+/* Decide the number of threads: the first of `option`, BYOC_NUM_THREADS and
+ * OMP_NUM_THREADS that is set, otherwise the CPUs of the affinity mask; never
+ * more than the affinity mask and the cgroup quota (v1 and v2) allow. `why`, of
+ * n bytes, receives the reason. Errors: BYOC_EINVAL if the option or
+ * BYOC_NUM_THREADS is not a number from 1 to 4096. */
 enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
                                   uint32_t *threads, char *why, size_t n,
                                   struct byoc_error *err);
@@ -520,9 +520,9 @@ enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
                                     char *why, size_t n,
                                     struct byoc_error *err);
 /* Decide how long a thread spins before it sleeps, and whether it sleeps at
- * once while other processes compete: from `wait`, else from the environment's
- * BYOC_WAIT_POLICY. Errors: BYOC_EINVAL (the value that decides is not a
- * policy). */
+ * once while other processes compete: from `wait`, otherwise from the
+ * environment's BYOC_WAIT_POLICY. Errors: BYOC_EINVAL (the value that decides
+ * is not a policy). */
 enum byoc_status byi_wait_decide(enum byoc_wait wait, uint64_t *spin_ns,
                                  bool *adapts, struct byoc_error *err);
 

@@ -78,7 +78,7 @@ static enum byoc_status grow(struct byoc_state *s, struct byi_object **list,
 }
 
 /* Operand 0 as an unshared list with capacity for `more` values at its end:
- * operand 0 itself if this step is its only user, else a copy. */
+ * operand 0 itself if this step is its only user, otherwise a copy. */
 static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
                                  const struct byi_step *step, uint32_t more,
                                  struct byi_object **list,

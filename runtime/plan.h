@@ -99,7 +99,8 @@ struct byi_plan_const {
     uint64_t offset;        /* bytes from the start of the weights */
     struct byi_tensor view; /* `data` is NULL until the constant is widened */
     /* the data of a float32 constant that is stored as `stored`: float16,
-     * bfloat16, or int8 with a scale for each index along `axis`; else NULL */
+     * bfloat16, or int8 with a scale for each index along `axis`; otherwise
+     * NULL */
     const void *narrow;
     uint64_t narrow_bytes;
     enum byoc_dtype stored;
@@ -148,8 +149,8 @@ void byi_plan_tables_free(struct byi_plan_tables **plan);
 
 /* --- list_type.c --------------------------------------------------------- */
 
-/* The kind of list that a "dtype" in JSON names, BYI_SEQ or BYI_OPTIONAL; else
- * BYI_TENSOR. */
+/* The kind of list that a "dtype" in JSON names, BYI_SEQ or BYI_OPTIONAL;
+ * otherwise BYI_TENSOR. */
 enum byi_type_kind byi_list_kind(const char *dtype);
 /* Read a type such as {"dtype": "sequence", "of": {...}} into `arena`. Errors:
  * BYOC_EPARSE, BYOC_ELIMIT (nested too deep). */
@@ -172,7 +173,7 @@ enum byoc_status byi_plan_check(struct byi_plan_tables *plan,
 struct byi_fact_io {
     const char *name;
     /* the type of a sequence or optional, for which the members below are not
-     * set; else NULL */
+     * set; otherwise NULL */
     const struct byi_type *list;
     enum byoc_dtype dtype;
     uint32_t rank;
@@ -408,7 +409,7 @@ struct byi_lease {
 enum byoc_status byi_cache_new(struct byoc_model *model,
                                const struct byoc_load_params *params,
                                struct byoc_error *err);
-void byi_cache_free(struct byoc_model *model); /* NULL is fine */
+void byi_cache_free(struct byoc_model *model); /* may be NULL */
 /* Take an instance for `sizes`, as for byi_specialise, and memory to run it;
  * creates them if needed. If `regions`, new sizes never run on the twins of
  * regions that backends can build. Threads: safe. Errors: those of
@@ -430,6 +431,6 @@ struct byi_runners;
 /* Create the queue and threads for asynchronous runs of a model, n threads, or
  * one if n is 0. NULL if an allocation fails. */
 struct byi_runners *byi_runners_new(uint32_t n);
-void byi_runners_free(struct byi_runners **runners); /* NULL is fine */
+void byi_runners_free(struct byi_runners **runners); /* may be NULL */
 
 #endif

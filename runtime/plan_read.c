@@ -590,7 +590,7 @@ static enum byoc_status read_const(struct plan_reader *r,
         BYI_TRY(read_strings(r, at, type, &data, (uint64_t)bytes));
     c->offset = (uint64_t)offset;
     if (bytes == 0)
-        c->stored = BYOC_NONE; /* it has no elements */
+        c->stored = BYOC_NONE; /* the constant has no elements */
     c->narrow = c->stored ? data : NULL;
     c->narrow_bytes = (uint64_t)bytes;
     /* never written: consts are only operands */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin_path.c: searches for plug-ins: in the caller's list, or else in
+/* plugin_path.c: searches for plug-ins: in the caller's list, otherwise in
  * BYOC_PLUGIN_PATH; then, unless an entry of the list is the word "only", next
  * to libbyoc_runtime.so. Entries are absolute, so that the current directory
  * never decides which code runs. Other users do not decide it either: folders
@@ -212,7 +212,7 @@ static enum byoc_status add_default(struct walk *w)
     return add_folder(w, folder, &n);
 }
 
-/* Add the candidates of the caller's list, or else of BYOC_PLUGIN_PATH. Sets
+/* Add the candidates of the caller's list, otherwise of BYOC_PLUGIN_PATH. Sets
  * *alone if no other folder may be searched. */
 static enum byoc_status walk_list(struct walk *w, const char *plugins,
                                   bool *alone)

@@ -155,7 +155,7 @@ static void *work(void *arg)
 }
 
 /* Create the threads, with all signals blocked, so that signals go to the
- * host's threads. Returns 0 if at least one thread exists, else an error
+ * host's threads. Returns 0 if at least one thread exists, otherwise an error
  * number. Called with the lock. */
 static int make_threads(struct byi_runners *r)
 {

@@ -117,8 +117,8 @@ static bool all_fixed(const struct byi_plan_func *f, const uint32_t *list,
     return true;
 }
 
-/* The value of v if it is known, else NULL. Also finds the value of an alias
- * that needs no step. */
+/* The value of v if it is known, otherwise NULL. Also finds the value of an
+ * alias that needs no step. */
 static const struct byi_tensor *known_of(const struct maker *m,
                                          const struct byi_plan_func *f,
                                          uint32_t v)

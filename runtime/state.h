@@ -134,7 +134,7 @@ struct byi_object {
 
 /* Add a reference; returns the object. */
 struct byi_object *byi_object_share(struct byi_object *object);
-/* Drop a reference; the last one frees it. NULL is fine. */
+/* Drop a reference, the last of which frees the object. It may be NULL. */
 void byi_object_give(struct byoc_state *state, struct byi_object *object);
 /* Set *item to value `v` of an activation: shares the value, or copies it if
  * its memory does not live long enough. */
@@ -195,8 +195,8 @@ void byi_frame_begin(const struct byoc_state *state, struct byi_frame *frame);
 void byi_frame_drop(struct byoc_state *state, struct byi_frame *frame,
                     uint32_t v);
 /* byi_frame_provide gives result `v`, whose dims are set, memory: its fixed
- * place if it has one, else a block of the pool. byi_frame_block always takes a
- * block. */
+ * place if it has one, otherwise a block of the pool. byi_frame_block always
+ * takes a block. */
 enum byoc_status byi_frame_provide(struct byoc_state *state,
                                    struct byi_frame *frame, uint32_t v,
                                    struct byoc_error *err);

@@ -56,7 +56,7 @@ static bool is_large(const struct byi_build *b, uint32_t value)
 }
 
 /* The only reader of the large result of `kernel`, if it reads the result as
- * data; else NULL. */
+ * data; otherwise NULL. */
 static const struct byoc_graph_kernel *reader_of(
     const struct byi_build *b, const struct byoc_graph_kernel *kernel)
 {
@@ -67,7 +67,8 @@ static const struct byoc_graph_kernel *reader_of(
     return first_step(b, reader)->args[0] == value ? reader : NULL;
 }
 
-/* The kernel whose large result only `kernel` reads, as data; else NULL. */
+/* The kernel whose large result only `kernel` reads, as data; otherwise NULL.
+ */
 static const struct byoc_graph_kernel *source_of(
     const struct byi_build *b, const struct byoc_graph_kernel *kernel)
 {

@@ -89,7 +89,7 @@ const void *byi_dn_const(struct byi_program *program, uint32_t index);
 /* Call at the end of load: widen the constants that the steps read. Returns
  * false if an allocation fails. */
 bool byi_dn_consts_end(struct byi_program *program);
-/* Free the program and its constants; *program becomes NULL. NULL is fine. */
+/* Free the program and its constants; *program becomes NULL and may be NULL. */
 void byi_dn_program_free(struct byi_program **program);
 /* Append the next step's primitive and, if the program is BYI_TO_RUN, generate
  * its code. Takes ownership of the primitive even on failure. */
@@ -161,7 +161,7 @@ enum byoc_status byi_dn_make_gate_biases(struct byi_program *program,
  * byi_dn_made_give, even after the program was freed. If `brief`, the constant
  * is freed before the load ends, so it shares no block with others. */
 void *byi_dn_made_take(struct byi_program *program, uint64_t bytes, bool brief);
-/* NULL is fine. */
+/* The argument may be NULL. */
 void byi_dn_made_give(const struct byoc_host *host, void *data);
 /* Call when the program will allocate no more constants. */
 void byi_dn_made_end(struct byi_program *program);
@@ -322,8 +322,8 @@ struct byi_emit {
 /* --- build.c -------------------------------------------------------------- */
 /* The value with number `value` in the graph. */
 struct byi_dnnl_value *byi_dn_operand(struct byi_build *b, uint32_t value);
-/* The data of a value if it is a constant of the artifact, else NULL. Sets its
- * dtype and its number of elements. */
+/* The data of a value if it is a constant of the artifact, otherwise NULL. Sets
+ * its dtype and its number of elements. */
 const void *byi_dn_const_data(struct byi_build *b, uint32_t value,
                               enum byoc_dtype *dtype, int64_t *n);
 /* Read the elements of a constant value, at most BYI_MAX_RANK, as integers.
@@ -352,7 +352,7 @@ enum byoc_status byi_dn_reorder(struct byi_build *b,
                                 const struct byi_dnnl_view *src,
                                 const struct byi_desc *desc,
                                 struct byi_dnnl_view *view);
-/* The value's view in that layout if there is one, else NULL. */
+/* The value's view in that layout if there is one, otherwise NULL. */
 const struct byi_dnnl_view *byi_dn_find(const struct byi_dnnl_value *value,
                                         const struct byi_desc *desc);
 /* Set *use to the weights for argument `arg` of `prim`: `src` itself, or a
@@ -434,7 +434,7 @@ enum byoc_status byi_dn_plan_temps(struct byi_build *b);
 struct byi_desc byi_dn_dense(enum byoc_dtype dtype, uint32_t rank,
                              const int64_t *dims, const uint32_t *order);
 /* A dense descriptor in memory order (N, spatial..., C) for rank 3 and above,
- * else row-major. */
+ * otherwise row-major. */
 struct byi_desc byi_dn_channels_last(enum byoc_dtype dtype, uint32_t rank,
                                      const int64_t *dims);
 /* Set order[] to the axes in memory order, outermost first. */

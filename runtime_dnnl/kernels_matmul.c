@@ -243,7 +243,7 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
 }
 
 /* Build the product on integers with byoc's own kernels, if its data are
- * dequantised; else BYOC_EUNSUPPORTED. Weights are (K, N), or (N, K) if
+ * dequantised; otherwise BYOC_EUNSUPPORTED. Weights are (K, N), or (N, K) if
  * transposed. */
 static enum byoc_status try_exact(struct byi_build *b, bool transposed)
 {

@@ -52,7 +52,7 @@ static enum byoc_status check_float(struct byi_build *b, enum byoc_dtype dtype)
 }
 
 /* Get a view of the value in which the flagged axes are innermost: an existing
- * dense view if there is one, else a reordered copy. */
+ * dense view if there is one, otherwise a reordered copy. */
 static enum byoc_status want_inner(struct byi_build *b,
                                    struct byi_dnnl_value *value,
                                    const bool *inner,

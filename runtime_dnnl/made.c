@@ -342,7 +342,7 @@ static enum byoc_status split_into(const struct byi_integers *p,
 }
 
 /* The codes of the weights, if the constant is stored as codes of these rows,
- * else NULL. */
+ * otherwise NULL. */
 static const struct byoc_codes *find_codes(const struct byi_program *program,
                                            const struct byi_integers *p)
 {

@@ -41,8 +41,8 @@ static void leave_block(const struct byoc_host *host,
         host->release(host->ctx, block);
 }
 
-/* The program's block if it has room for the bytes, else a new one. NULL if an
- * allocation fails. */
+/* The program's block if it has room for the bytes, otherwise a new one. NULL
+ * if an allocation fails. */
 static struct byi_made_block *find_block(struct byi_program *p, uint64_t bytes)
 {
     const struct byoc_host *host = p->host;

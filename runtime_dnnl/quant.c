@@ -138,7 +138,7 @@ static bool has_const_weights(const struct byi_build *b)
 }
 
 /* Get the quantisation of this kernel's result if its only reader quantises it;
- * else false. */
+ * otherwise false. */
 static bool quantised_after(struct byi_build *b, struct byi_quant *q)
 {
     const struct byoc_graph *g = b->graph;
@@ -301,7 +301,7 @@ static bool is_written_before(const struct byi_build *b, uint32_t buf,
 }
 
 /* Let the product that computed operand `which` of the sum `p` add the other
- * operand, if the sum is its only reader; else BYOC_EUNSUPPORTED. */
+ * operand, if the sum is its only reader; otherwise BYOC_EUNSUPPORTED. */
 static enum byoc_status add_in_product(struct byi_build *b,
                                        const struct byi_dnnl_qpoint *p,
                                        uint32_t which)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache.c: nn.cache_append: past keys or values, and the new ones behind them.
+/* cache.c: nn.cache_append: past keys or values, followed by the new ones.
  *
  *   past (b, heads, t, h), new (b, heads, s, h), lengths (b), total
  *

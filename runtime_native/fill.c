@@ -45,7 +45,7 @@ static enum byoc_status full_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* y (rows, cols): 1 where col = row + k, else 0 */
+/* y (rows, cols): 1 where col = row + k, otherwise 0 */
 static enum byoc_status eye_like_run(const struct byi_call *call,
                                      struct byoc_error *err)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* map.c: ml.map: values[i] for the first i with keys[i] = x, or the default
  * value if x is no key. Keys are in a hash table with open addressing. The
- * table is built at load if the keys are constant, else in each run. Numbers
- * are compared as 64-bit words, so that NaN equals itself; -0 is converted to
- * 0. */
+ * table is built at load if the keys are constant, otherwise in each run.
+ * Numbers are compared as 64-bit words, so that NaN equals itself; -0 is
+ * converted to 0. */
 #include "move.h"
 
 enum { BLOCK = 256 };
@@ -68,7 +68,7 @@ static bool is_key(const struct map_table *t, const struct map_slot *slot,
 }
 
 /* The slot of the key, or a free slot. `text` is the key if it is a string,
- * else NULL. */
+ * otherwise NULL. */
 static uint64_t find_slot(const struct map_table *t, uint64_t word,
                           const char *const *text)
 {

@@ -10,7 +10,7 @@
 #include "kernel.h"
 
 /* The operands of a call, as indices of in[]. Without BYI_QNN_SCALE the result
- * is int32, without BYI_QNN_ZERO float32, else 8 bits. */
+ * is int32, without BYI_QNN_ZERO float32, otherwise 8 bits. */
 enum {
     BYI_QNN_X,
     BYI_QNN_WEIGHTS,

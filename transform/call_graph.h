@@ -14,9 +14,9 @@ struct byi_call_graph {
     /* the functions in the graph, callees first; strongly connected components
      * are contiguous */
     uint32_t *order;
-    bool *reached;   /* it is in the graph */
-    bool *recursive; /* it refers to itself, directly or indirectly */
-    /* it, or an enclosing function, is closed (byi_is_closed): its body must
+    bool *reached;   /* the function is in the graph */
+    bool *recursive; /* the function refers to itself, directly or indirectly */
+    /* the function, or one around it, is closed (byi_is_closed): its body must
      * not change */
     bool *closed;
     uint32_t *n_fns;     /* number of FN nodes that refer to it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FoldScaleAxis: fold scales into weights in both directions, backward first: a
- * scale between two convolutions is folded into the first if possible, else
- * into the second.
+ * scale between two convolutions is folded into the first if possible,
+ * otherwise into the second.
  */
 #include "transform.h"
 

@@ -15,9 +15,10 @@ struct byi_fuse_limits {
     bool (*takes)(const struct byi_func *f, byi_id id);
 };
 
-/* By node: the number of its group, its own id if it is alone. The last node of
- * a group is the only one that other groups or the function's result read,
- * except that a BYI_GET may be in another group than its tuple. In `scratch`.
+/* By node: the number of its group, its own id if the group has no other node.
+ * The last node of a group is the only one that other groups or the function's
+ * result read, except that a BYI_GET may be in another group than its tuple. In
+ * `scratch`.
  */
 const uint32_t *byi_fuse_groups(const struct byi_func *f,
                                 const struct byi_uses *uses,

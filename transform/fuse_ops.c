@@ -55,7 +55,7 @@ static bool computes(const struct byi_func *f, byi_id id, bool singles)
            (singles || !byi_op_has(f->nodes.at[id].op, BYI_TRAIT_VIEW));
 }
 
-/* Whether C is generated for node `id` even if it is alone in its group. */
+/* Whether C is generated for node `id` even if its group has no other node. */
 static bool is_kernel(const struct fuser *s, byi_id id)
 {
     return s->ctx->generates_alone && is_op(s->f, id) &&

@@ -40,7 +40,7 @@ struct byi_scopes {
     struct byi_call_graph graph;
     bool *branch; /* by function */
     struct byi_numbers values;
-    /* by value: the value that a capture stands for, else itself */
+    /* by value: the value that a capture stands for, otherwise itself */
     value *def;
     uint32_t *at;   /* by value: the scope it belongs to                  */
     uint32_t *home; /* by function: its scope                             */
@@ -182,7 +182,7 @@ static void read_in(struct byi_scopes *s, uint32_t func, byi_id id,
                     uint32_t scope)
 {
     if (is_atom(&s->m->funcs.at[func]->nodes.at[id]))
-        return; /* it moves with its reader */
+        return; /* an atom moves with its reader */
     const value v = s->def[s->values.base[func] + id];
     s->at[v] = s->at[v] == NOWHERE ? scope : common(s, s->at[v], scope);
 }

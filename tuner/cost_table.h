@@ -23,10 +23,10 @@ struct byi_cost_table {
     struct byi_index by_key;
     bool changed;
 };
-/* Read the table at `path`; NULL: costs.json in $BYOC_CACHE_DIR, else in byoc/
- * of $XDG_CACHE_HOME, else of ~/.cache. If there is no file, the table is
- * empty. A file that cannot be read, is damaged, or is not a cost table of this
- * version is not used: `note` says so, and saving replaces it. */
+/* Read the table at `path`; NULL: costs.json in $BYOC_CACHE_DIR, otherwise in
+ * byoc/ of $XDG_CACHE_HOME, otherwise of ~/.cache. If there is no file, the
+ * table is empty. A file that cannot be read, is damaged, or is not a cost
+ * table of this version is not used: `note` says so, and saving replaces it. */
 void byi_cost_table_open(struct byi_cost_table *t, const char *path,
                          struct byi_text *note);
 /* Read an entry, in microseconds; INFINITY if the part cannot run. False: it

@@ -160,7 +160,7 @@ void byi_arena_reset(struct byi_arena *arena)
 }
 
 /* Take the smallest spare block that is large enough and at most about four
- * times as large, or else a new one. Returns NULL if the allocation fails. */
+ * times as large, otherwise a new one. Returns NULL if the allocation fails. */
 static struct block *take_block(struct byi_arena *arena, size_t size)
 {
     struct block **best = NULL, *b = NULL;

@@ -197,8 +197,8 @@ char *byi_arena_printf(struct byi_arena *arena, const char *fmt, ...)
  * an allocation fails, calls fn(arg) at once. */
 void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg);
 
-/* 64-byte aligned memory; NULL if the allocation fails. byi_release(NULL) is
- * fine. */
+/* 64-byte aligned memory; NULL if the allocation fails. byi_release(NULL) does
+ * nothing. */
 void *byi_acquire(uint64_t bytes);
 void byi_release(void *memory);
 /* Heap calls that check for overflow; NULL if the allocation fails. */
@@ -276,7 +276,7 @@ float byi_narrow_to_f32(enum byoc_dtype dtype, uint8_t code);
 /* Convert `value` to an element: a float rounds to the nearest, ties to even,
  * and float8e8m0 as `mode` says; an integer keeps the low bits. A float that is
  * too large becomes the largest number if `saturate` or if the type is float4,
- * else infinity or NaN. */
+ * otherwise infinity or NaN. */
 enum byi_rounding { BYI_ROUND_NEAREST, BYI_ROUND_UP, BYI_ROUND_DOWN };
 uint8_t byi_f32_to_narrow(enum byoc_dtype dtype, float value, bool saturate,
                           enum byi_rounding mode);
@@ -547,8 +547,8 @@ enum byoc_status byi_json_version(const struct byi_json *root,
                                   struct byoc_error *err);
 /* Append the tree and a newline to `out`; equal trees give equal text. */
 void byi_json_print(const struct cJSON *root, struct byi_text *out);
-/* The same for a member at this depth, without its key and without a newline,
- * for documents that are written piece by piece. */
+/* byi_json_print for a member at this depth, without its key and without a
+ * newline, for documents that are written piece by piece. */
 void byi_json_print_item(const struct cJSON *item, uint32_t depth,
                          struct byi_text *out);
 /* The same on one line. */

@@ -39,9 +39,10 @@ struct byi_child_limits {
 /* How a child ended. */
 struct byi_child {
     bool started;  /* false: no child was created, see errno */
-    bool late;     /* it exceeded a time limit and was killed */
+    bool late;     /* the child exceeded a time limit and was killed */
     bool returned; /* the function returned; `bytes` has its output */
-    /* it ran out of memory outside of a step, or its output cannot be mapped */
+    /* the child ran out of memory outside of a step, or its output cannot be
+     * mapped */
     bool exhausted;
     int status;     /* from waitpid */
     char step[256]; /* the text of the last step; "": none */

@@ -256,8 +256,8 @@ enum byoc_status byi_file_create(const char *path, struct byi_file *file,
     return status;
 }
 
-/* Whether syncing failed. File systems without a disk return EINVAL, which is
- * fine. */
+/* Whether syncing failed. File systems without a disk return EINVAL, which
+ * counts as success. */
 static bool sync_fails(int fd)
 {
     return fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP &&

@@ -84,14 +84,15 @@ enum byoc_status byi_guarded(struct byi_guard *guard,
 /* Zeroed memory that belongs to the guard; never NULL. `end` frees it and all
  * that it owns; NULL: it owns nothing. Free it with byi_vec_free. */
 void *byi_own(size_t n, size_t size, void (*end)(void *data));
-/* The same for code that checks: NULL if the allocation fails. */
+/* byi_own for code that checks its allocations: NULL if the allocation fails.
+ */
 void *byi_own_try(size_t n, size_t size, void (*end)(void *data));
 
 /* Take this arena, vector or text off the guard's list, since it has an owner
- * that outlives the guard. NULL is fine. */
+ * that outlives the guard. It may be NULL. */
 void byi_keep(void *memory);
 /* The inverse: memory from another library, which has its own copy of guard.c,
- * now belongs to the innermost guard of this library. NULL is fine. */
+ * now belongs to the innermost guard of this library. It may be NULL. */
 void byi_adopt(void *memory);
 
 #endif

@@ -201,7 +201,8 @@ static size_t skip_space(const char *text, size_t n, size_t at)
     return at;
 }
 
-/* Returns where the bracket is if text[at .. end) is "key": [, else `end`. */
+/* Returns where the bracket is if text[at .. end) is "key": [, otherwise `end`.
+ */
 static size_t array_of(const char *text, size_t at, size_t end, const char *key)
 {
     const size_t k = strlen(key);

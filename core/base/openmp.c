@@ -52,7 +52,7 @@ struct team {
 struct omp_part {
     struct team *team; /* NULL: outside of any region */
     uint32_t number;
-    bool looped; /* it has begun the region's dynamic loop */
+    bool looped; /* the part has begun the region's dynamic loop */
     long start, incr, chunk;
     int64_t trips;
 };

@@ -26,7 +26,7 @@ struct byi_omp_host {
 };
 
 /* Let `host` run the regions of the calling thread; returns the previous host.
- * NULL: byi_omp_home if it is linked, else the thread runs them alone. */
+ * NULL: byi_omp_home if it is linked, otherwise the thread runs them alone. */
 const struct byi_omp_host *byi_omp_use(const struct byi_omp_host *host);
 /* How many calls of omp_get_max_threads() this copy of openmp.c has served,
  * which shows whether a library is bound to it. Threads: safe. */

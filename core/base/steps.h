@@ -31,7 +31,7 @@ uint64_t byi_row_codes_bytes(int64_t rows, int64_t columns);
 struct byi_row_codes byi_row_codes_at(const void *at, int64_t rows,
                                       int64_t columns, bool turned);
 /* Write the codes of a float32 matrix to `to`, of byi_row_codes_bytes; `row`
- * has room for the integers of a row. Returns false if it finds no codes that
+ * has space for the integers of a row. Returns false if it finds no codes that
  * give the floats bit for bit. */
 bool byi_row_codes_find(const float *at, int64_t rows, int64_t columns,
                         bool turned, int16_t *row, void *to);

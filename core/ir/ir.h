@@ -48,7 +48,7 @@ struct byi_node {
     enum byi_op_id op : 16; /* CALL_OP */
     /* written as let: evaluated at this place; does not affect its value */
     bool let : 1;
-    /* annotation: 0 none, else 1 + index in the module's targets */
+    /* annotation: 0 none, otherwise 1 + index in the module's targets */
     uint32_t target : BYI_TARGET_BITS;
     uint32_t region; /* annotation: 0 none, else the region's number */
     uint32_t index;
@@ -80,7 +80,8 @@ struct byi_func {
         const char *from_pattern;  /* PartitionedFromPattern, or NULL */
         const char *global_symbol; /* or NULL */
         /* Operands="weights,shape": names of the constants in a composite's
-         * body, in order, or NULL; param_names has those of the parameters */
+         * body, in order, or NULL; param_names has the names of the parameters
+         */
         const char *operands;
         /* adjacent, since byi_is_closed and passes read them for every function
          */
@@ -117,7 +118,7 @@ struct byi_const {
 struct byi_source {
     const char *name; /* the model node's name, unique, never empty */
     const char *op;   /* the model's operator: "Conv"               */
-    /* recorded by the importer, for people to read; else NULL and 0 */
+    /* recorded by the importer, for people to read; otherwise NULL and 0 */
     const char *attributes;     /* "kernel_shape=[3, 3], group=2" */
     const char *const *outputs; /* types in the text form; "": unknown */
     uint32_t n_outputs;
@@ -308,7 +309,7 @@ struct byi_uses {
 };
 struct byi_uses byi_uses_of(const struct byi_func *f, struct byi_arena *arena);
 
-/* The tensor of node `id` if it is a constant; else returns false. */
+/* The tensor of node `id` if it is a constant; otherwise returns false. */
 bool byi_const_view(const struct byi_module *m, const struct byi_func *f,
                     byi_id id, struct byi_tensor *view);
 
@@ -435,7 +436,8 @@ struct byi_pass_context {
     /* Whether the code generator supports a node in a fused group; NULL: every
      * node. */
     bool (*generates)(const struct byi_func *f, byi_id id);
-    /* Whether it supports a node alone in a function; NULL: no node. */
+    /* Whether it supports a node as the only one of a function; NULL: no node.
+     */
     bool (*generates_alone)(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
     /* largest folded constant, bytes; 0: 64 MiB */

@@ -80,8 +80,8 @@ enum byoc_status byi_lex_int(struct byi_lexer *lex, int64_t min, int64_t max,
                              const char *what, int64_t *value,
                              struct byoc_error *err);
 /* Read a number without suffix, inf or nan, and advance. *is_float: the number
- * has a point or an exponent, or is not finite; then only *f is set, else both.
- */
+ * has a point or an exponent, or is not finite; then only *f is set, otherwise
+ * both. */
 enum byoc_status byi_lex_number(struct byi_lexer *lex, const char *what,
                                 bool *is_float, int64_t *i, double *f,
                                 struct byoc_error *err);

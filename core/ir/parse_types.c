@@ -197,7 +197,7 @@ static enum byoc_status close_type(struct byi_parser *p, struct types *t,
 }
 
 /* Add a complete type to the enclosing one; *type is the enclosing type if it
- * is complete now, else NULL. */
+ * is complete now, otherwise NULL. */
 static enum byoc_status take_type(struct byi_parser *p, struct types *t,
                                   const struct byi_type **type)
 {

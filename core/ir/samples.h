@@ -39,8 +39,8 @@ const struct byi_type *byi_sample_usual(const struct byi_samples *samples,
                                         uint32_t func, byi_id id);
 /* The sizes of that round, as from byi_sample_text; "" if none is valid. */
 const char *byi_sample_sizes(const struct byi_samples *samples);
-/* Why the model rejects the sizes of the first round; NULL: it accepts those of
- * some round. */
+/* Why the model rejects the sizes of the first round; NULL: it accepts the
+ * sizes of some round. */
 const char *byi_sample_fault(const struct byi_samples *samples);
 /* The sizes of the last valid round, by symbol of the inputs, in the samples'
  * arena. Returns their number; 0 if no round is valid or all inputs are fixed.

@@ -56,7 +56,7 @@ const int64_t *byi_attr_ints(const struct byi_attrs *attrs, const char *name,
 const double *byi_attr_floats(const struct byi_attrs *attrs, const char *name,
                               uint32_t *n);
 /* The attribute as a number for the formulas of unary.def: a string is 1 if it
- * is "tanh" (of nn.gelu's `approximate`), else 0. Not for lists. */
+ * is "tanh" (of nn.gelu's `approximate`), otherwise 0. Not for lists. */
 double byi_attr_number(const struct byi_attr *attr);
 /* Compares names and values; floats by their bits. */
 bool byi_attr_equal(const struct byi_attr *a, const struct byi_attr *b);

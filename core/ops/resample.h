@@ -26,7 +26,7 @@ struct byi_resample {
     bool reaches_out;         /* some position is outside */
 };
 
-/* The bytes that the lists need, computed from types and attributes alone; at
+/* The bytes that the lists need, computed from only types and attributes; at
  * least UINT64_MAX / 2 if no machine has so many. If `memory` is not NULL, the
  * lists are placed in it. */
 uint64_t byi_resample_plan(struct byi_resample *r, void *memory);

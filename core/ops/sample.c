@@ -36,7 +36,7 @@ struct byi_sampler byi_sampler_read(const struct byi_attrs *attrs,
 }
 
 /* Fold `at` back and forth into the axis: about the centres of its first and
- * last pixel if corners are aligned, else about their outer edges. */
+ * last pixel if corners are aligned, otherwise about their outer edges. */
 static double reflect(double at, int64_t size, bool align)
 {
     const double low = align ? 0 : -0.5;
@@ -67,7 +67,9 @@ static double pad_coordinate(const struct byi_sampler *s, double at,
 }
 
 /* The pixel of a coordinate: -1 .. 1 goes from the centre of the first pixel to
- * that of the last if corners are aligned, else between their outer edges. */
+ * the centre of the last pixel if corners are aligned, otherwise between their
+ * outer edges.
+ */
 static double pixel_of(const struct byi_sampler *s, double where, int64_t size)
 {
     return s->align ? (where + 1) / 2 * (double)(size - 1)

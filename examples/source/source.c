@@ -154,8 +154,8 @@ static int64_t stride_of(const struct nest *n, const struct byoc_graph_value *v,
     return stride;
 }
 
-/* Whether one loop can iterate over dimension d and those of loop `loop`: every
- * tensor in memory is contiguous across both. */
+/* Whether one loop can iterate over dimension d and the dimensions of loop
+ * `loop`: every tensor in memory is contiguous across both. */
 static int is_one_loop(const struct nest *n, uint32_t loop, uint32_t d)
 {
     for (uint32_t i = 0; i < n->g->n_values; i++) {

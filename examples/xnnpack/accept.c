@@ -119,7 +119,7 @@ static const char *check_layout(const struct byoc_host *host,
 }
 
 /* Refuse a bias unless it has a number for each of the `channels`, along their
- * axis, which has `behind` axes behind it. */
+ * axis, which is followed by `behind` axes. */
 static const char *check_bias(const struct byoc_host *host,
                               const struct byoc_match *m, int64_t channels,
                               uint32_t behind)

@@ -150,8 +150,8 @@ struct byoc_compile_params {
     /* not 0: operators stay native if a backend may return a number for NaN, as
      * for relu */
     uint32_t keep_nan;
-    /* the file of measured times; NULL: costs.json in $BYOC_CACHE_DIR, else in
-     * byoc/ of $XDG_CACHE_HOME, of ~/.cache */
+    /* the file of measured times; NULL: costs.json in $BYOC_CACHE_DIR,
+     * otherwise in byoc/ of $XDG_CACHE_HOME, of ~/.cache */
     const char *cost_table;
     /* the time limit for timing candidates; nodes not timed by then are placed
      * greedily; 0: 60 */
@@ -218,9 +218,9 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_load(
     struct byoc_compiled *compiled, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
 
-/* NULL if the gates of the params hold, else a sentence: the requirement, what
- * was found, and which nodes stayed native. Lives as long as `compiled`, which
- * can be used either way. */
+/* NULL if the gates of the params hold, otherwise a sentence: the requirement,
+ * what was found, and which nodes stayed native. Lives as long as `compiled`,
+ * which can be used either way. */
 BYOC_API const char *byoc_compiled_verdict(
     const struct byoc_compiled *compiled);
 
@@ -251,7 +251,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_consts(
 /* A ledger's JSON as text for people: the totals, regions, implementations, and
  * the nodes that stayed native and why; every node when every_node is not 0.
  * Errors: BYOC_EPARSE (not a ledger, or a damaged one), BYOC_EINCOMPATIBLE (of
- * another version), BYOC_ELIMIT. *text is NULL then; else free it with
+ * another version), BYOC_ELIMIT. *text is NULL then; otherwise free it with
  * byoc_string_free. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_text(const char *ledger_json,
                                                         int every_node,
@@ -277,8 +277,8 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_advise(
 /* List the changes from one ledger to another (docs/ledger.md), as text, or as
  * JSON when json is not 0. *worse is 1 if the offloaded share shrank by more
  * than `tolerance` percentage points, of the floating-point operations or of
- * the operators that run in both models; else 0. Errors as above; the message
- * says which ledger. */
+ * the operators that run in both models; otherwise 0. Errors as above; the
+ * message says which ledger. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_diff(
     const char *old_json, const char *new_json, double tolerance, int json,
     int *worse, char **text, struct byoc_error *err);
@@ -288,7 +288,7 @@ BYOC_API void byoc_string_free(char *text);
 /* List every plug-in that is found, usable or not; `plugins` as in
  * byoc_load_params. Each is opened in a child process before it is opened here.
  * `use` is called once for each, with lent strings: verdict is NULL if the
- * plug-in can be used, else the reason. */
+ * plug-in can be used, otherwise the reason. */
 BYOC_API void byoc_backends_list(const char *plugins,
                                  void (*use)(void *ctx, const char *path,
                                              const char *name,
@@ -299,7 +299,7 @@ BYOC_API void byoc_backends_list(const char *plugins,
 /* Check the pattern tables of every plug-in that is found (`plugins` as in
  * byoc_load_params) or, if `patterns` is not NULL, only its rows,
  * "NAME=PATTERN", which end in NULL. `use` is called once for each row, in
- * order: finding is NULL if the row is valid, else the fault: it does not
+ * order: finding is NULL if the row is valid, otherwise the fault: it does not
  * compile, an earlier row has its name, or an earlier row takes all its
  * matches. Strings are lent for the call. Errors: BYOC_EINVAL, a row without a
  * name. */

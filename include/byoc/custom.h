@@ -4,7 +4,7 @@
  * A library adds operators that ONNX models use and byoc does not have, each
  * with its attributes, a shape function and a kernel (docs/custom.md). The
  * library is a plug-in with the rules and checks of byoc/backend.h. A library
- * with operators alone ends in
+ * that has only operators ends in
  *
  *     static const struct byoc_operator *const all[] = {&decode, &encode};
  *     BYOC_OPERATORS_DEFINE("imaging", "1.0", all)

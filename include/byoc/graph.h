@@ -53,7 +53,7 @@ static inline struct byoc_fail *byoc_graph_read(
     return host->graph_open(host, region, graph);
 }
 
-/* Free a graph that this host has read; NULL is fine. */
+/* Free a graph that this host has read; `graph` may be NULL. */
 static inline void byoc_graph_free(const struct byoc_host *host,
                                    struct byoc_graph *g)
 {

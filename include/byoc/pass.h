@@ -84,8 +84,8 @@ struct byoc_rewriter {
     /* Not 0 when `node` has exactly one reader. */
     int (*read_once)(const struct byoc_rewriter *rw, byoc_node node);
     /* Sets *view to dtype, rank and dims (below 0: varies) of a tensor; its
-     * data is that of a constant, else NULL. Returns 0 if the node is not a
-     * tensor. */
+     * data is the data of a constant, otherwise NULL. Returns 0 if the node is
+     * not a tensor. */
     int (*tensor)(const struct byoc_rewriter *rw, byoc_node node,
                   struct byoc_view *view);
     /* Read an attribute of a call, a number or a list, of which at most `max`

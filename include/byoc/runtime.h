@@ -141,14 +141,14 @@ struct byoc_load_params {
      * run the native twin. */
     int require_backends;
     /* If the inputs' sizes vary: the number of specialisations that the model
-     * keeps. 0: BYOC_CACHE_SHAPES, else 32. */
+     * keeps. 0: BYOC_CACHE_SHAPES, otherwise 32. */
     uint32_t cache_shapes;
     /* Not 0: check every hash of the artifact before it is used, including the
      * hash of the weights, which reads all of them; damage is BYOC_EPARSE. 0:
      * check all but the weights. */
     int verify;
-    /* The bytes of memory for specialisations. 0: BYOC_CACHE_BYTES, else 1 GiB.
-     */
+    /* The bytes of memory for specialisations. 0: BYOC_CACHE_BYTES, otherwise 1
+     * GiB. */
     uint64_t cache_bytes;
     /* For programs that were compiled before `log` had a severity: gets the
      * lines that `log` would get, with "warning: " before warnings. Used if
@@ -250,7 +250,7 @@ struct byoc_io {
     /* if not BYOC_TENSOR, the members above are BYOC_NONE, 0, NULL */
     enum byoc_kind kind;
     /* of a sequence or optional: its elements, with the name ""; rank
-     * UINT32_MAX: any. Else NULL */
+     * UINT32_MAX: any. Otherwise NULL */
     const struct byoc_io *element;
 };
 
@@ -533,7 +533,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_state_profile(
     void (*use)(void *ctx, const struct byoc_event *event), void *ctx,
     struct byoc_error *err);
 
-/* End the current run of `state`, else its next one, with BYOC_ECANCELLED,
+/* End the current run of `state`, otherwise its next one, with BYOC_ECANCELLED,
  * after the current kernel or when a backend polls. Threads: any; also from a
  * signal handler. */
 BYOC_API void byoc_state_cancel(struct byoc_state *state);
