@@ -43,8 +43,8 @@ static void forget_peak(void)
 }
 
 /* Evict the caches and touch free pages: use and free more memory than the
- * caches hold and than a step can use. A graph of 1e6 nodes does not fit the
- * caches, so smaller ones must not start with warm caches either. And if a
+ * caches hold and than a step can use. A graph of 1e6 nodes does not fit in the
+ * caches, so smaller graphs must not start with warm caches either. And if a
  * virtual machine has returned free pages to its host, the first touch of a
  * page takes ten times as long as the work on it. */
 static void prepare_memory(uint64_t nodes)

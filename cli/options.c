@@ -106,7 +106,7 @@ static void split_commas(struct byi_list *list, const char *value)
         byi_list_add(list, part);
 }
 
-/* The absolute path, from the current folder. */
+/* The path as an absolute path; a relative one begins at the current folder. */
 static const char *absolute(const char *path)
 {
     char here[4096];

@@ -32,9 +32,10 @@ struct byi_profile {
     uint32_t n;     /* runs                      */
     bool differs;   /* the runs' events differ   */
     uint32_t threads;
-    double peak;      /* FLOP/s; 0: not measured */
-    double bandwidth; /* bytes/s when reading as much as all constants */
-    double time;      /* sum of all rows' medians */
+    double peak; /* FLOP/s; 0: not measured */
+    /* bytes/s of reading as many bytes as all constants have */
+    double bandwidth;
+    double time; /* sum of all rows' medians */
 };
 
 struct byi_profile *byi_profile_new(struct byi_arena *arena)

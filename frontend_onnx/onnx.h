@@ -93,7 +93,7 @@ enum byoc_status byi_onnx_annotate(const char *from, const char *to,
 
 /* --- view.c --------------------------------------------------------------- */
 
-/* Where a node is: the node with source i of an import, or of a function's
+/* The place of a node: the node with source i of an import, or of a function's
  * call. No field is NULL. */
 struct byi_onnx_place {
     const char *name, *op;        /* the op_type must match the file */

@@ -19,7 +19,7 @@ struct parser {
     bool list[BYI_PATTERN_MAX_NODES];    /* names with '...' */
     /* by name: 1 + its node; 0: none; BYI_NO_NAME: it is a constant */
     uint32_t leaf[BYI_PATTERN_MAX_NODES];
-    /* by name: in_repeat at its first place */
+    /* by name: the value of in_repeat where the name first occurs */
     uint32_t home[BYI_PATTERN_MAX_NODES];
     uint32_t depth;
     uint32_t in_if;     /* nesting depth of ifs */
@@ -631,8 +631,8 @@ static enum byoc_status parse_defs(struct parser *p)
 
 /* --- a table -------------------------------------------------------------- */
 
-/* Whether `name` is `repeated` and a number: %x1 could also be the second value
- * of a repeated %x. */
+/* Whether `name` is the name `repeated` with a number after it: %x1 could also
+ * be the second value of a repeated %x. */
 static bool is_number_of(const char *name, const char *repeated)
 {
     const size_t n = strlen(repeated);

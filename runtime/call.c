@@ -155,8 +155,8 @@ static enum byoc_status place_results(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* Whether `to` may write the results of `fr` directly: for each result, both
- * frames know its size, or neither does. */
+/* Whether `to` may write the results of `fr` directly: both frames know the
+ * sizes of the same results. */
 static bool can_stand_in(const struct byoc_state *s, const struct byi_frame *fr,
                          const struct byi_frame *to)
 {

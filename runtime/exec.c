@@ -32,12 +32,12 @@ static bool is_append(const struct byi_plan_func *f, const struct byi_frame *fr,
     return byi_elements(byi_attr_axis(step->attrs, all->rank), all->dims) == 1;
 }
 
-/* Provide memory for a result that begins with operand 0. A loop appends to its
- * scan outputs in each iteration, so the result takes operand 0's block if the
- * rest of the block is free; other readers of operand 0 do not read beyond
- * their own bytes. Otherwise, if operand 0 is a parameter, the new block is
- * half as large again as needed, so that a loop copies each row a constant
- * number of times. */
+/* Provide memory for a result whose first elements are operand 0. A loop
+ * appends to its scan outputs in each iteration, so the result takes operand
+ * 0's block if the rest of the block is free; other readers of operand 0 do not
+ * read beyond their own bytes. Otherwise, if operand 0 is a parameter, the new
+ * block is half as large again as needed, so that a loop copies each row a
+ * constant number of times. */
 static enum byoc_status provide_appended(struct byoc_state *s,
                                          const struct byi_plan_func *f,
                                          struct byi_frame *fr,

@@ -13,9 +13,9 @@
 struct byi_dn_fast;
 struct byi_dn_fast_slot;
 
-/* The functions of one kind of primitive. `arg` is the argument whose weights,
- * described by `src`, are packed. Both arguments of packs_alike() are of this
- * kind. */
+/* The functions of one kind of primitive. packed() and pack() are about
+ * the weights for argument `arg`, which `src` describes. Both arguments of
+ * packs_alike() are of this kind. */
 struct byi_dn_fast_kind {
     const char *(*name)(const struct byi_dn_fast *fast);
     uint64_t (*scratch)(const struct byi_dn_fast *fast); /* NULL: needs none */

@@ -11,7 +11,7 @@
 
 enum {
     AXES = BYI_F32_AXES,
-    TOGETHER = 2048, /* positions of the images of a chunk, about */
+    TOGETHER = 2048, /* approximate positions of all images of a chunk */
     STRIP = 128,     /* positions that are transposed together */
     FEW_CHANNELS = 16,
     TRANSFORM = 1024 /* outputs of a run that pay for transforming weights */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view.c: copies a strided view to dense memory, for transpose, slices,
  * broadcasts, tiles and the block operators. Adjacent axes that one stride
- * covers are merged first. What remains is copied row by row or, if source rows
- * become columns, in square blocks that fit the cache. */
+ * covers are merged first. The remaining axes are copied row by row or, if
+ * source rows become columns, in square blocks that fit the cache. */
 #include "move.h"
 
 #include "kernels/conv.h"

@@ -142,7 +142,7 @@ static uint64_t readers_cost(const struct byi_relayout *rl, byi_id id,
 }
 
 /* The cost of aligning a broadcast operand of lower rank with the state: 0 if
- * the operand is a constant or only axes of size 1 move. */
+ * the operand is a constant or if only axes of size 1 move. */
 static uint64_t small_cost(const struct byi_relayout *rl, byi_id id, uint32_t i,
                            uint32_t state)
 {

@@ -32,8 +32,8 @@ static void remove_hole(struct placer *p, uint32_t i)
     p->holes.n--;
 }
 
-/* Take `bytes` from the smallest hole that is large enough, otherwise from the
- * end. */
+/* Take `bytes` from the smallest hole that is large enough; if there is none,
+ * from the end. */
 static uint64_t take_place(struct placer *p, uint64_t bytes)
 {
     uint32_t best = UINT32_MAX;
