@@ -145,18 +145,10 @@ static bool is_vector(const struct byi_f32_conv *conv)
            conv->channels * conv->outputs * (int64_t)sizeof(float) > most;
 }
 
-/* Whether to use AMX's tiles, which belong to the widest instruction set. The
- * four products of split numbers take longer than Winograd's algorithm in
- * float32, unless Winograd's algorithm would read its large weights for few
- * positions. */
-static bool suits_tiles(const struct byi_f32_conv *conv, bool exact)
+/* Whether to use AMX's tiles, which belong to the widest instruction set. */
+static bool suits_tiles(const struct byi_f32_conv *conv)
 {
-    enum { FEW_POSITIONS = 64 };
-    if (conv->kernels != byi_f32_kernels() || !byi_f32_tiles_suit(conv))
-        return false;
-    return exact || conv->type == BYI_F32_BF16 ||
-           byi_f32_product_of(conv->out) <= FEW_POSITIONS ||
-           choose_winograd(conv) == BYI_F32_DIRECT;
+    return conv->kernels == byi_f32_kernels() && byi_f32_tiles_suit(conv);
 }
 
 /* Whether a planned convolution may run in pieces, on AMX's tiles. */
@@ -183,7 +175,7 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
                       : conv->planar               ? BYI_F32_PLANAR
                       : byi_f32_is_depthwise(conv) ? BYI_F32_DEPTHWISE
                       : is_vector(conv)            ? BYI_F32_VECTOR
-                      : suits_tiles(conv, exact)   ? BYI_F32_TILES
+                      : suits_tiles(conv)          ? BYI_F32_TILES
                       : exact                      ? BYI_F32_DIRECT
                                                    : choose_winograd(conv);
 }

@@ -55,8 +55,11 @@ struct byi_f32_conv {
                                     * packed */
     bool in_strips; /* the rows are a part of more rows, which depends on the
                      * number of threads; strips.c sets it */
-    enum byi_f32_type x_type; /* element type that the kernel reads x in;
-                               * strips.c sets it */
+    /* strips.c sets these: the element types that the kernel reads x in and
+     * writes y in; `pitch`, if not 0: positions from one line of x to the next,
+     * where x includes its padding (tiles.c) */
+    enum byi_f32_type x_type, y_type;
+    int64_t pitch;
     uint32_t n_posts;
     struct byi_f32_post posts[BYI_F32_POSTS];
     /* byi_f32_conv_plan() sets these; `kernels` only if it is NULL */
@@ -220,15 +223,21 @@ int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
 uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_strips_run(const struct byi_f32_conv_run *run);
 
-/* tiles.c: convolutions and products of narrow numbers on AMX's tiles, if y is
- * not narrow. x has bfloat16 numbers, or float16 ones that are split. */
+/* tiles.c: convolutions and products of narrow numbers on AMX's tiles. x has
+ * bfloat16 numbers, or float16 ones that are split, see x_type, y_type and
+ * pitch of struct byi_f32_conv. */
 bool byi_f32_tiles_suit(const struct byi_f32_conv *conv);
-/* Floats of a position of x that is split; 0: x is not split. */
+/* Positions from one line to the next of a copy of x that includes the padding;
+ * 0: the kernel does not read such a copy. */
+int64_t byi_f32_tiles_pitch(const struct byi_f32_conv *conv);
+/* Floats of a position of a copy of x; 0: the kernel reads x itself. */
 int64_t byi_f32_tiles_floats(const struct byi_f32_conv *conv);
-/* Split dense positions of float16 numbers. */
-void byi_f32_tiles_split(const struct byi_f32_conv *conv, const uint16_t *from,
-                         int64_t positions, float *to);
-/* byi_f32_conv_packed() and the functions after it, for tiles. */
+/* Positions of a copy of the lines that `high` lines of y read. */
+int64_t byi_f32_tiles_positions(const struct byi_f32_conv *conv, int64_t high);
+/* Copy x, of x_type, to `to`: split, with padding, or both. */
+void byi_f32_tiles_copy(const struct byi_f32_conv *conv, const uint16_t *from,
+                        float *to, int threads);
+/* As byi_f32_conv_packed() and the functions after it, on tiles. */
 uint64_t byi_f32_tiles_packed(const struct byi_f32_conv *conv);
 void byi_f32_tiles_pack(const struct byi_f32_conv *conv,
                         const struct byi_f32_weights *weights, float *to);

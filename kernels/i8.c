@@ -8,9 +8,14 @@
 #include <string.h>
 
 enum {
+    SPLIT_ROWS = 16,    /* rows that are split at a time */
+    SPLIT_BYTES = 4096, /* most bytes of such a row */
     GATHERED = 1 << 16, /* bytes of rows gathered at a time for tiles */
     /* bytes of a block's rows; at least 4 * BYI_I8_BLOCK rows, if x has them */
-    BLOCK = 1 << 17
+    BLOCK = 1 << 17,
+    /* bytes of a block's rows that are read in place, half of a second-level
+     * cache at most: all weights are read once for each block */
+    IN_PLACE = 1 << 19
 };
 
 const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa)
@@ -214,6 +219,13 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
         add[i] += BYI_I8_LIFT;
 }
 
+/* Rows to multiply. */
+static int64_t rows_of(const struct byi_i8_conv *conv)
+{
+    return conv->pitch ? (conv->out[1] - 1) * conv->pitch + conv->out[2]
+                       : conv->images * i8_positions_of(conv);
+}
+
 static struct i8_job open_job(const struct byi_i8_conv_run *run)
 {
     const struct byi_i8_conv *conv = run->conv;
@@ -228,11 +240,13 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
         .form = (enum byi_i8_form)head->form,
         .panels = (const uint32_t *)(const void *)((const char *)(head + 1) +
                                                    i8_align(all * 4)),
-        .rows = conv->images * i8_positions_of(conv),
+        .rows = rows_of(conv),
         .wide = conv->kernels->panels * BYI_I8_PANEL,
         .n = conv->outputs / conv->groups,
         .channels = conv->channels / conv->groups,
-        .size = conv->result >= BYI_I8_OCTETS ? 1 : 4,
+        .size = conv->result >= BYI_I8_OCTETS     ? 1
+                : conv->result >= BYI_I8_FLOAT16S ? 2
+                                                  : 4,
         .end = (const uint8_t *)run->x + conv->images * image,
         .image = image,
     };
@@ -250,7 +264,8 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
                  i8_taps_of(conv) <= I8_TAPS;
     if (j.by_blocks)
         j.in_place =
-            j.pointwise && j.channels % 4 == 0 && j.rows >= BYI_I8_BLOCK;
+            conv->pitch || (j.pointwise && !conv->splits_rows &&
+                            j.channels % 4 == 0 && j.rows >= BYI_I8_BLOCK);
     if (j.in_place) {
         j.segments = i8_taps_of(conv);
         j.most = I8_TAPS / j.segments;
@@ -524,6 +539,25 @@ static void run_part(const struct i8_job *j, int64_t begin, int64_t end,
 
 /* --- blocks --------------------------------------------------------------- */
 
+/* The distances of the taps of a row, where x includes its padding. */
+static void find_taps(const struct byi_i8_conv *conv, int64_t *to)
+{
+    for (int64_t h = 0; h < conv->size[1]; h++)
+        for (int64_t w = 0; w < conv->size[2]; w++)
+            *to++ =
+                (h * conv->dilation[1] * conv->pitch + w * conv->dilation[2]) *
+                conv->channels;
+}
+
+static enum byi_i8_values values_of(const struct byi_i8_conv *conv)
+{
+    if (conv->split)
+        return conv->exact ? BYI_I8_SPLIT_EXACTLY : BYI_I8_SPLIT;
+    return conv->bfloat16   ? BYI_I8_BFLOAT16
+           : conv->x_signed ? BYI_I8_SIGNED
+                            : BYI_I8_UNSIGNED;
+}
+
 /* Multiply rows [begin, end) by columns [first, last) of a group, in blocks.
  * `at` is memory for gathered rows. */
 static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
@@ -532,7 +566,9 @@ static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
     const struct byi_i8_conv *conv = j->conv;
     const int64_t padded = group * i8_padded_outputs(conv) + first;
     const int64_t ldy = conv->outputs * j->size;
-    const int64_t offset = begin * ldy + (group * j->n + first) * j->size;
+    const int64_t offset =
+        (conv->pitch ? 0 : begin) * ldy + (group * j->n + first) * j->size;
+    int64_t taps[I8_TAPS];
     struct byi_i8_block b = {.x = (const uint8_t *)at,
                              .ldx = j->ld,
                              .all = block_rows(conv),
@@ -540,11 +576,11 @@ static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
                              .words = j->words,
                              .columns = last - first,
                              .weights = j->panels + padded * j->words,
-                             .values = conv->split      ? BYI_I8_SPLIT
-                                       : conv->bfloat16 ? BYI_I8_BFLOAT16
-                                       : conv->x_signed ? BYI_I8_SIGNED
-                                                        : BYI_I8_UNSIGNED,
-                             .half = conv->channels / 8,
+                             .values = values_of(conv),
+                             .tap_words = (conv->split && !conv->splits_rows) ||
+                                                  conv->pitch
+                                              ? conv->channels / 4
+                                              : j->words,
                              .e = j->e,
                              .y = (char *)j->run->y + offset,
                              .ldy = ldy};
@@ -554,13 +590,45 @@ static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
         b.all = j->rows;
         b.from = begin;
     }
+    if (conv->pitch) {
+        find_taps(conv, taps);
+        b.taps = taps;
+        b.all = byi_max(j->rows, BYI_I8_BLOCK);
+        b.pitch = conv->pitch;
+        b.wide = conv->out[2];
+    }
     b.e.add += padded;
     b.e.scale += padded;
-    if (conv->result == BYI_I8_ADDED) {
+    if (b.e.other.at) {
         b.e.other.at += offset;
         b.e.other.ld = ldy;
     }
     conv->kernels->block(&b);
+}
+
+/* Rows of a block that is read in place: whole tiles. */
+static int64_t rows_in_place(const struct i8_job *j)
+{
+    const int64_t most = IN_PLACE / j->conv->channels / BYI_I8_BLOCK;
+    return byi_max(most, 4) * BYI_I8_BLOCK;
+}
+
+/* Gather rows [row, row + n) of float16 numbers and split them. */
+static void gather_split(const struct i8_job *j, int64_t row, int64_t n,
+                         char *to)
+{
+    char rows[SPLIT_ROWS * SPLIT_BYTES + 2 * BYI_I8_COLUMNS];
+    struct i8_job some = *j;
+    some.ld = i8_bytes_of(j->conv);
+    for (int64_t done = 0; done < n; done += SPLIT_ROWS) {
+        const int64_t more = byi_min(SPLIT_ROWS, n - done);
+        gather_rows(&some, 0, row + done, more, rows);
+        for (int64_t r = 0; r < more; r++)
+            j->conv->kernels->split(
+                (const uint16_t *)(const void *)(rows + r * some.ld), 1,
+                some.ld / 2, j->words,
+                (uint16_t *)(void *)(to + (done + r) * j->ld));
+    }
 }
 
 /* Multiply rows [begin, end) by blocks [first, last) of columns, numbered
@@ -568,13 +636,17 @@ static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
 static void run_blocks(const struct i8_job *j, int64_t begin, int64_t end,
                        int64_t first, int64_t last, char *lane)
 {
-    const int64_t most = block_rows(j->conv);
+    const int64_t most = j->conv->pitch ? j->rows
+                         : j->in_place  ? rows_in_place(j)
+                                        : block_rows(j->conv);
     for (int64_t next; begin < end; begin = next) {
         next = byi_min(end, begin + most);
         for (int64_t b = first, stop; b < last; b = stop) {
             const int64_t group = b / j->blocks, base = group * j->blocks;
             stop = byi_min(last, base + j->blocks);
-            if (!j->in_place)
+            if (j->conv->splits_rows)
+                gather_split(j, begin, next - begin, lane);
+            else if (!j->in_place)
                 gather_rows(j, group, begin, next - begin, lane);
             run_columns(j, begin, next, group, (b - base) * j->wide,
                         byi_min(j->n, (stop - base) * j->wide), lane);

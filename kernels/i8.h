@@ -36,7 +36,14 @@ enum {
 
 /* The forms of words and the kinds of results, as above. */
 enum byi_i8_form { BYI_I8_PAIRS, BYI_I8_BYTES, BYI_I8_FORMS };
-enum byi_i8_result { BYI_I8_SUMS, BYI_I8_FLOATS, BYI_I8_OCTETS, BYI_I8_ADDED };
+enum byi_i8_result {
+    BYI_I8_SUMS,
+    BYI_I8_FLOATS,
+    BYI_I8_FLOAT16S, /* of sums of bfloat16 and split numbers only */
+    BYI_I8_BFLOAT16S,
+    BYI_I8_OCTETS,
+    BYI_I8_ADDED
+};
 
 /* The other tensor of ADDED, and how to convert the sum of both to bytes.
  * `flip` is xored with its bytes, which makes them unsigned. */
@@ -58,7 +65,10 @@ struct byi_i8_epilogue {
     const float *scale;
     float low, high;
     int32_t zero;
-    struct byi_i8_other other; /* ADDED */
+    /* ADDED. For sums of bfloat16 and split numbers: `at`, if not NULL, has
+     * elements like y, which are added to the sums before clamping to [low,
+     * high]. */
+    struct byi_i8_other other;
     /* For OCTETS: `add` includes BYI_I8_LIFT. This requires that no sum exceeds
      * 2^23 and that results cover the whole range of bytes, so that a negative
      * sum gives the lowest byte. */
@@ -94,12 +104,15 @@ typedef void byi_i8_tile_fn(const struct byi_i8_tile *t);
 
 /* The elements of a block's x. BFLOAT16: words have 2 numbers; sums and addends
  * are float32. SPLIT: as BFLOAT16, and a number is the sum of two, see `split`;
- * PIECES: of three, see `piece_rows`. */
+ * the products of two low parts, below 2^-14 of the numbers' product, are left
+ * out. SPLIT_EXACTLY: with them. PIECES: a number is the sum of three, see
+ * `piece_rows`. */
 enum byi_i8_values {
     BYI_I8_UNSIGNED,
     BYI_I8_SIGNED,
     BYI_I8_BFLOAT16,
     BYI_I8_SPLIT,
+    BYI_I8_SPLIT_EXACTLY,
     BYI_I8_PIECES
 };
 enum { BYI_I8_N_PIECES = 3 };
@@ -114,10 +127,13 @@ struct byi_i8_block {
     int64_t words, columns;
     const uint32_t *weights;
     enum byi_i8_values values;
-    int64_t half;      /* SPLIT: words of the high parts of a tap; PIECES: of a
-                        * piece of a row */
-    const float *plus; /* FLOATS: a matrix that is added, or NULL */
-    int64_t ldplus;    /* elements between its rows; it may be y */
+    /* BFLOAT16, SPLIT and PIECES: words of a tap of the window. Not NULL: the
+     * distances of the taps of a row, in bytes; otherwise they are adjacent. */
+    int64_t tap_words;
+    const int64_t *taps;
+    /* Not 0: of each `pitch` rows, from row 0 of x on, only the first `wide`
+     * have results; y is the result of row 0. */
+    int64_t pitch, wide;
     struct byi_i8_epilogue e; /* ADDED: other is at the first result */
     char *y;
     int64_t ldy; /* bytes between its rows */
@@ -252,7 +268,8 @@ struct byi_i8_kernels {
     const char *block_name;
     /* Split float16 numbers, rows of n, exactly: number i of a row is to[i] +
      * to[half + i], two numbers of bfloat16. `to` has rows of 2 `half` numbers,
-     * at least 2 n; the others become 0. NULL if `block` is. */
+     * where half >= n is a multiple of 32; the others become 0. NULL if `block`
+     * is. */
     void (*split)(const uint16_t *from, int64_t rows, int64_t n, int64_t half,
                   uint16_t *to);
     /* Cut float32 numbers into three of bfloat16, whose sum they are unless
@@ -311,7 +328,14 @@ struct byi_i8_conv {
     bool bfloat16;
     /* of bfloat16: each tap has the high parts of all numbers, then the low
      * parts; parts are multiples of a tile's 32 numbers */
-    bool split;
+    bool split, exact; /* exact: add the products of low parts, too */
+    /* of split: x has float16 numbers, and each row is split after it was
+     * gathered, as a single tap */
+    bool splits_rows;
+    /* Of bfloat16: not 0: x is one image that includes its padding; from one
+     * line to the next there are `pitch` positions, and a result's position is
+     * that of its first tap. Strides are 1. */
+    int64_t pitch;
     enum byi_i8_result result;
     /* byi_i8_conv_plan() sets these; `kernels` only if it is NULL */
     const struct byi_i8_kernels *kernels;
@@ -340,7 +364,7 @@ struct byi_i8_conv_run {
     int64_t bias_step, scale_step;
     float low, high;
     int32_t zero;
-    struct byi_i8_other other; /* for ADDED; `ld` is not read */
+    struct byi_i8_other other; /* as in the epilogue; `ld` is not read */
     void *y;
     void *scratch; /* 64-byte aligned */
     int threads;   /* at most the number for which the scratch was sized */

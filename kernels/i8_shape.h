@@ -64,14 +64,21 @@ static inline int64_t i8_each(enum byi_i8_form form)
     return form == BYI_I8_BYTES ? 4 : 2;
 }
 
+/* Bytes of a row of x, in all taps. */
+static inline int64_t i8_bytes_of(const struct byi_i8_conv *conv)
+{
+    return i8_taps_of(conv) * (conv->channels / conv->groups);
+}
+
 /* Words of a sum. If depthwise, a word has taps of one column of the window. */
 static inline int64_t i8_words_of(const struct byi_i8_conv *conv,
                                   enum byi_i8_form form)
 {
     if (conv->depthwise)
         return byi_ceil_div(conv->size[1], i8_each(form)) * conv->size[2];
-    return byi_ceil_div(i8_taps_of(conv) * (conv->channels / conv->groups),
-                        i8_each(form));
+    if (conv->splits_rows) /* both parts, of 32 numbers in 16 words */
+        return byi_ceil_div(i8_bytes_of(conv), 64) * 32;
+    return byi_ceil_div(i8_bytes_of(conv), i8_each(form));
 }
 
 /* --- i8_winograd.c -------------------------------------------------------- */

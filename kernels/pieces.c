@@ -125,7 +125,10 @@ static void run_panels(const struct pieces *p, const struct piece_group *g,
             run->weights + (column + i * BYI_F32_PANEL) * conv->run +
                 g->from * BYI_F32_PANEL,
             g->n, p->depth, g->panels + i * words * BYI_F32_PANEL);
-    struct byi_i8_block b = {
+    const float *other = g->from > 0 ? y : NULL;
+    if (conv->adds && g->from == 0)
+        other = run->operands[conv->posts[0].operand] + g->begin * ld + column;
+    const struct byi_i8_block b = {
         .x = (const uint8_t *)g->rows,
         .ldx = 4 * words,
         .all = byi_max(g->end - g->begin, BYI_I8_BLOCK),
@@ -134,16 +137,15 @@ static void run_panels(const struct pieces *p, const struct piece_group *g,
         .columns = columns,
         .weights = g->panels,
         .values = BYI_I8_PIECES,
-        .half = p->depth / 2,
-        .plus = g->from > 0 ? y : NULL,
-        .ldplus = ld,
+        .tap_words = words,
         .e = {.result = BYI_I8_FLOATS,
               .add = (const int32_t *)(const void *)find_bias(
-                  run, g->from == 0, column, columns, bias)},
+                  run, g->from == 0, column, columns, bias),
+              .low = -INFINITY,
+              .high = INFINITY,
+              .other = {.at = (const uint8_t *)other}},
         .y = (char *)y,
         .ldy = ld * (int64_t)sizeof *y};
-    if (conv->adds && g->from == 0)
-        b.plus = run->operands[conv->posts[0].operand] + g->begin * ld + column;
     p->kernels->block(&b);
     if (g->from + g->n == conv->run)
         byi_f32_posts_run(run, conv->adds, g->begin, g->end - g->begin, column,

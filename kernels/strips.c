@@ -27,8 +27,10 @@ struct strips {
     int64_t each, n;   /* strips of `all` units; strips of the convolution */
     int64_t positions; /* positions of the result in a unit */
     enum byi_f32_type reads; /* not 0: the kernel converts x of this type */
-    /* not 0: x is split, and has this many floats for each position */
-    int64_t splits;
+    /* of a copy of x for tiles: floats of a position, 0 if there is no copy;
+     * positions from one line to the next, 0 if it has no padding */
+    int64_t each_floats, pitch;
+    enum byi_f32_type writes; /* not 0: the kernel writes y in this type */
     bool together; /* all threads compute one strip after the other */
     /* bytes of a thread's scratch: of the copies of x, y, operands and bias, of
      * the kernel's scratch, and of all of them */
@@ -81,9 +83,11 @@ int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
 static int64_t x_floats(const struct strips *s, int64_t high)
 {
     const struct byi_f32_conv *conv = s->conv;
-    const int64_t each = s->splits ? s->splits : conv->channels;
+    const int64_t each = s->each_floats ? s->each_floats : conv->channels;
     if (s->reads)
         return 0;
+    if (s->pitch)
+        return byi_f32_tiles_positions(conv, high) * each;
     return s->lines ? byi_f32_lines_read(conv, high) * conv->in[2] * each
                     : high * byi_f32_product_of(conv->in) * each;
 }
@@ -144,9 +148,12 @@ static struct strips divide_strips(const struct byi_f32_conv *conv, int threads)
     s.together =
         team > 1 && (byi_f32_conv_packed(conv) > (uint64_t)conv->cache / 2 ||
                      s.all < team * (s.lines ? LINES : 1));
-    if (conv->algorithm == BYI_F32_TILES)
-        s.splits = byi_f32_tiles_floats(conv);
-    if ((conv->algorithm == BYI_F32_TILES && !s.splits) ||
+    if (conv->algorithm == BYI_F32_TILES) {
+        s.each_floats = byi_f32_tiles_floats(conv);
+        s.pitch = byi_f32_tiles_pitch(conv);
+        s.writes = conv->next == conv->n_posts ? conv->type : BYI_F32_WIDE;
+    }
+    if ((conv->algorithm == BYI_F32_TILES && !s.each_floats) ||
         (conv->algorithm == BYI_F32_DEPTHWISE &&
          conv->kernels->depthwise[conv->type]))
         s.reads = conv->type;
@@ -173,7 +180,9 @@ static struct strip strip_at(const struct strips *s, int64_t i)
     }
     strip.conv.type = BYI_F32_WIDE;
     strip.conv.in_strips = s->all > 1;
-    strip.conv.x_type = s->splits ? conv->type : s->reads;
+    strip.conv.x_type = s->each_floats ? conv->type : s->reads;
+    strip.conv.y_type = s->writes;
+    strip.conv.pitch = s->pitch;
     return strip;
 }
 
@@ -196,11 +205,11 @@ static struct strips plan(const struct byi_f32_conv *conv, int threads)
 {
     struct strips s = divide_strips(conv, threads);
     s.x = floats(x_floats(&s, s.high));
-    s.y = floats(y_floats(&s, s.high));
+    s.y = s.writes ? 0 : floats(y_floats(&s, s.high));
     s.bias = floats(conv->outputs);
     s.per_thread = s.x + s.y + s.bias;
     for (uint32_t i = 0; i < conv->n_posts; i++) {
-        if (!conv->posts[i].unary)
+        if (!conv->posts[i].unary && !s.writes)
             s.operands[i] = floats(
                 operand_floats(conv, &conv->posts[i], s.high * s.positions));
         s.per_thread += s.operands[i];
@@ -244,25 +253,42 @@ static void narrow(const struct byi_f32_conv *conv, const float *from,
                                               byi_min(PIECE, n - i * PIECE));
 }
 
-/* Split the numbers of n positions of x. */
-static void split(const struct byi_f32_conv *conv, const uint16_t *from,
-                  float *to, int64_t n, int64_t each, int threads)
-{
-    const int64_t some = byi_ceil_div(PIECE, conv->channels);
-    const int64_t pieces = byi_ceil_div(n, some);
-#pragma omp parallel for num_threads(threads) if (threads > 1 && pieces > 2)   \
-    schedule(static)
-    for (int64_t i = 0; i < pieces; i++)
-        byi_f32_tiles_split(conv, from + i * some * conv->channels,
-                            byi_min(some, n - i * some), to + i * some * each);
-}
-
 /* Take `bytes` from the scratch. */
 static float *take_bytes(char **scratch, uint64_t bytes)
 {
     float *at = (float *)(void *)*scratch;
     *scratch += bytes;
     return at;
+}
+
+/* The address of element i of narrow numbers. */
+static const uint16_t *number_at(const float *from, int64_t i)
+{
+    return (const uint16_t *)(const void *)from + i;
+}
+
+/* Widen the operands of the strip's epilogue; those that the kernel reads as
+ * they are, point into the given ones. */
+static void prepare_operands(const struct strips *s, const struct strip *strip,
+                             const struct byi_f32_conv_run *given, char **scratch,
+                             struct byi_f32_conv_run *run)
+{
+    const struct byi_f32_conv *conv = s->conv;
+    const int64_t rows =
+        strip->conv.images * byi_f32_product_of(strip->conv.out);
+    for (uint32_t p = 0; p < conv->n_posts; p++) {
+        const struct byi_f32_post *post = &conv->posts[p];
+        if (post->unary)
+            continue;
+        const uint16_t *from = number_at(given->operands[post->operand],
+                                         strip->row / post->repeat * post->row);
+        float *operand = take_bytes(scratch, s->operands[p]);
+        if (!s->writes)
+            widen(conv, from, operand, operand_floats(conv, post, rows),
+                  run->threads);
+        run->operands[post->operand] =
+            s->writes ? (const float *)(const void *)from : operand;
+    }
 }
 
 static void run_strip(const struct strips *s,
@@ -277,37 +303,27 @@ static void run_strip(const struct strips *s,
     struct byi_f32_conv_run run = *given;
     float *x = take_bytes(&scratch, s->x), *y = take_bytes(&scratch, s->y);
     float *bias = take_bytes(&scratch, s->bias);
+    uint16_t *to = (uint16_t *)(void *)given->y + strip.row * conv->outputs;
     run.conv = &strip.conv;
     run.x = x;
-    run.y = y;
+    run.y = s->writes ? (float *)(void *)to : y;
     run.threads = threads;
-    const uint16_t *from = (const uint16_t *)(const void *)given->x + strip.x;
+    const uint16_t *from = number_at(given->x, strip.x);
     if (s->reads)
         run.x = (const float *)(const void *)from;
-    else if (s->splits)
-        split(conv, from, x, inputs / conv->channels, s->splits, threads);
+    else if (s->each_floats)
+        byi_f32_tiles_copy(&strip.conv, from, x, threads);
     else
         widen(conv, from, x, inputs, threads);
     if (given->bias) {
-        widen(conv, (const uint16_t *)(const void *)given->bias, bias,
-              conv->outputs, 1);
+        widen(conv, number_at(given->bias, 0), bias, conv->outputs, 1);
         run.bias = bias;
     }
-    for (uint32_t p = 0; p < conv->n_posts; p++) {
-        const struct byi_f32_post *post = &conv->posts[p];
-        if (post->unary)
-            continue;
-        float *operand = take_bytes(&scratch, s->operands[p]);
-        widen(conv,
-              (const uint16_t *)(const void *)given->operands[post->operand] +
-                  strip.row / post->repeat * post->row,
-              operand, operand_floats(conv, post, rows), threads);
-        run.operands[post->operand] = operand;
-    }
+    prepare_operands(s, &strip, given, &scratch, &run);
     run.scratch = scratch;
     byi_f32_conv_run(&run);
-    narrow(conv, y, (uint16_t *)(void *)given->y + strip.row * conv->outputs,
-           rows * conv->outputs, threads);
+    if (!s->writes)
+        narrow(conv, y, to, rows * conv->outputs, threads);
 }
 
 void byi_f32_strips_run(const struct byi_f32_conv_run *run)

@@ -14,6 +14,10 @@
 
 #include <string.h>
 
+/* Of rows that are split after they were gathered: fewer channels than FEW, and
+ * at most MOST_NUMBERS in all taps. */
+enum { FEW = 16, MOST_NUMBERS = 2048 };
+
 /* Channels of a part of split numbers: whole tiles. Rows of x that are read in
  * place should not map to the same sets of the first-level cache. */
 static int64_t part_channels(const struct byi_f32_conv *conv)
@@ -29,36 +33,144 @@ static bool splits(const struct byi_f32_conv *conv)
     return conv->type == BYI_F32_F16 || conv->x_type == BYI_F32_F16;
 }
 
-int64_t byi_f32_tiles_floats(const struct byi_f32_conv *conv)
+/* Whether rows are split after they were gathered: with few channels, the parts
+ * of a position would be mostly padding. */
+static bool splits_rows(const struct byi_f32_conv *conv)
 {
-    return splits(conv) ? part_channels(conv) : 0;
+    return splits(conv) && conv->channels < FEW;
 }
 
-void byi_f32_tiles_split(const struct byi_f32_conv *conv, const uint16_t *from,
-                         int64_t positions, float *to)
+/* Numbers of a part of the packed weights of a tap, or of all taps. */
+static int64_t part_numbers(const struct byi_f32_conv *conv)
 {
-    byi_i8_kernels()->split(from, positions, conv->channels,
-                            part_channels(conv), (uint16_t *)(void *)to);
+    enum { TILE = 32 };
+    const int64_t all = conv->channels * byi_f32_product_of(conv->size);
+    return splits_rows(conv) ? byi_ceil_div(all, TILE) * TILE
+                             : part_channels(conv);
 }
 
 /* Bytes of a position of x. */
 static int64_t position_bytes(const struct byi_f32_conv *conv)
 {
-    return splits(conv) ? 4 * part_channels(conv) : 2 * conv->channels;
+    return splits(conv) && !splits_rows(conv) ? 4 * part_channels(conv)
+                                              : 2 * conv->channels;
+}
+
+/* Whether bfloat16 weights exceed the second-level cache and are read for few
+ * positions: gathered rows take a fifth less time then. */
+static bool waits_for_weights(const struct byi_f32_conv *conv)
+{
+    enum { FEW_POSITIONS = 64 };
+    return !splits(conv) && byi_f32_product_of(conv->out) <= FEW_POSITIONS &&
+           byi_f32_product_of(conv->size) * conv->channels * conv->outputs * 2 >
+               conv->cache;
+}
+
+int64_t byi_f32_tiles_pitch(const struct byi_f32_conv *conv)
+{
+    enum { TAPS = 128, NUMBERS = 32 };
+    const int64_t taps = byi_f32_product_of(conv->size);
+    const int64_t right = conv->out[2] - 1 +
+                          (conv->size[2] - 1) * conv->dilation[2] -
+                          conv->pad[2] - (conv->in[2] - 1);
+    const int64_t pitch =
+        conv->in[2] + byi_max(byi_max(conv->pad[2], right), 0);
+    if (!byi_f32_has_lines(conv) || taps == 1 || taps > TAPS ||
+        splits_rows(conv) || waits_for_weights(conv) || conv->stride[1] != 1 ||
+        conv->stride[2] != 1 ||
+        conv->channels * (splits(conv) ? NUMBERS : 1) % NUMBERS ||
+        pitch < conv->out[2] || pitch * 4 > conv->out[2] * 5)
+        return 0;
+    return pitch;
+}
+
+int64_t byi_f32_tiles_floats(const struct byi_f32_conv *conv)
+{
+    if (splits(conv))
+        return splits_rows(conv) ? 0 : part_channels(conv);
+    return byi_f32_tiles_pitch(conv) ? conv->channels / 2 : 0;
+}
+
+/* Lines of a copy that includes the padding. */
+static int64_t lines_of(const struct byi_f32_conv *conv, int64_t high)
+{
+    return high + (conv->size[1] - 1) * conv->dilation[1];
+}
+
+int64_t byi_f32_tiles_positions(const struct byi_f32_conv *conv, int64_t high)
+{
+    /* a tile may read BYI_I8_BLOCK positions of few lines */
+    return conv->pad[2] + lines_of(conv, high) * byi_f32_tiles_pitch(conv) +
+           BYI_I8_BLOCK;
+}
+
+static void copy_some(const struct byi_f32_conv *conv, const uint16_t *from,
+                      int64_t positions, char *to)
+{
+    if (splits(conv))
+        byi_i8_kernels()->split(from, positions, conv->channels,
+                                part_channels(conv), (uint16_t *)(void *)to);
+    else
+        memcpy(to, from, (size_t)(positions * conv->channels * 2));
+}
+
+/* Copy x without padding. */
+static void copy_positions(const struct byi_f32_conv *conv,
+                           const uint16_t *from, char *to, int threads)
+{
+    enum { PIECE = 1 << 14 }; /* elements that a thread copies at a time */
+    const int64_t n = conv->images * byi_f32_product_of(conv->in);
+    const int64_t some = byi_ceil_div(PIECE, conv->channels);
+    const int64_t pieces = byi_ceil_div(n, some), each = position_bytes(conv);
+#pragma omp parallel for num_threads(threads) if (threads > 1 && pieces > 2)   \
+    schedule(static)
+    for (int64_t i = 0; i < pieces; i++)
+        copy_some(conv, from + i * some * conv->channels,
+                  byi_min(some, n - i * some), to + i * some * each);
+}
+
+void byi_f32_tiles_copy(const struct byi_f32_conv *conv, const uint16_t *from,
+                        float *given, int threads)
+{
+    const int64_t each = position_bytes(conv), wide = conv->in[2];
+    const int64_t lines = lines_of(conv, conv->out[1]);
+    char *to = (char *)(void *)given;
+    if (!conv->pitch) {
+        copy_positions(conv, from, to, threads);
+        return;
+    }
+    memset(to, 0, (size_t)(conv->pad[2] * each));
+    to += conv->pad[2] * each;
+#pragma omp parallel for num_threads(threads) if (threads > 1 && lines > 2)    \
+    schedule(static)
+    for (int64_t i = 0; i < lines; i++) {
+        const int64_t line = i - conv->pad[1];
+        const bool inside = line >= 0 && line < conv->in[1];
+        const int64_t some = inside ? wide : 0;
+        char *at = to + i * conv->pitch * each;
+        copy_some(conv, from + line * some * conv->channels, some, at);
+        memset(at + some * each, 0, (size_t)((conv->pitch - some) * each));
+    }
 }
 
 static struct byi_i8_conv describe(const struct byi_f32_conv *conv)
 {
-    struct byi_i8_conv c = {.images = conv->images,
-                            .channels = position_bytes(conv),
-                            .outputs = conv->outputs,
-                            .groups = 1,
-                            .w_signed = true,
-                            .centred = true,
-                            .bfloat16 = true,
-                            .split = splits(conv),
-                            .result = BYI_I8_FLOATS,
-                            .kernels = byi_i8_kernels()};
+    struct byi_i8_conv c = {
+        .images = conv->images,
+        .channels = position_bytes(conv),
+        .outputs = conv->outputs,
+        .groups = 1,
+        .w_signed = true,
+        .centred = true,
+        .bfloat16 = true,
+        .split = splits(conv),
+        .splits_rows = splits_rows(conv),
+        .exact = conv->exact,
+        .pitch = conv->pitch,
+        .result = conv->y_type == BYI_F32_F16    ? BYI_I8_FLOAT16S
+                  : conv->y_type == BYI_F32_BF16 ? BYI_I8_BFLOAT16S
+                                                 : BYI_I8_FLOATS,
+        .kernels = byi_i8_kernels()};
     memcpy(c.in, conv->in, sizeof c.in);
     memcpy(c.out, conv->out, sizeof c.out);
     memcpy(c.size, conv->size, sizeof c.size);
@@ -70,12 +182,17 @@ static struct byi_i8_conv describe(const struct byi_f32_conv *conv)
 }
 
 /* Not for few rows, whose products wait for weights: those use float32 kernels.
- * Not for split numbers with few channels, whose tiles are mostly padding. */
+ * Not for rows that are split after they were gathered, if there are too few
+ * products of a number to pay for that. */
 bool byi_f32_tiles_suit(const struct byi_f32_conv *conv)
 {
-    const int64_t least = conv->type == BYI_F32_F16 ? 24 : 1;
+    enum { NUMBERS = 24, OUTPUTS = 48 };
+    const int64_t numbers = conv->channels * byi_f32_product_of(conv->size);
+    const bool few = conv->type == BYI_F32_F16 && conv->channels < FEW &&
+                     (numbers < NUMBERS || numbers > MOST_NUMBERS ||
+                      conv->outputs < OUTPUTS);
     return conv->type != BYI_F32_WIDE && conv->groups == 1 && !conv->gathers &&
-           conv->channels >= least &&
+           conv->channels >= 1 && !few &&
            conv->images * byi_f32_product_of(conv->out) >= BYI_I8_BLOCK &&
            byi_i8_kernels()->block;
 }
@@ -134,7 +251,7 @@ void byi_f32_tiles_pack(const struct byi_f32_conv *conv,
                     k % 2 * 2;
                 put_upper(x, to_high);
                 if (c.split)
-                    put_upper(low_part(x), to_high + part_channels(conv) / 2 *
+                    put_upper(low_part(x), to_high + part_numbers(conv) / 2 *
                                                          BYI_I8_PANEL * 4);
             }
     }
@@ -151,15 +268,20 @@ void byi_f32_tiles_run(const struct byi_f32_conv_run *run)
     const struct byi_f32_conv *conv = run->conv;
     const struct byi_i8_conv c = describe(conv);
     const int64_t rows = conv->images * byi_f32_product_of(conv->out);
+    const struct byi_f32_epilogue e =
+        byi_f32_epilogue_at(run, 0, 0, BYI_F32_PANEL, NULL);
     const struct byi_i8_conv_run blocks = {
         .conv = &c,
         .x = run->x,
         .packed = run->weights,
         .bias = (const int32_t *)(const void *)run->bias, /* floats */
         .bias_step = 1,
+        .low = e.low,
+        .high = e.high,
+        .other = {.at = (const uint8_t *)e.add},
         .y = run->y,
         .scratch = (void *)(uintptr_t)byi_align_bytes((uintptr_t)run->scratch),
         .threads = run->threads};
     byi_i8_conv_run(&blocks);
-    byi_f32_posts_run(run, 0, 0, rows, 0, conv->outputs);
+    byi_f32_posts_run(run, conv->next, 0, rows, 0, conv->outputs);
 }

@@ -173,7 +173,9 @@ static void choose_shape(struct byi_i8_conv *v)
     v->x_signed = draw(2);
     v->w_signed = draw(2);
     v->centred = v->w_signed && draw(2);
-    v->result = (enum byi_i8_result)draw(4);
+    static const enum byi_i8_result results[] = {BYI_I8_SUMS, BYI_I8_FLOATS,
+                                                 BYI_I8_OCTETS, BYI_I8_ADDED};
+    v->result = results[draw(BYI_COUNT(results))];
 }
 
 /* Weights of any size, or so small that products of bytes are exact. */
