@@ -230,6 +230,8 @@ bool byi_f32_tiles_suit(const struct byi_f32_conv *conv);
 /* Positions from one line to the next of a copy of x that includes the padding;
  * 0: the kernel does not read such a copy. */
 int64_t byi_f32_tiles_pitch(const struct byi_f32_conv *conv);
+/* Whether the kernel computes the whole epilogue, and so writes narrow y. */
+bool byi_f32_tiles_write(const struct byi_f32_conv *conv);
 /* Floats of a position of a copy of x; 0: the kernel reads x itself. */
 int64_t byi_f32_tiles_floats(const struct byi_f32_conv *conv);
 /* Positions of a copy of the lines that `high` lines of y read. */

@@ -214,6 +214,7 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
                                   .high = run->high,
                                   .zero = run->zero,
                                   .other = run->other,
+                                  .silu = run->silu,
                                   .lifted = can_lift(run, form, add, scale)};
     for (int64_t i = 0; e->lifted && i < all; i++)
         add[i] += BYI_I8_LIFT;

@@ -69,6 +69,7 @@ struct byi_i8_epilogue {
      * elements like y, which are added to the sums before clamping to [low,
      * high]. */
     struct byi_i8_other other;
+    bool silu; /* for these sums: SiLU follows the clamp */
     /* For OCTETS: `add` includes BYI_I8_LIFT. This requires that no sum exceeds
      * 2^23 and that results cover the whole range of bytes, so that a negative
      * sum gives the lowest byte. */
@@ -365,6 +366,7 @@ struct byi_i8_conv_run {
     float low, high;
     int32_t zero;
     struct byi_i8_other other; /* as in the epilogue; `ld` is not read */
+    bool silu;                 /* as in the epilogue */
     void *y;
     void *scratch; /* 64-byte aligned */
     int threads;   /* at most the number for which the scratch was sized */

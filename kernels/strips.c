@@ -151,7 +151,7 @@ static struct strips divide_strips(const struct byi_f32_conv *conv, int threads)
     if (conv->algorithm == BYI_F32_TILES) {
         s.each_floats = byi_f32_tiles_floats(conv);
         s.pitch = byi_f32_tiles_pitch(conv);
-        s.writes = conv->next == conv->n_posts ? conv->type : BYI_F32_WIDE;
+        s.writes = byi_f32_tiles_write(conv) ? conv->type : BYI_F32_WIDE;
     }
     if ((conv->algorithm == BYI_F32_TILES && !s.each_floats) ||
         (conv->algorithm == BYI_F32_DEPTHWISE &&

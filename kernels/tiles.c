@@ -84,6 +84,19 @@ int64_t byi_f32_tiles_pitch(const struct byi_f32_conv *conv)
     return pitch;
 }
 
+/* Whether SiLU follows the leading part of the epilogue. */
+static bool has_silu(const struct byi_f32_conv *conv)
+{
+    return conv->next < conv->n_posts &&
+           conv->posts[conv->next].unary ==
+               conv->kernels->unary[BYI_OP_NN_SILU];
+}
+
+bool byi_f32_tiles_write(const struct byi_f32_conv *conv)
+{
+    return conv->next + has_silu(conv) == conv->n_posts;
+}
+
 int64_t byi_f32_tiles_floats(const struct byi_f32_conv *conv)
 {
     if (splits(conv))
@@ -279,9 +292,11 @@ void byi_f32_tiles_run(const struct byi_f32_conv_run *run)
         .low = e.low,
         .high = e.high,
         .other = {.at = (const uint8_t *)e.add},
+        .silu = has_silu(conv),
         .y = run->y,
         .scratch = (void *)(uintptr_t)byi_align_bytes((uintptr_t)run->scratch),
         .threads = run->threads};
     byi_i8_conv_run(&blocks);
-    byi_f32_posts_run(run, conv->next, 0, rows, 0, conv->outputs);
+    byi_f32_posts_run(run, conv->next + has_silu(conv), 0, rows, 0,
+                      conv->outputs);
 }
