@@ -47,7 +47,8 @@ struct byi_f32_conv {
      * row is multiplied by scale[c], which is `scale_image` elements further on
      * for each image; then shift[c] is added; each only if the run has it. If
      * `rectifies`, ReLU follows. `scales`: the run has one source and a scale,
-     * but no shift, and ReLU does not follow. */
+     * but no shift, and ReLU does not follow. Narrow rows are scaled, but not
+     * gathered: the run has x and a scale. */
     bool gathers, rectifies, scales;
     int64_t scale_image;
     enum byi_f32_type type;        /* element type of x, y, bias and operands */

@@ -249,6 +249,9 @@ struct byi_f32_kernels {
      * rounding to nearest even */
     void (*widen[2])(const uint16_t *from, float *to, int64_t n);
     void (*narrow[2])(const float *from, uint16_t *to, int64_t n);
+    /* Multiply each of `rows` rows by the n elements at `by`, and round. */
+    void (*scale[2])(const uint16_t *from, const uint16_t *by, int64_t rows,
+                     int64_t n, uint16_t *to);
     void (*adapt)(const struct byi_f32_adapted *a);
     /* [type][0]: y = the maximum of n > 0 vectors of `channels` elements, NaN
      * if one is NaN; [type][1]: their sum times `scale` */

@@ -32,9 +32,9 @@ struct strips {
     int64_t each_floats, pitch;
     enum byi_f32_type writes; /* not 0: the kernel writes y in this type */
     bool together; /* all threads compute one strip after the other */
-    /* bytes of a thread's scratch: of the copies of x, y, operands and bias, of
-     * the kernel's scratch, and of all of them */
-    uint64_t x, y, operands[BYI_F32_POSTS], bias, kernel, per_thread;
+    /* bytes of a thread's scratch: of scaled x, of the copies of x, y, operands
+     * and bias, of the kernel's scratch, and of all of them */
+    uint64_t scaled, x, y, operands[BYI_F32_POSTS], bias, kernel, per_thread;
 };
 
 /* One strip. */
@@ -179,6 +179,7 @@ static struct strip strip_at(const struct strips *s, int64_t i)
         strip.row = (image * conv->out[1] + first) * conv->out[2];
     }
     strip.conv.type = BYI_F32_WIDE;
+    strip.conv.scales = false;
     strip.conv.in_strips = s->all > 1;
     strip.conv.x_type = s->each_floats ? conv->type : s->reads;
     strip.conv.y_type = s->writes;
@@ -207,7 +208,11 @@ static struct strips plan(const struct byi_f32_conv *conv, int threads)
     s.x = floats(x_floats(&s, s.high));
     s.y = s.writes ? 0 : floats(y_floats(&s, s.high));
     s.bias = floats(conv->outputs);
-    s.per_thread = s.x + s.y + s.bias;
+    s.scaled = conv->scales ? byi_align_bytes((uint64_t)(s.high * s.positions *
+                                                         conv->channels) *
+                                              sizeof(uint16_t))
+                            : 0;
+    s.per_thread = s.scaled + s.x + s.y + s.bias;
     for (uint32_t i = 0; i < conv->n_posts; i++) {
         if (!conv->posts[i].unary && !s.writes)
             s.operands[i] = floats(
@@ -291,6 +296,32 @@ static void prepare_operands(const struct strips *s, const struct strip *strip,
     }
 }
 
+/* Multiply a strip of x by the scale of its images. */
+static void scale(const struct strip *strip, const struct byi_f32_conv *conv,
+                  const struct byi_f32_conv_run *given, uint16_t *to,
+                  int threads)
+{
+    const int64_t c = conv->channels, each = byi_f32_product_of(conv->in);
+    const int64_t first = strip->x / c; /* position */
+    const int64_t n = strip->conv.images * byi_f32_product_of(strip->conv.in);
+    const int64_t some = byi_ceil_div(PIECE, c), pieces = byi_ceil_div(n, some);
+#pragma omp parallel for num_threads(threads) if (threads > 1 && pieces > 2)   \
+    schedule(static)
+    for (int64_t i = 0; i < pieces; i++) {
+        int64_t at = i * some;
+        const int64_t end = byi_min(at + some, n);
+        while (at < end) { /* an image after the other */
+            const int64_t image = (first + at) / each;
+            const int64_t rows = byi_min(end, (image + 1) * each - first) - at;
+            conv->kernels->scale[conv->type - 1](
+                number_at(given->x, (first + at) * c),
+                number_at(given->scale, image * conv->scale_image), rows, c,
+                to + at * c);
+            at += rows;
+        }
+    }
+}
+
 static void run_strip(const struct strips *s,
                       const struct byi_f32_conv_run *given, int64_t i,
                       char *scratch, int threads)
@@ -301,6 +332,7 @@ static void run_strip(const struct strips *s,
         strip.conv.images * byi_f32_product_of(strip.conv.in) * conv->channels;
     const int64_t rows = strip.conv.images * byi_f32_product_of(strip.conv.out);
     struct byi_f32_conv_run run = *given;
+    uint16_t *scaled = (uint16_t *)(void *)take_bytes(&scratch, s->scaled);
     float *x = take_bytes(&scratch, s->x), *y = take_bytes(&scratch, s->y);
     float *bias = take_bytes(&scratch, s->bias);
     uint16_t *to = (uint16_t *)(void *)given->y + strip.row * conv->outputs;
@@ -309,6 +341,10 @@ static void run_strip(const struct strips *s,
     run.y = s->writes ? (float *)(void *)to : y;
     run.threads = threads;
     const uint16_t *from = number_at(given->x, strip.x);
+    if (conv->scales) {
+        scale(&strip, conv, given, scaled, threads);
+        from = scaled;
+    }
     if (s->reads)
         run.x = (const float *)(const void *)from;
     else if (s->each_floats)

@@ -10,6 +10,8 @@
  *     concatenate * + relu      no step, no memory
  *              |
  *          nn.conv2d 1x1        reads a, b, scale and shift
+ *
+ * Of float16 and bfloat16 data, only a multiplication is computed this way.
  */
 #include "runtime_dnnl/build.h"
 
@@ -49,7 +51,7 @@ static bool is_read_by_point(const struct byi_build *b)
     const uint32_t value = b->kernel->outs[0], at = b->reader[value];
     const struct byoc_graph_value *type = &b->graph->values[value];
     if (b->kernel->n_outs != 1 || at == BYI_NO_INDEX || b->plain ||
-        type->rank != 4 || type->dtype != BYOC_F32)
+        type->rank != 4 || !byi_dn_is_float(type->dtype))
         return false;
     const struct byoc_graph_kernel *reader = &b->graph->kernels[at];
     const struct byoc_graph_step *step = &b->graph->steps[reader->first];
@@ -61,7 +63,7 @@ static bool is_read_by_point(const struct byi_build *b)
         return false;
     const struct byoc_graph_value *weights = &b->graph->values[step->args[1]];
     const int64_t outputs = b->graph->values[step->outs[0]].dims[1];
-    return fill_panels(outputs) &&
+    return (type->dtype != BYOC_F32 || fill_panels(outputs)) &&
            (int64_t)weights->count == outputs * type->dims[1] &&
            type->dims[1] <= MAX_CHANNELS && type->dims[2] * type->dims[3] > 1;
 }
@@ -77,7 +79,7 @@ static bool is_per_channel(struct byi_build *b,
         return false;
     const struct byi_desc *desc =
         &byi_dn_operand(b, item->operand)->views[0].desc;
-    if (desc->rank > 4 || desc->dtype != BYOC_F32)
+    if (desc->rank > 4 || desc->dtype != item->type->dtype)
         return false;
     const struct byi_desc padded = byi_dn_lead(desc, 4);
     return (padded.dims[0] == 1 || padded.dims[0] == images) &&
@@ -151,8 +153,11 @@ bool byi_dn_gather(struct byi_build *b, uint32_t n, const uint32_t *values,
     if (n > BYI_MAX_GATHERED || !is_read_by_point(b) ||
         !read_affine(b, chain, &a))
         return false;
+    const enum byoc_dtype dtype = byi_dn_result(b)->dtype;
+    if (dtype != BYOC_F32 && (n > 1 || !a.scale || a.shift || a.relu))
+        return false;
     for (uint32_t i = 0; i < n; i++)
-        if (byi_dn_operand(b, values[i])->views[0].desc.dtype != BYOC_F32)
+        if (byi_dn_operand(b, values[i])->views[0].desc.dtype != dtype)
             return false;
     struct byi_gathered *g = byi_arena_calloc(b->arena, 1, sizeof *g);
     g->name = byi_dn_joined_name(b);

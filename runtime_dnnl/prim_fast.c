@@ -257,6 +257,7 @@ static void run_conv(const struct byi_dn_fast *fast, uint32_t n,
             byi_dn_fast_find(n, slots, BYI_ARG_MULTI + (int)i),
             fast->gathered[i]};
     if (fast->n_gathered) {
+        run.x = sources[0].x;
         run.sources = sources;
         run.n_sources = fast->n_gathered;
         run.scale = byi_dn_fast_find(n, slots, BYI_ARG_SCALE);
@@ -363,8 +364,10 @@ static bool read_gather(const struct byi_dnnl_conv *p, struct byi_dn_fast *fast)
 {
     const struct byi_dnnl_gather *g = &p->gather;
     struct byi_f32_conv *conv = &fast->conv;
-    if (g->n > BYI_MAX_GATHERED || conv->type || conv->groups != 1 ||
-        byi_f32_product_of(conv->size) != 1 ||
+    const bool scales = g->n == 1 && g->scale.kind != BYI_DESC_ABSENT &&
+                        g->shift.kind == BYI_DESC_ABSENT && !g->relu;
+    if (g->n > BYI_MAX_GATHERED || conv->groups != 1 ||
+        (conv->type && !scales) || byi_f32_product_of(conv->size) != 1 ||
         memcmp(conv->in, conv->out, sizeof conv->in) != 0)
         return false;
     for (int i = 0; i < BYI_F32_AXES; i++)
@@ -372,10 +375,9 @@ static bool read_gather(const struct byi_dnnl_conv *p, struct byi_dn_fast *fast)
             return false;
     fast->n_gathered = g->n;
     memcpy(fast->gathered, g->channels, sizeof fast->gathered);
-    conv->gathers = true;
+    conv->gathers = !conv->type;
     conv->rectifies = g->relu;
-    conv->scales = g->n == 1 && g->scale.kind != BYI_DESC_ABSENT &&
-                   g->shift.kind == BYI_DESC_ABSENT && !g->relu;
+    conv->scales = scales;
     if (g->scale.kind != BYI_DESC_ABSENT && g->scale.dims[0] > 1)
         conv->scale_image = conv->channels;
     return true;

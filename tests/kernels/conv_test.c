@@ -74,7 +74,8 @@ struct conv_case {
     float *x, *weights, *bias, *operands[BYI_F32_POSTS], *y, *packed, *scratch;
     bool sums; /* the first post adds to y */
     int threads;
-    /* if conv.gathers: x is what the kernel should compute from these */
+    /* if conv.gathers or scales: x is what the kernel should compute from
+     * these */
     struct byi_f32_source sources[3];
     uint32_t n_sources;
     float *scale, *shift;
@@ -167,8 +168,11 @@ static void run_narrow(struct conv_case *c, struct byi_f32_conv_run *run)
     const enum byi_f32_type type = conv->type;
     const int64_t results = positions_of(conv) * conv->outputs;
     uint16_t *x =
-        all_bits(type, c->x,
+        all_bits(type, conv->scales ? c->sources[0].x : c->x,
                  conv->images * byi_f32_product_of(conv->in) * conv->channels);
+    uint16_t *scale =
+        conv->scales ? all_bits(type, c->scale, conv->images * conv->channels)
+                     : NULL;
     uint16_t *y = all_bits(type, c->y, results), *operands[BYI_F32_POSTS];
     uint16_t *bias = c->bias ? all_bits(type, c->bias, conv->outputs) : NULL;
     uint16_t *weights = NULL;
@@ -177,6 +181,7 @@ static void run_narrow(struct conv_case *c, struct byi_f32_conv_run *run)
         run->weights = (const float *)(const void *)weights;
     }
     run->x = (const float *)(const void *)x;
+    run->scale = (const float *)(const void *)scale;
     run->y = (float *)(void *)y;
     run->bias = (const float *)(const void *)bias;
     for (uint32_t i = 0; i < conv->n_posts; i++) {
@@ -190,6 +195,7 @@ static void run_narrow(struct conv_case *c, struct byi_f32_conv_run *run)
     for (uint32_t i = 0; i < conv->n_posts; i++)
         free(operands[i]);
     free(x);
+    free(scale);
     free(y);
     free(bias);
     free(weights);
@@ -825,6 +831,59 @@ static void gathered(void)
         }
 }
 
+/* Narrow data of one source, which the kernel scales. `own`: each image by its
+ * own scale. */
+static void scale_narrow(enum byi_f32_type type, int64_t images,
+                         int64_t channels, bool own)
+{
+    struct conv_case c = {.threads = 1 + (int)draw(3)};
+    c.conv = three_by_three(images, 7, channels, 40);
+    c.conv.size[1] = c.conv.size[2] = 1;
+    c.conv.pad[1] = c.conv.pad[2] = 0;
+    if (draw(2)) /* strips of images */
+        c.conv.in[1] = c.conv.out[1] = 1;
+    c.conv.type = type;
+    c.conv.scales = true;
+    c.conv.scale_image = own ? channels : 0;
+    add_post(&c.conv, 0, 0);
+    byi_f32_conv_plan(&c.conv, false);
+    c.conv.cache = 1 << (10 + draw(8)); /* several strips */
+    assert_true(byi_f32_conv_pays(&c.conv));
+    open_case(&c);
+    const int64_t n = positions_of(&c.conv) * channels;
+    float *x = numbers(n);
+    round_all(type, x, n);
+    c.sources[0].x = x;
+    c.scale = numbers(images * channels);
+    round_all(type, c.scale, images * channels);
+    for (int64_t i = 0; i < n; i++)
+        c.x[i] = x[i] *
+                 c.scale[i / (n / images) * c.conv.scale_image + i % channels];
+    round_all(type, c.x, n);
+    check_case(&c, (const int[]){0}, bound_of(&c.conv));
+    free(x);
+    free(c.scale);
+    close_case(&c);
+}
+
+static void scales_narrow(void)
+{
+    static const int64_t channels[] = {1, 5, 16, 33, 96};
+    for (int type = BYI_F32_F16; type < BYI_F32_TYPES; type++)
+        for (size_t i = 0; i < BYI_COUNT(channels); i++)
+            for (int64_t images = 1; images < 7; images += 2)
+                for (int own = 0; own < 2; own++)
+                    scale_narrow((enum byi_f32_type)type, images, channels[i],
+                                 own);
+}
+
+static void test_scales_narrow(void **state)
+{
+    (void)state;
+    seed = 4;
+    at_all_levels(scales_narrow);
+}
+
 static void test_gathered(void **state)
 {
     (void)state;
@@ -1072,12 +1131,19 @@ static void test_groups(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),      cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_long_rows),   cmocka_unit_test(test_scratch),
-        cmocka_unit_test(test_layers),      cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_nan),         cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_infinity),    cmocka_unit_test(test_gathered),
-        cmocka_unit_test(test_team),        cmocka_unit_test(test_planes),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_long_rows),
+        cmocka_unit_test(test_scratch),
+        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_infinity),
+        cmocka_unit_test(test_gathered),
+        cmocka_unit_test(test_scales_narrow),
+        cmocka_unit_test(test_team),
+        cmocka_unit_test(test_planes),
         cmocka_unit_test(test_few_outputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
