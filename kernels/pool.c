@@ -58,6 +58,13 @@ static int64_t find_taps(const struct pool_line *l, int64_t w,
     return n;
 }
 
+/* Whether all columns of the window of output w are inside. */
+static bool is_whole(const struct byi_f32_pool *p, int64_t w)
+{
+    const struct pool_span wide = find_span(p, 2, w);
+    return wide.first == 0 && wide.end == p->size[2];
+}
+
 static void run_line(const struct byi_f32_pool *pool, const char *x, char *y,
                      int64_t line, const char **taps)
 {
@@ -74,8 +81,14 @@ static void run_line(const struct byi_f32_pool *pool, const char *x, char *y,
         l.inside[i] = find_span(pool, i, l.at[i]);
     y += line * out[2] * l.pixel;
     const int64_t all = byi_f32_product_of(pool->size);
+    const int64_t step = pool->stride[2] * l.pixel;
+    int64_t n = 0;
     for (int64_t w = 0; w < out[2]; w++, y += l.pixel) {
-        const int64_t n = find_taps(&l, w, taps);
+        if (w > 0 && is_whole(pool, w - 1) && is_whole(pool, w))
+            for (int64_t i = 0; i < n; i++)
+                taps[i] += step;
+        else
+            n = find_taps(&l, w, taps);
         pool->kernels->pool[pool->type][pool->mean](
             (const void *const *)taps, n, pool->channels,
             1.0f / (float)(pool->padded ? all : n), y);

@@ -190,7 +190,7 @@ static bool draw_pool(struct byi_f32_pool *p)
                                .mean = draw(2),
                                .padded = draw(2),
                                .images = 1 + draw(2),
-                               .channels = 1 + draw(90)};
+                               .channels = 1 + draw(200)};
     for (int i = 0; i < BYI_F32_AXES; i++) {
         p->in[i] = 1 + draw(i ? 12 : 3);
         p->size[i] = 1 + draw(3);
@@ -269,9 +269,10 @@ static void pools(void)
             set_element(p.type, x, i, (float)draw(2001) / 100 - 10);
         for (uint32_t i = draw(3); i > 0; i--)
             set_element(p.type, x, draw((uint32_t)in),
-                        draw(2)   ? NAN
-                        : draw(2) ? INFINITY
-                                  : 1e-7f);
+                        copysignf(draw(2)   ? NAN
+                                  : draw(2) ? INFINITY
+                                            : 1e-7f,
+                                  draw(2) ? 1 : -1));
         const int threads = 1 + (int)draw(3);
         void *scratch = malloc(byi_f32_pool_scratch(&p, threads));
         byi_f32_pool_run(&p, x, y, scratch, threads);
