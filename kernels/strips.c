@@ -132,6 +132,8 @@ static int64_t choose_high(const struct strips *s, int threads)
     int64_t high = (most - x_floats(s, 1) + extra) / unit;
     if (!s->together)
         high = byi_min(high, byi_ceil_div(s->all, threads));
+    if (high >= s->all)
+        return s->all;
     high = byi_max(high / step, 1) * step;
     const int64_t n = byi_ceil_div(s->all, high);
     high = byi_ceil_div(byi_ceil_div(s->all, n), step) * step;
