@@ -51,12 +51,6 @@ struct result {
     struct byi_profile *profile;   /* NULL: not requested */
 };
 
-static int by_time(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The p-th percentile of sorted values, by the nearest rank. */
 static double percentile(const struct result *r, double p)
 {
@@ -267,7 +261,7 @@ static enum byoc_status bench(const struct byoc_model *model,
     else if (status == BYOC_OK)
         status = time_runs(state, &in, &out, least, seconds, r, err);
     if (status == BYOC_OK)
-        qsort(r->runs, r->n, sizeof *r->runs, by_time);
+        qsort(r->runs, r->n, sizeof *r->runs, byi_compare_doubles);
     if (r->profile)
         byi_profile_peak(r->profile, r->threads);
     struct rusage usage;

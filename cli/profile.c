@@ -99,15 +99,10 @@ void byi_profile_event(void *ctx, const struct byoc_event *event)
 
 /* --- sums ----------------------------------------------------------------- */
 
-static int by_time(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(struct profile_row *row)
 {
-    qsort(row->times.at, row->times.n, sizeof *row->times.at, by_time);
+    qsort(row->times.at, row->times.n, sizeof *row->times.at,
+          byi_compare_doubles);
     return row->times.n ? row->times.at[row->times.n / 2] : 0;
 }
 

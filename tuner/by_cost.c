@@ -15,7 +15,6 @@
 #include "parts.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct decider {
@@ -155,12 +154,6 @@ static void mark_operators(struct decider *d, struct marked_module *t)
     }
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const byi_id x = *(const byi_id *)a, y = *(const byi_id *)b;
-    return (x > y) - (x < y);
-}
-
 /* The nodes of the module that a region of the marked clone comes from. */
 static struct byi_piece origin_of(struct decider *d,
                                   const struct marked_module *t,
@@ -185,10 +178,8 @@ static struct byi_piece origin_of(struct decider *d,
     for (byi_id id = 0; id < f->nodes.n && n_ops; id++)
         if (f->nodes.at[id].kind == BYI_GET && inside[f->nodes.at[id].args[0]])
             BYI_PUSH(&list, id);
-    if (list.n)
-        qsort(list.at, list.n, sizeof *list.at, by_id);
-    piece.n = list.n;
-    piece.at = byi_arena_copy(d->arena, list.at, list.n * sizeof *list.at);
+    piece.n = byi_ids_sort(list.at, list.n);
+    piece.at = byi_arena_copy(d->arena, list.at, piece.n * sizeof *list.at);
     byi_vec_free(list.at);
     return piece;
 }

@@ -290,12 +290,6 @@ static enum byoc_status run_round(struct comparison *r, uint32_t *failed,
     return BYOC_OK;
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The minimum and the quartiles of an alternative's times. Other processes that
  * use the caches and the memory only make runs slower, so the lower quartile
  * counts. */
@@ -307,7 +301,7 @@ static struct spread spread_of(const struct comparison *r, uint32_t i)
 {
     double sorted[MAX_ROUNDS];
     memcpy(sorted, r->times[i].us, r->rounds * sizeof *sorted);
-    qsort(sorted, r->rounds, sizeof *sorted, by_time);
+    qsort(sorted, r->rounds, sizeof *sorted, byi_compare_doubles);
     return (struct spread){sorted[0], sorted[(r->rounds - 1) / 4],
                            sorted[3 * (r->rounds - 1) / 4]};
 }

@@ -59,6 +59,13 @@ static inline uint32_t byi_axis(int64_t axis, uint32_t rank)
     return (uint32_t)at;
 }
 
+/* For qsort: doubles in rising order. */
+static inline int byi_compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 /* Whether `id` is one of n ids. */
 static inline bool byi_has_id(const uint32_t *ids, uint32_t n, uint32_t id)
 {

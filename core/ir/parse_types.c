@@ -4,7 +4,6 @@
  */
 #include "parse.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* --- types -------------------------------------------------------------- */
@@ -429,13 +428,6 @@ static enum byoc_status parse_source(struct byi_parser *p, uint32_t *source)
     return BYOC_OK;
 }
 
-static int compare(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 typedef BYI_VEC(uint32_t) source_list;
 
 static enum byoc_status read_sources(struct byi_parser *p, source_list *list)
@@ -457,11 +449,7 @@ static enum byoc_status parse_sources(struct byi_parser *p,
 
     if (status == BYOC_OK) {
         struct byi_sources *s = byi_arena_alloc(p->m->arena, sizeof *s);
-        uint32_t n = 0;
-        qsort(list.at, list.n, sizeof *list.at, compare);
-        for (uint32_t i = 0; i < list.n; i++)
-            if (i == 0 || list.at[i] != list.at[i - 1])
-                list.at[n++] = list.at[i];
+        const uint32_t n = byi_ids_sort(list.at, list.n);
         *s = (struct byi_sources){
             .n = n,
             .at = byi_arena_copy(p->m->arena, list.at, n * sizeof *list.at),
