@@ -16,9 +16,23 @@ struct byi_object *byi_object_share(struct byi_object *c)
     return c;
 }
 
-static uint64_t bytes_of(uint32_t n)
+enum byoc_status byi_object_new(struct byoc_state *s, uint32_t n,
+                                struct byi_object **object,
+                                struct byoc_error *err)
 {
-    return sizeof(struct byi_object) + n * sizeof(struct byi_item);
+    BYI_TRY(byi_pool_charge(&s->pool, byi_object_bytes(n), err));
+    struct byi_object *made = byi_alloc(1, byi_object_bytes(n));
+    if (!made) {
+        byi_pool_refund(&s->pool, byi_object_bytes(n));
+        return byi_fail(err, BYOC_ENOMEM,
+                        "out of memory for a list of %u values, or a function "
+                        "that captures them",
+                        n);
+    }
+    made->readers = 1;
+    made->n = made->capacity = n;
+    *object = made;
+    return BYOC_OK;
 }
 
 /* Uses a list instead of recursion, since closures may capture closures to any
@@ -39,7 +53,7 @@ void byi_object_give(struct byoc_state *s, struct byi_object *c)
             inner->next = rest;
             rest = inner;
         }
-        byi_pool_refund(&s->pool, bytes_of(c->capacity));
+        byi_pool_refund(&s->pool, byi_object_bytes(c->capacity));
         free(c);
         c = rest;
     }
@@ -96,17 +110,8 @@ enum byoc_status byi_closure_make(struct byoc_state *s, struct byi_frame *fr,
         fr->obj[step->out[0]] = byi_object_share(c);
         return BYOC_OK;
     }
-    BYI_TRY(byi_pool_charge(&s->pool, bytes_of(step->n_in), err));
-    c = byi_alloc(1, bytes_of(step->n_in));
-    if (!c) {
-        byi_pool_refund(&s->pool, bytes_of(step->n_in));
-        return byi_fail(err, BYOC_ENOMEM,
-                        "out of memory for a function that captures %u values",
-                        step->n_in);
-    }
-    c->readers = 1;
+    BYI_TRY(byi_object_new(s, step->n_in, &c, err));
     c->func = step->callee;
-    c->n = c->capacity = step->n_in;
     fr->obj[step->out[0]] = c;
     for (uint32_t i = 0; i < step->n_in; i++)
         BYI_TRY(byi_object_capture(s, fr, step->in[i], &c->at[i], err));

@@ -27,27 +27,6 @@ static enum byoc_status fault(const struct byi_step *step,
 
 /* --- values --------------------------------------------------------------- */
 
-static uint64_t bytes_of(uint32_t n)
-{
-    return sizeof(struct byi_object) + n * sizeof(struct byi_item);
-}
-
-enum byoc_status byi_list_new(struct byoc_state *s, uint32_t n,
-                              struct byi_object **list, struct byoc_error *err)
-{
-    BYI_TRY(byi_pool_charge(&s->pool, bytes_of(n), err));
-    *list = byi_alloc(1, bytes_of(n));
-    if (!*list) {
-        byi_pool_refund(&s->pool, bytes_of(n));
-        return byi_fail(err, BYOC_ENOMEM,
-                        "out of memory for a list of %u values", n);
-    }
-    (*list)->readers = 1;
-    (*list)->n = n;
-    (*list)->capacity = n;
-    return BYOC_OK;
-}
-
 static void share_item(struct byoc_state *s, struct byi_item *to,
                        const struct byi_item *from)
 {
@@ -62,9 +41,11 @@ static void share_item(struct byoc_state *s, struct byi_item *to,
 static enum byoc_status grow(struct byoc_state *s, struct byi_object **list,
                              uint32_t capacity, struct byoc_error *err)
 {
-    const uint64_t more = bytes_of(capacity) - bytes_of((*list)->capacity);
+    const uint64_t more =
+        byi_object_bytes(capacity) - byi_object_bytes((*list)->capacity);
     BYI_TRY(byi_pool_charge(&s->pool, more, err));
-    struct byi_object *fresh = byi_realloc(*list, 1, bytes_of(capacity));
+    struct byi_object *fresh =
+        byi_realloc(*list, 1, byi_object_bytes(capacity));
     if (!fresh) {
         byi_pool_refund(&s->pool, more);
         return byi_fail(err, BYOC_ENOMEM,
@@ -94,7 +75,7 @@ static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
         *from = NULL;
         return BYOC_OK;
     }
-    BYI_TRY(byi_list_new(s, n + more, list, err));
+    BYI_TRY(byi_object_new(s, n + more, list, err));
     (*list)->n = n;
     for (uint32_t i = 0; i < n; i++)
         share_item(s, &(*list)->at[i], &(*from)->at[i]);
@@ -180,7 +161,7 @@ static enum byoc_status run_make(struct byoc_state *s, struct byi_frame *fr,
                                  struct byoc_error *err)
 {
     struct byi_object *list;
-    BYI_TRY(byi_list_new(s, step->n_in, &list, err));
+    BYI_TRY(byi_object_new(s, step->n_in, &list, err));
     fr->obj[step->out[0]] = list;
     for (uint32_t i = 0; i < step->n_in; i++)
         BYI_TRY(byi_object_capture(s, fr, step->in[i], &list->at[i], err));
@@ -349,7 +330,7 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
                      "found %lld parts, expected at "
                      "most %d",
                      (long long)n, BYI_PLAN_MAX_ITEMS);
-    BYI_TRY(byi_list_new(s, (uint32_t)n, &list, err));
+    BYI_TRY(byi_object_new(s, (uint32_t)n, &list, err));
     fr->obj[step->out[0]] = list;
     for (int64_t i = 0; i < n; i++) {
         int64_t size = listed ? byi_tensor_int(sizes, i) : one;

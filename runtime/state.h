@@ -132,6 +132,15 @@ struct byi_object {
     struct byi_item at[];
 };
 
+static inline uint64_t byi_object_bytes(uint32_t capacity)
+{
+    return sizeof(struct byi_object) + capacity * sizeof(struct byi_item);
+}
+
+/* Make an object of n items, which the caller fills in. Errors: BYOC_ENOMEM. */
+enum byoc_status byi_object_new(struct byoc_state *state, uint32_t n,
+                                struct byi_object **object,
+                                struct byoc_error *err);
 /* Add a reference; returns the object. */
 struct byi_object *byi_object_share(struct byi_object *object);
 /* Drop a reference, the last of which frees the object. It may be NULL. */
@@ -147,9 +156,6 @@ void byi_object_drop(struct byoc_state *state, struct byi_item *item);
 
 /* --- list.c: sequences and optionals -------------------------------------- */
 
-/* Make a list of n items, which the caller fills in. Errors: BYOC_ENOMEM. */
-enum byoc_status byi_list_new(struct byoc_state *state, uint32_t n,
-                              struct byi_object **list, struct byoc_error *err);
 /* Run a step whose operator has BYI_TRAIT_LIST. */
 enum byoc_status byi_list_run(struct byoc_state *state, struct byi_frame *frame,
                               const struct byi_step *step,

@@ -236,7 +236,7 @@ static enum byoc_status read_value(struct byoc_state *s,
         return byi_fail(err, BYOC_ELIMIT,
                         "input \"%s\": found %u values, expected at most %d",
                         name, value->n, BYI_PLAN_MAX_ITEMS);
-    BYI_TRY(byi_list_new(s, value->n, object, err));
+    BYI_TRY(byi_object_new(s, value->n, object, err));
     for (uint32_t i = 0; i < value->n; i++) {
         struct byi_item *item = &(*object)->at[i];
         if (io->element->kind != BYOC_TENSOR)
