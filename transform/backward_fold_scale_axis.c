@@ -29,18 +29,13 @@ struct backward {
     const struct byi_scale **want;
 };
 
-static const struct byi_node *node_of(const struct backward *b, byi_id id)
-{
-    return &b->s.f->nodes.at[id];
-}
-
 /* --- first walk, operands first: limits ----------------------------------- */
 
 /* The scales that operand i can absorb, as scales of the result. */
 static struct byi_scale_limits limits_of_operand(const struct backward *b,
                                                  byi_id id, uint32_t i)
 {
-    const byi_id x = node_of(b, id)->args[i];
+    const byi_id x = byi_scale_node(&b->s, id)->args[i];
     return b->reads[x] == 1
                ? byi_scale_limits_to_result(&b->s, id, i, b->limits[x])
                : byi_scale_limits_none;
@@ -55,7 +50,7 @@ static uint32_t factor_arg(struct backward *b, byi_id id)
     const int arg = byi_scale_const_arg(&b->s, id);
     if (arg >= 0)
         return (uint32_t)arg;
-    if (node_of(b, id)->op == BYI_OP_DIVIDE)
+    if (byi_scale_node(&b->s, id)->op == BYI_OP_DIVIDE)
         return 0;
     return limits_of_operand(b, id, 0).axes ? 0 : 1;
 }
@@ -73,7 +68,7 @@ static struct byi_scale_limits limits_of_sum(struct backward *b, byi_id id)
 
 static struct byi_scale_limits limits_of_concat(struct backward *b, byi_id id)
 {
-    const struct byi_node *node = node_of(b, id);
+    const struct byi_node *node = byi_scale_node(&b->s, id);
     const uint32_t rank = node->type->rank;
     const uint32_t axis = byi_attr_axis(node->attrs, rank);
     struct byi_scale_limits all = byi_scale_limits_any;
@@ -82,7 +77,8 @@ static struct byi_scale_limits limits_of_concat(struct backward *b, byi_id id)
         const byi_id x = node->args[i];
         struct byi_scale_limits limits =
             b->reads[x] == 1 ? b->limits[x] : byi_scale_limits_none;
-        fixed = fixed && !BYI_IS_SYMBOL(node_of(b, x)->type->dims[axis]);
+        fixed =
+            fixed && !BYI_IS_SYMBOL(byi_scale_node(&b->s, x)->type->dims[axis]);
         all = byi_scale_limits_both(all, limits);
     }
     if (!fixed)
@@ -117,26 +113,22 @@ static struct byi_scale_limits limits_of(struct backward *b, byi_id id)
 
 /* --- second walk, results first: assign scales --------------------------- */
 
-static void edit(struct backward *b, byi_id id, enum byi_scale_edit_kind kind,
-                 byi_id x, const struct byi_scale *by)
-{
-    b->s.edits[id] = (struct byi_scale_edit){.kind = kind, .x = x, .by = by};
-}
-
 static void pass_on(struct backward *b, byi_id id, uint32_t i,
                     const struct byi_scale *want)
 {
-    b->want[node_of(b, id)->args[i]] = byi_scale_to_arg(&b->s, id, i, want);
+    b->want[byi_scale_node(&b->s, id)->args[i]] =
+        byi_scale_to_arg(&b->s, id, i, want);
 }
 
 static void pass_to_parts(struct backward *b, byi_id id,
                           const struct byi_scale *want)
 {
-    const struct byi_node *node = node_of(b, id);
+    const struct byi_node *node = byi_scale_node(&b->s, id);
     const uint32_t axis = byi_attr_axis(node->attrs, node->type->rank);
     int64_t first = 0;
     for (uint32_t i = 0; i < node->n_args; i++) {
-        const int64_t n = node_of(b, node->args[i])->type->dims[axis];
+        const int64_t n =
+            byi_scale_node(&b->s, node->args[i])->type->dims[axis];
         b->want[node->args[i]] = want->axis == (int)axis
                                      ? byi_scale_part(&b->s, want, first, n)
                                      : want;
@@ -155,17 +147,17 @@ static void settle_product(struct backward *b, byi_id id,
         own ? byi_scale_times(&b->s, own, want) : NULL;
     if (all && b->reads[x] == 1 && byi_scale_limits_fit(&b->limits[x], all)) {
         b->want[x] = all;
-        edit(b, id, BYI_EDIT_DISSOLVE, x, NULL);
+        byi_scale_edit(&b->s, id, BYI_EDIT_DISSOLVE, x, NULL);
         return;
     }
     if (!want)
         return;
     if (byi_scale_const_arg(&b->s, id) < 0)
         pass_on(b, id, factor_arg(b, id), want);
-    else if (node_of(b, id)->op == BYI_OP_DIVIDE)
-        edit(b, id, BYI_EDIT_UNDER, BYI_NO_ID, want);
+    else if (byi_scale_node(&b->s, id)->op == BYI_OP_DIVIDE)
+        byi_scale_edit(&b->s, id, BYI_EDIT_UNDER, BYI_NO_ID, want);
     else
-        edit(b, id, BYI_EDIT_TIMES, BYI_NO_ID, want);
+        byi_scale_edit(&b->s, id, BYI_EDIT_TIMES, BYI_NO_ID, want);
 }
 
 static void settle_sum(struct backward *b, byi_id id,
@@ -176,7 +168,7 @@ static void settle_sum(struct backward *b, byi_id id,
         if (i != arg)
             pass_on(b, id, (uint32_t)i, want);
     if (arg >= 0)
-        edit(b, id, BYI_EDIT_TIMES, BYI_NO_ID, want);
+        byi_scale_edit(&b->s, id, BYI_EDIT_TIMES, BYI_NO_ID, want);
 }
 
 static void settle_scale(struct backward *b, byi_id id)
@@ -189,7 +181,7 @@ static void settle_scale(struct backward *b, byi_id id)
     else if (!want)
         return;
     else if (how == BYI_SCALE_WEIGHTS)
-        edit(b, id, BYI_EDIT_WEIGHTS_OUT, BYI_NO_ID, want);
+        byi_scale_edit(&b->s, id, BYI_EDIT_WEIGHTS_OUT, BYI_NO_ID, want);
     else if (how == BYI_SCALE_ADDS)
         settle_sum(b, id, want);
     else if (how == BYI_SCALE_CONCATS)
@@ -212,8 +204,8 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     b.want = byi_arena_calloc(scratch, n + 1, sizeof *b.want);
     b.reads[b.s.f->result] = 1;
     for (byi_id id = 0; id < n; id++)
-        for (uint32_t i = 0; i < node_of(&b, id)->n_args; i++)
-            b.reads[node_of(&b, id)->args[i]]++;
+        for (uint32_t i = 0; i < byi_scale_node(&b.s, id)->n_args; i++)
+            b.reads[byi_scale_node(&b.s, id)->args[i]]++;
     for (byi_id id = 0; id < n; id++)
         b.limits[id] = limits_of(&b, id);
     for (byi_id id = n; id-- > 0;)

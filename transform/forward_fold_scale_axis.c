@@ -30,11 +30,6 @@ struct forward {
     const struct byi_scale **have;
 };
 
-static const struct byi_node *node_of(const struct forward *f, byi_id id)
-{
-    return &f->s.f->nodes.at[id];
-}
-
 /* --- first walk, readers first: limits ------------------------------------ */
 
 /* A sum with constant c absorbs a factor s by changing c to c / s. The quotient
@@ -53,14 +48,17 @@ static struct byi_scale_limits limits_of_sum(struct forward *f, byi_id id)
  * operand if it has the result's type, otherwise the second. */
 static uint32_t main_arg(const struct forward *f, byi_id id)
 {
-    const struct byi_node *node = node_of(f, id);
-    return byi_type_equal(node_of(f, node->args[0])->type, node->type) ? 0 : 1;
+    const struct byi_node *node = byi_scale_node(&f->s, id);
+    return byi_type_equal(byi_scale_node(&f->s, node->args[0])->type,
+                          node->type)
+               ? 0
+               : 1;
 }
 
 static struct byi_scale_limits limits_of_product(struct forward *f, byi_id id,
                                                  uint32_t i)
 {
-    const struct byi_node *node = node_of(f, id);
+    const struct byi_node *node = byi_scale_node(&f->s, id);
     const int arg = byi_scale_const_arg(&f->s, id);
     if (arg >= 0)
         return byi_scale_const_limits(&f->s, id);
@@ -75,11 +73,12 @@ static struct byi_scale_limits limits_of_product(struct forward *f, byi_id id,
 static struct byi_scale_limits limits_of_part(const struct forward *f,
                                               byi_id id)
 {
-    const struct byi_node *node = node_of(f, id);
+    const struct byi_node *node = byi_scale_node(&f->s, id);
     const uint32_t axis = byi_attr_axis(node->attrs, node->type->rank);
     struct byi_scale_limits limits = f->limits[id];
     for (uint32_t i = 0; i < node->n_args; i++)
-        if (BYI_IS_SYMBOL(node_of(f, node->args[i])->type->dims[axis]))
+        if (BYI_IS_SYMBOL(
+                byi_scale_node(&f->s, node->args[i])->type->dims[axis]))
             return byi_scale_limits_none;
     limits.axes = limits.axes >> axis & 1 ? BYI_ALL_AXES | 1u << axis : 0;
     return limits;
@@ -120,10 +119,11 @@ static void find_limits(struct forward *f)
         f->limits[id] = byi_scale_limits_any;
     f->limits[f->s.f->result] = byi_scale_limits_none;
     for (byi_id id = n; id-- > 0;) {
-        const struct byi_node *node = node_of(f, id);
+        const struct byi_node *node = byi_scale_node(&f->s, id);
         for (uint32_t i = 0; i < node->n_args; i++) {
             struct byi_scale_limits *limits = &f->limits[node->args[i]];
-            if (limits->axes && node_of(f, node->args[i])->kind != BYI_CONST)
+            if (limits->axes &&
+                byi_scale_node(&f->s, node->args[i])->kind != BYI_CONST)
                 *limits = byi_scale_limits_both(*limits, limits_at(f, id, i));
         }
     }
@@ -131,22 +131,16 @@ static void find_limits(struct forward *f)
 
 /* --- second walk, operands first: assign scales -------------------------- */
 
-static void edit(struct forward *f, byi_id id, enum byi_scale_edit_kind kind,
-                 byi_id x, const struct byi_scale *by)
-{
-    f->s.edits[id] = (struct byi_scale_edit){.kind = kind, .x = x, .by = by};
-}
-
 static void settle_product(struct forward *f, byi_id id)
 {
-    const struct byi_node *node = node_of(f, id);
+    const struct byi_node *node = byi_scale_node(&f->s, id);
     byi_id x = BYI_NO_ID;
     const struct byi_scale *own = byi_scale_of(&f->s, id, &x);
     const struct byi_scale *all =
         own ? byi_scale_times(&f->s, own, f->have[x]) : NULL;
     if (all && byi_scale_limits_fit(&f->limits[id], all)) {
         f->have[id] = all;
-        edit(f, id, BYI_EDIT_DISSOLVE, x, NULL);
+        byi_scale_edit(&f->s, id, BYI_EDIT_DISSOLVE, x, NULL);
         return;
     }
     const int arg = byi_scale_const_arg(&f->s, id);
@@ -157,26 +151,26 @@ static void settle_product(struct forward *f, byi_id id)
     if (arg < 0)
         f->have[id] = byi_scale_to_result(&f->s, id, i, have);
     else if (node->op == BYI_OP_DIVIDE)
-        edit(f, id, BYI_EDIT_UNDER, BYI_NO_ID, have);
+        byi_scale_edit(&f->s, id, BYI_EDIT_UNDER, BYI_NO_ID, have);
     else
-        edit(f, id, BYI_EDIT_TIMES, BYI_NO_ID, have);
+        byi_scale_edit(&f->s, id, BYI_EDIT_TIMES, BYI_NO_ID, have);
 }
 
 static void settle_sum(struct forward *f, byi_id id)
 {
-    const struct byi_node *node = node_of(f, id);
+    const struct byi_node *node = byi_scale_node(&f->s, id);
     const int arg = byi_scale_const_arg(&f->s, id);
     if (arg < 0 || !f->have[node->args[1 - arg]])
         return;
     f->have[id] = f->have[node->args[1 - arg]];
-    edit(f, id, BYI_EDIT_OVER, BYI_NO_ID, f->have[id]);
+    byi_scale_edit(&f->s, id, BYI_EDIT_OVER, BYI_NO_ID, f->have[id]);
 }
 
 /* Join the factors of all operands along the axis of concatenation; an operand
  * without factors has 1. */
 static void settle_concat(struct forward *f, byi_id id)
 {
-    const struct byi_node *node = node_of(f, id);
+    const struct byi_node *node = byi_scale_node(&f->s, id);
     const uint32_t axis = byi_attr_axis(node->attrs, node->type->rank);
     int64_t at = 0;
     bool any = false;
@@ -189,7 +183,8 @@ static void settle_concat(struct forward *f, byi_id id)
     struct byi_scale_sources *sources = NULL;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_scale *have = f->have[node->args[i]];
-        const int64_t n = node_of(f, node->args[i])->type->dims[axis];
+        const int64_t n =
+            byi_scale_node(&f->s, node->args[i])->type->dims[axis];
         for (int64_t k = 0; k < n; k++)
             v[at++] = have ? have->values[have->n == 1 ? 0 : k] : 1.0;
         if (have)
@@ -201,7 +196,7 @@ static void settle_concat(struct forward *f, byi_id id)
 
 static void settle_scale(struct forward *f, byi_id id)
 {
-    const struct byi_node *node = node_of(f, id);
+    const struct byi_node *node = byi_scale_node(&f->s, id);
     bool positive;
     const enum byi_scale_how how = byi_scale_how(&f->s, id, &positive);
     if (how == BYI_SCALE_PRODUCT) {
@@ -213,7 +208,7 @@ static void settle_scale(struct forward *f, byi_id id)
     } else if (how != BYI_SCALE_BLOCKS && f->have[node->args[0]]) {
         const struct byi_scale *have = f->have[node->args[0]];
         if (how == BYI_SCALE_WEIGHTS)
-            edit(f, id, BYI_EDIT_WEIGHTS_IN, BYI_NO_ID, have);
+            byi_scale_edit(&f->s, id, BYI_EDIT_WEIGHTS_IN, BYI_NO_ID, have);
         else
             f->have[id] = byi_scale_to_result(&f->s, id, 0, have);
     }

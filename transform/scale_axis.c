@@ -38,15 +38,10 @@ bool byi_scale_limits_fit(const struct byi_scale_limits *limits,
 
 /* --- looking ------------------------------------------------------------- */
 
-static const struct byi_node *node_of(const struct byi_scaling *s, byi_id id)
-{
-    return &s->f->nodes.at[id];
-}
-
 /* The type of a tensor, owned by the function; NULL: not a tensor. */
 static const struct byi_type *tensor_of(const struct byi_scaling *s, byi_id id)
 {
-    const struct byi_type *type = node_of(s, id)->type;
+    const struct byi_type *type = byi_scale_node(s, id)->type;
     return type->kind == BYI_TENSOR ? type : NULL;
 }
 
@@ -59,7 +54,7 @@ static double largest_finite(enum byoc_dtype dtype)
  * a number. */
 static double largest_of(struct byi_scaling *s, byi_id id)
 {
-    const uint32_t index = node_of(s, id)->index;
+    const uint32_t index = byi_scale_node(s, id)->index;
     struct byi_tensor t;
     double most = DBL_MIN;
     assert(index < s->n_largest);
@@ -119,7 +114,7 @@ static bool find_axes(const struct byi_scaling *s, const struct byi_node *node,
 static bool read_weights(const struct byi_scaling *s, byi_id id,
                          struct byi_weights *w)
 {
-    const struct byi_node *node = node_of(s, id);
+    const struct byi_node *node = byi_scale_node(s, id);
     size_t row = 0;
     while (row < BYI_COUNT(linears) && linears[row].op != node->op)
         row++;
@@ -143,7 +138,7 @@ struct byi_scale_limits byi_scale_weights_limits(struct byi_scaling *s,
     struct byi_weights w;
     if (!read_weights(s, id, &w))
         return byi_scale_limits_none;
-    const double most = largest_of(s, node_of(s, id)->args[1]);
+    const double most = largest_of(s, byi_scale_node(s, id)->args[1]);
     if (!isfinite(most))
         return byi_scale_limits_none;
     return (struct byi_scale_limits){
@@ -155,7 +150,7 @@ struct byi_scale_limits byi_scale_weights_limits(struct byi_scaling *s,
 enum byi_scale_how byi_scale_how(const struct byi_scaling *s, byi_id id,
                                  bool *positive)
 {
-    const struct byi_node *node = node_of(s, id);
+    const struct byi_node *node = byi_scale_node(s, id);
     struct byi_weights w;
     *positive = false;
     if (node->kind != BYI_CALL_OP || !tensor_of(s, id) ||
@@ -205,13 +200,14 @@ enum byi_scale_how byi_scale_how(const struct byi_scaling *s, byi_id id,
 
 int byi_scale_const_arg(struct byi_scaling *s, byi_id id)
 {
-    const struct byi_node *node = node_of(s, id);
+    const struct byi_node *node = byi_scale_node(s, id);
     const bool divide = node->op == BYI_OP_DIVIDE;
     for (int i = 1; i >= (divide ? 1 : 0); i--) {
         struct byi_tensor t;
         if (!byi_const_view(s->m, s->f, node->args[i], &t) ||
-            node_of(s, node->args[1 - i])->kind == BYI_CONST ||
-            !byi_type_equal(node->type, node_of(s, node->args[1 - i])->type) ||
+            byi_scale_node(s, node->args[1 - i])->kind == BYI_CONST ||
+            !byi_type_equal(node->type,
+                            byi_scale_node(s, node->args[1 - i])->type) ||
             !isfinite(largest_of(s, node->args[i])))
             continue;
         const int64_t n = byi_elements(t.rank, t.dims);
@@ -233,7 +229,7 @@ static int const_axis(const struct byi_tensor *t, const struct byi_type *type,
 
 struct byi_scale_limits byi_scale_const_limits(struct byi_scaling *s, byi_id id)
 {
-    const struct byi_node *node = node_of(s, id);
+    const struct byi_node *node = byi_scale_node(s, id);
     const int arg = byi_scale_const_arg(s, id);
     struct byi_tensor t;
     if (arg < 0 || !byi_const_view(s->m, s->f, node->args[arg], &t))
@@ -256,7 +252,7 @@ bool byi_scaling_needed(const struct byi_scaling *s)
 {
     struct byi_tensor t;
     for (byi_id id = 0; id < s->f->nodes.n; id++) {
-        const struct byi_node *node = node_of(s, id);
+        const struct byi_node *node = byi_scale_node(s, id);
         if (node->kind == BYI_CALL_OP && byi_dtype_is_wide(node->type->dtype) &&
             (node->op == BYI_OP_MULTIPLY || node->op == BYI_OP_DIVIDE) &&
             (byi_const_view(s->m, s->f, node->args[1], &t) ||
@@ -319,7 +315,7 @@ static int varying_axis(const struct byi_tensor *t, const struct byi_type *type)
 const struct byi_scale *byi_scale_of(struct byi_scaling *s, byi_id id,
                                      byi_id *x)
 {
-    const struct byi_node *node = node_of(s, id);
+    const struct byi_node *node = byi_scale_node(s, id);
     bool positive;
     struct byi_tensor t;
     if (byi_scale_how(s, id, &positive) != BYI_SCALE_PRODUCT)
@@ -339,7 +335,7 @@ const struct byi_scale *byi_scale_of(struct byi_scaling *s, byi_id id,
     }
     *x = node->args[1 - arg];
     struct byi_scale_sources *of_const = byi_scale_sources_join(
-        s, node_of(s, node->args[arg])->sources, NULL, NULL);
+        s, byi_scale_node(s, node->args[arg])->sources, NULL, NULL);
     return byi_scale_make(
         s, axis, n, v,
         byi_scale_sources_join(s, node->sources, of_const, NULL));
@@ -431,7 +427,7 @@ static bool is_window(const struct byi_node *node, uint32_t a)
 static int result_axis(const struct byi_scaling *s, byi_id id, uint32_t arg,
                        uint32_t a)
 {
-    const struct byi_node *node = node_of(s, id);
+    const struct byi_node *node = byi_scale_node(s, id);
     const struct byi_type *x = tensor_of(s, node->args[arg]), *y = node->type;
     if (node->op == BYI_OP_TRANSPOSE)
         return transposed_axis(node, x->rank, a);
@@ -446,7 +442,7 @@ struct byi_scale_limits byi_scale_limits_to_result(
     const struct byi_scaling *s, byi_id id, uint32_t arg,
     struct byi_scale_limits limits)
 {
-    const struct byi_type *x = tensor_of(s, node_of(s, id)->args[arg]);
+    const struct byi_type *x = tensor_of(s, byi_scale_node(s, id)->args[arg]);
     uint32_t axes = limits.axes & BYI_ALL_AXES;
     for (uint32_t a = 0; limits.axes && a < x->rank; a++) {
         const int b = limits.axes >> a & 1 ? result_axis(s, id, arg, a) : -1;
@@ -461,7 +457,7 @@ struct byi_scale_limits byi_scale_limits_to_arg(const struct byi_scaling *s,
                                                 byi_id id, uint32_t arg,
                                                 struct byi_scale_limits limits)
 {
-    const struct byi_type *x = tensor_of(s, node_of(s, id)->args[arg]);
+    const struct byi_type *x = tensor_of(s, byi_scale_node(s, id)->args[arg]);
     uint32_t axes = limits.axes & BYI_ALL_AXES;
     for (uint32_t a = 0; limits.axes && a < x->rank; a++) {
         const int b = result_axis(s, id, arg, a);
@@ -495,7 +491,7 @@ const struct byi_scale *byi_scale_to_arg(struct byi_scaling *s, byi_id id,
                                          uint32_t arg,
                                          const struct byi_scale *scale)
 {
-    const struct byi_type *x = tensor_of(s, node_of(s, id)->args[arg]);
+    const struct byi_type *x = tensor_of(s, byi_scale_node(s, id)->args[arg]);
     if (scale->axis < 0)
         return scale;
     for (uint32_t a = 0; a < x->rank; a++)
@@ -624,8 +620,8 @@ static const struct byi_sources *collect_sources(
 static byi_id emit_const(struct byi_scaling *s, struct byi_func *fresh,
                          byi_id id, const struct byi_scale_edit *edit, int arg)
 {
-    const struct byi_node *node = node_of(s, id);
-    const struct byi_node *old = node_of(s, node->args[arg]);
+    const struct byi_node *node = byi_scale_node(s, id);
+    const struct byi_node *old = byi_scale_node(s, node->args[arg]);
     const struct byi_type *type = old->type;
     const bool weights =
         edit->kind == BYI_EDIT_WEIGHTS_OUT || edit->kind == BYI_EDIT_WEIGHTS_IN;
@@ -652,7 +648,7 @@ static enum byoc_status emit_edited(struct byi_scaling *s,
                                     struct byoc_error *err)
 {
     const struct byi_scale_edit *edit = &s->edits[id];
-    const struct byi_node *node = node_of(s, id);
+    const struct byi_node *node = byi_scale_node(s, id);
     const bool weights =
         edit->kind == BYI_EDIT_WEIGHTS_OUT || edit->kind == BYI_EDIT_WEIGHTS_IN;
     const int arg = weights ? 1 : byi_scale_const_arg(s, id);
@@ -682,7 +678,7 @@ enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
     byi_id *map = byi_arena_calloc(s->scratch, s->f->nodes.n + 1, sizeof *map);
     struct byi_func *fresh = byi_func_like(s->m, s->f, map);
     for (byi_id id = 0; id < s->f->nodes.n; id++) {
-        if (node_of(s, id)->kind == BYI_PARAM)
+        if (byi_scale_node(s, id)->kind == BYI_PARAM)
             continue;
         if (s->edits[id].kind == BYI_EDIT_DISSOLVE)
             map[id] = map[s->edits[id].x];

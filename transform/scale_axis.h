@@ -98,6 +98,19 @@ struct byi_scaling {
     struct byi_scale_edit *edits;
 };
 
+static inline const struct byi_node *byi_scale_node(const struct byi_scaling *s,
+                                                    byi_id id)
+{
+    return &s->f->nodes.at[id];
+}
+
+static inline void byi_scale_edit(struct byi_scaling *s, byi_id id,
+                                  enum byi_scale_edit_kind kind, byi_id x,
+                                  const struct byi_scale *by)
+{
+    s->edits[id] = (struct byi_scale_edit){.kind = kind, .x = x, .by = by};
+}
+
 /* Sweep function `func` and prepare to scale it. Tables are in `scratch`. */
 struct byi_scaling byi_scaling_begin(struct byi_module *m, uint32_t func,
                                      struct byi_arena *scratch);
