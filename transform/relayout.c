@@ -28,12 +28,6 @@ static bool is_long(const struct byi_relayout *rl, byi_id root)
     return rl->needs.at[rl->first_need[root]].depth >= FEW_NEEDS;
 }
 
-static uint64_t hash_need(byi_id root, byi_rl_layout_id layout)
-{
-    const uint32_t key[2] = {root, layout};
-    return byi_hash(0, key, sizeof key);
-}
-
 /* The index of the need; 0: it does not exist. */
 static uint32_t find_need(const struct byi_relayout *rl, byi_id root,
                           byi_rl_layout_id layout)
@@ -44,7 +38,7 @@ static uint32_t find_need(const struct byi_relayout *rl, byi_id root,
             at = rl->needs.at[at].next;
         return at;
     }
-    BYI_INDEX_EACH (&rl->long_needs, hash_need(root, layout), i)
+    BYI_INDEX_EACH (&rl->long_needs, byi_rl_hash(root, layout), i)
         if (rl->needs.at[i].root == root && rl->needs.at[i].layout == layout)
             return i;
     return 0;
@@ -65,8 +59,8 @@ static void add_need(struct byi_relayout *rl, byi_id root,
     if (depth < FEW_NEEDS)
         return;
     for (uint32_t at = index; at; at = rl->needs.at[at].next) {
-        byi_index_add(&rl->long_needs, hash_need(root, rl->needs.at[at].layout),
-                      at);
+        byi_index_add(&rl->long_needs,
+                      byi_rl_hash(root, rl->needs.at[at].layout), at);
         if (depth > FEW_NEEDS)
             break;
     }

@@ -159,6 +159,13 @@ struct byi_relayout_value {
     byi_id node;
 };
 
+/* The hash of `id` in that layout. */
+static inline uint64_t byi_rl_hash(byi_id id, byi_rl_layout_id layout)
+{
+    const uint32_t key[2] = {id, layout};
+    return byi_hash(0, key, sizeof key);
+}
+
 struct byi_relayout {
     struct byi_module *m;
     struct byi_pass_context *ctx;

@@ -161,18 +161,12 @@ static enum byoc_status convert(struct byi_relayout *rl, byi_id x,
                                 byi_rl_layout_name(to, letters, dst), id, err);
 }
 
-static uint64_t hash_made(byi_id home, byi_rl_layout_id layout)
-{
-    const uint32_t key[2] = {home, layout};
-    return byi_hash(0, key, sizeof key);
-}
-
 /* The conversion of `home` to `layout`; NULL: none has been made. */
 static const struct byi_relayout_value *find_made(const struct byi_relayout *rl,
                                                   byi_id home,
                                                   byi_rl_layout_id layout)
 {
-    BYI_INDEX_EACH (&rl->made_index, hash_made(home, layout), i)
+    BYI_INDEX_EACH (&rl->made_index, byi_rl_hash(home, layout), i)
         if (rl->made.at[i].home == home && rl->made.at[i].layout == layout)
             return &rl->made.at[i];
     return NULL;
@@ -181,7 +175,7 @@ static const struct byi_relayout_value *find_made(const struct byi_relayout *rl,
 static void keep_made(struct byi_relayout *rl, byi_id home,
                       byi_rl_layout_id layout, byi_id node)
 {
-    byi_index_add(&rl->made_index, hash_made(home, layout), rl->made.n);
+    byi_index_add(&rl->made_index, byi_rl_hash(home, layout), rl->made.n);
     BYI_PUSH(&rl->made, ((struct byi_relayout_value){home, layout, node}));
 }
 
