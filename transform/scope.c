@@ -486,14 +486,19 @@ static bool rebuild_settled(struct byi_scopes *s, struct byi_module *m,
     return true;
 }
 
-void byi_scopes_normalize(struct byi_module *m, struct byi_arena *scratch,
-                          enum byi_let let)
+enum byoc_status byi_scopes_normalize(struct byi_module *m,
+                                      struct byi_pass_context *ctx,
+                                      struct byi_arena *scratch,
+                                      struct byoc_error *err)
 {
+    const enum byi_let *let = ctx->pass->data;
+    (void)err;
     struct byi_scopes *s = byi_scopes_new(m, scratch);
     for (uint32_t i = 0; i < m->funcs.n; i++) {
         if (!byi_scopes_is_root(s, i))
             continue;
         byi_scopes_settle(s, i);
-        rebuild_settled(s, m, let);
+        rebuild_settled(s, m, *let);
     }
+    return BYOC_OK;
 }

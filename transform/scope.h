@@ -40,8 +40,11 @@ enum byi_let {
 /* Rebuild every function of m with every value in its scope. Values without
  * readers are dropped; types are unchanged. Constants and globals move with
  * their readers. A function in which a branch would capture more than
- * BYI_MAX_ARGS values is unchanged. */
-void byi_scopes_normalize(struct byi_module *m, struct byi_arena *scratch,
-                          enum byi_let let);
+ * BYI_MAX_ARGS values is unchanged. The run_module of a pass whose data are an
+ * enum byi_let. */
+enum byoc_status byi_scopes_normalize(struct byi_module *m,
+                                      struct byi_pass_context *ctx,
+                                      struct byi_arena *scratch,
+                                      struct byoc_error *err);
 
 #endif

@@ -18,18 +18,10 @@
 
 #include "scope.h"
 
-static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
-                            struct byi_arena *scratch, struct byoc_error *err)
-{
-    (void)ctx;
-    (void)err;
-    byi_scopes_normalize(m, scratch, BYI_LET_ALL);
-    return BYOC_OK;
-}
-
 const struct byi_pass byi_pass_to_a_normal_form = {
     .name = "ToANormalForm",
     .summary = "write every value as a let, where it is needed",
     .opt_level = 1,
-    .run_module = run,
+    .data = &(const enum byi_let){BYI_LET_ALL},
+    .run_module = byi_scopes_normalize,
 };
