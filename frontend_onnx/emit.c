@@ -110,6 +110,11 @@ byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
                       ATTRS(SOME_INTS("axis", n, axes)));
 }
 
+byi_id byi_o_row(struct byi_import *o, byi_id id)
+{
+    return byi_o_expand(o, id, 1, (const int64_t[]){0});
+}
+
 byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
                      bool allowzero)
 {

@@ -304,6 +304,8 @@ byi_id byi_o_spread(struct byi_import *o, byi_id all, byi_id axes,
 /* Insert n axes of size 1, which become the axes `axes` of the result. */
 byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
                     const int64_t *axes);
+/* Insert a first axis of size 1. */
+byi_id byi_o_row(struct byi_import *o, byi_id id);
 /* A reshape to an int64 vector; without allowzero, 0 keeps an axis' size. */
 byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
                      bool allowzero);

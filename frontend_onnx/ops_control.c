@@ -376,7 +376,7 @@ static void scan_entry(struct byi_import *o, const byi_id *whole, uint32_t n,
     convert_scan(o);
     for (uint32_t i = 0; i < o->n_out; i++)
         if (byi_o_wants(o, i))
-            o->out[i] = byi_o_expand(o, o->out[i], 1, (const int64_t[]){0});
+            o->out[i] = byi_o_row(o, o->out[i]);
 }
 
 /* Before opset 9, inputs and outputs had a leading batch axis, and input 0 was

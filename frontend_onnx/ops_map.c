@@ -117,11 +117,6 @@ static byi_id no_value(struct byi_import *o, enum byoc_dtype dtype,
     return byi_o_expand(o, none, rank, front);
 }
 
-static byi_id as_row(struct byi_import *o, byi_id vector)
-{
-    return byi_o_expand(o, vector, 1, (const int64_t[]){0});
-}
-
 /* The vocabulary of the keys' type. */
 static byi_id vocabulary(struct byi_import *o, bool texts)
 {
@@ -164,7 +159,7 @@ static void convert_dict_vectorizer(struct byi_import *o)
     const byi_id all =
         byi_o_concat(o, values, no_value(o, byi_o_dtype(o, values), "", 1), 0);
 
-    o->out[0] = as_row(o, byi_ml_label(o, all, at));
+    o->out[0] = byi_o_row(o, byi_ml_label(o, all, at));
 }
 
 /* The values, sorted by their keys. */
@@ -220,14 +215,14 @@ static void convert_cast_map(struct byi_import *o)
     }
     const byi_id values = byi_o_cast(o, byi_o_map_values(o, map), dtype);
     if (strcmp(form, "SPARSE") == 0) {
-        o->out[0] = as_row(o, by_key(o, keys, values));
+        o->out[0] = byi_o_row(o, by_key(o, keys, values));
         return;
     }
     byi_o_int(o, "max_map", 1);
     if (strcmp(form, "DENSE") != 0)
         byi_o_fail(o, BYOC_EPARSE, "map_form is '%s', expected DENSE or SPARSE",
                    form);
-    o->out[0] = as_row(o, in_order(o, keys, values));
+    o->out[0] = byi_o_row(o, in_order(o, keys, values));
 }
 
 /* clang-format off */

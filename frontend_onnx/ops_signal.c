@@ -38,12 +38,6 @@ static byi_id column(struct byi_import *o, byi_id vector)
     return byi_o_expand(o, vector, 1, (const int64_t[]){1});
 }
 
-/* A scalar as a vector of one. */
-static byi_id as_vector(struct byi_import *o, byi_id scalar)
-{
-    return byi_o_expand(o, scalar, 1, (const int64_t[]){0});
-}
-
 /* The type that attribute output_datatype names. */
 static enum byoc_dtype output_type(struct byi_import *o)
 {
@@ -217,7 +211,7 @@ static byi_id dft_of_any(struct byi_import *o, byi_id x, byi_id axis)
     };
     byi_id target = BYI_NO_ID;
     for (uint32_t i = 0; i < BYI_COUNT(sizes); i++)
-        target = byi_o_concat(o, target, as_vector(o, sizes[i]), 0);
+        target = byi_o_concat(o, target, byi_o_row(o, sizes[i]), 0);
     const byi_id y = dft(o, byi_o_reshape(o, x, target, false), 1);
     const byi_id two = byi_o_vector(o, 1, (const int64_t[]){2});
     const byi_id whole =
