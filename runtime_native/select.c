@@ -149,6 +149,21 @@ static int64_t skip_floats(const char *data, int64_t i, int64_t n, bool largest,
     return i;
 }
 
+/* The same of int64. */
+static int64_t skip_longs(const char *data, int64_t i, int64_t n, bool largest,
+                          int64_t worst)
+{
+    const int64_t *x = (const int64_t *)(const void *)data;
+    const int64_t bound = x[worst];
+    if (largest)
+        while (i < n && x[i] <= bound)
+            i++;
+    else
+        while (i < n && x[i] >= bound)
+            i++;
+    return i;
+}
+
 /* Select the first k of n candidates, in order, into `heap`. */
 static void choose(const struct key_format *kind, const char *data, int64_t n,
                    bool largest, struct topk_candidate *heap, int64_t k)
@@ -156,6 +171,8 @@ static void choose(const struct key_format *kind, const char *data, int64_t n,
     for (int64_t i = 0; i < n; i++) {
         if (i >= k && kind->size == 4 && kind->is_float)
             i = skip_floats(data, i, n, largest, heap[0].index);
+        else if (i >= k && kind->size == 8 && kind->flip)
+            i = skip_longs(data, i, n, largest, heap[0].index);
         if (i >= n)
             break;
         const uint64_t key = key_at(kind, data, i);

@@ -195,6 +195,18 @@ static square_fn square_of(size_t size)
     return squares[size];
 }
 
+/* Copy the row at `to` to the rows after it, until there are `rows`: up to
+ * twice as many each time, since rows may be of few bytes. */
+static void repeat_row(char *to, int64_t bytes, int64_t rows)
+{
+    enum { MAX_BYTES = 16384 }; /* of a copy, so that its source is cached */
+    const int64_t most = bytes < MAX_BYTES ? MAX_BYTES / byi_max(bytes, 1) : 1;
+    for (int64_t done = 1, some; done < rows; done += some) {
+        some = byi_min(byi_min(done, most), rows - done);
+        memcpy(to + done * bytes, to, (size_t)(some * bytes));
+    }
+}
+
 /* Copy rows [first, last), which are along the last axis. */
 static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
                       const char *src, char *dst, size_t size)
@@ -203,10 +215,11 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
     const int64_t n = v->dims[outer], stride = v->strides[outer];
     const int64_t bytes = (int64_t)size;
     const bool plain = stride == 1 && n * bytes >= 64;
+    const bool repeats = outer > 0 && v->strides[outer - 1] == 0;
     const row_fn row = row_of(size);
-    int64_t at[2 * BYI_MAX_RANK];
+    int64_t at[2 * BYI_MAX_RANK], same = 1;
     int64_t offset = byi_seek(outer, v->dims, v->strides, first, at);
-    for (int64_t r = first; r < last; r++) {
+    for (int64_t r = first; r < last; r += same) {
         char *to = dst + r * n * bytes;
         const char *from = src + offset * bytes;
         if (plain)
@@ -215,6 +228,11 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
             byi_fill(to, from, n, size);
         else
             row(to, from, n, stride);
+        if (repeats) {
+            same = byi_min(v->dims[outer - 1] - at[outer - 1], last - r);
+            repeat_row(to, n * bytes, same);
+            at[outer - 1] += same - 1;
+        }
         byi_step(outer, v->dims, v->strides, at, &offset);
     }
 }
