@@ -5,8 +5,6 @@
 #include "driver/feed.h"
 #include "npy/npy.h"
 
-#include <sys/stat.h>
-
 static int run(int argc, char **argv);
 
 const struct byi_command byi_command_run = {
@@ -80,7 +78,7 @@ static enum byoc_status write_outputs(const struct byoc_model *model,
                                       struct byoc_error *err)
 {
     if (folder)
-        (void)mkdir(folder, 0777); /* if it fails, the write below reports it */
+        BYI_TRY(byi_folder_create(folder, err));
     for (uint32_t i = 0; i < out->n; i++) {
         const struct byoc_io *io = byoc_model_output(model, i);
         if (io->kind != BYOC_TENSOR) {

@@ -8,9 +8,7 @@
 
 #include "runtime/internal.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct byi_image byi_compiled_image(const struct byoc_compiled *c)
 {
@@ -56,9 +54,7 @@ static enum byoc_status keep_source(const struct byoc_compiled *c,
 {
     if (!c->keep_c)
         return BYOC_OK;
-    if (mkdir(c->keep_c, 0777) != 0 && errno != EEXIST)
-        return byi_fail(err, BYOC_EIO, "%s: cannot create the folder: %s",
-                        c->keep_c, strerror(errno));
+    BYI_TRY(byi_folder_create(c->keep_c, err));
     for (uint32_t i = 0; i < c->built.n_sources; i++) {
         const struct byi_c_unit *unit = c->built.sources[i];
         BYI_TRY(keep_file(c, byi_arena_printf(c->arena, "%s.c", unit->symbol),

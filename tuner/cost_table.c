@@ -3,11 +3,9 @@
  * they depend on. */
 #include "cost_table.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -161,15 +159,17 @@ void byi_cost_table_open(struct byi_cost_table *t, const char *path,
 
 /* --- writing -------------------------------------------------------------- */
 
-static void make_folders(const struct byi_cost_table *t)
+static enum byoc_status make_folders(const struct byi_cost_table *t,
+                                     struct byoc_error *err)
 {
     char *path = byi_arena_str(t->arena, t->path);
     for (char *c = path + 1; *c; c++)
         if (*c == '/') {
             *c = '\0';
-            (void)mkdir(path, 0777); /* errors show when the file is created */
+            BYI_TRY(byi_folder_create(path, err));
             *c = '/';
         }
+    return BYOC_OK;
 }
 
 static void print_entry(struct byi_text *text, const struct byi_cost_entry *e,
@@ -206,7 +206,7 @@ enum byoc_status byi_cost_table_save(struct byi_cost_table *t,
     struct byoc_error unused;
     if (!t->path || !t->changed)
         return BYOC_OK;
-    make_folders(t);
+    BYI_TRY(make_folders(t, err));
     if (access(t->path, F_OK) == 0)
         (void)read_file(&now, &unused); /* a damaged table is replaced */
     for (uint32_t i = 0; i < t->list.n; i++)

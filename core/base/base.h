@@ -649,6 +649,8 @@ enum byoc_status byi_file_create(const char *path, struct byi_file *file,
                                  struct byoc_error *err);
 enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err);
 void byi_file_abort(struct byi_file *file);
+/* Create the folder unless it exists. Errors: BYOC_EIO. */
+enum byoc_status byi_folder_create(const char *path, struct byoc_error *err);
 /* Create a file, write the n bytes and commit it. Errors: BYOC_EIO. */
 enum byoc_status byi_file_write(const char *path, const void *data, size_t n,
                                 struct byoc_error *err);

@@ -318,6 +318,20 @@ void byi_file_abort(struct byi_file *file)
     *file = (struct byi_file){.stream = NULL};
 }
 
+enum byoc_status byi_folder_create(const char *path, struct byoc_error *err)
+{
+    struct stat st;
+    if (mkdir(path, 0777) == 0)
+        return BYOC_OK;
+    const int why = errno;
+    if (why == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EIO,
+                    "%s: cannot create the folder: %s; expected a path in a "
+                    "folder that exists and can be written",
+                    path, strerror(why));
+}
+
 enum byoc_status byi_file_write(const char *path, const void *data, size_t n,
                                 struct byoc_error *err)
 {

@@ -7,9 +7,7 @@
 #include "core/base/guard.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const struct byi_module *module_of(const struct byoc_module *module)
 {
@@ -213,10 +211,7 @@ static enum byoc_status make_folder(void *ctx, struct byoc_error *err)
 {
     const struct byi_dump *d = ctx;
 
-    if (mkdir(d->folder, 0777) != 0 && errno != EEXIST)
-        return byi_fail(err, BYOC_EIO, "%s: cannot create the folder: %s",
-                        d->folder, strerror(errno));
-    return BYOC_OK;
+    return byi_folder_create(d->folder, err);
 }
 
 static enum byoc_status dump_input(void *ctx, const char *pass,

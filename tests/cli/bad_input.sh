@@ -169,7 +169,14 @@ bad 2 "a zip archive" run good.so --npz text.so
 bad 2 "cannot" compile "$digits/digits.onnx" -o none/out.so
 bad 2 "cannot" compile "$digits/digits.onnx" -o folder.onnx
 bad 2 "cannot create" compile "$digits/digits.onnx" -o out.so --report none/r
-bad 2 "cannot create" run good.so --input "image=$x" -o none/none
+bad 2 "none/none: cannot create the folder: No such file" run good.so \
+    --input "image=$x" -o none/none
+bad 2 "good.so: cannot create the folder: File exists" run good.so \
+    --input "image=$x" -o good.so
+bad 2 "good.so: cannot create the folder: File exists" check relu.onnx \
+    --dump-passes good.so
+bad 2 "good.so: cannot create the folder: File exists" compile relu.onnx \
+    -o out.so --keep-c good.so
 bad 2 "cannot create" run good.so --input "image=$x" --trace none/trace
 if [ "$(id -u)" != 0 ]; then
     chmod a-w closed
