@@ -212,7 +212,11 @@ int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads);
 
 /* strips.c. Whether the lines of images, along axis 1, can be computed
  * separately. */
-bool byi_f32_has_lines(const struct byi_f32_conv *conv);
+static inline bool byi_f32_has_lines(const struct byi_f32_conv *conv)
+{
+    return !conv->transposed && conv->in[0] == 1 && conv->out[0] == 1 &&
+           conv->size[0] == 1 && conv->pad[0] == 0 && conv->out[1] > 1;
+}
 /* strips.c. The largest number of lines of x that `high` lines of y read. */
 int64_t byi_f32_lines_read(const struct byi_f32_conv *conv, int64_t high);
 /* strips.c. Set *part to the convolution that computes only lines [first, first

@@ -49,12 +49,6 @@ static uint64_t floats(int64_t n)
     return byi_align_bytes((uint64_t)n * sizeof(float));
 }
 
-bool byi_f32_has_lines(const struct byi_f32_conv *conv)
-{
-    return !conv->transposed && conv->in[0] == 1 && conv->out[0] == 1 &&
-           conv->size[0] == 1 && conv->pad[0] == 0 && conv->out[1] > 1;
-}
-
 int64_t byi_f32_lines_read(const struct byi_f32_conv *conv, int64_t high)
 {
     return byi_min(conv->in[1], (high - 1) * conv->stride[1] +
