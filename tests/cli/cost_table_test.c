@@ -161,7 +161,7 @@ static void a_place_that_cannot_be_written_is_an_error(void **state)
     byi_cost_table_open(&t, "/dev/null/costs.json", &notes);
     byi_cost_put(&t, key(1), 1, "");
     assert_int_equal(byi_cost_table_save(&t, &err), BYOC_EIO);
-    assert_non_null(strstr(err.text, "/dev/null/costs.json"));
+    assert_non_null(strstr(err.text, "/dev/null: cannot create the folder"));
     byi_cost_table_close(&t);
     byi_text_free(&notes);
 }

@@ -325,8 +325,8 @@ static void test_dump_refused(void **state)
 
     (void)state;
     assert_int_equal(run_in_box(&pair, byi_dump_instrument(&dump)), BYOC_EIO);
-    assert_string_equal(err.text, "/proc/no/such: cannot create the folder: "
-                                  "No such file or directory");
+    assert_non_null(strstr(err.text, "/proc/no/such: cannot create the folder: "
+                                     "No such file or directory"));
     assert_string_equal(trace, "");
 }
 
