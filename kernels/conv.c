@@ -151,13 +151,6 @@ static bool suits_tiles(const struct byi_f32_conv *conv)
     return conv->kernels == byi_f32_kernels() && byi_f32_tiles_suit(conv);
 }
 
-/* Whether a planned convolution may run in pieces, on AMX's tiles. */
-static bool suits_pieces(const struct byi_f32_conv *conv)
-{
-    return conv->algorithm == BYI_F32_DIRECT &&
-           conv->kernels == byi_f32_kernels() && byi_f32_pieces_suit(conv);
-}
-
 bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv)
 {
     return conv->algorithm == BYI_F32_VECTOR;
@@ -291,8 +284,7 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
 
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
 {
-    const char *pieces = suits_pieces(conv) ? byi_f32_pieces_name(conv) : NULL;
-    return pieces ? pieces : conv->kernels->names[conv->algorithm];
+    return conv->kernels->names[conv->algorithm];
 }
 
 /* --- weights -------------------------------------------------------------- */
@@ -306,17 +298,6 @@ static int64_t part_floats(const struct byi_f32_conv *conv)
     return byi_f32_direct_floats(conv);
 }
 
-/* A number after the packed weights says whether all are finite. */
-static int64_t finite_floats(const struct byi_f32_conv *conv)
-{
-    return suits_pieces(conv) ? BYI_F32_PANEL : 0;
-}
-
-static bool packed_finite(const struct byi_f32_conv_run *run)
-{
-    return run->weights[run->conv->parts * part_floats(run->conv)] > 0;
-}
-
 uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
@@ -325,8 +306,7 @@ uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv)
     if (conv->algorithm == BYI_F32_DEPTHWISE) /* reads whole vectors */
         return (uint64_t)(taps * conv->channels + BYI_F32_PANEL) *
                sizeof(float);
-    return (uint64_t)(conv->parts * part_floats(conv) + finite_floats(conv)) *
-           sizeof(float);
+    return (uint64_t)(conv->parts * part_floats(conv)) * sizeof(float);
 }
 
 static void pack_direct(const struct byi_f32_conv *conv,
@@ -449,10 +429,7 @@ void byi_f32_conv_pack(const struct byi_f32_conv *conv,
         byi_f32_tiles_pack(conv, weights, to);
         return;
     }
-    const int64_t n = conv->parts * part_floats(conv);
     pack_all(conv, weights, to, threads);
-    for (int64_t i = 0; i < finite_floats(conv); i++)
-        to[n + i] = byi_i8_kernels()->finite(to, n);
 }
 
 bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
@@ -460,7 +437,6 @@ bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
 {
     return a->algorithm == b->algorithm && a->channels == b->channels &&
            a->outputs == b->outputs && a->groups == b->groups &&
-           finite_floats(a) == finite_floats(b) &&
            memcmp(a->size, b->size, sizeof a->size) == 0 &&
            (!a->transposed ||
             (memcmp(a->pad, b->pad, sizeof a->pad) == 0 &&
@@ -480,16 +456,6 @@ static uint64_t zeros_bytes(const struct byi_f32_conv *conv)
                                 : 0;
 }
 
-/* Scratch for rows that are multiplied as they are, and in pieces. */
-static uint64_t direct_scratch(const struct byi_f32_conv *conv, int threads)
-{
-    const uint64_t direct = byi_f32_direct_scratch(conv, threads);
-    if (!suits_pieces(conv))
-        return direct;
-    const uint64_t pieces = byi_f32_pieces_scratch(conv, threads);
-    return pieces > direct ? pieces : direct;
-}
-
 uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
@@ -497,7 +463,7 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
         return byi_f32_strips_scratch(conv, threads);
     switch (conv->algorithm) {
     case BYI_F32_DIRECT:
-        return zeros_bytes(conv) + direct_scratch(conv, threads);
+        return zeros_bytes(conv) + byi_f32_direct_scratch(conv, threads);
     case BYI_F32_WINOGRAD_2:
     case BYI_F32_WINOGRAD_4:
         return zeros_bytes(conv) + byi_f32_winograd_scratch(conv, threads);
@@ -556,9 +522,7 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *given)
         byi_f32_tiles_run(run);
         break;
     case BYI_F32_DIRECT:
-        if (!suits_pieces(run->conv) || !packed_finite(run) ||
-            !byi_f32_pieces_run(run))
-            byi_f32_direct_run(run);
+        byi_f32_direct_run(run);
         break;
     case BYI_F32_WINOGRAD_2:
     case BYI_F32_WINOGRAD_4:

@@ -183,18 +183,6 @@ static inline const float *byi_f32_element(const struct byi_f32_conv *conv,
     return (const float *)(const void *)((const char *)from + i * size);
 }
 
-/* pieces.c: products of float32 on AMX's tiles, by the packed weights of
- * direct.c. Whether the shapes and types suit, and the machine has the tiles;
- * the other functions require it. */
-bool byi_f32_pieces_suit(const struct byi_f32_conv *conv);
-/* Name of the kernel, a static string, or NULL if direct.c is faster. */
-const char *byi_f32_pieces_name(const struct byi_f32_conv *conv);
-/* Bytes of scratch for a run with at most `threads` threads. */
-uint64_t byi_f32_pieces_scratch(const struct byi_f32_conv *conv, int threads);
-/* Multiply by finite weights. Returns false, and computes nothing, if direct.c
- * is faster or an element of x is not finite. */
-bool byi_f32_pieces_run(const struct byi_f32_conv_run *run);
-
 /* --- direct.c ------------------------------------------------------------- */
 /* Run a tile whose result has `rows` rows and `columns` columns, which may end
  * within a panel. */

@@ -75,9 +75,9 @@ struct byi_f32_tile {
 typedef void byi_f32_tile_fn(const struct byi_f32_tile *t);
 
 /* Channels [first, end) of adjacent positions of a line of a depthwise
- * convolution. They read lines of x and of the weights, [taps][channels]. Tap k of position
- * p reads column `column` + p * stride + k * dilation of x, which is padding if
- * it is not in [0, columns). */
+ * convolution. They read lines of x and of the weights, [taps][channels]. Tap k
+ * of position p reads column `column` + p * stride + k * dilation of x, which
+ * is padding if it is not in [0, columns). */
 struct byi_f32_line {
     const float *const *x, *const *weights; /* [lines] */
     int64_t lines, channels, first, end;

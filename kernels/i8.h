@@ -106,17 +106,14 @@ typedef void byi_i8_tile_fn(const struct byi_i8_tile *t);
 /* The elements of a block's x. BFLOAT16: words have 2 numbers; sums and addends
  * are float32. SPLIT: as BFLOAT16, and a number is the sum of two, see `split`;
  * the products of two low parts, below 2^-14 of the numbers' product, are left
- * out. SPLIT_EXACTLY: with them. PIECES: a number is the sum of three, see
- * `piece_rows`. */
+ * out. SPLIT_EXACTLY: with them. */
 enum byi_i8_values {
     BYI_I8_UNSIGNED,
     BYI_I8_SIGNED,
     BYI_I8_BFLOAT16,
     BYI_I8_SPLIT,
-    BYI_I8_SPLIT_EXACTLY,
-    BYI_I8_PIECES
+    BYI_I8_SPLIT_EXACTLY
 };
-enum { BYI_I8_N_PIECES = 3 };
 
 /* A block of a product in form BYTES: rows [from, from + rows) of x, of which
  * `all` rows, at least BYI_I8_BLOCK, may be read, times adjacent panels of
@@ -128,7 +125,7 @@ struct byi_i8_block {
     int64_t words, columns;
     const uint32_t *weights;
     enum byi_i8_values values;
-    /* BFLOAT16, SPLIT and PIECES: words of a tap of the window. Not NULL: the
+    /* BFLOAT16 and SPLIT: words of a tap of the window. Not NULL: the
      * distances of the taps of a row, in bytes; otherwise they are adjacent. */
     int64_t tap_words;
     const int64_t *taps;
@@ -273,16 +270,6 @@ struct byi_i8_kernels {
      * is. */
     void (*split)(const uint16_t *from, int64_t rows, int64_t n, int64_t half,
                   uint16_t *to);
-    /* Cut float32 numbers into three of bfloat16, whose sum they are unless
-     * they are below 2^-102: rows of n, `ld` apart. Piece i of number k of a
-     * row is to[i * room + k] of a row of 3 `room` numbers; those from n to
-     * `room` become 0. piece_panel cuts n rows of a panel to the words of a
-     * block. NULL if `block` is. */
-    void (*piece_rows)(const float *from, int64_t ld, int64_t rows, int64_t n,
-                       int64_t room, uint16_t *to);
-    void (*piece_panel)(const float *from, int64_t n, int64_t room,
-                        uint32_t *to);
-    bool (*finite)(const float *x, int64_t n); /* all are finite */
     void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
     void (*weave[BYI_I8_FORMS])(const struct byi_i8_weave *w);
     /* for up to 32 and up to 64 channels; NULL: use taps and weave */

@@ -24,8 +24,5 @@ const struct byi_i8_kernels byi_i8_amx = {
     .block = block,
     .block_name = "i8:avx512_amx",
     .split = split,
-    .piece_rows = piece_rows,
-    .piece_panel = piece_panel,
-    .finite = all_finite,
 };
 #endif

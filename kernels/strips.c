@@ -271,8 +271,8 @@ static const uint16_t *number_at(const float *from, int64_t i)
 /* Widen the operands of the strip's epilogue; those that the kernel reads as
  * they are, point into the given ones. */
 static void prepare_operands(const struct strips *s, const struct strip *strip,
-                             const struct byi_f32_conv_run *given, char **scratch,
-                             struct byi_f32_conv_run *run)
+                             const struct byi_f32_conv_run *given,
+                             char **scratch, struct byi_f32_conv_run *run)
 {
     const struct byi_f32_conv *conv = s->conv;
     const int64_t rows =

@@ -42,10 +42,10 @@ struct byoc_fail *byoc_internal_plugin_compile(const struct byi_plugin *plugin,
     struct byoc_fail *fail = plugin->backend->compile(host, region, blob);
     if (!fail && (!blob->data || !blob->bytes)) {
         fail = host->fail(host->ctx, BYOC_FAIL_INTERNAL,
-                          blob->data ? "compile() returned a blob of 0 bytes; "
+                          blob->data ? "compile() returned a blob of 0 bytes, "
                                        "expected at least 1"
                                      : "compile() returned a blob without "
-                                       "data; expected its address");
+                                       "data, expected its address");
         host->release(host->ctx, blob->data);
     }
     if (fail)

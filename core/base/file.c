@@ -327,7 +327,7 @@ enum byoc_status byi_folder_create(const char *path, struct byoc_error *err)
     if (why == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return BYOC_OK;
     return byi_fail(err, BYOC_EIO,
-                    "%s: cannot create the folder: %s; expected a path in a "
+                    "%s: cannot create the folder: %s, expected a path in a "
                     "folder that exists and can be written",
                     path, strerror(why));
 }

@@ -653,18 +653,16 @@ static void test_vectors(void **state)
     }
 }
 
-/* Rows that do not stay in the second cache are cut; some add to y. `pieces`:
- * products large enough for numbers in pieces. */
-static void multiply_rows(bool pieces)
+/* Rows that do not stay in the second cache are cut; some add to y. */
+static void long_rows(void)
 {
     for (int i = 0; i < 12; i++) {
         struct conv_case c = {.threads = 1 + (int)draw(3), .sums = i % 4 == 0};
         int kinds[3];
         const int64_t channels =
             draw(2) ? 512 * (1 + draw(6)) : 512 + draw(2000);
-        c.conv =
-            vector_by_matrix(channels, (pieces ? 256 : 33) + draw(60), draw(2));
-        c.conv.images = (pieces ? 128 : 15) + draw(40);
+        c.conv = vector_by_matrix(channels, 33 + draw(60), draw(2));
+        c.conv.images = 15 + draw(40);
         c.conv.bias = draw(2);
         const uint32_t n = c.sums ? 1 + draw(3) : draw(4);
         for (uint32_t p = 0; p < n; p++) {
@@ -672,21 +670,13 @@ static void multiply_rows(bool pieces)
             kinds[p] = adds ? ADD : (int)draw(BYI_COUNT(functions));
             add_post(&c.conv, kinds[p], adds ? 0 : (int)draw(4));
         }
-        byi_f32_conv_plan(&c.conv, !pieces);
+        byi_f32_conv_plan(&c.conv, true);
         c.conv.algorithm = BYI_F32_DIRECT;
-        assert_int_equal(strstr(byi_f32_conv_name(&c.conv), "pieces") != NULL,
-                         pieces && byi_i8_kernels()->block);
         c.conv.cache = 1 << (14 + draw(6));
         open_case(&c);
         check_case(&c, kinds, 2e-6);
         close_case(&c);
     }
-}
-
-static void long_rows(void)
-{
-    multiply_rows(false);
-    multiply_rows(true);
 }
 
 static void test_long_rows(void **state)
@@ -987,7 +977,7 @@ static void keeps_nan(void)
  * they have in a plain sum, and zero times infinity is NaN. */
 static void keeps_infinity(void)
 {
-    enum { ROWS = 132, CHANNELS = 260, OUTPUTS = 259 }; /* enough for pieces */
+    enum { ROWS = 132, CHANNELS = 260, OUTPUTS = 259 };
     for (int k = 0; k < 2 * BYI_F32_TYPES; k++) {
         const int type = k / 2;
         const bool exact = k % 2;
@@ -1003,7 +993,6 @@ static void keeps_infinity(void)
                                        .dilation = {1, 1, 1},
                                        .type = (enum byi_f32_type)type};
         byi_f32_conv_plan(&c.conv, exact);
-        assert_true(!exact || !strstr(byi_f32_conv_name(&c.conv), "pieces"));
         open_case(&c);
         for (int r = 0; r < ROWS; r++)
             for (int i = 0; i < CHANNELS; i++) /* exact as bfloat16, too */
