@@ -40,7 +40,9 @@ struct byoc_fail *byoc_internal_plugin_compile(const struct byi_plugin *plugin,
     const struct byoc_host *host = &plugin->host;
     *blob = (struct byoc_blob){.struct_size = sizeof *blob};
     struct byoc_fail *fail = plugin->backend->compile(host, region, blob);
-    if (!fail && (!blob->data || !blob->bytes)) {
+    /* code generation refuses empty C */
+    if (!fail &&
+        (!blob->data || (!blob->bytes && blob->kind == BYOC_BLOB_DATA))) {
         fail = host->fail(host->ctx, BYOC_FAIL_INTERNAL,
                           blob->data ? "compile() returned a blob of 0 bytes, "
                                        "expected at least 1"

@@ -245,7 +245,7 @@ bad 2 "--input: found 'image=', expected NAME=FILE" run "$digits/digits.onnx" \
     --input image=
 bad 2 "--report: found ''" compile "$digits/digits.onnx" -o x.so --report=
 bad 2 "--output: found ''" compile "$digits/digits.onnx" -o ""
-bad 2 "found an empty argument; expected" run ""
+bad 2 "found an empty argument, expected" run ""
 # names with control characters are one line
 bad 2 "unknown option '--op\x0ation'" run "--op
 tion"
