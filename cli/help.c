@@ -34,7 +34,7 @@ void byi_print_usage(FILE *to)
 
 const struct byi_command *byi_find_command(const char *name)
 {
-    const char *names[64];
+    const char *names[64] = {0};
     uint32_t n = 0;
     for (; byi_commands[n] && n < BYI_COUNT(names); n++) {
         if (strcmp(name, byi_commands[n]->name) == 0)
