@@ -7,9 +7,12 @@
  * hidden_size follows from R; [] is an empty tensor for an omitted input.
  * ONNX's activation_alpha and _beta have entries only for activations that take
  * such a parameter; the IR has an entry for every activation.
+ *
+ * LinearAttention is nn.linear_attention.
  */
 #include "frontend_onnx/import.h"
 
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
@@ -164,13 +167,108 @@ static void convert_recurrent(struct byi_import *o)
             o->out[i] = byi_o_get(o, all, i);
 }
 
+/* --- linear attention ----------------------------------------------------- */
+
+/* Input i in the type that the operator computes in; an omitted one is an empty
+ * tensor. */
+static byi_id linear_input(struct byi_import *o, uint32_t i,
+                           enum byoc_dtype dtype)
+{
+    const byi_id x = byi_o_in(o, i);
+    return x == BYI_NO_ID ? byi_o_array(o, BYOC_F32, 0, NULL)
+                          : byi_o_cast(o, x, dtype);
+}
+
+/* The update rule says which of decay and beta there are. */
+static void check_update_rule(struct byi_import *o)
+{
+    static const struct {
+        const char *name;
+        bool decay, beta;
+    } known[] = {{"linear", false, false},
+                 {"gated", true, false},
+                 {"delta", false, true},
+                 {"gated_delta", true, true}};
+    const char *rule = byi_o_string(o, "update_rule", "gated_delta");
+    const bool decay = byi_o_in(o, 4) != BYI_NO_ID;
+    const bool beta = byi_o_in(o, 5) != BYI_NO_ID;
+    uint32_t i = 0;
+
+    while (i < BYI_COUNT(known) && strcmp(known[i].name, rule) != 0)
+        i++;
+    if (i == BYI_COUNT(known))
+        byi_o_fail(o, BYOC_EPARSE,
+                   "update_rule is '%.40s', expected linear, gated, delta or "
+                   "gated_delta",
+                   rule);
+    else if (decay != known[i].decay)
+        byi_o_fail(o, BYOC_EPARSE, "update_rule '%s': found %s, expected %s",
+                   rule, decay ? "input decay" : "no input decay",
+                   decay ? "none" : "one");
+    else if (beta != known[i].beta)
+        byi_o_fail(o, BYOC_EPARSE, "update_rule '%s': found %s, expected %s",
+                   rule, beta ? "input beta" : "no input beta",
+                   beta ? "none" : "one");
+}
+
+/* The attribute scale, or 1 / sqrt(elements of a query's head). */
+static double linear_scale(struct byi_import *o, int64_t heads)
+{
+    const double scale = byi_o_float(o, "scale", 0);
+    const int64_t width = byi_o_dim(o, byi_o_in(o, 0), 2);
+
+    if (scale != 0 || !byi_o_ok(o) || heads < 1 || width < heads)
+        return scale; /* the type rule refuses the widths */
+    return 1 / sqrt((double)(width / heads));
+}
+
+/* LinearAttention: query, key, value, past state, decay, beta. float16 and
+ * bfloat16 are computed in float32, with the state in its own type between two
+ * calls. chunk_size is about speed only. */
+static void convert_linear_attention(struct byi_import *o)
+{
+    const enum byoc_dtype type = byi_o_dtype(o, byi_o_in(o, 0));
+    const enum byoc_dtype wide = type == BYOC_F64 ? BYOC_F64 : BYOC_F32;
+    const byi_id past = byi_o_in(o, 3);
+    const int64_t heads = byi_o_int(o, "q_num_heads", 0);
+    const int64_t kv_heads = byi_o_int(o, "kv_num_heads", 0);
+    /* an attribute of com.microsoft's variant */
+    const int64_t window = byi_o_int(o, "state_window", 0);
+
+    byi_o_int(o, "chunk_size", 64);
+    if (window != 0)
+        byi_o_refuse(o, "state_window is %lld, expected 0, a single state",
+                     (long long)window);
+    check_update_rule(o);
+    const double scale = linear_scale(o, heads);
+    if (!byi_o_ok(o))
+        return;
+    const byi_id all =
+        byi_o_emit(o, BYI_OP_NN_LINEAR_ATTENTION,
+                   ARGS(linear_input(o, 0, wide), linear_input(o, 1, wide),
+                        linear_input(o, 2, wide), linear_input(o, 3, wide),
+                        linear_input(o, 4, wide), linear_input(o, 5, wide)),
+                   ATTRS(AN_INT("heads", heads), AN_INT("kv_heads", kv_heads),
+                         A_FLOAT("scale", scale)));
+    o->out[0] = byi_o_cast(o, byi_o_get(o, all, 0), type);
+    if (byi_o_wants(o, 1))
+        o->out[1] = byi_o_cast(o, byi_o_get(o, all, 1),
+                               past == BYI_NO_ID ? type : byi_o_dtype(o, past));
+}
+
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"GRU", 1, 3, 6, convert_recurrent, BYI_OP_NN_GRU},
+    {"LinearAttention", 27, 3, 6, convert_linear_attention, BYI_OP_NONE},
     {"LSTM", 1, 3, 8, convert_recurrent, BYI_OP_NN_LSTM},
     {"RNN", 1, 3, 6, convert_recurrent, BYI_OP_NN_RNN},
+};
+static const struct byi_onnx_op microsoft[] = {
+    {"LinearAttention", 1, 3, 6, convert_linear_attention, BYI_OP_NONE},
 };
 /* clang-format on */
 
 const struct byi_onnx_table byi_onnx_sequence = {BYI_ONNX, rows,
                                                  BYI_COUNT(rows)};
+const struct byi_onnx_table byi_microsoft_sequence = {BYI_MICROSOFT, microsoft,
+                                                      BYI_COUNT(microsoft)};

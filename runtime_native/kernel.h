@@ -316,6 +316,26 @@ struct byi_box_rows byi_box_rows(const struct byi_box *box);
  * counts as both. */
 int64_t byi_extreme_place(const float *x, int64_t n, bool largest, bool last);
 
+/* --- linear.c ------------------------------------------------------------- */
+
+/* Linear attention of one head of values over all time steps. Steps are the
+ * floats from one time step to the next. decay, already exponentiated, and beta
+ * may be NULL. */
+struct byi_linear_head {
+    int64_t time, size; /* size: elements of a key */
+    const float *query, *key, *value, *decay, *beta;
+    int64_t query_step, key_step, value_step, decay_step, beta_step, y_step;
+    int64_t decay_stride; /* 0: one number decays all rows of the state */
+    int64_t queries;      /* heads of queries, one after the other */
+    float *state, *y;     /* state: (size, width) */
+    int64_t width;        /* elements of a value */
+    float scale;
+};
+/* nn.linear_attention, element by element in double, with the state in the type
+ * of the result: the float64 kernel, and the reference for the float32 loop. */
+enum byoc_status byi_linear_plain(const struct byi_call *call,
+                                  struct byoc_error *err);
+
 /* --- sequence.c --------------------------------------------------------- */
 
 /* A call of nn.rnn, nn.gru or nn.lstm with its operands by name; absent
@@ -529,6 +549,8 @@ struct byi_simd {
     void (*idct_columns)(const float *x, float *y, int64_t pitch,
                          int64_t columns);
     void (*idct_blocks)(const float *x, float *y, int64_t blocks);
+    /* columns [begin, end) of the state and of y */
+    void (*linear)(const struct byi_linear_head *h, int64_t begin, int64_t end);
     bool (*finite)(const float *x, int64_t n); /* all are finite */
     /* y[i] = x[i], truncated; indexed by the dtype of y, which has at most 32
      * bits. Returns false if an |x[i]| is not below 2^31; then y must not be

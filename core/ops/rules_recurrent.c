@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_recurrent.c: the type rule of nn.rnn, nn.gru and nn.lstm. */
+/* rules_recurrent.c: the type rules of nn.rnn, nn.gru, nn.lstm
+ * and nn.linear_attention. */
 #include "rules.h"
 
 /* Check that operand i, unless omitted, has x's type and these dims, which
@@ -80,5 +81,88 @@ enum byoc_status byi_rule_recurrent(struct byi_infer *t,
     BYI_TRY(byi_rule_tensor(t, x->dtype, 3, last, &fields[1]));
     fields[2] = fields[1];
     *out = byi_type_tuple(t->arena, t->op->n_out, fields);
+    return BYOC_OK;
+}
+
+/* --- linear attention ----------------------------------------------------- */
+
+/* The width of operand i, which must be a number and a multiple of `unit`. */
+static enum byoc_status want_width(const struct byi_infer *t, uint32_t i,
+                                   const char *name, int64_t unit,
+                                   int64_t *width)
+{
+    BYI_TRY(byi_want_rank(t, i, 3, name));
+    *width = t->in[i]->dims[2];
+    if (BYI_IS_SYMBOL(*width))
+        return byi_rule_fail(t, "%s has a symbolic width, expected a number",
+                             name);
+    if (*width % unit)
+        return byi_rule_fail(t,
+                             "%s has width %lld, expected a multiple of %lld",
+                             name, (long long)*width, (long long)unit);
+    return BYOC_OK;
+}
+
+/* The width of operand i, which may have one of two; `usual` if it is omitted.
+ */
+static int64_t either_width(const struct byi_infer *t, uint32_t i,
+                            int64_t usual, int64_t other)
+{
+    return i < t->n_in && t->in[i]->rank == 3 && t->in[i]->dims[2] == other
+               ? other
+               : usual;
+}
+
+static enum byoc_status want_head_counts(const struct byi_infer *t,
+                                         int64_t heads, int64_t kv)
+{
+    if (heads < 1 || kv < 1 || (heads % kv && kv % heads))
+        return byi_rule_fail(t,
+                             "heads is %lld and kv_heads %lld, expected "
+                             "positive numbers, one a multiple of the other",
+                             (long long)heads, (long long)kv);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_linear_attention(struct byi_infer *t,
+                                           const struct byi_type **out)
+{
+    const int64_t heads = byi_attr_int(t->attrs, "heads");
+    int64_t kv = byi_attr_int(t->attrs, "kv_heads"), widths[3];
+    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "query"));
+    BYI_TRY(want_head_counts(t, heads, kv));
+    BYI_TRY(want_width(t, 0, "query", heads, &widths[0]));
+    int64_t dk = widths[0] / heads;
+    if (dk == 0)
+        return byi_rule_fail(t, "query has width 0, expected at least %lld",
+                             (long long)heads);
+    BYI_TRY(want_width(t, 1, "key", dk, &widths[1]));
+    BYI_TRY(want_width(t, 2, "value", kv, &widths[2]));
+    int64_t dv = widths[2] / kv;
+    if (widths[1] == 0 || kv % (widths[1] / dk))
+        return byi_rule_fail(t,
+                             "key has %lld heads of size %lld, expected a "
+                             "divisor of the %lld heads of value",
+                             (long long)(widths[1] / dk), (long long)dk,
+                             (long long)kv);
+
+    int64_t batch = t->in[0]->dims[0], time = t->in[0]->dims[1];
+    int64_t decays = either_width(t, 4, kv, byi_dim_mul(t, kv, dk));
+    int64_t betas = either_width(t, 5, kv, 1);
+    BYI_TRY(
+        want_dims(t, 1, "key", 3, (int64_t *[]){&batch, &time, &widths[1]}));
+    BYI_TRY(
+        want_dims(t, 2, "value", 3, (int64_t *[]){&batch, &time, &widths[2]}));
+    BYI_TRY(want_dims(t, 3, "past", 4, (int64_t *[]){&batch, &kv, &dk, &dv}));
+    BYI_TRY(want_dims(t, 4, "decay", 3, (int64_t *[]){&batch, &time, &decays}));
+    BYI_TRY(want_dims(t, 5, "beta", 3, (int64_t *[]){&batch, &time, &betas}));
+
+    const struct byi_type *fields[2];
+    const int64_t y[] = {batch, time,
+                         byi_dim_mul(t, kv > heads ? kv : heads, dv)};
+    const int64_t state[] = {batch, kv, dk, dv};
+    BYI_TRY(byi_rule_tensor(t, t->in[0]->dtype, 3, y, &fields[0]));
+    BYI_TRY(byi_rule_tensor(t, t->in[0]->dtype, 4, state, &fields[1]));
+    *out = byi_type_tuple(t->arena, 2, fields);
     return BYOC_OK;
 }

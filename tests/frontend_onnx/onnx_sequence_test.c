@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_sequence_test.c: importing LSTM, GRU and RNN, and the errors for invalid
- * ones. */
+/* onnx_sequence_test.c: importing LSTM, GRU, RNN and LinearAttention, and
+ * the errors for invalid ones. */
 #include "models.h"
 
 static void attr_strings(struct build *b, Onnx__NodeProto *n, const char *name,
@@ -172,6 +172,67 @@ static void attribute_of_another_operator(void **state)
     refuse(&b, BYOC_EUNSUPPORTED, "linear_before_reset");
 }
 
+/* --- LinearAttention ------------------------------------------------------ */
+
+/* query, key and value of 4, 2 and 2 heads. */
+static struct build begin_linear(const char *inputs)
+{
+    struct build b = begin(27);
+
+    input(&b, "q", "N T 12");
+    input(&b, "k", "N T 6");
+    input(&b, "v", "N T 10");
+    input(&b, "d", "N T 2");
+    input(&b, "b", "N T 1");
+    Onnx__NodeProto *n = node(&b, "LinearAttention", inputs, "y s");
+    attr_int(&b, n, "q_num_heads", 4);
+    attr_int(&b, n, "kv_num_heads", 2);
+    output(&b, "y");
+    output(&b, "s");
+    return b;
+}
+
+static void linear_attention(void **state)
+{
+    struct build b = begin_linear("q k v - d b");
+    (void)state;
+
+    EXPECT(&b, "(Tensor[(N, T, 20), float32], Tensor[(N, 2, 3, 5), float32])",
+           "nn.linear_attention(%q, %k, %v, Tensor[(0), float32] {}, %d, %b, ",
+           "heads=4, kv_heads=2, scale=0.577");
+}
+
+static void bad_linear_attention(void **state)
+{
+    static const struct {
+        const char *inputs, *rule, *why;
+    } cases[] = {
+        {"q k v - d b", "square",
+         "update_rule is 'square', expected linear, gated, delta or "
+         "gated_delta"},
+        {"q k v - d b", "linear",
+         "update_rule 'linear': found input decay, expected none"},
+        {"q k v - - b", "gated_delta",
+         "update_rule 'gated_delta': found no input decay, expected one"},
+        {"q k v - d b", "gated",
+         "update_rule 'gated': found input beta, expected none"},
+        {"q k v", "delta",
+         "update_rule 'delta': found no input beta, expected one"},
+        {"q v k", "linear", "key has width 10, expected a multiple of 3"},
+    };
+    (void)state;
+
+    for (uint32_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct build b = begin_linear(cases[i].inputs);
+        attr_string(&b, b.graph->node[0], "update_rule", cases[i].rule);
+        refuse(&b, i < 5 ? BYOC_EPARSE : BYOC_ETYPE, cases[i].why);
+    }
+    struct build b = begin_linear("q k v - d b");
+    attr_int(&b, b.graph->node[0], "state_window", 2);
+    refuse(&b, BYOC_EUNSUPPORTED,
+           "state_window is 2, expected 0, a single state");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +246,8 @@ int main(void)
         cmocka_unit_test(too_many_activations),
         cmocka_unit_test(default_activations),
         cmocka_unit_test(attribute_of_another_operator),
+        cmocka_unit_test(linear_attention),
+        cmocka_unit_test(bad_linear_attention),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

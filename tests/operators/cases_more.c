@@ -4,6 +4,7 @@
  */
 #include "fuzz.h"
 
+#include <math.h>
 #include <string.h>
 
 #define ONE_OF(d, list) (list)[draw_int(d, 0, BYI_COUNT(list) - 1)]
@@ -272,6 +273,50 @@ static void causal_conv(struct draw *d)
         draw_attr_string(d, "activation", "silu");
 }
 
+/* Operands are small, and keys have a norm below 1, so that the state stays
+ * bounded. */
+static void shrink(struct byi_tensor *x, double factor)
+{
+    for (int64_t i = 0; i < byi_count(x); i++)
+        byi_tensor_set(x, i, byi_tensor_float(x, i) * factor);
+}
+
+/* query, key, value, past, decay, beta */
+static void linear_attention(struct draw *d)
+{
+    static const char *const rules[] = {"linear", "gated", "delta",
+                                        "gated_delta"};
+    const int64_t n = draw_int(d, 1, 2), time = draw_int(d, 1, 7);
+    const int64_t kv = draw_int(d, 1, 3), heads = kv * draw_int(d, 1, 3);
+    const int64_t size = draw_int(d, 1, 9), width = draw_int(d, 1, 40);
+    const int64_t rule = draw_int(d, 0, 3);
+    const int64_t decays = draw_chance(d, 50) ? kv * size : kv;
+    const double small = 0.25 / sqrt((double)size);
+
+    draw_operand(d, d->dtype, 3, (int64_t[]){n, time, heads * size}, ORDINARY);
+    shrink(
+        draw_operand(d, d->dtype, 3, (int64_t[]){n, time, kv * size}, ORDINARY),
+        small);
+    draw_operand(d, d->dtype, 3, (int64_t[]){n, time, kv * width}, ORDINARY);
+    if (draw_chance(d, 60))
+        draw_operand(d, d->dtype, 4, (int64_t[]){n, kv, size, width}, ORDINARY);
+    else
+        draw_nothing(d);
+    if (rule & 1)
+        shrink(draw_operand(d, d->dtype, 3, (int64_t[]){n, time, decays}, UNIT),
+               -1);
+    else
+        draw_nothing(d);
+    if (rule & 2)
+        draw_operand(d, d->dtype, 3,
+                     (int64_t[]){n, time, draw_chance(d, 30) ? 1 : kv}, UNIT);
+    draw_attr_string(d, "update_rule", rules[rule]);
+    draw_attr_int(d, "q_num_heads", heads);
+    draw_attr_int(d, "kv_num_heads", kv);
+    if (draw_chance(d, 30))
+        draw_attr_float(d, "scale", 0.5);
+}
+
 static void bias_add(struct draw *d)
 {
     const int64_t c = 320 * draw_int(d, 1, 2);
@@ -287,6 +332,8 @@ static const struct op_case rows[] = {
     {"BitCast", 26, "fiu86", bit_cast, EXTREME, 1, 0, NULL, false},
     {"CausalConvWithState", 27, "f", causal_conv, ORDINARY, 2, 1e-5, NULL, false},
     {"CausalConvWithState", 1, "f", causal_conv, ORDINARY, 2, 1e-5, "com.microsoft", false},
+    {"LinearAttention", 27, "fh", linear_attention, ORDINARY, 2, 1e-4, NULL, false},
+    {"LinearAttention", 1, "f", linear_attention, ORDINARY, 2, 1e-4, "com.microsoft", false},
     {"BiasAdd", 1, "f", bias_add, ORDINARY, 1, 1e-6, "com.microsoft", false},
     {"RegexFullMatch", 20, "s", matches, ORDINARY, 1, 0, NULL, false},
     {"StringConcat", 20, "s", texts, ORDINARY, 1, 0, NULL, true},
