@@ -36,11 +36,10 @@ static void check_case(const struct shape *s, int given, bool each_row,
                  s->key_heads * s->size);
     in[2] = SOME(4, s->batch, s->time, kv * s->width);
     in[3] = given & 1 ? SOME(4, s->batch, kv, s->size, s->width) : SOME(0, 0);
-    in[4] = given & 2
-                ? SOME(1, s->batch, s->time, each_row ? kv * s->size : kv)
-                : SOME(0, 0);
-    in[5] = given & 4 ? SOME(1, s->batch, s->time, one_beta ? 1 : kv)
+    in[4] = given & 2 ? SOME(1, s->batch, s->time, each_row ? kv * s->size : kv)
                       : SOME(0, 0);
+    in[5] =
+        given & 4 ? SOME(1, s->batch, s->time, one_beta ? 1 : kv) : SOME(0, 0);
     for (int64_t i = 0; i < byi_count(&in[4]); i++)
         byi_tensor_set(&in[4], i, -fabs(byi_tensor_float(&in[4], i)));
     struct eval e = prepare(BYI_OP_NN_LINEAR_ATTENTION, attrs, 3, in, 6);
@@ -86,9 +85,9 @@ static void test_by_hand(void **state_)
     const struct byi_attr attrs[] = {INT("heads", 1), INT("kv_heads", 1),
                                      FLOAT("scale", 2)};
     struct byi_tensor in[6] = {
-        TENSOR(BYOC_F64, 1, 2, 2),    TENSOR(BYOC_F64, 1, 2, 2),
-        TENSOR(BYOC_F64, 1, 2, 2),    TENSOR(BYOC_F64, 1, 1, 2, 2),
-        TENSOR(BYOC_F64, 1, 2, 1),    TENSOR(BYOC_F64, 1, 2, 1)};
+        TENSOR(BYOC_F64, 1, 2, 2), TENSOR(BYOC_F64, 1, 2, 2),
+        TENSOR(BYOC_F64, 1, 2, 2), TENSOR(BYOC_F64, 1, 1, 2, 2),
+        TENSOR(BYOC_F64, 1, 2, 1), TENSOR(BYOC_F64, 1, 2, 1)};
     set(&in[0], (const double[]){1, 1, 0, 1});
     set(&in[1], (const double[]){1, 2, 0, -1});
     set(&in[2], (const double[]){9, 7, 2, 1});
