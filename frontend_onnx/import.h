@@ -405,9 +405,10 @@ void byi_o_body_nodes(struct byi_import *o, struct byi_body *body,
                       const byi_id *inputs, uint32_t n_inputs, byi_id *outputs);
 byi_id byi_o_body_close(struct byi_import *o, struct byi_body *body,
                         byi_id result);
-/* Convert a graph without inputs in place of the node. */
+/* Convert a graph in place of the node; `inputs` are the values of the graph's
+ * inputs. */
 void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
-                  byi_id *outputs);
+                  const byi_id *inputs, uint32_t n_inputs, byi_id *outputs);
 /* Like byi_o_inline, for an open scope of the function that `expansion`
  * inlines. */
 void byi_o_inline_scope(struct byi_import *o, struct byi_scope *scope,
@@ -538,6 +539,7 @@ const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,
 #define BYI_ONNX "ai.onnx"
 #define BYI_MICROSOFT "com.microsoft"
 #define BYI_ML "ai.onnx.ml"
+#define BYI_PREVIEW "ai.onnx.preview"
 
 struct byi_onnx_table {
     const char *domain;
@@ -554,7 +556,8 @@ struct byi_onnx_table {
     X(microsoft_element) X(microsoft_window) X(microsoft_linear)               \
     X(microsoft_norm) X(microsoft_quant) X(microsoft_attention)                \
     X(microsoft_grouped) X(microsoft_rotary) X(microsoft_sequence)             \
-    X(ml_linear) X(ml_tree) X(ml_tree_5) X(ml_svm) X(ml_map)
+    X(preview_attention) X(ml_linear) X(ml_tree) X(ml_tree_5) X(ml_svm)        \
+    X(ml_map)
 /* clang-format on */
 #define BYI_ONNX_TABLE(name) extern const struct byi_onnx_table byi_##name;
 BYI_ONNX_TABLES(BYI_ONNX_TABLE)

@@ -153,8 +153,8 @@ static bool squeeze_if_one(struct byi_import *o, const Onnx__GraphProto *then,
     if (!byi_o_ok(o) || !is_squeeze_or_identity(then, otherwise) ||
         !compares_dim_with_one(o, byi_o_in(o, 0), &dim))
         return false;
-    byi_o_inline(o, then, &squeezed);
-    byi_o_inline(o, otherwise, &x);
+    byi_o_inline(o, then, NULL, 0, &squeezed);
+    byi_o_inline(o, otherwise, NULL, 0, &x);
     if (!byi_o_ok(o))
         return true;
     const struct byi_node *node = &o->f->nodes.at[squeezed];
@@ -189,7 +189,7 @@ static void convert_if(struct byi_import *o)
         return;
     }
     const bool taken = byi_tensor_int(&cond, 0) != 0;
-    byi_o_inline(o, taken ? then : otherwise, o->out);
+    byi_o_inline(o, taken ? then : otherwise, NULL, 0, o->out);
 }
 
 /* --- Loop, Scan ----------------------------------------------------------- */

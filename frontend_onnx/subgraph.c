@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subgraph.c: imports graphs that are attributes of a node (If, Loop, Scan).
+/* subgraph.c: imports graphs that are attributes of a node (If, Loop, Scan,
+ * FlexAttention).
  *
  * A subgraph may read values of the enclosing graphs. If it becomes a separate
  * function, these values become captures; parameters come first, so they are
  * collected before the first node is converted. Constants are not captured but
  * duplicated in the function, where folding and patterns can see them. An
- * inlined subgraph (the taken branch of an If) is converted into the current
- * function and resolves names in the enclosing scope.
+ * inlined subgraph (the taken branch of an If, a graph of FlexAttention) is
+ * converted into the current function and resolves names in the enclosing
+ * scope.
  *
  * ONNX requires names to be unique in a graph and its subgraphs, so a name is
  * free in a subgraph if no node, input or initialiser in it defines the name.
@@ -257,11 +259,13 @@ void byi_o_inline_scope(struct byi_import *o, struct byi_scope *scope,
 }
 
 void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
-                  byi_id *outputs)
+                  const byi_id *inputs, uint32_t n_inputs, byi_id *outputs)
 {
     struct byi_scope scope = {.graph = graph, .outer = o->scope};
 
     o->status = byi_scope_open(o, &scope);
+    for (uint32_t i = 0; i < n_inputs && byi_o_ok(o); i++)
+        bind(o, &scope, i, inputs[i]);
     byi_o_inline_scope(o, &scope, o->expansion, outputs);
 }
 

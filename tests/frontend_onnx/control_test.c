@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control_test.c: importing graphs within nodes: If, Loop, Scan. */
+/* control_test.c: importing graphs within nodes: If, Loop, Scan,
+ * FlexAttention. */
 #include "models.h"
 
 #include "interp/interp.h"
@@ -586,6 +587,68 @@ static void scan_without_state(void **state)
     refuse(&b, BYOC_EPARSE, "is required, but omitted");
 }
 
+/* --- FlexAttention -------------------------------------------------------- */
+
+/* Queries of 4 heads, and attribute score_mod: a
+ * graph of one node. */
+static struct build with_flex(const char *dims, const char *op, const char *in,
+                              const char *out)
+{
+    static const Onnx__OperatorSetIdProto id =
+        ONNX__OPERATOR_SET_ID_PROTO__INIT;
+    struct build b = begin(24);
+    Onnx__OperatorSetIdProto *set = byi_arena_copy(b.arena, &id, sizeof id);
+
+    set->domain = byi_arena_str(b.arena, "ai.onnx.preview");
+    set->has_version = 1;
+    set->version = 1;
+    b.model->opset_import =
+        list_add(b.arena, b.model->opset_import, &b.model->n_opset_import, set);
+    input(&b, "q", "N 4 S 8");
+    input(&b, "k", dims);
+    Onnx__NodeProto *n = node(&b, "FlexAttention", "q k k", "y");
+    n->domain = set->domain;
+    Onnx__GraphProto *outer = enter(&b);
+    typed_input(&b, "x", FLOAT, "N 4 S T");
+    Onnx__NodeProto *inner = node(&b, op, in, out);
+    for (size_t i = 0; i < inner->n_output; i++)
+        output(&b, inner->output[i]);
+    attr_graph(&b, n, "score_mod", leave(&b, outer));
+    output(&b, "y");
+    return b;
+}
+
+static void flex_attention(void **state)
+{
+    (void)state;
+    struct build b = with_flex("N 4 T 8", "Tanh", "x", "z");
+    EXPECT(&b, "-> Tensor[(N, 4, S, 8), float32]", "nn.matmul(%q, %k, ",
+           "= tanh(", "nn.softmax(", "FlexAttention");
+    b = with_flex("N 2 T 8", "Tanh", "x", "z");
+    EXPECT(&b, "= tanh(", "nn.softmax(");
+}
+
+static void bad_flex_attention(void **state)
+{
+    (void)state;
+    struct build b = with_flex("N 3 T 8", "Tanh", "x", "z");
+    refuse(&b, BYOC_ETYPE, "found 4 heads of queries, 3 of keys and 3 of ");
+    b = with_flex("N T 8", "Tanh", "x", "z");
+    refuse(&b, BYOC_ETYPE, "input 1 has rank 3, expected 4");
+    b = with_flex("N 4 T 8", "TopK", "x x", "z w");
+    refuse(&b, BYOC_EPARSE,
+           "score_mod has 1 inputs and 2 outputs, expected 1 and 1");
+    b = with_flex("N 4 T 8", "Shape", "x", "z");
+    refuse(&b, BYOC_ETYPE,
+           "score_mod gives int64 of rank 1, expected the type and the dims of "
+           "its input, float32 of rank 4");
+    b = with_flex("N 4 T 8", "Tanh", "nowhere", "z");
+    refuse(&b, BYOC_EPARSE, "value 'nowhere' is not defined");
+    b = with_flex("N 4 T 8", "Tanh", "x", "z");
+    attr_int(&b, b.graph->node[0], "softmax_precision", 7);
+    refuse(&b, BYOC_EPARSE, "softmax_precision is 7, expected 1 (float32), ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -606,6 +669,8 @@ int main(void)
         cmocka_unit_test(map_with_default),
         cmocka_unit_test(scan_without_state),
         cmocka_unit_test(rows_of_any_size),
+        cmocka_unit_test(flex_attention),
+        cmocka_unit_test(bad_flex_attention),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
