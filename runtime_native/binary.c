@@ -461,6 +461,19 @@ struct element128 {
         }                                                                      \
     }
 
+/* y[i] = from[i * step]; y may be `from` itself */
+#define COPY_ROW(bits, type)                                                   \
+    static void copy_row_##bits(type *y, const type *from, int64_t step,       \
+                                int64_t n)                                     \
+    {                                                                          \
+        const type one = from[0];                                              \
+        if (step == 0)                                                         \
+            for (int64_t i = 0; i < n; i++)                                    \
+                y[i] = one;                                                    \
+        else if (y != from)                                                    \
+            memcpy(y, from, (size_t)n * sizeof *y);                            \
+    }
+
 #define WHERE_LOOP(type, choose, c, a, b)                                      \
     _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                        \
     {                                                                          \
@@ -469,6 +482,8 @@ struct element128 {
         y[i] = choose(type, where, yes, no);                                   \
     }
 
+/* If one condition holds for the whole row, the row is a copy of one operand.
+ */
 #define WHERE(bits, type, choose)                                              \
     static void where_##bits(const struct binary_job *job,                     \
                              const char *const *at, char *vy, int64_t n)       \
@@ -479,15 +494,22 @@ struct element128 {
         type *y = (type *)(void *)vy;                                          \
         const int64_t sc = job->s.step[0], sa = job->s.step[1];                \
         const int64_t sb = job->s.step[2];                                     \
-        if (sc == 1 && sa == 1 && sb == 1)                                     \
+        if (sc == 0)                                                           \
+            copy_row_##bits(y, c[0] ? a : b, c[0] ? sa : sb, n);               \
+        else if (sa == 1 && sb == 1)                                           \
             WHERE_LOOP(type, choose, c[i], a[i], b[i])                         \
-        else if (sc == 1 && sa == 1)                                           \
+        else if (sa == 1)                                                      \
             WHERE_LOOP(type, choose, c[i], a[i], b[0])                         \
-        else if (sc == 1 && sb == 1)                                           \
+        else if (sb == 1)                                                      \
             WHERE_LOOP(type, choose, c[i], a[0], b[i])                         \
         else                                                                   \
-            WHERE_LOOP(type, choose, c[i * sc], a[i * sa], b[i * sb])          \
+            WHERE_LOOP(type, choose, c[i], a[0], b[0])                         \
     }
+COPY_ROW(8, uint8_t)
+COPY_ROW(16, uint16_t)
+COPY_ROW(32, uint32_t)
+COPY_ROW(64, uint64_t)
+COPY_ROW(128, struct element128)
 WHERE(8, uint8_t, CHOOSE)
 WHERE(16, uint16_t, CHOOSE)
 WHERE(32, uint32_t, CHOOSE)

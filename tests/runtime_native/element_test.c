@@ -360,13 +360,14 @@ static void test_where(void **state)
     static const enum byoc_dtype dtypes[] = {BYOC_U8, BYOC_F16, BYOC_F32,
                                              BYOC_I64};
     (void)state;
-    for (size_t d = 0; d < 2 * BYI_COUNT(dtypes); d++) {
-        const enum byoc_dtype dtype = dtypes[d / 2];
-        const bool along = d % 2;
+    /* mask: the operands that vary along rows; the others vary across them */
+    for (size_t d = 0; d < 8 * BYI_COUNT(dtypes); d++) {
+        const enum byoc_dtype dtype = dtypes[d / 8];
+        const size_t mask = d % 8;
         struct byi_tensor in[] = {
-            along ? TENSOR(BYOC_BOOL, 37) : TENSOR(BYOC_BOOL, 3, 1),
-            along ? TENSOR(dtype, 37) : TENSOR(dtype, 4),
-            along ? TENSOR(dtype, 37) : TENSOR(dtype, 2, 1, 1)};
+            mask & 1 ? TENSOR(BYOC_BOOL, 37) : TENSOR(BYOC_BOOL, 3, 1),
+            mask & 2 ? TENSOR(dtype, 37) : TENSOR(dtype, 3, 1),
+            mask & 4 ? TENSOR(dtype, 37) : TENSOR(dtype, 2, 1, 1)};
         struct eval e = prepare(BYI_OP_WHERE, NULL, 0, in, 3);
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         for (int64_t i = 0; i < byi_count(e.out); i++) {
