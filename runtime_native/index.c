@@ -233,23 +233,37 @@ static enum reduction reduction_of(const struct byi_call *call)
     return (enum reduction)i;
 }
 
-/* Combine a and b. Sums and products of integers wrap, so they are computed in
- * `wide`, an unsigned type or a float. */
-#define COMBINE(T, wide)                                                       \
+/* Run EACH(T, form) with the form that combines a and b. Sums and products of
+ * integers wrap, so they are computed in `wide`, an unsigned type or a float.
+ */
+#define COMBINE(EACH, T, wide)                                                 \
     switch (r) {                                                               \
     case ADD:                                                                  \
-        a = (T)((wide)a + (wide)b);                                            \
+        EACH(T, (T)((wide)a + (wide)b))                                        \
         break;                                                                 \
     case MUL:                                                                  \
-        a = (T)((wide)a * (wide)b);                                            \
+        EACH(T, (T)((wide)a * (wide)b))                                        \
         break;                                                                 \
     case MAX:                                                                  \
-        a = a < b ? b : a;                                                     \
+        EACH(T, a < b ? b : a)                                                 \
         break;                                                                 \
     default:                                                                   \
-        a = b < a ? b : a;                                                     \
+        EACH(T, b < a ? b : a)                                                 \
         break;                                                                 \
     }
+
+#define EACH_ELEMENT(T, form)                                                  \
+    if (at)                                                                    \
+        for (int64_t i = 0; i < n; i++) {                                      \
+            const T a = y[at[i]], b = u[i];                                    \
+            y[at[i]] = form;                                                   \
+        }                                                                      \
+    else                                                                       \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                    \
+        {                                                                      \
+            const T a = y[i], b = u[i];                                        \
+            y[i] = form;                                                       \
+        }
 
 /* `at` has the places of the elements in dst; if it is NULL, they are
  * contiguous. */
@@ -257,14 +271,9 @@ static enum reduction reduction_of(const struct byi_call *call)
     static void reduce_##id(char *dst, const int64_t *at, const char *src,     \
                             int64_t n, enum reduction r)                       \
     {                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                      \
-            char *to = dst + (at ? at[i] : i) * (int64_t)sizeof(T);            \
-            T a, b;                                                            \
-            memcpy(&a, to, sizeof a);                                          \
-            memcpy(&b, src + i * (int64_t)sizeof b, sizeof b);                 \
-            COMBINE(T, wide)                                                   \
-            memcpy(to, &a, sizeof a);                                          \
-        }                                                                      \
+        T *restrict y = (T *)(void *)dst;                                      \
+        const T *restrict u = (const T *)(const void *)src;                    \
+        COMBINE(EACH_ELEMENT, T, wide)                                         \
     }
 REDUCE(U8, uint8_t, uint64_t)
 REDUCE(I8, int8_t, uint64_t)
@@ -277,6 +286,7 @@ REDUCE(I64, int64_t, uint64_t)
 REDUCE(F32, float, float)
 REDUCE(F64, double, double)
 
+#define ASSIGN(T, form) a = form;
 #define REDUCE_HALF(id, widen, narrow)                                         \
     static void reduce_##id(char *dst, const int64_t *at, const char *src,     \
                             int64_t n, enum reduction r)                       \
@@ -287,7 +297,7 @@ REDUCE(F64, double, double)
             memcpy(&bits[0], to, 2);                                           \
             memcpy(&bits[1], src + i * 2, 2);                                  \
             float a = widen(bits[0]), b = widen(bits[1]);                      \
-            COMBINE(float, float)                                              \
+            COMBINE(ASSIGN, float, float)                                      \
             bits[0] = narrow(a);                                               \
             memcpy(to, &bits[0], 2);                                           \
         }                                                                      \
@@ -378,8 +388,17 @@ static enum byoc_status scatter_nd_run(const struct byi_call *call,
     const struct tuples s = walk_tuples(call, 0);
     BYI_TRY(check_tuples(call, &s, err));
     BYI_TRY(begin_scatter(call, &r, err));
-    for (int64_t i = 0; i < s.n; i++)
-        put(call->out, r, tuple_at(&s, i), &call->in[2], i * s.slice, s.slice);
+    /* Each thread updates its part of every slice, in order. */
+    const int team = byi_team(call, s.n * s.slice);
+    const int64_t wide = byi_max(64, byi_ceil_div(s.slice, team));
+    const int64_t parts = byi_ceil_div(s.slice, wide);
+#pragma omp parallel for num_threads(team) if (parts > 1)
+    for (int64_t part = 0; part < parts; part++) {
+        const int64_t from = part * wide, n = byi_min(wide, s.slice - from);
+        for (int64_t i = 0; i < s.n; i++)
+            put(call->out, r, tuple_at(&s, i) + from, &call->in[2],
+                i * s.slice + from, n);
+    }
     return BYOC_OK;
 }
 

@@ -406,6 +406,39 @@ static void test_scatter_reductions(void **state)
     }
 }
 
+/* Maxima and sums of long slices, with any number of threads: the updates of an
+ * element are applied in order. */
+static void test_scatter_slices(void **state)
+{
+    (void)state;
+    enum { ROWS_OF_X = 9, WIDTH = 500, UPDATES = 300 };
+    const int64_t dims[] = {ROWS_OF_X, WIDTH}, at[] = {UPDATES, 1};
+    const int64_t shape[] = {UPDATES, WIDTH};
+    for (int round = 0; round < 10; round++) { /* run() picks the threads */
+        const bool sum = round & 1;
+        struct trial t = {.n_in = 3};
+        t.in[0] = make(BYOC_F32, 2, dims);
+        t.in[1] = make(BYOC_I64, 2, at);
+        t.in[2] = make(BYOC_F32, 2, shape);
+        float *x = t.in[0].data, *u = t.in[2].data;
+        int64_t *rows = t.in[1].data;
+        for (int64_t i = 0; i < ROWS_OF_X * WIDTH; i++)
+            x[i] = (float)pick(-1000, 1000) / 3;
+        for (int64_t i = 0; i < UPDATES * WIDTH; i++)
+            u[i] = (float)pick(-1000, 1000) / 3;
+        for (int64_t i = 0; i < UPDATES; i++)
+            rows[i] = pick(-ROWS_OF_X, ROWS_OF_X - 1);
+        must_run(&t, BYI_OP_SCATTER_ND,
+                 sum ? "{\"reduction\": \"add\"}" : "{\"reduction\": \"max\"}");
+        for (int64_t i = 0; i < UPDATES * WIDTH; i++) {
+            const int64_t row = (rows[i / WIDTH] + ROWS_OF_X) % ROWS_OF_X;
+            float *to = &x[row * WIDTH + i % WIDTH];
+            *to = sum ? *to + u[i] : *to < u[i] ? u[i] : *to;
+        }
+        assert_memory_equal(t.out[0].data, x, ROWS_OF_X * WIDTH * sizeof *x);
+    }
+}
+
 static void test_bad_indices(void **state)
 {
     (void)state;
@@ -657,6 +690,7 @@ int main(void)
         cmocka_unit_test(test_take_gather),
         cmocka_unit_test(test_scatter),
         cmocka_unit_test(test_scatter_reductions),
+        cmocka_unit_test(test_scatter_slices),
         cmocka_unit_test(test_bad_indices),
         cmocka_unit_test(test_topk),
         cmocka_unit_test(test_cache_append),
