@@ -484,13 +484,10 @@ struct byi_simd {
     bool (*offsets[2])(const void *at, const struct byi_places *places,
                        int64_t base, int64_t n, int64_t *to);
     double (*sum_abs)(const float *x, int64_t n); /* of |x[i]| */
-    /* y[i] += the term of x[i] (enum byi_sum), with shift[i] for BYI_ADD_EXP */
-    void (*accumulate[BYI_SUMS])(const float *x, const float *shift, float *y,
-                                 int64_t n);
-    /* place[i] = k where x[i] is best[i] or NaN; unless `again`, only where
-     * place[i] is negative */
-    void (*mark)(const float *x, const float *best, int32_t k, bool again,
-                 int32_t *place, int64_t n);
+    /* y[i] += the term of x[i] (enum byi_sum), with shift[i] for BYI_ADD_EXP,
+     * for each of `rows` rows x, `pitch` apart */
+    void (*accumulate[BYI_SUMS])(const float *x, int64_t rows, int64_t pitch,
+                                 const float *shift, float *y, int64_t n);
     /* y[i] = e^(x[i] - shift), which is at most 1; returns the sum of y */
     double (*exp_sum)(const float *x, float *y, int64_t n, float shift);
     float (*dot)(const float *a, const float *b, int64_t n);
@@ -510,9 +507,8 @@ struct byi_simd {
                                      float *y, int64_t rows, int64_t n);
     /* y[i] += x[i * stride] */
     void (*slide_add)(const float *x, int64_t stride, float *y, int64_t n);
-    /* y[i] = max(y[i], x[i * stride]), NaN if one is NaN; min likewise */
+    /* y[i] = max(y[i], x[i * stride]), NaN if one is NaN */
     void (*slide_max)(const float *x, int64_t stride, float *y, int64_t n);
-    void (*slide_min)(const float *x, int64_t stride, float *y, int64_t n);
     /* y[i] = x[i] * mul + add */
     void (*affine)(const float *x, float *y, int64_t n, float mul, float add);
     /* y[i] = (x[i] - mean) * scale * gamma[i] + beta[i]; beta may be NULL */
@@ -556,11 +552,20 @@ struct byi_simd {
      * bits. Returns false if an |x[i]| is not below 2^31; then y must not be
      * used. NULL: the loop would not be faster than scalar conversions. */
     bool (*to_int[BYI_DTYPES])(const float *x, void *y, int64_t n);
-    /* By dtype of integers; [0] the largest, [1] the smallest. extreme_row:
-     * *best = the extreme of n numbers and *best. extreme_rows: y[i] = the
-     * extreme of x[i] and y[i]. */
+    /* By dtype: float32, in which NaN is the largest and the smallest number,
+     * and integers; [0] the largest, [1] the smallest. extreme_row: *best = the
+     * extreme of n > 0 numbers and *best. extreme_rows: y[i] = the extreme of
+     * y[i] and of x[i] in each of `rows` rows x, `pitch` apart. */
     void (*extreme_row[2][BYI_DTYPES])(const void *x, int64_t n, void *best);
-    void (*extreme_rows[2][BYI_DTYPES])(const void *x, int64_t n, void *y);
+    void (*extreme_rows[2][BYI_DTYPES])(const void *x, int64_t rows,
+                                        int64_t pitch, void *y, int64_t n);
+    /* The first or last of n numbers that is *best, which is one of them. */
+    int64_t (*find[BYI_DTYPES])(const void *x, int64_t n, const void *best,
+                                bool last);
+    /* place[i] = k where x[i] is best[i] or NaN; unless `again`, only where
+     * place[i] is negative */
+    void (*mark[BYI_DTYPES])(const void *x, const void *best, int32_t k,
+                             bool again, int32_t *place, int64_t n);
     /* Sparse products, indexed by pattern: bit r is set if row r of c
      * (BYI_SPARSE_ROWS, panel) has a weight for each of the n listed rows of x.
      * Row p is at x + at[p] and has `panel` columns; its weights are

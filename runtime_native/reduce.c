@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce.c: sums, extremes and norms over axes, argmax and argmin. Floats are
  * summed in double, integers in 64 bits modulo 2^64. float32 and extremes of
- * integers have two fast paths: for a reduced innermost axis, and for a kept
- * one. */
+ * integers have two fast paths: rows, for a reduced innermost axis, and
+ * columns, for a kept one. No result depends on how columns are split. */
 #include "kernel.h"
 
 /* The operation that adds an element to the accumulator. */
@@ -177,37 +177,66 @@ static const one_fn plain[BYI_DTYPES] = {
 #undef ROW
 };
 
+/* --- extremes of float32 and integers ------------------------------------ */
+
+/* The address of the first element that is reduced to result `out`; sets *at to
+ * the address of the result. */
+static const char *first_of(const struct axes_reduction *r, int64_t out,
+                            char **at)
+{
+    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
+    *at = (char *)r->y + out * size;
+    return (const char *)r->x + byi_box_offset(&r->axes.kept, out) * size;
+}
+
+/* Set *best to the extreme of the elements that are reduced from x on. */
+static void extreme_of(const struct axes_reduction *r, enum fold fold,
+                       const void *x, void *best)
+{
+    const struct byi_box *reduced = &r->axes.reduced;
+    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
+    const int64_t n = reduced->dims[reduced->rank - 1];
+    memcpy(best, x, (size_t)size);
+    for (int64_t i = 0; i < reduced->count; i += n)
+        byi_simd()->extreme_row[fold == MIN][r->dtype](
+            (const char *)x + byi_box_offset(reduced, i) * size, n, best);
+}
+
+/* Set best[] to the extremes of n adjacent columns, from x on. */
+static void extremes_of(const struct axes_reduction *r, enum fold fold,
+                        const void *x, void *best, int64_t n)
+{
+    const struct byi_box *reduced = &r->axes.reduced;
+    const struct byi_box_rows lines = byi_box_rows(reduced);
+    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
+    memcpy(best, x, (size_t)(n * size));
+    for (int64_t line = 0; line < lines.rows; line++)
+        byi_simd()->extreme_rows[fold == MIN][r->dtype](
+            (const char *)x + byi_box_offset(reduced, line * lines.n) * size,
+            lines.n, lines.stride, best, n);
+}
+
+static void extreme_row(const struct axes_reduction *r, int64_t out)
+{
+    char *y;
+    const char *x = first_of(r, out, &y);
+    extreme_of(r, r->fold, x, y);
+}
+
+/* Compute n adjacent results from `out` on. */
+static void extreme_columns(const struct axes_reduction *r, int64_t out,
+                            int64_t n)
+{
+    char *y;
+    const char *x = first_of(r, out, &y);
+    extremes_of(r, r->fold, x, y, n);
+}
+
 /* --- float32, innermost axis reduced ------------------------------------- */
 
-static float extreme_identity(enum fold fold)
-{
-    return fold == MAX ? -INFINITY : INFINITY;
-}
-
-/* The extreme of two numbers; NaN if either is NaN. */
-static float extreme(enum fold fold, float a, float b)
-{
-    if (a != a || b != b)
-        return a + b;
-    return fold == MAX ? (a > b ? a : b) : (a < b ? a : b);
-}
-
-static float rows_extreme(const struct axes_reduction *r, enum fold fold,
-                          const float *x, int64_t rows, int64_t n)
-{
-    const struct byi_simd *simd = byi_simd();
-    float best = extreme_identity(fold);
-    for (int64_t row = 0; row < rows; row++) {
-        const float *at = x + byi_box_offset(&r->axes.reduced, row * n);
-        best = extreme(fold, best,
-                       fold == MAX ? simd->max(at, n) : simd->min(at, n));
-    }
-    return best;
-}
-
 /* The sum of a row of n elements. */
-static double row_sum(const struct axes_reduction *r, const float *x, int64_t n,
-                      float shift)
+static double sum_of_line(const struct axes_reduction *r, const float *x,
+                          int64_t n, float shift)
 {
     const struct byi_simd *simd = byi_simd();
     switch (r->fold) {
@@ -227,28 +256,24 @@ static double row_sum(const struct axes_reduction *r, const float *x, int64_t n,
     }
 }
 
-static void reduce_rows(const struct axes_reduction *r, int64_t out)
+static void sum_row(const struct axes_reduction *r, int64_t out)
 {
     const struct byi_box *reduced = &r->axes.reduced;
     const float *x = (const float *)r->x + byi_box_offset(&r->axes.kept, out);
     const int64_t n = reduced->dims[reduced->rank - 1];
     const int64_t rows = reduced->count / n;
     float *y = (float *)r->y + out;
-    if (r->fold == MAX || r->fold == MIN) {
-        *y = rows_extreme(r, r->fold, x, rows, n);
-        return;
-    }
-    const double shift =
-        r->fold == ADD_EXP ? (double)rows_extreme(r, MAX, x, rows, n) : 0;
+    float shift = 0;
+    if (r->fold == ADD_EXP)
+        extreme_of(r, MAX, x, &shift);
     if (!isfinite(shift)) {
         plain_F32(r, out);
         return;
     }
     double acc = 0;
     for (int64_t row = 0; row < rows; row++)
-        acc +=
-            row_sum(r, x + byi_box_offset(reduced, row * n), n, (float)shift);
-    *y = (float)finish(r->op, acc, shift, reduced->count);
+        acc += sum_of_line(r, x + byi_box_offset(reduced, row * n), n, shift);
+    *y = (float)finish(r->op, acc, (double)shift, reduced->count);
 }
 
 /* --- float32, innermost axis kept ---------------------------------------- */
@@ -257,22 +282,35 @@ static void reduce_rows(const struct axes_reduction *r, int64_t out)
  * total in double. */
 enum { SUMMED_ROWS = 32 };
 
+static void add_part(double *acc, float *part, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        acc[i] += (double)part[i];
+        part[i] = 0;
+    }
+}
+
 /* Set acc[] to the sums of n columns over all reduced rows. */
 static void column_sums(const struct axes_reduction *r, const float *x,
                         const float *shift, double *acc, int64_t n)
 {
-    const struct byi_simd *simd = byi_simd();
-    const int64_t rows = r->axes.reduced.count;
+    const struct byi_box_rows lines = byi_box_rows(&r->axes.reduced);
+    int64_t held = 0; /* number of rows in part[] */
     float part[COLUMNS];
     memset(acc, 0, (size_t)n * sizeof *acc);
-    for (int64_t at = 0; at < rows; at += SUMMED_ROWS) {
-        memset(part, 0, (size_t)n * sizeof *part);
-        for (int64_t i = at; i < byi_min(at + SUMMED_ROWS, rows); i++)
-            simd->accumulate[r->fold](x + byi_box_offset(&r->axes.reduced, i),
-                                      shift, part, n);
-        for (int64_t i = 0; i < n; i++)
-            acc[i] += (double)part[i];
+    memset(part, 0, (size_t)n * sizeof *part);
+    for (int64_t line = 0; line < lines.rows; line++) {
+        const float *at = x + byi_box_offset(&r->axes.reduced, line * lines.n);
+        for (int64_t i = 0, some = 0; i < lines.n; i += some) {
+            some = byi_min(lines.n - i, SUMMED_ROWS - held);
+            byi_simd()->accumulate[r->fold](at + i * lines.stride, some,
+                                            lines.stride, shift, part, n);
+            held = (held + some) % SUMMED_ROWS;
+            if (held == 0)
+                add_part(acc, part, n);
+        }
     }
+    add_part(acc, part, n);
 }
 
 static void column_products(const struct axes_reduction *r, const float *x,
@@ -287,100 +325,59 @@ static void column_products(const struct axes_reduction *r, const float *x,
     }
 }
 
-static void column_extremes(const struct axes_reduction *r, enum fold fold,
-                            const float *x, float *best, int64_t n)
+/* Set y[] to the results that finish() computes. */
+static void finish_columns(const struct axes_reduction *r, const double *acc,
+                           const float *shift, float *y, int64_t n)
 {
-    const struct byi_simd *simd = byi_simd();
-    for (int64_t i = 0; i < n; i++)
-        best[i] = extreme_identity(fold);
-    for (int64_t i = 0; i < r->axes.reduced.count; i++)
-        (fold == MAX ? simd->slide_max : simd->slide_min)(
-            x + byi_box_offset(&r->axes.reduced, i), 1, best, n);
+    const int64_t count = r->axes.reduced.count;
+    if (r->op == BYI_OP_SUM)
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (float)acc[i];
+    else if (r->op == BYI_OP_MEAN)
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (float)(acc[i] / (double)count);
+    else
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (float)finish(r->op, acc[i], (double)shift[i], count);
 }
 
 /* Compute n adjacent results from `out` on. */
-static void reduce_columns(const struct axes_reduction *r, int64_t out,
-                           int64_t n)
+static void sum_columns(const struct axes_reduction *r, int64_t out, int64_t n)
 {
     const float *x = (const float *)r->x + byi_box_offset(&r->axes.kept, out);
     float *y = (float *)r->y + out;
     float shift[COLUMNS] = {0};
     double acc[COLUMNS];
-    if (r->fold == MAX || r->fold == MIN) {
-        column_extremes(r, r->fold, x, y, n);
-        return;
-    }
-    if (r->fold == ADD_EXP) {
-        column_extremes(r, MAX, x, shift, n);
-        for (int64_t i = 0; i < n; i++)
-            if (!isfinite(shift[i])) {
-                for (int64_t k = 0; k < n; k++)
-                    plain_F32(r, out + k);
-                return;
-            }
-    }
+    if (r->fold == ADD_EXP)
+        extremes_of(r, MAX, x, shift, n);
     if (r->fold == MUL)
         column_products(r, x, acc, n);
     else
         column_sums(r, x, shift, acc, n);
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (float)finish(r->op, acc[i], (double)shift[i],
-                             r->axes.reduced.count);
-}
-
-/* --- extremes of integers ------------------------------------------------ */
-
-/* The address of the first element that is reduced to result `out`; sets *at to
- * the address of the result. */
-static const char *first_of(const struct axes_reduction *r, int64_t out,
-                            char **at)
-{
-    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
-    *at = (char *)r->y + out * size;
-    return (const char *)r->x + byi_box_offset(&r->axes.kept, out) * size;
-}
-
-static void int_extreme(const struct axes_reduction *r, int64_t out)
-{
-    const struct byi_box *reduced = &r->axes.reduced;
-    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
-    const int64_t n = reduced->dims[reduced->rank - 1];
-    char *y;
-    const char *x = first_of(r, out, &y);
-    memcpy(y, x, (size_t)size);
-    for (int64_t i = 0; i < reduced->count; i += n)
-        byi_simd()->extreme_row[r->fold == MIN][r->dtype](
-            x + byi_box_offset(reduced, i) * size, n, y);
-}
-
-/* Compute n adjacent results from `out` on. */
-static void int_extremes(const struct axes_reduction *r, int64_t out, int64_t n)
-{
-    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
-    char *y;
-    const char *x = first_of(r, out, &y);
-    memcpy(y, x, (size_t)(n * size));
-    for (int64_t i = 1; i < r->axes.reduced.count; i++)
-        byi_simd()->extreme_rows[r->fold == MIN][r->dtype](
-            x + byi_box_offset(&r->axes.reduced, i) * size, n, y);
+    finish_columns(r, acc, shift, y, n);
+    for (int64_t i = 0; i < n && r->fold == ADD_EXP; i++)
+        if (!isfinite(shift[i]))
+            plain_F32(r, out + i);
 }
 
 /* --- the kernel of reductions ------------------------------------------- */
 
+/* Compute n adjacent results from `out` on. */
+typedef void (*columns_fn)(const struct axes_reduction *r, int64_t out,
+                           int64_t n);
+
 static void run_columns(const struct byi_call *call,
-                        const struct axes_reduction *r)
+                        const struct axes_reduction *r, columns_fn columns)
 {
     const struct byi_box *kept = &r->axes.kept;
     const int64_t inner = kept->dims[kept->rank - 1];
+    const int64_t outer = kept->count / inner;
     const int team = byi_team(call, kept->count * r->axes.reduced.count);
-    const int64_t wide =
-        byi_min(COLUMNS, byi_ceil_div(byi_ceil_div(inner, team), 64) * 64);
+    const int64_t share = outer % team == 0 ? inner : byi_ceil_div(inner, team);
+    const int64_t wide = byi_min(COLUMNS, byi_ceil_div(share, 64) * 64);
     const int64_t parts = byi_ceil_div(inner, wide);
-    const int64_t tasks = kept->count / inner * parts;
-    void (*const columns)(const struct axes_reduction *, int64_t, int64_t) =
-        r->dtype == BYOC_F32 ? reduce_columns : int_extremes;
 #pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t task = 0; task < tasks; task++) {
+    for (int64_t task = 0; task < outer * parts; task++) {
         const int64_t from = task % parts * wide;
         columns(r, task / parts * inner + from, byi_min(wide, inner - from));
     }
@@ -438,15 +435,26 @@ static bool in_columns(const struct axes_reduction *r)
     return kept->rank && kept->strides[kept->rank - 1] == 1;
 }
 
-/* The fast loop for one result of float32, or for an extreme of integers; NULL
- * if there is none, as for products. */
-static one_fn fast_of(const struct axes_reduction *r)
+static bool is_fast_extreme(const struct axes_reduction *r)
 {
-    if (r->dtype == BYOC_F32)
-        return r->fold == MUL ? NULL : reduce_rows;
-    const bool extremes = r->fold == MAX || r->fold == MIN;
-    return extremes && byi_simd()->extreme_row[0][r->dtype] ? int_extreme
-                                                            : NULL;
+    return (r->fold == MAX || r->fold == MIN) &&
+           byi_simd()->extreme_row[0][r->dtype];
+}
+
+/* The loop for one result whose elements are in rows, and the loop for columns;
+ * NULL if there is none. */
+static one_fn row_loop(const struct axes_reduction *r)
+{
+    if (is_fast_extreme(r))
+        return extreme_row;
+    return r->dtype == BYOC_F32 && r->fold != MUL ? sum_row : NULL;
+}
+
+static columns_fn columns_loop(const struct axes_reduction *r)
+{
+    if (is_fast_extreme(r))
+        return extreme_columns;
+    return r->dtype == BYOC_F32 ? sum_columns : NULL;
 }
 
 static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
@@ -465,11 +473,12 @@ static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
         return byi_bad_dtype(call, call->in->dtype,
                              "a float or an integer type", err);
     fast = fast && r.axes.reduced.count > 0 && r.axes.kept.count > 0;
-    const one_fn one = fast ? fast_of(&r) : NULL;
-    if (fast && (one || r.dtype == BYOC_F32) && in_columns(&r))
-        run_columns(call, &r);
+    const one_fn one = fast && in_rows(&r) ? row_loop(&r) : NULL;
+    const columns_fn columns = fast && in_columns(&r) ? columns_loop(&r) : NULL;
+    if (columns)
+        run_columns(call, &r, columns);
     else
-        run_each(call, &r, one && in_rows(&r) ? one : plain[r.dtype]);
+        run_each(call, &r, one ? one : plain[r.dtype]);
     return BYOC_OK;
 }
 
@@ -490,6 +499,7 @@ BYI_FLOAT_KERNEL(reduce, reduce_run_f32, NULL)
 /* --- argmax, argmin: x (outer, n, inner) -> (outer, inner) --------------- */
 
 struct arg_search {
+    enum byoc_dtype dtype;
     int64_t n, inner;
     bool largest, last;
     const void *x;
@@ -523,38 +533,43 @@ PLACE(F64, double, NAN_OF)
 #define PLACE_INT(id, type) PLACE(id, type, NEVER)
 BYI_EACH_INT(PLACE_INT)
 
-int64_t byi_extreme_place(const float *x, int64_t n, bool largest, bool last)
+static int64_t place_in_row(enum byoc_dtype dtype, const void *x, int64_t n,
+                            bool largest, bool last)
 {
     const struct byi_simd *simd = byi_simd();
-    const float best = largest ? simd->max(x, n) : simd->min(x, n);
-    const bool odd = best != best;
-    int64_t at = last ? n - 1 : 0;
-    while (odd ? x[at] == x[at] : x[at] != best)
-        at += last ? -1 : 1;
-    return at;
+    _Alignas(8) char best[8];
+    memcpy(best, x, byoc_dtype_size(dtype));
+    simd->extreme_row[!largest][dtype](x, n, best);
+    return simd->find[dtype](x, n, best, last);
+}
+
+int64_t byi_extreme_place(const float *x, int64_t n, bool largest, bool last)
+{
+    return place_in_row(BYOC_F32, x, n, largest, last);
 }
 
 static void place_row(const struct arg_search *p, int64_t out)
 {
-    p->y[out] = byi_extreme_place((const float *)p->x + out * p->n, p->n,
-                                  p->largest, p->last);
+    const int64_t bytes = p->n * (int64_t)byoc_dtype_size(p->dtype);
+    p->y[out] = place_in_row(p->dtype, (const char *)p->x + out * bytes, p->n,
+                             p->largest, p->last);
 }
 
 /* Compute n adjacent results, from y on, of one outer index; x is the first
  * element of the first one. */
-static void place_columns(const struct arg_search *p, const float *x,
-                          int64_t *y, int64_t n)
+static void place_columns(const struct arg_search *p, const char *x, int64_t *y,
+                          int64_t n)
 {
-    float best[COLUMNS];
+    const int64_t size = (int64_t)byoc_dtype_size(p->dtype);
+    _Alignas(8) char best[COLUMNS * 8];
     int32_t place[COLUMNS];
-    memcpy(best, x, (size_t)n * sizeof *best);
-    for (int64_t k = 1; k < p->n; k++)
-        (p->largest ? byi_simd()->slide_max
-                    : byi_simd()->slide_min)(x + k * p->inner, 1, best, n);
+    memcpy(best, x, (size_t)(n * size));
+    byi_simd()->extreme_rows[!p->largest][p->dtype](x, p->n, p->inner, best, n);
     for (int64_t i = 0; i < n; i++)
         place[i] = -1;
     for (int64_t k = 0; k < p->n; k++)
-        byi_simd()->mark(x + k * p->inner, best, (int32_t)k, p->last, place, n);
+        byi_simd()->mark[p->dtype](x + k * p->inner * size, best, (int32_t)k,
+                                   p->last, place, n);
     for (int64_t i = 0; i < n; i++)
         y[i] = place[i];
 }
@@ -563,12 +578,13 @@ static void run_arg_columns(const struct arg_search *p, int64_t results,
                             int team)
 {
     const int64_t parts = byi_ceil_div(p->inner, COLUMNS);
+    const int64_t size = (int64_t)byoc_dtype_size(p->dtype);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < results / p->inner * parts; task++) {
         const int64_t outer = task / parts, from = task % parts * COLUMNS;
-        place_columns(p, (const float *)p->x + outer * p->n * p->inner + from,
-                      p->y + outer * p->inner + from,
-                      byi_min(COLUMNS, p->inner - from));
+        place_columns(
+            p, (const char *)p->x + (outer * p->n * p->inner + from) * size,
+            p->y + outer * p->inner + from, byi_min(COLUMNS, p->inner - from));
     }
 }
 
@@ -586,6 +602,7 @@ static enum byoc_status arg_run_f32(const struct byi_call *call,
     if (!place[x->dtype])
         return byi_bad_dtype(call, x->dtype, "a float or an integer type", err);
     const struct arg_search p = {
+        .dtype = x->dtype,
         .n = x->rank ? x->dims[axis] : 1,
         .inner = x->rank ? byi_span(x, axis + 1, x->rank) : 1,
         .largest = call->op->id == BYI_OP_ARGMAX,
@@ -595,12 +612,13 @@ static enum byoc_status arg_run_f32(const struct byi_call *call,
     };
     const int64_t results = byi_count(call->out);
     const int team = byi_team(call, results * p.n);
-    if (x->dtype == BYOC_F32 && p.inner > 1 && p.n <= INT32_MAX) {
+    const bool fast = byi_simd()->find[x->dtype] != NULL;
+    if (fast && p.inner > 1 && p.n <= INT32_MAX) {
         run_arg_columns(&p, results, team);
         return BYOC_OK;
     }
     void (*const one)(const struct arg_search *, int64_t) =
-        x->dtype == BYOC_F32 && p.inner == 1 ? place_row : place[x->dtype];
+        fast && p.inner == 1 ? place_row : place[x->dtype];
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t out = 0; out < results; out++)
         one(&p, out);

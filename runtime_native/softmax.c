@@ -125,8 +125,7 @@ static void fast_columns(const struct softmax_slices *s, int64_t at, int64_t n)
     float top[COLUMNS], last[COLUMNS];
     double sum[COLUMNS] = {0};
     memcpy(top, x, (size_t)n * sizeof *top);
-    for (int64_t k = 1; k < s->n; k++)
-        byi_simd()->slide_max(x + k * s->inner, 1, top, n);
+    byi_simd()->extreme_rows[0][BYOC_F32](x, s->n, s->inner, top, n);
     for (int64_t k = 0; k < s->n; k += ROWS)
         exp_rows(s, at, k, byi_min(k + ROWS, s->n), n, top, sum);
     for (int64_t i = 0; i < n; i++)

@@ -211,6 +211,31 @@ static void test_int_extremes(void **state)
     byi_simd_use(byi_isa_widest());
 }
 
+/* Results do not depend on the number of threads, also next to infinities, and
+ * for sums over rows that are not equally spaced. */
+static void test_reduce_threads(void **state)
+{
+    (void)state;
+    const struct byi_attr given = INTS("axis", 2, DIMS(0, 2));
+    for (size_t o = 0; o < BYI_COUNT(reductions); o++) {
+        struct byi_tensor x = TENSOR(BYOC_F32, 7, 3, 50, 300);
+        byi_tensor_set(&x, 5, INFINITY);
+        byi_tensor_set(&x, 299, -INFINITY);
+        struct eval e = prepare(reductions[o], &given, 1, &x, 1);
+        struct byi_tensor one = e.out[0];
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        for (uint32_t threads = 2; threads <= 4; threads++) {
+            e.out[0] = empty_tensor(one.dtype, one.rank, one.dims);
+            assert_int_equal(run_fast(&e, threads), BYOC_OK);
+            assert_memory_equal(e.out[0].data, one.data,
+                                (size_t)byi_count(&one) * sizeof(float));
+            release(&e.out[0]);
+        }
+        e.out[0] = one;
+        finish(&e);
+    }
+}
+
 static void test_reduce_by_hand(void **state)
 {
     static const struct {
@@ -265,6 +290,52 @@ static void test_arg(void **state)
         expect(e.out, cases[i].expected);
         finish(&e);
     }
+}
+
+/* The place of the first or last extreme of n elements, `step` apart. */
+static int64_t place_of(const struct byi_tensor *x, int64_t from, int64_t n,
+                        int64_t step, bool largest, bool last)
+{
+    int64_t at = 0;
+    for (int64_t i = 1; i < n; i++) {
+        const double v = byi_tensor_float(x, from + i * step);
+        const double best = byi_tensor_float(x, from + at * step);
+        if (isnan(best) ? isnan(v) && last
+                        : isnan(v) || (largest ? v > best : v < best) ||
+                              (v == best && last))
+            at = i;
+    }
+    return at;
+}
+
+/* Places in x (outer, n, inner), of each dtype by each instruction set. */
+static void test_places(void **state)
+{
+    static const enum byoc_dtype dtypes[] = {
+        BYOC_F32, BYOC_F64, BYOC_U8,  BYOC_I8,  BYOC_U16,
+        BYOC_I16, BYOC_U32, BYOC_I32, BYOC_U64, BYOC_I64};
+    (void)state;
+    for (int isa = 0; isa < BYI_N_ISAS; isa++)
+        for (int round = 0; use(isa) && round < 400; round++) {
+            const bool largest = round & 1, last = round & 2;
+            const int64_t n = random_in(1, 200);
+            const int64_t inner = round & 4 ? 1 : random_in(1, 40);
+            struct byi_tensor x = TENSOR(dtypes[round % 10], 3, n, inner);
+            if (round % 10 == 0 && round % 3 == 0)
+                byi_tensor_set(&x, random_in(0, byi_count(&x) - 1), NAN);
+            const struct byi_attr given[] = {INT("axis", 1),
+                                             BOOL("keepdims", 0),
+                                             BOOL("select_last_index", last)};
+            struct eval e = prepare(largest ? BYI_OP_ARGMAX : BYI_OP_ARGMIN,
+                                    given, 3, &x, 1);
+            assert_int_equal(run_fast(&e, 1), BYOC_OK);
+            for (int64_t i = 0; i < 3 * inner; i++)
+                assert_int_equal(byi_tensor_int(e.out, i),
+                                 place_of(&x, i / inner * n * inner + i % inner,
+                                          n, inner, largest, last));
+            finish(&e);
+        }
+    byi_simd_use(byi_isa_widest());
 }
 
 /* --- softmax and normalisation ------------------------------------------ */
@@ -507,8 +578,10 @@ int main(void)
         cmocka_unit_test(test_det),
         cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_int_extremes),
+        cmocka_unit_test(test_reduce_threads),
         cmocka_unit_test(test_reduce_by_hand),
         cmocka_unit_test(test_arg),
+        cmocka_unit_test(test_places),
         cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_norms),
         cmocka_unit_test(test_batch_norm),
