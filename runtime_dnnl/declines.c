@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/declines.c: finds regions that native kernels run faster.
- * Pooling, normalisations, reductions and depthwise convolutions are bound by
- * memory. oneDNN runs most of them well on channels-last data, the layout
- * inside a region, but a region of few such layers takes longer to reorder its
- * inputs and outputs than to compute:
+ * Pooling, resizing, normalisations, reductions and depthwise convolutions are
+ * bound by memory. oneDNN runs most of them well on channels-last data, the
+ * layout inside a region, but a region of few such layers takes longer to
+ * reorder its inputs and outputs than to compute:
  *
  *   NCHW -> reorder -> pool -> reorder -> NCHW     2.1 x the native kernel
  *   NCHW -> reorder -> conv, pool, ... -> reorder -> NCHW      pays off
@@ -140,6 +140,7 @@ static enum weight weigh(const struct byoc_graph *g,
         {"dnnl.conv", weigh_conv},
         {"dnnl.pool", weigh_image},
         {"dnnl.global_pool", weigh_image},
+        {"dnnl.resize", weigh_image},
         {"dnnl.batch_norm", weigh_along_axis},
         {"dnnl.instance_norm", weigh_image},
         {"dnnl.softmax", weigh_along_axis},

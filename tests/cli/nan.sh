@@ -1,9 +1,9 @@
 #!/bin/sh
 # nan.sh BYOC: checks docs/dnnl.md's section on NaN: each operator of its table
 # loses a NaN, on this CPU or with AVX2, and keeps it if it is excluded or with
-# --keep-nan; every other operator that oneDNN supports keeps it. Pools are
-# before a convolution, reductions and nn.rnn before a product, since a region
-# of such layers alone is declined.
+# --keep-nan; every other operator that oneDNN supports keeps it. Pools and
+# resizing are before a convolution, reductions and nn.rnn before a product,
+# since a region of such layers alone is declined.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: nan.sh BYOC" >&2; exit 2; }
 byoc=$1
@@ -63,7 +63,7 @@ nn.prelu nn.prelu(%n, 0.25f)
 nn.conv2d nn.conv2d(%n, random[(4, 4, 3, 3), float32, seed=1])
 nn.conv2d_transpose nn.conv2d_transpose(%n, random[(4, 4, 3, 3), float32, seed=1])
 nn.dense nn.dense(reshape(%n, [32, 4]), random[(4, 4), float32, seed=1])
-image.resize image.resize(%n, [2, 4, 8, 8], mode="linear", coordinate_transformation_mode="half_pixel")
+image.resize nn.conv2d(image.resize(%n, [2, 4, 8, 8], mode="linear", coordinate_transformation_mode="half_pixel"), random[(4, 4, 1, 1), float32, seed=1])
 nn.instance_norm nn.instance_norm(reshape(%n, [1, 8, 4, 4]), random[(8), float32, seed=1], random[(8), float32, seed=2])
 nn.lstm nn.lstm(reshape(%n, [8, 4, 4]), random[(1, 8, 4), float32, seed=1], random[(1, 8, 2), float32, seed=2])
 nn.gru nn.gru(reshape(%n, [8, 4, 4]), random[(1, 6, 4), float32, seed=1], random[(1, 6, 2), float32, seed=2])
