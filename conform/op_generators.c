@@ -637,7 +637,7 @@ static bool resize(struct byi_opgen *d)
 
 /* quantize and dequantize: one scale and zero point, or one for each slice
  * along an axis. */
-static bool quantised(struct byi_opgen *d)
+static bool quantized(struct byi_opgen *d)
 {
     static const enum byoc_dtype bits[] = {BYOC_U8, BYOC_I8, BYOC_U8, BYOC_I8,
                                            BYOC_I32};
@@ -726,7 +726,7 @@ static const struct {
     {BYI_OP_STRIDED_SLICE, 1, strided_slice}, {BYI_OP_TAKE, 1, take}, {BYI_OP_GATHER, 1, gather}, {BYI_OP_TILE, 0, tile},
     {BYI_OP_BROADCAST_TO, 0, broadcast_to}, {BYI_OP_NN_PAD, 0, pad}, {BYI_OP_DEPTH_TO_SPACE, -1, blocks},
     {BYI_OP_SPACE_TO_DEPTH, -1, blocks}, {BYI_OP_LAYOUT_TRANSFORM, -1, layout_transform}, {BYI_OP_RESIZE, -1, resize},
-    {BYI_OP_QUANTIZE, -1, quantised}, {BYI_OP_DEQUANTIZE, -1, quantised},
+    {BYI_OP_QUANTIZE, -1, quantized}, {BYI_OP_DEQUANTIZE, -1, quantized},
     {BYI_OP_NN_RNN, -1, recurrent}, {BYI_OP_NN_GRU, -1, recurrent}, {BYI_OP_NN_LSTM, -1, recurrent},
 };
 

@@ -17,7 +17,7 @@
 /* A tensor of the graph. */
 struct quant_value {
     const char *name;
-    char *dequantised; /* name of the tensor that readers read instead */
+    char *dequantized; /* name of the tensor that readers read instead */
     Onnx__NodeProto *producer;         /* NULL: an input or initialiser */
     const Onnx__TensorProto *constant; /* NULL: not constant            */
     const Onnx__NodeProto *reader;     /* the last one in the graph     */

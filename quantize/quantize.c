@@ -16,7 +16,7 @@ struct quant_trial {
     size_t bytes;
 };
 
-struct quantisation {
+struct quantization {
     const struct byi_quantize_params *params;
     const char *path;
     struct quant_model m; /* as read from the file; never rewritten */
@@ -42,7 +42,7 @@ struct quantisation {
 
 /* --- observed tensors ----------------------------------------------------- */
 
-static void observe(struct quantisation *q, struct quant_value *v)
+static void observe(struct quantization *q, struct quant_value *v)
 {
     if (v->place != UINT32_MAX || v->output)
         return;
@@ -53,7 +53,7 @@ static void observe(struct quantisation *q, struct quant_value *v)
 
 /* The outputs of TopK, NonMaxSuppression and NonZero change much when their
  * inputs change little, so their inputs are compared instead. */
-static void observe_read(struct quantisation *q)
+static void observe_read(struct quantization *q)
 {
     struct quant_model *m = &q->m;
     bool chosen = false;
@@ -72,7 +72,7 @@ static void observe_read(struct quantisation *q)
     q->n_read = q->n_observed;
 }
 
-static void list_observed(struct quantisation *q)
+static void list_observed(struct quantization *q)
 {
     struct quant_model *m = &q->m;
     q->names = byi_arena_calloc(m->arena, m->n_values, sizeof *q->names);
@@ -90,7 +90,7 @@ static void list_observed(struct quantisation *q)
 
 /* The value of `v` in the last run. An output of the model is not observed a
  * second time. */
-static const struct byi_tensor *tensor_of(const struct quantisation *q,
+static const struct byi_tensor *tensor_of(const struct quantization *q,
                                           const struct quant_run *run,
                                           const struct quant_value *v)
 {
@@ -118,7 +118,7 @@ static enum byoc_status check_float(const struct quant_value *v,
 
 /* Run all samples, and call `see` with each value of a tensor whose range is
  * not another tensor's. */
-static enum byoc_status scan_samples(struct quantisation *q,
+static enum byoc_status scan_samples(struct quantization *q,
                                      void (*see)(struct quant_histogram *h,
                                                  const struct byi_tensor *t),
                                      struct byoc_error *err)
@@ -138,7 +138,7 @@ static enum byoc_status scan_samples(struct quantisation *q,
     return BYOC_OK;
 }
 
-static enum byoc_status find_ranges(struct quantisation *q,
+static enum byoc_status find_ranges(struct quantization *q,
                                     struct byoc_error *err)
 {
     struct quant_model *m = &q->m;
@@ -190,7 +190,7 @@ static int64_t count_right(const struct byi_tensor *scores,
     return right;
 }
 
-static enum byoc_status compare_labels(struct quantisation *q, const char *file,
+static enum byoc_status compare_labels(struct quantization *q, const char *file,
                                        struct byoc_error *err)
 {
     struct byi_tensor labels;
@@ -212,7 +212,7 @@ static enum byoc_status compare_labels(struct quantisation *q, const char *file,
 
 /* Add signal and noise of each output of the model, or, instead of the outputs
  * that depend on selections, of the inputs of the selections. */
-static void compare_outputs(struct quantisation *q)
+static void compare_outputs(struct quantization *q)
 {
     const struct quant_run *narrow = &q->narrow.run;
     double *signal = q->signal + q->m.n_layers,
@@ -230,7 +230,7 @@ static void compare_outputs(struct quantisation *q)
 
 /* The ratio of noise to signal, as the mean over all outputs, whose sizes
  * differ. */
-static double output_noise(const struct quantisation *q)
+static double output_noise(const struct quantization *q)
 {
     double sum = 0;
     uint32_t n = 0;
@@ -245,7 +245,7 @@ static double output_noise(const struct quantisation *q)
 
 /* Run both models on all samples. The 8-bit model need not have the layers'
  * results among its tensors. */
-static enum byoc_status compare_models(struct quantisation *q,
+static enum byoc_status compare_models(struct quantization *q,
                                        struct byoc_error *err)
 {
     const struct quant_model *m = &q->m;
@@ -270,12 +270,12 @@ static enum byoc_status compare_models(struct quantisation *q,
 }
 
 /* The outputs' relative error, in percent. */
-static double output_error(const struct quantisation *q)
+static double output_error(const struct quantization *q)
 {
     return 100 * sqrt(output_noise(q));
 }
 
-static double find_loss(const struct quantisation *q)
+static double find_loss(const struct quantization *q)
 {
     if (q->n_labels)
         return 100 * (double)(q->right[0] - q->right[1]) / (double)q->n_labels;
@@ -294,7 +294,7 @@ static void close_trial(struct quant_trial *trial)
 
 /* Quantise all layers but the kept ones, with the ranges found before.
  * `results`: observe the layers' results. */
-static enum byoc_status open_trial(struct quantisation *q, const bool *kept,
+static enum byoc_status open_trial(struct quantization *q, const bool *kept,
                                    bool results, struct byoc_error *err)
 {
     struct quant_trial *t = &q->narrow;
@@ -312,7 +312,7 @@ static enum byoc_status open_trial(struct quantisation *q, const bool *kept,
                           q->params->threads, &t->run, err);
 }
 
-static enum byoc_status try_layers(struct quantisation *q, const bool *kept,
+static enum byoc_status try_layers(struct quantization *q, const bool *kept,
                                    double *loss, struct byoc_error *err)
 {
     q->n_trials++;
@@ -323,7 +323,7 @@ static enum byoc_status try_layers(struct quantisation *q, const bool *kept,
 }
 
 /* Sort the layers by the error that each causes alone, largest first. */
-static enum byoc_status rank_layers(struct quantisation *q, uint32_t *order,
+static enum byoc_status rank_layers(struct quantization *q, uint32_t *order,
                                     uint32_t *n, struct byoc_error *err)
 {
     const struct quant_model *m = &q->m;
@@ -346,7 +346,7 @@ static enum byoc_status rank_layers(struct quantisation *q, uint32_t *order,
 
 /* Set q->kept to the fewest layers, of those that cause the largest errors, so
  * that the loss is within the limit: by bisection of their number. */
-static enum byoc_status search_layers(struct quantisation *q,
+static enum byoc_status search_layers(struct quantization *q,
                                       struct byoc_error *err)
 {
     const double most = q->params->max_loss;
@@ -382,7 +382,7 @@ static enum byoc_status search_layers(struct quantisation *q,
                     q->path, q->all, BYI_FLOAT_TEXT(most));
 }
 
-static void report(const struct quantisation *q, struct byi_arena *arena,
+static void report(const struct quantization *q, struct byi_arena *arena,
                    struct byi_quantized *to)
 {
     const struct quant_model *m = &q->narrow.m;
@@ -418,7 +418,7 @@ static void report(const struct quantisation *q, struct byi_arena *arena,
 
 /* --- the whole quantisation ----------------------------------------------- */
 
-static void alloc_layers(struct quantisation *q)
+static void alloc_layers(struct quantization *q)
 {
     const uint32_t n = q->m.n_layers;
     q->n_compared = n + (uint32_t)q->m.graph->n_output + q->n_read;
@@ -430,7 +430,7 @@ static void alloc_layers(struct quantisation *q)
         q->alone[i] = -1;
 }
 
-static enum byoc_status quantise(struct quantisation *q, const char *to,
+static enum byoc_status quantize(struct quantization *q, const char *to,
                                  struct byi_arena *arena,
                                  struct byi_quantized *out,
                                  struct byoc_error *err)
@@ -459,9 +459,9 @@ enum byoc_status byi_quantize(const char *path,
                               struct byi_quantized *out, struct byoc_error *err)
 {
     struct byi_arena *own = byi_arena_new();
-    struct quantisation q = {
+    struct quantization q = {
         .params = params, .path = path, .m.arena = own, .all = -1};
-    const enum byoc_status status = quantise(&q, to, arena, out, err);
+    const enum byoc_status status = quantize(&q, to, arena, out, err);
     byi_quant_close(&q.plain);
     close_trial(&q.narrow);
     byi_arena_free(&own);

@@ -132,7 +132,7 @@ static void set_steps(struct quant_value *v)
 }
 
 /* Quantise a tensor after its producer; readers read the result. */
-static void quantise_value(struct quant_rewrite *r, struct quant_value *v)
+static void quantize_value(struct quant_rewrite *r, struct quant_value *v)
 {
     char *name = byi_arena_str(r->arena, v->name);
     uint8_t *zero = byi_arena_alloc(r->arena, 1);
@@ -143,17 +143,17 @@ static void quantise_value(struct quant_rewrite *r, struct quant_value *v)
     char *zero_name = add_tensor(r, name, "zero_point", BYOC_U8, 0, NULL, zero);
     char *bytes =
         add_linear(r, "QuantizeLinear", name, name, scale_name, zero_name, -1);
-    v->dequantised = add_linear(r, "DequantizeLinear", name, bytes, scale_name,
+    v->dequantized = add_linear(r, "DequantizeLinear", name, bytes, scale_name,
                                 zero_name, -1);
 }
 
-static void quantise_results(struct quant_rewrite *r,
+static void quantize_results(struct quant_rewrite *r,
                              const Onnx__NodeProto *node)
 {
     for (size_t k = 0; k < node->n_output; k++) {
         struct quant_value *v = byi_quant_value(r->m, node->output[k]);
         if (v && v->wanted)
-            quantise_value(r, v);
+            quantize_value(r, v);
     }
 }
 
@@ -166,7 +166,7 @@ double byi_quant_decibels(double signal, double noise)
 
 /* Quantise the weights. Returns the scales, one for each of *n channels, and in
  * *name the dequantised weights. */
-static float *quantise_weights(struct quant_rewrite *r,
+static float *quantize_weights(struct quant_rewrite *r,
                                struct quant_layer *layer, char **name,
                                int64_t *n)
 {
@@ -207,7 +207,7 @@ static float *quantise_weights(struct quant_rewrite *r,
 
 /* Quantise the bias with the scales of the sums. Returns the name of the
  * dequantised bias; NULL if an element reaches MAX_BIAS steps. */
-static char *quantise_bias(struct quant_rewrite *r,
+static char *quantize_bias(struct quant_rewrite *r,
                            const struct quant_layer *layer, const float *scales,
                            int64_t n)
 {
@@ -230,13 +230,13 @@ static char *quantise_bias(struct quant_rewrite *r,
     return add_linear(r, "DequantizeLinear", stem, bytes, scale, zero, 0);
 }
 
-static void quantise_layer(struct quant_rewrite *r, struct quant_layer *layer)
+static void quantize_layer(struct quant_rewrite *r, struct quant_layer *layer)
 {
     char *weights, *bias = NULL;
     int64_t n;
-    const float *scales = quantise_weights(r, layer, &weights, &n);
+    const float *scales = quantize_weights(r, layer, &weights, &n);
     if (layer->bias)
-        bias = quantise_bias(r, layer, scales, n);
+        bias = quantize_bias(r, layer, scales, n);
     layer->node->input[1] = weights;
     if (bias)
         layer->node->input[2] = bias;
@@ -335,8 +335,8 @@ static void rename_inputs(struct quant_rewrite *r, Onnx__NodeProto *node)
 {
     for (size_t k = 0; k < node->n_input; k++) {
         const struct quant_value *v = byi_quant_value(r->m, node->input[k]);
-        if (v && v->dequantised)
-            node->input[k] = v->dequantised;
+        if (v && v->dequantized)
+            node->input[k] = v->dequantized;
     }
 }
 
@@ -350,17 +350,17 @@ void byi_quant_rewrite(struct quant_model *m)
             set_steps(&m->values[i]);
     for (uint32_t i = 0; i < m->n_values; i++)
         if (m->values[i].wanted && !m->values[i].producer)
-            quantise_value(&r, &m->values[i]);
+            quantize_value(&r, &m->values[i]);
     for (size_t i = 0; i < g->n_node; i++) {
         Onnx__NodeProto *node = g->node[i];
         if (next < m->n_layers && m->layers[next].node == node) {
             if (!m->layers[next].kept)
-                quantise_layer(&r, &m->layers[next]);
+                quantize_layer(&r, &m->layers[next]);
             next++;
         }
         rename_inputs(&r, node);
         add_node(&r, node);
-        quantise_results(&r, node);
+        quantize_results(&r, node);
     }
     g->node = r.nodes;
     g->n_node = r.n_nodes;

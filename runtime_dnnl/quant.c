@@ -139,7 +139,7 @@ static bool has_const_weights(const struct byi_build *b)
 
 /* Get the quantisation of this kernel's result if its only reader quantises it;
  * otherwise false. */
-static bool quantised_after(struct byi_build *b, struct byi_quant *q)
+static bool quantized_after(struct byi_build *b, struct byi_quant *q)
 {
     const struct byoc_graph *g = b->graph;
     const uint32_t reader = b->reader[b->kernel->outs[0]];
@@ -176,7 +176,7 @@ static enum byoc_status read_narrow(struct byi_build *b, struct byi_exact *x,
 {
     struct byi_dnnl_view bias;
     uint32_t next = 0;
-    if (!quantised_after(b, &x->out))
+    if (!quantized_after(b, &x->out))
         return BYOC_EUNSUPPORTED;
     BYI_TRY(byi_dn_chain_bias(b, &x->chain, dst, axis, &bias, &next));
     if (next) {
@@ -362,7 +362,7 @@ enum byoc_status byi_dn_exact_point(struct byi_build *b)
     struct byi_dnnl_view src[2];
     struct byi_quant q[2], out;
     struct byi_chain chain;
-    if ((!byi_dn_is(step, "add") && !multiplies) || !quantised_after(b, &out))
+    if ((!byi_dn_is(step, "add") && !multiplies) || !quantized_after(b, &out))
         return BYOC_EUNSUPPORTED;
     for (uint32_t i = 0; i < 2; i++) {
         struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));

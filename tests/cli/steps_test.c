@@ -38,7 +38,7 @@ static void fill(float *at, float step, int values)
         at[i] = (float)(i % values - 20) * step;
 }
 
-static void dequantised(void **unused)
+static void dequantized(void **unused)
 {
     float found[N], expected[N];
     (void)unused;
@@ -112,7 +112,7 @@ static void infinities(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(dequantised),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(dequantized),
                                        cmocka_unit_test(others),
                                        cmocka_unit_test(infinities)};
     return cmocka_run_group_tests(tests, NULL, NULL);

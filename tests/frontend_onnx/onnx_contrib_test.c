@@ -77,7 +77,7 @@ static void fused_products(void **state)
 
 /* Scales that are not constant: one number scales exact sums. Dequantised terms
  * round one by one, and a sum halfway between two results may go either way. */
-static void quantised_gemm(void **state)
+static void quantized_gemm(void **state)
 {
     struct build b = begin_contrib(17);
     (void)state;
@@ -253,7 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations),       cmocka_unit_test(fused_products),
-        cmocka_unit_test(quantised_gemm),    cmocka_unit_test(packed_attention),
+        cmocka_unit_test(quantized_gemm),    cmocka_unit_test(packed_attention),
         cmocka_unit_test(grouped_attention), cmocka_unit_test(grouped_refused),
         cmocka_unit_test(refused),           cmocka_unit_test(not_imported),
     };

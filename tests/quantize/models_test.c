@@ -36,7 +36,7 @@ static struct build begin_conv(int64_t opset)
     return b;
 }
 
-static enum byoc_status quantise(struct build *b, struct byi_quantized *report,
+static enum byoc_status quantize(struct build *b, struct byi_quantized *report,
                                  struct byoc_error *err)
 {
     const struct byi_quantize_params params = {.samples = b->folder};
@@ -53,7 +53,7 @@ static void check(struct build *b, bool selected)
     struct byi_quantized report;
     struct byoc_error err;
 
-    if (quantise(b, &report, &err) != BYOC_OK)
+    if (quantize(b, &report, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     assert_int_equal(report.n_layers, 1);
     assert_false(report.layers[0].kept);
@@ -99,7 +99,7 @@ static void test_older(void **state)
     (void)state;
 
     output(&b, "c");
-    assert_int_equal(quantise(&b, &report, &err), BYOC_EUNSUPPORTED);
+    assert_int_equal(quantize(&b, &report, &err), BYOC_EUNSUPPORTED);
     assert_non_null(strstr(err.text, "opset 8"));
     assert_non_null(strstr(err.text, "onnx.version_converter"));
     end(&b);

@@ -81,7 +81,7 @@ static uint32_t weights(struct region *g, const struct scheme *s,
     return w;
 }
 
-static uint32_t quantise(struct region *g, enum byoc_dtype dtype, uint32_t x)
+static uint32_t quantize(struct region *g, enum byoc_dtype dtype, uint32_t x)
 {
     region_kernel(g, "qnn.quantize", "{}",
                   IDS(x, number(g, 0.02f),
@@ -138,7 +138,7 @@ static void conv(const struct scheme *scheme, size_t which)
     region_post(&g, which % 2 ? "nn.relu" : "nn.silu", "{}", NONE, false);
     uint32_t out = region_end(&g);
     if (s.result)
-        out = quantise(&g, s.result, out);
+        out = quantize(&g, s.result, out);
     expect(&g, &s, out, "conv");
     region_close(&g);
 }
@@ -176,7 +176,7 @@ static void test_dense(void **state)
         region_post(&g, "add", "{}", bias, false);
         uint32_t out = region_end(&g);
         if (s->result)
-            out = quantise(&g, s->result, out);
+            out = quantize(&g, s->result, out);
         expect(&g, s, out, "dense");
         region_close(&g);
     }
@@ -201,7 +201,7 @@ static void test_uneven_bias(void **state)
     region_kernel(&g, "nn.dense", "{}", IDS(x, w));
     region_post(&g, "add", "{}", bias, false);
     region_post(&g, "nn.relu", "{}", NONE, false);
-    const uint32_t out = quantise(&g, s.result, region_end(&g));
+    const uint32_t out = quantize(&g, s.result, region_end(&g));
     expect(&g, &s, out, "dense");
     region_close(&g);
 }
@@ -222,7 +222,7 @@ static void test_residual(void **state)
         const uint32_t w = weights(&g, &s, wd, 4);
         region_kernel(&g, "nn.conv2d", "{\"padding\":[1,1,1,1]}", IDS(x, w));
         region_post(&g, "nn.relu", "{}", NONE, false);
-        const uint32_t q = quantise(&g, BYOC_U8, region_end(&g));
+        const uint32_t q = quantize(&g, BYOC_U8, region_end(&g));
         region_kernel(&g, "qnn.dequantize", "{}",
                       IDS(q, number(&g, 0.02f), zero_point(&g, BYOC_U8, 117)));
         y[i] = region_end(&g);
@@ -230,7 +230,7 @@ static void test_residual(void **state)
     region_kernel(&g, "add", "{}", IDS(y[0], y[1]));
     region_post(&g, "add", "{}", x, false);
     region_post(&g, "nn.relu", "{}", NONE, false);
-    uint32_t out = quantise(&g, BYOC_U8, region_end(&g));
+    uint32_t out = quantize(&g, BYOC_U8, region_end(&g));
     const char *why = region_check(&g, 1, &out, one_step(BYOC_U8), &r);
     if (why)
         fail_msg("%s\n%s", why, r.trace);
@@ -252,7 +252,7 @@ static void check_sum(enum byoc_dtype dtype, bool read, int shift)
     for (int i = 0; i < 2; i++) {
         const uint32_t w = weights(&g, &s, wd, 4);
         region_kernel(&g, "nn.conv2d", "{}", IDS(x, w));
-        q[i] = quantise(&g, dtype, region_end(&g));
+        q[i] = quantize(&g, dtype, region_end(&g));
         region_kernel(
             &g, "qnn.dequantize", "{}",
             IDS(q[i], number(&g, 0.02f), zero_point(&g, dtype, zero)));
@@ -260,7 +260,7 @@ static void check_sum(enum byoc_dtype dtype, bool read, int shift)
     }
     region_kernel(&g, "add", "{}", IDS(y[0], y[1]));
     region_post(&g, "nn.relu", "{}", NONE, false);
-    q[2] = quantise(&g, dtype, region_end(&g));
+    q[2] = quantize(&g, dtype, region_end(&g));
     const uint32_t outs[] = {q[2], q[1]};
     const char *why = region_check(&g, read ? 2 : 1, outs, one_step(dtype), &r);
     if (why)
@@ -316,7 +316,7 @@ static void test_random(void **state)
         region_post(&g, "nn.relu", "{}", NONE, false);
         uint32_t y = region_end(&g);
         if (s.result)
-            y = quantise(&g, s.result, y);
+            y = quantize(&g, s.result, y);
         const char *why =
             region_check(&g, 1, &y, s.result ? 1.01 / 64 : 1e-4, &r);
         if (why)
