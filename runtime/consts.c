@@ -44,7 +44,8 @@ static enum byoc_status align_consts(struct byoc_model *model,
             need += byi_align_bytes(byi_tensor_bytes(&plan->consts[i].view));
     if (need == 0)
         return BYOC_OK;
-    char *to = model->widened->copied = byi_memory_take(model->memory, need);
+    char *to = model->widened->copied =
+        byi_memory_allocate(model->memory, need);
     if (!to)
         return no_memory(err, need);
     for (uint32_t i = 0; i < plan->n_consts; i++) {
@@ -76,8 +77,8 @@ void byi_consts_close(struct byoc_model *model)
     if (!w)
         return;
     for (uint32_t i = 0; w->at && i < model->plan->n_consts; i++)
-        byi_memory_give(model->memory, w->at[i]);
-    byi_memory_give(model->memory, w->copied);
+        byi_memory_release(model->memory, w->at[i]);
+    byi_memory_release(model->memory, w->copied);
     pthread_mutex_destroy(&w->lock);
     free(w->at);
     free(w);
@@ -139,12 +140,12 @@ static enum byoc_status take_memory(const struct byoc_model *model,
         x->missing[i] = c->narrow && !*at;
         if (!x->missing[i])
             continue;
-        *at = byi_memory_take(model->memory, byi_tensor_bytes(&c->view));
+        *at = byi_memory_allocate(model->memory, byi_tensor_bytes(&c->view));
         if (*at)
             continue;
         for (x->missing[i] = false; i-- > 0;)
             if (x->missing[i]) {
-                byi_memory_give(model->memory, x->to->at[x->list[i]]);
+                byi_memory_release(model->memory, x->to->at[x->list[i]]);
                 x->to->at[x->list[i]] = NULL;
             }
         return no_memory(err, byi_tensor_bytes(&c->view));

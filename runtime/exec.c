@@ -166,12 +166,12 @@ enum byoc_status byi_exec_need(struct byoc_state *s, uint64_t bytes,
 {
     if (bytes <= s->scratch_bytes)
         return BYOC_OK;
-    void *fresh = byi_memory_take(s->model->memory, bytes);
+    void *fresh = byi_memory_allocate(s->model->memory, bytes);
     if (!fresh)
         return byi_fail(err, BYOC_ENOMEM,
                         "out of memory for %llu bytes of scratch",
                         (unsigned long long)bytes);
-    byi_memory_give(s->model->memory, s->scratch);
+    byi_memory_release(s->model->memory, s->scratch);
     s->scratch = fresh;
     s->scratch_bytes = bytes;
     return BYOC_OK;

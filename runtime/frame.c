@@ -114,7 +114,7 @@ struct byi_frame *byi_frame_new(const struct byi_instance *in, uint32_t func)
 {
     const struct byi_plan_func *f = &in->plan->funcs[func];
     uint64_t head, bytes = frame_bytes(in, func, &head);
-    struct layout l = {.at = byi_memory_take(in->model->memory, bytes)};
+    struct layout l = {.at = byi_memory_allocate(in->model->memory, bytes)};
     if (!l.at)
         return NULL;
     memset(l.at, 0, head);
@@ -199,7 +199,7 @@ void byi_frame_give(struct byoc_state *s, struct byi_frame *fr)
         return;
     if (s->work->spare_bytes + fr->bytes > MAX_SPARE) {
         byi_pool_refund(&s->pool, fr->bytes);
-        byi_memory_give(s->model->memory, fr);
+        byi_memory_release(s->model->memory, fr);
         return;
     }
     s->work->spare_bytes += fr->bytes;

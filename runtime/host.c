@@ -13,7 +13,7 @@
 static void *host_acquire(void *ctx, uint64_t bytes)
 {
     struct byi_plugin *plugin = ctx;
-    void *at = byi_memory_take(plugin->memory, bytes);
+    void *at = byi_memory_allocate(plugin->memory, bytes);
     if (at)
         atomic_fetch_add_explicit(&plugin->held, bytes, memory_order_relaxed);
     return at;
@@ -23,7 +23,7 @@ static void host_release(void *ctx, void *memory)
 {
     struct byi_plugin *plugin = ctx;
     atomic_fetch_sub_explicit(&plugin->held,
-                              byi_memory_give(plugin->memory, memory),
+                              byi_memory_release(plugin->memory, memory),
                               memory_order_relaxed);
 }
 

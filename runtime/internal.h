@@ -330,7 +330,7 @@ struct byi_memory {
     const void *file;
     uint64_t file_bytes;
     _Atomic uint32_t packers; /* threads that pack weights      */
-    _Atomic uint64_t since;   /* bytes taken since pages were last dropped */
+    _Atomic uint64_t since; /* bytes allocated since pages were last dropped */
 };
 /* NULL if an allocation fails. */
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params);
@@ -339,16 +339,17 @@ struct byi_memory *byi_memory_new(const struct byoc_load_params *params);
  * safe. */
 void byi_drop_const(const struct byi_image *image, const void *at,
                     uint64_t bytes);
-/* Record that the calling thread begins (true) or ends (false) to pack weights.
- * Threads: safe. */
-void byi_memory_packs(struct byi_memory *memory, bool packs);
+/* Record that the calling thread starts (true) or stops (false) packing
+ * weights. Threads: safe. */
+void byi_memory_set_packing(struct byi_memory *memory, bool packs);
 void byi_memory_free(struct byi_memory **memory);
 /* Allocate memory aligned to BYI_ALIGN; NULL if that fails or exceeds the
  * limit. `memory` NULL: no limit and no allocator. Threads: safe. */
-void *byi_memory_take(struct byi_memory *memory, uint64_t bytes);
-/* Free memory from byi_memory_take; returns its size in bytes. It may be NULL.
+void *byi_memory_allocate(struct byi_memory *memory, uint64_t bytes);
+/* Free memory from byi_memory_allocate; returns its size in bytes. It may be
+ * NULL.
  */
-uint64_t byi_memory_give(struct byi_memory *memory, void *at);
+uint64_t byi_memory_release(struct byi_memory *memory, void *at);
 
 /* --- host.c, plugin.c, plugin_path.c -------------------------------------- */
 

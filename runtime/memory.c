@@ -3,8 +3,8 @@
  * host's allocator if there is one, counts the bytes, and keeps them within the
  * limit of the load parameters.
  *
- *     | bytes, 8 of BYI_ALIGN | the caller's bytes   |
- *                             ^ the address returned
+ *     | size (8 bytes), unused | the caller's bytes |
+ *     |<----- BYI_ALIGN ------>^ the address returned
  */
 #include "plan.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* While weights are packed, the file's pages are dropped each time that this
- * many bytes were taken. */
+ * many bytes have been allocated. */
 enum { DROP_EVERY = 2 << 20 };
 
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params)
@@ -68,7 +68,7 @@ void byi_drop_const(const struct byi_image *image, const void *at,
         drop_pages(at, bytes);
 }
 
-void byi_memory_packs(struct byi_memory *m, bool packs)
+void byi_memory_set_packing(struct byi_memory *m, bool packs)
 {
     if (packs)
         atomic_fetch_add(&m->packers, 1);
@@ -76,11 +76,12 @@ void byi_memory_packs(struct byi_memory *m, bool packs)
         atomic_fetch_sub(&m->packers, 1);
 }
 
-/* Count the taken bytes, and drop the file's pages if it is time. */
-static void drop_file(struct byi_memory *m, uint64_t taken)
+/* While weights are packed: count allocated bytes, and drop the file's pages
+ * once DROP_EVERY bytes are counted. */
+static void drop_file(struct byi_memory *m, uint64_t bytes)
 {
     if (!m->file || atomic_load(&m->packers) == 0 ||
-        atomic_fetch_add(&m->since, taken) + taken < DROP_EVERY)
+        atomic_fetch_add(&m->since, bytes) + bytes < DROP_EVERY)
         return;
     atomic_store(&m->since, 0);
     drop_pages(m->file, m->file_bytes);
@@ -92,7 +93,7 @@ static void *allocate(const struct byi_memory *m, uint64_t bytes)
                             : byi_acquire(bytes);
 }
 
-void *byi_memory_take(struct byi_memory *m, uint64_t bytes)
+void *byi_memory_allocate(struct byi_memory *m, uint64_t bytes)
 {
     const uint64_t all = bytes + BYI_ALIGN;
     if (all < bytes || (m && !charge(m, all)))
@@ -109,7 +110,7 @@ void *byi_memory_take(struct byi_memory *m, uint64_t bytes)
     return at + BYI_ALIGN;
 }
 
-uint64_t byi_memory_give(struct byi_memory *m, void *memory)
+uint64_t byi_memory_release(struct byi_memory *m, void *memory)
 {
     uint64_t bytes;
     if (!memory)

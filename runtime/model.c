@@ -272,9 +272,9 @@ static enum byoc_status fill_model(void *arg, struct byoc_error *err)
         model->memory->file = image->weights;
         model->memory->file_bytes = image->weights_bytes;
     }
-    byi_memory_packs(model->memory, true);
+    byi_memory_set_packing(model->memory, true);
     const enum byoc_status status = pack_all(model, params, &facts, err);
-    byi_memory_packs(model->memory, false);
+    byi_memory_set_packing(model->memory, false);
     if (status == BYOC_OK)
         byi_backends_drop_consts(&model->own);
     return status;
@@ -336,7 +336,7 @@ void byoc_model_free(struct byoc_model **model)
     byi_plan_tables_free(&m->plan);
     byi_arena_free(&m->arena);
     byi_text_free(&m->warnings);
-    byi_memory_give(m->memory, m->packed);
+    byi_memory_release(m->memory, m->packed);
     byi_memory_free(&m->memory);
     byoc_internal_library_unmap(&m->library);
     if (m->artifact.map)

@@ -135,11 +135,11 @@ double byoc_internal_peak_read(uint64_t bytes, uint32_t threads)
     enum { ROUNDS = 20 };
     const uint64_t piece = (uint64_t)STREAMS * LINE * sizeof(float) * threads;
     struct memory m = {.lines = bytes / piece + 1};
-    m.at = byi_memory_take(NULL, m.lines * piece);
+    m.at = byi_memory_allocate(NULL, m.lines * piece);
     if (!m.at)
         return 0;
     byi_parallel_for(threads, write_part, &m);
     const double least = least_time(ROUNDS, threads, read_part, &m);
-    byi_memory_give(NULL, m.at);
+    byi_memory_release(NULL, m.at);
     return (double)(m.lines * piece) / least;
 }

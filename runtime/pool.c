@@ -23,7 +23,7 @@ static uint32_t class_of(uint64_t bytes)
 static void drop_block(struct byi_pool *pool, uint32_t block)
 {
     struct byi_block *b = &pool->at[block];
-    byi_memory_give(pool->memory, b->at);
+    byi_memory_release(pool->memory, b->at);
     pool->bytes -= b->bytes;
     *b = (struct byi_block){.next = pool->empty};
     pool->empty = block + 1;
@@ -175,14 +175,14 @@ static enum byoc_status make_block(struct byi_pool *pool, uint64_t bytes,
     if (pool->idle > pool->most_used)
         drop_free(pool);
     BYI_TRY(byi_pool_charge(pool, bytes, err));
-    void *at = byi_memory_take(pool->memory, bytes);
+    void *at = byi_memory_allocate(pool->memory, bytes);
     if (!at && pool->idle) {
         drop_free(pool);
-        at = byi_memory_take(pool->memory, bytes);
+        at = byi_memory_allocate(pool->memory, bytes);
     }
     uint32_t i = at ? find_slot(pool) : UINT32_MAX;
     if (i == UINT32_MAX) {
-        byi_memory_give(pool->memory, at);
+        byi_memory_release(pool->memory, at);
         byi_pool_refund(pool, bytes);
         return byi_fail(
             err, BYOC_ENOMEM,
@@ -242,7 +242,7 @@ void byi_pool_give(struct byi_pool *pool, uint32_t block)
 void byi_pool_free(struct byi_pool *pool)
 {
     for (uint32_t i = 0; i < pool->n; i++)
-        byi_memory_give(pool->memory, pool->at[i].at);
+        byi_memory_release(pool->memory, pool->at[i].at);
     free(pool->at);
     *pool = (struct byi_pool){0};
 }

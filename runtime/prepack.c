@@ -181,7 +181,7 @@ static enum byoc_status pack(struct packer *p, struct byoc_model *model,
     BYI_TRY(list_all(p, model, err));
     if (!p->bytes)
         return BYOC_OK;
-    model->packed = byi_memory_take(model->memory, p->bytes);
+    model->packed = byi_memory_allocate(model->memory, p->bytes);
     if (!model->packed)
         return no_memory(err, p->bytes, "packed weights");
     p->to = model->packed;

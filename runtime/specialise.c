@@ -753,9 +753,9 @@ enum byoc_status byi_specialise(const struct byoc_model *model,
                       .twins = how & BYI_TWINS};
     struct byi_guard guard;
     *in = (struct byi_instance){0};
-    byi_memory_packs(model->memory, true);
+    byi_memory_set_packing(model->memory, true);
     const enum byoc_status status = byi_guarded(&guard, attempt_all, &m, err);
-    byi_memory_packs(model->memory, false);
+    byi_memory_set_packing(model->memory, false);
     if (status == BYOC_OK)
         byi_backends_drop_consts(in);
     else if (in->plan)

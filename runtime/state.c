@@ -23,7 +23,7 @@ static enum byoc_status init_outputs(struct byoc_state *s,
         if (!v->fixed)
             continue;
         uint64_t bytes = byi_type_bytes(v->type);
-        s->out[i] = byi_memory_take(s->model->memory, bytes + BYI_ALIGN);
+        s->out[i] = byi_memory_allocate(s->model->memory, bytes + BYI_ALIGN);
         if (!s->out[i])
             return no_memory(err, bytes);
     }
@@ -109,10 +109,10 @@ void byoc_state_free(struct byoc_state **state)
         byi_work_free(&s->work);
     byi_arena_free(&s->given);
     for (uint32_t i = 0; s->out && i < plan->funcs[0].n_outputs; i++)
-        byi_memory_give(s->model->memory, s->out[i]);
+        byi_memory_release(s->model->memory, s->out[i]);
     byi_pool_free(&s->pool);
     byi_store_free(&s->strings);
-    byi_memory_give(s->model->memory, s->scratch);
+    byi_memory_release(s->model->memory, s->scratch);
     free(s->planes);
     free(s->args);
     free(s->buffers);

@@ -70,7 +70,7 @@ struct byi_block {
 enum { BYI_POOL_CLASSES = 64 };
 
 struct byi_pool {
-    struct byi_memory *memory; /* NULL: byi_memory_take without a limit */
+    struct byi_memory *memory; /* NULL: byi_memory_allocate without a limit */
     struct byi_block *at;
     uint32_t n, cap;
     /* free lists by log2 of bytes; entries are 1 + block */

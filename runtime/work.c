@@ -189,7 +189,7 @@ static void free_spare(struct byi_memory *memory, struct byi_frame *fr)
 {
     while (fr) {
         struct byi_frame *next = fr->next;
-        byi_memory_give(memory, fr);
+        byi_memory_release(memory, fr);
         fr = next;
     }
 }
@@ -218,7 +218,7 @@ void byi_work_free(struct byi_work **work)
                                   w->region_states[i]);
     }
     for (uint32_t f = 0; w->frames && w->spare && f < plan->n_funcs; f++) {
-        byi_memory_give(w->in->model->memory, w->frames[f]);
+        byi_memory_release(w->in->model->memory, w->frames[f]);
         free_spare(w->in->model->memory, w->spare[f]);
     }
     free(w->frames);
