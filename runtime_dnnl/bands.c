@@ -26,28 +26,29 @@ static bool is_depthwise(const struct byi_build *b,
     return groups > 1 && groups == b->graph->values[step->args[0]].dims[1];
 }
 
-/* Whether the nn.conv2d is pointwise. */
-static bool is_point(const struct byi_build *b,
-                     const struct byoc_graph_step *step)
+static bool is_pointwise(const struct byi_build *b,
+                         const struct byoc_graph_step *step)
 {
     const int64_t *dims = b->graph->values[step->args[1]].dims;
     return byoc_graph_int(step, "groups", 0) == 1 && dims[2] == 1 &&
            dims[3] == 1;
 }
 
-/* Whether the kernel begins with an nn.conv2d in NCHW that is depthwise or, if
- * not `depthwise`, pointwise. */
-static bool begins(const struct byi_build *b,
-                   const struct byoc_graph_kernel *kernel, bool depthwise)
+/* Whether the kernel begins with an nn.conv2d in NCHW that is of this `kind`:
+ * is_depthwise or is_pointwise. */
+static bool begins_with(const struct byi_build *b,
+                        const struct byoc_graph_kernel *kernel,
+                        bool (*kind)(const struct byi_build *,
+                                     const struct byoc_graph_step *))
 {
     const struct byoc_graph_step *step = first_step(b, kernel);
     return byi_dn_is(step, "nn.conv2d") &&
            strcmp(byoc_graph_string(step, "data_layout", ""), "NCHW") == 0 &&
-           (depthwise ? is_depthwise(b, step) : is_point(b, step));
+           kind(b, step);
 }
 
-/* Whether `value` is larger than the second-level cache, so that its reader
- * would read it from memory. */
+/* Whether `value` is a float32 image that is larger than the second-level
+ * cache, so that its reader would read it from memory. */
 static bool is_large(const struct byi_build *b, uint32_t value)
 {
     const struct byoc_graph_value *type = &b->graph->values[value];
@@ -87,8 +88,8 @@ static bool is_middle(const struct byi_build *b,
                       const struct byoc_graph_kernel *kernel)
 {
     const struct byoc_graph_kernel *from =
-        begins(b, kernel, true) ? source_of(b, kernel) : NULL;
-    return from && begins(b, from, false);
+        begins_with(b, kernel, is_depthwise) ? source_of(b, kernel) : NULL;
+    return from && begins_with(b, from, is_pointwise);
 }
 
 bool byi_dn_is_banded(const struct byi_build *b)
@@ -96,7 +97,7 @@ bool byi_dn_is_banded(const struct byi_build *b)
     const struct byoc_graph_kernel *kernel = b->kernel;
     if (b->plain || byi_f32_kernels()->rows < 6)
         return false;
-    if (!begins(b, kernel, false))
+    if (!begins_with(b, kernel, is_pointwise))
         return is_middle(b, kernel);
     const struct byoc_graph_kernel *to = reader_of(b, kernel);
     const struct byoc_graph_kernel *from = source_of(b, kernel);
