@@ -7,14 +7,14 @@
 #include "kernel.h"
 
 struct byi_conv {
-    /* if transposed, `in` is the size of y and `out` the size of x */
+    /* if transposed, w.in is the size of y and w.out the size of x */
     struct byi_window w;
     bool transposed;
     int64_t n, c, o, groups; /* c, o: channels of x and of y in one group */
     const void *x, *weights;
     void *y;
     struct byi_image_layout in, out; /* layouts of x and y */
-    struct byi_filter at;            /* layout of the weights */
+    struct byi_filter weights_layout;
 };
 
 /* --- window.c ------------------------------------------------------------- */
@@ -33,11 +33,13 @@ bool byi_conv_is_pointwise(const struct byi_window *w);
  * O). */
 typedef void (*byi_conv_plane)(const struct byi_conv *v, int64_t plane);
 
-/* Define plain_TYPE, a byi_conv_plane that computes one output at a time. The
- * outputs are the window's `side`; place_of(window, output, tap) is the offset
- * of a tap's data, or -1. `filter` is an expression for the number of the
- * filter and `first` one for its first channel; they may use `channel`, the
- * output's channel, and `c0`, the group's first channel of data. */
+/* Define plain_##id(), a byi_conv_plane that computes one output at a time, for
+ * elements of `type` and with sums of type `wide`. `side` is the side of the
+ * window that the outputs are on: out, or in if transposed. place_of(window,
+ * output, tap) is the offset of a tap's data, or -1. `filter` is an expression
+ * for the number of the filter and `first` one for its first channel; they may
+ * use `channel`, the output's channel, and `c0`, the group's first channel of
+ * data. */
 #define BYI_CONV_PLAIN(id, type, wide, side, place_of, filter, first)          \
     static void plain_##id(const struct byi_conv *v, int64_t plane)            \
     {                                                                          \
@@ -55,8 +57,8 @@ typedef void (*byi_conv_plane)(const struct byi_conv *v, int64_t plane);
                     const int64_t at = byi_image_at(&v->in, image, c0 + c) +   \
                                        place * v->in.block;                    \
                     const int64_t w =                                          \
-                        byi_filter_at(&v->at, filter, first + c) +             \
-                        t * v->at.tap;                                         \
+                        byi_filter_at(&v->weights_layout, filter, first + c) + \
+                        t * v->weights_layout.tap;                             \
                     sum += (wide)((const type *)v->x)[at] *                    \
                            (wide)((const type *)v->weights)[w];                \
                 }                                                              \

@@ -47,7 +47,7 @@ static bool is_blocked(const struct byi_filter *at)
 static void describe_weights(const struct byi_call *call,
                              const struct byi_conv *v, struct conv_last *p)
 {
-    const struct byi_filter *at = &v->at;
+    const struct byi_filter *at = &v->weights_layout;
     struct byi_f32_conv *conv = &p->conv;
     int64_t tap = at->tap;
     conv->kernels = byi_f32_kernels_of(byi_simd_isa());
@@ -183,7 +183,7 @@ uint64_t byi_conv_last_pack(const struct byi_call *call,
     bool known = true;
     for (int i = 0; i < AXES; i++)
         known = known && v->w.in[i] >= 0 && v->w.out[i] >= 0;
-    if (is_blocked(&v->at))
+    if (is_blocked(&v->weights_layout))
         return 0;
     describe_weights(call, v, &p);
     for (int i = 0; known && i < AXES; i++) {
@@ -283,7 +283,8 @@ static void convert_weights(const struct byi_call *call,
                             const struct byi_conv *v, struct conv_last *p,
                             void *to)
 {
-    const int64_t o = v->at.o, i = v->at.i, taps = v->w.taps;
+    const int64_t o = v->weights_layout.o, i = v->weights_layout.i,
+                  taps = v->w.taps;
     byi_relayout_named(call, &call->in[1],
                        byi_attr_string(call->attrs, "kernel_layout"),
                        plain_kernel[v->in.spatial], to);

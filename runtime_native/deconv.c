@@ -14,11 +14,11 @@ enum { PHASES = 4096 }; /* most phases of outputs in kernels/transposed.c */
 static struct byi_conv describe(const struct byi_call *call)
 {
     struct byi_conv v = byi_conv_operands(call);
-    v.c = v.at.i / v.groups;
-    v.o = v.at.o;
+    v.c = v.weights_layout.i / v.groups;
+    v.o = v.weights_layout.o;
     v.transposed = true;
     byi_window_read(call->attrs, v.in.spatial, v.out.space, v.in.space,
-                    v.at.space, &v.w);
+                    v.weights_layout.space, &v.w);
     return v;
 }
 

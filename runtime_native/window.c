@@ -250,17 +250,17 @@ struct byi_conv byi_conv_operands(const struct byi_call *call)
     byi_image_read(x, layout, &v.in);
     byi_image_read(call->out, layout, &v.out);
     byi_filter_read(weights, byi_attr_string(call->attrs, "kernel_layout"),
-                    &v.at);
+                    &v.weights_layout);
     return v;
 }
 
 struct byi_conv byi_conv_read(const struct byi_call *call)
 {
     struct byi_conv v = byi_conv_operands(call);
-    v.c = v.at.i;
-    v.o = v.at.o / v.groups;
+    v.c = v.weights_layout.i;
+    v.o = v.weights_layout.o / v.groups;
     byi_window_read(call->attrs, v.in.spatial, v.in.space, v.out.space,
-                    v.at.space, &v.w);
+                    v.weights_layout.space, &v.w);
     return v;
 }
 
