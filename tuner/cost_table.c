@@ -26,7 +26,7 @@ static struct byi_cost_entry *find(const struct byi_cost_table *t,
 }
 
 static void put(struct byi_cost_table *t, const char *key, int64_t ns,
-                const char *of)
+                const char *label)
 {
     if (!find(t, key)) {
         struct byi_cost_entry fresh = {.ns = 0};
@@ -36,7 +36,7 @@ static void put(struct byi_cost_table *t, const char *key, int64_t ns,
     }
     struct byi_cost_entry *e = find(t, key);
     e->ns = ns;
-    e->of = byi_arena_str(t->arena, of);
+    e->label = byi_arena_str(t->arena, label);
 }
 
 bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us)
@@ -50,9 +50,9 @@ bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us)
 }
 
 void byi_cost_put(struct byi_cost_table *t, const char *key, double us,
-                  const char *of)
+                  const char *label)
 {
-    put(t, key, isfinite(us) ? (int64_t)llround(us * 1e3) : -1, of);
+    put(t, key, isfinite(us) ? (int64_t)llround(us * 1e3) : -1, label);
     t->changed = true;
 }
 
@@ -62,16 +62,16 @@ static enum byoc_status read_entry(struct byi_cost_table *t,
                                    const struct byi_json *item,
                                    struct byoc_error *err)
 {
-    const char *key, *of;
+    const char *key, *label;
     int64_t ns;
     BYI_TRY(byi_json_string(item, "key", &key, err));
     BYI_TRY(byi_json_int(item, "ns", -1, INT64_C(1) << 52, &ns, err));
-    BYI_TRY(byi_json_string(item, "of", &of, err));
+    BYI_TRY(byi_json_string(item, "of", &label, err));
     if (strlen(key) != 64 || strspn(key, "0123456789abcdef") != 64)
         return byi_fail(err, BYOC_EPARSE,
                         "%s.key: found \"%.80s\", expected 64 hex digits",
                         item->path, key);
-    put(t, key, ns, of);
+    put(t, key, ns, label);
     return BYOC_OK;
 }
 
@@ -177,7 +177,7 @@ static void print_entry(struct byi_text *text, const struct byi_cost_entry *e,
 {
     byi_text_addf(text, "%s\n{\"key\": \"%s\", \"ns\": %lld, \"of\": ", comma,
                   e->key, (long long)e->ns);
-    byi_json_quote(text, e->of);
+    byi_json_quote(text, e->label);
     byi_text_addf(text, "}");
 }
 
@@ -210,7 +210,7 @@ enum byoc_status byi_cost_table_save(struct byi_cost_table *t,
     if (access(t->path, F_OK) == 0)
         (void)read_file(&now, &unused); /* a damaged table is replaced */
     for (uint32_t i = 0; i < t->list.n; i++)
-        put(&now, t->list.at[i].key, t->list.at[i].ns, t->list.at[i].of);
+        put(&now, t->list.at[i].key, t->list.at[i].ns, t->list.at[i].label);
     enum byoc_status status = write_file(&now, err);
     byi_vec_free(now.list.at);
     byi_index_free(&now.by_key);

@@ -10,9 +10,9 @@
 
 /* A measured time. */
 struct byi_cost_entry {
-    char key[65];   /* SHA-256 of all that the time depends on */
-    int64_t ns;     /* of one run; -1: it cannot run           */
-    const char *of; /* what was timed, for people         */
+    char key[65];      /* SHA-256 of all that the time depends on */
+    int64_t ns;        /* of one run; -1: cannot run */
+    const char *label; /* describes what was timed, for people */
 };
 
 /* Zero-initialise. */
@@ -29,13 +29,13 @@ struct byi_cost_table {
  * table of this version is not used: `note` says so, and saving replaces it. */
 void byi_cost_table_open(struct byi_cost_table *t, const char *path,
                          struct byi_text *note);
-/* Read an entry, in microseconds; INFINITY if the part cannot run. False: it
- * was never measured. */
+/* Read an entry, in microseconds; INFINITY if it records that what was timed
+ * cannot run. False: no entry has this key. */
 bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us);
 /* Set an entry. It is rounded to nanoseconds, as in the file, so that a later
  * compile decides from the same numbers. */
 void byi_cost_put(struct byi_cost_table *t, const char *key, double us,
-                  const char *of);
+                  const char *label);
 /* If the table changed, write it, with the entries that other compiles have
  * written since; drops the oldest entries beyond a limit. Replaces the file
  * atomically and makes missing folders. Does nothing without a path. Errors:
