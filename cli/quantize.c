@@ -77,8 +77,8 @@ static void print_report(const struct byi_quantized *q, const char *path,
            q->selected ? ", before selection" : "", q->output);
     if (q->n_labels)
         printf("accuracy: %.2f%% before, %.2f%% after, of %lld labels\n",
-               100 * (double)q->right[0] / (double)q->n_labels,
-               100 * (double)q->right[1] / (double)q->n_labels,
+               100 * (double)q->correct[0] / (double)q->n_labels,
+               100 * (double)q->correct[1] / (double)q->n_labels,
                (long long)q->n_labels);
     printf("size: %.2f MB, %s\n      %.2f MB, %s\n", (double)q->bytes[0] / 1e6,
            path, (double)q->bytes[1] / 1e6, to);

@@ -33,7 +33,7 @@ struct quantization {
      * read */
     double *signal, *noise;
     uint32_t n_compared;
-    int64_t n_labels, right[2];
+    int64_t n_labels, correct[2];
     /* by layer: the search keeps it in float32 */
     bool *kept;
     double *alone, all;
@@ -173,21 +173,21 @@ static void add_noise(const struct byi_tensor *a, const struct byi_tensor *b,
 
 /* The number of rows of the first output whose largest element is at their
  * label. */
-static int64_t count_right(const struct byi_tensor *scores,
-                           const struct byi_tensor *labels)
+static int64_t count_correct(const struct byi_tensor *scores,
+                             const struct byi_tensor *labels)
 {
     const int64_t rows = byi_elements(labels->rank, labels->dims);
     const int64_t n = byi_elements(scores->rank, scores->dims) / rows;
-    int64_t right = 0;
+    int64_t correct = 0;
     for (int64_t r = 0; r < rows; r++) {
         int64_t best = 0;
         for (int64_t i = 1; i < n; i++)
             if (byi_tensor_float(scores, r * n + i) >
                 byi_tensor_float(scores, r * n + best))
                 best = i;
-        right += best == byi_tensor_int(labels, r);
+        correct += best == byi_tensor_int(labels, r);
     }
-    return right;
+    return correct;
 }
 
 static enum byoc_status compare_labels(struct quantization *q, const char *file,
@@ -205,8 +205,8 @@ static enum byoc_status compare_labels(struct quantization *q, const char *file,
                         file, (long long)n, byoc_dtype_name(labels.dtype),
                         (long long)all);
     q->n_labels += n;
-    q->right[0] += count_right(scores, &labels);
-    q->right[1] += count_right(&q->narrow.run.outputs[0], &labels);
+    q->correct[0] += count_correct(scores, &labels);
+    q->correct[1] += count_correct(&q->narrow.run.outputs[0], &labels);
     return BYOC_OK;
 }
 
@@ -253,7 +253,7 @@ static enum byoc_status compare_models(struct quantization *q,
     const uint32_t n = m->n_layers;
     memset(q->signal, 0, q->n_compared * sizeof *q->signal);
     memset(q->noise, 0, q->n_compared * sizeof *q->noise);
-    q->n_labels = q->right[0] = q->right[1] = 0;
+    q->n_labels = q->correct[0] = q->correct[1] = 0;
     for (uint32_t s = 0; s < q->samples.n; s++) {
         const struct quant_sample *sample = &q->samples.at[s];
         BYI_TRY(byi_quant_run(&q->plain, sample, err));
@@ -278,7 +278,8 @@ static double output_error(const struct quantization *q)
 static double find_loss(const struct quantization *q)
 {
     if (q->n_labels)
-        return 100 * (double)(q->right[0] - q->right[1]) / (double)q->n_labels;
+        return 100 * (double)(q->correct[0] - q->correct[1]) /
+               (double)q->n_labels;
     return output_error(q);
 }
 
@@ -408,7 +409,7 @@ static void report(const struct quantization *q, struct byi_arena *arena,
                                .output = byi_quant_decibels(1, output_noise(q)),
                                .selected = q->n_read > 0,
                                .n_labels = q->n_labels,
-                               .right = {q->right[0], q->right[1]},
+                               .correct = {q->correct[0], q->correct[1]},
                                .loss = find_loss(q),
                                .all = q->all,
                                .n_trials = q->n_trials};

@@ -56,8 +56,8 @@ struct byi_quantized {
     /* outputs depend on TopK, NonMaxSuppression or NonZero, whose inputs are
      * compared instead of the outputs */
     bool selected;
-    int64_t n_labels; /* 0: no labels                */
-    int64_t right[2]; /* rows whose largest output is at the label */
+    int64_t n_labels;   /* 0: no labels                */
+    int64_t correct[2]; /* rows whose largest output is at the label */
     /* with labels: the loss of accuracy, in percentage points; otherwise the
      * relative error of the outputs, sqrt(noise / signal), in percent */
     double loss;
