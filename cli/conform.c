@@ -139,7 +139,7 @@ static int run(int argc, char **argv)
         {"no-onnx", 0, BYI_OPTION_FLAG, &no_onnx, NULL,
          "leave out ONNX's own cases"},
         {"codegen", 0, BYI_OPTION_CHOICE, &codegen, "auto|c",
-         "backends to generate C: auto: those with nothing else; c: all"},
+         "backends to generate C: auto: those that generate only C; c: all"},
         {"valgrind", 0, BYI_OPTION_FLAG, &valgrind, NULL,
          "run the cases under valgrind"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},

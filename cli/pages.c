@@ -133,7 +133,8 @@ static const char *const variables[][2] = {
                           "symbolic dims"},
     {"BYOC_CACHE_BYTES", "maximum memory of specialisations, in bytes"},
     {"BYOC_PROGRESS", "0: print no progress of commands that take over 2 s"},
-    {"BYOC_CACHE_DIR", "folder of measured times (default: ~/.cache/byoc)"},
+    {"BYOC_CACHE_DIR", "folder of measured times (default: "
+                       "$XDG_CACHE_HOME/byoc or ~/.cache/byoc)"},
     {"BYOC_MAX_ISA", "widest instruction set, such as sse2, avx2, "
                      "avx512_vnni or avx512_amx"},
     {"BYOC_DNNL_LAYOUT", "layout of activations in regions of oneDNN: plain or "
@@ -150,8 +151,8 @@ int byi_print_main_page(void)
              "COMMAND [OPTIONS]");
     puts(".SH DESCRIPTION\n"
          "Compiles ONNX models.\n"
-         "Finds the parts of a model that the kernels of a backend, such as\n"
-         "oneDNN, run best, and passes them to that backend; native kernels\n"
+         "Finds the regions of a model that the kernels of a backend, such as\n"
+         "oneDNN, can run, and passes them to that backend; native kernels\n"
          "run the rest.\n"
          "The result is a shared library that any C program can load and run.\n"
          "For every operator, byoc reports where it runs and why.\n"

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FIRST 2.0    /* seconds */
+#define FIRST 2.0    /* seconds before the first line */
 #define REFRESH 0.2  /* seconds between updates of the line on a terminal */
 #define LONGEST 60.0 /* most seconds between lines elsewhere */
 
@@ -25,8 +25,8 @@ static struct progress_report {
     pthread_t thread;
     bool terminal;
     bool ending;
-    bool shown; /* the terminal's last line is the progress line */
-    double began, next;
+    bool shown;        /* the terminal's last line is the progress line */
+    double began, due; /* due: seconds from `began` to the next line */
     const char *command;
     char step[100]; /* "": not known */
 } report = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -61,17 +61,17 @@ static void *print_lines(void *arg)
     struct progress_report *r = arg;
     pthread_mutex_lock(&r->lock);
     while (!r->ending) {
-        const double next = r->began + r->next;
+        const double next = r->began + r->due;
         const struct timespec until = {
             .tv_sec = (time_t)next,
             .tv_nsec = (long)((next - (double)(time_t)next) * 1e9)};
         pthread_cond_timedwait(&r->changed, &r->lock, &until);
         const double seconds = byi_now() - r->began;
-        if (r->ending || seconds < r->next)
+        if (r->ending || seconds < r->due)
             continue;
         print_line(r, seconds);
         const double pause = seconds < LONGEST ? seconds : LONGEST;
-        r->next = seconds + (r->terminal ? REFRESH : pause);
+        r->due = seconds + (r->terminal ? REFRESH : pause);
     }
     pthread_mutex_unlock(&r->lock);
     return NULL;
@@ -92,13 +92,13 @@ void byi_progress_begin(const char *command)
     report.command = command;
     report.terminal = isatty(STDERR_FILENO);
     report.began = byi_now();
-    report.next = FIRST;
+    report.due = FIRST;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&report.changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     pthread_atfork(NULL, NULL, stop_in_child);
-    sigfillset(&all); /* the thread that works handles signals */
+    sigfillset(&all); /* the calling thread handles signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (pthread_create(&report.thread, NULL, print_lines, &report) == 0)
         atomic_store(&running, true);
