@@ -223,8 +223,9 @@ static void open_iteration(const struct byi_onnx_loop *loop,
 
 /* --- types of a pass ------------------------------------------------------ */
 
-/* Replace the dims of a state that the iteration changed by fresh symbols.
- * Returns whether there are any. */
+/* Widen the type of state i so that `found`, its type after an iteration, fits:
+ * dims that differ become fresh symbols; a sequence or optional gets the joined
+ * type. Returns whether the type changed. */
 static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
                         uint32_t i, const struct byi_type *found)
 {
@@ -473,7 +474,7 @@ static byi_id loop_pass(struct byi_import *o, struct byi_onnx_loop *loop)
             in->status =
                 byi_add_if(in->m, in->f, cond, then, exit_branch(loop, &r),
                            in->sources, &result, &in->err);
-        if (result != BYI_NO_ID) /* with the declared symbols */
+        if (result != BYI_NO_ID) /* the declared type has its own symbols */
             in->f->nodes.at[result].type = in->f->type->result;
     }
     return byi_o_body_close(o, &r.func, result);

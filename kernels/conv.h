@@ -34,7 +34,7 @@ struct byi_f32_conv {
     int64_t images, in[BYI_F32_AXES], out[BYI_F32_AXES];
     int64_t channels, outputs, groups;
     bool transposed; /* the window slides over y, so `pad` pads y */
-    bool exact;      /* byi_f32_conv_plan() sets it: sums of plain products */
+    bool exact;      /* as given to byi_f32_conv_plan(), which sets it */
     bool planar;     /* x is channels-first; see byi_f32_planar_suits() */
     int64_t size[BYI_F32_AXES], stride[BYI_F32_AXES], dilation[BYI_F32_AXES];
     int64_t pad[BYI_F32_AXES];
@@ -54,8 +54,8 @@ struct byi_f32_conv {
     enum byi_f32_type type;        /* element type of x, y, bias and operands */
     enum byi_f32_type weight_type; /* element type of weights that are not
                                     * packed */
-    bool in_strips; /* the rows are a part of more rows, which depends on the
-                     * number of threads; strips.c sets it */
+    bool in_strips; /* this is one strip of a convolution, and its height
+                     * depends on the number of threads; strips.c sets it */
     /* strips.c sets these: the element types that the kernel reads x in and
      * writes y in; `pitch`, if not 0: positions from one line of x to the next,
      * where x includes its padding (tiles.c) */
@@ -188,7 +188,8 @@ static inline const float *byi_f32_element(const struct byi_f32_conv *conv,
  * within a panel. */
 void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
                       struct byi_f32_tile *t, int rows, int64_t columns);
-/* The same by function `tile`, for as many rows and panels. */
+/* As byi_f32_tile_run, but by `tile`, the function for this number of rows and
+ * panels. */
 void byi_f32_tile_run_with(const struct byi_f32_kernels *kernels,
                            byi_f32_tile_fn *tile, struct byi_f32_tile *t,
                            int rows, int64_t columns);
@@ -217,8 +218,8 @@ uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_strips_run(const struct byi_f32_conv_run *run);
 
 /* tiles.c: convolutions and products of narrow numbers on AMX's tiles. x has
- * bfloat16 numbers, or float16 ones that are split, see x_type, y_type and
- * pitch of struct byi_f32_conv. */
+ * bfloat16 numbers, or float16 numbers, each split into a sum of two bfloat16
+ * numbers; see x_type, y_type and pitch of struct byi_f32_conv. */
 bool byi_f32_tiles_suit(const struct byi_f32_conv *conv);
 /* Positions from one line to the next of a copy of x that includes the padding;
  * 0: the kernel does not read such a copy. */

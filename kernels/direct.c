@@ -237,8 +237,8 @@ static void copy_border(const struct byi_f32_conv *conv, const float *line,
 }
 
 /* Find the pieces of a window that is partly outside of the image and whose
- * first tap is at `at`. `border`: for pieces at the border, if a piece is all
- * taps of a line. */
+ * first tap is at `at`. If a piece is all taps of a line, pieces are copied to
+ * `border`, with their padding. */
 static void find_border(const struct direct *d, const float *image,
                         const int64_t at[BYI_F32_AXES], const float **piece,
                         float *border)
@@ -311,9 +311,9 @@ static int64_t find_row(const struct direct *d, const float *image,
     return rest / conv->stride[2];
 }
 
-/* Pointers to the pieces of rows [row, row + n) of a run: to[piece *
- * BYI_F32_ROWS + i] is of row `row` + i. `border` is for pieces at the border.
- */
+/* Find the pieces of rows [row, row + n): sets to[p * BYI_F32_ROWS + i] to the
+ * address of piece p of row `row` + i. Pieces at the border may be copied to
+ * `border` (see find_border). */
 static void find_rows(const struct direct *d, int64_t row, int64_t n,
                       const float **to, float *border)
 {
@@ -496,7 +496,8 @@ static void start_slice(const struct direct *d, const struct direct_group *g,
         .high = ends ? e.high : INFINITY,
         .ldy = conv->outputs,
         .more = !begins,
-        /* otherwise a row's sum would depend on the rows of its tile */
+        /* the number of threads decides the rows of a strip's tiles; results
+         * must not depend on them */
         .splits = !conv->in_strips,
     };
 }
@@ -537,7 +538,7 @@ static void run_block(const struct direct *d, const struct direct_group *g,
     const float **rows = g->rows;
     struct byi_f32_tile *t = &b->tile;
     start_block(d, g, part, block, b);
-    /* the matrix that is added may be y */
+    /* may be y: a tile reads an element before it writes it */
     const float *const add =
         conv->adds && g->from == 0
             ? d->run->operands[conv->posts[0].operand] + b->column
@@ -653,7 +654,7 @@ static void scale_weights(const struct byi_f32_conv_run *run, int64_t first,
     }
 }
 
-/* Compute part `i` of the run, one for each thread. If weights are scaled, a
+/* Compute share i of the run; each thread has one. If weights are scaled, a
  * thread scales those that it reads: data that another core has written takes
  * longer to read than to compute. */
 static void run_thread(const struct direct *d, int64_t i, bool scales)
@@ -671,16 +672,16 @@ static void run_thread(const struct direct *d, int64_t i, bool scales)
     const int64_t first = by_rows ? 0 : blocks * i / n;
     const int64_t last = by_rows ? blocks : blocks * (i + 1) / n;
     struct byi_f32_conv_run run = *d->run;
-    struct direct part = *d;
+    struct direct share = *d;
     if (scales) {
         run.weights = (const float *)(const void *)scratch;
-        part.run = &run;
+        share.run = &run;
         scale_weights(d->run, first * conv->kernels->panels,
                       byi_min(last * conv->kernels->panels,
                               byi_ceil_div(conv->columns, BYI_F32_PANEL)),
                       (float *)(void *)scratch);
     }
-    run_share(&part, by_rows ? d->tiles * i / n : 0,
+    run_share(&share, by_rows ? d->tiles * i / n : 0,
               by_rows ? d->tiles * (i + 1) / n : d->tiles, first, last,
               scratch + bytes);
 }

@@ -21,7 +21,8 @@ static void put(struct byi_index *index, struct byi_index_slot slot)
     index->slots[i] = slot;
 }
 
-/* Allocates first: the index is still valid if a guard (guard.h) takes over. */
+/* Allocates first: if that fails, control jumps to the caller's guard (guard.h)
+ * and the index is unchanged. */
 static void grow(struct byi_index *index)
 {
     const struct byi_index old = *index;

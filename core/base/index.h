@@ -2,7 +2,7 @@
 /* index.h: a hash table from keys to positions in an array. The caller's array
  * holds the keys; the index holds hashes and positions, and the caller compares
  * keys. Open addressing with linear probing, at most half full. Entries are
- * never removed, and nothing walks over an index, so that no result depends on
+ * never removed, and an index cannot be iterated, so that no result depends on
  * the order of hashes.
  *
  *     BYI_INDEX_EACH(&index, hash, i)

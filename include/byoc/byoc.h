@@ -147,11 +147,12 @@ struct byoc_compile_params {
     /* the entry function of a model in the text form; NULL: main */
     const char *function;
     enum byoc_partition partition_by;
-    /* not 0: operators stay native if a backend may return a number for NaN, as
-     * for relu */
+    /* not 0: operators such as relu stay native if a backend may return a
+     * number where they return NaN */
     uint32_t keep_nan;
-    /* the file of measured times; NULL: costs.json in $BYOC_CACHE_DIR,
-     * otherwise in byoc/ of $XDG_CACHE_HOME, of ~/.cache */
+    /* the file of measured times; NULL: $BYOC_CACHE_DIR/costs.json, otherwise
+     * $XDG_CACHE_HOME/byoc/costs.json, otherwise
+     * ~/.cache/byoc/costs.json */
     const char *cost_table;
     /* the time limit for timing candidates; nodes not timed by then are placed
      * greedily; 0: 60 */
