@@ -142,8 +142,8 @@ void byi_fold_print(const char *text, const struct byi_fold_names *names,
 
 /* --- nest.c ------------------------------------------------------------- */
 
-/* The reason why generated loops over this part would be slow; NULL: they are
- * not. */
+/* decide.c: the reason why generated loops over this part would be slow; NULL:
+ * they are not. */
 const char *byi_nest_refuse(const struct byi_group *part);
 /* Append the body of the function that computes these n parts. */
 void byi_nest_print(const struct byi_group *parts, uint32_t n,

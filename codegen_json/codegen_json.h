@@ -30,7 +30,7 @@ enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
                                      uint32_t *n_consts,
                                      struct byoc_error *err);
 
-/* --- plan.c ------------------------------------------------------------- */
+/* --- plan.c, plan_funcs.c ------------------------------------------------ */
 
 /* A constant of the artifact: the module's constant and its offset in the
  * weights section. */
@@ -54,9 +54,9 @@ struct byi_plan_region {
     const char *code;
 };
 
-/* The node of a fused group whose native kernel applies the group's other nodes
- * as its epilogue (core/ops/epilogue.h); BYI_NO_ID: the group is not of this
- * kind. */
+/* epilogue.c: the node of a fused group whose native kernel applies the group's
+ * other nodes as its epilogue (core/ops/epilogue.h); BYI_NO_ID: the group is
+ * not of this kind. */
 byi_id byi_epilogue_head(const struct byi_func *group);
 
 /* The fused groups that are compiled to C, one kernel for each. of[f], by

@@ -63,13 +63,13 @@ enum byoc_status byi_find_backends(struct byi_found *found,
                                    struct byi_arena *arena,
                                    const struct byoc_compile_params *params,
                                    struct byoc_error *err);
+void byi_found_free(struct byi_found *found);
 /* warm.c: set found->warm and the sizes to probe backends with, from texts such
  * as "batch=1,2,8,sequence=16"; in `arena`. Errors: BYOC_EINVAL. */
 enum byoc_status byi_find_warm(struct byi_found *found,
                                const struct byi_module *m,
                                const char *const *warm, struct byi_arena *arena,
                                struct byoc_error *err);
-void byi_found_free(struct byi_found *found);
 /* Whether this backend generates C: it has compile(), and --codegen is c, or is
  * auto and the backend generates only C. */
 bool byi_found_writes_c(const struct byi_found *found,

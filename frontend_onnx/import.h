@@ -49,10 +49,10 @@ enum byoc_status byi_onnx_open_memory(const void *data, uint64_t bytes,
                                       const char *path, struct byi_arena *arena,
                                       struct byi_onnx_file *file,
                                       struct byoc_error *err);
+void byi_onnx_close(struct byi_onnx_file *file);
 /* metadata.c: copy the model's description of itself (producer, version,
  * opsets, custom properties) into the module. */
 void byi_onnx_metadata(const Onnx__ModelProto *model, struct byi_module *m);
-void byi_onnx_close(struct byi_onnx_file *file);
 
 /* Unpack an AttributeProto from an unknown field of n bytes, which start with
  * the length. It lives until the file is closed. */
@@ -61,7 +61,7 @@ enum byoc_status byi_onnx_attribute(struct byi_onnx_file *file,
                                     Onnx__AttributeProto **attribute,
                                     struct byoc_error *err);
 
-/* Map `path` for the life of the arena. Errors: BYOC_EIO. */
+/* external.c: map `path` for the life of the arena. Errors: BYOC_EIO. */
 enum byoc_status byi_onnx_map(const char *path, struct byi_arena *arena,
                               const uint8_t **data, size_t *n,
                               struct byoc_error *err);
@@ -186,9 +186,9 @@ struct byi_import {
     byi_id *out; /* to fill in; BYI_NO_ID: not supported */
 };
 
-/* `text`, or the fallback when it is NULL or empty. */
+/* names.c: `text`, or the fallback when it is NULL or empty. */
 const char *byi_text_or(const char *text, const char *fallback);
-/* The name of a domain; "" and NULL are names of ai.onnx. */
+/* names.c: the name of a domain; "" and NULL are names of ai.onnx. */
 const char *byi_onnx_domain(const char *text);
 
 /* inputs.c: the graph's inputs as parameters of the function. */
@@ -568,9 +568,9 @@ BYI_ONNX_TABLES(BYI_ONNX_TABLE)
 bool byi_o_map_input(struct byi_import *o, const char *name,
                      const Onnx__TypeProto *type, byi_id *id);
 const char *byi_o_keys_name(struct byi_import *o, const char *name);
-/* Whether the value is a map, a tuple of values and keys. */
+/* ops_map.c: whether the value is a map, a tuple of values and keys. */
 bool byi_o_is_map(const struct byi_import *o, byi_id id);
-/* The values of a map, and its keys. */
+/* ops_map.c: the values of a map, and its keys. */
 byi_id byi_o_map_values(struct byi_import *o, byi_id map);
 byi_id byi_o_map_keys(struct byi_import *o, byi_id map);
 

@@ -193,6 +193,10 @@ void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
 void byi_f32_tile_run_with(const struct byi_f32_kernels *kernels,
                            byi_f32_tile_fn *tile, struct byi_f32_tile *t,
                            int rows, int64_t columns);
+/* Make `t`, tile i of n tiles that share their weights, prefetch its part of
+ * the weights at `ahead`, which the tiles after these n read. */
+void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
+                   const float *ahead);
 /* Bytes of a thread's pointers, for rows of `pieces` pieces. */
 uint64_t byi_f32_pointers(int64_t pieces);
 
@@ -275,10 +279,5 @@ void byi_f32_transpose(const struct byi_f32_kernels *kernels, const float *from,
 void byi_f32_gather(const struct byi_f32_kernels *kernels, const float *from,
                     int64_t rs, int64_t cs, int64_t n, int64_t k, float *to,
                     int64_t pitch);
-
-/* Make `t`, tile i of n tiles that share their weights, prefetch its part of
- * the weights at `ahead`, which the tiles after these n read. */
-void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
-                   const float *ahead);
 
 #endif

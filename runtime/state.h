@@ -341,7 +341,7 @@ enum byoc_status byi_closure_choose(struct byoc_state *state,
                                     struct byi_frame *fr,
                                     const struct byi_step *step,
                                     struct byoc_error *err);
-/* Read the condition of a step, its first operand, into *is. */
+/* closure.c: read the condition of a step, its first operand, into *is. */
 enum byoc_status byi_closure_condition(const struct byi_frame *fr,
                                        const struct byi_step *step, bool *is,
                                        struct byoc_error *err);
@@ -364,18 +364,18 @@ enum byoc_status byi_value_write(struct byoc_state *state,
                                  const struct byoc_io *io,
                                  struct byoc_value *value,
                                  struct byoc_error *err);
-/* Check dtype, rank, fixed dims, layout and alignment of a caller's tensor, and
- * describe it in *t. `what`, such as "input", begins messages. If `axis` is
- * less than the rank and `planes` is not NULL, the tensor may be in planes
- * along `axis`, which *planes receives. Errors: BYOC_ETYPE, BYOC_EINVAL,
+/* values.c: check dtype, rank, fixed dims, layout and alignment of a caller's
+ * tensor, and describe it in *t. `what`, such as "input", begins messages. If
+ * `axis` is less than the rank and `planes` is not NULL, the tensor may be in
+ * planes along `axis`, which *planes receives. Errors: BYOC_ETYPE, BYOC_EINVAL,
  * BYOC_ELIMIT. */
 enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                                 const struct byoc_io *io, struct byi_tensor *t,
                                 uint32_t axis, struct byi_row_planes *planes,
                                 struct byoc_error *err);
-/* If t is a tensor of strings, copy the strings to which the elements of `data`
- * point, as many as t has, into the state, and let `data` point to the copies.
- * Errors: BYOC_ENOMEM. */
+/* values.c: if t is a tensor of strings, copy the strings to which the elements
+ * of `data` point, as many as t has, into the state, and let `data` point to
+ * the copies. Errors: BYOC_ENOMEM. */
 enum byoc_status byi_own_strings(struct byoc_state *state,
                                  const struct byi_tensor *t, void *data,
                                  struct byoc_error *err);

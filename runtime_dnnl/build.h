@@ -518,7 +518,9 @@ bool byi_dn_is_banded(const struct byi_build *b);
 /* bands.c. Find the steps in b->emitted that run in bands, and set `joins`. */
 void byi_dn_find_bands(struct byi_build *b);
 
-/* image.c. The axes of data with a channel axis, which is first or last in the
+/* --- image.c ------------------------------------------------------------- */
+
+/* The axes of data with a channel axis, which is first or last in the
  * graph's dims; a primitive's dims are always (N, C, spatial...). */
 struct byi_image_axes {
     uint32_t channel;             /* channel axis in the graph's dims */
@@ -549,6 +551,8 @@ enum byoc_status byi_dn_want_image(struct byi_build *b,
                                    const struct byi_image_axes *image,
                                    struct byi_dnnl_view *view);
 
+/* --- chain.c: reading and emitting --------------------------------------- */
+
 /* Read steps [first, end) of the current kernel as a chain. If first is 0, the
  * chain starts from argument `main` of step 0. Errors: BYOC_EUNSUPPORTED for
  * steps that do not form a chain, and for operators that oneDNN lacks. */
@@ -566,9 +570,10 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
  * and return true. Otherwise the caller must build the kernel. */
 bool byi_dn_gather(struct byi_build *b, uint32_t n, const uint32_t *values,
                    const struct byi_chain *chain, enum byoc_status *status);
-/* Add the arguments of a gathered value to the reader's primitive. */
+/* gather.c. Add the arguments of a gathered value to the reader's primitive. */
 void byi_dn_gather_use(struct byi_emit *e, const struct byi_gathered *g);
-/* Call when the reader has been built: releases the buffers of the views. */
+/* gather.c. Call when the reader has been built: releases the buffers of the
+ * views. */
 void byi_dn_gather_end(struct byi_build *b, const struct byi_gathered *g);
 /* Emit `core` with as many items from `next` on as oneDNN fuses, and the others
  * as separate primitives. Defines output 0. */
@@ -581,7 +586,9 @@ enum byoc_status byi_dn_emit_items(struct byi_build *b,
                                    const struct byi_chain *chain, uint32_t next,
                                    struct byi_dnnl_view view);
 
-/* quant.c. Step 0, a convolution or product of quantised data and constant
+/* --- quant.c ------------------------------------------------------------- */
+
+/* Step 0, a convolution or product of quantised data and constant
  * weights, for byoc's own kernels, which are exact on every CPU. */
 struct byi_exact {
     struct byi_dnnl_value *src; /* integers */
@@ -611,10 +618,12 @@ enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
  * it. Errors: BYOC_EUNSUPPORTED for other kernels. */
 enum byoc_status byi_dn_exact_point(struct byi_build *b);
 
-/* kernels_window.c. Build the mean or maximum over the spatial axes. */
+/* --- kernels_window.c ---------------------------------------------------- */
+
+/* Build the mean or maximum over the spatial axes. */
 enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average);
 
-/* kernels_window.c. Find the layouts that oneDNN prefers for the data and the
+/* Find the layouts that oneDNN prefers for the data and the
  * weights of a kernel that starts with a convolution or deconvolution; names
  * are as for byi_conv_layouts. */
 enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
@@ -622,8 +631,10 @@ enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
                                      const struct byoc_graph_step *step,
                                      char *data, char *weights, size_t n,
                                      struct byoc_error *err);
-/* kernels_window.c. Whether the step is a convolution or deconvolution. */
+/* Whether the step is a convolution or deconvolution. */
 bool byi_dn_is_conv(const struct byoc_graph_step *step);
+
+/* --- build.c: the current kernel ----------------------------------------- */
 
 /* The names of the kernel's operators, such as "nn.conv2d+add+nn.relu", in
  * b->arena. */

@@ -147,13 +147,15 @@ void byi_narrow_end(const struct byi_narrow_copy *copies, uint32_t n);
     dnnl_##type##_desc_t op_;                                                  \
     const dnnl_status_t status = byi_pd_make(                                  \
         dnnl_##operation##_desc_init(&op_, __VA_ARGS__), &op_, &s, lib, &pd)
-/* The end of every 2.x creator: create the primitive descriptor of the
+/* layer.c. The end of every 2.x creator: create the primitive descriptor of the
  * operation descriptor `op`, whose creation returned `status`. */
 dnnl_status_t byi_pd_make(dnnl_status_t status, const void *op,
                           const struct byi_pieces *pieces,
                           const struct byi_dnnl *lib,
                           dnnl_primitive_desc_t *pd);
 #endif
+
+/* --- layer.c ------------------------------------------------------------- */
 
 /* The end of every creator: free the pieces, and make a primitive of pd, or
  * turn `status` into a message about `what`. */

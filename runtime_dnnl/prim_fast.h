@@ -101,6 +101,7 @@ bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
  * post-ops. */
 bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
                         struct byi_dn_fast *fast);
+/* prim_fast.c. A recurrent layer, on byoc's own kernels. */
 bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast);
 /* prim_move.c. Pools of float16 and bfloat16 data. */
 bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,

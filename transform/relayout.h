@@ -226,6 +226,9 @@ uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
 /* Whether operand i is broadcast from a lower rank: its axes are the result's
  * trailing axes. */
 bool byi_rl_is_small(const struct byi_relayout *rl, byi_id id, uint32_t i);
+/* The tensor type that operand or node `id` has in the old function, or NULL.
+ */
+const struct byi_type *byi_rl_type(const struct byi_relayout *rl, byi_id id);
 
 /* --- relayout_emit.c ------------------------------------------------------ */
 
@@ -237,8 +240,5 @@ static inline const struct byi_node *byi_rl_node(const struct byi_relayout *rl,
 {
     return &rl->old->nodes.at[id];
 }
-/* The tensor type that operand or node `id` has in the old function, or NULL.
- */
-const struct byi_type *byi_rl_type(const struct byi_relayout *rl, byi_id id);
 
 #endif

@@ -448,7 +448,7 @@ struct byi_tensor byi_tensor_of(const struct byi_type *type);
 bool byi_type_static(const struct byi_type *type);
 /* Is it a static tensor type, or a tuple of static types? */
 bool byi_type_all_static(const struct byi_type *type);
-/* Bytes of a static tensor type; UINT64_MAX otherwise. */
+/* tensor.c: bytes of a static tensor type; UINT64_MAX otherwise. */
 uint64_t byi_type_bytes(const struct byi_type *type);
 
 /* --- json.c: cJSON with bounds and paths -------------------------------- */
@@ -552,7 +552,7 @@ enum byoc_status byi_json_only(const struct byi_json *object,
 enum byoc_status byi_json_version(const struct byi_json *root,
                                   const char *format, int version,
                                   struct byoc_error *err);
-/* Append the tree and a newline to `out`; equal trees give equal text. */
+/* json_print.c: append the tree and a newline; equal trees give equal text. */
 void byi_json_print(const struct cJSON *root, struct byi_text *out);
 /* byi_json_print for a member at this depth, without its key and without a
  * newline, for documents that are written piece by piece. */

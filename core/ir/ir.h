@@ -225,7 +225,7 @@ byi_id byi_add_node(struct byi_func *f, struct byi_node node);
 byi_id byi_add_like(struct byi_func *f, const struct byi_node *like,
                     const byi_id *args, uint32_t n_args);
 
-/* --- builders: append to function f of m, infer the type. They return the
+/* --- ir_build.c: append to function f of m, infer the type. They return the
  * first failure, with its message in err; *id is written only on success. Those
  * that return an id cannot fail. `sources` may be NULL. */
 enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
@@ -492,7 +492,7 @@ enum byoc_status byi_run_passes(struct byi_module *m,
                                 uint32_t n, struct byi_pass_context *ctx,
                                 struct byoc_error *err);
 
-/* The value of an option of the running pass, by its full name
+/* pass_options.c: the value of an option of the running pass, by its full name
  * ("FuseOps.max_depth"). */
 int64_t byi_option_int(const struct byi_pass_context *ctx, const char *name);
 bool byi_option_bool(const struct byi_pass_context *ctx, const char *name);

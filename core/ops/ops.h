@@ -159,8 +159,8 @@ const struct byi_op *byi_op_of_name(const char *name, size_t n);
 /* The declaration of attribute `name` of `op`, or NULL. */
 const struct byi_attr_def *byi_op_attr(const struct byi_op *op,
                                        const char *name);
-/* The names of the operator's attributes, "a, b", or "no attributes", for
- * messages; cut to fit. Returns buf. */
+/* attrs.c: the names of the operator's attributes, "a, b", or "no attributes",
+ * for messages; cut to fit. Returns buf. */
 const char *byi_op_attrs_text(char *buf, size_t n, const struct byi_op *op);
 /* Whether the operator has the trait. */
 bool byi_op_has(enum byi_op_id id, enum byi_op_trait trait);
@@ -172,17 +172,17 @@ bool byi_op_reads_value(enum byi_op_id id, uint32_t operand);
 bool byi_op_reads_unknown(enum byi_op_id id, uint32_t n,
                           const struct byi_tensor *const *value);
 
-/* Complete `given` (in any order, defaults may be missing) to the attributes of
- * `op`, in the arena. Errors: BYOC_EINVAL, an attribute is unknown, missing,
- * given twice, or has another kind (an int is accepted for a float, a list of
- * ints for a list of floats). */
+/* attrs.c: complete `given` (in any order, defaults may be missing) to the
+ * attributes of `op`, in the arena. Errors: BYOC_EINVAL, an attribute is
+ * unknown, missing, given twice, or has another kind (an int is accepted for a
+ * float, a list of ints for a list of floats). */
 enum byoc_status byi_attrs_make(struct byi_arena *arena,
                                 const struct byi_op *op,
                                 const struct byi_attr *given, uint32_t n,
                                 const struct byi_attrs **attrs,
                                 struct byoc_error *err);
 
-/* Floating-point operations of a call; 0 if a shape is unknown. */
+/* flops.c: floating-point operations of a call; 0 if a shape is unknown. */
 double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
                     const struct byi_type *const *in,
                     const struct byi_type *out);
