@@ -315,7 +315,8 @@ static void take_workers(struct byi_turn *turn)
     const uint32_t fair = (pool.n + 1) / pool.turns;
     const uint32_t most = fair ? fair - 1 : 0;
     if (turn->parallelism.openmp) {
-        turn->n = wanted < most ? wanted : most;
+        /* in a forked child, libgomp waits for the threads of its parent */
+        turn->n = pool.epoch ? 0 : wanted < most ? wanted : most;
         return;
     }
     while (pool.free && turn->n < wanted && turn->n < most) {

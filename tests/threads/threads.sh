@@ -56,8 +56,7 @@ for so in dnnl native varying; do
             failed=1
         fi
     done
-    # whoever has an OpenMP library of its own may fork before it is used
-    for check in affinity states policy rivals; do
+    for check in fork affinity states policy rivals; do
         # without oneDNN, workers are the only threads
         case $check-$so in rivals-native | rivals-varying) continue ;; esac
         timeout 1300 "$omp" $check "$runtime" "$dir/$so.so" 2>"$dir/err" || {
