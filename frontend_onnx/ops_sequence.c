@@ -219,7 +219,8 @@ static double linear_scale(struct byi_import *o, int64_t heads)
 
     if (scale != 0 || !byi_o_ok(o) || heads < 1 || width < heads)
         return scale; /* the type rule refuses the widths */
-    return 1 / sqrt((double)(width / heads));
+    const int64_t size = width / heads;
+    return 1 / sqrt((double)size);
 }
 
 /* LinearAttention: query, key, value, past state, decay, beta. float16 and
