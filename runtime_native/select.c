@@ -149,7 +149,7 @@ static int64_t skip_floats(const char *data, int64_t i, int64_t n, bool largest,
     return i;
 }
 
-/* The same of int64. */
+/* Like skip_floats(), but for int64. */
 static int64_t skip_longs(const char *data, int64_t i, int64_t n, bool largest,
                           int64_t worst)
 {
