@@ -133,7 +133,7 @@ static double source_of(const struct filter *f, int64_t j)
         return (double)f->in / 2 * (1 - (double)f->out / f->length) +
                (at + 0.5) / f->scale - 0.5;
     case PYTORCH_HALF_PIXEL:
-        return f->length > 1 ? (at + 0.5) / f->scale - 0.5 : 0;
+        return f->out > 1 ? (at + 0.5) / f->scale - 0.5 : 0;
     case ALIGN_CORNERS:
         return f->length == 1 ? 0 : at * last / (f->length - 1);
     case ASYMMETRIC:

@@ -119,17 +119,41 @@ static bool one_number(const struct draw *d)
     return periodic && periodic->i == 0 && byi_tensor_int(&d->in[0], 0) == 1;
 }
 
+/* Whether elements i and k of x belong to the same group: their coordinates
+ * differ on the axes only. */
+static bool shares_group(const struct byi_tensor *x, const int64_t *axes,
+                         size_t n_axes, int64_t i, int64_t k)
+{
+    for (uint32_t axis = x->rank; axis-- > 0;
+         i /= x->dims[axis], k /= x->dims[axis]) {
+        bool reduced = false;
+        for (size_t a = 0; a < n_axes; a++)
+            reduced |= axes[a] == axis;
+        if (!reduced && i % x->dims[axis] != k % x->dims[axis])
+            return false;
+    }
+    return true;
+}
+
 /* A group of elements that are all the same has no variance. */
 static bool no_variance(const struct draw *d)
 {
     static const int64_t usual[] = {0, 2, 3};
     const Onnx__AttributeProto *a = attribute(d, "axes");
     const int64_t *axes = a ? a->ints : usual;
-    int64_t n = 1;
+    const size_t n_axes = a ? a->n_ints : BYI_COUNT(usual);
+    const struct byi_tensor *x = &d->in[0];
+    const int64_t n = byi_elements(x->rank, x->dims);
 
-    for (size_t i = 0; i < (a ? a->n_ints : BYI_COUNT(usual)); i++)
-        n *= d->in[0].dims[axes[i]];
-    return n == 1;
+    for (int64_t i = 0; i < n; i++) {
+        bool varies = false;
+        for (int64_t k = 0; k < n && !varies; k++)
+            varies = byi_tensor_float(x, i) != byi_tensor_float(x, k) &&
+                     shares_group(x, axes, n_axes, i, k);
+        if (!varies)
+            return true;
+    }
+    return false;
 }
 
 static bool whole(const struct draw *d)

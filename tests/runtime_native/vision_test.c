@@ -181,6 +181,25 @@ static void test_resize_odd(void **state)
     byi_simd_use(byi_isa_widest());
 }
 
+/* A resized axis of one element takes the first one, as PyTorch does, even if
+ * the scale stands for a length between 1 and 2. */
+static void test_resize_to_one(void **state)
+{
+    const int64_t dims[] = {1, 3}, two[] = {2};
+    struct trial t = {.n_in = 2,
+                      .in = {make(BYOC_F32, 2, dims), make(BYOC_F32, 1, two)}};
+    (void)state;
+    for (int64_t i = 0; i < 3; i++)
+        byi_tensor_set(&t.in[0], i, (double)(i + 5));
+    byi_tensor_set(&t.in[1], 0, 1);
+    byi_tensor_set(&t.in[1], 1, 0.5);
+    must_run(&t, BYI_OP_RESIZE,
+             "{\"mode\": \"linear\", "
+             "\"coordinate_transformation_mode\": \"pytorch_half_pixel\"}");
+    assert_int_equal(byi_elements(t.out[0].rank, t.out[0].dims), 1);
+    assert_true(byi_tensor_float(&t.out[0], 0) == 5);
+}
+
 /* A grid on the pixels' centres gives the image back; so does a roi of it. */
 static void test_samples(void **state)
 {
@@ -268,8 +287,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resize),     cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_resize_odd), cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_roi_pool),   cmocka_unit_test(test_nms),
+        cmocka_unit_test(test_resize_odd), cmocka_unit_test(test_resize_to_one),
+        cmocka_unit_test(test_samples),    cmocka_unit_test(test_roi_pool),
+        cmocka_unit_test(test_nms),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
