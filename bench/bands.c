@@ -57,10 +57,10 @@ static void describe(struct byi_f32_conv *conv, int64_t map, int64_t channels,
         .dilation = {1, 1, 1},
         .pad = {0, size / 2, size / 2},
         .kernels = byi_f32_kernels(),
-        .n_posts = 1,
-        .posts = {{.unary = byi_f32_kernels()->unary[BYI_OP_CLIP],
-                   .p0 = 0,
-                   .p1 = 6}},
+        .n_epilogue = 1,
+        .epilogue = {{.unary = byi_f32_kernels()->unary[BYI_OP_CLIP],
+                      .p0 = 0,
+                      .p1 = 6}},
     };
     byi_f32_conv_plan(conv, true);
 }

@@ -71,7 +71,7 @@ static double measure_peak(void)
         rows[i] = x;
     const struct byi_i8_tile t = {
         .x = rows,
-        .segments = 1,
+        .n_pieces = 1,
         .words = WORDS,
         .weights = weights,
         .next = WORDS * BYI_I8_PANEL,

@@ -138,7 +138,7 @@ static void run_scores(const struct byi_f32_attention_run *run, int64_t head,
         find(a, run->q, &a->q, head, row, n, a->depth, &scratch);
     const struct head_matrix k =
         find(a, run->k, &a->k, head, 0, a->depth, a->keys, &scratch);
-    struct head_matrix operands[BYI_F32_POSTS];
+    struct head_matrix operands[BYI_F32_EPILOGUE_OPS];
     for (uint32_t i = 0; i < a->n_scores; i++)
         operands[i] = find(a, run->operands[i], &a->scores[i].operand, head,
                            row, n, a->keys, &scratch);

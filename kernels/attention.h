@@ -36,7 +36,7 @@ struct byi_f32_attention {
     int64_t rows, depth, keys, columns;
     struct byi_f32_strides q, k, v, y; /* y.column is 1 */
     uint32_t n_scores;
-    struct byi_f32_score scores[BYI_F32_POSTS];
+    struct byi_f32_score scores[BYI_F32_EPILOGUE_OPS];
     enum byi_f32_type type; /* of all arguments */
     /* byi_f32_attention_plan() sets these, the first unless it is set */
     const struct byi_f32_kernels *kernels;
@@ -47,7 +47,7 @@ struct byi_f32_attention {
  * float point to uint16_t. */
 struct byi_f32_attention_run {
     const struct byi_f32_attention *attention;
-    const float *q, *k, *v, *operands[BYI_F32_POSTS];
+    const float *q, *k, *v, *operands[BYI_F32_EPILOGUE_OPS];
     float *y; /* must not overlap an input */
     void *scratch;
     int threads; /* at most the number for which the scratch was sized */

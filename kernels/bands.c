@@ -24,14 +24,15 @@ static int64_t line_of_y(const struct byi_f32_conv *conv)
 static struct band_lines lines_under(const struct byi_f32_conv *conv,
                                      struct band_lines y)
 {
-    struct byi_f32_conv part;
-    const int64_t from = byi_f32_cut_lines(conv, y.from, y.end - y.from, &part);
-    return (struct band_lines){from, from + part.in[1]};
+    struct byi_f32_conv strip;
+    const int64_t from =
+        byi_f32_cut_lines(conv, y.from, y.end - y.from, &strip);
+    return (struct band_lines){from, from + strip.in[1]};
 }
 
 /* --- planning ------------------------------------------------------------- */
 
-/* Whether the kernels can compute lines separately, including the posts. */
+/* Whether the kernels can compute lines separately, including the epilogue. */
 static bool suits(const struct byi_f32_conv *conv)
 {
     if (conv->type || conv->gathers || conv->out[2] < 8 ||
@@ -40,10 +41,10 @@ static bool suits(const struct byi_f32_conv *conv)
          conv->algorithm != BYI_F32_DEPTHWISE))
         return false;
     const int64_t positions = byi_f32_product_of(conv->out);
-    for (uint32_t i = 0; i < conv->n_posts; i++) {
-        const struct byi_f32_post *post = &conv->posts[i];
-        if (post->binary && post->row && post->repeat != 1 &&
-            post->repeat % positions != 0)
+    for (uint32_t i = 0; i < conv->n_epilogue; i++) {
+        const struct byi_f32_epilogue_op *op = &conv->epilogue[i];
+        if (op->binary && op->row && op->repeat != 1 &&
+            op->repeat % positions != 0)
             return false;
     }
     return true;
@@ -166,10 +167,10 @@ static void run_lines(const struct band_thread *own, uint32_t i,
     run.conv = &some;
     run.x = i ? own->at[i - 1] + (from - own->has[i - 1].from) * line_of_x(conv)
               : run.x + (own->image * conv->in[1] + from) * line_of_x(conv);
-    for (uint32_t p = 0; p < conv->n_posts; p++) {
-        const struct byi_f32_post *post = &conv->posts[p];
-        if (post->binary)
-            run.operands[post->operand] += row / post->repeat * post->row;
+    for (uint32_t p = 0; p < conv->n_epilogue; p++) {
+        const struct byi_f32_epilogue_op *op = &conv->epilogue[p];
+        if (op->binary)
+            run.operands[op->operand] += row / op->repeat * op->row;
     }
     run.y = to;
     run.scratch = own->scratch;

@@ -50,23 +50,23 @@ int64_t byi_f32_second_cache(void)
 
 /* --- planning ------------------------------------------------------------- */
 
-/* Find the leading posts that the kernels apply to the sums: an addition and a
- * clamp; ReLU becomes a clip. conv->next is the first post after them. */
+/* Find the leading operations that the kernels apply to the sums: an addition
+ * and a clamp; ReLU becomes a clip. conv->next is the first operation after
+ * them. */
 static void split_epilogue(struct byi_f32_conv *conv)
 {
-    const struct byi_f32_post *post = conv->posts;
+    const struct byi_f32_epilogue_op *op = conv->epilogue;
     byi_f32_unary_fn *const relu = conv->kernels->unary[BYI_OP_NN_RELU];
     byi_f32_unary_fn *const clip = conv->kernels->unary[BYI_OP_CLIP];
     conv->next = 0;
-    conv->adds = conv->n_posts > 0 &&
-                 post->binary == conv->kernels->binary[BYI_F32_ADD] &&
-                 post->repeat == 1 && post->column == 1 &&
-                 post->row == conv->outputs;
+    conv->adds = conv->n_epilogue > 0 &&
+                 op->binary == conv->kernels->binary[BYI_F32_ADD] &&
+                 op->repeat == 1 && op->column == 1 && op->row == conv->outputs;
     conv->next += conv->adds;
     conv->clamps = false;
-    if (conv->next == conv->n_posts)
+    if (conv->next == conv->n_epilogue)
         return;
-    struct byi_f32_post *clamp = &conv->posts[conv->next];
+    struct byi_f32_epilogue_op *clamp = &conv->epilogue[conv->next];
     conv->clamps =
         clamp->unary && (clamp->unary == relu || clamp->unary == clip);
     if (clamp->unary == relu && conv->clamps) {
@@ -81,7 +81,7 @@ static void split_epilogue(struct byi_f32_conv *conv)
  * groups, and the loop over the few channels of one group is short. Channels of
  * the other groups are multiplied by zero, which gives NaN if one is infinite
  * or NaN; so `exact` leaves the groups apart. */
-static void choose_parts(struct byi_f32_conv *conv, bool exact)
+static void merge_groups(struct byi_f32_conv *conv, bool exact)
 {
     const int64_t columns = conv->outputs / conv->groups;
     int64_t together = 1;
@@ -89,9 +89,9 @@ static void choose_parts(struct byi_f32_conv *conv, bool exact)
          !exact && n <= conv->groups && n * columns <= BYI_F32_PANEL; n++)
         if (conv->groups % n == 0)
             together = n;
-    conv->parts = conv->groups / together;
-    conv->run = conv->channels / conv->parts;
-    conv->columns = conv->outputs / conv->parts;
+    conv->merged_groups = conv->groups / together;
+    conv->merged_channels = conv->channels / conv->merged_groups;
+    conv->merged_outputs = conv->outputs / conv->merged_groups;
 }
 
 /* Winograd's algorithm needs fewer multiplications (4/9 for F(2 x 2), 1/4 for
@@ -101,7 +101,8 @@ static void choose_parts(struct byi_f32_conv *conv, bool exact)
  * that models with varying batch size pack weights once. */
 static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
 {
-    const int64_t channels = conv->run, outputs = conv->columns;
+    const int64_t channels = conv->merged_channels,
+                  outputs = conv->merged_outputs;
     if (conv->size[0] != 1 || conv->stride[0] != 1 || conv->pad[0] != 0 ||
         conv->in[0] != conv->out[0])
         return BYI_F32_DIRECT;
@@ -111,8 +112,8 @@ static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
             return BYI_F32_DIRECT;
     /* with fewer outputs than a vector of AVX-512 has floats, transforming the
      * inputs takes as long as the products */
-    const bool part = conv->kernels->rows > 6 && outputs < BYI_F32_PANEL;
-    if (channels < (part ? 32 : 16))
+    const bool narrow = conv->kernels->rows > 6 && outputs < BYI_F32_PANEL;
+    if (channels < (narrow ? 32 : 16))
         return BYI_F32_DIRECT;
     const int64_t tiles =
         byi_ceil_div(conv->out[1], 4) * byi_ceil_div(conv->out[2], 4);
@@ -163,7 +164,7 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
     if (!conv->kernels)
         conv->kernels = byi_f32_kernels();
     split_epilogue(conv);
-    choose_parts(conv, exact);
+    merge_groups(conv, exact);
     conv->algorithm = conv->transposed             ? BYI_F32_TRANSPOSED
                       : conv->planar               ? BYI_F32_PLANAR
                       : byi_f32_is_depthwise(conv) ? BYI_F32_DEPTHWISE
@@ -182,12 +183,12 @@ static bool has_fast_function(const struct byi_f32_conv *conv)
     byi_f32_unary_fn *const *unary = conv->kernels->unary;
     if (conv->kernels->rows <= 6)
         return false;
-    for (uint32_t i = conv->next; i < conv->n_posts; i++) {
-        const struct byi_f32_post *post = &conv->posts[i];
-        if (post->unary && (post->unary == unary[BYI_OP_NN_SILU] ||
-                            post->unary == unary[BYI_OP_SIGMOID] ||
-                            post->unary == unary[BYI_OP_TANH] ||
-                            post->unary == unary[BYI_OP_NN_GELU]))
+    for (uint32_t i = conv->next; i < conv->n_epilogue; i++) {
+        const struct byi_f32_epilogue_op *op = &conv->epilogue[i];
+        if (op->unary && (op->unary == unary[BYI_OP_NN_SILU] ||
+                          op->unary == unary[BYI_OP_SIGMOID] ||
+                          op->unary == unary[BYI_OP_TANH] ||
+                          op->unary == unary[BYI_OP_NN_GELU]))
             return true;
     }
     return false;
@@ -261,13 +262,13 @@ bool byi_f32_planar_pays(const struct byi_f32_conv *conv)
 
 bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
 {
-    if (byi_f32_product_of(conv->size) > BYI_F32_TAPS ||
-        (conv->channels > BYI_F32_PIECE && !is_product(conv)))
+    if (byi_f32_product_of(conv->size) > BYI_F32_PIECES ||
+        (conv->channels > BYI_F32_ZEROS && !is_product(conv)))
         return false;
     if (conv->type) /* oneDNN would run on float32 copies of all data */
         return true;
     if (conv->gathers)
-        return conv->algorithm == BYI_F32_DIRECT && conv->parts == 1;
+        return conv->algorithm == BYI_F32_DIRECT && conv->merged_groups == 1;
     switch (conv->algorithm) {
     case BYI_F32_DIRECT:
         return direct_pays(conv);
@@ -289,8 +290,8 @@ const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
 
 /* --- weights -------------------------------------------------------------- */
 
-/* Floats of the packed weights of a part. */
-static int64_t part_floats(const struct byi_f32_conv *conv)
+/* Floats of the packed weights of a merged group. */
+static int64_t group_floats(const struct byi_f32_conv *conv)
 {
     if (conv->algorithm == BYI_F32_WINOGRAD_2 ||
         conv->algorithm == BYI_F32_WINOGRAD_4)
@@ -306,20 +307,21 @@ uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv)
     if (conv->algorithm == BYI_F32_DEPTHWISE) /* reads whole vectors */
         return (uint64_t)(taps * conv->channels + BYI_F32_PANEL) *
                sizeof(float);
-    return (uint64_t)(conv->parts * part_floats(conv)) * sizeof(float);
+    return (uint64_t)(conv->merged_groups * group_floats(conv)) * sizeof(float);
 }
 
 static void pack_direct(const struct byi_f32_conv *conv,
                         const struct byi_f32_weights *weights, float *to)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
-    const int64_t together = conv->groups / conv->parts;
-    const int64_t panel = taps * conv->run * BYI_F32_PANEL;
+    const int64_t together = conv->groups / conv->merged_groups;
+    const int64_t panel = taps * conv->merged_channels * BYI_F32_PANEL;
     const int64_t channels = conv->channels / conv->groups;
-    /* if a part has several groups, or its last panel is not full, some weights
+    /* if groups are merged, or the last panel is not full, some weights
      * are zero */
-    if (together > 1 || conv->columns % BYI_F32_PANEL != 0)
-        memset(to, 0, (size_t)(conv->parts * part_floats(conv)) * sizeof *to);
+    if (together > 1 || conv->merged_outputs % BYI_F32_PANEL != 0)
+        memset(to, 0,
+               (size_t)(conv->merged_groups * group_floats(conv)) * sizeof *to);
     for (int64_t g = 0; g < conv->groups; g++)
         for (int64_t t = 0; t < taps; t++) {
             const int64_t tap[] = {t / conv->size[2] / conv->size[1],
@@ -328,11 +330,12 @@ static void pack_direct(const struct byi_f32_conv *conv,
             const float *from = weights->at + g * weights->group;
             for (int i = 0; i < BYI_F32_AXES; i++)
                 from += tap[i] * weights->tap[i];
-            byi_f32_pack_tap(conv, weights, from, panel,
-                             g % together * (conv->columns / together),
-                             to + g / together * part_floats(conv) +
-                                 (t * conv->run + g % together * channels) *
-                                     BYI_F32_PANEL);
+            byi_f32_pack_tap(
+                conv, weights, from, panel,
+                g % together * (conv->merged_outputs / together),
+                to + g / together * group_floats(conv) +
+                    (t * conv->merged_channels + g % together * channels) *
+                        BYI_F32_PANEL);
         }
 }
 
@@ -349,8 +352,8 @@ static void pack_depthwise(const struct byi_f32_conv *conv,
     memset(to, 0, BYI_F32_PANEL * sizeof *to);
 }
 
-static void pack_part(const struct byi_f32_conv *conv,
-                      const struct byi_f32_weights *weights, float *to)
+static void pack_serially(const struct byi_f32_conv *conv,
+                          const struct byi_f32_weights *weights, float *to)
 {
     switch (conv->algorithm) {
     case BYI_F32_WINOGRAD_2:
@@ -371,20 +374,20 @@ static void pack_part(const struct byi_f32_conv *conv,
     }
 }
 
-/* Pack parts [first, end). A part has one group or several. */
+/* Pack merged groups [first, end). */
 static void pack_some(const struct byi_f32_conv *conv,
                       const struct byi_f32_weights *weights, int64_t first,
                       int64_t end, float *to)
 {
-    const int64_t together = conv->groups / conv->parts;
+    const int64_t together = conv->groups / conv->merged_groups;
     struct byi_f32_conv some = *conv;
     struct byi_f32_weights from = *weights;
-    some.parts = end - first;
-    some.groups = together * some.parts;
-    some.channels = conv->run * some.parts;
-    some.outputs = conv->columns * some.parts;
+    some.merged_groups = end - first;
+    some.groups = together * some.merged_groups;
+    some.channels = conv->merged_channels * some.merged_groups;
+    some.outputs = conv->merged_outputs * some.merged_groups;
     from.at += first * together * weights->group;
-    pack_part(&some, &from, to + first * part_floats(conv));
+    pack_serially(&some, &from, to + first * group_floats(conv));
 }
 
 /* Pack weights of an algorithm that does not use tiles. */
@@ -394,30 +397,30 @@ static void pack_all(const struct byi_f32_conv *conv,
 {
     const bool apart = conv->algorithm != BYI_F32_DEPTHWISE &&
                        conv->algorithm != BYI_F32_TRANSPOSED;
-    if (conv->parts > 1 && apart) {
-        const int64_t some = byi_min(threads, conv->parts);
+    if (conv->merged_groups > 1 && apart) {
+        const int64_t some = byi_min(threads, conv->merged_groups);
 #pragma omp parallel for num_threads((int)some) if (some > 1) schedule(static)
         for (int64_t i = 0; i < some; i++)
-            pack_some(conv, weights, conv->parts * i / some,
-                      conv->parts * (i + 1) / some, to);
+            pack_some(conv, weights, conv->merged_groups * i / some,
+                      conv->merged_groups * (i + 1) / some, to);
         return;
     }
-    const int64_t panels = byi_ceil_div(conv->columns, BYI_F32_PANEL);
-    const int64_t floats = part_floats(conv) / byi_max(panels, 1);
+    const int64_t panels = byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL);
+    const int64_t floats = group_floats(conv) / byi_max(panels, 1);
     const bool by_panels =
         conv->groups == 1 && conv->algorithm != BYI_F32_TRANSPOSED;
     const int64_t n = by_panels ? byi_min(threads, panels) : 1;
 #pragma omp parallel for num_threads((int)n) if (n > 1) schedule(static)
     for (int64_t i = 0; i < n; i++) {
         const int64_t first = panels * i / n * BYI_F32_PANEL;
-        struct byi_f32_conv part = *conv;
+        struct byi_f32_conv some = *conv;
         struct byi_f32_weights from = *weights;
         if (n > 1)
-            part.outputs = part.columns =
+            some.outputs = some.merged_outputs =
                 byi_min(panels * (i + 1) / n * BYI_F32_PANEL, conv->outputs) -
                 first;
         from.at += first * from.output;
-        pack_part(&part, &from, to + first / BYI_F32_PANEL * floats);
+        pack_serially(&some, &from, to + first / BYI_F32_PANEL * floats);
     }
 }
 
@@ -446,13 +449,13 @@ bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
 
 /* --- running -------------------------------------------------------------- */
 
-static const float shared_zeros[BYI_F32_PIECE];
+static const float shared_zeros[BYI_F32_ZEROS];
 
 /* Bytes of a piece of padding; 0 if the shared one is long enough. */
 static uint64_t zeros_bytes(const struct byi_f32_conv *conv)
 {
     const int64_t most = conv->size[2] * conv->channels;
-    return most > BYI_F32_PIECE ? (uint64_t)(most + 1) / 2 * 2 * sizeof(float)
+    return most > BYI_F32_ZEROS ? (uint64_t)(most + 1) / 2 * 2 * sizeof(float)
                                 : 0;
 }
 
@@ -472,7 +475,8 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
     case BYI_F32_PLANAR:
         return zeros_bytes(conv) + byi_f32_planar_scratch(conv, threads);
     default:
-        return zeros_bytes(conv) + (uint64_t)threads * byi_f32_pointers(taps);
+        return zeros_bytes(conv) +
+               (uint64_t)threads * byi_f32_pointer_bytes(taps);
     }
 }
 

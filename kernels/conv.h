@@ -10,16 +10,16 @@
 #include "kernels/f32.h"
 
 enum {
-    BYI_F32_POSTS = 8,   /* most operations of an epilogue */
-    BYI_F32_AXES = 3,    /* spatial axes; unused leading ones are 1 */
-    BYI_F32_TAPS = 128,  /* pieces of rows that are found at a time */
-    BYI_F32_PIECE = 4096 /* elements of the shared piece of padding */
+    BYI_F32_EPILOGUE_OPS = 8, /* most operations of an epilogue */
+    BYI_F32_AXES = 3,         /* spatial axes; unused leading ones are 1 */
+    BYI_F32_PIECES = 128,     /* pieces of rows that are found at a time */
+    BYI_F32_ZEROS = 4096      /* elements of the shared piece of padding */
 };
 
 /* One operation of an epilogue: a unary function of the result, or a binary
  * function of the result and an operand, in place. The operand's element for
  * position r and channel c is operand[r / repeat * row + c * column]. */
-struct byi_f32_post {
+struct byi_f32_epilogue_op {
     byi_f32_unary_fn *unary;   /* NULL if it is binary */
     byi_f32_binary_fn *binary; /* reads run->operands[operand] */
     uint32_t operand;
@@ -61,19 +61,19 @@ struct byi_f32_conv {
      * where x includes its padding (tiles.c) */
     enum byi_f32_type x_type, y_type;
     int64_t pitch;
-    uint32_t n_posts;
-    struct byi_f32_post posts[BYI_F32_POSTS];
+    uint32_t n_epilogue;
+    struct byi_f32_epilogue_op epilogue[BYI_F32_EPILOGUE_OPS];
     /* byi_f32_conv_plan() sets these; `kernels` only if it is NULL */
     const struct byi_f32_kernels *kernels;
     enum byi_f32_algorithm algorithm;
-    /* Parts are products that share no operands: one for each group or, if
-     * groups are small, one for several groups, with zero weights between
-     * groups. */
-    int64_t parts, run, columns; /* run: channels, columns: outputs of a part */
-    int64_t cache;               /* bytes of a core's second-level cache */
-    /* the leading part of the epilogue, which kernels apply in registers:
-     * adding a matrix with the layout of y, then a clamp; post `next` is the
-     * first of the others */
+    /* A merged group is one group or, if groups are small, several, whose
+     * weights become one matrix that is zero between the groups. */
+    int64_t merged_groups;
+    int64_t merged_channels, merged_outputs; /* of one merged group */
+    int64_t cache; /* bytes of a core's second-level cache */
+    /* The leading operations of the epilogue, which kernels apply in registers:
+     * adding a matrix with the layout of y, then a clamp. Operation `next` is
+     * the first of the others. */
     bool adds, clamps;
     uint32_t next;
 };
@@ -85,13 +85,13 @@ struct byi_f32_source {
     int64_t channels;
 };
 
-/* Arguments of a run. operands[] are the posts' operands, indexed by `operand`.
- * Pointers to float may point to narrow elements (see struct byi_f32_conv). The
- * scratch must be aligned for pointers. */
+/* Arguments of a run. operands[] are the operands of the epilogue's operations,
+ * indexed by `operand`. Pointers to float may point to narrow elements (see
+ * struct byi_f32_conv). The scratch must be aligned for pointers. */
 struct byi_f32_conv_run {
     const struct byi_f32_conv *conv;
     const float *x, *weights, *bias;
-    const float *operands[BYI_F32_POSTS];
+    const float *operands[BYI_F32_EPILOGUE_OPS];
     const struct byi_f32_source *sources; /* instead of x, if conv->gathers */
     uint32_t n_sources;
     const float *scale, *shift;
@@ -144,7 +144,8 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *run);
 
 /* --- for the files of kernels/ only --------------------------------------- */
 
-/* epilogue.c. The part of the epilogue that a kernel applies in registers. */
+/* epilogue.c. The operations of the epilogue that a kernel applies in
+ * registers, for one tile. */
 struct byi_f32_epilogue {
     const float *bias; /* of the first column; padded to whole panels if
                         * necessary */
@@ -157,11 +158,11 @@ struct byi_f32_epilogue {
 struct byi_f32_epilogue byi_f32_epilogue_at(const struct byi_f32_conv_run *run,
                                             int64_t row, int64_t column,
                                             int64_t columns, float *buffer);
-/* Apply the posts from `next` on to rows [row, row + rows) and columns [column,
- * column + columns) of the result. */
-void byi_f32_posts_run(const struct byi_f32_conv_run *run, uint32_t next,
-                       int64_t row, int64_t rows, int64_t column,
-                       int64_t columns);
+/* Apply the epilogue's operations from `next` on to rows [row, row + rows) and
+ * columns [column, column + columns) of the result. */
+void byi_f32_epilogue_run(const struct byi_f32_conv_run *run, uint32_t next,
+                          int64_t row, int64_t rows, int64_t column,
+                          int64_t columns);
 
 static inline int64_t byi_f32_product_of(const int64_t n[BYI_F32_AXES])
 {
@@ -193,12 +194,12 @@ void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
 void byi_f32_tile_run_with(const struct byi_f32_kernels *kernels,
                            byi_f32_tile_fn *tile, struct byi_f32_tile *t,
                            int rows, int64_t columns);
-/* Make `t`, tile i of n tiles that share their weights, prefetch its part of
+/* Make `t`, tile i of n tiles that share their weights, prefetch its share of
  * the weights at `ahead`, which the tiles after these n read. */
 void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
                    const float *ahead);
 /* Bytes of a thread's pointers, for rows of `pieces` pieces. */
-uint64_t byi_f32_pointers(int64_t pieces);
+uint64_t byi_f32_pointer_bytes(int64_t pieces);
 
 /* conv.c. The number of threads, at most `threads`, for which the work pays. */
 int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads);
@@ -212,11 +213,11 @@ static inline bool byi_f32_has_lines(const struct byi_f32_conv *conv)
 }
 /* strips.c. The largest number of lines of x that `high` lines of y read. */
 int64_t byi_f32_lines_read(const struct byi_f32_conv *conv, int64_t high);
-/* strips.c. Set *part to the convolution that computes only lines [first, first
- * + high) of an image of y. Returns the first of the part->in[1] lines of x
- * that it reads. */
+/* strips.c. Set *strip to the convolution that computes only lines [first,
+ * first + high) of an image of y. Returns the first of the strip->in[1] lines
+ * of x that it reads. */
 int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
-                          int64_t high, struct byi_f32_conv *part);
+                          int64_t high, struct byi_f32_conv *strip);
 /* strips.c. Scratch and run of a convolution whose x and y are narrow. */
 uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_strips_run(const struct byi_f32_conv_run *run);

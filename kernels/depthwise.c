@@ -48,8 +48,8 @@ static void run_part(const struct byi_f32_conv_run *run, const float *add,
     line->add = add ? add + row * conv->channels : NULL;
     line->y = run->y + row * conv->channels;
     conv->kernels->depthwise[conv->x_type](line);
-    byi_f32_posts_run(run, conv->next, row, n, line->first,
-                      line->end - line->first);
+    byi_f32_epilogue_run(run, conv->next, row, n, line->first,
+                         line->end - line->first);
 }
 
 /* Channels of a block. The lines of x that a line of the result reads stay in
@@ -115,7 +115,7 @@ void byi_f32_depthwise_run(const struct byi_f32_conv_run *run)
     const int64_t n = run->threads;
     const int64_t last = conv->out[2];
     const uint64_t per_thread =
-        byi_f32_pointers(byi_f32_product_of(conv->size));
+        byi_f32_pointer_bytes(byi_f32_product_of(conv->size));
     const int64_t rows = conv->images * byi_f32_product_of(conv->out);
     /* give threads whole lines if there are enough */
     const int64_t unit = rows / last >= 3 * n ? last : 1;

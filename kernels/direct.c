@@ -15,8 +15,8 @@ enum { SLICE = 256 };
 
 int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv)
 {
-    return byi_ceil_div(conv->columns, BYI_F32_PANEL) * BYI_F32_PANEL *
-           byi_f32_product_of(conv->size) * conv->run;
+    return byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL) * BYI_F32_PANEL *
+           byi_f32_product_of(conv->size) * conv->merged_channels;
 }
 
 void byi_f32_pack_tap(const struct byi_f32_conv *conv,
@@ -41,14 +41,14 @@ struct direct {
     const struct byi_f32_conv *conv;
     int64_t rows, tiles;  /* rows: positions of all images             */
     int64_t each, rest;   /* rows of a tile; `rest` tiles have one more */
-    int64_t wide, blocks; /* wide: columns of a block; blocks: of a part */
-    int64_t taps[BYI_F32_AXES]; /* pieces of a window, by axis         */
-    int64_t segments, piece;    /* all pieces, elements of each        */
-    int64_t slices;             /* of a piece, see slices_of()         */
-    bool copies;                /* rows are copied first: see copies_rows() */
-    bool plain;                 /* row i is position i of x */
-    int64_t copied;             /* floats from one copied row to the next */
-    int64_t group;              /* tiles whose rows are found at a time */
+    int64_t wide, blocks; /* columns of a block; blocks of a merged group */
+    int64_t pieces[BYI_F32_AXES]; /* of a window, by axis */
+    int64_t n_pieces, length;     /* pieces of a window; elements of each */
+    int64_t slices;               /* of a piece, see slices_of() */
+    bool copies;                  /* rows are copied first: see copies_rows() */
+    bool plain;                   /* row i is position i of x */
+    int64_t copied;               /* floats from one copied row to the next */
+    int64_t chunk;                /* tiles whose rows are found at a time */
     int64_t border;      /* floats for the pieces of a row at the border     */
     uint64_t per_thread; /* bytes of scratch of a thread        */
 };
@@ -60,10 +60,10 @@ static bool copies_rows(const struct byi_f32_conv *conv)
 {
     if (conv->gathers)
         return true;
-    return byi_f32_product_of(conv->size) == 1 && conv->parts == 1 &&
-           conv->run >= 512 &&
+    return byi_f32_product_of(conv->size) == 1 && conv->merged_groups == 1 &&
+           conv->merged_channels >= 512 &&
            conv->channels * (int64_t)sizeof(float) % 2048 == 0 &&
-           conv->columns >= 64 &&
+           conv->merged_outputs >= 64 &&
            conv->images * byi_f32_product_of(conv->out) > 1;
 }
 
@@ -83,39 +83,40 @@ static int64_t tile_floats(const struct direct *d)
     return d->copied * d->conv->kernels->rows;
 }
 
-/* Number of tiles in a group; all columns of a group are computed before the
- * next group. If the weights stay in the second-level cache, it is 1, so that
+/* Number of tiles in a chunk; all columns of a chunk are computed before the
+ * next chunk. If the weights stay in the second-level cache, it is 1, so that
  * whole rows of the result are written; otherwise as many tiles as the scratch
  * has pointers for and that cache holds rows of. */
-static int64_t group_of(const struct direct *d)
+static int64_t chunk_of(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
     const int64_t size = sizeof(float);
-    const int64_t weights = conv->parts * byi_f32_direct_floats(conv) * size;
-    const int64_t most = byi_max(BYI_F32_TAPS / d->segments, 1);
+    const int64_t weights =
+        conv->merged_groups * byi_f32_direct_floats(conv) * size;
+    const int64_t most = byi_max(BYI_F32_PIECES / d->n_pieces, 1);
     if (weights <= conv->cache / 8)
         return 1;
-    if (d->segments > 1)
+    if (d->n_pieces > 1)
         return most;
     const int64_t capacity = d->copies ? conv->cache / 2 : conv->cache;
     return byi_min(capacity / size / tile_floats(d) + 1, most);
 }
 
-/* Number of slices of long rows. One slice of a group's rows and the weights of
+/* Number of slices of long rows. One slice of a chunk's rows and the weights of
  * two blocks stay in the second-level cache, so that rows are read from memory
  * once and not for every block. A slice adds to the sums of the previous slice.
  */
 static int64_t slices_of(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
-    if (d->group == 1 || d->segments > 1 || conv->parts > 1 || conv->gathers ||
-        conv->x_type)
+    if (d->chunk == 1 || d->n_pieces > 1 || conv->merged_groups > 1 ||
+        conv->gathers || conv->x_type)
         return 1;
-    const int64_t rows = byi_min(d->tiles, d->group) * tile_floats(d);
+    const int64_t rows = byi_min(d->tiles, d->chunk) * tile_floats(d);
     const int64_t bytes =
-        (rows + 2 * d->wide * d->piece) * (int64_t)sizeof(float);
+        (rows + 2 * d->wide * d->length) * (int64_t)sizeof(float);
     const int64_t slices = byi_ceil_div(bytes, conv->cache / 4 * 3);
-    return byi_max(byi_min(slices, d->piece / SLICE), 1);
+    return byi_max(byi_min(slices, d->length / SLICE), 1);
 }
 
 /* Are all windows inside of the image along the last axis? */
@@ -133,7 +134,7 @@ static bool fits_lines(const struct byi_f32_conv *conv)
 static bool joins_taps(const struct byi_f32_conv *conv)
 {
     const int64_t last = BYI_F32_AXES - 1;
-    return conv->parts == 1 && conv->dilation[last] == 1 &&
+    return conv->merged_groups == 1 && conv->dilation[last] == 1 &&
            conv->size[last] > 1 &&
            (fits_lines(conv) || conv->channels < BYI_F32_PANEL);
 }
@@ -144,44 +145,44 @@ static struct direct describe(const struct byi_f32_conv *conv)
         .conv = conv,
         .rows = conv->images * byi_f32_product_of(conv->out),
         .wide = conv->kernels->panels * BYI_F32_PANEL,
-        .taps = {conv->size[0], conv->size[1], conv->size[2]},
-        .piece = conv->run,
+        .pieces = {conv->size[0], conv->size[1], conv->size[2]},
+        .length = conv->merged_channels,
         .copies = copies_rows(conv),
         .plain = reads_positions(conv),
     };
     if (joins_taps(conv)) {
-        d.piece *= d.taps[2];
-        d.taps[2] = 1;
+        d.length *= d.pieces[2];
+        d.pieces[2] = 1;
     }
-    d.segments = byi_f32_product_of(d.taps);
-    if (d.taps[2] < conv->size[2] && !fits_lines(conv))
-        d.border = d.segments * d.piece;
+    d.n_pieces = byi_f32_product_of(d.pieces);
+    if (d.pieces[2] < conv->size[2] && !fits_lines(conv))
+        d.border = d.n_pieces * d.length;
     d.tiles = byi_ceil_div(d.rows, conv->kernels->rows);
     d.each = d.rows / byi_max(d.tiles, 1);
     d.rest = d.rows % byi_max(d.tiles, 1);
-    d.blocks = byi_ceil_div(conv->columns, d.wide);
+    d.blocks = byi_ceil_div(conv->merged_outputs, d.wide);
     d.slices = 1;
-    d.copied = d.piece + BYI_F32_PANEL;
-    d.group = group_of(&d);
-    const int64_t floats = d.group * tile_floats(&d);
-    d.per_thread = byi_f32_pointers(d.segments);
+    d.copied = d.length + BYI_F32_PANEL;
+    d.chunk = chunk_of(&d);
+    const int64_t floats = d.chunk * tile_floats(&d);
+    d.per_thread = byi_f32_pointer_bytes(d.n_pieces);
     if (d.copies)
         d.per_thread += (uint64_t)floats * sizeof(float);
     d.per_thread +=
-        (uint64_t)(d.group * BYI_F32_ROWS * d.border) * sizeof(float);
+        (uint64_t)(d.chunk * BYI_F32_ROWS * d.border) * sizeof(float);
     /* the scratch of a product does not depend on its number of rows, so slices
      * use the scratch of whole rows */
     d.slices = slices_of(&d);
     if (d.slices > 1) {
-        d.copied = byi_ceil_div(d.piece, d.slices) + BYI_F32_PANEL;
-        d.group = byi_min(floats / tile_floats(&d), BYI_F32_TAPS);
+        d.copied = byi_ceil_div(d.length, d.slices) + BYI_F32_PANEL;
+        d.chunk = byi_min(floats / tile_floats(&d), BYI_F32_PIECES);
     }
     return d;
 }
 
-uint64_t byi_f32_pointers(int64_t pieces)
+uint64_t byi_f32_pointer_bytes(int64_t pieces)
 {
-    const int64_t most = pieces > BYI_F32_TAPS ? pieces : BYI_F32_TAPS;
+    const int64_t most = pieces > BYI_F32_PIECES ? pieces : BYI_F32_PIECES;
     return (uint64_t)(most * BYI_F32_ROWS) * sizeof(float *);
 }
 
@@ -245,19 +246,19 @@ static void find_border(const struct direct *d, const float *image,
 {
     const struct byi_f32_conv *conv = d->conv;
     const float *const zeros = d->run->zeros;
-    for (int64_t t = 0; t < d->taps[0] * d->taps[1]; t++) {
-        const int64_t z = at[0] + t / d->taps[1] * conv->dilation[0];
-        const int64_t h = at[1] + t % d->taps[1] * conv->dilation[1];
+    for (int64_t t = 0; t < d->pieces[0] * d->pieces[1]; t++) {
+        const int64_t z = at[0] + t / d->pieces[1] * conv->dilation[0];
+        const int64_t h = at[1] + t % d->pieces[1] * conv->dilation[1];
         const bool has = z >= 0 && z < conv->in[0] && h >= 0 && h < conv->in[1];
         const int64_t line = (z * conv->in[1] + h) * conv->in[2];
         if (has && d->border) {
             copy_border(conv, image + line * conv->channels, at[2], border);
             *piece = border;
             piece += BYI_F32_ROWS;
-            border += d->piece;
+            border += d->length;
             continue;
         }
-        for (int64_t k = 0; k < d->taps[2]; k++, piece += BYI_F32_ROWS) {
+        for (int64_t k = 0; k < d->pieces[2]; k++, piece += BYI_F32_ROWS) {
             const int64_t w = at[2] + k * conv->dilation[2];
             *piece =
                 has && w >= 0 && w < conv->in[2]
@@ -269,12 +270,12 @@ static void find_border(const struct direct *d, const float *image,
 
 /* Find the pieces of a window that is inside of the image. */
 static void find_inside(const struct byi_f32_conv *conv, const float *image,
-                        const int64_t taps[BYI_F32_AXES],
+                        const int64_t pieces[BYI_F32_AXES],
                         const int64_t at[BYI_F32_AXES], const float **piece)
 {
     const int64_t column = conv->dilation[2] * conv->channels;
-    for (int64_t i = 0; i < taps[0]; i++)
-        for (int64_t j = 0; j < taps[1]; j++) {
+    for (int64_t i = 0; i < pieces[0]; i++)
+        for (int64_t j = 0; j < pieces[1]; j++) {
             const float *line = byi_f32_element(
                 conv, image,
                 (((at[0] + i * conv->dilation[0]) * conv->in[1] + at[1] +
@@ -282,7 +283,7 @@ static void find_inside(const struct byi_f32_conv *conv, const float *image,
                      conv->in[2] +
                  at[2]) *
                     conv->channels);
-            for (int64_t k = 0; k < taps[2]; k++, piece += BYI_F32_ROWS)
+            for (int64_t k = 0; k < pieces[2]; k++, piece += BYI_F32_ROWS)
                 *piece = byi_f32_element(conv, line, k * column);
         }
 }
@@ -307,7 +308,7 @@ static int64_t find_row(const struct direct *d, const float *image,
         find_border(d, image, from, to, border);
         return 0;
     }
-    find_inside(conv, image, d->taps, from, to);
+    find_inside(conv, image, d->pieces, from, to);
     return rest / conv->stride[2];
 }
 
@@ -326,7 +327,7 @@ static void find_rows(const struct direct *d, int64_t row, int64_t n,
     int64_t at[BYI_F32_AXES] = {row / out[2] / out[1] % out[0],
                                 row / out[2] % out[1], row % out[2]};
     const int64_t step = conv->stride[2] * conv->channels;
-    const int64_t pieces = d->segments;
+    const int64_t pieces = d->n_pieces;
     for (int64_t r = 0, left = -1; r < n; r++) {
         /* the next `left` windows are inside, too */
         if (left-- > 0)
@@ -442,9 +443,9 @@ void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
                    const float *ahead)
 {
     const int64_t fetch = byi_ceil_div(BYI_F32_STEP, n);
-    const int64_t steps = t->segments * (t->run / BYI_F32_STEP);
+    const int64_t steps = t->n_pieces * (t->length / BYI_F32_STEP);
     const int64_t from = i * steps * fetch;
-    if (from >= t->segments * t->run)
+    if (from >= t->n_pieces * t->length)
         return;
     t->ahead = ahead + from * BYI_F32_PANEL;
     t->fetch = fetch;
@@ -459,15 +460,15 @@ static void fetch_results(const struct byi_f32_tile *t, int rows)
             __builtin_prefetch(t->y + r * t->ldy + j, 1);
 }
 
-/* A group: tiles [begin, end) of rows, elements [from, to) of their pieces, and
+/* A chunk: tiles [begin, end) of rows, elements [from, to) of their pieces, and
  * their pointers. */
-struct direct_group {
+struct direct_chunk {
     int64_t begin, end, from, to;
     const float **rows;
     float *copies; /* of rows, or of their pieces at the border */
 };
 
-/* The tile of a block of a part. Members are set one by one, as far as they
+/* The tile of a block of columns. Members are set one by one, as far as they
  * change: a copy of the whole would wait until the results of the tile before
  * are in the cache. */
 struct direct_block {
@@ -478,18 +479,18 @@ struct direct_block {
 };
 
 /* Set the members that all blocks of a slice share. */
-static void start_slice(const struct direct *d, const struct direct_group *g,
+static void start_slice(const struct direct *d, const struct direct_chunk *c,
                         struct direct_block *b)
 {
     const struct byi_f32_conv *conv = d->conv;
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(d->run, 0, 0, 0, b->bias);
-    const bool begins = g->from == 0, ends = g->to == d->piece;
-    b->panel = d->segments * d->piece * BYI_F32_PANEL;
+    const bool begins = c->from == 0, ends = c->to == d->length;
+    b->panel = d->n_pieces * d->length * BYI_F32_PANEL;
     b->padded = -1;
     b->tile = (struct byi_f32_tile){
-        .segments = d->segments,
-        .run = g->to - g->from,
+        .n_pieces = d->n_pieces,
+        .length = c->to - c->from,
         .next = b->panel,
         .ldadd = conv->outputs,
         .low = ends ? e.low : -INFINITY,
@@ -503,18 +504,18 @@ static void start_slice(const struct direct *d, const struct direct_group *g,
 }
 
 /* Set the members that depend on the columns. */
-static void start_block(const struct direct *d, const struct direct_group *g,
-                        int64_t part, int64_t block, struct direct_block *b)
+static void start_block(const struct direct *d, const struct direct_chunk *c,
+                        int64_t group, int64_t block, struct direct_block *b)
 {
     const struct byi_f32_conv *conv = d->conv;
     const int64_t first = block * d->wide;
-    b->columns = byi_min(d->wide, conv->columns - first);
-    b->column = part * conv->columns + first;
-    b->tile.first = part * conv->run + (d->copies ? 0 : g->from);
-    b->tile.weights = d->run->weights + part * byi_f32_direct_floats(conv) +
+    b->columns = byi_min(d->wide, conv->merged_outputs - first);
+    b->column = group * conv->merged_outputs + first;
+    b->tile.first = group * conv->merged_channels + (d->copies ? 0 : c->from);
+    b->tile.weights = d->run->weights + group * byi_f32_direct_floats(conv) +
                       first / BYI_F32_PANEL * b->panel +
-                      g->from * BYI_F32_PANEL;
-    if (!d->run->bias || g->from > 0)
+                      c->from * BYI_F32_PANEL;
+    if (!d->run->bias || c->from > 0)
         return;
     b->tile.bias = d->run->bias + b->column;
     if (b->columns % BYI_F32_PANEL == 0)
@@ -527,24 +528,25 @@ static void start_block(const struct direct *d, const struct direct_group *g,
     b->tile.bias = b->bias;
 }
 
-/* Multiply the rows of a group by the columns of a block of a part. `whole`:
- * the caller applies the posts, when all columns of the rows are computed. */
-static void run_block(const struct direct *d, const struct direct_group *g,
-                      int64_t part, int64_t block, bool whole,
+/* Multiply the rows of a chunk by the columns of a block of a merged group. If
+ * `whole`, the caller applies the rest of the epilogue, once all columns of the
+ * rows are computed. */
+static void run_block(const struct direct *d, const struct direct_chunk *c,
+                      int64_t group, int64_t block, bool whole,
                       struct direct_block *b)
 {
     const struct byi_f32_conv *conv = d->conv;
-    const int64_t tiles = g->end - g->begin, ld = conv->outputs;
-    const float **rows = g->rows;
+    const int64_t tiles = c->end - c->begin, ld = conv->outputs;
+    const float **rows = c->rows;
     struct byi_f32_tile *t = &b->tile;
-    start_block(d, g, part, block, b);
+    start_block(d, c, group, block, b);
     /* may be y: a tile reads an element before it writes it */
     const float *const add =
-        conv->adds && g->from == 0
-            ? d->run->operands[conv->posts[0].operand] + b->column
+        conv->adds && c->from == 0
+            ? d->run->operands[conv->epilogue[0].operand] + b->column
             : NULL;
-    for (int64_t i = g->begin; i < g->end;
-         i++, rows += d->segments * BYI_F32_ROWS) {
+    for (int64_t i = c->begin; i < c->end;
+         i++, rows += d->n_pieces * BYI_F32_ROWS) {
         const int64_t row = first_row(d, i);
         const int n = (int)(first_row(d, i + 1) - row);
         t->x = rows;
@@ -552,14 +554,14 @@ static void run_block(const struct direct *d, const struct direct_group *g,
         t->add = add ? add + row * ld : NULL;
         t->fetch = 0;
         if (tiles > 1 && block + 1 < d->blocks)
-            byi_f32_fetch(t, i - g->begin, tiles,
+            byi_f32_fetch(t, i - c->begin, tiles,
                           t->weights + conv->kernels->panels * b->panel);
-        if (tiles > 1 && d->segments * t->run >= LONG_ROW && n >= 6)
+        if (tiles > 1 && d->n_pieces * t->length >= LONG_ROW && n >= 6)
             fetch_results(t, n);
         byi_f32_tile_run(conv->kernels, t, n, b->columns);
-        if (!whole && g->to == d->piece)
-            byi_f32_posts_run(d->run, conv->next, row, n, b->column,
-                              b->columns);
+        if (!whole && c->to == d->length)
+            byi_f32_epilogue_run(d->run, conv->next, row, n, b->column,
+                                 b->columns);
     }
 }
 
@@ -567,7 +569,7 @@ static void run_block(const struct direct *d, const struct direct_group *g,
  * dilations, most pieces are. */
 static void mark_padding(const struct direct *d, int64_t n, const float **rows)
 {
-    for (int64_t s = 0; s < d->segments; s++, rows += BYI_F32_ROWS) {
+    for (int64_t s = 0; s < d->n_pieces; s++, rows += BYI_F32_ROWS) {
         int64_t r = 0;
         while (r < n && rows[r] == d->run->zeros)
             r++;
@@ -576,15 +578,15 @@ static void mark_padding(const struct direct *d, int64_t n, const float **rows)
     }
 }
 
-/* Find the rows of a group. */
-static void find_group(const struct direct *d, const struct direct_group *g)
+/* Find the rows of a chunk. */
+static void find_chunk(const struct direct *d, const struct direct_chunk *c)
 {
-    for (int64_t i = g->begin; i < g->end; i++) {
+    for (int64_t i = c->begin; i < c->end; i++) {
         const int64_t row = first_row(d, i);
         const int64_t n = first_row(d, i + 1) - row;
         const float **to =
-            g->rows + (i - g->begin) * d->segments * BYI_F32_ROWS;
-        float *copy = g->copies + (i - g->begin) * tile_floats(d);
+            c->rows + (i - c->begin) * d->n_pieces * BYI_F32_ROWS;
+        float *copy = c->copies + (i - c->begin) * tile_floats(d);
         if (d->conv->gathers) {
             gather_rows(d, row, n, to, copy);
             continue;
@@ -593,47 +595,47 @@ static void find_group(const struct direct *d, const struct direct_group *g)
             to[r] = d->run->x + (row + r) * d->conv->channels;
         if (!d->plain)
             find_rows(d, row, n, to,
-                      g->copies + (i - g->begin) * BYI_F32_ROWS * d->border);
+                      c->copies + (i - c->begin) * BYI_F32_ROWS * d->border);
         if (d->copies)
-            copy_rows(d, to, n, g->from, g->to, copy);
+            copy_rows(d, to, n, c->from, c->to, copy);
         else if (!d->plain)
             mark_padding(d, n, to);
     }
 }
 
 /* Compute tiles [begin, end) of rows by blocks [first, last) of columns; blocks
- * are numbered through all parts. The pointers of a group of tiles are found
+ * are numbered through all merged groups. The pointers of a chunk are found
  * once for all columns; the weights of a block stay in the cache while its
  * tiles are computed. */
 static void run_share(const struct direct *d, int64_t begin, int64_t end,
                       int64_t first, int64_t last, void *scratch)
 {
-    struct direct_group g = {
+    struct direct_chunk c = {
         .rows = scratch,
-        .copies =
-            (float *)(void *)((char *)scratch + byi_f32_pointers(d->segments))};
-    /* posts run faster on a long row than on parts of several rows, and the
-     * results of one tile are in the first-level cache */
-    const bool whole =
-        d->group == 1 && first == 0 && last == d->conv->parts * d->blocks;
-    const int64_t groups = byi_ceil_div(end - begin, d->group);
+        .copies = (float *)(void *)((char *)scratch +
+                                    byi_f32_pointer_bytes(d->n_pieces))};
+    /* the rest of the epilogue runs faster on long rows than on a block of
+     * columns, and the results of one tile are in the first-level cache */
+    const bool whole = d->chunk == 1 && first == 0 &&
+                       last == d->conv->merged_groups * d->blocks;
+    const int64_t chunks = byi_ceil_div(end - begin, d->chunk);
     struct direct_block b;
-    for (int64_t i = 0; i < groups; i++) {
-        g.begin = begin + (end - begin) * i / groups;
-        g.end = begin + (end - begin) * (i + 1) / groups;
+    for (int64_t i = 0; i < chunks; i++) {
+        c.begin = begin + (end - begin) * i / chunks;
+        c.end = begin + (end - begin) * (i + 1) / chunks;
         for (int64_t s = 0; s < d->slices; s++) {
-            g.from = d->piece * s / d->slices;
-            g.to = d->piece * (s + 1) / d->slices;
-            find_group(d, &g);
+            c.from = d->length * s / d->slices;
+            c.to = d->length * (s + 1) / d->slices;
+            find_chunk(d, &c);
             if (i == 0 || d->slices > 1)
-                start_slice(d, &g, &b);
+                start_slice(d, &c, &b);
             for (int64_t at = first; at < last; at++)
-                run_block(d, &g, at / d->blocks, at % d->blocks, whole, &b);
+                run_block(d, &c, at / d->blocks, at % d->blocks, whole, &b);
         }
         if (whole)
-            byi_f32_posts_run(d->run, d->conv->next, first_row(d, g.begin),
-                              first_row(d, g.end) - first_row(d, g.begin), 0,
-                              d->conv->outputs);
+            byi_f32_epilogue_run(d->run, d->conv->next, first_row(d, c.begin),
+                                 first_row(d, c.end) - first_row(d, c.begin), 0,
+                                 d->conv->outputs);
     }
 }
 
@@ -660,7 +662,7 @@ static void scale_weights(const struct byi_f32_conv_run *run, int64_t first,
 static void run_thread(const struct direct *d, int64_t i, bool scales)
 {
     const struct byi_f32_conv *conv = d->conv;
-    const int64_t n = d->run->threads, blocks = conv->parts * d->blocks;
+    const int64_t n = d->run->threads, blocks = conv->merged_groups * d->blocks;
     const uint64_t bytes = scales ? scaled_bytes(conv) : 0;
     char *scratch =
         (char *)d->run->scratch + (uint64_t)i * (bytes + d->per_thread);
@@ -676,10 +678,11 @@ static void run_thread(const struct direct *d, int64_t i, bool scales)
     if (scales) {
         run.weights = (const float *)(const void *)scratch;
         share.run = &run;
-        scale_weights(d->run, first * conv->kernels->panels,
-                      byi_min(last * conv->kernels->panels,
-                              byi_ceil_div(conv->columns, BYI_F32_PANEL)),
-                      (float *)(void *)scratch);
+        scale_weights(
+            d->run, first * conv->kernels->panels,
+            byi_min(last * conv->kernels->panels,
+                    byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL)),
+            (float *)(void *)scratch);
     }
     run_share(&share, by_rows ? d->tiles * i / n : 0,
               by_rows ? d->tiles * (i + 1) / n : d->tiles, first, last,

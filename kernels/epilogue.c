@@ -20,10 +20,11 @@ struct byi_f32_epilogue byi_f32_epilogue_at(const struct byi_f32_conv_run *run,
                         (size_t)columns * sizeof *buffer);
     }
     if (conv->adds)
-        e.add = run->operands[conv->posts[0].operand] +
-                row * conv->posts[0].row + column;
+        e.add = run->operands[conv->epilogue[0].operand] +
+                row * conv->epilogue[0].row + column;
     if (conv->clamps) {
-        const struct byi_f32_post *clamp = &conv->posts[conv->next - 1];
+        const struct byi_f32_epilogue_op *clamp =
+            &conv->epilogue[conv->next - 1];
         e.low = clamp->p0;
         e.high = clamp->p1;
     }
@@ -31,23 +32,23 @@ struct byi_f32_epilogue byi_f32_epilogue_at(const struct byi_f32_conv_run *run,
 }
 
 /* Apply a binary operation whose operand changes every `repeat` rows. */
-static void run_repeated(const struct byi_f32_post *post,
+static void run_repeated(const struct byi_f32_epilogue_op *op,
                          const struct byi_f32_part *part, int64_t row,
                          const float *operand)
 {
-    struct byi_f32_part piece = *part;
-    for (int64_t done = 0; done < part->rows; done += piece.rows) {
-        const int64_t at = (row + done) / post->repeat;
-        piece.y = part->y + done * part->ld;
-        piece.rows =
-            byi_min(part->rows - done, (at + 1) * post->repeat - row - done);
-        post->binary(&piece, operand + at * post->row, 0, post->column);
+    struct byi_f32_part repeated = *part;
+    for (int64_t done = 0; done < part->rows; done += repeated.rows) {
+        const int64_t at = (row + done) / op->repeat;
+        repeated.y = part->y + done * part->ld;
+        repeated.rows =
+            byi_min(part->rows - done, (at + 1) * op->repeat - row - done);
+        op->binary(&repeated, operand + at * op->row, 0, op->column);
     }
 }
 
-void byi_f32_posts_run(const struct byi_f32_conv_run *run, uint32_t next,
-                       int64_t row, int64_t rows, int64_t column,
-                       int64_t columns)
+void byi_f32_epilogue_run(const struct byi_f32_conv_run *run, uint32_t next,
+                          int64_t row, int64_t rows, int64_t column,
+                          int64_t columns)
 {
     const struct byi_f32_conv *conv = run->conv;
     const struct byi_f32_part part = {.y =
@@ -55,17 +56,15 @@ void byi_f32_posts_run(const struct byi_f32_conv_run *run, uint32_t next,
                                       .ld = conv->outputs,
                                       .rows = rows,
                                       .n = columns};
-    for (uint32_t i = next; i < conv->n_posts; i++) {
-        const struct byi_f32_post *post = &conv->posts[i];
+    for (uint32_t i = next; i < conv->n_epilogue; i++) {
+        const struct byi_f32_epilogue_op *op = &conv->epilogue[i];
         const float *operand =
-            post->unary ? NULL
-                        : run->operands[post->operand] + column * post->column;
-        if (post->unary)
-            post->unary(&part, post->p0, post->p1);
-        else if (post->repeat == 1)
-            post->binary(&part, operand + row * post->row, post->row,
-                         post->column);
+            op->unary ? NULL : run->operands[op->operand] + column * op->column;
+        if (op->unary)
+            op->unary(&part, op->p0, op->p1);
+        else if (op->repeat == 1)
+            op->binary(&part, operand + row * op->row, op->row, op->column);
         else
-            run_repeated(post, &part, row, operand);
+            run_repeated(op, &part, row, operand);
     }
 }

@@ -38,14 +38,14 @@ enum {
 };
 
 /* A tile of a product: some rows of x times one or two panels of weights. A row
- * of x consists of `segments` pieces of `run` elements each: one for each tap
- * of an indirect convolution (Dukhan, "The Indirect Convolution Algorithm",
+ * of x consists of `n_pieces` pieces of `length` elements each: one for each
+ * tap of an indirect convolution (Dukhan, "The Indirect Convolution Algorithm",
  * arXiv 1907.02129), or one for a matrix. */
 struct byi_f32_tile {
-    /* [segments][BYI_F32_ROWS]; the first pointer of a segment is NULL if the
-     * segment is zero in all rows */
+    /* [n_pieces][BYI_F32_ROWS]; the first pointer of a piece is NULL if the
+     * piece is zero in all rows */
     const float *const *x;
-    int64_t segments, run;
+    int64_t n_pieces, length;
     int64_t first;      /* first element of every piece to use */
     const float *plane; /* see byi_f32_kernels.planar */
     const int64_t *offsets;
@@ -216,8 +216,8 @@ struct byi_f32_kernels {
     bool partial; /* tiles may have a `last` panel of fewer columns */
     byi_f32_tile_fn *tile[2][BYI_F32_ROWS + 1]; /* [panels - 1][rows] */
     /* [panels - 1][i]: full tiles of stride 1 << i, in which element k of row
-     * r is plane[offsets[k] + r * stride], k < run. They ignore the members x,
-     * `segments`, `first`, `ld`, `add`, `more`, `ahead` and `fetch`. */
+     * r is plane[offsets[k] + r * stride], k < length. They ignore the members
+     * x, `n_pieces`, `first`, `ld`, `add`, `more`, `ahead` and `fetch`. */
     byi_f32_tile_fn *planar[2][BYI_F32_STRIDES];
     /* [type of x]; NULL if that type is not converted in registers */
     void (*depthwise[BYI_F32_TYPES])(const struct byi_f32_line *t);

@@ -48,7 +48,7 @@ void byi_i8_conv_plan(struct byi_i8_conv *conv)
     conv->depthwise = conv->result != BYI_I8_ADDED && conv->groups > 1 &&
                       conv->groups == conv->channels &&
                       conv->groups == conv->outputs && conv->size[0] == 1 &&
-                      i8_taps_of(conv) <= I8_TAPS;
+                      i8_taps_of(conv) <= I8_PIECES;
     conv->blocks =
         conv->bfloat16 ||
         (conv->kernels->block && !conv->depthwise && conv->channels > 0 &&
@@ -114,13 +114,13 @@ static int64_t block_bytes(const struct byi_i8_conv *conv)
 
 uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads)
 {
-    int64_t lane =
+    int64_t per_thread =
         byi_max(lane_bytes(conv, BYI_I8_PAIRS), lane_bytes(conv, BYI_I8_BYTES));
     if (conv->winograd)
-        lane = byi_max(lane, i8_winograd_lane(conv));
+        per_thread = byi_max(per_thread, i8_winograd_scratch(conv));
     if (conv->blocks)
-        lane = byi_max(lane, block_bytes(conv));
-    return (uint64_t)(shared_bytes(conv) + lane * threads);
+        per_thread = byi_max(per_thread, block_bytes(conv));
+    return (uint64_t)(shared_bytes(conv) + per_thread * threads);
 }
 
 /* Whether the kernels for strips support the convolution. */
@@ -146,15 +146,15 @@ static bool can_lift(const struct byi_i8_conv_run *run, enum byi_i8_form form,
     const struct byi_i8_conv *conv = run->conv;
     const int64_t weight = form == BYI_I8_BYTES ? 127 : 255;
     const int64_t most = i8_words_of(conv, form) * i8_each(form) * 255 * weight;
-    const int64_t room = (1 << 23) - 1 - most;
+    const int64_t rest = (1 << 23) - 1 - most;
     const int32_t low = (int32_t)rintf(run->low) + run->zero;
-    if (room < 0 || !conv->kernels->lifts || conv->result != BYI_I8_OCTETS ||
+    if (rest < 0 || !conv->kernels->lifts || conv->result != BYI_I8_OCTETS ||
         (form != BYI_I8_BYTES && form != BYI_I8_PAIRS) ||
         (conv->depthwise && !has_strips(conv, form)) || run->low < 0 ||
         run->zero != low || (low != 0 && low != -128) ||
         (int32_t)rintf(run->high) != 255)
         return false;
-    const int32_t limit = (int32_t)room;
+    const int32_t limit = (int32_t)rest;
     int32_t outside = 0; /* without branches, for vectors */
     for (int64_t i = 0; i < i8_all_outputs(conv); i++)
         outside |= (add[i] > limit) | (add[i] < -limit) | !(scale[i] >= 0) |
@@ -256,30 +256,30 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     j.flip = conv->x_signed && !j.by_blocks ? 0x80 : 0;
     j.tiles = byi_ceil_div(j.rows, conv->kernels->rows);
     j.blocks = byi_ceil_div(j.n, j.wide);
-    j.segments = 1;
+    j.n_pieces = 1;
     j.pointwise = i8_is_pointwise(conv);
     j.ld = row_bytes(conv, j.form);
     j.most = tiles_at_once(conv, j.form);
     j.in_place = j.form == BYI_I8_BYTES && !conv->x_signed &&
                  j.channels % 4 == 0 && j.channels >= 16 &&
-                 i8_taps_of(conv) <= I8_TAPS;
+                 i8_taps_of(conv) <= I8_PIECES;
     if (j.by_blocks)
         j.in_place =
             conv->pitch || (j.pointwise && !conv->splits_rows &&
                             j.channels % 4 == 0 && j.rows >= BYI_I8_BLOCK);
     if (j.in_place) {
-        j.segments = i8_taps_of(conv);
-        j.most = I8_TAPS / j.segments;
+        j.n_pieces = i8_taps_of(conv);
+        j.most = I8_PIECES / j.n_pieces;
     }
     fill_epilogue(run, scratch, &j.e);
     j.strips = has_strips(conv, j.form);
     uint8_t *zeros = (uint8_t *)scratch + 2 * i8_align(all * 4);
     memset(zeros, run->x_zero, (size_t)zeros_bytes(conv));
     j.zeros = zeros;
-    j.lanes = scratch + shared_bytes(conv);
-    j.lane = head->form == I8_WINOGRAD ? i8_winograd_lane(conv)
-             : j.by_blocks             ? block_bytes(conv)
-                                       : lane_bytes(conv, j.form);
+    j.scratch = scratch + shared_bytes(conv);
+    j.per_thread = head->form == I8_WINOGRAD ? i8_winograd_scratch(conv)
+                   : j.by_blocks             ? block_bytes(conv)
+                                             : lane_bytes(conv, j.form);
     return j;
 }
 
@@ -429,7 +429,7 @@ static void gather_rows(const struct i8_job *j, int64_t group, int64_t row,
 }
 
 /* Find or gather rows [row, row + n) of group `group`, and set
- * to[segment][row]. `at` is memory for gathered rows. */
+ * to[piece][row]. `at` is memory for gathered rows. */
 static void get_rows(const struct i8_job *j, int64_t group, int64_t row,
                      int64_t n, char *at, const uint8_t **to)
 {
@@ -483,8 +483,8 @@ static void run_block(const struct i8_job *j, const uint8_t *const *rows,
     const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
     const int64_t padded = group * i8_padded_outputs(conv) + column;
     const int64_t ldy = conv->outputs * j->size;
-    struct byi_i8_tile t = {.segments = j->segments,
-                            .words = j->words / j->segments,
+    struct byi_i8_tile t = {.n_pieces = j->n_pieces,
+                            .words = j->words / j->n_pieces,
                             .weights = j->panels + padded * j->words,
                             .next = j->words * BYI_I8_PANEL,
                             .e = j->e};
@@ -492,7 +492,7 @@ static void run_block(const struct i8_job *j, const uint8_t *const *rows,
     t.e.scale += padded;
     /* the first tiles prefetch the weights of the next block */
     const char *fetch = (const char *)(t.weights + panels * t.next);
-    for (int64_t i = begin; i < end; i++, rows += j->segments * BYI_I8_ROWS) {
+    for (int64_t i = begin; i < end; i++, rows += j->n_pieces * BYI_I8_ROWS) {
         const int64_t row = first_row(j, i);
         t.fetch = fetch + (i - begin < panels ? i - begin : 0) * t.next * 4;
         const int n = (int)(first_row(j, i + 1) - row);
@@ -516,10 +516,10 @@ static void run_block(const struct i8_job *j, const uint8_t *const *rows,
  * once for all columns of a group; the weights of a block stay in the cache
  * while its tiles are computed. */
 static void run_part(const struct i8_job *j, int64_t begin, int64_t end,
-                     int64_t first, int64_t last, char *lane)
+                     int64_t first, int64_t last, char *scratch)
 {
-    const uint8_t *rows[I8_TAPS * BYI_I8_ROWS];
-    const int64_t most = byi_min(j->most, I8_TAPS);
+    const uint8_t *rows[I8_PIECES * BYI_I8_ROWS];
+    const int64_t most = byi_min(j->most, I8_PIECES);
     for (int64_t next; begin < end; begin = next) {
         next = byi_min(end, begin + most);
         for (int64_t b = first, stop; b < last; b = stop) {
@@ -529,8 +529,8 @@ static void run_part(const struct i8_job *j, int64_t begin, int64_t end,
                 const int64_t row = first_row(j, i);
                 const int64_t n = first_row(j, i + 1) - row;
                 get_rows(j, group, row, n,
-                         lane + (row - first_row(j, begin)) * j->ld,
-                         rows + (i - begin) * j->segments * BYI_I8_ROWS);
+                         scratch + (row - first_row(j, begin)) * j->ld,
+                         rows + (i - begin) * j->n_pieces * BYI_I8_ROWS);
             }
             for (; b < stop; b++)
                 run_block(j, rows, begin, next, group, b % j->blocks);
@@ -569,7 +569,7 @@ static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
     const int64_t ldy = conv->outputs * j->size;
     const int64_t offset =
         (conv->pitch ? 0 : begin) * ldy + (group * j->n + first) * j->size;
-    int64_t taps[I8_TAPS];
+    int64_t taps[I8_PIECES];
     struct byi_i8_block b = {.x = (const uint8_t *)at,
                              .ldx = j->ld,
                              .all = block_rows(conv),
@@ -635,7 +635,7 @@ static void gather_split(const struct i8_job *j, int64_t row, int64_t n,
 /* Multiply rows [begin, end) by blocks [first, last) of columns, numbered
  * through all groups. */
 static void run_blocks(const struct i8_job *j, int64_t begin, int64_t end,
-                       int64_t first, int64_t last, char *lane)
+                       int64_t first, int64_t last, char *scratch)
 {
     const int64_t most = j->conv->pitch ? j->rows
                          : j->in_place  ? rows_in_place(j)
@@ -646,11 +646,11 @@ static void run_blocks(const struct i8_job *j, int64_t begin, int64_t end,
             const int64_t group = b / j->blocks, base = group * j->blocks;
             stop = byi_min(last, base + j->blocks);
             if (j->conv->splits_rows)
-                gather_split(j, begin, next - begin, lane);
+                gather_split(j, begin, next - begin, scratch);
             else if (!j->in_place)
-                gather_rows(j, group, begin, next - begin, lane);
+                gather_rows(j, group, begin, next - begin, scratch);
             run_columns(j, begin, next, group, (b - base) * j->wide,
-                        byi_min(j->n, (stop - base) * j->wide), lane);
+                        byi_min(j->n, (stop - base) * j->wide), scratch);
         }
     }
 }
@@ -681,7 +681,7 @@ void byi_i8_conv_run(const struct byi_i8_conv_run *run)
     const int64_t rows = j->rows / j->conv->out[2];
     const int64_t blocks = j->blocks * j->conv->groups;
     if (((const struct i8_head *)run->packed)->form == I8_WINOGRAD) {
-        i8_winograd_run(run, j->panels, &j->e, j->lanes, j->lane, n);
+        i8_winograd_run(run, j->panels, &j->e, j->scratch, j->per_thread, n);
         return;
     }
     const bool by_rows = j->by_blocks
@@ -693,24 +693,24 @@ void byi_i8_conv_run(const struct byi_i8_conv_run *run)
     const bool by_strips = rows < 8 * n && strips >= 4 * n;
 #pragma omp parallel for num_threads(n) if (n > 1) schedule(static)
     for (int64_t i = 0; i < n; i++) {
-        char *lane = j->lanes + i * j->lane;
+        char *scratch = j->scratch + i * j->per_thread;
         if (j->conv->depthwise && by_strips)
             i8_depthwise_rows(j, 0, rows, strips * i / n, strips * (i + 1) / n,
-                              lane);
+                              scratch);
         else if (j->conv->depthwise)
             i8_depthwise_rows(j, rows * i / n, rows * (i + 1) / n, 0, strips,
-                              lane);
+                              scratch);
         else if (j->by_blocks && by_rows)
             run_blocks(j, part_of(j, i, n), part_of(j, i + 1, n), 0, blocks,
-                       lane);
+                       scratch);
         else if (j->by_blocks)
             run_blocks(j, 0, j->rows, blocks * i / n, blocks * (i + 1) / n,
-                       lane);
+                       scratch);
         else if (by_rows)
             run_part(j, j->tiles * i / n, j->tiles * (i + 1) / n, 0, blocks,
-                     lane);
+                     scratch);
         else
             run_part(j, 0, j->tiles, blocks * i / n, blocks * (i + 1) / n,
-                     lane);
+                     scratch);
     }
 }

@@ -88,11 +88,11 @@ enum { BYI_I8_TINY = 0x0380 };
 
 /* --- kernels of one instruction set --------------------------------------- */
 
-/* A tile of a product: some rows of x, each in `segments` pieces of `words`
+/* A tile of a product: some rows of x, each in `n_pieces` pieces of `words`
  * words, times one or two panels of weights. */
 struct byi_i8_tile {
-    const uint8_t *const *x; /* [segments][BYI_I8_ROWS] */
-    int64_t segments, words;
+    const uint8_t *const *x; /* [n_pieces][BYI_I8_ROWS] */
+    int64_t n_pieces, words;
     const uint32_t *weights; /* the first panel */
     int64_t next;            /* words from one panel to the next */
     /* memory to prefetch, of as many bytes as a panel's words */

@@ -118,12 +118,12 @@ static void run_strips(const struct i8_job *j, int64_t begin, int64_t end,
 }
 
 void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
-                       int64_t first, int64_t last, char *lane)
+                       int64_t first, int64_t last, char *scratch)
 {
     const struct byi_i8_conv *conv = j->conv;
     const int64_t width = conv->out[2], ldy = conv->outputs * j->size;
-    uint32_t *woven = (uint32_t *)(void *)lane;
-    int64_t offsets[I8_TAPS];
+    uint32_t *woven = (uint32_t *)(void *)scratch;
+    int64_t offsets[I8_PIECES];
     const int64_t from = first * BYI_I8_STRIP;
     const int64_t channels = byi_min(last * BYI_I8_STRIP, conv->channels);
     for (int64_t c = from; j->strips && c < channels; c += BYI_I8_STRIP)

@@ -6,7 +6,7 @@
 
 #include "kernels/i8_shape.h"
 
-enum { I8_TAPS = 128 /* most pieces of a row that is read in place */ };
+enum { I8_PIECES = 128 /* most pieces of a row that is read in place */ };
 
 /* A run, parts of which threads compute. */
 struct i8_job {
@@ -19,7 +19,7 @@ struct i8_job {
     int64_t wide, blocks;   /* columns of a block; blocks of a group */
     int64_t n;              /* outputs of a group                        */
     int64_t channels;       /* of a group                                */
-    int64_t segments;       /* pieces of a row                           */
+    int64_t n_pieces;       /* pieces of a row                           */
     bool pointwise;         /* row i of x is row i of y */
     bool in_place;          /* rows are read from x                      */
     bool by_blocks;         /* blocks are used instead of tiles */
@@ -32,8 +32,8 @@ struct i8_job {
     const uint8_t *zeros; /* a row filled with x's zero point */
     const uint8_t *end;   /* of x                           */
     int64_t image;        /* bytes of an image of x         */
-    char *lanes;          /* scratch of the threads         */
-    int64_t lane;         /* bytes of a thread's scratch */
+    char *scratch;        /* scratch of the threads         */
+    int64_t per_thread;   /* bytes of a thread's scratch */
 };
 
 /* Vectors of words in a row of a depthwise convolution. */
@@ -91,9 +91,10 @@ static inline const uint8_t *i8_line_at(const struct byi_i8_conv *conv,
 }
 
 /* i8_depthwise.c. Compute output rows [begin, end), numbered through all
- * images, of strips [first, last) of channels. `lane` is the thread's scratch.
+ * images, of strips [first, last) of channels. `scratch` is the thread's
+ * scratch.
  */
 void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
-                       int64_t first, int64_t last, char *lane);
+                       int64_t first, int64_t last, char *scratch);
 
 #endif

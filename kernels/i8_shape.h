@@ -19,7 +19,7 @@ enum { I8_WINOGRAD = BYI_I8_FORMS };
 /* The head of packed weights. */
 struct i8_head {
     int64_t form; /* enum byi_i8_form of the words, or I8_WINOGRAD */
-    int64_t room[7];
+    int64_t reserved[7];
 };
 
 static inline int64_t i8_align(int64_t n)
@@ -86,14 +86,14 @@ static inline int64_t i8_words_of(const struct byi_i8_conv *conv,
 bool i8_suits_winograd(const struct byi_i8_conv *conv);
 /* Bytes of the packed words, and of a thread's scratch. */
 int64_t i8_winograd_weights(const struct byi_i8_conv *conv);
-int64_t i8_winograd_lane(const struct byi_i8_conv *conv);
+int64_t i8_winograd_scratch(const struct byi_i8_conv *conv);
 /* Pack the weights to zeroed memory. Returns false if sums might exceed the
  * range of 32 bits. */
 bool i8_winograd_pack(const struct byi_i8_conv *conv,
                       const struct byi_i8_weights *weights, uint32_t *to);
-/* Compute y by `threads` threads, each with `lane` bytes from `lanes` on. */
+/* Compute y by `threads` threads, each with `per_thread` bytes of `scratch`. */
 void i8_winograd_run(const struct byi_i8_conv_run *run, const uint32_t *weights,
-                     const struct byi_i8_epilogue *e, char *lanes, int64_t lane,
-                     int threads);
+                     const struct byi_i8_epilogue *e, char *scratch,
+                     int64_t per_thread, int threads);
 
 #endif

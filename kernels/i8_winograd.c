@@ -114,7 +114,7 @@ static int64_t v_bytes(const struct byi_i8_conv *conv)
     return i8_align(POINTS * tiles_at_once(conv) * row_elements(conv) * 2);
 }
 
-int64_t i8_winograd_lane(const struct byi_i8_conv *conv)
+int64_t i8_winograd_scratch(const struct byi_i8_conv *conv)
 {
     return v_bytes(conv) + POINTS * tiles_at_once(conv) * BYI_I8_COLUMNS * 4;
 }
@@ -188,7 +188,7 @@ static void multiply(const struct winograd_job *j, const int16_t *v, int64_t n,
                 x[r - row] = (const uint8_t *)(v + (p * j->point + r) * j->ldv);
             struct byi_i8_tile t = {
                 .x = x,
-                .segments = 1,
+                .n_pieces = 1,
                 .words = words,
                 .weights = j->weights + block * k->panels * panel +
                            p * words * BYI_I8_PANEL,
@@ -229,8 +229,8 @@ static void finish_tile(const struct winograd_job *j, int64_t tile,
 }
 
 void i8_winograd_run(const struct byi_i8_conv_run *run, const uint32_t *weights,
-                     const struct byi_i8_epilogue *e, char *lanes, int64_t lane,
-                     int threads)
+                     const struct byi_i8_epilogue *e, char *scratch,
+                     int64_t per_thread, int threads)
 {
     const struct byi_i8_conv *conv = run->conv;
     const struct winograd_job job = {
@@ -250,7 +250,7 @@ void i8_winograd_run(const struct byi_i8_conv_run *run, const uint32_t *weights,
         tiles, byi_ceil_div(byi_ceil_div(tiles, job.point), threads) * threads);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
     for (int64_t t = 0; t < threads; t++) {
-        int16_t *v = (int16_t *)(void *)(lanes + t * lane);
+        int16_t *v = (int16_t *)(void *)(scratch + t * per_thread);
         uint32_t *m = (uint32_t *)(void *)((char *)v + v_bytes(conv));
         const int64_t last = tiles * (t + 1) / threads;
         for (int64_t begin = tiles * t / threads; begin < last; begin += each) {

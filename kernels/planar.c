@@ -28,7 +28,7 @@ bool byi_f32_planar_suits(const struct byi_f32_conv *conv)
            size[2] > 1 && conv->stride[0] == 1 && conv->pad[0] == 0 &&
            conv->in[0] == conv->out[0] && conv->dilation[2] == 1 &&
            stride_index(conv->stride[2]) >= 0 &&
-           size[1] * conv->channels <= BYI_F32_TAPS &&
+           size[1] * conv->channels <= BYI_F32_PIECES &&
            conv->out[2] >= BYI_F32_ROWS; /* with all instruction sets */
 }
 
@@ -161,7 +161,8 @@ static void run_tile(const struct planar *p, int64_t row,
         byi_f32_tile_run_with(kernels, kernels->planar[panels - 1][stride], t,
                               kernels->rows, n);
     }
-    byi_f32_posts_run(p->run, conv->next, row, kernels->rows, 0, conv->outputs);
+    byi_f32_epilogue_run(p->run, conv->next, row, kernels->rows, 0,
+                         conv->outputs);
 }
 
 /* Run tiles [begin, end), which are numbered through all lines. The last tile
@@ -173,7 +174,7 @@ static void run_share(const struct planar *p, int64_t begin, int64_t end,
     const struct planar_scratch own = open_scratch(p, scratch);
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(p->run, 0, 0, 0, NULL);
-    struct byi_f32_tile t = {.run = p->elements,
+    struct byi_f32_tile t = {.length = p->elements,
                              .next = p->elements * BYI_F32_PANEL,
                              .low = e.low,
                              .high = e.high,
@@ -214,9 +215,9 @@ void byi_f32_planar_pack(const struct byi_f32_conv *conv,
     const int64_t taps = conv->size[1] * conv->size[2];
     const int64_t panel = conv->channels * taps * BYI_F32_PANEL;
     memset(to, 0,
-           (size_t)(byi_ceil_div(conv->columns, BYI_F32_PANEL) * panel) *
+           (size_t)(byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL) * panel) *
                sizeof *to);
-    for (int64_t o = 0; o < conv->columns; o++)
+    for (int64_t o = 0; o < conv->merged_outputs; o++)
         for (int64_t c = 0; c < conv->channels; c++)
             for (int64_t t = 0; t < taps; t++)
                 to[o / BYI_F32_PANEL * panel + (c * taps + t) * BYI_F32_PANEL +

@@ -120,8 +120,8 @@ static void run_row(const struct product_tasks *t, const float *const *x,
         const bool packed = j >= with->whole;
         struct byi_f32_tile tile = {
             .x = x,
-            .segments = 1,
-            .run = with->depth,
+            .n_pieces = 1,
+            .length = with->depth,
             .weights = packed ? with->packed + (j - with->whole) * with->depth
                               : with->b + j,
             .next = packed ? with->depth * BYI_F32_PANEL : BYI_F32_PANEL,

@@ -35,7 +35,8 @@ struct strips {
     bool together; /* all threads compute one strip after the other */
     /* bytes of a thread's scratch: of scaled x, of the copies of x, y, operands
      * and bias, of the kernel's scratch, and of all of them */
-    uint64_t scaled, x, y, operands[BYI_F32_POSTS], bias, kernel, per_thread;
+    uint64_t scaled, x, y, operands[BYI_F32_EPILOGUE_OPS], bias, kernel,
+        per_thread;
 };
 
 /* One strip. */
@@ -58,7 +59,7 @@ int64_t byi_f32_lines_read(const struct byi_f32_conv *conv, int64_t high)
 }
 
 int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
-                          int64_t high, struct byi_f32_conv *part)
+                          int64_t high, struct byi_f32_conv *strip)
 {
     const int64_t at = first * conv->stride[1] - conv->pad[1];
     const int64_t from = byi_min(byi_max(at, 0), conv->in[1]);
@@ -67,11 +68,11 @@ int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
                             (conv->size[1] - 1) * conv->dilation[1] + 1,
                         from),
                 conv->in[1]);
-    *part = *conv;
-    part->images = 1;
-    part->in[1] = end - from;
-    part->out[1] = high;
-    part->pad[1] = from - at;
+    *strip = *conv;
+    strip->images = 1;
+    strip->in[1] = end - from;
+    strip->out[1] = high;
+    strip->pad[1] = from - at;
     return from;
 }
 
@@ -96,10 +97,11 @@ static int64_t y_floats(const struct strips *s, int64_t high)
  * the result read. The positions begin at a multiple of `repeat`, or all of
  * them read the same row of the operand. */
 static int64_t operand_floats(const struct byi_f32_conv *conv,
-                              const struct byi_f32_post *post, int64_t rows)
+                              const struct byi_f32_epilogue_op *op,
+                              int64_t rows)
 {
-    return (byi_ceil_div(rows, post->repeat) - 1) * post->row +
-           (post->column ? (conv->outputs - 1) * post->column : 0) + 1;
+    return (byi_ceil_div(rows, op->repeat) - 1) * op->row +
+           (op->column ? (conv->outputs - 1) * op->column : 0) + 1;
 }
 
 /* Bytes that a strip should have: a quarter of the second-level cache; half of
@@ -141,7 +143,8 @@ static struct strips divide_strips(const struct byi_f32_conv *conv, int threads)
     const int team = byi_f32_conv_team(conv, threads);
     s.positions = s.lines ? conv->out[2] : byi_f32_product_of(conv->out);
     s.all = s.lines ? conv->out[1] : conv->images;
-    /* If threads compute a strip together, each reads a part of the weights. */
+    /* If threads compute a strip together, each reads a share of the weights.
+     */
     s.together =
         team > 1 && (byi_f32_conv_packed(conv) > (uint64_t)conv->cache / 2 ||
                      s.all < team * (s.lines ? LINES : 1));
@@ -210,10 +213,10 @@ static struct strips plan(const struct byi_f32_conv *conv, int threads)
                                               sizeof(uint16_t))
                             : 0;
     s.per_thread = s.scaled + s.x + s.y + s.bias;
-    for (uint32_t i = 0; i < conv->n_posts; i++) {
-        if (!conv->posts[i].unary && !s.writes)
+    for (uint32_t i = 0; i < conv->n_epilogue; i++) {
+        if (!conv->epilogue[i].unary && !s.writes)
             s.operands[i] = floats(
-                operand_floats(conv, &conv->posts[i], s.high * s.positions));
+                operand_floats(conv, &conv->epilogue[i], s.high * s.positions));
         s.per_thread += s.operands[i];
     }
     s.kernel = kernel_bytes(&s, s.together ? threads : 1);
@@ -278,17 +281,17 @@ static void prepare_operands(const struct strips *s, const struct strip *strip,
     const struct byi_f32_conv *conv = s->conv;
     const int64_t rows =
         strip->conv.images * byi_f32_product_of(strip->conv.out);
-    for (uint32_t p = 0; p < conv->n_posts; p++) {
-        const struct byi_f32_post *post = &conv->posts[p];
-        if (post->unary)
+    for (uint32_t p = 0; p < conv->n_epilogue; p++) {
+        const struct byi_f32_epilogue_op *op = &conv->epilogue[p];
+        if (op->unary)
             continue;
-        const uint16_t *from = number_at(given->operands[post->operand],
-                                         strip->row / post->repeat * post->row);
+        const uint16_t *from = number_at(given->operands[op->operand],
+                                         strip->row / op->repeat * op->row);
         float *operand = take_bytes(scratch, s->operands[p]);
         if (!s->writes)
-            widen(conv, from, operand, operand_floats(conv, post, rows),
+            widen(conv, from, operand, operand_floats(conv, op, rows),
                   run->threads);
-        run->operands[post->operand] =
+        run->operands[op->operand] =
             s->writes ? (const float *)(const void *)from : operand;
     }
 }

@@ -87,14 +87,14 @@ int64_t byi_f32_tiles_pitch(const struct byi_f32_conv *conv)
 /* Whether SiLU follows the leading part of the epilogue. */
 static bool has_silu(const struct byi_f32_conv *conv)
 {
-    return conv->next < conv->n_posts &&
-           conv->posts[conv->next].unary ==
+    return conv->next < conv->n_epilogue &&
+           conv->epilogue[conv->next].unary ==
                conv->kernels->unary[BYI_OP_NN_SILU];
 }
 
 bool byi_f32_tiles_write(const struct byi_f32_conv *conv)
 {
-    return conv->next + has_silu(conv) == conv->n_posts;
+    return conv->next + has_silu(conv) == conv->n_epilogue;
 }
 
 int64_t byi_f32_tiles_floats(const struct byi_f32_conv *conv)
@@ -297,6 +297,6 @@ void byi_f32_tiles_run(const struct byi_f32_conv_run *run)
         .scratch = (void *)(uintptr_t)byi_align_bytes((uintptr_t)run->scratch),
         .threads = run->threads};
     byi_i8_conv_run(&blocks);
-    byi_f32_posts_run(run, conv->next + has_silu(conv), 0, rows, 0,
-                      conv->outputs);
+    byi_f32_epilogue_run(run, conv->next + has_silu(conv), 0, rows, 0,
+                         conv->outputs);
 }

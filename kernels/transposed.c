@@ -5,7 +5,7 @@
  * pointers, times the weights of the phase's taps. A tile is computed in
  * scratch memory, since the positions of a phase are not adjacent in y.
  *
- *     weights[part][phase][panel][tap of the phase][channel][16]
+ *     weights[merged group][phase][panel][tap of the phase][channel][16]
  */
 #include "kernels/conv.h"
 
@@ -74,12 +74,12 @@ static struct output_phase phase_of(const struct byi_f32_conv *conv, int64_t i)
     return p;
 }
 
-/* Floats of a phase's weights for a part. */
+/* Floats of a phase's weights for a merged group. */
 static int64_t weights_of(const struct byi_f32_conv *conv,
                           const struct output_phase *p)
 {
-    return byi_ceil_div(conv->columns, BYI_F32_PANEL) * p->taps * conv->run *
-           BYI_F32_PANEL;
+    return byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL) * p->taps *
+           conv->merged_channels * BYI_F32_PANEL;
 }
 
 /* Find the numbers, along the axes, of tap t of a phase. */
@@ -90,15 +90,16 @@ static void find_tap(const struct output_phase *p, int64_t t,
         at[axis] = t % p->on[axis].taps;
 }
 
-/* Pack the weights of group g for a phase into the weights of its part. */
+/* Pack the weights of group g for a phase into the weights of its merged
+ * group. */
 static void pack_group(const struct byi_f32_conv *conv,
                        const struct output_phase *p,
                        const struct byi_f32_weights *weights, int64_t g,
                        float *to)
 {
-    const int64_t together = conv->groups / conv->parts;
-    const int64_t columns = conv->columns / together;
-    const int64_t channels = conv->run / together;
+    const int64_t together = conv->groups / conv->merged_groups;
+    const int64_t columns = conv->merged_outputs / together;
+    const int64_t channels = conv->merged_channels / together;
     for (int64_t t = 0; t < p->taps; t++) {
         const float *from = weights->at + g * weights->group;
         int64_t at[BYI_F32_AXES];
@@ -106,9 +107,11 @@ static void pack_group(const struct byi_f32_conv *conv,
         for (int i = 0; i < BYI_F32_AXES; i++)
             from += (p->on[i].first + at[i] * p->on[i].step) * weights->tap[i];
         byi_f32_pack_tap(
-            conv, weights, from, p->taps * conv->run * BYI_F32_PANEL,
+            conv, weights, from,
+            p->taps * conv->merged_channels * BYI_F32_PANEL,
             g % together * columns,
-            to + (t * conv->run + g % together * channels) * BYI_F32_PANEL);
+            to + (t * conv->merged_channels + g % together * channels) *
+                     BYI_F32_PANEL);
     }
 }
 
@@ -116,10 +119,11 @@ void byi_f32_transposed_pack(const struct byi_f32_conv *conv,
                              const struct byi_f32_weights *weights, float *to)
 {
     memset(to, 0,
-           (size_t)(conv->parts * byi_f32_direct_floats(conv)) * sizeof *to);
+           (size_t)(conv->merged_groups * byi_f32_direct_floats(conv)) *
+               sizeof *to);
     for (int64_t g = 0; g < conv->groups; g++) {
-        float *at =
-            to + g / (conv->groups / conv->parts) * byi_f32_direct_floats(conv);
+        float *at = to + g / (conv->groups / conv->merged_groups) *
+                             byi_f32_direct_floats(conv);
         for (int64_t i = 0; i < byi_f32_product_of(conv->stride); i++) {
             const struct output_phase p = phase_of(conv, i);
             pack_group(conv, &p, weights, g, at);
@@ -184,34 +188,34 @@ static void find_pieces(const struct byi_f32_conv_run *run,
     }
 }
 
-/* Write a row of sums, plus the matrix that is added, to y, and apply the posts
- * from `next` on. */
+/* Write a row of sums, plus the matrix that is added, to y, and apply the
+ * epilogue's operations from `next` on. */
 static void finish_row(const struct byi_f32_conv_run *run, uint32_t next,
                        const float *sums, int64_t row, int64_t column,
                        int64_t columns)
 {
     const struct byi_f32_conv *conv = run->conv;
-    const struct byi_f32_post *post = conv->posts;
+    const struct byi_f32_epilogue_op *op = conv->epilogue;
     float *y = run->y + row * conv->outputs + column;
     if (conv->adds) { /* `add` may be y */
-        const float *add =
-            run->operands[post->operand] + row * post->row + column;
+        const float *add = run->operands[op->operand] + row * op->row + column;
         for (int64_t c = 0; c < columns; c++)
             y[c] = sums[c] + add[c];
     } else {
         memcpy(y, sums, (size_t)columns * sizeof *y);
     }
-    if (next < conv->n_posts)
-        byi_f32_posts_run(run, next, row, 1, column, columns);
+    if (next < conv->n_epilogue)
+        byi_f32_epilogue_run(run, next, row, 1, column, columns);
 }
 
-/* Compute rows [begin, begin + n) of the phase and the columns of a part. */
+/* Compute rows [begin, begin + n) of the phase and the columns of a merged
+ * group. */
 static void run_tile(const struct byi_f32_conv_run *run,
-                     const struct output_phase *p, int64_t part, int64_t begin,
+                     const struct output_phase *p, int64_t group, int64_t begin,
                      int64_t n, const float **rows)
 {
     const struct byi_f32_conv *conv = run->conv;
-    const int64_t panel = p->taps * conv->run * BYI_F32_PANEL;
+    const int64_t panel = p->taps * conv->merged_channels * BYI_F32_PANEL;
     float sums[BYI_F32_ROWS * BYI_F32_COLUMNS], buffer[BYI_F32_COLUMNS];
     int64_t places[BYI_F32_ROWS];
     struct place at = place_of(p, begin);
@@ -221,18 +225,18 @@ static void run_tile(const struct byi_f32_conv_run *run,
         at.image += count_up(at.k, p->limits[OUTPUTS]);
     }
     const int64_t wide = conv->kernels->panels * BYI_F32_PANEL;
-    for (int64_t first = 0; first < conv->columns; first += wide) {
-        const int64_t columns = byi_min(wide, conv->columns - first);
-        const int64_t column = part * conv->columns + first;
+    for (int64_t first = 0; first < conv->merged_outputs; first += wide) {
+        const int64_t columns = byi_min(wide, conv->merged_outputs - first);
+        const int64_t column = group * conv->merged_outputs + first;
         const int64_t panels = byi_ceil_div(columns, BYI_F32_PANEL);
         const struct byi_f32_epilogue e =
             byi_f32_epilogue_at(run, 0, column, columns, buffer);
         const struct byi_f32_tile t = {
             .x = rows,
-            .segments = p->taps,
-            .run = conv->run,
-            .first = part * conv->run,
-            .weights = p->weights + part * byi_f32_direct_floats(conv) +
+            .n_pieces = p->taps,
+            .length = conv->merged_channels,
+            .first = group * conv->merged_channels,
+            .weights = p->weights + group * byi_f32_direct_floats(conv) +
                        first / BYI_F32_PANEL * panel,
             .next = panel,
             .bias = e.bias,
@@ -244,10 +248,11 @@ static void run_tile(const struct byi_f32_conv_run *run,
         const struct byi_f32_part all = {sums, 0, 1, n * t.ldy};
         conv->kernels->tile[panels - 1][n](&t);
         uint32_t next = conv->adds ? 1 : conv->next;
-        for (; !conv->adds && next < conv->n_posts && conv->posts[next].unary;
+        for (; !conv->adds && next < conv->n_epilogue &&
+               conv->epilogue[next].unary;
              next++)
-            conv->posts[next].unary(&all, conv->posts[next].p0,
-                                    conv->posts[next].p1);
+            conv->epilogue[next].unary(&all, conv->epilogue[next].p0,
+                                       conv->epilogue[next].p1);
         for (int64_t r = 0; r < n; r++)
             finish_row(run, next, sums + r * t.ldy, places[r], column, columns);
     }
@@ -266,8 +271,8 @@ static void run_tiles(const struct byi_f32_conv_run *run, int64_t begin,
         for (int64_t tile = begin > first ? begin - first : 0;
              tile < p.tiles && first + tile < end; tile++) {
             const int64_t row = p.rows * tile / p.tiles;
-            for (int64_t part = 0; part < conv->parts; part++)
-                run_tile(run, &p, part, row,
+            for (int64_t group = 0; group < conv->merged_groups; group++)
+                run_tile(run, &p, group, row,
                          p.rows * (tile + 1) / p.tiles - row, rows);
         }
         first += p.tiles;
@@ -280,7 +285,7 @@ void byi_f32_transposed_run(const struct byi_f32_conv_run *run)
     const struct byi_f32_conv *conv = run->conv;
     const int64_t n = run->threads;
     const uint64_t per_thread =
-        byi_f32_pointers(byi_f32_product_of(conv->size));
+        byi_f32_pointer_bytes(byi_f32_product_of(conv->size));
     int64_t tiles = 0;
     for (int64_t i = 0; i < byi_f32_product_of(conv->stride); i++)
         tiles += phase_of(conv, i).tiles;

@@ -24,7 +24,7 @@ static void run_columns(const struct byi_f32_conv_run *run, int64_t begin,
             .columns = byi_min(COLUMNS, end - j)};
         conv->kernels->vector[conv->weight_type][conv->weight_strides[0] == 1](
             &v);
-        byi_f32_posts_run(run, 0, 0, 1, j, v.columns);
+        byi_f32_epilogue_run(run, 0, 0, 1, j, v.columns);
     }
 }
 

@@ -20,7 +20,7 @@
 
 struct winograd {
     const struct byi_f32_conv_run *run;
-    int64_t part;       /* the part whose columns are computed */
+    int64_t group;      /* the merged group whose columns are computed */
     int m, n;           /* outputs and inputs of a tile along an axis */
     int64_t points;     /* n^2                                             */
     int64_t high, wide; /* tiles of an image along each axis               */
@@ -54,12 +54,13 @@ static int inputs_of(const struct byi_f32_conv *conv)
 int64_t byi_f32_winograd_floats(const struct byi_f32_conv *conv)
 {
     const int64_t n = inputs_of(conv);
-    return byi_ceil_div(conv->columns, BYI_F32_PANEL) * BYI_F32_PANEL * n * n *
-           conv->run;
+    return byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL) * BYI_F32_PANEL *
+           n * n * conv->merged_channels;
 }
 
-/* Gather the taps of channel c of a part, for a panel of outputs from `column`
- * on. Taps of other groups, and of outputs beyond the last one, are 0. */
+/* Gather the taps of channel c of a merged group, for a panel of outputs from
+ * `column` on. Taps of other groups, and of outputs beyond the last one, are 0.
+ */
 static void gather_taps(const struct byi_f32_conv *conv,
                         const struct byi_f32_weights *weights, int64_t column,
                         int64_t end, int64_t channel,
@@ -78,15 +79,16 @@ static void gather_taps(const struct byi_f32_conv *conv,
                      i % 3 * weights->tap[2]];
 }
 
-/* The same for channels [c, c + n) of a part that is one group, if the taps of
- * adjacent channels are adjacent, as in OIHW. */
+/* The same for channels [c, c + n) of a merged group that is one group, if the
+ * taps of adjacent channels are adjacent, as in OIHW. */
 static void gather_strip(const struct byi_f32_conv *conv,
                          const struct byi_f32_weights *weights, int64_t column,
                          int64_t end, int64_t c, int64_t n,
                          float taps[][9][BYI_F32_PANEL])
 {
-    const float *from = weights->at + column / conv->columns * weights->group +
-                        column % conv->columns * weights->output + c * 9;
+    const float *from = weights->at +
+                        column / conv->merged_outputs * weights->group +
+                        column % conv->merged_outputs * weights->output + c * 9;
     if (end - column < BYI_F32_PANEL)
         memset(taps, 0, (size_t)n * sizeof *taps);
     byi_f32_gather(conv->kernels, from, weights->output, 1, end - column, n * 9,
@@ -101,21 +103,21 @@ static void pack_panel(const struct byi_f32_conv *conv,
     enum { STRIP = 16 };
     float taps[STRIP][9][BYI_F32_PANEL];
     const int n = inputs_of(conv);
-    const int64_t part = column / conv->columns;
-    const bool adjacent = conv->parts == conv->groups &&
+    const int64_t group = column / conv->merged_outputs;
+    const bool adjacent = conv->merged_groups == conv->groups &&
                           weights->channel == 9 && weights->tap[1] == 3 &&
                           weights->tap[2] == 1;
-    for (int64_t c = 0; c < conv->run; c++) {
+    for (int64_t c = 0; c < conv->merged_channels; c++) {
         const int64_t at = adjacent ? c % STRIP : 0;
         if (!adjacent)
-            gather_taps(conv, weights, column, end, part * conv->run + c,
-                        taps[0]);
+            gather_taps(conv, weights, column, end,
+                        group * conv->merged_channels + c, taps[0]);
         else if (at == 0)
             gather_strip(conv, weights, column, end, c,
-                         byi_min(STRIP, conv->run - c), taps);
-        conv->kernels->winograd_weights[n == 6](n == 4 ? g_4 : g_6, taps[at],
-                                                to + c * BYI_F32_PANEL,
-                                                conv->run * BYI_F32_PANEL);
+                         byi_min(STRIP, conv->merged_channels - c), taps);
+        conv->kernels->winograd_weights[n == 6](
+            n == 4 ? g_4 : g_6, taps[at], to + c * BYI_F32_PANEL,
+            conv->merged_channels * BYI_F32_PANEL);
     }
 }
 
@@ -123,13 +125,14 @@ void byi_f32_winograd_pack(const struct byi_f32_conv *conv,
                            const struct byi_f32_weights *weights, float *to)
 {
     const int64_t n = inputs_of(conv);
-    for (int64_t part = 0; part < conv->parts; part++)
-        for (int64_t o = 0; o < conv->columns; o += BYI_F32_PANEL) {
-            const int64_t column = part * conv->columns + o;
+    for (int64_t group = 0; group < conv->merged_groups; group++)
+        for (int64_t o = 0; o < conv->merged_outputs; o += BYI_F32_PANEL) {
+            const int64_t column = group * conv->merged_outputs + o;
             pack_panel(conv, weights, column,
-                       column + byi_min(BYI_F32_PANEL, conv->columns - o),
-                       to + part * byi_f32_winograd_floats(conv) +
-                           o * n * n * conv->run);
+                       column +
+                           byi_min(BYI_F32_PANEL, conv->merged_outputs - o),
+                       to + group * byi_f32_winograd_floats(conv) +
+                           o * n * n * conv->merged_channels);
         }
 }
 
@@ -149,8 +152,8 @@ static struct winograd plan(const struct byi_f32_conv_run *run,
     w.high = byi_ceil_div(conv->out[1], w.m);
     w.wide = byi_ceil_div(conv->out[2], w.m);
     w.tiles = conv->images * conv->out[0] * w.high * w.wide;
-    w.ldv =
-        byi_ceil_div(conv->run, BYI_F32_PANEL) * BYI_F32_PANEL + BYI_F32_PANEL;
+    w.ldv = byi_ceil_div(conv->merged_channels, BYI_F32_PANEL) * BYI_F32_PANEL +
+            BYI_F32_PANEL;
     w.columns = conv->kernels->panels * BYI_F32_PANEL;
     const int64_t tile =
         w.points * (w.ldv + w.columns) * (int64_t)sizeof(float);
@@ -160,7 +163,7 @@ static struct winograd plan(const struct byi_f32_conv_run *run,
     const int64_t weights =
         byi_f32_winograd_floats(conv) * (int64_t)sizeof(float);
     const int64_t again = byi_ceil_div(w.tiles, fits) - 1;
-    const int64_t columns = byi_ceil_div(conv->columns, w.columns);
+    const int64_t columns = byi_ceil_div(conv->merged_outputs, w.columns);
     w.block = again * weights > w.tiles * tile * columns ? w.tiles : fits;
     int64_t blocks = byi_ceil_div(w.tiles, w.block);
     w.whole = threads > 1 && w.tiles >= threads &&
@@ -172,12 +175,12 @@ static struct winograd plan(const struct byi_f32_conv_run *run,
 }
 
 /* Floats of V; the next function is for M. */
-static int64_t inputs_room(const struct winograd *w)
+static int64_t inputs_floats(const struct winograd *w)
 {
     return w->points * w->block * w->ldv;
 }
 
-static int64_t products_room(const struct winograd *w)
+static int64_t products_floats(const struct winograd *w)
 {
     return w->points * w->block * w->columns;
 }
@@ -187,9 +190,9 @@ uint64_t byi_f32_winograd_scratch(const struct byi_f32_conv *conv, int threads)
     uint64_t most = 0;
     for (int n = 1; n <= threads; n++) { /* a run may have fewer threads */
         const struct winograd w = plan(NULL, conv, n);
-        const int64_t floats = w.whole
-                                   ? n * (inputs_room(&w) + products_room(&w))
-                                   : inputs_room(&w) + n * products_room(&w);
+        const int64_t floats =
+            w.whole ? n * (inputs_floats(&w) + products_floats(&w))
+                    : inputs_floats(&w) + n * products_floats(&w);
         if ((uint64_t)floats > most)
             most = (uint64_t)floats;
     }
@@ -221,14 +224,14 @@ static void transform_inputs(const struct winograd *w, float *v, int64_t first,
             .x = w->run->x +
                  ((image * conv->in[1] + top) * conv->in[2] + left) *
                      conv->channels +
-                 w->part * conv->run,
+                 w->group * conv->merged_channels,
             .ldrow = conv->in[2] * conv->channels,
             .ldcol = conv->channels,
             .top = top < 0 ? (int)-top : 0,
             .left = left < 0 ? (int)-left : 0,
             .bottom = down < w->n ? (int)down : w->n,
             .right = right < w->n ? (int)right : w->n,
-            .channels = conv->run,
+            .channels = conv->merged_channels,
             .v = v + (tile - first) * w->ldv,
             .point = w->block * w->ldv,
         };
@@ -241,12 +244,12 @@ static void multiply(const struct winograd *w, const float *v, float *m,
                      int64_t tiles, int64_t column, int64_t panels)
 {
     const struct byi_f32_conv *conv = w->run->conv;
-    const int64_t point = conv->run * BYI_F32_PANEL;
+    const int64_t point = conv->merged_channels * BYI_F32_PANEL;
     const int64_t groups = byi_ceil_div(tiles, conv->kernels->rows);
     const float *rows[BYI_F32_ROWS];
     for (int64_t p = 0; p < w->points; p++) {
         const float *weights = w->run->weights +
-                               w->part * byi_f32_winograd_floats(conv) +
+                               w->group * byi_f32_winograd_floats(conv) +
                                (column / BYI_F32_PANEL * w->points + p) * point;
         /* weights of the next point or, after the last point, of the next
          * columns */
@@ -262,8 +265,8 @@ static void multiply(const struct winograd *w, const float *v, float *m,
                 rows[r] = v + (p * w->block + row + r) * w->ldv;
             struct byi_f32_tile t = {
                 .x = rows,
-                .segments = 1,
-                .run = conv->run,
+                .n_pieces = 1,
+                .length = conv->merged_channels,
                 .weights = weights,
                 .next = w->points * point,
                 .low = -INFINITY,
@@ -277,13 +280,15 @@ static void multiply(const struct winograd *w, const float *v, float *m,
     }
 }
 
-/* Compute the outputs of one tile for one panel of the part's columns. */
+/* Compute the outputs of one tile for one panel of the merged group's columns.
+ */
 static void transform_output(const struct winograd *w, const float *m,
                              int64_t tile, int64_t first)
 {
     const struct byi_f32_conv *conv = w->run->conv;
-    const int64_t columns = byi_min(BYI_F32_PANEL, conv->columns - first);
-    const int64_t column = w->part * conv->columns + first;
+    const int64_t columns =
+        byi_min(BYI_F32_PANEL, conv->merged_outputs - first);
+    const int64_t column = w->group * conv->merged_outputs + first;
     float buffer[BYI_F32_COLUMNS];
     int64_t at[2];
     const int64_t image = locate(w, tile, at);
@@ -305,10 +310,10 @@ static void transform_output(const struct winograd *w, const float *m,
         .ldcol = conv->outputs,
     };
     conv->kernels->winograd_output[w->n == 6](&o);
-    if (conv->next < conv->n_posts)
+    if (conv->next < conv->n_epilogue)
         for (int i = 0; i < o.rows; i++)
-            byi_f32_posts_run(w->run, conv->next, row + i * conv->out[2],
-                              o.cols, column, columns);
+            byi_f32_epilogue_run(w->run, conv->next, row + i * conv->out[2],
+                                 o.cols, column, columns);
 }
 
 /* Compute blocks [begin, end) of columns for the tiles from `first` on. */
@@ -319,7 +324,8 @@ static void run_columns(const struct winograd *w, const float *v, float *m,
     const struct byi_f32_conv *conv = w->run->conv;
     for (int64_t block = begin; block < end; block++) {
         const int64_t column = block * w->columns;
-        const int64_t columns = byi_min(w->columns, conv->columns - column);
+        const int64_t columns =
+            byi_min(w->columns, conv->merged_outputs - column);
         const int64_t panels = byi_ceil_div(columns, BYI_F32_PANEL);
         multiply(w, v, m, tiles, column, panels);
         for (int64_t tile = 0; tile < tiles; tile++)
@@ -333,13 +339,13 @@ static void run_part(struct winograd w)
 {
     const struct byi_f32_conv_run *run = w.run;
     const int64_t n = run->threads, blocks = byi_ceil_div(w.tiles, w.block);
-    const int64_t columns = byi_ceil_div(run->conv->columns, w.columns);
+    const int64_t columns = byi_ceil_div(run->conv->merged_outputs, w.columns);
     float *scratch = run->scratch;
     if (w.whole) {
 #pragma omp parallel for num_threads(run->threads) schedule(static)
         for (int64_t i = 0; i < n; i++) {
-            float *v = scratch + i * (inputs_room(&w) + products_room(&w));
-            float *m = v + inputs_room(&w);
+            float *v = scratch + i * (inputs_floats(&w) + products_floats(&w));
+            float *m = v + inputs_floats(&w);
             for (int64_t b = blocks * i / n; b < blocks * (i + 1) / n; b++) {
                 const int64_t first = b * w.block;
                 const int64_t tiles = byi_min(w.block, w.tiles - first);
@@ -358,7 +364,7 @@ static void run_part(struct winograd w)
 #pragma omp parallel for num_threads(run->threads) if (n > 1) schedule(static)
         for (int64_t i = 0; i < n; i++)
             run_columns(&w, scratch,
-                        scratch + inputs_room(&w) + i * products_room(&w),
+                        scratch + inputs_floats(&w) + i * products_floats(&w),
                         first, tiles, columns * i / n, columns * (i + 1) / n);
     }
 }
@@ -366,6 +372,6 @@ static void run_part(struct winograd w)
 void byi_f32_winograd_run(const struct byi_f32_conv_run *run)
 {
     struct winograd w = plan(run, run->conv, run->threads);
-    for (; w.part < run->conv->parts; w.part++)
+    for (; w.group < run->conv->merged_groups; w.group++)
         run_part(w);
 }

@@ -60,7 +60,7 @@ static bool read_scores(const struct byi_posts *posts, uint32_t rank,
                         enum byoc_dtype dtype, struct byi_f32_attention *a)
 {
     a->n_scores = posts ? posts->n : 0;
-    if (a->n_scores > BYI_F32_POSTS)
+    if (a->n_scores > BYI_F32_EPILOGUE_OPS)
         return false;
     for (uint32_t i = 0; i < a->n_scores; i++) {
         const struct byi_post *post = &posts->at[i];
@@ -114,7 +114,7 @@ enum byoc_status byi_attention_new(const struct byi_dnnl *lib,
                         "at most %d operations",
                         byoc_dtype_name(p->dst.dtype), p->dst.rank,
                         posts ? posts->n : 0, BYI_F32_BATCH_AXES,
-                        BYI_F32_POSTS);
+                        BYI_F32_EPILOGUE_OPS);
     byi_f32_attention_plan(&fast.attention);
     fast.threads = omp_get_max_threads();
     return byi_prim_wrap_fast(&fast, prim, err);

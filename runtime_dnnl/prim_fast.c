@@ -32,7 +32,7 @@ bool byi_dn_is_dense_last(const struct byi_desc *desc, enum byoc_dtype dtype)
 /* The operator that computes an elementwise post-op; BYI_OP_NONE if these
  * kernels have none. */
 static enum byi_op_id translate_elt(const struct byi_post *post,
-                                    struct byi_f32_post *to)
+                                    struct byi_f32_epilogue_op *to)
 {
     to->p0 = post->alpha;
     to->p1 = post->beta;
@@ -76,7 +76,8 @@ static enum byi_op_id translate_elt(const struct byi_post *post,
  * the result `dst`. Both have the channel in axis 1; for a product, that is the
  * last of two axes. False if the kernels cannot read it. */
 static bool read_operand(const struct byi_desc *dst,
-                         const struct byi_desc *desc, struct byi_f32_post *to)
+                         const struct byi_desc *desc,
+                         struct byi_f32_epilogue_op *to)
 {
     bool whole = true, image = true, vector = true, position = true;
     int64_t positions = 1;
@@ -136,12 +137,12 @@ static bool read_posts(const struct byi_posts *posts,
     const struct byi_f32_kernels *kernels = byi_f32_kernels();
     struct byi_f32_conv *conv = &fast->conv;
     const uint32_t n = posts ? posts->n : 0;
-    if (n > BYI_F32_POSTS)
+    if (n > BYI_F32_EPILOGUE_OPS)
         return false;
-    conv->n_posts = 0;
+    conv->n_epilogue = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_post *post = &posts->at[i];
-        struct byi_f32_post *to = &conv->posts[conv->n_posts++];
+        struct byi_f32_epilogue_op *to = &conv->epilogue[conv->n_epilogue++];
         to->operand = i;
         switch (post->kind) {
         case BYI_POST_SUM: /* dst is read before it is written */
@@ -231,9 +232,9 @@ void byi_dn_fast_fill(const struct byi_dn_fast *fast, uint32_t n,
         .bias = byi_dn_fast_find(n, slots, BYI_ARG_BIAS),
         .y = byi_dn_fast_find(n, slots, BYI_ARG_DST)};
     byi_f32_binary_fn *const prelu = fast->conv.kernels->binary[BYI_F32_PRELU];
-    for (uint32_t i = 0; i < fast->conv.n_posts; i++) {
-        const uint32_t at = fast->conv.posts[i].operand;
-        const bool slopes = fast->conv.posts[i].binary == prelu;
+    for (uint32_t i = 0; i < fast->conv.n_epilogue; i++) {
+        const uint32_t at = fast->conv.epilogue[i].operand;
+        const bool slopes = fast->conv.epilogue[i].binary == prelu;
         run->operands[at] =
             fast->sums && at == 0
                 ? run->y

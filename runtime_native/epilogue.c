@@ -27,28 +27,27 @@ static float attr_of(const struct byi_attrs *attrs, uint32_t i)
 
 /* Describe one operator of the epilogue, and how its operand is read: like the
  * result, as one row, or as one number. */
-static struct byi_f32_post post_of(const struct byi_f32_kernels *kernels,
-                                   const struct byi_epilogue_op *op,
-                                   const struct byi_tensor *operand,
-                                   int64_t outputs)
+static struct byi_f32_epilogue_op kernel_op_of(
+    const struct byi_f32_kernels *kernels, const struct byi_epilogue_op *op,
+    const struct byi_tensor *operand, int64_t outputs)
 {
     if (!operand)
-        return (struct byi_f32_post){.unary = kernels->unary[op->op->id],
-                                     .p0 = attr_of(op->attrs, 0),
-                                     .p1 = attr_of(op->attrs, 1)};
+        return (struct byi_f32_epilogue_op){.unary = kernels->unary[op->op->id],
+                                            .p0 = attr_of(op->attrs, 0),
+                                            .p1 = attr_of(op->attrs, 1)};
     const int64_t n = byi_count(operand);
-    return (struct byi_f32_post){.binary =
-                                     kernels->binary[binaries[op->op->id]],
-                                 .row = n == 1 || n == outputs ? 0 : outputs,
-                                 .column = n != 1,
-                                 .repeat = 1};
+    return (struct byi_f32_epilogue_op){
+        .binary = kernels->binary[binaries[op->op->id]],
+        .row = n == 1 || n == outputs ? 0 : outputs,
+        .column = n != 1,
+        .repeat = 1};
 }
 
-/* Append the operators of the epilogue to conv->posts. If `bias`, a leading
+/* Append the operators of the epilogue to conv->epilogue. If `bias`, a leading
  * addition of a bias goes to conv->bias instead. */
-static void read_posts(const struct byi_call *call, bool bias,
-                       struct byi_f32_conv *conv,
-                       struct byi_epilogue_data *data)
+static void read_epilogue(const struct byi_call *call, bool bias,
+                          struct byi_f32_conv *conv,
+                          struct byi_epilogue_data *data)
 {
     uint32_t at = call->n_in - count_operands(call);
     for (uint32_t i = 0; i < call->n_epilogue; i++) {
@@ -61,19 +60,20 @@ static void read_posts(const struct byi_call *call, bool bias,
             data->bias = operand->data;
             continue;
         }
-        struct byi_f32_post *post = &conv->posts[conv->n_posts];
-        *post = post_of(conv->kernels, op, operand, conv->outputs);
-        post->operand = conv->n_posts;
-        data->operands[conv->n_posts++] = operand ? operand->data : NULL;
+        struct byi_f32_epilogue_op *to = &conv->epilogue[conv->n_epilogue];
+        *to = kernel_op_of(conv->kernels, op, operand, conv->outputs);
+        to->operand = conv->n_epilogue;
+        data->operands[conv->n_epilogue++] = operand ? operand->data : NULL;
     }
 }
 
 void byi_epilogue_read(const struct byi_call *call, struct byi_f32_conv *conv,
                        struct byi_epilogue_data *data)
 {
-    _Static_assert((int)BYI_EPILOGUE_OPS <= (int)BYI_F32_POSTS, "no room");
+    _Static_assert((int)BYI_EPILOGUE_OPS <= (int)BYI_F32_EPILOGUE_OPS,
+                   "BYI_F32_EPILOGUE_OPS is too small");
     *data = (struct byi_epilogue_data){0};
-    read_posts(call, true, conv, data);
+    read_epilogue(call, true, conv, data);
 }
 
 enum byoc_status byi_epilogue_check(const struct byi_call *call,
@@ -107,9 +107,9 @@ void byi_epilogue_move(const struct byi_f32_conv *conv,
                        struct byi_f32_conv_run *run)
 {
     run->bias = data->bias;
-    for (uint32_t i = 0; i < conv->n_posts; i++)
+    for (uint32_t i = 0; i < conv->n_epilogue; i++)
         run->operands[i] = data->operands[i]
-                               ? data->operands[i] + row * conv->posts[i].row
+                               ? data->operands[i] + row * conv->epilogue[i].row
                                : NULL;
 }
 
@@ -122,12 +122,12 @@ void byi_epilogue_apply(const struct byi_call *call, int64_t columns)
     const int64_t rows = columns ? byi_count(call->out) / columns : 0;
     if (call->n_epilogue == 0 || rows == 0)
         return;
-    read_posts(call, false, &conv, &data);
+    read_epilogue(call, false, &conv, &data);
     byi_epilogue_move(&conv, &data, 0, &run);
     const int team = byi_team(call, rows * columns * call->n_epilogue);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int i = 0; i < team; i++) {
         const int64_t begin = rows * i / team, end = rows * (i + 1) / team;
-        byi_f32_posts_run(&run, 0, begin, end - begin, 0, columns);
+        byi_f32_epilogue_run(&run, 0, begin, end - begin, 0, columns);
     }
 }

@@ -8,10 +8,10 @@
 
 #include "kernels/conv.h"
 
-/* The operands of an epilogue, indexed like conv->posts. */
+/* The operands of an epilogue, indexed like conv->epilogue. */
 struct byi_epilogue_data {
     const float *bias; /* one per output; NULL: none */
-    const float *operands[BYI_F32_POSTS];
+    const float *operands[BYI_F32_EPILOGUE_OPS];
 };
 
 /* Set the epilogue of `conv`, whose members `kernels` and `outputs` are set. A

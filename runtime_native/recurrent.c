@@ -283,8 +283,8 @@ static void multiply_tile(const struct recurrent_block *b, const float *panel,
     for (int64_t i = 0; i < n; i++)
         rows[i] = h + i * p->s.hidden;
     struct byi_f32_tile tile = {.x = rows,
-                                .segments = 1,
-                                .run = p->s.hidden,
+                                .n_pieces = 1,
+                                .length = p->s.hidden,
                                 .weights = panel,
                                 .next = p->s.hidden * BYI_F32_PANEL,
                                 .low = -INFINITY,

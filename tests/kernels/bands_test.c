@@ -47,51 +47,54 @@ static int64_t results(const struct byi_f32_conv *conv)
     return conv->images * byi_f32_product_of(conv->out) * conv->outputs;
 }
 
-/* Add a random post; its operand is bound by open_block(). */
-static void add_post(struct byi_f32_conv *conv)
+/* Add a random operation to the epilogue; its operand is bound by open_block().
+ */
+static void add_epilogue_op(struct byi_f32_conv *conv)
 {
-    struct byi_f32_post *post = &conv->posts[conv->n_posts];
+    struct byi_f32_epilogue_op *op = &conv->epilogue[conv->n_epilogue];
     const int64_t positions = byi_f32_product_of(conv->out);
-    *post = (struct byi_f32_post){.operand = conv->n_posts, .repeat = 1};
+    *op =
+        (struct byi_f32_epilogue_op){.operand = conv->n_epilogue, .repeat = 1};
     switch (draw(6)) {
     case 0: /* clamp */
-        post->unary = kernels->unary[BYI_OP_CLIP];
-        post->p1 = 0.5f;
+        op->unary = kernels->unary[BYI_OP_CLIP];
+        op->p1 = 0.5f;
         break;
     case 1:
-        post->unary = kernels->unary[BYI_OP_NN_SILU];
+        op->unary = kernels->unary[BYI_OP_NN_SILU];
         break;
     case 2: /* a residual */
-        post->binary = kernels->binary[BYI_F32_ADD];
-        post->row = conv->outputs;
-        post->column = 1;
+        op->binary = kernels->binary[BYI_F32_ADD];
+        op->row = conv->outputs;
+        op->column = 1;
         break;
     case 3: /* a number for each channel */
-        post->binary = kernels->binary[BYI_F32_MUL];
-        post->column = 1;
+        op->binary = kernels->binary[BYI_F32_MUL];
+        op->column = 1;
         break;
     case 4: /* and for each channel of each image */
-        post->binary = kernels->binary[BYI_F32_MUL];
-        post->row = conv->outputs;
-        post->column = 1;
-        post->repeat = positions;
+        op->binary = kernels->binary[BYI_F32_MUL];
+        op->row = conv->outputs;
+        op->column = 1;
+        op->repeat = positions;
         break;
     default: /* a number for each position */
-        post->binary = kernels->binary[BYI_F32_SUB];
-        post->row = 1;
+        op->binary = kernels->binary[BYI_F32_SUB];
+        op->row = 1;
     }
-    conv->n_posts++;
+    conv->n_epilogue++;
 }
 
 static int64_t operand_floats(const struct byi_f32_conv *conv,
-                              const struct byi_f32_post *post)
+                              const struct byi_f32_epilogue_op *op)
 {
     const int64_t rows = conv->images * byi_f32_product_of(conv->out);
-    return (byi_ceil_div(rows, post->repeat) - 1) * post->row +
-           (conv->outputs - 1) * post->column + 1;
+    return (byi_ceil_div(rows, op->repeat) - 1) * op->row +
+           (conv->outputs - 1) * op->column + 1;
 }
 
-/* A convolution of n x n taps with random posts; `from` gives its images. */
+/* A convolution of n x n taps with random epilogue operations; `from` gives its
+ * images. */
 static void plan(struct byi_f32_conv *conv, int64_t images, const int64_t *in,
                  int64_t channels, int64_t outputs, int64_t n, bool depthwise)
 {
@@ -113,8 +116,8 @@ static void plan(struct byi_f32_conv *conv, int64_t images, const int64_t *in,
         const int64_t reach = (n - 1) * conv->dilation[i] + 1;
         conv->out[i] = (in[i] + 2 * conv->pad[i] - reach) / conv->stride[i] + 1;
     }
-    while (conv->n_posts < 3 && draw(3))
-        add_post(conv);
+    while (conv->n_epilogue < 3 && draw(3))
+        add_epilogue_op(conv);
     byi_f32_conv_plan(conv, true);
 }
 
@@ -136,9 +139,10 @@ static void open_run(struct byi_f32_conv_run *run,
     *run = (struct byi_f32_conv_run){.conv = conv, .weights = packed};
     if (conv->bias)
         run->bias = numbers(conv->outputs);
-    for (uint32_t i = 0; i < conv->n_posts; i++)
-        if (conv->posts[i].binary)
-            run->operands[i] = numbers(operand_floats(conv, &conv->posts[i]));
+    for (uint32_t i = 0; i < conv->n_epilogue; i++)
+        if (conv->epilogue[i].binary)
+            run->operands[i] =
+                numbers(operand_floats(conv, &conv->epilogue[i]));
 }
 
 /* A random block; false if it has too few lines for bands. */
@@ -173,7 +177,7 @@ static void close_block(struct block *b)
     for (uint32_t i = 0; i < b->bands.n; i++) {
         free((void *)(uintptr_t)b->runs[i].weights);
         free((void *)(uintptr_t)b->runs[i].bias);
-        for (uint32_t p = 0; p < b->convs[i].n_posts; p++)
+        for (uint32_t p = 0; p < b->convs[i].n_epilogue; p++)
             free((void *)(uintptr_t)b->runs[i].operands[p]);
         free(b->y[i]);
     }
@@ -288,9 +292,9 @@ static void refuses(void)
     assert_false(is_planned(&one, &other, NULL));
     /* an operand that changes within a band */
     other = one;
-    other.posts[0] = (struct byi_f32_post){
+    other.epilogue[0] = (struct byi_f32_epilogue_op){
         .binary = kernels->binary[BYI_F32_MUL], .row = 1, .repeat = 7};
-    other.n_posts = 1;
+    other.n_epilogue = 1;
     assert_false(is_planned(&other, &middle, NULL));
 }
 

@@ -71,8 +71,9 @@ static uint16_t *all_bits(enum byi_f32_type type, const float *at, int64_t n)
 struct conv_case {
     struct byi_f32_conv conv;
     struct byi_f32_weights from;
-    float *x, *weights, *bias, *operands[BYI_F32_POSTS], *y, *packed, *scratch;
-    bool sums; /* the first post adds to y */
+    float *x, *weights, *bias, *operands[BYI_F32_EPILOGUE_OPS], *y, *packed,
+        *scratch;
+    bool sums; /* the epilogue begins with adding to y */
     int threads;
     /* if conv.gathers or scales: x is what the kernel should compute from
      * these */
@@ -106,7 +107,7 @@ static void open_case(struct conv_case *c)
     c->x = numbers(inputs);
     c->weights = numbers(conv->outputs * each * taps);
     c->bias = conv->bias ? numbers(conv->outputs) : NULL;
-    for (uint32_t i = 0; i < conv->n_posts; i++)
+    for (uint32_t i = 0; i < conv->n_epilogue; i++)
         c->operands[i] = numbers(results);
     c->y = numbers(results);
     c->packed = numbers((int64_t)byi_f32_conv_packed(conv) / 4);
@@ -115,7 +116,7 @@ static void open_case(struct conv_case *c)
     round_all(conv->type, c->x, inputs);
     round_all(conv->type, c->bias, conv->outputs);
     round_all(conv->type, c->y, results);
-    for (uint32_t i = 0; i < conv->n_posts; i++)
+    for (uint32_t i = 0; i < conv->n_epilogue; i++)
         round_all(conv->type, c->operands[i], results);
     round_all(conv->algorithm == BYI_F32_TILES ? conv->type : conv->weight_type,
               c->weights, conv->outputs * each * taps);
@@ -125,7 +126,7 @@ static void open_case(struct conv_case *c)
 
 static void close_case(struct conv_case *c)
 {
-    for (uint32_t i = 0; i < c->conv.n_posts; i++)
+    for (uint32_t i = 0; i < c->conv.n_epilogue; i++)
         free(c->operands[i]);
     free(c->x);
     free(c->weights);
@@ -173,7 +174,8 @@ static void run_narrow(struct conv_case *c, struct byi_f32_conv_run *run)
     uint16_t *scale =
         conv->scales ? all_bits(type, c->scale, conv->images * conv->channels)
                      : NULL;
-    uint16_t *y = all_bits(type, c->y, results), *operands[BYI_F32_POSTS];
+    uint16_t *y = all_bits(type, c->y, results),
+             *operands[BYI_F32_EPILOGUE_OPS];
     uint16_t *bias = c->bias ? all_bits(type, c->bias, conv->outputs) : NULL;
     uint16_t *weights = NULL;
     if (byi_f32_conv_reads_in_place(conv)) {
@@ -184,7 +186,7 @@ static void run_narrow(struct conv_case *c, struct byi_f32_conv_run *run)
     run->scale = (const float *)(const void *)scale;
     run->y = (float *)(void *)y;
     run->bias = (const float *)(const void *)bias;
-    for (uint32_t i = 0; i < conv->n_posts; i++) {
+    for (uint32_t i = 0; i < conv->n_epilogue; i++) {
         operands[i] = all_bits(type, c->operands[i], results);
         run->operands[i] =
             (const float *)(const void *)(c->sums && i == 0 ? y : operands[i]);
@@ -192,7 +194,7 @@ static void run_narrow(struct conv_case *c, struct byi_f32_conv_run *run)
     byi_f32_conv_run(run);
     for (int64_t i = 0; i < results; i++)
         c->y[i] = from_bits(type, y[i]);
-    for (uint32_t i = 0; i < conv->n_posts; i++)
+    for (uint32_t i = 0; i < conv->n_epilogue; i++)
         free(operands[i]);
     free(x);
     free(scale);
@@ -219,7 +221,7 @@ static void run_case(struct conv_case *c, int threads)
         run.scale = c->scale;
         run.shift = c->shift;
     }
-    for (uint32_t i = 0; i < c->conv.n_posts; i++)
+    for (uint32_t i = 0; i < c->conv.n_epilogue; i++)
         run.operands[i] = c->sums && i == 0 ? c->y : c->operands[i];
     if (c->conv.type)
         run_narrow(c, &run);
@@ -305,7 +307,7 @@ static double sum_at(const struct conv_case *c, const int64_t *inputs,
     return sum;
 }
 
-/* What the posts of struct epilogue_kind compute. */
+/* What the operations of struct epilogue_kind compute. */
 static double relu_of(double y, double b)
 {
     (void)b;
@@ -341,20 +343,21 @@ static const struct {
                  {0, BYI_F32_MUL, mul_of},
                  {BYI_OP_NN_SILU, 0, silu_of}};
 
-static void add_post(struct byi_f32_conv *conv, int function, int shape)
+static void add_epilogue_op(struct byi_f32_conv *conv, int function, int shape)
 {
     const struct byi_f32_kernels *kernels = byi_f32_kernels();
     const int64_t positions = byi_f32_product_of(conv->out);
-    struct byi_f32_post *post = &conv->posts[conv->n_posts];
-    *post = (struct byi_f32_post){.operand = conv->n_posts++, .repeat = 1};
+    struct byi_f32_epilogue_op *op = &conv->epilogue[conv->n_epilogue];
+    *op = (struct byi_f32_epilogue_op){.operand = conv->n_epilogue++,
+                                       .repeat = 1};
     if (functions[function].unary) {
-        post->unary = kernels->unary[functions[function].unary];
+        op->unary = kernels->unary[functions[function].unary];
         return;
     }
-    post->binary = kernels->binary[functions[function].binary];
-    post->column = shape != 3;
-    post->row = shape == 0 || shape == 2 ? conv->outputs : shape == 3;
-    post->repeat = shape == 2 ? positions : 1;
+    op->binary = kernels->binary[functions[function].binary];
+    op->column = shape != 3;
+    op->row = shape == 0 || shape == 2 ? conv->outputs : shape == 3;
+    op->repeat = shape == 2 ? positions : 1;
 }
 
 /* Compare all elements. `bound`: of the error, relative to the sum of the
@@ -379,11 +382,11 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
             conv->algorithm == BYI_F32_WINOGRAD_4)
             size = (double)(9 * conv->channels);
         double allowed = bound * (size + 1);
-        for (uint32_t i = 0; i < conv->n_posts; i++) {
-            const struct byi_f32_post *post = &conv->posts[i];
+        for (uint32_t i = 0; i < conv->n_epilogue; i++) {
+            const struct byi_f32_epilogue_op *op = &conv->epilogue[i];
             const float *from = c->sums && i == 0 ? before : c->operands[i];
-            const double b = (double)
-                from[row / post->repeat * post->row + column * post->column];
+            const double b =
+                (double)from[row / op->repeat * op->row + column * op->column];
             y = functions[kinds[i]].of(y, b);
             allowed += 1e-6 * (fabs(b) + 1);
         }
@@ -461,7 +464,7 @@ static void choose_shape(struct byi_f32_conv *conv)
         conv->dilation[2] = 1;
     }
     if (draw(40) == 0 && !product) /* more taps than are found at once */
-        conv->size[2] = BYI_F32_TAPS + 9;
+        conv->size[2] = BYI_F32_PIECES + 9;
     else if (!product && draw(2))
         for (int i = 1; i < BYI_F32_AXES; i++) {
             conv->size[i] = 3;
@@ -491,10 +494,10 @@ static void choose_shape(struct byi_f32_conv *conv)
 static bool is_large(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
-    return taps <= BYI_F32_TAPS && positions_of(conv) * conv->outputs *
-                                           conv->channels / conv->groups *
-                                           taps >
-                                       50000000;
+    return taps <= BYI_F32_PIECES && positions_of(conv) * conv->outputs *
+                                             conv->channels / conv->groups *
+                                             taps >
+                                         50000000;
 }
 
 static bool fits(const struct byi_f32_conv *conv,
@@ -543,7 +546,8 @@ static void random_shapes(void)
         for (uint32_t p = 0; p < n; p++) {
             kinds[p] = (int)draw(BYI_COUNT(functions));
             c.sums |= p == 0 && kinds[0] == 2 && draw(2);
-            add_post(&c.conv, kinds[p], c.sums && p == 0 ? 0 : (int)draw(4));
+            add_epilogue_op(&c.conv, kinds[p],
+                            c.sums && p == 0 ? 0 : (int)draw(4));
         }
         c.conv.type = (enum byi_f32_type)draw(BYI_F32_TYPES);
         if (draw(2) && c.conv.channels < 5)
@@ -560,7 +564,7 @@ static void random_shapes(void)
             continue;
         c.conv.algorithm = algorithm;
         /* the share is one of each algorithm's cases, and all of many taps */
-        const bool many = byi_f32_product_of(c.conv.size) > BYI_F32_TAPS;
+        const bool many = byi_f32_product_of(c.conv.size) > BYI_F32_PIECES;
         many_taps += many;
         if (ran[algorithm]++ % (uint32_t)test_share() != 0 && !many)
             continue;
@@ -609,7 +613,7 @@ static void vectors(void)
         const uint32_t n = draw(4);
         for (uint32_t p = 0; p < n; p++) {
             kinds[p] = (int)draw(BYI_COUNT(functions));
-            add_post(&c.conv, kinds[p], (int)draw(4));
+            add_epilogue_op(&c.conv, kinds[p], (int)draw(4));
         }
         c.conv.type = c.conv.weight_type =
             (enum byi_f32_type)draw(BYI_F32_TYPES);
@@ -668,7 +672,7 @@ static void long_rows(void)
         for (uint32_t p = 0; p < n; p++) {
             const bool adds = c.sums && p == 0;
             kinds[p] = adds ? ADD : (int)draw(BYI_COUNT(functions));
-            add_post(&c.conv, kinds[p], adds ? 0 : (int)draw(4));
+            add_epilogue_op(&c.conv, kinds[p], adds ? 0 : (int)draw(4));
         }
         byi_f32_conv_plan(&c.conv, true);
         c.conv.algorithm = BYI_F32_DIRECT;
@@ -783,7 +787,7 @@ static void open_gathered(struct conv_case *c, int64_t outputs, int how)
     c->conv.gathers = true;
     c->conv.rectifies = how & 4;
     c->conv.scale_image = outputs % 2 ? 96 : 0;
-    add_post(&c->conv, 0, 0);
+    add_epilogue_op(&c->conv, 0, 0);
     byi_f32_conv_plan(&c->conv, false);
     assert_true(byi_f32_conv_pays(&c->conv));
     open_case(c);
@@ -835,7 +839,7 @@ static void scale_narrow(enum byi_f32_type type, int64_t images,
     c.conv.type = type;
     c.conv.scales = true;
     c.conv.scale_image = own ? channels : 0;
-    add_post(&c.conv, 0, 0);
+    add_epilogue_op(&c.conv, 0, 0);
     byi_f32_conv_plan(&c.conv, false);
     c.conv.cache = 1 << (10 + draw(8)); /* several strips */
     assert_true(byi_f32_conv_pays(&c.conv));
@@ -960,7 +964,7 @@ static void keeps_nan(void)
     for (int a = BYI_F32_DIRECT; a <= BYI_F32_WINOGRAD_4; a++) {
         struct conv_case c = {.threads = 1};
         c.conv = three_by_three(1, 9, 16, 19);
-        add_post(&c.conv, 0, 0);
+        add_epilogue_op(&c.conv, 0, 0);
         open_with(&c, a);
         c.x[(4 * 9 + 4) * 16] = NAN;
         run_case(&c, 1);

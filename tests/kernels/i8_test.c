@@ -34,7 +34,7 @@ static uint8_t *octets(int64_t n)
     return at;
 }
 
-static void *room(uint64_t bytes)
+static void *allocate(uint64_t bytes)
 {
     void *at = aligned_alloc(64, (bytes + 127) / 64 * 64);
     memset(at, 0xa5, (bytes + 127) / 64 * 64);
@@ -240,13 +240,13 @@ static void open_case(struct i8_case *c)
     choose_weights(c);
     byi_i8_conv_plan(v);
     c->results = v->images * volume(v->out) * v->outputs;
-    int32_t *bias = room((uint64_t)v->outputs * 4);
-    float *scale = room((uint64_t)v->outputs * 4);
+    int32_t *bias = allocate((uint64_t)v->outputs * 4);
+    float *scale = allocate((uint64_t)v->outputs * 4);
     for (int64_t i = 0; i < v->outputs; i++) {
         bias[i] = (int32_t)draw(20001) - 10000;
         scale[i] = (float)(1 + draw(1000)) / 1000 / (float)sums / 10;
     }
-    void *packed = room(byi_i8_conv_packed(v));
+    void *packed = allocate(byi_i8_conv_packed(v));
     byi_i8_conv_pack(v, &c->weights, packed);
     const bool is_signed = draw(2);
     const int32_t zero = (int32_t)draw(256) - (is_signed ? 128 : 0);
@@ -264,11 +264,11 @@ static void open_case(struct i8_case *c)
         .low = (float)((is_signed ? -128 : 0) + (int)draw(20) - zero),
         .high = (float)((is_signed ? 127 : 255) - (int)draw(20) - zero),
         .other = choose_other(c->results),
-        .scratch = room(byi_i8_conv_scratch(v, threads)),
+        .scratch = allocate(byi_i8_conv_scratch(v, threads)),
         .threads = threads};
     if (draw(2))
         make_rectified(&c->run, bias, scale);
-    c->y = room((uint64_t)(c->results * size_of(c) + GUARD));
+    c->y = allocate((uint64_t)(c->results * size_of(c) + GUARD));
     c->run.y = c->y;
 }
 
