@@ -26,32 +26,33 @@ void byi_f32_attention_plan(struct byi_f32_attention *a)
     a->high = byi_min(a->high, byi_max(a->rows, 1));
 }
 
-static uint64_t floats(int64_t n)
+static uint64_t float_bytes(int64_t n)
 {
     return byi_align_bytes((uint64_t)n * sizeof(float));
 }
 
 /* Bytes of the float32 copies of a head's narrow data. */
-static uint64_t copies_of(const struct byi_f32_attention *a)
+static uint64_t copy_bytes(const struct byi_f32_attention *a)
 {
     if (!a->type)
         return 0;
-    return floats(a->high * a->depth) + floats(a->depth * a->keys) +
-           floats(a->keys * a->columns) + floats(a->high * a->columns) +
-           a->n_scores * floats(a->high * a->keys);
+    return float_bytes(a->high * a->depth) + float_bytes(a->depth * a->keys) +
+           float_bytes(a->keys * a->columns) +
+           float_bytes(a->high * a->columns) +
+           a->n_scores * float_bytes(a->high * a->keys);
 }
 
 /* Bytes of a thread's scratch: the scores, the copies, a product's scratch. */
-static uint64_t scratch_of(const struct byi_f32_attention *a)
+static uint64_t thread_bytes(const struct byi_f32_attention *a)
 {
-    return floats(a->high * a->wide) + copies_of(a) +
+    return float_bytes(a->high * a->wide) + copy_bytes(a) +
            byi_align_bytes(byi_f32_product_scratch(1));
 }
 
 uint64_t byi_f32_attention_scratch(const struct byi_f32_attention *a,
                                    int threads)
 {
-    return (uint64_t)threads * scratch_of(a);
+    return (uint64_t)threads * thread_bytes(a);
 }
 
 /* A matrix of float32; its strides, in elements, may be 0. */
@@ -66,11 +67,11 @@ static struct head_matrix widen(const struct byi_f32_attention *a,
                                 const struct byi_f32_strides *s, int64_t rows,
                                 int64_t columns, float *to)
 {
-    const bool turned = s->column > 1 && s->row <= 1;
-    const int64_t lines = turned ? columns : s->row ? rows : 1;
-    const int64_t line = turned ? s->column : s->row;
-    const int64_t step = turned ? s->row : s->column;
-    const int64_t n = !step ? 1 : turned ? rows : columns;
+    const bool transposed = s->column > 1 && s->row <= 1;
+    const int64_t lines = transposed ? columns : s->row ? rows : 1;
+    const int64_t line = transposed ? s->column : s->row;
+    const int64_t step = transposed ? s->row : s->column;
+    const int64_t n = !step ? 1 : transposed ? rows : columns;
     for (int64_t i = 0; i < lines; i++, from += line, to += n) {
         if (step <= 1)
             a->kernels->widen[a->type - 1](from, to, n);
@@ -79,8 +80,8 @@ static struct head_matrix widen(const struct byi_f32_attention *a,
                 a->kernels->widen[a->type - 1](from + k * step, to + k, 1);
     }
     to -= lines * n;
-    return turned ? (struct head_matrix){to, step ? 1 : 0, n}
-                  : (struct head_matrix){to, line ? n : 0, step ? 1 : 0};
+    return transposed ? (struct head_matrix){to, step ? 1 : 0, n}
+                      : (struct head_matrix){to, line ? n : 0, step ? 1 : 0};
 }
 
 /* The offset of row `row` of the matrix at `head`, in elements. */
@@ -106,7 +107,7 @@ static struct head_matrix find(const struct byi_f32_attention *a,
     if (!a->type)
         return (struct head_matrix){from + at, s->row, s->column};
     float *to = (float *)(void *)*scratch;
-    *scratch += floats(rows * columns);
+    *scratch += float_bytes(rows * columns);
     return widen(a, (const uint16_t *)(const void *)from + at, s, rows, columns,
                  to);
 }
@@ -129,7 +130,7 @@ static void multiply(struct byi_f32_product *p, const float *left,
     byi_f32_product_run(p, 1, scratch);
 }
 
-/* The softmax of the scores of rows [row, row + n) of a head. */
+/* Compute the softmax of the scores of rows [row, row + n) of a head. */
 static void run_scores(const struct byi_f32_attention_run *run, int64_t head,
                        int64_t row, int64_t n, float *scores, char *scratch)
 {
@@ -167,14 +168,14 @@ static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
 {
     const struct byi_f32_attention *a = run->attention;
     float *scores = (float *)(void *)scratch;
-    scratch += floats(a->high * a->wide);
+    scratch += float_bytes(a->high * a->wide);
     run_scores(run, head, row, n, scores, scratch);
     const struct head_matrix v =
         find(a, run->v, &a->v, head, 0, a->keys, a->columns, &scratch);
     const int64_t at = offset_of(a, &a->y, head, row);
     float *y = a->type ? (float *)(void *)scratch : run->y + at;
     if (a->type)
-        scratch += floats(n * a->columns);
+        scratch += float_bytes(n * a->columns);
     struct byi_f32_product product = {.kernels = a->kernels,
                                       .m = n,
                                       .n = a->columns,
@@ -191,8 +192,8 @@ static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
             a->columns);
 }
 
-/* Number of rows of a task: fewer than planned if a thread would have fewer
- * than two tasks. */
+/* The number of rows of a task. Halves the planned number while a thread would
+ * have fewer than two tasks. */
 static int64_t choose_high(const struct byi_f32_attention *a, int team)
 {
     int64_t high = a->high;
@@ -209,15 +210,15 @@ void byi_f32_attention_run(const struct byi_f32_attention_run *run)
     const int64_t work =
         heads_of(a) * a->rows * a->keys * (a->depth + a->columns);
     const int team = (int)byi_min(run->threads, work / PAYS + 1);
-    const int64_t parts = byi_ceil_div(a->rows, choose_high(a, team));
-    const int64_t tasks = heads_of(a) * parts;
-    const uint64_t per_thread = scratch_of(a);
+    const int64_t strips = byi_ceil_div(a->rows, choose_high(a, team));
+    const int64_t tasks = heads_of(a) * strips;
+    const uint64_t per_thread = thread_bytes(a);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int i = 0; i < team; i++)
         for (int64_t t = tasks * i / team; t < tasks * (i + 1) / team; t++) {
-            const int64_t row = a->rows * (t % parts) / parts;
-            const int64_t stop = a->rows * (t % parts + 1) / parts;
-            run_rows(run, t / parts, row, stop - row,
+            const int64_t row = a->rows * (t % strips) / strips;
+            const int64_t stop = a->rows * (t % strips + 1) / strips;
+            run_rows(run, t / strips, row, stop - row,
                      (char *)run->scratch + (uint64_t)i * per_thread);
         }
 }

@@ -5,9 +5,9 @@
  *     y = softmax(f(q k)) v
  *
  * where f applies elementwise functions, such as a scale and a mask, to the
- * scores. Only the scores of some rows of q exist at a time, which stay in the
- * second-level cache. The caller provides all memory; nothing here allocates or
- * fails. */
+ * scores. The scores of some rows of q are computed at a time, so that they
+ * stay in the second-level cache. The caller provides all memory; nothing here
+ * allocates or fails. */
 #ifndef BYI_F32_ATTENTION_H
 #define BYI_F32_ATTENTION_H
 
@@ -15,7 +15,7 @@
 
 enum { BYI_F32_BATCH_AXES = 6 };
 
-/* Distances in elements: between matrices along each batch axis (0 repeats the
+/* Strides in elements: between matrices along each batch axis (0 repeats the
  * same matrix), between the rows of a matrix, and between its columns. */
 struct byi_f32_strides {
     int64_t batch[BYI_F32_BATCH_AXES], row, column;
@@ -48,9 +48,9 @@ struct byi_f32_attention {
 struct byi_f32_attention_run {
     const struct byi_f32_attention *attention;
     const float *q, *k, *v, *operands[BYI_F32_EPILOGUE_OPS];
-    float *y; /* must not overlap an input */
-    void *scratch;
-    int threads; /* at most the number for which the scratch was sized */
+    float *y;      /* must not overlap an input */
+    void *scratch; /* aligned for floats */
+    int threads;   /* at most the number for which the scratch was sized */
 };
 
 /* Choose the kernels, unless they are set, and the sizes of a task. */

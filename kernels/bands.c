@@ -9,12 +9,13 @@ struct band_lines {
     int64_t from, end;
 };
 
-/* Elements of a line of x; line_of_y is the same for y. */
+/* Elements of a line of x. */
 static int64_t line_of_x(const struct byi_f32_conv *conv)
 {
     return conv->in[2] * conv->channels;
 }
 
+/* Elements of a line of y. */
 static int64_t line_of_y(const struct byi_f32_conv *conv)
 {
     return conv->out[2] * conv->outputs;
@@ -32,7 +33,8 @@ static struct band_lines lines_under(const struct byi_f32_conv *conv,
 
 /* --- planning ------------------------------------------------------------- */
 
-/* Whether the kernels can compute lines separately, including the epilogue. */
+/* Whether the kernels can compute lines separately, including the epilogue,
+ * and lines are long enough for that. */
 static bool suits(const struct byi_f32_conv *conv)
 {
     if (conv->type || conv->gathers || conv->out[2] < 8 ||
@@ -69,7 +71,7 @@ static int64_t bytes_between(const struct byi_f32_bands *bands)
     return floats * (int64_t)sizeof(float);
 }
 
-/* The largest scratch of a convolution for up to `high` lines. */
+/* Bytes of the largest scratch of a convolution for up to `high` lines. */
 static uint64_t kernel_bytes(const struct byi_f32_conv *conv, int64_t high)
 {
     uint64_t most = 0;
@@ -82,7 +84,7 @@ static uint64_t kernel_bytes(const struct byi_f32_conv *conv, int64_t high)
     return byi_align_bytes(most);
 }
 
-/* The largest scratch that the kernel of any convolution needs. */
+/* Bytes of the largest scratch that a convolution needs. */
 static uint64_t kernels_bytes(const struct byi_f32_bands *bands)
 {
     uint64_t most = 0;
@@ -102,7 +104,8 @@ static uint64_t result_bytes(const struct byi_f32_bands *bands, uint32_t i)
         sizeof(float));
 }
 
-/* Bytes of a thread's scratch: the kernels', then the intermediate results. */
+/* Bytes of a thread's scratch: that of a convolution, then the intermediate
+ * results. */
 static uint64_t thread_bytes(const struct byi_f32_bands *bands)
 {
     uint64_t bytes = bands->kernels;

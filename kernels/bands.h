@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/bands.h: float32 convolutions, each of which reads the result of the
  * one before, computed together: one that increases the channels of an image, a
- * depthwise one and, optionally, one that reduces the channels again. The last
- * result is divided into bands of lines. Of the intermediate results, only the
- * lines that a band needs exist, in memory that stays in the second-level
- * cache, whereas separate runs write and read whole images:
+ * depthwise one and, optionally, one that reduces the channels again. The
+ * result of the last one is divided into bands of lines. A thread has memory
+ * for the lines of intermediate results that one band needs, and this memory
+ * stays in the second-level cache, whereas separate runs write and read whole
+ * images:
  *
  *     x  ->  1x1, 16 -> 96  ->  3x3 depthwise  ->  1x1, 96 -> 24  ->  y
  *                        lines of 96 channels
@@ -16,7 +17,7 @@
 
 #include "kernels/conv.h"
 
-enum { BYI_F32_BANDED = 3 /* at most this many convolutions */ };
+enum { BYI_F32_BANDED = 3 /* most convolutions in bands */ };
 
 /* Planned convolutions, each of which reads the result of the one before. */
 struct byi_f32_bands {
@@ -29,8 +30,9 @@ struct byi_f32_bands {
 };
 
 /* Choose the height of the bands. Returns false if the convolutions cannot be
- * computed in bands, or if separate runs are as fast: that is so unless the
- * intermediate results are larger than a core's second-level cache. */
+ * computed in bands, or if separate runs are as fast: the intermediate results
+ * fit a core's second-level cache, or the weights or two lines of a band would
+ * fill too much of it. */
 bool byi_f32_bands_plan(struct byi_f32_bands *bands);
 /* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_f32_bands_scratch(const struct byi_f32_bands *bands, int threads);

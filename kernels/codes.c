@@ -47,9 +47,9 @@ static float scale_at(const struct byi_f32_codes_from *from, int64_t at)
 /* Pack block b of row j. `to` is that block of the row's panel: its head has
  * the scales and zero points of all rows of the panel, and is followed by the
  * words. */
-static void pack_row(const struct byi_f32_codes *c,
-                     const struct byi_f32_codes_from *from, int64_t j,
-                     int64_t b, uint8_t *to)
+static void pack_block(const struct byi_f32_codes *c,
+                       const struct byi_f32_codes_from *from, int64_t j,
+                       int64_t b, uint8_t *to)
 {
     const int64_t blocks = blocks_of(c), bytes = c->block * c->bits / 8;
     const int64_t lane = j % BYI_F32_PANEL, at = j * blocks + b;
@@ -69,9 +69,9 @@ void byi_f32_codes_pack(const struct byi_f32_codes *c,
     memset(to, 0, byi_f32_codes_packed(c));
     for (int64_t j = 0; j < c->n; j++)
         for (int64_t b = 0; b < blocks_of(c); b++)
-            pack_row(c, from, j, b,
-                     (uint8_t *)to + j / BYI_F32_PANEL * panel_bytes(c) +
-                         b * block_bytes(c));
+            pack_block(c, from, j, b,
+                       (uint8_t *)to + j / BYI_F32_PANEL * panel_bytes(c) +
+                           b * block_bytes(c));
 }
 
 /* --- few rows ------------------------------------------------------------- */
@@ -123,8 +123,8 @@ static void run_row(const struct byi_f32_codes *c, const void *packed,
                     const float *x, float *y, float *padded, int threads)
 {
     const int64_t panels = panels_of(c);
-    const int64_t pays = c->n * c->k >> 17;
-    const int team = (int)byi_max(byi_min(threads, pays), 1);
+    const int64_t most = c->n * c->k >> 17;
+    const int team = (int)byi_max(byi_min(threads, most), 1);
     pad_row(c, x, padded);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < team; i++)

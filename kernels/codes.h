@@ -10,7 +10,9 @@
 
 #include "kernels/product.h"
 
-enum { BYI_F32_FEW_ROWS = 2 }; /* rows multiplied one by one */
+enum {
+    BYI_F32_FEW_ROWS = 2
+}; /* most rows of x that are multiplied one by one */
 
 /* The shape of a product. The caller sets all members. */
 struct byi_f32_codes {

@@ -222,9 +222,12 @@ int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
 uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_strips_run(const struct byi_f32_conv_run *run);
 
-/* tiles.c: convolutions and products of narrow numbers on AMX's tiles. x has
+/* --- tiles.c --------------------------------------------------------------
+ * Convolutions and products of narrow numbers on AMX's tiles. x has
  * bfloat16 numbers, or float16 numbers, each split into a sum of two bfloat16
  * numbers; see x_type, y_type and pitch of struct byi_f32_conv. */
+/* Whether tiles can compute the convolution, and are faster than the float32
+ * kernels. */
 bool byi_f32_tiles_suit(const struct byi_f32_conv *conv);
 /* Positions from one line to the next of a copy of x that includes the padding;
  * 0: the kernel does not read such a copy. */

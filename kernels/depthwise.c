@@ -8,7 +8,7 @@ enum {
                       * epilogue */
     LINES = 6144,    /* floats of lines of x that stay there, too */
     MIN_BLOCK = 128, /* channels */
-    POSITIONS = 4    /* that the kernel computes together */
+    POSITIONS = 4    /* positions that the kernel computes together */
 };
 
 /* Find the lines of x and of the weights for the line of the result that has

@@ -10,7 +10,7 @@
  * of its results. */
 enum { LONG_ROW = 256 };
 
-/* Smallest number of elements of a slice of a row (see slices_of()). */
+/* Smallest number of elements of a slice of a row (see choose_slices()). */
 enum { SLICE = 256 };
 
 int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv)
@@ -44,7 +44,7 @@ struct direct {
     int64_t wide, blocks; /* columns of a block; blocks of a merged group */
     int64_t pieces[BYI_F32_AXES]; /* of a window, by axis */
     int64_t n_pieces, length;     /* pieces of a window; elements of each */
-    int64_t slices;               /* of a piece, see slices_of() */
+    int64_t slices;               /* of a piece, see choose_slices() */
     bool copies;                  /* rows are copied first: see copies_rows() */
     bool plain;                   /* row i is position i of x */
     int64_t copied;               /* floats from one copied row to the next */
@@ -67,7 +67,7 @@ static bool copies_rows(const struct byi_f32_conv *conv)
            conv->images * byi_f32_product_of(conv->out) > 1;
 }
 
-/* Is every position of x read once, in order? */
+/* Whether every position of x is read once, in order. */
 static bool reads_positions(const struct byi_f32_conv *conv)
 {
     for (int i = 0; i < BYI_F32_AXES; i++)
@@ -87,7 +87,7 @@ static int64_t tile_floats(const struct direct *d)
  * next chunk. If the weights stay in the second-level cache, it is 1, so that
  * whole rows of the result are written; otherwise as many tiles as the scratch
  * has pointers for and that cache holds rows of. */
-static int64_t chunk_of(const struct direct *d)
+static int64_t choose_chunk(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
     const int64_t size = sizeof(float);
@@ -106,7 +106,7 @@ static int64_t chunk_of(const struct direct *d)
  * two blocks stay in the second-level cache, so that rows are read from memory
  * once and not for every block. A slice adds to the sums of the previous slice.
  */
-static int64_t slices_of(const struct direct *d)
+static int64_t choose_slices(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
     if (d->chunk == 1 || d->n_pieces > 1 || conv->merged_groups > 1 ||
@@ -119,7 +119,7 @@ static int64_t slices_of(const struct direct *d)
     return byi_max(byi_min(slices, d->length / SLICE), 1);
 }
 
-/* Are all windows inside of the image along the last axis? */
+/* Whether all windows are inside of the image along the last axis. */
 static bool fits_lines(const struct byi_f32_conv *conv)
 {
     const int64_t last = BYI_F32_AXES - 1;
@@ -128,9 +128,10 @@ static bool fits_lines(const struct byi_f32_conv *conv)
                conv->in[last];
 }
 
-/* Are the taps of a line, which are adjacent in x, one piece? If there are few
- * channels, this pays even if the pieces at the border have to be copied, with
- * their padding: otherwise the loop over a piece's elements is too short. */
+/* Whether the taps of a line, which are adjacent in x, are one piece. If there
+ * are few channels, this pays even if the pieces at the border have to be
+ * copied, with their padding: otherwise the loop over a piece's elements is too
+ * short. */
 static bool joins_taps(const struct byi_f32_conv *conv)
 {
     const int64_t last = BYI_F32_AXES - 1;
@@ -163,7 +164,7 @@ static struct direct describe(const struct byi_f32_conv *conv)
     d.blocks = byi_ceil_div(conv->merged_outputs, d.wide);
     d.slices = 1;
     d.copied = d.length + BYI_F32_PANEL;
-    d.chunk = chunk_of(&d);
+    d.chunk = choose_chunk(&d);
     const int64_t floats = d.chunk * tile_floats(&d);
     d.per_thread = byi_f32_pointer_bytes(d.n_pieces);
     if (d.copies)
@@ -172,7 +173,7 @@ static struct direct describe(const struct byi_f32_conv *conv)
         (uint64_t)(d.chunk * BYI_F32_ROWS * d.border) * sizeof(float);
     /* the scratch of a product does not depend on its number of rows, so slices
      * use the scratch of whole rows */
-    d.slices = slices_of(&d);
+    d.slices = choose_slices(&d);
     if (d.slices > 1) {
         d.copied = byi_ceil_div(d.length, d.slices) + BYI_F32_PANEL;
         d.chunk = byi_min(floats / tile_floats(&d), BYI_F32_PIECES);

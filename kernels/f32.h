@@ -52,7 +52,7 @@ struct byi_f32_tile {
     const float *weights; /* the first panel                                 */
     int64_t next;         /* elements from one panel to the next             */
     int64_t ld;           /* elements from one row of a panel to the next; 0:
-                           * packed */
+                           * packed. Otherwise n_pieces is 1 and `first` 0. */
     const float *bias;    /* one per column, or NULL */
     const float *add;     /* a matrix that is added after the bias, or NULL  */
     int64_t ldadd;        /* elements between its rows                       */
@@ -148,7 +148,8 @@ struct byi_f32_patch {
     int64_t ldrow, ldcol; /* elements between rows and columns of the image */
     int top, bottom, left, right;
     int64_t channels;
-    float *v; /* element (i, j) of the transform is v[(i * n + j) * point] */
+    float *v; /* element (i, j) of the transform is v[(i * n + j) * point],
+               * where n = m + 2 */
     int64_t point;
 };
 
@@ -162,12 +163,13 @@ struct byi_f32_adapted {
     float *to;
 };
 
-/* Outputs of one Winograd tile, for `columns` <= BYI_F32_PANEL channels. */
+/* Outputs of one tile of Winograd's algorithm, for at most BYI_F32_PANEL
+ * channels. */
 struct byi_f32_outputs {
     const float *m; /* element (i, j) is m[(i * n + j) * point] */
     int64_t point;
-    int rows, cols; /* outputs of the tile that exist */
-    int columns;
+    int rows, columns; /* outputs of the tile that exist */
+    int channels;
     const float *bias; /* as in struct byi_f32_tile */
     const float *add;  /* with the layout of y */
     float low, high;
@@ -224,16 +226,16 @@ struct byi_f32_kernels {
     /* [type of weights][column == 1] */
     void (*vector[BYI_F32_TYPES][2])(const struct byi_f32_vector *v);
     /* codes_vector[0] is for 4 bits, [1] for 8 bits; [][0] multiplies by one
-     * panel, [][1] by codes_panels panels
-     */
+     * panel, [][1] by codes_panels panels. */
     int codes_panels;
     void (*codes_vector[2][2])(const struct byi_f32_codes_part *part);
     /* to[depth][BYI_F32_PANEL] = rows [k, k + depth) of a panel */
     void (*codes_expand[2])(const uint8_t *panel, int64_t block, int64_t k,
                             int64_t depth, float *to);
-    /* For F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3). winograd_weights computes G t
-     * G', in float64, of the taps t[3][3] of a channel for a panel of outputs;
-     * element (i, j) is at to[(i * n + j) * point], where the panel begins */
+    /* For F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3). winograd_weights computes
+     * G t G', in float64, where g is G and t the 3 x 3 taps of a channel, for a
+     * panel of outputs. Element (i, j) of the result for the first output is
+     * to[(i * n + j) * point], and the other outputs follow it. */
     void (*winograd_weights[2])(const double g[][3],
                                 const float taps[9][BYI_F32_PANEL], float *to,
                                 int64_t point);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/i8.c: plans and runs 8-bit convolutions and products: as indirect
  * convolutions (Dukhan, arXiv 1907.02129) if x can be read in place; otherwise
- * rows are gathered for each block of tiles. */
+ * rows are gathered, some tiles at a time. */
 #include "kernels/i8_job.h"
 
 #include <math.h>
@@ -98,7 +98,9 @@ static int64_t tiles_at_once(const struct byi_i8_conv *conv,
     return n < 1 ? 1 : n;
 }
 
-static int64_t lane_bytes(const struct byi_i8_conv *conv, enum byi_i8_form form)
+/* Bytes of a thread's scratch for gathered rows or, if depthwise, words. */
+static int64_t row_scratch(const struct byi_i8_conv *conv,
+                           enum byi_i8_form form)
 {
     if (conv->depthwise)
         return i8_align(byi_ceil_div(conv->size[1], i8_each(form)) *
@@ -114,8 +116,8 @@ static int64_t block_bytes(const struct byi_i8_conv *conv)
 
 uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads)
 {
-    int64_t per_thread =
-        byi_max(lane_bytes(conv, BYI_I8_PAIRS), lane_bytes(conv, BYI_I8_BYTES));
+    int64_t per_thread = byi_max(row_scratch(conv, BYI_I8_PAIRS),
+                                 row_scratch(conv, BYI_I8_BYTES));
     if (conv->winograd)
         per_thread = byi_max(per_thread, i8_winograd_scratch(conv));
     if (conv->blocks)
@@ -220,7 +222,8 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
         add[i] += BYI_I8_LIFT;
 }
 
-/* Rows to multiply. */
+/* Number of rows to multiply; with a pitch, the padding between lines counts.
+ */
 static int64_t rows_of(const struct byi_i8_conv *conv)
 {
     return conv->pitch ? (conv->out[1] - 1) * conv->pitch + conv->out[2]
@@ -279,7 +282,7 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     j.scratch = scratch + shared_bytes(conv);
     j.per_thread = head->form == I8_WINOGRAD ? i8_winograd_scratch(conv)
                    : j.by_blocks             ? block_bytes(conv)
-                                             : lane_bytes(conv, j.form);
+                                             : row_scratch(conv, j.form);
     return j;
 }
 
@@ -515,8 +518,8 @@ static void run_block(const struct i8_job *j, const uint8_t *const *rows,
  * through all groups. The rows of as many tiles as fit are found or gathered
  * once for all columns of a group; the weights of a block stay in the cache
  * while its tiles are computed. */
-static void run_part(const struct i8_job *j, int64_t begin, int64_t end,
-                     int64_t first, int64_t last, char *scratch)
+static void run_share(const struct i8_job *j, int64_t begin, int64_t end,
+                      int64_t first, int64_t last, char *scratch)
 {
     const uint8_t *rows[I8_PIECES * BYI_I8_ROWS];
     const int64_t most = byi_min(j->most, I8_PIECES);
@@ -540,7 +543,8 @@ static void run_part(const struct i8_job *j, int64_t begin, int64_t end,
 
 /* --- blocks --------------------------------------------------------------- */
 
-/* The distances of the taps of a row, where x includes its padding. */
+/* Set to[] to the distances of the taps of a row in bytes, where x includes its
+ * padding. */
 static void find_taps(const struct byi_i8_conv *conv, int64_t *to)
 {
     for (int64_t h = 0; h < conv->size[1]; h++)
@@ -655,9 +659,8 @@ static void run_blocks(const struct i8_job *j, int64_t begin, int64_t end,
     }
 }
 
-/* The first row of part i, if all rows are divided into n parts of whole tiles.
- */
-static int64_t part_of(const struct i8_job *j, int64_t i, int64_t n)
+/* The first row of share i, if n threads divide the rows in whole tiles. */
+static int64_t share_begin(const struct i8_job *j, int64_t i, int64_t n)
 {
     const int64_t tiles = byi_ceil_div(j->rows, BYI_I8_BLOCK);
     return byi_min(j->rows, tiles * i / n * BYI_I8_BLOCK);
@@ -687,8 +690,8 @@ void byi_i8_conv_run(const struct byi_i8_conv_run *run)
     const bool by_rows = j->by_blocks
                              ? j->rows >= 4 * BYI_I8_BLOCK * n || blocks < n
                              : j->tiles >= 2 * n || j->tiles >= blocks;
-    /* with few rows, give threads channels: the parts have equal sizes and read
-     * nothing twice */
+    /* with few rows, threads divide the channels: their shares have equal
+     * sizes, and no element of x is read twice */
     const int64_t strips = byi_ceil_div(j->conv->channels, BYI_I8_STRIP);
     const bool by_strips = rows < 8 * n && strips >= 4 * n;
 #pragma omp parallel for num_threads(n) if (n > 1) schedule(static)
@@ -701,16 +704,16 @@ void byi_i8_conv_run(const struct byi_i8_conv_run *run)
             i8_depthwise_rows(j, rows * i / n, rows * (i + 1) / n, 0, strips,
                               scratch);
         else if (j->by_blocks && by_rows)
-            run_blocks(j, part_of(j, i, n), part_of(j, i + 1, n), 0, blocks,
-                       scratch);
+            run_blocks(j, share_begin(j, i, n), share_begin(j, i + 1, n), 0,
+                       blocks, scratch);
         else if (j->by_blocks)
             run_blocks(j, 0, j->rows, blocks * i / n, blocks * (i + 1) / n,
                        scratch);
         else if (by_rows)
-            run_part(j, j->tiles * i / n, j->tiles * (i + 1) / n, 0, blocks,
-                     scratch);
+            run_share(j, j->tiles * i / n, j->tiles * (i + 1) / n, 0, blocks,
+                      scratch);
         else
-            run_part(j, 0, j->tiles, blocks * i / n, blocks * (i + 1) / n,
-                     scratch);
+            run_share(j, 0, j->tiles, blocks * i / n, blocks * (i + 1) / n,
+                      scratch);
     }
 }

@@ -48,12 +48,12 @@ enum byi_i8_result {
 /* The other tensor of ADDED, and how to convert the sum of both to bytes.
  * `flip` is xored with its bytes, which makes them unsigned. */
 struct byi_i8_other {
-    const uint8_t *at; /* with the layout of y */
-    int64_t ld;        /* bytes between its rows */
-    uint8_t flip;      /* 0x80 for signed bytes  */
-    int32_t b_zero;    /* of the flipped bytes   */
-    float own_scale, b_scale, scale;
-    float low, high; /* bounds of the quotient */
+    const uint8_t *at;               /* with the layout of y */
+    int64_t ld;                      /* bytes between its rows */
+    uint8_t flip;                    /* 0x80 for signed bytes  */
+    int32_t b_zero;                  /* of the flipped bytes   */
+    float own_scale, b_scale, scale; /* scale', b scale and scale'' above */
+    float low, high;                 /* bounds of the quotient */
     int32_t zero;
 };
 
@@ -165,7 +165,8 @@ struct byi_i8_taps {
     int columns; /* channels that exist in y    */
 };
 
-/* Constants of a strip of 16 * lanes channels, in the order of the kernel:
+/* Constants of a strip of 16 * lanes channels, in the order of a kernel whose
+ * vectors have `lanes` lanes of 128 bits:
  * entry (j * lanes + L) * 4 + i is for channel 16 L + 4 j + i. */
 struct byi_i8_strip_weights {
     /* [output row][column]; for the second output row, a row further down */
@@ -194,9 +195,9 @@ struct byi_i8_strip {
     int columns;  /* number of channels, at least 1 */
 };
 
-/* Makes n vectors of words from rows of bytes: vector i from the 16 bytes at
- * rows[r] + i * steps[r] of each of 4 (BYTES) or 2 (PAIRS) rows. Step 0 repeats
- * a row. */
+/* n vectors of words to make from rows of bytes: vector i is made from the 16
+ * bytes at rows[r] + i * steps[r] of each of 4 (BYTES) or 2 (PAIRS) rows. Step
+ * 0 repeats a row. */
 struct byi_i8_weave {
     const uint8_t *rows[4];
     int64_t steps[4];
@@ -241,8 +242,8 @@ struct byi_i8_outputs {
     int64_t point; /* elements of m from one point to the next */
     struct byi_i8_epilogue e;
     char *y;
-    int64_t line, ldy; /* bytes between rows, columns */
-    int64_t high, wide;
+    int64_t line, ldy;  /* bytes between rows, columns */
+    int64_t high, wide; /* rows and columns of outputs that exist */
 };
 
 /* When products in form BYTES are exact. */

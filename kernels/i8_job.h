@@ -8,7 +8,7 @@
 
 enum { I8_PIECES = 128 /* most pieces of a row that is read in place */ };
 
-/* A run, parts of which threads compute. */
+/* A run, which threads divide among themselves. */
 struct i8_job {
     const struct byi_i8_conv_run *run;
     const struct byi_i8_conv *conv;
@@ -91,9 +91,8 @@ static inline const uint8_t *i8_line_at(const struct byi_i8_conv *conv,
 }
 
 /* i8_depthwise.c. Compute output rows [begin, end), numbered through all
- * images, of strips [first, last) of channels. `scratch` is the thread's
- * scratch.
- */
+ * images, of strips [first, last) of channels. `scratch` is that of
+ * the thread. */
 void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
                        int64_t first, int64_t last, char *scratch);
 

@@ -42,8 +42,8 @@ struct i8_packing {
     int64_t channels; /* of a group */
 };
 
-/* Visits the weights of one output in the order of its sum, minus their zero
- * point. */
+/* A walk through the weights of one output, minus their zero point, in the
+ * order of its sum. */
 struct i8_column {
     const struct i8_packing *p;
     uint32_t *to; /* words BYI_I8_PANEL apart, zero at first */
@@ -103,7 +103,7 @@ static void walk_column(struct i8_column *c, int64_t o)
 
 /* Whether products of bytes are exact. The bound is for adjacent weights in a
  * word; a word of a depthwise sum has other weights than those checked here, so
- * it does not use bytes then. */
+ * depthwise convolutions do not use bytes then. */
 static bool fits_bytes(const struct i8_packing *p)
 {
     const struct byi_i8_conv *conv = p->conv;

@@ -22,6 +22,7 @@ struct i8_head {
     int64_t reserved[7];
 };
 
+/* n, rounded up to a multiple of 64. */
 static inline int64_t i8_align(int64_t n)
 {
     return (n + 63) & ~(int64_t)63;
@@ -59,6 +60,7 @@ static inline int64_t i8_all_outputs(const struct byi_i8_conv *conv)
     return i8_padded_outputs(conv) * (conv->depthwise ? 1 : conv->groups);
 }
 
+/* Elements of a word. */
 static inline int64_t i8_each(enum byi_i8_form form)
 {
     return form == BYI_I8_BYTES ? 4 : 2;

@@ -69,7 +69,7 @@ static void transform_weights(const struct byi_i8_weights *w, int64_t o,
 bool i8_winograd_pack(const struct byi_i8_conv *conv,
                       const struct byi_i8_weights *weights, uint32_t *to)
 {
-    /* of an output's absolute weights */
+    /* the sum of the absolute weights of an output is below this */
     enum { MAX_SUM = (1 << 25) / 255 };
     const int64_t words = conv->channels / 2;
     for (int64_t o = 0; o < conv->outputs; o++) {
@@ -130,8 +130,8 @@ struct winograd_job {
     int64_t size;       /* bytes of a result */
 };
 
-/* The first output of a tile, and its image, where axis 0 counts as images,
- * too. */
+/* The first output of a tile, and its image, where each position along
+ * axis 0 counts as an image. */
 struct tile_place {
     int64_t image, y, x;
 };
@@ -175,7 +175,7 @@ static void multiply(const struct winograd_job *j, const int16_t *v, int64_t n,
                      int64_t block, uint32_t *m)
 {
     static const int32_t zeros[BYI_I8_COLUMNS];
-    static const float scales[BYI_I8_COLUMNS]; /* without effect, for SUMS */
+    static const float scales[BYI_I8_COLUMNS]; /* SUMS ignores them */
     const struct byi_i8_kernels *k = j->conv->kernels;
     const int64_t words = j->conv->channels / 2;
     const int64_t panel = POINTS * words * BYI_I8_PANEL;

@@ -8,8 +8,9 @@
 
 enum { BYI_MOVE_RANK = 12 };
 
-/* A copy of 16-bit elements from one layout to another. Strides are in
- * elements; no two elements of `to` may have the same address. */
+/* A copy of 16-bit elements from one layout to another. `from` and `to`
+ * are the strides of the layouts, in elements; no two elements of the result
+ * may have the same address. */
 struct byi_f32_move {
     uint32_t rank;
     int64_t dims[BYI_MOVE_RANK], from[BYI_MOVE_RANK], to[BYI_MOVE_RANK];
@@ -28,7 +29,8 @@ void byi_f32_move_run(const struct byi_f32_move *move, const uint16_t *from,
 struct byi_f32_pool {
     const struct byi_f32_kernels *kernels;
     enum byi_f32_type type; /* of the elements of x and y */
-    bool mean, padded;      /* `padded`: a mean divides by all taps */
+    bool mean, padded;      /* `padded`: a mean divides by the number of all
+                             * taps, also of those in the padding */
     int64_t images, channels, in[BYI_F32_AXES], out[BYI_F32_AXES];
     int64_t size[BYI_F32_AXES], stride[BYI_F32_AXES], dilation[BYI_F32_AXES];
     int64_t pad[BYI_F32_AXES]; /* padding at the beginning */

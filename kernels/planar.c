@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/planar.c: convolution of images with few channels, whose planes (one
- * for each channel) are read where they are, without a channels-last copy. The
+ * for each channel) are read in place, without a channels-last copy. The
  * rows of a tile are adjacent positions of a line of the result, so that an
  * element of a row is `stride` elements after the same element of the previous
  * row, and the offsets of a row's elements are the same for all tiles. */
@@ -108,9 +108,9 @@ static void copy_segments(const struct planar *p, const float *image,
     }
 }
 
-/* Find the first element of a tile that begins at position `first` of a line of
- * the result, which are numbered through all images. Tiles at the border are
- * copied. */
+/* Find the first element of a tile that begins at position `first` of line
+ * `line` of the result; lines are numbered through all images. Tiles at the
+ * border are copied. */
 static void find_tile(const struct planar *p, const struct planar_scratch *own,
                       int64_t line, int64_t first, struct byi_f32_tile *t)
 {
@@ -132,15 +132,16 @@ static void find_tile(const struct planar *p, const struct planar_scratch *own,
     t->offsets = own->copied;
 }
 
-/* Prefetch the cache lines of a tile's rows. The caller needs it where tiles
- * write parts of lines, which have to be read first. */
+/* Prefetch the cache lines of a tile's results. That pays where tiles write
+ * parts of cache lines, which have to be read first. */
 static void fetch_lines(const float *y, int64_t floats)
 {
     for (int64_t i = 0; i < floats; i += BYI_F32_PANEL)
         __builtin_prefetch(y + i, 1);
 }
 
-/* All columns of a tile whose first row is position `row` of the result. */
+/* Compute all columns of a tile whose first row is position `row` of the
+ * result. */
 static void run_tile(const struct planar *p, int64_t row,
                      struct byi_f32_tile *t)
 {
@@ -188,8 +189,9 @@ static void run_share(const struct planar *p, int64_t begin, int64_t end,
     }
 }
 
-/* The first tile of a share that begins at about tile i. One thread computes
- * the last two tiles of a line, which may overlap. */
+/* The first tile of a share that begins at about tile i. Shares do not
+ * begin at the last tile of a line, which may overlap the tile before: one
+ * thread computes both. */
 static int64_t share_begin(const struct planar *p, int64_t i)
 {
     return p->tiles > 1 && i % p->tiles == p->tiles - 1 ? i + 1 : i;

@@ -13,11 +13,11 @@ enum {
 };
 
 /* Floats of a thread's scratch: a block of B, then rows of A. */
-enum { ROW = DEPTH + BYI_F32_PANEL, LANE = BLOCK + BYI_F32_ROWS * ROW };
+enum { ROW = DEPTH + BYI_F32_PANEL, SCRATCH = BLOCK + BYI_F32_ROWS * ROW };
 
 uint64_t byi_f32_product_scratch(int threads)
 {
-    return (uint64_t)threads * LANE * sizeof(float);
+    return (uint64_t)threads * SCRATCH * sizeof(float);
 }
 
 /* The division of a product into tasks, each of which computes some rows and
@@ -206,12 +206,12 @@ void byi_f32_product_run(const struct byi_f32_product *p, int threads,
         clear(p);
         return;
     }
-    const int64_t pays = (p->batches * p->m * p->n * p->k >> 17) + 1;
-    const int team = (int)byi_min(threads, pays);
+    const int64_t most = (p->batches * p->m * p->n * p->k >> 17) + 1;
+    const int team = (int)byi_min(threads, most);
     const struct product_tasks t = divide_product(p, team);
     const int64_t tasks = p->batches * t.rows * t.columns;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int i = 0; i < team; i++)
         for (int64_t at = tasks * i / team; at < tasks * (i + 1) / team; at++)
-            run_task(&t, at, (float *)scratch + (int64_t)i * LANE);
+            run_task(&t, at, (float *)scratch + (int64_t)i * SCRATCH);
 }

@@ -20,11 +20,11 @@ struct byi_f32_product {
     int64_t batches, m, n, k;
     int64_t a_rs, a_cs, b_rs, b_cs, ldc; /* elements from row to row (rs, ldc),
                                             from column to column (cs) */
-    /* returns the matrices of a batch, at any time and in any thread */
+    /* returns the matrices of a batch; called at any time, on any thread */
     struct byi_f32_matrices (*at)(const void *ctx, int64_t batch);
     /* if not NULL, writes columns [first, first + n) of rows [k, k + depth) of
      * B as panels, with zeros after the last column, and `b` is not read; k is
-     * a multiple of 512, `first` one of two panels */
+     * a multiple of 512, `first` of BYI_F32_PANEL */
     void (*pack)(const void *ctx, int64_t k, int64_t depth, int64_t first,
                  int64_t n, float *to);
     const void *ctx;

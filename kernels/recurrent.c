@@ -4,13 +4,14 @@
  * state by the recurrent weights, one group of hidden units after the other.
  * The weights of all gates of a group are adjacent, so that the new state of a
  * group is computed directly after its sums. Every second step visits the
- * groups in reverse order: if the matrix is larger than the cache, the part
- * that was read last is still in the cache. */
+ * groups in reverse order: if the matrix is larger than the cache, its rows
+ * that were read last are still in the cache. */
 #include "kernels/recurrent.h"
 
 #include <string.h>
 
-static int64_t padded(const struct byi_f32_recurrent *layer)
+/* Hidden units, padded to whole groups. */
+static int64_t padded_units(const struct byi_f32_recurrent *layer)
 {
     return layer->groups * layer->kernels->width;
 }
@@ -18,7 +19,7 @@ static int64_t padded(const struct byi_f32_recurrent *layer)
 /* Columns of the input's product for one direction: [group][gate][unit]. */
 static int64_t columns_of(const struct byi_f32_recurrent *layer)
 {
-    return layer->gates * padded(layer);
+    return layer->gates * padded_units(layer);
 }
 
 void byi_f32_recurrent_plan(struct byi_f32_recurrent *layer)
@@ -41,9 +42,9 @@ void byi_f32_recurrent_plan(struct byi_f32_recurrent *layer)
     byi_f32_conv_plan(&layer->product, true);
 }
 
-/* oneDNN is as fast for more sequences than a step computes at once, since each
- * step would read the weights several times, and for one sequence on a CPU
- * without wide vectors. */
+/* oneDNN is as fast for more sequences than a step computes at once, since byoc
+ * would read the weights several times in each step, and for one sequence on a
+ * CPU without wide vectors. */
 bool byi_f32_recurrent_pays(const struct byi_f32_recurrent *layer)
 {
     return layer->batch <= layer->kernels->sequences &&
@@ -61,7 +62,7 @@ uint64_t byi_f32_recurrent_packed(const struct byi_f32_recurrent *layer,
            sizeof(float);
 }
 
-/* The first element of a column, numbered through both directions; NULL if the
+/* The first element of a column, numbered through all directions; NULL if the
  * column is padding. */
 static const float *find_column(const struct byi_f32_recurrent *layer,
                                 const float *from, const int64_t strides[4],
@@ -109,7 +110,7 @@ struct recurrent_scratch {
     int64_t bias; /* bias of the product, in the order of its columns */
     int64_t last; /* GRU: the last bias, (direction, unit) */
     int64_t c;    /* LSTM: the cell state, (direction, batch, unit) */
-    int64_t rest; /* scratch of the product */
+    int64_t product; /* scratch of the product */
 };
 
 static int64_t whole_lines(int64_t floats)
@@ -121,19 +122,19 @@ static struct recurrent_scratch divide_scratch(
     const struct byi_f32_recurrent *layer)
 {
     const int64_t columns = layer->product.outputs;
-    const int64_t units = layer->directions * padded(layer);
+    const int64_t units = layer->directions * padded_units(layer);
     struct recurrent_scratch s = {0};
     s.bias = whole_lines(layer->time * layer->batch * columns);
     s.last = s.bias + whole_lines(columns);
     s.c = s.last + whole_lines(units);
-    s.rest = s.c + whole_lines(layer->batch * units);
+    s.product = s.c + whole_lines(layer->batch * units);
     return s;
 }
 
 uint64_t byi_f32_recurrent_scratch(const struct byi_f32_recurrent *layer,
                                    int threads)
 {
-    return (uint64_t)divide_scratch(layer).rest * sizeof(float) +
+    return (uint64_t)divide_scratch(layer).product * sizeof(float) +
            byi_f32_conv_scratch(&layer->product, threads);
 }
 
@@ -147,7 +148,7 @@ struct recurrent_task {
 static void set_state(const struct recurrent_task *task)
 {
     const struct byi_f32_recurrent *layer = task->run->layer;
-    const int64_t h = layer->hidden, units = padded(layer);
+    const int64_t h = layer->hidden, units = padded_units(layer);
     const int64_t biases = layer->gates + layer->gru;
     const int64_t strides[4] = {biases * h, 0, h, 1};
     for (int64_t i = 0; i < layer->product.outputs; i++) {
@@ -202,9 +203,9 @@ static void run_group(const struct recurrent_task *task, int64_t d,
         .hidden = hidden,
         .weights = run->recurrent + (d * layer->groups + group) * hidden *
                                         layer->gates * kernels->width,
-        .bias = task->last + d * padded(layer) + unit,
+        .bias = task->last + d * padded_units(layer) + unit,
         .ldx = columns,
-        .ldc = padded(layer),
+        .ldc = padded_units(layer),
         .ldy = row,
         .units = (int)byi_min(kernels->width, hidden - unit),
     };
@@ -232,7 +233,7 @@ static void run_group(const struct recurrent_task *task, int64_t d,
     }
 }
 
-/* Compute step `step` for part `part` of the groups. */
+/* Compute step `step` for one of several parts of the groups. */
 static void run_step(const struct recurrent_task *task, int64_t d, int64_t step,
                      int64_t part, int64_t parts)
 {
@@ -243,7 +244,8 @@ static void run_step(const struct recurrent_task *task, int64_t d, int64_t step,
         run_group(task, d, step, step % 2 ? first + end - 1 - i : i);
 }
 
-static void give_states(const struct recurrent_task *task)
+/* Copy the last states to y_h and y_c. */
+static void write_states(const struct recurrent_task *task)
 {
     const struct byi_f32_recurrent_run *run = task->run;
     const struct byi_f32_recurrent *layer = run->layer;
@@ -259,7 +261,8 @@ static void give_states(const struct recurrent_task *task)
                            ((t * layer->batch + n) * layer->directions + d) * h,
                        bytes);
             if (run->y_c)
-                memcpy(run->y_c + at * h, task->c + at * padded(layer), bytes);
+                memcpy(run->y_c + at * h, task->c + at * padded_units(layer),
+                       bytes);
         }
     }
 }
@@ -288,7 +291,7 @@ void byi_f32_recurrent_run(const struct byi_f32_recurrent_run *run)
     const int64_t n = layer->directions * parts;
     const int team = (int)byi_min(run->threads, n);
     set_state(&task);
-    multiply_input(&task, scratch + s.rest);
+    multiply_input(&task, scratch + s.product);
     if (parts == 1) {
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
         for (int64_t d = 0; d < n; d++)
@@ -302,5 +305,5 @@ void byi_f32_recurrent_run(const struct byi_f32_recurrent_run *run)
                 run_step(&task, i / parts, step, i % parts, parts);
         }
     }
-    give_states(&task);
+    write_states(&task);
 }

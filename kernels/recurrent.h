@@ -2,7 +2,7 @@
 /* kernels/recurrent.h: float32 LSTM, and GRU whose reset gate is applied to the
  * recurrent product (linear_before_reset), with constant weights. Weights are
  * packed once; then any number of threads may run the layer at the same time.
- */
+ * The caller provides all memory; nothing here allocates or fails. */
 #ifndef BYI_F32_RECURRENT_H
 #define BYI_F32_RECURRENT_H
 
@@ -14,7 +14,7 @@
 struct byi_f32_recurrent {
     bool gru;
     int64_t time, batch, input, hidden, directions;
-    /* the first direction runs from the last step to the first; the second
+    /* the first direction runs from the last step to the first, as the second
      * direction always does */
     bool reverse;
     /* byi_f32_recurrent_plan() sets these */

@@ -27,7 +27,7 @@ struct strips {
     int64_t each, n;   /* strips of `all` units; strips of the convolution */
     int64_t positions; /* positions of the result in a unit */
     enum byi_f32_type reads; /* not 0: the kernel converts x of this type */
-    /* A copy of x for tiles has `each_floats` floats for a position, and
+    /* A copy of x for AMX's tiles has `each_floats` floats for a position, and
      * `pitch` positions from one line to the next. each_floats 0: there is no
      * copy; pitch 0: the copy has no padding. */
     int64_t each_floats, pitch;
@@ -46,7 +46,7 @@ struct strip {
     int64_t row; /* its first position in y */
 };
 
-static uint64_t floats(int64_t n)
+static uint64_t float_bytes(int64_t n)
 {
     return byi_align_bytes((uint64_t)n * sizeof(float));
 }
@@ -187,7 +187,8 @@ static struct strip strip_at(const struct strips *s, int64_t i)
     return strip;
 }
 
-/* The largest kernel scratch of any strip. */
+/* Bytes of the largest scratch that the kernel needs for a strip. Strips differ
+ * only if they are at the border. */
 static uint64_t kernel_bytes(const struct strips *s, int threads)
 {
     uint64_t most = 0;
@@ -205,9 +206,9 @@ static uint64_t kernel_bytes(const struct strips *s, int threads)
 static struct strips plan(const struct byi_f32_conv *conv, int threads)
 {
     struct strips s = divide_strips(conv, threads);
-    s.x = floats(x_floats(&s, s.high));
-    s.y = s.writes ? 0 : floats(y_floats(&s, s.high));
-    s.bias = floats(conv->outputs);
+    s.x = float_bytes(x_floats(&s, s.high));
+    s.y = s.writes ? 0 : float_bytes(y_floats(&s, s.high));
+    s.bias = float_bytes(conv->outputs);
     s.scaled = conv->scales ? byi_align_bytes((uint64_t)(s.high * s.positions *
                                                          conv->channels) *
                                               sizeof(uint16_t))
@@ -215,7 +216,7 @@ static struct strips plan(const struct byi_f32_conv *conv, int threads)
     s.per_thread = s.scaled + s.x + s.y + s.bias;
     for (uint32_t i = 0; i < conv->n_epilogue; i++) {
         if (!conv->epilogue[i].unary && !s.writes)
-            s.operands[i] = floats(
+            s.operands[i] = float_bytes(
                 operand_floats(conv, &conv->epilogue[i], s.high * s.positions));
         s.per_thread += s.operands[i];
     }
@@ -266,14 +267,14 @@ static float *take_bytes(char **scratch, uint64_t bytes)
     return at;
 }
 
-/* The address of element i of narrow numbers. */
+/* The address of element i of a narrow tensor. */
 static const uint16_t *number_at(const float *from, int64_t i)
 {
     return (const uint16_t *)(const void *)from + i;
 }
 
-/* Widen the operands of the strip's epilogue; those that the kernel reads as
- * they are, point into the given ones. */
+/* Widen the operands of the strip's epilogue; operands that the kernel
+ * reads in their own type are not copied. */
 static void prepare_operands(const struct strips *s, const struct strip *strip,
                              const struct byi_f32_conv_run *given,
                              char **scratch, struct byi_f32_conv_run *run)
@@ -310,7 +311,7 @@ static void scale(const struct strip *strip, const struct byi_f32_conv *conv,
     for (int64_t i = 0; i < pieces; i++) {
         int64_t at = i * some;
         const int64_t end = byi_min(at + some, n);
-        while (at < end) { /* an image after the other */
+        while (at < end) { /* one image after the other */
             const int64_t image = (first + at) / each;
             const int64_t rows = byi_min(end, (image + 1) * each - first) - at;
             conv->kernels->scale[conv->type - 1](

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/tiles.c: convolutions and products of bfloat16 and float16 on AMX's
  * tiles, by the blocks of i8.h: a number of bfloat16 is two channels of bytes
- * there. Products of two numbers are exact in float32. Weights lose nothing
- * either, since the model has them in the type of x. The processor treats
- * subnormal numbers as 0.
+ * there. Products of two numbers are exact in float32. Converting the weights
+ * to the type of x loses nothing, since the model has them in that type. The
+ * processor treats subnormal numbers as 0.
  *
  * A number of float16 is the sum of two of bfloat16, which have its upper and
  * its lower bits. Both are normal. The four products of the parts take half to
@@ -14,8 +14,8 @@
 
 #include <string.h>
 
-/* Of rows that are split after they were gathered: fewer channels than FEW, and
- * at most MOST_NUMBERS in all taps. */
+/* Rows are split after they were gathered if they have fewer channels than FEW,
+ * and at most MOST_NUMBERS numbers in all taps. */
 enum { FEW = 16, MOST_NUMBERS = 2048 };
 
 /* Channels of a part of split numbers: whole tiles. Rows of x that are read in
@@ -194,9 +194,9 @@ static struct byi_i8_conv describe(const struct byi_f32_conv *conv)
     return c;
 }
 
-/* Not for few rows, whose products wait for weights: those use float32 kernels.
- * Not for rows that are split after they were gathered, if there are too few
- * products of a number to pay for that. */
+/* Tiles are slower than the float32 kernels for few rows, whose products wait
+ * for weights, and for rows that are split after they were gathered if each
+ * number has too few products. */
 bool byi_f32_tiles_suit(const struct byi_f32_conv *conv)
 {
     enum { NUMBERS = 24, OUTPUTS = 48 };

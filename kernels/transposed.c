@@ -50,7 +50,7 @@ static struct axis_phase phase_on(const struct byi_f32_conv *conv, int axis,
 
 enum { OUTPUTS, TAPS };
 
-/* A phase, and its place among all tiles and all weights. */
+/* A phase: its axes, its sizes and its weights. */
 struct output_phase {
     struct axis_phase on[BYI_F32_AXES];
     int64_t limits[2][BYI_F32_AXES]; /* numbers of outputs and of taps along the

@@ -58,9 +58,8 @@ int64_t byi_f32_winograd_floats(const struct byi_f32_conv *conv)
            n * n * conv->merged_channels;
 }
 
-/* Gather the taps of channel c of a merged group, for a panel of outputs from
- * `column` on. Taps of other groups, and of outputs beyond the last one, are 0.
- */
+/* Gather the taps of channel `channel` for outputs [column, end), at most one
+ * panel. Taps of outputs of other groups, and from `end` on, are 0. */
 static void gather_taps(const struct byi_f32_conv *conv,
                         const struct byi_f32_weights *weights, int64_t column,
                         int64_t end, int64_t channel,
@@ -79,8 +78,8 @@ static void gather_taps(const struct byi_f32_conv *conv,
                      i % 3 * weights->tap[2]];
 }
 
-/* The same for channels [c, c + n) of a merged group that is one group, if the
- * taps of adjacent channels are adjacent, as in OIHW. */
+/* The same for channels [c, c + n) of a merged group that is one group. The
+ * taps of adjacent channels must be adjacent, as in OIHW. */
 static void gather_strip(const struct byi_f32_conv *conv,
                          const struct byi_f32_weights *weights, int64_t column,
                          int64_t end, int64_t c, int64_t n,
@@ -174,12 +173,13 @@ static struct winograd plan(const struct byi_f32_conv_run *run,
     return w;
 }
 
-/* Floats of V; the next function is for M. */
+/* Floats of V. */
 static int64_t inputs_floats(const struct winograd *w)
 {
     return w->points * w->block * w->ldv;
 }
 
+/* Floats of M. */
 static int64_t products_floats(const struct winograd *w)
 {
     return w->points * w->block * w->columns;
@@ -239,13 +239,13 @@ static void transform_inputs(const struct winograd *w, float *v, int64_t first,
     }
 }
 
-/* M = V U for `tiles` tiles and one block of columns. */
+/* Compute M = V U for `tiles` tiles and one block of columns. */
 static void multiply(const struct winograd *w, const float *v, float *m,
                      int64_t tiles, int64_t column, int64_t panels)
 {
     const struct byi_f32_conv *conv = w->run->conv;
     const int64_t point = conv->merged_channels * BYI_F32_PANEL;
-    const int64_t groups = byi_ceil_div(tiles, conv->kernels->rows);
+    const int64_t chunks = byi_ceil_div(tiles, conv->kernels->rows);
     const float *rows[BYI_F32_ROWS];
     for (int64_t p = 0; p < w->points; p++) {
         const float *weights = w->run->weights +
@@ -258,9 +258,9 @@ static void multiply(const struct winograd *w, const float *v, float *m,
             (p + 1 < w->points
                  ? point
                  : (conv->kernels->panels - 1) * w->points * point + point);
-        for (int64_t i = 0; i < groups; i++) {
-            const int64_t row = tiles * i / groups;
-            const int64_t n = tiles * (i + 1) / groups - row;
+        for (int64_t i = 0; i < chunks; i++) {
+            const int64_t row = tiles * i / chunks;
+            const int64_t n = tiles * (i + 1) / chunks - row;
             for (int64_t r = 0; r < n; r++)
                 rows[r] = v + (p * w->block + row + r) * w->ldv;
             struct byi_f32_tile t = {
@@ -274,7 +274,7 @@ static void multiply(const struct winograd *w, const float *v, float *m,
                 .y = m + (p * w->block + row) * w->columns,
                 .ldy = w->columns,
             };
-            byi_f32_fetch(&t, i, groups, next);
+            byi_f32_fetch(&t, i, chunks, next);
             conv->kernels->tile[panels - 1][n](&t);
         }
     }
@@ -299,8 +299,8 @@ static void transform_output(const struct winograd *w, const float *m,
         .m = m,
         .point = w->block * w->columns,
         .rows = (int)byi_min(w->m, conv->out[1] - at[0]),
-        .cols = (int)byi_min(w->m, conv->out[2] - at[1]),
-        .columns = (int)columns,
+        .columns = (int)byi_min(w->m, conv->out[2] - at[1]),
+        .channels = (int)columns,
         .bias = e.bias,
         .add = e.add,
         .low = e.low,
@@ -313,7 +313,7 @@ static void transform_output(const struct winograd *w, const float *m,
     if (conv->next < conv->n_epilogue)
         for (int i = 0; i < o.rows; i++)
             byi_f32_epilogue_run(w->run, conv->next, row + i * conv->out[2],
-                                 o.cols, column, columns);
+                                 o.columns, column, columns);
 }
 
 /* Compute blocks [begin, end) of columns for the tiles from `first` on. */
@@ -335,7 +335,7 @@ static void run_columns(const struct winograd *w, const float *v, float *m,
     }
 }
 
-static void run_part(struct winograd w)
+static void run_group(struct winograd w)
 {
     const struct byi_f32_conv_run *run = w.run;
     const int64_t n = run->threads, blocks = byi_ceil_div(w.tiles, w.block);
@@ -373,5 +373,5 @@ void byi_f32_winograd_run(const struct byi_f32_conv_run *run)
 {
     struct winograd w = plan(run, run->conv, run->threads);
     for (; w.group < run->conv->merged_groups; w.group++)
-        run_part(w);
+        run_group(w);
 }
