@@ -6,8 +6,9 @@
  * processor treats subnormal numbers as 0.
  *
  * A number of float16 is the sum of two of bfloat16, which have its upper and
- * its lower bits. Both are normal. The four products of the parts take half to
- * a third of the time that the product in float32 takes.
+ * its lower bits. Both are normal. The products of the parts (three; all four
+ * if `exact`) take half to a third of the time that the product in float32
+ * takes.
  */
 #include "kernels/conv.h"
 #include "kernels/i8_shape.h"
