@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # arm64.cmake: toolchain file of a build for 64-bit ARM Linux with Debian's
 # cross compiler (scripts/deps arm64). ARM64_ROOT: the folder that
-# scripts/fetch-arm64 filled. Programs of the build, tests included, run under
-# qemu, the libraries of ARM64_ROOT in front.
+# scripts/fetch-arm64 filled. Programs of the build, such as tests, run under
+# qemu with the libraries of ARM64_ROOT.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(ARM64_ROOT "${CMAKE_CURRENT_LIST_DIR}/../build/arm64-root"
