@@ -14,7 +14,7 @@ enum { BARE_OUTPUTS = 16, BARE_RANK = 8 };
 /* The function that the kernel calls, and the outputs that ONNX Runtime
  * allocates before the call. The provider's option "call" is the address of
  * this struct as a decimal number. The session reads the struct, so the struct
- * must outlive it. */
+ * must outlive the session. */
 struct bare_call {
     void (*run)(void *arg);
     void *arg;

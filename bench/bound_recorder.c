@@ -15,9 +15,9 @@ BYOC_API struct bound_record bound_record;
 
 static struct byoc_backend
     recorder; /* a copy of oneDNN's struct; only `run` differs */
-static struct byoc_fail *(*run_behind)(const struct byoc_host *host,
-                                       void *compiled, void *state,
-                                       const struct byoc_run_args *args);
+static struct byoc_fail *(*run_wrapped)(const struct byoc_host *host,
+                                        void *compiled, void *state,
+                                        const struct byoc_run_args *args);
 
 static uint64_t now(void)
 {
@@ -33,14 +33,14 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
         .compiled = compiled, .state = state, .outputs = args->outputs};
     BYI_PUSH(&bound_record, call);
     const uint64_t begin = now();
-    struct byoc_fail *fail = run_behind(host, compiled, state, args);
+    struct byoc_fail *fail = run_wrapped(host, compiled, state, args);
     bound_record.ns += now() - begin;
     return fail;
 }
 
 /* Open oneDNN's plug-in, which is never closed. Returns its query function, or
  * NULL on failure. */
-static byoc_backend_query_fn open_behind(void)
+static byoc_backend_query_fn open_wrapped(void)
 {
     static const char name[] = "libbyoc_backend_dnnl.so";
     char path[4096];
@@ -52,16 +52,16 @@ static byoc_backend_query_fn open_behind(void)
     snprintf(path, sizeof path, "%.*s%s", folder, info.dli_fname, name);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     void *symbol = library ? dlsym(library, BYOC_BACKEND_QUERY) : NULL;
-    byoc_backend_query_fn behind;
-    memcpy(&behind, &symbol, sizeof behind); /* void * to function */
-    return behind;
+    byoc_backend_query_fn wrapped;
+    memcpy(&wrapped, &symbol, sizeof wrapped); /* void * to function */
+    return wrapped;
 }
 
 static const struct byoc_backend *query(const struct byoc_host *host, char *why,
                                         uint32_t why_bytes)
 {
-    const byoc_backend_query_fn query_behind = open_behind();
-    if (!query_behind) {
+    const byoc_backend_query_fn query_wrapped = open_wrapped();
+    if (!query_wrapped) {
         const char *said = dlerror();
         snprintf(why, why_bytes, "%s",
                  said ? said
@@ -69,11 +69,11 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
                         "this library");
         return NULL;
     }
-    const struct byoc_backend *behind = query_behind(host, why, why_bytes);
-    if (!behind)
+    const struct byoc_backend *wrapped = query_wrapped(host, why, why_bytes);
+    if (!wrapped)
         return NULL;
-    recorder = *behind; /* both plug-ins use the same version of the struct */
-    run_behind = behind->run;
+    recorder = *wrapped; /* both plug-ins use the same version of the struct */
+    run_wrapped = wrapped->run;
     recorder.run = run;
     return &recorder;
 }

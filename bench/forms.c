@@ -22,34 +22,35 @@ static const char *const isas[] = {"sse4.2", "avx2", "avx512"};
 
 /* --- in turns ------------------------------------------------------------- */
 
-/* One implementation: a function to run repeatedly. */
-struct form {
+/* One implementation of an operator: a function that runs it once. */
+struct variant {
     double (*run)(void *ctx); /* seconds */
     void *ctx;
     double times[ROUNDS];
 };
 
-/* Run the forms in turns, and set the median time of each and, in ratios[], the
- * medians of each round's ratio to form 0. */
-static void measure(struct form *forms, uint32_t n, double *ratios)
+/* Run the variants in turns, and set the median time of each and, in ratios[],
+ * the medians of each round's ratio to variant 0. */
+static void measure(struct variant *variants, uint32_t n, double *ratios)
 {
     double list[ROUNDS], first = 0;
     for (uint32_t i = 0; i < 2 * n; i++)
-        first = forms[i % n].run(forms[i % n].ctx);
+        first = variants[i % n].run(variants[i % n].ctx);
     const int repeat = first > 2e-3 ? 1 : (int)(2e-3 / first) + 1;
     for (int round = 0; round < ROUNDS; round++)
         for (uint32_t i = 0; i < n; i++) {
-            forms[i].times[round] = 0;
+            variants[i].times[round] = 0;
             for (int k = 0; k < repeat; k++)
-                forms[i].times[round] += forms[i].run(forms[i].ctx) / repeat;
+                variants[i].times[round] +=
+                    variants[i].run(variants[i].ctx) / repeat;
         }
     for (uint32_t i = 0; i < n; i++) {
         for (int round = 0; round < ROUNDS; round++)
-            list[round] = forms[i].times[round] / forms[0].times[round];
+            list[round] = variants[i].times[round] / variants[0].times[round];
         ratios[i] = bench_median(list, ROUNDS);
     }
     for (uint32_t i = 0; i < n; i++)
-        forms[i].times[0] = bench_median(forms[i].times, ROUNDS);
+        variants[i].times[0] = bench_median(variants[i].times, ROUNDS);
 }
 
 static double run_side(void *ctx)
@@ -122,12 +123,12 @@ static void compile_three(const char *text, const char *const *options,
     unlink(path);
 }
 
-static void measure_three(struct bench_side sides[3], struct form forms[3],
-                          double ratios[3])
+static void measure_three(struct bench_side sides[3],
+                          struct variant variants[3], double ratios[3])
 {
     for (int i = 0; i < 3; i++)
-        forms[i] = (struct form){run_side, &sides[i], {0}};
-    measure(forms, 3, ratios);
+        variants[i] = (struct variant){run_side, &sides[i], {0}};
+    measure(variants, 3, ratios);
     for (int i = 0; i < 3; i++)
         bench_close(&sides[i]);
 }
@@ -254,16 +255,16 @@ static void bench_resize(const char *isa, const struct resize *r)
             r->mode, r->coordinates, r->antialias ? "true" : "false"),
         fuse, NULL, both);
     make_single(r, &both[0].in[0], arena, &single);
-    struct form forms[] = {{run_side, &both[0], {0}},
-                           {run_side, &both[1], {0}},
-                           {run_single, &single, {0}}};
-    measure(forms, 3, ratios);
+    struct variant variants[] = {{run_side, &both[0], {0}},
+                                 {run_side, &both[1], {0}},
+                                 {run_single, &single, {0}}};
+    measure(variants, 3, ratios);
     printf("| %s | %s%s | %s | %lldx%lld^2 to %lld^2 | %.1f | %.1f | %.1f | "
            "%.2f | %.2f |\n",
            isa, r->mode, r->antialias ? " antialias" : "", r->coordinates,
            (long long)r->channels, (long long)r->in, (long long)r->out,
-           1e6 * forms[0].times[0], 1e6 * forms[1].times[0],
-           1e6 * forms[2].times[0], ratios[1], ratios[2]);
+           1e6 * variants[0].times[0], 1e6 * variants[1].times[0],
+           1e6 * variants[2].times[0], ratios[1], ratios[2]);
     bench_close(&both[0]);
     bench_close(&both[1]);
     byi_arena_free(&arena);
@@ -290,7 +291,7 @@ struct function {
 static void bench_table(const char *isa, const struct function *f)
 {
     static struct bench_side sides[3];
-    struct form forms[3];
+    struct variant variants[3];
     double ratios[3];
     char text[600];
     snprintf(text, sizeof text,
@@ -301,10 +302,10 @@ static void bench_table(const char *isa, const struct function *f)
              (long long)f->n, f->call);
     limit_backend(isa);
     compile_three(text, NULL, "Tabulate", sides);
-    measure_three(sides, forms, ratios);
+    measure_three(sides, variants, ratios);
     printf("| %s | %s | %lld | %.1f | %.1f | %.1f | %.2f | %.2f |\n", isa,
-           f->call, (long long)f->n, 1e6 * forms[0].times[0],
-           1e6 * forms[1].times[0], 1e6 * forms[2].times[0], ratios[1],
+           f->call, (long long)f->n, 1e6 * variants[0].times[0],
+           1e6 * variants[1].times[0], 1e6 * variants[2].times[0], ratios[1],
            ratios[2]);
 }
 
@@ -318,12 +319,12 @@ static void bench_function(const char *isa, const struct function *f)
              "def @main(%%x: Tensor[(%lld), float32]) {\n  %s(%%x)\n}\n",
              (long long)f->n, f->call);
     compile_both(text, NULL, exact, both);
-    struct form forms[] = {{run_side, &both[0], {0}},
-                           {run_side, &both[1], {0}}};
-    measure(forms, 2, ratios);
+    struct variant variants[] = {{run_side, &both[0], {0}},
+                                 {run_side, &both[1], {0}}};
+    measure(variants, 2, ratios);
     printf("| %s | %s | %lld | %.1f | %.1f | %.2f |\n", isa, f->call,
-           (long long)f->n, 1e6 * forms[0].times[0], 1e6 * forms[1].times[0],
-           ratios[1]);
+           (long long)f->n, 1e6 * variants[0].times[0],
+           1e6 * variants[1].times[0], ratios[1]);
     bench_close(&both[0]);
     bench_close(&both[1]);
 }
@@ -405,11 +406,11 @@ static void bench_pruned(const char *isa, const struct pruned *p)
     static const char *const all[] = {"SparseWeights.most=100", NULL};
     static struct bench_side sides[3];
     struct byi_arena *arena = byi_arena_new();
-    struct form forms[3];
+    struct variant variants[3];
     double ratios[3];
     limit_backend(isa);
     compile_three(print_pruned(arena, p), all, "SparseWeights", sides);
-    measure_three(sides, forms, ratios);
+    measure_three(sides, variants, ratios);
     if (p->size)
         printf("| %s | conv%lld %lldx%lld->%lld |", isa, (long long)p->kernel,
                (long long)p->k, (long long)p->size, (long long)p->n);
@@ -417,8 +418,8 @@ static void bench_pruned(const char *isa, const struct pruned *p)
         printf("| %s | dense %lldx%lldx%lld |", isa, (long long)p->rows,
                (long long)p->k, (long long)p->n);
     printf(" %lld%% | %lldx1 | %.1f | %.1f | %.1f | %.2f | %.2f |\n",
-           (long long)p->zeros, (long long)p->block, 1e6 * forms[0].times[0],
-           1e6 * forms[1].times[0], 1e6 * forms[2].times[0], ratios[1],
+           (long long)p->zeros, (long long)p->block, 1e6 * variants[0].times[0],
+           1e6 * variants[1].times[0], 1e6 * variants[2].times[0], ratios[1],
            ratios[2]);
     byi_arena_free(&arena);
 }
@@ -466,7 +467,7 @@ static void clear_coefficients(const DLTensor *in, int64_t left)
 static void bench_transform(const char *isa, const struct coefficients *c)
 {
     static struct bench_side sides[3];
-    struct form forms[3];
+    struct variant variants[3];
     double ratios[3];
     struct byi_text text = {0};
     byi_text_addf(&text, "def @main(%%x: Tensor[(%lld, 8, 8), float32]) {\n",
@@ -481,12 +482,13 @@ static void bench_transform(const char *isa, const struct coefficients *c)
     byi_text_free(&text);
     for (int i = 0; i < 3; i++)
         clear_coefficients(&sides[i].in[0], c->left);
-    measure_three(sides, forms, ratios);
+    measure_three(sides, variants, ratios);
     printf(
         "| %s | %s | %lld | %lldx%lld | %.1f | %.1f | %.1f | %.2f | %.2f |\n",
         isa, c->axes == 2 ? "both axes" : "rows", (long long)c->blocks,
-        (long long)c->left, (long long)c->left, 1e6 * forms[0].times[0],
-        1e6 * forms[1].times[0], 1e6 * forms[2].times[0], ratios[1], ratios[2]);
+        (long long)c->left, (long long)c->left, 1e6 * variants[0].times[0],
+        1e6 * variants[1].times[0], 1e6 * variants[2].times[0], ratios[1],
+        ratios[2]);
 }
 
 static void bench_idct(const char *isa)
@@ -556,7 +558,7 @@ static void bench_warp(const char *isa, const struct warp *w)
     static const char *const none[] = {NULL}, *const fuse[] = {"FuseOps", NULL};
     static const char *const names[] = {"generated", "packed", "generic"};
     static struct bench_side sides[3];
-    struct form forms[3];
+    struct variant variants[3];
     double ratios[3];
     for (int i = 0; i < 3; i++) {
         struct byi_text text = {0};
@@ -568,13 +570,14 @@ static void bench_warp(const char *isa, const struct warp *w)
         byi_text_free(&text);
         unlink(path);
     }
-    measure_three(sides, forms, ratios);
+    measure_three(sides, variants, ratios);
     printf(
         "| %s | %s | %s | %lldx%lld^2 to %lld^2 | %.1f | %.1f | %.1f | %.2f | "
         "%.2f |\n",
         isa, w->mode, w->padding, (long long)w->channels, (long long)w->in,
-        (long long)w->out, 1e6 * forms[0].times[0], 1e6 * forms[1].times[0],
-        1e6 * forms[2].times[0], ratios[1], ratios[2]);
+        (long long)w->out, 1e6 * variants[0].times[0],
+        1e6 * variants[1].times[0], 1e6 * variants[2].times[0], ratios[1],
+        ratios[2]);
 }
 
 static void bench_warps(const char *isa)

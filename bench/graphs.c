@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    DEPTH = 100, /* of nested branches */
+    DEPTH = 100, /* levels of nested branches */
     FAN = 64     /* the number of functions that @main calls */
 };
 
@@ -182,20 +182,20 @@ static void make_nested(struct graph *g, uint32_t n)
 {
     const struct byi_type *flag =
         byi_type_tensor(g->m->arena, BYOC_BOOL, 0, NULL);
-    BYI_VEC(uint32_t) towers = {0};
+    BYI_VEC(uint32_t) nests = {0};
     for (uint32_t done = 0; done < n; done += DEPTH * 8)
-        BYI_PUSH(&towers, nest(g, flag));
+        BYI_PUSH(&nests, nest(g, flag));
     start(g, "main");
     byi_id x = param(g, "x");
     const byi_id c = byi_add_param(g->m, g->f, "c", flag);
-    for (uint32_t i = 0; i < towers.n; i++) {
-        const byi_id fn = literal(g, g->m->funcs.at[towers.at[i]], towers.at[i],
+    for (uint32_t i = 0; i < nests.n; i++) {
+        const byi_id fn = literal(g, g->m->funcs.at[nests.at[i]], nests.at[i],
                                   (byi_id[]){x, c});
         if (byi_add_apply(g->m, g->f, fn, NULL, 0, NULL, &x, NULL))
             exit(1);
     }
     g->f->result = x;
-    byi_vec_free(towers.at);
+    byi_vec_free(nests.at);
 }
 
 /* Many global functions of a few operators, each of which calls an earlier one.

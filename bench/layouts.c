@@ -21,8 +21,8 @@ static const char *const layout_names[] = {
 
 /* A convolution of a square image with padding of half the window. */
 struct shape {
-    int64_t kernel, in, out, size,
-        stride; /* size: height and width of the input */
+    int64_t kernel, in, out;
+    int64_t size, stride; /* size: height and width of the input */
     bool depthwise;
 };
 
@@ -36,7 +36,7 @@ static const struct shape shapes[] = {
 };
 
 /* One convolution in one layout. */
-struct contender {
+struct variant {
     struct byi_prim *prim;
     struct byi_bound_call *call;
     void *buffers[N_BUFFERS], *scratch;
@@ -105,7 +105,7 @@ static struct byi_dnnl_conv convolution(const struct shape *s,
 
 /* A buffer of numbers in [-1/2, 1/2). The time does not depend on the numbers,
  * as long as none is subnormal, and nothing reads the results. */
-static float *made_up(uint64_t bytes)
+static float *random_numbers(uint64_t bytes)
 {
     float *data = byi_acquire(bytes + BYI_DNNL_SLACK);
     uint32_t x = 1;
@@ -116,7 +116,7 @@ static float *made_up(uint64_t bytes)
     return data;
 }
 
-static enum byoc_status make(struct contender *c, const struct byi_dnnl *lib,
+static enum byoc_status make(struct variant *c, const struct byi_dnnl *lib,
                              const struct shape *s, enum layout layout,
                              struct byoc_error *err)
 {
@@ -129,7 +129,7 @@ static enum byoc_status make(struct contender *c, const struct byi_dnnl *lib,
     BYI_TRY(byi_conv_new(lib, &conv, &relu, &c->prim, err));
     BYI_TRY(byi_prim_build(c->prim, err));
     for (uint32_t i = 0; i < N_BUFFERS; i++) {
-        c->buffers[i] = made_up(byi_prim_bytes(c->prim, args[i]));
+        c->buffers[i] = random_numbers(byi_prim_bytes(c->prim, args[i]));
         if (!c->buffers[i])
             return byi_fail(err, BYOC_ENOMEM, "out of memory");
     }
@@ -141,7 +141,7 @@ static enum byoc_status make(struct contender *c, const struct byi_dnnl *lib,
                          &c->call, err);
 }
 
-static void drop(struct contender *c)
+static void drop(struct variant *c)
 {
     byi_bound_free(&c->call);
     byi_prim_free(&c->prim);
@@ -154,7 +154,7 @@ static void drop(struct contender *c)
 
 /* Run twice and time the second run: the first loads the caches, from which the
  * other layouts have evicted the data. */
-static enum byoc_status take_turn(struct contender *c, struct byoc_error *err)
+static enum byoc_status take_turn(struct variant *c, struct byoc_error *err)
 {
     BYI_TRY(byi_bound_run(c->call, err));
     const double began = now();
@@ -165,7 +165,7 @@ static enum byoc_status take_turn(struct contender *c, struct byoc_error *err)
 }
 
 /* Time the layouts in turns, so that other load slows all of them. */
-static enum byoc_status time_shape(struct contender *c,
+static enum byoc_status time_shape(struct variant *c,
                                    const struct byi_dnnl *lib,
                                    const struct shape *s,
                                    struct byoc_error *err)
@@ -205,7 +205,7 @@ static void print_head(void)
     printf(" --- |\n");
 }
 
-static void print_row(const struct shape *s, const struct contender *c)
+static void print_row(const struct shape *s, const struct variant *c)
 {
     printf("| %dx%d ", (int)s->kernel, (int)s->kernel);
     if (s->depthwise)
@@ -236,7 +236,7 @@ int main(int argc, char **argv)
     if (lib)
         print_head();
     for (uint32_t i = 0; i < BYI_COUNT(shapes) && status == BYOC_OK; i++) {
-        struct contender c[N_LAYOUTS] = {0};
+        struct variant c[N_LAYOUTS] = {0};
         status = time_shape(c, lib, &shapes[i], &err);
         if (status == BYOC_OK)
             print_row(&shapes[i], c);

@@ -154,8 +154,8 @@ static void add_convs(void)
 
 /* The text of a product between dequantize and quantize, which both sides
  * compute with integers. */
-static char *quantize(const char *dims, const char *product,
-                      const char *weights, const char *attrs)
+static char *print_quantized(const char *dims, const char *product,
+                             const char *weights, const char *attrs)
 {
     return print("def @main(%%x: Tensor[(%s), uint8]) {\n"
                  "  %%0 = qnn.dequantize(%%x, 0.02f, 0u8);\n"
@@ -179,7 +179,8 @@ static void add_bytes_conv(int kernel, int in, int out, int size, int stride,
     char *attrs = print(", strides=[%d, %d], padding=[%d, %d, %d, %d], "
                         "groups=%d",
                         stride, stride, pad, pad, pad, pad, groups);
-    add_case(name, false, quantize(dims, "nn.conv2d", weights, attrs), NULL);
+    add_case(name, false, print_quantized(dims, "nn.conv2d", weights, attrs),
+             NULL);
     free(attrs);
     free(weights);
     free(dims);
@@ -198,9 +199,9 @@ static void add_bytes(void)
         add_bytes_conv(s[0], s[1], s[2], s[3], s[4], s[5]);
     }
     add_case("8-bit dense 1x2048x1000", false,
-             quantize("1, 2048", "nn.dense", "1000, 2048", ""), NULL);
+             print_quantized("1, 2048", "nn.dense", "1000, 2048", ""), NULL);
     add_case("8-bit dense 128x768x768", false,
-             quantize("128, 768", "nn.dense", "768, 768", ""), NULL);
+             print_quantized("128, 768", "nn.dense", "768, 768", ""), NULL);
 }
 
 /* A case as the texts of its parameters and its body. */

@@ -4,7 +4,8 @@
  * PartitionGraph, with a ledger as in a compile, on graphs of 1e3 to 1e6 nodes,
  * for one backend and for two. The backends consist of patterns only, which
  * leave some operators native, so that there are many regions. The columns are
- * the same as in passes.c. bench_partition [--shape NAME] [--max NODES]
+ * the same as in passes.c.
+ *     bench_partition [--shape NAME] [--max NODES]
  *     bench_partition --plugin FILE.so MODEL.onnx...
  * The second form runs the passes on models, as in a compile, for a backend's
  * plug-in, without and with its probe, and prints milliseconds of each pass
@@ -45,7 +46,7 @@ static const struct byoc_pattern second_rows[] = {
     {"second.relu", "nn.relu(%src)", NULL},
     {"second.mul", "multiply(%a, %b)", NULL},
 };
-static const struct byoc_backend sketches[] = {
+static const struct byoc_backend pattern_backends[] = {
     {.struct_size = sizeof(struct byoc_backend),
      .name = "first",
      .patterns = first_rows,
@@ -56,11 +57,13 @@ static const struct byoc_backend sketches[] = {
      .n_patterns = BYI_COUNT(second_rows)},
 };
 
-static enum byoc_status sketch_backends(struct byi_backends *v, uint32_t n,
-                                        struct byoc_error *err)
+static enum byoc_status open_pattern_backends(struct byi_backends *v,
+                                              uint32_t n,
+                                              struct byoc_error *err)
 {
     static struct byoc_host host;
-    const struct byoc_backend *const backends[] = {&sketches[0], &sketches[1]};
+    const struct byoc_backend *const backends[] = {&pattern_backends[0],
+                                                   &pattern_backends[1]};
     const struct byoc_host *const hosts[] = {&host, &host};
     byi_match_host(&host);
     return byi_backends_init(v, backends, hosts, n, err);
@@ -71,13 +74,14 @@ static const char *plugin_path;
 static enum byoc_status open_backend(struct byi_backends *v, bool probing,
                                      struct byoc_error *err)
 {
-    static struct byoc_backend quiet;
+    static struct byoc_backend without_probe;
     struct byi_plugin *plugin = NULL;
     BYI_TRY(byoc_internal_plugin_open(plugin_path, 1, &plugin, err));
     byi_match_host(&plugin->host);
-    quiet = *plugin->backend;
-    quiet.probe = NULL;
-    const struct byoc_backend *backend = probing ? plugin->backend : &quiet;
+    without_probe = *plugin->backend;
+    without_probe.probe = NULL;
+    const struct byoc_backend *backend =
+        probing ? plugin->backend : &without_probe;
     const struct byoc_host *host = &plugin->host;
     return byi_backends_init(v, &backend, &host, 1, err);
 }
@@ -122,8 +126,9 @@ static void measure_graph(const void *arg, uint32_t shape, uint32_t size,
     const uint64_t nodes = bench_count(m);
     for (uint32_t i = 0; i < N_PASSES; i++)
         run->steps[i].nodes = nodes;
-    run->failed = sketch_backends(&backends, *n_backends, &err) != BYOC_OK ||
-                  run_passes(m, &backends, run, &err) != BYOC_OK;
+    run->failed =
+        open_pattern_backends(&backends, *n_backends, &err) != BYOC_OK ||
+        run_passes(m, &backends, run, &err) != BYOC_OK;
     snprintf(run->why, sizeof run->why, "%.199s", err.text);
 }
 

@@ -444,9 +444,9 @@ int main(int argc, char **argv)
                 argv[0]);
         return 2;
     }
-    char parts[16];
-    snprintf(parts, sizeof parts, "%u", threads);
-    add_option("threads", parts);
+    char number[16];
+    snprintf(number, sizeof number, "%u", threads);
+    add_option("threads", number);
     open_runtime(argv[at], argv[at + 1]);
     for (at += 2; at < argc; at++, n++)
         product *= try_model(argv[at]);

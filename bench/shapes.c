@@ -4,11 +4,11 @@
  *
  *     shapes MODEL.so [NAME=LEAST..MOST]... [OPTION=N]...
  *
- * Sizes of dims that are not given are 1 to 16. Options: runs (10000), threads
- * (1), shapes and bytes (the cache's limits; 0: the defaults), seed (1). Inputs
- * are random if they are float32; int32 and int64 are 0 or 1, other numbers
- * are 0. Exits with 1 if the cache exceeds its limit
- * after the runs, or a run fails; with 3 if memory or threads run out.
+ * Dims that are not given get sizes from 1 to 16. Options: runs (10000),
+ * threads (1), shapes and bytes (the cache's limits; 0: the defaults), seed
+ * (1). float32 inputs are random; int32 and int64 inputs are 0 or 1, other
+ * numbers 0. Exits with 1 if the cache exceeds its limit after the runs, or a
+ * run fails; with 3 if memory or threads run out.
  */
 #include <byoc/runtime.h>
 

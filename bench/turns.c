@@ -115,8 +115,8 @@ bool bench_open(const char *path, const char *name,
     const struct byoc_load_params load = {.threads = threads};
     struct byoc_compiled *c = NULL;
     struct byoc_error err;
-    char
-        so[128]; /* a new name, since dlopen identifies a library by its name */
+    /* each library has a name of its own, by which dlopen identifies it */
+    char so[128];
     snprintf(so, sizeof so, "%s/%s.so", bench_folder(), name);
     memset(side, 0, sizeof *side);
     check(byoc_compile(path, params, &c, &err), &err);

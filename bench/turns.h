@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turns.h: for benchmarks that compile several models and run them in turns in
+/* turns.h: compiles several models, for benchmarks that run them in turns in
  * one process, so that other load disturbs all of them alike.
  */
 #ifndef BENCH_TURNS_H
