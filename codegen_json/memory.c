@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memory.c: plans the memory of temporaries: computes when each one is live,
- * and calls byi_place (core/base/place.c) to choose its offset. Skips
+ * and calls byi_assign_offsets (core/base/place.c) to choose its offset. Skips
  * temporaries whose size varies.
  */
 #include "plan.h"
@@ -51,7 +51,7 @@ void byi_plan_memory(struct byi_planned_func *f)
     struct byi_life *lives = byi_arena_calloc(arena, n, sizeof *lives);
     find_last(f, last);
     const uint32_t n_lives = list_lives(f, last, lives, values);
-    f->arena = byi_place(lives, n_lives);
+    f->arena = byi_assign_offsets(lives, n_lives);
     for (uint32_t i = 0; i < n_lives; i++)
         f->values.at[values[i]].offset = lives[i].at;
     byi_arena_free(&arena);

@@ -552,7 +552,7 @@ static enum byoc_status finish_func(struct maker *m, uint32_t func)
             values[n_lives++] = v;
         }
     }
-    f->arena = byi_place(lives, n_lives);
+    f->arena = byi_assign_offsets(lives, n_lives);
     for (uint32_t i = 0; i < n_lives; i++)
         f->values[values[i]].offset = lives[i].at;
     m->stage[func] = DONE;

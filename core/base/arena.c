@@ -15,8 +15,7 @@ enum { FIRST_BLOCK = 4096, LAST_BLOCK = 8 << 20, ARENA_ALIGN = 16 };
 enum { LINE = 160 }; /* bytes; most formatted texts are shorter */
 enum {
     PAGE = 1 << 16, /* bytes; a multiple of every page size */
-    LARGE_PAGE = 2 << 20,
-    MANY_PAGES = LARGE_PAGE
+    HUGE_PAGE = 2 << 20
 };
 
 struct block {
@@ -101,7 +100,7 @@ static void prefer_huge_pages(void *at, size_t bytes)
     const uintptr_t begin = ((uintptr_t)at + PAGE - 1) / PAGE * PAGE;
     const uintptr_t end = ((uintptr_t)at + bytes) / PAGE * PAGE;
 
-    if (bytes >= MANY_PAGES)
+    if (bytes >= HUGE_PAGE)
         (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 #else
     (void)at;
@@ -311,13 +310,13 @@ void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg)
 
 void *byi_acquire(uint64_t bytes)
 {
-    if (bytes > SIZE_MAX - LARGE_PAGE)
+    if (bytes > SIZE_MAX - HUGE_PAGE)
         return NULL;
     if (bytes == 0)
         bytes = 1;
-    /* large pages begin at multiples of their size; aligned_alloc wants a
-     * multiple of the alignment */
-    const uint64_t align = bytes >= MANY_PAGES ? LARGE_PAGE : BYI_ALIGN;
+    /* huge pages begin at multiples of their size; the size that aligned_alloc
+     * gets must be a multiple of the alignment */
+    const uint64_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : BYI_ALIGN;
     bytes = (bytes + align - 1) & ~(align - 1);
     void *at = aligned_alloc((size_t)align, (size_t)bytes);
     if (at)

@@ -81,8 +81,8 @@ static inline bool byi_has_id(const uint32_t *ids, uint32_t n, uint32_t id)
 
 enum {
     BYI_MAX_RANK = 12,  /* oneDNN's limit; models use fewer */
-    BYI_ALIGN = 64,     /* of every buffer and constant            */
-    BYI_MAX_ARGS = 4096 /* operands of one node                    */
+    BYI_ALIGN = 64,     /* bytes, of every buffer and constant */
+    BYI_MAX_ARGS = 4096 /* operands of one node */
 };
 
 /* Bytes rounded up to a multiple of BYI_ALIGN. */
@@ -91,8 +91,9 @@ static inline uint64_t byi_align_bytes(uint64_t bytes)
     return (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
 }
 
-/* The place of the next `bytes` in memory whose first *used bytes are taken,
- * and take them; NULL, without a base. Both places are aligned to BYI_ALIGN. */
+/* Reserve `bytes`, rounded up to BYI_ALIGN, behind the first *used bytes of
+ * `base`, which is aligned to BYI_ALIGN. Returns their address; NULL if `base`
+ * is NULL, to compute only the size. */
 static inline void *byi_take_bytes(char *base, uint64_t *used, uint64_t bytes)
 {
     void *at = base ? base + *used : NULL;
@@ -112,12 +113,12 @@ enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
 
 /* --- params.c: structs of callers, of any size ---------------------------- */
 
-/* A struct with a struct_size, as this build knows it. */
+/* The sizes of a struct with the member struct_size, in this build. */
 struct byi_params_size {
     const char *name;
-    uint32_t bytes; /* the size of the whole struct                */
-    uint32_t first; /* its size before struct_size was introduced  */
-    uint32_t place; /* the offset of struct_size                   */
+    uint32_t bytes;  /* the size of the whole struct */
+    uint32_t first;  /* its size before struct_size was introduced */
+    uint32_t offset; /* of struct_size */
 };
 /* `last`: the last member before struct_size was introduced. */
 #define BYI_PARAMS_SIZE(type, last)                                            \
@@ -131,7 +132,8 @@ struct byi_params_size {
  * larger. Members after its end become zero; all do if `given` is NULL. Errors:
  * BYOC_EINVAL (a size that no version had, or a member that this build does not
  * know is set). */
-enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
+enum byoc_status byi_params_read(void *params,
+                                 const struct byi_params_size *known,
                                  const void *given, struct byoc_error *err);
 /* Fails with BYOC_EINVAL if a reserved member is not 0. */
 enum byoc_status byi_reserved_check(uint32_t value, struct byoc_error *err);
@@ -184,7 +186,7 @@ void byi_arena_free(struct byi_arena **arena);
  * the largest amount that was in use at once. Takes time proportional to the
  * memory used. */
 void byi_arena_reset(struct byi_arena *arena);
-/* The bytes that the arena holds. */
+/* The bytes of all blocks of the arena, spare ones included. */
 size_t byi_arena_bytes(const struct byi_arena *arena);
 void *byi_arena_alloc(struct byi_arena *arena, size_t bytes);
 void *byi_arena_calloc(struct byi_arena *arena, size_t n, size_t size);
@@ -252,8 +254,8 @@ void byi_text_free(struct byi_text *text);
 uint32_t byi_dtype_bytes(enum byoc_dtype dtype);
 /* The dtype of that name ("float32"), or BYOC_NONE. */
 enum byoc_dtype byi_dtype_of_name(const char *name, size_t n);
-/* The dtype of a DLPack type, or BYOC_NONE; uint8 for the type that bool has,
- * too. */
+/* The dtype of a DLPack type, or BYOC_NONE. Never bool, which has the DLPack
+ * type of uint8. */
 enum byoc_dtype byi_dtype_of_dlpack(DLDataType type);
 /* Of the types that are not narrow (see narrow.c): */
 bool byi_dtype_is_float(enum byoc_dtype dtype);  /* f16 bf16 f32 f64     */
@@ -487,7 +489,9 @@ enum byoc_status byi_json_parse_around(const char *text, size_t n,
                                        struct byi_json_items items[2],
                                        struct cJSON **root,
                                        struct byoc_error *err);
-/* Number of elements of the object's member `key`, at most max. */
+/* Set *n to the number of elements of the object's member `key`, which
+ * byi_json_parse_around stored in `items`. Errors: BYOC_ELIMIT (above max), and
+ * BYOC_EPARSE. */
 enum byoc_status byi_json_count(const struct byi_json *object,
                                 const struct byi_json_items *items,
                                 const char *key, uint32_t max, uint32_t *n,
@@ -590,12 +594,12 @@ const char *byi_nearest(const char *name, const char *const *names, uint32_t n);
 struct byi_life {
     uint32_t first, last;
     uint64_t bytes;
-    uint64_t at; /* out: a multiple of BYI_ALIGN */
+    uint64_t at; /* out: its offset, a multiple of BYI_ALIGN */
 };
 /* Choose offsets for n lives, ascending by `first`, so that values that are
  * live at the same time do not overlap. Rounds their sizes up to BYI_ALIGN, and
  * returns the bytes that all of them need. */
-uint64_t byi_place(struct byi_life *lives, uint32_t n);
+uint64_t byi_assign_offsets(struct byi_life *lives, uint32_t n);
 
 /* --- hash.c, sha256.c --------------------------------------------------- */
 
@@ -624,9 +628,10 @@ enum byoc_status byi_map_file(const char *path, const void **data, size_t *n,
 void byi_unmap(const void *data, size_t n);
 /* The destination of an output. */
 struct byi_target {
-    char *path;   /* of the file to create or replace; links are resolved */
-    bool through; /* write directly to a device, FIFO or standard stream      */
-    int stream;   /* write to this descriptor; -1: to `path`                  */
+    char *path; /* of the file to create or replace; links are resolved */
+    /* write directly to a character device, FIFO or standard stream */
+    bool through;
+    int stream;    /* write to this descriptor; -1: to `path` */
     unsigned mode; /* of the existing file; 0: none */
 };
 /* Find where to write an output for `path`. Errors: BYOC_EIO, the path is
@@ -638,15 +643,17 @@ void byi_target_free(struct byi_target *target);
 
 /* A file that is written under another name, and renamed into place by
  * byi_file_commit or removed by byi_file_abort: other programs never see a
- * half-written file, and a renamed one has reached the disk. Devices, FIFOs and
- * standard streams are written directly. byi_file_commit and byi_file_abort
- * free *file, also on errors. */
+ * half-written file, and a renamed one has reached the disk. Character devices,
+ * FIFOs and standard streams are written directly. byi_file_commit and
+ * byi_file_abort free *file, also on errors. */
 struct byi_file {
     FILE *stream;
     struct byi_file_own *own;
 };
+/* Errors: BYOC_EIO, BYOC_ENOMEM. */
 enum byoc_status byi_file_create(const char *path, struct byi_file *file,
                                  struct byoc_error *err);
+/* Errors: BYOC_EIO, also if an earlier write to file->stream failed. */
 enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err);
 void byi_file_abort(struct byi_file *file);
 /* Create the folder unless it exists. Errors: BYOC_EIO. */

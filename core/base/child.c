@@ -21,17 +21,17 @@
 #include "temp.h"
 
 /* Shared memory that the child writes and the parent reads. */
-struct child_word {
+struct child_shared {
     _Atomic uint64_t began; /* when the current step began; 0: no step */
     bool returned, exhausted;
     char who[4096];
     char text[256];
 };
 
-static struct child_word *word; /* in a child; NULL elsewhere */
-/* bytes that its steps may still add; 0: no limit */
+static struct child_shared *shared; /* in a child; NULL elsewhere */
+/* bytes of address space that its steps may still add; 0: no limit */
 static uint64_t bytes_left;
-static uint64_t bytes_before; /* before the current step */
+static uint64_t bytes_before; /* address space before the current step */
 
 void *byi_shared_new(size_t bytes)
 {
@@ -69,9 +69,9 @@ static void limit_space(rlim_t bytes)
 
 void byi_step_end(void)
 {
-    if (!word || !word->began)
+    if (!shared || !shared->began)
         return;
-    word->began = 0;
+    shared->began = 0;
     if (!bytes_left)
         return;
     limit_space(RLIM_INFINITY);
@@ -83,23 +83,23 @@ void byi_step_end(void)
 void byi_step(const char *who, const char *format, ...)
 {
     va_list args;
-    if (!word)
+    if (!shared)
         return;
     byi_step_end();
-    snprintf(word->who, sizeof word->who, "%s", who ? who : "");
+    snprintf(shared->who, sizeof shared->who, "%s", who ? who : "");
     va_start(args, format);
-    vsnprintf(word->text, sizeof word->text, format, args);
+    vsnprintf(shared->text, sizeof shared->text, format, args);
     va_end(args);
     if (bytes_left) {
         bytes_before = address_space();
         limit_space(bytes_before + bytes_left);
     }
-    word->began = byi_now_ns();
+    shared->began = byi_now_ns();
 }
 
 const char *byi_step_text(void)
 {
-    return word ? word->text : "";
+    return shared ? shared->text : "";
 }
 
 /* --- waiting -------------------------------------------------------------- */
@@ -204,11 +204,11 @@ static void sample(struct child_clock *c, pid_t child, uint64_t now)
 /* Wait until the child ends. Kills it and returns false if it exceeds the limit
  * t, or `step` nanoseconds in one step. */
 static bool wait_until(pid_t child, bool group, const struct byi_child_time *t,
-                       const struct child_word *w, uint64_t step, int *status)
+                       const struct child_shared *w, uint64_t step, int *status)
 {
     const bool polls = t->limit != UINT64_MAX || step != UINT64_MAX;
     struct child_clock clock = begin_clock(t);
-    /* of the current step: its begin, and `passed` at that time */
+    /* when the current step began, and clock.passed at that time */
     uint64_t began = 0, before = 0;
     for (long ns = 100000;; ns = ns < 2000000 ? 2 * ns : ns) {
         const uint64_t begins = w ? w->began : 0;
@@ -283,16 +283,16 @@ static _Noreturn void be_child(void (*run)(void *arg, struct byi_text *out),
     struct byi_text out = {0};
     struct byi_guard guard; /* the parent's guard would jump to its frames */
     if (byi_guard_enter(&guard)) {
-        word->exhausted = true;
+        shared->exhausted = true;
         _exit(1);
     }
     prepare();
     run(arg, &out);
-    word->returned = write_all(fd, out.at, out.n);
+    shared->returned = write_all(fd, out.at, out.n);
     _exit(0);
 }
 
-static void describe(struct byi_child *child, const struct child_word *w,
+static void describe(struct byi_child *child, const struct child_shared *w,
                      const struct byi_child_limits *limits)
 {
     const int status = child->status;
@@ -330,7 +330,7 @@ void byi_child_run(void (*run)(void *arg, struct byi_text *out), void *arg,
                    const struct byi_child_limits *limits,
                    struct byi_child *child)
 {
-    struct child_word *const w = byi_shared_new(sizeof *w);
+    struct child_shared *const w = byi_shared_new(sizeof *w);
     const int fd = memfd_create("result", MFD_CLOEXEC);
     struct byi_temp *listed = NULL;
     pid_t pid = -1;
@@ -339,7 +339,7 @@ void byi_child_run(void (*run)(void *arg, struct byi_text *out), void *arg,
     if (w && fd >= 0)
         pid = byi_temp_fork(false, &listed);
     if (pid == 0) {
-        word = w;
+        shared = w;
         bytes_left = limits->step_bytes;
         be_child(run, arg, fd);
     }

@@ -166,7 +166,7 @@ float byi_f16_to_f32(uint16_t bits)
 
     if (exponent == 0x1f) /* infinity or NaN */
         return float_of(sign | 0x7f800000 | mantissa << 13);
-    if (exponent == 0) { /* zero or subnormal: mantissa 2^-24 */
+    if (exponent == 0) { /* zero or subnormal: mantissa * 2^-24 */
         float f = (float)mantissa * 0x1p-24f;
         return sign ? -f : f;
     }

@@ -6,8 +6,9 @@
 
 #include <byoc/backend.h>
 
-/* A failure with a copy of the text, cut to 4096 bytes. Never NULL: if the
- * allocation fails, returns a static failure with the code RESOURCE. */
+/* A failure with a code of enum byoc_fail_code and a copy of the text, cut to
+ * 4096 bytes. Never NULL: if the allocation fails, returns a static failure
+ * with the code RESOURCE. The caller frees it with byi_failure_free. */
 struct byoc_fail *byi_failure_new(uint32_t code, const char *text);
 const char *byi_failure_text(const struct byoc_fail *fail);
 uint32_t byi_failure_code(const struct byoc_fail *fail);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* file.c: maps files for reading, and writes all output files. A regular file
  * appears complete or not at all: it is written under another name in the same
- * folder, synced, then renamed. Devices and FIFOs are written directly, as
- * compilers and linkers do; nothing else is replaced.
+ * folder, synced, then renamed. Character devices and FIFOs are written
+ * directly, as compilers and linkers do; all other special files are refused.
  */
 #include "guard.h"
 #include "temp.h"
@@ -256,8 +256,7 @@ enum byoc_status byi_file_create(const char *path, struct byi_file *file,
     return status;
 }
 
-/* Whether syncing failed. File systems without a disk return EINVAL, which
- * counts as success. */
+/* Whether syncing failed. Files that cannot be synced count as success. */
 static bool sync_fails(int fd)
 {
     return fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP &&

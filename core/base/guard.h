@@ -10,12 +10,12 @@
  *     guard of this thread, at the border of the API, which returns
  *     BYOC_ENOMEM.
  *
- * A guard is a recovery point and a list of the memory allocated since:
- * PostgreSQL's PG_TRY and resource owners, Lua's lua_pcall. Arenas, vectors and
- * texts are added to the list automatically; anything else that would leak (a
- * file, a mapping, a library, a process) is added with byi_own. If an
- * allocation fails, the guard releases everything that is still in the list,
- * oldest first, since owners are older than what they own. If the call
+ * A guard is a recovery point and a list of the memory allocated since, as are
+ * PostgreSQL's PG_TRY with resource owners, and Lua's lua_pcall. Arenas,
+ * vectors and texts are added to the list automatically; anything else that
+ * would leak (a file, a mapping, a library, a process) is added with byi_own.
+ * If an allocation fails, the guard releases everything that is still in the
+ * list, oldest first, since owners are older than what they own. If the call
  * succeeds, the rest of the list is its result: it moves to the enclosing
  * guard, or has an owner.
  *

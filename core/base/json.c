@@ -59,7 +59,7 @@ static bool has_nul(const char *text, size_t from, size_t end)
 }
 
 /* Refuse input that cJSON accepts but byoc must not: deep nesting, since cJSON
- * recurses, and \u0000, which would end a string early. */
+ * recurses, and NULs, also as \u0000, which would end a string early. */
 static enum byoc_status scan(const char *text, size_t n, struct byoc_error *err)
 {
     uint32_t depth = 0;

@@ -58,13 +58,13 @@ struct omp_part {
 };
 
 static _Thread_local struct omp_part part;
-static _Thread_local const struct byi_omp_host *used;
+static _Thread_local const struct byi_omp_host *current;
 static _Atomic uint64_t asked;
 
 const struct byi_omp_host *byi_omp_use(const struct byi_omp_host *host)
 {
-    const struct byi_omp_host *before = used;
-    used = host;
+    const struct byi_omp_host *before = current;
+    current = host;
     return before;
 }
 
@@ -75,7 +75,7 @@ uint64_t byi_omp_asked(void)
 
 static const struct byi_omp_host *host_here(void)
 {
-    return used ? used : &byi_omp_home;
+    return current ? current : &byi_omp_home;
 }
 
 /* --- regions -------------------------------------------------------------- */

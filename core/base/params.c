@@ -8,36 +8,37 @@
 
 enum { MAX_BYTES = 4096 }; /* a larger struct_size was never initialised */
 
-enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
+enum byoc_status byi_params_read(void *params,
+                                 const struct byi_params_size *known,
                                  const void *given, struct byoc_error *err)
 {
     uint32_t size = 0;
 
-    memset(params, 0, at->bytes);
-    memcpy((char *)params + at->place, &at->bytes, sizeof at->bytes);
+    memset(params, 0, known->bytes);
+    memcpy((char *)params + known->offset, &known->bytes, sizeof known->bytes);
     if (!given)
         return BYOC_OK;
-    memcpy(&size, (const char *)given + at->place, sizeof size);
+    memcpy(&size, (const char *)given + known->offset, sizeof size);
     if (size == 0)
-        size = at->first;
-    if (size < at->first)
+        size = known->first;
+    if (size < known->first)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: struct_size is %u, expected at least %u; set it "
                         "to the sizeof of the struct",
-                        at->name, size, at->first);
+                        known->name, size, known->first);
     if (size > MAX_BYTES)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: struct_size is %u, expected at most %d; set the "
                         "struct to zero, then struct_size to its sizeof",
-                        at->name, size, MAX_BYTES);
-    for (uint32_t i = at->bytes; i < size; i++)
+                        known->name, size, MAX_BYTES);
+    for (uint32_t i = known->bytes; i < size; i++)
         if (((const char *)given)[i])
             return byi_fail(err, BYOC_EINVAL,
                             "%s: byte %u is set, but byoc %s knows %u bytes; "
                             "use a newer libbyoc, or leave newer members zero",
-                            at->name, i, byoc_version(), at->bytes);
-    memcpy(params, given, size < at->bytes ? size : at->bytes);
-    memcpy((char *)params + at->place, &at->bytes, sizeof at->bytes);
+                            known->name, i, byoc_version(), known->bytes);
+    memcpy(params, given, size < known->bytes ? size : known->bytes);
+    memcpy((char *)params + known->offset, &known->bytes, sizeof known->bytes);
     return BYOC_OK;
 }
 

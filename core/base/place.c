@@ -6,7 +6,7 @@
  * are freed, so that results never overlap operands. The second places the
  * largest value first, at the lowest offset that is free for its whole life
  * (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
- * Inference", 2020): better as a rule, but quadratic.
+ * Inference", 2020). It usually needs less memory, but takes quadratic time.
  */
 #include "base.h"
 
@@ -188,7 +188,7 @@ static uint64_t place_by_size(struct byi_life *lives, uint32_t n, uint64_t end,
     return most;
 }
 
-uint64_t byi_place(struct byi_life *lives, uint32_t n)
+uint64_t byi_assign_offsets(struct byi_life *lives, uint32_t n)
 {
     struct byi_arena *scratch = byi_arena_new();
     for (uint32_t i = 0; i < n; i++)

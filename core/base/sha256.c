@@ -76,9 +76,10 @@ void byi_sha256_plain(uint32_t h[8], const uint8_t *blocks, size_t n)
 }
 
 #if defined(__x86_64__)
-/* Four rounds a step. The instructions expect the state as the vectors ABEF and
- * CDGH (highest lane first), and the schedule four words at a time: Intel's
- * "New Instructions Supporting the Secure Hash Algorithm", 2013. */
+/* Computes four rounds per iteration. The instructions expect the state as the
+ * vectors ABEF and CDGH (highest lane first), and the schedule four words at a
+ * time: Intel's "New Instructions Supporting the Secure Hash Algorithm", 2013.
+ */
 __attribute__((target("sha,sse4.1"))) static void compress_sha_ni(
     uint32_t h[8], const uint8_t *blocks, size_t n)
 {

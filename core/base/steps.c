@@ -28,9 +28,9 @@ static const float *read_block(const struct step_row *row, int64_t i, int n,
 }
 
 /* Round x to an integer, halves to even; |x| must be below 2^22. */
-static inline float whole_of(float x)
+static inline float round_even(float x)
 {
-    const float magic = 12582912.0f; /* 1.5 2^23 */
+    const float magic = 12582912.0f; /* 1.5 * 2^23 */
     return (x + magic) - magic;
 }
 
@@ -40,7 +40,7 @@ static bool is_block_multiple(const float *x, int n, float step,
     float whole[BLOCK];
     int bad = 0;
     for (int i = 0; i < n; i++)
-        whole[i] = whole_of(x[i] / step);
+        whole[i] = round_even(x[i] / step);
     for (int i = 0; i < n; i++)
         bad |= !(fabsf(whole[i]) <= UINT8_MAX) | (whole[i] * step != x[i]);
     if (bad)
@@ -101,8 +101,9 @@ static void make_coarse(const struct step_row *row, float *step,
         is_multiple(row, *step, integers);
 }
 
-/* Find a step: the largest element is an integer number of steps. Tries `guess`
- * first, and neighbours of each candidate because of rounding. */
+/* Find a step, of which the largest element is a multiple: try `guess`, then
+ * the largest element divided by each integer up to 255, and the two floats
+ * next to each quotient, since it may be rounded. */
 static bool try_steps(const struct step_row *row, float guess, float *step,
                       int16_t *integers)
 {
@@ -111,7 +112,8 @@ static bool try_steps(const struct step_row *row, float guess, float *step,
     if (!isfinite(most) || is_multiple(row, *step, integers))
         return isfinite(most);
     for (int i = 0; i < UINT8_MAX; i++) {
-        /* from 128, the most of an int8, down to 1, then from 255 down */
+        /* from 128, the largest magnitude of an int8, down to 1, then from 255
+         * down to 129 */
         const int count = (INT8_MAX + UINT8_MAX - i) % UINT8_MAX + 1;
         const float near = most / (float)count;
         const float tries[] = {near, nextafterf(near, 0), nextafterf(near, 1)};

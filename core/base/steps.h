@@ -9,16 +9,16 @@
 
 /* Find the largest step such that each of the n floats, `stride` apart, is an
  * integer from -255 to 255 times the step, bit for bit except for the sign of
- * zero. Writes the step and the n integers. Tries `guess` first. Returns false
- * if it finds no step. */
+ * zero. Writes the step and the n integers. Tries `guess`, and multiples of it,
+ * first. Returns false if it finds no step. */
 bool byi_find_step(const float *at, int64_t n, int64_t stride, float guess,
                    float *step, int16_t *integers);
 
 /* A float32 matrix as 8-bit integers and a step per row: element i of row r is
  * codes[r * columns + i] * steps[r], or codes[i * rows + r] * steps[r] if it is
- * `turned` (transposed). In memory the steps come first:
+ * `turned`, that is, stored transposed. In memory the steps come first:
  *
- *     | rows floats, padded to BYI_ALIGN | rows columns codes | */
+ *     | rows floats, padded to BYI_ALIGN | rows * columns codes | */
 struct byi_row_codes {
     int64_t rows, columns;
     bool turned;

@@ -80,7 +80,7 @@ void byi_temp_done(struct byi_temp **temp)
             return;
         }
     }
-    /* both processes set it, since either may run first */
+    /* not found: byi_temp_clear took it, which a signal handler cannot free */
 }
 
 void byi_temp_hold(sigset_t *before)
