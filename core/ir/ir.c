@@ -23,7 +23,7 @@ struct byi_module_tables {
     uint32_t next_symbol, next_suffix;
     /* all functions ever created, to be freed */
     BYI_VEC(struct byi_func *) all;
-    /* the functions, adjacent, for walks over very many */
+    /* holds each struct byi_func, so that they are adjacent in memory */
     struct byi_arena *heads;
     BYI_VEC(struct byi_node) spare; /* memory of a function that was replaced */
     /* those of the first n_asked functions that may be open (byi_open_funcs) */
@@ -194,8 +194,9 @@ const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func)
     return f->type;
 }
 
-/* A function with at least this many nodes is rebuilt in the memory of an
- * earlier one: new memory from the system costs more than a node. */
+/* A function with at least this many nodes is rebuilt in the memory of one that
+ * was replaced before: new memory from the system would take more time than
+ * creating the nodes. */
 enum { LARGE_FUNC = 1024 };
 
 static void keep_nodes(struct byi_module *m, struct byi_func *old)
@@ -294,7 +295,9 @@ bool byi_is_closed(const struct byi_func *f)
            f->attr.inner;
 }
 
-static bool is_surely_closed(const struct byi_func *f)
+/* Whether f is dead, or closed and not a branch of a composite: these branches
+ * become open when the composite is inlined. */
+static bool stays_closed(const struct byi_func *f)
 {
     return f->dead || f->attr.compiler || f->attr.composite ||
            f->attr.primitive;
@@ -308,14 +311,14 @@ const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n)
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < tables->open.n; i++)
-        if (!is_surely_closed(m->funcs.at[tables->open.at[i]]))
+        if (!stays_closed(m->funcs.at[tables->open.at[i]]))
             tables->open.at[kept++] = tables->open.at[i];
     tables->open.n = kept;
     for (; tables->n_asked < m->funcs.n; tables->n_asked++) {
         if (tables->n_asked + PREFETCH < m->funcs.n)
             __builtin_prefetch(
                 &m->funcs.at[tables->n_asked + PREFETCH]->attr.compiler);
-        if (!is_surely_closed(m->funcs.at[tables->n_asked]))
+        if (!stays_closed(m->funcs.at[tables->n_asked]))
             BYI_PUSH(&tables->open, tables->n_asked);
     }
     *n = tables->open.n;
@@ -431,7 +434,8 @@ static bool source_taken(const struct byi_module *m, const char *name)
     return false;
 }
 
-/* The suffix only ever grows, so that many nodes of one name stay linear. */
+/* The suffix only ever grows, so that naming many equal nodes takes linear
+ * time. */
 uint32_t byi_source_new(struct byi_module *m, const char *name, const char *op)
 {
     struct byi_module_tables *tables = m->tables;
@@ -630,16 +634,14 @@ bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
                      struct byi_tensor *out)
 {
     const uint64_t bytes = byi_type_bytes(type);
-    uintptr_t p = 0;
 
     if (bytes >= SIZE_MAX - BYI_ALIGN || byoc_dtype_size(type->dtype) == 0 ||
         !byi_const_afford(m, bytes))
         return false;
     m->made += bytes;
-    p = (uintptr_t)byi_arena_alloc(m->arena, (size_t)bytes + BYI_ALIGN);
-    p = (p + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
-    *out = (struct byi_tensor){
-        .data = (void *)p, .dtype = type->dtype, .rank = type->rank};
+    *out = (struct byi_tensor){.data = byi_arena_data(m->arena, bytes),
+                               .dtype = type->dtype,
+                               .rank = type->rank};
     if (type->rank)
         memcpy(out->dims, type->dims, type->rank * sizeof *out->dims);
     return true;

@@ -292,7 +292,8 @@ enum byoc_status byi_add_moved(struct byi_module *m, struct byi_func *f,
                                struct byoc_error *err);
 
 /* Replace the body of a function: passes build a new function and move it in
- * place of the old one (same index, name and attributes unless set). */
+ * place of the old one (same index, name and attributes unless set), whose
+ * nodes are then freed. */
 void byi_func_replace(struct byi_module *m, uint32_t index,
                       struct byi_func *fresh);
 /* A function that is not in the module yet: the target of a rebuild. Takes over
@@ -325,9 +326,9 @@ struct byi_module *byi_module_clone(const struct byi_module *m);
 
 /* Print the module in the text form. The same module gives the same text.
  * Constants up to 16 elements, and all of strings, are inline; a larger one is
- * const["HEX"], the
- * first 16 digits of the SHA-256 of its type and bytes, and is written to
- * `side` unless that is NULL (the side file: see docs/text.md). */
+ * const["HEX"], the first 16 digits of the SHA-256 of its type and bytes, and
+ * is written to `side` unless that is NULL (the side file: see docs/text.md).
+ */
 void byi_print_module(const struct byi_module *m, struct byi_text *out,
                       FILE *side);
 /* Print the name that value `id` of function `func` has in the module's text,
@@ -348,12 +349,13 @@ enum byoc_status byi_parse_module(const char *text, size_t n, const char *file,
  * that ran last (or of the input, for parsed text). */
 enum byoc_status byi_verify(const struct byi_module *m, struct byoc_error *err);
 /* Whether `type` equals `inferred`, except that symbols that the inference
- * created (dims from `minted` down) may have other names: each the same one
- * everywhere. */
+ * created (dims from `minted` down) may have other names in `type`, where each
+ * has one name only. */
 bool byi_type_fits(const struct byi_type *type, const struct byi_type *inferred,
                    int64_t minted);
-/* Whether the inference creates symbols for the type of a correct node. They
- * may have names of other sizes: the runtime checks that these are equal. */
+/* Whether the inference creates symbols for the type of a correct node. The
+ * node's type may have existing symbols instead: the runtime then checks that
+ * the sizes are equal. */
 bool byi_sizes_depend_on_data(const struct byi_module *m,
                               const struct byi_func *f, byi_id id);
 

@@ -576,6 +576,7 @@ static bool same_operands(const struct byi_func *f, const struct byi_func *from,
     return true;
 }
 
+/* Append a copy of `old` with operands args[0 .. old->n_args - 1]. */
 static byi_id push_again(struct byi_module *m, struct byi_func *f,
                          const struct byi_node *old, const byi_id *args)
 {

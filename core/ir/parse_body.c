@@ -42,7 +42,7 @@ struct body {
     BYI_VEC(struct parse_frame) frames;
     BYI_VEC(byi_id) items;
     BYI_VEC(struct byi_attr) attrs;
-    bool have;  /* a value was read, this is not the start of an expression */
+    bool have;  /* a value was read; false: an expression starts here */
     bool fresh; /* the value is a node of this expression */
     byi_id value;
     uint32_t symbols; /* number of symbols before that node */

@@ -76,13 +76,15 @@ static void put_float(double value, enum byoc_dtype dtype,
     put(data, bytes, byoc_dtype_size(t.dtype));
 }
 
-static bool is_real(enum byoc_dtype dtype)
+/* Whether elements are written as floats: real ones or the parts of complex
+ * ones. */
+static bool is_written_as_float(enum byoc_dtype dtype)
 {
     return byi_dtype_is_float(dtype) || byi_narrow_is_float(dtype) ||
            dtype == BYOC_C64 || dtype == BYOC_C128;
 }
 
-/* The number at tok as an element of dtype, without its suffix. */
+/* Append the number at the current token, without its suffix, as an element. */
 static enum byoc_status put_number(struct byi_parser *p, enum byoc_dtype dtype,
                                    struct byi_text *data)
 {
@@ -94,7 +96,7 @@ static enum byoc_status put_number(struct byi_parser *p, enum byoc_dtype dtype,
         return out_of_range(p, dtype);
     memcpy(text, tok->at, n);
     text[n] = '\0';
-    if (!is_real(dtype))
+    if (!is_written_as_float(dtype))
         return put_int(p, text, dtype, data);
     put_float(byi_strtod(text, NULL), dtype, data);
     return BYOC_OK;

@@ -89,9 +89,9 @@ static uint32_t name_of_number(struct byi_parser *p, uint32_t number)
     return p->numbers.at[number] - 1;
 }
 
-/* %0 is a number from the printer, %"0" a name of the model. To keep %007,
- * which starts like a number but is none of the printer's, apart from %"007",
- * it gets a byte in front. */
+/* %0 is a number from the printer, %"0" a name of the model. The printer does
+ * not write %007, so this is a name, too; its text gets a byte in front, so
+ * that it differs from %"007". */
 uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok)
 {
     char few[64] = "\1";

@@ -172,7 +172,8 @@ static enum byoc_status start_type(struct byi_parser *p, struct types *t,
                             p->err);
 }
 
-/* The innermost open type has its ')' next: close it. */
+/* Close the innermost open type at its ')'. *type is the type; NULL: it is a
+ * function's, whose result comes next. */
 static enum byoc_status close_type(struct byi_parser *p, struct types *t,
                                    const struct byi_type **type)
 {

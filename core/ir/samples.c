@@ -22,8 +22,8 @@ struct byi_samples {
     uint32_t n_rounds;
     struct shapes **of; /* by round, by function of the module */
     const char **fault; /* by round: why the model rejects it           */
-    bool *key;          /* by symbol: does an input of the entry have it? */
-    uint32_t n_symbols; /* of the module when `key` was made              */
+    bool *bound;        /* by symbol: a run binds it, as an input has it  */
+    uint32_t n_symbols; /* of the module when `bound` was made            */
     uint32_t n_funcs;
     uint32_t inside; /* depth of function literals, which may never run */
 };
@@ -46,9 +46,9 @@ static const struct byi_size_list *list_of(const struct byi_sizes *sizes,
 
 /* Does an input of the entry have symbol `i`? No input has symbols that passes
  * and type rules have added since. */
-static bool is_key(const struct byi_samples *s, uint32_t i)
+static bool is_bound(const struct byi_samples *s, uint32_t i)
 {
-    return i < s->n_symbols && s->key[i];
+    return i < s->n_symbols && s->bound[i];
 }
 
 /* The size of a symbol; -1 if no input of the model has it, so that no run
@@ -57,7 +57,7 @@ static int64_t size_of(const struct byi_samples *s, uint32_t round, int64_t dim)
 {
     const char *name = byi_symbol_name(s->m, dim);
     const struct byi_size_list *list = list_of(s->ctx->sizes, name);
-    if (!is_key(s, (uint32_t)(-1 - dim)))
+    if (!is_bound(s, (uint32_t)(-1 - dim)))
         return -1;
     const int64_t *at = list ? list->at : usual;
     const uint32_t n = list ? list->n : BYI_COUNT(usual);
@@ -322,7 +322,7 @@ static void visit_func(struct byi_samples *s, uint32_t round, uint32_t func)
 
 /* Mark the symbols in the entry's input shapes, which a run binds
  * (runtime/model.c). Returns false if there are none. */
-static bool find_keys(const struct byi_module *m, bool *key)
+static bool find_bound(const struct byi_module *m, bool *bound)
 {
     const uint32_t entry = byi_entry(m);
     bool any = false;
@@ -333,7 +333,7 @@ static bool find_keys(const struct byi_module *m, bool *key)
         const struct byi_type *type = f->nodes.at[f->params.at[p]].type;
         for (uint32_t d = 0; type->kind == BYI_TENSOR && d < type->rank; d++)
             if (BYI_IS_SYMBOL(type->dims[d]))
-                any = key[-1 - type->dims[d]] = true;
+                any = bound[-1 - type->dims[d]] = true;
     }
     return any;
 }
@@ -353,8 +353,8 @@ struct byi_samples *byi_samples_new(const struct byi_module *m,
                                     const struct byi_pass_context *ctx,
                                     struct byi_arena *arena)
 {
-    bool *key = byi_arena_calloc(arena, m->symbols.n + 1u, sizeof *key);
-    if (!find_keys(m, key))
+    bool *bound = byi_arena_calloc(arena, m->symbols.n + 1u, sizeof *bound);
+    if (!find_bound(m, bound))
         return NULL;
     struct byi_samples *s = byi_arena_calloc(arena, 1, sizeof *s);
     *s = (struct byi_samples){.m = m,
@@ -362,7 +362,7 @@ struct byi_samples *byi_samples_new(const struct byi_module *m,
                               .arena = arena,
                               .n_symbols = m->symbols.n,
                               .n_funcs = m->funcs.n,
-                              .key = key};
+                              .bound = bound};
     const uint32_t first = count_rounds(ctx->sizes);
     const uint32_t most =
         first > BYI_COUNT(usual) ? first : (uint32_t)BYI_COUNT(usual);
@@ -428,7 +428,7 @@ uint32_t byi_sample_dims(const struct byi_samples *s,
     struct byoc_dim *list =
         byi_arena_calloc(s->arena, s->n_symbols, sizeof *list);
     for (uint32_t i = 0; i < s->n_symbols; i++)
-        if (is_key(s, i))
+        if (is_bound(s, i))
             list[n++] = (struct byoc_dim){
                 .name = s->m->symbols.at[i],
                 .size = size_of(s, round - 1, -1 - (int64_t)i)};
@@ -440,7 +440,7 @@ const char *byi_sample_text(const struct byi_samples *s, uint32_t round)
 {
     struct byi_text text = {0};
     for (uint32_t i = 0; i < s->n_symbols; i++)
-        if (is_key(s, i))
+        if (is_bound(s, i))
             byi_text_addf(&text, "%s%s=%lld", text.n ? ", " : "",
                           s->m->symbols.at[i],
                           (long long)size_of(s, round, -1 - (int64_t)i));

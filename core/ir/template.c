@@ -32,8 +32,8 @@ struct template_operand {
     double number;
 };
 
-static enum byoc_status expression(struct template_reader *r,
-                                   struct template_operand *x);
+static enum byoc_status parse_expression(struct template_reader *r,
+                                         struct template_operand *x);
 
 /* --- names ---------------------------------------------------------------- */
 
@@ -85,8 +85,8 @@ static enum byoc_dtype dtype_of(const struct template_reader *r, byi_id value)
 
 /* --- constants ------------------------------------------------------------ */
 
-static byi_id constant(struct template_reader *r, enum byoc_dtype dtype,
-                       uint32_t rank, int64_t n, const void *data)
+static byi_id add_constant(struct template_reader *r, enum byoc_dtype dtype,
+                           uint32_t rank, int64_t n, const void *data)
 {
     const struct byi_type *type =
         byi_type_tensor(r->to->m->arena, dtype, rank, &n);
@@ -107,13 +107,13 @@ static enum byoc_status add_number(struct template_reader *r,
                         byoc_dtype_name(dtype) ? byoc_dtype_name(dtype)
                                                : "none");
     byi_tensor_set(&t, 0, value);
-    *id = constant(r, dtype, 0, 0, &storage);
+    *id = add_constant(r, dtype, 0, 0, &storage);
     return BYOC_OK;
 }
 
 static byi_id add_vector(struct template_reader *r, const struct byi_attr *list)
 {
-    return constant(r, BYOC_I64, 1, list->n, list->ints);
+    return add_constant(r, BYOC_I64, 1, list->n, list->ints);
 }
 
 /* --- attributes and lists ------------------------------------------------- */
@@ -135,7 +135,8 @@ static enum byoc_status parse_number(struct template_reader *r,
 }
 
 /* Parse a list, from its '[' on. */
-static enum byoc_status list(struct template_reader *r, struct byi_attr *attr)
+static enum byoc_status parse_list(struct template_reader *r,
+                                   struct byi_attr *attr)
 {
     int64_t *ints = byi_arena_calloc(r->scratch, MAX_LIST, sizeof *ints);
     attr->kind = BYI_ATTR_INTS;
@@ -155,8 +156,8 @@ static enum byoc_status list(struct template_reader *r, struct byi_attr *attr)
     return byi_lex_expect(&r->lex, ']', "',' or ']'", r->err);
 }
 
-static enum byoc_status attribute(struct template_reader *r,
-                                  struct byi_attr *attr)
+static enum byoc_status parse_attribute(struct template_reader *r,
+                                        struct byi_attr *attr)
 {
     const struct byi_token *tok = &r->lex.tok;
     const char *name = byi_lex_text(r->scratch, tok);
@@ -164,7 +165,7 @@ static enum byoc_status attribute(struct template_reader *r,
     byi_lex_next(&r->lex); /* the name */
     byi_lex_next(&r->lex); /* '=' */
     if (byi_lex_is(&r->lex, '[')) {
-        BYI_TRY(list(r, attr));
+        BYI_TRY(parse_list(r, attr));
     } else if (byi_lex_is(&r->lex, BYI_TOK_LOCAL)) {
         BYI_TRY(find_value(r, &value));
         attr->kind = BYI_ATTR_DTYPE;
@@ -202,7 +203,7 @@ static bool is_typed(const struct template_reader *r,
 }
 
 /* Drop omitted operands at the end, and turn numbers into constants of the type
- * of the first operand that is not bool. */
+ * of the first operand that is not bool, or bool if all others are. */
 static enum byoc_status settle_operands(struct template_reader *r,
                                         const struct byi_op *op,
                                         const struct template_operand *in,
@@ -225,9 +226,10 @@ static enum byoc_status settle_operands(struct template_reader *r,
 
 /* Parse a call, from after its '(' on, and emit it. `own`: its attributes;
  * NULL: those in the text. */
-static enum byoc_status call(struct template_reader *r, const struct byi_op *op,
-                             const struct byi_attrs *own,
-                             struct template_operand *x)
+static enum byoc_status parse_call(struct template_reader *r,
+                                   const struct byi_op *op,
+                                   const struct byi_attrs *own,
+                                   struct template_operand *x)
 {
     struct template_operand in[MAX_ARGS];
     struct byi_attr attrs[MAX_ATTRS] = {{0}};
@@ -241,8 +243,8 @@ static enum byoc_status call(struct template_reader *r, const struct byi_op *op,
                                 "found more operands or attributes than the "
                                 "limits, %d and %d",
                                 MAX_ARGS, MAX_ATTRS);
-        BYI_TRY(named ? attribute(r, &attrs[n_attrs++])
-                      : expression(r, &in[n++]));
+        BYI_TRY(named ? parse_attribute(r, &attrs[n_attrs++])
+                      : parse_expression(r, &in[n++]));
         if (!byi_lex_accept(&r->lex, ','))
             break;
     }
@@ -260,8 +262,8 @@ static enum byoc_status call(struct template_reader *r, const struct byi_op *op,
 /* --- expressions ---------------------------------------------------------- */
 
 /* Parse a number, or the name of an attribute that the caller gave. */
-static enum byoc_status scalar(struct template_reader *r,
-                               struct template_operand *x)
+static enum byoc_status parse_scalar(struct template_reader *r,
+                                     struct template_operand *x)
 {
     const struct byi_token tok = r->lex.tok;
     const size_t digits = byi_lex_digits(&tok);
@@ -284,8 +286,8 @@ static enum byoc_status scalar(struct template_reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status primary(struct template_reader *r,
-                                struct template_operand *x)
+static enum byoc_status parse_primary(struct template_reader *r,
+                                      struct template_operand *x)
 {
     const struct byi_token tok = r->lex.tok;
     struct byi_attr attr = {0};
@@ -294,13 +296,13 @@ static enum byoc_status primary(struct template_reader *r,
         return find_value(r, &x->value);
     }
     if (byi_lex_is(&r->lex, '[')) {
-        BYI_TRY(list(r, &attr));
+        BYI_TRY(parse_list(r, &attr));
         *x = (struct template_operand){.value = add_vector(r, &attr)};
         return BYOC_OK;
     }
     if (!byi_lex_is(&r->lex, BYI_TOK_IDENT) ||
         byi_lex_peek(&r->lex).kind != '(')
-        return scalar(r, x);
+        return parse_scalar(r, x);
     const struct byi_node *again =
         byi_lex_is_word(&r->lex, "again") ? r->given->again : NULL;
     const struct byi_op *op =
@@ -309,14 +311,14 @@ static enum byoc_status primary(struct template_reader *r,
         return byi_lex_expected(&r->lex, "an operator", r->err);
     byi_lex_next(&r->lex);
     byi_lex_next(&r->lex);
-    return call(r, op, again ? again->attrs : NULL, x);
+    return parse_call(r, op, again ? again->attrs : NULL, x);
 }
 
 /* Recurses as deep as the template nests calls. */
-static enum byoc_status expression(struct template_reader *r,
-                                   struct template_operand *x)
+static enum byoc_status parse_expression(struct template_reader *r,
+                                         struct template_operand *x)
 {
-    BYI_TRY(primary(r, x));
+    BYI_TRY(parse_primary(r, x));
     while (byi_lex_accept(&r->lex, '.')) {
         int64_t index = 0;
         BYI_TRY(byi_lex_int(&r->lex, 0, UINT32_MAX, "a field's number", &index,
@@ -331,7 +333,7 @@ static enum byoc_status expression(struct template_reader *r,
 /* --- templates ------------------------------------------------------------ */
 
 /* Parse fn (%a, %b) { */
-static enum byoc_status head(struct template_reader *r)
+static enum byoc_status parse_head(struct template_reader *r)
 {
     const struct byi_template_given *given = r->given;
     uint32_t n = 0;
@@ -353,7 +355,7 @@ static enum byoc_status head(struct template_reader *r)
     return byi_lex_expect(&r->lex, '{', "'{'", r->err);
 }
 
-static enum byoc_status statements(struct template_reader *r)
+static enum byoc_status parse_statements(struct template_reader *r)
 {
     while (byi_lex_is(&r->lex, BYI_TOK_LOCAL) &&
            byi_lex_peek(&r->lex).kind == '=') {
@@ -361,7 +363,7 @@ static enum byoc_status statements(struct template_reader *r)
         struct template_operand x;
         byi_lex_next(&r->lex);
         byi_lex_next(&r->lex);
-        BYI_TRY(expression(r, &x));
+        BYI_TRY(parse_expression(r, &x));
         BYI_TRY(byi_lex_expect(&r->lex, ';', "';'", r->err));
         BYI_TRY(bind(r, name.at, name.n, x.value));
     }
@@ -375,7 +377,7 @@ static enum byoc_status read_results(struct template_reader *r, uint32_t n,
     uint32_t found = 0;
     do {
         struct template_operand x;
-        BYI_TRY(expression(r, &x));
+        BYI_TRY(parse_expression(r, &x));
         if (x.is_number)
             return byi_lex_expected(&r->lex, "a value before this", r->err);
         if (found < n)
@@ -403,8 +405,8 @@ enum byoc_status byi_template(const struct byi_emitter *to, const char *text,
             BYI_TRY(bind(&r, given->names[i], strlen(given->names[i]),
                          given->values[i]));
     else
-        BYI_TRY(head(&r));
-    BYI_TRY(statements(&r));
+        BYI_TRY(parse_head(&r));
+    BYI_TRY(parse_statements(&r));
     BYI_TRY(read_results(&r, n, results));
     if (!given->names)
         BYI_TRY(byi_lex_expect(&r.lex, '}', "'}'", err));

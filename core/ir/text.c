@@ -517,7 +517,7 @@ static void add_func_attrs(struct text_printer *p, const struct byi_func *f,
     add(p, "]");
 }
 
-/* Print "(%x: T, Compiler="dnnl") -> T {" of the top level. */
+/* Print "(%x: T, Compiler="dnnl") -> T {" of the innermost level. */
 static void add_head(struct text_printer *p)
 {
     const struct text_level *l = top(p);
@@ -646,9 +646,9 @@ static bool is_branch(const struct text_level *l)
     return l->close == CLOSE_THEN || l->close == CLOSE_ELSE;
 }
 
-/* Print node `id` of the top level. The result needs no number if it is the
- * last node; but a branch declares no type, so a new symbol must be declared at
- * a named value. */
+/* Print node `id` of the innermost level. The result needs no number if it is
+ * the last node; but a branch declares no type, so a new symbol must be
+ * declared at a named value. */
 static void add_statement(struct text_printer *p, byi_id id)
 {
     struct text_level *l = top(p);
@@ -656,15 +656,16 @@ static void add_statement(struct text_printer *p, byi_id id)
     bool last = id == l->last && id == f->result && l->uses[id] == 1;
     bool named = f->nodes.at[id].kind == BYI_FN &&
                  has_self(p, func_of(p, &f->nodes.at[id]));
-    bool news = brings_symbols(p, f, id);
+    bool declares = brings_symbols(p, f, id);
 
     indent(p, p->levels.n);
-    l->tail = last && !named && !f->nodes.at[id].let && !(news && is_branch(l));
+    l->tail =
+        last && !named && !f->nodes.at[id].let && !(declares && is_branch(l));
     if (!l->tail) {
         add(p, f->nodes.at[id].let ? "let " : "");
         l->refs[id] = (struct text_ref){NUMBER, p->next_number++};
         add_ref(p, id);
-        if (news) {
+        if (declares) {
             add(p, ": ");
             byi_text_type(p->m, f->nodes.at[id].type, p->out);
         }
@@ -673,7 +674,8 @@ static void add_statement(struct text_printer *p, byi_id id)
     add_expression(p, id);
 }
 
-/* Report the sought name, once all names of the top level are assigned. */
+/* Report the sought name, once all names of the innermost level are assigned.
+ */
 static void tell_name(struct text_printer *p)
 {
     struct byi_text *out = p->out;
@@ -685,7 +687,7 @@ static void tell_name(struct text_printer *p)
     p->out = out;
 }
 
-/* After all nodes of the top level: print its result, and continue in the
+/* After all nodes of the innermost level: print its result, and continue in the
  * enclosing level. */
 static void leave_level(struct text_printer *p)
 {
