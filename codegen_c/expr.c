@@ -55,7 +55,7 @@ static const struct {
 #define UNARY_SIGNED(id, form) {BYI_OP_##id, SIGNED, "(T)(" #form ")"},
 #define UNARY_UNSIGNED(id, form) {BYI_OP_##id, UNSIGNED, "(T)(" #form ")"},
 #include "core/ops/unary.def"
-#define BINARY_TEXT(id, class, form) {BYI_OP_##id, class, #form},
+#define BINARY_GENERATED(id, class, form) {BYI_OP_##id, class, #form},
 #define BINARY(id, floats, of_signed, of_unsigned)                             \
     {BYI_OP_##id, FLOATS, #floats},                                            \
         {BYI_OP_##id, SIGNED, "(T)(" #of_signed ")"},                          \

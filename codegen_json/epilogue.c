@@ -24,7 +24,7 @@ byi_id byi_epilogue_next(const struct byi_func *f, byi_id from, byi_id *operand)
                             byi_op_has(node->op, BYI_TRAIT_COMMUTES));
         return reads && *operand != from && node->n_args <= 2 &&
                        byi_type_equal(node->type, last->type) &&
-                       byi_epilogue_takes(node->op, last->type, type)
+                       byi_epilogue_allows(node->op, last->type, type)
                    ? id
                    : BYI_NO_ID;
     }
@@ -48,8 +48,9 @@ byi_id byi_epilogue_head(const struct byi_func *group)
         return BYI_NO_ID;
     const struct byi_node *node = &group->nodes.at[head];
     if (node->n_args != 2 ||
-        !byi_epilogue_follows(node->op, node->attrs,
-                              group->nodes.at[node->args[1]].type, node->type))
+        !byi_epilogue_supported(node->op, node->attrs,
+                                group->nodes.at[node->args[1]].type,
+                                node->type))
         return BYI_NO_ID;
     for (last = head; last != BYI_NO_ID && last != group->result; n++)
         last = byi_epilogue_next(group, last, &operand);

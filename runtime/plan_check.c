@@ -275,14 +275,14 @@ static enum byoc_status check_epilogue(struct checker *c,
     const struct byi_type *out = values[step->out[0]].type;
     uint32_t at = step->n_own;
     if (step->n_own != 2 ||
-        !byi_epilogue_follows(step->op->id, step->attrs,
-                              values[step->in[1]].type, out))
+        !byi_epilogue_supported(step->op->id, step->attrs,
+                                values[step->in[1]].type, out))
         return fault(c, "found an epilogue of %s, expected none", step->name);
     for (uint32_t i = 0; i < step->n_epilogue; i++) {
         const struct byi_op *op = step->epilogue[i].op;
         const struct byi_type *operand =
             byi_epilogue_is_binary(op->id) ? values[step->in[at++]].type : NULL;
-        if (!byi_epilogue_takes(op->id, out, operand))
+        if (!byi_epilogue_allows(op->id, out, operand))
             return fault(c,
                          "epilogue[%u]: found %s, expected an operator that "
                          "can follow %s",

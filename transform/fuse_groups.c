@@ -316,8 +316,8 @@ static byi_id next_in_epilogue(struct grouper *g, byi_id id)
         reader->n_args == 2
             ? g->f->nodes.at[reader->args[reader->args[0] == id]].type
             : NULL;
-    return byi_epilogue_takes(reader->op, node->type, operand) ? next
-                                                               : BYI_NO_ID;
+    return byi_epilogue_allows(reader->op, node->type, operand) ? next
+                                                                : BYI_NO_ID;
 }
 
 /* Group node `id` with its epilogue, and keep other nodes out of the group. */
@@ -326,8 +326,8 @@ static void join_epilogue(struct grouper *g, byi_id id)
     const struct byi_node *node = &g->f->nodes.at[id];
     if (node->kind != BYI_CALL_OP || node->target || node->region ||
         node->n_args != 2 ||
-        !byi_epilogue_follows(node->op, node->attrs,
-                              g->f->nodes.at[node->args[1]].type, node->type))
+        !byi_epilogue_supported(node->op, node->attrs,
+                                g->f->nodes.at[node->args[1]].type, node->type))
         return;
     byi_id last = id, next;
     for (uint32_t n = 1; n <= BYI_EPILOGUE_OPS && n < g->limits->max_depth &&

@@ -104,7 +104,6 @@ static bool bytes_equal(const void *a, const void *b, size_t n)
     return n == 0 || memcmp(a, b, n) == 0;
 }
 
-/* Floats are compared by their bits: NaN equals itself, 0 is not -0. */
 bool byi_attr_equal(const struct byi_attr *a, const struct byi_attr *b)
 {
     return a == b ||

@@ -45,9 +45,10 @@ struct byi_custom_call {
     const struct byi_custom *op;
 };
 
-/* Start a call of `custom` with these operands: find the operator, and put each
- * operand in its place. Errors: BYOC_EBACKEND (no plug-in has the operator),
- * BYOC_ETYPE (wrong numbers or places of operands or results). */
+/* Start a call of `custom` with these operands: find the operator, and store
+ * each operand in the call's inputs or tensors. Errors: BYOC_EBACKEND (no
+ * plug-in has the operator), BYOC_ETYPE (the operator has another number of
+ * inputs, tensors or results). */
 enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
                                   const struct byoc_view *operands,
                                   struct byi_custom_call *call,

@@ -30,9 +30,9 @@ static bool is_float32(const struct byi_type *type)
     return type->kind == BYI_TENSOR && type->dtype == BYOC_F32;
 }
 
-bool byi_epilogue_follows(enum byi_op_id op, const struct byi_attrs *attrs,
-                          const struct byi_type *weights,
-                          const struct byi_type *out)
+bool byi_epilogue_supported(enum byi_op_id op, const struct byi_attrs *attrs,
+                            const struct byi_type *weights,
+                            const struct byi_type *out)
 {
     if (!is_float32(out) || !is_float32(weights) || out->rank == 0)
         return false;
@@ -58,8 +58,8 @@ static bool is_row(const struct byi_type *out, const struct byi_type *operand)
     return last == 1 || (last == out->dims[out->rank - 1] && last >= 0);
 }
 
-bool byi_epilogue_takes(enum byi_op_id op, const struct byi_type *out,
-                        const struct byi_type *operand)
+bool byi_epilogue_allows(enum byi_op_id op, const struct byi_type *out,
+                         const struct byi_type *operand)
 {
     if (!operand)
         return unary[op];

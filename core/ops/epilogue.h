@@ -18,18 +18,18 @@ struct byi_epilogue_op {
     const struct byi_attrs *attrs;
 };
 
-/* Does the kernel of this call take an epilogue? The kernels of float32
+/* Does the kernel of this call support an epilogue? The kernels of float32
  * convolutions with channels last and of float32 products with one matrix do;
  * `weights` is the type of the second operand. */
-bool byi_epilogue_follows(enum byi_op_id op, const struct byi_attrs *attrs,
-                          const struct byi_type *weights,
-                          const struct byi_type *out);
+bool byi_epilogue_supported(enum byi_op_id op, const struct byi_attrs *attrs,
+                            const struct byi_type *weights,
+                            const struct byi_type *out);
 /* May `op` be in the epilogue of a call with this result? `operand` is the type
  * of the other operand of a binary `op`: it must equal the result's type, or
  * have one element, or one for each position of the last axis. NULL: `op` is
  * unary. */
-bool byi_epilogue_takes(enum byi_op_id op, const struct byi_type *out,
-                        const struct byi_type *operand);
+bool byi_epilogue_allows(enum byi_op_id op, const struct byi_type *out,
+                         const struct byi_type *operand);
 /* Is `op` a binary operator of epilogues? */
 bool byi_epilogue_is_binary(enum byi_op_id op);
 

@@ -33,7 +33,7 @@ static enum byoc_status read_float(const struct byi_json *item, double *out,
                              err);
 }
 
-/* A number, or the decimal digits of one beyond 2^53 as a string. */
+/* Read a number, or the decimal digits of one beyond 2^53 as a string. */
 static enum byoc_status read_int(const struct byi_json *item, int64_t *out,
                                  struct byoc_error *err)
 {

@@ -129,7 +129,7 @@ static double source_of(const struct filter *f, int64_t j)
     switch (f->coordinates) {
     case HALF_PIXEL:
         return (at + 0.5) / f->scale - 0.5;
-    case HALF_PIXEL_SYMMETRIC: /* rounding the length cuts both ends alike */
+    case HALF_PIXEL_SYMMETRIC: /* what rounding cuts is cut at both ends */
         return (double)f->in / 2 * (1 - (double)f->out / f->length) +
                (at + 0.5) / f->scale - 0.5;
     case PYTORCH_HALF_PIXEL:
@@ -354,7 +354,8 @@ enum byoc_status byi_resample_fill(struct byi_resample *r,
 
 /* --- steps --------------------------------------------------------------- */
 
-/* Choose the axis to resize first, and the rows to keep meanwhile. */
+/* Choose the axis to resize first, and count the floats of the rows that a
+ * thread keeps meanwhile. */
 static void choose_order(struct byi_planes *p)
 {
     const struct byi_taps *h = &p->high, *w = &p->wide;

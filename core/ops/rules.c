@@ -271,7 +271,7 @@ enum byoc_status byi_want_axis_operand(const struct byi_infer *t,
     return BYOC_OK;
 }
 
-const struct byi_tensor *byi_cached_prim(const struct byi_infer *t, uint32_t i)
+const struct byi_tensor *byi_known_value(const struct byi_infer *t, uint32_t i)
 {
     return t->value && i < t->n_in ? t->value[i] : NULL;
 }
@@ -279,7 +279,7 @@ const struct byi_tensor *byi_cached_prim(const struct byi_infer *t, uint32_t i)
 bool byi_known_ints(const struct byi_infer *t, uint32_t i, uint32_t max,
                     int64_t *values, uint32_t *n)
 {
-    const struct byi_tensor *known = byi_cached_prim(t, i);
+    const struct byi_tensor *known = byi_known_value(t, i);
     if (!known)
         return false;
     const int64_t elements = byi_elements(known->rank, known->dims);

@@ -105,7 +105,7 @@ enum byoc_status byi_want_axis_operand(const struct byi_infer *t,
                                        bool *known);
 
 /* The known value of operand i, or NULL. */
-const struct byi_tensor *byi_cached_prim(const struct byi_infer *t, uint32_t i);
+const struct byi_tensor *byi_known_value(const struct byi_infer *t, uint32_t i);
 /* Read operand i, an integer vector or scalar of *n elements. False if it is
  * unknown or has more than `max` elements. */
 bool byi_known_ints(const struct byi_infer *t, uint32_t i, uint32_t max,
@@ -114,8 +114,8 @@ bool byi_known_ints(const struct byi_infer *t, uint32_t i, uint32_t max,
 /* Whether two dims can be equal; the more specific of two dims that can. */
 bool byi_dims_agree(int64_t a, int64_t b);
 int64_t byi_dim_unify(int64_t a, int64_t b);
-/* a + b and a b on dims; an unknown result is a fresh symbol. Numbers saturate
- * above BYI_MAX_ELEMENTS, which byi_rule_tensor then refuses. */
+/* a + b and a * b on dims; an unknown result is a fresh symbol. Numbers
+ * saturate above BYI_MAX_ELEMENTS, which byi_rule_tensor then refuses. */
 int64_t byi_dim_add(const struct byi_infer *t, int64_t a, int64_t b);
 int64_t byi_dim_mul(const struct byi_infer *t, int64_t a, int64_t b);
 /* The product of n dims. */
@@ -130,8 +130,8 @@ enum byoc_status byi_dims_broadcast(const struct byi_infer *t, uint32_t ra,
 /* --- rules_nn.c, rules_matmul.c ------------------------------------------ */
 
 /* The result of nn.conv with n spatial axes, or of nn.matmul, from the dims of
- * the first two operands, whatever their element types, with the first one's
- * type. */
+ * the first two operands, whatever their element types. The result has the
+ * element type of the first. */
 enum byoc_status byi_infer_conv(const struct byi_infer *t, uint32_t n,
                                 const struct byi_type **out);
 enum byoc_status byi_infer_matmul(const struct byi_infer *t,

@@ -140,7 +140,7 @@ enum byoc_status byi_rule_custom(struct byi_infer *t,
     struct byi_custom_call c;
     struct byoc_error err;
     for (uint32_t i = 0; i < t->n_in; i++) {
-        const struct byi_tensor *known = byi_cached_prim(t, i);
+        const struct byi_tensor *known = byi_known_value(t, i);
         operands[i] = (struct byoc_view){.dtype = t->in[i]->dtype,
                                          .rank = t->in[i]->rank,
                                          .dims = t->in[i]->dims};

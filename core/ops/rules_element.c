@@ -73,7 +73,7 @@ enum byoc_status byi_rule_same(struct byi_infer *t, const struct byi_type **out)
     return BYOC_OK;
 }
 
-/* nn.softmax and similar operators: x's type; axis in range. */
+/* For nn.softmax and similar operators: the result has x's type. */
 enum byoc_status byi_rule_axis_same(struct byi_infer *t,
                                     const struct byi_type **out)
 {
@@ -163,7 +163,7 @@ enum byoc_status byi_rule_compare(struct byi_infer *t,
     return broadcast(t, BYOC_BOOL, out);
 }
 
-/* The slope broadcasts to x, x does not broadcast to the slope. */
+/* The slope broadcasts to x, but x does not broadcast to the slope. */
 enum byoc_status byi_rule_prelu(struct byi_infer *t,
                                 const struct byi_type **out)
 {

@@ -96,8 +96,8 @@ enum byoc_status byi_rule_dyn_split(struct byi_infer *t,
 
 /* --- strided_slice ------------------------------------------------------ */
 
-/* Elements of begin, begin + stride, ... before end in an axis of size dim:
- * negative positions count from the end, all are clamped (ONNX Slice). */
+/* Count begin, begin + stride, ... before end in an axis of size dim: negative
+ * positions count from the end, and all are clamped (ONNX Slice). */
 static int64_t count_slice(int64_t dim, int64_t begin, int64_t end,
                            int64_t stride)
 {
@@ -392,7 +392,7 @@ enum byoc_status byi_rule_one_hot(struct byi_infer *t,
                              (long long)t->in[2]->dims[0]);
     BYI_TRY(
         byi_want_axis(t, byi_attr_int(t->attrs, "axis"), idx->rank + 1, &axis));
-    const struct byi_tensor *known = byi_cached_prim(t, 1);
+    const struct byi_tensor *known = byi_known_value(t, 1);
     for (uint32_t i = 0; i < idx->rank; i++)
         dims[i < axis ? i : i + 1] = idx->dims[i];
     if (!known) {
@@ -417,7 +417,7 @@ enum byoc_status byi_rule_topk(struct byi_infer *t, const struct byi_type **out)
     BYI_TRY(byi_want_scalar(t, 1, "k"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     memcpy(dims, x->dims, x->rank * sizeof *dims);
-    const struct byi_tensor *known = byi_cached_prim(t, 1);
+    const struct byi_tensor *known = byi_known_value(t, 1);
     if (!known) {
         dims[axis] = byi_rule_fresh(t);
     } else {
@@ -438,7 +438,7 @@ enum byoc_status byi_rule_topk(struct byi_infer *t, const struct byi_type **out)
 enum byoc_status byi_rule_nonzero(struct byi_infer *t,
                                   const struct byi_type **out)
 {
-    const struct byi_tensor *known = byi_cached_prim(t, 0);
+    const struct byi_tensor *known = byi_known_value(t, 0);
     BYI_TRY(byi_want_dtype(t, 0, BYI_VALUES, "x"));
     const int64_t dims[] = {
         t->in[0]->rank,
@@ -452,7 +452,7 @@ enum byoc_status byi_rule_compress(struct byi_infer *t,
 {
     const struct byi_type *x = t->in[0];
     const bool flat = byi_attr_int(t->attrs, "flat") != 0;
-    const struct byi_tensor *known = byi_cached_prim(t, 1);
+    const struct byi_tensor *known = byi_known_value(t, 1);
     int64_t dims[BYI_MAX_RANK];
     uint32_t axis = 0, rank = x->rank;
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
@@ -493,7 +493,7 @@ enum byoc_status byi_rule_unique(struct byi_infer *t,
         BYI_TRY(
             byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     const int64_t slices = dims[axis];
-    if (!byi_cached_prim(t, 0))
+    if (!byi_known_value(t, 0))
         dims[axis] = byi_rule_fresh(t);
     const int64_t count = dims[axis];
     BYI_TRY(byi_rule_tensor(t, x->dtype, flat ? 1 : x->rank, dims, &fields[0]));

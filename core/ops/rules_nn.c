@@ -130,8 +130,10 @@ static int64_t count_windows(const struct window *w, int64_t in)
     return (n - 1) * w->stride >= in + w->begin ? n - 1 : n;
 }
 
-static enum byoc_status slide(const struct byi_infer *t, const struct window *w,
-                              uint32_t axis, int64_t in, int64_t *out)
+/* Set *out to the outputs along a spatial axis of size `in`. */
+static enum byoc_status window_size(const struct byi_infer *t,
+                                    const struct window *w, uint32_t axis,
+                                    int64_t in, int64_t *out)
 {
     if (BYI_IS_SYMBOL(in) || BYI_IS_SYMBOL(w->kernel)) {
         const bool same = !BYI_IS_SYMBOL(w->kernel) && w->stride == 1 &&
@@ -252,7 +254,7 @@ enum byoc_status byi_infer_conv(const struct byi_infer *t, uint32_t n,
     int64_t dims[5] = {x[0], w[0]};
     for (uint32_t i = 0; i < n; i++) {
         const struct window window = window_at(&l, n, i, w[2 + i]);
-        BYI_TRY(slide(t, &window, i, x[2 + i], &dims[2 + i]));
+        BYI_TRY(window_size(t, &window, i, x[2 + i], &dims[2 + i]));
     }
     return data_result(t, data_first[n], &c.data, dims, out);
 }
@@ -265,11 +267,11 @@ enum byoc_status byi_rule_conv(struct byi_infer *t, const struct byi_type **out)
     return byi_infer_conv(t, n, out);
 }
 
-/* The output size of a transposed window, the inverse of slide: stride (in - 1)
- * + output padding + extent - padding. */
-static enum byoc_status unslide(const struct byi_infer *t,
-                                const struct window *w, int64_t extra,
-                                uint32_t axis, int64_t in, int64_t *out)
+/* Set *out to the outputs of a transposed window, the inverse of window_size:
+ * stride * (in - 1) + output padding + extent - padding. */
+static enum byoc_status transposed_size(const struct byi_infer *t,
+                                        const struct window *w, int64_t extra,
+                                        uint32_t axis, int64_t in, int64_t *out)
 {
     if (BYI_IS_SYMBOL(in) || BYI_IS_SYMBOL(w->kernel)) {
         const bool same = !BYI_IS_SYMBOL(w->kernel) && w->stride == 1 &&
@@ -317,7 +319,8 @@ enum byoc_status byi_rule_deconv(struct byi_infer *t,
     int64_t dims[5] = {x[0], byi_dim_mul(t, w[1], groups)};
     for (uint32_t i = 0; i < n; i++) {
         const struct window window = window_at(&l, n, i, w[2 + i]);
-        BYI_TRY(unslide(t, &window, extra[i], i, x[2 + i], &dims[2 + i]));
+        BYI_TRY(
+            transposed_size(t, &window, extra[i], i, x[2 + i], &dims[2 + i]));
     }
     return data_result(t, data_first[n], &c.data, dims, out);
 }
@@ -364,7 +367,7 @@ static enum byoc_status pool(struct byi_infer *t, const struct byi_type **out)
     for (uint32_t i = 0; i < n; i++) {
         struct window window = window_at(&l, n, i, size[i]);
         window.ceil_mode = byi_attr_int(t->attrs, "ceil_mode") != 0;
-        BYI_TRY(slide(t, &window, i, x[2 + i], &dims[2 + i]));
+        BYI_TRY(window_size(t, &window, i, x[2 + i], &dims[2 + i]));
     }
     return image_result(t, n, &layout, dims, out);
 }
@@ -494,8 +497,8 @@ enum byoc_status byi_rule_layout_transform(struct byi_infer *t,
         const char *why = byi_layout_parse(text, &layouts[i]);
         if (why)
             return byi_rule_fail(t,
-                                 "%s is %s: %s, expected a layout as NCHW, "
-                                 "NHWC or NCHW16c",
+                                 "%s is %s: %s, expected a layout such as "
+                                 "NCHW, NHWC or NCHW16c",
                                  names[i], text, why);
     }
     BYI_TRY(want_layout(t, 0, names[0], "x", &layouts[0]));

@@ -97,9 +97,9 @@ enum byoc_status byi_rule_qnn_matmul(struct byi_infer *t,
     const struct byi_type *b = t->in[WEIGHTS], *sums;
     BYI_TRY(want_product(t));
     BYI_TRY(byi_infer_matmul(t, &sums));
-    const bool turned = byi_attr_int(t->attrs, "transpose_b") != 0;
+    const bool transposed = byi_attr_int(t->attrs, "transpose_b") != 0;
     const int64_t columns =
-        b->rank > 1 ? b->dims[b->rank - (turned ? 2 : 1)] : 1;
+        b->rank > 1 ? b->dims[b->rank - (transposed ? 2 : 1)] : 1;
     return product_result(t, sums, columns, out);
 }
 

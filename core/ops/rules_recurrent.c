@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_recurrent.c: the type rules of nn.rnn, nn.gru, nn.lstm
- * and nn.linear_attention. */
+/* rules_recurrent.c: the type rules of nn.rnn, nn.gru, nn.lstm and
+ * nn.linear_attention.
+ */
 #include "rules.h"
 
 /* Check that operand i, unless omitted, has x's type and these dims, which
@@ -55,7 +56,7 @@ enum byoc_status byi_rule_recurrent(struct byi_infer *t,
     int64_t directions = r.directions;
     int64_t rows = byi_dim_mul(t, r.gates, hidden);
     int64_t biases = byi_dim_mul(t, 2, rows);
-    int64_t holes = byi_dim_mul(t, 3, hidden);
+    int64_t peepholes = byi_dim_mul(t, 3, hidden);
     int64_t *state[] = {&directions, &batch, &hidden};
     if (batch_first) {
         state[0] = &batch;
@@ -69,8 +70,8 @@ enum byoc_status byi_rule_recurrent(struct byi_infer *t,
     BYI_TRY(want_lengths(t, &batch));
     BYI_TRY(want_dims(t, 5, "initial_h", 3, state));
     BYI_TRY(want_dims(t, 6, "initial_c", 3, state));
-    BYI_TRY(
-        want_dims(t, 7, "peepholes", 2, (int64_t *[]){&directions, &holes}));
+    BYI_TRY(want_dims(t, 7, "peepholes", 2,
+                      (int64_t *[]){&directions, &peepholes}));
 
     const struct byi_type *fields[3];
     const int64_t first[] = {time, directions, batch, hidden};

@@ -492,18 +492,18 @@ enum byoc_status byi_rule_arange(struct byi_infer *t,
         BYI_TRY(byi_want_same_dtype(t, i, 0, names[i]));
         BYI_TRY(byi_want_scalar(t, i, names[i]));
     }
-    if (byi_cached_prim(t, 0) && byi_cached_prim(t, 1) &&
-        byi_cached_prim(t, 2)) {
-        n = count_range(byi_cached_prim(t, 0), byi_cached_prim(t, 1),
-                        byi_cached_prim(t, 2));
+    if (byi_known_value(t, 0) && byi_known_value(t, 1) &&
+        byi_known_value(t, 2)) {
+        n = count_range(byi_known_value(t, 0), byi_known_value(t, 1),
+                        byi_known_value(t, 2));
         if (n < 0)
             return byi_rule_fail(
                 t,
                 "from %s to %s by %s is not a finite sequence, expected a "
                 "delta that is not 0 and at most 2^40 elements",
-                BYI_FLOAT_TEXT(byi_tensor_float(byi_cached_prim(t, 0), 0)),
-                BYI_FLOAT_TEXT(byi_tensor_float(byi_cached_prim(t, 1), 0)),
-                BYI_FLOAT_TEXT(byi_tensor_float(byi_cached_prim(t, 2), 0)));
+                BYI_FLOAT_TEXT(byi_tensor_float(byi_known_value(t, 0), 0)),
+                BYI_FLOAT_TEXT(byi_tensor_float(byi_known_value(t, 1), 0)),
+                BYI_FLOAT_TEXT(byi_tensor_float(byi_known_value(t, 2), 0)));
     } else {
         n = byi_rule_fresh(t);
     }

@@ -10,7 +10,7 @@
 static enum byoc_status transform_length(const struct byi_infer *t,
                                          uint32_t axis, int64_t *length)
 {
-    const struct byi_tensor *known = byi_cached_prim(t, 1);
+    const struct byi_tensor *known = byi_known_value(t, 1);
     *length = t->in[0]->dims[axis];
     if (t->n_in > 1) {
         BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "length"));

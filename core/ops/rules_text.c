@@ -31,7 +31,7 @@ enum byoc_status byi_rule_text_normalize(struct byi_infer *t,
                                          const struct byi_type **out)
 {
     const struct byi_type *x = t->in[0];
-    const struct byi_tensor *known = byi_cached_prim(t, 0);
+    const struct byi_tensor *known = byi_known_value(t, 0);
     int64_t dims[] = {1, 1};
     BYI_TRY(byi_want_dtype(t, 0, BYI_BIT(BYOC_STRING), "x"));
     BYI_TRY(byi_want_word(t, "case", "NONE|LOWER|UPPER"));
@@ -82,7 +82,7 @@ enum byoc_status byi_rule_text_split(struct byi_infer *t,
                                      const struct byi_type **out)
 {
     const struct byi_type *x = t->in[0];
-    const struct byi_tensor *known = byi_cached_prim(t, 0);
+    const struct byi_tensor *known = byi_known_value(t, 0);
     const struct byi_type *fields[2];
     int64_t dims[BYI_MAX_RANK + 1];
     BYI_TRY(byi_want_dtype(t, 0, BYI_BIT(BYOC_STRING), "x"));

@@ -32,7 +32,7 @@ static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
  * the value of roi is unknown. */
 static double given_span(const struct byi_infer *t, uint32_t axis, bool *known)
 {
-    const struct byi_tensor *roi = byi_cached_prim(t, 2);
+    const struct byi_tensor *roi = byi_known_value(t, 2);
     *known = roi != NULL;
     return roi ? byi_tensor_float(roi, t->in[0]->rank + axis) -
                      byi_tensor_float(roi, axis)
@@ -106,7 +106,7 @@ enum byoc_status byi_rule_resize(struct byi_infer *t,
                                  const struct byi_type **out)
 {
     const struct byi_type *x = t->in[0];
-    const struct byi_tensor *known = byi_cached_prim(t, 1);
+    const struct byi_tensor *known = byi_known_value(t, 1);
     int64_t dims[BYI_MAX_RANK];
     BYI_TRY(check_resize(t));
     for (uint32_t i = 0; i < x->rank; i++) {
@@ -253,7 +253,7 @@ enum byoc_status byi_rule_nms(struct byi_infer *t, const struct byi_type **out)
     const bool limited = t->n_in < 3 || byi_known_ints(t, 2, 1, &per_class, &n);
     if (limited && per_class <= 0)
         dims[0] = 0; /* ONNX: no maximum means no output */
-    else if (limited && byi_cached_prim(t, 0) && byi_cached_prim(t, 1))
+    else if (limited && byi_known_value(t, 0) && byi_known_value(t, 1))
         dims[0] = count_boxes(t, per_class);
     else
         dims[0] = byi_rule_fresh(t);

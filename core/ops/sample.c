@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample.c: see sample.h. A grid's coordinates go from -1 to 1 over an axis;
- * the rules at borders are PyTorch's (Spatial Transformer Networks,
- * arXiv:1506.02025).
+/* sample.c: lists the points that image.grid_sample reads. A grid's coordinates
+ * go from -1 to 1 over an axis; the rules at borders are PyTorch's (Spatial
+ * Transformer Networks, arXiv:1506.02025).
  */
 #include "sample.h"
 
@@ -133,9 +133,10 @@ uint32_t byi_sampler_points(const struct byi_sampler *s,
     return n;
 }
 
-/* The fast path for bilinear sampling of a position whose four pixels lie
- * inside the image, with the same arithmetic as axis_taps(). Returns false,
- * and writes nothing, for other positions, modes and padding by reflection. */
+/* List the points of a position of bilinear sampling whose four pixels lie
+ * inside the image: fast, with the same arithmetic as axis_taps(). Returns
+ * false, and writes nothing, for other positions and modes, and for padding by
+ * reflection. */
 static bool list_inside(const struct byi_sampler *s,
                         const struct byi_tensor *grid, int64_t position,
                         int64_t pitch, int32_t *at, float *weight)

@@ -217,7 +217,7 @@ static void check_chain(const struct front *front, const struct follower *chain)
             in[n_in++] = operand_of(&chain[i], &want);
         const struct byi_tensor *t =
             chain[i].operand != NONE ? &in[n_in - 1] : NULL;
-        assert_true(byi_epilogue_takes(
+        assert_true(byi_epilogue_allows(
             chain[i].op, out,
             t ? byi_type_tensor(arena, t->dtype, t->rank, t->dims) : NULL));
         apply(&ops[i], &want, t);
@@ -285,16 +285,16 @@ static void test_refusals(void **state)
         byi_type_tensor(arena, BYOC_F16, 1, DIMS(4));
     const struct byi_type *column =
         byi_type_tensor(arena, BYOC_F32, 2, DIMS(3, 1));
-    assert_true(byi_epilogue_takes(BYI_OP_ADD, out, out));
-    assert_false(byi_epilogue_takes(BYI_OP_ADD, out, NULL));
-    assert_false(byi_epilogue_takes(BYI_OP_ADD, out, narrow));
-    assert_false(byi_epilogue_takes(BYI_OP_ADD, out, column));
-    assert_false(byi_epilogue_takes(BYI_OP_POWER, out, out));
-    assert_false(byi_epilogue_takes(BYI_OP_NN_SOFTMAX, out, NULL));
-    assert_true(byi_epilogue_follows(BYI_OP_NN_DENSE, NULL, weights, out));
-    assert_false(byi_epilogue_follows(BYI_OP_NN_MATMUL, NULL, out, out));
-    assert_false(byi_epilogue_follows(BYI_OP_NN_DENSE, NULL, narrow, out));
-    assert_false(byi_epilogue_follows(BYI_OP_ADD, NULL, weights, out));
+    assert_true(byi_epilogue_allows(BYI_OP_ADD, out, out));
+    assert_false(byi_epilogue_allows(BYI_OP_ADD, out, NULL));
+    assert_false(byi_epilogue_allows(BYI_OP_ADD, out, narrow));
+    assert_false(byi_epilogue_allows(BYI_OP_ADD, out, column));
+    assert_false(byi_epilogue_allows(BYI_OP_POWER, out, out));
+    assert_false(byi_epilogue_allows(BYI_OP_NN_SOFTMAX, out, NULL));
+    assert_true(byi_epilogue_supported(BYI_OP_NN_DENSE, NULL, weights, out));
+    assert_false(byi_epilogue_supported(BYI_OP_NN_MATMUL, NULL, out, out));
+    assert_false(byi_epilogue_supported(BYI_OP_NN_DENSE, NULL, narrow, out));
+    assert_false(byi_epilogue_supported(BYI_OP_ADD, NULL, weights, out));
 }
 
 int main(void)
