@@ -161,10 +161,10 @@ static void note_reads(struct open_function *to)
         for (uint32_t a = 0; a < byi_match_node(match, op)->n_args; a++)
             note_read(to, byi_match_arg(match, op, a));
     }
-    note_read(to, byi_match_arg(match, to->branch->home, to->branch->arg));
+    note_read(to, byi_match_arg(match, to->branch->owner, to->branch->arg));
 }
 
-static enum byoc_status fill(struct open_function *to);
+static enum byoc_status add_operators(struct open_function *to);
 
 /* Turn a finished branch into a value of the enclosing function. */
 static enum byoc_status close_branch(struct open_function *to, uint32_t func,
@@ -172,8 +172,8 @@ static enum byoc_status close_branch(struct open_function *to, uint32_t func,
 {
     const struct byi_match *match = to->in->match;
     const struct byi_branch *branch = to->branch;
-    BYI_TRY(fill(to));
-    BYI_TRY(find_arg(to, byi_match_arg(match, branch->home, branch->arg),
+    BYI_TRY(add_operators(to));
+    BYI_TRY(find_arg(to, byi_match_arg(match, branch->owner, branch->arg),
                      &to->f->result));
     to->f->n_captures = to->captured.n;
     to->f->attr.inner = true;
@@ -219,7 +219,7 @@ static void keep_sizes(const struct open_function *to, byi_id made,
         *type = node->type;
 }
 
-static enum byoc_status add_one(struct open_function *to, uint32_t op)
+static enum byoc_status add_operator(struct open_function *to, uint32_t op)
 {
     const struct byi_match *match = to->in->match;
     const struct byi_node *node = byi_match_node(match, match->ops[op]);
@@ -248,12 +248,12 @@ static enum byoc_status add_one(struct open_function *to, uint32_t op)
 
 /* Add the operators of this function. Recurses as deep as patterns nest `if`.
  */
-static enum byoc_status fill(struct open_function *to)
+static enum byoc_status add_operators(struct open_function *to)
 {
     const struct byi_match *match = to->in->match;
     for (uint32_t i = 0; i < match->n_ops; i++)
         if (byi_match_branch(match, match->ops[i]) == to->branch)
-            BYI_TRY(add_one(to, i));
+            BYI_TRY(add_operator(to, i));
     return BYOC_OK;
 }
 
@@ -271,7 +271,7 @@ enum byoc_status byi_composite_build(struct byi_module *m,
             if (byi_composite_embeds(match, i) == (pass == 1))
                 inside.operand[i] =
                     add_operand(&inside, body, &match->bound[i]);
-    BYI_TRY(fill(&(struct open_function){.f = body, .in = &inside}));
+    BYI_TRY(add_operators(&(struct open_function){.f = body, .in = &inside}));
     body->result = inside.result[match->n_ops - 1];
     body->attr.composite = byi_arena_str(m->arena, match->pattern->row->name);
     body->attr.from_pattern = join_ops(&inside);

@@ -187,9 +187,9 @@ static bool covers(struct cover *c, struct pattern_place a,
     return all;
 }
 
-/* Whether covers() can compare the pattern: it cannot if a name ties places
- * together, an operator is in two places, or there are counted steps or groups.
- * `whole`: it cannot either if a leaf is in two places. */
+/* Whether covers() can compare the pattern: not if a name must have the same
+ * value in several places, an operator is in two places, or there are counted
+ * steps or groups; if `whole`, nor if a leaf is in two places. */
 static bool is_plain(const struct byi_pattern *p, bool whole)
 {
     uint32_t readers[BYI_PATTERN_MAX_NODES] = {0};
@@ -235,8 +235,8 @@ static bool row_matches(struct cover *c, struct pattern_place a,
     return false;
 }
 
-/* Whether row a, which comes first and is always accepted, takes an operator of
- * every match of b. */
+/* Whether row a, which comes first and is always accepted, claims an operator
+ * of every match of b. */
 static bool shadows(const struct byi_pattern *a, const struct byi_pattern *b)
 {
     struct cover c = {.n = 0};
@@ -271,7 +271,7 @@ void byi_patterns_lint(const struct byoc_pattern *rows, uint32_t n,
             else if (tables[k] && shadows(tables[k]->at, tables[i]->at))
                 byi_text_addf(&text,
                               "unreachable: row %u (%s) has no predicate and "
-                              "takes an operator of every match",
+                              "claims an operator of every match",
                               k, rows[k].name);
         }
         findings[i] = text.n ? byi_arena_str(arena, text.at) : NULL;

@@ -183,7 +183,7 @@ static bool finish_match(struct solver *s)
         return false;
     name_bindings(s);
     name_ops(s, match);
-    match->said->n = 0;
+    match->texts->n = 0;
     s->tried++;
     return s->take(match, s->ctx);
 }
@@ -594,7 +594,7 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
 {
     const uint64_t left = !steps || *steps > MAX_STEPS ? MAX_STEPS : *steps;
     const uint32_t budget = left > MIN_STEPS ? (uint32_t)left : MIN_STEPS;
-    struct byi_said said;
+    struct byi_match_texts texts;
     struct byi_match
         match; /* large: only members that a search reads are set */
     struct solver s;
@@ -602,7 +602,7 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
     match.f = f;
     match.pattern = pattern;
     match.root = root;
-    match.said = &said;
+    match.texts = &texts;
     match.n_branches = match.n_ops = match.n_bound = match.n_named = 0;
     s.m = m;
     s.p = pattern;

@@ -172,17 +172,17 @@ static const char *match_string(const struct byoc_match *m, uint32_t i,
 /* The memory that is left for text in the match. */
 static char *remaining_text(const struct byi_match *match, size_t *n)
 {
-    *n = sizeof match->said->at - match->said->n;
-    return match->said->at + match->said->n;
+    *n = sizeof match->texts->at - match->texts->n;
+    return match->texts->at + match->texts->n;
 }
 
 /* Keep the text that the caller wrote to the memory of remaining_text(). */
 static const char *keep_text(const struct byi_match *match, char *text)
 {
-    match->said->n += strlen(text) + 1;
-    if (match->said->n >= sizeof match->said->at)
+    match->texts->n += strlen(text) + 1;
+    if (match->texts->n >= sizeof match->texts->at)
         /* the memory is used up: later texts are "", its NUL */
-        match->said->n = sizeof match->said->at - 1;
+        match->texts->n = sizeof match->texts->at - 1;
     return text;
 }
 

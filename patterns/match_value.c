@@ -40,10 +40,10 @@ static byi_id value_of(const struct byi_match *match,
 }
 
 const struct byi_branch *byi_match_branch_of(const struct byi_match *match,
-                                             byi_id home, uint32_t arg)
+                                             byi_id owner, uint32_t arg)
 {
     for (uint32_t i = 0; i < match->n_branches; i++)
-        if (match->branches[i].home == home && match->branches[i].arg == arg)
+        if (match->branches[i].owner == owner && match->branches[i].arg == arg)
             return &match->branches[i];
     return NULL;
 }
@@ -65,10 +65,10 @@ static byi_id next_value(const struct byi_match *match)
     return last->first + last->f->nodes.n;
 }
 
-static bool open_branch(struct byi_match *match, byi_id home, uint32_t arg)
+static bool open_branch(struct byi_match *match, byi_id owner, uint32_t arg)
 {
-    const struct byi_branch *around = byi_match_branch(match, home);
-    const byi_id at = byi_match_node(match, home)->args[arg];
+    const struct byi_branch *around = byi_match_branch(match, owner);
+    const byi_id at = byi_match_node(match, owner)->args[arg];
     const byi_id fn = around ? around->first + at : at;
     const struct byi_node *node = byi_match_node(match, fn);
     if (node->kind != BYI_FN)
@@ -83,7 +83,7 @@ static bool open_branch(struct byi_match *match, byi_id home, uint32_t arg)
         (struct byi_branch){.func = node->index,
                             .f = f,
                             .first = first,
-                            .home = home,
+                            .owner = owner,
                             .fn = fn,
                             .arg = arg};
     return true;
@@ -111,14 +111,14 @@ static uint32_t depth_of(const struct byi_match *match, byi_id value)
 {
     const struct byi_branch *in = byi_match_branch(match, value);
     uint32_t depth = 0;
-    for (; in; in = byi_match_branch(match, in->home))
+    for (; in; in = byi_match_branch(match, in->owner))
         depth++;
     return depth;
 }
 
-static byi_id home_of(const struct byi_match *match, byi_id value)
+static byi_id owner_of(const struct byi_match *match, byi_id value)
 {
-    return byi_match_branch(match, value)->home;
+    return byi_match_branch(match, value)->owner;
 }
 
 bool byi_match_before(const struct byi_match *match, byi_id a, byi_id b)
@@ -126,12 +126,12 @@ bool byi_match_before(const struct byi_match *match, byi_id a, byi_id b)
     byi_id x = a, y = b;
     uint32_t nx = depth_of(match, x), ny = depth_of(match, y);
     for (; nx > ny; nx--)
-        x = home_of(match, x);
+        x = owner_of(match, x);
     for (; ny > nx; ny--)
-        y = home_of(match, y);
+        y = owner_of(match, y);
     while (byi_match_branch(match, x) != byi_match_branch(match, y)) {
-        x = home_of(match, x);
-        y = home_of(match, y);
+        x = owner_of(match, x);
+        y = owner_of(match, y);
     }
     if (x != y)
         return x < y;
@@ -145,6 +145,6 @@ bool byi_match_within(const struct byi_match *match, byi_id value,
 {
     const struct byi_branch *in = byi_match_branch(match, value);
     while (in && in != branch)
-        in = byi_match_branch(match, in->home);
+        in = byi_match_branch(match, in->owner);
     return in == branch;
 }

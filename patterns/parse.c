@@ -20,7 +20,7 @@ struct parser {
     /* by name: 1 + its node; 0: none; BYI_NO_NAME: it is a constant */
     uint32_t leaf[BYI_PATTERN_MAX_NODES];
     /* by name: the value of in_repeat where the name first occurs */
-    uint32_t home[BYI_PATTERN_MAX_NODES];
+    uint32_t first_repeat[BYI_PATTERN_MAX_NODES];
     uint32_t depth;
     uint32_t in_if;     /* nesting depth of ifs */
     uint32_t in_step;   /* nesting depth of steps */
@@ -134,7 +134,7 @@ static uint32_t find_name(struct parser *p, const char *text)
         name++;
     if (name == p->p->n_names) {
         p->names[p->p->n_names++] = text;
-        p->home[name] = p->in_repeat;
+        p->first_repeat[name] = p->in_repeat;
         p->repeated[name] = p->in_repeat > 0;
     }
     return name;
@@ -156,7 +156,7 @@ static enum byoc_status parse_name(struct parser *p, uint32_t *name)
                             "choose another name",
                             text);
     *name = find_name(p, text);
-    if (p->home[*name] && p->home[*name] != p->in_repeat)
+    if (p->first_repeat[*name] && p->first_repeat[*name] != p->in_repeat)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                             "%%%s belongs to a repeated step and is also used "
                             "outside of it; give it another name",
@@ -190,7 +190,7 @@ static enum byoc_status parse_const(struct parser *p, uint32_t *out)
         pat.name = find_name(p, BYI_CONST_NAME);
         p->p->nameless = pat.name;
         p->repeated[pat.name] = p->list[pat.name] = true;
-        p->home[pat.name] = 0;
+        p->first_repeat[pat.name] = 0;
     } else {
         BYI_TRY(parse_name(p, &pat.name));
         pat.has_value = byi_lex_accept(&p->lex, '=');
@@ -435,7 +435,7 @@ static enum byoc_status parse_primary(struct parser *p, uint32_t *out)
 /* --- steps ---------------------------------------------------------------- */
 
 /* Whether a step adds an operator, whichever choice matches. */
-static bool is_step(const struct parser *p, uint32_t at)
+static bool adds_operator(const struct parser *p, uint32_t at)
 {
     const struct byi_pat *pat = &p->nodes[at];
     switch (pat->kind) {
@@ -445,10 +445,10 @@ static bool is_step(const struct parser *p, uint32_t at)
         return true;
     case BYI_PAT_CHAIN:
     case BYI_PAT_TYPE:
-        return is_step(p, pat->args[0]);
+        return adds_operator(p, pat->args[0]);
     case BYI_PAT_ALT:
         for (uint32_t i = 0; i < pat->n_args; i++)
-            if (!is_step(p, pat->args[i]))
+            if (!adds_operator(p, pat->args[i]))
                 return false;
         return true;
     default:
@@ -457,7 +457,7 @@ static bool is_step(const struct parser *p, uint32_t at)
 }
 
 /* Whether a step has a '^', whichever choice matches. */
-static bool continues(const struct parser *p, uint32_t at)
+static bool has_hole(const struct parser *p, uint32_t at)
 {
     const struct byi_pat *pat = &p->nodes[at];
     const uint32_t n = pat->kind == BYI_PAT_CHAIN ? 1 : pat->n_args;
@@ -465,7 +465,7 @@ static bool continues(const struct parser *p, uint32_t at)
     if (pat->kind == BYI_PAT_HOLE)
         return true;
     for (uint32_t i = 0; i < n; i++)
-        found += continues(p, pat->args[i]);
+        found += has_hole(p, pat->args[i]);
     return pat->kind == BYI_PAT_ALT ? found == n : found > 0;
 }
 
@@ -535,11 +535,11 @@ static enum byoc_status parse_step(struct parser *p, uint32_t *out)
     p->in_repeat = outer;
     p->in_step--;
     BYI_TRY(parse_quantifier(&p->lex, &pat, p->err));
-    if (!is_step(p, args[1]))
+    if (!adds_operator(p, args[1]))
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                             "found a step that may add no operator, expected "
                             "an operator in each choice");
-    if (!continues(p, args[1]))
+    if (!has_hole(p, args[1]))
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                             "found a step without '^', expected '^' for the "
                             "value before the step in each choice");

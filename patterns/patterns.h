@@ -177,7 +177,7 @@ struct byi_bound {
 
 /* Memory for the texts that match_say() and match_show() return to a
  * predicate. They live as long as the match. */
-struct byi_said {
+struct byi_match_texts {
     size_t n;
     char at[BYI_MATCH_MAX_TEXT];
 };
@@ -194,7 +194,7 @@ struct byi_branch {
     uint32_t func; /* in the module */
     const struct byi_func *f;
     byi_id first; /* the value of node 0 of f */
-    byi_id home;  /* the `if`, a value                      */
+    byi_id owner; /* the `if`, a value                      */
     byi_id fn;    /* the function literal, a value          */
     uint32_t arg; /* of the `if`: 1 then, 2 else            */
 };
@@ -218,7 +218,7 @@ struct byi_match {
     struct byi_bound bound[BYI_MATCH_MAX_OPERANDS];
     char names[BYI_MATCH_MAX_OPERANDS][24];
     struct byi_named named[BYI_MATCH_MAX_OPS];
-    struct byi_said *said;
+    struct byi_match_texts *texts;
 };
 
 /* Called for every way in which the pattern matches; true accepts it. */
@@ -275,7 +275,7 @@ byi_id byi_match_arg(const struct byi_match *match, byi_id value, uint32_t i);
 bool byi_match_open(struct byi_match *match, byi_id value);
 /* The open branch that is operand `arg`, 1 or 2, of an `if`, or NULL. */
 const struct byi_branch *byi_match_branch_of(const struct byi_match *match,
-                                             byi_id home, uint32_t arg);
+                                             byi_id owner, uint32_t arg);
 /* Whether the two are the same value, or equal constants of two branches. */
 bool byi_match_same(const struct byi_match *match, byi_id a, byi_id b);
 /* Whether a comes before b in the order of struct byi_match. */
