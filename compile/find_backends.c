@@ -309,8 +309,8 @@ static void exclude(struct byi_backend *backend, enum byi_reason reason,
 {
     if (!why)
         return;
-    backend->out = why;
-    backend->out_reason = reason;
+    backend->excluded = why;
+    backend->excluded_reason = reason;
 }
 
 /* Exclude backends that cannot generate code of the requested kind or for the
@@ -345,10 +345,11 @@ void byi_found_warnings(const struct byi_found *found, struct byi_text *lines)
 {
     for (uint32_t v = 0; v < found->backends.n; v++) {
         const struct byi_backend *backend = &found->backends.at[v];
-        if (backend->out && (backend->out_reason == BYI_REASON_BACKEND_FAILED ||
-                             backend->out_reason == BYI_REASON_OTHER_MACHINE))
+        if (backend->excluded &&
+            (backend->excluded_reason == BYI_REASON_BACKEND_FAILED ||
+             backend->excluded_reason == BYI_REASON_OTHER_MACHINE))
             byi_text_addf(lines, "%s was left out: %s\n", backend->name,
-                          backend->out);
+                          backend->excluded);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AssignByCost: decide by measured cost which backend may take which node; no
- * effect when partitioning is greedy.
+/* AssignByCost: decide by measured or estimated cost which backend may run
+ * which node; no effect when partitioning is greedy.
  * requires: types                          breaks: nothing
  *
  * The module is unchanged: MergeComposite respects the assignment. The driver

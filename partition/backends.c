@@ -157,7 +157,7 @@ enum byoc_status byi_layout_preference_of(
 {
     const struct byi_func *f = m->funcs.at[func];
     *preferred = (struct byi_layout_preference){0};
-    if (!backend->api->layout || backend->out)
+    if (!backend->api->layout || backend->excluded)
         return BYOC_OK;
     struct byi_arena *scratch = byi_arena_new();
     struct byi_text json = {0};
@@ -208,8 +208,8 @@ static enum byoc_status put_types(const struct byi_module *m, uint32_t func,
 }
 
 /* Whether the function has branches or loops. If the branches of an `if` differ
- * in type, no size makes the types fit, so the tried sizes are not to blame for
- * the error. */
+ * in type, no size makes the types fit, so the error does not depend on the
+ * tried sizes. */
 static bool has_bodies(const struct byi_func *f)
 {
     for (uint32_t i = 0; i < f->nodes.n; i++)

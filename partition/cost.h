@@ -39,8 +39,7 @@ enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
                             struct byi_arena *arena, const uint32_t **claimed,
                             struct byoc_error *err);
 
-/* --- candidates.c: nodes that are assigned together
- * ---------------------------- */
+/* --- candidates.c: nodes that are assigned together ----------------------- */
 
 /* A candidate: the nodes that a backend would run as one composite, or the
  * union of overlapping composites of several backends. */
@@ -48,7 +47,7 @@ struct byi_candidate {
     uint32_t func;
     uint32_t n;
     const byi_id *at;  /* ascending */
-    uint64_t backends; /* bit v: the context's backend v runs some of it */
+    uint64_t backends; /* bit v: the context's backend v can run part of it */
 };
 /* The candidates of a module. */
 struct byi_candidates {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* join_regions.c: joins two regions of one backend that MergeRegions' fixed
  * direction between backends separated, if no path leads from one to the other
- * through a node outside both. Exact within windows of WINDOW consecutive
- * regions: numbers ascend along every path, so any region on a path between two
- * regions of a window is in the window, too. Regions of different windows are
- * not compared. Time is linear in the graph.
+ * through a node outside both. The result is exact within windows of WINDOW
+ * consecutive regions: numbers ascend along every path, so any region on a path
+ * between two regions of a window is in the window, too. Regions of different
+ * windows are not compared. Time is linear in the graph.
  *
- * Sets of regions are bit rows, one bit per region of the window.
+ * Sets of regions are bitsets, one bit per region of the window.
  */
 #include "partition.h"
 
@@ -14,14 +14,14 @@
 
 enum { WINDOW = BYI_JOINED_TOGETHER, WORDS = WINDOW / 64 };
 
-typedef uint64_t row[WORDS];
+typedef uint64_t region_set[WORDS];
 
 /* The regions of one window that a native node reads through native nodes only.
  * It is the latest window with such regions; earlier windows do not matter,
  * since no reader of the node is in them. */
 struct native_reads {
     uint32_t window;
-    row regions;
+    region_set regions;
 };
 
 struct joiner {
@@ -30,19 +30,19 @@ struct joiner {
     const uint32_t *target; /* of each region, 1 .. n */
     uint32_t *into;         /* of each region: the region it was joined to */
     uint32_t n;
-    row *direct; /* of each region: regions that it reads */
+    region_set *direct; /* of each region: regions that it reads */
     /* of each region: regions that it reads through native nodes only */
-    row *via_native;
+    region_set *via_native;
     /* of the current window, by bit */
     uint32_t first, end; /* its regions */
-    row *before;         /* all regions on paths to it */
+    region_set *before;  /* all regions on paths to it */
     /* of these, regions with a path through another region or a native node */
-    row *around;
+    region_set *around;
     uint32_t *asked; /* 1 + the number of joins when `around` was cached */
     uint32_t joins;
 };
 
-/* --- rows ----------------------------------------------------------------- */
+/* --- sets of regions ------------------------------------------------------ */
 
 static uint32_t window_of(uint32_t region)
 {
@@ -162,7 +162,8 @@ static void read_graph(struct joiner *j)
 
 /* --- one window ----------------------------------------------------------- */
 
-static bool is_whole(const struct joiner *j, uint32_t region)
+/* Whether the region was not joined to another one. */
+static bool is_representative(const struct joiner *j, uint32_t region)
 {
     return j->into[region] == region;
 }
@@ -172,7 +173,7 @@ static bool is_whole(const struct joiner *j, uint32_t region)
 static void gather(const struct joiner *j, uint32_t region, bool around,
                    uint64_t *out)
 {
-    memset(out, 0, sizeof(row));
+    memset(out, 0, sizeof(region_set));
     for (uint32_t w = 0; w < WORDS; w++) {
         uint64_t left = j->direct[region][w] | j->via_native[region][w];
         for (; left; left &= left - 1) {
@@ -215,19 +216,19 @@ static void rename_bit(uint64_t *r, uint32_t a, uint32_t b)
 static void join(struct joiner *j, uint32_t a, uint32_t b)
 {
     const uint32_t x = bit_of(a), y = bit_of(b);
-    uint64_t *const rows[] = {j->before[x], j->direct[a], j->via_native[a]};
+    uint64_t *const sets[] = {j->before[x], j->direct[a], j->via_native[a]};
     const uint64_t *const more[] = {j->before[y], j->direct[b],
                                     j->via_native[b]};
-    for (uint32_t i = 0; i < BYI_COUNT(rows); i++) {
-        unite(rows[i], more[i]);
-        take_out(rows[i], x);
-        take_out(rows[i], y);
+    for (uint32_t i = 0; i < BYI_COUNT(sets); i++) {
+        unite(sets[i], more[i]);
+        take_out(sets[i], x);
+        take_out(sets[i], y);
     }
     j->into[b] = a;
     j->joins++;
     for (uint32_t r = j->first; r < j->end; r++) {
         uint64_t *before = j->before[bit_of(r)];
-        if (r == a || !is_whole(j, r))
+        if (r == a || !is_representative(j, r))
             continue;
         rename_bit(j->direct[r], x, y);
         rename_bit(j->via_native[r], x, y);
@@ -246,8 +247,8 @@ static void join_window(struct joiner *j)
     do {
         joins = j->joins;
         for (uint32_t a = j->first; a < j->end; a++)
-            for (uint32_t b = a + 1; b < j->end && is_whole(j, a); b++)
-                if (is_whole(j, b) && may_join(j, a, b))
+            for (uint32_t b = a + 1; b < j->end && is_representative(j, a); b++)
+                if (is_representative(j, b) && may_join(j, a, b))
                     join(j, a, b);
     } while (j->joins != joins);
 }

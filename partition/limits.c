@@ -15,7 +15,7 @@ struct listed_region {
     uint32_t func, number; /* number 0: already a function, kept */
     bool computes, dropped, noted;
     uint32_t n_composites;
-    BYI_VEC(uint32_t) sources; /* distinct after finish() */
+    BYI_VEC(uint32_t) sources; /* list_marked() sorts and dedupes them */
     double flops;
     enum byi_reason reason; /* why it was dropped; `detail`: the value found */
     const char *detail;
@@ -45,7 +45,8 @@ static void revert_node(const struct byi_module *m, struct byi_func *f,
     node->target = 0;
 }
 
-/* Recurses into the branches of an `if`, as deep as these nest. */
+/* Whether the composite does more than move data. Recurses into the branches of
+ * an `if`, as deep as these nest. */
 static bool composite_computes(const struct byi_module *m,
                                const struct byi_func *body)
 {
@@ -206,7 +207,8 @@ static void note_reason(struct limiter *l, const struct listed_region *c,
     byi_ledger_region(byi_ledger_of(l->ctx), &region);
 }
 
-/* Unmark dropped regions of a function; they start at `first` in the list. */
+/* Unmark the dropped regions of a function, whose regions are in the list from
+ * `first` on. */
 static void unmark(struct limiter *l, uint32_t first, uint32_t func)
 {
     struct byi_func *f = l->m->funcs.at[func];

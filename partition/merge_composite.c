@@ -22,7 +22,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* The mark of a function that a match has claimed as a branch. */
+/* Marks in `claimed` every node of a function that a match claimed as a branch.
+ */
 #define BRANCH UINT32_MAX
 
 /* An accepted match: the composite's function and the operands of its call. */
@@ -45,13 +46,13 @@ struct merger {
     const struct byi_backend *backend;
     const struct byi_samples *samples; /* NULL: no input varies */
     struct byi_uses uses;
-    uint32_t *claimed;         /* of each node: 1 + its match, or BRANCH */
+    uint32_t *claimed;         /* by node: 1 + its match, BRANCH, 0: none */
     struct merger *const *all; /* by function; NULL: not merged           */
     uint32_t n_all;            /* 0: only this function is examined       */
-    uint32_t n_fns;            /* its literals that no match claimed */
-    uint16_t *roots;           /* byi_root_of of each node */
-    bool *fits;                /* whether any pattern fits at the node */
-    bool here[BYI_N_ROOTS];    /* whether a node has this root */
+    uint32_t n_fns;            /* literals of f that no match has claimed */
+    uint16_t *roots;           /* by node: byi_root_of                    */
+    bool *fits;                /* by node: a pattern matched there        */
+    bool occurs[BYI_N_ROOTS];  /* by kind of root: f has such a node      */
     BYI_VEC(struct accepted_match) matches;
     enum byoc_status status;
 };
@@ -118,7 +119,7 @@ static const char *find_branch_leak(const struct merger *g,
     const struct byi_branch *in = byi_match_branch(match, op);
     const struct merger *of = merger_of(g, in);
     if (of && of->claimed[op - in->first])
-        return "another match has taken an operator inside";
+        return "another match has claimed an operator inside";
     return NULL;
 }
 
@@ -147,7 +148,7 @@ static const char *find_leak(const struct merger *g,
         if (id >= g->f->nodes.n)
             continue;
         if (g->claimed[id])
-            return "another match has taken an operator inside";
+            return "another match has claimed an operator inside";
         if (id != match->root && !is_private(g, match, id))
             return "an outside node also reads an operator inside";
     }
@@ -171,7 +172,7 @@ static bool is_named(const struct merger *g, const char *const *list,
     return false;
 }
 
-static bool has_nested(const struct byi_node *node)
+static bool has_other_than_tensors(const struct byi_node *node)
 {
     for (uint32_t i = 0;
          node->type->kind == BYI_TUPLE && i < node->type->n_fields; i++)
@@ -180,7 +181,7 @@ static bool has_nested(const struct byi_node *node)
     return false;
 }
 
-/* The shape of a value with the sizes of a round; NULL if unknown. */
+/* The type of a value with the sizes of a round; NULL if unknown. */
 static const struct byi_type *sample_of(const struct merger *g,
                                         const struct byi_match *match,
                                         byi_id value, uint32_t round)
@@ -275,8 +276,8 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
         if (elsewhere)
             return elsewhere;
         *reason = BYI_REASON_PATTERN_SHAPE;
-        if (has_nested(node))
-            return "a result is a tuple inside a tuple; results of "
+        if (has_other_than_tensors(node))
+            return "a field of its result is not a tensor; results of "
                    "composites must be tensors";
         *reason = BYI_REASON_DYNAMIC;
         if (extends_input(g, match, match->ops[i]))
@@ -305,7 +306,7 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
     return why;
 }
 
-/* --- taking a match ------------------------------------------------------- */
+/* --- claiming a match ----------------------------------------------------- */
 
 static const struct byi_sources *join_sources(const struct merger *g,
                                               const struct byi_match *match)
@@ -322,8 +323,8 @@ static const struct byi_sources *join_sources(const struct merger *g,
     return joined;
 }
 
-/* Drop one literal of function `of`. With the last one, claim the nodes inside
- * it. */
+/* Count a literal of the merger's function as claimed. With the last one, claim
+ * the nodes inside the function. */
 static void claim_literal(struct merger *of)
 {
     if (!of || --of->n_fns > 0)
@@ -396,6 +397,7 @@ static const struct byi_type *const *param_types(const struct merger *g,
     return types;
 }
 
+/* Whether an operand or result of the match has a symbolic dim. */
 static bool varies(const struct byi_match *match)
 {
     for (uint32_t i = 0; i < match->n_bound; i++)
@@ -409,7 +411,8 @@ static bool varies(const struct byi_match *match)
 }
 
 /* Probe with the sizes of every round in which the match's shapes are known and
- * its operators accept them. Accept the match only if all probes do. */
+ * its operators accept them. *probed refuses if a probe does, or if there is no
+ * such round. */
 static enum byoc_status probe_samples(struct merger *g,
                                       const struct byi_match *match,
                                       uint32_t func, const uint32_t *none,
@@ -451,6 +454,7 @@ static enum byoc_status probe(struct merger *g, const struct byi_match *match,
                      g->err);
 }
 
+/* The callback of byi_match: claim the match, unless it is refused. */
 static bool take(const struct byi_match *match, void *ctx)
 {
     struct merger *g = ctx;
@@ -493,16 +497,14 @@ static bool take(const struct byi_match *match, void *ctx)
 
 /* --- matching ------------------------------------------------------------- */
 
-/* Match one pattern, from the outputs back, so that the longest chain matches
- * first.
- */
+/* Match one pattern at all unclaimed nodes, from the outputs back. */
 static void match_row(struct merger *g, const struct byi_pattern *row)
 {
     const uint32_t *reach = NULL;
     uint64_t steps = byi_match_steps(g->f);
     bool any = false;
     for (uint32_t root = 0; root < BYI_ROOT_NONE; root++)
-        any = any || (g->here[root] && row->roots[root]);
+        any = any || (g->occurs[root] && row->roots[root]);
     if (any)
         reach = byi_match_reach(g->f, row, g->scratch);
     for (byi_id id = g->f->nodes.n; any && id-- > 0 && g->status == BYOC_OK;) {
@@ -571,8 +573,9 @@ static void note_excluded(const struct merger *g)
     for (byi_id id = 0; id < g->f->nodes.n && g->ledger; id++) {
         const struct byi_node *node = &g->f->nodes.at[id];
         if (node->kind == BYI_CALL_OP)
-            byi_ledger_note(g->ledger, node->sources, g->backend->out_reason,
-                            g->backend->name, NULL, g->backend->out);
+            byi_ledger_note(g->ledger, node->sources,
+                            g->backend->excluded_reason, g->backend->name, NULL,
+                            g->backend->excluded);
     }
 }
 
@@ -585,20 +588,20 @@ static void start(struct merger *g)
     g->fits = byi_arena_calloc(g->scratch, n, sizeof *g->fits);
     for (byi_id id = 0; id < n; id++) {
         g->roots[id] = (uint16_t)byi_root_of(&g->f->nodes.at[id]);
-        g->here[g->roots[id]] = true;
+        g->occurs[g->roots[id]] = true;
     }
 }
 
-/* Find and claim the backend's matches in some functions: try the patterns in
- * the table's order, each at all unclaimed nodes. */
+/* Find and claim the backend's matches in the functions of n mergers: try the
+ * patterns in the table's order. */
 static enum byoc_status find_matches(const struct byi_backend *backend,
                                      struct merger *const *list, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         start(list[i]);
-    for (uint32_t i = 0; i < n && backend->out; i++)
+    for (uint32_t i = 0; i < n && backend->excluded; i++)
         note_excluded(list[i]);
-    if (backend->out)
+    if (backend->excluded)
         return BYOC_OK;
     for (uint32_t row = 0; row < backend->table->n; row++)
         for (uint32_t i = 0; i < n; i++) {

@@ -45,13 +45,13 @@ static uint32_t region_at(struct regions *r, uint32_t level, uint32_t target)
 
 /* Compute the level of node `id` and the least levels that it requires of its
  * readers, from the levels that its operands require. */
-static void find_level(struct regions *r, byi_id id, uint32_t *asked)
+static void find_level(struct regions *r, byi_id id, uint32_t *required)
 {
     struct byi_node *node = &r->f->nodes.at[id];
     const uint32_t n = r->n_targets, target = node->target;
-    uint32_t *own = &asked[(size_t)id * n];
+    uint32_t *own = &required[(size_t)id * n];
     for (uint32_t a = 0; a < node->n_args; a++) {
-        const uint32_t *arg = &asked[(size_t)node->args[a] * n];
+        const uint32_t *arg = &required[(size_t)node->args[a] * n];
         for (uint32_t t = 0; t < n; t++)
             own[t] = arg[t] > own[t] ? arg[t] : own[t];
     }
@@ -71,19 +71,19 @@ static void find_level(struct regions *r, byi_id id, uint32_t *asked)
 }
 
 /* One pass over the nodes, the main cost for a large graph.
- * asked[id * n_targets + t] is twice the least level of a node of backend t
+ * required[id * n_targets + t] is twice the least level of a node of backend t
  * that reads node id, plus one if id is a node of t: after a foreign reader,
  * the nodes of t are one level higher. */
 static void assign_levels(struct regions *r)
 {
     enum { PREFETCH = 32 };
-    uint32_t *asked = byi_arena_calloc(
-        r->scratch, (size_t)r->f->nodes.n * r->n_targets, sizeof *asked);
+    uint32_t *required = byi_arena_calloc(
+        r->scratch, (size_t)r->f->nodes.n * r->n_targets, sizeof *required);
     for (byi_id id = 0; id < r->f->nodes.n; id++) {
         /* prefetch across the end of a page, where the hardware stops */
         if (id + PREFETCH < r->f->nodes.n)
             __builtin_prefetch(&r->f->nodes.at[id + PREFETCH], 1);
-        find_level(r, id, asked);
+        find_level(r, id, required);
     }
 }
 

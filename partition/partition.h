@@ -56,8 +56,8 @@ struct byi_backend {
     const struct byoc_backend *api;
     const struct byoc_host *host;
     struct byi_pattern_table *table; /* compiled from api->patterns */
-    const char *out;                 /* why it is excluded; NULL: it is not */
-    enum byi_reason out_reason;
+    const char *excluded; /* why the compile excludes it; NULL: it does not */
+    enum byi_reason excluded_reason;
 };
 
 /* Which regions to keep. A member that is 0 sets no limit. */
@@ -141,7 +141,7 @@ enum byoc_status byi_layout_preference_of(
 
 /* The new placement of a node of a backend's function. */
 struct byi_node_revert {
-    uint32_t part;      /* its new region, from 1; 0: native kernels */
+    uint32_t region;    /* its new region, from 1; 0: native kernels */
     const char *detail; /* of a reverted call: why                   */
 };
 /* The decision about a backend's function, and its reason. */
@@ -149,8 +149,8 @@ struct byi_revert {
     uint32_t func;
     enum byi_reason reason;
     const char *detail;
-    /* by node of func; NULL: revert all. The calls of a part and their fields
-     * must be convex: no path leaves and returns */
+    /* by node of func; NULL: revert all. The calls of a new region and their
+     * fields must be convex: no path leaves and returns */
     const struct byi_node_revert *nodes;
 };
 /* Inline backends' functions at their calls, record this in the context's

@@ -8,10 +8,10 @@
  *   exp(%3)                                %1 = @dnnl_0(%x);
  *                                          exp(%1)
  *
- * Parameters are shared by producer, so a value enters once; constants are
- * bound inside; each value that outside nodes read is one result, whatever the
- * number of readers. A region that only moves data, or that the user's limits
- * exclude, is reverted.
+ * A value that several nodes of a region read is one parameter; constants are
+ * copied into the function; each value that outside nodes read is one result,
+ * whatever the number of readers. A region that only moves data, or that the
+ * user's limits exclude, is reverted.
  */
 #include "partition.h"
 
@@ -41,7 +41,7 @@ struct partitioner {
     struct byi_arena *scratch;
     struct byoc_error *err;
     struct byi_uses uses;
-    uint32_t *names; /* by backend: numbers below are taken */
+    uint32_t *next_numbers; /* by target: the first to try for a new name */
     uint32_t n_regions;
     struct new_region *regions; /* indexed by number, from 1 */
     uint32_t *first;            /* members of each region: at[first[r]..] */
@@ -100,7 +100,7 @@ static const char *region_name(struct partitioner *p, uint32_t target)
     for (;;) {
         const char *name =
             byi_arena_printf(p->m->arena, "%s_%u", p->m->targets.at[target - 1],
-                             p->names[target - 1]++);
+                             p->next_numbers[target - 1]++);
         if (byi_func_find(p->m, name) == UINT32_MAX)
             return name;
     }
@@ -170,7 +170,8 @@ static enum byoc_status add_member(struct partitioner *p,
                          node->sources, &p->inner[id], p->err);
 }
 
-/* Enter the region's operands; *entered lists them, to be reset afterwards. */
+/* Map the outer values that the region reads into it. Returns their number; the
+ * caller resets p->inner of *entered, and frees that list. */
 static uint32_t enter_operands(struct partitioner *p, uint32_t number,
                                byi_id **entered)
 {
@@ -258,8 +259,9 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
 
 /* --- the rest of the function --------------------------------------------- */
 
-/* Turn the branch of an inlined composite into an ordinary function, and the
- * branches inside it. Recursion is as deep as patterns nest `if`. */
+/* If `node` is a branch of an inlined composite, make its function and those of
+ * the branches inside it ordinary ones. Recursion is as deep as patterns nest
+ * `if`. */
 static void open_branch(struct byi_module *m, const struct byi_node *node)
 {
     if (node->kind != BYI_FN || !m->funcs.at[node->index]->attr.inner)
@@ -372,7 +374,7 @@ static enum byoc_status emit_region(struct partitioner *p, uint32_t number)
  * region number. Most vertices are ready at once and are listed in order; the
  * others go through the heap. */
 struct ready {
-    uint64_t *listed, *at;
+    uint64_t *listed, *heap;
     uint32_t n_listed, next; /* entries before `next` were popped */
     uint32_t n;              /* in the heap */
 };
@@ -380,9 +382,9 @@ struct ready {
 static void push_ready(struct ready *h, uint64_t key)
 {
     uint32_t i = h->n++;
-    for (; i > 0 && h->at[(i - 1) / 2] > key; i = (i - 1) / 2)
-        h->at[i] = h->at[(i - 1) / 2];
-    h->at[i] = key;
+    for (; i > 0 && h->heap[(i - 1) / 2] > key; i = (i - 1) / 2)
+        h->heap[i] = h->heap[(i - 1) / 2];
+    h->heap[i] = key;
 }
 
 static bool has_ready(const struct ready *h)
@@ -392,18 +394,18 @@ static bool has_ready(const struct ready *h)
 
 static uint64_t pop_ready(struct ready *h)
 {
-    if (!h->n || (h->next < h->n_listed && h->listed[h->next] < h->at[0]))
+    if (!h->n || (h->next < h->n_listed && h->listed[h->next] < h->heap[0]))
         return h->listed[h->next++];
-    uint64_t top = h->at[0], last = h->at[--h->n];
+    uint64_t top = h->heap[0], last = h->heap[--h->n];
     uint32_t i = 0;
     for (uint32_t child = 1; child < h->n; i = child, child = 2 * i + 1) {
-        if (child + 1 < h->n && h->at[child + 1] < h->at[child])
+        if (child + 1 < h->n && h->heap[child + 1] < h->heap[child])
             child++;
-        if (last <= h->at[child])
+        if (last <= h->heap[child])
             break;
-        h->at[i] = h->at[child];
+        h->heap[i] = h->heap[child];
     }
-    h->at[i] = last;
+    h->heap[i] = last;
     return top;
 }
 
@@ -465,7 +467,7 @@ static enum byoc_status emit_all(struct partitioner *p)
     uint32_t *waiting = byi_arena_calloc(p->scratch, n, sizeof *waiting);
     struct ready ready = {
         .listed = byi_arena_alloc(p->scratch, n * sizeof *ready.listed),
-        .at = byi_arena_alloc(p->scratch, (n + 1u) * sizeof *ready.at)};
+        .heap = byi_arena_alloc(p->scratch, (n + 1u) * sizeof *ready.heap)};
     count_waiting(p, waiting);
     list_ready(p, waiting, &ready);
     uint32_t emitted = 0;
@@ -534,18 +536,18 @@ static enum byoc_status partition_function(struct partitioner *p)
     return BYOC_OK;
 }
 
-/* The first free number per backend. Names are never reused, since the ledger
- * refers to reverted regions by name. */
-static uint32_t *names_taken(struct byi_module *m, struct byi_arena *scratch)
+/* The first number to try for the name of a new region, by target. Names are
+ * never reused, since the ledger refers to reverted regions by name. */
+static uint32_t *next_numbers(struct byi_module *m, struct byi_arena *scratch)
 {
-    uint32_t *names = byi_arena_calloc(scratch, m->targets.n, sizeof *names);
+    uint32_t *next = byi_arena_calloc(scratch, m->targets.n, sizeof *next);
     for (uint32_t i = 0; i < m->funcs.n; i++) {
         const struct byi_func *f = m->funcs.at[i];
         for (uint32_t t = 0; f->attr.compiler && f->name && t < m->targets.n;
              t++)
-            names[t] += strcmp(m->targets.at[t], f->attr.compiler) == 0;
+            next[t] += strcmp(m->targets.at[t], f->attr.compiler) == 0;
     }
-    return names;
+    return next;
 }
 
 enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
@@ -557,7 +559,7 @@ enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
                             .func = func,
                             .scratch = scratch,
                             .err = err,
-                            .names = names_taken(m, scratch)};
+                            .next_numbers = next_numbers(m, scratch)};
     return partition_function(&p);
 }
 
@@ -586,7 +588,7 @@ static enum byoc_status partition_graph(struct byi_module *m,
         return BYOC_OK;
     BYI_TRY(check_all_marks(m, scratch, err));
     byi_limit_regions(m, ctx, scratch);
-    uint32_t *names = names_taken(m, scratch);
+    uint32_t *numbers = next_numbers(m, scratch);
     for (uint32_t i = 0; i < n_funcs; i++) {
         struct byi_func *f = m->funcs.at[i];
         if (f->dead || f->attr.compiler || f->attr.composite || !has_work(m, f))
@@ -596,7 +598,7 @@ static enum byoc_status partition_graph(struct byi_module *m,
                                 .func = i,
                                 .scratch = scratch,
                                 .err = err,
-                                .names = names};
+                                .next_numbers = numbers};
         BYI_TRY(partition_function(&p));
     }
     return BYOC_OK;

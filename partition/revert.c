@@ -18,7 +18,7 @@
 
 /* --- inlining regions ---------------------------------------------------- */
 
-struct dissolver {
+struct reverter {
     struct byi_module *m;
     const struct byi_func *f;
     struct byi_func *fresh;
@@ -30,7 +30,7 @@ struct dissolver {
 };
 
 /* The decision about the function that node `id` of f calls, or NULL. */
-static const struct byi_revert *revert_of(const struct dissolver *d, byi_id id)
+static const struct byi_revert *revert_of(const struct reverter *d, byi_id id)
 {
     const struct byi_node *node = &d->f->nodes.at[id];
     if (node->kind != BYI_CALL)
@@ -40,7 +40,7 @@ static const struct byi_revert *revert_of(const struct dissolver *d, byi_id id)
 }
 
 /* Inline the body of a region at its call, with the marks of its parts. */
-static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
+static enum byoc_status inline_region(struct reverter *d, byi_id id,
                                       const struct byi_revert *revert)
 {
     const struct byi_node *call = &d->f->nodes.at[id];
@@ -55,7 +55,7 @@ static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
             continue;
         }
         BYI_TRY(byi_add_moved(d->m, d->fresh, body, i, map, &map[i], d->err));
-        const uint32_t part = revert->nodes ? revert->nodes[i].part : 0;
+        const uint32_t part = revert->nodes ? revert->nodes[i].region : 0;
         if (!part)
             continue;
         byi_node_mark(&d->fresh->nodes.at[map[i]], target, d->n_regions + part);
@@ -67,7 +67,7 @@ static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
 }
 
 /* A field of a tuple that was inlined is the tuple's operand. */
-static bool take_field(struct dissolver *d, byi_id id)
+static bool take_field(struct reverter *d, byi_id id)
 {
     const struct byi_node *node = &d->f->nodes.at[id];
     if (node->kind != BYI_GET || !revert_of(d, node->args[0]))
@@ -79,7 +79,7 @@ static bool take_field(struct dissolver *d, byi_id id)
     return true;
 }
 
-static enum byoc_status dissolve_function(struct dissolver *d, uint32_t func)
+static enum byoc_status inline_regions(struct reverter *d, uint32_t func)
 {
     d->map = byi_arena_calloc(d->scratch, d->f->nodes.n, sizeof *d->map);
     d->fresh = byi_func_like(d->m, d->f, d->map);
@@ -88,7 +88,7 @@ static enum byoc_status dissolve_function(struct dissolver *d, uint32_t func)
         if (d->f->nodes.at[id].kind == BYI_PARAM || take_field(d, id))
             continue;
         if (revert)
-            BYI_TRY(dissolve_call(d, id, revert));
+            BYI_TRY(inline_region(d, id, revert));
         else
             BYI_TRY(byi_add_copy(d->m, d->fresh, d->f, id, d->map, &d->map[id],
                                  d->err));
@@ -99,7 +99,7 @@ static enum byoc_status dissolve_function(struct dissolver *d, uint32_t func)
     return BYOC_OK;
 }
 
-static bool calls_any(const struct dissolver *d)
+static bool calls_any(const struct reverter *d)
 {
     for (byi_id id = 0; id < d->f->nodes.n; id++)
         if (revert_of(d, id))
@@ -116,12 +116,12 @@ static void note_revert(struct byi_ledger *ledger, const struct byi_module *m,
     const struct byi_func *f = m->funcs.at[revert->func];
     bool splits = false;
     for (byi_id id = 0; revert->nodes && id < f->nodes.n; id++)
-        splits = splits || revert->nodes[id].part;
+        splits = splits || revert->nodes[id].region;
     byi_ledger_revert(ledger, m, samples, revert->func,
                       splits ? BYI_REASON_SPLIT : revert->reason,
                       revert->detail);
     for (byi_id id = 0; revert->nodes && id < f->nodes.n; id++)
-        if (f->nodes.at[id].kind == BYI_CALL && !revert->nodes[id].part)
+        if (f->nodes.at[id].kind == BYI_CALL && !revert->nodes[id].region)
             byi_ledger_note(ledger, f->nodes.at[id].sources, revert->reason,
                             f->attr.compiler, NULL, revert->nodes[id].detail);
 }
@@ -145,14 +145,14 @@ enum byoc_status byi_revert_regions(struct byi_module *m,
             note_revert(ledger, m, samples, &list[i]);
     }
     for (uint32_t i = 0; i < n_funcs && status == BYOC_OK; i++) {
-        struct dissolver d = {.m = m,
-                              .f = m->funcs.at[i],
-                              .of = of,
-                              .scratch = scratch,
-                              .err = err};
+        struct reverter d = {.m = m,
+                             .f = m->funcs.at[i],
+                             .of = of,
+                             .scratch = scratch,
+                             .err = err};
         if (d.f->dead || byi_is_closed(d.f) || !calls_any(&d))
             continue;
-        status = dissolve_function(&d, i);
+        status = inline_regions(&d, i);
     }
     for (uint32_t i = 0; i < n; i++)
         m->funcs.at[list[i].func]->dead = true;
@@ -190,15 +190,15 @@ static struct byi_node_revert *place_calls(struct splitter *s, uint32_t first,
     struct byi_node_revert *nodes =
         byi_arena_calloc(s->scratch, f->nodes.n, sizeof *nodes);
     for (uint32_t i = first; i < end; i++)
-        nodes[s->calls[i]].part = 1;
+        nodes[s->calls[i]].region = 1;
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (f->nodes.at[id].kind == BYI_GET)
-            nodes[id].part = nodes[f->nodes.at[id].args[0]].part;
+            nodes[id].region = nodes[f->nodes.at[id].args[0]].region;
     return nodes;
 }
 
-/* Build a part of the region as a function, as PartitionGraph does, from a copy
- * of the region. */
+/* Build a part of the region as function *part, as PartitionGraph does, from a
+ * copy of the region. */
 static enum byoc_status take_part(struct splitter *s, uint32_t first,
                                   uint32_t end, uint32_t *part)
 {
@@ -217,8 +217,8 @@ static enum byoc_status take_part(struct splitter *s, uint32_t first,
             continue;
         }
         BYI_TRY(byi_add_moved(s->m, fresh, f, id, map, &map[id], s->err));
-        byi_node_mark(&fresh->nodes.at[map[id]], nodes[id].part ? target : 0,
-                      nodes[id].part);
+        byi_node_mark(&fresh->nodes.at[map[id]], nodes[id].region ? target : 0,
+                      nodes[id].region);
     }
     fresh->result = map[f->result];
     *part = s->m->funcs.n;
@@ -227,6 +227,7 @@ static enum byoc_status take_part(struct splitter *s, uint32_t first,
     return BYOC_OK;
 }
 
+/* Whether the backend can build calls first .. end-1 as one region. */
 static bool builds(struct splitter *s, uint32_t first, uint32_t end)
 {
     uint32_t part;
@@ -279,18 +280,18 @@ static void list_calls(struct splitter *s)
             s->calls[s->n++] = id;
 }
 
-/* Give fields the fates of their tuples, and say in the reason how many
- * composites stay. */
+/* Place fields with their tuples, and add to the reason how many composites
+ * stay. */
 static void finish_split(struct splitter *s, struct byi_revert *revert,
                          uint32_t n_parts, struct byi_node_revert *nodes)
 {
     const struct byi_func *f = s->m->funcs.at[s->func];
     uint32_t stay = 0;
     for (uint32_t i = 0; i < s->n; i++)
-        stay += nodes[s->calls[i]].part != 0;
+        stay += nodes[s->calls[i]].region != 0;
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (f->nodes.at[id].kind == BYI_GET)
-            nodes[id].part = nodes[f->nodes.at[id].args[0]].part;
+            nodes[id].region = nodes[f->nodes.at[id].args[0]].region;
     if (stay)
         revert->detail = byi_arena_printf(
             s->scratch, "%s; %u of its %u composites stay, in %u region%s",
@@ -314,7 +315,7 @@ enum byoc_status byi_split_region(struct byi_module *m, struct byi_builds can,
     for (uint32_t first = 0; first < s.n && s.status == BYOC_OK;) {
         const uint32_t size = longest(&s, first);
         for (uint32_t i = 0; i < size; i++)
-            nodes[s.calls[first + i]].part = n_parts + 1;
+            nodes[s.calls[first + i]].region = n_parts + 1;
         if (!size)
             nodes[s.calls[first]].detail = s.why;
         n_parts += size > 0;
