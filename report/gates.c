@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const struct {
-    const char *name, *of;
+    const char *name, *quantity; /* of which a share must be offloaded */
 } gates[] = {
     {"require-offload", "floating-point operations"},
     {"require-offload-nodes", "operators"},
@@ -41,12 +41,12 @@ void byi_gates_check(struct byi_ledger *ledger,
 }
 
 /* The quantity whose share a gate limits: "operators". */
-static const char *name_of(const char *gate)
+static const char *quantity_of(const char *gate)
 {
     size_t i = 0;
     while (i + 1 < BYI_COUNT(gates) && strcmp(gates[i].name, gate) != 0)
         i++;
-    return gates[i].of;
+    return gates[i].quantity;
 }
 
 const char *byi_gates_verdict(const struct byi_text *ledger_json,
@@ -66,7 +66,7 @@ const char *byi_gates_verdict(const struct byi_text *ledger_json,
         byi_report_reasons(&r, &why);
         verdict = byi_arena_printf(
             arena, "--%s requires %.2f%% of the %s offloaded, found %.2f%%%s%s",
-            gate->name, gate->wanted, name_of(gate->name), gate->found,
+            gate->name, gate->wanted, quantity_of(gate->name), gate->found,
             why.n ? "; native: " : "", why.n ? why.at : "");
         byi_text_free(&why);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger.c: records for every model node where it runs, and why: notes during
- * the passes, completed from the final module.
+/* ledger.c: records for every model node where it runs, and why: from the
+ * attempts that passes note, and from the final module.
  */
 #include "ledger_internal.h"
 #include "core/base/guard.h"
@@ -238,7 +238,7 @@ void byi_ledger_node_times(struct byi_ledger *ledger,
 
 /* --- closing -------------------------------------------------------------- */
 
-/* The place of the node that is being read. */
+/* The placement of the IR node that is being read. */
 struct node_place {
     enum byi_reason where;
     uint32_t region; /* 1 + index */
@@ -285,9 +285,9 @@ static void place_nodes(struct byi_ledger *l, const struct byi_sources *s,
     const uint32_t operators = count_operators(l, s);
     for (uint32_t i = 0; i < s->n; i++) {
         struct byi_ledger_entry *e = byi_ledger_entry_of(l, s->at[i]);
-        const bool aside = operators > 0 && is_constant(l, s->at[i]);
-        const struct node_place *to = aside ? &folded : place;
-        e->flops += aside ? 0 : flops / (operators ? operators : s->n);
+        const bool is_folded = operators > 0 && is_constant(l, s->at[i]);
+        const struct node_place *to = is_folded ? &folded : place;
+        e->flops += is_folded ? 0 : flops / (operators ? operators : s->n);
         if (rank_of(to->where) <= rank_of(e->where))
             continue;
         e->where = to->where;
@@ -327,7 +327,8 @@ static const struct byi_func *composite_at(const struct byi_module *m,
     return body && body->attr.composite ? body : NULL;
 }
 
-/* Functions inside a composite's body count as part of it. */
+/* Whether the node is a branch in a composite, which is part of the composite.
+ */
 static bool is_inner(const struct byi_module *m, const struct byi_node *node)
 {
     return node->kind == BYI_FN && m->funcs.at[node->index]->attr.inner;
@@ -400,8 +401,8 @@ static void read_function(const struct module_reader *r, uint32_t func,
     }
 }
 
-/* Read the composites of `f`: region number `region`, counted from 1; 0: a
- * native function, whose region was reverted. */
+/* Read the composites of `f`, which is region number `region`, counted from 1;
+ * 0: f is a native function, whose composites are in no region. */
 static void read_composites(const struct module_reader *r,
                             const struct byi_func *f, uint32_t region)
 {

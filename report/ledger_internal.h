@@ -49,7 +49,7 @@ struct byi_region_entry {
 };
 
 /* n sets of numbers: set i is at[first[i]] .. at[first[i + 1] - 1]. */
-struct byi_rows {
+struct byi_number_sets {
     uint32_t n;
     const uint32_t *first, *at;
 };
@@ -69,7 +69,7 @@ struct byi_ledger {
     struct byi_arena *arena;
     struct byi_texts texts;
     struct byi_ledger_facts facts;
-    struct byi_rows reads;
+    struct byi_number_sets reads;
     BYI_VEC(struct byi_attempt) attempts;
     BYI_VEC(struct byi_ledger_entry) entries; /* by source */
     BYI_VEC(struct byi_region_entry) regions;
@@ -92,7 +92,7 @@ struct byi_ledger_entry *byi_ledger_entry_of(struct byi_ledger *ledger,
 const char *byi_ledger_intern(struct byi_ledger *ledger, const char *text);
 /* ledger_reads.c: for each source of m the sources that it reads; in `arena`.
  */
-struct byi_rows byi_sources_reads(const struct byi_module *m,
-                                  struct byi_arena *arena);
+struct byi_number_sets byi_sources_reads(const struct byi_module *m,
+                                         struct byi_arena *arena);
 
 #endif

@@ -27,13 +27,15 @@ static void put_key(struct byi_text *out, const char *key)
     put(out, "\": ");
 }
 
-static void number_member(struct byi_text *out, const char *key, double value)
+static void put_number_member(struct byi_text *out, const char *key,
+                              double value)
 {
     put_key(out, key);
     put_number(out, value);
 }
 
-static void string(struct byi_text *out, const char *key, const char *text)
+/* Print a string member; NULL and "" are omitted. */
+static void put_text(struct byi_text *out, const char *key, const char *text)
 {
     if (!text || !*text)
         return;
@@ -42,8 +44,8 @@ static void string(struct byi_text *out, const char *key, const char *text)
 }
 
 /* Print a list member; an empty list is omitted. */
-static void strings(struct byi_text *out, const char *key,
-                    const char *const *at, uint32_t n)
+static void put_texts(struct byi_text *out, const char *key,
+                      const char *const *at, uint32_t n)
 {
     if (!n)
         return;
@@ -56,8 +58,8 @@ static void strings(struct byi_text *out, const char *key,
     put(out, "]");
 }
 
-static void numbers(struct byi_text *out, const char *key, const uint32_t *at,
-                    uint32_t n)
+static void put_numbers(struct byi_text *out, const char *key,
+                        const uint32_t *at, uint32_t n)
 {
     put_key(out, key);
     put(out, "[");
@@ -69,12 +71,12 @@ static void numbers(struct byi_text *out, const char *key, const uint32_t *at,
 }
 
 /* Print times, except those that are 0 or less, or infinite: not measured. */
-static void times(struct byi_text *out, const struct byi_times *t)
+static void put_times(struct byi_text *out, const struct byi_times *t)
 {
     if (t->backend > 0 && isfinite(t->backend))
-        number_member(out, "backend_us", t->backend);
+        put_number_member(out, "backend_us", t->backend);
     if (t->native > 0 && isfinite(t->native))
-        number_member(out, "native_us", t->native);
+        put_number_member(out, "native_us", t->native);
 }
 
 static void open_list(struct byi_text *out, const char *key)
@@ -113,10 +115,10 @@ static void put_backend(const struct byi_ledger *l, struct byi_text *out,
         flops += r->flops;
     }
     open_item(out, first, "name", v->name);
-    string(out, "version", v->version);
-    number_member(out, "nodes", nodes);
-    number_member(out, "flops", flops);
-    number_member(out, "regions", regions);
+    put_text(out, "version", v->version);
+    put_number_member(out, "nodes", nodes);
+    put_number_member(out, "flops", flops);
+    put_number_member(out, "regions", regions);
     put(out, "}");
 }
 
@@ -145,24 +147,24 @@ static void put_backends(const struct byi_ledger *l, struct byi_text *out)
         put_backend(l, out, &l->facts.backends[i], i == 0);
     put_unlisted_backends(l, out);
     open_item(out, !l->facts.n_backends && !l->regions.n, "name", "native");
-    string(out, "version", l->facts.native);
-    number_member(out, "nodes", c->native);
-    number_member(out, "flops", c->flops - c->flops_offloaded);
+    put_text(out, "version", l->facts.native);
+    put_number_member(out, "nodes", c->native);
+    put_number_member(out, "flops", c->flops - c->flops_offloaded);
     put(out, ", \"regions\": 0}]");
 }
 
 static void put_summary(const struct byi_coverage *c, struct byi_text *out)
 {
     byi_text_addf(out, ",\n\"summary\": {\"nodes\": %u", c->nodes);
-    number_member(out, "operators", byi_coverage_operators(c));
-    number_member(out, "offloaded", c->offloaded);
-    number_member(out, "native", c->native);
-    number_member(out, "folded", c->folded);
-    number_member(out, "removed", c->removed);
-    number_member(out, "regions", c->regions);
-    number_member(out, "flops", c->flops);
-    number_member(out, "flops_offloaded", c->flops_offloaded);
-    string(out, "sizes", c->sizes);
+    put_number_member(out, "operators", byi_coverage_operators(c));
+    put_number_member(out, "offloaded", c->offloaded);
+    put_number_member(out, "native", c->native);
+    put_number_member(out, "folded", c->folded);
+    put_number_member(out, "removed", c->removed);
+    put_number_member(out, "regions", c->regions);
+    put_number_member(out, "flops", c->flops);
+    put_number_member(out, "flops_offloaded", c->flops_offloaded);
+    put_text(out, "sizes", c->sizes);
     put(out, "}");
 }
 
@@ -171,9 +173,9 @@ static void put_measured(const struct byi_measured *m, struct byi_text *out)
     if (!m->chosen)
         return;
     byi_text_addf(out, ",\n\"measured\": {\"chosen\": \"%s\"", m->chosen);
-    number_member(out, "native_us", m->native_us);
-    number_member(out, "greedy_us", m->greedy_us);
-    number_member(out, "measured_us", m->measured_us);
+    put_number_member(out, "native_us", m->native_us);
+    put_number_member(out, "greedy_us", m->greedy_us);
+    put_number_member(out, "measured_us", m->measured_us);
     put(out, "}");
 }
 
@@ -183,8 +185,8 @@ static void put_gates(const struct byi_ledger *l, struct byi_text *out)
     for (uint32_t i = 0; i < l->gates.n; i++) {
         const struct byi_gate *gate = &l->gates.at[i];
         open_item(out, i == 0, "gate", gate->name);
-        number_member(out, "wanted", gate->wanted);
-        number_member(out, "found", gate->found);
+        put_number_member(out, "wanted", gate->wanted);
+        put_number_member(out, "found", gate->found);
         put_key(out, "passed");
         put(out, gate->passed ? "true}" : "false}");
     }
@@ -199,14 +201,14 @@ static void put_weights(const struct byi_ledger *l, struct byi_text *out)
     for (uint32_t i = 0; i < l->weights.n; i++) {
         const struct byi_ledger_weight *w = &l->weights.at[i];
         open_item(out, i == 0, "to", w->to);
-        number_member(out, "bytes", (double)w->bytes);
+        put_number_member(out, "bytes", (double)w->bytes);
         if (!w->kept) {
-            number_member(out, "narrow", (double)w->narrow);
-            number_member(out, "largest", w->largest);
-            number_member(out, "rms", w->rms);
+            put_number_member(out, "narrow", (double)w->narrow);
+            put_number_member(out, "largest", w->largest);
+            put_number_member(out, "rms", w->rms);
         }
-        string(out, "kept", w->kept);
-        numbers(out, "nodes", w->sources->at, w->sources->n);
+        put_text(out, "kept", w->kept);
+        put_numbers(out, "nodes", w->sources->at, w->sources->n);
         put(out, "}");
     }
     put(out, "]");
@@ -216,23 +218,23 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
 {
     const struct byi_region_entry *r = &l->regions.at[i];
     open_item(out, i == 0, "name", r->name);
-    string(out, "backend", r->backend);
-    string(out, "outcome",
-           r->kept                         ? "kept"
-           : r->reason == BYI_REASON_SPLIT ? "split"
-                                           : "given back");
+    put_text(out, "backend", r->backend);
+    put_text(out, "outcome",
+             r->kept                         ? "kept"
+             : r->reason == BYI_REASON_SPLIT ? "split"
+                                             : "given back");
     if (!r->kept) {
-        string(out, "reason", byi_reason_code(r->reason));
-        string(out, "detail",
-               r->detail ? r->detail : byi_reason_text(r->reason));
+        put_text(out, "reason", byi_reason_code(r->reason));
+        put_text(out, "detail",
+                 r->detail ? r->detail : byi_reason_text(r->reason));
     }
-    number_member(out, "flops", r->flops);
+    put_number_member(out, "flops", r->flops);
     if (r->n_outputs) { /* the region became a function */
-        number_member(out, "inputs", r->n_inputs);
-        number_member(out, "outputs", r->n_outputs);
+        put_number_member(out, "inputs", r->n_inputs);
+        put_number_member(out, "outputs", r->n_outputs);
     }
-    times(out, byi_ledger_times_of(l, r->name));
-    numbers(out, "nodes", r->nodes, r->n_nodes);
+    put_times(out, byi_ledger_times_of(l, r->name));
+    put_numbers(out, "nodes", r->nodes, r->n_nodes);
     put(out, "}");
 }
 
@@ -261,10 +263,10 @@ static void put_tried(const struct byi_ledger *l, struct byi_text *out,
         put(out,
             i == e->first ? "\n    {\"reason\": " : ",\n    {\"reason\": ");
         byi_json_quote(out, byi_reason_code(a->reason));
-        string(out, "backend", a->backend);
-        string(out, "pattern", a->pattern);
-        string(out, "detail",
-               a->detail ? a->detail : byi_reason_text(a->reason));
+        put_text(out, "backend", a->backend);
+        put_text(out, "pattern", a->pattern);
+        put_text(out, "detail",
+                 a->detail ? a->detail : byi_reason_text(a->reason));
         put(out, "}");
     }
     put(out, "]");
@@ -274,24 +276,24 @@ static void put_node(const struct byi_ledger *l, struct byi_text *out,
                      uint32_t i)
 {
     const struct byi_ledger_entry *e = &l->entries.at[i];
-    const struct byi_rows *reads = &l->reads;
+    const struct byi_number_sets *reads = &l->reads;
     const uint32_t from = i < reads->n ? reads->first[i] : 0;
     const uint32_t to = i < reads->n ? reads->first[i + 1] : 0;
     open_item(out, i == 0, "name", l->sources[i].name);
     put_key(out, "op");
     byi_json_quote(out, l->sources[i].op);
-    string(out, "attributes", e->attributes);
-    strings(out, "outputs", e->outputs, e->n_outputs);
-    string(out, "where", where_of(l, e));
-    string(out, "reason", byi_reason_code(reason_of(l, e)));
+    put_text(out, "attributes", e->attributes);
+    put_texts(out, "outputs", e->outputs, e->n_outputs);
+    put_text(out, "where", where_of(l, e));
+    put_text(out, "reason", byi_reason_code(reason_of(l, e)));
     if (e->region) {
-        string(out, "region", l->regions.at[e->region - 1].name);
-        string(out, "pattern", e->pattern);
-        string(out, "impl", e->impl);
+        put_text(out, "region", l->regions.at[e->region - 1].name);
+        put_text(out, "pattern", e->pattern);
+        put_text(out, "impl", e->impl);
     }
-    number_member(out, "flops", e->flops);
-    times(out, &e->times);
-    numbers(out, "inputs", from < to ? reads->at + from : NULL, to - from);
+    put_number_member(out, "flops", e->flops);
+    put_times(out, &e->times);
+    put_numbers(out, "inputs", from < to ? reads->at + from : NULL, to - from);
     put_tried(l, out, e);
     put(out, "}");
 }
@@ -300,9 +302,9 @@ void byi_ledger_json(struct byi_ledger *l, struct byi_text *out)
 {
     const struct byi_ledger_facts *facts = &l->facts;
     put(out, "{\"format\": \"byoc-ledger\", \"version\": 3");
-    string(out, "model", facts->model ? facts->model : "model");
-    number_member(out, "threads", facts->threads);
-    string(out, "cpu", facts->cpu ? facts->cpu : "unknown");
+    put_text(out, "model", facts->model ? facts->model : "model");
+    put_number_member(out, "threads", facts->threads);
+    put_text(out, "cpu", facts->cpu ? facts->cpu : "unknown");
     put_backends(l, out);
     put_summary(&l->coverage, out);
     put_measured(&l->measured, out);

@@ -20,10 +20,10 @@ struct read_pair {
 struct reads_finder {
     const struct byi_module *m;
     struct byi_arena *scratch;
-    uint32_t *base;           /* of each function; base[n] is the total */
-    uint32_t *func;           /* of each value */
-    struct byi_rows captured; /* of each parameter: captured values */
-    struct byi_rows given;    /* of each parameter: operands of calls */
+    uint32_t *base; /* of each function; base[n] is the total */
+    uint32_t *func; /* of each value */
+    struct byi_number_sets captured; /* of each parameter: captured values */
+    struct byi_number_sets given;    /* of each parameter: operands of calls */
     uint32_t *seen; /* of each value: the last reader it was visited for */
     uint32_t steps;
     BYI_VEC(uint32_t) stack;
@@ -44,9 +44,9 @@ static int compare_pairs(const void *a, const void *b)
     return (x->read > y->read) - (x->read < y->read);
 }
 
-/* Turn the pairs into rows without duplicates. */
-static struct byi_rows take_rows(struct reads_finder *r, uint32_t n,
-                                 struct byi_arena *arena)
+/* Turn the pairs into sets, one for each reader. */
+static struct byi_number_sets take_sets(struct reads_finder *r, uint32_t n,
+                                        struct byi_arena *arena)
 {
     uint32_t *first = byi_arena_calloc(arena, (size_t)n + 1, sizeof *first);
     uint32_t *at = byi_arena_calloc(arena, r->pairs.n, sizeof *at), kept = 0;
@@ -62,7 +62,7 @@ static struct byi_rows take_rows(struct reads_finder *r, uint32_t n,
     for (uint32_t i = 0; i < n; i++)
         first[i + 1] += first[i];
     r->pairs.n = 0;
-    return (struct byi_rows){.n = n, .first = first, .at = at};
+    return (struct byi_number_sets){.n = n, .first = first, .at = at};
 }
 
 static const struct byi_node *node_of(const struct reads_finder *r,
@@ -116,7 +116,8 @@ static void bind_params(struct reads_finder *r, uint32_t f, uint32_t func,
 
 /* List the values of each parameter: captures and, if `calls`, also operands of
  * calls, for which captured callees must be known. */
-static struct byi_rows list_param_values(struct reads_finder *r, bool calls)
+static struct byi_number_sets list_param_values(struct reads_finder *r,
+                                                bool calls)
 {
     const struct byi_module *m = r->m;
     for (uint32_t i = 0; i < m->funcs.n; i++) {
@@ -137,7 +138,7 @@ static struct byi_rows list_param_values(struct reads_finder *r, bool calls)
                             node->n_args - 1);
         }
     }
-    return take_rows(r, r->base[m->funcs.n], r->scratch);
+    return take_sets(r, r->base[m->funcs.n], r->scratch);
 }
 
 static void push_value(struct reads_finder *r, uint32_t value, uint32_t reader)
@@ -180,6 +181,7 @@ static void follow_value(struct reads_finder *r, uint32_t value,
         push_value(r, base + node->args[i], reader);
 }
 
+/* Add what the model nodes of this value read. */
 static void read_value(struct reads_finder *r, uint32_t value)
 {
     const struct byi_sources *to = node_of(r, value)->sources;
@@ -201,8 +203,8 @@ static void read_value(struct reads_finder *r, uint32_t value)
     }
 }
 
-struct byi_rows byi_sources_reads(const struct byi_module *m,
-                                  struct byi_arena *arena)
+struct byi_number_sets byi_sources_reads(const struct byi_module *m,
+                                         struct byi_arena *arena)
 {
     struct reads_finder r = {.m = m, .scratch = byi_arena_new()};
     number_values(&r);
@@ -212,7 +214,7 @@ struct byi_rows byi_sources_reads(const struct byi_module *m,
         for (uint32_t v = r.base[i]; v < r.base[i + 1]; v++)
             if (!m->funcs.at[i]->dead)
                 read_value(&r, v);
-    const struct byi_rows reads = take_rows(&r, m->sources.n, arena);
+    const struct byi_number_sets reads = take_sets(&r, m->sources.n, arena);
     byi_vec_free(r.stack.at);
     byi_vec_free(r.pairs.at);
     byi_arena_free(&r.scratch);

@@ -10,7 +10,7 @@
 
 /* In these structs absent strings are "", absent times negative. Strings live
  * until byi_report_free. */
-struct byi_report_try {
+struct byi_report_attempt {
     const char *reason, *backend, *pattern, *detail;
 };
 struct byi_report_node {
@@ -22,7 +22,7 @@ struct byi_report_node {
     double flops, backend_us, native_us;
     uint32_t n_inputs, n_tried;
     const uint32_t *inputs;
-    const struct byi_report_try *tried;
+    const struct byi_report_attempt *tried;
 };
 struct byi_report_region {
     const char *name, *backend, *outcome, *reason, *detail;
@@ -91,9 +91,9 @@ enum byoc_status byi_report_explain(const struct byi_report *r,
                                     struct byoc_error *err);
 
 /* report_diff.c: append the changes between two ledgers, as JSON or as text.
- * Returns whether the offloaded
- * share fell by more than `tolerance` percentage points, measured in
- * floating-point operations, or in operators that run in both models. */
+ * Returns whether the offloaded share fell by more than `tolerance` percentage
+ * points, measured in floating-point operations, or in operators that run in
+ * both models. */
 bool byi_report_diff(const struct byi_report *old, const struct byi_report *new,
                      double tolerance, bool json, struct byi_text *out);
 

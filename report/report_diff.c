@@ -54,7 +54,8 @@ static bool runs(const struct byi_report_node *node)
     return byi_report_offloaded(node) || byi_report_native(node);
 }
 
-static void sort_out(struct differ *d, const struct node_pair *pair)
+/* Add the pair to the list for its change; none if nothing changed. */
+static void classify(struct differ *d, const struct node_pair *pair)
 {
     const struct byi_report_node *old = pair->old, *new = pair->new;
     if (strcmp(old->where, new->where) != 0)
@@ -102,7 +103,7 @@ static void match_nodes(struct differ *d)
             BYI_PUSH(&d->added, pair);
         if (c != 0)
             continue;
-        sort_out(d, &pair);
+        classify(d, &pair);
         if (!runs(pair.old) || !runs(pair.new))
             continue;
         n_both++;
@@ -185,7 +186,7 @@ static struct line_text say_gone(const struct node_pair *p)
         .op = p->old->op, .from = p->old->where, .to = "", .why = ""};
 }
 
-static void print_said(const struct line_text *s, struct byi_text *out)
+static void print_line(const struct line_text *s, struct byi_text *out)
 {
     byi_text_addf(out, "  %5u x %-16s %s%s%s, ", s->n, s->op, s->from,
                   *s->from && *s->to ? " -> " : "", s->to);
@@ -204,24 +205,24 @@ static void print_list(const pair_list *list, const char *title,
     uint32_t more = 0;
     for (uint32_t i = 0; i < list->n; i++) {
         const struct node_pair *pair = &list->at[i];
-        struct line_text said = say(pair);
+        struct line_text line = say(pair);
         uint32_t k = 0;
-        said.first = pair->new ? pair->new->name : pair->old->name;
-        while (k < lines.n && !same_line(&lines.at[k], &said))
+        line.first = pair->new ? pair->new->name : pair->old->name;
+        while (k < lines.n && !same_line(&lines.at[k], &line))
             k++;
         if (k == MAX_LINES) {
             more++;
             continue;
         }
         if (k == lines.n)
-            BYI_PUSH(&lines, said);
+            BYI_PUSH(&lines, line);
         lines.at[k].n++;
         lines.at[k].flops += pair->new ? pair->new->flops : pair->old->flops;
     }
     if (lines.n)
         byi_text_addf(out, "\n%s:\n", title);
     for (uint32_t i = 0; i < lines.n; i++)
-        print_said(&lines.at[i], out);
+        print_line(&lines.at[i], out);
     if (more)
         byi_text_addf(out, "  and %u more nodes; --json lists them all\n",
                       more);

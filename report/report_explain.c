@@ -8,8 +8,10 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Lists of neighbours are cut after a line or two. */
-enum { MAX_NAMES = 8, MAX_LENGTH = 128 };
+enum {
+    MAX_NAMES = 8,   /* shown of a node's neighbours */
+    MAX_LENGTH = 128 /* bytes; longer names are not similar to any */
+};
 
 static void print_name(struct byi_text *out, const struct byi_report *r,
                        uint32_t i, uint32_t n_before)
@@ -121,7 +123,7 @@ static void print_tried(const struct byi_report_node *node,
                         struct byi_text *out)
 {
     for (uint32_t i = 0; i < node->n_tried; i++) {
-        const struct byi_report_try *t = &node->tried[i];
+        const struct byi_report_attempt *t = &node->tried[i];
         const char *who = *t->pattern ? t->pattern : t->backend;
         byi_text_addf(out, "  %-9s %s%s%s: %s\n", i ? "" : "tried", who,
                       *who ? ", " : "", t->reason, t->detail);
@@ -161,8 +163,8 @@ static uint32_t distance(const char *a, const char *b, uint32_t limit)
     return row[nb] < limit ? row[nb] : limit;
 }
 
-/* A rank of similarity, smaller is nearer; UINT32_MAX if dissimilar. A part of
- * a name is near, and so is a name at a small distance. */
+/* How much the names differ: 1 if one contains the other, otherwise their
+ * distance; UINT32_MAX if they are not similar. */
 static uint32_t dissimilarity(const char *asked, const char *name)
 {
     const size_t n = strlen(asked);

@@ -86,7 +86,7 @@ static enum byoc_status read_tried(struct byi_report *r,
     struct byi_json list, item = {0};
     BYI_TRY(
         byi_json_array(object, "tried", MAX_TRIED, &list, &node->n_tried, err));
-    struct byi_report_try *at =
+    struct byi_report_attempt *at =
         byi_arena_calloc(r->arena, node->n_tried, sizeof *at);
     node->tried = at;
     node->detail = byi_reason_text(BYI_REASON_NO_BACKEND);

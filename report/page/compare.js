@@ -4,7 +4,7 @@
 // nodes are side by side.
 'use strict';
 
-// What a node's change is called, best news last.
+// The kinds of changes of a node; the first that applies is the node's.
 const CHANGES = [
     ['lost', 'lost: a backend ran it', (a, b) => a.region && !b.region],
     ['gained', 'gained: was native', (a, b) => !a.region && b.region],
@@ -13,7 +13,8 @@ const CHANGES = [
     ['other', 'otherwise', (a, b) => a.where !== b.where],
 ];
 
-// Nodes of one name are the same; those without names by operator and order.
+// Keys by which the nodes of two graphs are matched: names; for nodes without a
+// name, the operator and their order.
 function keysOf(graph) {
     const counts = new Map();
     return new Map(graph.nodes.map((node) => {
@@ -43,8 +44,8 @@ function pair(graph, old) {
     graph.names = old.names = [...new Set([...graph.names, ...old.names])];
 }
 
-// The older graph, drawn on a canvas of its own. It is open where the new one
-// is, and the view follows the new one's.
+// The older graph, on a separate canvas. A region is open if a region of the
+// newer graph with one of its nodes is, and the view follows the newer one's.
 class Before {
     constructor(canvas, graph) {
         Object.assign(this, { canvas, graph, drawing: new Drawing(canvas),
@@ -62,7 +63,7 @@ class Before {
         this.parts = arrange(this.graph, open, state.quiet);
     }
 
-    // The drawing's scene: what is selected and matched there, is here.
+    // Show what is selected and matched in the newer graph.
     show({ paint, selected, matches }) {
         const mine = (item) => item?.before ||
             this.regionOf(item?.members?.find((n) => n.before));
@@ -76,8 +77,8 @@ class Before {
         return node?.before.home;
     }
 
-    // Put the box that is nearest to the middle, or selected, where its
-    // counterpart is.
+    // Scroll so that the counterpart of the selected box, or otherwise of the box
+    // nearest to the middle, is beside it.
     follow(main, { selected }) {
         const { view } = main, size = main.size();
         const mx = view.x + size.w / 2 / view.scale;
@@ -111,7 +112,8 @@ class Before {
         this.drawing.draw();
     }
 
-    // A press: of a node selects its counterpart, of a region unfolds it here.
+    // Handle a press. Returns the counterpart of a node, to select it; null for a
+    // region, which it folds or unfolds here, and for no box.
     press(px, py, state) {
         const box = this.drawing.hit(px, py);
         if (box?.item.kind === 'region') {

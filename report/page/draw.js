@@ -6,8 +6,8 @@
 const FONT = 'system-ui, -apple-system, "Segoe UI", sans-serif';
 const STRIP = 76;
 
-// Colours that stay apart for colour-blind people (after Okabe and Ito), for
-// light and dark paper. Backends in the order of the ledger, native its own.
+// Colours that colour-blind people can tell apart (after Okabe and Ito), for
+// light and dark paper. Backends get theirs in the order of the ledger.
 const PAINT = {
     light: {
         backends: ['#0072b2', '#009e73', '#b0609a', '#8a7a00', '#4d4dcc'],
@@ -23,7 +23,7 @@ const PAINT = {
     },
 };
 
-// a with a share of b, as #rrggbb.
+// Mix `share` of colour b into a; colours are #rrggbb.
 function mix(a, b, share) {
     const part = (text, i) => parseInt(text.slice(1 + 2 * i, 3 + 2 * i), 16);
     return '#' + [0, 1, 2].map((i) =>
@@ -40,8 +40,8 @@ function colourOf(paint, backends, where) {
         : paint.backends[i % paint.backends.length];
 }
 
-// `text` in `room` pixels; names are told apart by their ends, so a name
-// loses its start.
+// Cut `text` to `room` pixels: at its start if `start`, as for names, which
+// differ at their ends; otherwise at its end.
 const fits = new Map();
 function fit(pen, text, room, start) {
     const key = pen.font + room + (start ? '<' : '>') + text;
@@ -87,7 +87,7 @@ class Drawing {
         this.strip = document.createElement('canvas');
     }
 
-    // The scene: {graph, parts, paint, selected, matches, path, focused}.
+    // The scene: {graph, parts, paint, selected, matches, path}.
     show(scene) {
         this.scene = scene;
         this.stripStale = true;
@@ -113,7 +113,7 @@ class Drawing {
         return null;
     }
 
-    // Does the graph reach so far out of sight that the strip helps?
+    // Is the graph so much higher than the canvas that the strip helps?
     hasStrip() {
         const { w, h } = this.size(), { parts } = this.scene;
         return !this.aside && w > 480 && parts.height * this.view.scale > 1.6 * h;
@@ -181,7 +181,7 @@ class Drawing {
         return colourOf(paint, graph.names, item.backend || item.where);
     }
 
-    // How much of the paper goes into the region's colour.
+    // The share of paper in the colour of a region's box.
     tint(item) {
         const region = item.kind === 'region' ? item : item.home;
         return region ? [0.8, 0.7, 0.88][region.shade] : 1;
@@ -258,7 +258,7 @@ class Drawing {
         this.mark(box, radius);
     }
 
-    // A folded region looks like a pile of what is in it.
+    // Draw a folded region as a stack of boxes.
     drawStack(box, colour) {
         const { pen, scene } = this;
         for (const k of [2, 1]) {
@@ -285,7 +285,7 @@ class Drawing {
             (box.w - 16) * Math.min(1, box.item.us / most), 3);
     }
 
-    // A frame around what changed against the older ledger.
+    // Draw a frame around boxes that differ from the older ledger.
     drawChange(box, radius) {
         const { pen, scene, view } = this, { paint } = scene;
         const nodes = box.item.members || [box.item];
@@ -369,7 +369,7 @@ class Drawing {
         pen.fillText(fit(pen, item.what, room), x, box.y + 54);
     }
 
-    // How many of a folded region's nodes match.
+    // Write how many of a folded region's nodes match.
     writeHits(box, hits) {
         const { pen, scene, view } = this, { paint } = scene;
         if (view.scale < 0.2)
@@ -429,7 +429,7 @@ class Drawing {
         pen.globalAlpha = 1;
     }
 
-    // The height in the graph that a pixel of the strip stands for.
+    // The y coordinate in the graph of a pixel of the strip; null: no strip there.
     stripTo(px, py) {
         const { w, h } = this.size();
         if (!this.hasStrip() || px < w - STRIP)

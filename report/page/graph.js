@@ -6,7 +6,7 @@
 
 const BOX = { node: [184, 40], line: 14, region: [232, 70], head: 34, pad: 18 };
 
-// A node with attributes has a line more.
+// The box of a node with attributes is one line higher.
 const sizeOf = (node) => [BOX.node[0],
     BOX.node[1] + (node.sets ? BOX.line : 0)];
 
@@ -21,8 +21,8 @@ function readPage({ byoc, reasons, ledger, against, profile }) {
     return graph;
 }
 
-// The ledger with what the page asks of it again and again: of each node its
-// readers and region, of each region its members.
+// The ledger, with what the page needs often: the readers and the region of
+// each node, and the members of each region.
 function readLedger(ledger) {
     const nodes = ledger.nodes.map((node, index) => ({
         ...node, index, kind: 'node', readers: [],
@@ -65,8 +65,9 @@ function readLedger(ledger) {
             n !== 'native') };
 }
 
-// Between attributes; those that say nothing in a box.
+// The separator of attributes.
 const DOT = ' \u00b7 ';
+// Attributes with their usual values, which a box does not show.
 const USUAL = /^(dilations|strides) 1(\u00d71)*$|^pads 0(\u00d70)*$|^(group|alpha|beta) 1$|^\w+_mode 0$/;
 
 // Types and attributes of the text form, shorter: "float32 1\u00d764\u00d7batch",
@@ -86,8 +87,9 @@ function sayAttributes(text) {
 // Nodes that do nothing when the model runs.
 const isQuiet = (where) => where === 'folded' || where === 'removed';
 
-// What each node that is shown reads, past removed nodes that are not; nothing
-// that was folded, which is a constant then. And by whom each is read.
+// The edges between the nodes that are drawn: for each node the nodes that it
+// reads and that read it. A removed node that is not drawn is replaced by the
+// nodes that it reads; a folded one is a constant, so it is left out.
 function visibleEdges(graph, showQuiet) {
     const reads = [], readers = graph.nodes.map(() => []);
     for (const node of graph.nodes) {
@@ -126,7 +128,8 @@ class Plan {
         return number;
     }
 
-    // The wire from port ax of a to port bx of b; ports are text for now.
+    // The wire from port ax of a to port bx of b. Ports are keys, for which
+    // lay() finds positions.
     wire(a, ax, b, bx) {
         const key = a + ' ' + ax + ' ' + b + ' ' + bx;
         let wire = this.wires.get(key);
@@ -231,7 +234,7 @@ function arrange(graph, open, showQuiet) {
     return gather(graph, plan, size, inner, edges);
 }
 
-// The parts, in one system of coordinates.
+// Collect the boxes and wires of all plans in one system of coordinates.
 function gather(graph, plan, size, inner, edges) {
     const boxes = [], wires = [], paths = new Map(), at = new Map();
     const put = (item, x, y, more) => {

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // layout.js: a layered drawing of a directed graph (after Sugiyama): edges
-// are turned until there is no cycle, nodes get ranks, long edges get a point
-// in every rank they cross, ranks are ordered to cross little, then moved
-// sideways until edges run straight. Deterministic, and without recursion.
+// are reversed until there is no cycle, nodes get ranks, long edges get a point
+// in every rank that they cross, ranks are ordered so that few edges cross, then
+// moved sideways until edges run straight. Deterministic, and without recursion.
 'use strict';
 
 const GAP = { node: 22, point: 10, rank: 34 };
-// Points of long edges; beyond, the longest edges are drawn straight.
+// The most points of long edges; if they need more, the longest edges are drawn
+// straight.
 const MAX_POINTS = 40000;
 
 // Lay out nodes 0 .. n-1 of sizes w[i], h[i]. edges: {a, b, ax, bx} from the
 // lower side of a to the upper side of b, ax and bx from their middles.
 // pin[i] (or no pin): -1 for the first rank, 1 for the last, 0 between.
-// Gives the middles x, y, the size, and to each edge `points` [x, y, ...] and
-// `own`, where those start that no earlier edge of the same origin has.
+// Returns the middles x, y, and the size. Sets each edge's `points` [x, y, ...],
+// and `own`, the index of the first of them that no earlier edge of the same
+// origin has.
 function layOut(n, w, h, edges, pin) {
     const g = { n, w, h, pin, edges: edges.filter((e) => e.a !== e.b) };
     breakCycles(g);
@@ -24,7 +26,7 @@ function layOut(n, w, h, edges, pin) {
     return route(g);
 }
 
-// The positions of each key's items: items of k are at[from[k]..from[k+1]-1].
+// Group items by key: those of key k are at[from[k]..from[k+1]-1].
 function bucket(n, items, key) {
     const from = new Int32Array(n + 1);
     for (const item of items)
@@ -37,12 +39,12 @@ function bucket(n, items, key) {
     return { from, at };
 }
 
-// Turn the edges that lead back to a node whose visit is not over.
+// Reverse the edges that lead back to a node whose visit is not over.
 function breakCycles(g) {
     const { from, at } = bucket(g.n, g.edges, (e) => e.a);
     const next = from.slice(), state = new Uint8Array(g.n);
     for (const e of g.edges)
-        e.turned = false;
+        e.reversed = false;
     for (let root = 0; root < g.n; root++) {
         const stack = state[root] ? [] : [root];
         state[root] ||= 1;
@@ -55,20 +57,20 @@ function breakCycles(g) {
             }
             const e = at[next[node]++];
             if (state[e.b] === 1)
-                e.turned = true;
+                e.reversed = true;
             else if (!state[e.b]) {
                 state[e.b] = 1;
                 stack.push(e.b);
             }
         }
     }
-    g.down = g.edges.map((e) => e.turned
+    g.down = g.edges.map((e) => e.reversed
         ? { a: e.b, b: e.a, ax: e.bx, bx: e.ax, edge: e }
         : { a: e.a, b: e.b, ax: e.ax, bx: e.bx, edge: e });
 }
 
-// Longest path from the top; then each node moves down to its readers when
-// that makes its edges shorter, or no longer.
+// Rank each node by the longest path to it; then move it down to its readers if
+// that does not make its edges longer in sum.
 function assignRanks(g) {
     const { n, pin } = g;
     const outs = bucket(n, g.down, (e) => e.a);
@@ -210,8 +212,8 @@ function countCrossings(g, position) {
     return crossings;
 }
 
-// Sort a rank by the means of its neighbours on one side; where a segment
-// meets a wide neighbour counts a little.
+// Sort a rank by the mean positions of its neighbours on one side. The place
+// where a segment meets a wide neighbour has a small weight.
 function sortRank(g, rank, position, mean, up) {
     const side = up ? g.above : g.below, far = up ? g.a : g.b;
     const port = up ? g.ax : g.bx;
@@ -230,7 +232,7 @@ function sortRank(g, rank, position, mean, up) {
         position[rank[i]] = i;
 }
 
-// Sweeps down and up; the order that crosses least is kept.
+// Sweep down and up, and keep the order with the fewest crossings.
 function orderRanks(g) {
     const position = new Int32Array(g.all), mean = new Float64Array(g.all);
     for (const rank of g.ranks)
@@ -257,9 +259,8 @@ function distance(g, p, q) {
     return (g.wide[p] + g.wide[q]) / 2 + gap;
 }
 
-// How much each segment pulls: those of long edges much, so that they run
-// straight; those of short dead ends, such as constants, little, so that they
-// stand aside.
+// Weight each segment: those of long edges much, so that they run straight;
+// those of short dead ends, such as constants, little, so that they give way.
 function weigh(g) {
     const { a, b, n } = g, high = new Int32Array(g.all);
     const low = new Int32Array(g.all), last = g.ranks.length - 1;
@@ -277,9 +278,9 @@ function weigh(g) {
             (1 + 3 * (a[s] >= n) + 3 * (b[s] >= n));
 }
 
-// Move a rank to where its nodes want to be, weighted, in their order and at
-// their distances: regression by pooling neighbours that would overlap.
-function settle(g, rank, x, want, weight) {
+// Place the nodes of a rank near their targets, in their order and at their
+// distances: weighted isotonic regression by pooling adjacent violators.
+function settle(g, rank, x, target, weight) {
     const { sums, weights, sizes, shifts } = g.pools;
     let n = 0, shift = 0;
     for (let i = 0; i < rank.length; i++, n++) {
@@ -287,7 +288,7 @@ function settle(g, rank, x, want, weight) {
         if (i)
             shift += distance(g, rank[i - 1], node);
         shifts[i] = shift;
-        sums[n] = (want[node] - shift) * weight[node];
+        sums[n] = (target[node] - shift) * weight[node];
         weights[n] = weight[node];
         sizes[n] = 1;
         for (; n && sums[n - 1] / weights[n - 1] > sums[n] / weights[n]; n--) {
@@ -301,8 +302,8 @@ function settle(g, rank, x, want, weight) {
             x[rank[i]] = sums[pool] / weights[pool] + shifts[i];
 }
 
-// Where the nodes of a rank want to be: between those above and below.
-function wish(g, rank, x, want, weight) {
+// Set the targets of the nodes of a rank: between those above and below.
+function setTargets(g, rank, x, target, weight) {
     const { above, below, a, b, lean, pull } = g;
     for (const node of rank) {
         let sum = 0, total = 0;
@@ -316,13 +317,13 @@ function wish(g, rank, x, want, weight) {
             sum += pull[s] * (x[b[s]] - lean[s]);
             total += pull[s];
         }
-        want[node] = total ? sum / total : x[node];
+        target[node] = total ? sum / total : x[node];
         weight[node] = total || 0.01;
     }
 }
 
-// Paths of nodes that have one neighbour above and below, and of points, are
-// brought into line as far as there is room beside them.
+// Align paths of nodes that have one neighbour above and below, and of points,
+// as far as there is room beside them.
 function straighten(g, x) {
     const left = new Float64Array(g.all), right = new Float64Array(g.all);
     const seen = new Uint8Array(g.all), spot = new Int32Array(g.all);
@@ -381,7 +382,7 @@ function straighten(g, x) {
 }
 
 function placeRanks(g) {
-    const x = new Float64Array(g.all), want = new Float64Array(g.all);
+    const x = new Float64Array(g.all), target = new Float64Array(g.all);
     const weight = new Float64Array(g.all);
     const widest = g.ranks.reduce((m, rank) => Math.max(m, rank.length), 0);
     g.pools = { sums: new Float64Array(widest), sizes: new Int32Array(widest),
@@ -401,13 +402,14 @@ function placeRanks(g) {
     for (let round = 0; round < rounds; round++)
         for (let k = 0; k <= last; k++) {
             const rank = g.ranks[round % 2 ? last - k : k];
-            wish(g, rank, x, want, weight);
-            settle(g, rank, x, want, weight);
+            setTargets(g, rank, x, target, weight);
+            settle(g, rank, x, target, weight);
         }
     straighten(g, x);
     g.x = x;
 }
 
+// Turn ranks and positions into coordinates, and edges into points.
 function route(g) {
     const top = [], bottom = [];
     let at = 0, left = Infinity, right = -Infinity;

@@ -88,7 +88,7 @@ function update() {
 
 // --- the view --------------------------------------------------------------
 
-// After each move by hand: some of the graph stays in view.
+// Limit the view after a move by hand, so that part of the graph stays visible.
 function bound() {
     const { view } = drawing, { w, h } = drawing.size();
     state.fit = null;
@@ -111,7 +111,7 @@ function fitAll() {
     redraw();
 }
 
-// All of it, or its beginning where all of it would be too small to read.
+// Fit all of the graph, or its beginning if all would be too small to read.
 function fitStart() {
     const { view } = drawing, { w } = drawing.size();
     fitAll();
@@ -137,8 +137,8 @@ function zoom(factor, px, py) {
     redraw();
 }
 
-// Until the view is moved by hand, it is fitted to its new size as it was to
-// the old; then what was in the middle stays there.
+// Adapt the view to a new size of the canvas: fit it again unless it was moved by
+// hand; otherwise keep its centre.
 function resize() {
     const { view } = drawing, { w, h } = drawing.size();
     if (state.fit) {
@@ -318,7 +318,7 @@ function clear() {
     match();
 }
 
-// Undo one thing: search, selection.
+// Clear the search and filters or, if there are none, the selection.
 function goBack() {
     if (state.matches)
         clear();
@@ -328,8 +328,9 @@ function goBack() {
 
 // --- moving along edges ----------------------------------------------------
 
-// The box nearest to `from` among those that a wire of it leads to, or, to
-// the sides, that stand beside it.
+// The item whose box is nearest in the direction of an arrow key: up and down,
+// boxes that a wire of `from` leads to come first; to the sides, only boxes
+// beside it count.
 function neighbour(from, key) {
     const box = boxOf(from), mx = box.x + box.w / 2, my = box.y + box.h / 2;
     const sides = key === 'ArrowLeft' || key === 'ArrowRight';
@@ -490,7 +491,8 @@ function watchPointer(canvas, press) {
     }, { passive: false });
 }
 
-// A folded region unfolds, an open one folds by its head.
+// Handle a press: unfold a folded region, fold an open one by its head, or select
+// the box.
 function press(at) {
     const box = drawing.hit(at.x, at.y);
     if (!box) {
@@ -504,7 +506,7 @@ function press(at) {
         select(box.item, false);
 }
 
-// In the older graph.
+// Handle a press in the older graph.
 function pressBefore(at) {
     const item = before.press(at.x, at.y, state);
     if (item) {
@@ -624,7 +626,7 @@ for (const node of graph.nodes)
     node.text = (node.name + ' ' + node.op + ' ' + (node.region || ''))
         .toLowerCase();
 const wanted = recall();
-// a model that is one region would be one box
+// unfold the region of a model that has only one: folded, it would be one box
 if (!location.hash && graph.regions.length === 1 &&
     graph.nodes.every((n) => n.home || n.quiet))
     state.open.add(graph.regions[0].name);

@@ -21,7 +21,7 @@ function sayTime(us) {
         : us >= 100 ? us.toFixed(0) + ' \u00b5s' : us.toFixed(1) + ' \u00b5s';
 }
 
-// Never 100 % or 0 % for what is only nearly so.
+// A percentage: 100% only above 99.9999%, and 0% only for 0.
 function sayShare(part, whole) {
     const exact = whole > 0 ? 100 * part / whole : 0;
     const share = exact > 99.9999 ? 100 : exact;
@@ -56,14 +56,14 @@ function tally(items, name, most) {
         .join(', ') + (sorted.length > most ? ', \u2026' : '');
 }
 
-// Why a node that stayed is there: what the attempt that got furthest found.
+// The node's reason, and the detail of the last attempt with this reason.
 function reasonOf(node, reasons) {
     const last = node.tried.filter((t) => t.reason === node.reason).pop();
     return { code: node.reason, detail: last?.detail ||
         reasons[node.reason] || '' };
 }
 
-// Nodes that stay native for one reason, as one line; many first.
+// Group native nodes by operator and reason; the largest groups come first.
 function groupReasons(graph) {
     const groups = new Map();
     for (const node of graph.nodes) {

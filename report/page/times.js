@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// times.js: the times of a profile (`byoc bench --html`): for each node those of
-// the step that computes it, for a region the sum.
+// times.js: adds the times of a profile (`byoc bench --html`) to the graph's nodes
+// and regions.
 'use strict';
 
-// A step computes one node or several: `steps` of the node and the region. Its
-// time is written at the node with the most work.
+// Set `steps` of each node to the steps that compute it, and `us` of nodes and
+// regions to their times. The time of a step of several nodes is that of the
+// node with the most work.
 function addTimes(graph, profile) {
     const named = new Map(graph.nodes.map((n) => [n.name || '#' + n.index, n]));
     let all = 0;
