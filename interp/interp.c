@@ -50,8 +50,8 @@ static void *alloc_aligned(struct byi_arena *arena, uint64_t bytes)
     return (void *)((p + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN);
 }
 
-/* A tensor for a result. Dims that only the kernel knows start at an upper
- * bound, the number of elements of the largest operand. */
+/* Make the tensor for a result. Dims that only the kernel knows start at an
+ * upper bound, the number of elements of the largest operand. */
 static enum byoc_status make_result(struct interp *in,
                                     const struct byi_type *type,
                                     const struct byi_tensor *args, uint32_t n,
@@ -74,6 +74,7 @@ static enum byoc_status make_result(struct interp *in,
     return BYOC_OK;
 }
 
+/* Copy the elements if they are floats, which in->perturb may change. */
 static void copy_floats(struct interp *in, struct byi_tensor *t)
 {
     const uint64_t bytes = byi_tensor_bytes(t);

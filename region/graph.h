@@ -47,8 +47,8 @@ struct byi_graph_branch {
 };
 
 /* One operator of a kernel. Step 0 is the kernel's own operator; the ones
- * after it are the post_ops, in the model's order. Behind an `if` come the
- * steps of its branches; nothing outside of a branch reads them. */
+ * after it are the post_ops, in the model's order. The steps of an `if`'s
+ * branches follow it; only steps of the same branch read them. */
 struct byi_graph_step {
     /* from the operator table, or one with id BYI_OP_NONE: "tuple", or "if",
      * whose operands are the condition and the results of the two branches */
