@@ -22,19 +22,15 @@ void byi_o_refuse(struct byi_import *o, const char *why, ...)
 
     if (!byi_o_ok(o))
         return;
-    *text = '\0';
-    if (why) {
-        va_start(args, why);
-        vsnprintf(text, sizeof text, why, args);
-        va_end(args);
-    }
+    va_start(args, why);
+    vsnprintf(text, sizeof text, why, args);
+    va_end(args);
     o->status =
         byi_fail(&o->err, BYOC_EUNSUPPORTED,
                  "node %.200s: operator %.100s (domain %.100s, opset %lld) is "
-                 "not supported%s%s",
+                 "not supported: %s",
                  o->name, o->node->op_type ? o->node->op_type : "(none)",
-                 byi_onnx_domain(o->node->domain), (long long)o->opset,
-                 why ? ": " : "", text);
+                 byi_onnx_domain(o->node->domain), (long long)o->opset, text);
 }
 
 void byi_o_fail(struct byi_import *o, enum byoc_status status, const char *why,
