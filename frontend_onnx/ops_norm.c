@@ -3,7 +3,8 @@
  *
  * Before opset 13, Softmax flattens its input to a matrix (rows: the axes
  * before `axis`): reshape(nn.softmax(nn.flatten(%x), axis=1), shape_of(%x)).
- * This is a plain nn.softmax if at most one of the other axes is not 1.
+ * A plain nn.softmax does the same if at most one axis from `axis` on has
+ * a size other than 1.
  */
 #include "frontend_onnx/import.h"
 
@@ -145,6 +146,15 @@ static void convert_mvn(struct byi_import *o)
                            ATTRS(SOME_INTS("axis", n, axes)));
 }
 
+static void check_stash_type(struct byi_import *o)
+{
+    const int64_t type = byi_o_int(o, "stash_type", BYOC_F32);
+
+    if (type != BYOC_F32)
+        byi_o_refuse(o, "stash_type is %lld, expected 1 (float32)",
+                     (long long)type);
+}
+
 /* The optional results of LayerNormalization, over the axes from `axis` on. */
 static const char layer_statistics[] =
     "fn (%x) {"
@@ -163,8 +173,7 @@ static void convert_layer_norm(struct byi_import *o)
         byi_o_axis(o, byi_o_int(o, "axis", -1), byi_o_rank(o, x));
     const bool bias = byi_o_in(o, 2) != BYI_NO_ID;
 
-    if (byi_o_int(o, "stash_type", 1) != 1)
-        byi_o_refuse(o, "a stash_type that is not float32");
+    check_stash_type(o);
     o->out[0] = byi_o_emit(
         o, BYI_OP_NN_LAYER_NORM, bias ? 3 : 2, o->in,
         ATTRS(AN_INT("axis", (int64_t)axis), A_FLOAT("epsilon", epsilon)));
@@ -215,26 +224,25 @@ static void convert_group_norm(struct byi_import *o)
     const byi_id x = byi_o_in(o, 0);
     const int64_t groups = byi_o_int(o, "num_groups", 0);
     const int64_t channels = byi_o_dim(o, x, 1);
-    byi_id by[] = {byi_o_in(o, 1), byi_o_in(o, 2)};
+    byi_id scale_bias[] = {byi_o_in(o, 1), byi_o_in(o, 2)};
 
-    if (byi_o_int(o, "stash_type", 1) != 1)
-        byi_o_refuse(o, "a stash_type that is not float32");
+    check_stash_type(o);
     if (groups < 1 || channels % groups)
         byi_o_fail(o, BYOC_ETYPE,
                    "%lld channels do not split into %lld groups, expected a "
                    "divisor",
                    (long long)channels, (long long)groups);
     for (uint32_t i = 0; i < 2 && o->opset < 21 && byi_o_ok(o); i++)
-        by[i] = byi_o_text(o, per_channel, ARGS(by[i]),
-                           ATTRS(AN_INT("n", channels / groups)));
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_NN_GROUP_NORM, ARGS(x, by[0], by[1]),
-                   ATTRS(AN_INT("num_groups", groups),
-                         A_FLOAT("epsilon", byi_o_float(o, "epsilon", 1e-5))));
+        scale_bias[i] = byi_o_text(o, per_channel, ARGS(scale_bias[i]),
+                                   ATTRS(AN_INT("n", channels / groups)));
+    o->out[0] = byi_o_emit(
+        o, BYI_OP_NN_GROUP_NORM, ARGS(x, scale_bias[0], scale_bias[1]),
+        ATTRS(AN_INT("num_groups", groups),
+              A_FLOAT("epsilon", byi_o_float(o, "epsilon", 1e-5))));
 }
 
-/* RMSNormalization and SimplifiedLayerNormalization, ONNX Runtime's name for it
- * in domain ai.onnx, whose second result is the inverse RMS. */
+/* RMSNormalization, and SimplifiedLayerNormalization, ONNX Runtime's older name
+ * for it, whose second result is the inverse RMS. */
 static void convert_simplified_norm(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
@@ -243,8 +251,7 @@ static void convert_simplified_norm(struct byi_import *o)
     const double epsilon = byi_o_float(o, "epsilon", 1e-5);
     byi_id results[2];
 
-    if (byi_o_int(o, "stash_type", 1) != 1)
-        byi_o_refuse(o, "a stash_type that is not float32");
+    check_stash_type(o);
     rms_norm(o, x, byi_o_in(o, 1), axis, epsilon, results);
     o->out[0] = results[0];
     if (byi_o_wants(o, 1))
@@ -312,21 +319,21 @@ static byi_id mask_index(struct byi_import *o, byi_id ids, byi_id mask)
                              : byi_o_text(o, ones, ARGS(mask), NO_ATTRS);
 }
 
-/* ids, segments, tables of words, positions, segments, gamma, beta, mask,
- * position ids */
+/* EmbedLayerNormalization: word ids, segment ids; tables of words, positions
+ * and segments; gamma, beta, mask, position ids. */
 static void convert_embed_norm(struct byi_import *o)
 {
     const byi_id ids = byi_o_in(o, 0), segments = byi_o_in(o, 1);
-    const byi_id positions = byi_o_in(o, 3), places = byi_o_in(o, 8);
+    const byi_id positions = byi_o_in(o, 3), position_ids = byi_o_in(o, 8);
     const double epsilon = byi_o_float(o, "epsilon", 1e-12);
 
     byi_o_int(o, "mask_index_type", 0);
     /* separate statements, since C leaves the evaluation order of arguments
      * open */
     const byi_id rows =
-        places == BYI_NO_ID
+        position_ids == BYI_NO_ID
             ? byi_o_text(o, first_rows, ARGS(positions, ids), NO_ATTRS)
-            : take_rows(o, positions, places);
+            : take_rows(o, positions, position_ids);
     const byi_id words = take_rows(o, byi_o_in(o, 2), ids);
     byi_id x = byi_o_call(o, BYI_OP_ADD, words, rows);
     if (segments != BYI_NO_ID)
