@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+/* BYI_TENSOR if the value is omitted. */
 static enum byi_type_kind kind_of(const struct byi_import *o, byi_id id)
 {
     return byi_o_ok(o) && id != BYI_NO_ID ? o->f->nodes.at[id].type->kind
@@ -129,7 +130,7 @@ static void convert_map(struct byi_import *o)
     const Onnx__GraphProto *graph = byi_o_graph(o, "body");
     const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
     struct byi_onnx_loop loop = {.graph = graph, .go = BYI_NO_ID};
-    byi_id *args = byi_arena_calloc(o->scratch, o->n_out + 1, sizeof *args), id;
+    byi_id id = BYI_NO_ID;
 
     if (!byi_o_ok(o))
         return;
@@ -155,7 +156,7 @@ static void convert_map(struct byi_import *o)
         loop.rows[i].is_sequence = true;
     loop.trips = byi_o_call(o, BYI_OP_SEQ_LENGTH, byi_o_in(o, 0));
     const byi_id func = byi_loop_make(o, &loop);
-    args = byi_arena_calloc(o->scratch, loop.n_rows + 1, sizeof *args);
+    byi_id *args = byi_arena_calloc(o->scratch, loop.n_rows + 1, sizeof *args);
     args[0] = zero;
     for (uint32_t i = 0; i < loop.n_rows && byi_o_ok(o); i++)
         args[1 + i] = byi_loop_empty_output(o, &loop.rows[i]);
