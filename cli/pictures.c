@@ -91,7 +91,7 @@ static void notes_of(const struct byi_report_node *node,
     };
     struct byi_onnx_note *at =
         byi_arena_calloc(arena, BYI_COUNT(all), sizeof *at);
-    *notes = (struct byi_onnx_notes){.at = at, .about = node->op};
+    *notes = (struct byi_onnx_notes){.at = at, .op_type = node->op};
     for (size_t i = 0; i < BYI_COUNT(all); i++)
         if (*all[i].value)
             at[notes->n++] = all[i];
@@ -133,9 +133,10 @@ static enum byoc_status dump_onnx(const char *path, const char *model,
         byi_arena_calloc(r.arena, r.n_nodes, sizeof *notes);
     for (uint32_t i = 0; i < r.n_nodes; i++)
         notes_of(&r.nodes[i], r.arena, &notes[i]);
-    const struct byi_onnx_note about[] = {{"byoc.version", BYI_VERSION},
-                                          {"byoc.summary", summary_of(&r)}};
-    const struct byi_onnx_notes whole = {.n = BYI_COUNT(about), .at = about};
+    const struct byi_onnx_note op_type[] = {{"byoc.version", BYI_VERSION},
+                                            {"byoc.summary", summary_of(&r)}};
+    const struct byi_onnx_notes whole = {.n = BYI_COUNT(op_type),
+                                         .at = op_type};
     enum byoc_status status =
         byi_onnx_annotate(model, path, r.n_nodes, notes, &whole, err);
     byi_report_free(&r);

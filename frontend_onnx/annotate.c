@@ -17,8 +17,8 @@
 
 #define KEY_PREFIX "byoc."
 
-/* A part of the output: bytes of the old file, or new bytes. */
-struct annotated_part {
+/* A piece of the output: bytes of the old file, or new bytes. */
+struct output_chunk {
     const uint8_t *old; /* NULL: new */
     size_t at, n;       /* at: offset in annotation.fresh */
 };
@@ -28,38 +28,39 @@ struct annotation {
     const struct byi_onnx_notes *nodes, *model;
     uint32_t n_nodes, next; /* the next node's number */
     struct byi_text fresh;
-    BYI_VEC(struct annotated_part) parts;
+    BYI_VEC(struct output_chunk) chunks;
 };
 
-/* --- parts ---------------------------------------------------------------- */
+/* --- chunks ----------------------------------------------------------------
+ */
 
 static void add_field(struct annotation *a, const struct byi_field *f)
 {
     const uint8_t *at = f->start;
     const size_t n = (size_t)(f->data + f->n - at);
-    struct annotated_part *last =
-        a->parts.n ? &a->parts.at[a->parts.n - 1] : NULL;
-    const struct annotated_part part = {.old = at, .n = n};
+    struct output_chunk *last =
+        a->chunks.n ? &a->chunks.at[a->chunks.n - 1] : NULL;
+    const struct output_chunk chunk = {.old = at, .n = n};
 
     if (last && last->old && last->old + last->n == at)
         last->n += n;
     else
-        BYI_PUSH(&a->parts, part);
+        BYI_PUSH(&a->chunks, chunk);
 }
 
 /* Output the bytes added to a->fresh since `before`. */
 static void add_fresh(struct annotation *a, size_t before)
 {
-    const struct annotated_part part = {.at = before, .n = a->fresh.n - before};
-    BYI_PUSH(&a->parts, part);
+    const struct output_chunk chunk = {.at = before, .n = a->fresh.n - before};
+    BYI_PUSH(&a->chunks, chunk);
 }
 
 static size_t total(const struct annotation *a, uint32_t from)
 {
     size_t n = 0;
 
-    for (uint32_t i = from; i < a->parts.n; i++)
-        n += a->parts.at[i].n;
+    for (uint32_t i = from; i < a->chunks.n; i++)
+        n += a->chunks.at[i].n;
     return n;
 }
 
@@ -89,7 +90,7 @@ static void add_notes(struct byi_text *out, unsigned number,
 }
 
 /* Whether byoc wrote this note in an earlier run. */
-static bool is_ours(const struct byi_field *note)
+static bool is_byoc_note(const struct byi_field *note)
 {
     struct byi_wire_reader w = {note->data, note->data + note->n};
     const size_t n = strlen(KEY_PREFIX);
@@ -109,7 +110,7 @@ static enum byoc_status check_node(const struct annotation *a,
                                    struct byoc_error *err)
 {
     const char *wanted =
-        a->next < a->n_nodes ? a->nodes[a->next].about : "no further node";
+        a->next < a->n_nodes ? a->nodes[a->next].op_type : "no further node";
 
     if (a->next < a->n_nodes && type->n == strlen(wanted) &&
         (!type->n || memcmp(type->data, wanted, type->n) == 0))
@@ -121,11 +122,11 @@ static enum byoc_status check_node(const struct annotation *a,
                     type->n ? (const char *)type->data : "", wanted);
 }
 
-/* Reserve the part for a message's tag and length. */
+/* Reserve the chunk for a message's tag and length. */
 static uint32_t open_message(struct annotation *a)
 {
     add_fresh(a, a->fresh.n);
-    return a->parts.n - 1;
+    return a->chunks.n - 1;
 }
 
 static void close_message(struct annotation *a, uint32_t head, unsigned number)
@@ -133,8 +134,8 @@ static void close_message(struct annotation *a, uint32_t head, unsigned number)
     const size_t before = a->fresh.n;
 
     byi_wire_head(&a->fresh, number, total(a, head + 1));
-    a->parts.at[head] =
-        (struct annotated_part){.at = before, .n = a->fresh.n - before};
+    a->chunks.at[head] =
+        (struct output_chunk){.at = before, .n = a->fresh.n - before};
 }
 
 static enum byoc_status annotate_graph(struct annotation *a,
@@ -178,7 +179,8 @@ static enum byoc_status annotate_node(struct annotation *a,
     while (w.at < w.end && byi_wire_read(&w, &f)) {
         if (f.number == BYI_FIELD_ATTRIBUTE && f.kind == 2)
             BYI_TRY(annotate_attribute(a, &f, err));
-        else if (f.number != BYI_FIELD_NODE_NOTE || f.kind != 2 || !is_ours(&f))
+        else if (f.number != BYI_FIELD_NODE_NOTE || f.kind != 2 ||
+                 !is_byoc_note(&f))
             add_field(a, &f);
     }
     const size_t before = a->fresh.n;
@@ -220,14 +222,14 @@ static enum byoc_status annotate_model(struct annotation *a,
         if (f.number == BYI_FIELD_GRAPH && f.kind == 2)
             BYI_TRY(annotate_graph(a, &f, err));
         else if (f.number != BYI_FIELD_MODEL_NOTE || f.kind != 2 ||
-                 !is_ours(&f))
+                 !is_byoc_note(&f))
             add_field(a, &f);
     }
     const size_t before = a->fresh.n;
     add_notes(&a->fresh, BYI_FIELD_MODEL_NOTE, a->model);
     add_fresh(a, before);
-    /* the sources of a function's nodes follow those of the graph, once for
-     * each inlined call */
+    /* a model with functions has more sources: those of inlined nodes follow
+     * those of the graph */
     if (functions ? a->next > a->n_nodes : a->next != a->n_nodes)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: found %u nodes, expected %u, as in the ledger; "
@@ -243,7 +245,7 @@ static enum byoc_status annotate_model(struct annotation *a,
 
 /* --- files ---------------------------------------------------------------- */
 
-static void note_external(void *ctx, const ProtobufCMessageDescriptor *in,
+static void find_external(void *ctx, const ProtobufCMessageDescriptor *in,
                           const struct byi_field *f)
 {
     bool *external = ctx;
@@ -277,7 +279,7 @@ enum byoc_status byi_onnx_check_copy(const char *from, const char *to,
     struct stat old, new;
 
     BYI_TRY(byi_wire_walk(data, n, &onnx__model_proto__descriptor, from,
-                          note_external, &external, err));
+                          find_external, &external, err));
     if (stat(from, &old) == 0 && stat(to, &new) == 0 &&
         old.st_dev == new.st_dev && old.st_ino == new.st_ino)
         return byi_fail(err, BYOC_EINVAL,
@@ -293,14 +295,14 @@ enum byoc_status byi_onnx_check_copy(const char *from, const char *to,
     return BYOC_OK;
 }
 
-static enum byoc_status write_parts(const struct annotation *a,
-                                    struct byoc_error *err)
+static enum byoc_status write_chunks(const struct annotation *a,
+                                     struct byoc_error *err)
 {
     struct byi_file file;
 
     BYI_TRY(byi_file_create(a->to, &file, err));
-    for (uint32_t i = 0; i < a->parts.n; i++) {
-        const struct annotated_part *p = &a->parts.at[i];
+    for (uint32_t i = 0; i < a->chunks.n; i++) {
+        const struct output_chunk *p = &a->chunks.at[i];
         if (p->n)
             fwrite(p->old ? (const void *)p->old : a->fresh.at + p->at, 1, p->n,
                    file.stream);
@@ -327,8 +329,8 @@ enum byoc_status byi_onnx_annotate(const char *from, const char *to,
     if (status == BYOC_OK)
         status = annotate_model(&a, data, n, err);
     if (status == BYOC_OK)
-        status = write_parts(&a, err);
-    byi_vec_free(a.parts.at);
+        status = write_chunks(&a, err);
+    byi_vec_free(a.chunks.at);
     byi_text_free(&a.fresh);
     byi_unmap(data, n);
     return status;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* emit.c: functions with which converters emit calls of operators (see struct
- * byi_import). A call is folded if its operands are constant; expressions that
- * many converters share are here too.
+/* emit.c: emits calls of operators for the converters, and expressions that
+ * many converters share. A call whose operands are small constants is folded.
  */
 #include "frontend_onnx/import.h"
 

@@ -227,8 +227,8 @@ static bool arity_ok(struct byi_import *o)
     return byi_o_ok(o);
 }
 
-/* Refuse attributes that the converter did not read: to ignore one could
- * change the result. */
+/* Refuse attributes that the converter did not read: ignoring one could change
+ * the result. */
 static void check_attributes(struct byi_import *o)
 {
     for (size_t i = 0; i < o->node->n_attribute; i++) {

@@ -33,13 +33,13 @@ struct byi_onnx_file {
     const char *folder;            /* resolved; external data is inside it */
     BYI_VEC(struct byi_range) raw; /* parallel to graph->initializer */
     BYI_VEC(struct byi_external) external;
-    BYI_VEC(ProtobufCMessage *) more; /* unpacked separately */
+    BYI_VEC(ProtobufCMessage *) more; /* messages unpacked separately */
     struct byi_arena *arena;          /* owns the mappings */
 };
 
 /* Map and unpack the model at `path`. The mapping lives as long as `arena`;
  * the rest until byi_onnx_close, which also accepts a file that failed to
- * open. Errors: BYOC_EIO, BYOC_EPARSE. */
+ * open. Errors: BYOC_EIO, BYOC_EPARSE, BYOC_ELIMIT. */
 enum byoc_status byi_onnx_open(const char *path, struct byi_arena *arena,
                                struct byi_onnx_file *file,
                                struct byoc_error *err);
@@ -55,7 +55,8 @@ void byi_onnx_close(struct byi_onnx_file *file);
 void byi_onnx_metadata(const Onnx__ModelProto *model, struct byi_module *m);
 
 /* Unpack an AttributeProto from an unknown field of n bytes, which start with
- * the length. It lives until the file is closed. */
+ * the length. It lives until the file is closed. Errors: BYOC_EPARSE,
+ * BYOC_ELIMIT. */
 enum byoc_status byi_onnx_attribute(struct byi_onnx_file *file,
                                     const uint8_t *data, size_t n,
                                     Onnx__AttributeProto **attribute,
@@ -68,7 +69,7 @@ enum byoc_status byi_onnx_map(const char *path, struct byi_arena *arena,
 
 /* Decode a TensorProto in memory, which must live as long as the arena. `path`
  * appears in error messages; external data is looked up in its folder. `name`
- * may be NULL. */
+ * may be NULL. Errors: as for byi_onnx_decode. */
 enum byoc_status byi_onnx_tensor_bytes(
     const uint8_t *data, size_t n, const char *path, struct byi_arena *arena,
     struct byi_tensor *tensor, const char **name, struct byoc_error *err);
@@ -77,7 +78,7 @@ enum byoc_status byi_onnx_tensor_bytes(
 
 /* Decode a TensorProto. The data is in the mapping, or in file->arena, where
  * it is aligned to BYI_ALIGN. raw: raw data that stayed in the mapping, or
- * NULL. */
+ * NULL. Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED, BYOC_ELIMIT. */
 enum byoc_status byi_onnx_decode(struct byi_onnx_file *file,
                                  const Onnx__TensorProto *proto,
                                  const struct byi_range *raw,
@@ -261,14 +262,16 @@ byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
                       bool borrow, const struct byi_sources *sources);
 byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
                    bool borrow);
-/* A vector of n elements, which are copied; byi_o_vector: of int64. */
+/* A constant vector of n elements, which are copied. */
 byi_id byi_o_array(struct byi_import *o, enum byoc_dtype dtype, uint32_t n,
                    const void *elements);
+/* A constant int64 vector; the values are copied. */
 byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values);
+/* A constant scalar. */
 byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value);
 /* Whether the value is a constant; if so, *t borrows its data. */
 bool byi_o_value(const struct byi_import *o, byi_id id, struct byi_tensor *t);
-/* Whether input i is a constant. The input must not be omitted. */
+/* Whether input i is a constant; false if it is omitted. */
 bool byi_o_is_const(const struct byi_import *o, uint32_t i);
 /* The elements of input i, or its one element; refuses the node unless the
  * input is constant. Messages call the input `what`. */
@@ -306,7 +309,8 @@ byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
                     const int64_t *axes);
 /* Insert a first axis of size 1. */
 byi_id byi_o_row(struct byi_import *o, byi_id id);
-/* A reshape to an int64 vector; without allowzero, 0 keeps an axis' size. */
+/* A reshape to the dims in `shape`, an int64 vector; without allowzero, 0 keeps
+ * the size of an axis. */
 byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
                      bool allowzero);
 /* The shape as an int64 vector. */
@@ -406,7 +410,7 @@ void byi_o_body_nodes(struct byi_import *o, struct byi_body *body,
 byi_id byi_o_body_close(struct byi_import *o, struct byi_body *body,
                         byi_id result);
 /* Convert a graph in place of the node; `inputs` are the values of the graph's
- * inputs. */
+ * inputs, and `outputs` receives those of its outputs. */
 void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
                   const byi_id *inputs, uint32_t n_inputs, byi_id *outputs);
 /* Like byi_o_inline, for an open scope of the function that `expansion`
@@ -424,8 +428,8 @@ void byi_o_number(struct byi_import *o, const Onnx__GraphProto *graph);
 struct byi_expansion {
     const Onnx__FunctionProto *function;
     const Onnx__NodeProto *node; /* the call, its attributes resolved */
-    const char *name;            /* of the call, and its source */
-    uint32_t source;
+    const char *name;            /* of the call */
+    uint32_t source;             /* of the call */
     uint32_t depth;
     uint64_t before; /* memory of the import when the outermost call began */
     uint32_t n_fallbacks;
@@ -433,10 +437,10 @@ struct byi_expansion {
     const struct byi_expansion *outer; /* the call around this one, or NULL */
 };
 
-/* Index the model's functions by name. */
+/* Index the model's functions by domain and name. Errors: BYOC_EPARSE. */
 enum byoc_status byi_functions_open(struct byi_import *o);
-/* Fail if inlining has taken more memory than the limit for a model. Called for
- * each inlined node. */
+/* Count the memory that o's node, an inlined one, takes; fail if the model's
+ * inlined nodes together exceed the limits on memory and on names. */
 void byi_function_afford(struct byi_import *o);
 /* The function that the node calls; NULL: not a model-local function. */
 const Onnx__FunctionProto *byi_function_find(struct byi_import *o,
@@ -452,7 +456,8 @@ void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
 
 /* --- loop.c: Loop and Scan ------------------------------------------------ */
 
-/* A scan input, read slice by slice, or a scan output, which collects rows. */
+/* A scan input, read slice by slice, or a scan output, which collects slices:
+ * its rows. */
 struct byi_slices {
     byi_id whole;        /* of an input: the whole tensor */
     int64_t wanted_axis; /* as the node gives it */
@@ -463,7 +468,7 @@ struct byi_slices {
      * sequence, which is stacked afterwards */
     bool stacked;
     bool each; /* of an input: every iteration reads the whole tensor */
-    const struct byi_type *row; /* of an output: one slice, once known */
+    const struct byi_type *slice_type; /* of an output; NULL: not known yet */
 };
 
 struct byi_onnx_loop {
@@ -472,7 +477,7 @@ struct byi_onnx_loop {
     const Onnx__GraphProto *graph;
     byi_id trips; /* int64 scalar; BYI_NO_ID: unbounded */
     byi_id go;    /* bool scalar, the initial condition; BYI_NO_ID: true */
-    bool counts;  /* true: Loop; false: Scan */
+    bool is_loop; /* false: Scan */
     uint32_t n_states, n_reads, n_rows;
     /* rows in the function: 0 in the first pass, which infers their types */
     uint32_t n_made;
@@ -582,6 +587,7 @@ byi_id byi_o_random_uniform(struct byi_import *o, byi_id shape);
 byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias);
 /* ops_window.c: average pooling of x with the node's attributes. */
 byi_id byi_o_avg_pool(struct byi_import *o, byi_id x);
+/* ops_window.c: the average of x over its spatial axes, which keep size 1. */
 byi_id byi_o_global_avg_pool(struct byi_import *o, byi_id x);
 /* ops_window.c: transpose (N, ..., C) to (N, C, ...), and back. */
 byi_id byi_o_channels_first(struct byi_import *o, byi_id x);

@@ -11,7 +11,7 @@
 
 /* --- the user's parameters ------------------------------------------------ */
 
-/* The value of `name` among entries "name=value"; marks it as used. */
+/* The value of `name` in a list of "name=value", marked as used; NULL: none. */
 static const char *param_of(const char *const *params, const char *name,
                             bool *used)
 {
@@ -151,7 +151,7 @@ static enum byoc_status check_used(struct byi_import *o,
 /* --- inputs --------------------------------------------------------------- */
 
 /* A dim_param may be any text, but an IR symbol is an identifier: replace other
- * characters by '_' and append a hash, which keeps such names distinct. */
+ * characters by '_' and append a hash, so that such names rarely coincide. */
 static const char *symbol_name(struct byi_import *o, const char *param)
 {
     char *name = byi_arena_str(o->scratch, param);
@@ -334,7 +334,7 @@ static const struct byi_type *list_type(struct byi_import *o,
 }
 
 /* Refuse an input of an unsupported type; the message names the type and the
- * first operator that reads it. */
+ * first operator that reads the input. */
 static enum byoc_status refuse_input(struct byi_import *o, const char *name,
                                      const Onnx__TypeProto *type)
 {

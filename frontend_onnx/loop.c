@@ -10,10 +10,10 @@
  *   %loop(0, true, initial states..., empty...)
  *
  * The recursive call is a tail call, which the runtime runs as a loop. A dim of
- * a state that changes between iterations becomes a fresh symbol. Which dims
- * change is a fixpoint: the first pass starts from the types of the initial
- * values, and each pass that finds a changed dim is followed by another with
- * the wider types. Rows with unknown dims are collected in a sequence and
+ * a state that changes between iterations becomes a fresh symbol. A fixpoint
+ * iteration finds these dims: the first pass starts from the types of the
+ * initial values, and each pass that finds a changed dim is followed by another
+ * with the wider types. Rows with unknown dims are collected in a sequence and
  * stacked after the loop.
  */
 #include "core/ir/text.h"
@@ -44,14 +44,14 @@ static const struct byi_type *rows_type(struct byi_import *o,
                                         int64_t size)
 {
     int64_t dims[BYI_MAX_RANK + 1];
-    const uint32_t rank = s->row->rank;
+    const uint32_t rank = s->slice_type->rank;
 
     if (s->is_sequence)
-        return byi_type_list(o->m->arena, BYI_SEQ, s->row);
+        return byi_type_list(o->m->arena, BYI_SEQ, s->slice_type);
 
     for (uint32_t i = 0, k = 0; i <= rank; i++)
-        dims[i] = i == s->axis ? size : s->row->dims[k++];
-    return byi_type_tensor(o->m->arena, s->row->dtype, rank + 1, dims);
+        dims[i] = i == s->axis ? size : s->slice_type->dims[k++];
+    return byi_type_tensor(o->m->arena, s->slice_type->dtype, rank + 1, dims);
 }
 
 /* The type of the loop's result, in which dims of states that change have new
@@ -81,8 +81,8 @@ static const struct byi_type *result_type(struct byi_import *o,
     return n == 1 ? fields[0] : byi_type_tuple(o->m->arena, n, fields);
 }
 
-/* Open the function: its parameters and its type. Sets *trips_at to the place
- * of the trip count in func->outside, if the loop has one. */
+/* Open the function and set its parameters and type. Sets *trips_at to the
+ * index of the trip count in func->outside, if the loop has one. */
 static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
                       struct typed_pass *r, uint32_t *trips_at)
 {
@@ -183,7 +183,7 @@ static void convert_graph(const struct byi_onnx_loop *loop,
     byi_id *inputs = byi_arena_calloc(r->then.inner.scratch, n, sizeof *inputs);
     uint32_t k = 0;
 
-    if (loop->counts) {
+    if (loop->is_loop) {
         inputs[k++] = inner_of(r, r->i_at);
         inputs[k++] = loop->go == BYI_NO_ID ? byi_o_scalar(in, BYOC_BOOL, 1)
                                             : inner_of(r, r->go_at);
@@ -283,7 +283,7 @@ static bool set_slice_type(struct byi_import *o,
     const Onnx__TensorShapeProto *shape = NULL;
 
     if (row->is_sequence && !row->stacked) {
-        row->row = byi_type_list(o->m->arena, BYI_SEQ, found)->fields[0];
+        row->slice_type = byi_type_list(o->m->arena, BYI_SEQ, found)->fields[0];
         return true;
     }
     if (info->type &&
@@ -304,10 +304,12 @@ static bool set_slice_type(struct byi_import *o,
         return false;
     }
     row->axis = byi_o_axis(o, row->wanted_axis, found->rank + 1);
-    row->row = byi_type_tensor(o->m->arena, found->dtype, found->rank, dims);
+    row->slice_type =
+        byi_type_tensor(o->m->arena, found->dtype, found->rank, dims);
     row->is_sequence = row->stacked;
     if (row->is_sequence)
-        row->row = byi_type_list(o->m->arena, BYI_SEQ, row->row)->fields[0];
+        row->slice_type =
+            byi_type_list(o->m->arena, BYI_SEQ, row->slice_type)->fields[0];
     return byi_o_ok(o);
 }
 
@@ -317,7 +319,7 @@ static bool learn_types(struct byi_import *o, struct byi_onnx_loop *loop,
                         const struct typed_pass *r, const byi_id *outputs)
 {
     const struct byi_func *f = r->then.inner.f;
-    const uint32_t first = loop->counts ? 1 : 0;
+    const uint32_t first = loop->is_loop ? 1 : 0;
     bool again = false;
 
     for (uint32_t i = 0; i < loop->n_states && byi_o_ok(o); i++)
@@ -326,9 +328,9 @@ static bool learn_types(struct byi_import *o, struct byi_onnx_loop *loop,
         struct byi_slices *row = &loop->rows[i];
         const uint32_t k = first + loop->n_states + i;
         const struct byi_type *found = f->nodes.at[outputs[k]].type;
-        const struct byi_type *before = row->row;
+        const struct byi_type *before = row->slice_type;
         if (set_slice_type(o, loop->graph->output[k], found, row))
-            again |= !before || !byi_type_equal(before, row->row);
+            again |= !before || !byi_type_equal(before, row->slice_type);
     }
     return again;
 }
@@ -361,7 +363,7 @@ static byi_id add_row(const struct byi_onnx_loop *loop, struct typed_pass *r,
                       ATTRS(AN_INT("axis", s->axis)));
 }
 
-/* Wrap the value if the state is an optional. */
+/* The value as an optional, if the state is one. */
 static byi_id as_state(struct byi_import *in, const struct byi_type *type,
                        byi_id value)
 {
@@ -376,7 +378,7 @@ static byi_id next_iteration(const struct byi_onnx_loop *loop,
                              struct typed_pass *r, const byi_id *outputs)
 {
     struct byi_import *in = &r->then.inner;
-    const uint32_t first = loop->counts ? 1 : 0;
+    const uint32_t first = loop->is_loop ? 1 : 0;
     byi_id *args = byi_arena_calloc(
         in->scratch, 2 + loop->n_states + loop->n_made, sizeof *args);
     byi_id id = BYI_NO_ID;
@@ -504,7 +506,8 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
                          "optional",
                          i);
     }
-    while (byi_o_ok(o) && fn == BYI_NO_ID) { /* each pass widens a type */
+    while (byi_o_ok(o) &&
+           fn == BYI_NO_ID) { /* passes before the last widen types */
         fn = loop_pass(o, loop);
         loop->n_made = loop->n_rows;
     }
@@ -526,7 +529,7 @@ byi_id byi_loop_empty_output(struct byi_import *o,
     if (!byi_o_ok(o))
         return BYI_NO_ID;
     if (rows->is_sequence)
-        return byi_o_empty_sequence(o, rows->row->dtype);
+        return byi_o_empty_sequence(o, rows->slice_type->dtype);
     const struct byi_type *type = rows_type(o, rows, 0);
     t.dtype = type->dtype;
     t.rank = type->rank;

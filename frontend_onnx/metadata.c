@@ -8,7 +8,7 @@
 
 struct entry_list {
     struct byi_arena *arena;
-    BYI_VEC(struct byoc_metadata) of;
+    BYI_VEC(struct byoc_metadata) all;
 };
 
 /* The text in valid UTF-8; invalid bytes are replaced. */
@@ -26,7 +26,7 @@ static void push(struct entry_list *list, const char *key, const char *value)
 {
     const struct byoc_metadata one = {utf8(list->arena, key),
                                       utf8(list->arena, value)};
-    BYI_PUSH(&list->of, one);
+    BYI_PUSH(&list->all, one);
 }
 
 /* Add an entry unless the value is NULL or empty. */
@@ -67,7 +67,7 @@ void byi_onnx_metadata(const Onnx__ModelProto *model, struct byi_module *m)
              e->value ? e->value : "");
     }
     m->metadata =
-        byi_arena_copy(m->arena, list.of.at, list.of.n * sizeof *list.of.at);
-    m->n_metadata = list.of.n;
-    byi_vec_free(list.of.at);
+        byi_arena_copy(m->arena, list.all.at, list.all.n * sizeof *list.all.at);
+    m->n_metadata = list.all.n;
+    byi_vec_free(list.all.at);
 }

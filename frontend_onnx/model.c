@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    RAW_LIMIT = 16384 /* raw data of this many bytes is cut out */
+    RAW_LIMIT = 16384 /* raw data of at least this many bytes is cut out */
 };
 
 /* Bounds protobuf-c's memory for a message of n bytes: a two-byte empty node
@@ -144,7 +144,7 @@ static void free_message(ProtobufCMessage *message)
 
 /* --- files ---------------------------------------------------------------- */
 
-/* The resolved folder of `path`, in the arena; NULL when there is none. */
+/* The resolved folder of `path`, in the arena; NULL if it does not exist. */
 static const char *folder_of(const char *path, struct byi_arena *arena)
 {
     const char *slash = strrchr(path, '/');

@@ -85,7 +85,7 @@ static bool has_field(const Onnx__AttributeProto *a, int type)
     }
 }
 
-/* How messages name an attribute that is not of type `wanted`. */
+/* How messages describe an attribute without a value of type `wanted`. */
 static const char *kind_of(const Onnx__AttributeProto *a, int wanted)
 {
     const unsigned type = a->has_type ? (unsigned)a->type : 0;
@@ -353,7 +353,7 @@ byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value)
 
     if (!byi_o_ok(o))
         return BYI_NO_ID;
-    if (dtype == BYOC_STRING) { /* ONNX's zero of strings is "" */
+    if (dtype == BYOC_STRING) { /* the zero of strings is "" */
         t.data = &nothing;
         return byi_o_const(o, &t, false);
     }
@@ -380,7 +380,7 @@ bool byi_o_is_const(const struct byi_import *o, uint32_t i)
     return byi_o_value(o, byi_o_in(o, i), &t);
 }
 
-/* The view of input i, which must be a constant of at most one axis. */
+/* View input i; fails unless it is a constant scalar or vector of numbers. */
 static bool const_input(struct byi_import *o, uint32_t i, const char *what,
                         struct byi_tensor *t)
 {

@@ -53,13 +53,14 @@ enum byoc_status byi_onnx_import(const char *path,
                                  struct byoc_error *err);
 
 /* Read a TensorProto file (.pb, as in ONNX test data) into `arena`; *name is
- * its name, or "". Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED. */
+ * its name, or "". Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED,
+ * BYOC_ELIMIT. */
 enum byoc_status byi_onnx_tensor(const char *path, struct byi_arena *arena,
                                  struct byi_tensor *tensor, const char **name,
                                  struct byoc_error *err);
 
 /* Read a SequenceProto or OptionalProto file, depending on the type of `io`,
- * into a tree in `arena`. */
+ * into a tree in `arena`. Errors: as for byi_onnx_tensor. */
 enum byoc_status byi_onnx_value(const char *path, const struct byoc_io *io,
                                 struct byi_arena *arena,
                                 struct byoc_value *value,
@@ -74,7 +75,7 @@ struct byi_onnx_note {
 struct byi_onnx_notes {
     uint32_t n;
     const struct byi_onnx_note *at;
-    const char *about; /* of a node: its op_type, which must match the file */
+    const char *op_type; /* of a node: must match the file */
 };
 
 /* Copy the model at `from` to `to` and add notes to the metadata of the model
@@ -93,8 +94,9 @@ enum byoc_status byi_onnx_annotate(const char *from, const char *to,
 
 /* --- view.c --------------------------------------------------------------- */
 
-/* The place of a node: the node with source i of an import, or of a function's
- * call. No field is NULL. */
+/* Where a node runs: places[i] is for the node with source i of an import.
+ * Nodes of inlined functions, called "CALL/NODE", follow all nodes of the
+ * model's graphs. No field is NULL. */
 struct byi_onnx_place {
     const char *name, *op;        /* the op_type must match the file */
     const char *region, *backend; /* "": in no region */

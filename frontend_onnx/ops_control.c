@@ -2,7 +2,8 @@
 /* ops_control.c: converts If, Loop and Scan.
  *
  * If the condition is a constant, the taken branch is inlined; otherwise both
- * branches become functions without parameters.
+ * branches become functions without parameters (see squeeze_if_one() for an
+ * exception).
  */
 #include "frontend_onnx/import.h"
 
@@ -81,8 +82,8 @@ static void take_results(struct byi_import *o, byi_id id, uint32_t n_fields)
         o->out[i] = n_fields == 1 ? id : byi_o_get(o, id, i);
 }
 
-static void choose(struct byi_import *o, const Onnx__GraphProto *then,
-                   const Onnx__GraphProto *otherwise)
+static void emit_if(struct byi_import *o, const Onnx__GraphProto *then,
+                    const Onnx__GraphProto *otherwise)
 {
     const byi_id cond = byi_o_as_scalar(o, byi_o_in(o, 0));
     byi_id id = BYI_NO_ID;
@@ -107,7 +108,7 @@ static void choose(struct byi_import *o, const Onnx__GraphProto *then,
     take_results(o, id, (uint32_t)then->n_output);
 }
 
-/* Whether the condition is `dim == 1` for a symbolic dim. */
+/* Whether the condition is `dim == 1` for a symbolic dim; if so, sets *dim. */
 static bool compares_dim_with_one(struct byi_import *o, byi_id cond,
                                   int64_t *dim)
 {
@@ -123,10 +124,10 @@ static bool compares_dim_with_one(struct byi_import *o, byi_id cond,
     if (!items[0] || !items[1])
         return false;
     const struct byi_dim_item *one = items[items[0]->kind != BYI_NUMBER];
-    const struct byi_dim_item *asked = items[items[0]->kind == BYI_NUMBER];
-    *dim = asked->value;
+    const struct byi_dim_item *other = items[items[0]->kind == BYI_NUMBER];
+    *dim = other->value;
     return one->kind == BYI_NUMBER && one->value == 1 &&
-           asked->kind == BYI_SYMBOL;
+           other->kind == BYI_SYMBOL;
 }
 
 static bool is_squeeze_or_identity(const Onnx__GraphProto *then,
@@ -144,7 +145,7 @@ static bool is_squeeze_or_identity(const Onnx__GraphProto *then,
 /* PyTorch exports squeeze(x, dim) of a symbolic dim as an If: the axis is
  * removed only if its size is 1, so the rank depends on the data. Readers of
  * the result expect one rank: always squeeze, and let the run refuse other
- * sizes. */
+ * sizes. False: the node is not such an If. */
 static bool squeeze_if_one(struct byi_import *o, const Onnx__GraphProto *then,
                            const Onnx__GraphProto *otherwise)
 {
@@ -185,7 +186,7 @@ static void convert_if(struct byi_import *o)
     if (!byi_o_value(o, byi_o_in(o, 0), &cond) || cond.dtype != BYOC_BOOL ||
         byi_elements(cond.rank, cond.dims) != 1) {
         if (!squeeze_if_one(o, then, otherwise))
-            choose(o, then, otherwise);
+            emit_if(o, then, otherwise);
         return;
     }
     const bool taken = byi_tensor_int(&cond, 0) != 0;
@@ -232,7 +233,7 @@ static void run_loop(struct byi_import *o, struct byi_onnx_loop *loop)
 /* Count the scan outputs: the outputs of the graph after the states. */
 static void count_rows(struct byi_import *o, struct byi_onnx_loop *loop)
 {
-    const uint32_t first = loop->counts ? 1 : 0;
+    const uint32_t first = loop->is_loop ? 1 : 0;
     const size_t n = loop->graph->n_output;
 
     if (n < first + loop->n_states || n - first > BYI_MAX_ARGS / 2 ||
@@ -257,7 +258,7 @@ static void convert_loop(struct byi_import *o)
     struct byi_onnx_loop loop = {.graph = byi_o_graph(o, "body"),
                                  .trips = byi_o_as_scalar(o, byi_o_in(o, 0)),
                                  .go = byi_o_as_scalar(o, byi_o_in(o, 1)),
-                                 .counts = true,
+                                 .is_loop = true,
                                  .n_states = o->n_in > 2 ? o->n_in - 2 : 0,
                                  .states = o->in + 2};
 
@@ -280,7 +281,7 @@ static void convert_loop(struct byi_import *o)
     run_loop(o, &loop);
 }
 
-/* The axes and directions of n inputs or outputs of Scan. */
+/* Read the axes and directions of n scan inputs or scan outputs. */
 static void read_slices(struct byi_import *o, struct byi_slices *slices,
                         uint32_t n, const char *axes, const char *directions)
 {
@@ -311,6 +312,8 @@ static byi_id count_slices(struct byi_import *o, const struct byi_slices *s)
         ATTRS(AN_INT("axis", 0)));
 }
 
+/* Read the scan inputs and outputs; fails unless all inputs have the same
+ * number of slices. */
 static void find_slices(struct byi_import *o, struct byi_onnx_loop *loop)
 {
     read_slices(o, loop->reads, loop->n_reads, "scan_input_axes",
@@ -383,10 +386,10 @@ static void scan_entry(struct byi_import *o, const byi_id *whole, uint32_t n,
  * sequence_lens: convert one Scan of opset 9 for each entry of the batch. */
 static void convert_scan_8(struct byi_import *o)
 {
-    enum { MAX_OUTPUTS = 64 };
+    enum { MAX_BATCH = 64 };
     const byi_id *whole = o->in + 1;
     const uint32_t n = o->n_in ? o->n_in - 1 : 0;
-    byi_id *const joined = o->out, *made[MAX_OUTPUTS];
+    byi_id *const joined = o->out, *made[MAX_BATCH];
 
     for (uint32_t i = 0; i < n; i++)
         if (whole[i] == BYI_NO_ID || byi_o_rank(o, whole[i]) == 0)
@@ -402,17 +405,17 @@ static void convert_scan_8(struct byi_import *o)
         byi_o_refuse(o,
                      "found a symbolic batch, expected 1 to %d; fix it with "
                      "--dim or --shape",
-                     MAX_OUTPUTS);
-    else if (batch < 1 || batch > MAX_OUTPUTS)
+                     MAX_BATCH);
+    else if (batch < 1 || batch > MAX_BATCH)
         byi_o_refuse(o, "found a batch of %lld, expected 1 to %d",
-                     (long long)batch, MAX_OUTPUTS);
+                     (long long)batch, MAX_BATCH);
     for (int64_t b = 0; b < batch && byi_o_ok(o); b++) {
         scan_entry(o, whole, n, b);
         made[b] = o->out;
     }
     o->out = joined;
     for (uint32_t i = 0; i < o->n_out && byi_o_ok(o); i++) {
-        byi_id parts[MAX_OUTPUTS];
+        byi_id parts[MAX_BATCH];
         if (!byi_o_wants(o, i))
             continue;
         for (int64_t b = 0; b < batch; b++)

@@ -27,9 +27,9 @@ static void add_read(struct node_order *order, const char *text)
     order->reads[order->n_reads++] = name->index;
 }
 
-/* Add the producers of the values that the node and its subgraphs read. Names
- * that a subgraph defines are not found, since they differ from outer names, or
- * add a harmless edge. */
+/* Add the producers of the values that the node and its subgraphs read. A name
+ * that a subgraph defines has no producer here or, if an outer node has the
+ * same name, adds a harmless edge. */
 static void collect(struct node_order *order, const Onnx__NodeProto *node)
 {
     for (size_t i = 0; i < node->n_input; i++)

@@ -76,7 +76,8 @@ static enum byoc_status wrong_count(const Onnx__TensorProto *proto,
                     byi_dims_text(text, sizeof text, t->rank, t->dims));
 }
 
-/* Types of fewer than 8 bits: a byte of the file has several elements. */
+/* Whether a byte of the file holds several elements: they have fewer than 8
+ * bits. */
 static bool is_packed(const struct byi_tensor *t)
 {
     const uint32_t bits = byi_narrow_bits(t->dtype);
@@ -84,7 +85,7 @@ static bool is_packed(const struct byi_tensor *t)
     return bits != 0 && bits < 8;
 }
 
-/* Bytes of raw data. */
+/* The size of the tensor's raw data. */
 static uint64_t stored_bytes(const struct byi_tensor *t)
 {
     return is_packed(t)
@@ -123,7 +124,8 @@ static enum byoc_status decode_raw(struct byi_onnx_file *file,
     }
     const bool aligned_there = (uintptr_t)raw.at % BYI_ALIGN == 0;
     if (mapped && (aligned_there || bytes >= MIN_BORROWED)) {
-        t->data = (void *)(uintptr_t)raw.at; /* consts are never written to */
+        t->data =
+            (void *)(uintptr_t)raw.at; /* constants are never written to */
         return BYOC_OK;
     }
     t->data = byi_arena_data(file->arena, bytes);

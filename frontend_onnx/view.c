@@ -26,7 +26,7 @@ enum {
 struct view_value {
     uint32_t depth;    /* of the graph that defines it, from 1; 0: none */
     uint32_t producer; /* in its graph: 1 + the node; 0: an input, a constant */
-    bool result;       /* of its graph */
+    bool result;       /* it is an output of its graph */
     Onnx__ValueInfoProto *info; /* or NULL */
 };
 
@@ -128,6 +128,7 @@ static Onnx__ValueInfoProto *read_type(struct view *v, char *name,
 
 /* --- names of a graph ----------------------------------------------------- */
 
+/* Define the name in the current graph, unless a graph around it defines it. */
 static void define(struct view *v, const char *name, uint32_t producer)
 {
     struct view_value *value = *name ? value_of(v, name) : NULL;
@@ -216,17 +217,18 @@ static uint32_t number_regions(struct view *v, struct view_graph *g)
 static void join_idle(struct view *v, struct view_graph *g)
 {
     enum { NO_READER = UINT32_MAX };
-    uint32_t *of = byi_arena_calloc(v->arena, g->n, sizeof *of);
+    /* by node: the region of all its readers; 0: none, or several */
+    uint32_t *readers_in = byi_arena_calloc(v->arena, g->n, sizeof *readers_in);
     for (uint32_t i = 0; i < g->n; i++)
-        of[i] = NO_READER;
+        readers_in[i] = NO_READER;
     for (uint32_t i = g->n, e = g->edges.n; i-- > 0;) {
         for (size_t k = 0; k < g->graph->node[i]->n_output; k++)
             if (value_of(v, g->graph->node[i]->output[k])->result)
-                of[i] = 0;
-        if (g->places[i]->idle && of[i] != NO_READER)
-            g->region[i] = of[i];
+                readers_in[i] = 0;
+        if (g->places[i]->idle && readers_in[i] != NO_READER)
+            g->region[i] = readers_in[i];
         for (; e > 0 && g->edges.at[e - 1].to == i; e--) {
-            uint32_t *readers = &of[g->edges.at[e - 1].from];
+            uint32_t *readers = &readers_in[g->edges.at[e - 1].from];
             *readers = *readers == NO_READER || *readers == g->region[i]
                            ? g->region[i]
                            : 0;
@@ -306,7 +308,7 @@ static void list_inputs(struct view *v, const struct view_graph *g,
                         const struct byi_view_part *part,
                         const uint32_t *part_of, Onnx__FunctionProto *f)
 {
-    const uint32_t me = part_of[part->nodes[0]];
+    const uint32_t own_part = part_of[part->nodes[0]];
     struct byi_name_table seen = {0};
     uint32_t capacity = 0;
     for (uint32_t i = 0; i < part->n; i++)
@@ -318,7 +320,7 @@ static void list_inputs(struct view *v, const struct view_graph *g,
             const char *name = v->names.at[g->reads.at[k]];
             const struct view_value *value = &v->values.at[g->reads.at[k]];
             const bool own = value->depth == v->depth && value->producer &&
-                             part_of[value->producer - 1] == me;
+                             part_of[value->producer - 1] == own_part;
             if (!own && byi_name_number(&seen, v->arena, name) == f->n_input)
                 f->input[f->n_input++] = byi_arena_str(v->arena, name);
         }

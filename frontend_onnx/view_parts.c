@@ -2,7 +2,7 @@
 /* view_parts.c: Kahn's topological sort of nodes and regions together. A region
  * becomes a part once every node outside that it reads is in a part. If the
  * remaining regions all wait for each other, the nodes of one of them that wait
- * for nothing become a part, and its other nodes a later one.
+ * for nothing become a part; its other nodes become a later one.
  */
 #include "frontend_onnx/view.h"
 

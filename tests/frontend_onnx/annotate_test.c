@@ -37,7 +37,7 @@ static const struct byi_onnx_notes *notes_of(struct byi_arena *arena,
         at[1] = (struct byi_onnx_note){"byoc.reason",
                                        byi_arena_printf(arena, "r%u", i)};
         notes[i] = (struct byi_onnx_notes){
-            .n = i == 1 ? 1 : 2, .at = at, .about = ops[i]};
+            .n = i == 1 ? 1 : 2, .at = at, .op_type = ops[i]};
     }
     return notes;
 }
@@ -46,8 +46,8 @@ static enum byoc_status annotate(struct build *b, const char *to,
                                  const struct byi_onnx_notes *notes, uint32_t n,
                                  struct byoc_error *err)
 {
-    static const struct byi_onnx_note about[] = {{"byoc.summary", "three"}};
-    static const struct byi_onnx_notes model = {.n = 1, .at = about};
+    static const struct byi_onnx_note op_type[] = {{"byoc.summary", "three"}};
+    static const struct byi_onnx_notes model = {.n = 1, .at = op_type};
 
     return byi_onnx_annotate(b->path, to, n, notes, &model, err);
 }
@@ -292,7 +292,7 @@ static void nodes_inside(void **state)
     for (uint32_t i = 0; i < 5; i++) {
         note[i] = (struct byi_onnx_note){"byoc.reason", m->sources.at[i].op};
         notes[i] = (struct byi_onnx_notes){
-            .n = 1, .at = &note[i], .about = m->sources.at[i].op};
+            .n = 1, .at = &note[i], .op_type = m->sources.at[i].op};
     }
     if (annotate(&b, to, notes, 5, &err) != BYOC_OK)
         fail_msg("%s", err.text);
