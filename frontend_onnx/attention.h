@@ -10,16 +10,17 @@
 #include "frontend_onnx/import.h"
 
 struct byi_attention {
-    int64_t heads, kv_heads; /* of queries; of keys and values, if grouped */
+    int64_t heads;    /* of queries */
+    int64_t kv_heads; /* of keys and values; 0: as many as queries have */
     /* (b, n, s or t, h), including past keys and values; grouped: q is (b, n /
-     * g, g, s, h) */
+     * g, g, s, h), k and v are (b, n / g, t, h) */
     byi_id q, k, v;
     byi_id own;        /* keys without the past */
     byi_id bias, mask; /* BYI_NO_ID: none */
     /* (n, 1, 1) or (n / g, g, 1, 1): the score of a key without a value */
     byi_id sink;
-    /* filter: added to a score where the query must not attend */
-    double filter, scale;
+    double filter;  /* added to a score where the query must not attend */
+    double scale;   /* of the products; 0: 1 / sqrt(h) */
     double softcap; /* limits |score|, by tanh; 0: no limit */
     bool causal;
     /* ai.onnx's Attention: masked scores are -inf, and a query without keys
@@ -48,11 +49,12 @@ byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
  * of heads that a->q has. */
 byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
                         byi_id x);
-/* Split the last axis into three parts. */
+/* Split the last axis of x into three parts with these sizes. */
 void byi_split_qkv(struct byi_import *o, byi_id x, const int64_t sizes[3],
                    byi_id parts[3]);
 
-/* allowed ? 0 : filter, an additive mask, with `axes` inserted. */
+/* An additive mask: 0 where `allowed` is true, otherwise `filter`. The result
+ * has n additional axes of size 1, `axes`. */
 byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
                           byi_id allowed, double filter, uint32_t n,
                           const int64_t *axes);

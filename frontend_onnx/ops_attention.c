@@ -308,9 +308,10 @@ void byi_attention_widen(struct byi_import *o, struct byi_attention *a)
             *operands[i] = byi_o_cast(o, *operands[i], BYOC_F32);
 }
 
-/* The sink is one more term of each row's softmax. With S the sum of e^score,
- * it scales the row by S / (S + e^sink) = sigmoid(log S - sink). */
-static byi_id scale_by_sink(struct byi_import *o, byi_id x, byi_id sink)
+/* The factor by which a sink, one more term of each row's softmax, scales the
+ * rows of x: with S the sum of e^score, S / (S + e^sink) = sigmoid(log S -
+ * sink). */
+static byi_id sink_factor(struct byi_import *o, byi_id x, byi_id sink)
 {
     return byi_o_text(
         o,
@@ -322,8 +323,8 @@ static byi_id scale_by_sink(struct byi_import *o, byi_id x, byi_id sink)
 }
 
 /* softmax(q k scale + bias + mask) v, with heads as in q. stages: NULL, or
- * receives the scores: as products, after the soft cap, after the mask, and
- * after softmax. */
+ * receives the scores after scaling, after the soft cap, after bias and mask,
+ * and after softmax. */
 static byi_id attention_heads(struct byi_import *o,
                               const struct byi_attention *a, byi_id stages[4])
 {
@@ -350,7 +351,7 @@ static byi_id attention_heads(struct byi_import *o,
         stages[3] = unmasked(o, stages[3], total);
     }
     if (a->sink != BYI_NO_ID)
-        y = byi_o_call(o, BYI_OP_MULTIPLY, y, scale_by_sink(o, x, a->sink));
+        y = byi_o_call(o, BYI_OP_MULTIPLY, y, sink_factor(o, x, a->sink));
     return byi_o_cast(o, y, a->dtype);
 }
 
@@ -386,8 +387,9 @@ static void add_past(struct byi_import *o, struct byi_attention *a,
     a->v = byi_o_concat(o, past_v, a->v, 2);
 }
 
-/* Attention of x, weights (x's width, q + k + v) and their bias; inputs mask
- * and past (2, b, n, t, h); bias of the scores. */
+/* Convert the node with data x and weights (width of x, widths of q + k + v),
+ * whose bias is input 2. `past` is (2, b, n, t, h); `bias` is added to the
+ * scores. mask, past and bias may be BYI_NO_ID. */
 static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
                            byi_id mask, byi_id past, byi_id bias)
 {
@@ -537,7 +539,8 @@ static void convert_multi_head(struct byi_import *o)
 
 /* --- ai.onnx -------------------------------------------------------------- */
 
-/* (b, s, n h) or (b, n, s, h) -> (b, n, s, h) */
+/* Input i, (b, s, n h) or (b, n, s, h), as (b, n, s, h). *heads: the attribute;
+ * set to n if the input has its own axis of heads. */
 static byi_id standard_operand(struct byi_import *o, uint32_t i, int64_t *heads)
 {
     const byi_id x = byi_o_in(o, i);
@@ -613,7 +616,7 @@ static void read_standard(struct byi_import *o, struct byi_attention *a)
 }
 
 /* Attention: query, key, value, mask, past keys and values, and from opset 24
- * on the number of keys of each sequence, when the cache is complete. The soft
+ * on the number of keys of each sequence, if k and v are padded. The soft
  * cap comes before the mask, as in the standard since its correction in 1.21
  * (github.com/onnx/onnx/pull/7867). Keys and values of another type are cast to
  * the type of the query, which is also the type of the result. */
@@ -662,7 +665,7 @@ static void convert_standard(struct byi_import *o)
 /* --- ai.onnx.preview ------------------------------------------------------ */
 
 /* Whether two values can have the same type. */
-static bool is_like(const struct byi_import *o, byi_id a, byi_id b)
+static bool can_have_same_type(const struct byi_import *o, byi_id a, byi_id b)
 {
     const struct byi_type *x = o->f->nodes.at[a].type;
     const struct byi_type *y = o->f->nodes.at[b].type;
@@ -675,8 +678,8 @@ static bool is_like(const struct byi_import *o, byi_id a, byi_id b)
     return same;
 }
 
-/* The scores or probabilities (b, n, s, t), after the graph of attribute `name`
- * if there is one. */
+/* Apply the graph of attribute `name`, if there is one, to the scores or
+ * probabilities, which it takes as (b, n, s, t). */
 static byi_id modify(struct byi_import *o, const struct byi_attention *a,
                      const char *name, byi_id x)
 {
@@ -693,7 +696,7 @@ static byi_id modify(struct byi_import *o, const struct byi_attention *a,
         return BYI_NO_ID;
     x = join_groups(o, a, x);
     byi_o_inline(o, graph, &x, 1, &y);
-    if (byi_o_ok(o) && !is_like(o, y, x))
+    if (byi_o_ok(o) && !can_have_same_type(o, y, x))
         byi_o_fail(o, BYOC_ETYPE,
                    "%s gives %s of rank %u, expected the type and the dims of "
                    "its input, %s of rank 4",

@@ -78,7 +78,9 @@ static void read_attr(struct byi_import *o, const struct byoc_operator *op,
 
 /* ImageDecoder(x, pixel_format="BGR") ->
  * custom(%x, op="imaging.ImageDecoder@20",
- *        attributes="{\"pixel_format\": \"BGR\"}") */
+ *        attributes="{\"pixel_format\": \"BGR\"}")
+ * places: for each operand the index of the node's input, or -k for the k-th
+ * tensor attribute that the operator declares. */
 static void convert_custom(struct byi_import *o)
 {
     const struct byoc_operator *op = o->custom.op;

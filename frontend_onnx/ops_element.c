@@ -16,7 +16,8 @@ static void convert_identity(struct byi_import *o)
     o->out[0] = byi_o_in(o, 0);
 }
 
-/* Before opset 7: attribute broadcast, and axis: where b starts in a. */
+/* Before opset 7, attribute `axis` is the axis of a that the first axis of b is
+ * aligned with. */
 static void convert_binary_old(struct byi_import *o)
 {
     const byi_id a = byi_o_in(o, 0);
@@ -42,17 +43,17 @@ static void convert_binary_old(struct byi_import *o)
     o->out[0] = byi_o_call(o, o->row->op, a, b);
 }
 
-/* Max, Min, Sum: a chain of binary operators. */
+/* A chain of binary operators, such as Max and Sum. */
 static void convert_chain(struct byi_import *o)
 {
-    byi_id sum = byi_o_in(o, 0);
+    byi_id y = byi_o_in(o, 0);
 
     for (uint32_t i = 1; i < o->n_in; i++) {
         if (o->in[i] == BYI_NO_ID)
             byi_o_fail(o, BYOC_EPARSE, "input %u is required, but omitted", i);
-        sum = byi_o_call(o, o->row->op, sum, byi_o_in(o, i));
+        y = byi_o_call(o, o->row->op, y, byi_o_in(o, i));
     }
-    o->out[0] = sum;
+    o->out[0] = y;
 }
 
 static void convert_mean(struct byi_import *o)
@@ -78,7 +79,7 @@ static void convert_shift(struct byi_import *o)
     o->out[0] = byi_o_call(o, op, byi_o_in(o, 0), byi_o_in(o, 1));
 }
 
-/* -1 - x, which flips the bits; the -1 of an unsigned type is its maximum. */
+/* -1 - x, which flips the bits; for unsigned types, the largest value - x. */
 static void convert_bitwise_not(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
@@ -121,8 +122,8 @@ static void convert_clip_6(struct byi_import *o)
     o->out[0] = clip(o, byi_o_in(o, 0), min, max);
 }
 
-/* A constant bound that a float attribute holds exactly; the fallback when the
- * input is omitted. */
+/* Whether bound i is omitted, or a constant that a float attribute holds
+ * exactly. *bound: the fallback, or the constant. */
 static bool fixed_bound(struct byi_import *o, uint32_t i, double fallback,
                         double *bound)
 {
@@ -249,23 +250,24 @@ static void dropout_training(struct byi_import *o, byi_id training,
     const enum byoc_dtype dtype = byi_narrow_is_float(own) ? BYOC_F32 : own;
     const byi_id x = byi_o_cast(o, byi_o_in(o, 0), dtype);
     const byi_id one = byi_o_scalar(o, BYOC_F32, 1);
-    const byi_id part = byi_o_cast(o, byi_o_as_scalar(o, ratio), BYOC_F32);
-    const byi_id is = byi_o_as_scalar(o, training);
+    const byi_id rate = byi_o_cast(o, byi_o_as_scalar(o, ratio), BYOC_F32);
+    const byi_id is_training = byi_o_as_scalar(o, training);
     const byi_id drawn = byi_o_random_uniform(o, byi_o_shape_of(o, x));
-    const byi_id lucky = byi_o_call(o, BYI_OP_GREATER_EQUAL, drawn, part);
-    const byi_id stays = byi_o_call(
-        o, BYI_OP_LOGICAL_OR, byi_o_call(o, BYI_OP_LOGICAL_NOT, is), lucky);
+    const byi_id kept = byi_o_call(o, BYI_OP_GREATER_EQUAL, drawn, rate);
+    const byi_id mask =
+        byi_o_call(o, BYI_OP_LOGICAL_OR,
+                   byi_o_call(o, BYI_OP_LOGICAL_NOT, is_training), kept);
     const byi_id scale = byi_o_call(o, BYI_OP_DIVIDE, one,
-                                    byi_o_call(o, BYI_OP_SUBTRACT, one, part));
-    const byi_id factor =
-        byi_o_cast(o, byi_o_call(o, BYI_OP_WHERE, is, scale, one), dtype);
+                                    byi_o_call(o, BYI_OP_SUBTRACT, one, rate));
+    const byi_id factor = byi_o_cast(
+        o, byi_o_call(o, BYI_OP_WHERE, is_training, scale, one), dtype);
 
-    const byi_id y = byi_o_call(o, BYI_OP_WHERE, stays,
+    const byi_id y = byi_o_call(o, BYI_OP_WHERE, mask,
                                 byi_o_call(o, BYI_OP_MULTIPLY, x, factor),
                                 byi_o_scalar(o, dtype, 0));
     o->out[0] = byi_o_cast(o, y, own);
     if (byi_o_wants(o, 1))
-        o->out[1] = stays;
+        o->out[1] = mask;
 }
 
 static void convert_dropout(struct byi_import *o)
@@ -276,9 +278,9 @@ static void convert_dropout(struct byi_import *o)
     byi_o_int(o, "seed", 0);
     if (o->opset < 7 && byi_o_int(o, "is_test", 0) == 0)
         byi_o_refuse(o, "is_test is 0 (training mode), expected 1");
-    struct byi_tensor part = {0};
-    const bool none = ratio != BYI_NO_ID && byi_o_value(o, ratio, &part) &&
-                      byi_tensor_float(&part, 0) == 0;
+    struct byi_tensor rate = {0};
+    const bool none = ratio != BYI_NO_ID && byi_o_value(o, ratio, &rate) &&
+                      byi_tensor_float(&rate, 0) == 0;
 
     if (training == BYI_NO_ID || none ||
         (byi_o_is_const(o, 2) && byi_o_const_int(o, 2, "training_mode") == 0))

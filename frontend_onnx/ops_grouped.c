@@ -31,8 +31,8 @@ enum {
 struct grouped_attention {
     struct byi_attention a;
     byi_id past;       /* (b): past keys of each sequence        */
-    byi_id rows;       /* (b, s): position of each query         */
-    byi_id all;        /* keys of the longest sequence, a scalar */
+    byi_id positions;  /* (b, s): position of each query         */
+    byi_id total;      /* keys of the longest sequence, a scalar */
     bool preallocated; /* the caches have room for all keys      */
 };
 
@@ -95,9 +95,9 @@ static void read_grouped(struct byi_import *o, struct grouped_attention *g)
     a->v = byi_unflatten_heads(o, parts[2], g->a.kv_heads);
 }
 
-/* The past length of each sequence: its number of keys without the new ones,
- * which come last. A sequence that has fewer keys than the node has new ones (a
- * shorter prompt, padded) has no past. */
+/* Set g->past, g->positions and g->total. The past of a sequence is its number
+ * of keys without the new ones, which come last. A sequence that has fewer keys
+ * than the node has new ones (a shorter prompt, padded) has no past. */
 static void read_lengths(struct byi_import *o, struct grouped_attention *g)
 {
     const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
@@ -109,11 +109,12 @@ static void read_lengths(struct byi_import *o, struct grouped_attention *g)
         "  maximum(subtract(%all, %keys), 0)"
         "}",
         ARGS(byi_o_in(o, LAST_KEY), byi_o_length(o, g->a.k, 1)), NO_ATTRS);
-    g->rows = byi_o_text(
+    g->positions = byi_o_text(
         o, "fn (%past, %own) { add(expand_dims(%past, axis=[1]), %own) }",
         ARGS(g->past, byi_o_count(o, zero, byi_o_length(o, g->a.q, 1))),
         NO_ATTRS);
-    g->all = byi_o_as_scalar(o, byi_o_cast(o, byi_o_in(o, ALL_KEYS), BYOC_I64));
+    g->total =
+        byi_o_as_scalar(o, byi_o_cast(o, byi_o_in(o, ALL_KEYS), BYOC_I64));
 }
 
 static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
@@ -143,7 +144,7 @@ static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
     }
     for (uint32_t i = 0; i < 2; i++)
         tables[i] = byi_rotary_rows(
-            o, tables[i], given ? byi_o_in(o, POSITIONS) : g->rows, false);
+            o, tables[i], given ? byi_o_in(o, POSITIONS) : g->positions, false);
     g->a.q = byi_rotary_apply(o, g->a.q, tables, interleaved);
     g->a.k = byi_rotary_apply(o, g->a.k, tables, interleaved);
 }
@@ -164,7 +165,8 @@ static const Onnx__TensorShapeProto__Dimension *declared_rows(
 }
 
 /* Whether the model declares that output `made` is as long as input `past`, by
- * the same number or name: the cache is a buffer with room for all keys. */
+ * the same number or name: then the cache is a buffer with room for all keys.
+ */
 static bool is_preallocated(const struct byi_import *o, uint32_t past,
                             uint32_t made)
 {
@@ -184,17 +186,17 @@ static bool is_preallocated(const struct byi_import *o, uint32_t past,
            *a->dim_param && strcmp(a->dim_param, b->dim_param) == 0;
 }
 
-/* The cache (b, kv_heads, t, h) after this run, which may be in the memory of
- * the one before. */
+/* Cache `old` (b, kv_heads, t, h) with the new keys or values appended. The
+ * result may be in the memory of the old cache. */
 static byi_id cached(struct byi_import *o, const struct grouped_attention *g,
                      uint32_t old, byi_id new)
 {
     return byi_o_emit(o, BYI_OP_NN_CACHE_APPEND,
-                      ARGS(byi_o_in(o, old), new, g->past, g->all),
+                      ARGS(byi_o_in(o, old), new, g->past, g->total),
                       ATTRS(A_BOOL("grows", !g->preallocated)));
 }
 
-/* The rows of a cache up to the longest sequence. */
+/* The keys or values in a cache, without the room for more. */
 static byi_id filled(struct byi_import *o, const struct grouped_attention *g,
                      byi_id cache)
 {
@@ -203,7 +205,7 @@ static byi_id filled(struct byi_import *o, const struct grouped_attention *g,
         "fn (%cache, %all) {"
         "  strided_slice(%cache, [0], expand_dims(%all, axis=[0]), [2], [1])"
         "}",
-        ARGS(cache, g->all), NO_ATTRS);
+        ARGS(cache, g->total), NO_ATTRS);
 }
 
 /* Append keys and values to the cache, and attend to the cache. */
@@ -230,8 +232,8 @@ static void cache_grouped(struct byi_import *o, struct grouped_attention *g)
     }
 }
 
-/* The keys that each query attends to: up to its own position and its
- * sequence's last key, within a sliding window if the node has one. */
+/* An additive mask that excludes the keys after the sequence's last key; if
+ * causal, those after the query; and those before the sliding window. */
 static byi_id grouped_mask(struct byi_import *o,
                            const struct grouped_attention *g)
 {
@@ -241,7 +243,7 @@ static byi_id grouped_mask(struct byi_import *o,
     const bool causal = byi_o_int(o, "causal", 1) != 0;
     const byi_id n_keys = byi_o_length(o, g->a.k, 2);
     const byi_id keys = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), n_keys);
-    const byi_id rows = byi_o_expand(o, g->rows, 1, last);
+    const byi_id rows = byi_o_expand(o, g->positions, 1, last);
     byi_id end = byi_o_expand(o, byi_o_cast(o, byi_o_in(o, LAST_KEY), BYOC_I64),
                               2, columns);
 

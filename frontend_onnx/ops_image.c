@@ -125,8 +125,8 @@ static byi_id wanted_roi(struct byi_import *o)
     return byi_o_spread(o, all, at, ends);
 }
 
-/* Replace the requested sizes by sizes that keep x's aspect ratio and are not
- * larger (or not smaller). */
+/* Replace the sizes of the axes in `asked` by sizes that keep x's aspect ratio
+ * and are not larger, or not smaller unless `smaller`. */
 static void keep_ratio(struct byi_import *o, const bool *asked, bool smaller,
                        uint32_t rank, int64_t *sizes)
 {

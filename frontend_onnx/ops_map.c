@@ -117,7 +117,7 @@ static byi_id no_value(struct byi_import *o, enum byoc_dtype dtype,
     return byi_o_expand(o, none, rank, front);
 }
 
-/* The vocabulary of the keys' type. */
+/* The vocabulary attribute for keys of that type, as a vector. */
 static byi_id vocabulary(struct byi_import *o, bool texts)
 {
     uint32_t n = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_ml.c: converts scalers, encoders and linear models of ai.onnx.ml to
- * simpler operators. Numbers are float32 unless a comment says otherwise.
+ * simpler operators. Scalers and linear models compute in float32.
  */
 #include "frontend_onnx/import.h"
 
@@ -439,8 +439,8 @@ static void convert_linear_regressor(struct byi_import *o)
     o->out[0] = byi_ml_transform(o, linear(o, (uint32_t)targets), transform);
 }
 
-/* There are as many scores as intercepts, or without these as labels; a single
- * score means two classes. */
+/* There are as many scores as intercepts or, without intercepts, as labels; a
+ * single score means two classes. */
 static void convert_linear_classifier(struct byi_import *o)
 {
     const char *transform = byi_o_string(o, "post_transform", "NONE");

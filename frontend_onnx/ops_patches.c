@@ -92,7 +92,8 @@ struct patches {
     byi_id inside; /* (block, places): whether it is not in the padding */
 };
 
-/* Multiply the flat positions by the axis' length and add its positions. */
+/* Add an axis of the image to p->flat and p->inside. Axes are added in order.
+ */
 static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
 {
     static const char text[] =
@@ -234,16 +235,17 @@ static void convert_col2im(struct byi_import *o)
 /* --- DeformConv ----------------------------------------------------------- */
 
 /* x (n, channels, h, w), weights (outputs, channels / groups, kernel), offsets
- * (n, parts taps 2, height, width). */
+ * (n, offset_groups taps 2, height, width). */
 struct deformed_conv {
     byi_id x, weights, offsets, mask;
     int64_t kernel[2], strides[2], dilations[2], pads[4];
-    int64_t groups, parts, taps, inputs, outputs; /* inputs: of a group */
+    int64_t groups, offset_groups, taps;
+    int64_t inputs, outputs; /* channels: inputs of a group, all outputs */
 };
 
-/* Positions of the moved taps, (n parts, taps, height, width), on an axis of x
- * (0: height, 1: width). image.grid_sample expects -1 to 1 over the axis. They
- * are float64, since float32 would round them too much. */
+/* Positions of the moved taps, (n offset_groups, taps, height, width, 1), on an
+ * axis of x (0: height, 1: width), in image.grid_sample's units: -1 to 1 over
+ * the axis. They are float64, since float32 would round them too much. */
 static byi_id positions(struct byi_import *o, const struct deformed_conv *d,
                         byi_id offsets, uint32_t axis)
 {
@@ -274,12 +276,14 @@ static byi_id positions(struct byi_import *o, const struct deformed_conv *d,
         ARGS(moves, plain, byi_o_length(o, d->x, axis + 2)), NO_ATTRS);
 }
 
-/* x at the moved taps, (n parts, channels / parts, taps height, width). */
+/* x at the moved taps, (n offset_groups, channels / offset_groups,
+ * taps height, width). */
 static byi_id sample_taps(struct byi_import *o, const struct deformed_conv *d)
 {
     const int64_t channels = d->groups * d->inputs;
     const int64_t moves[] = {-1, d->taps, 2}, masks[] = {-1, d->taps};
-    const int64_t planes[] = {-1, channels / d->parts}, rows[] = {0, -1};
+    const int64_t planes[] = {-1, channels / d->offset_groups},
+                  rows[] = {0, -1};
     const byi_id shape = shape_with(o, 3, moves, d->offsets, 2);
     const byi_id offsets =
         byi_o_reshape(o, byi_o_cast(o, d->offsets, BYOC_F64), shape, false);
@@ -329,18 +333,18 @@ static void read_deformed(struct byi_import *o, struct deformed_conv *d)
     const bool countable =
         !__builtin_mul_overflow(d->kernel[0], d->kernel[1], &d->taps);
     d->groups = byi_o_int(o, "group", 1);
-    d->parts = byi_o_int(o, "offset_group", 1);
+    d->offset_groups = byi_o_int(o, "offset_group", 1);
     if (d->outputs < 1 || d->inputs < 1 || d->kernel[0] < 1 ||
         d->kernel[1] < 1 || !countable || d->taps > 1 << 20)
         byi_o_refuse(o, "found weights of symbolic, empty or huge shape, "
                         "expected known sizes and at most 2^20 taps");
-    else if (d->groups < 1 || d->parts < 1 || d->outputs % d->groups ||
+    else if (d->groups < 1 || d->offset_groups < 1 || d->outputs % d->groups ||
              d->inputs > (1 << 30) / d->groups ||
-             d->inputs * d->groups % d->parts)
+             d->inputs * d->groups % d->offset_groups)
         byi_o_fail(o, BYOC_ETYPE,
                    "found %lld groups and %lld offset groups, expected "
                    "divisors of the channels",
-                   (long long)d->groups, (long long)d->parts);
+                   (long long)d->groups, (long long)d->offset_groups);
 }
 
 /* A convolution whose taps are moved by offsets, and multiplied by a mask (Zhu

@@ -13,10 +13,10 @@
 
 /* --- quantise and dequantise ---------------------------------------------- */
 
-/* Emit `op`, quantize or dequantize. In a model, a scale and a zero point of
- * one element each may differ in rank. */
-static byi_id requantize(struct byi_import *o, enum byi_op_id op, byi_id x,
-                         byi_id scale, byi_id zero, int64_t axis)
+/* Emit `op`, quantize or dequantize. A scale and a zero point of one element
+ * may differ in rank in the model, but not in the IR. */
+static byi_id emit_qdq(struct byi_import *o, enum byi_op_id op, byi_id x,
+                       byi_id scale, byi_id zero, int64_t axis)
 {
     if (byi_o_rank(o, scale) != byi_o_rank(o, zero)) {
         if (byi_o_dim(o, scale, 0) == 1)
@@ -41,8 +41,8 @@ static byi_id zero_point(struct byi_import *o, byi_id scale, byi_id given,
 
 /* QuantizeLinear and DequantizeLinear with the features of opset 19 and later:
  * blocks, 8-bit floats, result types. */
-static void requantize_blocks(struct byi_import *o, enum byi_op_id op,
-                              byi_id scale, enum byoc_dtype dtype)
+static void emit_qdq_blocks(struct byi_import *o, enum byi_op_id op,
+                            byi_id scale, enum byoc_dtype dtype)
 {
     const byi_id args[] = {byi_o_in(o, 0), scale,
                            zero_point(o, scale, byi_o_in(o, 2), dtype)};
@@ -55,7 +55,7 @@ static void requantize_blocks(struct byi_import *o, enum byi_op_id op,
                                      A_BOOL("saturate", saturate)};
 
     if (block == 0 && saturate)
-        o->out[0] = requantize(o, op, args[0], args[1], args[2], axis);
+        o->out[0] = emit_qdq(o, op, args[0], args[1], args[2], axis);
     else
         o->out[0] =
             byi_o_emit(o, op, 3, args, op == BYI_OP_QUANTIZE ? 3 : 2, attrs);
@@ -80,8 +80,8 @@ static void convert_quantize(struct byi_import *o)
     if (precision != BYOC_NONE && precision != BYOC_F32)
         byi_o_refuse(o, "precision is %s, expected float32",
                      byoc_dtype_name(precision));
-    requantize_blocks(o, BYI_OP_QUANTIZE, float_scale(o, byi_o_in(o, 1)),
-                      given == BYOC_NONE ? BYOC_U8 : given);
+    emit_qdq_blocks(o, BYI_OP_QUANTIZE, float_scale(o, byi_o_in(o, 1)),
+                    given == BYOC_NONE ? BYOC_U8 : given);
 }
 
 /* The result has the scale's type unless output_dtype names another. */
@@ -90,9 +90,9 @@ static void convert_dequantize(struct byi_import *o)
     const byi_id scale = float_scale(o, byi_o_in(o, 1));
     const enum byoc_dtype given = byi_o_dtype_attr(o, "output_dtype");
 
-    requantize_blocks(o, BYI_OP_DEQUANTIZE,
-                      given == BYOC_NONE ? scale : byi_o_cast(o, scale, given),
-                      byi_o_dtype(o, byi_o_in(o, 0)));
+    emit_qdq_blocks(o, BYI_OP_DEQUANTIZE,
+                    given == BYOC_NONE ? scale : byi_o_cast(o, scale, given),
+                    byi_o_dtype(o, byi_o_in(o, 0)));
 }
 
 /* Quantise x to uint8 with the scale and zero point that map [min(x, 0),
@@ -115,7 +115,7 @@ static byi_id quantize_dynamic(struct byi_import *o, byi_id x, byi_id *scale_of,
     byi_o_texts(o, text, ARGS(x), NO_ATTRS, 2, results);
     *scale_of = results[0];
     *zero_of = results[1];
-    return requantize(o, BYI_OP_QUANTIZE, x, results[0], results[1], 1);
+    return emit_qdq(o, BYI_OP_QUANTIZE, x, results[0], results[1], 1);
 }
 
 static void convert_dynamic(struct byi_import *o)
@@ -178,10 +178,10 @@ static const char product_scaled[] =
 static void convert_qlinear_conv(struct byi_import *o)
 {
     const byi_id bias = byi_o_in(o, 8);
-    const byi_id x = requantize(o, BYI_OP_DEQUANTIZE, byi_o_in(o, 0),
-                                byi_o_in(o, 1), byi_o_in(o, 2), 1);
-    const byi_id w = requantize(o, BYI_OP_DEQUANTIZE, byi_o_in(o, 3),
-                                byi_o_in(o, 4), byi_o_in(o, 5), 0);
+    const byi_id x = emit_qdq(o, BYI_OP_DEQUANTIZE, byi_o_in(o, 0),
+                              byi_o_in(o, 1), byi_o_in(o, 2), 1);
+    const byi_id w = emit_qdq(o, BYI_OP_DEQUANTIZE, byi_o_in(o, 3),
+                              byi_o_in(o, 4), byi_o_in(o, 5), 0);
     byi_id b = BYI_NO_ID;
 
     if (bias != BYI_NO_ID)
@@ -189,7 +189,7 @@ static void convert_qlinear_conv(struct byi_import *o)
                        ARGS(bias, byi_o_in(o, 1), byi_o_in(o, 4)), NO_ATTRS);
     const byi_id y = byi_o_conv(o, x, w, b);
     o->out[0] =
-        requantize(o, BYI_OP_QUANTIZE, y, byi_o_in(o, 6), byi_o_in(o, 7), 1);
+        emit_qdq(o, BYI_OP_QUANTIZE, y, byi_o_in(o, 6), byi_o_in(o, 7), 1);
 }
 
 /* QLinearMatMul: a, scale, zero, b, scale, zero, scale, zero of the result. */
@@ -204,12 +204,12 @@ static void convert_qlinear_matmul(struct byi_import *o)
                          byi_o_rank(o, scale));
         /* scales of a are per row, of b per column */
         const int64_t axis = i == 0 ? (int64_t)byi_o_rank(o, x) - 2 : -1;
-        ab[i] = requantize(o, BYI_OP_DEQUANTIZE, x, scale,
-                           byi_o_in(o, 3 * i + 2), axis < 0 ? -1 : axis);
+        ab[i] = emit_qdq(o, BYI_OP_DEQUANTIZE, x, scale, byi_o_in(o, 3 * i + 2),
+                         axis < 0 ? -1 : axis);
     }
     const byi_id y = byi_o_call(o, BYI_OP_NN_MATMUL, ab[0], ab[1]);
     o->out[0] =
-        requantize(o, BYI_OP_QUANTIZE, y, byi_o_in(o, 6), byi_o_in(o, 7), 1);
+        emit_qdq(o, BYI_OP_QUANTIZE, y, byi_o_in(o, 6), byi_o_in(o, 7), 1);
 }
 
 /* --- com.microsoft -------------------------------------------------------- */
@@ -219,9 +219,9 @@ static byi_id dequantized(struct byi_import *o, uint32_t i)
 {
     const byi_id x = byi_o_in(o, i), scale = byi_o_in(o, i + 1);
 
-    return requantize(
-        o, BYI_OP_DEQUANTIZE, x, scale,
-        zero_point(o, scale, byi_o_in(o, i + 2), byi_o_dtype(o, x)), 1);
+    return emit_qdq(o, BYI_OP_DEQUANTIZE, x, scale,
+                    zero_point(o, scale, byi_o_in(o, i + 2), byi_o_dtype(o, x)),
+                    1);
 }
 
 /* Quantise y with the scale and zero point in inputs i and i + 1. Without a
@@ -231,10 +231,10 @@ static byi_id quantized(struct byi_import *o, byi_id y, uint32_t i,
 {
     const byi_id scale = byi_o_in(o, i);
 
-    return requantize(o, BYI_OP_QUANTIZE, y, scale,
-                      zero_point(o, scale, byi_o_in(o, i + 1),
-                                 byi_o_dtype(o, byi_o_in(o, like))),
-                      1);
+    return emit_qdq(o, BYI_OP_QUANTIZE, y, scale,
+                    zero_point(o, scale, byi_o_in(o, i + 1),
+                               byi_o_dtype(o, byi_o_in(o, like))),
+                    1);
 }
 
 /* QLinearAdd, QLinearMul: a, scale, zero, b, scale, zero, scale, zero. */
@@ -288,7 +288,8 @@ static void convert_qlinear_softmax(struct byi_import *o)
                   3, 0);
 }
 
-/* scale, zero point of the result, then x, scale, zero point of each. */
+/* QLinearConcat: scale, zero point of the result, then x, scale, zero point of
+ * each operand. */
 static void convert_qlinear_concat(struct byi_import *o)
 {
     const uint32_t n = o->n_in >= 2 ? (o->n_in - 2) / 3 : 0;
@@ -304,7 +305,7 @@ static void convert_qlinear_concat(struct byi_import *o)
     o->out[0] = quantized(o, y, 0, 2);
 }
 
-/* The product of a QGemm with its attributes. */
+/* The matrix product of a QGemm, with the transpositions of its attributes. */
 static byi_id qgemm_product(struct byi_import *o, byi_id a, byi_id b)
 {
     return byi_o_emit(
@@ -320,11 +321,11 @@ static byi_id qgemm_floats(struct byi_import *o, byi_id a_scale)
                  scale = byi_o_in(o, 4);
     const byi_id a_zero =
         zero_point(o, a_scale, byi_o_in(o, 2), byi_o_dtype(o, a));
-    const byi_id left = requantize(o, BYI_OP_DEQUANTIZE, a, a_scale, a_zero, 1);
+    const byi_id left = emit_qdq(o, BYI_OP_DEQUANTIZE, a, a_scale, a_zero, 1);
     const byi_id b_zero =
         zero_point(o, scale, byi_o_in(o, 5), byi_o_dtype(o, b));
-    const byi_id right = requantize(o, BYI_OP_DEQUANTIZE, b, scale, b_zero,
-                                    byi_o_int(o, "transB", 0) != 0 ? 0 : 1);
+    const byi_id right = emit_qdq(o, BYI_OP_DEQUANTIZE, b, scale, b_zero,
+                                  byi_o_int(o, "transB", 0) != 0 ? 0 : 1);
     const byi_id y = qgemm_product(o, left, right);
 
     if (c == BYI_NO_ID)
@@ -344,9 +345,9 @@ static byi_id qgemm_integers(struct byi_import *o, byi_id a_scale)
         "  multiply(cast(%sums, dtype=\"float32\"), %scale)"
         "}";
     const byi_id c = byi_o_in(o, 6), y_scale = byi_o_in(o, 7);
-    const bool turned = byi_o_int(o, "transB", 0) != 0;
+    const bool transpose_b = byi_o_int(o, "transB", 0) != 0;
     const byi_id a = centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 0);
-    const byi_id b = centred(o, byi_o_in(o, 3), byi_o_in(o, 5), turned);
+    const byi_id b = centred(o, byi_o_in(o, 3), byi_o_in(o, 5), transpose_b);
     byi_id sums = qgemm_product(o, a, b);
     byi_id scale = byi_o_call(o, BYI_OP_MULTIPLY, a_scale, byi_o_in(o, 4));
 
@@ -377,10 +378,11 @@ static void convert_qgemm(struct byi_import *o)
     const byi_id one = byi_o_scalar(o, BYOC_F32, 1);
     const byi_id zero =
         zero_point(o, y_scale, byi_o_in(o, 8), byi_o_dtype(o, byi_o_in(o, 0)));
-    o->out[0] = requantize(o, BYI_OP_QUANTIZE, o->out[0], one, zero, 1);
+    o->out[0] = emit_qdq(o, BYI_OP_QUANTIZE, o->out[0], one, zero, 1);
 }
 
-/* condition, x, scale, zero, y, scale, zero, scale, zero */
+/* QLinearWhere: condition, x, scale, zero, y, scale, zero, scale, zero of the
+ * result. */
 static void convert_qlinear_where(struct byi_import *o)
 {
     const byi_id y = byi_o_call(o, BYI_OP_WHERE, byi_o_in(o, 0),
@@ -401,7 +403,7 @@ static byi_id integer_product(struct byi_import *o, byi_id a, byi_id b,
     return bias == BYI_NO_ID ? scaled : byi_o_call(o, BYI_OP_ADD, scaled, bias);
 }
 
-/* a, b, their scales, their zero points, bias */
+/* MatMulIntegerToFloat: a, b, their scales, their zero points, bias. */
 static void convert_matmul_to_float(struct byi_import *o)
 {
     const byi_id b = centred(o, byi_o_in(o, 1), byi_o_in(o, 5), 0);
@@ -410,7 +412,7 @@ static void convert_matmul_to_float(struct byi_import *o)
                         byi_o_in(o, 2), byi_o_in(o, 3), byi_o_in(o, 6));
 }
 
-/* a in float32, b, b's scale and zero point, bias */
+/* DynamicQuantizeMatMul: a in float32, b, its scale and zero point, bias. */
 static void convert_dynamic_matmul(struct byi_import *o)
 {
     byi_id scale, zero;
@@ -423,7 +425,8 @@ static void convert_dynamic_matmul(struct byi_import *o)
 
 /* --- weights of few bits -------------------------------------------------- */
 
-/* Unpack two 4-bit numbers from each byte of (rows, bytes), the lower first. */
+/* Unpack two 4-bit numbers from each byte of (rows, n), the lower bits first:
+ * (rows, 2 n). */
 static byi_id unpacked(struct byi_import *o, byi_id bytes, int64_t rows,
                        int64_t n)
 {
@@ -455,9 +458,10 @@ static byi_id shaped(struct byi_import *o, byi_id x, int64_t a, int64_t b,
     return byi_o_reshape(o, x, byi_o_vector(o, c ? 3 : 2, shape), false);
 }
 
-/* The weights of a MatMulNBits. */
+/* The weights (n, k) of a MatMulNBits. */
 struct few_bits {
-    int64_t k, n, bits, size, blocks;
+    int64_t k, n, bits;
+    int64_t size, blocks;  /* columns of a block; blocks of a row */
     enum byoc_dtype dtype; /* of x */
 };
 
@@ -581,7 +585,8 @@ static bool is_static(struct byi_import *o, byi_id x)
 }
 
 /* Unpack the codes or zero points of a GatherBlockQuantized to one per element.
- * uint8 with 4 bits packs two along the last axis. */
+ * uint8 with 4 bits packs two along the last axis, which then has `last`
+ * elements. */
 static byi_id block_codes(struct byi_import *o, byi_id x, int64_t bits,
                           int64_t last)
 {

@@ -70,11 +70,11 @@ static void convert_bernoulli(struct byi_import *o)
     const byi_id drawn = byi_o_emit(
         o, BYI_OP_RANDOM_UNIFORM, ARGS(byi_o_shape_of(o, x)),
         ATTRS(A_DTYPE("dtype", BYOC_F64), A_FLOAT("seed", seed_of(o))));
-    const byi_id is =
+    const byi_id below =
         byi_o_call(o, BYI_OP_LESS, drawn, byi_o_cast(o, x, BYOC_F64));
 
     o->out[0] =
-        byi_o_cast(o, is, given == BYOC_NONE ? byi_o_dtype(o, x) : given);
+        byi_o_cast(o, below, given == BYOC_NONE ? byi_o_dtype(o, x) : given);
 }
 
 static void convert_multinomial(struct byi_import *o)

@@ -17,7 +17,8 @@ byi_id byi_rotary_rows(struct byi_import *o, byi_id table, byi_id at,
                       ATTRS(AN_INT("heads", heads_first ? 1 : 2)));
 }
 
-/* The positions (b, s); a single number is the position of the first token. */
+/* Positions (b, s), unchanged; or from the position of the first token, one
+ * number, those of the s tokens, (1, s). */
 static byi_id positions(struct byi_import *o, byi_id at, byi_id s)
 {
     static const int64_t front[] = {0};
@@ -97,17 +98,18 @@ static void convert_rotary(struct byi_import *o)
     const bool standard = o->row->since == 23;
     const uint32_t table = standard ? 1 : 2;
     const byi_id places = byi_o_in(o, standard ? 3 : 1);
-    const uint32_t deep = places == BYI_NO_ID ? 2 : 1;
+    const uint32_t table_axis = places == BYI_NO_ID ? 2 : 1;
     const bool heads_first = byi_o_rank(o, byi_o_in(o, 0)) == 4;
     const bool interleaved = byi_o_int(o, "interleaved", 0) != 0;
-    const int64_t part = byi_o_int(o, "rotary_embedding_dim", 0);
+    const int64_t rotary_dim = byi_o_int(o, "rotary_embedding_dim", 0);
     const int64_t heads = byi_o_int(o, "num_heads", 0);
-    const int64_t half = byi_o_dim(o, byi_o_in(o, table), deep);
+    const int64_t half = byi_o_dim(o, byi_o_in(o, table), table_axis);
     const int64_t width = half < 0 || half > INT64_MAX / 2 ? -1 : 2 * half;
     const int64_t hidden = byi_o_dim(o, byi_o_in(o, 0), heads_first ? 3 : 2);
-    const int64_t head = heads_first                           ? hidden
-                         : (part > 0 || standard) && heads > 0 ? hidden / heads
-                                                               : width;
+    const int64_t head = heads_first ? hidden
+                         : (rotary_dim > 0 || standard) && heads > 0
+                             ? hidden / heads
+                             : width;
     byi_id x = byi_o_in(o, 0);
 
     if (!standard) {
@@ -115,9 +117,10 @@ static void convert_rotary(struct byi_import *o)
         if (byi_o_int(o, "is_packed_batching", 0))
             byi_o_refuse(o, "is_packed_batching is 1, expected 0");
     }
-    if (byi_o_ok(o) && (width < 2 || hidden < 1 || head < width ||
-                        hidden % head || (part > 0 && part != width) ||
-                        (!heads_first && byi_o_rank(o, x) != 3)))
+    if (byi_o_ok(o) &&
+        (width < 2 || hidden < 1 || head < width || hidden % head ||
+         (rotary_dim > 0 && rotary_dim != width) ||
+         (!heads_first && byi_o_rank(o, x) != 3)))
         byi_o_fail(o, BYOC_ETYPE,
                    "found x of rank %u and width %lld with heads of %lld "
                    "elements, expected heads of at least twice the width of "

@@ -179,7 +179,8 @@ static byi_id linear_input(struct byi_import *o, uint32_t i,
                           : byi_o_cast(o, x, dtype);
 }
 
-/* The update rule says which of decay and beta there are. */
+/* Fail unless the node has exactly those of the inputs decay and beta that its
+ * update rule needs. */
 static void check_update_rule(struct byi_import *o)
 {
     static const struct {
@@ -225,7 +226,7 @@ static double linear_scale(struct byi_import *o, int64_t heads)
 
 /* LinearAttention: query, key, value, past state, decay, beta. float16 and
  * bfloat16 are computed in float32, with the state in its own type between two
- * calls. chunk_size is about speed only. */
+ * calls. chunk_size affects only the speed. */
 static void convert_linear_attention(struct byi_import *o)
 {
     const enum byoc_dtype type = byi_o_dtype(o, byi_o_in(o, 0));

@@ -224,7 +224,8 @@ static void convert_concat(struct byi_import *o)
                            ATTRS(AN_INT("axis", (int64_t)fixed)));
 }
 
-/* `n` equal parts; if `uneven`, the last one may be smaller. */
+/* The sizes of n equal parts of axis `axis`, whose size is `dim`; if `uneven`,
+ * the last ones may be smaller. */
 static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
                                   uint32_t axis, uint32_t n, bool uneven)
 {

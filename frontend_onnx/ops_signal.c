@@ -48,8 +48,8 @@ static enum byoc_dtype output_type(struct byi_import *o)
 
 /* --- windows -------------------------------------------------------------- */
 
-/* a0 - a1 cos(2 pi k / n) + a2 cos(4 pi k / n), where n is the size, or the
- * size - 1 unless periodic; at least 1. */
+/* a0 - a1 cos(2 pi k / n) + a2 cos(4 pi k / n), where n is the size if
+ * periodic, otherwise max(size - 1, 1). */
 static void window(struct byi_import *o, double a0, double a1, double a2)
 {
     static const char two_terms[] =
@@ -123,8 +123,8 @@ static byi_id band_edges(struct byi_import *o, byi_id bands)
 }
 
 /* Triangular filters: each band rises from 0 at its low edge to 1 at its centre
- * and falls to 0 at its high edge. A side is at least one bin wide. A rising
- * side of width 0 is 1 at the centre. */
+ * and falls to 0 at its high edge. Slopes are computed as if each side were at
+ * least one bin wide. A rising side of width 0 is 1 at the centre. */
 static void convert_mel(struct byi_import *o)
 {
     static const char text[] =
@@ -173,7 +173,7 @@ static byi_id dft(struct byi_import *o, byi_id x, int64_t axis)
               A_BOOL("onesided", byi_o_int(o, "onesided", 0) != 0)));
 }
 
-/* The product of the dims at the places where `places op axis` holds. */
+/* The product of the dims whose index in `places` satisfies `index op axis`. */
 static byi_id product_where(struct byi_import *o, enum byi_op_id op,
                             byi_id places, byi_id axis, byi_id dims)
 {

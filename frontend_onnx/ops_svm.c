@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_svm.c: converts support vector machines of ai.onnx.ml, in float64
- * throughout.
+/* ops_svm.c: converts support vector machines of ai.onnx.ml to operators on
+ * float64; results are cast to float32.
  *
  * With V support vectors s, the kernel values K (rows, V) are a function of
  * x s^T or of |x - s|^2. A regressor computes K coefficients + rho. A
@@ -41,7 +41,8 @@ static byi_id with_number(struct byi_import *o, enum byi_op_id op, byi_id a,
 
 /* --- kernels -------------------------------------------------------------- */
 
-/* |x - s|^2 = x^2 - 2 x s + s^2 (rows, vectors), never below 0. */
+/* exp(factor |x - s|^2), (rows, vectors), where |x - s|^2 = x^2 - 2 x s + s^2,
+ * which rounding must not make negative. */
 static const char radial[] =
     "fn (%x, %vectors, %products) {"
     "  %own = reduce_sum_square(%x, axis=[1], keepdims=true);"
@@ -195,7 +196,8 @@ static byi_id pair_weights(struct byi_import *o, const struct svm *s,
 }
 
 /* The votes for each class: pair (i, j) votes for i if its score is above 0,
- * otherwise for j. */
+ * otherwise for j. Starting from all votes for the classes j (`lost`), each
+ * score above 0 moves one vote from j to i (`moved`). */
 static byi_id votes(struct byi_import *o, const struct pairs *p, byi_id scores)
 {
     double *moved = byi_arena_calloc(

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* bits of modes */
+/* Modes of ml.tree_ensemble: 0 (<=) or one of the first three, and a flag. */
 enum { LESS = 1, EQUAL = 2, NOT_EQUAL = 3, NAN_IS_TRUE = 4 };
 
 /* The operands of ml.tree_ensemble. */
@@ -19,8 +19,8 @@ struct flat_trees {
     BYI_VEC(int32_t) roots;
     BYI_VEC(int32_t) targets;
     int32_t (*splits)[2];
-    uint32_t *from; /* the node's index in the lists, for its threshold */
-    uint32_t *weight_from;
+    uint32_t *from;        /* by node: its index in the lists */
+    uint32_t *weight_from; /* by leaf weight: its index in the lists */
     uint8_t *modes;
     uint32_t n;
     bool special; /* a mode is not 0 */
@@ -157,9 +157,9 @@ static bool read_mode(struct byi_import *o, const struct byi_trees *l,
         *mode = known[i].mode;
         *swap = known[i].swap;
         /* NaN goes to the false child, except that NaN != x is true */
-        const bool to_named =
+        const bool nan_is_true =
             tracks || strcmp(known[i].name, "BRANCH_NEQ") == 0;
-        if (to_named != *swap)
+        if (nan_is_true != *swap)
             *mode |= NAN_IS_TRUE;
         return true;
     }
@@ -243,8 +243,8 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
         BYI_PUSH(&stack, ((struct tree_visit){l->by_key[next].at, -1}));
     }
     for (uint32_t i = (uint32_t)f->roots.at[f->roots.n - 1]; i < f->n; i++)
-        if (l->set &&
-            l->set[f->from[i]] == BYI_SET_NEXT) /* a set has one such child */
+        if (l->set && l->set[f->from[i]] ==
+                          BYI_SET_NEXT) /* a set has one child for matches */
             f->splits[i][1] = f->splits[i - 1][1];
     byi_vec_free(stack.at);
 }
@@ -342,7 +342,8 @@ static byi_id constant(struct byi_import *o, enum byoc_dtype dtype,
     return byi_o_const(o, &t, false);
 }
 
-/* Whether every target has a tree whose leaves all have a weight for it. */
+/* Whether every target has a tree whose leaves have one weight each, all for
+ * this target. */
 static bool covers(struct byi_import *o, const struct flat_trees *f, int64_t n)
 {
     bool *all = byi_arena_calloc(o->scratch, (size_t)n, sizeof *all);
@@ -369,8 +370,9 @@ static bool covers(struct byi_import *o, const struct flat_trees *f, int64_t n)
     return covered == n;
 }
 
-static void describe(struct byi_import *o, const struct flat_trees *f,
-                     const struct byi_tensor *weights, struct byi_ensemble *e)
+/* Set the members of e that describe the weights. */
+static void set_facts(struct byi_import *o, const struct flat_trees *f,
+                      const struct byi_tensor *weights, struct byi_ensemble *e)
 {
     for (uint32_t i = 0; i < f->targets.n && byi_o_ok(o); i++) {
         const int32_t to = f->targets.at[i];
@@ -425,7 +427,7 @@ void byi_tree_add(struct byi_import *o, const struct byi_trees *l,
     if (byi_o_ok(o))
         write_trees(o, l, &f);
     if (byi_o_ok(o))
-        describe(o, &f, weights, e);
+        set_facts(o, &f, weights, e);
     if (byi_o_ok(o))
         e->sums = emit(o, &f, x, thresholds, weights, aggregate, e);
     byi_vec_free(f.roots.at);

@@ -3,7 +3,7 @@
  * leaves are numbered apart, and a node may compare with a set of numbers; the
  * sets are listed one after the other, each ending with NaN. This is rewritten
  * as the lists that the older operators have: a leaf becomes a node for each
- * parent, a comparison with a set a chain of nodes.
+ * parent, and a comparison with a set becomes a chain of nodes.
  */
 #include "frontend_onnx/tree.h"
 
@@ -21,8 +21,8 @@ enum { IN_SET = 6 }; /* a mode */
 
 /* The number of listed nodes that inner node i becomes: 1, or one for each
  * number of its set, at least 1. Moves *member past the set. */
-static uint32_t numbers_of(const struct inner_nodes *t, uint32_t i,
-                           int64_t *member)
+static uint32_t count_listed(const struct inner_nodes *t, uint32_t i,
+                             int64_t *member)
 {
     const int64_t n = byi_elements(t->members.rank, t->members.dims);
     uint32_t count = 0;
@@ -70,10 +70,10 @@ static void read_inner_nodes(struct byi_import *o, struct inner_nodes *t)
         byi_o_fail(o, BYOC_EPARSE, "found %u nodes, expected at least 1", t->n);
     t->start = byi_arena_calloc(o->scratch, t->n + 2, sizeof *t->start);
     for (uint32_t i = 0; byi_o_ok(o) && i < t->n; i++)
-        t->start[i + 1] = t->start[i] + numbers_of(t, i, &member);
+        t->start[i + 1] = t->start[i] + count_listed(t, i, &member);
 }
 
-/* The lists that the older operators have, in memory that fits them. */
+/* The lists that the older operators have. */
 struct tree_lists {
     int64_t *trees, *nodes, *features, *yes, *no, *missing;
     int64_t *weight_nodes, *targets;
@@ -139,7 +139,7 @@ static void add_inner(struct byi_import *o, const struct inner_nodes *t,
                      (long long)mode, IN_SET);
         return;
     }
-    numbers_of(t, i, member);
+    count_listed(t, i, member);
     for (uint32_t at = begin; at < end; at++) {
         const bool empty = mode == IN_SET && *member == first + 1;
         m->nodes[at] = at;

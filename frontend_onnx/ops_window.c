@@ -42,6 +42,8 @@ static void check_range(struct byi_import *o, const char *name, uint32_t n,
                        name, i, (long long)list[i], (long long)min, MAX_WINDOW);
 }
 
+/* Divide the padding `total` of axis i between both sides; an odd element goes
+ * to the end if `upper`, otherwise to the beginning. */
 static void put_total(struct onnx_window *w, uint32_t i, int64_t total,
                       bool upper)
 {
@@ -271,8 +273,9 @@ static void convert_fused_conv(struct byi_import *o)
     o->out[0] = byi_o_activation(o, y, name, numbers, n);
 }
 
-/* Compute pads from output_shape by ONNX's formula. If the total is negative,
- * output_padding grows instead. */
+/* Compute the pads for output_shape or, without it, for outputs of dim * stride
+ * elements, by ONNX's formula. If the total is negative, output_padding grows
+ * instead. */
 static void pad_to_shape(struct byi_import *o, struct onnx_window *w,
                          int64_t *output_padding, const char *mode)
 {
@@ -403,8 +406,8 @@ static byi_id unpooled_shape(struct byi_import *o, byi_id x,
     return byi_o_call(o, BYI_OP_ADD, scaled, byi_o_vector(o, w->n + 2, offset));
 }
 
-/* Scatter the elements of x into zeros of unpooled_shape, in whose flat order
- * the indices count. An output_shape pads the result at the end. */
+/* Scatter the elements of x into zeros of unpooled_shape; the indices count its
+ * elements in flat order. An output_shape pads the result at the end. */
 static void convert_max_unpool(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0), wanted = byi_o_in(o, 2);

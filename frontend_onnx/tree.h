@@ -52,10 +52,12 @@ void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_rows,
                    const struct byi_tree_list *rows);
 /* Set by_key and weights; fails if a tree has a node twice. */
 void byi_tree_index(struct byi_import *o, struct byi_trees *trees);
-/* Emit the sums of all listed trees; call byi_tree_index first. `thresholds`
- * belong to the nodes and `weights` to the leaves, in the order of the lists.
- * Comparisons are in float64 if the node's input is float64, otherwise in
- * float32. */
+/* Emit the sums of all listed trees; call byi_tree_index first. Set e->n, and
+ * e->partial if targets without votes must be marked; the call clears
+ * e->partial if each row has votes for all targets, and sets the other members.
+ * `thresholds` belong to the nodes and `weights` to the leaves, in the order of
+ * the lists. Comparisons are in float64 if the node's input is float64,
+ * otherwise in float32. */
 void byi_tree_add(struct byi_import *o, const struct byi_trees *trees,
                   const struct byi_tensor *thresholds,
                   const struct byi_tensor *weights, const char *aggregate,
