@@ -24,7 +24,7 @@
 #include "core/ops/layout.h"
 
 /* One item of `desired`: "nn.conv2d=NHWC:OHWI". */
-struct layout_preference {
+struct desired_layout {
     const struct byi_op *op;
     const char *data;
     const char *kernel; /* NULL: the operator has no weights */
@@ -42,7 +42,7 @@ static const char *first_layout(const struct byi_op *op, const char *attr,
 
 /* Put the channels of a channels-first layout last: "NCHW" (`batch`) becomes
  * "NHWC"; the weights' "OIHW" and "IOHW" become "HWIO". */
-static const char *spatial_first(const char *first, bool batch,
+static const char *channels_last(const char *first, bool batch,
                                  struct byi_arena *arena)
 {
     return batch ? byi_arena_printf(arena, "%c%s%c", first[0], first + 2,
@@ -66,59 +66,58 @@ static enum byoc_status unknown_op(const char *name, size_t n,
                     (int)n, name, list);
 }
 
-static enum byoc_status read_data(struct layout_preference *preference,
+static enum byoc_status read_data(struct desired_layout *desired,
                                   struct byi_arena *arena,
                                   struct byoc_error *err)
 {
     struct byi_layout layout;
-    const char *first = first_layout(preference->op, "layout", arena);
+    const char *first = first_layout(desired->op, "layout", arena);
     if (!first)
-        first = first_layout(preference->op, "data_layout", arena);
-    if (byi_layout_parse(preference->data, &layout) == NULL &&
+        first = first_layout(desired->op, "data_layout", arena);
+    if (byi_layout_parse(desired->data, &layout) == NULL &&
         byi_layout_is_data(&layout, first))
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
                     "desired: %s has no layout '%s', expected %s, %s or blocks "
                     "of channels such as %s16c",
-                    preference->op->name, preference->data, first,
-                    spatial_first(first, true, arena), first);
+                    desired->op->name, desired->data, first,
+                    channels_last(first, true, arena), first);
 }
 
-/* Check the preferred weight layout. If there is none and the data have their
+/* Check the desired weight layout. If there is none and the data have their
  * channels last, the weights get their channels last too. */
-static enum byoc_status read_kernel(struct layout_preference *preference,
+static enum byoc_status read_kernel(struct desired_layout *desired,
                                     struct byi_arena *arena,
                                     struct byoc_error *err)
 {
     struct byi_layout layout;
-    const char *first = first_layout(preference->op, "kernel_layout", arena);
-    const size_t n = strlen(preference->data);
-    if (!first && !preference->kernel)
+    const char *first = first_layout(desired->op, "kernel_layout", arena);
+    const size_t n = strlen(desired->data);
+    if (!first && !desired->kernel)
         return BYOC_OK;
     if (!first)
         return byi_fail(err, BYOC_EINVAL,
                         "desired: found weight layout '%s' for %s, which has "
                         "no weights, expected %s=LAYOUT",
-                        preference->kernel, preference->op->name,
-                        preference->op->name);
-    if (!preference->kernel)
-        preference->kernel = preference->data[n - 1] == 'C'
-                                 ? spatial_first(first, false, arena)
-                                 : first;
-    if (byi_layout_parse(preference->kernel, &layout) == NULL &&
+                        desired->kernel, desired->op->name, desired->op->name);
+    if (!desired->kernel)
+        desired->kernel = desired->data[n - 1] == 'C'
+                              ? channels_last(first, false, arena)
+                              : first;
+    if (byi_layout_parse(desired->kernel, &layout) == NULL &&
         byi_layout_is_kernel(&layout, first))
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
                     "desired: %s has no weight layout '%s', expected %s, its "
                     "letters in another order, or blocks of them",
-                    preference->op->name, preference->kernel, first);
+                    desired->op->name, desired->kernel, first);
 }
 
 /* Read "NAME=DATA" or "NAME=DATA:KERNEL", n characters. */
-static enum byoc_status read_preference(const char *text, size_t n,
-                                        struct byi_arena *arena,
-                                        struct layout_preference *preference,
-                                        struct byoc_error *err)
+static enum byoc_status read_desired(const char *text, size_t n,
+                                     struct byi_arena *arena,
+                                     struct desired_layout *desired,
+                                     struct byoc_error *err)
 {
     const char *copy = byi_arena_strn(arena, text, n);
     const size_t name = strcspn(copy, "="), data = strcspn(copy, ":");
@@ -127,25 +126,24 @@ static enum byoc_status read_preference(const char *text, size_t n,
                         "desired: found '%s', expected OPERATOR=LAYOUT or "
                         "OPERATOR=LAYOUT:KERNEL_LAYOUT",
                         copy);
-    preference->op = byi_op_of_name(copy, name);
-    if (!preference->op || preference->op->layout != BYI_LAYOUT_SENSITIVE)
+    desired->op = byi_op_of_name(copy, name);
+    if (!desired->op || desired->op->layout != BYI_LAYOUT_SENSITIVE)
         return unknown_op(copy, name, arena, err);
-    preference->data = byi_arena_strn(arena, copy + name + 1, data - name - 1);
-    preference->kernel = copy[data] ? copy + data + 1 : NULL;
-    BYI_TRY(read_data(preference, arena, err));
-    return read_kernel(preference, arena, err);
+    desired->data = byi_arena_strn(arena, copy + name + 1, data - name - 1);
+    desired->kernel = copy[data] ? copy + data + 1 : NULL;
+    BYI_TRY(read_data(desired, arena, err));
+    return read_kernel(desired, arena, err);
 }
 
-static enum byoc_status read_preferences(const char *text,
+static enum byoc_status read_all_desired(const char *text,
                                          struct byi_arena *arena,
-                                         struct layout_preference *of_op,
+                                         struct desired_layout *of_op,
                                          struct byoc_error *err)
 {
     for (; *text; text += strcspn(text, ","), text += *text == ',') {
-        struct layout_preference preference = {0};
-        BYI_TRY(
-            read_preference(text, strcspn(text, ","), arena, &preference, err));
-        of_op[preference.op->id] = preference;
+        struct desired_layout desired = {0};
+        BYI_TRY(read_desired(text, strcspn(text, ","), arena, &desired, err));
+        of_op[desired.op->id] = desired;
     }
     return BYOC_OK;
 }
@@ -158,16 +156,16 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     struct byi_relayout rl;
     if (f->attr.compiler || f->attr.composite || f->attr.primitive)
         return BYOC_OK; /* a function of a backend, or a fused one */
-    struct layout_preference *of_op =
+    struct desired_layout *of_op =
         byi_arena_calloc(scratch, BYI_N_OPS, sizeof *of_op);
-    BYI_TRY(read_preferences(byi_option_string(ctx, "ConvertLayout.desired"),
+    BYI_TRY(read_all_desired(byi_option_string(ctx, "ConvertLayout.desired"),
                              scratch, of_op, err));
     byi_relayout_init(&rl, m, func, ctx, scratch);
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
-        const struct layout_preference *preference = &of_op[node->op];
-        if (node->kind == BYI_CALL_OP && preference->op)
-            byi_relayout_pin(&rl, id, preference->data, preference->kernel);
+        const struct desired_layout *desired = &of_op[node->op];
+        if (node->kind == BYI_CALL_OP && desired->op)
+            byi_relayout_pin(&rl, id, desired->data, desired->kernel);
     }
     const enum byoc_status status = byi_relayout_run(&rl, func, err);
     byi_relayout_free(&rl);

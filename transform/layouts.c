@@ -215,8 +215,8 @@ const struct byi_type *byi_rl_layout_type(struct byi_arena *arena,
     return byi_type_tensor(arena, type->dtype, rank, dims);
 }
 
-/* The axes with more than one element in storage order; a blocked axis appears
- * twice. Returns their number. */
+/* The axes with more than one element in storage order; a blocked axis may
+ * appear twice. Returns their number. */
 static uint32_t real_axes(const struct byi_rl_layout *layout,
                           const struct byi_type *type,
                           uint32_t axes[BYI_MAX_RANK + 1])

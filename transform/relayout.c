@@ -100,8 +100,8 @@ static uint64_t bytes_of(const struct byi_type *type)
 
 /* The cost of converting `root` from one layout to another: 0 for a constant,
  * almost 0 for a conversion that moves no elements. */
-static uint64_t conversion(const struct byi_relayout *rl, byi_id root,
-                           byi_rl_layout_id from, byi_rl_layout_id to)
+static uint64_t conversion_cost(const struct byi_relayout *rl, byi_id root,
+                                byi_rl_layout_id from, byi_rl_layout_id to)
 {
     const struct byi_node *node = byi_rl_node(rl, root);
     if (from == to || node->kind == BYI_CONST)
@@ -131,7 +131,7 @@ static uint64_t readers_cost(const struct byi_relayout *rl, byi_id id,
     uint32_t at = rl->first_need[id];
     for (int i = 0; at && i < MAX_LISTED; i++, at = rl->needs.at[at].next)
         if (rl->needs.at[at].count > 0)
-            cost += conversion(rl, id, out, rl->needs.at[at].layout);
+            cost += conversion_cost(rl, id, out, rl->needs.at[at].layout);
     return cost;
 }
 
@@ -173,7 +173,7 @@ static uint64_t operands_cost(struct byi_relayout *rl, byi_id id,
             byi_rl_at_home(rl, arg, byi_rl_need(rl, id, state, i));
         const uint32_t found = find_need(rl, root, layout);
         if (!found || rl->needs.at[found].count == 0)
-            cost += conversion(rl, root, layout_of(rl, root), layout);
+            cost += conversion_cost(rl, root, layout_of(rl, root), layout);
         if (byi_rl_is_small(rl, id, i))
             cost += small_cost(rl, id, i, state);
         add_need(rl, root, layout);
@@ -286,8 +286,8 @@ static uint64_t total_cost(struct byi_relayout *rl)
     for (uint32_t i = 1; i < rl->needs.n; i++) {
         const struct byi_need *need = &rl->needs.at[i];
         if (need->count > 0)
-            cost += conversion(rl, need->root, layout_of(rl, need->root),
-                               need->layout);
+            cost += conversion_cost(rl, need->root, layout_of(rl, need->root),
+                                    need->layout);
     }
     return cost;
 }
@@ -340,8 +340,8 @@ static void set_state(struct byi_relayout *rl, byi_id id, uint32_t state)
     count_needs(rl, id, state, 1);
 }
 
-/* Descend from the original function and from the sunk one, and keep the
- * cheaper plan; returns its cost. */
+/* Descend from the original function, and from the one in which every node
+ * follows its operands; keep the cheaper plan. Returns its cost. */
 static uint64_t find_plan(struct byi_relayout *rl)
 {
     const uint32_t n = rl->old->nodes.n;
@@ -444,7 +444,7 @@ static void mark_mixed(struct byi_relayout *rl)
     }
 }
 
-/* Pin a tuple that is read as a whole, not only by projections: it cannot be
+/* Pin value `id`, which is read as a whole, if it is a tuple: it cannot be
  * converted. */
 static void pin_tuple(struct byi_relayout *rl, byi_id id)
 {
@@ -470,7 +470,8 @@ static void analyse_nodes(struct byi_relayout *rl)
         const struct byi_site *site = &rl->sites[id];
         if (site->live && site->home != id) {
             const byi_rl_layout_id from = rl->sites[node->args[0]].rel;
-            const uint64_t now = conversion(rl, site->home, from, site->rel);
+            const uint64_t now =
+                conversion_cost(rl, site->home, from, site->rel);
             /* count a transpose that could be a view as 1 */
             rl->before += now > 1 ? now : now + 1;
         }

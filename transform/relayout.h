@@ -52,8 +52,7 @@ byi_rl_layout_id byi_rl_layout_intern(struct byi_rl_layouts *layouts,
 /* Layout `id` of a value of that rank. */
 struct byi_rl_layout byi_rl_layout_at(const struct byi_rl_layouts *layouts,
                                       byi_rl_layout_id id, uint32_t rank);
-/* If y is x in the plain layout `a`, layout `b` of y, expressed as a layout of
- * x. */
+/* Layout `b` of y as a layout of x, if y is x in the plain layout `a`. */
 byi_rl_layout_id byi_rl_layout_compose(struct byi_rl_layouts *layouts,
                                        byi_rl_layout_id a, byi_rl_layout_id b,
                                        uint32_t rank);
@@ -124,6 +123,7 @@ enum byi_relayout_rule {
 
 enum { BYI_RL_RESULT = 16 }; /* the first bit of the result's groups */
 
+/* A value of the old function, and the state of its node. */
 struct byi_site {
     /* this value is `home` in layout rel; itself if not a transpose */
     byi_id home;
@@ -132,8 +132,10 @@ struct byi_site {
     uint32_t state;
     uint32_t mask; /* DROP, INSERT: axes of the larger side */
     uint8_t rule;
-    bool live, claimed, pinned;
-    bool mixed; /* a reader is not an nn.dense with constant weights */
+    bool live;    /* the result of the function needs it */
+    bool claimed; /* a transpose whose sources another node has taken over */
+    bool pinned;  /* the state must not change */
+    bool mixed;   /* a reader is not an nn.dense with constant weights */
     /* SENSITIVE, pinned: the layout that its weights need */
     byi_rl_layout_id kernel_layout;
     const char *kernel; /* the name of that layout; NULL: unchanged   */

@@ -463,7 +463,6 @@ uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
                                 arg_type(rl, id, 0)->rank, site->mask);
 }
 
-/* Layout `need` of value `id`, as a layout of its home. */
 byi_rl_layout_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
                                 byi_rl_layout_id need)
 {
