@@ -194,7 +194,7 @@ bool byi_bounds_overlap(struct byi_row_match *r)
 /* --- pooling ------------------------------------------------------------- */
 
 /* Whether the axes are exactly the spatial ones: all but the first two. */
-static bool spatial_axes(const int64_t *axes, uint32_t n, uint32_t rank)
+static bool are_spatial_axes(const int64_t *axes, uint32_t n, uint32_t rank)
 {
     uint32_t seen = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -215,7 +215,7 @@ static bool is_pooling(struct byi_row_match *r)
     uint32_t n;
     const int64_t *axes =
         byi_attr_ints(byi_rw_node(r->rw, r->root)->attrs, "axis", &n);
-    return byi_dtype_is_float(x->dtype) && spatial_axes(axes, n, x->rank) &&
+    return byi_dtype_is_float(x->dtype) && are_spatial_axes(axes, n, x->rank) &&
            byi_elements(x->rank - 2, x->dims + 2) != 0;
 }
 

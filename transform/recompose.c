@@ -5,7 +5,7 @@
  * leaves:   nn.layer_norm, nn.gelu, nn.silu, nn.mish, nn.hard_swish,
  *           nn.hard_sigmoid, nn.softplus, sigmoid, nn.softmax and
  *           nn.log_softmax instead of their arithmetic, if the inner values
- *           have no other readers; constants match within 1e-3
+ *           have no other readers; the constants of gates match within 1e-3
  *
  *   %0 = multiply(%x, const(0.7071));
  *   %1 = erf(%0);

@@ -145,11 +145,11 @@ static bool read_poly(struct poly_reading *r, byi_id id, int depth,
 }
 
 /* One activation: its gate operator, the operand of the gate as coefficients
- * of x^0 .. x^3, the root's coefficients of x, g and x g. lo and hi are the
- * first and second attribute of the gate, if it has attributes. */
+ * of x^0 .. x^3, the root's coefficients of x, g and x g. `first` and
+ * `second` are the attributes of the gate, if it has two. */
 struct gate {
     enum byi_op_id gate;
-    double lo, hi;
+    double first, second;
     double operand[DEGREE + 1];
     double x, g, xg;
     enum byi_op_id result;
@@ -183,8 +183,8 @@ static bool same_gate(const struct byi_rewrite *rw, byi_id id,
     const struct byi_attrs *attrs = byi_rw_node(rw, id)->attrs;
     if (!byi_rw_is(rw, id, row->gate))
         return false;
-    return attrs->n < 2 ||
-           (near(attrs->at[0].f, row->lo) && near(attrs->at[1].f, row->hi));
+    return attrs->n < 2 || (near(attrs->at[0].f, row->first) &&
+                            near(attrs->at[1].f, row->second));
 }
 
 static bool same_poly(const struct poly *p, const double x0[DEGREE + 1],
@@ -249,7 +249,7 @@ static bool match_gate(struct byi_rewrite *rw, byi_id root, byi_id g, byi_id x,
     return read_poly(&r, root, MAX_DEPTH, &p) &&
            same_poly(&p, linear, row->g, row->xg) &&
            gate_inner_add(&r.inner, g) &&
-           byi_rw_closed(rw, root, r.inner.at, r.inner.n);
+           byi_rw_only_inner_readers(rw, root, r.inner.at, r.inner.n);
 }
 
 byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at)

@@ -29,7 +29,7 @@ static int64_t last_axes(const struct byi_rewrite *rw, byi_id id)
     return seen == (1u << n) - 1 ? -(int64_t)n : 0;
 }
 
-/* `id` as a vector over the normalised axes of x: itself, or a constant that
+/* `id` as a tensor over the normalised axes of x: itself, or a constant that
  * has the same elements in another shape. */
 static byi_id as_parameter(struct byi_rewrite *rw, byi_id id,
                            const struct byi_type *x, int64_t axis)

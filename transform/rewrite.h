@@ -55,7 +55,7 @@ enum byoc_status byi_rules_run(struct byi_module *m, uint32_t func,
 void byi_sweep(struct byi_module *m, struct byi_func *f,
                struct byi_arena *scratch);
 
-/* --- looking ------------------------------------------------------------- */
+/* --- queries ------------------------------------------------------------- */
 
 /* Node id of rw->f. Valid until the next emission. */
 const struct byi_node *byi_rw_node(const struct byi_rewrite *rw, byi_id id);
@@ -63,15 +63,15 @@ const struct byi_node *byi_rw_node(const struct byi_rewrite *rw, byi_id id);
 bool byi_rw_is(const struct byi_rewrite *rw, byi_id id, enum byi_op_id op);
 /* Operand i of node id. */
 byi_id byi_rw_arg(const struct byi_rewrite *rw, byi_id id, uint32_t i);
-/* The tensor type of node id; NULL if it is a tuple or function. */
+/* The type of node id; NULL if it is not a tensor. */
 const struct byi_type *byi_rw_tensor(const struct byi_rewrite *rw, byi_id id);
 /* Whether node id is a tensor of floats. */
 bool byi_rw_float(const struct byi_rewrite *rw, byi_id id);
 /* Whether id has exactly one reader. */
 bool byi_rw_once(const struct byi_rewrite *rw, byi_id id);
 /* Whether all readers of the n inner nodes are inner nodes or the root. */
-bool byi_rw_closed(const struct byi_rewrite *rw, byi_id root,
-                   const byi_id *inner, uint32_t n);
+bool byi_rw_only_inner_readers(const struct byi_rewrite *rw, byi_id root,
+                               const byi_id *inner, uint32_t n);
 /* Whether id is a constant; if so, *view borrows its data. */
 bool byi_rw_view(const struct byi_rewrite *rw, byi_id id,
                  struct byi_tensor *view);

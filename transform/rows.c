@@ -196,7 +196,8 @@ static bool try_match(const struct byi_match *match, void *ctx)
     t->match.n_attrs = t->match.n_values = 0;
     if ((!t->values || has_named_values(&t->match)) &&
         (t->row->shared ||
-         byi_rw_closed(rw, match->root, match->ops, match->n_ops - 1)) &&
+         byi_rw_only_inner_readers(rw, match->root, match->ops,
+                                   match->n_ops - 1)) &&
         (!t->row->when || t->row->when(&t->match))) {
         t->out = emit_template(t);
         if (may_replace(rw, match->root, t->out))

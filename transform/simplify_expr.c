@@ -100,7 +100,7 @@ static bool bind_combined(struct byi_row_match *r, combine_fn both)
                                           byi_row_value(r, "b"), both));
 }
 
-/* The constants of a chain of one operator. */
+/* Binds `c` to the combined constants of a chain of the root's operator. */
 static bool have_combined(struct byi_row_match *r)
 {
     switch (byi_rw_node(r->rw, r->root)->op) {
@@ -117,6 +117,7 @@ static bool have_combined(struct byi_row_match *r)
     }
 }
 
+/* Binds `ac` and `bc` to the products of constants a and b with c. */
 static bool have_products(struct byi_row_match *r)
 {
     const byi_id a = byi_row_value(r, "a"), b = byi_row_value(r, "b"),
@@ -130,7 +131,7 @@ static bool have_products(struct byi_row_match *r)
 
 /* --- movement ------------------------------------------------------------ */
 
-/* A projection of a split into one part. */
+/* The field of a split into one part is the operand of the split. */
 static byi_id split_one(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node *get = byi_rw_node(rw, at);

@@ -6,8 +6,8 @@
 
 /* --- views --------------------------------------------------------------- */
 
-/* Binds `shape`, with which a reshape has the type of the root. False if no
- * reshape does: two dims are symbolic, or the rank is 0. */
+/* Binds `shape`, with which a reshape has the type of the root. False if two
+ * dims are symbolic, or if a dim is 0, which in a shape means a dim of x. */
 bool byi_gives_shape(struct byi_row_match *r)
 {
     const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
@@ -79,8 +79,8 @@ bool byi_gives_axes(struct byi_row_match *r)
 
 /* --- casts --------------------------------------------------------------- */
 
-/* Bits of an integer or of a float's significand, and whether it has a sign;
- * 0 for other types. */
+/* Bits of an integer, without the sign, or of a float's significand; 0 for
+ * other types. *sign: whether there is a sign. */
 static uint32_t bits_of(enum byoc_dtype dtype, bool *sign)
 {
     *sign = byi_dtype_is_signed(dtype);

@@ -10,69 +10,69 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The state of one rewrite. `face`, the interface that rules see, comes first,
+/* The state of one rewrite. `rewriter`, which the rules see, comes first,
  * so that both have the same address. */
 struct user_rewrite {
-    struct byoc_rewriter face;
+    struct byoc_rewriter rewriter;
     struct byi_rewrite *rw;
     const struct byoc_pass *pass;
     struct byoc_error fault; /* status BYOC_OK: none yet */
 };
 
-static struct user_rewrite *session_of(const struct byoc_rewriter *face)
+static struct user_rewrite *rewrite_of(const struct byoc_rewriter *rewriter)
 {
-    return (struct user_rewrite *)(uintptr_t)face;
+    return (struct user_rewrite *)(uintptr_t)rewriter;
 }
 
 /* Record the first fault of a rule, in the format of printf. */
-#define BLAME(s, ...)                                                          \
+#define RECORD_FAULT(s, ...)                                                   \
     do {                                                                       \
         if ((s)->fault.status == BYOC_OK)                                      \
             byi_fail(&(s)->fault, BYOC_EINVAL, __VA_ARGS__);                   \
     } while (0)
 
 /* The node; NULL: the id is out of range. */
-static const struct byi_node *node_of(const struct byoc_rewriter *face,
+static const struct byi_node *node_of(const struct byoc_rewriter *rewriter,
                                       byoc_node id)
 {
-    const struct user_rewrite *s = session_of(face);
+    const struct user_rewrite *s = rewrite_of(rewriter);
     return id < s->rw->f->nodes.n ? &s->rw->f->nodes.at[id] : NULL;
 }
 
-/* --- looking -------------------------------------------------------------- */
+/* --- queries -------------------------------------------------------------- */
 
-static const char *get_op(const struct byoc_rewriter *face, byoc_node id)
+static const char *get_op(const struct byoc_rewriter *rewriter, byoc_node id)
 {
-    const struct byi_node *node = node_of(face, id);
+    const struct byi_node *node = node_of(rewriter, id);
     return node && node->kind == BYI_CALL_OP ? byi_op(node->op)->name : NULL;
 }
 
-static uint32_t get_n_args(const struct byoc_rewriter *face, byoc_node id)
+static uint32_t get_n_args(const struct byoc_rewriter *rewriter, byoc_node id)
 {
-    const struct byi_node *node = node_of(face, id);
+    const struct byi_node *node = node_of(rewriter, id);
     return node ? node->n_args : 0;
 }
 
-static byoc_node get_arg(const struct byoc_rewriter *face, byoc_node id,
+static byoc_node get_arg(const struct byoc_rewriter *rewriter, byoc_node id,
                          uint32_t index)
 {
-    const struct byi_node *node = node_of(face, id);
+    const struct byi_node *node = node_of(rewriter, id);
     return node && index < node->n_args ? node->args[index] : BYOC_NO_NODE;
 }
 
-static int get_read_once(const struct byoc_rewriter *face, byoc_node id)
+static int get_read_once(const struct byoc_rewriter *rewriter, byoc_node id)
 {
-    return node_of(face, id) && byi_rw_once(session_of(face)->rw, id);
+    return node_of(rewriter, id) && byi_rw_once(rewrite_of(rewriter)->rw, id);
 }
 
-static int get_tensor(const struct byoc_rewriter *face, byoc_node id,
+static int get_tensor(const struct byoc_rewriter *rewriter, byoc_node id,
                       struct byoc_view *view)
 {
-    const struct byi_node *node = node_of(face, id);
+    const struct byi_node *node = node_of(rewriter, id);
     struct byi_tensor t;
     if (!node || node->type->kind != BYI_TENSOR)
         return 0;
-    const bool known = byi_rw_view(session_of(face)->rw, id, &t);
+    const bool known = byi_rw_view(rewrite_of(rewriter)->rw, id, &t);
     *view = (struct byoc_view){
         .dtype = node->type->dtype,
         .rank = node->type->rank,
@@ -83,18 +83,18 @@ static int get_tensor(const struct byoc_rewriter *face, byoc_node id,
     return 1;
 }
 
-static const struct byi_attr *get_attr(const struct byoc_rewriter *face,
+static const struct byi_attr *get_attr(const struct byoc_rewriter *rewriter,
                                        byoc_node id, const char *name)
 {
-    const struct byi_node *node = node_of(face, id);
+    const struct byi_node *node = node_of(rewriter, id);
     return node && node->kind == BYI_CALL_OP ? byi_attr_find(node->attrs, name)
                                              : NULL;
 }
 
-static int64_t get_ints(const struct byoc_rewriter *face, byoc_node id,
+static int64_t get_ints(const struct byoc_rewriter *rewriter, byoc_node id,
                         const char *name, int64_t *values, uint32_t max)
 {
-    const struct byi_attr *attr = get_attr(face, id, name);
+    const struct byi_attr *attr = get_attr(rewriter, id, name);
     if (!attr)
         return -1;
     const bool one = attr->kind == BYI_ATTR_INT || attr->kind == BYI_ATTR_BOOL;
@@ -106,10 +106,10 @@ static int64_t get_ints(const struct byoc_rewriter *face, byoc_node id,
     return n;
 }
 
-static int64_t get_floats(const struct byoc_rewriter *face, byoc_node id,
+static int64_t get_floats(const struct byoc_rewriter *rewriter, byoc_node id,
                           const char *name, double *values, uint32_t max)
 {
-    const struct byi_attr *attr = get_attr(face, id, name);
+    const struct byi_attr *attr = get_attr(rewriter, id, name);
     if (!attr ||
         (attr->kind != BYI_ATTR_FLOAT && attr->kind != BYI_ATTR_FLOATS))
         return -1;
@@ -119,10 +119,10 @@ static int64_t get_floats(const struct byoc_rewriter *face, byoc_node id,
     return n;
 }
 
-static const char *get_string(const struct byoc_rewriter *face, byoc_node id,
-                              const char *name)
+static const char *get_string(const struct byoc_rewriter *rewriter,
+                              byoc_node id, const char *name)
 {
-    const struct byi_attr *attr = get_attr(face, id, name);
+    const struct byi_attr *attr = get_attr(rewriter, id, name);
     if (attr && attr->kind == BYI_ATTR_STRING)
         return attr->s;
     return attr && attr->kind == BYI_ATTR_DTYPE
@@ -207,21 +207,23 @@ static const char *wanted_kind(enum byi_attr_kind kind)
     byi_unreachable();
 }
 
-static byoc_node emit_call(struct byoc_rewriter *face, const char *name,
+static byoc_node emit_call(struct byoc_rewriter *rewriter, const char *name,
                            const byoc_node *args, uint32_t n,
                            const struct byoc_attr *given, uint32_t n_given)
 {
     enum { MAX_GIVEN = 16 };
-    struct user_rewrite *s = session_of(face);
+    struct user_rewrite *s = rewrite_of(rewriter);
     const struct byi_op *op = byi_op_of_name(name, strlen(name));
     struct byi_attr attrs[MAX_GIVEN];
     if (!op) {
-        BLAME(s, "a rule emits an operator that does not exist: '%s'", name);
+        RECORD_FAULT(s, "a rule emits an operator that does not exist: '%s'",
+                     name);
         return BYOC_NO_NODE;
     }
     if (n_given > MAX_GIVEN) {
-        BLAME(s, "a rule gives %u attributes to '%s', expected at most %d",
-              n_given, name, MAX_GIVEN);
+        RECORD_FAULT(s,
+                     "a rule gives %u attributes to '%s', expected at most %d",
+                     n_given, name, MAX_GIVEN);
         return BYOC_NO_NODE;
     }
     for (uint32_t i = 0; i < n_given; i++) {
@@ -229,26 +231,27 @@ static byoc_node emit_call(struct byoc_rewriter *face, const char *name,
         if (def && read_attr(def, &given[i], s->rw->m->arena, &attrs[i]))
             continue;
         if (def)
-            BLAME(s,
-                  "a rule gives %s to the attribute '%s' of '%s', "
-                  "expected %s",
-                  given_kind(&given[i]), def->name, name,
-                  wanted_kind(def->kind));
+            RECORD_FAULT(s,
+                         "a rule gives %s to the attribute '%s' of '%s', "
+                         "expected %s",
+                         given_kind(&given[i]), def->name, name,
+                         wanted_kind(def->kind));
         else
-            BLAME(s, "a rule gives '%s' an attribute that does not exist: '%s'",
-                  name, given[i].name);
+            RECORD_FAULT(
+                s, "a rule gives '%s' an attribute that does not exist: '%s'",
+                name, given[i].name);
         return BYOC_NO_NODE;
     }
     for (uint32_t i = 0; i < n; i++)
-        if (!node_of(face, args[i]))
+        if (!node_of(rewriter, args[i]))
             return BYOC_NO_NODE;
     return byi_rw_call(s->rw, op->id, args, n, attrs, n_given);
 }
 
-static byoc_node emit_constant(struct byoc_rewriter *face,
+static byoc_node emit_constant(struct byoc_rewriter *rewriter,
                                const struct byoc_view *view)
 {
-    struct byi_rewrite *rw = session_of(face)->rw;
+    struct byi_rewrite *rw = rewrite_of(rewriter)->rw;
     struct byi_tensor t;
     bool fits = view->rank <= BYI_MAX_RANK &&
                 byoc_dtype_size(view->dtype) > 0 &&
@@ -262,8 +265,8 @@ static byoc_node emit_constant(struct byoc_rewriter *face,
     if (!type || byi_type_bytes(type) != view->bytes ||
         !byi_rw_alloc(rw, type, &t)) {
         const char *dtype = byoc_dtype_name(view->dtype);
-        BLAME(
-            session_of(face),
+        RECORD_FAULT(
+            rewrite_of(rewriter),
             "a rule emits a constant of dtype %s, rank %u and %llu bytes, "
             "expected dims of 0 or more, data, and as many bytes as they need",
             dtype ? dtype : "unknown", view->rank,
@@ -290,13 +293,13 @@ static byi_id apply_rules(struct byi_rewrite *rw, byi_id at)
         const struct byoc_rule *rule = &s->pass->rules[i];
         if (s->fault.status != BYOC_OK || !applies(rule, byi_rw_node(rw, at)))
             continue;
-        const byoc_node with = rule->apply(s->pass->ctx, &s->face, at);
+        const byoc_node with = rule->apply(s->pass->ctx, &s->rewriter, at);
         if (with == BYOC_NO_NODE)
             continue;
         if (with < rw->f->nodes.n)
             return with;
-        BLAME(s, "a rule returns a node that does not exist, for '%s'",
-              rule->op ? rule->op : "any node");
+        RECORD_FAULT(s, "a rule returns a node that does not exist, for '%s'",
+                     rule->op ? rule->op : "any node");
     }
     return BYI_NO_ID;
 }
@@ -308,17 +311,17 @@ static enum byoc_status run_user(struct byi_module *m, uint32_t func,
 {
     static const struct byi_rule rules[] = {{BYI_OP_NONE, apply_rules}};
     struct user_rewrite s = {
-        .face = {.struct_size = sizeof s.face,
-                 .op = get_op,
-                 .n_args = get_n_args,
-                 .arg = get_arg,
-                 .read_once = get_read_once,
-                 .tensor = get_tensor,
-                 .ints = get_ints,
-                 .floats = get_floats,
-                 .string = get_string,
-                 .call = emit_call,
-                 .constant = emit_constant},
+        .rewriter = {.struct_size = sizeof s.rewriter,
+                     .op = get_op,
+                     .n_args = get_n_args,
+                     .arg = get_arg,
+                     .read_once = get_read_once,
+                     .tensor = get_tensor,
+                     .ints = get_ints,
+                     .floats = get_floats,
+                     .string = get_string,
+                     .call = emit_call,
+                     .constant = emit_constant},
         .pass = ctx->pass->data,
     };
     BYI_TRY(

@@ -10,8 +10,8 @@
 /* Set *made to a function pass that applies the rules of `pass`, which must
  * outlive *made; the caller frees *made with free(). On an error *made is NULL.
  * Errors: BYOC_EINVAL (a missing or invalid name, no summary, an opt level
- * outside 0 to 3, no rules, an unknown operator, a struct_size that is too
- * small), BYOC_ENOMEM. */
+ * outside 0 to 3, no rules, a rule without apply(), an unknown operator, a
+ * struct_size that is too small), BYOC_ENOMEM. */
 enum byoc_status byi_user_pass(const struct byoc_pass *pass,
                                struct byi_pass **made, struct byoc_error *err);
 
