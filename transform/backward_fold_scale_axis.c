@@ -6,8 +6,8 @@
  * leaves:   no multiplication or division by a constant (a scalar, or a factor
  *           per index of an axis) of a value computed by operators whose
  *           constant weights and operands can absorb the factor: through values
- *           with one reader, sums (each summand absorbs it), products, and
- *           operators f with f(s x) = s f(x)
+ *           with one reader, sums (each summand absorbs it), products,
+ *           concatenations, and operators f with f(s x) = s f(x)
  *
  *   %0 = nn.conv2d(%x, const[w]);            %0 = nn.conv2d(%x, const[w s]);
  *   %1 = add(%0, const[b]);                  %1 = add(%0, const[b s]);
@@ -22,7 +22,7 @@
 
 struct backward {
     struct byi_scaling s;
-    uint32_t *reads;
+    uint32_t *reads; /* by node: how many nodes read it */
     /* by node: the scales that its result can absorb */
     struct byi_scale_limits *limits;
     /* by node: the scale requested of it, or NULL */
@@ -137,7 +137,8 @@ static void pass_to_parts(struct backward *b, byi_id id,
 }
 
 /* A product is dissolved if its operand can absorb both its own factor and
- * the requested one; otherwise the product absorbs the requested factor. */
+ * the requested one; otherwise the product's constant, or its operand
+ * factor_arg(), absorbs the requested factor. */
 static void settle_product(struct backward *b, byi_id id,
                            const struct byi_scale *want)
 {

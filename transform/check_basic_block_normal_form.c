@@ -58,15 +58,15 @@ static const char *find_if(const struct byi_module *m, uint32_t branch,
     byi_unreachable();
 }
 
-static enum byoc_status complain(const struct byi_module *m,
-                                 const struct byi_misplaced_value *stray,
-                                 uint32_t root, struct byoc_error *err)
+static enum byoc_status report_misplaced(
+    const struct byi_module *m, const struct byi_misplaced_value *misplaced,
+    uint32_t root, struct byoc_error *err)
 {
     const struct byi_node *node =
-        &m->funcs.at[stray->func]->nodes.at[stray->id];
+        &m->funcs.at[misplaced->func]->nodes.at[misplaced->id];
     struct byi_text name = {0}, cond = {0};
-    byi_print_name(m, stray->func, stray->id, &name);
-    const char *which = find_if(m, stray->into, &cond);
+    byi_print_name(m, misplaced->func, misplaced->id, &name);
+    const char *which = find_if(m, misplaced->into, &cond);
     const enum byoc_status status = byi_fail(
         err, BYOC_EINVAL,
         "@%.80s: %.20s (%.60s) is needed only in the %s branch of if (%.80s), "
@@ -82,14 +82,15 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
 {
     (void)ctx;
     struct byi_scopes *s = byi_scopes_new(m, scratch);
-    struct byi_misplaced_value stray;
+    struct byi_misplaced_value misplaced;
     enum byoc_status status = BYOC_OK;
     for (uint32_t i = 0; i < m->funcs.n && status == BYOC_OK; i++) {
         if (!byi_scopes_is_root(s, i))
             continue;
         byi_scopes_settle(s, i);
-        if (byi_scopes_find_misplaced(s, &stray))
-            status = complain(m, &stray, byi_scopes_holder(s, i), err);
+        if (byi_scopes_find_misplaced(s, &misplaced))
+            status =
+                report_misplaced(m, &misplaced, byi_scopes_holder(s, i), err);
     }
     return status;
 }

@@ -103,7 +103,7 @@ static uint64_t hash_member(const struct combine_work *w, byi_id id,
 
 /* Whether each dim of the result is static or a dim of the operand. A symbol
  * that only this result has would not exist in the joined result. */
-static bool known_sizes(const struct combine_work *w, byi_id id)
+static bool has_known_sizes(const struct combine_work *w, byi_id id)
 {
     const struct byi_type *type = node_of(w, id)->type;
     const struct byi_type *x = node_of(w, node_of(w, id)->args[0])->type;
@@ -148,7 +148,7 @@ static void find_groups(struct combine_work *w)
 {
     for (byi_id id = 0; id < w->f->nodes.n; id++) {
         struct byi_channels channels;
-        if (w->takes(w->m, w->f, id, &channels) && known_sizes(w, id))
+        if (w->takes(w->m, w->f, id, &channels) && has_known_sizes(w, id))
             BYI_PUSH(&w->members, ((struct parallel_member){
                                       .id = id, .channels = channels}));
     }

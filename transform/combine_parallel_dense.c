@@ -3,7 +3,8 @@
  * requires: nothing; best after EliminateCommonSubexpr, so that equal inputs
  *           are one value
  * leaves:   fewer than `min_branches` (3) nn.dense or nn.matmul of one value
- *           with constant matrices of one type and the same attributes.
+ *           with the same attributes and constant matrices of one dtype and
+ *           depth.
  *           Elementwise operators that follow all of them are combined too.
  *
  *   %0 = nn.dense(%x, const[q]);       %0 = nn.dense(%x, const[q, k, v]);

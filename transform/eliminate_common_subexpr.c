@@ -3,8 +3,8 @@
  * requires: nothing
  * leaves:   no two nodes of one function with the same operator, attributes,
  *           annotations and operands (in either order if the operator is
- *           commutative): calls, tuples, projections, function literals and
- *           conditionals. Constants are equal if their content is; their nodes
+ *           commutative): calls, tuples, tuple fields, function literals and
+ *           ifs. Constants are equal if their content is; their nodes
  *           are not merged, so that each keeps its sources. Function literals
  *           are equal if their bodies are, node by node; nested literals must
  *           be identical.
@@ -204,8 +204,9 @@ static uint64_t hash_node(const struct byi_rewrite *rw,
     return hash_attrs(h, node->attrs);
 }
 
-static bool same_node_at(const struct byi_rewrite *rw, const struct byi_node *a,
-                         const struct byi_node *b)
+/* Whether two nodes of the fresh function have the same value. */
+static bool same_value(const struct byi_rewrite *rw, const struct byi_node *a,
+                       const struct byi_node *b)
 {
     if (a->kind != b->kind || a->op != b->op || a->n_args != b->n_args ||
         a->target != b->target || a->region != b->region ||
@@ -256,7 +257,7 @@ static byi_id find_equal(struct byi_rewrite *rw, byi_id at)
             return BYI_NO_ID;
         }
         if (slot->hash == rest &&
-            same_node_at(rw, byi_rw_node(rw, slot->id - 1), node))
+            same_value(rw, byi_rw_node(rw, slot->id - 1), node))
             return slot->id - 1;
     }
 }

@@ -123,10 +123,12 @@ static const struct quant_product *find_product(const struct byi_rewrite *rw,
     return NULL;
 }
 
-/* The weights of a product: element (channel o, i) is at o step + i inner. */
+/* The weights of a product: element (channel o, i) is at index
+ * o outer_stride + i inner_stride. */
 struct quant_weights {
     const void *at;
-    int64_t channels, n, step, inner;
+    int64_t channels, n; /* n: of a channel */
+    int64_t outer_stride, inner_stride;
 };
 
 static bool transposes_right(const struct byi_node *node)
@@ -145,8 +147,8 @@ static bool find_weights(const struct byi_node *node, bool image,
     w->at = t->data;
     w->channels = t->dims[rows ? 0 : 1];
     w->n = all / w->channels;
-    w->step = rows ? w->n : 1;
-    w->inner = rows ? 1 : w->channels;
+    w->outer_stride = rows ? w->n : 1;
+    w->inner_stride = rows ? 1 : w->channels;
     return true;
 }
 
@@ -157,8 +159,8 @@ static bool find_weights(const struct byi_node *node, bool image,
 struct integers {
     int16_t *at;
     double *steps;
-    int low, high;
-    int64_t most; /* sum of a channel's absolute values, at most */
+    int low, high; /* the integers and 0 are between these */
+    int64_t most;  /* sum of a channel's absolute values, at most */
 };
 
 static bool find_integers(struct byi_rewrite *rw, const struct quant_weights *w,
@@ -172,11 +174,11 @@ static bool find_integers(struct byi_rewrite *rw, const struct quant_weights *w,
         byi_arena_calloc(rw->scratch, (size_t)w->channels, sizeof *q->steps);
     for (int64_t o = 0; o < w->channels; o++) {
         int64_t sum = 0;
-        if (!byi_find_step((const float *)w->at + o * w->step, w->n, w->inner,
-                           step, &step, row))
+        if (!byi_find_step((const float *)w->at + o * w->outer_stride, w->n,
+                           w->inner_stride, step, &step, row))
             return false;
         for (int64_t i = 0; i < w->n; i++) {
-            q->at[o * w->step + i * w->inner] = row[i];
+            q->at[o * w->outer_stride + i * w->inner_stride] = row[i];
             q->low = row[i] < q->low ? row[i] : q->low;
             q->high = row[i] > q->high ? row[i] : q->high;
             sum += abs(row[i]);
@@ -304,6 +306,8 @@ struct quant_chain {
     double low, high;     /* bounds of the result */
 };
 
+/* Whether the node is an integer product with float32 results and without a
+ * bias. */
 static bool is_product(const struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node *node = byi_rw_node(rw, at);
@@ -318,6 +322,8 @@ static void keep_between(struct quant_chain *c, double low, double high)
     c->high = fmin(fmax(high, c->low), c->high);
 }
 
+/* Follow first operands from `at` through bounds and at most one bias to an
+ * integer product; false if there is another node or another reader. */
 static bool read_chain(const struct byi_rewrite *rw, byi_id at,
                        struct quant_chain *c)
 {

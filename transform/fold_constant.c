@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FoldConstant: evaluate operators on constants at compile time.
  * requires: nothing
- * leaves:   no operator whose operands are all constants, unless its result
- *           has a data-dependent size, is too large, or its kernel fails; no
- *           shape_of of a static shape; no `if` with a constant condition,
- *           which the taken branch replaces; no projection of a tuple that is
- *           made in the same function; no call of a small function that
- *           evaluates to constants
+ * leaves:   no operator whose operands are all constants, unless it is random,
+ *           reads strings, has a result of data-dependent or too large size,
+ *           or its kernel fails; no shape_of of a static shape; no `if` with a
+ *           constant condition, which the taken branch replaces; no field of a
+ *           tuple that is made in the same function; no call of a small
+ * function that evaluates to constants
  *
  *   %0 = transpose(const[w]);
  *   %1 = nn.dense(%x, %0);      ==>   %0 = nn.dense(%x, const[w']);
@@ -29,8 +29,8 @@ enum {
 /* Whether a result of `out` bytes should replace its call: it is within the
  * limit, and not much larger than the operands, `in` bytes (as for
  * broadcast_to, tile, full). */
-static bool worth_keeping(const struct byi_rewrite *rw, uint64_t in,
-                          uint64_t out)
+static bool is_worth_keeping(const struct byi_rewrite *rw, uint64_t in,
+                             uint64_t out)
 {
     const uint64_t asked = rw->ctx->fold_limit;
     if (out > (asked ? asked : DEFAULT_LIMIT))
@@ -85,7 +85,7 @@ static byi_id compute_call(struct byi_rewrite *rw, byi_id at)
     const uint32_t n = result_types(call.type, types);
     for (uint32_t i = 0; i < n; i++)
         out_bytes += byi_type_bytes(types[i]);
-    if (n == 0 || !worth_keeping(rw, in_bytes, out_bytes))
+    if (n == 0 || !is_worth_keeping(rw, in_bytes, out_bytes))
         return BYI_NO_ID;
     for (uint32_t i = 0; i < n; i++)
         if (!byi_rw_alloc(rw, types[i], &out[i]))
@@ -150,7 +150,8 @@ static byi_id fold_get(struct byi_rewrite *rw, byi_id at)
 
 /* --- functions ----------------------------------------------------------- */
 
-static const struct byi_rule simple[] = {
+/* The rules that apply to the nodes of an inlined body. */
+static const struct byi_rule body_rules[] = {
     {BYI_OP_SHAPE_OF, fold_shape_of},
     {BYI_OP_SIZE_OF, fold_size_of},
     {BYI_OP_NONE, fold_call},
@@ -160,12 +161,12 @@ static const struct byi_rule simple[] = {
 /* Simplify a copied node by the rules above. */
 static byi_id settle_copy(struct byi_rewrite *rw, byi_id id)
 {
-    for (size_t i = 0; i < BYI_COUNT(simple); i++) {
+    for (size_t i = 0; i < BYI_COUNT(body_rules); i++) {
         const struct byi_node *node = byi_rw_node(rw, id);
-        if (simple[i].op != BYI_OP_NONE &&
-            (node->kind != BYI_CALL_OP || node->op != simple[i].op))
+        if (body_rules[i].op != BYI_OP_NONE &&
+            (node->kind != BYI_CALL_OP || node->op != body_rules[i].op))
             continue;
-        const byi_id out = simple[i].apply(rw, id);
+        const byi_id out = body_rules[i].apply(rw, id);
         if (out == BYI_NO_ID || !byi_type_equal(byi_rw_node(rw, out)->type,
                                                 byi_rw_node(rw, id)->type))
             continue;

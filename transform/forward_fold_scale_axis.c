@@ -6,7 +6,7 @@
  * leaves:   no multiplication or division by a constant (a scalar, or a factor
  *           per index of an axis) whose readers can all absorb the factor into
  *           constant weights or operands: through additions of constants,
- *           products, and operators f with f(s x) = s f(x)
+ *           products, concatenations, and operators f with f(s x) = s f(x)
  *
  *   %0 = multiply(%x, const[s]);             %0 = add(%x, const[t / s]);
  *   %1 = add(%0, const[t]);           ==>    %1 = nn.relu(%0);

@@ -2,7 +2,8 @@
 /* fuse_groups.c: see fuse_groups.h. Operators are fused into their immediate
  * post-dominator if every node on the paths there allows it, so that only the
  * last node of a group has readers outside the group
- * (Chen et al., "TVM", OSDI 2018, 3; Roesch et al., "Relay", 2019, 4.4).
+ * (Chen et al., "TVM", OSDI 2018, section 3; Roesch et al., "Relay", 2019,
+ * section 4.4).
  *
  * A group has at most one anchor, a node of kind OUT_FUSABLE such as a
  * convolution. The kind of a group is OUT_FUSABLE if it has an anchor,
@@ -174,8 +175,9 @@ static bool record_visit(struct grouper *g, byi_id id, uint32_t *size)
     return *size <= g->limits->max_depth;
 }
 
-/* Collect the paths from `from` to its dominator. Nodes between must have at
- * most kind `inner`, the dominator at most kind `last`. Time: linear in the
+/* Collect the paths from `from` to its dominator. False if a node between has a
+ * kind above `inner`, or the dominator one above `last`, or the resulting group
+ * would be too large. Time: linear in the
  * size of the resulting group, which is at most max_depth. */
 static bool walk_path(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
                       uint8_t last)
@@ -206,7 +208,7 @@ static bool is_inside(struct grouper *g, byi_id id)
     return g->met[find(g, id)] == g->walk;
 }
 
-/* Values that the groups of the last walk read from outside. */
+/* The number of values that the groups of the last walk read from outside. */
 static uint32_t count_params(struct grouper *g)
 {
     uint32_t n = 0;

@@ -26,8 +26,8 @@ const uint32_t *byi_fuse_groups(const struct byi_func *f,
                                 struct byi_arena *scratch);
 
 /* Whether operand i of `reader` is a constant that its group embeds instead of
- * taking it as a parameter: one element, or an operand that determines the
- * type.
+ * taking it as a parameter: one element, an operand that determines the type,
+ * or the grid of a grid_sample.
  */
 bool byi_fuse_embeds(const struct byi_func *f, const struct byi_node *reader,
                      uint32_t i);

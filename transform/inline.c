@@ -101,7 +101,8 @@ static bool is_inlined(const struct inliner *s, const struct byi_func *f,
 }
 
 /* Whether an argument has another type than its parameter while the body has a
- * literal with parameters, whose types may name the same symbols. */
+ * literal with parameters, whose types may name the same symbols, or nested
+ * literals. */
 static bool renames_sizes(const struct inliner *s, const struct byi_func *f,
                           const struct byi_node *call)
 {

@@ -61,9 +61,9 @@ struct lifter {
     struct value_list *around;
     /* by value, by function: 1 + the last function that recorded it */
     uint32_t *seen, *seen_func;
-    byi_id *local;
-    struct byi_func **fresh;
-    uint32_t *order; /* functions, nested ones before their holder */
+    byi_id *local; /* by value: its node in the function that is being built */
+    struct byi_func **fresh; /* by function: the function that replaces it */
+    uint32_t *order;         /* functions, nested ones before their holder */
     uint32_t n_order;
     BYI_VEC(value) reads; /* of the function being visited */
     BYI_VEC(uint32_t) calls;

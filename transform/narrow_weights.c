@@ -2,7 +2,7 @@
 /* NarrowWeights: narrow large float32 weights if the user asks for it.
  * requires: types, constant weights       breaks: nothing
  *
- *   to=int8, int4: blocks along the sum, each with a scale
+ *   to=int8, int4: blocks along the summed axis, each with a scale
  *     nn.dense(%x, const[w])      ==>   qnn.dense_blocks(%x, const[codes],
  *     nn.matmul(%x, const[w])             const[scales], const[zero points])
  *   to=fp16, bf16: weights rounded to that type's values
@@ -49,24 +49,27 @@ static float weight_at(const struct wide_matrix *w, int64_t n, int64_t k)
 
 /* --- errors --------------------------------------------------------------- */
 
+/* Of the weights and of their errors: the largest magnitude, the sum of
+ * squares.
+ */
 struct error_sums {
-    double most, most_off, squares, off;
+    double largest, largest_error, squares, error_squares;
 };
 
 static void add_error(struct error_sums *s, float wide, float narrow)
 {
-    const double off = (double)wide - (double)narrow;
-    s->most = fmax(s->most, fabs((double)wide));
-    s->most_off = fmax(s->most_off, fabs(off));
+    const double error = (double)wide - (double)narrow;
+    s->largest = fmax(s->largest, fabs((double)wide));
+    s->largest_error = fmax(s->largest_error, fabs(error));
     s->squares += (double)wide * (double)wide;
-    s->off += off * off;
+    s->error_squares += error * error;
 }
 
 static void put_error(const struct error_sums *s,
                       struct byi_narrowed_weight *weight)
 {
-    weight->largest = s->most > 0 ? s->most_off / s->most : 0;
-    weight->rms = s->squares > 0 ? sqrt(s->off / s->squares) : 0;
+    weight->largest = s->largest > 0 ? s->largest_error / s->largest : 0;
+    weight->rms = s->squares > 0 ? sqrt(s->error_squares / s->squares) : 0;
 }
 
 /* --- 16 bits -------------------------------------------------------------- */
@@ -77,7 +80,7 @@ static float round_weight(float w, enum narrow_form form)
                              : byi_bf16_to_f32(byi_f32_to_bf16(w));
 }
 
-static bool rounds(enum narrow_form form)
+static bool is_16_bit(enum narrow_form form)
 {
     return form == FORM_FP16 || form == FORM_BF16;
 }
@@ -90,7 +93,7 @@ static const char *find_obstacle(struct byi_module *m, const void *at,
         const float w = byi_float_at(at, i);
         if (!isfinite(w))
             return "it has a value that is infinite or not a number";
-        if (rounds(form) && !isfinite(round_weight(w, form)))
+        if (is_16_bit(form) && !isfinite(round_weight(w, form)))
             return byi_arena_printf(m->arena,
                                     "its value %s is beyond the range of %s",
                                     BYI_FLOAT_TEXT((double)w),
@@ -250,7 +253,7 @@ static byi_id narrow_weights(struct byi_rewrite *rw, byi_id at,
                              struct byi_narrowed_weight *weight)
 {
     const struct narrowing_state *s = rw->state;
-    const bool codes = !rounds(s->form);
+    const bool codes = !is_16_bit(s->form);
     const struct byi_node *node = byi_rw_node(rw, at);
     struct wide_matrix w = {0};
     byi_id id = BYI_NO_ID;
@@ -266,7 +269,7 @@ static byi_id narrow_weights(struct byi_rewrite *rw, byi_id at,
     else if (round_weights(rw, view, s->form, weight))
         id = with_weights(rw, at, weight->made);
     if (id == BYI_NO_ID)
-        weight->kept = "out of memory for another constant";
+        weight->kept = "another constant would exceed the limit of constants";
     return id;
 }
 
@@ -289,9 +292,9 @@ static byi_id narrow_node(struct byi_rewrite *rw, byi_id at)
     const struct byi_narrowed_weight *seen =
         find_weight(s->list, constant->index);
     if (seen &&
-        (seen->kept || (rounds(s->form) && seen->made == constant->index)))
+        (seen->kept || (is_16_bit(s->form) && seen->made == constant->index)))
         return BYI_NO_ID;
-    if (seen && rounds(s->form))
+    if (seen && is_16_bit(s->form))
         return with_weights(rw, at, seen->made);
     const byi_id id = narrow_weights(rw, at, &view, &weight);
     if (!seen)

@@ -7,17 +7,18 @@
 
 #include "core/ir/ir.h"
 
-/* A weight that several nodes read is listed once. Errors compare the weights w
- * with the narrowed ones w': max |w - w'| / max |w|, and
+/* A weight that several nodes read is listed once. `largest` and `rms` compare
+ * the weights w with the narrowed ones w': max |w - w'| / max |w|, and
  * sqrt(sum (w - w')^2 / sum w^2). */
 struct byi_narrowed_weight {
-    const char *to;                    /* "int8" */
+    const char *to;                    /* the option NarrowWeights.to */
     const struct byi_sources *sources; /* of the first node that reads it */
     const struct byi_type *type;
     uint64_t bytes, narrow; /* its size in float32; narrowed, with scales */
     double largest, rms;
-    const char *kept;        /* why it stays float32; NULL: it was narrowed */
-    uint32_t constant, made; /* indices of module constants, before and after */
+    const char *kept;  /* why it stays float32; NULL: it was narrowed */
+    uint32_t constant; /* index of the module's constant */
+    uint32_t made;     /* index of the rounded constant, if there is one */
 };
 
 /* Owned by the caller of the passes, who frees `all.at`; texts are in the

@@ -36,7 +36,7 @@ bool byi_scale_limits_fit(const struct byi_scale_limits *limits,
            s->least >= limits->least && (!limits->positive || s->min >= 0.0);
 }
 
-/* --- looking ------------------------------------------------------------- */
+/* --- queries ------------------------------------------------------------- */
 
 /* The type of a tensor, owned by the function; NULL: not a tensor. */
 static const struct byi_type *tensor_of(const struct byi_scaling *s, byi_id id)

@@ -125,7 +125,8 @@ enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
 /* How node `id` propagates a scale. *positive: only factors of 0 or more. */
 enum byi_scale_how byi_scale_how(const struct byi_scaling *s, byi_id id,
                                  bool *positive);
-/* The limits of the weights, for a scale of the result or of the data. */
+/* The limits of the weights of node `id`, for a scale of the result if `out`,
+ * otherwise of the data. */
 struct byi_scale_limits byi_scale_weights_limits(struct byi_scaling *s,
                                                  byi_id id, bool out);
 /* The index of the float constant operand of an add, subtract, multiply or

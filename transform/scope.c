@@ -13,7 +13,7 @@
 
 enum {
     NOWHERE = 0, /* no reader yet; scopes count from 1 */
-    /* an `if` is not moved deeper: the text format and other walks of nested
+    /* an `if` is not moved deeper: the text form and other walks of nested
      * functions have limits */
     MAX_DEPTH = 64
 };

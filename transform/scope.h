@@ -29,7 +29,7 @@ struct byi_misplaced_value {
     byi_id id;
     uint32_t into; /* the branch to which it belongs */
 };
-/* The first stray value of the settled functions; false: none. */
+/* The first misplaced value of the settled functions; false: none. */
 bool byi_scopes_find_misplaced(const struct byi_scopes *s,
                                struct byi_misplaced_value *out);
 

@@ -19,8 +19,8 @@
 #include "core/ops/layout.h"
 
 enum {
-    BAND = 4,           /* outputs that share a read of the data        */
-    MIN_WEIGHTS = 4096, /* smaller weights do not repay a sparse product */
+    SHARING = 4,        /* outputs that share a read of the data        */
+    MIN_WEIGHTS = 4096, /* for smaller weights, sparse is not faster */
     MIN_COLUMNS = 16,   /* with fewer, memory bounds both products      */
     GATHERING = 40,     /* im2col costs as much as this many outputs    */
 };
@@ -53,10 +53,10 @@ static bool is_sparse(const struct byi_rewrite *rw,
 {
     const int64_t most = byi_option_int(rw->ctx, "SparseWeights.most");
     int64_t reads = 0, all = 0;
-    for (int64_t m0 = 0; m0 < w->m; m0 += BAND)
+    for (int64_t m0 = 0; m0 < w->m; m0 += SHARING)
         for (int64_t k = 0; k < w->k; k++, all++) {
             bool any = false;
-            for (int64_t m = m0; m < m0 + BAND && m < w->m; m++)
+            for (int64_t m = m0; m < m0 + SHARING && m < w->m; m++)
                 any = any || byi_float_at(w->at, m * w->rs + k * w->cs) != 0;
             reads += any;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ToANormalForm: write every value as a let.
  * requires: nothing
- * leaves:   every operator call, call, tuple, projection, `if` and function
+ * leaves:   every operator call, call, tuple, field, `if` and function
  *           literal is a let, in the lowest scope that contains all its readers
  *           (see ToBasicBlockNormalForm). Operands and results are atoms:
  *           names, constants, globals. Branches belong to their `if`.
