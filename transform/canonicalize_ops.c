@@ -123,6 +123,7 @@ static byi_id map_const(struct byi_rewrite *rw, byi_id c, double (*f)(double))
     return byi_rw_const(rw, type, &out);
 }
 
+/* Binds `negative` to -c. */
 static bool has_negative(struct byi_row_match *r)
 {
     return !is_const(r->rw, byi_row_value(r, "x")) &&
@@ -130,6 +131,7 @@ static bool has_negative(struct byi_row_match *r)
                         map_const(r->rw, byi_row_value(r, "c"), negate));
 }
 
+/* Binds `inverse` to 1 / c. */
 static bool has_inverse(struct byi_row_match *r)
 {
     return !is_const(r->rw, byi_row_value(r, "x")) &&
@@ -144,7 +146,8 @@ static bool give_bounds(struct byi_row_match *r, double lo, double hi)
     return byi_row_give_float(r, "lo", lo) && byi_row_give_float(r, "hi", hi);
 }
 
-/* Whether minimum or maximum has one bound for all elements. */
+/* Whether minimum or maximum has one bound for all elements. Binds `lo` and
+ * `hi`. */
 static bool has_bound(struct byi_row_match *r)
 {
     double bound;
@@ -174,12 +177,13 @@ bool byi_is_full_range(struct byi_row_match *r)
            hi == INFINITY;
 }
 
-bool byi_bounds_as_relu(struct byi_row_match *r)
+bool byi_has_relu_bounds(struct byi_row_match *r)
 {
     double lo, hi;
     return bounds_of(r->rw, r->root, &lo, &hi) && lo == 0.0 && hi == INFINITY;
 }
 
+/* Binds `lo` and `hi` to the bounds that both operators leave. */
 bool byi_bounds_overlap(struct byi_row_match *r)
 {
     double lo, hi, inner_lo, inner_hi;
@@ -206,9 +210,9 @@ static bool are_spatial_axes(const int64_t *axes, uint32_t n, uint32_t rank)
     return seen == ((1u << rank) - 1) - 3u;
 }
 
-/* Whether a mean of (N, C, H, W) or with depth is over all but N and C. Not for
- * rank 3, where it may belong to a layer normalisation; not for empty x, whose
- * mean is NaN but whose pooled value is 0. */
+/* Whether a mean of (N, C, H, W) or (N, C, D, H, W) is over all axes but N and
+ * C. The rows exclude rank 3, where it may belong to a layer normalisation; an
+ * empty x is excluded, since its mean is NaN but its pooled value is 0. */
 static bool is_pooling(struct byi_row_match *r)
 {
     const struct byi_type *x = byi_row_node(r, "x")->type;
@@ -276,7 +280,8 @@ static bool read_zero_pads(const struct byi_row_match *r,
     return true;
 }
 
-/* Binds `padded` to the root with operand x and another padding. */
+/* Binds `padded` to the root with operand x and another padding, which a
+ * pooling counts if `include`. */
 static bool give_padded(struct byi_row_match *r, const int64_t *padding,
                         bool include)
 {

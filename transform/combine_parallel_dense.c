@@ -4,8 +4,8 @@
  *           are one value
  * leaves:   fewer than `min_branches` (3) nn.dense or nn.matmul of one value
  *           with the same attributes and constant matrices of one dtype and
- *           depth.
- *           Elementwise operators that follow all of them are combined too.
+ *           depth. Elementwise operators that follow all of them are combined
+ *           too.
  *
  *   %0 = nn.dense(%x, const[q]);       %0 = nn.dense(%x, const[q, k, v]);
  *   %1 = nn.dense(%x, const[k]);       %1 = split(%0, sizes=[..], axis=1);

@@ -66,7 +66,7 @@ struct byi_dominator *byi_post_dominators(const struct byi_func *f,
                                           uint8_t outside,
                                           struct byi_arena *arena)
 {
-    const byi_id top = f->nodes.n; /* where values leave: above all roots */
+    const byi_id top = f->nodes.n; /* the parent of nodes without one */
     struct byi_dominator *tree =
         byi_arena_calloc(arena, (size_t)top + 1, sizeof *tree);
     tree[top] = (struct byi_dominator){.parent = top, .jump = top};

@@ -4,10 +4,10 @@
  * leaves:   no two nodes of one function with the same operator, attributes,
  *           annotations and operands (in either order if the operator is
  *           commutative): calls, tuples, tuple fields, function literals and
- *           ifs. Constants are equal if their content is; their nodes
- *           are not merged, so that each keeps its sources. Function literals
- *           are equal if their bodies are, node by node; nested literals must
- *           be identical.
+ *           ifs. Constants are equal if their content is; their nodes are not
+ *           merged, so that each keeps its sources. Function literals are equal
+ *           if their bodies are, node by node; nested literals must be
+ *           identical.
  *
  *   %0 = exp(%x);
  *   %1 = exp(%x);      ==>   %0 = exp(%x);
@@ -33,7 +33,8 @@ struct cse_table {
     uint32_t n; /* nodes of the old function */
 };
 
-static bool shareable(const struct byi_module *m, const struct byi_node *node)
+static bool is_shareable(const struct byi_module *m,
+                         const struct byi_node *node)
 {
     switch (node->kind) {
     case BYI_CALL_OP:
@@ -60,6 +61,8 @@ static uint64_t key_of(const struct byi_rewrite *rw, byi_id id)
     return node->kind == BYI_CONST ? (uint64_t)node->index << 32 : id + 1;
 }
 
+/* Whether the operands of a commutative operator are not in the order of their
+ * keys. */
 static bool swapped(const struct byi_rewrite *rw, const struct byi_node *node)
 {
     return node->kind == BYI_CALL_OP && node->n_args == 2 &&
@@ -244,7 +247,7 @@ static byi_id find_equal(struct byi_rewrite *rw, byi_id at)
 {
     const struct cse_table *seen = rw->state;
     const struct byi_node *node = byi_rw_node(rw, at);
-    if (!shareable(rw->m, node))
+    if (!is_shareable(rw->m, node))
         return BYI_NO_ID;
     const uint64_t hash = hash_node(rw, node);
     const uint32_t rest = (uint32_t)(hash >> 32);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ExactMath: compute functions of float32 in float64, where native kernels call
- * the C library: results are correctly rounded, except in rare cases
- * near a tie.
+ * the C library: results are correctly rounded, except in rare cases near a
+ * tie.
  * requires: types                         breaks: nothing
  *
  *                           %0 = cast(%x, dtype="float64");

@@ -87,10 +87,10 @@ static bool read_steps(const struct byi_rewrite *rw, byi_id id,
         !read_number(rw, byi_rw_arg(rw, id, 1), &s->scale) ||
         !read_number(rw, byi_rw_arg(rw, id, 2), &s->zero) || !(s->scale > 0))
         return false;
-    const bool back = op == BYI_OP_DEQUANTIZE;
+    const bool dequantizes = op == BYI_OP_DEQUANTIZE;
     const struct byi_type *real =
-        byi_rw_tensor(rw, back ? id : byi_rw_arg(rw, id, 0));
-    s->integers = back ? byi_rw_arg(rw, id, 0) : id;
+        byi_rw_tensor(rw, dequantizes ? id : byi_rw_arg(rw, id, 0));
+    s->integers = dequantizes ? byi_rw_arg(rw, id, 0) : id;
     const struct byi_type *type = byi_rw_tensor(rw, s->integers);
     return type && is_bytes(type->dtype) && real && real->dtype == BYOC_F32;
 }
@@ -316,6 +316,7 @@ static bool is_product(const struct byi_rewrite *rw, byi_id at)
            byi_rw_is_value(rw, node->args[BIAS], 0);
 }
 
+/* Clip the bounds of the chain to [low, high]. */
 static void keep_between(struct quant_chain *c, double low, double high)
 {
     c->low = fmin(fmax(low, c->low), c->high);

@@ -12,7 +12,7 @@
  * the blocks of take's data along an axis that take keeps. Also for nn.dense,
  * transpose_b, and a transpose of %w. It runs before FoldConstant, which would
  * compute %w, which takes 4 or 8 times the memory of its codes. Products add in
- * another order than with %w; results of take are identical to the bit.
+ * another order than with %w; results of take are bit-identical.
  */
 #include "code_blocks.h"
 #include "transform.h"

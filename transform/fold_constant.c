@@ -6,7 +6,7 @@
  *           or its kernel fails; no shape_of of a static shape; no `if` with a
  *           constant condition, which the taken branch replaces; no field of a
  *           tuple that is made in the same function; no call of a small
- * function that evaluates to constants
+ *           function that evaluates to constants
  *
  *   %0 = transpose(const[w]);
  *   %1 = nn.dense(%x, %0);      ==>   %0 = nn.dense(%x, const[w']);

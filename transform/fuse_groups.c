@@ -26,11 +26,12 @@ enum { KIND_TUPLE = BYI_OPAQUE, KIND_OPAQUE };
 
 enum phase { POINTWISE, INJECTIVE, FIELDS, N_PHASES };
 
-/* A set of nodes. Members are valid at its representative only. */
+/* A set of nodes. Members other than `parent` and `next` are valid at its
+ * representative only. */
 struct fuse_group {
     uint32_t parent; /* of the union-find forest */
     uint32_t size;
-    uint32_t next;  /* next member, in a ring; valid at every node */
+    uint32_t next;  /* the next node of the set, in a ring */
     uint64_t reads; /* operands of all members: a bound on its parameters */
     uint8_t kind;
 };
@@ -67,8 +68,8 @@ bool byi_fuse_embeds(const struct byi_func *f, const struct byi_node *reader,
 
 /* Whether the node's sizes or indices are computed at run time: its loop bounds
  * are then unknown. */
-static bool is_computed_shape(const struct byi_func *f,
-                              const struct byi_node *node)
+static bool has_computed_shape(const struct byi_func *f,
+                               const struct byi_node *node)
 {
     for (uint32_t i = 0; i < node->n_args; i++)
         if (byi_op_reads_value(node->op, i) &&
@@ -81,7 +82,7 @@ static uint8_t op_kind(const struct grouper *g, byi_id id)
 {
     const struct byi_node *node = &g->f->nodes.at[id];
     uint8_t kind = (uint8_t)byi_op(node->op)->kind;
-    if (kind == BYI_OPAQUE || is_computed_shape(g->f, node) ||
+    if (kind == BYI_OPAQUE || has_computed_shape(g->f, node) ||
         (g->limits->takes && !g->limits->takes(g->f, id)))
         return KIND_OPAQUE;
     /* Interpolation reads several elements for each result. */
@@ -177,8 +178,8 @@ static bool record_visit(struct grouper *g, byi_id id, uint32_t *size)
 
 /* Collect the paths from `from` to its dominator. False if a node between has a
  * kind above `inner`, or the dominator one above `last`, or the resulting group
- * would be too large. Time: linear in the
- * size of the resulting group, which is at most max_depth. */
+ * would be too large. Time: linear in the size of the resulting group, which is
+ * at most max_depth. */
 static bool walk_path(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
                       uint8_t last)
 {
@@ -233,6 +234,8 @@ static uint32_t count_params(struct grouper *g)
     return n;
 }
 
+/* Whether the groups of the last walk, joined, have at most max_args parameters
+ * and results. */
 static bool args_fit(struct grouper *g, byi_id last)
 {
     const struct byi_type *type = g->f->nodes.at[last].type;
@@ -270,6 +273,7 @@ static void fuse_field(struct grouper *g, byi_id id, byi_id tuple)
         try_fuse(g, id, tuple, BYI_INJECTIVE, BYI_INJECTIVE);
 }
 
+/* Fuse node `id` into its immediate post-dominator, if this phase does that. */
 static void visit(struct grouper *g, enum phase phase, byi_id id)
 {
     const byi_id to = g->tree[id].parent;

@@ -48,7 +48,8 @@ static bool is_op(const struct byi_func *f, byi_id id)
            !node->target && !node->region;
 }
 
-/* Whether node `id` computes something, unlike a view. */
+/* Whether node `id` computes something, unlike a view; if `singles`, views
+ * count too. */
 static bool computes(const struct byi_func *f, byi_id id, bool singles)
 {
     return is_op(f, id) &&
@@ -227,7 +228,7 @@ static enum byoc_status make_group(struct fuser *s, byi_id sink)
 
 /* --- the enclosing function ---------------------------------------------- */
 
-/* Remove annotation.stop_fusion. Its operand inherits its sources. */
+/* Remove annotation.stop_fusion; the operand inherits its sources. */
 static void drop_stop(struct fuser *s, byi_id id)
 {
     const struct byi_node *stop = &s->f->nodes.at[id];

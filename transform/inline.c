@@ -54,8 +54,9 @@ struct inliner {
      */
     uint32_t *reads, *calls;
     BYI_VEC(uint64_t) size; /* by function: nodes, nested ones included */
-    uint64_t max_nodes, total;
-    bool strict; /* a result must have the same type as its call */
+    uint64_t max_nodes;
+    uint64_t total; /* nodes of the module, with the inlined ones */
+    bool strict;    /* a result must have the same type as its call */
     BYI_VEC(struct inline_frame) frames;
 };
 

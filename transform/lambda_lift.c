@@ -124,6 +124,8 @@ static void keep_branches(struct lifter *s, uint32_t func)
 
 /* --- the order, and definitions of captures ------------------------------- */
 
+/* Name the global of a lifted function. By root function: next, the number of
+ * the next name. */
 static void name_function(struct lifter *s, uint32_t func, uint32_t *next)
 {
     const uint32_t root = s->graph.root[func];
@@ -134,6 +136,7 @@ static void name_function(struct lifter *s, uint32_t func, uint32_t *next)
     while (byi_func_find(s->m, s->name[func]) != UINT32_MAX);
 }
 
+/* Define the captures of the literal `fn` of `outer`, and name its global. */
 static void enter_literal(struct lifter *s, uint32_t outer,
                           const struct byi_node *fn, uint32_t *next)
 {

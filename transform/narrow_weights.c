@@ -33,7 +33,7 @@ static const char *const forms[] = {[FORM_NONE] = "none",
 struct narrowing_state {
     struct byi_narrow_list *list;
     enum narrow_form form;
-    int64_t least, block;
+    int64_t least, block; /* the options of these names */
 };
 
 /* A weight matrix: element (n, k) is at[n * ns + k * ks]. */
@@ -132,8 +132,9 @@ struct code_block {
     int zero, least, most;
 };
 
-/* 8 bits are symmetric around 128, 4 bits use the range of the block's values,
- * in which 0 is exact. */
+/* The scale of weights from .. to - 1 of row n. 8-bit codes are symmetric
+ * around 128; 4-bit codes use the range of the weights and 0, which is exact.
+ */
 static struct code_block find_scale(const struct wide_matrix *w, int64_t n,
                                     int64_t from, int64_t to, int bits)
 {
@@ -225,6 +226,8 @@ static bool read_matrix(const struct byi_node *node,
 
 /* --- the pass ------------------------------------------------------------- */
 
+/* The entry of a constant, or of the rounded constant that it became; NULL:
+ * none. */
 static struct byi_narrowed_weight *find_weight(struct byi_narrow_list *list,
                                                uint32_t constant)
 {

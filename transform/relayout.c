@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* relayout.c: finds the plan: which values are other values in another layout,
- * which layouts readers need, and coordinate descent on the cost of
+ * and which layouts readers need; then coordinate descent minimises the cost of
  * conversions.
  */
 #include "relayout.h"
@@ -84,6 +84,7 @@ static void count_needs(struct byi_relayout *rl, byi_id id, uint32_t state,
 
 /* --- cost ---------------------------------------------------------------- */
 
+/* The bytes of a value, at most 2^40. */
 static uint64_t bytes_of(const struct byi_type *type)
 {
     uint64_t bytes = 0;
@@ -241,7 +242,8 @@ static void propose_readers(struct byi_relayout *rl,
                     byi_rl_from_result(rl, id, rl->needs.at[at].layout));
 }
 
-/* Move node `id` to its cheapest state; returns the saved cost. */
+/* Move node `id` to its cheapest state; returns the saved cost. Ties go to the
+ * layout of the operands if `down`, otherwise to that of the readers. */
 static uint64_t improve(struct byi_relayout *rl, byi_id id, bool down)
 {
     struct byi_site *site = &rl->sites[id];
@@ -273,6 +275,7 @@ static uint64_t improve(struct byi_relayout *rl, byi_id id, bool down)
     return now - least;
 }
 
+/* Whether the plan may choose the state of node `id`. */
 static bool is_free(const struct byi_relayout *rl, byi_id id)
 {
     const struct byi_site *site = &rl->sites[id];

@@ -29,7 +29,7 @@ static void claim(struct byi_relayout *rl, byi_id id)
 }
 
 /* Move the pending sources from index `first` on to fresh node `id`; a
- * parameter takes none. */
+ * parameter has none, so they are lost. */
 static void move_sources(struct byi_relayout *rl, byi_id id, uint32_t first)
 {
     struct byi_node *node = &rl->f->nodes.at[id];
@@ -142,8 +142,8 @@ static enum byoc_status convert(struct byi_relayout *rl, byi_id x,
                            err);
     if (!from->block && !to->block)
         return add_transpose(rl, x, from, to, id, err);
-    struct byi_rl_layout a = *from,
-                         b = *to; /* an axis of size 1 needs no blocks */
+    /* an axis of size 1 needs no blocks */
+    struct byi_rl_layout a = *from, b = *to;
     a.block = type->dims[a.block_axis] == 1 ? 0 : a.block;
     b.block = type->dims[b.block_axis] == 1 ? 0 : b.block;
     if (a.block != from->block || b.block != to->block) {
@@ -230,6 +230,7 @@ static struct byi_attr *attr_of(struct relayout_call *call, const char *name)
     return NULL;
 }
 
+/* The storage position of an axis of the state; an axis out of range stays. */
 static int64_t place_axis(const struct relayout_call *call, int64_t axis)
 {
     const int64_t rank = call->layout.rank;

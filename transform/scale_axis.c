@@ -468,6 +468,7 @@ struct byi_scale_limits byi_scale_limits_to_arg(const struct byi_scaling *s,
     return limits;
 }
 
+/* The same factors along another axis. */
 static const struct byi_scale *moved(struct byi_scaling *s,
                                      const struct byi_scale *scale, int axis)
 {
@@ -586,7 +587,8 @@ struct byi_scaling byi_scaling_begin(struct byi_module *m, uint32_t func,
 typedef BYI_VEC(struct byi_scale_sources *) scale_sources_vec;
 typedef BYI_VEC(uint32_t) source_vec;
 
-/* The union of `own` and the scale's sources that no other node took. */
+/* Take the scale's sources that no other node has taken; returns their union
+ * with `own`. */
 static const struct byi_sources *collect_sources(
     struct byi_scaling *s, const struct byi_sources *own,
     struct byi_scale_sources *sources)

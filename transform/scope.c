@@ -21,6 +21,7 @@ enum {
 /* A value of the module, by the number of its node: base[func] + id. */
 typedef uint32_t value;
 
+/* A scope in the tree of scopes; `jump` is an ancestor. */
 struct scope_entry {
     uint32_t func, parent, jump, depth;
     uint32_t n_captures;
@@ -38,7 +39,7 @@ struct byi_scopes {
     struct byi_module *target; /* the module being rebuilt */
     struct byi_arena *scratch;
     struct byi_call_graph graph;
-    bool *branch; /* by function */
+    bool *branch; /* by function: it is a branch of an `if` */
     struct byi_numbers values;
     /* by value: the value that a capture stands for, otherwise itself */
     value *def;
@@ -56,7 +57,7 @@ struct byi_scopes {
     uint32_t *seen, *seen_atom;
     byi_id *local, *local_atom;
     bool *shared; /* by value: a function or branch captures it */
-    value *members, *member_ends;
+    value *members, *member_ends; /* see sort_members() */
 };
 
 static const struct byi_node *node_of(const struct byi_scopes *s, value v)
@@ -159,6 +160,7 @@ uint32_t byi_scopes_holder(const struct byi_scopes *s, uint32_t func)
 
 /* --- settling ------------------------------------------------------------- */
 
+/* The lowest common ancestor of two scopes. */
 static uint32_t common(const struct byi_scopes *s, uint32_t a, uint32_t b)
 {
     const struct scope_entry *at = s->scopes;
@@ -382,6 +384,7 @@ static void settle_local(struct byi_scopes *s, uint32_t scope, value v,
     s->local[v] = id;
 }
 
+/* Create the function of scope i, with its parameters. */
 static void begin(struct byi_scopes *s, uint32_t i)
 {
     struct scope_entry *scope = &s->scopes[i];
@@ -415,6 +418,7 @@ static byi_id atom_in(struct byi_scopes *s, uint32_t scope, value v)
     return s->local_atom[v];
 }
 
+/* The node that holds value v in `scope`. */
 static byi_id value_in(struct byi_scopes *s, uint32_t scope, value v)
 {
     if (is_atom(node_of(s, v)) && place_of(s, v) == scope)

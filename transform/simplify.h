@@ -102,10 +102,10 @@ byi_id byi_sum_in_einsum(struct byi_rewrite *rw, byi_id at);
     BYI_ROW_IF("clip(%x)", "%x", byi_is_full_range),                          \
     BYI_ROW_IF("clip|nn.relu(%y) with %y = clip|nn.relu(%x)",                  \
                "clip(%x, a_min=lo, a_max=hi)", byi_bounds_overlap),            \
-    BYI_ROW_IF("clip(%x)", "nn.relu(%x)", byi_bounds_as_relu)
+    BYI_ROW_IF("clip(%x)", "nn.relu(%x)", byi_has_relu_bounds)
 bool byi_is_full_range(struct byi_row_match *match);
 bool byi_bounds_overlap(struct byi_row_match *match);
-bool byi_bounds_as_relu(struct byi_row_match *match);
+bool byi_has_relu_bounds(struct byi_row_match *match);
 
 /* a convolution or average pooling of an nn.pad with zeros */
 #define BYI_ZERO_PAD BYI_CONST_PAD("%x", "%pads", "%zero")

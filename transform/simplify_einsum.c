@@ -128,6 +128,7 @@ static uint32_t product_labels(const struct einsum_terms *e, uint32_t a,
     return n;
 }
 
+/* Append `before`, then `count` labels. */
 static void append(char *text, uint32_t *n, const char *labels, uint32_t count,
                    const char *before)
 {

@@ -99,7 +99,8 @@ static const struct linear_op *find_linear(enum byi_op_id op)
     return row;
 }
 
-/* Fill `b` from the match of a LINEAR or a BLOCK. */
+/* Fill `b` from the match of a LINEAR or a BLOCK. False if it cannot be
+ * scaled. */
 static bool read_block(const struct byi_row_match *r, struct linear_block *b)
 {
     const struct byi_node *node = byi_row_node(r, "y");

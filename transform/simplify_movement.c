@@ -119,7 +119,8 @@ bool byi_is_lossless_cast(struct byi_row_match *r)
 
 /* --- pads ---------------------------------------------------------------- */
 
-/* Read the constant pads of that name; false if any is negative. */
+/* Read the pads of that name; false unless they are constant, from 0 to
+ * INT32_MAX. */
 static bool read_pads(const struct byi_row_match *r, const char *name,
                       int64_t pads[2 * BYI_MAX_RANK], uint32_t *n)
 {

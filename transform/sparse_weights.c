@@ -31,8 +31,9 @@ struct pruned_weights {
     int64_t m, k, rs, cs;
 };
 
-/* Whether the weights are multiplied with enough columns of data. A symbolic
- * number of columns counts as enough. */
+/* Whether the weights are multiplied with enough columns of data: the product
+ * of dims first .. end - 1 of the result. A symbolic number counts as enough.
+ */
 static bool has_columns(const struct byi_type *type, uint32_t first,
                         uint32_t end)
 {
