@@ -12,11 +12,14 @@
  */
 #include "by_cost.h"
 
-#include "parts.h"
+#include "workloads.h"
 
 #include <math.h>
 #include <string.h>
 
+/* The state of byi_by_cost. A label is 0 for native kernels, 1 + v for backend
+ * v.
+ */
 struct decider {
     struct byi_by_cost *by;
     struct byi_module *m;
@@ -24,15 +27,15 @@ struct decider {
     struct byi_pass_context ctx;
     struct byi_backends *backends;
     uint32_t n_labels;
-    struct byi_parts parts; /* of a clone, on which backends match */
+    struct byi_workloads workloads; /* of a clone, on which backends match */
     struct byi_candidates candidates;
-    uint32_t *candidate_part; /* by candidate */
+    uint32_t *candidate_workload; /* by candidate */
 };
 
-static const struct byi_part *part_of(const struct decider *d,
-                                      uint32_t candidate)
+static const struct byi_workload *workload_of(const struct decider *d,
+                                              uint32_t candidate)
 {
-    return &d->parts.list.at[d->candidate_part[candidate]];
+    return &d->workloads.list.at[d->candidate_workload[candidate]];
 }
 
 /* --- the choice ----------------------------------------------------------- */
@@ -47,14 +50,14 @@ static enum byoc_status time_candidates(struct decider *d,
 {
     const struct byi_candidate *candidates = d->candidates.list.at;
     const uint32_t n = d->candidates.list.n;
-    d->candidate_part =
-        byi_arena_calloc(d->arena, n, sizeof *d->candidate_part);
+    d->candidate_workload =
+        byi_arena_calloc(d->arena, n, sizeof *d->candidate_workload);
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_piece piece = piece_of(&candidates[i]);
-        d->candidate_part[i] =
-            byi_parts_add(&d->parts, &piece, candidates[i].backends << 1 | 1);
+        d->candidate_workload[i] = byi_workloads_add(
+            &d->workloads, &piece, candidates[i].backends << 1 | 1);
     }
-    return byi_parts_time(&d->parts, err);
+    return byi_workloads_time(&d->workloads, err);
 }
 
 /* The relative resolution of a measurement. A candidate goes to a backend, as
@@ -62,14 +65,14 @@ static enum byoc_status time_candidates(struct decider *d,
  */
 static const double noise = 0.05;
 
-/* The label with the shortest time, backends favoured by `noise`. A candidate
- * that was not measured goes to the first backend that takes it, as in greedy
- * partitioning. */
-static uint32_t choose(const struct decider *d, uint32_t u)
+/* The label with the shortest time for a candidate; the times of backends count
+ * less by `noise`. A candidate that was not measured goes to the first backend
+ * that takes it, as in greedy partitioning. */
+static uint32_t choose(const struct decider *d, uint32_t c)
 {
-    const struct byi_part *p = part_of(d, u);
-    const uint64_t backends = d->candidates.list.at[u].backends;
-    const bool known = byi_part_known(&d->parts, p) && !isnan(p->us[0]);
+    const struct byi_workload *p = workload_of(d, c);
+    const uint64_t backends = d->candidates.list.at[c].backends;
+    const bool known = byi_workload_known(&d->workloads, p) && !isnan(p->us[0]);
     uint32_t best = 0;
     double least = known ? p->us[0] : (double)INFINITY;
     for (uint32_t l = 1; l < d->n_labels; l++) {
@@ -82,15 +85,16 @@ static uint32_t choose(const struct decider *d, uint32_t u)
     return best;
 }
 
-/* A part's known times as text, such as "native 12.3 us, dnnl 40.1 us". */
-static const char *say_times(const struct decider *d, const struct byi_part *p)
+/* A workload's known times as text, such as "native 12.3 us, dnnl 40.1 us". */
+static const char *times_text(const struct decider *d,
+                              const struct byi_workload *p)
 {
     struct byi_text text = {0};
     for (uint32_t l = 0; l < d->n_labels; l++) {
-        if (!byi_part_wants(p, l) || isnan(p->us[l]))
+        if (!byi_workload_wants(p, l) || isnan(p->us[l]))
             continue;
         byi_text_addf(&text, "%s%s ", text.n ? ", " : "",
-                      byi_parts_label(&d->parts, l));
+                      byi_workloads_label(&d->workloads, l));
         if (isfinite(p->us[l]))
             byi_text_addf(&text, "%.1f us", p->us[l]);
         else
@@ -102,21 +106,22 @@ static const char *say_times(const struct decider *d, const struct byi_part *p)
 }
 
 static void assign_candidate(struct decider *d, struct byi_assignment *a,
-                             uint32_t u, uint32_t label, const char *why)
+                             uint32_t c, uint32_t label, const char *why)
 {
-    const struct byi_candidate *candidate = &d->candidates.list.at[u];
+    const struct byi_candidate *candidate = &d->candidates.list.at[c];
     for (uint32_t i = 0; i < candidate->n; i++)
         byi_assign(a, candidate->func, candidate->at[i],
-                   label ? byi_parts_label(&d->parts, label) : NULL, why);
+                   label ? byi_workloads_label(&d->workloads, label) : NULL,
+                   why);
 }
 
 static void assign_candidates(struct decider *d, struct byi_assignment *a,
                               const uint32_t *label)
 {
-    for (uint32_t u = 0; u < d->candidates.list.n; u++) {
-        const struct byi_part *p = part_of(d, u);
-        const char *why = say_times(d, p);
-        assign_candidate(d, a, u, label[u], *why ? why : "not measured");
+    for (uint32_t c = 0; c < d->candidates.list.n; c++) {
+        const struct byi_workload *p = workload_of(d, c);
+        const char *why = times_text(d, p);
+        assign_candidate(d, a, c, label[c], *why ? why : "not measured");
     }
 }
 
@@ -170,7 +175,7 @@ static struct byi_piece origin_of(struct decider *d,
             piece.func = t->ops.at[all->at[i] - t->base].func;
             BYI_PUSH(&list, t->ops.at[all->at[i] - t->base].id);
         }
-    const struct byi_func *f = d->parts.work->funcs.at[piece.func];
+    const struct byi_func *f = d->workloads.work->funcs.at[piece.func];
     const uint32_t n_ops = list.n;
     bool *inside = byi_arena_calloc(d->arena, f->nodes.n, sizeof *inside);
     for (uint32_t i = 0; i < n_ops; i++)
@@ -184,21 +189,22 @@ static struct byi_piece origin_of(struct decider *d,
     return piece;
 }
 
+/* The label of a backend; n_labels if the context has no such backend. */
 static uint32_t label_of(const struct decider *d, const char *backend)
 {
     uint32_t l = 1;
     while (l < d->n_labels &&
-           strcmp(byi_parts_label(&d->parts, l), backend) != 0)
+           strcmp(byi_workloads_label(&d->workloads, l), backend) != 0)
         l++;
     return l;
 }
 
 /* A region of the trial: the name of its function in the clone, its nodes in
- * the module, and the part with its times, which equal regions share. */
+ * the module, and its workload, which equal regions share. */
 struct trial_region {
     const char *name;
     struct byi_piece piece;
-    uint32_t label, part;
+    uint32_t label, workload;
 };
 struct cost_trial {
     struct marked_module marked;
@@ -224,7 +230,7 @@ static enum byoc_status try_regions(struct decider *d,
     backends.assignment = byi_assignment_copy(a, d->arena);
     free_trial(t);
     mark_operators(d, &t->marked);
-    BYI_TRY(byi_meter_passes(&d->parts.meter, t->marked.m, &backends, err));
+    BYI_TRY(byi_meter_passes(&d->workloads.meter, t->marked.m, &backends, err));
     for (uint32_t i = 0; i < t->marked.m->funcs.n; i++) {
         const struct byi_func *f = t->marked.m->funcs.at[i];
         if (f->dead || !f->attr.compiler)
@@ -237,32 +243,35 @@ static enum byoc_status try_regions(struct decider *d,
             .name = byi_arena_str(d->arena, f->name),
             .piece = piece,
             .label = label,
-            .part = byi_parts_add(&d->parts, &piece,
-                                  UINT64_C(1) << label | UINT64_C(1))};
+            .workload = byi_workloads_add(&d->workloads, &piece,
+                                          UINT64_C(1) << label | UINT64_C(1))};
         BYI_PUSH(&t->regions, region);
     }
-    return byi_parts_time(&d->parts, err);
+    return byi_workloads_time(&d->workloads, err);
 }
 
-/* Revert the regions that are slower than native kernels. */
-static bool drop_losers(struct decider *d, struct byi_assignment *a,
-                        const struct cost_trial *t)
+/* Assign the nodes of regions that are slower than native kernels to native
+ * kernels. Returns whether there are such regions. */
+static bool revert_slower(struct decider *d, struct byi_assignment *a,
+                          const struct cost_trial *t)
 {
-    bool dropped = false;
+    bool reverted = false;
     for (uint32_t i = 0; i < t->regions.n; i++) {
         const struct trial_region *r = &t->regions.at[i];
-        const struct byi_part *p = &d->parts.list.at[r->part];
+        const struct byi_workload *p = &d->workloads.list.at[r->workload];
         if (isnan(p->us[0]) || !((1 - noise) * p->us[r->label] > p->us[0]))
             continue;
         const char *why =
-            byi_arena_printf(d->by->arena, "as a region: %s", say_times(d, p));
+            byi_arena_printf(d->by->arena, "as a region: %s", times_text(d, p));
         for (uint32_t k = 0; k < r->piece.n; k++)
             byi_assign(a, r->piece.func, r->piece.at[k], NULL, why);
-        dropped = true;
+        reverted = true;
     }
-    return dropped;
+    return reverted;
 }
 
+/* Partition again until no region is slower than native kernels, or MAX_ROUNDS
+ * times: the nodes of a reverted region change the regions around it. */
 static enum byoc_status settle_regions(struct decider *d,
                                        struct byi_assignment *a,
                                        struct cost_trial *t,
@@ -271,7 +280,7 @@ static enum byoc_status settle_regions(struct decider *d,
     enum { MAX_ROUNDS = 8 };
     for (uint32_t round = 0; round < MAX_ROUNDS; round++) {
         BYI_TRY(try_regions(d, a, t, err));
-        if (!drop_losers(d, a, t))
+        if (!revert_slower(d, a, t))
             break;
     }
     return BYOC_OK;
@@ -279,16 +288,16 @@ static enum byoc_status settle_regions(struct decider *d,
 
 /* --- the whole model ------------------------------------------------------ */
 
-enum { ALL_NATIVE, GREEDY, ASSIGNED, N_WHOLES };
-static const char *const whole_names[] = {"native", "greedy", "measured"};
+enum { ALL_NATIVE, GREEDY, ASSIGNED, N_PLACEMENTS };
+static const char *const placement_names[] = {"native", "greedy", "measured"};
 
-struct whole_placement {
+struct model_placement {
     struct byi_module *m;
     struct byi_compiled_groups groups;
     struct byi_alternative alternative;
     char key[65];
     double us;
-    uint32_t same; /* index of the first one with this key       */
+    uint32_t same; /* index of the first placement with this key */
 };
 
 /* Whether the backend runs a region of m. */
@@ -303,38 +312,41 @@ static bool has_region_of(const struct byi_module *m, const char *backend)
     return false;
 }
 
-static enum byoc_status make_whole(struct decider *d, struct whole_placement *w,
-                                   struct byi_backends *backends,
-                                   struct byoc_error *err)
+/* Set p->m to a clone that is partitioned for `backends`, and p->key to its key
+ * in the cost table. */
+static enum byoc_status make_placement(struct decider *d,
+                                       struct model_placement *p,
+                                       struct byi_backends *backends,
+                                       struct byoc_error *err)
 {
-    struct byi_sha256 s = d->parts.base;
-    w->m = byi_module_clone(d->m);
-    BYI_TRY(byi_meter_passes(&d->parts.meter, w->m, backends, err));
+    struct byi_sha256 s = d->workloads.base;
+    p->m = byi_module_clone(d->m);
+    BYI_TRY(byi_meter_passes(&d->workloads.meter, p->m, backends, err));
     byi_sha256_add(&s, "whole", sizeof "whole");
-    byi_module_sign(w->m, &s);
+    byi_module_sign(p->m, &s);
     for (uint32_t l = 1; l < d->n_labels; l++)
-        if (has_region_of(w->m, byi_parts_label(&d->parts, l)))
-            byi_parts_sign_backend(&d->parts, l, &s);
-    byi_sha256_hex(&s, w->key);
+        if (has_region_of(p->m, byi_workloads_label(&d->workloads, l)))
+            byi_workloads_hash_backend(&d->workloads, l, &s);
+    byi_sha256_hex(&s, p->key);
     return BYOC_OK;
 }
 
 /* Time the placements, running them in turn. If the times do not show which one
  * is the fastest, they are not kept: the next compile measures again. */
-static enum byoc_status compare_wholes(struct decider *d,
-                                       struct whole_placement *wholes,
-                                       struct byoc_error *err)
+static enum byoc_status compare_placements(struct decider *d,
+                                           struct model_placement *placements,
+                                           struct byoc_error *err)
 {
-    struct byi_alternative *in[N_WHOLES];
+    struct byi_alternative *in[N_PLACEMENTS];
     uint32_t n = 0, failed;
-    for (uint32_t i = 0; i < N_WHOLES; i++) {
-        struct whole_placement *w = &wholes[i];
-        if (w->same != i)
+    for (uint32_t i = 0; i < N_PLACEMENTS; i++) {
+        struct model_placement *p = &placements[i];
+        if (p->same != i)
             continue;
-        byi_meter_compile(&d->parts.meter, w->m, &w->groups);
-        BYI_TRY(byi_alternative_open(&d->parts.meter, w->m, &w->groups,
-                                     &w->alternative, err));
-        in[n++] = &w->alternative;
+        byi_meter_compile(&d->workloads.meter, p->m, &p->groups);
+        BYI_TRY(byi_alternative_open(&d->workloads.meter, p->m, &p->groups,
+                                     &p->alternative, err));
+        in[n++] = &p->alternative;
     }
     BYI_TRY(byi_alternatives_time(in, n, 0.1 * n, &failed, err));
     d->by->n_timed++;
@@ -343,63 +355,65 @@ static enum byoc_status compare_wholes(struct decider *d,
         byi_text_addf(&d->by->notes,
                       "the machine is too busy to tell which placement of the "
                       "whole model is the fastest; measure again\n");
-    for (uint32_t i = 0; i < N_WHOLES; i++) {
-        struct whole_placement *w = &wholes[i];
-        w->us = wholes[w->same].alternative.us;
-        if (w->same != i || !decided)
+    for (uint32_t i = 0; i < N_PLACEMENTS; i++) {
+        struct model_placement *p = &placements[i];
+        p->us = placements[p->same].alternative.us;
+        if (p->same != i || !decided)
             continue;
-        char of[64];
-        snprintf(of, sizeof of, "%s: a whole model", whole_names[i]);
-        byi_cost_put(&d->parts.table, w->key, w->alternative.us, of);
+        char label[64];
+        snprintf(label, sizeof label, "%s: a whole model", placement_names[i]);
+        byi_cost_put(&d->workloads.table, p->key, p->alternative.us, label);
     }
     return BYOC_OK;
 }
 
-/* Take the times from the table if it has all of them; otherwise measure all.
- */
-static enum byoc_status time_wholes(struct decider *d,
-                                    struct whole_placement *wholes,
-                                    const struct byi_assignment *a,
-                                    struct byoc_error *err)
+/* Set the times of the three placements: from the table if it has all of them;
+ * otherwise measure all three. */
+static enum byoc_status time_placements(struct decider *d,
+                                        struct model_placement *placements,
+                                        const struct byi_assignment *a,
+                                        struct byoc_error *err)
 {
     struct byi_backends greedy = *d->backends, assigned = *d->backends;
     greedy.decide = assigned.decide = NULL;
     assigned.assignment = byi_assignment_copy(a, d->arena);
     struct byi_backends *const backends[] = {NULL, &greedy, &assigned};
     bool known = true;
-    for (uint32_t i = 0; i < N_WHOLES; i++) {
-        struct whole_placement *w = &wholes[i];
-        BYI_TRY(make_whole(d, w, backends[i], err));
-        w->same = 0;
-        while (strcmp(wholes[w->same].key, w->key) != 0)
-            w->same++;
-        known = byi_cost_get(&d->parts.table, w->key, &w->us) && known;
+    for (uint32_t i = 0; i < N_PLACEMENTS; i++) {
+        struct model_placement *p = &placements[i];
+        BYI_TRY(make_placement(d, p, backends[i], err));
+        p->same = 0;
+        while (strcmp(placements[p->same].key, p->key) != 0)
+            p->same++;
+        known = byi_cost_get(&d->workloads.table, p->key, &p->us) && known;
     }
     if (!known)
-        BYI_TRY(compare_wholes(d, wholes, err));
+        BYI_TRY(compare_placements(d, placements, err));
     /* use the times as the table keeps them, as the next compile does */
-    for (uint32_t i = 0; i < N_WHOLES; i++)
-        byi_cost_get(&d->parts.table, wholes[i].key, &wholes[i].us);
+    for (uint32_t i = 0; i < N_PLACEMENTS; i++)
+        byi_cost_get(&d->workloads.table, placements[i].key, &placements[i].us);
     return BYOC_OK;
 }
 
 /* The better of native and greedy, unless the assignment is faster by more than
  * `noise` or gives the same module: measuring must not give a slower model than
  * not measuring. */
-static uint32_t best_of(const struct whole_placement *wholes)
+static uint32_t best_of(const struct model_placement *placements)
 {
-    const struct whole_placement *assigned = &wholes[ASSIGNED];
-    const uint32_t plain =
-        wholes[GREEDY].us <= wholes[ALL_NATIVE].us ? GREEDY : ALL_NATIVE;
-    if (assigned->same == wholes[plain].same ||
-        assigned->us <= (1 - noise) * wholes[plain].us)
+    const struct model_placement *assigned = &placements[ASSIGNED];
+    const uint32_t plain = placements[GREEDY].us <= placements[ALL_NATIVE].us
+                               ? GREEDY
+                               : ALL_NATIVE;
+    if (assigned->same == placements[plain].same ||
+        assigned->us <= (1 - noise) * placements[plain].us)
         return ASSIGNED;
     return plain;
 }
 
 /* --- results -------------------------------------------------------------- */
 
-static double known_or_not(double us)
+/* The ledger's form of a time: -1 if it is unknown or infinite. */
+static double us_or_minus_one(double us)
 {
     return isfinite(us) ? us : -1;
 }
@@ -408,20 +422,20 @@ static double known_or_not(double us)
  * time of its backend or, if it is native, of the fastest backend. */
 static void note_candidates(struct decider *d, const uint32_t *label)
 {
-    for (uint32_t u = 0; u < d->candidates.list.n; u++) {
-        const struct byi_candidate *candidate = &d->candidates.list.at[u];
-        const struct byi_part *p = part_of(d, u);
+    for (uint32_t c = 0; c < d->candidates.list.n; c++) {
+        const struct byi_candidate *candidate = &d->candidates.list.at[c];
+        const struct byi_workload *p = workload_of(d, c);
         const struct byi_func *f = d->m->funcs.at[candidate->func];
         const struct byi_sources *all = byi_sources_none();
-        double backend = label[u] ? p->us[label[u]] : (double)INFINITY;
-        for (uint32_t l = 1; l < d->n_labels && !label[u]; l++)
-            if (byi_part_wants(p, l) && p->us[l] < backend)
+        double backend = label[c] ? p->us[label[c]] : (double)INFINITY;
+        for (uint32_t l = 1; l < d->n_labels && !label[c]; l++)
+            if (byi_workload_wants(p, l) && p->us[l] < backend)
                 backend = p->us[l];
         for (uint32_t i = 0; i < candidate->n; i++)
             all = byi_sources_join(d->m, all,
                                    f->nodes.at[candidate->at[i]].sources);
-        byi_ledger_node_times(d->by->ledger, all, known_or_not(backend),
-                              known_or_not(p->us[0]));
+        byi_ledger_node_times(d->by->ledger, all, us_or_minus_one(backend),
+                              us_or_minus_one(p->us[0]));
     }
 }
 
@@ -429,73 +443,75 @@ static void note_regions(struct decider *d, const struct cost_trial *t)
 {
     for (uint32_t i = 0; i < t->regions.n; i++) {
         const struct trial_region *r = &t->regions.at[i];
-        const struct byi_part *p = &d->parts.list.at[r->part];
+        const struct byi_workload *p = &d->workloads.list.at[r->workload];
         byi_ledger_region_times(d->by->ledger, r->name,
-                                known_or_not(p->us[r->label]),
-                                known_or_not(p->us[0]));
+                                us_or_minus_one(p->us[r->label]),
+                                us_or_minus_one(p->us[0]));
     }
 }
 
-/* Make all candidates native, since the whole model is fastest natively. */
+/* Assign all candidates to native kernels, since the whole model is fastest
+ * natively. */
 static void assign_native(struct decider *d, struct byi_assignment *a,
-                          const struct whole_placement *wholes)
+                          const struct model_placement *placements)
 {
     const char *why = byi_arena_printf(
         d->by->arena,
-        "the whole model: native %.1f us, greedy %.1f us, by parts %.1f us",
-        wholes[ALL_NATIVE].us, wholes[GREEDY].us, wholes[ASSIGNED].us);
-    for (uint32_t u = 0; u < d->candidates.list.n; u++)
-        assign_candidate(d, a, u, 0, why);
+        "the whole model: native %.1f us, greedy %.1f us, measured %.1f us",
+        placements[ALL_NATIVE].us, placements[GREEDY].us,
+        placements[ASSIGNED].us);
+    for (uint32_t c = 0; c < d->candidates.list.n; c++)
+        assign_candidate(d, a, c, 0, why);
 }
 
-/* Time the whole model and return the fastest placement. If the model cannot
- * run, the times of the parts decide. */
-static uint32_t pick_whole(struct decider *d, struct byi_assignment *a)
+/* Time the whole model and return the fastest placement, such as GREEDY. If the
+ * model cannot run, the times of the candidates and regions decide. */
+static uint32_t pick_placement(struct decider *d, struct byi_assignment *a)
 {
-    struct whole_placement wholes[N_WHOLES] = {{0}};
+    struct model_placement placements[N_PLACEMENTS] = {{0}};
     struct byoc_error err;
     uint32_t best = ASSIGNED;
-    if (time_wholes(d, wholes, a, &err) == BYOC_OK) {
-        best = best_of(wholes);
+    if (time_placements(d, placements, a, &err) == BYOC_OK) {
+        best = best_of(placements);
         const struct byi_measured measured = {
-            .native_us = wholes[ALL_NATIVE].us,
-            .greedy_us = wholes[GREEDY].us,
-            .measured_us = wholes[ASSIGNED].us,
-            .chosen = whole_names[wholes[best].same]};
+            .native_us = placements[ALL_NATIVE].us,
+            .greedy_us = placements[GREEDY].us,
+            .measured_us = placements[ASSIGNED].us,
+            .chosen = placement_names[placements[best].same]};
         byi_ledger_measured(d->by->ledger, &measured);
     } else {
         byi_text_addf(&d->by->notes,
-                      "the whole model could not be timed, its parts decide: "
-                      "%s\n",
+                      "the whole model could not be timed, so the times of its "
+                      "candidates and regions decide: %s\n",
                       err.text);
     }
     if (best == ALL_NATIVE)
-        assign_native(d, a, wholes);
-    for (uint32_t i = 0; i < N_WHOLES; i++) {
-        byi_alternative_close(&wholes[i].alternative);
-        byi_compiled_groups_free(&wholes[i].groups);
-        byi_module_free(&wholes[i].m);
+        assign_native(d, a, placements);
+    for (uint32_t i = 0; i < N_PLACEMENTS; i++) {
+        byi_alternative_close(&placements[i].alternative);
+        byi_compiled_groups_free(&placements[i].groups);
+        byi_module_free(&placements[i].m);
     }
     return best;
 }
 
 static enum byoc_status decide(struct decider *d, struct byoc_error *err)
 {
-    BYI_TRY(byi_candidates_find(d->parts.work, &d->ctx, d->arena,
+    BYI_TRY(byi_candidates_find(d->workloads.work, &d->ctx, d->arena,
                                 &d->candidates, err));
     if (!d->candidates.list.n)
         return BYOC_OK;
     BYI_TRY(time_candidates(d, err));
     uint32_t *label =
         byi_arena_calloc(d->arena, d->candidates.list.n, sizeof *label);
-    for (uint32_t u = 0; u < d->candidates.list.n; u++)
-        label[u] = choose(d, u);
+    for (uint32_t c = 0; c < d->candidates.list.n; c++)
+        label[c] = choose(d, c);
     struct byi_assignment *a = byi_assignment_new(d->m, d->by->arena);
     assign_candidates(d, a, label);
     struct cost_trial t = {0};
     enum byoc_status status = settle_regions(d, a, &t, err);
     if (status == BYOC_OK) {
-        const uint32_t best = pick_whole(d, a);
+        const uint32_t best = pick_placement(d, a);
         d->backends->assignment = best == GREEDY ? NULL : a;
         note_candidates(d, label);
         if (best == ASSIGNED)
@@ -505,8 +521,8 @@ static enum byoc_status decide(struct decider *d, struct byoc_error *err)
     return status;
 }
 
-/* Check that all backends are plug-ins, which can run their regions, and that
- * there are not too many. */
+/* Check that all backends are plug-ins, since backends that are only patterns
+ * run nothing, and that there are not too many. */
 static enum byoc_status check_backends(const struct decider *d,
                                        struct byoc_error *err)
 {
@@ -526,29 +542,30 @@ static enum byoc_status check_backends(const struct decider *d,
     return BYOC_OK;
 }
 
-static void finish_notes(struct decider *d)
+/* Tell the user what impairs the result, save the cost table, and free *d. */
+static void finish(struct decider *d)
 {
     struct byoc_error err;
-    const struct byi_meter *meter = &d->parts.meter;
-    d->by->n_timed += d->parts.n_timed;
-    if (d->parts.n_undecided)
+    const struct byi_meter *meter = &d->workloads.meter;
+    d->by->n_timed += d->workloads.n_timed;
+    if (d->workloads.n_undecided)
         byi_text_addf(&d->by->notes,
                       "the machine is too busy: the times of %u of %u "
                       "candidates and regions do not tell where they run "
                       "faster; these get their greedy placement; measure "
                       "again\n",
-                      d->parts.n_undecided, d->parts.n_timed);
+                      d->workloads.n_undecided, d->workloads.n_timed);
     if (meter->no_compiler)
         byi_text_addf(&d->by->notes,
                       "fused groups were timed operator by operator, and the "
                       "times are not kept: %s\n",
                       meter->why_none.at);
-    else if (byi_cost_table_save(&d->parts.table, &err) != BYOC_OK)
+    else if (byi_cost_table_save(&d->workloads.table, &err) != BYOC_OK)
         byi_text_addf(&d->by->notes, "the cost table is not kept: %s\n",
                       err.text);
     byi_candidates_free(&d->candidates);
-    byi_parts_close(&d->parts);
-    byi_module_free(&d->parts.work);
+    byi_workloads_close(&d->workloads);
+    byi_module_free(&d->workloads.work);
     byi_arena_free(&d->arena);
 }
 
@@ -567,26 +584,26 @@ enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
                         .backends = backends,
                         .n_labels = 1 + backends->n};
     byi_context_put(&d.ctx, byi_ledger_entry(NULL));
-    d.parts = (struct byi_parts){.work = byi_module_clone(m),
-                                 .backends = backends,
-                                 .ctx = &d.ctx,
-                                 .meter = {.found = by->found,
-                                           .ctx = &d.ctx,
-                                           .threads = by->threads,
-                                           .plugins = by->plugins,
-                                           .cc = by->cc,
-                                           .arena = d.arena},
-                                 .arena = d.arena,
-                                 .by_key.arena = d.arena,
-                                 .ends = byi_now() +
-                                         (by->seconds > 0 ? by->seconds : 60),
-                                 .progress = by->progress,
-                                 .progress_ctx = by->progress_ctx};
+    d.workloads = (struct byi_workloads){
+        .work = byi_module_clone(m),
+        .backends = backends,
+        .ctx = &d.ctx,
+        .meter = {.found = by->found,
+                  .ctx = &d.ctx,
+                  .threads = by->threads,
+                  .plugins = by->plugins,
+                  .cc = by->cc,
+                  .arena = d.arena},
+        .arena = d.arena,
+        .by_key.arena = d.arena,
+        .deadline = byi_now() + (by->seconds > 0 ? by->seconds : 60),
+        .progress = by->progress,
+        .progress_ctx = by->progress_ctx};
     enum byoc_status status = check_backends(&d, err);
     if (status == BYOC_OK)
-        status = byi_parts_open(&d.parts, by->table, &by->notes, err);
+        status = byi_workloads_open(&d.workloads, by->table, &by->notes, err);
     if (status == BYOC_OK)
         status = decide(&d, err);
-    finish_notes(&d);
+    finish(&d);
     return status;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tuner/by_cost.h: --partition-by=measured: times the nodes that backends can
  * run, places them, and compares the result with native execution and greedy
- * partitioning. --partition-by=estimated: asks backends for estimates.
+ * partitioning. --partition-by=estimated: places nodes by the backends'
+ * estimates.
  */
 #ifndef BYI_BY_COST_H
 #define BYI_BY_COST_H
@@ -17,16 +18,19 @@ struct byi_by_cost {
     uint32_t threads;
     const char *plugins, *cc;
     const char *table; /* path of the cost table; NULL: the default */
-    double seconds;    /* limit for timing parts; 0: 60 */
-    /* called after each part, `done` of `of`; NULL: not called */
+    double seconds;    /* time limit of measuring workloads; 0: 60 */
+    /* called after each workload (workloads.h), `done` of `of`; NULL: not
+     * called */
     void (*progress)(void *ctx, const char *what, uint32_t done, uint32_t of);
     void *progress_ctx;
     /* ------------------------------------------------------------------- */
     struct byi_text notes; /* lines for the user; the caller frees them */
-    uint32_t n_timed;      /* parts and whole models that were timed */
+    uint32_t n_timed;      /* workloads that were timed; + 1 for the
+                              whole model */
 };
 
-/* The `decide` of struct byi_backends, with a struct byi_by_cost as context.
+/* The `decide` of struct byi_backends for --partition-by=measured; `by_cost` is
+ * a struct byi_by_cost.
  * Errors: BYOC_EINVAL (a backend is not a plug-in), BYOC_ELIMIT (too many
  * backends), those of passes. */
 enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,

@@ -122,6 +122,7 @@ static enum byoc_status read_file(struct byi_cost_table *t,
     return status;
 }
 
+/* Environment variables may only name absolute folders. */
 static const char *default_path(struct byi_arena *arena)
 {
     static const char *const places[][2] = {{"BYOC_CACHE_DIR", ""},
@@ -208,7 +209,7 @@ enum byoc_status byi_cost_table_save(struct byi_cost_table *t,
         return BYOC_OK;
     BYI_TRY(make_folders(t, err));
     if (access(t->path, F_OK) == 0)
-        (void)read_file(&now, &unused); /* a damaged table is replaced */
+        (void)read_file(&now, &unused); /* a damaged file is replaced */
     for (uint32_t i = 0; i < t->list.n; i++)
         put(&now, t->list.at[i].key, t->list.at[i].ns, t->list.at[i].label);
     enum byoc_status status = write_file(&now, err);

@@ -23,17 +23,18 @@ struct byi_cost_table {
     struct byi_index by_key;
     bool changed;
 };
-/* Read the table at `path`; NULL: costs.json in $BYOC_CACHE_DIR, otherwise in
- * byoc/ of $XDG_CACHE_HOME, otherwise of ~/.cache. If there is no file, the
- * table is empty. A file that cannot be read, is damaged, or is not a cost
- * table of this version is not used: `note` says so, and saving replaces it. */
+/* Read the table at `path`; NULL: $BYOC_CACHE_DIR/costs.json, otherwise
+ * $XDG_CACHE_HOME/byoc/costs.json, otherwise ~/.cache/byoc/costs.json. If there
+ * is no file, the table is empty. A file that cannot be read, is damaged, or is
+ * not a cost table of this version is not used: a line in `note` says so, and
+ * saving replaces it. */
 void byi_cost_table_open(struct byi_cost_table *t, const char *path,
                          struct byi_text *note);
-/* Read an entry, in microseconds; INFINITY if it records that what was timed
- * cannot run. False: no entry has this key. */
+/* Set *us to the time of an entry in microseconds, or to INFINITY if the entry
+ * records that the model cannot run. Returns false if no entry has this key. */
 bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us);
-/* Set an entry. It is rounded to nanoseconds, as in the file, so that a later
- * compile decides from the same numbers. */
+/* Add or replace an entry. The time is rounded to nanoseconds, as in the file,
+ * so that a later compile decides from the same numbers. */
 void byi_cost_put(struct byi_cost_table *t, const char *key, double us,
                   const char *label);
 /* If the table changed, write it, with the entries that other compiles have

@@ -33,10 +33,11 @@ enum byoc_status byi_meter_passes(const struct byi_meter *meter,
     return byi_run_passes(m, passes, n, &ctx, err);
 }
 
-/* --- groups as code ------------------------------------------------------- */
+/* --- compiled groups -------------------------------------------------------
+ */
 
 /* Write an artifact with these kernels and without weights. It is never loaded
- * as a model, so its plan may have any entry. */
+ * as a model, so its plan may have any entry function. */
 static enum byoc_status write_code(const struct byi_meter *meter,
                                    const struct byi_module *m,
                                    const struct byi_kernels *kernels,
@@ -111,14 +112,13 @@ void byi_compiled_groups_free(struct byi_compiled_groups *groups)
     groups->has_code = false;
 }
 
-/* --- alternatives -----------------------------------------------------------
- */
+/* --- alternatives --------------------------------------------------------- */
 
 static enum byoc_status load(const struct byi_meter *meter,
                              const struct byi_compiled_groups *groups,
-                             struct byi_alternative *c, struct byoc_error *err)
+                             struct byi_alternative *a, struct byoc_error *err)
 {
-    struct byi_image image = byi_built_image(&c->built);
+    struct byi_image image = byi_built_image(&a->built);
     if (groups->has_code) {
         const struct byi_image *code = &groups->library.artifact.image;
         image.code = code->code;
@@ -129,36 +129,36 @@ static enum byoc_status load(const struct byi_meter *meter,
     const struct byoc_load_params params = {.threads = meter->threads,
                                             .plugins = meter->plugins,
                                             .require_backends = true};
-    BYI_TRY(byoc_internal_model_open(&image, &params, &c->model, err));
-    BYI_TRY(byoc_state_new(c->model, &c->state, err));
-    c->n_outputs = byoc_model_n_outputs(c->model);
-    c->outputs =
-        byi_arena_calloc(meter->arena, c->n_outputs + 1u, sizeof *c->outputs);
+    BYI_TRY(byoc_internal_model_open(&image, &params, &a->model, err));
+    BYI_TRY(byoc_state_new(a->model, &a->state, err));
+    a->n_outputs = byoc_model_n_outputs(a->model);
+    a->outputs =
+        byi_arena_calloc(meter->arena, a->n_outputs + 1u, sizeof *a->outputs);
     return BYOC_OK;
 }
 
 enum byoc_status byi_alternative_open(const struct byi_meter *meter,
                                       const struct byi_module *m,
                                       const struct byi_compiled_groups *groups,
-                                      struct byi_alternative *c,
+                                      struct byi_alternative *a,
                                       struct byoc_error *err)
 {
-    *c = (struct byi_alternative){0};
+    *a = (struct byi_alternative){0};
     enum byoc_status status =
         byi_build(m, meter->found, groups->has_code ? &groups->kernels : NULL,
-                  meter->arena, &c->built, err);
+                  meter->arena, &a->built, err);
     if (status == BYOC_OK)
-        status = load(meter, groups, c, err);
+        status = load(meter, groups, a, err);
     if (status != BYOC_OK)
-        byi_alternative_close(c);
+        byi_alternative_close(a);
     return status;
 }
 
-void byi_alternative_close(struct byi_alternative *c)
+void byi_alternative_close(struct byi_alternative *a)
 {
-    byoc_state_free(&c->state);
-    byoc_model_free(&c->model);
-    byi_built_free(&c->built);
+    byoc_state_free(&a->state);
+    byoc_model_free(&a->model);
+    byi_built_free(&a->built);
 }
 
 /* --- inputs --------------------------------------------------------------- */
@@ -169,8 +169,8 @@ static uint32_t next_random(uint64_t *state)
     return (uint32_t)(*state >> 33);
 }
 
-/* Make a random input: floats in [-1, 1), integers 0 or 1. Symbolic dims are
- * `size`. */
+/* Make a random input in `arena`, with the generator's state *seed: floats in
+ * [-1, 1), integers 0 or 1. Symbolic dims are `size`. */
 static enum byoc_status make_random(const struct byoc_io *io, int64_t size,
                                     struct byi_arena *arena, uint64_t *seed,
                                     DLTensor *view, struct byoc_error *err)
@@ -204,7 +204,7 @@ static enum byoc_status make_random(const struct byoc_io *io, int64_t size,
 
 enum { ROUNDS_IF_CLEAR = 3, MIN_ROUNDS = 7, MAX_ROUNDS = 301 };
 
-/* The rounds of one alternative. */
+/* The times of one alternative, by round. */
 struct times {
     uint32_t repeats; /* runs in a row, so that the clock is fine enough */
     double us[MAX_ROUNDS];
@@ -244,13 +244,13 @@ static enum byoc_status run_once(const struct comparison *r, uint32_t i,
                                  uint32_t repeats, double *us,
                                  struct byoc_error *err)
 {
-    struct byi_alternative *c = r->at[i];
+    struct byi_alternative *a = r->at[i];
     const struct usage began = usage_now();
     for (uint32_t k = 0; k < repeats; k++) {
-        for (uint32_t o = 0; o < c->n_outputs; o++)
-            c->outputs[o].data = NULL;
-        BYI_TRY(byoc_run(c->state, r->inputs, r->n_inputs, c->outputs,
-                         c->n_outputs, err));
+        for (uint32_t o = 0; o < a->n_outputs; o++)
+            a->outputs[o].data = NULL;
+        BYI_TRY(byoc_run(a->state, r->inputs, r->n_inputs, a->outputs,
+                         a->n_outputs, err));
     }
     const struct usage ended = usage_now();
     *us = 1e6 / repeats *
@@ -259,6 +259,7 @@ static enum byoc_status run_once(const struct comparison *r, uint32_t i,
     return BYOC_OK;
 }
 
+/* Run each alternative once or more, and set its `repeats`. */
 static enum byoc_status warm_up(struct comparison *r, uint32_t *failed,
                                 struct byoc_error *err)
 {
@@ -325,6 +326,8 @@ static bool is_clear(const struct comparison *r, double margin)
     return true;
 }
 
+/* Run rounds until there is a clear winner or the time is over, and set the
+ * alternatives' times. */
 static enum byoc_status compare(struct comparison *r, double seconds,
                                 uint32_t *failed, struct byoc_error *err)
 {

@@ -14,16 +14,16 @@ struct byi_meter {
     const struct byi_found *found;
     const struct byi_pass_context *ctx; /* the user's options of passes  */
     uint32_t threads;                   /* as in byoc_load_params        */
-    const char *plugins, *cc;           /* where plug-ins are; the compiler */
+    const char *plugins, *cc; /* list of plug-ins; C compiler; or NULL */
     struct byi_arena *arena;
     /* the C compiler failed: groups ran operator by operator, as models in
      * memory do */
     bool no_compiler;
-    struct byi_text why_none; /* the reason; freed by the caller */
+    struct byi_text why_none; /* its message; freed by the caller */
 };
 
-/* Partition `m` for these backends and fuse the native rest, as a compile does
- * after its simplifying passes. */
+/* Partition `m` for these backends (NULL: all nodes stay native) and fuse the
+ * native rest, as a compile does after its simplifying passes. */
 enum byoc_status byi_meter_passes(const struct byi_meter *meter,
                                   struct byi_module *m,
                                   struct byi_backends *backends,
@@ -41,25 +41,26 @@ void byi_meter_compile(struct byi_meter *meter, const struct byi_module *m,
                        struct byi_compiled_groups *groups);
 void byi_compiled_groups_free(struct byi_compiled_groups *groups);
 
-/* A module's entry, loaded. Zero-initialise. */
+/* A loaded model: one of the placements that are timed against each other. */
 struct byi_alternative {
     struct byi_built built;
     struct byoc_model *model;
     struct byoc_state *state;
     DLTensor *outputs; /* in the meter's arena */
     uint32_t n_outputs;
-    double us;    /* of one run; set by byi_alternatives_time */
-    double noise; /* spread of its rounds, relative to `us`          */
+    /* set by byi_alternatives_time: */
+    double us;    /* of one run */
+    double noise; /* spread of its rounds, relative to `us` */
 };
-/* Load `m`, whose fused groups are `groups`; both must outlive *c. Errors:
- * those of building and loading; BYOC_EBACKEND if a backend cannot load a
- * region. */
+/* Load `m`, whose fused groups are `groups`; both must outlive *a. The caller
+ * closes *a. Errors: those of building and loading; BYOC_EBACKEND if a backend
+ * cannot load a region; then *a is closed. */
 enum byoc_status byi_alternative_open(const struct byi_meter *meter,
                                       const struct byi_module *m,
                                       const struct byi_compiled_groups *groups,
-                                      struct byi_alternative *c,
+                                      struct byi_alternative *a,
                                       struct byoc_error *err);
-void byi_alternative_close(struct byi_alternative *c);
+void byi_alternative_close(struct byi_alternative *a);
 
 /* Run the alternatives in turn on the same random inputs and set their times:
  * CPU time of this thread, or wall time if it sleeps. Takes `seconds`, less if

@@ -453,8 +453,9 @@ static void a_busy_machine_decides_nothing(void **state)
     }
 }
 
-/* A whole that cannot be run leaves the parts to decide: integers are made up
- * as 0 and 1, and one of these is out of range. */
+/* If the whole model cannot run, the times of its candidates and regions
+ * decide. It cannot run because random integers are 0 or 1, and 1 is out of
+ * range. */
 static void a_model_that_cannot_be_timed_is_a_warning(void **state)
 {
     (void)state;
@@ -466,7 +467,8 @@ static void a_model_that_cannot_be_timed_is_a_warning(void **state)
         "}\n";
     struct byoc_compiled *c =
         compile(picky, (struct byoc_compile_params){.plugins = SNAIL});
-    assert_non_null(strstr(byoc_compiled_warnings(c), "its parts decide: "));
+    assert_non_null(strstr(byoc_compiled_warnings(c),
+                           "its candidates and regions decide: "));
     cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
     assert_string_equal(text_of(node_of(ledger, "Relu_0"), "where"), "native");
     assert_null(cJSON_GetObjectItem(ledger, "measured"));

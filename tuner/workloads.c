@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts.c: times the parts of a model, or finds their times in the cost table.
- */
-#include "parts.h"
+/* workloads.c: times workloads, or finds their times in the cost table. */
+#include "workloads.h"
 
 #include "runtime_native/native.h"
 
@@ -30,7 +29,8 @@ static void add_cpu_model(struct byi_sha256 *s)
         fclose(f);
 }
 
-static enum byoc_status sign_base(struct byi_parts *d, struct byoc_error *err)
+static enum byoc_status hash_base(struct byi_workloads *d,
+                                  struct byoc_error *err)
 {
     struct byi_sha256 *s = &d->base;
     uint32_t threads;
@@ -53,13 +53,13 @@ static enum byoc_status sign_base(struct byi_parts *d, struct byoc_error *err)
     return BYOC_OK;
 }
 
-const char *byi_parts_label(const struct byi_parts *d, uint32_t label)
+const char *byi_workloads_label(const struct byi_workloads *d, uint32_t label)
 {
     return label ? d->backends->at[label - 1].name : "native";
 }
 
-void byi_parts_sign_backend(const struct byi_parts *d, uint32_t label,
-                            struct byi_sha256 *s)
+void byi_workloads_hash_backend(const struct byi_workloads *d, uint32_t label,
+                                struct byi_sha256 *s)
 {
     const struct byoc_backend *b = d->backends->at[label - 1].api;
     add_text(s, b->name);
@@ -70,22 +70,26 @@ void byi_parts_sign_backend(const struct byi_parts *d, uint32_t label,
     add_text(s, d->backends->exact ? "exact" : "");
 }
 
-/* The key in the cost table of the part's time with this label. */
-static void label_key(const struct byi_parts *d, const struct byi_part *p,
-                      uint32_t label, char key[65])
+/* Set `key` to the key in the cost table of the workload's time with this
+ * label.
+ */
+static void label_key(const struct byi_workloads *d,
+                      const struct byi_workload *p, uint32_t label,
+                      char key[65])
 {
     struct byi_sha256 s;
     byi_sha256_init(&s);
     add_text(&s, p->key);
     add_text(&s, label ? "backend" : "native");
     if (label)
-        byi_parts_sign_backend(d, label, &s);
+        byi_workloads_hash_backend(d, label, &s);
     byi_sha256_hex(&s, key);
 }
 
-/* --- parts ---------------------------------------------------------------- */
+/* --- workloads ------------------------------------------------------------ */
 
-static struct byi_part *find_part(const struct byi_parts *d, const char *key)
+static struct byi_workload *find_workload(const struct byi_workloads *d,
+                                          const char *key)
 {
     BYI_INDEX_EACH (&d->by_key, byi_hash(0, key, 64), i)
         if (strcmp(d->list.at[i].key, key) == 0)
@@ -93,61 +97,65 @@ static struct byi_part *find_part(const struct byi_parts *d, const char *key)
     return NULL;
 }
 
-uint32_t byi_parts_add(struct byi_parts *d, const struct byi_piece *piece,
-                       uint64_t labels)
+uint32_t byi_workloads_add(struct byi_workloads *d,
+                           const struct byi_piece *piece, uint64_t labels)
 {
-    struct byi_part fresh = {.piece = *piece};
+    struct byi_workload fresh = {.piece = *piece};
     struct byi_sha256 s = d->base;
     byi_piece_sign(d->work, piece, &s);
     byi_sha256_hex(&s, fresh.key);
-    struct byi_part *part = find_part(d, fresh.key);
-    if (!part) {
+    struct byi_workload *workload = find_workload(d, fresh.key);
+    if (!workload) {
         fresh.us = byi_arena_calloc(d->arena, d->n_labels, sizeof *fresh.us);
         for (uint32_t l = 0; l < d->n_labels; l++)
             fresh.us[l] = (double)NAN;
         byi_index_add(&d->by_key, byi_hash(0, fresh.key, 64), d->list.n);
         BYI_PUSH(&d->list, fresh);
-        part = &d->list.at[d->list.n - 1];
+        workload = &d->list.at[d->list.n - 1];
     }
-    part->labels |= labels;
-    return (uint32_t)(part - d->list.at);
+    workload->labels |= labels;
+    return (uint32_t)(workload - d->list.at);
 }
 
-bool byi_part_known(const struct byi_parts *d, const struct byi_part *p)
+bool byi_workload_known(const struct byi_workloads *d,
+                        const struct byi_workload *p)
 {
     for (uint32_t l = 0; l < d->n_labels; l++)
-        if (byi_part_wants(p, l) && isnan(p->us[l]))
+        if (byi_workload_wants(p, l) && isnan(p->us[l]))
             return false;
     return true;
 }
 
-static void look_up_times(struct byi_parts *d, struct byi_part *p)
+static void look_up_times(struct byi_workloads *d, struct byi_workload *p)
 {
     char key[65];
     for (uint32_t l = 0; l < d->n_labels; l++) {
         label_key(d, p, l, key);
-        if (byi_part_wants(p, l) && !byi_cost_get(&d->table, key, &p->us[l]))
+        if (byi_workload_wants(p, l) &&
+            !byi_cost_get(&d->table, key, &p->us[l]))
             p->us[l] = (double)NAN;
     }
 }
 
-static void keep_times(struct byi_parts *d, const struct byi_part *p)
+/* Put the known times into the cost table, and use them as the table rounds
+ * them. */
+static void keep_times(struct byi_workloads *d, const struct byi_workload *p)
 {
     char key[65];
     for (uint32_t l = 0; l < d->n_labels; l++) {
-        if (!byi_part_wants(p, l) || isnan(p->us[l]))
+        if (!byi_workload_wants(p, l) || isnan(p->us[l]))
             continue;
-        struct byi_text of = {0};
-        byi_text_addf(&of, "%s: ", byi_parts_label(d, l));
-        byi_piece_name(d->work, &p->piece, &of);
+        struct byi_text label = {0};
+        byi_text_addf(&label, "%s: ", byi_workloads_label(d, l));
+        byi_piece_name(d->work, &p->piece, &label);
         label_key(d, p, l, key);
-        byi_cost_put(&d->table, key, p->us[l], of.at);
+        byi_cost_put(&d->table, key, p->us[l], label.at);
         byi_cost_get(&d->table, key, &p->us[l]);
-        byi_text_free(&of);
+        byi_text_free(&label);
     }
 }
 
-/* --- timing parts --------------------------------------------------------- */
+/* --- timing --------------------------------------------------------------- */
 
 static bool has_region(const struct byi_module *m)
 {
@@ -157,12 +165,12 @@ static bool has_region(const struct byi_module *m)
     return false;
 }
 
-/* Partition a part for one backend and load it. *m is NULL, and c is not
- * loaded, if the backend takes no node. */
-static enum byoc_status open_backend(struct byi_parts *d,
-                                     const struct byi_part *p, uint32_t label,
-                                     struct byi_module **m,
-                                     struct byi_alternative *c,
+/* Partition a workload for one backend and load it. If the backend takes no
+ * node, *m becomes NULL and *a is not loaded. */
+static enum byoc_status open_backend(struct byi_workloads *d,
+                                     const struct byi_workload *p,
+                                     uint32_t label, struct byi_module **m,
+                                     struct byi_alternative *a,
                                      struct byoc_error *err)
 {
     static const struct byi_compiled_groups none;
@@ -178,13 +186,14 @@ static enum byoc_status open_backend(struct byi_parts *d,
     if (status == BYOC_OK)
         status = byi_meter_passes(&d->meter, *m, &only, err);
     if (status == BYOC_OK && has_region(*m))
-        return byi_alternative_open(&d->meter, *m, &none, c, err);
+        return byi_alternative_open(&d->meter, *m, &none, a, err);
     byi_module_free(m);
     return status;
 }
 
-/* The alternatives in the order of labels; the first one is native. */
-struct field {
+/* The alternatives of a workload. in[] are the n that run, in the order of
+ * labels, and label[] their labels; in[0] is native. */
+struct alternatives {
     struct byi_alternative at[1 + BYI_MAX_COST_BACKENDS];
     struct byi_module *modules[1 + BYI_MAX_COST_BACKENDS];
     struct byi_alternative *in[1 + BYI_MAX_COST_BACKENDS];
@@ -192,17 +201,18 @@ struct field {
     uint32_t n;
 };
 
-static void drop_contender(struct field *f, uint32_t i)
+static void drop_alternative(struct alternatives *f, uint32_t i)
 {
     f->n--;
     memmove(&f->in[i], &f->in[i + 1], (f->n - i) * sizeof *f->in);
     memmove(&f->label[i], &f->label[i + 1], (f->n - i) * sizeof *f->label);
 }
 
-/* Time the alternatives. One that cannot run gets INFINITY. If the native one
- * cannot run, or the times do not show which is the fastest, the part's native
- * time stays unknown. */
-static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
+/* Time the alternatives. The time of one that cannot run becomes INFINITY. If
+ * the native one cannot run, or the times do not show which is the fastest, the
+ * workload's native time stays unknown. */
+static void time_alternatives(struct byi_workloads *d, struct byi_workload *p,
+                              struct alternatives *f)
 {
     const double each = 0.015; /* seconds */
     struct byoc_error err;
@@ -212,7 +222,7 @@ static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
         if (failed == 0)
             return;
         p->us[f->label[failed]] = (double)INFINITY;
-        drop_contender(f, failed);
+        drop_alternative(f, failed);
     }
     if (f->n == 1 && byi_alternatives_time(f->in, 1, each, &failed, &err))
         return;
@@ -224,25 +234,25 @@ static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
     for (uint32_t i = 0; i < f->n; i++)
         p->us[f->label[i]] = f->in[i]->us;
     for (uint32_t l = 1; l < d->n_labels; l++)
-        if (byi_part_wants(p, l) && isnan(p->us[l]))
+        if (byi_workload_wants(p, l) && isnan(p->us[l]))
             p->us[l] = p->us[0]; /* the backend takes no node of it */
 }
 
-static void time_part(struct byi_parts *d, struct byi_part *p,
-                      struct byi_module *natives,
-                      const struct byi_compiled_groups *groups,
-                      const char *entry)
+static void time_workload(struct byi_workloads *d, struct byi_workload *p,
+                          struct byi_module *natives,
+                          const struct byi_compiled_groups *groups,
+                          const char *entry)
 {
     struct byoc_error err;
-    struct field *f = byi_arena_alloc(d->arena, sizeof *f);
+    struct alternatives *f = byi_arena_alloc(d->arena, sizeof *f);
     for (uint32_t l = 0; l < d->n_labels; l++)
         p->us[l] = (double)NAN;
-    if (byi_entry_set(natives, entry, "parts", &err) != BYOC_OK ||
+    if (byi_entry_set(natives, entry, "workloads", &err) != BYOC_OK ||
         byi_alternative_open(&d->meter, natives, groups, &f->at[0], &err))
         return;
     f->in[f->n++] = &f->at[0];
     for (uint32_t l = 1; l < d->n_labels; l++) {
-        if (!byi_part_wants(p, l))
+        if (!byi_workload_wants(p, l))
             continue;
         const enum byoc_status status =
             open_backend(d, p, l, &f->modules[l], &f->at[l], &err);
@@ -253,7 +263,7 @@ static void time_part(struct byi_parts *d, struct byi_part *p,
             f->in[f->n++] = &f->at[l];
         }
     }
-    time_field(d, p, f);
+    time_alternatives(d, p, f);
     for (uint32_t l = 0; l < d->n_labels; l++) {
         byi_alternative_close(&f->at[l]);
         byi_module_free(&f->modules[l]);
@@ -262,58 +272,58 @@ static void time_part(struct byi_parts *d, struct byi_part *p,
         keep_times(d, p);
 }
 
-static void report(struct byi_parts *d)
+static void report(struct byi_workloads *d)
 {
     if (d->progress)
         d->progress(d->progress_ctx, "measuring", d->done, d->of);
 }
 
-static bool is_tried(const struct byi_part *p)
+static bool is_tried(const struct byi_workload *p)
 {
     return (p->labels & ~p->tried) == 0;
 }
 
-/* Look up the parts that were not tried yet, and list the missing ones in
- * `missing`, as functions of `natives`. A part that cannot become a function
- * stays unknown. */
-static uint32_t find_missing(struct byi_parts *d, struct byi_module *natives,
-                             uint32_t *missing)
+/* Look up the workloads that were not tried yet. List in `missing` those whose
+ * times are not all known, and add a function for each to `natives`; the times
+ * of one that cannot become a function stay unknown. Returns their number. */
+static uint32_t find_missing(struct byi_workloads *d,
+                             struct byi_module *natives, uint32_t *missing)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < d->list.n; i++) {
-        struct byi_part *p = &d->list.at[i];
+        struct byi_workload *p = &d->list.at[i];
         struct byoc_error why;
         if (is_tried(p))
             continue;
         look_up_times(d, p);
         p->tried = p->labels;
         char entry[32];
-        snprintf(entry, sizeof entry, "part%u", i);
-        if (!byi_part_known(d, p) && byi_now() < d->ends &&
+        snprintf(entry, sizeof entry, "workload%u", i);
+        if (!byi_workload_known(d, p) && byi_now() < d->deadline &&
             byi_piece_add(d->work, &p->piece, natives, entry, &why) == BYOC_OK)
             missing[n++] = i;
     }
     return n;
 }
 
-static enum byoc_status time_missing(struct byi_parts *d,
+static enum byoc_status time_missing(struct byi_workloads *d,
                                      struct byi_module *natives,
                                      const uint32_t *missing, uint32_t n,
                                      struct byoc_error *err)
 {
     struct byi_compiled_groups groups = {0};
     char entry[32];
-    /* the plan needs an entry function, which may be any part; it is set after
-     * the passes, since these would drop the other parts */
+    /* the plan needs an entry function, which may be any workload; it is set
+     * after the passes, since these would drop the other functions */
     BYI_TRY(byi_meter_passes(&d->meter, natives, NULL, err));
-    snprintf(entry, sizeof entry, "part%u", missing[0]);
-    BYI_TRY(byi_entry_set(natives, entry, "parts", err));
+    snprintf(entry, sizeof entry, "workload%u", missing[0]);
+    BYI_TRY(byi_entry_set(natives, entry, "workloads", err));
     byi_meter_compile(&d->meter, natives, &groups);
     d->of += n;
     for (uint32_t i = 0; i < n; i++) {
-        snprintf(entry, sizeof entry, "part%u", missing[i]);
-        if (byi_now() < d->ends)
-            time_part(d, &d->list.at[missing[i]], natives, &groups, entry);
+        snprintf(entry, sizeof entry, "workload%u", missing[i]);
+        if (byi_now() < d->deadline)
+            time_workload(d, &d->list.at[missing[i]], natives, &groups, entry);
         d->done++;
         report(d);
     }
@@ -321,7 +331,8 @@ static enum byoc_status time_missing(struct byi_parts *d,
     return BYOC_OK;
 }
 
-enum byoc_status byi_parts_time(struct byi_parts *d, struct byoc_error *err)
+enum byoc_status byi_workloads_time(struct byi_workloads *d,
+                                    struct byoc_error *err)
 {
     struct byi_module *natives = byi_module_new();
     uint32_t *missing = byi_arena_calloc(d->arena, d->list.n, sizeof *missing);
@@ -334,15 +345,16 @@ enum byoc_status byi_parts_time(struct byi_parts *d, struct byoc_error *err)
 
 /* --- the interface -------------------------------------------------------- */
 
-enum byoc_status byi_parts_open(struct byi_parts *d, const char *path,
-                                struct byi_text *note, struct byoc_error *err)
+enum byoc_status byi_workloads_open(struct byi_workloads *d, const char *path,
+                                    struct byi_text *note,
+                                    struct byoc_error *err)
 {
     d->n_labels = 1 + d->backends->n;
     byi_cost_table_open(&d->table, path, note);
-    return sign_base(d, err);
+    return hash_base(d, err);
 }
 
-void byi_parts_close(struct byi_parts *d)
+void byi_workloads_close(struct byi_workloads *d)
 {
     byi_text_free(&d->meter.why_none);
     byi_vec_free(d->list.at);
