@@ -10,8 +10,9 @@
 
 /* --- names ---------------------------------------------------------------- */
 
-/* "@dnnl_0" becomes byoc_dnnl_0. A name that is not an identifier, or is too
- * long, is replaced by the function's number, which is unique. */
+/* "@dnnl_0" becomes byoc_dnnl_0. In a name that is not an identifier, '_'
+ * replaces other characters; a long name is cut. The function's number then
+ * makes the result unique: byocx3_a_b. */
 const char *byi_code_symbol(const struct byi_module *m, uint32_t func,
                             struct byi_arena *arena)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compile/code.h: the C that backends generate for regions: compiled once per
- * compile, and mapped to try and run it from memory.
+/* compile/code.h: the C that backends generate for regions. Each source is
+ * compiled once per compile, and mapped if its region is tried or runs in this
+ * process.
  */
 #ifndef BYI_CODE_H
 #define BYI_CODE_H
@@ -25,12 +26,14 @@ struct byi_codes {
  * different from all names of the C library. In `arena`. */
 const char *byi_code_symbol(const struct byi_module *m, uint32_t func,
                             struct byi_arena *arena);
-/* The code of this source, which is compiled on first use; never NULL. If the
- * source is refused, its `fault` is set. Lives as long as `codes`. */
+/* The code of this source of n bytes, which is compiled on first use; never
+ * NULL. If the compiler refuses it, its `fault` is set. Lives as long as
+ * `codes`. */
 struct byi_code *byi_code_get(struct byi_codes *codes, const char *symbol,
                               const void *source, size_t n);
-/* Map the code and set its function, unless the code is mapped already. Errors:
- * BYOC_EIO, BYOC_EBACKEND. */
+/* Map the code and set its function. Does nothing if the code is mapped
+ * already, was refused, or has no version for this CPU. Errors: BYOC_EIO,
+ * BYOC_EBACKEND. */
 enum byoc_status byi_code_map(struct byi_code *code, struct byoc_error *err);
 void byi_codes_free(struct byi_codes *codes);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find_backends.c: finds the backends of a compile: plug-ins of the list, and
- * backends that are only patterns on the command line.
+/* find_backends.c: finds the backends of a compile: plug-ins, and backends that
+ * consist only of patterns from the command line.
  */
 #include "find_backends.h"
 
@@ -15,7 +15,9 @@
 
 /* --- plug-ins ------------------------------------------------------------- */
 
-/* Call each(ctx, path) for every candidate of the list. */
+/* Call each(ctx, path) for every plug-in of `list`, as
+ * byoc_compile_params.plugins describes it. Append the searched folders to
+ * `places`, which may be NULL. */
 static enum byoc_status each_plugin(const char *list, struct byi_text *places,
                                     void (*each)(void *ctx, const char *path),
                                     void *ctx, struct byoc_error *err)
@@ -78,11 +80,11 @@ static const char *crash_reason(const struct byi_found *found, const char *who)
     return NULL;
 }
 
-/* Replaces a plug-in that crashed while it was opened; has no patterns. */
+/* Replaces a plug-in that crashed while it was opened. It has no patterns. */
 struct byi_stand_in {
     struct byi_plugin plugin; /* without a library */
     struct byoc_backend backend;
-    bool nameless; /* not requested by name yet */
+    bool nameless; /* no requested backend has been assigned to it */
 };
 
 /* Make a stand-in for a plug-in that crashed while it was opened. The backend's
@@ -114,8 +116,8 @@ static struct byi_plugin *stand_in(struct byi_arena *arena, const char *path)
     return &s->plugin;
 }
 
-/* Give the name to the first stand-in that was not requested yet; NULL if there
- * is none. */
+/* Give the name of a requested backend to the first stand-in that has none, and
+ * return it; NULL if there is no such stand-in. */
 static struct byi_plugin *name_stand_in(const struct byi_found *found,
                                         const char *name)
 {
@@ -156,7 +158,7 @@ static void try_plugin(void *ctx, const char *path)
     struct search *s = ctx;
     struct byi_plugin *plugin = NULL;
     struct byoc_error err;
-    /* grow the list before the plug-in is open */
+    /* grow the list first: a failed allocation must not leave a plug-in open */
     BYI_PUSH(&s->found->plugins, NULL);
     s->found->plugins.n--;
     if (open_plugin(s, path, &plugin, &err) != BYOC_OK) {
@@ -193,37 +195,37 @@ static enum byoc_status read_pattern(struct byi_arena *arena, const char *text,
     return BYOC_OK;
 }
 
-struct byi_sketch {
+struct byi_pattern_backend {
     struct byoc_backend backend;
     BYI_VEC(struct byoc_pattern) rows;
 };
 
 /* Make a backend for each backend name in `patterns`, in order of appearance.
  */
-static enum byoc_status sketch_backends(struct byi_found *found,
-                                        const char *const *patterns,
-                                        struct byoc_error *err)
+static enum byoc_status make_pattern_backends(struct byi_found *found,
+                                              const char *const *patterns,
+                                              struct byoc_error *err)
 {
-    byi_match_host(&found->sketch_host);
+    byi_match_host(&found->pattern_host);
     for (; patterns && *patterns; patterns++) {
         struct byoc_pattern row = {0};
         const char *backend = NULL;
         BYI_TRY(read_pattern(found->arena, *patterns, &row, &backend, err));
         uint32_t i = 0;
-        while (i < found->sketches.n &&
-               strcmp(found->sketches.at[i]->backend.name, backend))
+        while (i < found->pattern_backends.n &&
+               strcmp(found->pattern_backends.at[i]->backend.name, backend))
             i++;
-        if (i == found->sketches.n) {
-            struct byi_sketch *fresh =
+        if (i == found->pattern_backends.n) {
+            struct byi_pattern_backend *fresh =
                 byi_arena_alloc(found->arena, sizeof *fresh);
             fresh->backend =
                 (struct byoc_backend){.struct_size = sizeof fresh->backend,
                                       .name = backend,
                                       .version = "patterns only",
                                       .compat = ""};
-            BYI_PUSH(&found->sketches, fresh);
+            BYI_PUSH(&found->pattern_backends, fresh);
         }
-        struct byi_sketch *s = found->sketches.at[i];
+        struct byi_pattern_backend *s = found->pattern_backends.at[i];
         BYI_PUSH(&s->rows, row);
         s->backend.patterns = s->rows.at;
         s->backend.n_patterns = s->rows.n;
@@ -231,8 +233,8 @@ static enum byoc_status sketch_backends(struct byi_found *found,
     return BYOC_OK;
 }
 
-/* Find the plug-in of a requested backend. It may be one that crashed before it
- * gave its name. */
+/* Find the plug-in of a requested backend. It may be a plug-in that crashed
+ * before it told its name. */
 static enum byoc_status named_plugin(const struct search *s, const char *name,
                                      struct byi_plugin **plugin,
                                      struct byoc_error *err)
@@ -260,7 +262,8 @@ static enum byoc_status load_backends(struct byi_found *found,
     BYI_VEC(const struct byoc_backend *) backends = {0};
     BYI_VEC(const struct byoc_host *) hosts = {0};
     enum byoc_status status = BYOC_OK;
-    /* without backends, plug-ins that are given may have operators */
+    /* an empty list of backends: plug-ins of the user may still have operators
+     */
     if (!params->backends || params->backends[0] || params->plugins)
         status = each_plugin(params->plugins, &s.places, try_plugin, &s, err);
     if (status == BYOC_OK && s.exhausted.status != BYOC_OK)
@@ -269,9 +272,9 @@ static enum byoc_status load_backends(struct byi_found *found,
         s.failures.n && (!params->backends || !params->backends[0]))
         status = byi_fail(err, BYOC_EBACKEND, "%s; try `byoc backends`",
                           s.failures.at);
-    for (uint32_t i = 0; i < found->sketches.n; i++) {
-        BYI_PUSH(&backends, &found->sketches.at[i]->backend);
-        BYI_PUSH(&hosts, &found->sketch_host);
+    for (uint32_t i = 0; i < found->pattern_backends.n; i++) {
+        BYI_PUSH(&backends, &found->pattern_backends.at[i]->backend);
+        BYI_PUSH(&hosts, &found->pattern_host);
     }
     for (uint32_t i = 0;
          status == BYOC_OK && params->backends && params->backends[i]; i++) {
@@ -304,6 +307,7 @@ bool byi_found_writes_c(const struct byi_found *found,
             backend->flags & BYOC_BACKEND_WRITES_C);
 }
 
+/* Exclude the backend for this reason, unless `why` is NULL. */
 static void exclude(struct byi_backend *backend, enum byi_reason reason,
                     const char *why)
 {
@@ -314,7 +318,7 @@ static void exclude(struct byi_backend *backend, enum byi_reason reason,
 }
 
 /* Exclude backends that cannot generate code of the requested kind or for the
- * requested machine, and those that crashed. */
+ * requested machine, and backends that crashed. */
 static void exclude_backends(struct byi_found *found)
 {
     for (uint32_t v = 0; v < found->backends.n; v++) {
@@ -353,8 +357,9 @@ void byi_found_warnings(const struct byi_found *found, struct byi_text *lines)
     }
 }
 
-/* This library's copy of the operators' table calls plug-ins through the
- * runtime. Set once, since several compiles may run at the same time. */
+/* Make this library's copy of the operator table call plug-ins through the
+ * runtime. A constructor does it, since several compiles may run at the same
+ * time. */
 static __attribute__((constructor)) void use_custom_calls(void)
 {
     byi_custom_use(byoc_internal_custom_calls());
@@ -373,7 +378,7 @@ enum byoc_status byi_find_backends(struct byi_found *found,
         found->codes->cc = byi_arena_str(arena, params->cc);
     found->codegen = params->codegen;
     BYI_TRY(byi_machine_find(params->target, &found->machine, err));
-    BYI_TRY(sketch_backends(found, params->patterns, err));
+    BYI_TRY(make_pattern_backends(found, params->patterns, err));
     BYI_TRY(load_backends(found, params, err));
     exclude_backends(found);
     found->backends.forbid_ref = params->forbid_reference != 0;
@@ -394,9 +399,9 @@ void byi_found_free(struct byi_found *found)
     for (uint32_t i = 0; i < found->plugins.n; i++)
         close_plugin(&found->plugins.at[i]);
     byi_vec_free(found->plugins.at);
-    for (uint32_t i = 0; i < found->sketches.n; i++)
-        byi_vec_free(found->sketches.at[i]->rows.at);
-    byi_vec_free(found->sketches.at);
+    for (uint32_t i = 0; i < found->pattern_backends.n; i++)
+        byi_vec_free(found->pattern_backends.at[i]->rows.at);
+    byi_vec_free(found->pattern_backends.at);
     if (found->codes)
         byi_codes_free(found->codes);
 }
@@ -411,7 +416,7 @@ struct backend_listing {
     void (*use)(void *, const char *, const char *, const char *, const char *);
     void *ctx;
     struct byi_arena *arena;
-    BYI_VEC(struct named_plugin) seen; /* usable ones */
+    BYI_VEC(struct named_plugin) seen; /* usable plug-ins so far */
 };
 
 /* The path of an earlier plug-in with this name, or NULL. */
@@ -434,7 +439,7 @@ static void open_in_child(void *path, struct byi_text *out)
     (void)!byoc_internal_plugin_open(path, 1, &plugin, &err);
 }
 
-/* Open a plug-in in a child process first, in case it crashes. */
+/* Open a plug-in, after a child process has opened it without a crash. */
 static enum byoc_status open_listed(const char *path,
                                     struct byi_plugin **plugin,
                                     struct byoc_error *err)
@@ -508,6 +513,7 @@ void byoc_backends_list(const char *plugins,
 
 /* --- checking tables ------------------------------------------------------ */
 
+/* The callback of byoc_patterns_lint. */
 struct linting {
     void (*use)(void *ctx, const char *row, const char *finding);
     void *ctx;
@@ -548,9 +554,10 @@ enum byoc_status byoc_patterns_lint(const char *plugins,
     if (!patterns || !*patterns)
         return each_plugin(plugins, NULL, lint_plugin, &linting, err);
     struct byi_found found = {.arena = byi_arena_new()};
-    const enum byoc_status status = sketch_backends(&found, patterns, err);
-    for (uint32_t i = 0; status == BYOC_OK && i < found.sketches.n; i++)
-        lint_rows(&linting, &found.sketches.at[i]->backend);
+    const enum byoc_status status =
+        make_pattern_backends(&found, patterns, err);
+    for (uint32_t i = 0; status == BYOC_OK && i < found.pattern_backends.n; i++)
+        lint_rows(&linting, &found.pattern_backends.at[i]->backend);
     struct byi_arena *arena = found.arena;
     byi_found_free(&found);
     byi_arena_free(&arena);

@@ -12,7 +12,7 @@
 #include "partition/partition.h"
 #include "runtime/internal.h"
 
-struct byi_sketch; /* a backend that is only patterns */
+struct byi_pattern_backend; /* a backend that consists only of patterns */
 
 /* A backend that is excluded because a process that called it crashed or hung.
  */
@@ -41,13 +41,13 @@ struct byi_found {
     struct byi_sizes sizes; /* of symbolic dims, from the user */
     struct byi_warm warm;   /* sizes for which to prepare specialisations */
     BYI_VEC(struct byi_plugin *) plugins;
-    BYI_VEC(struct byi_sketch *) sketches;
-    struct byoc_host sketch_host;
+    BYI_VEC(struct byi_pattern_backend *) pattern_backends;
+    struct byoc_host pattern_host;
     enum byoc_codegen codegen;
     struct byi_codes *codes; /* the C that the backends generate */
     bool isolated;           /* the backends run in another process */
-    const struct byi_crashed_backend
-        *crashed; /* excluded by earlier attempts */
+    /* excluded, since they crashed or hung in earlier attempts */
+    const struct byi_crashed_backend *crashed;
     uint32_t n_crashed;
     const struct byi_answer *answers; /* used instead of calls; NULL: none */
     uint32_t n_answers;
@@ -55,17 +55,20 @@ struct byi_found {
 };
 
 /* Find the backends of `params`: first the backends of its patterns, then the
- * plug-ins that it names, in its order, or all plug-ins if it names none.
- * Errors: BYOC_EBACKEND (a named backend is missing, or a plug-in cannot be
- * opened), BYOC_EINVAL (a pattern, or the machine). The
- * caller calls byi_found_free even after an error. */
+ * plug-ins of the backends that it names, in its order, or all plug-ins if it
+ * names none. Errors: BYOC_EBACKEND (a named backend is missing, or a plug-in
+ * of the user cannot be opened), BYOC_EINVAL (a malformed pattern, an unknown
+ * machine), BYOC_ENOMEM. The caller calls byi_found_free even after an error.
+ */
 enum byoc_status byi_find_backends(struct byi_found *found,
                                    struct byi_arena *arena,
                                    const struct byoc_compile_params *params,
                                    struct byoc_error *err);
 void byi_found_free(struct byi_found *found);
-/* warm.c: set found->warm and the sizes to probe backends with, from texts such
- * as "batch=1,2,8,sequence=16"; in `arena`. Errors: BYOC_EINVAL. */
+/* warm.c: set found->warm and found->sizes from the texts of --warm, such as
+ * "batch=1,2,8,sequence=16"; in `arena`. Errors: BYOC_EINVAL (malformed text,
+ * the name of no symbolic dim of an input, a missing dim, too many
+ * combinations). */
 enum byoc_status byi_find_warm(struct byi_found *found,
                                const struct byi_module *m,
                                const char *const *warm, struct byi_arena *arena,

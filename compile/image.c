@@ -27,8 +27,9 @@ static struct byoc_region region_of(const struct byi_built_region *r,
 static const struct byoc_ext may_decline = {.type = BYOC_EXT_MAY_DECLINE,
                                             .size = sizeof may_decline};
 
-static const char *take_fault(const struct byi_plugin *plugin,
-                              struct byoc_fail *fail, struct byi_arena *arena)
+/* Copy the text of a failure to `arena`, and free the failure. */
+static const char *take_message(const struct byi_plugin *plugin,
+                                struct byoc_fail *fail, struct byi_arena *arena)
 {
     const char *why = byi_arena_str(arena, plugin->host.fail_text(fail));
     plugin->host.fail_free(fail);
@@ -53,7 +54,9 @@ static const struct byi_plugin *plugin_of(const struct byi_module *m,
     return byi_found_plugin(found, m->funcs.at[func]->attr.compiler);
 }
 
-/* Take a backend's result; if it is C, the source of `symbol`, compile it. */
+/* Make a backend's result the region's blob. If `symbol` is not NULL, the
+ * result is C that defines this function: compile it, and keep the JSON as blob
+ * if that fails. */
 static void take_blob(const struct byi_found *found, struct byi_built_region *r,
                       const char *symbol, const void *data, uint64_t bytes)
 {
@@ -69,7 +72,8 @@ static void take_blob(const struct byi_found *found, struct byi_built_region *r,
     }
 }
 
-/* Take the backend's result from another process. */
+/* Use the backend's result for region `name` from another process, if there is
+ * one. */
 static void take_answer(const struct byi_found *found,
                         struct byi_built_region *r, const char *name)
 {
@@ -79,22 +83,22 @@ static void take_answer(const struct byi_found *found,
                       found->answers[i].data, found->answers[i].bytes);
 }
 
-/* A result in the host's memory. */
-struct lent_memory {
+/* The memory of a result of compile(), which came from the host's acquire(). */
+struct blob_memory {
     const struct byoc_host *host;
     void *data;
 };
 
-static void end_lent(void *data)
+static void release_blob(void *data)
 {
-    struct lent_memory *lent = data;
-    if (lent->data)
-        lent->host->release(lent->host->ctx, lent->data);
-    byi_vec_free(lent);
+    struct blob_memory *memory = data;
+    if (memory->data)
+        memory->host->release(memory->host->ctx, memory->data);
+    byi_vec_free(memory);
 }
 
-/* Call the backend's compile() for the region, if it has one. Backends that
- * generate only C set a flag. */
+/* Call the backend's compile(), if it has one, and set the region's blob, or
+ * its fault and reason. */
 static void compile_region(const struct byi_module *m,
                            const struct byi_found *found,
                            struct byi_arena *arena, struct byi_built_region *r)
@@ -109,17 +113,17 @@ static void compile_region(const struct byi_module *m,
         region.symbol = byi_code_symbol(m, r->func, arena);
     region.ext = &may_decline;
     struct byoc_blob blob;
-    struct lent_memory *lent = byi_own(1, sizeof *lent, end_lent);
+    struct blob_memory *memory = byi_own(1, sizeof *memory, release_blob);
     byi_step(plugin->backend->name, "compile()");
     struct byoc_fail *fail =
         byoc_internal_plugin_compile(plugin, &region, &blob);
     byi_step_end();
-    *lent = (struct lent_memory){&plugin->host, blob.data};
+    *memory = (struct blob_memory){&plugin->host, blob.data};
     if (fail) {
-        end_lent(lent);
+        release_blob(memory);
         if (plugin->host.fail_code(fail) == BYOC_FAIL_SLOWER)
             r->reason = BYI_REASON_CHEAPER;
-        r->fault = take_fault(plugin, fail, arena);
+        r->fault = take_message(plugin, fail, arena);
         return;
     }
     if (blob.kind != BYOC_BLOB_DATA &&
@@ -130,11 +134,11 @@ static void compile_region(const struct byi_module *m,
     else
         take_blob(found, r, blob.kind == BYOC_BLOB_C ? region.symbol : NULL,
                   blob.data, blob.bytes);
-    end_lent(lent);
+    release_blob(memory);
 }
 
-/* Write the blob of a region. A backend without a plug-in consists of patterns
- * only. */
+/* Initialise *r, and write the blob of region `func`. A backend without a
+ * plug-in consists only of patterns. */
 static enum byoc_status write_region(const struct byi_module *m, uint32_t func,
                                      const struct byi_found *found,
                                      struct byi_arena *arena,
@@ -156,8 +160,8 @@ static enum byoc_status write_region(const struct byi_module *m, uint32_t func,
     return BYOC_OK;
 }
 
-/* Put the blobs one after the other from an aligned address, as in an artifact.
- * Loading copies only blobs that are not aligned. */
+/* Copy the blobs to one block of memory, without gaps, from an aligned address,
+ * as in an artifact. (Loading copies blobs that are not aligned.) */
 static void pack_blobs(struct byi_built *b)
 {
     size_t bytes = 0;
@@ -198,9 +202,10 @@ static enum byoc_status write_regions(const struct byi_module *m,
     return status;
 }
 
-/* Constants of a mapped model may be unaligned. The constants of a loaded model
- * are aligned, so align the constants of a trial, too. copies[i] is the copy
- * that the caller releases, or NULL. */
+/* Copy unaligned constants to aligned memory: those of a mapped model file may
+ * be unaligned, while the runtime passes aligned ones to load(). copies[i] is
+ * the copy of constant i, which the caller releases with byi_release, or NULL.
+ */
 static enum byoc_status align_consts(struct byoc_view *views, uint32_t n,
                                      void **copies, struct byoc_error *err)
 {
@@ -217,6 +222,7 @@ static enum byoc_status align_consts(struct byoc_view *views, uint32_t n,
     return BYOC_OK;
 }
 
+/* The state of byi_describe_region. */
 struct description {
     struct byi_built_step **end;
     struct byi_arena *arena;
@@ -288,7 +294,7 @@ enum byoc_status byi_load_region(const struct byi_module *m,
         struct byoc_fail *fail =
             byoc_internal_plugin_load(plugin, &region, &compiled);
         if (fail) {
-            r->fault = take_fault(plugin, fail, arena);
+            r->fault = take_message(plugin, fail, arena);
         } else {
             const struct loaded_region l = {plugin, compiled};
             byi_step(plugin->backend->name, "describe()");
@@ -303,9 +309,9 @@ enum byoc_status byi_load_region(const struct byi_module *m,
     return status;
 }
 
-/* Replace every symbol by one size that the region accepts. Returns false if it
- * accepts none of the sizes tried. */
-static bool put_size(const struct byi_module *m, struct byi_arena *arena,
+/* Replace all symbolic dims in the region's JSON by one size that the region
+ * accepts. Returns false if it accepts none of the sizes tried. */
+static bool fix_dims(const struct byi_module *m, struct byi_arena *arena,
                      struct byi_built_region *r)
 {
     static const int64_t sizes[] = {2, 64, 1};
@@ -343,7 +349,7 @@ enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
     struct byi_built_region r;
     enum byoc_status status = write_region(m, func, found, arena, &r, err);
     bool sized = status == BYOC_OK && !r.varies;
-    if (status == BYOC_OK && r.varies && put_size(m, arena, &r)) {
+    if (status == BYOC_OK && r.varies && fix_dims(m, arena, &r)) {
         sized = true;
         compile_region(m, found, arena, &r);
     }
@@ -383,7 +389,9 @@ enum byoc_status byi_built_plan(const struct byi_module *m,
     return byi_plan_write(m, &params, plan, err);
 }
 
-/* Add the plug-ins whose operators the module calls. */
+/* Append the plug-ins whose operators the module calls to the n entries of
+ * `list`, or set `operators` of the entry. Returns the new number of entries.
+ */
 static uint32_t list_operators(const struct byi_module *m,
                                const struct byi_found *found,
                                struct byi_arena *arena,
@@ -474,6 +482,7 @@ struct byi_image byi_built_image(const struct byi_built *built)
 
 /* --- code ----------------------------------------------------------------- */
 
+/* Make built->functions, all NULL, and built->sources. */
 static void list_code(struct byi_built *built, struct byi_arena *arena)
 {
     const uint32_t n = built->regions.n;

@@ -9,9 +9,10 @@
 #include "codegen_c/codegen_c.h"
 #include "codegen_json/codegen_json.h"
 
-/* A step of a loaded region, as its backend's describe() lists it. */
+/* A kernel of a loaded region, as its backend's describe() lists it. */
 struct byi_built_step {
-    const char *impl, *sources; /* the model's nodes, with commas between */
+    const char *impl;    /* the backend's name of the implementation */
+    const char *sources; /* names of the model's nodes, joined with commas */
     struct byi_built_step *next;
 };
 
@@ -25,16 +26,16 @@ struct byi_built_region {
     bool varies;
     /* the function in the C that compile() returned; or NULL */
     const char *symbol;
-    struct byi_code *code;  /* the C, compiled; the blob is its text     */
-    const char *fault;      /* why the backend cannot build it, or NULL      */
-    enum byi_reason reason; /* of the fault */
-    struct byi_built_step *steps; /* NULL: not described */
+    struct byi_code *code;  /* this C, compiled; the blob is its text    */
+    const char *fault;      /* why the backend cannot build it, or NULL  */
+    enum byi_reason reason; /* the ledger's reason for the fault         */
+    struct byi_built_step *steps; /* a list; NULL: not described */
 };
 
 /* Everything that a run needs, in memory. Zero-initialise. The weights stay in
  * the module, which must outlive models loaded from here. */
 struct byi_built {
-    bool exact; /* native kernels use no algorithm that rounds more */
+    bool exact; /* as in struct byoc_compile_params */
     BYI_VEC(struct byi_built_region) regions; /* in the module's order */
     void *packed; /* memory of the blobs, which begin at an aligned address */
     char *blobs;
@@ -47,25 +48,25 @@ struct byi_built {
     uint32_t n_sources;
 };
 
-/* Build everything again, and drop the previous content. Calls the backends'
+/* Replace the content of *built by the image of the module. Calls the backends'
  * compile(), and compiles C that they return. A region that its backend
  * refuses, or whose C is invalid, has a fault, and its JSON as blob. Regions of
  * backends without compile(), or without a plug-in, also have their JSON as
- * blob. `kernels`: the fused groups
- * that have code; NULL: none. Results are in `arena`. Errors: the errors of
- * byi_region_write, byi_plan_write, byi_built_map and byi_manifest_write. */
+ * blob. `kernels`: the fused groups that have code; NULL: none. Results are in
+ * `arena`, or freed by byi_built_free, which must be called even after an
+ * error. Errors: the errors of byi_region_write, byi_plan_write, byi_built_map
+ * and byi_manifest_write. */
 enum byoc_status byi_build(const struct byi_module *m,
                            const struct byi_found *found,
                            const struct byi_kernels *kernels,
                            struct byi_arena *arena, struct byi_built *built,
                            struct byoc_error *err);
 void byi_built_free(struct byi_built *built);
-/* Map the code of regions in C, for a model in this process. Errors: as
- * byi_code_map. */
+/* Map the code of the regions in C, and set built->functions, for a model in
+ * this process. Errors: those of byi_code_map. */
 enum byoc_status byi_built_map(struct byi_built *built, struct byoc_error *err);
-/* Set r->steps to the steps that `describe(ctx, say, to)` passes to `say`, in
- * `arena`.
- * Errors: BYOC_ENOMEM. */
+/* Set r->steps to the steps that `describe(ctx, say, to)` passes to say(), in
+ * `arena`. Errors: BYOC_ENOMEM. */
 enum byoc_status byi_describe_region(
     struct byi_built_region *r, struct byi_arena *arena,
     void (*describe)(const void *ctx, byoc_trace_fn say, void *to),
@@ -94,8 +95,10 @@ enum byoc_status byi_built_plan(const struct byi_module *m,
                                 const struct byi_kernels *kernels,
                                 enum byoc_dtype store, struct byi_arena *arena,
                                 struct byi_plan *plan, struct byoc_error *err);
-/* The manifest of `image`, with the backends that have regions, in the order of
- * the module's targets. `hashes`: include hashes, as in an artifact. */
+/* Append the manifest of `image` to `text`. It lists the backends that have
+ * regions, in the order of the module's targets, then other plug-ins whose
+ * operators the module calls. `hashes`: include hashes, as in an artifact.
+ * Errors: BYOC_EINVAL (the module has no entry function). */
 enum byoc_status byi_built_manifest(const struct byi_module *m,
                                     const struct byi_found *found,
                                     const struct byi_image *image, bool hashes,

@@ -36,7 +36,7 @@ static const struct byi_pass partition = {
     .name = "Partition",
     .summary = "place operators: make functions of backends' regions",
     .sequence = (const struct byi_pass *const[]){
-        &byi_pass_assign_by_cost,     /* --partition-by=measured                  */
+        &byi_pass_assign_by_cost,     /* --partition-by=estimated or =measured    */
         &byi_pass_merge_composite,
         &byi_pass_annotate_target,
         &byi_pass_merge_regions,
@@ -68,7 +68,7 @@ static const struct byi_pass *const pipeline[] = {
     &canonicalize,
     &byi_pass_narrow_weights, /* before a backend takes float32 weights */
     &byi_pass_sparse_weights, /* before a backend multiplies zeros */
-    &byi_pass_inverse_dct,    /* ... such as most DCT coefficients */
+    &byi_pass_inverse_dct,    /* likewise: zeros in matrices of the DCT */
     &byi_pass_tabulate,       /* before a backend computes a look-up */
     &byi_pass_scale_integer_products, /* before a backend takes the scale */
     &partition,
@@ -175,7 +175,8 @@ enum byoc_status byi_passes_load(const char *path, struct byoc_error *err)
     return BYOC_OK;
 }
 
-/* --- lists as users write them -------------------------------------------- */
+/* --- parsing lists of passes -----------------------------------------------
+ */
 
 enum { MAX_NESTING = 32 };
 
@@ -183,7 +184,9 @@ struct pass_list_reader {
     const char *text, *at;
     struct byi_arena *arena;
     struct byoc_error *err;
-    struct byi_pass_list open[MAX_NESTING]; /* 0: the list itself */
+    /* open[0] is the list itself, open[1..depth] the open brackets, outermost
+     * first */
+    struct byi_pass_list open[MAX_NESTING];
     uint32_t depth;
 };
 
@@ -202,7 +205,7 @@ static enum byoc_status read_name(struct pass_list_reader *r)
     return BYOC_OK;
 }
 
-/* Make a sequence of the passes since the '['. */
+/* At a ']': make a sequence of the passes since its '['. */
 static void close_sequence(struct pass_list_reader *r)
 {
     struct byi_pass_list *members = &r->open[r->depth--];
@@ -258,8 +261,8 @@ enum byoc_status byi_passes_parse(const char *text, struct byi_arena *arena,
     return status;
 }
 
-/* Recursion is as deep as sequences and needs are nested; a pass that is listed
- * already is not entered again. */
+/* The recursion is as deep as sequences and needs are nested; it skips a pass
+ * that is listed already. */
 bool byi_passes_add_all(struct byi_pass_list *list, const struct byi_pass *pass,
                         const char *stop_after)
 {

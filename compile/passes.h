@@ -7,13 +7,13 @@
 
 /* The pass of that name, or NULL. */
 const struct byi_pass *byi_pass_find(const char *name);
-/* Every pass once, ending in NULL: built-in passes, then users' passes. The
- * array grows at its end and never moves. */
+/* All passes, ending in NULL: built-in passes, then passes of users. The array
+ * grows at its end and never moves. */
 const struct byi_pass *const *byi_passes_known(void);
 /* Register the passes of a library (byoc/pass.h). Skips a library that is
  * registered already. Any thread may call it. Errors: the loader's;
- * BYOC_EBACKEND (no entry point, another ABI version), and the errors of
- * byoc_pass_register. */
+ * BYOC_EBACKEND (no entry function byoc_passes, another ABI version), and the
+ * errors of byoc_pass_register. */
 enum byoc_status byi_passes_load(const char *path, struct byoc_error *err);
 /* The passes of a compile, ending in NULL: clean-up, partitioning, fusion. */
 const struct byi_pass *const *byi_passes_pipeline(void);
@@ -31,7 +31,8 @@ enum byoc_status byi_passes_parse(const char *text, struct byi_arena *arena,
                                   struct byoc_error *err);
 /* Add `pass`, its members and the passes that it needs to `list`, in the order
  * in which they start, each once. `stop_after`: a pass's name, or NULL.
- * Returns false if a run ends there. */
+ * Returns false if `stop_after` was among them: the run ends after it, so the
+ * caller adds no further passes. */
 bool byi_passes_add_all(struct byi_pass_list *list, const struct byi_pass *pass,
                         const char *stop_after);
 

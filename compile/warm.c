@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* warm.c: reads sizes of the inputs' symbolic dims from the user: lists such as
- * "batch=1,2,8,sequence=16", one for each dim, and all their combinations.
- * Partitioning probes backends with them, and an artifact prepares them when it
- * is loaded.
+/* warm.c: reads the sizes of symbolic dims of inputs that --warm gives, such as
+ * "batch=1,2,8,sequence=16": a list for each dim. All combinations of the
+ * lists' sizes are sets of sizes. Partitioning probes backends with these
+ * sizes, and the runtime prepares a specialisation for each set when it loads
+ * the artifact.
  */
 #include "find_backends.h"
 
@@ -15,10 +16,10 @@ enum { MAX_SETS = 1024, MAX_DIMS = 64 };
 struct warm_reader {
     struct byi_found *found;
     struct byi_arena *arena;
-    const char *text; /* one option */
-    struct byi_size_list lists[MAX_DIMS];
+    const char *text;                     /* value of the current --warm */
+    struct byi_size_list lists[MAX_DIMS]; /* the n lists of this text */
     uint32_t n;
-    BYI_VEC(int64_t) sizes; /* of the last list */
+    BYI_VEC(int64_t) sizes; /* of the last list, which is still open */
     BYI_VEC(struct byi_warm_set) sets;
     struct byoc_error *err;
 };
@@ -31,6 +32,7 @@ static enum byoc_status fail(struct warm_reader *r, const char *what)
                     r->text, what);
 }
 
+/* Copy the sizes of the last list to it. */
 static void close_list(struct warm_reader *r)
 {
     if (r->n > 0) {
@@ -42,7 +44,7 @@ static void close_list(struct warm_reader *r)
     r->sizes.n = 0;
 }
 
-/* "batch=1" begins a list, "2" continues it. */
+/* Read an item between commas: "batch=1" begins a list, "2" continues it. */
 static enum byoc_status read_item(struct warm_reader *r, const char *item)
 {
     const char *number = strchr(item, '=');
@@ -65,7 +67,7 @@ static enum byoc_status read_item(struct warm_reader *r, const char *item)
     return BYOC_OK;
 }
 
-/* Add every combination of the lists' sizes. */
+/* Add a set for every combination of the lists' sizes. */
 static enum byoc_status add_sets(struct warm_reader *r)
 {
     uint32_t n = 1;
@@ -103,8 +105,8 @@ static enum byoc_status read_option(struct warm_reader *r)
 
 /* --- against the model ---------------------------------------------------- */
 
-/* Whether an input's shape has the symbol. */
-static bool is_key(const struct byi_module *m, const char *name)
+/* Whether the shape of an input has the symbol `name`. */
+static bool is_input_symbol(const struct byi_module *m, const char *name)
 {
     const struct byi_func *f = m->funcs.at[byi_entry(m)];
     for (uint32_t p = 0; p < f->params.n; p++) {
@@ -125,21 +127,22 @@ static bool has_dim(const struct byi_warm_set *set, const char *name)
     return false;
 }
 
-/* Check that a set has every symbol of the inputs, and no others. */
+/* Check that each set has every symbol of the inputs, and no others. */
 static enum byoc_status check_sets(struct warm_reader *r,
                                    const struct byi_module *m)
 {
     for (uint32_t s = 0; s < r->sets.n; s++) {
         const struct byi_warm_set *set = &r->sets.at[s];
         for (uint32_t i = 0; i < set->n; i++)
-            if (!is_key(m, set->dims[i].name))
+            if (!is_input_symbol(m, set->dims[i].name))
                 return byi_fail(r->err, BYOC_EINVAL,
                                 "warm: found '%s', expected the name of a dim "
                                 "of an input that varies; `byoc inspect` of "
                                 "an artifact lists them",
                                 set->dims[i].name);
         for (uint32_t i = 0; i < m->symbols.n; i++)
-            if (is_key(m, m->symbols.at[i]) && !has_dim(set, m->symbols.at[i]))
+            if (is_input_symbol(m, m->symbols.at[i]) &&
+                !has_dim(set, m->symbols.at[i]))
                 return byi_fail(
                     r->err, BYOC_EINVAL,
                     "warm: found no size for the dim '%s', expected one "
@@ -149,7 +152,7 @@ static enum byoc_status check_sets(struct warm_reader *r,
     return BYOC_OK;
 }
 
-/* List for each dim the sizes in all sets. */
+/* Set found->sizes: for each dim its size in every set. */
 static void list_sizes(struct warm_reader *r)
 {
     struct byi_size_list *lists =
