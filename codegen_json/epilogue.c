@@ -7,24 +7,25 @@
 
 #include "core/ops/epilogue.h"
 
-byi_id byi_epilogue_next(const struct byi_func *f, byi_id from, byi_id *operand)
+byi_id byi_epilogue_next(const struct byi_func *group, byi_id from,
+                         byi_id *operand)
 {
-    const struct byi_node *last = &f->nodes.at[from];
-    for (byi_id id = from + 1; id < f->nodes.n; id++) {
-        const struct byi_node *node = &f->nodes.at[id];
+    const struct byi_node *previous = &group->nodes.at[from];
+    for (byi_id id = from + 1; id < group->nodes.n; id++) {
+        const struct byi_node *node = &group->nodes.at[id];
         if (node->kind != BYI_CALL_OP)
             continue;
         *operand = BYI_NO_ID;
         if (node->n_args == 2)
             *operand = node->args[node->args[0] == from];
         const struct byi_type *type =
-            node->n_args == 2 ? f->nodes.at[*operand].type : NULL;
+            node->n_args == 2 ? group->nodes.at[*operand].type : NULL;
         const bool reads = node->args[0] == from ||
                            (node->n_args == 2 && node->args[1] == from &&
                             byi_op_has(node->op, BYI_TRAIT_COMMUTES));
         return reads && *operand != from && node->n_args <= 2 &&
-                       byi_type_equal(node->type, last->type) &&
-                       byi_epilogue_allows(node->op, last->type, type)
+                       byi_type_equal(node->type, previous->type) &&
+                       byi_epilogue_allows(node->op, previous->type, type)
                    ? id
                    : BYI_NO_ID;
     }

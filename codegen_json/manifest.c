@@ -12,7 +12,8 @@
 struct manifest_writer {
     const struct byi_module *m;
     struct byi_text *json;
-    BYI_VEC(const struct byi_type *) leaves; /* tensors of the current type */
+    /* tensors, sequences and optionals of the current type */
+    BYI_VEC(const struct byi_type *) leaves;
     BYI_VEC(const struct byi_type *) stack;
 };
 
@@ -103,7 +104,7 @@ static void print_backends(struct manifest_writer *w,
     byi_text_addf(w->json, "],\n");
 }
 
-/* "warm": [{"batch": 1, "sequence": 16}] */
+/* Print, for example, "warm": [{"batch": 1, "sequence": 16}]. */
 static void print_warm(struct manifest_writer *w, const struct byi_warm *warm)
 {
     byi_text_addf(w->json, "\"warm\": [");
@@ -120,7 +121,7 @@ static void print_warm(struct manifest_writer *w, const struct byi_warm *warm)
     byi_text_addf(w->json, "],\n");
 }
 
-/* Print the metadata of the model's file. */
+/* Print the metadata of the ONNX model. */
 static void print_metadata(struct manifest_writer *w)
 {
     byi_text_addf(w->json, "\"metadata\": [");
@@ -134,7 +135,7 @@ static void print_metadata(struct manifest_writer *w)
     byi_text_addf(w->json, "],\n");
 }
 
-static void hash_text(const void *data, size_t n, char hex[65])
+static void hash_bytes(const void *data, size_t n, char hex[65])
 {
     struct byi_sha256 s;
     byi_sha256_init(&s);
@@ -146,9 +147,9 @@ static void print_hashes(struct manifest_writer *w,
                          const struct byi_image *image)
 {
     char plan[65], ledger[65], blobs[65], weights[65];
-    hash_text(image->plan, image->plan_bytes, plan);
-    hash_text(image->ledger, image->ledger_bytes, ledger);
-    hash_text(image->blobs, image->blobs_bytes, blobs);
+    hash_bytes(image->plan, image->plan_bytes, plan);
+    hash_bytes(image->ledger, image->ledger_bytes, ledger);
+    hash_bytes(image->blobs, image->blobs_bytes, blobs);
     byoc_internal_weights_hash(image, weights);
     byi_text_addf(w->json,
                   "\"hashes\": {\n  \"plan\": \"%s\",\n  \"ledger\": \"%s\",\n"
@@ -156,13 +157,14 @@ static void print_hashes(struct manifest_writer *w,
                   plan, ledger, blobs, weights);
 }
 
-/* Print the sources of the fused kernels, and their instruction sets. */
+/* Print the number of fused kernels, the instruction sets that they are
+ * compiled for, and the hash of their source. */
 static void print_kernels(struct manifest_writer *w,
                           const struct byi_image *image,
                           const struct byi_machine *machine)
 {
     char source[65];
-    hash_text(image->source, image->source_bytes, source);
+    hash_bytes(image->source, image->source_bytes, source);
     byi_text_addf(w->json, "\"kernels\": {\"count\": %u, \"levels\": [",
                   image->n_kernels);
     for (uint32_t i = 0; i < machine->n_levels; i++)
@@ -205,7 +207,7 @@ enum byoc_status byi_manifest_write(const struct byi_module *m,
     if (what->hashes)
         print_hashes(&w, image);
     char hex[65];
-    hash_text(json->at + start, json->n - start, hex);
+    hash_bytes(json->at + start, json->n - start, hex);
     byi_text_addf(json, "\"symbol\": \"byoc_model_%.16s\"}\n", hex);
     byi_vec_free(w.leaves.at);
     byi_vec_free(w.stack.at);

@@ -5,8 +5,8 @@
  */
 #include "plan.h"
 
-/* last[v]: the last step that reads v or an alias of it; a value without
- * readers ends with the step that writes it; outputs never end. */
+/* Set last[v] to the last step that reads v or an alias of it; for a value
+ * without readers, to the step that writes it; for an output, to UINT32_MAX. */
 static void find_last(const struct byi_planned_func *f, uint32_t *last)
 {
     for (uint32_t s = 0; s < f->steps.n; s++) {
@@ -20,7 +20,8 @@ static void find_last(const struct byi_planned_func *f, uint32_t *last)
         last[byi_planned_func_root(f, f->outputs.at[i])] = UINT32_MAX;
 }
 
-/* List the fixed temporaries in the order in which steps write them. */
+/* List the fixed temporaries in the order in which steps write them: their
+ * lives and, in values[], their indices. Returns their number. */
 static uint32_t list_lives(const struct byi_planned_func *f,
                            const uint32_t *last, struct byi_life *lives,
                            uint32_t *values)

@@ -14,8 +14,8 @@ enum { MAX_STEPS = 16 << 20 /* of one function */ };
 
 struct closure;
 
-/* The values of a node: a range of the function's flat list. */
-struct plan_run {
+/* The values of a node: a range of byi_planned_func.flat. */
+struct value_range {
     uint32_t first, n;
     struct closure *known; /* a known function, which has no values yet */
 };
@@ -25,15 +25,15 @@ struct closure {
     uint32_t func;  /* of the module */
     uint32_t value; /* 1 + its value; 0: it has no value yet */
     const struct byi_node *node;
-    const struct plan_run *captures;
-    uint32_t pos; /* next capture to look at in make_values */
+    const struct value_range *captures;
+    uint32_t pos; /* next capture that find_unmade looks at */
 };
 
 /* A function body being planned; the bodies below it on the stack continue with
  * its result. */
 struct byi_plan_walk {
     const struct byi_func *f;
-    struct plan_run *of; /* by node */
+    struct value_range *of; /* by node */
     byi_id pos;
     byi_id call; /* the waiting call in the body below */
 };
@@ -74,13 +74,14 @@ static enum byoc_status check_leaf(struct byi_planner *b,
     return BYOC_OK;
 }
 
-/* A value for every tensor and function of `type`, left to right. */
+/* Add a value for every tensor and function in `type`, from left to right, to
+ * the flat list, and set *range to them. `name` is for messages. */
 static enum byoc_status push_leaves(struct byi_planner *b,
                                     const struct byi_type *type,
                                     enum byi_planned_value_kind kind,
-                                    const char *name, struct plan_run *run)
+                                    const char *name, struct value_range *range)
 {
-    *run = (struct plan_run){.first = b->out.flat.n};
+    *range = (struct value_range){.first = b->out.flat.n};
     b->types.n = 0;
     BYI_PUSH(&b->types, type);
     while (b->types.n > 0) {
@@ -97,11 +98,11 @@ static enum byoc_status push_leaves(struct byi_planner *b,
             BYI_PUSH(&b->out.inputs, v);
         BYI_PUSH(&b->out.flat, v);
     }
-    run->n = b->out.flat.n - run->first;
+    range->n = b->out.flat.n - range->first;
     return BYOC_OK;
 }
 
-/* The value of a constant of the module in this function. */
+/* The value, in the function being planned, of a constant of the module. */
 static uint32_t const_value(struct byi_planner *b, uint32_t constant)
 {
     if (b->const_seen[constant] != b->out_index + 1) {
@@ -113,25 +114,26 @@ static uint32_t const_value(struct byi_planner *b, uint32_t constant)
     return b->const_at[constant];
 }
 
-/* A constant becomes a value at its first reader: its position among the nodes
- * has no meaning (docs/text.md), and must not affect the plan. */
+/* Make a value of node `id` if it is a constant. This happens at its first
+ * reader: its position among the nodes has no meaning (docs/text.md), and must
+ * not affect the plan. */
 static void visit_const(struct byi_planner *b, const struct byi_plan_walk *w,
                         byi_id id)
 {
     const struct byi_node *node = &w->f->nodes.at[id];
-    struct plan_run *run = &w->of[id];
-    if (node->kind != BYI_CONST || run->n)
+    struct value_range *range = &w->of[id];
+    if (node->kind != BYI_CONST || range->n)
         return;
     const uint32_t value = const_value(b, node->index);
-    run->first = b->out.flat.n;
-    run->n = 1;
+    range->first = b->out.flat.n;
+    range->n = 1;
     BYI_PUSH(&b->out.flat, value);
 }
 
 static enum byoc_status add_step(struct byi_planner *b,
                                  enum byi_planned_step_kind kind,
                                  const struct byi_node *node, uint32_t callee,
-                                 struct plan_run in, struct plan_run out)
+                                 struct value_range in, struct value_range out)
 {
     if (b->out.steps.n >= MAX_STEPS)
         return byi_fail(
@@ -161,10 +163,11 @@ static uint32_t known_capture(const struct byi_planner *b, uint32_t func,
     return known ? known[i] : 0;
 }
 
-static void copy_run(struct byi_planner *b, const struct plan_run *run)
+/* Append a range of the flat list to this list. */
+static void append_range(struct byi_planner *b, const struct value_range *range)
 {
-    for (uint32_t k = 0; k < run->n; k++) {
-        uint32_t v = b->out.flat.at[run->first + k];
+    for (uint32_t k = 0; k < range->n; k++) {
+        uint32_t v = b->out.flat.at[range->first + k];
         BYI_PUSH(&b->out.flat, v);
     }
 }
@@ -176,13 +179,13 @@ static void append_captures(struct byi_planner *b, const struct closure *c)
 {
     const struct byi_func *f = b->m->funcs.at[c->func];
     for (uint32_t i = 0; i < f->n_captures; i++) {
-        const struct plan_run *run = &c->captures[i];
-        if (!run->known)
-            copy_run(b, run);
+        const struct value_range *range = &c->captures[i];
+        if (!range->known)
+            append_range(b, range);
         else if (known_capture(b, c->func, i))
-            append_captures(b, run->known);
+            append_captures(b, range->known);
         else
-            BYI_PUSH(&b->out.flat, run->known->value - 1);
+            BYI_PUSH(&b->out.flat, range->known->value - 1);
     }
 }
 
@@ -207,10 +210,11 @@ static struct closure *find_unmade(const struct byi_planner *b,
     return NULL;
 }
 
+/* Add a step that makes a function value of `c`, whose captures have values. */
 static enum byoc_status make_closure(struct byi_planner *b, struct closure *c)
 {
     static const struct byi_type any = {.kind = BYI_FUNC};
-    struct plan_run in = {.first = b->out.flat.n}, out = {.n = 1};
+    struct value_range in = {.first = b->out.flat.n}, out = {.n = 1};
     append_captures(b, c);
     in.n = b->out.flat.n - in.first;
     out.first = b->out.flat.n;
@@ -222,9 +226,9 @@ static enum byoc_status make_closure(struct byi_planner *b, struct closure *c)
 
 typedef BYI_VEC(struct closure *) closures;
 
-/* Make values of the functions on the stack `open`, after the functions that
- * they capture. Not recursive, since captures may be nested as deeply as the
- * text allows. */
+/* Make values of the functions on the stack `open`, each after the functions
+ * that it captures. The search is not recursive, since captures may be nested
+ * as deeply as the text form allows. */
 static enum byoc_status make_needed(struct byi_planner *b, closures *open)
 {
     while (open->n > 0) {
@@ -241,8 +245,8 @@ static enum byoc_status make_needed(struct byi_planner *b, closures *open)
     return BYOC_OK;
 }
 
-/* Make values of known functions: those that `c` captures and, with `itself`, c
- * too. */
+/* Make values of known functions: of those that `c` captures and, if `itself`,
+ * of c. */
 static enum byoc_status make_values(struct byi_planner *b, struct closure *c,
                                     bool itself)
 {
@@ -258,36 +262,37 @@ static enum byoc_status make_values(struct byi_planner *b, struct closure *c,
     return status;
 }
 
-/* Append the values of args[from..] to `run`, which is at the end of the flat
- * list. */
+/* Append the values of args[from..] to the flat list, and set *range to them.
+ */
 static enum byoc_status join_args(struct byi_planner *b,
                                   const struct byi_plan_walk *w,
                                   const struct byi_node *node, uint32_t from,
-                                  struct plan_run *run)
+                                  struct value_range *range)
 {
     for (uint32_t i = from; i < node->n_args; i++) {
         struct closure *known = w->of[node->args[i]].known;
         if (known)
             BYI_TRY(make_values(b, known, true));
     }
-    *run = (struct plan_run){.first = b->out.flat.n};
+    *range = (struct value_range){.first = b->out.flat.n};
     for (uint32_t i = from; i < node->n_args; i++) {
-        struct plan_run arg = w->of[node->args[i]];
+        struct value_range arg = w->of[node->args[i]];
         if (arg.known)
             BYI_PUSH(&b->out.flat, arg.known->value - 1);
         else
-            copy_run(b, &arg);
+            append_range(b, &arg);
     }
-    run->n = b->out.flat.n - run->first;
+    range->n = b->out.flat.n - range->first;
     return BYOC_OK;
 }
 
+/* The closure of a function literal or named function. */
 static struct closure *known_function(struct byi_planner *b,
                                       const struct byi_plan_walk *w,
                                       const struct byi_node *node)
 {
     struct closure *c = byi_arena_alloc(b->arena, sizeof *c);
-    struct plan_run *captures =
+    struct value_range *captures =
         byi_arena_calloc(b->arena, node->n_args, sizeof *captures);
     for (uint32_t i = 0; i < node->n_args; i++)
         captures[i] = w->of[node->args[i]];
@@ -297,38 +302,39 @@ static struct closure *known_function(struct byi_planner *b,
     return c;
 }
 
-/* Make inputs for the captures of a function that is planned separately; known
- * functions are replaced by their captures. */
+/* Make inputs for capture i of `func`, a function that is planned separately.
+ * If the capture is a known function, these are inputs for its own captures.
+ * The recursion is bounded by byi_planned_captures.depth. */
 static enum byoc_status push_capture(struct byi_planner *b, uint32_t func,
-                                     uint32_t i, struct plan_run *run)
+                                     uint32_t i, struct value_range *range)
 {
     const struct byi_func *f = b->m->funcs.at[func];
     byi_id param = f->params.at[f->params.n - f->n_captures + i];
     uint32_t known = known_capture(b, func, i);
     if (!known)
         return push_leaves(b, f->nodes.at[param].type, BYI_P_INPUT, b->out.name,
-                           run);
+                           range);
     const struct byi_func *g = b->m->funcs.at[known - 1];
     struct closure *c = byi_arena_alloc(b->arena, sizeof *c);
-    struct plan_run *captures =
+    struct value_range *captures =
         byi_arena_calloc(b->arena, g->n_captures, sizeof *captures);
     for (uint32_t k = 0; k < g->n_captures; k++)
         BYI_TRY(push_capture(b, known - 1, k, &captures[k]));
     *c = (struct closure){
         .func = known - 1, .node = &f->nodes.at[param], .captures = captures};
-    *run = (struct plan_run){.known = c};
+    *range = (struct value_range){.known = c};
     return BYOC_OK;
 }
 
 static enum byoc_status visit_param(struct byi_planner *b, uint32_t func,
-                                    byi_id id, struct plan_run *run)
+                                    byi_id id, struct value_range *range)
 {
     const struct byi_func *f = b->m->funcs.at[func];
     const struct byi_node *node = &f->nodes.at[id];
     uint32_t own = f->params.n - f->n_captures;
     if (node->index < own)
-        return push_leaves(b, node->type, BYI_P_INPUT, b->out.name, run);
-    return push_capture(b, func, node->index - own, run);
+        return push_leaves(b, node->type, BYI_P_INPUT, b->out.name, range);
+    return push_capture(b, func, node->index - own, range);
 }
 
 /* --- nodes -------------------------------------------------------------- */
@@ -336,32 +342,32 @@ static enum byoc_status visit_param(struct byi_planner *b, uint32_t func,
 static enum byoc_status visit_op(struct byi_planner *b,
                                  const struct byi_plan_walk *w,
                                  const struct byi_node *node,
-                                 struct plan_run *run)
+                                 struct value_range *range)
 {
-    struct plan_run in;
+    struct value_range in;
     BYI_TRY(join_args(b, w, node, 0, &in));
-    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
+    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), range));
     if (byi_op_has(node->op, BYI_TRAIT_VIEW)) {
         uint32_t from = b->out.flat.at[in.first];
-        uint32_t to = b->out.flat.at[run->first];
+        uint32_t to = b->out.flat.at[range->first];
         b->out.values.at[to].kind = BYI_P_ALIAS;
         const uint32_t root = byi_planned_func_root(&b->out, from);
         b->out.values.at[to].index = root;
         if (b->out.values.at[to].fixed && b->out.values.at[root].fixed)
             return BYOC_OK; /* nothing to do at run time */
     }
-    return add_step(b, BYI_P_OP, node, 0, in, *run);
+    return add_step(b, BYI_P_OP, node, 0, in, *range);
 }
 
 static enum byoc_status visit_get(const struct byi_plan_walk *w,
                                   const struct byi_node *node,
-                                  struct plan_run *run)
+                                  struct value_range *range)
 {
     const struct byi_type *type = w->f->nodes.at[node->args[0]].type;
-    *run = w->of[node->args[0]];
+    *range = w->of[node->args[0]];
     for (uint32_t i = 0; i < node->index; i++)
-        run->first += byi_plan_leaves(type->fields[i]);
-    run->n = byi_plan_leaves(type->fields[node->index]);
+        range->first += byi_plan_leaves(type->fields[i]);
+    range->n = byi_plan_leaves(type->fields[node->index]);
     return BYOC_OK;
 }
 
@@ -386,7 +392,7 @@ static void enter_literal(struct byi_planner *b, uint32_t caller, byi_id call,
 static enum byoc_status join_call(struct byi_planner *b,
                                   const struct byi_plan_walk *w,
                                   const struct byi_node *node,
-                                  struct closure *c, struct plan_run *in)
+                                  struct closure *c, struct value_range *in)
 {
     BYI_TRY(make_values(b, c, false));
     BYI_TRY(join_args(b, w, node, 1, in));
@@ -398,15 +404,16 @@ static enum byoc_status join_call(struct byi_planner *b,
 static enum byoc_status visit_apply(struct byi_planner *b,
                                     const struct byi_plan_walk *w,
                                     const struct byi_node *node,
-                                    struct plan_run *run)
+                                    struct value_range *range)
 {
-    struct plan_run in;
+    struct value_range in;
     BYI_TRY(join_args(b, w, node, 0, &in));
-    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
-    return add_step(b, BYI_P_APPLY, node, 0, in, *run);
+    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), range));
+    return add_step(b, BYI_P_APPLY, node, 0, in, *range);
 }
 
-/* Append the value that node `id` of a group has in the caller. */
+/* Append the caller's value for node `id` of a group, a constant or parameter.
+ */
 static void push_member(struct byi_planner *b, const struct byi_plan_walk *w,
                         const struct byi_node *call,
                         const struct byi_func *group, byi_id id)
@@ -418,20 +425,20 @@ static void push_member(struct byi_planner *b, const struct byi_plan_walk *w,
         return;
     }
     assert(node->kind == BYI_PARAM);
-    copy_run(b, &w->of[call->args[1 + node->index]]);
+    append_range(b, &w->of[call->args[1 + node->index]]);
 }
 
-/* A group that is an operator and its epilogue: one step with the operands of
- * both. */
+/* Add one step for a call of a group that consists of an operator and its
+ * epilogue; its operands are those of both. */
 static enum byoc_status visit_epilogue(struct byi_planner *b,
                                        const struct byi_plan_walk *w,
                                        const struct byi_node *call,
                                        const struct byi_func *group,
-                                       struct plan_run *run)
+                                       struct value_range *range)
 {
     const byi_id head = byi_epilogue_head(group);
     const struct byi_node *node = &group->nodes.at[head];
-    struct plan_run in = {.first = b->out.flat.n};
+    struct value_range in = {.first = b->out.flat.n};
     byi_id operand;
     for (uint32_t i = 0; i < node->n_args; i++)
         push_member(b, w, call, group, node->args[i]);
@@ -441,133 +448,137 @@ static enum byoc_status visit_epilogue(struct byi_planner *b,
             push_member(b, w, call, group, operand);
     }
     in.n = b->out.flat.n - in.first;
-    BYI_TRY(push_leaves(b, call->type, BYI_P_TEMP, node_name(b, call), run));
-    BYI_TRY(add_step(b, BYI_P_OP, call, 0, in, *run));
+    BYI_TRY(push_leaves(b, call->type, BYI_P_TEMP, node_name(b, call), range));
+    BYI_TRY(add_step(b, BYI_P_OP, call, 0, in, *range));
     b->out.steps.at[b->out.steps.n - 1].group = group;
     return BYOC_OK;
 }
 
 static enum byoc_status visit_call(struct byi_planner *b, uint32_t at,
-                                   byi_id id, struct plan_run *run)
+                                   byi_id id, struct value_range *range)
 {
     const struct byi_plan_walk *w = &b->stack.at[at];
     const struct byi_node *node = &w->f->nodes.at[id];
     struct closure *c = w->of[node->args[0]].known;
     if (!c)
-        return visit_apply(b, w, node, run);
+        return visit_apply(b, w, node, range);
     const struct byi_func *body = b->m->funcs.at[c->func];
     bool fused = b->code && b->code->of[c->func];
     if (byi_epilogue_head(body) != BYI_NO_ID)
-        return visit_epilogue(b, w, node, body, run);
+        return visit_epilogue(b, w, node, body, range);
     if (!body->name && !b->captures[c->func].recursive && !fused &&
         b->inlined + body->nodes.n <= b->may_inline) {
         enter_literal(b, at, id, c);
         return BYOC_OK;
     }
-    struct plan_run in;
+    struct value_range in;
     BYI_TRY(join_call(b, w, node, c, &in));
-    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
+    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), range));
     if (fused)
         return add_step(b, BYI_P_KERNEL, node, b->code->of[c->func] - 1, in,
-                        *run);
+                        *range);
     if (b->region_of[c->func])
         return add_step(b, BYI_P_REGION, node, b->region_of[c->func] - 1, in,
-                        *run);
-    return add_step(b, BYI_P_CALL, node, byi_plan_func(b, c->func), in, *run);
+                        *range);
+    return add_step(b, BYI_P_CALL, node, byi_plan_func(b, c->func), in, *range);
 }
 
-/* An `if` whose branches are not both known: choose a function, and call it. */
+/* Add steps for an `if` whose branches are not both known: choose a function
+ * value, and call it. */
 static enum byoc_status visit_choice(struct byi_planner *b,
                                      const struct byi_plan_walk *w,
                                      const struct byi_node *node,
-                                     struct plan_run *run)
+                                     struct value_range *range)
 {
     const struct byi_type *branch = w->f->nodes.at[node->args[1]].type;
-    struct plan_run in, chosen;
+    struct value_range in, chosen;
     BYI_TRY(join_args(b, w, node, 0, &in));
     BYI_TRY(push_leaves(b, branch, BYI_P_TEMP, node_name(b, node), &chosen));
     BYI_TRY(add_step(b, BYI_P_CHOOSE, node, 0, in, chosen));
-    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
-    return add_step(b, BYI_P_APPLY, node, 0, chosen, *run);
+    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), range));
+    return add_step(b, BYI_P_APPLY, node, 0, chosen, *range);
 }
 
-/* Add a step whose operands are the condition, the captures of `then`, and the
- * captures of `else`. */
+/* Add a step for an `if`; its operands are the condition, the captures of the
+ * `then` branch, and the captures of the `else` branch. */
 static enum byoc_status visit_if(struct byi_planner *b,
                                  const struct byi_plan_walk *w,
                                  const struct byi_node *node,
-                                 struct plan_run *run)
+                                 struct value_range *range)
 {
     struct closure *then = w->of[node->args[1]].known;
     struct closure *otherwise = w->of[node->args[2]].known;
     if (!then || !otherwise)
-        return visit_choice(b, w, node, run);
+        return visit_choice(b, w, node, range);
     BYI_TRY(make_values(b, then, false));
     BYI_TRY(make_values(b, otherwise, false));
-    struct plan_run in = {.first = b->out.flat.n};
-    copy_run(b, &w->of[node->args[0]]);
+    struct value_range in = {.first = b->out.flat.n};
+    append_range(b, &w->of[node->args[0]]);
     append_captures(b, then);
     append_captures(b, otherwise);
     in.n = b->out.flat.n - in.first;
-    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
+    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), range));
     uint32_t callee = byi_plan_func(b, then->func);
     uint32_t other = byi_plan_func(b, otherwise->func);
-    BYI_TRY(add_step(b, BYI_P_IF, node, callee, in, *run));
+    BYI_TRY(add_step(b, BYI_P_IF, node, callee, in, *range));
     b->out.steps.at[b->out.steps.n - 1].other = other;
     return BYOC_OK;
 }
 
+/* Plan node `id` of the body at stack[at]; `func` is the function being
+ * planned.
+ */
 static enum byoc_status visit(struct byi_planner *b, uint32_t func, uint32_t at,
                               byi_id id)
 {
     const struct byi_plan_walk *w = &b->stack.at[at];
     const struct byi_node *node = &w->f->nodes.at[id];
-    struct plan_run run = {0};
+    struct value_range range = {0};
     for (uint32_t i = 0; i < node->n_args; i++)
         visit_const(b, w, node->args[i]);
     switch (node->kind) {
     case BYI_PARAM:
         if (at > 0)
             return BYOC_OK; /* bound by enter_literal */
-        BYI_TRY(visit_param(b, func, id, &run));
+        BYI_TRY(visit_param(b, func, id, &range));
         break;
     case BYI_CONST:
         return BYOC_OK; /* see visit_const */
     case BYI_CALL_OP:
-        BYI_TRY(visit_op(b, w, node, &run));
+        BYI_TRY(visit_op(b, w, node, &range));
         break;
     case BYI_CALL:
-        BYI_TRY(visit_call(b, at, id, &run));
+        BYI_TRY(visit_call(b, at, id, &range));
         break;
     case BYI_MAKE_TUPLE:
-        BYI_TRY(join_args(b, w, node, 0, &run));
+        BYI_TRY(join_args(b, w, node, 0, &range));
         break;
     case BYI_GET:
-        BYI_TRY(visit_get(w, node, &run));
+        BYI_TRY(visit_get(w, node, &range));
         break;
     case BYI_GLOBAL:
     case BYI_FN:
-        run.known = known_function(b, w, node);
+        range.known = known_function(b, w, node);
         break;
     case BYI_IF:
-        BYI_TRY(visit_if(b, w, node, &run));
+        BYI_TRY(visit_if(b, w, node, &range));
         break;
     }
-    b->stack.at[at].of[id] = run;
+    b->stack.at[at].of[id] = range;
     return BYOC_OK;
 }
 
 /* --- a function --------------------------------------------------------- */
 
-/* Compute results in the caller's memory if possible; the runtime copies the
- * others at the end. */
+/* List the outputs, and let steps compute them in the caller's memory if
+ * possible; the runtime copies the others at the end of a run. */
 static enum byoc_status claim_outputs(struct byi_planner *b,
-                                      struct plan_run result)
+                                      struct value_range result)
 {
     if (result.known) {
         struct closure *c = result.known;
         BYI_TRY(make_values(b, c, true));
-        result = (struct plan_run){.first = b->out.flat.n, .n = 1};
+        result = (struct value_range){.first = b->out.flat.n, .n = 1};
         BYI_PUSH(&b->out.flat, c->value - 1);
     }
     for (uint32_t i = 0; i < result.n; i++) {
@@ -603,7 +614,7 @@ enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func)
     top.of = byi_arena_calloc(b->arena, f->nodes.n, sizeof *top.of);
     b->stack.n = 0;
     BYI_PUSH(&b->stack, top);
-    struct plan_run result;
+    struct value_range result;
     for (;;) {
         uint32_t at = b->stack.n - 1;
         struct byi_plan_walk *w = &b->stack.at[at];

@@ -12,7 +12,7 @@ enum byi_planned_value_kind {
     BYI_P_INPUT, /* index: of the input */
     BYI_P_CONST, /* index: of the constant */
     BYI_P_TEMP,
-    BYI_P_OUTPUT, /* index: of the output; written in place */
+    BYI_P_OUTPUT, /* index: of the output; computed in the caller's memory */
     /* index: of the value whose memory it shares, which is not an alias */
     BYI_P_ALIAS
 };
@@ -29,21 +29,22 @@ enum byi_planned_step_kind {
     BYI_P_OP,
     BYI_P_REGION,
     BYI_P_KERNEL, /* a fused kernel */
-    BYI_P_CALL,
+    BYI_P_CALL,   /* of a function of the plan */
     BYI_P_IF,
     BYI_P_CLOSURE, /* the callee with its captures, as a value */
-    BYI_P_APPLY,   /* in: a function value, its operands                    */
+    BYI_P_APPLY,   /* call a function value; in: this value, its operands */
     BYI_P_CHOOSE   /* in: condition, two function values */
 };
 
-/* in and out are ranges of byi_planned_func.flat. */
+/* A step. `in` and `out` are the first indices of ranges of
+ * byi_planned_func.flat, of n_in and n_out values. */
 struct byi_planned_step {
     enum byi_planned_step_kind kind;
     const struct byi_node *node;
-    const struct byi_func
-        *group;      /* OP: an operator with an epilogue, or NULL */
-    uint32_t callee; /* region, kernel or function; IF: then    */
-    uint32_t other;  /* IF: the else branch                     */
+    /* OP: the fused group of an operator with an epilogue, or NULL */
+    const struct byi_func *group;
+    uint32_t callee; /* region, kernel or function; IF: the `then` branch */
+    uint32_t other;  /* IF: the `else` branch                             */
     uint32_t in, n_in, out, n_out;
 };
 
@@ -53,7 +54,7 @@ struct byi_planned_func {
     BYI_VEC(uint32_t) inputs;  /* values */
     BYI_VEC(uint32_t) outputs; /* values */
     BYI_VEC(struct byi_planned_step) steps;
-    BYI_VEC(uint32_t) flat; /* values; nodes and steps own ranges of it */
+    BYI_VEC(uint32_t) flat; /* values; nodes and steps refer to ranges of it */
     uint64_t arena;         /* bytes of the fixed temporaries */
 };
 
@@ -64,15 +65,15 @@ static inline uint32_t byi_planned_func_root(const struct byi_planned_func *f,
     return f->values.at[v].kind == BYI_P_ALIAS ? f->values.at[v].index : v;
 }
 
-/* Facts about nested functions (by module function): captures that are always
- * the same function are passed as its own captures instead of a function value.
- */
+/* What is known about the captures of a nested function. A captured function
+ * that is always the same is not passed as a value; its own captures are passed
+ * instead. */
 struct byi_planned_captures {
     const uint32_t *func; /* by capture: 1 + module function; NULL: all 0 */
     uint32_t leaves;      /* number of values of all captures */
     uint32_t depth;       /* nesting depth of known functions */
-    uint32_t home;        /* the named function that contains it */
-    bool recursive;       /* contains a literal of itself */
+    uint32_t home;        /* the named function that contains this one */
+    bool recursive;       /* it contains a literal of itself */
 };
 
 struct byi_plan_walk;
@@ -95,25 +96,26 @@ struct byi_planner {
     BYI_VEC(uint32_t) order; /* module functions, by plan function */
     BYI_VEC(struct byi_plan_walk) stack;
     BYI_VEC(const struct byi_type *) types; /* scratch of push_leaves */
-    struct byi_planned_func out;
-    uint32_t out_index;
-    uint64_t inlined, may_inline; /* nodes of literals that were inlined */
+    struct byi_planned_func out;            /* the function being planned */
+    uint32_t out_index;                     /* its index in the plan */
+    uint64_t inlined;    /* nodes of literals that were inlined so far */
+    uint64_t may_inline; /* limit of `inlined` */
 };
 
 /* plan.c: plan module function `func` into b->out. */
 enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func);
 
 /* plan_funcs.c */
-/* The function of the plan that runs module function `func`, created on demand.
- */
+/* The index in the plan of the function that runs module function `func`; adds
+ * it if it is missing. */
 uint32_t byi_plan_func(struct byi_planner *b, uint32_t func);
-/* The index of a constant in the plan. */
+/* The index in the plan of a module constant; adds it if it is missing. */
 uint32_t byi_plan_const(struct byi_planner *b, uint32_t constant);
 /* The number of tensors and functions in a type. */
 uint32_t byi_plan_leaves(const struct byi_type *type);
 
-/* stored.c: how the weights store the constant: sets placed->bytes, stored and
- * axis. `store`: as in struct byi_plan_params. */
+/* stored.c: decide how the weights store the constant: set placed->bytes,
+ * stored and axis. `store`: as in struct byi_plan_params. */
 void byi_stored_find(const struct byi_const *c, enum byoc_dtype store,
                      struct byi_placed *placed);
 /* The bytes that are stored: the constant's own, or a copy in `arena`. */
@@ -131,9 +133,10 @@ byi_id byi_epilogue_next(const struct byi_func *group, byi_id from,
 void byi_plan_memory(struct byi_planned_func *f);
 
 /* plan_json.c */
-/* Print the members of a sequence's or optional's type. */
+/* Append the JSON members "dtype" and "of" of a sequence's or optional's type.
+ */
 void byi_list_type_print(const struct byi_type *type, struct byi_text *json);
-/* Append a function of the plan, or the member "consts". */
+/* Append a function of the plan; append the plan's member "consts". */
 void byi_plan_print_func(const struct byi_module *m,
                          const struct byi_planned_func *f,
                          struct byi_text *json);

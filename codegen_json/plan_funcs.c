@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_funcs.c: plans a module: finds the functions that the plan needs, the
- * known functions among captures, regions and constants. plan.c plans each
- * function; plan_json.c prints the plan.
+/* plan_funcs.c: plans a module. It lists the functions, regions and constants
+ * that the plan needs, and finds captures that are always the same function.
+ * plan.c plans each function; plan_json.c prints the plan.
  */
 #include "plan.h"
 
 #include <string.h>
 
 enum {
-    /* Known functions among captures are passed as their own captures, up to
-     * this number of values and nesting depth; otherwise as function values. */
+    /* A known function that is captured is passed as its own captures, up to
+     * this number of values and this nesting depth; otherwise as a value. */
     MAX_LEAVES = 64,
     MAX_DEPTH = 16
 };
@@ -55,7 +55,7 @@ uint32_t byi_plan_func(struct byi_planner *b, uint32_t func)
 
 /* --- known captures ------------------------------------------------------ */
 
-struct finder {
+struct capture_finder {
     struct byi_planner *b;
     /* by function: number of FN nodes in other functions that refer to it */
     uint32_t *literals;
@@ -63,8 +63,10 @@ struct finder {
     BYI_VEC(uint32_t) pending;
 };
 
-/* The function that is the value of node `id` of function `func`, if known. */
-static uint32_t known_node(const struct finder *x, uint32_t func, byi_id id)
+/* 1 + the function that is the value of node `id` of function `func`; 0: not
+ * known. */
+static uint32_t known_node(const struct capture_finder *x, uint32_t func,
+                           byi_id id)
 {
     const struct byi_func *f = x->b->m->funcs.at[func];
     const struct byi_node *node = &f->nodes.at[id];
@@ -79,7 +81,7 @@ static uint32_t known_node(const struct finder *x, uint32_t func, byi_id id)
 
 /* Record the captures of literal `fn` in function `func`. `only`: it is the
  * only literal of its function, which therefore always has these captures. */
-static void learn_captures(struct finder *x, uint32_t func,
+static void learn_captures(struct capture_finder *x, uint32_t func,
                            const struct byi_node *fn, bool only)
 {
     struct byi_planned_captures *c = &x->b->captures[fn->index];
@@ -103,7 +105,8 @@ static void learn_captures(struct finder *x, uint32_t func,
     c->leaves = leaves > MAX_LEAVES ? MAX_LEAVES + 1 : (uint32_t)leaves;
 }
 
-static void visit_literals(struct finder *x, uint32_t func)
+/* Record the captures of the literals in `func` that were not seen before. */
+static void visit_literals(struct capture_finder *x, uint32_t func)
 {
     const struct byi_func *f = x->b->m->funcs.at[func];
     for (byi_id id = 0; id < f->nodes.n; id++) {
@@ -121,7 +124,7 @@ static void visit_literals(struct finder *x, uint32_t func)
 static void find_captures(struct byi_planner *b)
 {
     const struct byi_module *m = b->m;
-    struct finder x = {.b = b};
+    struct capture_finder x = {.b = b};
     x.literals = byi_arena_calloc(b->arena, m->funcs.n, sizeof *x.literals);
     x.seen = byi_arena_calloc(b->arena, m->funcs.n, sizeof *x.seen);
     b->captures = byi_arena_calloc(b->arena, m->funcs.n, sizeof *b->captures);
@@ -146,8 +149,9 @@ static void find_captures(struct byi_planner *b)
     byi_vec_free(x.pending.at);
 }
 
-/* --- the whole ---------------------------------------------------------- */
+/* --- the plan ----------------------------------------------------------- */
 
+/* Number the regions, and check that the caller gave as many. */
 static enum byoc_status find_regions(struct byi_planner *b, uint32_t n_regions)
 {
     uint32_t n = 0;

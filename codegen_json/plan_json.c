@@ -10,7 +10,7 @@ static const char *const kind_names[] = {
     [BYI_P_OUTPUT] = "output", [BYI_P_ALIAS] = "alias",
 };
 
-/* The name of a value's index, by kind. */
+/* The JSON member that has a value's index, by kind. */
 static const char *const index_names[] = {
     [BYI_P_INPUT] = "input",   [BYI_P_CONST] = "const", [BYI_P_TEMP] = NULL,
     [BYI_P_OUTPUT] = "output", [BYI_P_ALIAS] = "of",
@@ -89,12 +89,9 @@ static void print_list(const char *name, const uint32_t *at, uint32_t n,
 /* The first member of a step names its kind. */
 static const struct {
     const char *key;
-    enum {
-        NAME,
-        CALLEE,
-        BOTH,
-        COUNT
-    } value; /* COUNT: number of operands minus one */
+    /* the member's value; BOTH: callee and other; COUNT: number of operands
+     * minus one */
+    enum { NAME, CALLEE, BOTH, COUNT } value;
 } step_names[] = {
     [BYI_P_OP] = {"op", NAME},           [BYI_P_REGION] = {"region", CALLEE},
     [BYI_P_KERNEL] = {"kernel", CALLEE}, [BYI_P_CALL] = {"call", CALLEE},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stored.c: decides how the weights of an artifact store constants: strings one
- * after the other, float32 in fewer bits if these reproduce every value bit for
- * bit.
+/* stored.c: decides how the weights of an artifact store constants. Strings
+ * follow one another; float32 elements have fewer bits if these reproduce every
+ * element bit for bit.
  */
 #include "plan.h"
 
@@ -9,10 +9,12 @@
 
 #include "core/base/steps.h"
 
-/* constants with fewer elements are stored unchanged */
+/* float32 constants with fewer elements are stored unchanged */
 enum { MIN_ELEMENTS = 1024 };
 
-/* The size of an unchanged constant, in bytes; strings are packed. */
+/* The size in bytes of a constant whose type does not change; strings are
+ * packed.
+ */
 static uint64_t plain_bytes(const struct byi_const *c)
 {
     const char *const *strings = c->data;
@@ -38,6 +40,7 @@ static float float_at(const struct byi_const *c, uint64_t i)
     return x;
 }
 
+/* Whether the narrower type `store` has all values of a float32 constant. */
 static bool has_values(const struct byi_const *c, enum byoc_dtype store)
 {
     for (uint64_t i = 0; i < c->bytes / sizeof(float); i++) {
@@ -69,17 +72,20 @@ static const void *narrow_copy(const struct byi_const *c, enum byoc_dtype dtype,
 static bool read_matrix(const struct byi_const *c, uint32_t axis, int64_t *rows,
                         int64_t *columns)
 {
-    /* least number of columns, since each row has a scale */
-    enum { NARROW = 4 };
+    enum { MIN_COLUMNS = 4 }; /* since each row has a scale */
     const struct byi_type *type = c->type;
     if (type->rank < 2 || (axis > 0 && type->rank != 2) ||
         (uintptr_t)c->data % sizeof(float) != 0)
         return false;
     *rows = type->dims[axis];
     *columns = (int64_t)(c->bytes / sizeof(float)) / *rows;
-    return *columns >= NARROW;
+    return *columns >= MIN_COLUMNS;
 }
 
+/* Find int8 codes with a scale for each index of `axis` that reproduce the
+ * constant: *bytes bytes at *codes, in `arena`. Returns false if there are
+ * none.
+ */
 static bool find_codes(const struct byi_const *c, uint32_t axis,
                        struct byi_arena *arena, const void **codes,
                        uint64_t *bytes)

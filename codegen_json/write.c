@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* write.c: writes a region, or one composite, as JSON (docs/json.md), with one
- * pool of constants, named operands, and steps in the model's order. Names
- * carry no information. The same module gives the same bytes.
+ * pool of constants, named operands, and steps in the model's order. The same
+ * module gives the same bytes.
  */
 #include "codegen_json.h"
 
@@ -18,9 +18,9 @@ struct node_ref {
     uint32_t node, output;
 };
 
-/* Nodes are printed one by one, each on a line: the tree of a large region
- * would take many times the memory of its text, and indentation almost as much
- * as the text itself. */
+/* The state of a write. Nodes are printed one by one, each on a line: a JSON
+ * tree of a large region would take many times the memory of its text, and
+ * indentation almost as much as the text itself. */
 struct region_writer {
     const struct byi_module *m;
     struct byi_arena *arena; /* of the node being written */
@@ -49,7 +49,7 @@ static cJSON *type_json(const struct region_writer *w,
     return tuple;
 }
 
-/* Write the results as a list; a tuple becomes its fields. */
+/* The types of a node's results as a list; a tuple becomes its fields. */
 static cJSON *outs_json(const struct region_writer *w,
                         const struct byi_type *type)
 {
@@ -152,7 +152,8 @@ static void fill_step(const struct region_writer *w, cJSON *step,
     byi_json_add(step, "type", type_json(w, node->type));
 }
 
-/* The next of the comma-separated names of a composite's constants. */
+/* The next of the comma-separated names in *list, or NULL; moves *list past it.
+ */
 static const char *next_name(struct byi_arena *arena, const char **list)
 {
     if (!*list || !**list)
@@ -163,8 +164,8 @@ static const char *next_name(struct byi_arena *arena, const char **list)
     return name;
 }
 
-/* Parameters and constants of the body become operands. The constants' nodes
- * are added to the graph here, in the order of the body. */
+/* Make operands of the parameters and constants of the body. This adds the
+ * nodes of the constants to the graph, in the order of the body. */
 static enum byoc_status add_operands(struct region_writer *w, cJSON *kernel,
                                      const struct byi_func *body,
                                      const struct node_ref *params,
@@ -204,8 +205,8 @@ static bool is_step_field(const struct byi_node *node, const struct role *roles)
 static enum byoc_status add_steps(struct step_list *s, const struct byi_func *f,
                                   struct role *roles, cJSON *list);
 
-/* Write a branch: {"steps": [...], "result": ...}; its captures are the outer
- * values. */
+/* Write a branch: {"steps": [...], "result": ...}. Its captures have the roles
+ * that `around` gives them in the enclosing body. */
 static enum byoc_status add_branch(struct step_list *s,
                                    const struct byi_node *fn,
                                    const struct role *around, cJSON *json)
@@ -244,10 +245,11 @@ static enum byoc_status add_step(struct step_list *s, const struct byi_func *f,
     return BYOC_OK;
 }
 
-/* Steps of the body: the first operator is the kernel's own, the others its
- * post_ops. A composite contains parameters, constants, operators, tuples,
- * fields of these, and `if`s with the same in their branches. The recursion is
- * as deep as `if`s are nested, at most BYI_GRAPH_MAX_IFS. */
+/* Write the steps of the body: the first one is the kernel object itself, the
+ * others are appended to `list`, its "post_ops". A composite contains
+ * parameters, constants, operators, tuples, fields of these, and `if`s with the
+ * same in their branches. The recursion is as deep as `if`s are nested, at most
+ * BYI_GRAPH_MAX_IFS levels. */
 static enum byoc_status add_steps(struct step_list *s, const struct byi_func *f,
                                   struct role *roles, cJSON *list)
 {
@@ -393,7 +395,8 @@ static enum byoc_status add_region_node(struct region_writer *w,
                     f->name ? f->name : "?", id);
 }
 
-/* The function's results; a tuple becomes its fields. */
+/* Set *outputs to the function's results; a tuple becomes its fields. Returns
+ * their number. */
 static uint32_t result_refs(const struct region_writer *w,
                             const struct byi_func *f, struct node_ref **outputs)
 {
