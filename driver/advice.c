@@ -13,7 +13,7 @@
 
 enum {
     MAX_VALUES = 16, /* inputs to try as constants */
-    MAX_FOUND = 8    /* trials that help, to combine in the end */
+    MAX_FOUND = 8    /* trials that help and are combined at the end */
 };
 
 /* A change, as an option of the command byoc. If `value` is NULL, the caller's
@@ -22,6 +22,7 @@ struct change {
     const char *option, *value;
 };
 
+/* Changes that are tried together, and their result. */
 struct advice_trial {
     BYI_VEC(struct change) changes;
     struct byi_coverage after;
@@ -65,6 +66,7 @@ static const char *const *list_with(struct advisor *a, const char *const *given,
     return kept;
 }
 
+/* Whether the trial drops the caller's values of `option`. */
 static bool drops(const struct advice_trial *t, const char *option)
 {
     for (uint32_t i = 0; i < t->changes.n; i++)
@@ -180,7 +182,7 @@ static const struct byi_func *entry_of(const struct advisor *a)
     return m->funcs.at[byi_entry(m)];
 }
 
-/* Try to drop the caller's limits on offloading. */
+/* Try to drop each of the caller's limits on offloading. */
 static void try_limits(struct advisor *a)
 {
     const struct byoc_compile_params *p = a->params;
@@ -205,8 +207,8 @@ static void try_limits(struct advisor *a)
             try_one(a, limits[i].option, NULL);
 }
 
-/* A size to try for a symbolic axis if 1 does not help: 1 for axis 0, which is
- * usually the batch, otherwise a common size of images or sequences. */
+/* The size to try for a symbolic axis after size 1: again 1 for axis 0, which
+ * is usually the batch, otherwise a common size of images or sequences. */
 static int64_t size_of(const struct byi_type *type, uint32_t axis)
 {
     if (axis == 0)
@@ -214,6 +216,7 @@ static int64_t size_of(const struct byi_type *type, uint32_t axis)
     return type->rank == 4 ? 224 : 128;
 }
 
+/* Whether the type has symbol `dim`; if `dim` is 0, any symbol. */
 static bool has_dim(const struct byi_type *type, int64_t dim)
 {
     for (uint32_t d = 0; d < type->rank; d++)
@@ -262,30 +265,31 @@ static void add_dim(struct advisor *a, struct advice_trial *t,
     BYI_PUSH(&t->changes, change);
 }
 
-/* Try to fix a symbol, by its name, otherwise by the shapes of the inputs that
- * have it. */
+/* Try to fix a symbol by its name or, if the model does not compile then, by
+ * the shapes of the inputs that have it. */
 static void try_symbol(struct advisor *a, struct symbol *symbol)
 {
     const int64_t sizes[] = {1, symbol->size};
     const uint32_t found = a->found.n;
     struct advice_trial by_shape = {0};
-    bool known = false;
+    bool compiles = false;
 
     for (uint32_t i = 0; i < BYI_COUNT(sizes) && symbol->name; i++) {
         struct advice_trial t = {0};
         if ((i && sizes[i] == sizes[0]) || a->found.n > found)
             continue;
         add_dim(a, &t, symbol, sizes[i]);
-        known |= keep_trial(a, &t);
+        compiles |= keep_trial(a, &t);
     }
-    if (known)
+    if (compiles)
         return;
     symbol->name = NULL;
     add_shapes(a, &by_shape, symbol->dim);
     keep_trial(a, &by_shape);
 }
 
-/* Try to fix all symbols at once, if there are several. */
+/* Try to fix all symbols at once, if there are several: by their names,
+ * otherwise by the shapes of the inputs. */
 static void try_symbols(struct advisor *a, const struct symbol *symbols,
                         uint32_t n)
 {
@@ -372,8 +376,8 @@ static bool is_native(const struct byi_func *f)
            !f->attr.inner;
 }
 
-/* The options of ConvertLayout that give native operators the default layout,
- * or channels last. */
+/* Append the value of ConvertLayout.desired that gives native operators their
+ * default layout or, if `last`, channels last. */
 static void list_layouts(struct advisor *a, bool last, struct byi_text *out)
 {
     const struct byi_module *m = byi_compiled_module(a->base);
@@ -399,6 +403,7 @@ static void list_layouts(struct advisor *a, bool last, struct byi_text *out)
     }
 }
 
+/* Try to convert native operators to other layouts. */
 static void try_layouts(struct advisor *a)
 {
     for (int last = 0; last < 2; last++) {
@@ -444,8 +449,8 @@ static void sort_found(struct advisor *a)
     }
 }
 
-/* Try the best changes that help together, but only the best of those that fix
- * sizes. */
+/* Try the best changes together, of those that fix sizes only the best one.
+ * Keep the combination if it helps more than the best change alone. */
 static void try_together(struct advisor *a)
 {
     struct advice_trial all = {0};
@@ -587,7 +592,7 @@ enum byoc_status byoc_advise(const char *path,
     if (a.now.native || a.now.flops_offloaded < a.now.flops) {
         try_limits(&a);
         try_layouts(&a);
-        if (!is_text(path)) { /* a text declares its sizes and values       */
+        if (!is_text(path)) { /* text form declares its sizes and values */
             try_sizes(&a);
             try_values(&a);
         }

@@ -12,7 +12,7 @@ struct compiling {
     struct byoc_compiled *c;
 };
 
-/* The body of byi_guarded: compile in this process or in a child. */
+/* Compile in this process or in a child. byi_guarded() calls this. */
 static enum byoc_status compile_all(void *arg, struct byoc_error *err)
 {
     struct compiling *x = arg;

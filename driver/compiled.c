@@ -111,7 +111,7 @@ enum byoc_status byoc_compiled_write(const struct byoc_compiled *c,
 
 /* --- loading from memory -------------------------------------------------- */
 
-/* Does the model that try_regions loaded also satisfy `params`? */
+/* Whether the model that try_regions loaded is one that `p` asks for. */
 static bool fits_tried(const struct byoc_compiled *c,
                        const struct byoc_load_params *p)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compiled.h: the result of a compile: pipeline.c fills it in; compiled.c
- * writes it, loads it and reports on it.
+/* driver/compiled.h: the result of a compile: pipeline.c fills it in;
+ * compiled.c writes it, loads it and reports on it.
  */
 #ifndef BYI_COMPILED_H
 #define BYI_COMPILED_H
@@ -22,7 +22,7 @@ struct byoc_compiled {
     struct byi_text ledger_json, ir, times, warnings;
     struct byi_timing timing;
     struct byi_pass_list list; /* the passes to run */
-    const char *verdict;       /* why a gate fails; NULL: all hold */
+    const char *verdict;       /* which gates fail, and why; NULL: none */
     struct byi_coverage coverage;
     uint32_t n_added; /* passes of the list that the caller added */
     struct byi_by_cost by_cost;
@@ -62,17 +62,17 @@ struct byoc_compiled *byi_compiled_new(
 /* described.c: record in the ledger which implementations the regions use, if
  * their backend has describe(). */
 void byi_record_implementations(struct byoc_compiled *c);
-/* Compile in this process, without the `crashed` backends. The caller frees *c,
- * even after an error. */
+/* pipeline.c: compile in this process, without the `crashed` backends. The
+ * caller frees *c, even after an error. */
 enum byoc_status byi_compile_here(const struct byi_given *given,
                                   const struct byoc_compile_params *params,
                                   const struct byi_crashed_backend *crashed,
                                   uint32_t n_crashed, struct byoc_compiled **c,
                                   struct byoc_error *err);
 /* isolated.c: the same in a child process. If a call of a backend crashes or
- * hangs, compiles again without this backend. *c must be NULL before. Errors:
- * also BYOC_EBACKEND, if the child crashes outside of such calls, or sends a
- * malformed result. */
+ * hangs, compiles again without this backend. *c must be NULL before. Further
+ * errors: BYOC_EBACKEND, if the child crashes outside of such calls or sends a
+ * malformed result; BYOC_EIO, if no child can be started. */
 enum byoc_status byi_compile_isolated(const struct byi_given *given,
                                       const struct byoc_compile_params *params,
                                       struct byoc_compiled **c,

@@ -10,9 +10,10 @@
 
 #include <string.h>
 
+/* The implementations of the model's nodes. */
 struct source_names {
     struct byoc_compiled *c;
-    struct byi_index index; /* positions in c->m->sources, by name */
+    struct byi_index index; /* from names to positions in c->m->sources */
     const char **impls;     /* of each source, joined by '+'; NULL: none */
 };
 
@@ -24,7 +25,7 @@ static void add_names(struct source_names *names)
     }
 }
 
-/* Is `impl` one of the names in `list`, which are joined by '+'? */
+/* Whether `impl` is one of the names in `list`, which are joined by '+'. */
 static bool has_impl(const char *list, const char *impl)
 {
     const size_t n = strlen(impl);
@@ -62,6 +63,7 @@ static void drop_probed(struct byoc_compiled *c, const struct byi_func *f)
             byi_ledger_impl(c->ledger, f->nodes.at[id].sources, "");
 }
 
+/* Add the step's implementation to its nodes. */
 static void add_step(const struct source_names *names,
                      const struct byi_built_step *step)
 {

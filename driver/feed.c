@@ -81,6 +81,9 @@ struct sizes {
     bool whole; /* every symbolic dim has a name and is in the list */
 };
 
+/* The dim of that name, which is added if it is missing; NULL: the list is
+ * full.
+ */
 static struct byoc_dim *find_size(struct sizes *sizes, const char *name)
 {
     uint32_t i = 0;
@@ -91,6 +94,7 @@ static struct byoc_dim *find_size(struct sizes *sizes, const char *name)
     return i < sizes->n ? &sizes->at[i] : NULL;
 }
 
+/* List the symbolic dims of the inputs, with the sizes that files give. */
 static void add_sizes(const struct byoc_model *model,
                       const struct byi_feed *feed, struct sizes *sizes)
 {
@@ -109,9 +113,9 @@ static void add_sizes(const struct byoc_model *model,
     }
 }
 
-/* Set the size of symbolic dims that neither a file nor --dim gives. If the
- * model accepts none of the sizes tried, the size is 1, and the run fails with
- * the reason. */
+/* List the symbolic dims with their sizes: from a file, from --dim, otherwise
+ * the first usual size that the model accepts. If it accepts none, the size is
+ * 1, and the run fails with the reason. */
 static void choose_sizes(const struct byoc_model *model,
                          const struct byi_feed_params *params,
                          const struct byi_feed *feed, struct sizes *sizes)
@@ -145,6 +149,7 @@ static void choose_sizes(const struct byoc_model *model,
             sizes->at[i].size = usual[0];
 }
 
+/* The size of an input's axis. */
 static int64_t dim_of(const struct byoc_io *io, uint32_t axis,
                       const struct sizes *sizes)
 {
@@ -157,6 +162,7 @@ static int64_t dim_of(const struct byoc_io *io, uint32_t axis,
     return 1;
 }
 
+/* Make input `index` from random numbers of this seed. */
 static enum byoc_status make_random(const struct byoc_io *io,
                                     const struct sizes *sizes, uint64_t seed,
                                     uint32_t index, struct byi_arena *arena,
@@ -197,7 +203,7 @@ static enum byoc_status make_random(const struct byoc_io *io,
     return BYOC_OK;
 }
 
-/* The file given for an input with --input, or NULL. */
+/* The file that --input NAME=FILE or NAME=@FILE gives for an input, or NULL. */
 static const char *given_file(const struct byi_feed_params *params,
                               const char *name)
 {
@@ -208,6 +214,7 @@ static const char *given_file(const struct byi_feed_params *params,
     return NULL;
 }
 
+/* Check that each --input names an input of the model. */
 static enum byoc_status check_names(const struct byoc_model *model,
                                     const struct byi_feed_params *params,
                                     struct byoc_error *err)
@@ -274,6 +281,8 @@ static uint32_t list_dims(const struct byoc_model *model,
     return n;
 }
 
+/* Fail because no input has the dim; `names` are the n dims that inputs have.
+ */
 static enum byoc_status unknown_dim(const char *dim, const char *const *names,
                                     uint32_t n, struct byoc_error *err)
 {
@@ -337,6 +346,7 @@ static enum byoc_status check_dims(const struct byoc_model *model,
     return BYOC_OK;
 }
 
+/* Read a sequence or optional. `path` is its file, or NULL. */
 static enum byoc_status read_list(const char *path, const struct byoc_io *io,
                                   struct byi_arena *arena,
                                   struct byoc_value *value,
@@ -481,6 +491,7 @@ struct byi_tensor byi_feed_tensor(const DLTensor *view)
     return t;
 }
 
+/* Check that dtypes, up to bool, and shapes are equal. */
 static enum byoc_status check_same(const struct byi_tensor *a,
                                    const struct byi_tensor *b,
                                    struct byoc_error *err)
@@ -498,7 +509,7 @@ static enum byoc_status check_same(const struct byi_tensor *a,
                     byi_dims_text(expected, sizeof expected, b->rank, b->dims));
 }
 
-/* Strings that differ count as a difference of 1. */
+/* Compare strings; two that differ count as a difference of 1. */
 static enum byoc_status differ_strings(const struct byi_tensor *found,
                                        const struct byi_tensor *expected,
                                        int64_t n, struct byi_difference *d)
@@ -520,8 +531,8 @@ static enum byoc_status differ_strings(const struct byi_tensor *found,
  * as quantised, not as a coincidence. */
 #define MIN_VALUES 16
 
-/* Find the step of an 8-bit quantisation of which all n float32 values are
- * multiples; 0 if there is none. */
+/* Set *step to the step of an 8-bit quantisation of which all n float32 values
+ * are multiples; to 0 if there is none. */
 static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
                                   double *step, struct byoc_error *err)
 {

@@ -22,31 +22,36 @@ struct byi_feed_params {
 /* The values of all inputs or outputs, in `arena`. */
 struct byi_feed {
     uint32_t n;
-    struct byi_tensor *at;     /* empty for a sequence or optional */
+    struct byi_tensor *at;     /* all zero for a sequence or optional */
     DLTensor *views;           /* of the memory of `at` */
     struct byoc_value *values; /* the views, or sequences and optionals */
-    bool lists;                /* some value is a sequence or optional */
+    bool lists;                /* a value is a sequence or optional */
     bool *random;              /* by input: random, since no file was given */
     uint32_t n_random;
 };
 
-/* The inputs of `model`. Inputs without a file are random, from the seed:
- * floats in [-1, 1), integers 0 or 1. A symbolic dim has the size that a file
- * or `dims` gives, otherwise the same size as all others: the first of 1, 2,
- * 64, 512, 4,096 and 32,768 that the model accepts, or 1. Errors: also a dim or
- * a seed that has no effect (BYOC_EINVAL). */
+/* Make the inputs of `model`. Tensors without a file are random, from the seed:
+ * floats in [-1, 1), integers 0 or 1. Sequences and optionals need a file. A
+ * symbolic dim has the size that a file or `dims` gives, otherwise the same
+ * size as all others: the first of 1, 2, 64, 512, 4,096 and 32,768 that the
+ * model accepts, or 1. Errors: those of reading files; BYOC_EINVAL (an unknown
+ * input or dim; a dim or seed without effect), BYOC_EIO (params->data lacks an
+ * input), BYOC_ELIMIT, BYOC_ENOMEM, BYOC_EUNSUPPORTED (a dtype that cannot be
+ * random). */
 enum byoc_status byi_feed_inputs(const struct byoc_model *model,
                                  const struct byi_feed_params *params,
                                  struct byi_arena *arena, struct byi_feed *feed,
                                  struct byoc_error *err);
-/* The expected outputs next to params->data: output_K.pb or .npy. If there are
- * none, `found` is false, without an error. */
+/* Read the expected outputs from params->data: output_K.pb or .npy. If there is
+ * no output_0, *found is false and the result BYOC_OK; a later one must not be
+ * missing. Does not set feed->views. Errors: BYOC_EIO, those of reading files.
+ */
 enum byoc_status byi_feed_expected(const struct byoc_model *model,
                                    const struct byi_feed_params *params,
                                    struct byi_arena *arena,
                                    struct byi_feed *feed, bool *found,
                                    struct byoc_error *err);
-/* Views without data, for byi_feed_run to fill in. */
+/* Empty outputs, for byi_feed_run to fill in. */
 struct byi_feed byi_feed_outputs(const struct byoc_model *model,
                                  struct byi_arena *arena);
 /* Run with byoc_run if all values are tensors, otherwise with byoc_run_values.
@@ -61,7 +66,7 @@ struct byi_tensor byi_feed_tensor(const DLTensor *view);
 struct byi_difference {
     double max_abs, mean_abs; /* |found - expected|                         */
     double max_rel;           /* over |expected| + 1% of the largest one    */
-    int64_t worst;            /* the element with max_abs */
+    int64_t worst;            /* the element with max_abs; -1: none        */
     int64_t n_bad;            /* elements outside the tolerance             */
     double found, expected;   /* the values at `worst`; NaN for strings     */
     /* the step of an 8-bit quantisation, of which all expected values are

@@ -19,7 +19,7 @@ struct isolated_compile {
     const struct byoc_compile_params *params;
     struct byi_arena *arena; /* for the strings */
     BYI_VEC(struct byi_crashed_backend) crashed;
-    int consts; /* the file of constants */
+    int consts; /* descriptor of the unnamed file of constants; -1: none */
     struct byi_child child;
 };
 
@@ -120,16 +120,17 @@ static void compile_in_child(void *arg, struct byi_text *out)
 
 /* --- reading -------------------------------------------------------------- */
 
-/* Reads after the end give empty values and set `bad`: a plug-in may have
- * damaged the child's memory. */
-struct reader {
+/* The unread bytes of the result. Reading after the end gives empty values and
+ * sets `bad`: a plug-in may have damaged the child's memory. */
+struct result_reader {
     const char *at;
     size_t n;
     struct byi_arena *arena;
     bool bad;
 };
 
-static const char *get(struct reader *in, size_t *n)
+/* The bytes of the next item, *n of them. */
+static const char *get(struct result_reader *in, size_t *n)
 {
     const char *at = in->at + sizeof *n;
     *n = 0;
@@ -144,7 +145,8 @@ static const char *get(struct reader *in, size_t *n)
     return in->bad ? "" : at;
 }
 
-static void get_value(struct reader *in, void *value, size_t n)
+/* Read the next item, which must have n bytes. */
+static void get_value(struct result_reader *in, void *value, size_t n)
 {
     size_t found;
     const char *at = get(in, &found);
@@ -156,7 +158,7 @@ static void get_value(struct reader *in, void *value, size_t n)
 
 /* Read a number of items, each of which needs at least a size_t; a number that
  * the rest of the bytes cannot hold sets `bad`. */
-static uint32_t get_count(struct reader *in)
+static uint32_t get_count(struct result_reader *in)
 {
     uint32_t n;
     get_value(in, &n, sizeof n);
@@ -164,7 +166,7 @@ static uint32_t get_count(struct reader *in)
     return in->bad ? 0 : n;
 }
 
-static const char *get_string(struct reader *in)
+static const char *get_string(struct result_reader *in)
 {
     size_t n;
     const char *at = get(in, &n);
@@ -172,13 +174,14 @@ static const char *get_string(struct reader *in)
     return n && !in->bad ? byi_arena_str(in->arena, at) : NULL;
 }
 
-static const char *get_name(struct reader *in)
+/* Like get_string, with "" for NULL. */
+static const char *get_name(struct result_reader *in)
 {
     const char *name = get_string(in);
     return name ? name : "";
 }
 
-static void get_text(struct reader *in, struct byi_text *text)
+static void get_text(struct result_reader *in, struct byi_text *text)
 {
     size_t n;
     const char *at = get(in, &n);
@@ -186,7 +189,7 @@ static void get_text(struct reader *in, struct byi_text *text)
         byi_text_add(text, at, n);
 }
 
-static enum byoc_status get_module(struct reader *in, int consts,
+static enum byoc_status get_module(struct result_reader *in, int consts,
                                    struct byi_module **m,
                                    struct byoc_error *err)
 {
@@ -212,7 +215,7 @@ static enum byoc_status get_module(struct reader *in, int consts,
 }
 
 /* Make backends that have only a name and versions, and are never called. */
-static void get_backends(struct reader *in, struct byi_found *found)
+static void get_backends(struct result_reader *in, struct byi_found *found)
 {
     const uint32_t n = get_count(in);
     for (uint32_t i = 0; i < n; i++) {
@@ -226,7 +229,8 @@ static void get_backends(struct reader *in, struct byi_found *found)
     }
 }
 
-static void get_answers(struct reader *in, struct byi_found *found)
+/* Read what compile() returned for each region; the data stay in the result. */
+static void get_answers(struct result_reader *in, struct byi_found *found)
 {
     const uint32_t n = get_count(in);
     struct byi_answer *answers =
@@ -255,12 +259,12 @@ static enum byoc_status read_result(const struct isolated_compile *job,
                                     struct byoc_error *err)
 {
     const struct byoc_compile_params *params = job->params;
-    struct reader in = {.at = job->child.bytes, .n = job->child.n};
-    struct byoc_error said;
-    get_value(&in, &said, sizeof said);
-    said.text[sizeof said.text - 1] = '\0';
-    if (said.status != BYOC_OK)
-        return byi_fail(err, said.status, "%s", said.text);
+    struct result_reader in = {.at = job->child.bytes, .n = job->child.n};
+    struct byoc_error result;
+    get_value(&in, &result, sizeof result);
+    result.text[sizeof result.text - 1] = '\0';
+    if (result.status != BYOC_OK)
+        return byi_fail(err, result.status, "%s", result.text);
     *c = byi_compiled_new(params);
     in.arena = (*c)->arena;
     struct byi_found *found = &(*c)->found;
@@ -291,6 +295,7 @@ static enum byoc_status read_result(const struct isolated_compile *job,
 
 /* --- the child ------------------------------------------------------------ */
 
+/* Free the child's result, and close the file of constants. */
 static void end_child(struct isolated_compile *job)
 {
     byi_child_free(&job->child);
@@ -322,6 +327,8 @@ static bool note_crashed(struct isolated_compile *job)
     return true;
 }
 
+/* Run the compile in a child, again without each backend that crashes. Sets
+ * job->child and job->consts. */
 static enum byoc_status run_child(struct isolated_compile *job,
                                   struct byoc_error *err)
 {

@@ -20,16 +20,19 @@
 
 /* --- passes --------------------------------------------------------------- */
 
-static enum byoc_status eval(const struct byi_op *op,
-                             const struct byi_attrs *attrs, uint32_t n_in,
-                             const struct byi_tensor *in, uint32_t n_out,
-                             struct byi_tensor *out, struct byoc_error *err)
+/* A byi_eval_fn: run one operator on native kernels, with one thread. */
+static enum byoc_status eval_natively(const struct byi_op *op,
+                                      const struct byi_attrs *attrs,
+                                      uint32_t n_in,
+                                      const struct byi_tensor *in,
+                                      uint32_t n_out, struct byi_tensor *out,
+                                      struct byoc_error *err)
 {
     return byoc_internal_kernel_eval(op, attrs, n_in, in, n_out, out, 1, err);
 }
 
-/* List the passes to run: the caller's, otherwise the pipeline's, with the
- * passes that the caller adds after the clean-up passes. */
+/* Set c->list to the passes to run: those of params->passes, otherwise the
+ * pipeline's, with params->add_passes after the clean-up passes. */
 static enum byoc_status list_passes(struct byoc_compiled *c,
                                     const struct byoc_compile_params *params,
                                     struct byoc_error *err)
@@ -120,6 +123,7 @@ static void list_instruments(struct byoc_compiled *c,
         BYI_PUSH(&in->list, params->instruments[i]);
 }
 
+/* The level of passes, 0 to 3. */
 static int level_of(enum byoc_opt opt)
 {
     return opt ? (int)opt - (int)BYOC_O0 : 2;
@@ -130,6 +134,7 @@ typedef enum byoc_status (*in_context)(struct byoc_compiled *c, void *what,
                                        struct byi_pass_context *ctx,
                                        struct byoc_error *err);
 
+/* Call work() with the pass context of this compile. */
 static enum byoc_status with_context(struct byoc_compiled *c,
                                      const struct byoc_compile_params *params,
                                      in_context work, void *what,
@@ -148,7 +153,7 @@ static enum byoc_status with_context(struct byoc_compiled *c,
         .instruments = in.list.at,
         .n_instruments = in.list.n,
         .verify = params->verify != 0,
-        .eval = eval,
+        .eval = eval_natively,
         .generates = byi_kernels_take,
         .generates_alone = byi_kernels_take_alone,
         .sizes = &c->found.sizes,
@@ -196,8 +201,8 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
-static enum byoc_status check_names(const struct byoc_compile_params *params,
-                                    struct byoc_error *err)
+static enum byoc_status check_pass_names(
+    const struct byoc_compile_params *params, struct byoc_error *err)
 {
     const char *one[] = {params->stop_after, NULL};
     const char *before[] = {params->print_before, NULL};
@@ -214,8 +219,8 @@ static enum byoc_status check_names(const struct byoc_compile_params *params,
     return BYOC_OK;
 }
 
-/* The passes up to `stop_after`; with `members`, only the members of sequences.
- */
+/* The passes of c->list and their members, up to `stop_after` (NULL: all); if
+ * `members`, only the members of sequences. */
 static struct byi_pass_list list_running(const struct byoc_compiled *c,
                                          bool members, const char *stop_after)
 {
@@ -232,6 +237,7 @@ static struct byi_pass_list list_running(const struct byoc_compiled *c,
     return running;
 }
 
+/* Check that `pass` is one of the passes that run. */
 static enum byoc_status check_runs(const char *option, const char *pass,
                                    const struct byi_pass_list *running,
                                    struct byoc_error *err)
@@ -254,7 +260,8 @@ static enum byoc_status check_runs(const char *option, const char *pass,
     return status;
 }
 
-/* Refuse options for passes that do not run, since they have no effect. */
+/* Refuse options that name passes that do not run: they would have no effect.
+ */
 static enum byoc_status check_effects(const struct byoc_compiled *c,
                                       const struct byoc_compile_params *p,
                                       struct byoc_error *err)
@@ -297,9 +304,10 @@ static enum byoc_status check_effects(const struct byoc_compiled *c,
 
 /* Check that each name of a list is a node of the model or an operator of the
  * model or of the IR; a misspelt name would silently have no effect. */
-static enum byoc_status check_named(const struct byi_module *m,
-                                    const char *option, const char *const *list,
-                                    struct byoc_error *err)
+static enum byoc_status check_node_names(const struct byi_module *m,
+                                         const char *option,
+                                         const char *const *list,
+                                         struct byoc_error *err)
 {
     for (; list && *list; list++) {
         bool found = byi_op_of_name(*list, strlen(*list)) != NULL;
@@ -328,6 +336,8 @@ static enum byoc_status check_percent(const char *option, double percent,
 
 /* --- import --------------------------------------------------------------- */
 
+/* Parse a module in text form; its constants are in the file X.consts beside
+ * X.ir. */
 static enum byoc_status parse_text(const char *path, const void *text, size_t n,
                                    struct byi_module **m,
                                    struct byoc_error *err)
@@ -376,6 +386,7 @@ static void name_operators(struct byi_module *m)
     }
 }
 
+/* For byi_onnx_params.find: find a custom operator of a plug-in. */
 static bool find_operator(void *ctx, const char *domain, const char *type,
                           int64_t opset, struct byi_onnx_custom *custom)
 {
@@ -394,7 +405,7 @@ static enum byoc_status read_model(struct byoc_compiled *c,
     const struct byi_onnx_params onnx = {.dims = params->dims,
                                          .shapes = params->shapes,
                                          .values = params->values,
-                                         .eval = eval,
+                                         .eval = eval_natively,
                                          .data = given->data,
                                          .bytes = given->bytes,
                                          .find = find_operator,
@@ -427,8 +438,8 @@ static enum byoc_status import(struct byoc_compiled *c,
 
 /* --- trying the image ----------------------------------------------------- */
 
-/* Load every region, and note its backend meanwhile, so that a crash is
- * attributed to it (byi_step). */
+/* Load every region, in the child of an isolated compile. Meanwhile byi_step()
+ * records the backend, so that a crash is attributed to it. */
 static enum byoc_status try_isolated(struct byoc_compiled *c,
                                      struct byoc_error *err)
 {
@@ -462,7 +473,7 @@ static enum byoc_status ask_runtime(struct byoc_compiled *c,
                                     struct byoc_error *err)
 {
     const uint32_t n = c->built.regions.n;
-    const struct byi_pass_context ctx = {.eval = eval,
+    const struct byi_pass_context ctx = {.eval = eval_natively,
                                          .sizes = &c->found.sizes};
     const char **faults = byi_arena_calloc(c->arena, n, sizeof *faults);
     struct byi_warm_set sample = {0};
@@ -495,6 +506,7 @@ static enum byoc_status ask_runtime(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
+/* A region of the model that try_regions loaded. */
 struct tried_region {
     const struct byoc_model *model;
     uint32_t region;
@@ -556,8 +568,8 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
     return status;
 }
 
-/* For struct byi_builds: build a region as loading does. Sets *why to the
- * reason if the backend cannot build it. */
+/* For struct byi_builds: build and load region `func` of m. Sets *why to the
+ * reason if the backend cannot, otherwise to NULL. */
 static enum byoc_status ask_backend(void *ctx, const struct byi_module *m,
                                     uint32_t func, const char **why,
                                     struct byoc_error *err)
@@ -566,8 +578,8 @@ static enum byoc_status ask_backend(void *ctx, const struct byi_module *m,
     return byi_try_region(m, func, &c->found, c->arena, why, err);
 }
 
-/* List the regions that their backend cannot build, or whose C is invalid, to
- * be split or, in the last round, reverted. */
+/* List the regions that have a fault. Split those that their backend cannot
+ * build, unless this is the `last` round; the others are to be reverted. */
 static enum byoc_status list_faults(struct byoc_compiled *c, bool last,
                                     struct byi_arena *scratch,
                                     struct byi_revert *list, uint32_t *n,
@@ -589,8 +601,8 @@ static enum byoc_status list_faults(struct byoc_compiled *c, bool last,
 
 /* A round of building the image. */
 struct round {
-    bool last;  /* revert the regions that fail; do not split them */
-    bool again; /* set if a region failed, so the image must be rebuilt */
+    bool last;  /* revert all regions that have a fault; split none */
+    bool again; /* a region had a fault, so the image must be rebuilt */
 };
 
 /* Split or revert the regions that have a fault, then clean up. */
@@ -617,8 +629,8 @@ static enum byoc_status amend_regions(struct byoc_compiled *c, void *what,
 }
 
 /* Build the image until all its regions load. The first round splits regions
- * that fail into parts that were tried alone, so they should build; later
- * rounds revert the regions that still fail. */
+ * that fail into smaller ones that were tried alone, so these should build;
+ * later rounds revert the regions that still fail. */
 static enum byoc_status build_image(struct byoc_compiled *c,
                                     const struct byoc_compile_params *params,
                                     struct byoc_error *err)
@@ -677,7 +689,7 @@ static void record_weights(struct byoc_compiled *c)
 static void close_ledger(struct byoc_compiled *c,
                          const struct byoc_compile_params *params)
 {
-    const struct byi_pass_context ctx = {.eval = eval,
+    const struct byi_pass_context ctx = {.eval = eval_natively,
                                          .sizes = &c->found.sizes};
     byi_ledger_close(c->ledger, c->m, byi_samples_new(c->m, &ctx, c->arena));
     record_weights(c);
@@ -724,7 +736,7 @@ static enum byoc_status compile(struct byoc_compiled *c,
         return byi_fail(err, BYOC_EINVAL,
                         "weights: has no effect on a list of passes; give the "
                         "pass NarrowWeights and its option 'to'");
-    BYI_TRY(check_names(params, err));
+    BYI_TRY(check_pass_names(params, err));
     BYI_TRY(check_percent("require-offload", params->require_offload, err));
     BYI_TRY(check_percent("require-offload-nodes",
                           params->require_offload_nodes, err));
@@ -734,8 +746,8 @@ static enum byoc_status compile(struct byoc_compiled *c,
     BYI_TRY(import(c, given, params, err));
     if (!params->passes && !params->stop_after)
         name_operators(c->m);
-    BYI_TRY(check_named(c->m, "exclude", params->exclude, err));
-    BYI_TRY(check_named(c->m, "only", params->only, err));
+    BYI_TRY(check_node_names(c->m, "exclude", params->exclude, err));
+    BYI_TRY(check_node_names(c->m, "only", params->only, err));
     BYI_TRY(byi_find_warm(&c->found, c->m, params->warm, c->arena, err));
     BYI_TRY(set_partition_by(c, params, err));
     BYI_TRY(open_ledger(c, given->path, params, err));
