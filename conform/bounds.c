@@ -89,7 +89,8 @@ static double relative_of(const struct byi_func *f, const struct byi_node *node)
            sqrt(terms_of(f, node));
 }
 
-/* Add the bounds of all operators of a function and of its branches. */
+/* Add the bounds of all operators of a function and of its branches to *p, and
+ * set p->share if an operator is not continuous. */
 static void add_function(const struct byi_module *m, uint32_t func,
                          struct byi_precision *p)
 {
@@ -125,6 +126,7 @@ static bool is_close(double found, double want, double tolerance)
            fabs(found - want) <= tolerance;
 }
 
+/* The largest finite absolute value. */
 static double largest(const struct byi_tensor *t, int64_t n)
 {
     double most = 0;
@@ -141,7 +143,8 @@ bool byi_perturbation_up(struct byi_perturbation *s)
     return (byi_draw_below(&s->state, 2) != 0) != s->mirrored;
 }
 
-static double part(struct byi_perturbation *s)
+/* A random number in [0, 1). */
+static double fraction(struct byi_perturbation *s)
 {
     return byi_draw_below(&s->state, 1 << 20) * 0x1p-20;
 }
@@ -160,7 +163,7 @@ static void perturb(struct byi_tensor *t, double relative,
     for (int64_t i = 0; i < n; i++) {
         const double x = byi_tensor_float(t, i);
         const double most_off = relative * (fabs(x) + most + 1);
-        const double off = s->partly ? most_off * part(s) : most_off;
+        const double off = s->fractional ? most_off * fraction(s) : most_off;
         const bool up = byi_perturbation_up(s);
         if (!isfinite(x))
             continue;
@@ -243,8 +246,7 @@ static bool has_infinite_factor(const struct byi_node *node,
 /* If a row of a layer norm's operand is constant except for rounding errors,
  * its deviation is about zero, and the norm divides rounding errors by it.
  * Replace the results of this row by the results of a constant row: beta, or 0
- * or -0.
- */
+ * or -0. */
 static void level_rows(const struct byi_func *f, const struct byi_node *node,
                        const struct byi_tensor *operands,
                        struct byi_tensor *result, struct byi_perturbation *s)

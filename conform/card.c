@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* card.c: prints the scorecard as text and as JSON.
- */
+/* card.c: prints the scorecard as text and as JSON. */
 #include "conform.h"
 #include "core/base/json_write.h"
 
@@ -29,7 +28,7 @@ uint32_t byi_card_failed(const struct byi_card *card)
 }
 
 /* The length of the name of a case's group. */
-static int group_of(const struct byi_card_entry *e)
+static int group_length(const struct byi_card_entry *e)
 {
     return (int)strcspn(e->what.name, "/");
 }
@@ -37,8 +36,8 @@ static int group_of(const struct byi_card_entry *e)
 static bool same_group(const struct byi_card_entry *a,
                        const struct byi_card_entry *b)
 {
-    return group_of(a) == group_of(b) &&
-           strncmp(a->what.name, b->what.name, (size_t)group_of(a)) == 0;
+    return group_length(a) == group_length(b) &&
+           strncmp(a->what.name, b->what.name, (size_t)group_length(a)) == 0;
 }
 
 static void count(struct counts *n, const struct byi_verdict *v)
@@ -64,6 +63,7 @@ static void add_counts(struct byi_text *out, const struct counts *n)
     byi_text_addf(out, "\n");
 }
 
+/* Add a line for each group of cases, with its counts. */
 static void add_groups(const struct byi_card *card, struct byi_text *out)
 {
     for (uint32_t i = 0; i < card->entries.n; i++) {
@@ -77,15 +77,16 @@ static void add_groups(const struct byi_card *card, struct byi_text *out)
                 count(&n, &card->entries.at[k].verdict);
         if (seen)
             continue;
-        byi_text_addf(out, "  %-10.*s", group_of(first), first->what.name);
+        byi_text_addf(out, "  %-10.*s", group_length(first), first->what.name);
         add_counts(out, &n);
     }
 }
 
-/* Whether two cases fail in the same way: the same rule, for the same row.
- * Cases of chains have no row, so each counts as a different failure. */
-static bool alike(const struct byi_card_entry *a,
-                  const struct byi_card_entry *b)
+/* Whether case b fails in the same way as case a, which fails: the same rule,
+ * for the same row. Cases of chains have no row, so each counts as a different
+ * failure. */
+static bool fails_alike(const struct byi_card_entry *a,
+                        const struct byi_card_entry *b)
 {
     return b->verdict.outcome == BYI_FAILED && !a->verdict.chains &&
            a->verdict.rule == b->verdict.rule &&
@@ -129,16 +130,17 @@ static void add_indented(struct byi_text *out, const char *text)
         byi_text_addf(out, *p == '\n' && p[1] ? "\n    " : "%c", *p);
 }
 
+/* Add the failure of entry `at`, unless an earlier entry fails alike. */
 static void add_failure(const struct byi_card *card, uint32_t at,
                         struct byi_text *out)
 {
     const struct byi_card_entry *e = &card->entries.at[at];
     uint32_t more = 0;
     for (uint32_t i = 0; i < at; i++)
-        if (alike(e, &card->entries.at[i]))
+        if (fails_alike(e, &card->entries.at[i]))
             return;
     for (uint32_t i = at + 1; i < card->entries.n; i++)
-        more += alike(e, &card->entries.at[i]);
+        more += fails_alike(e, &card->entries.at[i]);
     byi_text_addf(out, "\nFAIL %s (%s: %s)\n", e->what.name,
                   byi_kit_rules[e->verdict.rule].name,
                   byi_kit_rules[e->verdict.rule].text);
@@ -146,8 +148,8 @@ static void add_failure(const struct byi_card *card, uint32_t at,
     byi_text_addf(out, "\n");
     if (*e->verdict.program)
         add_indented(out, e->verdict.program);
-    if (*e->verdict.said)
-        byi_text_addf(out, "    it printed: %s\n", e->verdict.said);
+    if (*e->verdict.printed)
+        byi_text_addf(out, "    it printed: %s\n", e->verdict.printed);
     if (more)
         byi_text_addf(out, "    and %u more like it\n", more);
     byi_text_addf(out, "    ");
@@ -235,9 +237,9 @@ static cJSON *entry_json(struct byi_arena *arena, const struct byi_card *card,
         if (*e->verdict.program)
             byi_json_add(item, "program",
                          byi_json_text(arena, e->verdict.program));
-        if (*e->verdict.said)
+        if (*e->verdict.printed)
             byi_json_add(item, "printed",
-                         byi_json_text(arena, e->verdict.said));
+                         byi_json_text(arena, e->verdict.printed));
         struct byi_text again = {0};
         add_command(card, e, &again);
         byi_json_add(item, "reproduce", byi_json_text(arena, again.at));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chains.c: cases that run many short chains in one process. In a chain, each
- * row reads the result of the previous one; many rows are views, whose unusual
- * strides and sizes the next kernels must handle. The first chain that fails
- * ends the case. A case begins no chain after a fifth of its time limit, since
- * a backend that calls a C compiler for each chain may not have time for all.
+ * row reads the result of the previous one. Many rows move elements, so that
+ * the next kernels must handle unusual strides and sizes. The first chain that
+ * fails ends the case. A case begins no chain after a fifth of its time limit,
+ * since a backend that calls a C compiler for each chain may not have time for
+ * all.
  */
 #include "groups.h"
 
@@ -34,7 +35,7 @@ void byi_kit_try_chains(struct byi_kit *kit, const struct byi_kit_case *c)
         const uint64_t number = (uint64_t)c->number * BYI_CHAINS + i;
         struct byi_sample sample;
         kit->verdict->chains++;
-        byi_step(NULL, "the kit, drawing chain %llu",
+        byi_step(NULL, "the kit, generating chain %llu",
                  (unsigned long long)number);
         if (!byi_sample_chain(kit, number, &sample))
             continue;

@@ -34,14 +34,15 @@ void byi_kit_end(struct byi_kit *kit, enum byi_outcome outcome,
     _exit(0);
 }
 
+/* A case to run in a child process. */
 struct case_run {
     struct byi_kit *kit;
     const struct byi_kit_case *what;
     struct byi_verdict *verdict;
-    int printed;
+    int printed; /* descriptor of the file that receives its output */
 };
 
-static void be_child(void *arg, struct byi_text *out)
+static void run_in_child(void *arg, struct byi_text *out)
 {
     const struct case_run *run = arg;
     (void)out; /* not used: the verdict is in shared memory */
@@ -71,16 +72,18 @@ static void fail(struct byi_verdict *v, enum byi_conform_rule rule,
     v->done = true;
 }
 
-/* Read the first line that the case printed. */
-static void read_said(int fd, struct byi_verdict *v)
+/* Set v->printed to the first line that the case printed, without leading
+ * blanks and the '=' of valgrind. */
+static void read_printed(int fd, struct byi_verdict *v)
 {
-    ssize_t n = fd < 0 ? 0 : pread(fd, v->said, sizeof v->said - 1, 0);
-    v->said[n > 0 ? n : 0] = '\0';
-    char *line = v->said + strspn(v->said, "\n= ");
+    ssize_t n = fd < 0 ? 0 : pread(fd, v->printed, sizeof v->printed - 1, 0);
+    v->printed[n > 0 ? n : 0] = '\0';
+    char *line = v->printed + strspn(v->printed, "\n= ");
     line[strcspn(line, "\n")] = '\0';
-    memmove(v->said, line, strlen(line) + 1);
+    memmove(v->printed, line, strlen(line) + 1);
 }
 
+/* Complete the verdict of a case whose process ended without one. */
 static void fill_verdict(struct byi_verdict *v, const struct byi_child *child,
                          double seconds)
 {
@@ -118,11 +121,11 @@ void byi_kit_run_case(struct byi_kit *kit, const struct byi_kit_case *c,
     if (!v) {
         fail(verdict, BYI_RULE_CRASH, "out of memory for the verdict");
     } else {
-        byi_child_run(be_child, &run, &limits, &child);
+        byi_child_run(run_in_child, &run, &limits, &child);
         fill_verdict(v, &child, kit->seconds);
-        read_said(run.printed, v);
-        if (v->outcome != BYI_FAILED && *v->said)
-            fail(v, BYI_RULE_PRINTS, "printed '%.200s'", v->said);
+        read_printed(run.printed, v);
+        if (v->outcome != BYI_FAILED && *v->printed)
+            fail(v, BYI_RULE_PRINTS, "printed '%.200s'", v->printed);
         *verdict = *v;
         verdict->seconds = 1e-9 * (double)(byi_now_ns() - begin);
     }

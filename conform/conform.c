@@ -15,13 +15,14 @@
 
 enum {
     CASES = 28,   /* default number of graphs for each row       */
-    MAX_HANGS = 3 /* the kit stops after this many hangs */
+    MAX_HANGS = 3 /* after this many hangs, no more cases run    */
 };
 
 /* --- the plug-in's description, which a child reads ----------------------- */
 
 static struct byi_listing *listing; /* in shared memory */
 
+/* A case that fills in `listing`. */
 static void list_rows(struct byi_kit *kit, const struct byi_kit_case *c)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);
@@ -45,6 +46,7 @@ static void list_rows(struct byi_kit *kit, const struct byi_kit_case *c)
 
 /* --- the cases ------------------------------------------------------------ */
 
+/* Cases of the whole library. */
 static const struct {
     const char *name;
     void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
@@ -59,10 +61,11 @@ static const struct {
     {"library/unload", byi_kit_try_unload},
 };
 
+/* Groups of cases of one row. */
 static const struct {
     const char *group;
     void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
-    bool many; /* a case for each generated graph */
+    bool many; /* a case for each generated graph; otherwise one case */
 } of_row[] = {
     {"table", byi_kit_try_row, false},
     {"numerics", byi_kit_try_numerics, true},
@@ -75,7 +78,8 @@ static const struct {
     {"manners", byi_kit_try_process, false},
 };
 
-/* Groups whose graphs have several random rows: a case for each number. */
+/* Groups of cases whose graphs have several random rows; `number` is the seed.
+ */
 static const struct {
     const char *group;
     void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
@@ -136,6 +140,7 @@ static void add_suite_case(void *ctx, const char *name, const char *folder)
                                        byi_arena_str(arena, folder), 0});
 }
 
+/* Add ONNX's own cases, or one that says that they are missing. */
 static void add_suite(struct byi_card *card,
                       const struct byoc_conform_params *params)
 {
@@ -177,8 +182,8 @@ static void add_cases(struct byi_card *card,
     add_suite(card, params);
 }
 
-/* Add the case of --only if its number is larger than the numbers of the usual
- * cases: numerics/ROW/1000, regions/1000. */
+/* Add the case that --only names, whose number is larger than those of the
+ * usual cases: numerics/ROW/1000, regions/1000. */
 static void add_named(struct byi_card *card,
                       const struct byoc_conform_params *params)
 {
@@ -208,9 +213,10 @@ static void add_named(struct byi_card *card,
 
 /* --- running them --------------------------------------------------------- */
 
-/* Whether to skip a case of chains. By default all cases of chains together get
- * the time limit of one case, and the first of them always runs. With --cases,
- * all run. */
+/* Whether to skip a case of chains, after `spent` nanoseconds in earlier ones;
+ * if so, sets its verdict. By default all cases of chains together get the time
+ * limit of one case, and the first of them always runs. With --cases, all run.
+ */
 static bool is_late(const struct byi_kit *kit, struct byi_card_entry *e,
                     const struct byoc_conform_params *params, uint64_t spent)
 {
@@ -255,8 +261,8 @@ static void run_all(struct byi_kit *kit, struct byi_card *card,
 }
 
 /* Add the only case of a plug-in that cannot be opened, with its verdict. */
-static void only_opening(struct byi_card *card,
-                         const struct byi_verdict *verdict)
+static void add_opening(struct byi_card *card,
+                        const struct byi_verdict *verdict)
 {
     const struct byi_card_entry entry = {
         .what = {"entry/open", byi_kit_try_open, NULL, 0}, .verdict = *verdict};
@@ -292,7 +298,7 @@ static enum byoc_status fill_card(struct byi_kit *kit, struct byi_card *card,
         return byi_fail(err, BYOC_ENOMEM, "out of memory for the list of rows");
     byi_kit_run_case(kit, &open, &verdict);
     if (verdict.outcome == BYI_FAILED)
-        only_opening(card, &verdict);
+        add_opening(card, &verdict);
     else
         add_cases(card, params);
     if (!card->entries.n && params->only)

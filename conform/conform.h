@@ -7,7 +7,8 @@
 
 #include "kit.h"
 
-/* A plug-in's description of itself, which a child copies to shared memory. */
+/* A plug-in's description of itself, which a child process copies to shared
+ * memory. */
 struct byi_listing {
     char name[64], version[128], compat[256];
     bool compiles, writes_c; /* has compile(); compile() is asked for C */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* domain.c: chooses the values of operands, so that functions that are not
- * defined everywhere get numbers of their domain, and indices are in range.
+/* domain.c: chooses the values of operands: numbers at which the operator is
+ * defined, and indices that are in range.
  */
 #include "generate.h"
 
@@ -9,7 +9,8 @@
 static const struct byi_domain any = {-2.0, 2.0}, positive = {0.5, 2.5},
                                unit = {-0.9, 0.9};
 
-/* The domains of operands that do not accept all numbers. */
+/* The domains of operands that do not accept all numbers, or whose results are
+ * inaccurate outside. */
 static const struct {
     enum byi_op_id op;
     int operand;
@@ -33,6 +34,7 @@ static const struct {
     {BYI_OP_DEQUANTIZE, 1, &(const struct byi_domain){0.01, 0.02}},
 };
 
+/* The attribute `axis`, counted from the front; 0 if it is missing. */
 static int64_t axis_of(const struct byi_attrs *attrs, uint32_t rank)
 {
     const struct byi_attr *axis = byi_attr_find(attrs, "axis");
@@ -105,7 +107,8 @@ struct byi_domain byi_domain_of_param(const struct byi_func *f, uint32_t param)
     return all;
 }
 
-/* Map r in [0, 1) to the type's range for 8 bits, otherwise to 200 integers. */
+/* Map r in [0, 1) to all integers of an 8-bit type, or to 200 integers of
+ * another type. */
 static double whole_range(enum byoc_dtype dtype, double r)
 {
     switch (dtype) {

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The number of entries of a folder. */
 static uint32_t count_entries(const char *folder)
 {
     uint32_t n = 0;
@@ -26,6 +27,7 @@ static uint32_t count_entries(const char *folder)
     return n;
 }
 
+/* Load the library and find its entry function. */
 static byoc_backend_query_fn find_query(struct byi_kit *kit)
 {
     void *symbol;
@@ -87,10 +89,10 @@ void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c)
                     opened - threads, opened - threads == 1 ? "" : "s");
 }
 
-/* Query with an incompatible host: the plug-in must give a reason that fits the
- * buffer. */
-static void ask_too_old(struct byi_kit *kit, byoc_backend_query_fn query,
-                        uint32_t bytes)
+/* Query as an incompatible host, with a buffer of `bytes` bytes for the reason.
+ * The plug-in must return NULL, and a reason that fits. */
+static void query_as_old_host(struct byi_kit *kit, byoc_backend_query_fn query,
+                              uint32_t bytes)
 {
     struct byoc_host old = *byi_kit_host(kit);
     struct byi_zone *z = byi_zone_new(kit, bytes, 0, "the memory of a reason");
@@ -120,7 +122,7 @@ void byi_kit_try_old_host(struct byi_kit *kit, const struct byi_kit_case *c)
 {
     (void)c;
     byi_zones_watch(kit);
-    ask_too_old(kit, find_query(kit), 256);
+    query_as_old_host(kit, find_query(kit), 256);
 }
 
 void byi_kit_try_why(struct byi_kit *kit, const struct byi_kit_case *c)
@@ -130,7 +132,7 @@ void byi_kit_try_why(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_zones_watch(kit);
     byoc_backend_query_fn query = find_query(kit);
     for (size_t i = 0; i < BYI_COUNT(sizes); i++)
-        ask_too_old(kit, query, sizes[i]);
+        query_as_old_host(kit, query, sizes[i]);
 }
 
 void byi_kit_try_new_host(struct byi_kit *kit, const struct byi_kit_case *c)
@@ -217,7 +219,7 @@ struct process {
     unsigned mxcsr;
 };
 
-static void look_at(struct process *p)
+static void read_process(struct process *p)
 {
     *p = (struct process){.rounding = fegetround()};
 #if defined(__x86_64__)
@@ -234,6 +236,7 @@ static void look_at(struct process *p)
     }
 }
 
+/* The first property in which a and b differ, for a message; NULL: none. */
 static const char *changed(const struct process *a, const struct process *b)
 {
     for (int i = 1; i < 32; i++)
@@ -252,14 +255,14 @@ void byi_kit_try_process(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byi_sample sample;
     struct byi_session s;
     struct process before, after;
-    look_at(&before);
+    read_process(&before);
     byi_sample_any(kit, c->row, &sample);
     byi_session_open(kit, &sample, &s);
     void *state = byi_kit_state_open(kit, &s);
     byi_kit_run_checked(kit, &s, state, 1, 0);
     byi_kit_state_close(kit, &s, state);
     byi_session_close(kit, &s);
-    look_at(&after);
+    read_process(&after);
     const char *what = changed(&before, &after);
     if (what)
         byi_kit_failed(kit, BYI_RULE_PROCESS, "%s differs from before the call",
@@ -270,7 +273,9 @@ void byi_kit_try_process(struct byi_kit *kit, const struct byi_kit_case *c)
 
 void byi_kit_try_reload(struct byi_kit *kit, const struct byi_kit_case *c)
 {
-    enum { SPANS = 4, CYCLES = 250 }; /* a thousand times */
+    /* A leak grows in every span; a cache of the plug-in only in the first
+     * ones. */
+    enum { SPANS = 4, CYCLES = 250 };
     uint64_t heap[SPANS], files[SPANS];
     struct byoc_error err;
     (void)c;

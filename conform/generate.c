@@ -14,25 +14,26 @@ enum {
     MAX_POOL = 32
 };
 
-/* The result of a part of the pattern: a value, or an operand to be created
- * when its reader has chosen its type. */
+/* The result of a pattern node: a value, or an operand to be created when its
+ * reader has chosen its type. */
 struct made_value {
     byi_id id; /* BYI_NO_ID: not created yet */
     const struct byi_pat *leaf;
     const struct byi_pat_type *asked; /* the pattern's requirements, or NULL */
 };
 
+/* The state of byi_generate. */
 struct gen {
-    const struct byi_pattern *p;
+    const struct byi_pattern *p; /* of the current row */
     struct byi_module *m;
-    struct byi_func *f;
+    struct byi_func *f; /* @main, or the branch that is being created */
     struct byi_arena *arena;
     enum byi_emphasis emphasis;
-    enum byoc_dtype dtype;
-    bool zero;
-    uint64_t state;
-    byi_id *named; /* values by name; BYI_NO_ID: not created yet */
-    byi_id *once;  /* values of PAT_ONCE nodes, by node */
+    enum byoc_dtype dtype; /* default of created operands */
+    bool zero;             /* the graph still needs an axis of size 0 */
+    uint64_t state;        /* of byi_draw */
+    byi_id *named;         /* values by name; BYI_NO_ID: not created yet */
+    byi_id *once;          /* values of BYI_PAT_ONCE nodes, by node */
     struct byi_func
         *outer;     /* the function around the branch; NULL: no branch */
     byi_id *inside; /* in a branch: copies of outer values, by outer id */
@@ -158,7 +159,8 @@ static enum byoc_status make_operand(struct gen *g, struct byi_opgen *d,
 /* --- operators ------------------------------------------------------------ */
 
 /* Sometimes use the result of an earlier row as this operand. In a chain, the
- * first operand is always the result of the previous row. */
+ * first operand of a row that can be any value is always the result of the
+ * previous row. */
 static void use_earlier_result(struct gen *g, struct made_value *made)
 {
     const struct byi_pat *leaf = made->leaf;
@@ -184,6 +186,8 @@ static void use_named_value(struct gen *g, struct made_value *made)
         made->id = capture_value(g, g->named[made->leaf->name]);
 }
 
+/* Add a call of `op`, creating operands that do not exist yet. `pat`: the
+ * pattern's operator; NULL: it has no requirements. */
 static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
                              enum byi_op_id op, struct made_value *args,
                              uint32_t n, byi_id *id)
@@ -246,16 +250,17 @@ static enum byoc_status make_op(struct gen *g, const struct byi_pat *pat,
     for (uint32_t i = 0; i < n; i++)
         BYI_TRY(make(g, pat->args[i], &args[i]));
     const struct byi_op *row = byi_op(op);
-    for (uint32_t more = pat->has_rest ? byi_draw_below(&g->state, 4) : 0;
-         (more > 0 || n < row->min_in) && pat->has_rest &&
-         n<row->max_in; more -= more> 0)
+    uint32_t more = pat->has_rest ? byi_draw_below(&g->state, 4) : 0;
+    while (pat->has_rest && n < row->max_in && (more > 0 || n < row->min_in)) {
         args[n++] = (struct made_value){.id = BYI_NO_ID};
+        more -= more > 0;
+    }
     out->leaf = NULL;
     return call(g, pat, op, args, n, &out->id);
 }
 
-/* Create a sum or product of several operands, from left to right; subtrahends
- * and divisors come last. */
+/* Create a sum or product of several operands, from left to right; subtract or
+ * divide last. */
 static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
                                    struct made_value *out)
 {
@@ -285,7 +290,7 @@ static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
     return BYOC_OK;
 }
 
-/* Create a value for the part of the pattern, unless it has one. */
+/* Create the value of *made, unless it exists. */
 static enum byoc_status make_value(struct gen *g, const struct byi_pat *pat,
                                    struct made_value *made)
 {
@@ -396,7 +401,7 @@ static enum byoc_status make_chain(struct gen *g, const struct byi_pat *pat,
     return BYOC_OK;
 }
 
-/* The value of a PAT_ONCE node: created at its first use, and shared. */
+/* The value of a BYI_PAT_ONCE node: created at its first use, then shared. */
 static enum byoc_status make_once(struct gen *g, uint32_t at,
                                   const struct byi_pat *pat,
                                   struct made_value *out)
@@ -423,8 +428,8 @@ static enum byoc_status make_get(struct gen *g, const struct byi_pat *pat,
     return byi_add_get(g->m, g->f, out->id, pat->index, NULL, &out->id, g->err);
 }
 
-/* Create the graph of pattern node `at`. Recursion is as deep as the pattern's
- * text is nested. */
+/* Create the graph of pattern node `at`. The recursion is as deep as the
+ * pattern's text is nested. */
 static enum byoc_status make(struct gen *g, uint32_t at, struct made_value *out)
 {
     const struct byi_pat *pat = &g->p->nodes[at];
@@ -486,6 +491,7 @@ static enum byoc_status add_result(struct gen *g, byi_id id)
     return BYOC_OK;
 }
 
+/* Create the graph of one row; *id is its result. */
 static enum byoc_status make_row(struct gen *g, const struct byi_pattern *row,
                                  byi_id *id)
 {

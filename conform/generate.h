@@ -36,11 +36,11 @@ enum byi_topology {
     BYI_TOPOLOGY_CHAIN
 };
 
-/* Generate a module whose @main has one match of each row, in order. Operands
- * are parameters, constants, or results of previous rows. The caller frees *m,
- * which is NULL on errors: BYOC_ETYPE if the random choices are inconsistent
- * (try another seed), BYOC_EUNSUPPORTED if a row's pattern has a construct that
- * the generator does not support. */
+/* Generate a module whose @main has one match of each of the n rows, in order.
+ * Operands are parameters, constants, or results of previous rows. The caller
+ * frees *m, which is NULL on errors: BYOC_ETYPE if the random choices are
+ * inconsistent (try another seed), BYOC_EUNSUPPORTED if a row's pattern has a
+ * construct that the generator does not support. */
 enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
                               enum byi_topology topology,
                               enum byi_emphasis emphasis, uint64_t seed,
@@ -65,6 +65,7 @@ static inline uint32_t byi_draw_below(uint64_t *state, uint32_t n)
 
 enum { BYI_GENERATE_MAX_ROWS = 6 }; /* of a region or chain */
 
+/* Limits of struct byi_opgen and struct byi_slot. */
 enum { BYI_MAX_SLOTS = 16, BYI_MAX_GIVEN = 16, BYI_MAX_INTS = 16 };
 
 /* An operand of a call that is being generated. */
@@ -108,14 +109,14 @@ bool byi_opgen_fill(struct byi_opgen *d);
 struct byi_domain {
     double low, high;
 };
-/* The domain of operand `operand` of a call. `types` are the operands' types.
+/* The domain of operand `operand` of a call, whose n operands have these types.
  */
 struct byi_domain byi_domain_of(const struct byi_op *op,
                                 const struct byi_attrs *attrs,
                                 const struct byi_type *const *types, uint32_t n,
                                 uint32_t operand);
 /* The domain of parameter `param` of f: the intersection of the domains that
- * its readers require. */
+ * its readers require; [-2, 2] without readers. */
 struct byi_domain byi_domain_of_param(const struct byi_func *f, uint32_t param);
 /* Fill `t` with random numbers of the domain. Equal seeds give equal numbers.
  */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* groups.c: the cases that build and run graphs which a row matches. */
-#include "kit.h"
-
+/* groups.c: the cases that build and run graphs that a row matches. */
 #include "groups.h"
 
 #include "core/base/clock.h"
@@ -14,16 +12,17 @@
 
 /* --- numerics ------------------------------------------------------------- */
 
-/* Fail unless a failed optional query gave a reason. */
-static void check_no_opinion(struct byi_kit *kit, struct byoc_fail *fail,
-                             const char *call)
+/* End the case if an optional query failed without a reason. Frees `fail`,
+ * which may be NULL. */
+static void check_reason(struct byi_kit *kit, struct byoc_fail *fail,
+                         const char *call)
 {
     if (fail && !*byi_kit_fail_text(fail, NULL))
         byi_kit_failed(kit, BYI_RULE_REASON, "%s failed without a reason",
                        call);
 }
 
-static void ask_cost(struct byi_kit *kit, const struct byoc_region *graph)
+static void call_cost(struct byi_kit *kit, const struct byoc_region *graph)
 {
     uint64_t ns = UINT64_MAX;
     byi_step(NULL, "cost()");
@@ -32,7 +31,7 @@ static void ask_cost(struct byi_kit *kit, const struct byoc_region *graph)
     if (!fail && ns == UINT64_MAX)
         byi_kit_failed(kit, BYI_RULE_OPINION,
                        "cost() succeeded without a result");
-    check_no_opinion(kit, fail, "cost()");
+    check_reason(kit, fail, "cost()");
 }
 
 /* Check the name of a preferred layout, in a buffer of `bytes` bytes, for a
@@ -79,14 +78,14 @@ static const struct byi_node *convolution_of(const struct byi_sample *sample)
     return NULL;
 }
 
-static void ask_layout(struct byi_kit *kit, const struct byi_node *conv,
-                       const struct byoc_region *graph)
+static void call_layout(struct byi_kit *kit, const struct byi_node *conv,
+                        const struct byoc_region *graph)
 {
     struct byoc_layout preferred = {.struct_size = sizeof preferred};
     byi_step(NULL, "layout()");
     struct byoc_fail *fail =
         byi_kit_backend(kit)->layout(byi_kit_host(kit), graph, &preferred);
-    check_no_opinion(kit, fail, "layout()");
+    check_reason(kit, fail, "layout()");
     if (fail)
         return;
     check_preference(kit, "data", preferred.data, sizeof preferred.data,
@@ -96,7 +95,7 @@ static void ask_layout(struct byi_kit *kit, const struct byi_node *conv,
 }
 
 /* Call the optional queries cost() and layout(). */
-static void ask_opinions(struct byi_kit *kit, const struct byi_sample *sample)
+static void call_queries(struct byi_kit *kit, const struct byi_sample *sample)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);
     const struct byi_node *conv = convolution_of(sample);
@@ -104,23 +103,23 @@ static void ask_opinions(struct byi_kit *kit, const struct byi_sample *sample)
     struct byi_lent_region lent =
         byi_session_lend(kit, &s, sample->json.at, sample->json.n, NULL, NULL);
     if (b->cost)
-        ask_cost(kit, lent.region);
+        call_cost(kit, lent.region);
     if (b->layout && conv)
-        ask_layout(kit, conv, lent.region);
+        call_layout(kit, conv, lent.region);
     byi_session_take_back(&lent);
     for (uint32_t i = 0; i < sample->n_consts; i++)
         byi_zone_lend(s.consts[i], BYI_LENT_GONE);
     byi_step(NULL, "the kit");
 }
 
-/* Call load() to unload(), with three runs on one state: the last repeats the
- * first, after one with other inputs. */
+/* Build the sample and run it three times on one state: the third run repeats
+ * the first one, after a run with other inputs. */
 static void run_through(struct byi_kit *kit, const struct byi_sample *sample,
                         uint64_t seed)
 {
     struct byi_session s;
     const struct byi_host_records before = byi_host_records();
-    ask_opinions(kit, sample);
+    call_queries(kit, sample);
     byi_session_open(kit, sample, &s);
     void *state = byi_kit_state_open(kit, &s);
     byi_kit_run_checked(kit, &s, state, seed + 1, 0);
@@ -177,7 +176,7 @@ void byi_kit_try_states(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_host_balance(kit, &before, "unload()");
 }
 
-/* Draw any sample of the case's row, and compute its expected results. */
+/* Make any sample of the case's row, and compute its expected results. */
 static void any_expected(struct byi_kit *kit, const struct byi_kit_case *c,
                          struct byi_arena *arena, struct byi_sample *sample,
                          struct byi_expected *e)
@@ -203,12 +202,12 @@ void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c)
     e.cancel = &now;
     struct byoc_fail *fail = byi_kit_run(kit, &s, state, &e, 0, arena, found);
     uint32_t code = BYOC_FAIL_CANCELLED;
-    const char *said = fail ? byi_kit_fail_text(fail, &code) : "";
+    const char *reason = fail ? byi_kit_fail_text(fail, &code) : "";
     if (code != BYOC_FAIL_CANCELLED)
         byi_kit_failed(kit, BYI_RULE_CANCEL,
                        "a run that was cancelled failed with code %u, expected "
                        "%d (CANCELLED): %.600s",
-                       code, BYOC_FAIL_CANCELLED, said);
+                       code, BYOC_FAIL_CANCELLED, reason);
     if (!fail)
         byi_kit_compare(kit, &sample, &e, found);
     byi_kit_run_checked(kit, &s, state, 2, 0); /* the state must still work */
@@ -218,26 +217,27 @@ void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c)
 
 /* --- memory that runs out ------------------------------------------------- */
 
-static void want_resource(struct byi_kit *kit, struct byoc_fail *fail,
-                          const char *call, uint32_t n)
+/* Check that `call` failed because of acquire() number n. Frees `fail`. */
+static void check_exhausted(struct byi_kit *kit, struct byoc_fail *fail,
+                            const char *call, uint32_t n)
 {
     uint32_t code;
-    const char *said = byi_kit_fail_text(fail, &code);
+    const char *reason = byi_kit_fail_text(fail, &code);
     if (code != BYOC_FAIL_RESOURCE)
         byi_kit_failed(kit, BYI_RULE_EXHAUSTED,
                        "%s failed with code %u, expected %d (RESOURCE), when "
                        "acquire() number %u returned NULL: %.600s",
-                       call, code, (int)BYOC_FAIL_RESOURCE, n, said);
-    if (!*said)
+                       call, code, (int)BYOC_FAIL_RESOURCE, n, reason);
+    if (!*reason)
         byi_kit_failed(kit, BYI_RULE_REASON, "%s failed without a reason",
                        call);
 }
 
-/* Make all calls while acquire() fails from its n-th call on. Returns true if
- * there were fewer calls. */
-static bool without(struct byi_kit *kit, const struct byi_sample *sample,
-                    const struct byi_expected *e, struct byi_arena *arena,
-                    uint32_t n)
+/* Make all calls while acquire() fails from call n on, counted from 0. Returns
+ * true if none failed, since there were at most n calls. */
+static bool run_exhausted(struct byi_kit *kit, const struct byi_sample *sample,
+                          const struct byi_expected *e, struct byi_arena *arena,
+                          uint32_t n)
 {
     struct byi_tensor found[BYI_KIT_MAX_IO];
     struct byi_session s = {.sample = sample};
@@ -272,7 +272,7 @@ static bool without(struct byi_kit *kit, const struct byi_sample *sample,
                        "%s failed although every acquire() succeeded: %.800s",
                        call, byi_kit_fail_text(fail, NULL));
     if (fail)
-        want_resource(kit, fail, call, n);
+        check_exhausted(kit, fail, call, n);
     if (stated)
         byi_kit_state_close(kit, &s, state);
     if (loaded)
@@ -293,7 +293,7 @@ void byi_kit_try_memory(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byi_arena *arena = byi_arena_new();
     any_expected(kit, c, arena, &sample, &e);
     for (uint32_t n = 0; n < MAX_CALLS; n++)
-        if (without(kit, &sample, &e, arena, n))
+        if (run_exhausted(kit, &sample, &e, arena, n))
             return;
 }
 
@@ -305,12 +305,11 @@ static uint64_t heap_now(void)
     return (uint64_t)info.uordblks + (uint64_t)info.hblkhd;
 }
 
-/* Fail if the heap grows by 16 bytes a call or more in each of the n - 1 spans
- * of `cycles` calls, which is a leak. Growth that stops is a cache of the
- * plug-in or of malloc().
- */
-static void want_level(struct byi_kit *kit, const uint64_t *heap, uint32_t n,
-                       uint32_t cycles, const char *what)
+/* End the case if the heap, measured n times with `cycles` calls between, grows
+ * by 16 bytes a call or more each time, which is a leak. Growth that stops is a
+ * cache of the plug-in or of malloc(). */
+static void check_level(struct byi_kit *kit, const uint64_t *heap, uint32_t n,
+                        uint32_t cycles, const char *what)
 {
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i + 1 < n; i++) {
@@ -341,7 +340,7 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
         }
         heap[i] = heap_now();
     }
-    want_level(kit, heap, SPANS, CYCLES, "load() and unload()");
+    check_level(kit, heap, SPANS, CYCLES, "load() and unload()");
     byi_session_open(kit, &sample, &s);
     void *state = byi_kit_state_open(kit, &s);
     for (uint32_t i = 0; i < SPANS; i++) {
@@ -356,29 +355,29 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
         }
         heap[i] = heap_now();
     }
-    want_level(kit, heap, SPANS, RUNS, "run()");
+    check_level(kit, heap, SPANS, RUNS, "run()");
     byi_kit_state_close(kit, &s, state); /* otherwise valgrind reports a leak */
     byi_session_close(kit, &s);
 }
 
 /* --- malformed regions and blobs ------------------------------------------ */
 
-/* Load a malformed blob, with the code of `whole`. If load() accepts it, a
- * state can be created and freed. `what` names the blob in messages. */
-static void try_bytes(struct byi_kit *kit, const struct byi_session *whole,
-                      const struct byoc_blob *blob, const char *what)
+/* Load a malformed blob, with the code of `whole`. If load() accepts it, create
+ * and free a state. `what` names the blob in messages. */
+static void load_malformed(struct byi_kit *kit, const struct byi_session *whole,
+                           const struct byoc_blob *blob, const char *what)
 {
     const struct byi_host_records before = byi_host_records();
     struct byi_session s = {.sample = whole->sample, .code = whole->code};
     struct byoc_fail *fail = byi_kit_load(kit, &s, blob);
     if (fail) {
         uint32_t code;
-        const char *said = byi_kit_fail_text(fail, &code);
-        if (code == BYOC_FAIL_INTERNAL || !*said)
+        const char *reason = byi_kit_fail_text(fail, &code);
+        if (code == BYOC_FAIL_INTERNAL || !*reason)
             byi_kit_failed(kit, BYI_RULE_HOSTILE,
                            "load() of %s failed with code %u and '%.300s', "
                            "expected INVALID or INCOMPATIBLE and a reason",
-                           what, code, said);
+                           what, code, reason);
     } else {
         void *state;
         fail = byi_kit_state_new(kit, &s, &state);
@@ -391,8 +390,9 @@ static void try_bytes(struct byi_kit *kit, const struct byi_session *whole,
     byi_host_balance(kit, &before, what);
 }
 
-static void cut_and_change(struct byi_kit *kit, const struct byi_session *s,
-                           const struct byoc_blob *whole, uint64_t seed)
+/* Load prefixes of the blob, and copies in which random bytes are changed. */
+static void load_damaged(struct byi_kit *kit, const struct byi_session *s,
+                         const struct byoc_blob *whole, uint64_t seed)
 {
     enum { CUTS = 48, CHANGES = 160 };
     uint64_t state = seed + 1;
@@ -406,7 +406,7 @@ static void cut_and_change(struct byi_kit *kit, const struct byi_session *s,
                  (unsigned long long)cut.bytes,
                  (unsigned long long)whole->bytes);
         byi_step(NULL, "load() of %s", what);
-        try_bytes(kit, s, &cut, what);
+        load_malformed(kit, s, &cut, what);
     }
     char *copy = malloc(whole->bytes);
     for (uint32_t i = 0; copy && i < CHANGES; i++) {
@@ -424,7 +424,7 @@ static void cut_and_change(struct byi_kit *kit, const struct byi_session *s,
             .struct_size = sizeof changed, .data = copy, .bytes = whole->bytes};
         snprintf(what, sizeof what, "a region with byte %llu changed (try %u)",
                  (unsigned long long)at, i);
-        try_bytes(kit, s, &changed, what);
+        load_malformed(kit, s, &changed, what);
     }
     free(copy);
 }
@@ -449,7 +449,7 @@ void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c)
             "two calls of compile() for one region returned %llu and %llu "
             "bytes that differ, expected equal bytes",
             (unsigned long long)blob.bytes, (unsigned long long)again.bytes);
-    cut_and_change(kit, &s, &blob, kit->seed);
+    load_damaged(kit, &s, &blob, kit->seed);
     byi_kit_blob_free(kit, &blob);
     byi_kit_blob_free(kit, &again);
 }
@@ -459,6 +459,7 @@ void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c)
 /* Short runs hardly overlap while threads wake up, so run for a while. */
 enum { THREADS = 4, MIN_ROUNDS = 60, MIN_MS = 60 };
 
+/* A thread that runs the sample on its own state. */
 struct runner {
     struct byi_kit *kit;
     struct byi_session *s;

@@ -26,9 +26,8 @@ void byi_kit_try_chains(struct byi_kit *kit, const struct byi_kit_case *c);
 
 /* suite.c: one of ONNX's own cases; c->row is its folder */
 void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c);
-/* Call use() for each of ONNX's cases in the folder `data`; return their
- * number.
- */
+/* Call use() for each of ONNX's cases in the folder `data`, with its name and
+ * folder. Returns their number. */
 uint32_t byi_suite_list(const char *data,
                         void (*use)(void *ctx, const char *name,
                                     const char *folder),

@@ -16,6 +16,7 @@ enum { THREADS = 2, TAIL = 64 };
 
 static uint32_t n_threads = THREADS;
 
+/* values of host_block.mark */
 static const uint64_t living = 0x6b636f6c62636f79, dead = 0x646165646b636f6c;
 
 /* The head of a block, one cache line long. */
@@ -28,11 +29,12 @@ struct host_block {
 _Static_assert(sizeof(struct host_block) == 64,
                "the memory behind the head is aligned");
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct byi_host_records records;
-static uint32_t exhausted_at = UINT32_MAX;
 static struct byi_kit *kit;
-static struct host_block *newest; /* guarded by `lock` */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* guarded by `lock`: */
+static struct byi_host_records records;
+static uint32_t exhausted_at = UINT32_MAX; /* the first call that fails */
+static struct host_block *newest;
 
 static void *acquire(void *ctx, uint64_t bytes)
 {
@@ -198,10 +200,10 @@ void byi_host_balance(struct byi_kit *of, const struct byi_host_records *before,
 
 const char *byi_kit_fail_text(struct byoc_fail *fail, uint32_t *code)
 {
-    static char said[1000];
-    snprintf(said, sizeof said, "%s", byi_failure_text(fail));
+    static char copy[1000];
+    snprintf(copy, sizeof copy, "%s", byi_failure_text(fail));
     if (code)
         *code = byi_failure_code(fail);
     fail_free(fail);
-    return said;
+    return copy;
 }

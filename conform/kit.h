@@ -40,13 +40,14 @@ enum byi_outcome {
     BYI_UNTESTED /* no graph could be generated, or the case was skipped */
 };
 
-/* The result of a case; in memory shared between the two processes. */
+/* The result of a case, in memory that the kit shares with the case's process.
+ */
 struct byi_verdict {
     enum byi_outcome outcome;
     enum byi_conform_rule rule;
     bool done;          /* the case ran to its end */
-    char text[1400];    /* the error, or the reason of a refusal */
-    char said[400];     /* the first line that the process printed */
+    char text[1400];    /* the error, the reason of a refusal, or a note */
+    char printed[400];  /* the first line that the process printed */
     char program[4000]; /* of a case with several rows: the graph as text */
     double seconds;     /* duration of the case */
     /* of a case of chains: how many it tried to generate, and how many ran */
@@ -157,8 +158,8 @@ void byi_sample_make(struct byi_kit *kit, const char *row, uint32_t number,
 void byi_sample_any(struct byi_kit *kit, const char *row,
                     struct byi_sample *sample);
 
-/* A region of several kernels, from random rows; ends the case if none can be
- * generated. */
+/* Make a sample of a region of several kernels, from random rows. Ends the case
+ * if none can be generated. */
 void byi_sample_region(struct byi_kit *kit, uint32_t number,
                        struct byi_sample *sample);
 
@@ -167,8 +168,9 @@ void byi_sample_region(struct byi_kit *kit, uint32_t number,
 uint64_t byi_kit_seed(const struct byi_kit *kit, const char *what,
                       uint64_t number);
 
-/* The largest region of a chain of one to six rows. Returns false if no chain
- * could be generated; never ends the case. */
+/* Make a sample of the largest region of chain `number`, of 1 to
+ * BYI_GENERATE_MAX_ROWS random rows. Returns false if no chain could be
+ * generated. */
 bool byi_sample_chain(struct byi_kit *kit, uint64_t number,
                       struct byi_sample *sample);
 void byi_sample_free(struct byi_sample *sample);
@@ -185,8 +187,8 @@ struct byi_session {
 /* The arguments of one call of the plug-in that receives a region, in zones. */
 struct byi_lent_region {
     struct byoc_region *region;
-    struct byi_zone *parts[BYI_KIT_MAX_IO * 2 + 4];
-    uint32_t n;
+    struct byi_zone *zones[BYI_KIT_MAX_IO * 2 + 4];
+    uint32_t n; /* number of zones */
 };
 /* Copy the sample's region to zones: its text (or blob); the symbol that
  * compile() must define, or NULL; the function that its C was compiled to, or
@@ -199,20 +201,20 @@ struct byi_lent_region byi_session_lend(struct byi_kit *kit,
 void byi_session_take_back(struct byi_lent_region *lent);
 /* Set *blob to the result of compile() for the sample's region, or to the
  * region's text if the backend has no compile(). Free it with
- * byi_kit_blob_free. */
+ * byi_kit_blob_free. Returns the failure of compile(), or NULL. */
 struct byoc_fail *byi_kit_compile(struct byi_kit *kit, struct byi_session *s,
                                   struct byoc_blob *blob);
 void byi_kit_blob_free(struct byi_kit *kit, struct byoc_blob *blob);
 /* Call compile() and load(). Ends the case if they fail. */
 void byi_session_open(struct byi_kit *kit, const struct byi_sample *sample,
                       struct byi_session *s);
-/* The same, but if the plug-in refuses a region of several kernels, which is
- * allowed, returns false and sets *why to the reason. */
+/* Like byi_session_open, but if the plug-in refuses a region of several
+ * kernels, which is allowed, returns false and sets *why to the reason. */
 bool byi_session_try(struct byi_kit *kit, const struct byi_sample *sample,
                      struct byi_session *s, const char **why);
 /* Call unload(). */
 void byi_session_close(struct byi_kit *kit, struct byi_session *s);
-/* Call load(). */
+/* Call load() with this blob. Returns its failure, or NULL. */
 struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
                                const struct byoc_blob *blob);
 /* Set *state to the state that the backend's run() requires: memory of
@@ -226,10 +228,10 @@ void *byi_kit_state_open(struct byi_kit *kit, struct byi_session *s);
 void byi_kit_state_close(struct byi_kit *kit, struct byi_session *s,
                          void *state);
 
-/* Random inputs, and the results of the native kernels. `slack` is how far each
- * element moves when inputs are perturbed by a few units of their precision,
- * and results of operators within their error bounds: a difference of close
- * numbers, or a division by a small one, amplifies earlier errors. */
+/* Random inputs, and the results of native kernels. `slack` is how far each
+ * result element moves when inputs are perturbed by a few units of their
+ * precision, and results of operators within their error bounds: a difference
+ * of close numbers, or a division by a small one, amplifies earlier errors. */
 struct byi_expected {
     struct byi_tensor in[BYI_KIT_MAX_IO], out[BYI_KIT_MAX_IO];
     double *slack[BYI_KIT_MAX_IO];
@@ -238,8 +240,10 @@ struct byi_expected {
 void byi_kit_expect(struct byi_kit *kit, const struct byi_sample *sample,
                     uint64_t seed, struct byi_arena *arena,
                     struct byi_expected *expected);
-/* Run on guarded memory, aligned to `align` bytes (0: to elements). `found`
- * receives copies of the results, in `arena`. */
+/* Run on guarded memory, aligned to `align` bytes (0: to elements). Returns the
+ * failure of run(), or NULL; then found[] are copies of the results, in
+ * `arena`.
+ */
 struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
                               void *state, const struct byi_expected *expected,
                               uint64_t align, struct byi_arena *arena,
@@ -255,7 +259,8 @@ void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
 
 /* --- bounds.c ------------------------------------------------------------- */
 
-/* The epsilon of a float type: the difference between 1 and the next number. */
+/* The epsilon of a float type: the difference between 1 and the next number.
+ * For other types the epsilon of float32. */
 double byi_kit_epsilon(enum byoc_dtype dtype);
 /* The tolerance for an output of `dtype` of function `func`, relative to the
  * native kernels: |found - want| <= relative (|want| + max |want|) + absolute +
@@ -269,10 +274,10 @@ struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
                                       enum byoc_dtype dtype);
 /* How byi_kit_perturb perturbs numbers. */
 struct byi_perturbation {
-    uint64_t state; /* of byi_draw */
-    bool mirrored;  /* perturb each number in the opposite direction */
-    bool zeros;     /* numbers within the bound of zero become 0 or -0 */
-    bool partly; /* perturb by a random part of the bound, not by all of it */
+    uint64_t state;  /* of byi_draw */
+    bool mirrored;   /* perturb each number in the opposite direction */
+    bool zeros;      /* numbers within the bound of zero become 0 or -0 */
+    bool fractional; /* perturb by a random fraction of the bound */
     /* set by byi_kit_perturb: results may differ between implementations, as
      * the results of a cast from NaN to an integer */
     bool undefined;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_generators.c: each op generator draws attributes and consistent operand
- * types for a kind of operator. It keeps the types and attributes that are
- * known already. */
+/* op_generators.c: the op generators. Each chooses random attributes and
+ * consistent operand types for a kind of operator. It keeps the types and
+ * attributes that are known already. */
 #include "opgen.h"
 
 #include <string.h>
 
 /* --- elementwise ---------------------------------------------------------- */
 
+/* Plan all operands with the type of the first one. */
 static bool like_first(struct byi_opgen *d)
 {
     if (d->n && !byi_opgen_want_free(d, 0, UINT32_MAX))
@@ -49,6 +50,7 @@ static void set_broadcast(struct byi_opgen *d, uint32_t i, uint32_t to)
     }
 }
 
+/* Plan operands that broadcast to one of them. */
 static bool broadcast(struct byi_opgen *d)
 {
     uint32_t base = 0;
@@ -90,45 +92,47 @@ static bool cast(struct byi_opgen *d)
 
 /* --- windows -------------------------------------------------------------- */
 
-static uint32_t spatial_of(const struct byi_op *op)
+/* The number of spatial axes of an operator such as nn.conv2d. */
+static uint32_t spatial_axes(const struct byi_op *op)
 {
     const char *number = strpbrk(op->name, "123");
     return number ? (uint32_t)(*number - '0') : 2;
 }
 
-/* Plan operand 0 as an image of `sp` spatial axes, (N, C, ...) or, if `last`,
- * (N, ..., C), large enough for a window. Sets *channels and space[0..sp-1].
- * Returns false if the operand has another rank or would be too large. */
-static bool want_image(struct byi_opgen *d, uint32_t sp, bool last,
+/* Plan operand 0 as an image with `spatial` spatial axes, (N, C, ...) or, if
+ * `last`, (N, ..., C), large enough for a window. Sets *channels and
+ * space[0..spatial-1]. Returns false if the operand has another rank or would
+ * be too large. */
+static bool want_image(struct byi_opgen *d, uint32_t spatial, bool last,
                        int64_t *channels, int64_t *space)
 {
     struct byi_slot *s = &d->at[0];
-    if (!byi_opgen_want_free(d, 0, sp + 2))
+    if (!byi_opgen_want_free(d, 0, spatial + 2))
         return false;
     const int64_t *dims = byi_opgen_dims_of(d, 0);
     if (!s->type && d->emphasis != BYI_EMPHASIS_ONES)
-        for (uint32_t i = 0; i < sp; i++) /* leave space for windows */
+        for (uint32_t i = 0; i < spatial; i++) /* leave space for windows */
             s->dims[i + (last ? 1 : 2)] += s->dims[i + (last ? 1 : 2)] ? 2 : 0;
-    *channels = dims[last ? sp + 1 : 1];
-    memcpy(space, dims + (last ? 1 : 2), sp * sizeof *space);
+    *channels = dims[last ? spatial + 1 : 1];
+    memcpy(space, dims + (last ? 1 : 2), spatial * sizeof *space);
     return byi_opgen_fits(byi_opgen_rank_of(d, 0), dims);
 }
 
 /* Set the attributes of windows of these sizes. In a large image, strides and
  * dilation are mostly 1. */
-static void give_windows(struct byi_opgen *d, uint32_t sp, int64_t *size,
+static void give_windows(struct byi_opgen *d, uint32_t spatial, int64_t *size,
                          bool large)
 {
     int64_t strides[3], dilation[3], padding[6];
-    for (uint32_t i = 0; i < sp; i++) {
+    for (uint32_t i = 0; i < spatial; i++) {
         strides[i] = byi_opgen_chance(d, large ? 10 : 35) ? 2 : 1;
         dilation[i] = byi_opgen_chance(d, large ? 5 : 15) ? 2 : 1;
         padding[i] = size[i] / 2 && byi_opgen_chance(d, 60) ? size[i] / 2 : 0;
-        padding[i + sp] = byi_opgen_chance(d, 80) ? padding[i] : 0;
+        padding[i + spatial] = byi_opgen_chance(d, 80) ? padding[i] : 0;
     }
-    byi_opgen_give_ints(d, "strides", strides, sp);
-    byi_opgen_give_ints(d, "dilation", dilation, sp);
-    byi_opgen_give_ints(d, "padding", padding, 2 * sp);
+    byi_opgen_give_ints(d, "strides", strides, spatial);
+    byi_opgen_give_ints(d, "dilation", dilation, spatial);
+    byi_opgen_give_ints(d, "padding", padding, 2 * spatial);
     byi_opgen_give_int(d, "ceil_mode", byi_opgen_chance(d, 15));
     byi_opgen_give_int(d, "count_include_pad", byi_opgen_chance(d, 40));
 }
@@ -138,7 +142,7 @@ static const char *const kernel_layouts[] = {"", "WIO", "HWIO", "DHWIO"};
 
 /* Sometimes add 15 channels and 3 positions along each spatial axis, for
  * algorithms that small images never use. Returns whether it did. */
-static bool enlarge_image(struct byi_opgen *d, uint32_t sp, bool last,
+static bool enlarge_image(struct byi_opgen *d, uint32_t spatial, bool last,
                           int64_t *channels, int64_t *space)
 {
     struct byi_slot *s = &d->at[0];
@@ -147,26 +151,26 @@ static bool enlarge_image(struct byi_opgen *d, uint32_t sp, bool last,
         return false;
     int64_t dims[BYI_MAX_RANK];
     memcpy(dims, s->dims, sizeof dims);
-    dims[last ? sp + 1 : 1] += 15;
-    for (uint32_t i = 0; i < sp; i++)
+    dims[last ? spatial + 1 : 1] += 15;
+    for (uint32_t i = 0; i < spatial; i++)
         dims[i + (last ? 1 : 2)] += 3;
     if (!byi_opgen_fits(byi_opgen_rank_of(d, 0), dims))
         return false;
     memcpy(s->dims, dims, sizeof dims);
     *channels += 15;
-    memcpy(space, dims + (last ? 1 : 2), sp * sizeof *space);
+    memcpy(space, dims + (last ? 1 : 2), spatial * sizeof *space);
     return true;
 }
 
 static bool conv(struct byi_opgen *d)
 {
-    const uint32_t sp = spatial_of(d->op);
+    const uint32_t spatial = spatial_axes(d->op);
     const bool last = !byi_opgen_pinned(d, "data_layout") &&
                       !byi_opgen_is_known(d, 1) && byi_opgen_chance(d, 12);
     int64_t channels, space[3], size[3], w[5];
-    if (!want_image(d, sp, last, &channels, space))
+    if (!want_image(d, spatial, last, &channels, space))
         return false;
-    const bool large = enlarge_image(d, sp, last, &channels, space);
+    const bool large = enlarge_image(d, spatial, last, &channels, space);
     const uint32_t how = byi_opgen_below(d, 10);
     int64_t groups = how < 6 || channels < 1 || large ? 1
                      : how < 8                        ? channels
@@ -175,11 +179,11 @@ static bool conv(struct byi_opgen *d)
     groups = byi_opgen_give_int(d, "groups", groups);
     if (groups < 1 || channels % groups)
         return false;
-    for (uint32_t i = 0; i < sp; i++)
+    for (uint32_t i = 0; i < spatial; i++)
         size[i] = large ? 3 : 1 + byi_opgen_below(d, 3);
-    if (byi_opgen_is_known(d, 1) && byi_opgen_rank_of(d, 1) == sp + 2)
-        memcpy(size, byi_opgen_dims_of(d, 1) + 2, sp * sizeof *size);
-    give_windows(d, sp, size, large);
+    if (byi_opgen_is_known(d, 1) && byi_opgen_rank_of(d, 1) == spatial + 2)
+        memcpy(size, byi_opgen_dims_of(d, 1) + 2, spatial * sizeof *size);
+    give_windows(d, spatial, size, large);
     const int64_t outs =
         groups * (1 + byi_opgen_below(d, groups == 1 ? 9 : 2)) +
         (groups == 1 && large ? 15 : 0);
@@ -187,44 +191,44 @@ static bool conv(struct byi_opgen *d)
     const int64_t a = deconv ? channels : outs;
     const int64_t b = deconv ? outs / groups : channels / groups;
     if (last) {
-        byi_opgen_give_string(d, "data_layout", data_layouts[sp]);
+        byi_opgen_give_string(d, "data_layout", data_layouts[spatial]);
         if (!deconv) {
-            byi_opgen_give_string(d, "kernel_layout", kernel_layouts[sp]);
-            memcpy(w, size, sp * sizeof *w);
-            w[sp] = b;
-            w[sp + 1] = a;
-            byi_opgen_set_dims(d, 1, byi_opgen_dtype_of(d, 0), sp + 2, w);
+            byi_opgen_give_string(d, "kernel_layout", kernel_layouts[spatial]);
+            memcpy(w, size, spatial * sizeof *w);
+            w[spatial] = b;
+            w[spatial + 1] = a;
+            byi_opgen_set_dims(d, 1, byi_opgen_dtype_of(d, 0), spatial + 2, w);
             return true;
         }
     }
     w[0] = a;
     w[1] = b;
-    memcpy(w + 2, size, sp * sizeof *w);
-    byi_opgen_set_dims(d, 1, byi_opgen_dtype_of(d, 0), sp + 2, w);
+    memcpy(w + 2, size, spatial * sizeof *w);
+    byi_opgen_set_dims(d, 1, byi_opgen_dtype_of(d, 0), spatial + 2, w);
     return true;
 }
 
 static bool pool(struct byi_opgen *d)
 {
-    const uint32_t sp = spatial_of(d->op);
+    const uint32_t spatial = spatial_axes(d->op);
     const bool last = !byi_opgen_pinned(d, "layout") &&
                       byi_op_attr(d->op, "layout") && byi_opgen_chance(d, 12);
     int64_t channels, space[3], size[3];
-    if (!want_image(d, sp, last, &channels, space))
+    if (!want_image(d, spatial, last, &channels, space))
         return false;
-    for (uint32_t i = 0; i < sp; i++)
+    for (uint32_t i = 0; i < spatial; i++)
         size[i] = 1 + byi_opgen_below(d, 3);
-    byi_opgen_give_ints(d, "pool_size", size, sp);
-    give_windows(d, sp, size, false);
+    byi_opgen_give_ints(d, "pool_size", size, spatial);
+    give_windows(d, spatial, size, false);
     if (last)
-        byi_opgen_give_string(d, "layout", data_layouts[sp]);
+        byi_opgen_give_string(d, "layout", data_layouts[spatial]);
     return true;
 }
 
 static bool global_pool(struct byi_opgen *d)
 {
     int64_t channels, space[3];
-    return want_image(d, spatial_of(d->op), false, &channels, space);
+    return want_image(d, spatial_axes(d->op), false, &channels, space);
 }
 
 /* --- products ------------------------------------------------------------- */
@@ -293,6 +297,7 @@ static bool matmul(struct byi_opgen *d)
 
 /* --- along axes ----------------------------------------------------------- */
 
+/* A random axis, sometimes counted from the end. */
 static int64_t draw_axis(struct byi_opgen *d, uint32_t rank)
 {
     const int64_t axis = rank ? (int64_t)byi_opgen_below(d, rank) : 0;
@@ -581,6 +586,7 @@ static bool pad(struct byi_opgen *d)
     return true;
 }
 
+/* depth_to_space and space_to_depth */
 static bool blocks(struct byi_opgen *d)
 {
     if (!byi_opgen_want_free(d, 0, 4))
@@ -635,8 +641,8 @@ static bool resize(struct byi_opgen *d)
 
 /* --- quantised, sequences ------------------------------------------------- */
 
-/* quantize and dequantize: one scale and zero point, or one for each slice
- * along an axis. */
+/* quantize and dequantize, with one scale and zero point, or one for each index
+ * of an axis. */
 static bool quantized(struct byi_opgen *d)
 {
     static const enum byoc_dtype bits[] = {BYOC_U8, BYOC_I8, BYOC_U8, BYOC_I8,
@@ -699,7 +705,7 @@ static bool recurrent(struct byi_opgen *d)
 /* clang-format off */
 static const struct {
     enum byi_op_id op;
-    int min_rank; /* of operand 0, if it is drawn before `fill`; otherwise -1 */
+    int min_rank; /* of operand 0, which is planned before `fill`; -1: it is not */
     bool (*fill)(struct byi_opgen *d);
 } generators[] = {
     {BYI_OP_CLIP, -1, clip}, {BYI_OP_CAST, -1, cast}, {BYI_OP_LOGICAL_NOT, -1, logic},

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MAX_ELEMENTS = 1 << 15 };
+enum { MAX_ELEMENTS = 1 << 15 /* of a planned tensor */ };
 
 uint32_t byi_opgen_below(struct byi_opgen *d, uint32_t n)
 {
@@ -54,6 +54,7 @@ bool byi_opgen_fits(uint32_t rank, const int64_t *dims)
     return n >= 0 && n <= MAX_ELEMENTS;
 }
 
+/* A random size that the pattern allows. */
 static int64_t fit_dim(struct byi_opgen *d, const struct byi_pat_dim *dim)
 {
     const int64_t size = byi_opgen_size(d);
@@ -280,7 +281,8 @@ void byi_opgen_give_ints(struct byi_opgen *d, const char *name, int64_t *values,
                                                          n * sizeof *values)});
 }
 
-/* Set a list to that of the pattern, or to one element. */
+/* Set a list to the list of the pattern's test, or to the test's single value.
+ */
 static void give_pinned_list(struct byi_opgen *d,
                              const struct byi_attr_def *def)
 {

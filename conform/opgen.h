@@ -18,8 +18,9 @@ const char *byi_opgen_word(struct byi_opgen *d, const char *words);
 /* Whether a tensor of this shape is small enough to generate. */
 bool byi_opgen_fits(uint32_t rank, const int64_t *dims);
 
-/* Whether the type of operand i is known: it is an existing value. The other
- * functions return parts of its type, otherwise of the planned type. */
+/* Whether the type of operand i is known, since the operand is an existing
+ * value. The other functions return the rank, dims and dtype of its type,
+ * otherwise of the planned type. */
 bool byi_opgen_is_known(const struct byi_opgen *d, uint32_t i);
 uint32_t byi_opgen_rank_of(const struct byi_opgen *d, uint32_t i);
 const int64_t *byi_opgen_dims_of(const struct byi_opgen *d, uint32_t i);
@@ -48,7 +49,7 @@ const struct byi_pat_test *byi_opgen_pinned(const struct byi_opgen *d,
 bool byi_opgen_is_given(const struct byi_opgen *d, const char *name);
 /* Set an attribute to the value that the pattern requires, otherwise to
  * `value`, and return the value. Sets nothing if the operator has no such
- * attribute. The first function also sets bools and dtypes. */
+ * attribute. byi_opgen_give_int also sets bools and dtypes. */
 int64_t byi_opgen_give_int(struct byi_opgen *d, const char *name,
                            int64_t value);
 double byi_opgen_give_float(struct byi_opgen *d, const char *name,

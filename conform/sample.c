@@ -10,7 +10,12 @@
 
 #include <string.h>
 
-enum { MAX_DRAWN = 400, MAX_REFUSED = 6, MAX_ANY = 24, MAX_ROWS = 4096 };
+enum {
+    MAX_DRAWN = 400, /* graphs tried for a sample */
+    MAX_REFUSED = 6, /* of them, how many the plug-in may refuse */
+    MAX_ANY = 24,    /* samples tried by byi_sample_any */
+    MAX_ROWS = 4096
+};
 
 static const struct byoc_backend *own_backend;
 /* a copy of `own_backend` with wrapped predicates and probe */
@@ -72,6 +77,7 @@ static const char *accept(const struct byoc_host *host,
     return again;
 }
 
+/* Call the plug-in's probe(), and check its result. */
 static struct byoc_fail *probe(const struct byoc_host *host,
                                const struct byoc_region *graph,
                                struct byoc_probe *result)
@@ -104,9 +110,9 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     return fail;
 }
 
-/* --- the plug-in's table, with wrapped functions ---------------------------
- */
+/* --- the wrapped table ---------------------------------------------------- */
 
+/* The plug-in's backend, with wrapped predicates and probe. */
 static struct byi_backends *open_backends(struct byi_kit *kit)
 {
     static struct byi_backends backends;
@@ -150,8 +156,8 @@ static uint32_t count_nodes(const struct byi_func *f, enum byi_node_kind kind)
     return n;
 }
 
-/* Find the only composite of m; false unless it covers all operators of @main.
- */
+/* Set *func to the only composite of m. Returns false if there are several, or
+ * it does not cover the n_ops operators of @main. */
 static bool find_composite(const struct byi_module *m, uint32_t n_ops,
                            uint32_t *func)
 {
@@ -173,7 +179,8 @@ uint64_t byi_kit_seed(const struct byi_kit *kit, const char *what,
                     strlen(what));
 }
 
-static bool note_types(struct byi_sample *s)
+/* Set the types of inputs and outputs. Returns false if there are too many. */
+static bool set_types(struct byi_sample *s)
 {
     const struct byi_func *f = s->m->funcs.at[s->func];
     const struct byi_type *type = f->nodes.at[f->result].type;
@@ -195,20 +202,22 @@ static bool write_sample(struct byi_sample *s, struct byoc_error *err)
     uint32_t none[BYI_KIT_MAX_IO];
     memset(none, 0xff, sizeof none);
     s->arena = byi_arena_new();
-    return note_types(s) &&
+    return set_types(s) &&
            byi_composite_write(s->m, s->func, none, s->arena, &s->json,
                                &s->consts, &s->n_consts, err) == BYOC_OK &&
            s->n_consts <= BYI_KIT_MAX_IO;
 }
 
-/* The result for a random graph. */
+/* How the plug-in's rows match a random graph. */
 enum drawn {
-    TAKEN,    /* the row matches all of it: it is the sample */
-    MADE,     /* no row matches all of it, or an error occurred */
-    REFUSED,  /* the plug-in refused a match */
-    ELSEWHERE /* another row matches it */
+    TAKEN,     /* the row matches all of it: it is the sample */
+    UNMATCHED, /* no row matches all of it, or an error occurred */
+    REFUSED,   /* the plug-in refused a match */
+    ELSEWHERE  /* another row matches it */
 };
 
+/* Merge composites in *m, which s->m becomes, and write the sample if `row`
+ * matches all of it. */
 static enum drawn match_graph(struct byi_backends *backends,
                               struct byi_module **m, const char *row,
                               struct byi_sample *s, struct byoc_error *err)
@@ -222,15 +231,15 @@ static enum drawn match_graph(struct byi_backends *backends,
         count_nodes((*m)->funcs.at[byi_func_find(*m, "main")], BYI_CALL_OP);
     s->m = *m;
     if (byi_run_passes(s->m, passes, 1, &ctx, err) != BYOC_OK)
-        return MADE;
+        return UNMATCHED;
     if (!find_composite(s->m, n_ops, &s->func))
-        return refusals > before ? REFUSED : MADE;
+        return refusals > before ? REFUSED : UNMATCHED;
     const char *name = s->m->funcs.at[s->func]->attr.composite;
     if (strcmp(name, row) != 0) {
         byi_fail(err, BYOC_EINVAL, "row %s matches it", name);
         return refusals > before ? REFUSED : ELSEWHERE;
     }
-    return write_sample(s, err) ? TAKEN : MADE;
+    return write_sample(s, err) ? TAKEN : UNMATCHED;
 }
 
 /* End the case with the reason why the row has no sample. */
@@ -244,8 +253,8 @@ static _Noreturn void give_up(struct byi_kit *kit, const char *row,
                 row, elsewhere ? "another row comes first: " : "", err->text);
 }
 
-/* Try to generate graph `number`. Returns false, and the arguments of give_up,
- * if that fails. */
+/* Try to generate graph `number`. If that fails, returns false, and sets the
+ * numbers of refused graphs and of graphs that other rows match. */
 static bool make_one(struct byi_kit *kit, const char *row, uint32_t number,
                      struct byi_sample *s, uint32_t *refused,
                      uint32_t *elsewhere, struct byoc_error *err)
@@ -334,7 +343,7 @@ static bool partition(struct byi_backends *backends, struct byi_sample *s,
         !find_region(s, least - 1))
         return false;
     s->arena = byi_arena_new();
-    return note_types(s) &&
+    return set_types(s) &&
            byi_region_write(s->m, s->func, s->arena, &s->json, &s->consts,
                             &s->n_consts, err) == BYOC_OK &&
            s->n_consts <= BYI_KIT_MAX_IO;
@@ -386,6 +395,8 @@ static bool is_move(const struct byi_pattern *row)
     return false;
 }
 
+/* A random row; with a probability of 40%, preferably one that moves elements.
+ */
 static const struct byi_pattern *draw_row(const struct byi_pattern_table *table,
                                           uint64_t *state)
 {

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-static uint64_t item_of(const struct byi_type *type)
+static uint64_t element_bytes(const struct byi_type *type)
 {
     return byoc_dtype_size(type->dtype);
 }
@@ -38,7 +38,8 @@ static struct byoc_view view_of(enum byoc_dtype dtype, uint32_t rank,
 
 /* --- regions -------------------------------------------------------------- */
 
-/* The zone of constant i, created on first use; it lives until drop_consts. */
+/* The zone of constant i, created on first use. drop_consts() makes it
+ * inaccessible. */
 static struct byi_zone *const_zone(struct byi_kit *kit, struct byi_session *s,
                                    uint32_t i)
 {
@@ -73,7 +74,7 @@ struct byi_lent_region byi_session_lend(struct byi_kit *kit,
         struct byi_zone *dims =
             zone_of(kit, c->type->dims, c->type->rank * sizeof *c->type->dims,
                     8, "the dims of a constant");
-        lent.parts[lent.n++] = dims;
+        lent.zones[lent.n++] = dims;
         views[i] = view_of(c->type->dtype, c->type->rank, dims,
                            const_zone(kit, s, i), c->bytes);
     }
@@ -95,18 +96,18 @@ struct byi_lent_region byi_session_lend(struct byi_kit *kit,
     struct byi_zone *all =
         zone_of(kit, &region, sizeof region, 8, "struct byoc_region");
     lent.region = byi_zone_data(all);
-    lent.parts[lent.n++] = list;
-    lent.parts[lent.n++] = json;
-    lent.parts[lent.n++] = all;
+    lent.zones[lent.n++] = list;
+    lent.zones[lent.n++] = json;
+    lent.zones[lent.n++] = all;
     if (name)
-        lent.parts[lent.n++] = name;
+        lent.zones[lent.n++] = name;
     return lent;
 }
 
 void byi_session_take_back(struct byi_lent_region *lent)
 {
     for (uint32_t i = 0; i < lent->n; i++)
-        byi_zone_lend(lent->parts[i], BYI_LENT_GONE);
+        byi_zone_lend(lent->zones[i], BYI_LENT_GONE);
 }
 
 static bool writes_c(const struct byi_kit *kit, const struct byoc_backend *b)
@@ -215,22 +216,23 @@ struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
 }
 
 /* Handle the failure of `call` to build a sample. The plug-in may refuse a
- * region of several kernels: then returns the reason. Otherwise ends the case,
- * since the plug-in's function `took` has accepted the sample. */
+ * region of several kernels; then returns the reason. Otherwise ends the case,
+ * since the function that `accepted_by` names has accepted the sample. */
 static const char *not_built(struct byi_kit *kit,
                              const struct byi_sample *sample,
-                             struct byoc_fail *fail, const char *took,
+                             struct byoc_fail *fail, const char *accepted_by,
                              const char *call)
 {
     uint32_t code;
-    const char *said = byi_kit_fail_text(fail, &code);
-    if (!sample->joined || code != BYOC_FAIL_UNSUPPORTED || !*said)
+    const char *reason = byi_kit_fail_text(fail, &code);
+    if (!sample->joined || code != BYOC_FAIL_UNSUPPORTED || !*reason)
         byi_kit_failed(kit, BYI_RULE_BUILDS,
-                       "%s failed after %s succeeded: %.900s", call, took,
-                       said);
-    return said;
+                       "%s failed after %s succeeded: %.900s", call,
+                       accepted_by, reason);
+    return reason;
 }
 
+/* A byoc_trace_fn that checks a step of describe(). */
 static void check_described(void *ctx, const char *name, const char *impl,
                             const char *sources, uint64_t begin, uint64_t end)
 {
@@ -258,12 +260,12 @@ bool byi_session_try(struct byi_kit *kit, const struct byi_sample *sample,
                      struct byi_session *s, const char **why)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);
-    const char *took = b->probe ? "probe()" : "accept()";
+    const char *accepted_by = b->probe ? "probe()" : "accept()";
     struct byoc_blob blob;
     *s = (struct byi_session){.sample = sample};
     struct byoc_fail *fail = byi_kit_compile(kit, s, &blob);
     if (fail) {
-        *why = not_built(kit, sample, fail, took, "compile()");
+        *why = not_built(kit, sample, fail, accepted_by, "compile()");
         return false;
     }
     fail = byi_kit_load(kit, s, &blob);
@@ -272,8 +274,8 @@ bool byi_session_try(struct byi_kit *kit, const struct byi_sample *sample,
         ask_description(kit, s);
         return true;
     }
-    *why =
-        not_built(kit, sample, fail, b->compile ? "compile()" : took, "load()");
+    *why = not_built(kit, sample, fail, b->compile ? "compile()" : accepted_by,
+                     "load()");
     drop_consts(s);
     return false;
 }
@@ -461,6 +463,8 @@ struct lent_run {
     uint32_t n;
 };
 
+/* Copy n tensors of these types to zones, and set views[] to them. data NULL:
+ * for results; filled with 0x7f. `align`: as in byi_kit_run. */
 static void lend_tensors(struct byi_kit *kit, struct lent_run *lent,
                          const struct byi_type *const *types,
                          const struct byi_tensor *data, uint32_t n,
@@ -470,7 +474,7 @@ static void lend_tensors(struct byi_kit *kit, struct lent_run *lent,
     for (uint32_t i = 0; i < n; i++) {
         char what[40];
         const uint64_t bytes = byi_type_bytes(types[i]);
-        const uint64_t at = align ? align : item_of(types[i]);
+        const uint64_t at = align ? align : element_bytes(types[i]);
         snprintf(what, sizeof what, "%s %u", name, i);
         struct byi_zone *dims =
             zone_of(kit, types[i]->dims,
@@ -485,6 +489,7 @@ static void lend_tensors(struct byi_kit *kit, struct lent_run *lent,
     }
 }
 
+/* Check the zones of a run, and make them inaccessible. */
 static void take_back_run(struct byi_kit *kit, struct lent_run *lent)
 {
     for (uint32_t i = 0; i < lent->n; i++) {
@@ -547,9 +552,9 @@ static uint32_t find_wrong(const struct byi_sample *sample,
     return sample->n_out;
 }
 
-/* Find the first wrong output. In three perturbations, the errors of several
- * operators may cancel by chance, so try up to 64 more before an output counts
- * as wrong. */
+/* Like find_wrong, with more perturbations. In three perturbations, the errors
+ * of several operators may cancel by chance, so try up to 64 more before an
+ * output counts as wrong. */
 static uint32_t find_wrong_closely(struct byi_kit *kit,
                                    const struct byi_sample *sample,
                                    const struct byi_expected *e,
@@ -564,7 +569,7 @@ static uint32_t find_wrong_closely(struct byi_kit *kit,
                     (struct byi_perturbation){.state = FIRST_STATE + i / 2,
                                               .mirrored = i % 2 != 0,
                                               .zeros = i / 2 % 4 == 0,
-                                              .partly = i / 4 % 2 != 0},
+                                              .fractional = i / 4 % 2 != 0},
                     arena, e);
         wrong = find_wrong(sample, e, found, err);
     }

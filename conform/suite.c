@@ -15,9 +15,10 @@
 
 enum { PATH = 4096 };
 
-/* The default tolerance of scripts/onnx-suite. */
+/* as in scripts/onnx-suite */
 static const struct byi_tolerance tolerance = {.atol = 1e-7, .rtol = 1e-3};
 
+/* Whether the plug-in runs a region of the model. */
 static bool is_offloaded(const struct byoc_compiled *compiled)
 {
     const struct byi_module *m = byi_compiled_module(compiled);
@@ -136,16 +137,16 @@ uint32_t byi_suite_list(const char *data,
                                     const char *folder),
                         void *ctx)
 {
-    static const char *const parts[] = {"node", "simple", "pytorch-converted",
-                                        "pytorch-operator"};
+    static const char *const groups[] = {"node", "simple", "pytorch-converted",
+                                         "pytorch-operator"};
     uint32_t count = 0;
-    for (size_t p = 0; p < BYI_COUNT(parts); p++) {
+    for (size_t p = 0; p < BYI_COUNT(groups); p++) {
         struct dirent **entries;
         char folder[PATH], name[PATH], path[2 * PATH];
-        snprintf(folder, sizeof folder, "%s/%s", data, parts[p]);
+        snprintf(folder, sizeof folder, "%s/%s", data, groups[p]);
         const int n = scandir(folder, &entries, is_case, by_name);
         for (int i = 0; i < n; i++) {
-            snprintf(name, sizeof name, "onnx/%s/%s", parts[p],
+            snprintf(name, sizeof name, "onnx/%s/%s", groups[p],
                      entries[i]->d_name);
             snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
             use(ctx, name, path);

@@ -13,7 +13,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { AROUND = 0xa5, MAX_ZONES = 4096 };
+enum {
+    AROUND = 0xa5, /* value of the bytes around a zone's data */
+    MAX_ZONES = 4096
+};
 
 struct byi_zone {
     char *base;
@@ -25,7 +28,7 @@ struct byi_zone {
     char what[60];
 };
 
-static struct byi_zone zones[MAX_ZONES]; /* a ring once it is full */
+static struct byi_zone zones[MAX_ZONES]; /* a ring buffer once it is full */
 static uint32_t n_zones, oldest;
 static struct byi_kit *current_kit;
 
@@ -119,6 +122,8 @@ void byi_zone_free(struct byi_kit *kit, const void *data)
         }
 }
 
+/* End the case because of a forbidden access; `did` is what it did, such as
+ * "read", `past` the rule against accesses past the end. */
 static void report_access(const struct byi_zone *z, const char *at,
                           const char *did, enum byi_conform_rule past)
 {
