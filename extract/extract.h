@@ -8,8 +8,8 @@
 
 #include "core/ir/ir.h"
 
-/* The most outputs of a program, and operands of an operator; a program has
- * fewer inputs. */
+/* The most outputs of a program, and operands of an operator. A program has
+ * fewer inputs than this. */
 enum { BYI_EXTRACT_MAX_IO = 512 };
 
 /* A program and its inputs. @main of m is the region as plain operators. The
@@ -47,11 +47,12 @@ const struct byi_attrs *byi_attrs_copy(struct byi_arena *arena,
 
 /* Remove a folder and the files in it; errors are ignored. */
 void byi_folder_remove(const char *folder);
-/* Write the program to a new folder: region.ir and its constants, region.json
- * and const_K.npy as the backend gets them, input_K.npy, the outputs of native
- * kernels as output_K.npy, README.md. The folder is written under another name,
- * then renamed, so that it is complete or missing. Errors: BYOC_EIO (`folder`
- * exists, or cannot be written), those of running the program. */
+/* Write the program to a new folder: region.ir and region.consts; unless
+ * x->json is NULL, region.json and const_K.npy as the backend gets them;
+ * input_K.npy, the outputs of native kernels as output_K.npy, README.md. The
+ * folder is written under another name, then renamed, so that it is complete or
+ * missing. Errors: BYOC_EIO (`folder` exists, or cannot be written), those of
+ * running the program. */
 enum byoc_status byi_extract_write(const struct byi_extract *x,
                                    const char *folder, struct byoc_error *err);
 
@@ -59,14 +60,15 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
 
 /* Options and results of a reduction. */
 struct byi_reduce {
-    const char *test;   /* for sh -c, run in the program's folder; must fail */
+    const char *test;   /* command for sh -c, run in the program's folder */
     uint32_t max_tests; /* 0: 500 */
     double seconds;     /* limit of one test; 0: 60 */
-    /* called at the start and after each change that is kept; or NULL */
+    /* called at the start and after each change that is kept, with a line about
+     * the program's size; or NULL */
     void (*say)(void *ctx, const char *line);
     void *say_ctx;
     uint32_t n_tests; /* out: tests that ran */
-    int code;         /* out: the test's exit code, or 128 + a signal */
+    int code;         /* out: the test's exit code, or 128 + its signal */
 };
 /* Reduce the program as long as the test fails with the same exit code as on
  * the whole region: drop operators, replace computed values by inputs, and

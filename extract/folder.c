@@ -37,16 +37,17 @@ static enum byoc_status write_tensors(const char *folder, const char *what,
     return BYOC_OK;
 }
 
+/* Write region.ir and region.consts. */
 static enum byoc_status write_module(const struct byi_extract *x,
                                      const char *folder, struct byoc_error *err)
 {
     char path[PATH + 40];
-    struct byi_file side;
+    struct byi_file consts;
     struct byi_text text = {0};
     snprintf(path, sizeof path, "%s/region.consts", folder);
-    BYI_TRY(byi_file_create(path, &side, err));
-    byi_print_module(x->m, &text, side.stream);
-    enum byoc_status status = byi_file_commit(&side, err);
+    BYI_TRY(byi_file_create(path, &consts, err));
+    byi_print_module(x->m, &text, consts.stream);
+    enum byoc_status status = byi_file_commit(&consts, err);
     if (status == BYOC_OK)
         status = write_text(folder, "region.ir", &text, err);
     byi_text_free(&text);
@@ -76,8 +77,9 @@ static void add_readme(const struct byi_extract *x, struct byi_text *out)
     byi_text_addf(
         out,
         "A region of a model, as a program of its own: region.ir with its\n"
-        "constants in region.consts, the inputs it saw, and the outputs that\n"
-        "native kernels make of them.\n\n"
+        "constants in region.consts, its inputs in a run, and the outputs "
+        "that\n"
+        "native kernels compute from them.\n\n"
         "    byoc run region.ir --data .                    # runs it\n"
         "    byoc compare region.ir --data . --native       # expected: same\n"
         "    byoc compare region.ir --data . --backend %s\n"
@@ -110,7 +112,7 @@ void byi_folder_remove(const char *folder)
     while (dir && (entry = readdir(dir))) {
         char path[2 * PATH];
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        unlink(path); /* fails for "." and ".."; there are no other folders */
+        unlink(path); /* fails for "." and ".." */
     }
     if (dir)
         closedir(dir);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce.c: delta debugging of a program: tries one change after the other,
- * keeps a change if the test still fails with the same exit code, and ends when
- * no change can be kept, or after max_tests tests.
+/* reduce.c: reduces a program by delta debugging: tries one change after the
+ * other, keeps a change if the test still fails with the same exit code, and
+ * ends when no change can be kept, or after max_tests tests.
  */
 #include "extract.h"
 
@@ -18,22 +18,23 @@
 #include <unistd.h>
 
 /* A program that is being reduced. */
-struct small_program {
+struct reduced_program {
     struct byi_module *m;
     struct byi_arena *arena;
     uint32_t n_in;
     struct byi_tensor *in;
 };
 
-/* A change to make when the program is rewritten. */
+/* A change to make when the program is rewritten. A node that is BYI_NO_ID
+ * stands for no change. */
 struct edit {
-    byi_id result;        /* the new result; BYI_NO_ID: as before           */
+    byi_id result;        /* the new result                                 */
     byi_id input;         /* this node becomes an input                     */
-    byi_id gone, instead; /* readers of `gone` read `instead`              */
-    int64_t from, to;     /* size `from` becomes `to`; 0: none              */
+    byi_id gone, instead; /* readers of `gone` read `instead`               */
+    int64_t from, to;     /* size `from` becomes `to`; from 0: none         */
     bool in_values;       /* also replace `from` in int64 constants         */
-    byi_id plain;         /* set the elements of this parameter or constant */
-    double value;         /* ... to this; NAN: round them to integers       */
+    byi_id plain;         /* this parameter or constant gets simpler values */
+    double value;         /* value of its elements; NAN: round them         */
 };
 
 static const struct edit no_edit = {.result = BYI_NO_ID,
@@ -44,18 +45,18 @@ static const struct edit no_edit = {.result = BYI_NO_ID,
 
 struct reducer {
     struct byi_reduce *r;
-    const struct byi_extract *x; /* for the backend's name */
-    struct small_program now;
+    const struct byi_extract *x; /* the region to reduce */
+    struct reduced_program now;
     struct byoc_error *err;
-    enum byoc_status status; /* an error unrelated to the program          */
+    enum byoc_status status; /* an error that ends the reduction */
 };
 
-static const struct byi_func *main_of(const struct small_program *s)
+static const struct byi_func *main_of(const struct reduced_program *s)
 {
     return s->m->funcs.at[byi_func_find(s->m, "main")];
 }
 
-static void free_small(struct small_program *s)
+static void free_program(struct reduced_program *s)
 {
     byi_module_free(&s->m);
     byi_arena_free(&s->arena);
@@ -104,7 +105,7 @@ static int run_test(const struct byi_reduce *r, const char *folder,
  * program cannot be written or the test does not start or end in time. If no
  * temporary folder can be made, d->status has the error, which ends the
  * reduction. */
-static int try_program(struct reducer *d, const struct small_program *s,
+static int try_program(struct reducer *d, const struct reduced_program *s,
                        struct byoc_error *err)
 {
     const char *base = secure_getenv("TMPDIR");
@@ -133,14 +134,15 @@ static int try_program(struct reducer *d, const struct small_program *s,
 
 /* --- rewriting a program -------------------------------------------------- */
 
-struct rewrite {
-    const struct small_program *from;
+/* A program that is being copied with an edit. */
+struct program_rewrite {
+    const struct reduced_program *from;
     const struct byi_func *f;
     const struct edit *edit;
-    struct small_program to;
-    struct byi_func *fresh;
-    byi_id *map;
-    bool *used;
+    struct reduced_program to;
+    struct byi_func *fresh; /* @main of `to` */
+    byi_id *map;            /* from old to new nodes */
+    bool *used;             /* old nodes that the result depends on */
 };
 
 static int64_t new_size(const struct edit *e, int64_t size)
@@ -148,10 +150,10 @@ static int64_t new_size(const struct edit *e, int64_t size)
     return e->from && size == e->from ? e->to : size;
 }
 
-/* Copy the leading part of `t` that fits the new sizes. `plain`: replace the
- * elements by the edit's simpler numbers. `constant`: the edit may also replace
- * sizes among the values. */
-static struct byi_tensor new_tensor(struct rewrite *w,
+/* Copy the elements of `t` that are within the new sizes. `plain`: replace them
+ * by the edit's simpler values. `constant`: the edit may also replace sizes
+ * among the values. */
+static struct byi_tensor new_tensor(struct program_rewrite *w,
                                     const struct byi_tensor *t, bool plain,
                                     bool constant)
 {
@@ -179,14 +181,14 @@ static struct byi_tensor new_tensor(struct rewrite *w,
     return out;
 }
 
-static const struct byi_type *type_of(struct rewrite *w,
+static const struct byi_type *type_of(struct program_rewrite *w,
                                       const struct byi_tensor *t)
 {
     return byi_type_tensor(w->to.m->arena, t->dtype, t->rank, t->dims);
 }
 
-static bool add_input(struct rewrite *w, const struct byi_tensor *t, byi_id *id,
-                      struct byoc_error *err)
+static bool add_input(struct program_rewrite *w, const struct byi_tensor *t,
+                      byi_id *id, struct byoc_error *err)
 {
     char name[24];
     if (w->to.n_in + 1 >= BYI_EXTRACT_MAX_IO)
@@ -201,7 +203,7 @@ static bool add_input(struct rewrite *w, const struct byi_tensor *t, byi_id *id,
 }
 
 /* Compute the value of one node, a tensor, with native kernels. */
-static bool value_of(const struct small_program *s, byi_id id,
+static bool value_of(const struct reduced_program *s, byi_id id,
                      struct byi_arena *arena, struct byi_tensor *out,
                      struct byoc_error *err)
 {
@@ -216,13 +218,14 @@ static bool value_of(const struct small_program *s, byi_id id,
     return fine && n == 1;
 }
 
-static byi_id source_of(const struct rewrite *w, byi_id id)
+/* The node that is read instead of `id`. */
+static byi_id source_of(const struct program_rewrite *w, byi_id id)
 {
     return id == w->edit->gone ? w->edit->instead : id;
 }
 
 /* Mark the nodes that the result depends on. */
-static void mark_used(struct rewrite *w, byi_id result)
+static void mark_used(struct program_rewrite *w, byi_id result)
 {
     w->used[result] = true;
     for (byi_id id = w->f->nodes.n; id-- > 0;) {
@@ -233,7 +236,8 @@ static void mark_used(struct rewrite *w, byi_id result)
     }
 }
 
-static bool add_node(struct rewrite *w, byi_id id, struct byoc_error *err)
+static bool add_node(struct program_rewrite *w, byi_id id,
+                     struct byoc_error *err)
 {
     const struct byi_node *n = &w->f->nodes.at[id];
     struct byi_tensor t;
@@ -287,15 +291,15 @@ static bool add_node(struct rewrite *w, byi_id id, struct byoc_error *err)
 
 /* Apply the edit to a program. Returns false and an error if the result is not
  * a valid program. */
-static bool rewrite(const struct small_program *from, const struct edit *edit,
-                    struct small_program *out, struct byoc_error *err)
+static bool rewrite(const struct reduced_program *from, const struct edit *edit,
+                    struct reduced_program *out, struct byoc_error *err)
 {
     struct byi_arena *scratch = byi_arena_new();
-    struct rewrite w = {.from = from, .f = main_of(from), .edit = edit};
+    struct program_rewrite w = {.from = from, .f = main_of(from), .edit = edit};
     const byi_id result =
         edit->result != BYI_NO_ID ? edit->result : w.f->result;
-    w.to =
-        (struct small_program){.m = byi_module_new(), .arena = byi_arena_new()};
+    w.to = (struct reduced_program){.m = byi_module_new(),
+                                    .arena = byi_arena_new()};
     w.to.in = byi_arena_calloc(w.to.arena, BYI_EXTRACT_MAX_IO, sizeof *w.to.in);
     const uint32_t func = byi_func_new(w.to.m, "main");
     w.fresh = w.to.m->funcs.at[func];
@@ -310,31 +314,33 @@ static bool rewrite(const struct small_program *from, const struct edit *edit,
         w.fresh->result = w.map[result];
     byi_arena_free(&scratch);
     if (!fine)
-        free_small(&w.to);
+        free_program(&w.to);
     *out = w.to;
     return fine;
 }
 
 /* Try the edit; keep it if the test still fails in the same way. */
-static bool attempt(struct reducer *d, const struct edit *edit)
+static bool try_edit(struct reducer *d, const struct edit *edit)
 {
-    struct small_program next;
+    struct reduced_program next;
     struct byoc_error why;
     const uint32_t most = d->r->max_tests ? d->r->max_tests : 500;
     if (d->status != BYOC_OK || d->r->n_tests >= most ||
         !rewrite(&d->now, edit, &next, &why))
         return false;
     if (try_program(d, &next, &why) != d->r->code) {
-        free_small(&next);
+        free_program(&next);
         return false;
     }
-    free_small(&d->now);
+    free_program(&d->now);
     d->now = next;
     return true;
 }
 
 /* --- the changes ---------------------------------------------------------- */
 
+/* Tell the caller the size of the program; `what` is the change that was kept.
+ */
 static void report_size(const struct reducer *d, const char *what)
 {
     const struct byi_func *f = main_of(&d->now);
@@ -358,8 +364,7 @@ static void report_size(const struct reducer *d, const char *what)
         d->r->say(d->r->say_ctx, line);
 }
 
-/* Make an earlier node the result: the first one with which the test still
- * fails. */
+/* Make the first node the result with which the test still fails. */
 static bool end_earlier(struct reducer *d)
 {
     const struct byi_func *f = main_of(&d->now);
@@ -370,14 +375,13 @@ static bool end_earlier(struct reducer *d)
         if ((kind != BYI_CALL_OP && kind != BYI_GET) || id == f->result ||
             f->nodes.at[id].type->kind != BYI_TENSOR)
             continue;
-        if (attempt(d, &e))
+        if (try_edit(d, &e))
             return true;
     }
     return false;
 }
 
-/* Make the result of a node an input: the last node with which the test still
- * fails. */
+/* Make the last node an input with which the test still fails. */
 static bool begin_later(struct reducer *d)
 {
     const struct byi_func *f = main_of(&d->now);
@@ -386,7 +390,7 @@ static bool begin_later(struct reducer *d)
         const enum byi_node_kind kind = f->nodes.at[id].kind;
         e.input = id;
         if ((kind == BYI_CALL_OP || kind == BYI_GET) && id != f->result &&
-            f->nodes.at[id].type->kind == BYI_TENSOR && attempt(d, &e))
+            f->nodes.at[id].type->kind == BYI_TENSOR && try_edit(d, &e))
             return true;
     }
     return false;
@@ -405,7 +409,7 @@ static bool skip_node(struct reducer *d)
                 continue;
             e.gone = id;
             e.instead = n->args[a];
-            if (attempt(d, &e))
+            if (try_edit(d, &e))
                 return true;
         }
     }
@@ -428,6 +432,7 @@ static int64_t next_size(const struct reducer *d, int64_t under)
     return most;
 }
 
+/* Replace a size by a smaller one, the largest size first. */
 static bool shrink_size(struct reducer *d)
 {
     for (int64_t size = next_size(d, INT64_MAX); size > 1;
@@ -439,15 +444,16 @@ static bool shrink_size(struct reducer *d)
             e.to = to[i / 2];
             e.in_values = i % 2;
             if (e.to > 0 && e.to < size && (i < 2 || e.to > to[i / 2 - 1]) &&
-                attempt(d, &e))
+                try_edit(d, &e))
                 return true;
         }
     }
     return false;
 }
 
-/* Are all elements equal to `value`, or integers if that is NAN? */
-static bool is_plain(const struct small_program *s, byi_id id, double value)
+/* Whether all elements equal `value`; if it is NAN, whether they are integers.
+ */
+static bool is_plain(const struct reduced_program *s, byi_id id, double value)
 {
     const struct byi_func *f = main_of(s);
     struct byi_tensor t;
@@ -463,6 +469,7 @@ static bool is_plain(const struct small_program *s, byi_id id, double value)
     return true;
 }
 
+/* Replace the elements of a float tensor by 0, 1, or integers. */
 static bool simplify_values(struct reducer *d)
 {
     static const double values[] = {0.0, 1.0, NAN};
@@ -478,7 +485,7 @@ static bool simplify_values(struct reducer *d)
             e.value = values[i];
             if (is_plain(&d->now, id, e.value))
                 break; /* the values are as simple as this already */
-            if (attempt(d, &e))
+            if (try_edit(d, &e))
                 return true;
         }
     }
@@ -487,8 +494,8 @@ static bool simplify_values(struct reducer *d)
 
 static const struct {
     const char *what;
-    bool (*step)(struct reducer *d);
-} steps[] = {
+    bool (*try)(struct reducer *d);
+} changes[] = {
     {"dropped operators at the end", end_earlier},
     {"dropped operators at the beginning", begin_later},
     {"skipped an operator", skip_node},
@@ -500,7 +507,7 @@ enum byoc_status byi_extract_reduce(struct byi_extract *x, struct byi_reduce *r,
                                     struct byoc_error *err)
 {
     struct reducer d = {.r = r, .x = x, .err = err};
-    const struct small_program whole = {
+    const struct reduced_program whole = {
         .m = x->m,
         .n_in = x->n_in,
         .in = (struct byi_tensor *)(uintptr_t)x->in};
@@ -520,15 +527,15 @@ enum byoc_status byi_extract_reduce(struct byi_extract *x, struct byi_reduce *r,
                             r->test);
     if (d.status == BYOC_OK)
         report_size(&d, "whole region");
-    for (size_t i = 0; d.status == BYOC_OK && i < BYI_COUNT(steps);)
-        if (steps[i].step(&d)) {
-            report_size(&d, steps[i].what);
+    for (size_t i = 0; d.status == BYOC_OK && i < BYI_COUNT(changes);)
+        if (changes[i].try(&d)) {
+            report_size(&d, changes[i].what);
             i = 0;
         } else {
             i++;
         }
     if (d.status != BYOC_OK) {
-        free_small(&d.now);
+        free_program(&d.now);
         return d.status;
     }
     byi_module_free(&x->m);

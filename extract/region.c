@@ -8,12 +8,13 @@
 
 #include <string.h>
 
-struct reading {
+/* The state of byi_region_module. */
+struct region_import {
     const struct byi_graph *graph;
     struct byi_module *m;
     struct byi_func *f;
     struct byi_arena *arena;
-    byi_id **value; /* by node and output      */
+    byi_id **value; /* by node of the graph and its output */
     struct byoc_error *err;
 };
 
@@ -43,7 +44,7 @@ const struct byi_attrs *byi_attrs_copy(struct byi_arena *arena,
                           sizeof *attrs);
 }
 
-static enum byoc_status read_const(struct reading *r, uint32_t node,
+static enum byoc_status read_const(struct region_import *r, uint32_t node,
                                    const struct byi_tensor *consts,
                                    uint32_t n_consts)
 {
@@ -68,7 +69,7 @@ static enum byoc_status read_const(struct reading *r, uint32_t node,
 }
 
 /* Find the value of an operand of a step. */
-static enum byoc_status find_arg(struct reading *r,
+static enum byoc_status find_arg(struct region_import *r,
                                  const struct byi_graph_node *k,
                                  const struct byi_graph_arg *arg,
                                  const byi_id *steps, byi_id *id)
@@ -84,7 +85,7 @@ static enum byoc_status find_arg(struct reading *r,
                : BYOC_OK;
 }
 
-static enum byoc_status read_kernel(struct reading *r, uint32_t node)
+static enum byoc_status read_kernel(struct region_import *r, uint32_t node)
 {
     const struct byi_graph_node *k = &r->graph->nodes[node];
     byi_id *steps = byi_arena_calloc(r->arena, k->n_steps, sizeof *steps);
@@ -116,7 +117,7 @@ static enum byoc_status read_kernel(struct reading *r, uint32_t node)
     return BYOC_OK;
 }
 
-static enum byoc_status read_nodes(struct reading *r,
+static enum byoc_status read_nodes(struct region_import *r,
                                    const struct byi_tensor *consts,
                                    uint32_t n_consts)
 {
@@ -143,7 +144,7 @@ static enum byoc_status read_nodes(struct reading *r,
     return BYOC_OK;
 }
 
-static void set_result(struct reading *r)
+static void set_result(struct region_import *r)
 {
     const struct byi_graph *g = r->graph;
     byi_id *out = byi_arena_calloc(r->arena, g->n_outputs, sizeof *out);
@@ -162,10 +163,10 @@ enum byoc_status byi_region_module(const char *json, size_t n,
     struct byi_graph *graph = NULL;
     *m = NULL;
     BYI_TRY(byi_graph_read(json, n, &graph, err));
-    struct reading r = {.graph = graph,
-                        .m = byi_module_new(),
-                        .arena = byi_arena_new(),
-                        .err = err};
+    struct region_import r = {.graph = graph,
+                              .m = byi_module_new(),
+                              .arena = byi_arena_new(),
+                              .err = err};
     const uint32_t func = byi_func_new(r.m, "main");
     r.f = r.m->funcs.at[func];
     const enum byoc_status status = read_nodes(&r, consts, n_consts);

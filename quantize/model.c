@@ -29,7 +29,7 @@ struct quant_value *byi_quant_value(struct quant_model *m, const char *name)
     return i < m->n_values ? &m->values[i] : NULL;
 }
 
-/* Number all names, so that the array of values never moves. */
+/* Number all names before m->values is allocated, which then never moves. */
 static void number_names(struct quant_model *m)
 {
     const Onnx__GraphProto *g = m->graph;
@@ -59,6 +59,7 @@ static const Onnx__TensorProto *constant_of(const Onnx__NodeProto *node)
     return node->attribute[0]->t;
 }
 
+/* Whether the node selects elements by their values. */
 static bool selects(const Onnx__NodeProto *node)
 {
     static const char *const types[] = {"NonMaxSuppression", "NonZero", "TopK"};
@@ -70,13 +71,13 @@ static bool selects(const Onnx__NodeProto *node)
 
 static void index_node(struct quant_model *m, Onnx__NodeProto *node)
 {
-    bool chosen = selects(node);
+    bool selected = selects(node);
     for (size_t k = 0; k < node->n_input; k++) {
         struct quant_value *v = byi_quant_value(m, node->input[k]);
         if (v) {
             v->reader = node;
             v->n_readers++;
-            chosen |= v->chosen;
+            selected |= v->selected;
         }
     }
     for (size_t k = 0; k < node->n_output; k++) {
@@ -84,7 +85,7 @@ static void index_node(struct quant_model *m, Onnx__NodeProto *node)
         if (v) {
             v->producer = node;
             v->constant = constant_of(node);
-            v->chosen = chosen;
+            v->selected = selected;
         }
     }
 }
@@ -137,10 +138,9 @@ static enum byoc_status check_names(const struct quant_model *m,
                            m->path);
 }
 
-/* Before version 4 of the format every initialiser is also an input. Later
- * versions allow this; the initialiser is then the input's default. Keep the
- * inputs that callers must give.
- */
+/* Drop the inputs that are also initialisers. Before version 4 of the format
+ * every initialiser is an input; later versions allow this, and the initialiser
+ * is then the input's default. */
 static void separate_inputs(struct quant_model *m)
 {
     enum { SEPARATE = 4 };
@@ -158,6 +158,7 @@ static void separate_inputs(struct quant_model *m)
     g->n_input = n;
 }
 
+/* Set m->opset, and check what the other files rely on. */
 static enum byoc_status check_model(struct quant_model *m,
                                     struct byoc_error *err)
 {
@@ -215,8 +216,8 @@ const void *byi_quant_pack(const struct quant_model *m, size_t *n)
 
 /* --- constants and attributes --------------------------------------------- */
 
-/* raw_data can be read as floats: the arena aligns all bytes that protobuf-c
- * unpacks into it. */
+/* Casting raw_data is valid: the arena aligns all bytes that protobuf-c unpacks
+ * into it. */
 const float *byi_quant_floats(const Onnx__TensorProto *t, int64_t *n)
 {
     if (t->n_dims > BYI_MAX_RANK || t->data_type != BYOC_F32 || is_external(t))

@@ -14,7 +14,7 @@
 
 /* --- model.c -------------------------------------------------------------- */
 
-/* A tensor of the graph. */
+/* A tensor of the graph. All pointers are into the model. */
 struct quant_value {
     const char *name;
     char *dequantized; /* name of the tensor that readers read instead */
@@ -24,20 +24,22 @@ struct quant_value {
     uint32_t n_readers;                /* of the graph                  */
     bool input, output;                /* of the graph                  */
     bool wanted;                       /* byi_quant_rewrite quantises it */
-    bool chosen; /* depends on TopK, NonMaxSuppression or NonZero */
-    struct quant_value *range_of; /* NULL: it has its own          */
-    float low, high, scale;       /* its range; includes 0         */
-    int32_t zero;                 /* zero point, of uint8          */
-    uint32_t place; /* among observed values; UINT32_MAX: not observed */
+    bool selected; /* depends on TopK, NonMaxSuppression or NonZero */
+    struct quant_value *range_of; /* has its range; NULL: its own range */
+    float low, high;              /* its own range; includes 0          */
+    float scale;                  /* of its uint8 values                */
+    int32_t zero;                 /* zero point of its uint8 values     */
+    uint32_t observed_at; /* index among observed tensors; UINT32_MAX: none */
 };
 
 /* A convolution or product to quantise. */
 struct quant_layer {
     Onnx__NodeProto *node;
     struct quant_value *x, *weights, *bias, *y; /* bias may be NULL */
-    int64_t axis;         /* of the weights' output channels */
-    bool kept;            /* stays float32 */
-    double weights_ratio; /* dB, signal to noise; set by byi_quant_rewrite */
+    int64_t axis; /* of the weights' output channels */
+    bool kept;    /* stays float32 */
+    /* signal to noise of the weights, in dB; set by byi_quant_rewrite */
+    double weights_ratio;
 };
 
 /* An unpacked model, its tensors, and the layers to quantise. */
@@ -56,7 +58,8 @@ struct quant_model {
 };
 
 /* Read a model into `arena`, and upgrade it to opset 10 if it is older. `path`
- * must outlive *m. Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED. */
+ * must outlive *m. Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED (external
+ * weights, and the errors of byi_quant_upgrade). */
 enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
                                 struct quant_model *m, struct byoc_error *err);
 /* The tensor of that name; NULL for "". */
@@ -79,8 +82,8 @@ enum byoc_status byi_quant_upgrade(struct quant_model *m,
 
 /* --- plan.c --------------------------------------------------------------- */
 
-/* Fill in m->layers, and `wanted` and `range_of` of the tensors. `kept`: by
- * layer, whether it stays float32 in addition to those of `params`; or NULL.
+/* Fill in m->layers, and `wanted` and `range_of` of the tensors. kept[i]: layer
+ * i stays float32, in addition to the nodes of `params`; `kept` may be NULL.
  * Errors: BYOC_EINVAL (an unknown node in `params`, nothing to quantise). */
 enum byoc_status byi_quant_plan(struct quant_model *m,
                                 const struct byi_quantize_params *params,
@@ -111,7 +114,8 @@ struct quant_run {
     struct byoc_compiled *compiled;
     struct byoc_model *model;
     struct byoc_state *state;
-    uint32_t n, n_outputs;   /* observed tensors; outputs of the model itself */
+    uint32_t n;              /* number of observed tensors */
+    uint32_t n_outputs;      /* number of the model's own outputs */
     struct byi_arena *arena; /* of a run */
     /* values of the last run: the model's outputs, the observed tensors */
     struct byi_tensor *outputs, *tensors;
@@ -143,15 +147,17 @@ struct quant_histogram {
 void byi_quant_widen(struct quant_histogram *h, const struct byi_tensor *t);
 /* Count these values in the bins; the range must contain them. */
 void byi_quant_count(struct quant_histogram *h, const struct byi_tensor *t);
-/* The range that the method chooses. All methods except MINMAX need counted
- * values. */
+/* Set *low and *high to the range that the method chooses. All methods except
+ * MINMAX need counted values. `percentile`: of BYI_RANGE_PERCENTILE, 50 to 100.
+ */
 void byi_quant_range(const struct quant_histogram *h,
                      enum byi_range_method method, double percentile,
                      float *low, float *high);
 
 /* --- rewrite.c ------------------------------------------------------------ */
 
-/* Signal to noise in dB; INFINITY without noise. */
+/* The ratio of signal to noise, which are sums of squares, in dB; INFINITY
+ * without noise. */
 double byi_quant_decibels(double signal, double noise);
 /* Set scales and zero points from the ranges, insert QuantizeLinear and
  * DequantizeLinear, and replace the weights by 8-bit integers. */

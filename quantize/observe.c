@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* observe.c: compiles a model with more of its tensors as outputs, and runs it
- * on samples.
+/* observe.c: compiles a model with further tensors as outputs, and runs it on
+ * samples.
  */
 #include "quantize/model.h"
 
 #include "driver/feed.h"
 
-/* The model as bytes, with the tensors of `names` after its outputs. */
+/* Pack the model as *bytes bytes, with the tensors of `names` after its
+ * outputs.
+ */
 static const void *pack_observed(const struct quant_model *m,
                                  const char *const *names, uint32_t n,
                                  size_t *bytes)

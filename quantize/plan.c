@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.c: decides which tensors to quantise: those that convolutions and
- * products with constant weights read, and the operands of operators between
- * them that can compute on bytes, if their result is quantised, too. Outputs of
- * the model stay float32.
+/* plan.c: decides which tensors to quantise: the tensors that convolutions and
+ * products with constant weights read, and the operands of other operators that
+ * can compute on bytes, if their result is quantised, too.
  */
 #include "quantize/model.h"
 
@@ -12,7 +11,7 @@
 enum quant_role {
     ROLE_NONE,
     ROLE_LAYER, /* multiplies 8-bit data by 8-bit weights              */
-    ROLE_CLAMP, /* is fused into the operator before it                */
+    ROLE_CLAMP, /* backends fuse it into the operator before it        */
     ROLE_BYTES, /* computes on bytes; all its inputs are data          */
     ROLE_MOVE   /* moves elements of input 0, without computing        */
 };
@@ -49,6 +48,7 @@ static struct quant_value *input_of(struct quant_model *m,
     return i < node->n_input ? byi_quant_value(m, node->input[i]) : NULL;
 }
 
+/* A float attribute of a node; 1 if it is missing. */
 static float float_attribute(const Onnx__NodeProto *node, const char *name)
 {
     for (size_t i = 0; i < node->n_attribute; i++)
@@ -58,7 +58,7 @@ static float float_attribute(const Onnx__NodeProto *node, const char *name)
     return 1;
 }
 
-/* Read a node as a layer. False: its operands cannot be quantised. */
+/* Read a node as a layer. Returns false if its operands cannot be quantised. */
 static bool read_layer(struct quant_model *m, Onnx__NodeProto *node,
                        struct quant_layer *layer)
 {
@@ -101,6 +101,7 @@ static bool has_name(const char *const *list, const char *name)
     return false;
 }
 
+/* Whether the user keeps the node in float32. */
 static bool is_kept(const Onnx__NodeProto *node,
                     const struct byi_quantize_params *params)
 {
@@ -138,7 +139,9 @@ static enum byoc_status check_kept(const struct quant_model *m,
 
 /* --- tensors -------------------------------------------------------------- */
 
-/* Is the result of the node, or of the clamps after it, quantised? */
+/* Whether the result of the node, or of up to two clamps after it, is
+ * quantised.
+ */
 static bool is_demanded(struct quant_model *m, const Onnx__NodeProto *node)
 {
     for (int hops = 0; hops < 3 && node->n_output > 0; hops++) {
@@ -165,8 +168,8 @@ static void want_bytes(struct quant_model *m, const Onnx__NodeProto *node)
         input_of(m, node, k)->wanted = true;
 }
 
-/* The result of an operator that moves elements has its operand's range, so
- * that the operator moves bytes without requantising them. */
+/* Quantise the operand of an operator that moves elements, and give the result
+ * its range, so that the operator moves bytes without requantising them. */
 static void want_moved(struct quant_model *m, const Onnx__NodeProto *node)
 {
     struct quant_value *x = input_of(m, node, 0),
@@ -177,7 +180,8 @@ static void want_moved(struct quant_model *m, const Onnx__NodeProto *node)
     y->range_of = x;
 }
 
-/* Walks the nodes from last to first, so that readers come before producers. */
+/* Set `wanted` and `range_of` of all tensors, from the last node to the first,
+ * so that readers come before producers. */
 static void want_tensors(struct quant_model *m,
                          const struct byi_quantize_params *params)
 {

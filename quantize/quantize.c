@@ -8,35 +8,37 @@
 #include "npy/npy.h"
 #include "quantize/model.h"
 
-/* The 8-bit model of a choice of layers. */
+/* The quantised model for a choice of layers, and a run of it. */
 struct quant_trial {
     struct quant_model m;
     struct quant_run run;
-    const void *data; /* the file */
+    const void *data; /* the packed model, of `bytes` bytes */
     size_t bytes;
 };
 
+/* The state of byi_quantize. */
 struct quantization {
     const struct byi_quantize_params *params;
     const char *path;
     struct quant_model m; /* as read from the file; never rewritten */
     struct quant_samples samples;
-    /* the observed tensors: n_read that selections read, results of layers up
-     * to n_results, and those that need a range up to n_observed */
+    /* the observed tensors: the first n_read are read by selections, further
+     * ones up to n_results are results of layers, further ones up to n_observed
+     * need a range */
     struct quant_value **observed;
     const char **names;
     uint32_t n_read, n_results, n_observed;
     struct quant_histogram *histograms; /* by value of `m` */
-    struct quant_run plain;
-    struct quant_trial narrow;
-    /* by layer; then by output of the model, and by tensor that selections
-     * read */
+    struct quant_run original;
+    struct quant_trial quantized;
+    /* sums of squares: by layer; then by output of the model; then by tensor
+     * that selections read */
     double *signal, *noise;
     uint32_t n_compared;
     int64_t n_labels, correct[2];
-    /* by layer: the search keeps it in float32 */
-    bool *kept;
-    double *alone, all;
+    bool *kept;    /* by layer: the search keeps it in float32 */
+    double *alone; /* by layer: as in struct byi_quantized_layer */
+    double all;    /* as in struct byi_quantized */
     uint32_t n_trials;
 };
 
@@ -44,41 +46,43 @@ struct quantization {
 
 static void observe(struct quantization *q, struct quant_value *v)
 {
-    if (v->place != UINT32_MAX || v->output)
+    if (v->observed_at != UINT32_MAX || v->output)
         return;
-    v->place = q->n_observed;
+    v->observed_at = q->n_observed;
     q->names[q->n_observed] = v->name;
     q->observed[q->n_observed++] = v;
 }
 
-/* The outputs of TopK, NonMaxSuppression and NonZero change much when their
- * inputs change little, so their inputs are compared instead. */
+/* If outputs of the model depend on TopK, NonMaxSuppression or NonZero, observe
+ * the inputs of these operators, which are compared instead: the outputs may
+ * change much when the inputs change little. */
 static void observe_read(struct quantization *q)
 {
     struct quant_model *m = &q->m;
-    bool chosen = false;
+    bool selected = false;
     for (uint32_t i = 0; i < m->n_values; i++)
-        chosen |= m->values[i].output && m->values[i].chosen;
-    for (size_t i = 0; chosen && i < m->graph->n_node; i++) {
+        selected |= m->values[i].output && m->values[i].selected;
+    for (size_t i = 0; selected && i < m->graph->n_node; i++) {
         const Onnx__NodeProto *node = m->graph->node[i];
         const struct quant_value *y =
             node->n_output ? byi_quant_value(m, node->output[0]) : NULL;
-        for (size_t k = 0; y && y->chosen && k < node->n_input; k++) {
+        for (size_t k = 0; y && y->selected && k < node->n_input; k++) {
             struct quant_value *v = byi_quant_value(m, node->input[k]);
-            if (v && v->producer && !v->constant && !v->chosen)
+            if (v && v->producer && !v->constant && !v->selected)
                 observe(q, v);
         }
     }
     q->n_read = q->n_observed;
 }
 
+/* List the tensors to observe. */
 static void list_observed(struct quantization *q)
 {
     struct quant_model *m = &q->m;
     q->names = byi_arena_calloc(m->arena, m->n_values, sizeof *q->names);
     q->observed = byi_arena_calloc(m->arena, m->n_values, sizeof *q->observed);
     for (uint32_t i = 0; i < m->n_values; i++)
-        m->values[i].place = UINT32_MAX;
+        m->values[i].observed_at = UINT32_MAX;
     observe_read(q);
     for (uint32_t i = 0; i < m->n_layers; i++)
         observe(q, m->layers[i].y);
@@ -95,7 +99,7 @@ static const struct byi_tensor *tensor_of(const struct quantization *q,
                                           const struct quant_value *v)
 {
     if (!v->output)
-        return &run->tensors[v->place];
+        return &run->tensors[v->observed_at];
     for (uint32_t i = 0; i < run->n_outputs; i++)
         if (strcmp(q->m.graph->output[i]->name, v->name) == 0)
             return &run->outputs[i];
@@ -116,8 +120,8 @@ static enum byoc_status check_float(const struct quant_value *v,
                     v->name, byoc_dtype_name(t->dtype));
 }
 
-/* Run all samples, and call `see` with each value of a tensor whose range is
- * not another tensor's. */
+/* Run the original model on all samples, and call see() with each value of each
+ * tensor that needs a range of its own. */
 static enum byoc_status scan_samples(struct quantization *q,
                                      void (*see)(struct quant_histogram *h,
                                                  const struct byi_tensor *t),
@@ -125,12 +129,12 @@ static enum byoc_status scan_samples(struct quantization *q,
 {
     const struct quant_model *m = &q->m;
     for (uint32_t s = 0; s < q->samples.n; s++) {
-        BYI_TRY(byi_quant_run(&q->plain, &q->samples.at[s], err));
+        BYI_TRY(byi_quant_run(&q->original, &q->samples.at[s], err));
         for (uint32_t i = 0; i < m->n_values; i++) {
             const struct quant_value *v = &m->values[i];
             if (!v->wanted || v->range_of)
                 continue;
-            const struct byi_tensor *t = tensor_of(q, &q->plain, v);
+            const struct byi_tensor *t = tensor_of(q, &q->original, v);
             BYI_TRY(check_float(v, t, err));
             see(&q->histograms[i], t);
         }
@@ -156,6 +160,7 @@ static enum byoc_status find_ranges(struct quantization *q,
 
 /* --- comparison ----------------------------------------------------------- */
 
+/* Add the squares of a, and of its differences from b, to the sums. */
 static void add_noise(const struct byi_tensor *a, const struct byi_tensor *b,
                       double *signal, double *noise)
 {
@@ -171,8 +176,7 @@ static void add_noise(const struct byi_tensor *a, const struct byi_tensor *b,
     }
 }
 
-/* The number of rows of the first output whose largest element is at their
- * label. */
+/* The number of rows of `scores` whose largest element is at their label. */
 static int64_t count_correct(const struct byi_tensor *scores,
                              const struct byi_tensor *labels)
 {
@@ -194,8 +198,8 @@ static enum byoc_status compare_labels(struct quantization *q, const char *file,
                                        struct byoc_error *err)
 {
     struct byi_tensor labels;
-    const struct byi_tensor *scores = &q->plain.outputs[0];
-    BYI_TRY(byi_npy_read(file, q->narrow.run.arena, &labels, err));
+    const struct byi_tensor *scores = &q->original.outputs[0];
+    BYI_TRY(byi_npy_read(file, q->quantized.run.arena, &labels, err));
     const int64_t n = byi_elements(labels.rank, labels.dims);
     const int64_t all = byi_elements(scores->rank, scores->dims);
     if (!byi_dtype_is_int(labels.dtype) || n <= 0 || all <= n || all % n)
@@ -206,30 +210,31 @@ static enum byoc_status compare_labels(struct quantization *q, const char *file,
                         (long long)all);
     q->n_labels += n;
     q->correct[0] += count_correct(scores, &labels);
-    q->correct[1] += count_correct(&q->narrow.run.outputs[0], &labels);
+    q->correct[1] += count_correct(&q->quantized.run.outputs[0], &labels);
     return BYOC_OK;
 }
 
-/* Add signal and noise of each output of the model, or, instead of the outputs
+/* Add signal and noise of each output of the model and, instead of the outputs
  * that depend on selections, of the inputs of the selections. */
 static void compare_outputs(struct quantization *q)
 {
-    const struct quant_run *narrow = &q->narrow.run;
+    const struct quant_run *narrow = &q->quantized.run;
     double *signal = q->signal + q->m.n_layers,
            *noise = q->noise + q->m.n_layers;
-    for (uint32_t i = 0; i < q->plain.n_outputs; i++, signal++, noise++) {
+    for (uint32_t i = 0; i < q->original.n_outputs; i++, signal++, noise++) {
         const struct quant_value *v =
             byi_quant_value(&q->m, q->m.graph->output[i]->name);
-        if (q->n_read == 0 || !v->chosen)
-            add_noise(&q->plain.outputs[i], &narrow->outputs[i], signal, noise);
+        if (q->n_read == 0 || !v->selected)
+            add_noise(&q->original.outputs[i], &narrow->outputs[i], signal,
+                      noise);
     }
     for (uint32_t i = 0; i < q->n_read; i++)
-        add_noise(&q->plain.tensors[i], &narrow->tensors[i], signal + i,
+        add_noise(&q->original.tensors[i], &narrow->tensors[i], signal + i,
                   noise + i);
 }
 
-/* The ratio of noise to signal, as the mean over all outputs, whose sizes
- * differ. */
+/* The mean ratio of noise to signal over all outputs. Each output counts the
+ * same, whatever its size. */
 static double output_noise(const struct quantization *q)
 {
     double sum = 0;
@@ -243,23 +248,23 @@ static double output_noise(const struct quantization *q)
     return n ? sum / n : 0;
 }
 
-/* Run both models on all samples. The 8-bit model need not have the layers'
- * results among its tensors. */
+/* Run both models on all samples, and add up signal, noise and correct labels.
+ * Layers are compared only if the quantised model observes their results. */
 static enum byoc_status compare_models(struct quantization *q,
                                        struct byoc_error *err)
 {
     const struct quant_model *m = &q->m;
-    const struct quant_run *narrow = &q->narrow.run;
+    const struct quant_run *narrow = &q->quantized.run;
     const uint32_t n = m->n_layers;
     memset(q->signal, 0, q->n_compared * sizeof *q->signal);
     memset(q->noise, 0, q->n_compared * sizeof *q->noise);
     q->n_labels = q->correct[0] = q->correct[1] = 0;
     for (uint32_t s = 0; s < q->samples.n; s++) {
         const struct quant_sample *sample = &q->samples.at[s];
-        BYI_TRY(byi_quant_run(&q->plain, sample, err));
-        BYI_TRY(byi_quant_run(&q->narrow.run, sample, err));
+        BYI_TRY(byi_quant_run(&q->original, sample, err));
+        BYI_TRY(byi_quant_run(&q->quantized.run, sample, err));
         for (uint32_t i = 0; i < n && narrow->n == q->n_results; i++)
-            add_noise(tensor_of(q, &q->plain, m->layers[i].y),
+            add_noise(tensor_of(q, &q->original, m->layers[i].y),
                       tensor_of(q, narrow, m->layers[i].y), &q->signal[i],
                       &q->noise[i]);
         compare_outputs(q);
@@ -275,6 +280,7 @@ static double output_error(const struct quantization *q)
     return 100 * sqrt(output_noise(q));
 }
 
+/* See struct byi_quantized.loss. */
 static double find_loss(const struct quantization *q)
 {
     if (q->n_labels)
@@ -293,12 +299,13 @@ static void close_trial(struct quant_trial *trial)
     *trial = (struct quant_trial){0};
 }
 
-/* Quantise all layers but the kept ones, with the ranges found before.
- * `results`: observe the layers' results. */
+/* Make q->quantized the model in which all layers but the kept ones are
+ * quantised, with the ranges found before. `results`: observe the layers'
+ * results. */
 static enum byoc_status open_trial(struct quantization *q, const bool *kept,
                                    bool results, struct byoc_error *err)
 {
-    struct quant_trial *t = &q->narrow;
+    struct quant_trial *t = &q->quantized;
     close_trial(t);
     t->m.arena = byi_arena_new();
     BYI_TRY(byi_quant_read(q->path, t->m.arena, &t->m, err));
@@ -313,6 +320,7 @@ static enum byoc_status open_trial(struct quantization *q, const bool *kept,
                           q->params->threads, &t->run, err);
 }
 
+/* Set *loss to the loss if all layers but the kept ones are quantised. */
 static enum byoc_status try_layers(struct quantization *q, const bool *kept,
                                    double *loss, struct byoc_error *err)
 {
@@ -323,7 +331,8 @@ static enum byoc_status try_layers(struct quantization *q, const bool *kept,
     return BYOC_OK;
 }
 
-/* Sort the layers by the error that each causes alone, largest first. */
+/* Set order[] to the *n layers that may be quantised, sorted by the error that
+ * each causes alone, largest first. */
 static enum byoc_status rank_layers(struct quantization *q, uint32_t *order,
                                     uint32_t *n, struct byoc_error *err)
 {
@@ -345,8 +354,8 @@ static enum byoc_status rank_layers(struct quantization *q, uint32_t *order,
     return BYOC_OK;
 }
 
-/* Set q->kept to the fewest layers, of those that cause the largest errors, so
- * that the loss is within the limit: by bisection of their number. */
+/* Set q->kept to the layers that cause the largest errors, as few as bring the
+ * loss within the limit. Finds their number by bisection. */
 static enum byoc_status search_layers(struct quantization *q,
                                       struct byoc_error *err)
 {
@@ -386,7 +395,7 @@ static enum byoc_status search_layers(struct quantization *q,
 static void report(const struct quantization *q, struct byi_arena *arena,
                    struct byi_quantized *to)
 {
-    const struct quant_model *m = &q->narrow.m;
+    const struct quant_model *m = &q->quantized.m;
     struct byi_quantized_layer *layers =
         byi_arena_calloc(arena, m->n_layers, sizeof *layers);
     for (uint32_t i = 0; i < m->n_layers; i++) {
@@ -405,7 +414,7 @@ static void report(const struct quantization *q, struct byi_arena *arena,
         (struct byi_quantized){.n_samples = q->samples.n,
                                .n_layers = m->n_layers,
                                .layers = layers,
-                               .bytes = {q->m.bytes, q->narrow.bytes},
+                               .bytes = {q->m.bytes, q->quantized.bytes},
                                .output = byi_quant_decibels(1, output_noise(q)),
                                .selected = q->n_read > 0,
                                .n_labels = q->n_labels,
@@ -443,13 +452,13 @@ static enum byoc_status quantize(struct quantization *q, const char *to,
     list_observed(q);
     alloc_layers(q);
     BYI_TRY(byi_quant_open(m, q->names, q->n_observed, q->params->threads,
-                           &q->plain, err));
+                           &q->original, err));
     BYI_TRY(find_ranges(q, err));
     if (q->params->limited)
         BYI_TRY(search_layers(q, err));
     BYI_TRY(open_trial(q, q->kept, true, err));
     BYI_TRY(compare_models(q, err));
-    BYI_TRY(byi_file_write(to, q->narrow.data, q->narrow.bytes, err));
+    BYI_TRY(byi_file_write(to, q->quantized.data, q->quantized.bytes, err));
     report(q, arena, out);
     return BYOC_OK;
 }
@@ -463,8 +472,8 @@ enum byoc_status byi_quantize(const char *path,
     struct quantization q = {
         .params = params, .path = path, .m.arena = own, .all = -1};
     const enum byoc_status status = quantize(&q, to, arena, out, err);
-    byi_quant_close(&q.plain);
-    close_trial(&q.narrow);
+    byi_quant_close(&q.original);
+    close_trial(&q.quantized);
     byi_arena_free(&own);
     return status;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quantize/quantize.h: post-training static quantisation of ONNX models.
  *
- *   model.onnx -read-> plan: tensors to quantise -run on samples-> ranges
- *              -> QuantizeLinear and DequantizeLinear around them, 8-bit
- *                 weights with a scale per channel -> model.q.onnx
+ *   model.onnx -read-> tensors to quantise -run on samples-> their ranges
+ *              -rewrite-> QuantizeLinear and DequantizeLinear behind them,
+ * 8-bit weights with a scale per channel -write-> model.q.onnx
  */
 #ifndef BYI_QUANTIZE_H
 #define BYI_QUANTIZE_H
 
 #include "core/base/base.h"
 
-/* How the range of a tensor follows from its values on the samples. */
+/* How to choose the range of a tensor from its values on the samples. */
 enum byi_range_method {
     BYI_RANGE_MINMAX,     /* all values                                       */
     BYI_RANGE_PERCENTILE, /* percentiles 100 - `percentile` to `percentile`   */
@@ -35,33 +35,37 @@ struct byi_quantize_params {
     double max_loss; /* percent, see byi_quantized.loss; at least 0 */
 };
 
-/* A convolution or product. The ratios are of signal to noise, in dB: of its
- * quantised weights, and of its result in the quantised model. */
+/* A convolution or product. */
 struct byi_quantized_layer {
-    const char *name, *type;
-    bool kept; /* float32 */
+    const char *name,
+        *type; /* of the node; without a name, its output's name */
+    bool kept; /* it stays float32 */
+    /* signal to noise, in dB: of its quantised weights, and of its result in
+     * the quantised model */
     double weights, result;
-    bool proposed; /* kept by the search for max_loss */
+    bool proposed; /* the search for max_loss keeps it in float32 */
     double alone;  /* the outputs' relative error in percent if this layer alone
                       is quantised; negative: not measured */
 };
 
-/* The report. */
+/* The report of byi_quantize. */
 struct byi_quantized {
-    uint32_t n_samples, n_layers, n_tensors; /* n_tensors: activations */
+    uint32_t n_samples, n_layers;
+    uint32_t n_tensors; /* quantised activations */
     const struct byi_quantized_layer *layers;
     /* index 0 of an array is the original model, 1 the quantised one */
     uint64_t bytes[2]; /* of the files */
-    double output;     /* dB, of all outputs          */
-    /* outputs depend on TopK, NonMaxSuppression or NonZero, whose inputs are
-     * compared instead of the outputs */
+    double output;     /* signal to noise of all outputs, in dB */
+    /* some outputs depend on TopK, NonMaxSuppression or NonZero; the inputs of
+     * these operators are compared instead of such outputs */
     bool selected;
     int64_t n_labels;   /* 0: no labels                */
     int64_t correct[2]; /* rows whose largest output is at the label */
     /* with labels: the loss of accuracy, in percentage points; otherwise the
      * relative error of the outputs, sqrt(noise / signal), in percent */
     double loss;
-    /* the loss if all layers are quantised; negative: no search */
+    /* the loss if all layers are quantised; negative: it was not measured,
+     * since there was no search */
     double all;
     uint32_t n_trials; /* models that the search compiled */
 };
@@ -69,11 +73,9 @@ struct byi_quantized {
 /* Quantise the model at `path`, write it to `to`, run both on the samples and
  * report; *report is in `arena`. The same model and samples give the same file.
  * Errors: those of reading and compiling; BYOC_EINVAL (an unknown node, no
- * sample, nothing to quantise, `to` is the model, no choice of layers keeps the
- * loss within max_loss); BYOC_EUNSUPPORTED (opset
- * below 9, external weights); BYOC_ETYPE (a sample has another shape);
- * BYOC_EIO.
- */
+ * sample, nothing to quantise, no choice of layers keeps the loss within
+ * max_loss); BYOC_EUNSUPPORTED (opset below 9, external weights); BYOC_ETYPE (a
+ * sample or its labels have another shape); BYOC_EIO. */
 enum byoc_status byi_quantize(const char *path,
                               const struct byi_quantize_params *params,
                               const char *to, struct byi_arena *arena,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* range.c: histograms of values, and the range to quantise. A smaller range
- * clips more values and rounds the others more finely: MSE and ENTROPY shrink
- * the range towards 0 in steps and choose the one with the least cost.
+/* range.c: makes histograms of values, and chooses the range to quantise. A
+ * smaller range clips more values and rounds the others more finely; MSE and
+ * ENTROPY shrink the range towards 0 in steps and choose the range with the
+ * least cost.
  */
 #include "quantize/model.h"
 
@@ -43,6 +44,7 @@ void byi_quant_count(struct quant_histogram *h, const struct byi_tensor *t)
     }
 }
 
+/* The number of values. */
 static double total(const struct quant_histogram *h)
 {
     double sum = 0;
@@ -115,7 +117,9 @@ static double divergence(const struct quant_histogram *h, double low,
     return result;
 }
 
-/* Shrink the range in steps, to a fifth, and choose the one of least cost. */
+/* Shrink the range in steps down to a fifth, and choose the range of least
+ * cost.
+ */
 static void least_cost(const struct quant_histogram *h,
                        double (*cost)(const struct quant_histogram *h,
                                       double low, double high),
@@ -133,7 +137,9 @@ static void least_cost(const struct quant_histogram *h,
     }
 }
 
-/* Cut the same share of the values from both ends. */
+/* Cut 100 - percentile percent of the values from each end; keep 0 in the
+ * range.
+ */
 static void cut_ends(const struct quant_histogram *h, double percentile,
                      float *low, float *high)
 {

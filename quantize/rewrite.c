@@ -114,6 +114,7 @@ static char *add_linear(struct quant_rewrite *r, const char *type,
 
 /* --- activations ---------------------------------------------------------- */
 
+/* The tensor that has the range of `v`. */
 static const struct quant_value *range_root(const struct quant_value *v)
 {
     while (v->range_of)
@@ -121,6 +122,7 @@ static const struct quant_value *range_root(const struct quant_value *v)
     return v;
 }
 
+/* Set scale and zero point from the range. */
 static void set_steps(struct quant_value *v)
 {
     const struct quant_value *root = range_root(v);
@@ -164,8 +166,8 @@ double byi_quant_decibels(double signal, double noise)
     return noise > 0 ? 10 * log10(signal / noise) : INFINITY;
 }
 
-/* Quantise the weights. Returns the scales, one for each of *n channels, and in
- * *name the dequantised weights. */
+/* Quantise the weights. Returns the scales, one for each of *n channels, and
+ * sets *name to the name of the dequantised weights. */
 static float *quantize_weights(struct quant_rewrite *r,
                                struct quant_layer *layer, char **name,
                                int64_t *n)
@@ -244,7 +246,7 @@ static void quantize_layer(struct quant_rewrite *r, struct quant_layer *layer)
 
 /* --- the graph ------------------------------------------------------------ */
 
-/* The graphs whose names are still to be marked. */
+/* A stack of graphs whose names are still to be marked. */
 struct quant_bodies {
     BYI_VEC(const Onnx__GraphProto *) list;
 };
@@ -268,7 +270,8 @@ static void mark_name(struct quant_model *m, const char *name, bool *read)
         read[v - m->values] = true;
 }
 
-/* Mark the names that nodes refer to, also those in bodies, and the outputs. */
+/* Mark the names that nodes, also those in bodies of control flow, refer to,
+ * and the outputs. */
 static void mark_read(struct quant_model *m, bool *read)
 {
     struct quant_bodies b = {0};
@@ -331,6 +334,7 @@ static void import_domain(struct quant_rewrite *r)
     p->n_opset_import = n + 1;
 }
 
+/* Let the node read dequantised tensors. */
 static void rename_inputs(struct quant_rewrite *r, Onnx__NodeProto *node)
 {
     for (size_t k = 0; k < node->n_input; k++) {

@@ -15,6 +15,7 @@ struct sample_list {
     uint32_t n, cap;
 };
 
+/* Add a sample. `labels`: the path of its labels, which may not exist. */
 static void add(struct sample_list *list, const char *data, const char *npz,
                 const char *labels)
 {
@@ -27,6 +28,7 @@ static void add(struct sample_list *list, const char *data, const char *npz,
         .labels = labels && access(labels, R_OK) == 0 ? labels : NULL};
 }
 
+/* Whether PREFIXinput_0.npy or .pb exists. */
 static bool has_input(struct byi_arena *arena, const char *prefix)
 {
     return access(byi_arena_printf(arena, "%sinput_0.npy", prefix), R_OK) ==

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* upgrade.c: converts a model of opset 9 to opset 10, which has QLinearConv:
- * engines build it from a convolution between DequantizeLinear and
- * QuantizeLinear. Three operators differ in opset 10:
+/* upgrade.c: converts a model of opset 9 to opset 10, the first one with
+ * QuantizeLinear, DequantizeLinear and QLinearConv. Three operators differ in
+ * opset 10:
  *
  *   Slice(x), starts, ends, axes      Slice(x, starts, ends, axes)
  *   TopK(x), k                        TopK(x, k)
@@ -13,7 +13,7 @@
 
 enum { OLD = 9, NEW = 10 };
 
-/* A model, and all its names. */
+/* A model, and the names of its tensors. */
 struct quant_upgrade {
     struct quant_model *m;
     struct byi_name_table names;
@@ -93,7 +93,7 @@ static const Onnx__AttributeProto *take_attribute(Onnx__NodeProto *node,
     return NULL;
 }
 
-/* Whether it is ONNX's domain, which has two spellings. */
+/* Whether `domain` is ONNX's own, which has two spellings. */
 static bool is_default(const char *domain)
 {
     return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
