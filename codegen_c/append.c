@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* append.c: appends the weights to the linked file as a separate segment, so
  * that they are written once, and neither assembler nor linker reads them. The
- * assembler source contains a note and a weights section of one byte. This file
- * replaces the note's program header by the header of the segment, and changes
- * the weights section's header to describe the segment. (System V gABI,
+ * file is linked with a note and a weights section of one byte. The functions
+ * here replace the note's program header by the header of the segment, and
+ * change the weights section's header to describe the segment. (System V gABI,
  * "Program Loading": loadable segments ascend by address, and file offset and
  * address are congruent modulo the alignment.)
  */
@@ -18,9 +18,9 @@
 struct linked_file {
     const char *path;
     const struct byi_image *image;
-    const char *at; /* the file, mapped */
+    const char *at; /* its n bytes, mapped */
     uint64_t n;
-    FILE *out; /* the file, to be changed */
+    FILE *out; /* the same file, open for writing */
     Elf64_Ehdr header;
     struct byoc_error *err;
 };
@@ -35,6 +35,7 @@ static enum byoc_status reject(const struct linked_file *l, const char *found,
                     l->path, found, expected);
 }
 
+/* Write n bytes at offset `at` of the file. */
 static enum byoc_status put(const struct linked_file *l, uint64_t at,
                             const void *data, uint64_t n)
 {
@@ -127,6 +128,7 @@ static enum byoc_status place_segment(struct linked_file *l,
                sizeof *weights);
 }
 
+/* Let the weights section and the descriptor refer to the segment. */
 static enum byoc_status move_section(struct linked_file *l,
                                      const Elf64_Phdr *weights)
 {

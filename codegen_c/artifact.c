@@ -18,8 +18,10 @@
 #include "core/base/machine.h"
 
 /* The members, each a section, in the order of the descriptor. */
-static const char *const parts[] = {"manifest", "plan", "ledger", "blobs",
-                                    "weights"};
+static const char *const members[] = {"manifest", "plan", "ledger", "blobs",
+                                      "weights"};
+
+/* The state of byi_artifact_write. */
 struct artifact_job {
     const char *path;
     struct byi_target target;
@@ -67,6 +69,7 @@ static void write_units(const struct artifact_job *j, FILE *f)
         }
 }
 
+/* Write the assembler source. */
 static enum byoc_status write_source(const struct artifact_job *j)
 {
     FILE *f = byi_cc_file(&j->cc, "model.s", "we");
@@ -77,18 +80,18 @@ static enum byoc_status write_source(const struct artifact_job *j)
             "    .globl %s\n    .type %s, %%object\n%s:\n.Lmodel:\n"
             "    .ascii \"BYOCMDL\\n\"\n    .long %d\n    .long 0\n",
             j->symbol, j->symbol, j->symbol, BYI_ARTIFACT_VERSION);
-    for (size_t i = 0; i < BYI_COUNT(parts); i++)
+    for (size_t i = 0; i < BYI_COUNT(members); i++)
         fprintf(f, "    .quad .L%s - .Lmodel\n    .quad .L%s_end - .L%s\n",
-                parts[i], parts[i], parts[i]);
+                members[i], members[i], members[i]);
     fprintf(f, "    .size %s, . - .Lmodel\n", j->symbol);
-    for (size_t i = 0; i < BYI_COUNT(parts); i++) {
+    for (size_t i = 0; i < BYI_COUNT(members); i++) {
         fprintf(f,
                 "    .section .byoc.%s, \"a\", %%progbits\n    .balign %d\n"
                 ".L%s:\n",
-                parts[i], BYI_ALIGN, parts[i]);
-        if (strcmp(parts[i], "weights") != 0)
-            fprintf(f, "    .incbin \"%s\"\n", parts[i]);
-        fprintf(f, ".L%s_end:\n    .byte 0\n", parts[i]); /* never empty */
+                members[i], BYI_ALIGN, members[i]);
+        if (strcmp(members[i], "weights") != 0)
+            fprintf(f, "    .incbin \"%s\"\n", members[i]);
+        fprintf(f, ".L%s_end:\n    .byte 0\n", members[i]); /* never empty */
     }
     write_units(j, f);
     if (j->image->source) {
@@ -222,12 +225,14 @@ static enum byoc_status add_sum(const struct artifact_job *j,
     byoc_internal_artifact_close(&a);
     FILE *f = fopen(linked, "abe");
     if (!f)
-        return io_fault(j, "the sum");
+        return io_fault(j, "the checksum");
     bool ok = fwrite(sum, 1, BYI_SUM_BYTES, f) == BYI_SUM_BYTES;
     ok = fclose(f) == 0 && ok;
-    return ok ? BYOC_OK : io_fault(j, "the sum");
+    return ok ? BYOC_OK : io_fault(j, "the checksum");
 }
 
+/* Append weights and checksum to the linked file, and rename it to the target.
+ */
 static enum byoc_status put_in_place(const struct artifact_job *j)
 {
     char *linked = byi_cc_path(&j->cc, "model.so");
@@ -246,6 +251,7 @@ static enum byoc_status put_in_place(const struct artifact_job *j)
 
 /* --- the symbol --------------------------------------------------------- */
 
+/* Set j->symbol to the symbol in the manifest. */
 static enum byoc_status read_symbol(struct artifact_job *j)
 {
     struct cJSON *json = NULL;

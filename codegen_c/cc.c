@@ -23,14 +23,15 @@ enum { NOT_FOUND = 127 }; /* a shell's exit status for "command not found" */
 
 /* --- the folder ----------------------------------------------------------- */
 
-struct folder_own {
+/* A temporary folder; byi_cc.folder points to `path`. */
+struct cc_folder {
     struct byi_temp *listed;
     char path[];
 };
 
-static void end_folder(void *data)
+static void remove_folder(void *data)
 {
-    struct folder_own *own = data;
+    struct cc_folder *own = data;
     DIR *list = opendir(own->path);
     const struct dirent *entry;
     while (list && (entry = readdir(list)))
@@ -49,7 +50,7 @@ enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
     const char *env = secure_getenv("CC");
     const size_t n = strlen(prefix) + sizeof "XXXXXX";
     cc->command = command ? command : env && *env ? env : "cc";
-    struct folder_own *own = byi_own(sizeof *own + n, 1, end_folder);
+    struct cc_folder *own = byi_own(sizeof *own + n, 1, remove_folder);
     cc->folder = own->path;
     snprintf(cc->folder, n, "%sXXXXXX", prefix);
     if (byi_temp_folder(cc->folder, &own->listed))
@@ -67,7 +68,7 @@ enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
 void byi_cc_close(struct byi_cc *cc)
 {
     if (cc->folder)
-        end_folder(cc->folder - offsetof(struct folder_own, path));
+        remove_folder(cc->folder - offsetof(struct cc_folder, path));
     cc->folder = NULL;
 }
 
@@ -112,7 +113,7 @@ struct mapped_file {
     size_t n;
 };
 
-static void end_mapped(void *data)
+static void unmap_file(void *data)
 {
     struct mapped_file *m = data;
     byi_unmap(m->at, m->n);
@@ -123,7 +124,7 @@ enum byoc_status byi_cc_read(const struct byi_cc *cc, const char *name,
                              struct byi_text *data, struct byoc_error *err)
 {
     char *path = byi_cc_path(cc, name);
-    struct mapped_file *m = byi_own_try(1, sizeof *m, end_mapped);
+    struct mapped_file *m = byi_own_try(1, sizeof *m, unmap_file);
     enum byoc_status status = BYOC_ENOMEM;
     if (path && m)
         status = byi_map_file(path, &m->at, &m->n, err);
@@ -133,13 +134,13 @@ enum byoc_status byi_cc_read(const struct byi_cc *cc, const char *name,
     if (status == BYOC_OK)
         byi_text_add(data, m->at, m->n);
     if (m)
-        end_mapped(m);
+        unmap_file(m);
     return status;
 }
 
 /* --- the driver ----------------------------------------------------------- */
 
-/* Split the command line into words; $CC may contain options. */
+/* Split a command line into at most `max` words, in place. */
 static uint32_t split_words(char *text, char **words, uint32_t max)
 {
     uint32_t n = 0;
@@ -150,7 +151,7 @@ static uint32_t split_words(char *text, char **words, uint32_t max)
     return n;
 }
 
-/* Read the driver's messages, joined to one line. */
+/* Read the driver's messages into text, of n bytes, as one line. */
 static void read_log(const struct byi_cc *cc, const char *name, char *text,
                      size_t n)
 {
@@ -166,8 +167,8 @@ static void read_log(const struct byi_cc *cc, const char *name, char *text,
             *c = ' ';
 }
 
-/* Start the driver in its own process group, so that a kill reaches its
- * children. */
+/* Start the driver in a process group of its own, so that a signal reaches its
+ * children, too. Returns 0 or an error number. */
 static int spawn_driver(const struct byi_cc *cc, struct byi_cc_run *run,
                         char **argv)
 {

@@ -9,8 +9,8 @@
 
 #include <sys/types.h>
 
-/* A driver and its folder. Set `seconds` and `bytes` to compile untrusted
- * source. */
+/* A compiler driver and its folder. Zero-initialise; to compile untrusted
+ * source, set `seconds` and `bytes`. */
 struct byi_cc {
     const char *command; /* may contain options, as in "gcc -m64" */
     char *folder;        /* the working folder of its runs */
@@ -36,13 +36,14 @@ void byi_cc_close(struct byi_cc *cc);
 /* The path of file `name` of the folder, which the caller frees; NULL: out of
  * memory. */
 char *byi_cc_path(const struct byi_cc *cc, const char *name);
-/* Open file `name` of the folder with fopen(), whose result this returns. */
+/* Open file `name` of the folder. Returns the result of fopen(). */
 FILE *byi_cc_file(const struct byi_cc *cc, const char *name, const char *mode);
-/* Write file `name` of the folder; append the content of file `name` to `data`.
- * Errors: BYOC_EIO, BYOC_ENOMEM. */
+/* Write n bytes to file `name` of the folder. Errors: BYOC_EIO. */
 enum byoc_status byi_cc_write(const struct byi_cc *cc, const char *name,
                               const void *data, size_t n,
                               struct byoc_error *err);
+/* Append the content of file `name` of the folder to `data`. Errors: BYOC_EIO,
+ * BYOC_ENOMEM. */
 enum byoc_status byi_cc_read(const struct byi_cc *cc, const char *name,
                              struct byi_text *data, struct byoc_error *err);
 
@@ -50,7 +51,7 @@ enum byoc_status byi_cc_read(const struct byi_cc *cc, const char *name,
 enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
                               struct byi_cc_run *run, struct byoc_error *err);
 /* Wait until a run ends, if it was started. Returns `before` if that is a
- * failure; BYOC_EIO, with the log as one line, if the run failed. */
+ * failure or the run succeeds; otherwise BYOC_EIO, with the log as one line. */
 enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
                                enum byoc_status before, struct byoc_error *err);
 

@@ -15,9 +15,9 @@
 /* The C of a module's fused groups. */
 struct byi_kernels {
     struct byi_arena *arena;
-    struct byi_text source;
-    BYI_VEC(struct byi_plan_fused) list;
-    uint32_t *of; /* as in struct byi_plan_code */
+    struct byi_text source;              /* one C file */
+    BYI_VEC(struct byi_plan_fused) list; /* its kernels */
+    uint32_t *of;                        /* as in struct byi_plan_code */
 };
 /* Whether C can be generated for node `id`, so that a group may contain it. A
  * callback for struct byi_pass_context. In group.c. */
@@ -27,8 +27,11 @@ bool byi_kernels_take(const struct byi_func *f, byi_id id);
 bool byi_kernels_take_alone(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
 /* Generate a kernel for each group (Primitive=1, without captures, called
- * directly) that is worth one. If there is no such group, *kernels is all zero.
- * Otherwise free it with byi_kernels_free. */
+ * directly) of at least two operators besides views, or whose result
+ * byi_kernels_take_alone accepts. Leaves out groups that a native kernel runs
+ * with an epilogue, and groups for which no C, or only slow C, can be
+ * generated: a comment in the source says why. If there is no kernel, *kernels
+ * is all zero. Otherwise free it with byi_kernels_free. */
 void byi_kernels_write(const struct byi_module *m, struct byi_kernels *kernels);
 void byi_kernels_free(struct byi_kernels *kernels);
 
@@ -36,9 +39,9 @@ void byi_kernels_free(struct byi_kernels *kernels);
 
 /* The C that a backend generated for a region: one translation unit, compiled
  * for each instruction set of the fused kernels. Zero-initialise, then set the
- * fields above the line. */
+ * fields above the line. Free it with byi_c_unit_free, even after an error. */
 struct byi_c_unit {
-    const char *symbol; /* the function it must define */
+    const char *symbol; /* the function that it must define; not copied */
     struct byi_text source;
     /* ------------------------------------------------------------------- */
     struct byi_text objects[BYI_N_CODE_LEVELS];
@@ -53,7 +56,8 @@ struct byi_c_unit {
 enum byoc_status byi_c_unit_compile(struct byi_c_unit *unit, const char *cc,
                                     struct byoc_error *err);
 void byi_c_unit_free(struct byi_c_unit *unit);
-/* The function's name in the object for a level. Returns buf. */
+/* Set buf, of n bytes, to the function's name in the object for an instruction
+ * set, the `level`-th of BYI_CODE_LEVELS. Returns buf. */
 char *byi_c_unit_name(const char *symbol, uint32_t level, char *buf, size_t n);
 
 /* --- object.c: checks an object file -------------------------------------- */
@@ -80,8 +84,8 @@ enum byoc_status byi_artifact_write(const char *path,
 
 /* --- append.c ------------------------------------------------------------- */
 
-/* Append the weights to the linked file `path` as a segment. artifact.c wrote
- * the assembler source of the file. Errors: BYOC_EIO. */
+/* Append the weights to `path` as a segment. The file must have been linked
+ * from the assembler source that artifact.c writes. Errors: BYOC_EIO. */
 enum byoc_status byi_artifact_append(const char *path,
                                      const struct byi_image *image,
                                      struct byoc_error *err);

@@ -89,6 +89,8 @@ static uint32_t find_columns(const struct byi_printer *p)
     return along > 0 && across == 0 ? found : 0;
 }
 
+/* The number of iterations of the result's loops `from` to `to` - 1 together.
+ */
 static int64_t count_steps(const struct byi_printer *p, uint32_t from,
                            uint32_t to)
 {
@@ -108,8 +110,8 @@ static int64_t count_reduced(const struct byi_printer *p, uint32_t v)
     return n;
 }
 
-/* The number of steps of the most expensive reduction; *which becomes its
- * value. Without reductions, returns 1. */
+/* The number of steps of the most expensive reduction, whose value *which
+ * becomes. Without reductions, returns 1. */
 static int64_t reduced_steps(const struct byi_printer *p, uint32_t *which)
 {
     int64_t most = 1;
@@ -127,7 +129,7 @@ static int64_t reduced_steps(const struct byi_printer *p, uint32_t *which)
     return most;
 }
 
-/* The number of threads worth using. A step costs 1, as most are bound by
+/* The number of threads to use at most. A step costs 1, as most are bound by
  * memory, and FUNCTION more for each call of a prelude function. */
 static int64_t team_of(const struct byi_printer *p, int64_t steps)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* expr.c: the C expression of one element, by operator and element type: the
- * formulas of unary.def and binary.def as text. Native kernels compile the same
- * formulas and the prelude's functions, so results are equal bit by bit.
+/* expr.c: prints the C expression of one element: the formulas of unary.def and
+ * binary.def as text, by operator and element type. Native kernels compile the
+ * same formulas and the prelude's functions, so results are equal bit by bit.
  */
 #include "group.h"
 
@@ -70,8 +70,7 @@ static const struct {
 #include "core/ops/binary.def"
 };
 
-/* This does not compile if an elementwise operator has a row in neither file.
- */
+/* Do not compile if an elementwise operator has a row in neither file. */
 enum {
 #define UNARY(id, wide, single) HAS_##id,
 #define UNARY_FLOAT32(id, wide, single) HAS_##id,
@@ -102,13 +101,13 @@ enum {
 };
 
 /* clang-format off */
-/* The reductions; see struct byi_fold for the notation. Sums of float32 add
+/* The reductions; see struct byi_reduction for the notation. Sums of float32 add
  * blocks in float, and the sums of blocks in double. */
 static const struct {
     enum byi_op_id op;
     unsigned class;
-    struct byi_fold fold;
-} folds[] = {
+    struct byi_reduction reduction;
+} reductions[] = {
     {BYI_OP_SUM, F32, {"double", "0", "$s += $v", "+", "(@)$s", true}},
     {BYI_OP_SUM, F64, {"double", "0", "$s += $v", "+", "$s", false}},
     {BYI_OP_SUM, INTS, {"uint64_t", "0", "$s += (uint64_t)$v", "+", "(@)$s", false}},
@@ -132,6 +131,7 @@ static const struct {
 };
 /* clang-format on */
 
+/* The class of an element type; 0: generated C does not support it. */
 static unsigned class_of(enum byoc_dtype dtype)
 {
     return dtype < BYI_COUNT(c_types) ? c_types[dtype].class : 0;
@@ -142,16 +142,16 @@ const char *byi_c_type(enum byoc_dtype dtype)
     return dtype < BYI_COUNT(c_types) ? c_types[dtype].name : NULL;
 }
 
-bool byi_fold_of(enum byi_op_id op, enum byoc_dtype dtype,
-                 struct byi_fold *fold)
+bool byi_reduction_find(enum byi_op_id op, enum byoc_dtype dtype,
+                        struct byi_reduction *reduction)
 {
-    for (size_t i = 0; i < BYI_COUNT(folds); i++) {
-        if (folds[i].op != op || !(folds[i].class & class_of(dtype)))
+    for (size_t i = 0; i < BYI_COUNT(reductions); i++) {
+        if (reductions[i].op != op || !(reductions[i].class & class_of(dtype)))
             continue;
-        *fold = folds[i].fold;
-        if (!fold->type) {
-            fold->type = c_types[dtype].name;
-            fold->start =
+        *reduction = reductions[i].reduction;
+        if (!reduction->type) {
+            reduction->type = c_types[dtype].name;
+            reduction->start =
                 op == BYI_OP_MAX ? c_types[dtype].low : c_types[dtype].high;
         }
         return true;
@@ -219,7 +219,7 @@ static void print_attr(const struct byi_node *node, uint32_t i,
 
 /* --- rows as text ------------------------------------------------------- */
 
-static bool in_name(char c)
+static bool is_name_char(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
 }
@@ -245,7 +245,7 @@ static void expand(const char *row, const struct byi_node *node,
                    const char *const *args, struct byi_text *out)
 {
     for (size_t n; *row; row += n) {
-        for (n = 0; in_name(row[n]);)
+        for (n = 0; is_name_char(row[n]);)
             n++;
         if (n)
             expand_name(row, n, node, args, out);
@@ -254,8 +254,9 @@ static void expand(const char *row, const struct byi_node *node,
     }
 }
 
-void byi_fold_print(const char *text, const struct byi_fold_names *names,
-                    struct byi_text *out)
+void byi_reduction_print(const char *text,
+                         const struct byi_reduction_names *names,
+                         struct byi_text *out)
 {
     for (const char *c = text; *c; c++) {
         if (*c == '$')
@@ -272,8 +273,8 @@ void byi_fold_print(const char *text, const struct byi_fold_names *names,
     }
 }
 
-/* Like the native cast: integers wrap; floats are truncated to 64 bits first.
- */
+/* The text of a cast. As in the native kernels, integers wrap, and floats are
+ * converted to 64-bit integers first. */
 static const char *cast_row(enum byoc_dtype from, enum byoc_dtype to)
 {
     if (to == BYOC_BOOL)
@@ -283,6 +284,7 @@ static const char *cast_row(enum byoc_dtype from, enum byoc_dtype to)
     return to == BYOC_U64 ? "natural_of((double)x)" : "(T)whole_of((double)x)";
 }
 
+/* The text of a node's expression; NULL: there is none. */
 static const char *row_of(const struct byi_node *node, enum byoc_dtype operand)
 {
     if (!class_of(operand) || !class_of(node->type->dtype))

@@ -28,7 +28,7 @@ bool byi_grid_takes(const struct byi_module *m, const struct byi_func *f,
 {
     const struct byi_type *x = f->nodes.at[node->args[0]].type;
     struct byi_tensor grid;
-    if (!byi_is_image(node->type) || !byi_is_image(x) ||
+    if (!byi_is_image_type(node->type) || !byi_is_image_type(x) ||
         !byi_const_view(m, f, node->args[1], &grid) || grid.dtype != BYOC_F32)
         return false;
     const struct byi_sampler s = sampler_of(node, x);

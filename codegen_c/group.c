@@ -2,10 +2,10 @@
 /* group.c: translates a fused group to values at affine indices. The walk goes
  * backwards from the result: the value of a node at an index, which is affine
  * in the loop variables, requests values of its operands; an operator that
- * moves data only rewrites the index. If an index behind a reshape depends on a
- * part of a loop's range, the loop is split, and the walk restarts. Finally
- * place.c fuses loops, and hoists each value out of the loops that it does not
- * depend on.
+ * moves data only rewrites the index. If an index behind a reshape needs a
+ * digit of a loop variable, the loop is split there, and the walk restarts.
+ * Finally place.c fuses loops, and hoists each value out of the loops that it
+ * does not depend on.
  */
 #include "group.h"
 
@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+/* The state of byi_group_read. */
 struct group_reader {
     struct byi_group *g;
     BYI_VEC(uint32_t) * of; /* by node: the values requested of it */
@@ -35,7 +36,8 @@ static void refuse(struct group_reader *r, const char *why)
         r->g->refused = why;
 }
 
-static bool is_stuck(const struct group_reader *r)
+/* Whether the walk must end or restart. */
+static bool must_stop(const struct group_reader *r)
 {
     return r->again || r->g->cut || r->g->refused;
 }
@@ -90,6 +92,7 @@ static void split_loop(struct group_reader *r, uint32_t k, int64_t inner)
 
 /* --- index arithmetic --------------------------------------------------- */
 
+/* *to += by * *a */
 static void add_scaled(struct byi_affine *to, const struct byi_affine *a,
                        int64_t by)
 {
@@ -98,6 +101,7 @@ static void add_scaled(struct byi_affine *to, const struct byi_affine *a,
         to->coef[k] += a->coef[k] * by;
 }
 
+/* The flat index of the element at index at[] of a tensor. */
 static struct byi_affine flatten(const struct byi_type *type,
                                  const struct byi_affine *at)
 {
@@ -112,15 +116,15 @@ static struct byi_affine flatten(const struct byi_type *type,
 
 /* The affine index flat / stride % dim: one digit of the flat index in the
  * mixed radix of the dims. Terms below the stride and multiples of stride * dim
- * vanish. A loop whose term contributes to the digit only in part is split
- * where the digit begins or ends. */
+ * vanish. If a loop's term also contributes to other digits, the loop is split
+ * where this digit begins or ends. */
 static struct byi_affine digit(struct group_reader *r,
                                const struct byi_affine *flat, int64_t stride,
                                int64_t dim)
 {
     struct byi_affine out = {.base = flat->base / stride % dim};
     int64_t low = flat->base % stride, most = out.base;
-    for (uint32_t k = 0; k < r->g->n_loops && !is_stuck(r); k++) {
+    for (uint32_t k = 0; k < r->g->n_loops && !must_stop(r); k++) {
         const int64_t c = flat->coef[k], extent = r->g->loops[k].extent;
         if (c < 0 || flat->base < 0) {
             refuse(r, "a reshape of a reversed axis");
@@ -137,18 +141,19 @@ static struct byi_affine digit(struct group_reader *r,
             low += c * (extent - 1);
         }
     }
-    if (!is_stuck(r) && (low >= stride || most >= dim))
+    if (!must_stop(r) && (low >= stride || most >= dim))
         refuse(r, "a reshape carries from axis to axis");
     return out;
 }
 
+/* The index of the element of a tensor at a flat index. */
 static struct index unflatten(struct group_reader *r,
                               const struct byi_affine *flat,
                               const struct byi_type *type)
 {
     struct index to = {0};
     int64_t stride = 1;
-    for (uint32_t d = type->rank; d-- > 0 && !is_stuck(r);) {
+    for (uint32_t d = type->rank; d-- > 0 && !must_stop(r);) {
         if (type->dims[d] != 1)
             to.at[d] = digit(r, flat, stride, type->dims[d]);
         stride *= type->dims[d];
@@ -172,6 +177,7 @@ static bool same_axes(const struct byi_type *a, const struct byi_type *b)
     }
 }
 
+/* The index in an operand of type `to` that is reshaped to `from`. */
 static struct index reshape(struct group_reader *r,
                             const struct byi_group_value *v,
                             const struct byi_type *from,
@@ -192,7 +198,7 @@ static struct index reshape(struct group_reader *r,
     return out;
 }
 
-/* The index of an operand of type `to` that is broadcast to `from`. */
+/* The index in an operand of type `to` that is broadcast to `from`. */
 static struct index broadcast(const struct byi_group_value *v,
                               const struct byi_type *from,
                               const struct byi_type *to)
@@ -233,10 +239,11 @@ static void alloc_args(struct group_reader *r, struct byi_group_value *v,
     v->args = byi_arena_calloc(r->g->arena, n, sizeof *v->args);
 }
 
+/* Make v the same value as that of node `of` at an index. */
 static void alias(struct group_reader *r, struct byi_group_value *v, byi_id of,
                   const struct index *index)
 {
-    if (is_stuck(r))
+    if (must_stop(r))
         return;
     v->kind = BYI_G_ALIAS;
     alloc_args(r, v, 1);
@@ -335,7 +342,8 @@ static void read_get(struct group_reader *r, struct byi_group_value *v,
 /* --- borders of concatenation and padding ------------------------------- */
 
 /* Cut the loop with the largest coefficient where the index crosses a border.
- * The other loops together must add less than one iteration of this loop. */
+ * The other loops together must add less than one iteration of this loop;
+ * otherwise refuse the group. */
 static void cut_at(struct group_reader *r, const struct byi_affine *a,
                    int64_t border)
 {
@@ -351,7 +359,7 @@ static void cut_at(struct group_reader *r, const struct byi_affine *a,
         if (k != widest)
             rest += a->coef[k] * (g->loops[k].extent - 1);
     }
-    if (is_stuck(r))
+    if (must_stop(r))
         return;
     const int64_t steps = border - a->base, step = a->coef[widest];
     if (g->loops[widest].owner != BYI_NO_ID) {
@@ -453,9 +461,9 @@ static void read_depth_to_space(struct group_reader *r,
     const int64_t inner = crd ? 1 : x->dims[1] / (b * b);
     struct index index = {.at = {[0] = v->at[0]}};
     add_scaled(&index.at[1], &v->at[1], crd ? b * b : 1);
-    for (uint32_t d = 2; d < 4 && !is_stuck(r); d++) {
+    for (uint32_t d = 2; d < 4 && !must_stop(r); d++) {
         const struct byi_affine block = digit(r, &v->at[d], 1, b);
-        if (x->dims[d] != 1 && !is_stuck(r))
+        if (x->dims[d] != 1 && !must_stop(r))
             index.at[d] = digit(r, &v->at[d], b, x->dims[d]);
         add_scaled(&index.at[1], &block, d == 2 ? b * inner : inner);
     }
@@ -467,7 +475,7 @@ static void read_tile(struct group_reader *r, struct byi_group_value *v,
 {
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
     struct index index = {0};
-    for (uint32_t d = 0; d < v->rank && !is_stuck(r); d++)
+    for (uint32_t d = 0; d < v->rank && !must_stop(r); d++)
         if (x->dims[d] != 1)
             index.at[d] = digit(r, &v->at[d], 1, x->dims[d]);
     alias(r, v, node->args[0], &index);
@@ -487,6 +495,7 @@ static void read_op(struct group_reader *r, struct byi_group_value *v,
     }
 }
 
+/* Set gone[d] for every axis d that the node reduces. */
 static void find_reduced(const struct byi_node *node, uint32_t rank, bool *gone)
 {
     uint32_t n;
@@ -560,7 +569,7 @@ static bool has_c_type(const struct byi_type *type)
 bool byi_kernels_take(const struct byi_func *f, byi_id id)
 {
     const struct byi_node *node = &f->nodes.at[id];
-    struct byi_fold fold;
+    struct byi_reduction reduction;
     if (node->kind != BYI_CALL_OP || node->n_args == 0)
         return false;
     for (uint32_t i = 0; i < node->n_args; i++)
@@ -573,7 +582,8 @@ bool byi_kernels_take(const struct byi_func *f, byi_id id)
     if (node->type->kind == BYI_TENSOR && !has_c_type(node->type))
         return false;
     const enum byoc_dtype operand = f->nodes.at[node->args[0]].type->dtype;
-    return is_movement(node->op) || byi_fold_of(node->op, operand, &fold) ||
+    return is_movement(node->op) ||
+           byi_reduction_find(node->op, operand, &reduction) ||
            byi_expr_has(node, operand);
 }
 
@@ -586,8 +596,8 @@ static void read_call(struct group_reader *r, struct byi_group_value *v,
             return;
         }
     const enum byoc_dtype operand = node_of(r->g, node->args[0])->type->dtype;
-    struct byi_fold fold;
-    if (byi_fold_of(node->op, operand, &fold))
+    struct byi_reduction reduction;
+    if (byi_reduction_find(node->op, operand, &reduction))
         read_reduce(r, v, node);
     else if (byi_expr_has(node, operand))
         read_op(r, v, node);
@@ -637,8 +647,8 @@ static void read_values(struct group_reader *r)
         index.at[d] = axis_index(r, BYI_NO_ID, d, type->dims[d]);
     g->store = flatten(type, index.at);
     g->result = request(r, g->f->result, &index);
-    for (byi_id id = g->f->result + 1; id-- > 0 && !is_stuck(r);)
-        for (uint32_t i = 0; i < r->of[id].n && !is_stuck(r); i++)
+    for (byi_id id = g->f->result + 1; id-- > 0 && !must_stop(r);)
+        for (uint32_t i = 0; i < r->of[id].n && !must_stop(r); i++)
             read_value(r, g->values.at[r->of[id].at[i]]);
 }
 
@@ -673,6 +683,7 @@ static uint32_t follow_aliases(const struct byi_group *g, uint32_t value)
     return value;
 }
 
+/* Let all operands and the result refer to values that are computed. */
 static void root_args(struct byi_group *g)
 {
     for (uint32_t i = 0; i < g->values.n; i++)
@@ -711,8 +722,8 @@ static void check_form(struct byi_group *g)
         check_types(g);
 }
 
-void byi_group_cut(const struct byi_group *g, struct byi_group_part *first,
-                   struct byi_group_part *second)
+void byi_group_cut(const struct byi_group *g, struct byi_group_domain *first,
+                   struct byi_group_domain *second)
 {
     memcpy(first->loops, g->loops, sizeof first->loops);
     first->n_loops = g->n_loops;

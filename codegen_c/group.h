@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codegen_c/group.h: translates a fused group to a C function. group.c and
  * place.c express its values in terms of loop variables, expr.c gives the C of
- * one value, and decide.c and nest.c print the loop nests.
+ * one value, decide.c chooses the form of loop nests, and nest.c prints them.
  */
 #ifndef BYI_GROUP_H
 #define BYI_GROUP_H
@@ -11,7 +11,7 @@
 enum {
     BYI_MAX_LOOPS = 24,
     BYI_MAX_GROUP = 512,      /* nodes of a group                       */
-    BYI_SMALL_WORK = 1 << 15, /* least elements of work per thread      */
+    BYI_SMALL_WORK = 1 << 15, /* least number of steps for one thread   */
 };
 
 /* The largest tensor; 64-bit index arithmetic on it cannot overflow. */
@@ -28,14 +28,15 @@ struct byi_loop {
     byi_id owner; /* the reduction's node; BYI_NO_ID: the result */
     uint32_t axis;
     int64_t extent;
-    /* the axis has iterations 0 .. full - 1; this part of the result has the
-     * iterations from .. from + extent - 1 */
+    /* the axis has iterations 0 .. full - 1; this domain has the iterations
+     * from .. from + extent - 1 */
     int64_t from, full;
 };
 
-/* A part of the result, with separate loops. A concatenation or padding cuts
- * the result at the border between two operands. */
-struct byi_group_part {
+/* An iteration domain: loops over a box of the result. A concatenation or
+ * padding cuts a domain in two at the border between two operands (index-set
+ * splitting). */
+struct byi_group_domain {
     struct byi_loop loops[BYI_MAX_LOOPS];
     uint32_t n_loops;
 };
@@ -66,6 +67,7 @@ struct byi_group_value {
     uint32_t level; /* number of that nest's loops around it */
 };
 
+/* A group over one iteration domain: its loops, and the values in them. */
 struct byi_group {
     const struct byi_module *m;
     const struct byi_func *f;
@@ -79,18 +81,19 @@ struct byi_group {
     const char *refused;     /* why no code can be generated; NULL: it can */
     bool cut;                /* loop cut_loop must be cut in two */
     uint32_t cut_loop;
-    int64_t cut_at; /* number of iterations in the first part */
+    int64_t cut_at; /* number of iterations in the first domain */
 };
 
-/* --- group.c ------------------------------------------------------------ */
+/* --- group.c -------------------------------------------------------------- */
 
 /* Translate function `f`, over g->loops (none: the whole result), to values.
- * Sets g->refused if that is not possible. Sets g->cut if the result has to be
- * cut: then read the two parts of byi_group_cut instead. The caller frees
+ * Sets g->refused if that is not possible. Sets g->cut if the domain has to be
+ * cut: then read the two domains of byi_group_cut instead. The caller frees
  * g->values.at with byi_vec_free. */
 void byi_group_read(struct byi_group *g);
-void byi_group_cut(const struct byi_group *g, struct byi_group_part *first,
-                   struct byi_group_part *second);
+/* Cut the domain of g at g->cut_at. */
+void byi_group_cut(const struct byi_group *g, struct byi_group_domain *first,
+                   struct byi_group_domain *second);
 
 /* --- place.c ------------------------------------------------------------ */
 
@@ -109,9 +112,11 @@ const char *byi_c_type(enum byoc_dtype dtype);
 /* Whether there is a C expression for this operator, if its first operand has
  * this element type. */
 bool byi_expr_has(const struct byi_node *node, enum byoc_dtype operand);
-/* Whether that expression calls one of the prelude's math functions. */
+/* Whether that expression, which must exist, calls one of the prelude's math
+ * functions. */
 bool byi_expr_calls(const struct byi_node *node, enum byoc_dtype operand);
-/* Append the expression of `node`; args: the names of its operands. */
+/* Append the expression of `node`, which must exist. args[]: the names of its
+ * operands; operand: element type of the first one. */
 void byi_expr_print(const struct byi_node *node, enum byoc_dtype operand,
                     const char *const *args, struct byi_text *out);
 /* Append the element of a one-element constant as a C literal. */
@@ -119,34 +124,35 @@ void byi_expr_literal(const struct byi_tensor *t, struct byi_text *out);
 
 /* A reduction in C. In the texts, $s is the accumulator, $w its type, $v the
  * element, @ the element's type, and # the number of elements. */
-struct byi_fold {
+struct byi_reduction {
     const char *type;   /* of the accumulator                          */
     const char *start;  /* its initial value                           */
     const char *step;   /* the statement that adds an element          */
     const char *merge;  /* OpenMP's operator: "+", "*", "max", "min"   */
     const char *finish; /* the expression of the result                */
-    bool by_blocks;     /* sum blocks in float, and their sums in type */
+    bool by_blocks;     /* sum blocks in float, and these sums in type */
 };
 /* The texts that stand for $s, $w, $v, @ and #. */
-struct byi_fold_names {
+struct byi_reduction_names {
     const char *sum, *sum_type, *value, *type;
     int64_t count;
 };
-/* Find the C of a reduction operator. Returns false if there is none for this
- * element type. */
-bool byi_fold_of(enum byi_op_id op, enum byoc_dtype dtype,
-                 struct byi_fold *fold);
-/* Append a text of struct byi_fold, expanded. */
-void byi_fold_print(const char *text, const struct byi_fold_names *names,
-                    struct byi_text *out);
+/* Set *reduction to the C of a reduction operator. Returns false if there is
+ * none for this element type. */
+bool byi_reduction_find(enum byi_op_id op, enum byoc_dtype dtype,
+                        struct byi_reduction *reduction);
+/* Append a text of struct byi_reduction, with these names for its marks. */
+void byi_reduction_print(const char *text,
+                         const struct byi_reduction_names *names,
+                         struct byi_text *out);
 
 /* --- nest.c ------------------------------------------------------------- */
 
-/* decide.c: the reason why generated loops over this part would be slow; NULL:
- * they are not. */
-const char *byi_nest_refuse(const struct byi_group *part);
-/* Append the body of the function that computes these n parts. */
-void byi_nest_print(const struct byi_group *parts, uint32_t n,
+/* decide.c: the reason why generated loops over this domain would be slow;
+ * NULL: they are not. */
+const char *byi_nest_refuse(const struct byi_group *domain);
+/* Append the body of the function that computes these n domains. */
+void byi_nest_print(const struct byi_group *domains, uint32_t n,
                     struct byi_text *out);
 
 /* --- prelude.c.in ------------------------------------------------------- */

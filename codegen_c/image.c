@@ -40,8 +40,8 @@ static bool read_image(const struct byi_module *m, const struct byi_func *f,
     struct byi_planes steps[BYI_MAX_RANK];
     struct byoc_error err;
     if (node->kind != BYI_CALL_OP || node->op != BYI_OP_RESIZE ||
-        !byi_is_image(node->type) ||
-        !byi_is_image(f->nodes.at[node->args[0]].type) ||
+        !byi_is_image_type(node->type) ||
+        !byi_is_image_type(f->nodes.at[node->args[0]].type) ||
         !byi_const_view(m, f, node->args[1], &image->given))
         return false;
     image->x = tensor_of(f->nodes.at[node->args[0]].type);
@@ -62,8 +62,8 @@ static bool read_image(const struct byi_module *m, const struct byi_func *f,
     return image->planes.floats <= MAX_FLOATS;
 }
 
-bool byi_image_takes(const struct byi_module *m, const struct byi_func *f,
-                     byi_id id)
+bool byi_image_op_takes(const struct byi_module *m, const struct byi_func *f,
+                        byi_id id)
 {
     const struct byi_node *node = &f->nodes.at[id];
     struct resize_kernel image;
@@ -117,8 +117,8 @@ static void print_taps(const struct byi_taps *a, const char *name,
     byi_text_addf(out, "},\n");
 }
 
-void byi_image_print(const struct byi_module *m, const struct byi_func *f,
-                     struct byi_text *out)
+void byi_image_op_print(const struct byi_module *m, const struct byi_func *f,
+                        struct byi_text *out)
 {
     if (f->nodes.at[f->result].op == BYI_OP_GRID_SAMPLE) {
         byi_grid_print(m, f, &f->nodes.at[f->result], out);

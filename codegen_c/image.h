@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codegen_c/image.h: kernels of single operators: image.resize and
- * image.grid_sample.
+/* codegen_c/image.h: generates C for two operators on images, each as a kernel
+ * of its own: image.resize (image.c) and image.grid_sample (grid.c).
  */
 #ifndef BYI_CODEGEN_C_IMAGE_H
 #define BYI_CODEGEN_C_IMAGE_H
 
 #include "group.h"
 
-/* Whether these kernels support the type: float32, static shape, not empty. */
-static inline bool byi_is_image(const struct byi_type *type)
+/* Whether these kernels support the type of an image: float32, of static shape
+ * and not empty. */
+static inline bool byi_is_image_type(const struct byi_type *type)
 {
     return type->kind == BYI_TENSOR && type->dtype == BYOC_F32 &&
            byi_type_static(type) && byi_type_bytes(type) > 0;
@@ -17,8 +18,8 @@ static inline bool byi_is_image(const struct byi_type *type)
 /* Whether there is C for a kernel that computes only node `id`: a call that
  * byi_grid_takes accepts, or image.resize of float32 with static shapes, along
  * one axis or two adjacent ones, with tables below a limit. */
-bool byi_image_takes(const struct byi_module *m, const struct byi_func *f,
-                     byi_id id);
+bool byi_image_op_takes(const struct byi_module *m, const struct byi_func *f,
+                        byi_id id);
 /* Whether there is C for this call of image.grid_sample: float32 with static
  * shapes, and a constant grid with tables below a limit. */
 bool byi_grid_takes(const struct byi_module *m, const struct byi_func *f,
@@ -27,8 +28,8 @@ bool byi_grid_takes(const struct byi_module *m, const struct byi_func *f,
 void byi_grid_print(const struct byi_module *m, const struct byi_func *f,
                     const struct byi_node *node, struct byi_text *out);
 /* Append the body of the kernel for f, whose result is a node that
- * byi_image_takes accepts. */
-void byi_image_print(const struct byi_module *m, const struct byi_func *f,
-                     struct byi_text *out);
+ * byi_image_op_takes accepts. */
+void byi_image_op_print(const struct byi_module *m, const struct byi_func *f,
+                        struct byi_text *out);
 
 #endif

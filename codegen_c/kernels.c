@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels.c: generates one C file from the fused groups of a module. A group
- * becomes a kernel if it is worth it, named after the model's nodes; groups
- * with the same C share a kernel. Other groups run operator by operator.
+/* kernels.c: generates one C file from the fused groups of a module. A group of
+ * two operators or more becomes a kernel, named after the model's nodes, unless
+ * its loops would be slow; groups with the same C share a kernel. Other groups
+ * run operator by operator.
  */
 #include "codegen_c.h"
 
@@ -12,9 +13,9 @@
 #include <string.h>
 
 enum {
-    MIN_NODES = 2, /* of a group, without views              */
+    MIN_NODES = 2, /* operators of a group besides views     */
     MAX_NAME = 64,
-    MAX_PARTS = 64,    /* of a group                             */
+    MAX_DOMAINS = 64,  /* of a group                             */
     MAX_KERNELS = 1024 /* bounds the time of the C compiler      */
 };
 
@@ -30,20 +31,21 @@ struct kernel_writer {
 
 /* The last component of a node's name. Exporters name nodes by paths, such as
  * "/features/features.0/features.0.1/Mul". */
-static const char *last_part(const char *source)
+static const char *last_component(const char *source)
 {
     const char *slash = strrchr(source, '/');
     return slash && slash[1] ? slash + 1 : source;
 }
 
-/* The last components of a path, about MAX_PATH characters. */
+/* The last components of a path: at most MAX_PATH characters, if the last
+ * component is not longer. */
 static const char *short_path(const char *source)
 {
     enum { MAX_PATH = 40 };
     const size_t n = strlen(source);
     const char *cut =
         n > MAX_PATH ? strchr(source + n - MAX_PATH, '/') : source;
-    return cut ? cut : last_part(source);
+    return cut ? cut : last_component(source);
 }
 
 /* Make a name from the group's nodes of the model, or from its operators if it
@@ -55,7 +57,8 @@ static void make_name(const struct kernel_writer *w, const struct byi_func *f,
     byi_text_addf(&text, "fused");
     for (uint32_t i = 0; i < sources->n; i++) {
         const char *source = w->m->sources.at[sources->at[i]].name;
-        byi_text_addf(&text, "_%s", i ? last_part(source) : short_path(source));
+        byi_text_addf(&text, "_%s",
+                      i ? last_component(source) : short_path(source));
     }
     for (byi_id id = 0; id < f->nodes.n && !sources->n; id++)
         if (f->nodes.at[id].kind == BYI_CALL_OP)
@@ -97,9 +100,10 @@ static const char *unique_name(const struct kernel_writer *w,
 bool byi_kernels_take_alone(const struct byi_module *m,
                             const struct byi_func *f, byi_id id)
 {
-    return byi_image_takes(m, f, id);
+    return byi_image_op_takes(m, f, id);
 }
 
+/* Whether to try to generate a kernel for f. */
 static bool is_group(const struct byi_module *m, const struct byi_func *f)
 {
     uint32_t work = 0;
@@ -165,24 +169,24 @@ static uint32_t find_kernel(struct kernel_writer *w, uint32_t func,
     return w->bodies.n - 1;
 }
 
-/* Read a group, cut into as many parts as necessary, and return their number.
- * If no kernel can be generated, sets *refused to the reason. */
-static uint32_t read_parts(const struct kernel_writer *w, uint32_t func,
-                           struct byi_arena *arena, struct byi_group *parts,
-                           const char **refused)
+/* Read a group over as many domains as necessary, and return their number. If
+ * no kernel can be generated, sets *refused to the reason. */
+static uint32_t read_domains(const struct kernel_writer *w, uint32_t func,
+                             struct byi_arena *arena, struct byi_group *domains,
+                             const char **refused)
 {
-    struct byi_group_part open[MAX_PARTS] = {{.n_loops = 0}};
+    struct byi_group_domain open[MAX_DOMAINS] = {{.n_loops = 0}};
     uint32_t n_open = 1, n = 0;
     while (n_open > 0 && !*refused) {
-        struct byi_group *g = &parts[n];
-        const struct byi_group_part *part = &open[--n_open];
+        struct byi_group *g = &domains[n];
+        const struct byi_group_domain *domain = &open[--n_open];
         *g = (struct byi_group){
             .m = w->m, .f = w->m->funcs.at[func], .arena = arena};
-        memcpy(g->loops, part->loops, sizeof g->loops);
-        g->n_loops = part->n_loops;
+        memcpy(g->loops, domain->loops, sizeof g->loops);
+        g->n_loops = domain->n_loops;
         byi_group_read(g);
-        if (g->cut && n + n_open + 2 > MAX_PARTS) {
-            *refused = "too many parts";
+        if (g->cut && n + n_open + 2 > MAX_DOMAINS) {
+            *refused = "too many domains";
         } else if (g->cut) {
             byi_group_cut(g, &open[n_open + 1], &open[n_open]);
             byi_vec_free(g->values.at);
@@ -197,23 +201,26 @@ static uint32_t read_parts(const struct kernel_writer *w, uint32_t func,
     return n;
 }
 
+/* Generate the kernel of a group, or a comment that says why there is none. */
 static void write_group(struct kernel_writer *w, uint32_t func,
                         const struct byi_sources *sources)
 {
     struct byi_arena *arena = byi_arena_new();
-    struct byi_group *parts = byi_arena_calloc(arena, MAX_PARTS, sizeof *parts);
+    struct byi_group *domains =
+        byi_arena_calloc(arena, MAX_DOMAINS, sizeof *domains);
     struct byi_text body = {0};
     const char *refused = NULL;
     const struct byi_func *f = w->m->funcs.at[func];
-    const bool image = byi_image_takes(w->m, f, f->result);
-    const uint32_t n = image ? 0 : read_parts(w, func, arena, parts, &refused);
+    const bool image = byi_image_op_takes(w->m, f, f->result);
+    const uint32_t n =
+        image ? 0 : read_domains(w, func, arena, domains, &refused);
     if (w->out->list.n == MAX_KERNELS)
         refused = "too many kernels";
     if (!refused) {
         if (image)
-            byi_image_print(w->m, f, &body);
+            byi_image_op_print(w->m, f, &body);
         else
-            byi_nest_print(parts, n, &body);
+            byi_nest_print(domains, n, &body);
         w->out->of[func] = 1 + find_kernel(w, func, sources, body.at);
     } else {
         char name[MAX_NAME];
@@ -223,13 +230,14 @@ static void write_group(struct kernel_writer *w, uint32_t func,
         byi_text_addf(&w->refused, "): %s */\n", refused);
     }
     for (uint32_t i = 0; i < n; i++)
-        byi_vec_free(parts[i].values.at);
+        byi_vec_free(domains[i].values.at);
     byi_text_free(&body);
     byi_arena_free(&arena);
 }
 
 /* --- all groups --------------------------------------------------------- */
 
+/* Generate kernels for the groups that f calls. */
 static void write_calls(struct kernel_writer *w, const struct byi_func *f)
 {
     for (byi_id id = 0; id < f->nodes.n; id++) {

@@ -18,6 +18,7 @@ enum {
     MAX_PARTS = 256,  /* of a reduction that is computed in parallel */
 };
 
+/* Append a line, indented. */
 static void line(struct byi_printer *p, const char *fmt, ...) BYI_PRINTF(2, 3);
 
 static void line(struct byi_printer *p, const char *fmt, ...)
@@ -117,12 +118,16 @@ static void print_level(struct byi_printer *p, uint32_t nest, uint32_t level)
 
 /* --- reductions --------------------------------------------------------- */
 
+/* A reduction that is being printed. */
 struct nest_reduction {
-    uint32_t value, n, loops[BYI_MAX_LOOPS];
-    struct byi_fold fold;
-    struct byi_fold_names names;
-    char sum[32];
-    bool by_blocks, simd, nan;
+    uint32_t value;                   /* its index */
+    uint32_t n, loops[BYI_MAX_LOOPS]; /* its loops */
+    struct byi_reduction form;
+    struct byi_reduction_names names;
+    char sum[32];   /* name of the accumulator */
+    bool by_blocks; /* as in struct byi_reduction */
+    bool simd;      /* vectorise the innermost loop */
+    bool nan;       /* a maximum or minimum of floats; see print_extreme */
 };
 
 static struct nest_reduction reduction_of(const struct byi_printer *p,
@@ -132,18 +137,18 @@ static struct nest_reduction reduction_of(const struct byi_printer *p,
     const struct byi_group_value *arg = value_at(p, value_at(p, v)->args[0]);
     struct nest_reduction r = {.value = v};
     r.n = byi_group_nest(p->g, v + 1, r.loops);
-    byi_fold_of(node->op, arg->dtype, &r.fold);
+    byi_reduction_find(node->op, arg->dtype, &r.form);
     r.names =
-        (struct byi_fold_names){.sum_type = r.fold.type,
-                                .value = p->names[value_at(p, v)->args[0]],
-                                .type = byi_c_type(arg->dtype),
-                                .count = 1};
+        (struct byi_reduction_names){.sum_type = r.form.type,
+                                     .value = p->names[value_at(p, v)->args[0]],
+                                     .type = byi_c_type(arg->dtype),
+                                     .count = 1};
     for (uint32_t k = 0; k < r.n; k++)
         r.names.count *= extent_of(p, r.loops[k]);
     snprintf(r.sum, sizeof r.sum, "%s_sum", p->names[v]);
     r.simd = r.n > 0 && !byi_nest_holds(p, v + 1, r.n, true);
-    r.by_blocks = r.fold.by_blocks && r.simd;
-    r.nan = byi_dtype_is_float(arg->dtype) && r.fold.merge[0] == 'm';
+    r.by_blocks = r.form.by_blocks && r.simd;
+    r.nan = byi_dtype_is_float(arg->dtype) && r.form.merge[0] == 'm';
     return r;
 }
 
@@ -153,7 +158,7 @@ static void print_step(struct byi_printer *p, struct nest_reduction *r,
     struct byi_text text = {0};
     r->names.sum = sum;
     r->names.sum_type = sum_type;
-    byi_fold_print(r->fold.step, &r->names, &text);
+    byi_reduction_print(r->form.step, &r->names, &text);
     line(p, "%s;", text.at);
     byi_text_free(&text);
 }
@@ -165,10 +170,11 @@ static void print_extreme(struct byi_printer *p, const struct nest_reduction *r,
 {
     const char *v = r->names.value;
     line(p, "%s = %s %s %s ? %s : %s;", sum, v,
-         strcmp(r->fold.merge, "max") == 0 ? ">" : "<", sum, v, sum);
+         strcmp(r->form.merge, "max") == 0 ? ">" : "<", sum, v, sum);
     line(p, "%s_nan |= %s != %s;", sum, v, v);
 }
 
+/* Print the body of a reduction's innermost loop. */
 static void print_innermost(struct byi_printer *p, struct nest_reduction *r,
                             const char *sum, const char *sum_type)
 {
@@ -186,9 +192,9 @@ static void print_simd(struct byi_printer *p, const struct nest_reduction *r,
         return;
     if (r->nan)
         line(p, "#pragma omp simd reduction(%s : %s) reduction(| : %s_nan)",
-             r->fold.merge, sum, sum);
+             r->form.merge, sum, sum);
     else
-        line(p, "#pragma omp simd reduction(%s : %s)", r->fold.merge, sum);
+        line(p, "#pragma omp simd reduction(%s : %s)", r->form.merge, sum);
 }
 
 static void for_range(struct byi_printer *p, uint32_t loop, const char *from,
@@ -206,7 +212,9 @@ static void for_loop(struct byi_printer *p, uint32_t loop)
     for_range(p, loop, "0", to);
 }
 
-/* Print the innermost loop of a sum of floats, in blocks. */
+/* Print the innermost loop of a sum of floats, in blocks; `whole`: in one
+ * block.
+ */
 static void print_blocks(struct byi_printer *p, struct nest_reduction *r,
                          const char *from, const char *to, bool whole)
 {
@@ -233,7 +241,7 @@ static void print_blocks(struct byi_printer *p, struct nest_reduction *r,
 
 static void print_start(struct byi_printer *p, const struct nest_reduction *r)
 {
-    line(p, "%s %s = %s;", r->fold.type, r->sum, r->fold.start);
+    line(p, "%s %s = %s;", r->form.type, r->sum, r->form.start);
     if (r->nan)
         line(p, "int %s_nan = 0;", r->sum);
 }
@@ -256,13 +264,13 @@ static void print_loops(struct byi_printer *p, struct nest_reduction *r,
     snprintf(last, sizeof last, "%lld", (long long)extent);
     const char *begin = r->n == 1 ? from : "0", *end = r->n == 1 ? to : last;
     if (r->n == 0) {
-        print_innermost(p, r, r->sum, r->fold.type);
+        print_innermost(p, r, r->sum, r->form.type);
     } else if (r->by_blocks) {
         print_blocks(p, r, begin, end, extent <= SUM_BLOCK);
     } else {
         print_simd(p, r, r->sum);
         for_range(p, r->loops[r->n - 1], begin, end);
-        print_innermost(p, r, r->sum, r->fold.type);
+        print_innermost(p, r, r->sum, r->form.type);
         close_blocks(p, 1);
     }
     close_blocks(p, opened);
@@ -273,7 +281,7 @@ static void print_finish(struct byi_printer *p, struct nest_reduction *r,
 {
     struct byi_text text = {0};
     r->names.sum = sum;
-    byi_fold_print(r->fold.finish, &r->names, &text);
+    byi_reduction_print(r->form.finish, &r->names, &text);
     const struct byi_node *node = node_of(p, r->value);
     if (r->nan)
         line(p, "const %s %s = %s_nan ? (%s)NAN : %s; /* %s */", r->names.type,
@@ -285,6 +293,7 @@ static void print_finish(struct byi_printer *p, struct nest_reduction *r,
     byi_text_free(&text);
 }
 
+/* Print the pragma that runs the next loops in parallel. */
 static void print_team(struct byi_printer *p, uint32_t collapse,
                        const char *simd)
 {
@@ -298,8 +307,8 @@ static void print_team(struct byi_printer *p, uint32_t collapse,
          simd, several, threads);
 }
 
-/* Print a reduction that reduces parts of fixed size in parallel and combines
- * them in order, so that the result is the same for any number of threads. */
+/* Print a reduction in parallel parts of fixed size, whose results are combined
+ * in order, so that the result is the same for any number of threads. */
 static void print_parts(struct byi_printer *p, struct nest_reduction *r)
 {
     const int64_t extent = extent_of(p, r->loops[0]);
@@ -308,7 +317,7 @@ static void print_parts(struct byi_printer *p, struct nest_reduction *r)
     parts = parts > extent ? extent : parts;
     const int64_t size = (extent + parts - 1) / parts;
     parts = (extent + size - 1) / size;
-    line(p, "%s %s_parts[%lld];", r->fold.type, r->sum, (long long)parts);
+    line(p, "%s %s_parts[%lld];", r->form.type, r->sum, (long long)parts);
     if (r->nan)
         line(p, "int %s_nans[%lld];", r->sum, (long long)parts);
     print_team(p, 1, "");
@@ -329,12 +338,12 @@ static void print_parts(struct byi_printer *p, struct nest_reduction *r)
     open_block(p);
     char one[64];
     snprintf(one, sizeof one, "%s_parts[part]", r->sum);
-    if (r->fold.merge[0] == 'm')
+    if (r->form.merge[0] == 'm')
         line(p, "%s = %s %s %s ? %s : %s;", r->sum, one,
-             strcmp(r->fold.merge, "max") == 0 ? ">" : "<", r->sum, one,
+             strcmp(r->form.merge, "max") == 0 ? ">" : "<", r->sum, one,
              r->sum);
     else
-        line(p, "%s = %s %s %s;", r->sum, r->sum, r->fold.merge, one);
+        line(p, "%s = %s %s %s;", r->sum, r->sum, r->form.merge, one);
     if (r->nan)
         line(p, "%s_nan |= %s_nans[part];", r->sum, r->sum);
     close_blocks(p, 1);
@@ -402,6 +411,7 @@ static void print_stream(struct byi_printer *p)
     close_blocks(p, 1);
 }
 
+/* Print the result's loops, without tiles and columns. */
 static void print_elements(struct byi_printer *p)
 {
     print_level(p, 0, 0);
@@ -423,7 +433,7 @@ static void print_elements(struct byi_printer *p)
 
 /* Print the loop over the tiles of a loop. If a load has stride 1 along another
  * loop than the result, both loops are tiled, so that a tile of either tensor
- * fits the L1 cache. */
+ * fits in the L1 cache. */
 static void for_tile(struct byi_printer *p, uint32_t loop)
 {
     const long long extent = (long long)extent_of(p, loop);
@@ -554,9 +564,9 @@ static void print_columns(struct byi_printer *p)
     line(p, "const int64_t end = b + %lld < %lld ? b + %lld : %lld;",
          (long long)block, (long long)extent, (long long)block,
          (long long)extent);
-    line(p, "%s %s[%lld];", r.fold.type, r.sum, (long long)block);
+    line(p, "%s %s[%lld];", r.form.type, r.sum, (long long)block);
     for_range(p, loop, "b", "end");
-    line(p, "%s[i%u - b] = %s;", r.sum, loop, r.fold.start);
+    line(p, "%s[i%u - b] = %s;", r.sum, loop, r.form.start);
     close_blocks(p, 1);
     mark_needed(p, value_at(p, r.value)->args[0], needed);
     print_column_loops(p, &r, needed, column);
@@ -565,7 +575,7 @@ static void print_columns(struct byi_printer *p)
     line(p, "#pragma omp simd");
     for_range(p, loop, "b", "end");
     print_needed(p, needed, r.value + 1, column);
-    print_step(p, &r, one, r.fold.type);
+    print_step(p, &r, one, r.form.type);
     close_blocks(p, 1 + r.n);
     mark_needed(p, p->g->result, needed);
     line(p, "#pragma omp simd");
@@ -579,6 +589,7 @@ static void print_columns(struct byi_printer *p)
 
 /* --- the function ------------------------------------------------------- */
 
+/* Set p->names: a variable, or the literal of a constant. */
 static void name_values(struct byi_printer *p)
 {
     uint32_t n = 0;
@@ -608,10 +619,11 @@ static bool reads_param(const struct byi_group *g, uint32_t param)
     return false;
 }
 
-static void print_part(const struct byi_group *part, bool braces,
-                       struct byi_text *out)
+/* Append the loops over one domain, as a block if `braces`. */
+static void print_domain(const struct byi_group *domain, bool braces,
+                         struct byi_text *out)
 {
-    struct byi_printer p = {.g = part, .out = out, .depth = 1};
+    struct byi_printer p = {.g = domain, .out = out, .depth = 1};
     name_values(&p);
     byi_nest_decide(&p);
     if (braces) {
@@ -627,18 +639,18 @@ static void print_part(const struct byi_group *part, bool braces,
     close_blocks(&p, braces);
 }
 
-void byi_nest_print(const struct byi_group *parts, uint32_t n,
+void byi_nest_print(const struct byi_group *domains, uint32_t n,
                     struct byi_text *out)
 {
-    const struct byi_func *f = parts->f;
-    struct byi_printer p = {.g = parts, .out = out};
+    const struct byi_func *f = domains->f;
+    struct byi_printer p = {.g = domains, .out = out};
     bool shared = false;
     line(&p, "{");
     p.depth++;
     for (uint32_t i = 0; i < f->params.n; i++) {
         bool read = false;
         for (uint32_t k = 0; k < n && !read; k++)
-            read = reads_param(&parts[k], i);
+            read = reads_param(&domains[k], i);
         if (read)
             line(&p, "const %s *restrict const x%u = buffers[%u];",
                  byi_c_type(f->nodes.at[f->params.at[i]].type->dtype), i, i);
@@ -646,7 +658,7 @@ void byi_nest_print(const struct byi_group *parts, uint32_t n,
     line(&p, "%s *restrict const y = buffers[%u];",
          byi_c_type(f->nodes.at[f->result].type->dtype), f->params.n);
     for (uint32_t k = 0; k < n; k++) {
-        struct byi_printer one = {.g = &parts[k]};
+        struct byi_printer one = {.g = &domains[k]};
         name_values(&one);
         byi_nest_decide(&one);
         shared = shared || one.team > 1;
@@ -654,6 +666,6 @@ void byi_nest_print(const struct byi_group *parts, uint32_t n,
     if (!shared)
         line(&p, "(void)threads;");
     for (uint32_t k = 0; k < n; k++)
-        print_part(&parts[k], n > 1, out);
+        print_domain(&domains[k], n > 1, out);
     close_blocks(&p, 1);
 }

@@ -8,21 +8,23 @@
 #include <elf.h>
 #include <string.h>
 
-struct object {
+/* An object file of n bytes. */
+struct object_file {
     const char *at;
     uint64_t n;
     Elf64_Ehdr header;
-    const char *name;
-    bool found;
+    const char *name; /* of the function that it must define */
+    bool found;       /* it defines this function */
     struct byoc_error *err;
 };
 
-static bool is_in_file(const struct object *o, uint64_t at, uint64_t bytes)
+static bool is_in_file(const struct object_file *o, uint64_t at, uint64_t bytes)
 {
     return at <= o->n && bytes <= o->n - at;
 }
 
-static enum byoc_status odd(const struct object *o)
+/* Fail because the bytes are no relocatable ELF64 object. */
+static enum byoc_status reject(const struct object_file *o)
 {
     return byi_fail(o->err, BYOC_EUNSUPPORTED,
                     "found %llu bytes from the compiler that are not a "
@@ -30,7 +32,8 @@ static enum byoc_status odd(const struct object *o)
                     (unsigned long long)o->n);
 }
 
-static Elf64_Shdr section(const struct object *o, uint32_t i)
+/* Section header i; all zero if there is none. */
+static Elf64_Shdr section(const struct object_file *o, uint32_t i)
 {
     Elf64_Shdr s = {0};
     if (i < o->header.e_shnum)
@@ -39,7 +42,8 @@ static Elf64_Shdr section(const struct object *o, uint32_t i)
 }
 
 /* A string of the string table in section `table`; "" if it is malformed. */
-static const char *string(const struct object *o, uint32_t table, uint64_t at)
+static const char *string(const struct object_file *o, uint32_t table,
+                          uint64_t at)
 {
     const Elf64_Shdr s = section(o, table);
     if (s.sh_type != SHT_STRTAB || at >= s.sh_size ||
@@ -49,17 +53,17 @@ static const char *string(const struct object *o, uint32_t table, uint64_t at)
     return o->at + s.sh_offset + at;
 }
 
-static enum byoc_status read_header(struct object *o)
+static enum byoc_status read_header(struct object_file *o)
 {
     if (o->n < sizeof o->header)
-        return odd(o);
+        return reject(o);
     memcpy(&o->header, o->at, sizeof o->header);
     const Elf64_Ehdr *h = &o->header;
     if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 ||
         h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_type != ET_REL ||
         h->e_shentsize != sizeof(Elf64_Shdr) ||
         !is_in_file(o, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr)))
-        return odd(o);
+        return reject(o);
     return BYOC_OK;
 }
 
@@ -67,7 +71,7 @@ static enum byoc_status read_header(struct object *o)
 
 /* Accept the sections of C functions and variables. Other allocated sections
  * could run code at load time, or replace sections of the artifact. */
-static enum byoc_status check_section(const struct object *o, uint32_t i)
+static enum byoc_status check_section(const struct object_file *o, uint32_t i)
 {
     static const char *const plain[] = {".text", ".rodata",   ".data",
                                         ".bss",  ".eh_frame", ".note.gnu"};
@@ -88,7 +92,7 @@ static enum byoc_status check_section(const struct object *o, uint32_t i)
 
 /* --- symbols -------------------------------------------------------------- */
 
-static enum byoc_status check_symbol(struct object *o, const Elf64_Sym *s,
+static enum byoc_status check_symbol(struct object_file *o, const Elf64_Sym *s,
                                      uint32_t strings)
 {
     const char *name = string(o, strings, s->st_name);
@@ -110,12 +114,12 @@ static enum byoc_status check_symbol(struct object *o, const Elf64_Sym *s,
     return BYOC_OK;
 }
 
-static enum byoc_status check_symbols(struct object *o, uint32_t i)
+static enum byoc_status check_symbols(struct object_file *o, uint32_t i)
 {
     const Elf64_Shdr table = section(o, i);
     Elf64_Sym s;
     if (!is_in_file(o, table.sh_offset, table.sh_size))
-        return odd(o);
+        return reject(o);
     for (uint64_t at = 0; at + sizeof s <= table.sh_size; at += sizeof s) {
         memcpy(&s, o->at + table.sh_offset + at, sizeof s);
         BYI_TRY(check_symbol(o, &s, table.sh_link));
@@ -126,7 +130,7 @@ static enum byoc_status check_symbols(struct object *o, uint32_t i)
 enum byoc_status byi_object_check(const struct byi_text *object,
                                   const char *name, struct byoc_error *err)
 {
-    struct object o = {
+    struct object_file o = {
         .at = object->at, .n = object->n, .name = name, .err = err};
     BYI_TRY(read_header(&o));
     for (uint32_t i = 0; i < o.header.e_shnum; i++) {

@@ -9,7 +9,7 @@
 
 /* --- loop fusion -------------------------------------------------------- */
 
-/* Whether loops k and k + 1 are like one loop for an access, where loop k + 1
+/* Whether loops k and k + 1 are like one loop for the access `a`; loop k + 1
  * has `extent` iterations. */
 static bool is_contiguous(const struct byi_affine *a, uint32_t k,
                           int64_t extent)
@@ -37,6 +37,7 @@ static void drop_coef(struct byi_affine *a, uint32_t k)
     a->coef[BYI_MAX_LOOPS - 1] = 0;
 }
 
+/* Remove loop k, along which no access varies any more. */
 static void drop_loop(struct byi_group *g, uint32_t k)
 {
     drop_coef(&g->store, k);
@@ -54,7 +55,7 @@ static void join_loops(struct byi_group *g, uint32_t k)
 }
 
 /* Sort the loops by owner, the result's first, and then by axis. */
-static void gather_loops(struct byi_group *g)
+static void sort_loops(struct byi_group *g)
 {
     for (uint32_t k = 1; k < g->n_loops; k++)
         for (uint32_t i = k; i > 0; i--) {
@@ -77,7 +78,7 @@ static void gather_loops(struct byi_group *g)
         }
 }
 
-/* --- places ------------------------------------------------------------- */
+/* --- placing values ----------------------------------------------------- */
 
 uint32_t byi_group_nest(const struct byi_group *g, uint32_t nest,
                         uint32_t loops[BYI_MAX_LOOPS])
@@ -90,6 +91,7 @@ uint32_t byi_group_nest(const struct byi_group *g, uint32_t nest,
     return n;
 }
 
+/* The loops of a nest, as bits. */
 static uint64_t nest_bits(const struct byi_group *g, uint32_t nest)
 {
     uint32_t loops[BYI_MAX_LOOPS];
@@ -99,6 +101,7 @@ static uint64_t nest_bits(const struct byi_group *g, uint32_t nest)
     return bits;
 }
 
+/* Set the loops that each value varies with. */
 static void find_loops(struct byi_group *g)
 {
     for (uint32_t i = 0; i < g->values.n; i++) {
@@ -134,7 +137,7 @@ static void place_values(struct byi_group *g)
 
 void byi_group_place(struct byi_group *g)
 {
-    gather_loops(g);
+    sort_loops(g);
     for (uint32_t k = g->n_loops; k-- > 0;)
         if (g->loops[k].extent == 1)
             drop_loop(g, k);

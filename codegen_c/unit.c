@@ -23,6 +23,7 @@ static const char *const options_of[] = {
 #undef LEVEL
 };
 
+/* The state of byi_c_unit_compile. */
 struct unit_job {
     struct byi_c_unit *unit;
     struct byi_cc cc;
@@ -57,8 +58,8 @@ static const char *find_line(const char *log)
     return found;
 }
 
-/* Fail with the first error of a log; if the log has none, with j->err's text.
- */
+/* Fail with `what` and the first error of a log; if the log has none, with the
+ * text of j->err. */
 static enum byoc_status report_error(const struct unit_job *j, const char *log,
                                      const char *what)
 {
@@ -154,6 +155,7 @@ static enum byoc_status read_object(const struct unit_job *j, uint32_t level)
         j->err);
 }
 
+/* Link the objects to a library. */
 static enum byoc_status link_levels(const struct unit_job *j)
 {
     struct byi_text text = {0};
