@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list_ops.c: `byoc opt --list-ops`: the operators of the IR with their
+/* list_ops.c: `byoc opt --list-ops`: prints the operators of the IR with their
  * attributes, from the table core/ops/ops.def.
  */
 #include "cli.h"
@@ -30,10 +30,14 @@ static const struct {
     enum byi_op_trait bit;
     const char *name;
 } traits[] = {
-    {BYI_TRAIT_COMMUTES, "commutes"}, {BYI_TRAIT_VIEW, "view"},
-    {BYI_TRAIT_RANDOM, "random"},     {BYI_TRAIT_LIST, "list"},
-    {BYI_TRAIT_FOLDS, "folds"},       {BYI_TRAIT_JUMPS, "jumps"},
-    {BYI_TRAIT_WIDENS, "widens"},     {BYI_TRAIT_MASKS, "masks"},
+    {BYI_TRAIT_COMMUTES, "commutes"},
+    {BYI_TRAIT_VIEW, "view"},
+    {BYI_TRAIT_RANDOM, "random"},
+    {BYI_TRAIT_LIST, "list"},
+    {BYI_TRAIT_FOLDABLE, "foldable"},
+    {BYI_TRAIT_DISCONTINUOUS, "discontinuous"},
+    {BYI_TRAIT_WIDENS, "widens"},
+    {BYI_TRAIT_HIDES_NAN, "hides_nan"},
 };
 
 static void print_op(const struct byi_op *op)

@@ -102,7 +102,7 @@ static void add_function(const struct byi_module *m, uint32_t func,
         if (node->kind != BYI_CALL_OP)
             continue;
         const double relative = relative_of(f, node);
-        if (byi_op_has(node->op, BYI_TRAIT_JUMPS) &&
+        if (byi_op_has(node->op, BYI_TRAIT_DISCONTINUOUS) &&
             (p->relative > 0 || relative > 0))
             p->share = 0.02;
         p->relative += relative;

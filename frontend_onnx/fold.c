@@ -73,7 +73,7 @@ bool byi_o_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
     const struct byi_op *op = byi_op(id);
     const struct byi_attrs *attrs = NULL;
 
-    if (!o->params->eval || !byi_op_has(id, BYI_TRAIT_FOLDS) ||
+    if (!o->params->eval || !byi_op_has(id, BYI_TRAIT_FOLDABLE) ||
         n > MAX_OPERANDS || n < op->min_in)
         return false;
     if (byi_attrs_make(o->scratch, op, given, n_attrs, &attrs, NULL) != BYOC_OK)

@@ -265,7 +265,7 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
         if (is_named(g, backends->exclude, node))
             return "named by --exclude";
         if (backends->keep_nan && node->kind == BYI_CALL_OP &&
-            byi_op_has(node->op, BYI_TRAIT_MASKS))
+            byi_op_has(node->op, BYI_TRAIT_HIDES_NAN))
             return "it may give a number for NaN, which --keep-nan forbids";
         *reason = BYI_REASON_NOT_NAMED;
         if (backends->only && *backends->only && node->kind == BYI_CALL_OP &&

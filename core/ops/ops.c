@@ -27,10 +27,10 @@ enum { N_ATTRS_none = 0 };
 #define VIEW BYI_TRAIT_VIEW
 #define RANDOM BYI_TRAIT_RANDOM
 #define LIST BYI_TRAIT_LIST
-#define FOLDS BYI_TRAIT_FOLDS
-#define JUMPS BYI_TRAIT_JUMPS
+#define FOLDABLE BYI_TRAIT_FOLDABLE
+#define DISCONTINUOUS BYI_TRAIT_DISCONTINUOUS
 #define WIDENS BYI_TRAIT_WIDENS
-#define MASKS BYI_TRAIT_MASKS
+#define HIDES_NAN BYI_TRAIT_HIDES_NAN
 #define EXACT                                                                  \
     {                                                                          \
         0, 0                                                                   \

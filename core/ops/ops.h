@@ -114,10 +114,10 @@ enum byi_op_trait {
     BYI_TRAIT_VIEW = 2,
     BYI_TRAIT_RANDOM = 4,
     BYI_TRAIT_LIST = 8,
-    BYI_TRAIT_FOLDS = 16,
-    BYI_TRAIT_JUMPS = 32,
+    BYI_TRAIT_FOLDABLE = 16,
+    BYI_TRAIT_DISCONTINUOUS = 32,
     BYI_TRAIT_WIDENS = 64,
-    BYI_TRAIT_MASKS = 128
+    BYI_TRAIT_HIDES_NAN = 128
 };
 
 /* An attribute's declaration; `fallback` is its default as text, such as

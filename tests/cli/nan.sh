@@ -14,8 +14,8 @@ bad=0
 table=$(sed -n '/^## NaN/,/^## Q/s/^| `\([a-z_.0-9]*\)` .*/\1/p' "$page")
 [ -n "$table" ] || { echo "no table of NaN in docs/dnnl.md"; exit 1; }
 
-# masks CALL [OPTION...]: does NaN get lost in the call on %n, which has some?
-masks() {
+# hides_nan CALL [OPTION...]: does NaN get lost in the call on %n, which has some?
+hides_nan() {
     call=$1
     shift
     cat >"$work/m.ir" <<END
@@ -31,9 +31,9 @@ END
 }
 
 # The same without the kernels that byoc has for AVX-512.
-masks_narrow() (
+hides_nan_narrow() (
     export BYOC_MAX_ISA=avx2
-    masks "$@"
+    hides_nan "$@"
 )
 
 wrong() {
@@ -43,15 +43,15 @@ wrong() {
 
 while read -r op call; do
     if ! echo "$table" | grep -qx "$op"; then
-        masks "$call" && wrong "$op loses NaN, and docs/dnnl.md does not say so"
+        hides_nan "$call" && wrong "$op loses NaN, and docs/dnnl.md does not say so"
         continue
     fi
-    masks "$call" || masks_narrow "$call" ||
+    hides_nan "$call" || hides_nan_narrow "$call" ||
         wrong "$op keeps NaN, and docs/dnnl.md says that it does not"
     # with a constant, maximum and minimum become clip
-    masks "$call" --exclude "$op" --exclude clip && wrong "$op loses NaN on native kernels"
-    masks "$call" --keep-nan && wrong "$op loses NaN with --keep-nan"
-    masks "$call" --keep-nan --partition-by estimated &&
+    hides_nan "$call" --exclude "$op" --exclude clip && wrong "$op loses NaN on native kernels"
+    hides_nan "$call" --keep-nan && wrong "$op loses NaN with --keep-nan"
+    hides_nan "$call" --keep-nan --partition-by estimated &&
         wrong "$op loses NaN with --keep-nan and --partition-by"
 done <<'END'
 nn.relu nn.relu(%n)
