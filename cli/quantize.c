@@ -17,6 +17,7 @@ const struct byi_command byi_command_quantize = {
     .run = run,
 };
 
+/* Whether the search measured the error of each layer alone. */
 static bool has_ranks(const struct byi_quantized *q)
 {
     bool any = false;
@@ -28,14 +29,14 @@ static bool has_ranks(const struct byi_quantized *q)
 static void print_layers(const struct byi_quantized *q)
 {
     const bool ranks = has_ranks(q);
-    printf("%s%10s %10s  %-8s %s\n", ranks ? "  alone % " : "", "weights dB",
-           "result dB", "operator", "node");
+    printf("%s%10s %10s  %-8s %s\n", ranks ? "error % alone " : "",
+           "weights dB", "result dB", "operator", "node");
     for (uint32_t i = 0; i < q->n_layers; i++) {
         const struct byi_quantized_layer *l = &q->layers[i];
         if (ranks && l->alone >= 0)
-            printf("%9.3g ", l->alone);
+            printf("%13.3g ", l->alone);
         else if (ranks)
-            printf("%10s", "");
+            printf("%14s", "");
         if (l->kept)
             printf("%10s", "float32");
         else
