@@ -20,23 +20,23 @@ const struct byi_command byi_command_backends = {
     .run = run,
 };
 
-struct count {
-    uint32_t good, bad;
+struct plugin_count {
+    uint32_t usable, rejected;
     struct byi_text *json; /* the list so far, for --json */
 };
 
+/* Print a plug-in, and count it. `why`: why it cannot be used; NULL: it can. */
 static void print_backend(void *ctx, const char *path, const char *name,
-                          const char *version, const char *verdict)
+                          const char *version, const char *why)
 {
-    struct count *count = ctx;
-    if (verdict) {
-        bool named = strncmp(verdict, path, strlen(path)) == 0;
-        printf("rejected  %s%s%s\n", named ? "" : path, named ? "" : ": ",
-               verdict);
-        count->bad++;
+    struct plugin_count *count = ctx;
+    if (why) {
+        bool named = strncmp(why, path, strlen(path)) == 0;
+        printf("rejected  %s%s%s\n", named ? "" : path, named ? "" : ": ", why);
+        count->rejected++;
     } else {
         printf("%-9s %s (%s)\n", name, path, version);
-        count->good++;
+        count->usable++;
     }
 }
 
@@ -50,26 +50,29 @@ static void put_member(struct byi_text *json, const char *name,
         byi_text_addf(json, "null");
 }
 
+/* Like print_backend, but append it to the JSON. */
 static void add_backend(void *ctx, const char *path, const char *name,
-                        const char *version, const char *verdict)
+                        const char *version, const char *why)
 {
-    struct count *count = ctx;
+    struct plugin_count *count = ctx;
     struct byi_text *json = count->json;
-    byi_text_addf(json, "%s\n    {", count->good + count->bad ? "," : "");
+    byi_text_addf(json, "%s\n    {",
+                  count->usable + count->rejected ? "," : "");
     put_member(json, "path", path);
     byi_text_addf(json, ", ");
     put_member(json, "name", name);
     byi_text_addf(json, ", ");
     put_member(json, "version", version);
-    byi_text_addf(json, ", \"usable\": %s, ", verdict ? "false" : "true");
-    put_member(json, "why", verdict);
+    byi_text_addf(json, ", \"usable\": %s, ", why ? "false" : "true");
+    put_member(json, "why", why);
     byi_text_addf(json, "}");
-    if (verdict)
-        count->bad++;
+    if (why)
+        count->rejected++;
     else
-        count->good++;
+        count->usable++;
 }
 
+/* Print the native kernels and the warnings, after the plug-ins. */
 static void print_list(const struct byi_text *copies)
 {
     printf("native    in libbyoc_runtime.so (byoc %s), always there\n",
@@ -92,12 +95,12 @@ static void print_json(const struct byi_text *plugins,
     byi_text_free(&json);
 }
 
-/* Print every plug-in with its verdict, and warnings about libraries of which
+/* Print every plug-in with a verdict, and warnings about libraries of which
  * the process has two copies. Returns the exit code. */
 static int list_backends(const char *plugins, bool as_json)
 {
     struct byi_text json = {0}, copies = {0};
-    struct count count = {.json = &json};
+    struct plugin_count count = {.json = &json};
     byoc_backends_list(plugins, as_json ? add_backend : print_backend, &count);
     byoc_internal_copies(&copies);
     if (as_json)
@@ -106,16 +109,18 @@ static int list_backends(const char *plugins, bool as_json)
         print_list(&copies);
     byi_text_free(&json);
     byi_text_free(&copies);
-    return count.bad ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
+    return count.rejected ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 
 /* --- lint ----------------------------------------------------------------- */
 
 enum { MAX_MODELS = 256 };
 
+/* A row of a plug-in's table. */
 struct backend_row {
-    const char *name, *finding;
-    uint32_t matches;
+    const char *name;
+    const char *finding; /* what is wrong with it, or NULL */
+    uint32_t matches;    /* in the models */
 };
 
 struct lint {

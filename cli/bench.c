@@ -38,14 +38,15 @@ struct twins {
     double flops, native_flops;
 };
 
+/* What `byoc bench` prints. */
 struct result {
-    double load, first; /* seconds; load includes the state */
-    double *runs;       /* sorted  */
-    double elapsed;     /* of all runs together */
-    double rate;        /* runs due per second; 0: no schedule */
+    double load, first; /* seconds; loading includes making the state */
+    double *runs;       /* times of the n runs in seconds, sorted */
+    double elapsed;     /* seconds of all runs together */
+    double rate;        /* runs that are due per second; 0: no schedule */
     uint32_t n, clients, warmup, threads;
     const char *why; /* the source of the number of threads */
-    double peak_mb;
+    double peak_mb;  /* peak memory of the process */
     struct twins twins;
     struct byoc_cache_stats cache; /* all 0 if sizes do not vary */
     struct byi_profile *profile;   /* NULL: not requested */
@@ -236,6 +237,7 @@ static enum byoc_status time_load(const struct byoc_model *model,
     return BYOC_OK;
 }
 
+/* Load and run the model, and set *r. */
 static enum byoc_status bench(const struct byoc_model *model,
                               const struct byi_feed_params *feed,
                               uint32_t least, double seconds,

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* pixels: the width of a run, the height of a bar, the width of a letter */
 enum { WIDTH = 1200, BAR = 34, LETTER = 7, MARGIN = 10, TOP = 34 };
 
 struct bar {
@@ -53,8 +54,7 @@ static void add_escaped(struct byi_text *out, const char *from, size_t n)
 
 /* Add a line of a bar's label at (x, y). If it has more than `max_letters`
  * letters, it is cut and ends with an ellipsis, or is left out if only a few
- * would remain.
- */
+ * would remain. */
 static void add_label(struct byi_text *out, double x, int y, const char *line,
                       size_t max_letters)
 {
@@ -67,7 +67,8 @@ static void add_label(struct byi_text *out, double x, int y, const char *line,
     byi_text_addf(out, "%s</text>", fits ? "" : "&#8230;");
 }
 
-/* Append a bar with a tooltip and, if they fit, two lines of text. */
+/* Append a bar of row `row` with a tooltip and, if they fit, two lines of text.
+ * `colour`: a class of the style sheet. */
 static void add_bar(struct byi_text *out, double x, int row, double width,
                     const char *colour, double us, double share,
                     const char *const lines[2])
@@ -89,7 +90,10 @@ static void add_bar(struct byi_text *out, double x, int row, double width,
     byi_text_addf(out, "</g>\n");
 }
 
-static bool is_of(const cJSON *step, const char *operator)
+/* Whether the step counts under this operator: a fused step under its first
+ * one.
+ */
+static bool is_step_of(const cJSON *step, const char *operator)
 {
     const char *name = text_of(step, "operators");
     const size_t n = strcspn(name, "+");
@@ -106,7 +110,7 @@ static void add_steps(struct byi_text *out, const cJSON *steps,
     size_t n = 0;
     cJSON_ArrayForEach(step, steps)
     {
-        if (bars && is_of(step, operator))
+        if (bars && is_step_of(step, operator))
             bars[n++] = (struct bar){us_of(step), step};
     }
     if (bars)

@@ -65,7 +65,7 @@ static int run(int argc, char **argv)
         (void)byi_fail(&err, BYOC_EINVAL,
                        "found --advise with --html, --dot, --dump-onnx or "
                        "--dump-regions, expected one of them: --advise "
-                       "compiles many times, a picture shows one compile");
+                       "compiles many times, and a picture shows one compile");
         return byi_complain(&byi_command_check, &err);
     }
     if (advise)

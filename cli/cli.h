@@ -74,8 +74,8 @@ int byi_terminal_close(int code);
  * to report the current step and the time so far. Does nothing if BYOC_PROGRESS
  * is 0. */
 void byi_progress_begin(const char *command);
-/* Set the current step and its progress: `done` of `of` parts; `of` is 0 if
- * parts are not counted. Any thread may call it. */
+/* Set the current step and its progress: `done` of `of` items; `of` is 0 if
+ * items are not counted. Any thread may call it. */
 void byi_progress_step(const char *what, uint32_t done, uint32_t of);
 /* Erase the progress line, before other output goes to the terminal. */
 void byi_progress_clear(void);
@@ -94,8 +94,8 @@ enum byi_option_kind {
     BYI_OPTION_FLAG,   /* bool *                                     */
     BYI_OPTION_TEXT,   /* const char **                              */
     BYI_OPTION_LIST,   /* struct byi_list *: may be given many times */
-    BYI_OPTION_PATH,   /* the same for paths, which become absolute  */
-    BYI_OPTION_PATHS,  /* const char **: A:B:C, paths; several are joined */
+    BYI_OPTION_PATH,   /* LIST of paths, which become absolute       */
+    BYI_OPTION_PATHS,  /* const char **: paths A:B:C; several are joined */
     BYI_OPTION_COMMAS, /* struct byi_list *: A,B,C                   */
     BYI_OPTION_COUNT,  /* uint32_t *: 0 .. 2^31 - 1                  */
     BYI_OPTION_CHOICE, /* int *: 1 + the index of a word of `value`, "a|b|c" */
@@ -103,7 +103,7 @@ enum byi_option_kind {
     BYI_OPTION_LEVEL   /* int *: -O0 .. -O3, an enum byoc_opt        */
 };
 
-/* A list of n strings; if n > 0, at[n] is NULL. */
+/* A list of n strings; at[n] is NULL, `at` is NULL if n is 0. */
 struct byi_list {
     const char **at;
     uint32_t n;
@@ -113,11 +113,11 @@ struct byi_list {
  * form. */
 struct byi_option {
     const char *name;
-    char brief; /* 0: none */
+    char brief; /* the letter of the short form; 0: none */
     enum byi_option_kind kind;
     void *to;
     const char *value; /* placeholder in help, or "a|b"; NULL for flags */
-    const char *help;
+    const char *help;  /* one line, for --help and manual pages */
 };
 
 /* Parse argv[1..argc-1] and store the values of options. The positional
@@ -144,20 +144,19 @@ void byi_list_add(struct byi_list *list, const char *text);
 /* Whether the option of that name was given; -O is called "O". */
 bool byi_given(const char *name);
 
-/* Print "byoc COMMAND: MESSAGE" to stderr. Returns the exit code of err's
- * status.
- */
+/* Print "byoc COMMAND: MESSAGE" to stderr, with the message of err. Returns the
+ * exit code for its status. */
 int byi_complain(const struct byi_command *command,
                  const struct byoc_error *err);
 
 /* --- input.c -------------------------------------------------------------- */
 
-/* Whether a file is opened as an artifact: a shared library, or a path that
- * ends in .so. */
+/* Whether to open a file as an artifact: it is an ELF file, or its path ends in
+ * .so. */
 bool byi_is_artifact(const char *path);
 /* Fail with BYOC_EINVAL if a file is of a kind that cannot be a model; the
- * error names the command for it. A file that cannot be read passes: opening it
- * gives the error. */
+ * message says what to do with it. A file that cannot be read passes: opening
+ * it gives the error. */
 enum byoc_status byi_expect_model(const char *path, struct byoc_error *err);
 /* Improve the message of a failed attempt to open `path` as an artifact: if
  * `status` is BYOC_EPARSE and the file is of another kind, err names the kind.
@@ -167,7 +166,9 @@ enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
 
 /* --- model.c -------------------------------------------------------------- */
 
-/* The options shared by the commands that take a model. */
+/* The options that the commands with a model share. Their names are in
+ * BYI_MODEL_OPTIONS, their meaning in struct byoc_compile_params and struct
+ * byoc_load_params. */
 struct byi_model_options {
     struct byi_list backends, patterns, dims, shapes, values, warm;
     struct byi_list exclude, only, disable;
@@ -175,8 +176,8 @@ struct byi_model_options {
     const char *plugins, *print_before, *print_after, *stop_after, *report;
     const char *dump_passes, *keep_c, *function;
     const char *cost_table, *target;
-    int partition_by, codegen, weights; /* of the enums of byoc.h */
-    const char *const *passes;          /* only these; NULL: the pipeline */
+    int partition_by, codegen, weights; /* values of enums of byoc.h */
+    const char *const *passes;          /* run only these; NULL: the pipeline */
     uint32_t threads, min_region_nodes, max_regions;
     int opt_level;
     bool native, forbid_ref, keep_nan, exact, require_backends, time_passes,
@@ -257,7 +258,7 @@ struct byi_model_options {
          BYI_OPTION_FLAG,                                                        \
          &(o).keep_nan,                                                          \
          NULL,                                                                   \
-         "keep operators native that may lose NaN elsewhere"},                   \
+         "keep operators native for which backends may lose NaN"},               \
         {"exact",                                                                \
          0,                                                                      \
          BYI_OPTION_FLAG,                                                        \
@@ -269,13 +270,13 @@ struct byi_model_options {
          BYI_OPTION_COUNT,                                                       \
          &(o).min_region_nodes,                                                  \
          "N",                                                                    \
-         "no regions with fewer nodes of the model"},                            \
+         "make no region with fewer nodes of the model"},                        \
         {"min-region-flops",                                                     \
          0,                                                                      \
          BYI_OPTION_NUMBER,                                                      \
          &(o).min_region_flops,                                                  \
          "N",                                                                    \
-         "no regions with fewer floating-point operations, such as 1e6"},        \
+         "make no region with fewer floating-point operations, such as 1e6"},    \
         {"max-regions",                                                          \
          0,                                                                      \
          BYI_OPTION_COUNT,                                                       \
@@ -287,7 +288,7 @@ struct byi_model_options {
          BYI_OPTION_CHOICE,                                                      \
          &(o).partition_by,                                                      \
          "greedy|estimated|measured",                                            \
-         "placement: everything to backends, or by cost (default: greedy)"},     \
+         "place nodes on backends if possible, or by cost (default: greedy)"},   \
         {"cost-table",    0,                                                     \
          BYI_OPTION_TEXT, &(o).cost_table,                                       \
          "FILE",          "file of measured times (default: in ~/.cache/byoc)"}, \
@@ -419,8 +420,8 @@ struct byi_open_model {
     const char *const *dims;        /* --dim for runs; NULL: none applies */
     struct byoc_model *model;
     int gate; /* from byi_compile_model; for an artifact BYI_EXIT_OK */
-    bool verbose,
-        loaded; /* the log function reads them: never move the struct */
+    /* the log function of the model reads these: never move the struct */
+    bool verbose, loaded;
 };
 
 /* Compile according to `options`. *gate becomes BYI_EXIT_OK, or
@@ -455,12 +456,14 @@ void byi_list_ops(bool json);
 
 /* --- report.c ------------------------------------------------------------- */
 
-/* Selects the parts of a ledger to print. */
+/* What to print of a ledger. */
 struct byi_ledger_view {
-    bool json, every;        /* every: print every node, not only native ones */
-    struct byi_list explain; /* nodes; empty: the report */
+    bool json;
+    bool every;              /* every node, not only native ones */
+    struct byi_list explain; /* these nodes; empty: the report */
 };
-/* Append a ledger's JSON, from a file of --report or from an artifact. */
+/* Append a ledger's JSON, from a file of --report or from an artifact. Errors:
+ * BYOC_EINVAL (an artifact without a ledger), BYOC_ELIMIT, those of reading. */
 enum byoc_status byi_read_ledger(const char *path, struct byi_text *ledger,
                                  struct byoc_error *err);
 /* Print a ledger to stdout. Returns the exit code. Messages start with `path`.
@@ -476,8 +479,8 @@ struct byi_profile *byi_profile_new(struct byi_arena *arena);
 /* Measure the machine's peak. Call it before and after the runs: the larger
  * result counts. */
 void byi_profile_peak(struct byi_profile *profile, uint32_t threads);
-/* Add an event of a run. A callback for byoc_state_profile; ctx: byi_profile.
- */
+/* Add an event of a run. A callback for byoc_state_profile; `ctx` is a struct
+ * byi_profile. */
 void byi_profile_event(void *ctx, const struct byoc_event *event);
 /* Print the table to stdout. */
 void byi_profile_print(struct byi_profile *profile);

@@ -22,7 +22,7 @@ const struct byi_command byi_command_compare = {
     .run = run,
 };
 
-enum { NOT_GIVEN = -1 };
+enum { NOT_GIVEN = -1 }; /* a tolerance: use the default */
 
 /* The tolerance for results of this type. The defaults allow for the unit
  * roundoff of the type (2^-24 for float32, 2^-11 for float16, 2^-8 for
@@ -44,6 +44,7 @@ static struct byi_tolerance tolerance_for(const struct byi_tolerance *given,
     return t;
 }
 
+/* The options of `byoc compare`. */
 struct compare {
     struct byi_feed_params feed;
     struct byi_tolerance tolerance;
@@ -55,10 +56,10 @@ struct compare {
 struct step_table {
     struct byi_arena *arena;
     const struct byi_tolerance *tolerance;
-    BYI_VEC(struct byi_tensor) native;
-    uint32_t next;
-    bool recorded;
-    struct byi_text first;
+    BYI_VEC(struct byi_tensor) native; /* in the order of execution */
+    uint32_t next;                     /* step of the run with backends */
+    bool recorded;                     /* `native` is complete */
+    struct byi_text first; /* the first step that differs; empty: none */
 };
 
 static void record_step(struct step_table *s, const struct byi_tensor *value)
@@ -73,6 +74,7 @@ static void record_step(struct step_table *s, const struct byi_tensor *value)
     BYI_PUSH(&s->native, copy);
 }
 
+/* Record a step's result, or compare it with the recorded one. */
 static void watch_step(void *ctx, const char *step, const char *sources,
                        const struct byi_tensor *value)
 {
@@ -118,7 +120,7 @@ static enum byoc_status run_once(const struct byoc_model *model,
     return byi_feed_run(*state, in, out, err);
 }
 
-/* Print the tolerances, with the defaults of the first output's type. */
+/* Print the tolerances; defaults are those of the first output's type. */
 static void print_tolerance(const struct byoc_model *model, const char *against,
                             const struct byi_tolerance *given)
 {
@@ -147,8 +149,9 @@ static void print_difference(const char *name, const struct byi_difference *d,
     printf("\n");
 }
 
-/* Compare two values recursively, and keep the largest difference of their
- * tensors. Recursion is as deep as the signature. */
+/* Compare two values, and set *worst to the largest difference of their
+ * tensors. The recursion is as deep as sequences and optionals are nested in
+ * the signature. */
 static enum byoc_status compare_values(const struct byoc_value *found,
                                        const struct byoc_value *expected,
                                        const struct byi_tolerance *tolerance,
@@ -181,7 +184,8 @@ static enum byoc_status compare_values(const struct byoc_value *found,
     return BYOC_OK;
 }
 
-/* Compare every output; at the end, print which one differs first. */
+/* Compare every output; at the end, print which one differs first. Returns the
+ * exit code. */
 static int compare_all(const struct byoc_model *model,
                        const struct byi_feed *out,
                        const struct byi_feed *expected,

@@ -126,7 +126,7 @@ static void put_zsh(const char *text)
     put_quoted(text, "[]:\\", "'\\''");
 }
 
-/* '(-o --output)'{-o+,--output=}'[help]:VALUE:_files' */
+/* Print, for example, '(-o --output)'{-o+,--output=}'[help]:VALUE:_files'. */
 static void put_zsh_option(const struct byi_option *o, struct byi_arena *arena)
 {
     const bool valued = o->kind != BYI_OPTION_FLAG, many = repeats(o);

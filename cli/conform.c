@@ -15,6 +15,8 @@ static void show_progress(void *ctx, const char *what, uint32_t done,
     byi_progress_step(what, done + 1, of);
 }
 
+/* environment variables: set in a byoc that runs under valgrind; the settings
+ * of glibc */
 #define UNDER "BYOC_UNDER_VALGRIND"
 #define TUNABLES "GLIBC_TUNABLES"
 #define NO_CACHES "glibc.malloc.tcache_count=0"
@@ -107,7 +109,7 @@ static void rerun_without_thread_caches(int argc, char **argv)
 
 /* Append the options that the command line in a report needs to run a case
  * again. */
-static void say_options(const struct byoc_conform_params *params, bool valgrind,
+static void add_options(const struct byoc_conform_params *params, bool valgrind,
                         struct byi_text *text)
 {
     if (params->seconds > 0)
@@ -139,7 +141,7 @@ static int run(int argc, char **argv)
         {"no-onnx", 0, BYI_OPTION_FLAG, &no_onnx, NULL,
          "leave out ONNX's own cases"},
         {"codegen", 0, BYI_OPTION_CHOICE, &codegen, "auto|c",
-         "backends to generate C: auto: those that generate only C; c: all"},
+         "backends that generate C: auto: those that generate only C; c: all"},
         {"valgrind", 0, BYI_OPTION_FLAG, &valgrind, NULL,
          "run the cases under valgrind"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
@@ -152,7 +154,7 @@ static int run(int argc, char **argv)
         return rerun_under_valgrind(argc, argv);
     rerun_without_thread_caches(argc, argv);
     params.codegen = (enum byoc_codegen)codegen;
-    say_options(&params, valgrind, &again);
+    add_options(&params, valgrind, &again);
     params.options = again.n ? again.at + 1 : NULL;
     params.seed = seed;
     params.no_onnx = no_onnx;

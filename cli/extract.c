@@ -42,6 +42,7 @@ static void keep_inputs(void *ctx, uint32_t number, uint32_t n,
     }
 }
 
+/* Run the model until the region's inputs are known. */
 static enum byoc_status run_once(const struct byoc_model *model,
                                  const struct byi_feed_params *given,
                                  const char *const *dims, struct region *r,
@@ -122,6 +123,7 @@ static enum byoc_status read_loaded(const struct byoc_model *model,
     return BYOC_OK;
 }
 
+/* Open the model, and set *r to the region and its inputs. */
 static enum byoc_status find_region(const char *path,
                                     struct byi_model_options *o,
                                     const struct byi_feed_params *feed,

@@ -39,7 +39,7 @@ const char *byi_first_words(const struct byi_command *command,
 byi_print_options byi_print_page; /* byoc-COMMAND(1) */
 int byi_print_main_page(void);    /* byoc(1); returns the exit code */
 
-/* --- complete.c: completions of every command; they return the exit code -----
+/* --- complete.c: print completions of every command; return the exit code ---
  */
 
 int byi_print_bash(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* input.c: detects the kind of an input file by its content (an artifact, a
- * plug-in, a tensor, an HTML page), so that an error can name the command for
+ * plug-in, a tensor, an HTML page), so that a message can say what to do with
  * it.
  */
 #include "cli.h"
@@ -11,8 +11,9 @@
 
 struct input_kind {
     const char *magic;
-    size_t n, at; /* bytes of the magic, and its offset */
-    const char *found, *tries;
+    size_t n, at;       /* bytes of the magic, and its offset */
+    const char *found;  /* a name for messages */
+    const char *advice; /* what to do with such a file */
 };
 
 #define MAGIC(text) text, sizeof text - 1
@@ -115,7 +116,7 @@ enum byoc_status byi_expect_model(const char *path, struct byoc_error *err)
     return kind ? byi_fail(err, BYOC_EINVAL,
                            "%s: found %s, expected a model in ONNX or the text "
                            "form; %s",
-                           path, kind->found, kind->tries)
+                           path, kind->found, kind->advice)
                 : BYOC_OK;
 }
 
@@ -134,5 +135,5 @@ enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
     kind = kind ? kind : &not_library;
     return byi_fail(err, status,
                     "%s: not an artifact of byoc compile: found %s; %s", path,
-                    kind->found, kind->tries);
+                    kind->found, kind->advice);
 }

@@ -9,6 +9,7 @@
 
 #include <signal.h>
 
+/* Clean up, and let the signal end the process. */
 static void end(int number)
 {
     byi_temp_clear();

@@ -21,7 +21,8 @@ static void sleep_until(double when)
         ;
 }
 
-struct crowd {
+/* What the clients share. */
+struct load_shared {
     const struct byi_bench_load *load;
     double began;
     _Atomic uint64_t next; /* number of the next run */
@@ -29,13 +30,13 @@ struct crowd {
 };
 
 struct client {
-    struct crowd *crowd;
+    struct load_shared *shared;
     pthread_t thread;
     struct byoc_state *state;
     struct byi_feed out;
-    double *latency; /* from byi_realloc */
+    double *latency; /* n latencies in seconds, from byi_realloc */
     uint32_t n, cap;
-    double ended;
+    double ended; /* time of the end of its last run */
     enum byoc_status status;
     struct byoc_error err;
 };
@@ -59,12 +60,13 @@ static enum byoc_status add_latency(struct client *c, double latency)
 
 enum { MAX_RUNS = 1 << 24 };
 
+/* Run until the number of runs and the time are reached, or a client fails. */
 static enum byoc_status run_all(struct client *c)
 {
-    const struct byi_bench_load *load = c->crowd->load;
-    while (!c->crowd->failed) {
-        const uint64_t k = c->crowd->next++;
-        const double now = byi_now(), began = c->crowd->began;
+    const struct byi_bench_load *load = c->shared->load;
+    while (!c->shared->failed) {
+        const uint64_t k = c->shared->next++;
+        const double now = byi_now(), began = c->shared->began;
         const double due =
             load->rate > 0 ? began + (double)k / load->rate : now;
         const double start = due > now ? due : now;
@@ -85,18 +87,19 @@ static void *client_main(void *arg)
     struct client *c = arg;
     c->status = run_all(c);
     if (c->status != BYOC_OK)
-        c->crowd->failed = true;
+        c->shared->failed = true;
     return NULL;
 }
 
 /* Start the clients and wait for them. */
-static enum byoc_status run_crowd(struct crowd *crowd, struct client *clients,
-                                  struct byoc_error *err)
+static enum byoc_status run_clients(struct load_shared *shared,
+                                    struct client *clients,
+                                    struct byoc_error *err)
 {
-    const uint32_t n = crowd->load->clients;
+    const uint32_t n = shared->load->clients;
     uint32_t started = 0;
     enum byoc_status status = BYOC_OK;
-    crowd->began = byi_now();
+    shared->began = byi_now();
     for (; started < n && status == BYOC_OK; started++) {
         const int error = pthread_create(&clients[started].thread, NULL,
                                          client_main, &clients[started]);
@@ -105,7 +108,7 @@ static enum byoc_status run_crowd(struct crowd *crowd, struct client *clients,
                               "cannot create the thread of client %u of %u: "
                               "%s; try fewer clients",
                               started + 1, n, strerror(error));
-            crowd->failed = true;
+            shared->failed = true;
             break;
         }
     }
@@ -138,12 +141,12 @@ static void gather(struct byi_bench_load *load, const struct client *clients,
 enum byoc_status byi_load_run(struct byi_bench_load *load,
                               struct byi_arena *arena, struct byoc_error *err)
 {
-    struct crowd crowd = {.load = load};
+    struct load_shared shared = {.load = load};
     struct client *clients =
         byi_arena_calloc(arena, load->clients, sizeof *clients);
     enum byoc_status status = BYOC_OK;
     for (uint32_t i = 0; i < load->clients && status == BYOC_OK; i++) {
-        clients[i].crowd = &crowd;
+        clients[i].shared = &shared;
         clients[i].out = byi_feed_outputs(load->model, arena);
         status = byoc_state_new(load->model, &clients[i].state, err);
         if (status == BYOC_OK)
@@ -151,9 +154,9 @@ enum byoc_status byi_load_run(struct byi_bench_load *load,
                 byi_feed_run(clients[i].state, load->in, &clients[i].out, err);
     }
     if (status == BYOC_OK)
-        status = run_crowd(&crowd, clients, err);
+        status = run_clients(&shared, clients, err);
     if (status == BYOC_OK)
-        gather(load, clients, crowd.began);
+        gather(load, clients, shared.began);
     for (uint32_t i = 0; i < load->clients; i++) {
         byoc_state_free(&clients[i].state);
         free(clients[i].latency);

@@ -10,21 +10,22 @@
 #include "core/base/clock.h"
 #include "driver/feed.h"
 
+/* The parameters and results of byi_load_run. */
 struct byi_bench_load {
     const struct byoc_model *model;
     const struct byi_feed *in; /* inputs of every run */
     uint32_t clients;          /* number of client threads */
-    uint32_t least;            /* minimum number of runs, of all clients */
-    /* runs that are due per second, of all clients; 0: each client starts its
-     * next run when the last one ends */
+    uint32_t least;            /* minimum number of runs of all clients */
+    /* runs of all clients that are due per second; 0: each client starts its
+     * next run when its last one ends */
     double rate;
     double seconds; /* minimum duration */
     /* Results: the latencies of n runs in seconds, from the time a run was due
      * to its end. The caller frees `latency` with byi_vec_free. */
     double *latency;
     uint32_t n;
-    double
-        elapsed; /* seconds from the first run's start to the last one's end */
+    /* seconds from the start of the first run to the end of the last one */
+    double elapsed;
 };
 
 /* Run until both the number of runs and the time are reached. If the clients

@@ -202,9 +202,9 @@ enum byoc_status byi_advise_model(const char *path,
     return byoc_advise(path, &params, json, text, err);
 }
 
-/* Log function of the model. Without --verbose, prints only warnings of runs:
- * warnings of the load are printed afterwards (byoc_model_warnings), since a
- * load that fails has its own message. */
+/* The log function of the model. Without --verbose it prints only warnings of
+ * runs: byi_open_model prints warnings of the load (byoc_model_warnings), since
+ * a load that fails has its own message. */
 static void log_line(void *ctx, enum byoc_severity severity, const char *line)
 {
     const struct byi_open_model *open = ctx;

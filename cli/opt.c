@@ -19,6 +19,7 @@ const struct byi_command byi_command_opt = {
     .run = run,
 };
 
+/* Print every pass with its options. */
 static void list_passes(void)
 {
     const struct byi_pass *const *pass = byi_passes_known();

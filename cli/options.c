@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* The arena of option values, which is never freed. */
-static struct byi_arena *kept(void)
+static struct byi_arena *option_arena(void)
 {
     static struct byi_arena *arena;
     if (!arena)
@@ -31,7 +31,8 @@ bool byi_given(const char *name)
 
 void byi_list_add(struct byi_list *list, const char *text)
 {
-    const char **longer = byi_arena_calloc(kept(), list->n + 2, sizeof *longer);
+    const char **longer =
+        byi_arena_calloc(option_arena(), list->n + 2, sizeof *longer);
     for (uint32_t i = 0; i < list->n; i++)
         longer[i] = list->at[i];
     list->at = longer;
@@ -78,7 +79,7 @@ static int unknown_option(const struct byi_command *command,
                           const struct byi_option *options, uint32_t n,
                           const char *arg)
 {
-    const char **names = byi_arena_calloc(kept(), n + 1, sizeof *names);
+    const char **names = byi_arena_calloc(option_arena(), n + 1, sizeof *names);
     for (uint32_t i = 0; i < n; i++)
         names[i] = options[i].name;
     const char *nearest = byi_nearest(arg + strspn(arg, "-"), names, n);
@@ -100,7 +101,7 @@ static int bad_value(const struct byi_command *command,
 
 static void split_commas(struct byi_list *list, const char *value)
 {
-    char *copy = byi_arena_str(kept(), value), *next = NULL;
+    char *copy = byi_arena_str(option_arena(), value), *next = NULL;
     for (char *part = strtok_r(copy, ",", &next); part;
          part = strtok_r(NULL, ",", &next))
         byi_list_add(list, part);
@@ -114,22 +115,24 @@ static const char *absolute(const char *path)
         return path;
     while (strncmp(path, "./", 2) == 0)
         path += 2 + strspn(path + 2, "/");
-    return byi_arena_printf(kept(), "%s%s%s", here, *path ? "/" : "", path);
+    return byi_arena_printf(option_arena(), "%s%s%s", here, *path ? "/" : "",
+                            path);
 }
 
 /* Append the paths of "A:B", made absolute, to a list of this form. The word
  * "only" is kept as it is. */
 static void add_paths(const char **list, const char *value)
 {
-    char *copy = byi_arena_str(kept(), value), *next = NULL;
+    char *copy = byi_arena_str(option_arena(), value), *next = NULL;
     for (char *part = strtok_r(copy, ":", &next); part;
          part = strtok_r(NULL, ":", &next))
         *list = byi_arena_printf(
-            kept(), "%s%s%s", *list ? *list : "", *list ? ":" : "",
+            option_arena(), "%s%s%s", *list ? *list : "", *list ? ":" : "",
             strcmp(part, "only") == 0 ? part : absolute(part));
 }
 
-/* Set the option to 1 + the index of `value` in the option's "a|b|c". */
+/* Set the option to 1 + the index of `value` in the option's "a|b|c". Returns
+ * -1, or the exit code after an error. */
 static int set_choice(const struct byi_command *command,
                       const struct byi_option *o, const char *value)
 {
@@ -164,6 +167,7 @@ static bool lacks_path(const struct byi_option *o, const char *value)
     return false;
 }
 
+/* Store the value of an option. Returns -1, or the exit code after an error. */
 static int set_value(const struct byi_command *command,
                      const struct byi_option *o, const char *value)
 {
@@ -219,9 +223,11 @@ static int set_value(const struct byi_command *command,
     byi_unreachable();
 }
 
-static const struct byi_option *find(const struct byi_option *options,
-                                     uint32_t n, const char *arg,
-                                     const char **value)
+/* The option that `arg` names; NULL: none. *value becomes the value in `arg`,
+ * or NULL. */
+static const struct byi_option *find_option(const struct byi_option *options,
+                                            uint32_t n, const char *arg,
+                                            const char **value)
 {
     *value = NULL;
     if (arg[1] != '-') {
@@ -244,7 +250,8 @@ static const struct byi_option *find(const struct byi_option *options,
     return NULL;
 }
 
-/* Refuse options that have no effect with, or without, another option. */
+/* Refuse options that have no effect with, or without, another option. Returns
+ * -1, or the exit code after an error. */
 static int check_pairs(const struct byi_command *command)
 {
     static const struct {
@@ -324,7 +331,8 @@ int byi_options(const struct byi_command *command,
             byi_help_printer(command, options, n_options);
             return BYI_EXIT_OK;
         }
-        const struct byi_option *o = find(options, n_options, arg, &value);
+        const struct byi_option *o =
+            find_option(options, n_options, arg, &value);
         if (!o)
             return unknown_option(command, options, n_options, arg);
         if (o->kind == BYI_OPTION_FLAG && value)

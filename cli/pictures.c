@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pictures.c: writes a ledger as a page, as a graph for Graphviz, or as
- * metadata of the model; and a profile as a chart.
+/* pictures.c: writes a ledger as a page, as a graph for Graphviz, or into a
+ * copy of the model: as metadata, or with regions as functions. Writes a
+ * profile as a chart.
  */
 #include "cli.h"
 
@@ -81,8 +82,9 @@ static enum byoc_status write_chart(const struct byi_pictures *pictures,
 
 /* --- the model with the placement as metadata ----------------------------- */
 
-static void notes_of(const struct byi_report_node *node,
-                     struct byi_arena *arena, struct byi_onnx_notes *notes)
+/* Set *notes to the metadata of a node. */
+static void list_notes(const struct byi_report_node *node,
+                       struct byi_arena *arena, struct byi_onnx_notes *notes)
 {
     const struct byi_onnx_note all[] = {
         {"byoc.backend", node->where}, {"byoc.region", node->region},
@@ -132,11 +134,10 @@ static enum byoc_status dump_onnx(const char *path, const char *model,
     struct byi_onnx_notes *notes =
         byi_arena_calloc(r.arena, r.n_nodes, sizeof *notes);
     for (uint32_t i = 0; i < r.n_nodes; i++)
-        notes_of(&r.nodes[i], r.arena, &notes[i]);
-    const struct byi_onnx_note op_type[] = {{"byoc.version", BYI_VERSION},
-                                            {"byoc.summary", summary_of(&r)}};
-    const struct byi_onnx_notes whole = {.n = BYI_COUNT(op_type),
-                                         .at = op_type};
+        list_notes(&r.nodes[i], r.arena, &notes[i]);
+    const struct byi_onnx_note about[] = {{"byoc.version", BYI_VERSION},
+                                          {"byoc.summary", summary_of(&r)}};
+    const struct byi_onnx_notes whole = {.n = BYI_COUNT(about), .at = about};
     enum byoc_status status =
         byi_onnx_annotate(model, path, r.n_nodes, notes, &whole, err);
     byi_report_free(&r);

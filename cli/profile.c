@@ -28,12 +28,13 @@ struct byi_profile {
     BYI_VEC(struct profile_row) rows;
     BYI_VEC(struct profile_row) sums; /* by operator; most time first */
     uint32_t at;                      /* index of the next row in this run */
-    uint32_t parts; /* primitives since the last other event */
-    uint32_t n;     /* runs                      */
-    bool differs;   /* the runs' events differ   */
+    uint32_t primitives; /* events of primitives since the last other event */
+    uint32_t n;          /* runs                      */
+    bool differs;        /* the runs' events differ   */
     uint32_t threads;
     double peak; /* FLOP/s; 0: not measured */
-    /* bytes/s of reading as many bytes as all constants have */
+    /* bytes/s of reading as many bytes as all constants have; 0: no constants
+     */
     double bandwidth;
     double time; /* sum of all rows' medians */
 };
@@ -62,14 +63,15 @@ static bool is_sum(const struct byi_profile *p, const char *kind)
     for (size_t i = 0; i < BYI_COUNT(sums); i++)
         if (strcmp(kind, sums[i]) == 0)
             return true;
-    return strcmp(kind, "region") == 0 && p->parts > 0;
+    return strcmp(kind, "region") == 0 && p->primitives > 0;
 }
 
 void byi_profile_event(void *ctx, const struct byoc_event *event)
 {
     struct byi_profile *p = ctx;
     const bool sum = is_sum(p, event->kind);
-    p->parts = strcmp(event->kind, "primitive") == 0 ? p->parts + 1 : 0;
+    p->primitives =
+        strcmp(event->kind, "primitive") == 0 ? p->primitives + 1 : 0;
     if (strcmp(event->kind, "run") == 0) {
         p->differs |= p->at != p->rows.n;
         p->at = 0;
@@ -106,8 +108,8 @@ static double median(struct profile_row *row)
     return row->times.n ? row->times.at[row->times.n / 2] : 0;
 }
 
-/* Returns the sum for a step's operator, and creates it if it does not exist. A
- * fused kernel "a+b" counts under "a". */
+/* The sum for a step's operator, which is created if it does not exist. A fused
+ * kernel "a+b" counts under "a". */
 static struct profile_row *sum_of(struct byi_profile *p, const char *name)
 {
     const size_t n = strcspn(name, "+");
@@ -127,6 +129,7 @@ static int most_time_first(const void *a, const void *b)
                               : strcmp(x->name, y->name);
 }
 
+/* Compute medians and sums, once. */
 static void add_up(struct byi_profile *p)
 {
     double constants = 0;

@@ -56,15 +56,16 @@ static void print_line(struct progress_report *r, double seconds)
     r->shown = r->terminal;
 }
 
+/* The thread: print a line whenever one is due. */
 static void *print_lines(void *arg)
 {
     struct progress_report *r = arg;
     pthread_mutex_lock(&r->lock);
     while (!r->ending) {
-        const double next = r->began + r->due;
+        const double wake = r->began + r->due;
         const struct timespec until = {
-            .tv_sec = (time_t)next,
-            .tv_nsec = (long)((next - (double)(time_t)next) * 1e9)};
+            .tv_sec = (time_t)wake,
+            .tv_nsec = (long)((wake - (double)(time_t)wake) * 1e9)};
         pthread_cond_timedwait(&r->changed, &r->lock, &until);
         const double seconds = byi_now() - r->began;
         if (r->ending || seconds < r->due)

@@ -21,9 +21,10 @@ const struct byi_command byi_command_report = {
     .run = run,
 };
 
+/* The options of `byoc report`. */
 struct request {
     struct byi_ledger_view view;
-    double tolerance;
+    double tolerance;             /* percentage points; see --tolerance */
     struct byi_pictures pictures; /* of a comparison */
 };
 

@@ -31,7 +31,7 @@ static void print_strings(const struct byi_tensor *t, int64_t n)
     byi_text_free(&text);
 }
 
-/* Print "name 1x1000 float32: min ... max ... mean ...". */
+/* Print "name (1, 1000) float32: min ..., max ..., mean ...". */
 static void print_output(const struct byoc_io *io, const struct byi_tensor *t)
 {
     char dims[128];
@@ -54,8 +54,8 @@ static void print_output(const struct byoc_io *io, const struct byi_tensor *t)
     printf("\n");
 }
 
-/* Print a value (tensor, tuple or sequence), one line per tensor: "name[2] (3,)
- * float32: ...". Recursion is as deep as the signature. */
+/* Print a value (tensor, sequence or optional), one line per tensor: "name[2]
+ * (3,) float32: ...". The recursion is as deep as the signature is nested. */
 static void print_value(const char *name, const struct byoc_value *value)
 {
     if (value->kind == BYOC_TENSOR) {

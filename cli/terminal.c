@@ -16,16 +16,17 @@
 /* stdout or stderr. */
 struct terminal {
     int fd;
-    bool json;
-    int fault;    /* errno of the first write that failed */
-    char part[4]; /* an incomplete UTF-8 character at the end of the last write
-                   */
-    size_t n_part;
+    bool json; /* escape as JSON does */
+    int fault; /* errno of the first write that failed */
+    /* an incomplete UTF-8 character at the end of the last write */
+    char partial[4];
+    size_t n_partial;
 };
 
 static struct terminal terminals[2] = {{.fd = STDOUT_FILENO},
                                        {.fd = STDERR_FILENO}};
 
+/* Write to the descriptor. Returns false if a write fails, now or earlier. */
 static bool put(struct terminal *t, const char *bytes, size_t n)
 {
     while (n > 0 && !t->fault) {
@@ -42,16 +43,17 @@ static bool put(struct terminal *t, const char *bytes, size_t n)
     return !t->fault;
 }
 
+/* The write function of the streams: escape, then write. */
 static ssize_t write_escaped(void *cookie, const char *bytes, size_t n)
 {
     struct terminal *t = cookie;
     struct byi_text all = {0}, out = {0};
     BYI_BORDER_ELSE(0); /* a guard's longjmp must not cross the C library */
-    byi_text_add(&all, t->part, t->n_part);
+    byi_text_add(&all, t->partial, t->n_partial);
     byi_text_add(&all, bytes, n);
     const size_t rest = byi_utf8_partial(all.at, all.n);
-    memcpy(t->part, all.at + all.n - rest, rest);
-    t->n_part = rest;
+    memcpy(t->partial, all.at + all.n - rest, rest);
+    t->n_partial = rest;
     byi_printable_add(&out, all.at, all.n - rest,
                       t->json ? BYI_PRINTABLE_JSON : BYI_PRINTABLE_TEXT);
     byi_progress_clear();
@@ -85,9 +87,9 @@ int byi_terminal_close(int code)
 {
     struct terminal *t = &terminals[0];
     const bool failed = fflush(stdout) != 0 || ferror(stdout) || t->fault;
-    if (t->n_part) /* the output ended inside a character */
+    if (t->n_partial) /* the output ended inside a character */
         (void)put(t, "?", 1);
-    t->n_part = 0;
+    t->n_partial = 0;
     if (!failed && !t->fault)
         return code;
     fprintf(stderr, "byoc: cannot write to stdout: %s\n",
