@@ -28,8 +28,8 @@ struct byi_loop {
     byi_id owner; /* the reduction's node; BYI_NO_ID: the result */
     uint32_t axis;
     int64_t extent;
-    /* the axis has iterations 0 .. full - 1; this domain has the iterations
-     * from .. from + extent - 1 */
+    /* the whole loop has iterations 0 .. full - 1; this domain has the
+     * iterations from .. from + extent - 1 */
     int64_t from, full;
 };
 

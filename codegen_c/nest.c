@@ -383,7 +383,7 @@ static void print_pragma(struct byi_printer *p, uint32_t k)
 }
 
 /* Print the last loop with streaming stores: it collects results in a block,
- * and then stores the block past the caches. */
+ * and then stores the block; the stores bypass the caches. */
 static void print_stream(struct byi_printer *p)
 {
     const uint32_t loop = p->loops[p->n_loops - 1];

@@ -9,7 +9,9 @@
 
 enum {
     BYI_STREAM_BLOCK = 2048, /* elements of a block of streaming stores */
-    BYI_MANY = 64            /* iterations or threads that suffice      */
+    /* A parallel loop of so many iterations is long enough; a team of so many
+     * threads is not limited. */
+    BYI_MANY = 64
 };
 
 /* The printer of the loops over a domain, and the form of these loops. */
@@ -26,7 +28,7 @@ struct byi_printer {
     uint32_t columns; /* 1 + the value reduced by columns; 0: none      */
     uint32_t split;   /* 1 + the value reduced by several threads; 0: none */
     uint32_t tile;    /* 1 + the loop tiled with the last one; 0: none  */
-    bool streams;     /* store the result past the caches               */
+    bool streams;     /* use streaming stores, which bypass the caches  */
 };
 
 /* Value number v. */

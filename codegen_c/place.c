@@ -37,7 +37,7 @@ static void drop_coef(struct byi_affine *a, uint32_t k)
     a->coef[BYI_MAX_LOOPS - 1] = 0;
 }
 
-/* Remove loop k, along which no access varies any more. */
+/* Remove loop k, and its coefficient from each access. */
 static void drop_loop(struct byi_group *g, uint32_t k)
 {
     drop_coef(&g->store, k);

@@ -88,7 +88,8 @@ struct byi_stand_in {
 };
 
 /* Make a stand-in for a plug-in that crashed while it was opened. The backend's
- * name comes from the file's, libbyoc_backend_NAME.so, if that is a valid name.
+ * name comes from the file's, libbyoc_backend_NAME.so: NAME, cut to 32
+ * characters, with '_' for each character that a name cannot have.
  */
 static struct byi_plugin *stand_in(struct byi_arena *arena, const char *path)
 {

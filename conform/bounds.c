@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bounds.c: the error bound of a composite or region: the sum of the bounds of
- * its operators (core/ops/ops.def), each in units of its element type's
- * epsilon, relative to the largest element of the results.
+/* bounds.c: computes the error bound of a composite or region: the sum of the
+ * bounds of its operators (core/ops/ops.def), each in units of its element
+ * type's epsilon, relative to the largest element of the results.
  */
 #include "kit.h"
 

@@ -78,8 +78,8 @@ static const struct {
     {"manners", byi_kit_try_process, false},
 };
 
-/* Groups of cases whose graphs have several random rows; `number` is the seed.
- */
+/* Groups of cases whose graphs have several random rows; `number` selects the
+ * random graph. */
 static const struct {
     const char *group;
     void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
@@ -182,8 +182,8 @@ static void add_cases(struct byi_card *card,
     add_suite(card, params);
 }
 
-/* Add the case that --only names, whose number is larger than those of the
- * usual cases: numerics/ROW/1000, regions/1000. */
+/* Add the case that --only names, if its number is larger than the numbers of
+ * the usual cases: numerics/ROW/1000, regions/1000. */
 static void add_named(struct byi_card *card,
                       const struct byoc_conform_params *params)
 {

@@ -56,8 +56,8 @@ double byi_opgen_give_float(struct byi_opgen *d, const char *name,
                             double value);
 const char *byi_opgen_give_string(struct byi_opgen *d, const char *name,
                                   const char *value);
-/* The same for a list of n ints, which is copied. Values that the pattern
- * requires replace the elements of values[]. */
+/* Like byi_opgen_give_int, for a list of n ints, which is copied. Values that
+ * the pattern requires replace the elements of values[]. */
 void byi_opgen_give_ints(struct byi_opgen *d, const char *name, int64_t *values,
                          uint32_t n);
 /* Set an attribute, for which the pattern has a test of byi_opgen_pinned, to

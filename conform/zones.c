@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zones.c: guarded memory, which ends before an inaccessible page. A forbidden
- * access is a fault; the signal handler finds the zone of the address, and ends
- * the case with a message.
+/* zones.c: provides guarded memory, which ends before an inaccessible page. A
+ * forbidden access is a fault; the signal handler finds the zone of the
+ * address, and ends the case with a message.
  */
 #include "kit.h"
 

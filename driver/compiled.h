@@ -69,7 +69,7 @@ enum byoc_status byi_compile_here(const struct byi_given *given,
                                   const struct byi_crashed_backend *crashed,
                                   uint32_t n_crashed, struct byoc_compiled **c,
                                   struct byoc_error *err);
-/* isolated.c: the same in a child process. If a call of a backend crashes or
+/* isolated.c: compile in a child process. If a call of a backend crashes or
  * hangs, compiles again without this backend. *c must be NULL before. Further
  * errors: BYOC_EBACKEND, if the child crashes outside of such calls or sends a
  * malformed result; BYOC_EIO, if no child can be started. */

@@ -242,7 +242,8 @@ static enum byoc_status check_names(const struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* Parse "N=2" into the length of its name and its size; false: malformed. */
+/* Parse "N=2" into the length of its name and its size. Returns false if it is
+ * malformed. */
 static bool read_dim(const char *text, size_t *n, int64_t *size)
 {
     const char *equal = strrchr(text, '=');

@@ -158,7 +158,7 @@ static void separate_inputs(struct quant_model *m)
     g->n_input = n;
 }
 
-/* Set m->opset, and check what the other files rely on. */
+/* Set m->opset. Check that the weights are in the file and that names exist. */
 static enum byoc_status check_model(struct quant_model *m,
                                     struct byoc_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quantize.c: the steps of quantising a model, and their report. */
+/* quantize.c: runs the steps that quantise a model, and makes the report. */
 #include "quantize/quantize.h"
 
 #include <math.h>

@@ -28,7 +28,7 @@ struct byi_quantize_params {
     double percentile; /* 50 to 100 */
     /* nodes that stay float32, by name, or NULL; NULL-terminated */
     const char *const *keep;
-    const char *const *keep_type; /* the same by op_type             */
+    const char *const *keep_type; /* likewise, by op_type            */
     uint32_t threads;             /* 0: all CPUs                     */
     /* leave layers in float32 so that the loss stays within max_loss */
     bool limited;

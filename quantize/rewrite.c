@@ -19,7 +19,7 @@
 enum { CHANNELS_OPSET = 13 };
 #define OLD_DOMAIN "com.microsoft"
 
-/* The new lists of the graph. */
+/* The graph's new lists of nodes and constants. */
 struct quant_rewrite {
     struct quant_model *m;
     struct byi_arena *arena;

@@ -542,7 +542,8 @@ static enum byoc_status check_backends(const struct decider *d,
     return BYOC_OK;
 }
 
-/* Tell the user what impairs the result, save the cost table, and free *d. */
+/* Add notes about times that are unknown or not kept, save the cost table, and
+ * free *d. */
 static void finish(struct decider *d)
 {
     struct byoc_error err;
