@@ -11,9 +11,10 @@
  *
  *   rows, capacity 4    a a a . | b b b . | c c c .     pitch = 4 rows
  *
- * Kernels read dense tensors. A product whose batch axes are the planes runs
- * once for each plane, and shape_of and size_of read no elements; for every
- * other step the tensor is copied first. */
+ * Kernels read dense tensors. A step that appends rows writes only these; a
+ * product whose batch axes are the planes runs once for each plane; a slice of
+ * the first rows of an output is a view; shape_of and size_of read no elements.
+ * For every other step the tensor is copied first. */
 #include "state.h"
 
 #include <string.h>
@@ -139,7 +140,8 @@ static uint64_t plane_bytes(const struct byi_tensor *t, uint32_t axes)
 bool byi_planes_read(const DLTensor *view, uint32_t axis,
                      struct byi_row_planes *planes)
 {
-    /* elements from the first to the last one, including gaps */
+    /* limit on the number of elements from the first to the last one, including
+     * gaps */
     const int64_t most = INT64_C(1) << 44;
     const uint64_t size = view->dtype.bits / 8u;
     int64_t step = 1;
@@ -284,8 +286,8 @@ static bool extends(const struct byi_plan_func *f, const struct byi_frame *fr,
            (!all->pitch || all->axes == *axis);
 }
 
-/* Whether the step is a matrix product of which only operand 1 is in planes,
- * one for each batch. */
+/* Whether the step is a matrix product whose second operand is in planes, one
+ * for each batch, and whose first operand is dense. */
 static bool is_batched(const struct byi_frame *fr, const struct byi_step *step)
 {
     if (step->op->id != BYI_OP_NN_MATMUL)
@@ -301,7 +303,7 @@ static bool is_batched(const struct byi_frame *fr, const struct byi_step *step)
     return is;
 }
 
-/* Run a kernel call for the product of each plane. */
+/* Call the kernel once for each plane, with the batch axes removed. */
 static enum byoc_status run_batches(struct byoc_state *s, struct byi_frame *fr,
                                     const struct byi_step *step,
                                     struct byoc_error *err)
@@ -352,9 +354,9 @@ enum byoc_status byi_planes_run(struct byoc_state *s, struct byi_frame *fr,
     return byi_planes_pack_all(s, fr, step, err);
 }
 
-/* Set *value to the only element of an integer operand. False: it has several
- * or none. */
-static bool is_one(const struct byi_tensor *t, int64_t *value)
+/* Read the only element of an integer operand. Returns false if the operand has
+ * several elements or none. */
+static bool read_single(const struct byi_tensor *t, int64_t *value)
 {
     if (byi_elements(t->rank, t->dims) != 1)
         return false;
@@ -371,9 +373,9 @@ bool byi_planes_slice(struct byoc_state *s, struct byi_frame *fr,
     if (step->op->id != BYI_OP_STRIDED_SLICE ||
         f->values[f->values[x].root].kind != BYI_V_OUTPUT ||
         f->values[v].kind != BYI_V_TEMP ||
-        !is_one(&fr->t[step->in[1]], &begin) || begin != 0 ||
-        !is_one(&fr->t[step->in[3]], &axis) ||
-        !is_one(&fr->t[step->in[4]], &stride) || stride != 1)
+        !read_single(&fr->t[step->in[1]], &begin) || begin != 0 ||
+        !read_single(&fr->t[step->in[3]], &axis) ||
+        !read_single(&fr->t[step->in[4]], &stride) || stride != 1)
         return false;
     const struct byi_tensor *from = &fr->t[x];
     struct byi_tensor *t = &fr->t[v];

@@ -220,7 +220,7 @@ static enum byoc_status check_hash(const char *section, const void *data,
 }
 
 /* Compare the sections of at most `limit` bytes with the hashes in the
- * manifest. */
+ * manifest; the weights only if `limit` is UINT64_MAX. */
 static enum byoc_status check_hashes(const struct byi_artifact *a,
                                      uint64_t limit, struct byoc_error *err)
 {

@@ -25,7 +25,7 @@ void byi_model_warn(struct byoc_model *model, const char *text)
     byi_log(&model->log, BYOC_WARNING, "%s", text);
 }
 
-void byi_model_say_plugin(const struct byoc_model *model,
+void byi_model_log_plugin(const struct byoc_model *model,
                           const struct byi_plugin *plugin)
 {
     byi_log(&model->log, BYOC_INFO, "backend %s %s from %s",
@@ -115,8 +115,8 @@ static const void *widen(void *ctx, uint32_t index)
     return byi_const_data(lent->model, lent->entry->consts[index]);
 }
 
-/* Let the backend read the int8 codes of the constants that are stored as
- * codes. */
+/* Make the extension through which the backend reads the int8 codes of the
+ * constants that are stored as codes. */
 static const struct byoc_ext *lend_codes(const struct byoc_model *model,
                                          const struct byi_region_row *entry,
                                          struct byi_arena *arena)
@@ -201,9 +201,9 @@ static enum byoc_status load_blob(const struct byi_plugin *plugin,
     return BYOC_OK;
 }
 
-/* If a backend is bound to the OpenMP library of the process, let its threads
+/* If a backend uses the process's OpenMP library, let that library's threads
  * run all parallel regions: workers that spin would compete with them. */
-static void choose_threads(struct byoc_model *model)
+static void choose_openmp(struct byoc_model *model)
 {
     for (uint32_t i = 0; i < model->plan->n_regions; i++) {
         const struct byi_plugin *plugin = model->own.regions[i].plugin;
@@ -297,12 +297,14 @@ enum byoc_status byi_operators_open(struct byoc_model *model,
                               facts->backends[i].name);
         plugin->next = model->plugins;
         model->plugins = plugin;
-        byi_model_say_plugin(model, plugin);
+        byi_model_log_plugin(model, plugin);
     }
     return BYOC_OK;
 }
 
-/* Load all regions that have the same backend as region `first`. */
+/* Open the backend of region `first`, and let it load all of its regions, which
+ * are marked in `seen`. A region that it cannot load gets a fault, or is an
+ * error with require_backends. */
 static enum byoc_status load_backend(struct byoc_model *model,
                                      const struct byoc_load_params *params,
                                      const struct byi_facts *facts,
@@ -320,7 +322,7 @@ static enum byoc_status load_backend(struct byoc_model *model,
         model->plugins = plugin;
     }
     if (plugin)
-        byi_model_say_plugin(model, plugin);
+        byi_model_log_plugin(model, plugin);
     for (uint32_t i = first; i < plan->n_regions; i++) {
         if (strcmp(plan->regions[i].backend, name) != 0)
             continue;
@@ -342,7 +344,8 @@ static enum byoc_status load_backend(struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* Warn about each kind of library that backends have loaded twice. */
+/* Warn about each kind of library that this process has loaded more than once.
+ */
 static void warn_copies(struct byoc_model *model)
 {
     struct byi_text copies = {0};
@@ -371,7 +374,7 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
         if (!seen[i])
             status = load_backend(model, params, facts, i, seen, err);
     if (status == BYOC_OK)
-        choose_threads(model);
+        choose_openmp(model);
     warn_copies(model);
     return status;
 }

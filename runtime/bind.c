@@ -26,7 +26,8 @@ struct binder {
 
 /* --- types ---------------------------------------------------------------- */
 
-/* Whether type `have`, which has no symbols, is an instance of `want`. */
+/* Whether `have`, a type without symbols, equals `want` except where `want` has
+ * symbols. */
 static bool fits(const struct byi_type *have, const struct byi_type *want)
 {
     bool fit = have->kind == BYI_TENSOR && want->kind == BYI_TENSOR &&
@@ -36,7 +37,8 @@ static bool fits(const struct byi_type *have, const struct byi_type *want)
     return fit;
 }
 
-/* A symbol must have one size in all inputs of a region. */
+/* Bind the symbols of input i to the sizes in `have`. A symbol must have the
+ * same size in all inputs of a region. */
 static enum byoc_status bind_input(struct binder *b, uint32_t i,
                                    const struct byi_type *have)
 {
@@ -85,7 +87,8 @@ static bool fits_step(const struct byi_type *have, const struct byi_type *want)
     return fit;
 }
 
-/* The type of an argument, and its value if it is a constant. */
+/* Returns the type of an argument. Sets *value to the value if it is a constant
+ * with data. */
 static const struct byi_type *arg_type(const struct binder *b,
                                        const struct byi_graph_node *node,
                                        struct byi_graph_arg arg,

@@ -17,10 +17,10 @@
 enum { DEFAULT_SHAPES = 32 };
 #define DEFAULT_BYTES (UINT64_C(1) << 30)
 
-/* PATIENCE: new sizes run on twins if the instances that were built with
- * regions outnumber the second and later runs of such instances by this many.
- * RECURRENT: in this run on twins and the following ones, backends build
- * regions for the sizes. */
+/* PATIENCE: new sizes run on twins if the instances whose regions were built
+ * outnumber the second and later runs of such instances by at least this many.
+ * RECURRENT: when an instance that runs on twins is reused for this many times,
+ * backends build its regions. */
 enum { PATIENCE = 8, RECURRENT = 4 };
 
 enum cache_stage { BUILDING, READY, FAILED };
@@ -30,13 +30,14 @@ struct byi_entry {
     enum cache_stage stage;
     uint32_t users; /* active runs, and threads that wait for the instance */
     bool listed;    /* false: the last user frees the entry */
-    bool twins;     /* no backend built a region */
-    uint32_t runs;
+    bool twins;     /* made with BYI_TWINS: its regions run on their twins */
+    uint32_t runs;  /* times that an instance with `twins` was reused */
     struct byi_entry *newer, *older;
-    struct byi_work *idle; /* a list                             */
-    uint64_t bytes;        /* of the plan and the working memory */
-    uint64_t micros;       /* time that creating the instance took */
-    uint32_t refused;      /* regions that run their twins */
+    struct byi_work *idle; /* list of working memory that no run uses */
+    uint64_t bytes;        /* of the plan and all working memory */
+    uint64_t micros;       /* time to create the instance */
+    uint32_t refused;      /* number of regions that their backends could not
+                            * build */
     struct byoc_error why; /* if `stage` is FAILED: the error */
     int64_t sizes[];       /* by symbol of the inputs */
 };
@@ -49,8 +50,10 @@ struct byi_cache {
                              * cache */
     struct byi_entry *newest, *oldest;
     uint64_t own;          /* bytes of all entries, including unlisted ones */
-    uint64_t baseline;     /* bytes that backends had acquired before */
-    uint64_t built, rerun; /* instances with regions; second and later runs */
+    uint64_t baseline;     /* bytes that backends had acquired when the cache
+                            * was made */
+    uint64_t built, rerun; /* instances whose regions were built; second and
+                            * later runs of them */
     struct byoc_cache_stats stats;
     bool warned[]; /* by region: the warning that its twin runs was logged */
 };
@@ -212,7 +215,7 @@ static bool is_refused(const struct byoc_model *model,
            !model->own.regions[i].fault;
 }
 
-static void say_made(const struct byoc_model *model, const struct byi_entry *e,
+static void log_made(const struct byoc_model *model, const struct byi_entry *e,
                      const int64_t *sizes)
 {
     char text[256];
@@ -271,7 +274,7 @@ static enum byoc_status make_instance(const struct byoc_model *model,
     c->stats.builds++;
     c->built += !e->twins;
     c->stats.refusals += e->refused;
-    say_made(model, e, sizes);
+    log_made(model, e, sizes);
     return BYOC_OK;
 }
 
@@ -508,7 +511,7 @@ enum byoc_status byi_cache_new(struct byoc_model *model,
         byi_alloc(1, sizeof *c + model->plan->n_regions * sizeof c->warned[0]);
     if (!c)
         return byi_fail(err, BYOC_ENOMEM,
-                        "out of memory for a cache of shapes");
+                        "out of memory for the cache of specialisations");
     init_locks(c);
     remember(c);
     c->stats.max_shapes = shapes < UINT32_MAX ? (uint32_t)shapes : UINT32_MAX;
@@ -573,8 +576,8 @@ static enum byoc_status bind_dims(const struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* Read the sizes of the inputs' symbols into *sizes, which the caller frees;
- * indexed by symbol. */
+/* Set *sizes to the sizes of the inputs' symbols, by symbol of the plan, as for
+ * byi_specialise. The caller frees *sizes, also after a failure. */
 static enum byoc_status read_dims(const struct byoc_model *model,
                                   const struct byoc_dim *dims, uint32_t n,
                                   int64_t **sizes, struct byoc_error *err)
@@ -597,8 +600,9 @@ static enum byoc_status read_dims(const struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* The faults of an instance's regions, in `arena`. Called without the lock,
- * since a failed allocation in an arena jumps to the guard. */
+/* Set `faults`, by region, to copies in `arena` of the faults of the instance's
+ * regions. Called without the lock, since a failed allocation in an arena jumps
+ * to the guard. */
 static void list_faults(const struct byoc_model *model,
                         const struct byi_instance *in, struct byi_arena *arena,
                         const char **faults)

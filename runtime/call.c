@@ -46,7 +46,8 @@ static enum byoc_status shape_fault(const struct byi_step *step,
 
 /* --- operands ------------------------------------------------------------ */
 
-/* Set input i of `to` to a tensor in `block` (0: none). */
+/* Set input i of `to` to tensor t, without a copy. `block` is 1 + the pool's
+ * block that contains t; 0: none. */
 static void set_input(struct byoc_state *s, struct byi_frame *to, uint32_t i,
                       const struct byi_tensor *t, uint32_t block)
 {
@@ -74,7 +75,8 @@ static enum byoc_status move_input(struct byoc_state *s, struct byi_frame *to,
     return BYOC_OK;
 }
 
-/* Pass value `v` of `fr` as input i of `to`. */
+/* Pass value `v` of `fr` as input i of `to`. If `tail`, frame `fr` is freed
+ * before the callee runs. */
 static enum byoc_status pass(struct byoc_state *s, struct byi_frame *fr,
                              const struct byi_step *step, uint32_t v,
                              struct byi_frame *to, uint32_t i, bool tail,
@@ -155,8 +157,8 @@ static enum byoc_status place_results(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* Whether `to` may write the results of `fr` directly: both frames know the
- * sizes of the same results. */
+/* Whether `to` may write the results of `fr` directly: the results whose sizes
+ * are fixed are the same in both functions. */
 static bool can_stand_in(const struct byoc_state *s, const struct byi_frame *fr,
                          const struct byi_frame *to)
 {
@@ -168,7 +170,7 @@ static bool can_stand_in(const struct byoc_state *s, const struct byi_frame *fr,
     return true;
 }
 
-/* Pass result `w` of the ending frame to its caller as value `v`. */
+/* Pass result i of `from`, the ending frame, to its caller `fr`. */
 static enum byoc_status take_result(struct byoc_state *s,
                                     struct byi_frame *from,
                                     struct byi_frame *fr, uint32_t i,
@@ -214,8 +216,8 @@ enum byoc_status byi_call_leave(struct byoc_state *s, struct byoc_error *err)
 
 /* --- calls --------------------------------------------------------------- */
 
-/* One call: the callee, and its operands, which are in[first..] and the
- * captures of `c`. */
+/* One call: function `func` of the plan. Its operands are the step's operands
+ * from index `first` on, then the captures of `c`. */
 struct call {
     const struct byi_step *step;
     uint32_t first, func;

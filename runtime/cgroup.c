@@ -44,7 +44,7 @@ static uint64_t least_above(const char *root, const char *path,
     }
 }
 
-/* Whether `list` ("cpu,cpuacct") names the controller. */
+/* Whether `list`, n bytes such as "cpu,cpuacct", names the controller. */
 static bool lists(const char *list, size_t n, const char *controller)
 {
     const size_t k = strlen(controller);
@@ -57,7 +57,8 @@ static bool lists(const char *list, size_t n, const char *controller)
     return false;
 }
 
-/* One line of /proc/self/cgroup: "0::/path" or "4:cpu,cpuacct:/path". */
+/* The limit of the cgroup in a line of /proc/self/cgroup, "0::/path" or
+ * "4:cpu,cpuacct:/path"; 0: none. */
 static uint64_t limit_of_line(const char *root, char *line,
                               const struct byi_cgroup_limit *limit)
 {
@@ -98,8 +99,9 @@ uint64_t byi_cgroup_least(const char *self, const char *root,
 
 /* --- memory --------------------------------------------------------------- */
 
-/* The number in a file; 0, which means no limit, for "max" and for very large
- * numbers: version 1 writes INT64_MAX rounded down to pages for "no limit". */
+/* The number in a file. 0, which means no limit, if the file cannot be read,
+ * has no number ("max"), or has a very large one: version 1 writes INT64_MAX
+ * rounded down to pages for "no limit". */
 static uint64_t bytes_in(const char *folder, const char *name)
 {
     char path[4200], line[64], *end;

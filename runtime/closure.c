@@ -35,8 +35,8 @@ enum byoc_status byi_object_new(struct byoc_state *s, uint32_t n,
     return BYOC_OK;
 }
 
-/* Uses a list instead of recursion, since closures may capture closures to any
- * depth. */
+/* Keeps a list of the objects to free instead of recursing, since closures may
+ * capture closures to any depth. */
 void byi_object_give(struct byoc_state *s, struct byi_object *c)
 {
     if (!c || --c->readers > 0)

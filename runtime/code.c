@@ -45,7 +45,7 @@ static int find_segment(struct dl_phdr_info *info, size_t size, void *ctx)
     return 0;
 }
 
-/* Whether these bytes lie within one segment of a loaded library. */
+/* Whether these bytes lie within one readable segment of a loaded library. */
 static bool is_mapped(const void *at, uint64_t bytes)
 {
     struct range range = {(uintptr_t)at, bytes};
@@ -54,14 +54,15 @@ static bool is_mapped(const void *at, uint64_t bytes)
 
 /* --- fused kernels -------------------------------------------------------- */
 
-/* Let the kernels' parallel loops run on the workers. */
+/* Pass the runtime's functions for parallel loops to the kernels, whose loops
+ * then run on the workers. */
 static enum byoc_status bind_openmp(const struct byi_image *image,
                                     struct byoc_error *err)
 {
     const struct byi_code_table *code = image->code;
     const uint64_t bytes = image->code_bytes - sizeof *code;
     if (bytes < (code->n_levels + UINT64_C(1)) * sizeof code->levels[0])
-        return BYOC_OK; /* the artifact is older than this entry of the table */
+        return BYOC_OK; /* an older artifact, whose table has no such entry */
     const byi_begin_fn begin =
         (byi_begin_fn)((uintptr_t)code +
                        (uintptr_t)code->levels[code->n_levels]);

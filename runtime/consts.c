@@ -12,7 +12,8 @@
 
 #include "core/base/steps.h"
 
-/* The copies of a model's constants, shared by all threads. */
+/* The aligned and widened copies of a model's constants, shared by all threads.
+ */
 struct byi_widened {
     pthread_mutex_t lock;
     void *copied; /* copies of constants that were not aligned */
@@ -129,7 +130,8 @@ static void widen_one(void *arg, uint32_t i)
         widen_half(c, to);
 }
 
-/* Allocate the float32 data of constants that have not been widened yet. */
+/* Allocate the float32 data of the listed constants that have not been widened
+ * yet, and mark these in x->missing. Called with the lock. */
 static enum byoc_status take_memory(const struct byoc_model *model,
                                     const struct widening *x, uint32_t n,
                                     struct byoc_error *err)
@@ -185,7 +187,9 @@ void *byi_const_data(const struct byoc_model *model, uint32_t index)
 
 /* --- constants of an instance --------------------------------------------- */
 
-/* List the narrow constants of the functions that may run. */
+/* List the narrow constants of the functions that may run; returns their
+ * number. `list` has n_consts entries, and behind them room for as many flags,
+ * which are false. */
 static uint32_t list_read(const struct byi_instance *in, const bool *runs,
                           uint32_t *list)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copies.c: finds libraries that a process should load only once: two OpenMP
  * runtimes start two sets of threads, two copies of oneDNN have two sets of
- * caches, and either may bind to the other's symbols. A library is recognised
+ * caches, and a copy may bind to symbols of the other. A library is recognised
  * by a function that it defines, so that a copy linked into a plug-in counts,
  * too. */
 #include "internal.h"

@@ -38,7 +38,7 @@ static double bytes_of(const struct byi_plan_func *f,
 }
 
 /* Whether the sizes of all operands and results are known. In a specialisation
- * the sizes in the twins of regions are not. */
+ * they are unknown in the twins of regions. */
 static bool has_sizes(const struct byi_plan_func *f,
                       const struct byi_step *step)
 {
@@ -85,8 +85,8 @@ static double results_bytes(const struct byi_plan_func *f,
     return bytes;
 }
 
-/* Add the bytes that are read of an operand. An operator that only moves data
- * reads no more than it writes, such as a few rows of a table. */
+/* Add the bytes that a step reads of operand v. An operator that only moves
+ * data reads no more than it writes: a gather reads a few rows of a table. */
 static void add_operand(const struct byi_plan_func *f,
                         const struct byi_frame *frame,
                         const struct byi_step *step, uint32_t v,
@@ -135,7 +135,8 @@ void byi_cost_end(struct byi_cost_region *costs)
     costs->taken = NULL;
 }
 
-/* Whether the first of the step's sources is one of the primitive's. */
+/* Whether the step's first source is among `sources`, those of a primitive;
+ * also true if the step has no sources. */
 static bool has_source(const char *sources, const struct byi_step *step)
 {
     const size_t n = strcspn(step->sources, ",");
@@ -148,8 +149,8 @@ static bool has_source(const char *sources, const struct byi_step *step)
     return n == 0;
 }
 
-/* Take the first step of operator `op` that no primitive has taken; UINT32_MAX
- * if there is none. */
+/* Take the first step that no primitive has taken, with operator `op` (of n
+ * bytes) and with one of the sources; UINT32_MAX if there is none. */
 static uint32_t take_step(struct byi_cost_region *costs, const char *op,
                           size_t n, const char *sources)
 {

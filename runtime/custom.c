@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* An operator with the attributes of a call. */
 struct byi_custom {
     const struct byoc_operator *op;
     const struct byi_plugin *plugin;
@@ -23,6 +24,7 @@ struct byi_custom {
     struct byi_custom *next;
 };
 
+/* The operators of a plug-in. */
 struct byi_customs {
     const struct byi_plugin *plugin;
     struct byoc_operator *ops; /* copies with all members of this version */
@@ -86,8 +88,8 @@ static const char *check_operator(const struct byoc_operator *op)
     return check_attrs(op);
 }
 
-/* Read the attributes' default values now, so that a malformed one is reported
- * when the plug-in is opened. */
+/* Read the attributes' default values, so that a malformed one is reported when
+ * the plug-in is opened. */
 static enum byoc_status check_fallbacks(const struct byoc_operator *op,
                                         struct byoc_error *err)
 {
@@ -346,7 +348,8 @@ static enum byoc_status new_custom(const struct byi_plugin *plugin,
     return BYOC_OK;
 }
 
-/* Find or make the operator with these attributes, as JSON. */
+/* Find the operator `name` with these attributes, which are JSON; create it if
+ * it is new. */
 static enum byoc_status find(const char *name, const char *attributes,
                              const struct byi_custom **out,
                              struct byoc_error *err)
@@ -436,10 +439,10 @@ static enum byoc_status call_operator(const struct byi_custom *op, bool run,
         BYI_TRY(make(c, call, err));
         call->made = c->made;
     }
-    const bool before = byi_plugin_runs(run);
+    const bool before = byi_plugin_set_running(run);
     struct byoc_fail *fail =
         run ? c->op->run(host, call) : c->op->shape(host, call);
-    byi_plugin_runs(before);
+    byi_plugin_set_running(before);
     return byi_plugin_status(fail, c->plugin, c->op->name, err);
 }
 

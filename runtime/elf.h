@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime/elf.h: reads shared libraries as ELF64 files (System V gABI, "Object
- * Files"), without running their code; everything is bounds-checked.
- */
+ * Files"), without running their code. All offsets are checked against the size
+ * of the file. */
 #ifndef BYI_RUNTIME_ELF_H
 #define BYI_RUNTIME_ELF_H
 
@@ -9,14 +9,14 @@
 
 #include <elf.h>
 
-/* A library in memory. `what` is the expected kind of file, for messages: "a
- * plug-in". */
+/* A library's file in memory, n bytes at `at`. `what` is the expected kind of
+ * file, for messages: "a plug-in". */
 struct byi_elf {
     const char *path, *what;
     const char *at;
     uint64_t n;
     uint16_t machine; /* expected ELF machine; 0: the machine of this program */
-    Elf64_Ehdr header; /* from here on set by byi_elf_open */
+    Elf64_Ehdr header; /* byi_elf_open sets this member and the next */
     Elf64_Shdr names;  /* the section with the sections' names */
 };
 
@@ -31,7 +31,8 @@ struct byi_elf_section {
  * section table and section names. The caller sets elf->path, what, at and n
  * first. Errors: BYOC_EPARSE, BYOC_EINCOMPATIBLE (another machine). */
 enum byoc_status byi_elf_open(struct byi_elf *elf, struct byoc_error *err);
-/* Read section i, below header.e_shnum. Errors: BYOC_EPARSE (damaged). */
+/* Read the header and name of section i, which is less than header.e_shnum.
+ * Errors: BYOC_EPARSE (damaged). */
 enum byoc_status byi_elf_section(const struct byi_elf *elf, uint32_t i,
                                  struct byi_elf_section *section,
                                  struct byoc_error *err);
@@ -45,8 +46,9 @@ struct byi_elf_symbol {
     const char *data;
     uint64_t bytes;
 };
-/* Find a symbol that the library defines in its dynamic symbol table. Errors:
- * BYOC_EPARSE (damaged). */
+/* Find a symbol of this name that the library defines in its dynamic symbol
+ * table. If there is none, symbol->found is false. Errors: BYOC_EPARSE
+ * (damaged). */
 enum byoc_status byi_elf_find(const struct byi_elf *elf, const char *name,
                               struct byi_elf_symbol *symbol,
                               struct byoc_error *err);

@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-enum { INFER_STEPS = 4096 }; /* steps whose types share an arena */
+/* This many inferences of types share an arena. */
+enum { INFER_STEPS = 4096 };
 
 static bool same_dims(const struct byi_tensor *a, const struct byi_tensor *b)
 {
@@ -33,9 +34,9 @@ static bool is_append(const struct byi_plan_func *f, const struct byi_frame *fr,
 }
 
 /* Provide memory for a result whose first elements are operand 0. A loop
- * appends to its scan outputs in each iteration, so the result takes operand
- * 0's block if the rest of the block is free; other readers of operand 0 do not
- * read beyond their own bytes. Otherwise, if operand 0 is a parameter, the new
+ * appends to its scan outputs in each iteration, so the result shares operand
+ * 0's block if the rest of that block is free: readers of operand 0 do not read
+ * beyond operand 0's bytes. Otherwise, if operand 0 is a parameter, the new
  * block is half as large again as needed, so that a loop copies each row a
  * constant number of times. */
 static enum byoc_status provide_appended(struct byoc_state *s,
@@ -107,7 +108,7 @@ static enum byoc_status set_dims(const struct byi_plan_func *f,
     return BYOC_OK;
 }
 
-/* Add the model's nodes that a step came from to its error. */
+/* Prefix the error of a step with the model's nodes that the step came from. */
 static enum byoc_status name_sources(enum byoc_status status,
                                      const struct byi_step *step,
                                      struct byoc_error *err)
@@ -177,7 +178,7 @@ enum byoc_status byi_exec_need(struct byoc_state *s, uint64_t bytes,
     return BYOC_OK;
 }
 
-/* Take the result's dims from the kernel, which may have found fewer elements
+/* Take the results' dims from the kernel, which may have found fewer elements
  * than the upper bound that inference gave. */
 static enum byoc_status take_dims(const struct byi_plan_func *f,
                                   struct byi_frame *fr,
@@ -387,7 +388,8 @@ static void trace_step(struct byoc_state *s, const struct byi_frame *fr,
     byi_trace_event(s->trace, &event);
 }
 
-/* Point inputs, outputs and aliases of them to the caller's memory. */
+/* Point outputs of fixed size, and aliases of these and of inputs, to the
+ * caller's memory. */
 static void bind_lent(const struct byi_plan_func *f, struct byi_frame *fr)
 {
     for (uint32_t v = 0; v < f->n_values; v++) {
@@ -445,7 +447,8 @@ static enum byoc_status copy_results(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* End a step: call the watcher, and drop values without further readers. */
+/* End a step: call `watch` for the results of a step of main, and drop the
+ * values that no later step reads. */
 static void end_step(struct byoc_state *s, const struct byi_plan_func *f,
                      struct byi_frame *fr)
 {
@@ -476,7 +479,8 @@ static bool reads_planes(const struct byi_frame *fr,
     }
 }
 
-/* Run one step of the top activation, or enter the function that it calls. */
+/* Run the next step of `fr`, the top activation, or enter the function that the
+ * step calls. */
 static enum byoc_status run_step(struct byoc_state *s,
                                  const struct byi_plan_func *f,
                                  struct byi_frame *fr, struct byoc_error *err)
@@ -516,7 +520,8 @@ static enum byoc_status leave_call(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* A body for byi_guarded. */
+/* Run the steps of main and of the functions that it calls. A body for
+ * byi_guarded. */
 static enum byoc_status run_all(void *arg, struct byoc_error *err)
 {
     struct byoc_state *s = arg;

@@ -13,8 +13,8 @@ enum { MAX_SPARE = 16 << 20 /* bytes of spare frames that a state keeps */ };
 
 /* --- creating frames ------------------------------------------------------ */
 
-/* Divides one block of memory into parts: in a first pass to compute its size,
- * in a second one to set pointers into it. */
+/* Divides one block of memory into arrays: a first pass computes the size of
+ * the block, a second one sets pointers into it. */
 struct layout {
     char *at; /* NULL: only compute the size */
     uint64_t end;
@@ -33,8 +33,8 @@ static bool is_backends(const struct byi_instance *in,
     return step->kind == BYI_STEP_REGION && in->regions[step->callee].plugin;
 }
 
-/* Lay out all parts except the arena, which is aligned and comes last, and set
- * the pointers in *fr. */
+/* Lay out the frame and its arrays, and set the pointers in *fr. The arena,
+ * which is aligned, comes after them. */
 static void lay_out(const struct byi_instance *in,
                     const struct byi_plan_func *f, struct layout *l,
                     struct byi_frame *fr)
@@ -85,7 +85,8 @@ static void init_view(struct byoc_view *view, const struct byi_tensor *t)
                                .bytes = byi_tensor_bytes(t)};
 }
 
-/* Point the views of regions' operands and results to the frame's tensors. */
+/* Set dtype, dims and bytes of the views of regions' operands and results; each
+ * run sets their data. */
 static void init_views(const struct byi_plan_func *f, struct byi_frame *fr)
 {
     for (uint32_t s = 0; s < f->n_steps; s++) {

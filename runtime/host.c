@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host.c: implements the services of struct byoc_host for plug-ins, and turns
- * failures that plug-ins return into statuses. */
+/* host.c: implements the services of struct byoc_host for plug-ins, and
+ * converts failures that plug-ins return to statuses. */
 #include "internal.h"
 
 #include "core/base/failure.h"
@@ -44,22 +44,22 @@ static void host_log(void *ctx, const char *line)
     byi_log_line(&plugin->log, BYOC_DEBUG, line);
 }
 
-/* Whether the calling thread is in a backend's run(), which may use the threads
- * of the current turn (workers.h) only; other calls may use all threads of the
- * model. */
-static _Thread_local bool runs;
+/* Whether the calling thread is in run() of a backend or operator, which may
+ * use only the threads of the current turn (workers.h); other functions may use
+ * all threads of the model. */
+static _Thread_local bool in_run;
 
 static uint32_t host_threads(void *ctx)
 {
     const struct byi_plugin *plugin = ctx;
-    const uint32_t granted = runs ? byi_workers_of_turn() : 0;
+    const uint32_t granted = in_run ? byi_workers_of_turn() : 0;
     return granted ? granted : plugin->threads;
 }
 
-bool byi_plugin_runs(bool now)
+bool byi_plugin_set_running(bool now)
 {
-    const bool before = runs;
-    runs = now;
+    const bool before = in_run;
+    in_run = now;
     return before;
 }
 
@@ -67,10 +67,10 @@ struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
                                  void *compiled, void *state,
                                  const struct byoc_run_args *args)
 {
-    const bool before = byi_plugin_runs(true);
+    const bool before = byi_plugin_set_running(true);
     struct byoc_fail *fail =
         plugin->backend->run(&plugin->host, compiled, state, args);
-    byi_plugin_runs(before);
+    byi_plugin_set_running(before);
     return fail;
 }
 

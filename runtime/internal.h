@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/internal.h: the runtime's internal interface: images, artifacts,
- * plug-ins, threads. */
+/* runtime/internal.h: interfaces inside the runtime, and functions of the
+ * runtime that byoc's compiler calls: images, artifacts, libraries, plug-ins,
+ * memory, threads. */
 #ifndef BYI_RUNTIME_H
 #define BYI_RUNTIME_H
 
@@ -74,8 +75,8 @@ BYOC_API const char *byoc_internal_region_name(const struct byoc_model *model,
                                                uint32_t region);
 
 /* Why region `region` (in the plan's order) runs its native twin although a
- * backend was chosen; NULL if the backend runs it. Lives as long as the model.
- */
+ * backend was chosen; NULL if the backend runs it, or if the caller requested
+ * the twins (native_only). Lives as long as the model. */
 BYOC_API const char *byoc_internal_region_fault(const struct byoc_model *model,
                                                 uint32_t region);
 
@@ -96,8 +97,8 @@ BYOC_API enum byoc_status byoc_internal_check_dims(
     struct byoc_error *err);
 
 /* Call the backend's describe() (byoc/backend.h) for a region; `say` is called
- * for each of its steps. Does nothing if the backend has no describe(), the
- * region runs its native twin, or its inputs or outputs have symbolic dims.
+ * for each step of the region. Does nothing if the backend has no describe(),
+ * the region runs its native twin, or its inputs or outputs have symbolic dims.
  * Threads: safe. */
 BYOC_API void byoc_internal_region_describe(const struct byoc_model *model,
                                             uint32_t region, byoc_trace_fn say,
@@ -122,11 +123,12 @@ typedef void (*byi_lend_fn)(void *ctx, uint32_t region, uint32_t n,
 BYOC_API void byoc_internal_state_lend(struct byoc_state *state,
                                        byi_lend_fn lend, void *ctx);
 
-/* The facts about a region of a model. The strings and constants are valid as
- * long as the model, `consts` as long as the arena. */
+/* A region of a model. The strings and constants are valid as long as the
+ * model, `consts` as long as the arena. */
 struct byi_region_facts {
     const char *backend, *symbol;
-    const char *blob; /* its JSON, or the result of the backend's compile() */
+    const char *blob; /* its JSON, or the result of the backend's compile();
+                       * NULL if the model is not from an artifact */
     uint64_t blob_bytes;
     uint32_t n_consts;
     const struct byi_tensor *const *consts; /* indexed by "data" in the region's
@@ -207,8 +209,9 @@ struct byi_artifact {
     const void *map;
     size_t map_bytes;
     const struct byi_descriptor *descriptor; /* in the map */
-    /* .byoc.kernels, .byoc.units and .text: distance in memory from the
-     * descriptor, and length */
+    /* .byoc.kernels, .byoc.units and .text: their distance in bytes from the
+     * descriptor when the file is mapped, and their length; 0 if the artifact
+     * has no such section */
     int64_t code;
     uint64_t code_bytes;
     int64_t units;
@@ -219,7 +222,7 @@ struct byi_artifact {
 BYOC_API enum byoc_status byoc_internal_artifact_open(const char *path,
                                                       struct byi_artifact *a,
                                                       struct byoc_error *err);
-/* The same, but messages call the file `name`. */
+/* Like byoc_internal_artifact_open, but messages call the file `name`. */
 enum byoc_status byi_artifact_open(const char *path, const char *name,
                                    struct byi_artifact *a,
                                    struct byoc_error *err);
@@ -229,9 +232,10 @@ BYOC_API void byoc_internal_artifact_close(struct byi_artifact *a);
 BYOC_API enum byoc_status byoc_internal_artifact_verify(
     const struct byi_artifact *a, struct byoc_error *err);
 
-/* load.c: the fused kernels of an artifact, loaded as code. An image with the
- * members of artifact.image from `code` on runs them while the library is open;
- * nothing else of the artifact is used. Errors: those of byoc_model_load. */
+/* load.c: an artifact that is opened only for its code of fused kernels and
+ * backends' C. An image that has the members of artifact.image from `code` on
+ * can run this code while the library is open. Errors: those of
+ * byoc_model_load. */
 struct byi_code_library {
     struct byi_artifact artifact;
     void *library;
@@ -271,18 +275,19 @@ BYOC_API enum byoc_status byoc_internal_library_find(const char *path,
                                                      const char *name,
                                                      void **symbol,
                                                      struct byoc_error *err);
-/* A library that was opened from bytes in memory, through a file without a
- * name. */
+/* A library that was opened by its path, or from bytes in memory through a file
+ * that has no name. */
 struct byi_memory_library {
     void *handle; /* NULL: not open */
-    int fd;       /* the file in memory; -1: the library has a path */
+    int fd;       /* the file in memory, which stays open; -1: opened by its
+                   * path */
 };
 /* Write n bytes to a new file in memory that has no name and that only this
  * user can read. The caller closes *fd. Errors: BYOC_ENOMEM, BYOC_EIO. */
 enum byoc_status byi_memory_file(const void *data, size_t n, int *fd,
                                  struct byoc_error *err);
-/* Open the library in data[0..n-1] through such a file. Close it with
- * byoc_internal_library_unmap. Errors: those of byi_memory_file, and
+/* Open the library in data[0..n-1] through a file of byi_memory_file. Close it
+ * with byoc_internal_library_unmap. Errors: those of byi_memory_file, and
  * BYOC_EBACKEND with the loader's message. */
 BYOC_API enum byoc_status byoc_internal_library_map(
     const void *data, size_t n, struct byi_memory_library *library,
@@ -305,8 +310,8 @@ struct byi_log {
     void *ctx;
     enum byoc_severity least; /* lines of lower severity are dropped */
 };
-/* Set *log to the destination in `params`; without a severity there, `log`
- * receives lines from BYOC_INFO on, `log_line` all. */
+/* Set *log to the destination in `params`. If log_severity is 0, `log` receives
+ * lines of at least BYOC_INFO, and `log_line` all lines. */
 void byi_log_init(struct byi_log *log, const struct byoc_load_params *params);
 void byi_log(const struct byi_log *log, enum byoc_severity severity,
              const char *fmt, ...) BYI_PRINTF(3, 4);
@@ -320,8 +325,8 @@ void byi_log_line(const struct byi_log *log, enum byoc_severity severity,
 struct byi_memory {
     void *(*allocate)(void *ctx, uint64_t bytes, uint64_t alignment);
     void (*release)(void *ctx, void *memory, uint64_t bytes);
-    void *ctx; /* passed to both, which may be NULL: then byi_acquire,
-                * byi_release */
+    void *ctx; /* passed to both functions. If they are NULL, byi_acquire and
+                * byi_release are called instead */
     uint64_t limit;
     _Atomic uint64_t held, peak; /* bytes */
     /* NULL, or a mapped file whose pages are dropped now and then while weights
@@ -329,14 +334,14 @@ struct byi_memory {
      * copies. */
     const void *file;
     uint64_t file_bytes;
-    _Atomic uint32_t packers; /* threads that pack weights      */
+    _Atomic uint32_t packers; /* number of threads that pack weights */
     _Atomic uint64_t since; /* bytes allocated since pages were last dropped */
 };
 /* NULL if an allocation fails. */
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params);
-/* Drop the whole pages of a constant, if it is in a file that is mapped
- * privately and unchanged; they are read again when they are used. Threads:
- * safe. */
+/* Drop the pages that lie entirely in the constant of `bytes` bytes at `at`, if
+ * the image's weights are mapped from a file; the operating system reads them
+ * again when they are used. Threads: safe. */
 void byi_drop_const(const struct byi_image *image, const void *at,
                     uint64_t bytes);
 /* Record that the calling thread starts (true) or stops (false) packing
@@ -346,9 +351,8 @@ void byi_memory_free(struct byi_memory **memory);
 /* Allocate memory aligned to BYI_ALIGN; NULL if that fails or exceeds the
  * limit. `memory` NULL: no limit and no allocator. Threads: safe. */
 void *byi_memory_allocate(struct byi_memory *memory, uint64_t bytes);
-/* Free memory from byi_memory_allocate; returns its size in bytes. It may be
- * NULL.
- */
+/* Free memory from byi_memory_allocate, with the same `memory`; returns the
+ * size that was requested. `at` may be NULL. */
 uint64_t byi_memory_release(struct byi_memory *memory, void *at);
 
 /* --- host.c, plugin.c, plugin_path.c -------------------------------------- */
@@ -362,16 +366,16 @@ struct byi_plugin {
     /* ctx is this plug-in; the compiler sets match_*, which are NULL here */
     struct byoc_host host;
     uint32_t threads;
-    byi_gomp_fn openmp; /* of the library whose threads the backend uses, NULL:
-                         * the host's threads */
+    byi_gomp_fn openmp; /* of the OpenMP library whose threads the backend uses;
+                         * NULL: it uses the host's threads */
     struct byi_log log;
     struct byi_memory *memory; /* the memory of its model, or NULL */
     _Atomic uint64_t held;     /* bytes that the backend acquired and has not
                                 * released */
     struct byi_plugin *next;
 };
-/* Fill plugin->host with the services of this process; its ctx is the plug-in.
- */
+/* Fill plugin->host with the services of this process. Its ctx is the plug-in;
+ * `abi` is the version agreed on. */
 void byi_plugin_init_host(struct byi_plugin *plugin, uint32_t abi);
 /* Open one plug-in by absolute path, with RTLD_NOW | RTLD_LOCAL. Checks
  * version, sizes, required members and name. If `threads` is 0, the number is
@@ -404,20 +408,22 @@ BYOC_API enum byoc_status byoc_internal_plugin_find(const char *plugins,
 /* Bytes that the plug-in has acquired from its host and not released. Threads:
  * safe. */
 uint64_t byi_plugin_held(const struct byi_plugin *plugin);
-/* Convert the result of a call of a plug-in: NULL is BYOC_OK. A failure is
- * freed, and its code becomes a status (BYOC_EBACKEND unless another one fits
- * better) with the message "BACKEND: WHERE: TEXT". */
+/* Convert the result of a call of a plug-in to a status: NULL to BYOC_OK; a
+ * failure, which is freed, to the status for its code, by default
+ * BYOC_EBACKEND, with the message "BACKEND: WHERE: TEXT". */
 enum byoc_status byi_plugin_status(struct byoc_fail *fail,
                                    const struct byi_plugin *plugin,
                                    const char *where, struct byoc_error *err);
 
-/* Call the backend's compile(). Fails if it succeeded without data; then, and
- * after other errors, the blob has no data to release. */
+/* Call the backend's compile(). If compile() succeeds but returns no data, this
+ * returns a failure. After a failure blob->data is NULL; otherwise the caller
+ * releases it to the host. */
 BYOC_API struct byoc_fail *byoc_internal_plugin_compile(
     const struct byi_plugin *plugin, const struct byoc_region *region,
     struct byoc_blob *blob);
-/* Call the backend's load() for a region. If the blob is not aligned, the
- * backend gets an aligned copy. */
+/* Call the backend's load() for a region. If the blob is not aligned to
+ * BYI_ALIGN, the backend gets an aligned copy. The caller passes *compiled to
+ * unload(). */
 BYOC_API struct byoc_fail *byoc_internal_plugin_load(
     const struct byi_plugin *plugin, const struct byoc_region *region,
     void **compiled);
@@ -426,9 +432,9 @@ BYOC_API struct byoc_fail *byoc_internal_plugin_load(
 struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
                                  void *compiled, void *state,
                                  const struct byoc_run_args *args);
-/* Set whether the calling thread is in a backend's run(); returns the previous
- * value. */
-bool byi_plugin_runs(bool now);
+/* Record whether the calling thread is in run() of a backend or operator;
+ * returns the previous value. */
+bool byi_plugin_set_running(bool now);
 /* Call the backend's state_new() and state_free() for `compiled`. */
 struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,
                                        void *compiled, void **state);
@@ -440,8 +446,8 @@ void byi_plugin_state_free(const struct byi_plugin *plugin, void *compiled,
 struct byoc_operator;    /* byoc/custom.h */
 struct byi_customs;      /* the operators of a plug-in */
 struct byi_custom_calls; /* core/ops/custom.h */
-/* Check the operators of a plug-in and add them; *customs is NULL if it has
- * none. Errors: BYOC_EBACKEND, BYOC_ENOMEM. */
+/* Check the operators of a plug-in and register them; *customs is NULL if the
+ * plug-in has none. Errors: BYOC_EBACKEND, BYOC_ENOMEM. */
 enum byoc_status byi_customs_open(const struct byi_plugin *plugin,
                                   struct byi_customs **customs,
                                   struct byoc_error *err);
@@ -461,9 +467,9 @@ BYOC_API const struct byi_custom_calls *byoc_internal_custom_calls(void);
 
 /* Check that the plug-in at `path` can work with this host, by reading its file
  * without running its code. Sets *abi to the version that both support. Errors:
- * BYOC_EPARSE (not a shared library, damaged), BYOC_EBACKEND (no plug-in),
- * BYOC_EINCOMPATIBLE (machine, version, sanitizer, the first struct or member
- * that differs). */
+ * BYOC_EPARSE (not a shared library, damaged), BYOC_EBACKEND (not a plug-in),
+ * BYOC_EINCOMPATIBLE (another machine, version or sanitizer, or a struct that
+ * differs; the message names the first difference). */
 enum byoc_status byi_plugin_agree(const char *path, uint32_t *abi,
                                   struct byoc_error *err);
 /* Whether the file is a plug-in of any version. Does not run its code. */
@@ -471,8 +477,9 @@ BYOC_API bool byoc_internal_is_plugin(const char *path);
 
 /* --- copies.c ------------------------------------------------------------- */
 
-/* Write a line for each kind of library that this process should load once but
- * has loaded several times: its kind and the files. "" if there is none. */
+/* Set *out to a text with a line for each kind of library that this process
+ * should load only once but has loaded several times: the kind and the files.
+ * "" if there is none. The caller frees the text. */
 BYOC_API void byoc_internal_copies(struct byi_text *out);
 
 /* --- cgroup.c ------------------------------------------------------------- */
@@ -494,29 +501,30 @@ bool byi_cgroup_line(const char *path, char *line, size_t n);
  */
 uint64_t byi_memory_limit_from(const char *self, const char *root);
 
-/* trace.c: call byi_temp_clear for the runtime's temporary files. */
+/* trace.c: remove the runtime's temporary files; byi_temp_clear
+ * (core/base/temp.h) of this library. */
 BYOC_API void byoc_internal_temp_clear(void);
 
 /* --- threads.c ------------------------------------------------------------ */
 
-/* The input of byi_threads_from. A zero member stands for the process's own
- * value. */
+/* The input of byi_threads_from. */
 struct byi_thread_facts {
     uint32_t option;
     const char *byoc_env, *omp_env; /* NULL: not set                */
-    uint32_t affinity;              /* CPUs of the mask             */
+    uint32_t affinity;              /* CPUs in the mask; 0 counts as 1 */
     const char *cgroup_self;        /* "/proc/self/cgroup"          */
     const char *cgroup_root;        /* "/sys/fs/cgroup"             */
 };
-/* Decide the number of threads: the first of `option`, BYOC_NUM_THREADS and
- * OMP_NUM_THREADS that is set, otherwise the CPUs of the affinity mask; never
- * more than the affinity mask and the cgroup quota (v1 and v2) allow. `why`, of
- * n bytes, receives the reason. Errors: BYOC_EINVAL if the option or
+/* Decide the number of threads: the first of `option` (0: not set), byoc_env
+ * and omp_env that is set, otherwise the CPUs of the affinity mask; never more
+ * than the affinity mask and the cgroup quota (v1 and v2) allow. `why`, of n
+ * bytes, receives the reason. Errors: BYOC_EINVAL if the option or
  * BYOC_NUM_THREADS is not a number from 1 to 4096. */
 enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
                                   uint32_t *threads, char *why, size_t n,
                                   struct byoc_error *err);
-/* The same for this process. */
+/* Like byi_threads_from, with the environment, affinity mask and cgroups of
+ * this process. */
 enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
                                     char *why, size_t n,
                                     struct byoc_error *err);
@@ -527,6 +535,12 @@ enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
 enum byoc_status byi_wait_decide(enum byoc_wait wait, uint64_t *spin_ns,
                                  bool *adapts, struct byoc_error *err);
 
+/* Decide the number of threads like byi_threads_decide, without the reason; for
+ * the compiler. */
+BYOC_API enum byoc_status byoc_internal_threads(uint32_t option,
+                                                uint32_t *threads,
+                                                struct byoc_error *err);
+
 /* --- workers.c ------------------------------------------------------------ */
 
 /* Run fn(arg, 0) ... fn(arg, n - 1) on this process's workers; returns when all
@@ -535,21 +549,15 @@ BYOC_API void byoc_internal_parallel_for(uint32_t n,
                                          void (*fn)(void *, uint32_t),
                                          void *arg);
 
-/* threads.c: decide the number of threads like byi_threads_decide, without the
- * reason; for the compiler. */
-BYOC_API enum byoc_status byoc_internal_threads(uint32_t option,
-                                                uint32_t *threads,
-                                                struct byoc_error *err);
-
 /* --- peak.c --------------------------------------------------------------- */
 
 /* Measure the FLOP/s of float32 multiply-adds on registers, with the widest
  * instruction set that may be used, on `threads` threads at the same time: the
  * best of some short runs, 3 ms in all. */
 BYOC_API double byoc_internal_peak_flops(uint32_t threads);
-/* Measure the bytes per second of reading `bytes` of memory repeatedly, a part
- * on each thread: the best of several rounds. Returns 0 if an allocation fails.
- */
+/* Measure the bandwidth of reading `bytes` bytes of memory, in bytes per
+ * second: each thread reads a share of them in each round; the result is that
+ * of the fastest round. Returns 0 if an allocation fails. */
 BYOC_API double byoc_internal_peak_read(uint64_t bytes, uint32_t threads);
 
 #endif

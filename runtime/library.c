@@ -140,10 +140,9 @@ enum byoc_status byi_memory_file(const void *data, size_t n, int *fd,
         "cannot put a library of %zu bytes into memory: %s", n, strerror(why));
 }
 
-/* The loader identifies a library by its path, here /proc/self/fd/N. So the
- * descriptor stays open as long as the library, and no other one gets that
- * path.
- */
+/* The loader identifies a library by its path, here /proc/self/fd/N. The
+ * descriptor therefore stays open as long as the library, so that no other
+ * library gets that path. */
 enum byoc_status byoc_internal_library_map(const void *data, size_t n,
                                            struct byi_memory_library *library,
                                            struct byoc_error *err)

@@ -58,8 +58,9 @@ static enum byoc_status grow(struct byoc_state *s, struct byi_object **list,
     return BYOC_OK;
 }
 
-/* Operand 0 as an unshared list with capacity for `more` values at its end:
- * operand 0 itself if this step is its only user, otherwise a copy. */
+/* Set *list to operand 0 as an unshared list with capacity for `more` values at
+ * its end: operand 0 itself if no other value refers to it and no later step
+ * reads it, otherwise a copy. */
 static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
                                  const struct byi_step *step, uint32_t more,
                                  struct byi_object **list,
@@ -83,7 +84,7 @@ static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
 }
 
 /* Read a position in a list of n elements from operand `i`; it is `usual` if
- * the step has no such operand. */
+ * the step has no such operand. Fails if the list is empty. */
 static enum byoc_status read_position(const struct byi_frame *fr,
                                       const struct byi_step *step, uint32_t i,
                                       uint32_t n, uint32_t usual,
@@ -106,7 +107,8 @@ static enum byoc_status read_position(const struct byi_frame *fr,
 
 /* --- elements of lists -------------------------------------------------- */
 
-/* Set value `v` to the tensor of an item, sharing its block if possible. */
+/* Set value `v` to the tensor of an item: shares the item's block if possible,
+ * otherwise copies the elements. */
 static enum byoc_status take_tensor(struct byoc_state *s, struct byi_frame *fr,
                                     const struct byi_step *step, uint32_t v,
                                     const struct byi_item *item,

@@ -36,9 +36,9 @@ static enum byoc_status resolve(const char *path, struct model_file *file,
                     path, strerror(errno));
 }
 
-/* Let the loader map the artifact, and compare its descriptor with the file.
- * The image then points to the mapped weights, which every process that loads
- * the file shares. */
+/* Let the loader map the artifact, and compare its struct byi_descriptor with
+ * the file's. The image then points to the mapped weights, which every process
+ * that loads the file shares, and to the mapped code. */
 static enum byoc_status map_artifact(const struct model_file *file,
                                      struct byi_artifact *a, void **library,
                                      struct byoc_error *err)
@@ -142,8 +142,9 @@ enum byoc_status byoc_model_load(const char *path,
     return load_file(&file, &load, model, err);
 }
 
-/* The loader identifies libraries by path: the model keeps the descriptor open,
- * so that no other library gets its path. Closes the descriptor on failure. */
+/* Load the artifact in descriptor `fd`, which the model owns from now on;
+ * closes it on failure. The loader identifies libraries by path: the model
+ * keeps the descriptor open, so that no other library gets its path. */
 static enum byoc_status load_descriptor(int fd, const char *name,
                                         const struct byoc_load_params *params,
                                         struct byoc_model **model,

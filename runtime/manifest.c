@@ -206,7 +206,7 @@ static enum byoc_status read_root(struct manifest_reader *r,
         "format", "version", "byoc",     "name", "isa",
         "inputs", "outputs", "backends", "warm", "kernels",
         "hashes", "symbol",  "metadata"};
-    /* before keys of later versions */
+    /* check the version first, since other versions may have other keys */
     BYI_TRY(byi_json_version(root, "byoc-model", BYI_ARTIFACT_VERSION, r->err));
     BYI_TRY(byi_json_only(root, keys, BYI_COUNT(keys), r->err));
     BYI_TRY(get_string(r, root, "byoc", &facts->byoc));

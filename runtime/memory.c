@@ -35,7 +35,8 @@ void byi_memory_free(struct byi_memory **memory)
     *memory = NULL;
 }
 
-/* Add the bytes to the count; returns false if that would exceed the limit. */
+/* Add the bytes to m->held; returns false, without adding them, if that would
+ * exceed the limit. */
 static bool charge(struct byi_memory *m, uint64_t bytes)
 {
     uint64_t held = atomic_load_explicit(&m->held, memory_order_relaxed);

@@ -12,7 +12,7 @@
 
 /* --- log ------------------------------------------------------------------ */
 
-static void say_threads(const struct byoc_model *model)
+static void log_threads(const struct byoc_model *model)
 {
     byi_log(&model->log, BYOC_INFO, "threads %s", model->threads_why);
 }
@@ -22,17 +22,17 @@ void byoc_internal_model_adopt(struct byoc_model *model,
 {
     model->require_backends = params->require_backends != 0;
     byi_log_init(&model->log, params);
-    say_threads(model);
+    log_threads(model);
     for (struct byi_plugin *p = model->plugins; p; p = p->next) {
         p->log = model->log;
-        byi_model_say_plugin(model, p);
+        byi_model_log_plugin(model, p);
     }
 }
 
 /* --- signature ---------------------------------------------------------- */
 
-/* Check that the manifest, which users and tools read, declares an input or
- * output like the plan, which runs. */
+/* Check that the manifest, which users and tools read, declares the same type
+ * for an input or output as the plan, which runs. */
 static enum byoc_status check_io(const struct byi_plan_tables *plan,
                                  const struct byi_fact_io *io, uint32_t v,
                                  const char *what, struct byoc_error *err)
@@ -57,9 +57,10 @@ static enum byoc_status check_io(const struct byi_plan_tables *plan,
                     what, io->name);
 }
 
-/* Describe the elements of a sequence or optional. */
-static struct byoc_io *make_element(struct byi_arena *arena,
-                                    const struct byi_type *type)
+/* Describe an input or output that is a sequence or optional, and its elements.
+ */
+static struct byoc_io *describe_list(struct byi_arena *arena,
+                                     const struct byi_type *type)
 {
     struct byoc_io *first = byi_arena_alloc(arena, sizeof *first), *io = first;
     for (; byi_type_is_list(type); type = type->fields[0]) {
@@ -94,7 +95,7 @@ static struct byoc_io *make_ios(struct byi_arena *arena,
     for (uint32_t i = 0; i < n; i++) {
         if (!facts[i].list)
             continue;
-        ios[i] = *make_element(arena, facts[i].list);
+        ios[i] = *describe_list(arena, facts[i].list);
         ios[i].name = facts[i].name;
     }
     return ios;
@@ -144,8 +145,8 @@ static void find_keys(struct byoc_model *model)
 
 /* --- sizes ------------------------------------------------------------- */
 
-/* Run the twins of regions with symbolic dims, for a model without symbolic
- * dims in its inputs: these dims depend on data. */
+/* Let regions with symbolic dims run their twins, in a model whose inputs have
+ * no symbolic dims: the sizes of such regions depend on data. */
 static void use_twins_of_varying(struct byoc_model *model)
 {
     for (uint32_t i = 0; i < model->plan->n_regions; i++) {
@@ -157,8 +158,9 @@ static void use_twins_of_varying(struct byoc_model *model)
     }
 }
 
-/* Prepare specialisations for the sizes listed in the artifact. A failure is
- * only a warning, since runs with other sizes still work. */
+/* Prepare specialisations for the sizes listed in the artifact. A failure other
+ * than BYOC_ENOMEM and BYOC_EINVAL is only a warning, since runs with other
+ * sizes still work. */
 static enum byoc_status warm_up(struct byoc_model *model,
                                 const struct byi_warm *sets,
                                 struct byoc_error *err)
@@ -209,8 +211,8 @@ struct opening {
     const struct byoc_load_params *params;
 };
 
-/* The first part of loading: the members that need no workers, then the
- * workers. A body for byi_guarded. */
+/* The first part of loading: sets the members that need no workers, and creates
+ * the workers. A body for byi_guarded. */
 static enum byoc_status init_model(void *arg, struct byoc_error *err)
 {
     const struct opening *o = arg;
@@ -228,15 +230,16 @@ static enum byoc_status init_model(void *arg, struct byoc_error *err)
                                model->threads_why, sizeof model->threads_why,
                                err));
     BYI_TRY(make_workers(model, o->params, err));
-    say_threads(model);
+    log_threads(model);
     return BYOC_OK;
 }
 
-/* Load the regions, pack weights, and prepare the specialisations. */
-static enum byoc_status pack_all(struct byoc_model *model,
-                                 const struct byoc_load_params *params,
-                                 struct byi_facts *facts,
-                                 struct byoc_error *err)
+/* Load the regions, pack weights, create the cache, and prepare
+ * specialisations. */
+static enum byoc_status prepare_runs(struct byoc_model *model,
+                                     const struct byoc_load_params *params,
+                                     struct byi_facts *facts,
+                                     struct byoc_error *err)
 {
     BYI_TRY(byi_backends_load(model, params, facts, err));
     if (model->n_keys == 0)
@@ -273,7 +276,7 @@ static enum byoc_status fill_model(void *arg, struct byoc_error *err)
         model->memory->file_bytes = image->weights_bytes;
     }
     byi_memory_set_packing(model->memory, true);
-    const enum byoc_status status = pack_all(model, params, &facts, err);
+    const enum byoc_status status = prepare_runs(model, params, &facts, err);
     byi_memory_set_packing(model->memory, false);
     if (status == BYOC_OK)
         byi_backends_drop_consts(&model->own);

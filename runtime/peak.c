@@ -12,7 +12,7 @@
 
 static volatile float sink;
 
-/* The shortest time of `rounds` runs. */
+/* The shortest time, in seconds, of `rounds` runs of fn on all threads. */
 static double least_time(int rounds, uint32_t threads,
                          void (*fn)(void *, uint32_t), void *arg)
 {
@@ -28,7 +28,7 @@ static double least_time(int rounds, uint32_t threads,
 
 /* --- multiply-adds -------------------------------------------------------- */
 
-enum { PRODUCTS = 24 * 10000 }; /* of one lane in one run */
+enum { PRODUCTS = 24 * 10000 }; /* multiply-adds of one lane in one run */
 
 /* Define a function that computes `chains` independent sums of products in
  * registers. */
@@ -59,8 +59,8 @@ PEAK(peak_avx512_24, 16, 24, AVX512)
 #endif
 
 /* The two loops of an instruction set, with different numbers of chains, since
- * a single loop may stay below the peak (on Zen 4 one with twelve chains
- * reached 0.82 of it). */
+ * a single loop may stay below the peak: on Zen 4 a loop with twelve chains
+ * reached 0.82 of it. */
 struct loops {
     int lanes;
     float (*run[2])(float x);

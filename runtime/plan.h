@@ -30,7 +30,8 @@ struct byi_value {
     enum byi_value_kind kind;
     uint32_t index;
     uint32_t root;   /* the value itself unless it is an alias */
-    bool fixed;      /* all dims are numbers; false for a function */
+    bool fixed;      /* all dims are numbers; false for a function, sequence or
+                      * optional */
     uint64_t offset; /* TEMP: bytes from the arena's start */
     /* a tensor, whose dims are numbers or the plan's symbols; a sequence or
      * optional; or BYI_FUNC without its signature */
@@ -65,24 +66,28 @@ struct byi_step {
     bool view;       /* its result shares its first operand's memory */
     bool infer;      /* result types are inferred when it runs */
     bool tail;       /* a tail call: its results are the function's */
-    bool exact;      /* its kernel must not use an algorithm with larger
-                      * rounding errors */
-    bool self;       /* CLOSURE: of the function that contains the step, with
-                      * the same captures */
-    uint32_t callee; /* region, kernel or function; IF: the function `then` */
+    bool exact;      /* its kernel must not use an algorithm that rounds more
+                      * than the operator's definition does */
+    bool self;       /* CLOSURE: it closes over the function that contains the
+                      * step, with that function's own captures */
+    uint32_t callee; /* region, kernel or function; IF: the function `then`;
+                      * APPLY, CHOOSE: number of operands after the first */
     uint32_t other;  /* IF: the function `else` */
     const struct byi_op *op;
     const struct byi_attrs *attrs;
     const struct byi_kernel *kernel;
     const void *packed; /* constants that prepack.c packed; or NULL */
     uint32_t n_in, n_out, n_dead;
-    /* OP: its epilogue, whose operands follow the operator's own n_own */
+    /* OP: its epilogue, whose operands follow the n_own operands of the
+     * operator */
     uint32_t n_own, n_epilogue;
     const struct byi_epilogue_op *epilogue;
     const uint32_t *in, *out; /* values */
-    /* n_dead functions and values of varying size that no later step reads */
+    /* n_dead values that no later step reads: functions, sequences, optionals
+     * and tensors of varying size */
     const uint32_t *dead;
-    const char *name;    /* operator, or the region's symbol */
+    const char *name;    /* operator, function, or symbol of the region or
+                          * kernel */
     const char *sources; /* the model's nodes, separated by ", " */
 };
 
@@ -139,12 +144,14 @@ struct byi_plan_tables {
 };
 
 /* Read and check the plan of an image: every index, every type against its
- * operator's rule, the ranges of constants and blobs. Errors name the path:
- * "functions[0].steps[3].in[1]: ...". */
+ * operator's rule, the ranges of constants and blobs. Free *plan with
+ * byi_plan_tables_free. Errors: BYOC_EPARSE, BYOC_EINCOMPATIBLE (of another
+ * version), BYOC_EUNSUPPORTED (an operator without a native kernel),
+ * BYOC_ELIMIT; messages name the path: "functions[0].steps[3].in[1]: ...". */
 enum byoc_status byi_plan_read(const struct byi_image *image,
                                struct byi_plan_tables **plan,
                                struct byoc_error *err);
-/* Free the plan and set *plan to NULL. */
+/* Free the plan and set *plan to NULL; *plan may be NULL. */
 void byi_plan_tables_free(struct byi_plan_tables **plan);
 
 /* --- list_type.c --------------------------------------------------------- */
@@ -195,7 +202,8 @@ struct byi_facts {
     const char *plan_hash, *ledger_hash, *blobs_hash,
         *weights_hash; /* or NULL */
 };
-/* Read the manifest of an image into `arena`; checks format and version. */
+/* Read the manifest of an image into `arena`; checks format and version.
+ * Errors: BYOC_EPARSE, BYOC_EINCOMPATIBLE (of another version), BYOC_ELIMIT. */
 enum byoc_status byi_manifest_read(const char *text, size_t n,
                                    struct byi_arena *arena,
                                    struct byi_facts *facts,
@@ -206,8 +214,8 @@ enum byoc_status byi_manifest_read(const char *text, size_t n,
 /* A region of an instance: loaded by its backend, or run as its twin. */
 struct byi_region {
     const struct byi_plugin *plugin; /* NULL: the twin runs */
-    const char *fault;               /* why the twin runs; NULL: as the caller
-                                      * requested */
+    const char *fault;               /* why the twin runs; NULL: the caller
+                                      * requested it */
     void *compiled;
     bool lent; /* the model's own instance owns `compiled` */
 };
@@ -227,7 +235,7 @@ struct byoc_model {
     struct byi_artifact artifact;
     struct byi_image image;            /* points to memory of the artifact or
                                         * the caller */
-    struct byi_memory_library library; /* the loaded artifact */
+    struct byi_memory_library library; /* the artifact, loaded as a library */
     struct byi_memory *memory;
     struct byi_runners *runners;
     struct byi_widened *widened; /* consts.c */
@@ -258,7 +266,7 @@ struct byoc_model {
     const struct byoc_metadata *metadata;
     uint32_t n_metadata;
     uint32_t threads;
-    struct byi_parallelism parallelism; /* how its parallel regions run */
+    struct byi_parallelism parallelism; /* how to run parallel regions */
     struct byi_run_times run_times;
     bool require_backends;
     char threads_why[256];
@@ -295,19 +303,21 @@ enum byoc_status byi_consts_read(const struct byi_instance *in,
 
 /* --- backends.c ----------------------------------------------------------- */
 
-/* Add a warning to the model's warnings and log it. Never fails. */
+/* Add a warning to the model's warnings and log it. Never jumps to a guard. */
 void byi_model_warn(struct byoc_model *model, const char *text);
 /* Log the name, version and path of a plug-in. */
-void byi_model_say_plugin(const struct byoc_model *model,
+void byi_model_log_plugin(const struct byoc_model *model,
                           const struct byi_plugin *plugin);
-/* Open the plug-ins whose operators the model calls; it is an error if one is
- * missing. */
+/* Open the plug-ins whose operators the model calls. Errors: those of opening a
+ * plug-in, BYOC_EIO (one is missing), BYOC_EINCOMPATIBLE (of another version).
+ */
 enum byoc_status byi_operators_open(struct byoc_model *model,
                                     const struct byoc_load_params *params,
                                     const struct byi_facts *facts,
                                     struct byoc_error *err);
-/* Open the plug-ins of the regions, which build the regions. Errors:
- * BYOC_ENOMEM, BYOC_EBACKEND (require_backends). */
+/* Open the plug-ins of the regions, and let them build the regions. A region
+ * that cannot be built gets a fault and a warning, or is an error with
+ * require_backends. Errors: BYOC_ENOMEM, BYOC_EBACKEND. */
 enum byoc_status byi_backends_load(struct byoc_model *model,
                                    const struct byoc_load_params *params,
                                    const struct byi_facts *facts,
@@ -320,7 +330,8 @@ enum byoc_status byi_region_consts(const struct byoc_model *model,
                                    struct byi_arena *arena,
                                    struct byi_region_consts *consts,
                                    struct byoc_error *err);
-/* Drop the pages of mapped constants that the backends have copied. */
+/* Drop the pages of mapped constants of regions whose backends have copied
+ * them. */
 void byi_backends_drop_consts(const struct byi_instance *in);
 /* Let a backend build a region from its JSON of n bytes. Errors: those of the
  * backend. */
@@ -333,12 +344,13 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
 
 /* --- specialise.c --------------------------------------------------------- */
 
-/* Set *in to a specialisation for `sizes`, which are indexed by symbol of the
- * plan; -1 for symbols that are not the inputs'. A region that its backend
- * cannot build gets a fault. If memory runs out, this is a fault with BYI_LAST,
- * otherwise an error. With BYI_TWINS no region of a backend is built; all of
- * them get a fault. Free the instance with byi_instance_end. Errors: BYOC_ETYPE
- * (the model refuses these sizes), BYOC_ELIMIT, BYOC_ENOMEM. */
+/* Set *in to a specialisation for `sizes`, by symbol of the plan; -1 for
+ * symbols that are not the inputs', and for those in model->open. `how` is 0 or
+ * a sum of BYI_LAST and BYI_TWINS. A region that its backend cannot build gets
+ * a fault. If memory runs out, this is a fault with BYI_LAST, otherwise an
+ * error. With BYI_TWINS no region of a backend is built; all of them get a
+ * fault. Free the instance with byi_instance_end. Errors: BYOC_ETYPE (the model
+ * refuses these sizes), BYOC_ELIMIT, BYOC_ENOMEM. */
 enum { BYI_LAST = 1, BYI_TWINS = 2 };
 enum byoc_status byi_specialise(const struct byoc_model *model,
                                 const int64_t *sizes, unsigned how,
@@ -367,8 +379,10 @@ enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err);
 
 /* --- code.c --------------------------------------------------------------- */
 
-/* Find the code for this CPU of the plan's fused kernels and of regions with C.
- * Errors: BYOC_EPARSE (damaged), BYOC_ENOMEM. */
+/* Set `kernels`, `functions` and `code_level` of the model to the code that
+ * this CPU can run of the plan's fused kernels, and of the regions whose
+ * backends generated C. Errors: BYOC_EINVAL (BYOC_MAX_ISA is wrong),
+ * BYOC_EPARSE (damaged), BYOC_ENOMEM. */
 enum byoc_status byi_code_bind(struct byoc_model *model,
                                const struct byi_image *image,
                                struct byoc_error *err);
@@ -405,11 +419,13 @@ struct byi_lease {
     struct byi_work *work;
     bool made; /* this lease created the instance */
 };
-/* Create the model's cache. Call it after the backends are open. */
+/* Create the model's cache. Call it after the backends are open. Errors:
+ * BYOC_EINVAL (BYOC_CACHE_SHAPES or BYOC_CACHE_BYTES is not a number),
+ * BYOC_ENOMEM. */
 enum byoc_status byi_cache_new(struct byoc_model *model,
                                const struct byoc_load_params *params,
                                struct byoc_error *err);
-void byi_cache_free(struct byoc_model *model); /* may be NULL */
+void byi_cache_free(struct byoc_model *model); /* also if it has no cache */
 /* Take an instance for `sizes`, as for byi_specialise, and memory to run it;
  * creates them if needed. If `regions`, new sizes never run on the twins of
  * regions that backends can build. Threads: safe. Errors: those of
@@ -420,8 +436,8 @@ enum byoc_status byi_cache_take(const struct byoc_model *model,
                                 struct byoc_error *err);
 /* Return the lease's instance and memory to the cache. Threads: safe. */
 void byi_cache_give(const struct byoc_model *model, struct byi_lease *lease);
-/* Print sizes, such as "batch=3, sequence=7", into `buf` of n bytes. Returns
- * buf. */
+/* Print the sizes of the inputs' symbols, such as "batch=3, sequence=7", into
+ * `buf` of n bytes. Returns buf. */
 char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
                      char *buf, size_t n);
 

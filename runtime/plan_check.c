@@ -178,8 +178,9 @@ static int64_t fresh_symbol(void *ctx)
     return c->next_fresh--;
 }
 
-/* Compare a required type with an actual one. Dims that are symbolic in either
- * are compared when the step runs. `what` is "in" or "out". */
+/* Compare a required type with the actual one, of operand or result i. Dims
+ * that are symbolic in either are compared when the step runs, for which this
+ * sets step->infer. `what` is "in" or "out". */
 static enum byoc_status match_types(struct checker *c, struct byi_step *step,
                                     const char *what, uint32_t i,
                                     const struct byi_type *need,
@@ -461,8 +462,8 @@ static enum byoc_status (*const step_checks[])(struct checker *c,
 
 /* --- lifetimes ---------------------------------------------------------- */
 
-/* For each step, list the functions and values of varying size that no later
- * step reads. */
+/* For each step, list the functions, sequences, optionals and tensors of
+ * varying size that no later step reads. */
 static void find_dead(struct checker *c)
 {
     struct byi_plan_func *f = c->f;
@@ -604,8 +605,8 @@ static void count_args(struct byi_plan_tables *plan,
     }
 }
 
-/* Set `tail` of the last step if it is a tail call: its results are the
- * function's results. */
+/* Set `tail` of the function's last step if it is a call whose results are the
+ * function's results, in the same order. */
 static void find_tail(struct byi_plan_func *f)
 {
     struct byi_step *step = f->n_steps ? &f->steps[f->n_steps - 1] : NULL;

@@ -316,8 +316,8 @@ static enum byoc_status read_epilogue(struct plan_reader *r,
     return BYOC_OK;
 }
 
-/* Read the one number of a step, which is an index except for apply and choose
- * steps: those have the number of operands after the first. */
+/* Read the number that the step's key gives: the index of a region, kernel or
+ * function; for apply and choose the number of operands after the first. */
 static enum byoc_status read_callee(struct plan_reader *r,
                                     const struct byi_json *at,
                                     struct byi_step *step)
@@ -369,7 +369,8 @@ static const struct {
     {"choose", BYI_STEP_CHOOSE, read_callee},
 };
 
-/* Set *kind to the index in step_keys of the step's only kind. */
+/* Set *kind to the index in step_keys of the only one of these keys that the
+ * step has. */
 static enum byoc_status read_step_kind(struct plan_reader *r,
                                        const struct byi_json *at, size_t *kind)
 {
@@ -509,8 +510,8 @@ static enum byoc_status read_strings(struct plan_reader *r,
     return BYOC_OK;
 }
 
-/* Read the type in which a float32 constant is stored; BYOC_NONE if it is
- * stored as float32. */
+/* Read the type in which a constant is stored, and the axis of int8 codes.
+ * BYOC_NONE: it is stored as it is. */
 static enum byoc_status read_stored(struct plan_reader *r,
                                     const struct byi_json *at,
                                     const struct byi_type *type,
@@ -543,7 +544,7 @@ static enum byoc_status read_stored(struct plan_reader *r,
                     at->path, (long long)axis, type->rank);
 }
 
-/* Bytes of the constant in the weights. Not for strings. */
+/* Bytes of a constant, which is not of strings, in the weights. */
 static uint64_t stored_bytes(const struct byi_plan_const *c,
                              const struct byi_type *type)
 {

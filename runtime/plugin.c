@@ -14,13 +14,14 @@
 #include <string.h>
 
 struct byi_library {
-    struct byi_plugin self; /* the host that was passed to the plug-in's entry
+    struct byi_plugin self; /* its host is passed to the plug-in's query
                              * function */
     struct byoc_backend backend;
     char *path;
     void *handle;
     uint32_t abi;       /* the version agreed on */
-    byi_gomp_fn openmp; /* the process's when this library was opened */
+    byi_gomp_fn openmp; /* of the OpenMP library that the process had when this
+                         * library was opened */
     uint32_t users;
     struct byi_customs *customs; /* the plug-in's operators, or NULL */
     struct byi_library *next;
@@ -40,7 +41,7 @@ struct byoc_fail *byoc_internal_plugin_compile(const struct byi_plugin *plugin,
     const struct byoc_host *host = &plugin->host;
     *blob = (struct byoc_blob){.struct_size = sizeof *blob};
     struct byoc_fail *fail = plugin->backend->compile(host, region, blob);
-    /* code generation refuses empty C */
+    /* C may be empty here: code generation refuses it */
     if (!fail &&
         (!blob->data || (!blob->bytes && blob->kind == BYOC_BLOB_DATA))) {
         fail = host->fail(host->ctx, BYOC_FAIL_INTERNAL,
@@ -203,7 +204,7 @@ static enum byoc_status query(struct byi_library *lib, struct byoc_error *err)
 {
     byoc_backend_query_fn entry = NULL;
     void *symbol = byi_library_symbol(lib->handle, BYOC_BACKEND_QUERY);
-    if (!symbol) /* but the file exports it, as was checked */
+    if (!symbol) /* byi_plugin_agree found it in the file */
         return byi_fail(err, BYOC_EBACKEND,
                         "%s: changed while it was opened; open it again",
                         lib->path);
@@ -246,7 +247,8 @@ static enum byoc_status open_library(const char *path, struct byi_library **out,
     enum byoc_status status = byi_library_check(path, path, err);
     if (status == BYOC_OK)
         status = byi_plugin_agree(path, &lib->abi, err);
-    lib->openmp = byi_omp_of_process(); /* before the plug-in loads its own */
+    lib->openmp = byi_omp_of_process(); /* before the plug-in can load another
+                                         * one */
     if (status == BYOC_OK)
         status = byi_library_open(path, path, &lib->handle, err);
     if (status == BYOC_OK) {
@@ -267,8 +269,8 @@ static enum byoc_status use_library(const char *path, struct byi_library **out,
                                     struct byoc_error *err)
 {
     char *real = path[0] == '/' ? realpath(path, NULL) : NULL;
-    const char *name = real ? real : path; /* if NULL, open_library reports the
-                                            * error */
+    const char *name = real ? real : path; /* if the path cannot be resolved,
+                                            * open_library reports the error */
     struct byi_library *lib = libraries;
     while (lib && strcmp(lib->path, name) != 0)
         lib = lib->next;

@@ -53,8 +53,8 @@ static bool find(const struct field_places *list, uint32_t from,
     return false;
 }
 
-/* Whether later versions may add members to the struct: it has a struct_size.
- */
+/* Whether later versions may add members to the struct of this name, which
+ * begins with struct_size then. */
 static bool grows(const char *name)
 {
     const struct field_places list = {(const char *)ours.places, ours.n_places,
@@ -84,11 +84,11 @@ static bool member_differs(const struct byoc_place *there,
 }
 
 /* Whether a member that only one header has lies before the end of the other
- * header's struct; describes that. `side`, "here" or "there", has the member.
- */
-static bool member_intrudes(const struct byoc_place *member,
-                            const struct field_places *other, const char *side,
-                            const struct finding *f)
+ * header's struct; describes the difference. `side`, "here" or "there", is the
+ * header that has the member. */
+static bool member_is_missing(const struct byoc_place *member,
+                              const struct field_places *other,
+                              const char *side, const struct finding *f)
 {
     const size_t n = strcspn(member->name, ".");
     struct byoc_place whole;
@@ -109,7 +109,7 @@ static bool place_differs(const struct field_places *theirs,
     const bool both = find(theirs, i, here.name, strlen(here.name), &there);
     if (strchr(here.name, '.'))
         return both ? member_differs(&there, &here, f)
-                    : member_intrudes(&here, theirs, "here", f);
+                    : member_is_missing(&here, theirs, "here", f);
     if (!both || there.size == here.size || grows(here.name))
         return false;
     snprintf(f->text, f->n,
@@ -132,7 +132,7 @@ static bool places_differ(const struct field_places *theirs,
         struct byoc_place here;
         if (strchr(there.name, '.') &&
             !find(mine, i, there.name, strlen(there.name), &here) &&
-            member_intrudes(&there, mine, "there", f))
+            member_is_missing(&there, mine, "there", f))
             return true;
     }
     return false;

@@ -21,8 +21,8 @@
 
 enum { PATH = 4096 };
 
-/* The search, which adds the paths of candidates in the order in which they are
- * tried, one per line. */
+/* The state of a search, which lists the paths of candidates, one per line, in
+ * the order in which they are tried. */
 struct walk {
     const char *wanted;      /* the backend that is searched for; NULL: all */
     bool named;              /* the entries come from the caller's list */
@@ -46,8 +46,8 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 
 /* --- trusted folders ------------------------------------------------------ */
 
-/* Whether to trust files of this owner: the current user, root, and the owner
- * of this library, whose code runs here already. */
+/* Whether to trust files of this owner: the current user, root, or the owner of
+ * this library, whose code already runs in this process. */
 static bool is_trusted(uid_t owner)
 {
     char folder[PATH];
@@ -225,8 +225,8 @@ static enum byoc_status walk_list(struct walk *w, const char *plugins,
 }
 
 struct candidates {
-    struct byi_text given,
-        around; /* from the list; from the library's folder */
+    struct byi_text given, around; /* candidates from the list; candidates from
+                                    * the library's folder */
     struct byi_text places;
     bool alone;
     /* the error of searching the library's folder; BYOC_OK: none */

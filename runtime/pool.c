@@ -11,7 +11,7 @@
 enum {
     STEPS = 8,     /* block sizes from one power of two to the next */
     IDLE_RUNS = 8, /* a block is freed if this many runs did not use it */
-    MAX_LOOKS = 16 /* number of blocks of a list to try */
+    MAX_LOOKS = 16 /* number of blocks of a list that are tried */
 };
 
 /* The number of the list for blocks of this size: its logarithm to base 2. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step, and the place of its packed constants. */
+/* A step of function f, and the offset of its packed constants. */
 struct packed_step {
     struct byi_step *step;
     const struct byi_plan_func *f;

@@ -54,7 +54,8 @@ static enum byoc_status conflict(const struct byoc_state *s, uint32_t input,
                     s->model->inputs[i].name);
 }
 
-/* Set the symbols of an input's dims. A symbol has one value in a run. */
+/* Bind the symbols of an input's dims to its sizes. A symbol has one size in a
+ * run. */
 static enum byoc_status bind_symbols(struct byoc_state *s, uint32_t input,
                                      const struct byi_tensor *t,
                                      struct byoc_error *err)
@@ -179,7 +180,8 @@ static enum byoc_status bind_planes(const struct byoc_state *s, uint32_t i,
     return BYOC_OK;
 }
 
-/* Prepare an instance for the sizes of the inputs, and memory to run it in. */
+/* Take an instance for the sizes of the inputs, and memory to run it, from the
+ * cache if there is one. */
 static enum byoc_status begin_run(struct byoc_state *s, struct byoc_error *err)
 {
     char text[256];
@@ -286,7 +288,8 @@ static enum byoc_status check_overlap(const struct byoc_state *s, uint32_t out,
     return BYOC_OK;
 }
 
-/* Allocate output i, whose size is known, if the caller gave no memory. */
+/* Set the destination of output i, whose size is known, to memory of the state.
+ */
 static enum byoc_status take_output(struct byoc_state *s, uint32_t i,
                                     struct byoc_error *err)
 {
@@ -336,7 +339,7 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
         const struct byoc_io *io = &s->model->outputs[i];
         fr->dest[i].data = NULL;
         fr->dest_planes[i] = (struct byi_row_planes){0};
-        if (!is_wanted(e, i)) { /* its step may still run for another output */
+        if (!is_wanted(e, i)) { /* another output may need its step */
             const struct byi_value *v = &f->values[f->outputs[i]];
             if (v->kind == BYI_V_OUTPUT && v->fixed)
                 BYI_TRY(take_output(s, i, err));
@@ -463,9 +466,9 @@ static bool is_result(const struct byoc_state *s, const struct run_io *e,
     return is;
 }
 
-/* Views that an earlier run filled in point into the state's memory, which this
- * run may reuse, so they count as views without data. A later request may bring
- * back the views of outputs that this one does not want: their memory stays
+/* Set the data of views that an earlier run filled in to NULL: they point into
+ * the state's memory, which this run may reuse. A later request may pass the
+ * views of outputs that this request does not want: their memory stays
  * reserved, so that no other value gets the same address. */
 static void forget_results(struct byoc_state *s, const struct run_io *e)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runner.c: asynchronous runs, which end in a callback. A model has a queue of
- * states to run, and threads that take them from the queue in order. The first
- * asynchronous run starts the threads. A state is in the queue at most once, so
- * queueing needs no allocation.
+/* runner.c: asynchronous runs, which call a callback when they end. A model has
+ * a queue of states to run, and threads that take them from the queue in order.
+ * The first asynchronous run starts the threads. A state is in the queue at
+ * most once, so queueing needs no allocation.
  *
  *     idle -> queued -> running -> idle, and its callback is called
  *
@@ -35,7 +35,7 @@ struct byi_runners {
 static struct {
     pthread_mutex_t lock;
     struct byi_runners *newest;
-    uint32_t process; /* counts forks */
+    uint32_t process; /* number of forks */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The state whose callback this thread is in, unless the callback freed it. */
@@ -154,9 +154,9 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Create the threads, with all signals blocked, so that signals go to the
- * host's threads. Returns 0 if at least one thread exists, otherwise an error
- * number. Called with the lock. */
+/* Create the threads that are missing, with all signals blocked, so that
+ * signals go to the host's threads. Returns 0 if at least one thread exists,
+ * otherwise an error number. Called with the lock. */
 static int make_threads(struct byi_runners *r)
 {
     sigset_t signals, before;
@@ -183,7 +183,7 @@ static struct byi_later *later_of(struct byoc_state *s)
     return &s->later;
 }
 
-/* Called with the lock. */
+/* Append the state's run `wanted` to the queue. Called with the lock. */
 static enum byoc_status queue(struct byi_runners *r, struct byoc_state *s,
                               const struct byi_later *wanted,
                               struct byoc_error *err)

@@ -5,7 +5,10 @@
  * although the function's values have no fixed sizes. */
 #include "plan.h"
 
-enum { MAX_STEPS = 64 }; /* larger functions do not just compute shapes */
+enum {
+    MAX_STEPS = 64
+}; /* a function of more steps does more than compute
+    * shapes */
 
 struct site {
     const struct byi_plan_func *f;
@@ -30,6 +33,8 @@ static void infer_alias(struct site *s, uint32_t v)
     s->value[v] = t;
 }
 
+/* Compute the results of a step if they are small and follow from the known
+ * operands and sizes. */
 static void compute(struct site *s, const struct byi_step *step,
                     const struct byi_tensor *const *known)
 {
@@ -52,6 +57,8 @@ static void compute(struct site *s, const struct byi_step *step,
         s->value[step->out[i]] = &out[i];
 }
 
+/* Infer the types of a step's results, and their values if possible. Leaves
+ * them unknown if an operand's type is unknown or a size depends on data. */
 static void infer(struct site *s, const struct byi_step *step)
 {
     const struct byi_type **in =

@@ -19,8 +19,8 @@
 /* How far a function has been specialised. */
 enum specialise_stage { NEW, BEGUN, DONE };
 
-/* A function that is being specialised, and the next step; its caller continues
- * after it. */
+/* A function that is being specialised, and its next step. Its caller continues
+ * when it is done. */
 struct activation {
     uint32_t func, step;
 };
@@ -31,12 +31,12 @@ struct maker {
     struct byi_instance *in;
     struct byi_plan_tables *plan; /* the result */
     struct byi_arena *arena, *scratch;
-    const int64_t *sizes; /* by symbol; -1: not a symbol of the inputs */
+    const int64_t *sizes; /* by symbol; -1: unknown (see byi_specialise) */
     bool last;            /* BYI_LAST: use twins if memory runs out */
     bool twins;           /* BYI_TWINS: no backend builds a region */
     /* by function: its symbols may differ in size from the inputs' symbols of
      * the same name */
-    bool *open;
+    bool *varying;
     enum specialise_stage *stage;     /* by function */
     uint32_t *callers;                /* by function: steps that may call it */
     uint32_t *uses;                   /* by region: steps that run it */
@@ -51,6 +51,7 @@ struct maker {
 
 /* --- values --------------------------------------------------------------- */
 
+/* The type with known sizes in place of their symbols. */
 static const struct byi_type *put_sizes(struct maker *m,
                                         const struct byi_type *type)
 {
@@ -216,8 +217,8 @@ static bool keep_results(struct maker *m, struct byi_plan_func *f,
     return goes;
 }
 
-/* Compute the step now; true if it can be removed. If its kernel fails, the run
- * will report the error. */
+/* Compute the step; returns true if it can be removed. If its kernel fails, the
+ * step stays, and the run reports the error. */
 static bool compute(struct maker *m, struct byi_plan_func *f,
                     const struct byi_step *step)
 {
@@ -253,8 +254,8 @@ static bool is_settled(const struct byi_plan_func *f,
     return step->view && !step->infer && v->fixed && f->values[v->root].fixed;
 }
 
-static enum byoc_status do_op(struct maker *m, struct byi_plan_func *f,
-                              struct byi_step *step)
+static enum byoc_status specialise_op(struct maker *m, struct byi_plan_func *f,
+                                      struct byi_step *step)
 {
     bool *gone = &m->gone[f - m->plan->funcs][step - f->steps];
     if (step->infer && !byi_op_has(step->op->id, BYI_TRAIT_LIST) &&
@@ -317,8 +318,9 @@ static enum byoc_status load_region(struct maker *m,
 
 /* Let the backend build the region for these sizes. If it cannot, the twin
  * runs, and the reason is stored in the instance. */
-static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
-                                  struct byi_step *step)
+static enum byoc_status specialise_region(struct maker *m,
+                                          struct byi_plan_func *f,
+                                          struct byi_step *step)
 {
     struct byi_region *region = &m->in->regions[step->callee];
     const bool backend = m->model->own.regions[step->callee].plugin;
@@ -377,6 +379,8 @@ static const struct byi_type *result_type(const struct maker *m,
     return type;
 }
 
+/* Give results whose sizes are unknown the types that they have in the callees.
+ */
 static enum byoc_status take_callee(struct maker *m, struct byi_plan_func *f,
                                     const struct byi_step *step)
 {
@@ -389,8 +393,8 @@ static enum byoc_status take_callee(struct maker *m, struct byi_plan_func *f,
     return BYOC_OK;
 }
 
-/* The one function that a step calls; UINT32_MAX if there is none, or if the
- * run decides which one. */
+/* The only function that a step may call; UINT32_MAX if it calls none or one of
+ * several. */
 static uint32_t only_callee(const struct maker *m, const struct byi_step *step)
 {
     if (step->kind == BYI_STEP_KERNEL)
@@ -456,7 +460,7 @@ static enum byoc_status begin(struct maker *m, uint32_t func)
         if (value->kind == BYI_V_CONST &&
             m->model->plan->consts[value->index].view.data)
             m->known[func][v] = &m->model->plan->consts[value->index].view;
-        if (value->fixed || value->type->kind != BYI_TENSOR || m->open[func])
+        if (value->fixed || value->type->kind != BYI_TENSOR || m->varying[func])
             continue;
         value->type = put_sizes(m, value->type);
         value->fixed = byi_type_static(value->type);
@@ -577,12 +581,12 @@ static enum byoc_status specialise_step(struct maker *m)
     struct byi_step *step = &f->steps[top->step];
     bool entered;
     if (step->kind == BYI_STEP_REGION)
-        BYI_TRY(do_region(m, f, step));
+        BYI_TRY(specialise_region(m, f, step));
     BYI_TRY(enter_callee(m, f, step, &entered));
     if (entered)
         return BYOC_OK;
     top->step++;
-    return step->kind == BYI_STEP_OP ? do_op(m, f, step)
+    return step->kind == BYI_STEP_OP ? specialise_op(m, f, step)
                                      : take_results(m, f, step);
 }
 
@@ -621,8 +625,8 @@ static void count_callers(struct maker *m)
         }
 }
 
-/* Whether operand `from` (NULL: unknown) of a call may differ in size from
- * input i of function `func`, as its symbols give it. */
+/* Whether operand `from` of a call (NULL: unknown) may have other sizes than
+ * input i of function `func` was specialised for. */
 static bool may_differ(const struct maker *m, const struct byi_value *from,
                        uint32_t func, uint32_t i)
 {
@@ -651,10 +655,10 @@ static bool calls_with_other_sizes(const struct maker *m,
     return differ;
 }
 
-/* Mark functions in m->open that are called with varying sizes, such as a
+/* Mark functions in m->varying that are called with varying sizes, such as a
  * function that calls itself with growing operands: a symbol then has another
- * size in each call. Returns true if new ones were found. */
-static bool find_open(const struct maker *m)
+ * size in each call. Returns whether it marked any. */
+static bool find_varying(const struct maker *m)
 {
     bool found = false;
     for (uint32_t k = 0; k < m->plan->n_funcs; k++) {
@@ -664,10 +668,10 @@ static bool find_open(const struct maker *m)
             const uint32_t n = byi_step_callees(m->in, &f->steps[s], callees);
             uint32_t at = f->steps[s].kind == BYI_STEP_IF;
             for (uint32_t c = 0; c < n; c++) {
-                bool *open = &m->open[callees[c]];
-                if (!*open &&
+                bool *varying = &m->varying[callees[c]];
+                if (!*varying &&
                     calls_with_other_sizes(m, f, &f->steps[s], at, callees[c]))
-                    found = *open = true;
+                    found = *varying = true;
                 at += m->plan->funcs[callees[c]].n_inputs;
             }
         }
@@ -698,7 +702,7 @@ static enum byoc_status make(struct maker *m)
 }
 
 /* Specialise the plan once. Sets *again if functions were specialised for
- * wrong sizes; m->open now marks these functions. */
+ * wrong sizes; m->varying now marks these functions. */
 static enum byoc_status attempt(struct maker *m, bool *again)
 {
     const struct byoc_model *model = m->model;
@@ -720,13 +724,14 @@ static enum byoc_status attempt(struct maker *m, bool *again)
         }
     m->stack.n = m->consts.n = 0;
     enum byoc_status status = make(m);
-    *again = status == BYOC_OK && find_open(m);
+    *again = status == BYOC_OK && find_varying(m);
     if (*again)
         byi_instance_end(m->in);
     return status;
 }
 
-/* A body for byi_guarded. */
+/* Specialise the plan until no function was specialised for wrong sizes. A body
+ * for byi_guarded. */
 static enum byoc_status attempt_all(void *arg, struct byoc_error *err)
 {
     struct maker *m = arg;
@@ -734,8 +739,8 @@ static enum byoc_status attempt_all(void *arg, struct byoc_error *err)
     bool again;
     m->err = err;
     m->scratch = byi_arena_new();
-    m->open =
-        byi_arena_calloc(m->scratch, m->model->plan->n_funcs, sizeof *m->open);
+    m->varying = byi_arena_calloc(m->scratch, m->model->plan->n_funcs,
+                                  sizeof *m->varying);
     do
         status = attempt(m, &again);
     while (again);

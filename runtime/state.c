@@ -13,7 +13,7 @@ static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
                     (unsigned long long)bytes);
 }
 
-/* Allocate memory for outputs of fixed size, for callers who give none. */
+/* Allocate memory for outputs of fixed size, for callers that provide none. */
 static enum byoc_status init_outputs(struct byoc_state *s,
                                      struct byoc_error *err)
 {

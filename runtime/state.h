@@ -15,8 +15,8 @@ struct byi_frame;
  * planes, one for each position of the `axes` axes before that axis. */
 struct byi_row_planes {
     uint32_t axes;
-    bool placed;    /* an output that is complete in its destination; the frame
-                     * has a dense copy */
+    bool placed;    /* the value is an output that is complete in its
+                     * destination; the frame's tensor is a dense copy */
     uint64_t pitch; /* bytes from plane to plane; 0: dense */
 };
 
@@ -31,7 +31,8 @@ uint64_t byi_planes_extent(const struct byi_tensor *t,
 /* Whether there are no gaps between the planes. */
 bool byi_planes_dense(const struct byi_tensor *t,
                       const struct byi_row_planes *planes);
-/* Make value `v`, or all operands of a step, dense by copying. */
+/* Make value `v`, or all operands of a step, dense by copying. Errors: those of
+ * byi_pool_take. */
 enum byoc_status byi_planes_pack(struct byoc_state *state,
                                  struct byi_frame *frame, uint32_t v,
                                  struct byoc_error *err);
@@ -39,12 +40,13 @@ enum byoc_status byi_planes_pack_all(struct byoc_state *state,
                                      struct byi_frame *frame,
                                      const struct byi_step *step,
                                      struct byoc_error *err);
-/* Set the memory of alias `v` of a value in planes; the dims of `v` are set. */
+/* Set the memory of alias `v` of a value in planes; the caller has set the dims
+ * of `v`. Errors: those of byi_pool_take. */
 enum byoc_status byi_planes_alias(struct byoc_state *state,
                                   struct byi_frame *frame, uint32_t v,
                                   struct byoc_error *err);
-/* Whether the step takes the first rows along an axis of an output. Then its
- * result is set to where they are, without a copy. */
+/* If the step takes the first rows along an axis of an output, set its result
+ * to these rows without copying them, and return true. */
 bool byi_planes_slice(struct byoc_state *state, struct byi_frame *frame,
                       const struct byi_step *step);
 /* If the operator of `step` can read and write planes, run the step and set
@@ -79,12 +81,12 @@ struct byi_pool {
     uint64_t bytes; /* of all blocks, and charged; at most `limit` */
     uint64_t limit;
     uint64_t run;        /* number of the run */
-    uint64_t used, idle; /* bytes of the taken blocks, of the free blocks */
-    uint64_t most_used;  /* maximum of `used` in recent runs */
+    uint64_t used, idle; /* bytes of the taken blocks; of the free blocks */
+    uint64_t most_used;  /* maximum of `used`, which decays from run to run */
 };
 
-/* Start a run: free all blocks except the kept ones, and release those that few
- * runs needed. */
+/* Start a run: free all blocks except the kept ones, and release the memory of
+ * blocks that no recent run used. */
 void byi_pool_reset(struct byi_pool *pool);
 /* Keep the block that begins at `data`, if there is one, until the second call
  * of byi_pool_reset after this. */
@@ -102,7 +104,8 @@ bool byi_pool_extend(struct byi_pool *pool, uint32_t block, uint64_t from,
                      uint64_t to);
 /* Drop a reference to a block; the last one frees the block. */
 void byi_pool_give(struct byi_pool *pool, uint32_t block);
-/* Count memory outside of the blocks towards the limit. Errors: BYOC_ELIMIT. */
+/* Count `bytes` bytes of memory outside of the blocks towards the limit.
+ * Errors: BYOC_ELIMIT. */
 enum byoc_status byi_pool_charge(struct byi_pool *pool, uint64_t bytes,
                                  struct byoc_error *err);
 /* Undo a charge of `bytes`. */
@@ -163,8 +166,9 @@ enum byoc_status byi_list_run(struct byoc_state *state, struct byi_frame *frame,
 
 /* --- frame.c: activations of functions ----------------------------------- */
 
-/* An activation of a function. byi_work_new allocates the first one of each
- * function; a run allocates and frees further ones for recursion. */
+/* The memory of an activation of a function. byi_work_new allocates the first
+ * one of each function; a run allocates and frees further ones for recursion.
+ */
 struct byi_frame {
     uint32_t func;
     uint32_t at;                   /* the current step */
@@ -177,8 +181,8 @@ struct byi_frame {
                                     * function */
     struct byi_tensor *t;          /* by value */
     uint32_t *block;               /* by value: 1 + its block of the pool */
-    bool strided;                  /* values may be in planes, or computed in
-                                    * place */
+    bool strided;                  /* values may be in planes, or be computed in
+                                    * the memory of an input */
     struct byi_row_planes *planes; /* by value */
     struct byi_object **obj;       /* by value, for lists and functions */
     /* by output: its destination; `data` NULL: the step provides memory */
@@ -190,7 +194,7 @@ struct byi_frame {
 /* NULL if an allocation fails. */
 struct byi_frame *byi_frame_new(const struct byi_instance *in, uint32_t func);
 /* Take a frame for an activation of function `func`; byi_frame_give ends the
- * activation and frees or keeps the frame. */
+ * activation and frees or keeps the frame. Errors: BYOC_ENOMEM, BYOC_ELIMIT. */
 enum byoc_status byi_frame_take(struct byoc_state *state, uint32_t func,
                                 struct byi_frame **frame,
                                 struct byoc_error *err);
@@ -200,9 +204,10 @@ void byi_frame_begin(const struct byoc_state *state, struct byi_frame *frame);
 /* Drop the references of value `v` to its block and object. */
 void byi_frame_drop(struct byoc_state *state, struct byi_frame *frame,
                     uint32_t v);
-/* byi_frame_provide gives result `v`, whose dims are set, memory: its fixed
- * place if it has one, otherwise a block of the pool. byi_frame_block always
- * takes a block. */
+/* byi_frame_provide sets the memory of result `v`, whose dims are set: its
+ * fixed place, the root's memory for an alias, the caller's memory for an
+ * output that fits, or a block of the pool. byi_frame_block always takes a
+ * block. Errors: those of byi_pool_take. */
 enum byoc_status byi_frame_provide(struct byoc_state *state,
                                    struct byi_frame *frame, uint32_t v,
                                    struct byoc_error *err);
@@ -212,7 +217,7 @@ enum byoc_status byi_frame_block(struct byoc_state *state,
 
 /* --- work.c: the memory of one run of an instance ------------------------- */
 
-/* The frames and region states of one run at a time. */
+/* The working memory of one run at a time: frames and region states. */
 struct byi_work {
     const struct byi_instance *in;
     struct byi_work *next;     /* in the list of idle works of the instance */
@@ -223,7 +228,8 @@ struct byi_work {
     uint64_t spare_bytes;
     void **region_states; /* by region                                  */
     bool *region_made;    /* by region: state_new() succeeded */
-    uint64_t scratch;     /* largest scratch of a step with fixed shapes */
+    uint64_t scratch;     /* bytes of the largest scratch memory of a step with
+                           * fixed shapes */
 };
 
 /* Create the memory of a run of the instance: frames, and states of its
@@ -245,7 +251,8 @@ struct byi_later {
     struct byoc_state *next; /* next in the queue */
     bool busy;               /* until the run has ended                  */
     uint32_t callbacks;      /* calls of `done` that have not returned   */
-    /* counts forks: the other members are valid in this process only */
+    /* the number of forks so far when the other members were set: after another
+     * fork they are no longer valid */
     uint32_t process;
 };
 
@@ -257,10 +264,10 @@ struct byoc_state {
     uint32_t *in_at, *out_at;
     bool *needed; /* by step of main: an output of the request depends on it */
     size_t needed_capacity;
-    bool choosing; /* this run skips steps that are not needed */
+    bool choosing; /* this run skips the steps that are not `needed` */
     const struct byi_instance *in; /* the instance that runs */
     struct byi_work *work;         /* the memory of that run */
-    struct byi_lease lease;        /* during a run, if sizes vary */
+    struct byi_lease lease;        /* during a run, if the model has a cache */
     struct byi_tensor *inputs;     /* by input */
     struct byi_row_planes *planes; /* by input: from the caller's strides */
     /* by output: the caller's view as the last run that computed it filled it
@@ -276,17 +283,21 @@ struct byoc_state {
     void **out;
     int64_t *dims;                 /* by symbol: its size, from the inputs; -1:
                                     * not bound */
-    struct byi_tensor *args;       /* arguments of the current kernel */
-    void **buffers;                /* the same for the current fused kernel */
-    const struct byi_type **types; /* types of the operands for inference */
+    struct byi_tensor *args;       /* operands and results of the current kernel
+                                    */
+    void **buffers;                /* their addresses, for the current fused
+                                    * kernel */
+    const struct byi_type **types; /* types of the operands, for a type rule */
     struct byi_type *type_store;
     const struct byi_tensor **known;
     void *scratch;
     uint64_t scratch_bytes;
     struct byi_pool pool;
     struct byi_string_store strings; /* strings of the run and of its outputs */
-    struct byi_arena *given;         /* trees of outputs that are lists */
-    struct byi_arena *infer;         /* types of the last steps of this run */
+    struct byi_arena *given;         /* trees of outputs that are sequences or
+                                      * optionals */
+    struct byi_arena *infer;         /* types of the results of the last steps
+                                      * of this run */
     uint64_t n_inferred;
     struct byi_trace *trace;
     volatile uint32_t cancel; /* not 0: the run must end; accessed atomically */
@@ -309,18 +320,19 @@ enum byoc_status byi_exec_need(struct byoc_state *state, uint64_t bytes,
 void byi_exec_begin(struct byoc_state *state);
 /* exec.c: drop the sequences, optionals and functions that main's frame has. */
 void byi_exec_drop(struct byoc_state *state);
-/* exec.c: check that the caller's memory `dest` for an output has the shape of
- * `t`. Errors: BYOC_ETYPE. */
+/* exec.c: check that the caller's memory `dest` for output `output` has the
+ * shape of the result `t`. Errors: BYOC_ETYPE. */
 enum byoc_status byi_exec_fits(const struct byi_plan_func *f, uint32_t output,
                                const struct byi_tensor *t,
                                const struct byi_tensor *dest,
                                struct byoc_error *err);
-/* exec.c: run main, whose inputs and destinations are bound. */
+/* exec.c: run main, whose inputs and destinations are bound. Errors: those of
+ * kernels and backends, BYOC_ECANCELLED, BYOC_ELIMIT, BYOC_ENOMEM. */
 enum byoc_status byi_exec_main(struct byoc_state *state,
                                struct byoc_error *err);
 /* call.c: run CALL, IF and APPLY steps. A call makes the callee's activation
  * state->top; byi_call_leave ends that activation and gives its results to the
- * calling step. */
+ * calling step. Errors: BYOC_ETYPE, BYOC_ELIMIT, BYOC_ENOMEM. */
 enum byoc_status byi_call_func(struct byoc_state *state, struct byi_frame *fr,
                                const struct byi_step *step,
                                struct byoc_error *err);
@@ -332,7 +344,8 @@ enum byoc_status byi_call_apply(struct byoc_state *state, struct byi_frame *fr,
                                 struct byoc_error *err);
 enum byoc_status byi_call_leave(struct byoc_state *state,
                                 struct byoc_error *err);
-/* closure.c: run CLOSURE and CHOOSE steps. */
+/* closure.c: run CLOSURE and CHOOSE steps. Errors: BYOC_ETYPE, BYOC_ELIMIT,
+ * BYOC_ENOMEM. */
 enum byoc_status byi_closure_make(struct byoc_state *state,
                                   struct byi_frame *fr,
                                   const struct byi_step *step,
@@ -341,7 +354,8 @@ enum byoc_status byi_closure_choose(struct byoc_state *state,
                                     struct byi_frame *fr,
                                     const struct byi_step *step,
                                     struct byoc_error *err);
-/* closure.c: read the condition of a step, its first operand, into *is. */
+/* closure.c: read the condition of a step, its first operand, into *is. Errors:
+ * BYOC_ETYPE (not one element). */
 enum byoc_status byi_closure_condition(const struct byi_frame *fr,
                                        const struct byi_step *step, bool *is,
                                        struct byoc_error *err);
@@ -383,7 +397,7 @@ enum byoc_status byi_own_strings(struct byoc_state *state,
 /* --- request.c ------------------------------------------------------------ */
 
 /* Set in_at and out_at of the state from the names in the request. Errors:
- * BYOC_EINVAL. */
+ * BYOC_EINVAL (an unknown or repeated name, a missing input). */
 enum byoc_status byi_request_place(struct byoc_state *state,
                                    const struct byoc_request *request,
                                    struct byoc_error *err);
@@ -404,24 +418,26 @@ void byi_runners_wait(struct byoc_state *state);
  * dropped. */
 struct byi_trace;
 /* Write events to the file `path`, or to no file if NULL. Closes the previous
- * file, and returns its write errors. */
+ * file first. *trace is created or freed as needed. Errors: BYOC_EIO, also from
+ * writing the previous file; BYOC_ENOMEM. */
 enum byoc_status byi_trace_file(struct byi_trace **trace, const char *path,
                                 struct byoc_error *err);
-/* Pass events to a callback, or to none if NULL. */
+/* Pass events to a callback, or to none if NULL. *trace is created or freed as
+ * needed. Errors: BYOC_ENOMEM. */
 enum byoc_status byi_trace_use(struct byi_trace **trace,
                                void (*use)(void *ctx,
                                            const struct byoc_event *event),
                                void *ctx, struct byoc_error *err);
 /* Set the tag of the following events; NULL: no tag. */
 void byi_trace_tag(struct byi_trace *trace, const char *tag);
-/* Record an event, with the trace's tag. It ends now unless end_ns is set. Its
- * strings may be NULL. */
+/* Record an event, with the trace's tag. If end_ns is 0, the event ends now.
+ * Its strings except `kind` may be NULL. */
 void byi_trace_event(struct byi_trace *trace, const struct byoc_event *event);
 
 /* --- costs.c -------------------------------------------------------------- */
 
-/* Set the event's operations and bytes to those of a step, whose operands'
- * sizes are in `frame`. */
+/* Set flops, bytes and constant_bytes of the event to those of a step; the
+ * sizes of its operands are in `frame`. */
 void byi_cost_step(const struct byi_plan_tables *plan,
                    const struct byi_frame *frame, const struct byi_step *step,
                    struct byoc_event *event);
@@ -433,15 +449,16 @@ struct byi_cost_region {
     /* by step of the twin: the number of the primitive that computes it, from
      * 1; 0: none yet. NULL: an allocation failed, so nothing is counted */
     uint32_t *taken;
-    uint32_t n, begin; /* primitives so far; steps before `begin` are taken */
+    uint32_t n, begin; /* number of primitives so far; all steps before `begin`
+                        * are taken */
 };
 /* Begin to count a run of a region; byi_cost_end frees what this allocates. */
 void byi_cost_begin(const struct byi_plan_tables *plan, uint32_t region,
                     struct byi_cost_region *costs);
 void byi_cost_end(struct byi_cost_region *costs);
-/* Set the event's operations and bytes to those of a primitive of the region.
- * The event's name lists operators of the twin, joined by '+', and its sources
- * are theirs. */
+/* Set flops, bytes and constant_bytes of the event to those of a primitive of
+ * the region. The event's name lists operators of the twin, joined by '+'; its
+ * sources are the model's nodes that they came from. */
 void byi_cost_primitive(struct byi_cost_region *costs,
                         struct byoc_event *event);
 

@@ -25,7 +25,8 @@ static uint32_t parse_count(const char *text)
     return (uint32_t)n;
 }
 
-/* quota / period, rounded up; 0: no limit. */
+/* The CPUs that a quota of time in each period allows: quota / period, rounded
+ * up; 0: no limit. */
 static uint32_t divide_quota(double quota, double period)
 {
     if (!(quota > 0) || !(period > 0))
@@ -63,15 +64,15 @@ static uint64_t quota_v1(const char *folder)
     return divide_quota(quota, strtod(line, NULL));
 }
 
+/* The lowest CPU quota of the process's cgroups, in CPUs; 0: no limit. */
 static uint32_t cgroup_quota(const char *self, const char *root)
 {
     static const struct byi_cgroup_limit quota = {"cpu", quota_v1, quota_v2};
-    const uint32_t least = (uint32_t)byi_cgroup_least(self, root, &quota);
-    return least;
+    return (uint32_t)byi_cgroup_least(self, root, &quota);
 }
 
-/* Find the number of threads that the caller or the environment requests, and
- * the source of the request; 0 if there is no request. */
+/* Set *threads to the number of threads that the caller or the environment
+ * requests, 0 if neither does, and *who to the source of the request. */
 static enum byoc_status read_request(const struct byi_thread_facts *facts,
                                      uint32_t *threads, const char **who,
                                      struct byoc_error *err)

@@ -11,7 +11,8 @@
 #include "core/base/temp.h"
 
 struct byi_trace {
-    struct byi_file file; /* its stream is NULL if there is no file */
+    struct byi_file file; /* `stream` is NULL: events are not written to a file
+                           */
     uint64_t start_ns;
     bool any; /* the file has an event */
     void (*use)(void *ctx, const struct byoc_event *event); /* NULL: none */

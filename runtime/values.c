@@ -21,8 +21,8 @@ static bool is_dense(const DLTensor *view)
     return true;
 }
 
-/* Report the axis, with its symbol, where the view's shape differs from the
- * declaration `io`. */
+/* Report the rank, or the first axis and its symbol, in which the view's shape
+ * differs from the declaration `io`. */
 static enum byoc_status shape_fault(const DLTensor *view, const char *what,
                                     const struct byoc_io *io,
                                     struct byoc_error *err)
@@ -267,8 +267,8 @@ enum byoc_status byi_value_read(struct byoc_state *s,
     return read_value(s, value, io, io->name, object, err);
 }
 
-/* Set the view of a result so that it stays valid until the next run: shares
- * its block, or copies it if it is not in a block. */
+/* Set *value to a result, whose data stays valid until the next run: in its
+ * block, or in a copy if it has no block or is of strings. */
 static enum byoc_status write_tensor(struct byoc_state *s,
                                      const struct byi_item *item,
                                      struct byoc_value *value,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work.c: creates and frees the memory of a run of an instance: the frames of
- * main and of all functions that it may call, and the backends' region states.
- */
+/* work.c: creates and frees the working memory of a run of an instance: the
+ * frames of main and of all functions that it may call, and the states of its
+ * regions. Also finds these functions. */
 #include "state.h"
 
 #include <stdlib.h>
@@ -113,7 +113,8 @@ static uint64_t step_scratch(const struct byi_work *w, struct byi_tensor *args,
     return step->kernel->scratch(&call);
 }
 
-/* Set w->scratch to the largest scratch of the steps of all frames. */
+/* Set w->scratch to the bytes of the largest scratch memory that a step needs.
+ */
 static enum byoc_status find_scratch(struct byi_work *w, struct byoc_error *err)
 {
     const struct byi_plan_tables *plan = w->in->plan;

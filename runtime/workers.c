@@ -42,11 +42,13 @@
 enum state { IDLE, ASLEEP, GIVEN, AWAITED, RUNNING, WAITED };
 enum {
     MAX_WORKERS = 1023,
-    JOIN_SECONDS = 2,     /* how long unloading waits for workers to end */
-    PATIENCE_NS = 300000, /* time asleep before a part is taken back */
+    JOIN_SECONDS = 2,     /* time that unloading waits for workers to end */
+    PATIENCE_NS = 300000, /* time that the caller sleeps before it takes a part
+                           * back */
     WINDOW_NS = 3000000,  /* wall time over which lost time is added up */
     LOST_SHARE = 4,       /* a window is bad if a quarter of it is lost */
-    CLOSE_NS = 50000000,  /* between two bad windows: other processes compete */
+    CLOSE_NS = 50000000,  /* two bad windows at most this far apart mean
+                           * competition */
     MIN_BUSY_NS = 100000000, /* threads sleep at once for this long */
     MAX_BUSY_NS = 1000000000,
     SHORT_TURN_NS = 50000,   /* in shorter turns, reading the clock is too
@@ -62,8 +64,8 @@ struct job {
     void *arg;
     uint32_t n;
     uint32_t epoch; /* of the process that began the job */
-    bool busy;      /* other processes compete, so leave the CPUs to the
-                     * scheduler */
+    bool busy;      /* other processes compete, so do not choose the CPUs on
+                     * which workers wake */
     uint64_t spin_ns, patience_ns;
     _Atomic uint32_t next; /* the next part that a thread may take */
 };
@@ -74,7 +76,7 @@ struct byi_worker {
     struct job *job;
     struct byi_worker *next; /* of the same turn or in the free list */
     pthread_t thread;
-    bool kept_off; /* allowed to wake on fewer CPUs than `cpus` */
+    bool kept_off; /* its affinity is `cpus` without the caller's CPU */
     cpu_set_t cpus;
 };
 
@@ -95,8 +97,8 @@ static struct {
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local struct byi_turn *current;
-static _Thread_local bool inside; /* this thread is running a part */
-static _Thread_local bool cut;    /* this turn lost parts to a fork */
+static _Thread_local bool inside;     /* this thread is running a part */
+static _Thread_local bool lost_parts; /* this turn lost parts to a fork */
 
 static void run_part(const struct job *job, uint32_t part)
 {
@@ -128,7 +130,7 @@ static bool is_in_child(const struct job *job)
 
 enum byoc_status byi_workers_check_fork(struct byoc_error *err)
 {
-    if (!cut)
+    if (!lost_parts)
         return BYOC_OK;
     return byi_fail(
         err, BYOC_ECANCELLED,
@@ -192,8 +194,8 @@ static struct byi_usage note_usage(const struct byi_usage *from)
     return to;
 }
 
-/* Note the calling thread's usage, at most once per window. For threads of an
- * OpenMP library, which has no code to do so between regions. */
+/* Note the calling thread's usage, at most once per window. Called on threads
+ * of an OpenMP library, which run no code of byoc between regions. */
 static void note_window(void)
 {
     static _Thread_local struct byi_usage from;
@@ -328,8 +330,8 @@ static void take_workers(struct byi_turn *turn)
     }
 }
 
-/* Whether waking sleeping workers pays: for models with long regions, and from
- * time to time for others, since sizes and load change. */
+/* Whether waking sleeping workers pays: it does for models with long regions;
+ * for others it is tried from time to time, since sizes and load change. */
 static bool is_worth_waking(struct byi_run_times *run_times, uint64_t now)
 {
     if (!run_times)
@@ -391,7 +393,7 @@ static void begin_turn(struct byi_turn *turn)
     pthread_mutex_lock(&pool.lock);
     pool.turns++;
     turn->epoch = pool.epoch;
-    cut = false;
+    lost_parts = false;
     if (pooled && !alone)
         take_workers(turn);
     pthread_mutex_unlock(&pool.lock);
@@ -504,31 +506,31 @@ static void run_on_workers(struct job *job, struct byi_worker *workers)
         finish_part(w, job);
         w = w->next;
     }
-    cut |= given > 1 && is_in_child(job);
+    lost_parts |= given > 1 && is_in_child(job);
 }
 
-static void run_lane(void *job)
+static void run_openmp_thread(void *job)
 {
     run_rest(job);
     note_window();
 }
 
-/* On all of the turn's threads, since libgomp ends threads that a smaller
- * region leaves idle. Under competition the rest of the turn runs on the caller
- * alone: libgomp's threads spin for milliseconds while they wait for one that
- * another process has displaced. */
+/* Run the job on all of the turn's threads, even if it has fewer parts, since
+ * libgomp ends threads that a smaller region leaves idle. Under competition the
+ * rest of the turn runs on the caller alone: libgomp's threads spin for
+ * milliseconds while they wait for one that another process has displaced. */
 static void run_on_openmp(struct job *job, struct byi_turn *turn, uint64_t now)
 {
     if (turn->parallelism.adapts && is_busy(now))
         turn->n = 0;
     atomic_init(&job->next, 0);
     if (turn->n)
-        turn->parallelism.openmp(run_lane, job, turn->n + 1, 0);
+        turn->parallelism.openmp(run_openmp_thread, job, turn->n + 1, 0);
     else
         run_rest(job);
 }
 
-static void run_of_host(void *arg, uint32_t part)
+static void run_host_part(void *arg, uint32_t part)
 {
     run_part(arg, part);
 }
@@ -537,7 +539,7 @@ static void run_in_turn(struct job *job, struct byi_turn *turn)
 {
     if (turn->parallelism.parallel_for) {
         turn->parallelism.parallel_for(turn->parallelism.ctx, job->n,
-                                       run_of_host, job);
+                                       run_host_part, job);
         return;
     }
     const uint64_t since = byi_now_ns();
@@ -552,8 +554,8 @@ static void run_in_turn(struct job *job, struct byi_turn *turn)
     }
 }
 
-/* For parallel regions that run before the first model is loaded: reserve as
- * many workers as a model would. */
+/* Reserve as many workers as a model would, for parallel regions that run
+ * before the first model is loaded. */
 static void reserve_default(void)
 {
     static _Atomic bool reserved;
