@@ -3,10 +3,10 @@
  *
  * A backend is a shared library. It includes this header, links against no
  * library of byoc, and gives byoc a struct byoc_backend: patterns as text (the
- * graphs that its kernels can run), a probe (can it really build this, with
- * these shapes, on this machine), and load / run. Regions reach it as JSON of
- * the format "byoc-graph" (docs/json.md); their constants stay in the artifact
- * and are lent to it. It ends in
+ * graphs that its kernels can run), a probe, which tests whether it can build a
+ * match with given shapes on this machine, and functions that load and run
+ * regions. Regions reach it as JSON of the format "byoc-graph" (docs/json.md);
+ * their constants stay in the artifact and are lent to it. Its source ends in
  *
  *     static const struct byoc_backend *query(const struct byoc_host *host,
  *                                             char *why, uint32_t why_bytes)
@@ -22,7 +22,7 @@
  * Rules that hold for every function here
  *   - a pointer argument is valid for the duration of the call and is never
  *     NULL, unless the declaration says otherwise. The same holds for the
- *     pointers in the struct that it points to
+ *     pointers in a struct that an argument points to
  *   - strings end in NUL and are UTF-8
  *   - a status is NULL for success, or a failure made by host->fail(), which
  *     copies the text. The side that receives it frees it: the host frees the
@@ -33,15 +33,15 @@
  *     floating-point mode, affinity or signal handlers, or start threads beyond
  *     host->threads()
  *   - threads: "any" means the host may call it from several threads at once
- *   - lifetimes nest: library, compiled, state. The host ends them from the
- *     inside out
+ *   - lifetimes nest: library, compiled, state. The host frees them in reverse
+ *   order
  *
  * How it grows (docs/abi.md): by minor versions that only add. A struct that
  * begins with struct_size may get members at its end; all others never change.
  * Reserved members are 0. Neither side reads beyond the other's struct_size;
  * members beyond it count as 0 or NULL, which BYOC_HAS() tests. Any 1.x host
- * takes any 1.y backend that does not ask for more (BYOC_BACKEND_NEEDS).
- */
+ * accepts any 1.y backend that needs no later version than 1.x
+ * (BYOC_BACKEND_NEEDS). */
 #ifndef BYOC_BACKEND_H
 #define BYOC_BACKEND_H
 
@@ -68,7 +68,7 @@ extern "C" {
 #define BYOC_BACKEND_NEEDS BYOC_ABI(1, 0)
 #endif
 
-/* Does the struct at `at`, made by the other side, have this member? */
+/* Whether the struct at `at`, which the other side made, has this member. */
 #define BYOC_HAS(at, type, member)                                             \
     ((at)->struct_size >= offsetof(struct type, member) + sizeof((at)->member))
 
@@ -100,9 +100,9 @@ enum byoc_fail_code {
 };
 struct byoc_fail; /* opaque, owned by the host */
 
-/* The head of an extension: a member `ext` leads to the first one, NULL ends
- * the chain. A side skips the types it does not know. Types below 0x10000 are
- * byoc's; 1.0 has none. */
+/* The head of an extension. A member `ext` points to the first extension; NULL
+ * ends the chain. A side skips the types it does not know. Types below 0x10000
+ * are byoc's; 1.0 has none. */
 struct byoc_ext {
     uint32_t type;
     uint32_t size; /* of the whole extension, with this head */
@@ -118,9 +118,8 @@ static inline const struct byoc_ext *byoc_ext_find(const struct byoc_ext *first,
     return first;
 }
 
-/* A tensor that is lent. dims has `rank` entries; the data is dense and
- * row-major, aligned to the size of its elements, or to 64 bytes if it is a
- * constant. */
+/* A lent tensor. dims has `rank` entries. The data is dense and row-major,
+ * aligned to the size of its elements, or to 64 bytes if it is a constant. */
 struct byoc_view {
     uint32_t dtype; /* enum byoc_dtype */
     uint32_t rank;
@@ -137,9 +136,9 @@ struct byoc_match;
 struct byoc_region;
 struct byoc_graph;
 
-/* Services of the host. Lives as long as the backend is loaded; every function
- * may be called from any thread. Only match_* may be NULL, and only outside of
- * accept(). */
+/* The services of the host. The struct lives as long as the backend is loaded;
+ * every function may be called from any thread. Only match_* may be NULL, and
+ * only outside of accept(). */
 struct byoc_host {
     uint32_t struct_size;
     /* the version agreed on: the lower one of the host's and
@@ -147,23 +146,26 @@ struct byoc_host {
     uint32_t abi;
     void *ctx; /* first argument of the functions below */
 
-    /* Memory, 64-byte aligned; NULL when exhausted. Releasing NULL does
-     * nothing; memory is released through the host and ctx that acquired it. */
+    /* Acquire and release memory, 64-byte aligned; NULL when memory is
+     * exhausted. Releasing NULL does nothing. Memory must be released through
+     * the host and ctx that acquired it. */
     void *(*acquire)(void *ctx, uint64_t bytes);
     void (*release)(void *ctx, void *memory);
     /* Make a failure, with a byoc_fail_code; copies `text`: one sentence,
      * lower-case, what was found and what was expected; NULL: no reason given.
      * Never returns NULL. */
     struct byoc_fail *(*fail)(void *ctx, uint32_t code, const char *text);
-    /* Read a failure, and free it: for the side that received it. */
+    /* The text and the code of a failure, and the function that frees it. Only
+     * the side that received the failure may call them; the text lives as long
+     * as the failure. */
     const char *(*fail_text)(const struct byoc_fail *fail);
     uint32_t (*fail_code)(const struct byoc_fail *fail);
     void (*fail_free)(struct byoc_fail *fail);
-    /* A line for the log, without newline. Copied. */
+    /* Log a line, which has no newline. The host copies it. */
     void (*log)(void *ctx, const char *line);
-    /* Threads a call may use, at least 1. */
+    /* The number of threads that a call may use, at least 1. */
     uint32_t (*threads)(void *ctx);
-    /* Run fn(arg, 0) ... fn(arg, n-1) on the host's threads, return when all
+    /* Run fn(arg, 0) ... fn(arg, n-1) on the host's threads; returns when all
      * are done. `arg` may be NULL. Must not be called from inside fn. In a
      * child that fn forks, it returns without the parts of other threads, and
      * the run fails. */
@@ -175,31 +177,32 @@ struct byoc_host {
      * Returned pointers live as long as the match. Results are written only if
      * the function returns neither 0 nor NULL. */
 
-    /* dtype and shape of an operand: 0 when the row has no such operand in
-     * this match (an optional part that is absent), or it is a tuple. dims has
-     * *rank entries; below 0 marks a size that varies. */
+    /* Get dtype and shape of an operand. Returns 0 if the match has no such
+     * operand (it is optional and absent), or if it is a tuple. dims has *rank
+     * entries; a size below 0 varies. */
     int32_t (*match_type)(const struct byoc_match *m, const char *name,
                           uint32_t *dtype, uint32_t *rank,
                           const int64_t **dims);
     /* The dense bytes of a constant operand; NULL when it is not constant. */
     const void *(*match_const)(const struct byoc_match *m, const char *name,
                                uint64_t *bytes);
-    /* Operators of the match, in topological order; making a tuple is an
-     * operator called "tuple". match_op returns NULL if there is no operator i.
-     */
+    /* The number of operators of the match, and the name of operator i, in
+     * topological order. Making a tuple is an operator called "tuple". match_op
+     * returns NULL if there is no operator i. */
     uint32_t (*match_n_ops)(const struct byoc_match *m);
     const char *(*match_op)(const struct byoc_match *m, uint32_t i);
-    /* The result of operator i, as match_type for an operand. */
+    /* Get dtype and shape of the result of operator i, as match_type does for
+     * an operand. */
     int32_t (*match_op_type)(const struct byoc_match *m, uint32_t i,
                              uint32_t *dtype, uint32_t *rank,
                              const int64_t **dims);
     /* The number i of the operator that `with` calls %name; UINT32_MAX if it is
      * not in this match. */
     uint32_t (*match_find)(const struct byoc_match *m, const char *name);
-    /* Attributes of operator i, by name; 0 or NULL if it has no attribute of
-     * that name and kind. Booleans and dtypes (by number) are ints; a single
-     * value is a list of one entry. match_float and match_string read single
-     * values. */
+    /* Get an attribute of operator i by name. Returns 0 or NULL if the operator
+     * has no attribute of that name and kind. Booleans and dtypes (by number)
+     * are ints; a single value is a list of one entry. match_float and
+     * match_string read single values. */
     int32_t (*match_ints)(const struct byoc_match *m, uint32_t i,
                           const char *name, const int64_t **values,
                           uint32_t *n);
@@ -225,10 +228,11 @@ struct byoc_host {
 
     const struct byoc_ext *ext; /* may be NULL */
 
-    /* Since 1.2. A region as structs, which byoc/graph.h wraps and describes.
-     * Reads and checks region->json: that every operator is one of byoc's, with
-     * complete attributes, and that every type is as the operator's type rule
-     * says. `host` is this struct. graph_close(NULL) does nothing. */
+    /* Since 1.2. Convert a region to structs; byoc/graph.h wraps these
+     * functions and describes them. graph_open checks that every operator in
+     * region->json is one of byoc's with complete attributes, and that every
+     * type is the one that the operator's type rule computes. `host` is this
+     * struct. graph_close(NULL) does nothing. */
     struct byoc_fail *(*graph_open)(const struct byoc_host *host,
                                     const struct byoc_region *region,
                                     struct byoc_graph **graph);
@@ -237,9 +241,9 @@ struct byoc_host {
 
 /* One row of a pattern table; docs/patterns.md has the notation. Rows are tried
  * in order, the most specific first.
- * accept   NULL: every match is accepted. Else returns NULL to accept the
- *          match, or a sentence that says what it found and expected: a
- *          constant, or from host->match_say. Pure, cheap, any thread. */
+ * accept NULL: every match is accepted. Otherwise returns NULL to accept the
+ * match, or a sentence that says what it found and expected: a string constant,
+ * or a result of host->match_say. Pure, cheap, any thread. */
 struct byoc_pattern {
     const char *name; /* "backend.what", unique within the table */
     const char *pattern;
@@ -247,7 +251,8 @@ struct byoc_pattern {
                           const struct byoc_match *m);
 };
 
-/* The result of a probe; the host zeroes it and sets struct_size first. */
+/* The result of a probe. The host zeroes it and sets struct_size before the
+ * call. */
 struct byoc_probe {
     uint32_t struct_size;
     uint32_t reference; /* not 0: a slow reference implementation          */
@@ -255,9 +260,9 @@ struct byoc_probe {
 };
 
 /* The layouts that a backend prefers for an operator, in Relay's notation:
- * upper-case letters are axes, a number and a lower-case letter a block of that
- * axis, as in "NCHW", "NHWC", "NCHW16c"; of weights "OIHW", "HWIO",
- * "OIHW16i16o". The host zeroes it and sets struct_size first; an empty one
+ * upper-case letters are axes; a number and a lower-case letter are a block of
+ * that axis, as in "NCHW", "NHWC", "NCHW16c", or for weights "OIHW", "HWIO",
+ * "OIHW16i16o". The host zeroes it and sets struct_size first; an empty string
  * means the present layout. */
 struct byoc_layout {
     uint32_t struct_size;
@@ -272,14 +277,15 @@ struct byoc_layout {
 struct byoc_region {
     uint32_t struct_size;
     uint32_t n_consts;
-    /* the region, which need not end in NUL; in load(): the blob that compile()
-     * made, at an address that is a multiple of 64 */
+    /* the region, which need not end in NUL. In load() of a backend with
+     * compile(): the blob that compile() made, at an address that is a multiple
+     * of 64 */
     const char *json;
     uint64_t json_bytes;
     const struct byoc_view *consts; /* constants, by the JSON's "data" index */
     /* compile(): the name of the function to define if the result is C. load():
      * the name and address of that function if compile() returned C, which is
-     * in `json`; else both NULL. */
+     * in `json`; otherwise both are NULL. */
     const char *symbol;
     void (*code)(void);
     const struct byoc_ext *ext; /* may be NULL */
@@ -339,7 +345,7 @@ struct byoc_graph_value {
     const int64_t *dims;
     uint64_t count; /* elements */
     uint64_t bytes;
-    const void *data; /* CONST: lives until unload(); else NULL */
+    const void *data; /* CONST: lives until unload(); otherwise NULL */
     uint64_t at;      /* RESULT: see byoc_graph_data()          */
 };
 
@@ -410,8 +416,8 @@ struct byoc_graph {
     uint64_t bytes; /* see byoc_graph_data() */
 };
 
-/* The result of compile(). The host zeroes it and sets struct_size first;
- * `data` is acquired from the host, which releases it. */
+/* The result of compile(). The host zeroes it and sets struct_size before the
+ * call; the backend acquires `data` from the host, which releases it. */
 struct byoc_blob {
     uint32_t struct_size;
     uint32_t kind; /* BYOC_BLOB_DATA or BYOC_BLOB_C */
@@ -432,8 +438,9 @@ enum {
     BYOC_BLOB_C = 1
 };
 
-/* Called once per event when tracing; copies the strings. Times are nanoseconds
- * of CLOCK_MONOTONIC. sources: the model's node names, "a,b". Any thread. */
+/* The host's function that records an event of a traced run; it copies the
+ * strings. Times are nanoseconds of CLOCK_MONOTONIC. sources: the model's node
+ * names, "a,b". Any thread. */
 typedef void (*byoc_trace_fn)(void *ctx, const char *name, const char *impl,
                               const char *sources, uint64_t begin_ns,
                               uint64_t end_ns);
@@ -455,39 +462,41 @@ struct byoc_run_args {
     const struct byoc_ext *ext; /* may be NULL */
 };
 
-/* The backend itself: a constant that lives as long as the library, with all it
- * points to. Members are not NULL unless they are called optional. */
+/* The backend itself: a constant that lives, with everything that it points to,
+ * as long as the library. Members are not NULL unless they are called optional.
+ */
 struct byoc_backend {
     uint32_t struct_size; /* sizeof(struct byoc_backend) */
     uint32_t flags;       /* BYOC_BACKEND_* below */
     /* 1 to 32 characters of a-z, 0-9 and _, a letter first. The names of its
      * patterns begin with it and a dot */
     const char *name;
-    const char *version; /* of the kernel library, for people */
-    /* changes when artifacts must be compiled again: the versions of the
-     * library and of the blob format, and the properties of machine and threads
-     * that blobs depend on */
+    const char *version; /* of the kernel library, for people to read */
+    /* a text that changes when artifacts must be compiled again: it contains
+     * the versions of the library and of the blob format, and the properties of
+     * machine and threads that blobs depend on */
     const char *compat;
     const struct byoc_pattern *patterns; /* may be NULL if n_patterns is 0 */
     uint32_t n_patterns;
     uint32_t reserved;
 
-    /* Optional; NULL: every match can be built. Can this graph (one kernel,
-     * real shapes and constants) be built here? Builds what load() would
-     * build. Any thread. */
+    /* Optional; NULL: every match can be built. Test whether this graph (one
+     * kernel, with the model's shapes and constants) can be built on this
+     * machine, by building what load() would build. Any thread. */
     struct byoc_fail *(*probe)(const struct byoc_host *host,
                                const struct byoc_region *graph,
                                struct byoc_probe *result);
-    /* Optional; NULL: no preference. Which layout is fastest for this graph
-     * (one kernel, a convolution or transposed convolution; real shapes)? The
-     * host uses it if the shapes allow it, and propagates it through native
-     * operators. A failure means no preference. Any thread. */
+    /* Optional; NULL: no preference. Set the layout that is fastest for this
+     * graph (one kernel, a convolution or transposed convolution with the
+     * model's shapes). The host uses that layout if the shapes allow it, and
+     * propagates it through native operators. A failure means no preference.
+     * Any thread. */
     struct byoc_fail *(*layout)(const struct byoc_host *host,
                                 const struct byoc_region *graph,
                                 struct byoc_layout *preferred);
-    /* Optional; NULL, or a failure: unknown. About how long would a run of this
-     * region take here, in nanoseconds? For hosts that cannot measure. Any
-     * thread. */
+    /* Optional; NULL, or a failure: unknown. Estimate the time of a run of this
+     * region on this machine, in nanoseconds, for hosts that cannot measure it.
+     * Any thread. */
     struct byoc_fail *(*cost)(const struct byoc_host *host,
                               const struct byoc_region *region,
                               uint64_t *nanoseconds);
@@ -496,13 +505,14 @@ struct byoc_backend {
     struct byoc_fail *(*compile)(const struct byoc_host *host,
                                  const struct byoc_region *region,
                                  struct byoc_blob *blob);
-    /* Optional; NULL: only the same `compat` runs here. Does an artifact made
-     * with `compat` run here? NULL status: yes; BYOC_FAIL_STALE: yes, but
-     * compile it again; other failures: no. Needs no model. Any thread. */
+    /* Optional; NULL: only the same `compat` runs here. Tell whether an
+     * artifact made with `compat` runs here. No failure: it does.
+     * BYOC_FAIL_STALE: it does, but would run better if it were compiled again.
+     * Other failures: it does not. Needs no model. Any thread. */
     struct byoc_fail *(*check_compat)(const struct byoc_host *host,
                                       const char *compat);
-    /* Make *compiled, which may be NULL: build kernels, pack weights. It
-     * belongs to the backend until unload(). Any thread. */
+    /* Build kernels and pack weights. *compiled, which may be NULL, belongs to
+     * the backend until unload(). Any thread. */
     struct byoc_fail *(*load)(const struct byoc_host *host,
                               const struct byoc_region *region,
                               void **compiled);
@@ -515,14 +525,14 @@ struct byoc_backend {
     uint64_t (*state_bytes)(const struct byoc_host *host, const void *compiled);
     /* Optional, both or none, and not together with state_bytes: for a state
      * that is more than memory. Make *state, which may be NULL, for one run at
-     * a time of `compiled`; free it. Any thread. */
+     * a time of `compiled`, and free it. Any thread. */
     struct byoc_fail *(*state_new)(const struct byoc_host *host, void *compiled,
                                    void **state);
     void (*state_free)(const struct byoc_host *host, void *compiled,
                        void *state);
-    /* Run. Threads share `compiled`, which must not change. A state belongs to
-     * one run at a time; it is NULL if the backend has no states. Any thread.
-     */
+    /* Run the region once. Threads share `compiled`, which must not change. A
+     * state belongs to one run at a time; it is NULL if the backend has no
+     * states. Any thread. */
     struct byoc_fail *(*run)(const struct byoc_host *host, void *compiled,
                              void *state, const struct byoc_run_args *args);
     /* Optional; NULL: the library stays mapped until the process ends. Called
@@ -532,9 +542,9 @@ struct byoc_backend {
     const struct byoc_ext *ext; /* may be NULL */
 
     /* Since 1.3. Optional; NULL: the host reports the names that probe() gave.
-     * Call `say` as a traced run of `compiled` would, with times 0, but not for
-     * steps that only move data: the host reports these implementations. Any
-     * thread. */
+     * Call `say` as a traced run of `compiled` would call `trace`, with times
+     * 0, but not for steps that only move data. The host reports the
+     * implementations that it is given. Any thread. */
     void (*describe)(const struct byoc_host *host, const void *compiled,
                      byoc_trace_fn say, void *ctx);
 };
@@ -543,7 +553,7 @@ struct byoc_backend {
 enum {
     BYOC_BACKEND_USES_OPENMP = 1, /* runs on the process's OpenMP threads */
     /* run() hardly reads the constants, since load() copied them. The host
-     * releases their pages; reading them maps them again */
+     * drops their pages from memory; reading them still works */
     BYOC_BACKEND_COPIES_CONSTS = 2,
     /* compile() returns nothing but C: a host that accepts no C excludes this
      * backend. Since 1.1: set BYOC_BACKEND_NEEDS */
@@ -553,17 +563,19 @@ enum {
     BYOC_BACKEND_READS_CODES = 8
 };
 
-/* The type of a plug-in's query function. Called with the host's services, any
- * number of times, from one thread at a time; starts no threads, keeps only
- * `host`. Returns the backend, the same each time, or NULL after copying a
- * sentence of at most `why_bytes` bytes (with NUL) into `why`. */
+/* The type of a plug-in's query function. It is called with the host's
+ * services, any number of times, from one thread at a time; it starts no
+ * threads and keeps no argument but `host`. Returns the backend, the same each
+ * time, or NULL after copying a sentence of at most `why_bytes` bytes (with
+ * NUL) into `why`. */
 typedef const struct byoc_backend *(*byoc_backend_query_fn)(
     const struct byoc_host *host, char *why, uint32_t why_bytes);
 #define BYOC_BACKEND_QUERY "byoc_backend_query_v1"
 
 /* --- how this header was compiled ----------------------------------------- */
 
-/* A struct ("byoc_view", offset 0) or a member ("byoc_view.dims"). */
+/* The offset and size in bytes of a struct ("byoc_view", offset 0) or of a
+ * member ("byoc_view.dims"). */
 struct byoc_place {
     char name[40];
     uint32_t offset;
@@ -591,8 +603,8 @@ struct byoc_descriptor {
 #define BYOC_BACKEND_MAGIC "BYOCABI"
 #define BYOC_BACKEND_DESCRIPTOR "byoc_backend_descriptor_v1"
 
-/* The sanitizer that a plug-in was built with: two sanitizers' runtimes cannot
- * share a process. */
+/* The sanitizer that a plug-in was built with. The runtimes of two sanitizers
+ * cannot share a process. */
 enum { BYOC_TAG_ADDRESS = 1, BYOC_TAG_THREAD = 2, BYOC_TAG_MEMORY = 4 };
 #if defined(__has_feature)
 #define BYOC_BUILT_WITH(what) __has_feature(what)
@@ -621,11 +633,10 @@ enum { BYOC_TAG_ADDRESS = 1, BYOC_TAG_THREAD = 2, BYOC_TAG_MEMORY = 4 };
      {BYOC_LAYOUT(BYOC_PLACE_OF_STRUCT, BYOC_PLACE_OF_MEMBER)}}
 /* clang-format on */
 
-/* The version that host and backend both speak: the lower one of the host's and
- * this header's. 0 if that is lower than `needs`, or of another major version;
- * then copies a sentence to `why`. BYOC_BACKEND_DEFINE calls this before
- * query().
- */
+/* The version that host and backend both support: the lower one of the host's
+ * and this header's. Returns 0 if the host's is lower than `needs` or of
+ * another major version, after copying a sentence to `why`. BYOC_BACKEND_DEFINE
+ * calls this before query(). */
 static inline uint32_t byoc_backend_agree(const struct byoc_host *host,
                                           uint32_t needs, char *why,
                                           uint32_t why_bytes)
@@ -643,8 +654,8 @@ static inline uint32_t byoc_backend_agree(const struct byoc_host *host,
     return 0;
 }
 
-/* Export the backend that query(), a byoc_backend_query_fn, returns. Once, at
- * the end of one file. */
+/* Export the backend that query(), a byoc_backend_query_fn, returns. Use it
+ * once, at the end of one file. */
 #define BYOC_BACKEND_DEFINE(query)                                             \
     BYOC_EXTERN BYOC_VISIBLE const struct byoc_descriptor                      \
         byoc_backend_descriptor_v1;                                            \

@@ -91,12 +91,12 @@ struct byoc_compile_params {
     const char *const *require; /* passes to run whatever the level        */
     enum byoc_opt opt_level;
     int forbid_reference; /* not 0: refuse backends' reference kernels */
-    /* regions of fewer nodes of the model stay native; 0: none */
+    /* regions of fewer nodes of the model stay native; 0: no limit */
     uint32_t min_region_nodes;
     /* sizeof the struct. (0: the struct ends with isolate_bytes, as it did
      * before this member) */
     uint32_t struct_size;
-    /* regions of fewer floating-point operations stay native; 0: none */
+    /* regions of fewer floating-point operations stay native; 0: no limit */
     double min_region_flops;
     /* limit on the number of regions: the regions with the fewest operations
      * stay native; 0: no limit */
@@ -106,7 +106,8 @@ struct byoc_compile_params {
      * byoc_compiled_verdict */
     double require_offload;
     double require_offload_nodes;
-    uint32_t threads; /* that backends are probed for; 0: as for loading */
+    uint32_t threads; /* number of threads that backends are probed for; 0: the
+                       * default of loading */
     /* these passes instead of a compile's, each "A" or "A,B,[C,[D]]": brackets
      * make a sequence, whose members are gated by level and `disable`; passes
      * outside of brackets always run. No plan is made, so that only
@@ -154,8 +155,8 @@ struct byoc_compile_params {
      * $XDG_CACHE_HOME/byoc/costs.json, otherwise
      * ~/.cache/byoc/costs.json */
     const char *cost_table;
-    /* the time limit for timing candidates; nodes not timed by then are placed
-     * greedily; 0: 60 */
+    /* the time limit for timing candidates; nodes that are not timed by then
+     * are placed greedily; 0: 60 */
     double measure_seconds;
     void (*progress)(void *ctx, const char *what, uint32_t done,
                      uint32_t of); /* called during long work; or NULL */
@@ -165,11 +166,11 @@ struct byoc_compile_params {
      * Callbacks of these params are called in the child. Not together with
      * BYOC_PARTITION_MEASURED */
     int isolate;
-    double isolate_seconds; /* limit for one call of a plug-in; 0: 10 */
+    double isolate_seconds; /* time limit for one call of a plug-in; 0: 10 */
     uint64_t isolate_bytes; /* of memory that plug-ins may allocate; 0: 4 GiB */
-    /* the ledger records the error that this causes. A weight stays float32 if
-     * the type cannot hold it or if it has too few elements for a gain. Not
-     * together with `passes` */
+    /* the type to which weights are narrowed; the ledger records the errors of
+     * the narrowed weights. A weight stays float32 if the type cannot hold it
+     * or if it has too few elements for a gain. Not together with `passes` */
     enum byoc_weights weights;
     /* "x86_64", "aarch64", "riscv64": the kind of machine that the artifact is
      * for; NULL: this one. For another one, `cc` is a cross compiler, by
@@ -192,8 +193,8 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compile(
 /* Compile the model in `data`, as if it were the content of a file called
  * `name`: a name that ends in ".ir" is a text, any other ONNX; messages and the
  * ledger quote the name. External tensors are read from the folder in `name`,
- * and refused if it has none ("model.onnx"). `data` is not needed after the
- * call. Errors: as byoc_compile. */
+ * and refused if it has none ("model.onnx"). The caller may free `data` after
+ * the call. Errors: as byoc_compile. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_compile_memory(
     const void *data, uint64_t bytes, const char *name,
     const struct byoc_compile_params *params, struct byoc_compiled **compiled,
@@ -213,8 +214,8 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_write(
  * outlive the model. Compiling has loaded the model once already, as a check:
  * the first call returns that model if its params set only log, log_line,
  * log_ctx, log_severity, require_backends, verify, and the compile's own
- * threads and plug-ins. Errors: as byoc_model_load, and BYOC_EINVAL as above.
- */
+ * threads and plug-ins. Errors: as byoc_model_load, and BYOC_EINVAL (made with
+ * `passes` or `stop_after`). */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_load(
     struct byoc_compiled *compiled, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
@@ -261,7 +262,8 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_text(const char *ledger_json,
 /* Everything that a ledger says about the model's node of this name: its
  * placement and the reason, the patterns that were tried and their results, its
  * region, implementation and cost. Errors: BYOC_EINVAL (no such node; the
- * message lists similar names), and as above. */
+ * message lists similar names), and those of byoc_ledger_text. *text: as for
+ * byoc_ledger_text. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_explain(
     const char *ledger_json, const char *node, char **text,
     struct byoc_error *err);
@@ -278,8 +280,8 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_advise(
 /* List the changes from one ledger to another (docs/ledger.md), as text, or as
  * JSON when json is not 0. *worse is 1 if the offloaded share shrank by more
  * than `tolerance` percentage points, of the floating-point operations or of
- * the operators that run in both models; otherwise 0. Errors as above; the
- * message says which ledger. */
+ * the operators that run in both models; otherwise 0. Errors, *text: as for
+ * byoc_ledger_text; the message says which ledger is wrong. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_diff(
     const char *old_json, const char *new_json, double tolerance, int json,
     int *worse, char **text, struct byoc_error *err);
@@ -288,8 +290,8 @@ BYOC_API void byoc_string_free(char *text);
 
 /* List every plug-in that is found, usable or not; `plugins` as in
  * byoc_load_params. Each is opened in a child process before it is opened here.
- * `use` is called once for each, with lent strings: verdict is NULL if the
- * plug-in can be used, otherwise the reason. */
+ * `use` is called once for each, with strings that are lent for the call:
+ * verdict is NULL if the plug-in can be used, otherwise the reason. */
 BYOC_API void byoc_backends_list(const char *plugins,
                                  void (*use)(void *ctx, const char *path,
                                              const char *name,
@@ -317,7 +319,7 @@ struct byoc_conform_params {
     /* sizeof the struct. (0: the struct ends with progress_ctx, as it did
      * before this member) */
     uint32_t struct_size;
-    double seconds; /* for one case; 0: 20                          */
+    double seconds; /* time limit of one case; 0: 20 */
     int no_onnx;    /* not 0: skip ONNX's own cases                 */
     /* more options for the command that runs a failed case alone, as "--seconds
      * 4"; or NULL */
@@ -329,13 +331,13 @@ struct byoc_conform_params {
     void *progress_ctx;
 };
 
-/* Try the plug-in at `plugin`, an absolute path: its entry point, table,
+/* Test the plug-in at `plugin`, an absolute path: its entry point, table,
  * claims, results, memory and threads (docs/conform.md). Every case runs in a
  * child process, so that a crash or hang of the plug-in does not affect the
- * caller. *failed: how many cases fail; *text: the scorecard, as JSON when json
- * is not 0, freed with byoc_string_free. Errors: BYOC_EINVAL (`only` names no
- * case, the path is not absolute), BYOC_ENOMEM. Threads: call it from a process
- * with one thread that has run no model. */
+ * caller. Sets *failed to the number of cases that fail, and *text to the
+ * scorecard, as JSON when json is not 0; free it with byoc_string_free. Errors:
+ * BYOC_EINVAL (`only` names no case, the path is not absolute), BYOC_ENOMEM.
+ * Threads: call it from a process with one thread that has run no model. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_conform(
     const char *plugin, const struct byoc_conform_params *params, int json,
     int *failed, char **text, struct byoc_error *err);

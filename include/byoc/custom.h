@@ -24,12 +24,12 @@
 extern "C" {
 #endif
 
-enum { BYOC_RESULT_RANK = 12 }; /* axes of a result, at most */
+enum { BYOC_RESULT_RANK = 12 }; /* maximum rank of a result */
 
 /* A size that only run() can compute: see byoc_operator.shape. */
 #define BYOC_SIZE_UNKNOWN INT64_MIN
 
-/* The kinds of attributes, as in ONNX. */
+/* The kinds of attributes: those of ONNX except graphs and types, and BYTES. */
 enum byoc_attr_kind {
     BYOC_ATTR_INT = 1, /* also booleans */
     BYOC_ATTR_FLOAT = 2,
@@ -78,10 +78,11 @@ struct byoc_operator_call {
      * NULL if the values are not known yet, and a size below 0 varies: equal
      * numbers are equal sizes. Strings are const char *. */
     const struct byoc_view *inputs;
-    /* of the BYTES and TENSOR rows, in order; dtype BYOC_NONE: none */
+    /* the values of the BYTES and TENSOR rows, in order; dtype BYOC_NONE: the
+     * attribute has none */
     const struct byoc_view *tensors;
     struct byoc_result *results;
-    void *made; /* by make() */
+    void *made; /* the result of make(), or NULL */
     /* Memory for a string of n bytes and NUL, which lives as long as the
      * result; NULL when exhausted. */
     char *(*text)(const struct byoc_operator_call *call, uint64_t n);
@@ -157,8 +158,8 @@ static inline struct byoc_fail *byoc_operators_run(
 }
 
 /* Export the operators of an array of pointers. name: as byoc_backend.name;
- * version: of the library; an artifact runs only with the version that it was
- * compiled with. Once, at the end of one file. */
+ * version: of the library, since an artifact runs only with the version that it
+ * was compiled with. Use it once, at the end of one file. */
 #define BYOC_OPERATORS_DEFINE(name_, version_, array_)                         \
     static const struct byoc_operators byoc_operators_of_plugin = {            \
         {BYOC_EXT_OPERATORS, (uint32_t)sizeof(struct byoc_operators), NULL},   \

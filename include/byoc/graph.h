@@ -10,10 +10,10 @@
  *     for (uint32_t i = 0; !fail && i < g->n_steps; i++)
  *         ... g->steps[i].name, &g->values[g->steps[i].args[0]] ...
  *
- * The host checks the text wherever it comes from: each reference, operator,
- * attribute and type. Whether the backend can run the operators is for the
- * backend to check. A region with an `if`, which only patterns with an `if`
- * match, is refused as unsupported.
+ * The host checks each reference, operator, attribute and type, wherever the
+ * text comes from. The backend must check whether it can run the operators. A
+ * region with an `if`, which only patterns with an `if` match, is refused as
+ * unsupported.
  *
  * All functions are inline: a plug-in links against no library. The host must
  * speak 1.2, which a backend asks for (BYOC_BACKEND_NEEDS) if it includes this
@@ -37,10 +37,11 @@ extern "C" {
 
 /* --- reading -------------------------------------------------------------- */
 
-/* Read the region of load(), probe(), layout() or compile(). *graph is NULL on
- * failure; free it with byoc_graph_free(). Errors: INVALID, with the node and
- * its fault; UNSUPPORTED ("if"); RESOURCE; INCOMPATIBLE if the host is older
- * than 1.2. Threads: any. */
+/* Read the region that load(), probe(), layout(), cost() or compile() receives.
+ * *graph is NULL on failure; free it with byoc_graph_free(). Errors:
+ * BYOC_FAIL_INVALID (the text names the node and its fault),
+ * BYOC_FAIL_UNSUPPORTED (an `if`), BYOC_FAIL_RESOURCE, BYOC_FAIL_INCOMPATIBLE
+ * (the host is older than 1.2). Threads: any. */
 static inline struct byoc_fail *byoc_graph_read(
     const struct byoc_host *host, const struct byoc_region *region,
     struct byoc_graph **graph)
@@ -117,7 +118,8 @@ static inline const int64_t *byoc_graph_list(const struct byoc_graph_step *s,
 }
 
 /* Copy at most `max` integers of attribute `name` to `values`. Returns how many
- * the attribute has; 0 if the step has no such attribute. */
+ * integers the attribute has, which may be more than `max`; 0 if the step has
+ * no such attribute. */
 static inline uint32_t byoc_graph_ints(const struct byoc_graph_step *s,
                                        const char *name, int64_t *values,
                                        uint32_t max)
@@ -174,8 +176,9 @@ static inline int byoc_graph_axis(const char *layout, char letter)
     return at;
 }
 
-/* axes[i]: the axis of `from` that is axis i of `to`. Returns their number; 0:
- * a layout has blocks, or the two differ in more than the order. */
+/* Set axes[i] to the axis of layout `from` that is axis i of layout `to`.
+ * Returns the number of axes; 0 if a layout has blocks, or if the two differ in
+ * more than the order. */
 static inline uint32_t byoc_graph_axes(const char *from, const char *to,
                                        uint32_t axes[BYOC_GRAPH_RANK])
 {

@@ -25,7 +25,8 @@ extern "C" {
 /* The program between two passes. Lent for the duration of a call. */
 struct byoc_module;
 
-/* The program as text (docs/text.md); free with byoc_string_free. */
+/* The program as text (docs/text.md), which the caller frees with
+ * byoc_string_free; NULL if an allocation fails. */
 BYOC_API char *byoc_module_text(const struct byoc_module *module);
 /* The number of operator calls, calls, tuples, projections and ifs in all
  * functions. */
@@ -104,7 +105,7 @@ struct byoc_rewriter {
     byoc_node (*call)(struct byoc_rewriter *rw, const char *op,
                       const byoc_node *args, uint32_t n,
                       const struct byoc_attr *attrs, uint32_t n_attrs);
-    /* Emit a constant; the data is copied. */
+    /* Emit a constant, whose data is copied. */
     byoc_node (*constant)(struct byoc_rewriter *rw,
                           const struct byoc_view *view);
 };

@@ -71,7 +71,7 @@ static inline const char *byoc_pat_list(struct byoc_pat *t, const char *open,
     const char *all = byoc_pat_text(t, "%s", open);
     uint32_t i;
     for (i = 0; i <= n && t->used < t->size; i++) {
-        t->used--; /* over the NUL, so that the parts join */
+        t->used--; /* overwrite the NUL, so that the parts join */
         if (i == n)
             byoc_pat_text(t, "%s", close);
         else
@@ -95,7 +95,7 @@ static inline const char *byoc_pat_const(struct byoc_pat *t, const char *name)
     return byoc_pat_text(t, "const %%%s", name);
 }
 
-/* const %name = 0.5; const 0.5 if `name` is NULL */
+/* const %name = 0.5, or const 0.5 if `name` is NULL */
 static inline const char *byoc_pat_value(struct byoc_pat *t, const char *name,
                                          double value)
 {
@@ -110,8 +110,8 @@ static inline const char *byoc_pat_rest(struct byoc_pat *t, const char *name)
     return byoc_pat_text(t, "%%%s...", name);
 }
 
-/* - p: an operand of add that is subtracted; / p: one of multiply that divides
- */
+/* - p: an operand of add that is subtracted; / p: an operand of multiply that
+ * is a divisor */
 static inline const char *byoc_pat_minus(struct byoc_pat *t, const char *p)
 {
     return byoc_pat_text(t, "- %s", p);
@@ -229,8 +229,8 @@ static inline const char *byoc_pat_type(struct byoc_pat *t, const char *p,
 
 /* --- steps and names ------------------------------------------------------ */
 
-/* p [step]mark: step holds "^"; mark, the quantifier, is "", "?", "*", "~" or
- * "{1, 4}" */
+/* p [step]mark: `step` contains "^", the value before the step; `mark`, the
+ * quantifier, is "", "?", "*", "~" or "{1, 4}" */
 static inline const char *byoc_pat_step(struct byoc_pat *t, const char *p,
                                         const char *step, const char *mark)
 {

@@ -77,9 +77,9 @@ enum byoc_status {
 /* A fixed phrase for `status`, for example "malformed input". Never NULL. */
 BYOC_API const char *byoc_status_text(enum byoc_status status);
 
-/* Where a failing call leaves its message: one sentence, lower-case, that
- * says what was found, what was expected and what to try. Every `err`
- * parameter may be NULL. The text is only written on failure. */
+/* The message of a failed call: one sentence, lower-case, that says what was
+ * found, what was expected and what to try. Every `err` parameter may be NULL.
+ * The text is only written on failure. */
 struct byoc_error {
     enum byoc_status status;
     char text[1020];
@@ -121,9 +121,9 @@ enum byoc_severity {
 
 /* Options of loading. A zero member means the default. */
 struct byoc_load_params {
-    /* Threads of a run. 0: BYOC_NUM_THREADS, OMP_NUM_THREADS, then the CPUs
-     * that this process may use (affinity, cgroup), which are the limit in any
-     * case. */
+    /* Threads of a run. 0: the environment's BYOC_NUM_THREADS, otherwise
+     * OMP_NUM_THREADS, otherwise the number of CPUs that this process may use
+     * (affinity, cgroup). A run never has more threads than that number. */
     uint32_t threads;
     /* sizeof the struct. (0: the struct ends with parallel_ctx, as it did
      * before this member.) */
@@ -141,14 +141,14 @@ struct byoc_load_params {
      * run the native twin. */
     int require_backends;
     /* If the inputs' sizes vary: the number of specialisations that the model
-     * keeps. 0: BYOC_CACHE_SHAPES, otherwise 32. */
+     * keeps. 0: the environment's BYOC_CACHE_SHAPES, otherwise 32. */
     uint32_t cache_shapes;
     /* Not 0: check every hash of the artifact before it is used, including the
      * hash of the weights, which reads all of them; damage is BYOC_EPARSE. 0:
      * check all but the weights. */
     int verify;
-    /* The bytes of memory for specialisations. 0: BYOC_CACHE_BYTES, otherwise 1
-     * GiB. */
+    /* The limit on the bytes of memory for specialisations. 0: the
+     * environment's BYOC_CACHE_BYTES, otherwise 1 GiB. */
     uint64_t cache_bytes;
     /* For programs that were compiled before `log` had a severity: gets the
      * lines that `log` would get, with "warning: " before warnings. Used if
@@ -156,12 +156,13 @@ struct byoc_load_params {
     void (*log_line)(void *ctx, const char *line);
     void *log_ctx;       /* for log and log_line; must outlive the model */
     enum byoc_wait wait; /* how threads wait for work          */
-    /* Not NULL: run the parallel parts of runs here, rather than on the threads
-     * that all models of this process share: fn(arg, 0) ... fn(arg, n - 1),
-     * each once, in any order, on any threads; return when all are done. n is
-     * at most `threads`, unless a backend asks for more. A part may wait for
-     * another part; byoc starts threads for parts that have not begun after 2
-     * ms. Called while the model lives, from the threads that run it. */
+    /* Not NULL: runs the parts of the model's parallel regions, instead of the
+     * threads that all models of this process share. It calls fn(arg, 0) ...
+     * fn(arg, n - 1), each once, in any order, on any threads, and returns when
+     * all calls have returned. n is at most `threads`, unless a backend asks
+     * for more. A part may wait for another part; byoc starts threads for parts
+     * that have not begun after 2 ms. Called while the model lives, from the
+     * threads that run it. */
     void (*parallel_for)(void *ctx, uint32_t n, void (*fn)(void *arg, uint32_t),
                          void *arg);
     void *parallel_ctx; /* lives as long as the model */
@@ -173,8 +174,8 @@ struct byoc_load_params {
     void (*log)(void *ctx, enum byoc_severity severity, const char *line);
     enum byoc_severity log_severity;
     /* Threads that byoc_run_async runs on; 0: 1. Each starts and ends one run
-     * at a time; its parallel parts run on the same threads as other runs'
-     * parts. */
+     * at a time; the parts of its parallel regions run on the same threads as
+     * those of other runs. */
     uint32_t runners;
     /* Not NULL: allocates the model's memory for states, results, packed
      * weights and backends: everything large that is not mapped from the
@@ -207,9 +208,9 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load(
     const char *path, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
 
-/* Load an artifact that is in memory. It is copied, into memory that has no
- * file, and `data` is not needed after the call. Models that are loaded from
- * one file share its weights; models that are loaded from memory do not: prefer
+/* Load an artifact that is in memory. It is copied to a file in memory, so the
+ * caller may free `data` after the call. Models that are loaded from one file
+ * share its weights; models that are loaded from memory do not: prefer
  * byoc_model_load or byoc_model_load_fd for large ones. Needs /proc. Errors,
  * threads: as byoc_model_load; messages call it "artifact in memory". */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load_memory(
@@ -227,9 +228,9 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load_fd(
     struct byoc_error *err);
 
 /* Free *model and null it; *model may be NULL. Free its states first:
- * byoc_state_free waits for their runs. Not from a log, event or byoc_run_async
- * callback of the model. Free every model before libbyoc_runtime.so is closed:
- * runners execute its code. */
+ * byoc_state_free waits for their runs. Do not call this from a log, event or
+ * byoc_run_async callback of the model. Free every model before
+ * libbyoc_runtime.so is closed: runners execute its code. */
 BYOC_API void byoc_model_free(struct byoc_model **model);
 
 /* The kind of a value. */
@@ -247,7 +248,8 @@ struct byoc_io {
     uint32_t rank;
     const int64_t *dims;          /* rank numbers; -1 where the size varies */
     const char *const *dim_names; /* the symbol of a dim that varies, or NULL */
-    /* if not BYOC_TENSOR, the members above are BYOC_NONE, 0, NULL */
+    /* if not BYOC_TENSOR, dtype, rank, dims and dim_names are BYOC_NONE, 0,
+     * NULL and NULL */
     enum byoc_kind kind;
     /* of a sequence or optional: its elements, with the name ""; rank
      * UINT32_MAX: any. Otherwise NULL */
@@ -268,13 +270,13 @@ BYOC_API uint32_t byoc_model_input_index(const struct byoc_model *model,
 BYOC_API uint32_t byoc_model_output_index(const struct byoc_model *model,
                                           const char *name);
 
-/* The input whose memory output `index` may have in a run (see byoc_run);
- * UINT32_MAX: none. *axis, unless NULL, gets the axis along which the output is
- * that input and then more rows, as a decoder's present keys are its past keys
- * and new ones; if it is the input's rank, the output has the input's shape,
- * with other values in some places. No output is in place of an input that a
- * node still reads after such values are written. Runs with another symbolic
- * size of that axis use the same specialisation. Threads: safe. */
+/* The input whose memory output `index` may share in a run (see byoc_run);
+ * UINT32_MAX: none. *axis, unless NULL, is set to the axis along which the
+ * output extends that input by more rows, as a decoder's present keys extend
+ * its past keys. If *axis is the input's rank, the output has the input's shape
+ * and other values in some places; such an input is not read after these values
+ * are written. Runs that differ only in the symbolic size of that axis share a
+ * specialisation. Threads: safe. */
 BYOC_API uint32_t byoc_model_in_place(const struct byoc_model *model,
                                       uint32_t index, uint32_t *axis);
 
@@ -336,8 +338,8 @@ struct byoc_cache_stats {
     uint64_t hits;   /* runs whose sizes were cached or being built     */
     uint64_t misses; /* runs whose sizes were not                       */
     uint64_t builds; /* sizes that were built                           */
-    /* sizes that the model does not accept, and builds that ran out of
-     * memory */
+    /* builds that failed, for example because the model does not accept the
+     * sizes */
     uint64_t failures;
     /* regions that run their native twin because their backend refused the
      * sizes of a build */
@@ -391,7 +393,7 @@ BYOC_API void byoc_state_free(struct byoc_state **state);
  *          place, data and strides of both are the same. A buffer of (heads,
  *          capacity, size) elements grows from (heads, n, size) to (heads, n +
  *          1, size), both with the strides capacity * size, size, 1. The caller
- *          vouches for the memory of `capacity` rows; the run never reads
+ *          must ensure that the memory has `capacity` rows; the run never reads
  *          beyond the output's rows. If data or strides differ, the memory must
  *          not overlap, and the rows are copied. After a failed run, rows after
  *          the input's may have any value; of an output with the input's shape
@@ -508,10 +510,11 @@ BYOC_API const char *byoc_log_tag(void);
 /* An event of a run. Strings are never NULL and are lent. */
 struct byoc_event {
     /* "kernel", "fused", "region", "primitive", "copy", "view", "call", "if",
-     * "specialise", "run" */
+     * "closure", "choose", "specialise", "run" */
     const char *kind;
-    const char *name;    /* the operator, the region, the primitive           */
-    const char *impl;    /* "native", a backend's name, an implementation's   */
+    const char *name;    /* of the operator, region, function, primitive */
+    const char *impl;    /* "native", or the name of the backend or
+                          * implementation */
     const char *sources; /* the model's nodes, joined by ", "                 */
     const char *tag;     /* of the run, or ""                                 */
     uint64_t begin_ns;   /* of CLOCK_MONOTONIC                                */
@@ -520,22 +523,23 @@ struct byoc_event {
      * Winograd's algorithm does fewer */
     double flops;
     double bytes; /* of operands and results; 0: unknown                    */
-    double constant_bytes; /* the share of constants, such as weights       */
+    double constant_bytes; /* the part of `bytes` that constants, such as
+                            * weights, have */
 };
 
 /* Call use(ctx, event) at the end of every event of later runs of `state`:
  * inner events ("primitive") before the step that contains them ("region"),
- * "run" last. The running thread calls it during the run, so its time counts.
- * `use` NULL ends profiling. A state may be traced and profiled at once.
- * Threads: as byoc_run. Errors: BYOC_ENOMEM. */
+ * "run" last. The running thread calls it during the run, so that the time of
+ * `use` is part of the run's. `use` NULL ends profiling. A state may be traced
+ * and profiled at once. Threads: as byoc_run. Errors: BYOC_ENOMEM. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_state_profile(
     struct byoc_state *state,
     void (*use)(void *ctx, const struct byoc_event *event), void *ctx,
     struct byoc_error *err);
 
 /* End the current run of `state`, otherwise its next one, with BYOC_ECANCELLED,
- * after the current kernel or when a backend polls. Threads: any; also from a
- * signal handler. */
+ * after the current kernel, or when a backend polls `cancel`. Threads: any;
+ * also from a signal handler. */
 BYOC_API void byoc_state_cancel(struct byoc_state *state);
 
 /* Write a Chrome trace of the runs that follow to `path`, which appears,
