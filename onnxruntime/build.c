@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build.c: compiles models with byoc and loads them. Keeps artifacts in the
- * cache folder; the name of each is a digest of everything that it depends on.
- */
+ * cache folder, if there is one; the name of each is a digest of everything
+ * that the artifact depends on. */
 #include "onnxruntime/provider.h"
 
 #include "core/base/temp.h"
@@ -81,16 +81,17 @@ enum byoc_status byi_ep_import(struct byi_ep *ep,
 
 /* --- artifacts ------------------------------------------------------------ */
 
-/* Load an artifact. If another process may have written it (`foreign`), check
+/* Load an artifact. If another process may have written it (`untrusted`), check
  * all its hashes, and refuse it if a backend that it needs is missing. */
 static enum byoc_status load_artifact(struct byi_ep *ep, const char *path,
-                                      bool foreign, struct byi_ep_built *built,
+                                      bool untrusted,
+                                      struct byi_ep_built *built,
                                       struct byoc_error *err)
 {
     struct byoc_load_params params = load_params(ep);
     uint64_t bytes;
-    params.verify = foreign;
-    params.require_backends = foreign;
+    params.verify = untrusted;
+    params.require_backends = untrusted;
     BYI_TRY(byoc_model_load(path, &params, &built->model, err));
     const char *ledger = byoc_model_ledger(built->model, &bytes);
     if (ledger)
@@ -98,8 +99,8 @@ static enum byoc_status load_artifact(struct byi_ep *ep, const char *path,
     return BYOC_OK;
 }
 
-/* Load an artifact from the cache. Returns false if the file is missing or
- * unusable. */
+/* Load an artifact from the cache folder. Returns false if the file is missing
+ * or cannot be used. */
 static bool load_cached(struct byi_ep *ep, const char *path,
                         struct byi_ep_built *built)
 {
@@ -149,9 +150,9 @@ static enum byoc_status load_cache_entry(struct byi_ep *ep, const char *path,
 }
 
 /* Write the compiled model as an artifact and load the artifact, since only
- * artifacts have fused kernels: at `path` in the cache, or, if that is NULL or
- * cannot be written, in a temporary folder. Writing one needs a C compiler;
- * without it, load the model from memory. */
+ * artifacts have fused kernels: at `path` in the cache folder or, if `path` is
+ * NULL or cannot be written, in a temporary folder. If no artifact can be
+ * written, for example without a C compiler, load the model from memory. */
 static enum byoc_status load_compiled(struct byi_ep *ep, const char *path,
                                       struct byi_arena *scratch,
                                       struct byi_ep_built *built,

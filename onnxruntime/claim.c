@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ROUNDS = 256 };
+enum { MAX_ROUNDS = 256 }; /* how often the nodes are grouped */
 
 /* The state of one call of GetCapability. */
 struct byi_ep_claim {
@@ -50,7 +50,8 @@ static bool reads(const struct byi_ep_node *node, uint32_t v,
     return false;
 }
 
-/* Exclude the nodes of the group that read v. Returns whether there are any. */
+/* Exclude the nodes of the current group that read v. Returns whether there are
+ * any. */
 static bool exclude_readers(struct byi_ep_claim *c, uint32_t v, const char *why)
 {
     bool any = false;
@@ -62,8 +63,8 @@ static bool exclude_readers(struct byi_ep_claim *c, uint32_t v, const char *why)
     return any;
 }
 
-/* Whether only bodies of the group's nodes read v, and no node has it as an
- * input. */
+/* Whether no node of the current group has v as an input, so that only bodies
+ * of its nodes read v. */
 static bool is_captured(const struct byi_ep_claim *c, uint32_t v)
 {
     for (uint32_t i = 0; i < c->g.n_nodes; i++)
@@ -79,9 +80,11 @@ static bool has_known_rank(const struct byi_ep_claim *c, uint32_t v)
            (c->g.values[v].rank == 0 && c->ep->factory->scalars);
 }
 
-/* Exclude the nodes of the group that read or write a value that cannot be an
- * input or output of a fused node. Returns whether there are any. */
-static bool trim_ends(struct byi_ep_claim *c, const struct byi_ep_model *model)
+/* Exclude the nodes of the current group that read an input or write an output
+ * of the group's model that a fused node cannot have. Returns whether there are
+ * any. */
+static bool exclude_at_boundary(struct byi_ep_claim *c,
+                                const struct byi_ep_model *model)
 {
     static const char kind[] =
         "an input or output of its group is not a tensor, or has elements of "
@@ -144,10 +147,10 @@ static bool fails_alone(struct byi_ep_claim *c, uint32_t node,
 
 /* Find the node that makes the current group fail the test, by binary search
  * over its nodes in order: the nodes up to this one fail, those before it pass.
- * *err is the failure of the group; sets it to the failure of the nodes up to
- * this one. */
-static uint32_t find_culprit(struct byi_ep_claim *c, byi_ep_test *test,
-                             struct byoc_error *err)
+ * On entry *err is the failure of the group, on return the failure of the nodes
+ * up to this one. */
+static uint32_t find_failing_node(struct byi_ep_claim *c, byi_ep_test *test,
+                                  struct byoc_error *err)
 {
     uint32_t *nodes = byi_arena_calloc(c->g.arena, c->g.n_nodes, sizeof *nodes);
     bool *some = byi_arena_calloc(c->g.arena, c->g.n_nodes, sizeof *some);
@@ -171,21 +174,22 @@ static uint32_t find_culprit(struct byi_ep_claim *c, byi_ep_test *test,
     return nodes[fails - 1];
 }
 
-/* Exclude the node that makes the current group fail, and later nodes of the
- * same operator that fail alone. */
-static void exclude_culprit(struct byi_ep_claim *c, struct byoc_error *err)
+/* Exclude the node that makes the current group fail and, if it fails alone,
+ * later nodes of the same operator that fail alone. *err as for
+ * find_failing_node. */
+static void exclude_failing_node(struct byi_ep_claim *c, struct byoc_error *err)
 {
     struct byoc_error found;
     byi_ep_test *test =
         test_import(c, c->within, &found) == BYOC_OK ? test_build : test_import;
     if (test == test_import)
         *err = found;
-    const uint32_t culprit = find_culprit(c, test, err);
-    const struct byi_ep_node *node = &c->g.nodes[culprit];
-    exclude(c, culprit, err->text);
-    if (!fails_alone(c, culprit, &found))
+    const uint32_t failing = find_failing_node(c, test, err);
+    const struct byi_ep_node *node = &c->g.nodes[failing];
+    exclude(c, failing, err->text);
+    if (!fails_alone(c, failing, &found))
         return;
-    for (uint32_t i = culprit + 1; i < c->g.n_nodes; i++)
+    for (uint32_t i = failing + 1; i < c->g.n_nodes; i++)
         if (c->supported[i] && strcmp(c->g.nodes[i].op, node->op) == 0 &&
             strcmp(c->g.nodes[i].domain, node->domain) == 0 &&
             fails_alone(c, i, &found))
@@ -204,18 +208,16 @@ static const struct byi_ep_built *find_built(const struct byi_ep *ep,
     return built;
 }
 
-static uint32_t select_group(struct byi_ep_claim *c, uint32_t group)
+/* Make this group the current one. */
+static void select_group(struct byi_ep_claim *c, uint32_t group)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < c->g.n_nodes; i++) {
+    for (uint32_t i = 0; i < c->g.n_nodes; i++)
         c->within[i] = c->group[i] == (int32_t)group;
-        n += c->within[i];
-    }
-    return n;
 }
 
-/* Build one group after the other. If one fails, exclude a node of it, set
- * *again, and stop. Errors: BYOC_ENOMEM, and errors that no node causes. */
+/* Divide the supported nodes into groups, and build one group after the other.
+ * If a group cannot be claimed, exclude nodes of it, set *again, and stop.
+ * Errors: BYOC_ENOMEM, and errors that no node causes. */
 static enum byoc_status build_groups(struct byi_ep_claim *c, bool *again,
                                      struct byoc_error *err)
 {
@@ -227,7 +229,7 @@ static enum byoc_status build_groups(struct byi_ep_claim *c, bool *again,
         char digest[65];
         select_group(c, k);
         BYI_TRY(byi_ep_part(&c->g, c->within, &model, err));
-        if (trim_ends(c, &model)) {
+        if (exclude_at_boundary(c, &model)) {
             *again = true;
             break;
         }
@@ -242,7 +244,7 @@ static enum byoc_status build_groups(struct byi_ep_claim *c, bool *again,
             built->next = c->ep->built;
             c->ep->built = built;
         } else {
-            exclude_culprit(c, err);
+            exclude_failing_node(c, err);
             *again = true;
         }
     }
@@ -289,7 +291,8 @@ static void log_claim(const struct byi_ep_claim *c)
                c->n_groups);
 }
 
-/* Advise the option initializers=constant. */
+/* Recommend the option initializers=constant if runs may replace initialisers.
+ */
 static void log_replaceable(const struct byi_ep_claim *c)
 {
     uint32_t n = 0;
@@ -351,12 +354,12 @@ static bool may_have_fused(const char *op)
            strcmp(op, "Scan") == 0;
 }
 
-/* Set *answer to whether `graph` is a body. This is for ONNX Runtime 1.23,
- * which cannot load a model with fused nodes in bodies (fused nodes of several
- * graphs get the same name), and has no function that returns the node of a
- * body. Only the main graph has the model's name. */
-static enum byoc_status is_any_body(const OrtApi *ort, const OrtGraph *graph,
-                                    bool *answer, struct byoc_error *err)
+/* Set *answer to whether `graph` is a body. This is for older versions of ONNX
+ * Runtime: 1.23 cannot load a model with fused nodes in bodies (fused nodes of
+ * several graphs get the same name), and has no function that returns the node
+ * of a body. Only the main graph has the model's name. */
+static enum byoc_status is_body(const OrtApi *ort, const OrtGraph *graph,
+                                bool *answer, struct byoc_error *err)
 {
     OrtModelMetadata *metadata;
     OrtAllocator *allocator;
@@ -375,10 +378,10 @@ static enum byoc_status is_any_body(const OrtApi *ort, const OrtGraph *graph,
 }
 
 /* Set *answer to whether byoc may be able to run the only node of c->g, with
- * its bodies, in a larger group. This is so even if its import fails because
- * types or ranks do not match, for example in two branches: in a larger group,
- * other nodes may determine the condition, or the ranks of the node's inputs.
- */
+ * its bodies, in a larger group. It may be able to even if the import of the
+ * node fails because types or ranks do not match, for example in two branches:
+ * in a larger group, other nodes may determine the condition, or the ranks of
+ * the node's inputs. */
 static enum byoc_status may_run_whole(struct byi_ep_claim *c, bool *answer,
                                       struct byoc_error *err)
 {
@@ -394,7 +397,7 @@ static enum byoc_status may_run_whole(struct byi_ep_claim *c, bool *answer,
             *answer = true;
             return BYOC_OK;
         }
-    if (trim_ends(c, &model))
+    if (exclude_at_boundary(c, &model))
         return BYOC_OK;
     const enum byoc_status status = byi_ep_import(c->ep, &model, &why);
     *answer = status == BYOC_OK || status == BYOC_ETYPE;
@@ -405,14 +408,14 @@ static enum byoc_status may_run_whole(struct byi_ep_claim *c, bool *answer,
  * because byoc may run the whole node that it belongs to, or because ONNX
  * Runtime cannot fuse nodes there. The opsets are read from the body, since the
  * graph of its node is not accessible. */
-static enum byoc_status is_to_skip(struct byi_ep *ep, const OrtGraph *graph,
-                                   struct byi_arena *arena, bool *answer,
-                                   struct byoc_error *err)
+static enum byoc_status must_skip(struct byi_ep *ep, const OrtGraph *graph,
+                                  struct byi_arena *arena, bool *answer,
+                                  struct byoc_error *err)
 {
     const OrtApi *ort = ep->ort;
     const OrtNode *parent = NULL;
     if (!ep->factory->bodies)
-        return is_any_body(ort, graph, answer, err);
+        return is_body(ort, graph, answer, err);
     *answer = false;
     BYI_ORT(ort, Graph_GetParentNode(graph, &parent));
     if (!parent)
@@ -432,8 +435,8 @@ static enum byoc_status is_to_skip(struct byi_ep *ep, const OrtGraph *graph,
 
 /* Mark all nodes as supported, except nodes that another provider has claimed
  * or that the ABI cannot describe. */
-static enum byoc_status exclude_foreign(struct byi_ep_claim *c,
-                                        struct byoc_error *err)
+static enum byoc_status mark_supported(struct byi_ep_claim *c,
+                                       struct byoc_error *err)
 {
     const OrtApi *ort = c->ep->ort;
     for (uint32_t i = 0; i < c->g.n_nodes; i++) {
@@ -454,7 +457,7 @@ static enum byoc_status claim_nodes(struct byi_ep_claim *c,
                                     struct byoc_error *err)
 {
     bool skip, again = true;
-    BYI_TRY(is_to_skip(c->ep, graph, c->g.arena, &skip, err));
+    BYI_TRY(must_skip(c->ep, graph, c->g.arena, &skip, err));
     if (skip)
         return BYOC_OK;
     BYI_TRY(byi_ep_graph_read(c->ep->ort, graph, NULL, 0, &c->g, err));
@@ -465,7 +468,7 @@ static enum byoc_status claim_nodes(struct byi_ep_claim *c,
     c->reasons = byi_arena_calloc(c->g.arena, n, sizeof *c->reasons);
     c->group = byi_arena_calloc(c->g.arena, n, sizeof *c->group);
     c->within = byi_arena_calloc(c->g.arena, n, sizeof *c->within);
-    BYI_TRY(exclude_foreign(c, err));
+    BYI_TRY(mark_supported(c, err));
     for (uint32_t round = 0; again && round < MAX_ROUNDS; round++)
         BYI_TRY(build_groups(c, &again, err));
     if (again) {

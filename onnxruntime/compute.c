@@ -22,7 +22,8 @@ struct byi_ep_port {
     size_t place; /* its index among the fused node's inputs or outputs */
     const struct byoc_io *io;
     DLDataType type;
-    size_t bytes;            /* of an input; 0: its size may vary */
+    size_t bytes;            /* of an input; 0: its size may vary, or it is of
+                              * strings */
     struct byi_ep_dim *dims; /* of an output; NULL: unknown before the run */
 };
 
@@ -109,8 +110,8 @@ static void return_run(struct byi_ep_kernel *k, struct byi_ep_run *run)
 
 /* --- a run ---------------------------------------------------------------- */
 
-/* Read the dims of an input; dims[] has BYI_MAX_RANK entries. Errors:
- * BYOC_ELIMIT, BYOC_ETYPE. */
+/* Read rank and dims of an input, and check its element type; dims[] has room
+ * for BYI_MAX_RANK entries. Errors: BYOC_ELIMIT, BYOC_ETYPE. */
 static enum byoc_status read_dims(const OrtApi *ort, const OrtValue *value,
                                   const struct byoc_io *io, int64_t *dims,
                                   int32_t *rank, struct byoc_error *err)
@@ -139,8 +140,8 @@ static enum byoc_status read_dims(const OrtApi *ort, const OrtValue *value,
 }
 
 /* Set *answer to whether the input has the size of its fixed dims. ONNX Runtime
- * has checked type and dims. Unlike read_dims, this allocates nothing, in ONNX
- * Runtime either. */
+ * has checked type and dims. Unlike read_dims, this does not make ONNX Runtime
+ * allocate memory. */
 static enum byoc_status has_fixed_size(const OrtApi *ort,
                                        const struct byi_ep_port *port,
                                        const OrtValue *value, bool *answer,
@@ -189,7 +190,8 @@ static enum byoc_status bind_input(const struct byi_ep_kernel *k,
     return byi_ep_strings(ort, value, (size_t)n, run->strings, at, err);
 }
 
-/* Let ONNX Runtime allocate an output, if its dims are known before the run. */
+/* Let ONNX Runtime allocate an output if its dims are known before the run.
+ * Otherwise the state provides the memory, and copy_output copies it. */
 static enum byoc_status bind_output(const struct byi_ep_kernel *k,
                                     struct byi_ep_run *run, uint32_t i,
                                     OrtKernelContext *context,
@@ -318,7 +320,8 @@ static enum byoc_status find_place(const char *name, const char *const *names,
         name, n);
 }
 
-/* Find an input with this symbolic dim. Returns false if no input has it. */
+/* Set *dim to a dim of an input that is this symbol. Returns false if no input
+ * has it. */
 static bool find_symbol(const struct byi_ep_kernel *k, const char *symbol,
                         struct byi_ep_dim *dim)
 {
@@ -349,7 +352,8 @@ static struct byi_ep_dim *find_dims(const struct byi_ep_kernel *k,
     return dims;
 }
 
-/* The bytes of a tensor whose dims are fixed, without strings; otherwise 0. */
+/* The bytes of a tensor whose dims are fixed and that is not of strings;
+ * otherwise 0. */
 static size_t fixed_bytes(const struct byoc_io *io)
 {
     if (io->dtype == BYOC_STRING)

@@ -3,12 +3,11 @@
  * replace their values. With the option initializers=constant they are compiled
  * as constants, and a run that replaces one fails. ONNX Runtime does not tell
  * whether a run does, so the digest of the bytes is compared when the address
- * that they are read from changes: as long as no run replaces them, that is the
- * session's memory. It may also be a buffer that the caller fills again. Each
- * run therefore compares samples of the bytes, since reading all weights would
- * take longer than many runs; a value that differs from the model's only
- * between the samples is not noticed.
- */
+ * that they are read from changes: as long as no run replaces the values, this
+ * address is memory of the session. If a run replaces them, the address may be
+ * a buffer that the caller fills again, so each run also compares samples of
+ * the bytes: reading all weights would take longer than many runs. A value that
+ * differs from the model's only between the samples is not noticed. */
 #include "onnxruntime/provider.h"
 
 #include <string.h>

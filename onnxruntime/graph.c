@@ -76,9 +76,10 @@ static enum byoc_status put_constants(const OrtApi *ort, const OrtGraph *graph,
 }
 
 /* Append the inputs and outputs of a graph as fields of its GraphProto. */
-static enum byoc_status put_ends(const OrtApi *ort, const OrtGraph *graph,
-                                 struct byi_ep_bytes *out,
-                                 struct byoc_error *err)
+static enum byoc_status put_inputs_and_outputs(const OrtApi *ort,
+                                               const OrtGraph *graph,
+                                               struct byi_ep_bytes *out,
+                                               struct byoc_error *err)
 {
     size_t n_in, n_out;
     BYI_ORT(ort, Graph_GetNumInputs(graph, &n_in));
@@ -109,7 +110,7 @@ static enum byoc_status put_graph(const OrtApi *ort, const OrtGraph *graph,
         byi_ep_put_bytes(out, GRAPH_NODE, node.at, node.n);
     }
     BYI_TRY(put_constants(ort, graph, out, err));
-    return put_ends(ort, graph, out, err);
+    return put_inputs_and_outputs(ort, graph, out, err);
 }
 
 static enum byoc_status put_bodies(const OrtApi *ort, const OrtNode *node,
@@ -227,8 +228,8 @@ static enum byoc_status read_type(const OrtApi *ort, const OrtValueInfo *info,
     }
 }
 
-/* Set *number to the index of a value, which is added if it is new; UINT32_MAX
- * for an omitted input or output. */
+/* Set *number to the index of a value in g->values, which this adds if it is
+ * new; UINT32_MAX for an omitted input or output. */
 static enum byoc_status add_value(struct byi_ep_graph *g,
                                   const OrtValueInfo *info, uint32_t *number,
                                   struct byoc_error *err)
@@ -316,9 +317,9 @@ static enum byoc_status read_head(struct byi_ep_graph *g, const OrtGraph *graph,
     return BYOC_OK;
 }
 
-/* Mark the graph's outputs. They are read from the graph, as it may be a view
- * of a part of a graph, whose outputs ValueInfo_IsGraphOutput does not report.
- */
+/* Mark the graph's outputs. They are read from the graph, since the graph may
+ * be a view of some nodes of another graph, and ValueInfo_IsGraphOutput does
+ * not report the outputs of such a view. */
 static enum byoc_status mark_outputs(struct byi_ep_graph *g,
                                      const OrtGraph *graph,
                                      struct byoc_error *err)

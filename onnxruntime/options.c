@@ -18,7 +18,7 @@ enum { MAX_BACKENDS = 64, MAX_THREADS = 1024 };
 struct given_option {
     const char *key, *value;
     struct byi_ep_options *options;
-    struct byi_arena *arena; /* for what `options` refers to */
+    struct byi_arena *arena; /* memory for strings and lists of `options` */
     struct byoc_error *err;
 };
 
@@ -100,7 +100,8 @@ static enum byoc_status read_initializers(const struct given_option *o)
     return reject(o, "replaceable or constant");
 }
 
-/* Read the path of a folder, which is created if it is missing. "": none. */
+/* Read the path of a folder, and create the folder if it is missing. "": no
+ * folder, *folder is NULL. */
 static enum byoc_status read_folder(const struct given_option *o,
                                     const char **folder)
 {

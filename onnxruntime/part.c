@@ -34,7 +34,7 @@ static void add_span(struct byi_ep_model *model, struct byi_arena *arena,
 
 /* --- inputs and outputs --------------------------------------------------- */
 
-/* By value: whether a node outside of the part reads it. */
+/* Returns by value whether a node outside of the subset reads it. */
 static bool *find_needed(const struct byi_ep_graph *g, const bool *within)
 {
     bool *needed = byi_arena_calloc(g->arena, g->names.n + 1, sizeof *needed);
@@ -45,10 +45,11 @@ static bool *find_needed(const struct byi_ep_graph *g, const bool *within)
     return needed;
 }
 
-/* Set model->in, model->out and constants[]. Returns the number of constants.
- */
-static uint32_t find_ends(const struct byi_ep_graph *g, const bool *within,
-                          struct byi_ep_model *model, uint32_t *constants)
+/* Set model->in and model->out to the values that cross the boundary of the
+ * subset, and constants[] to the constants that it reads. Returns the number of
+ * constants. */
+static uint32_t find_boundary(const struct byi_ep_graph *g, const bool *within,
+                              struct byi_ep_model *model, uint32_t *constants)
 {
     const bool *needed = find_needed(g, within);
     bool *seen = byi_arena_calloc(g->arena, g->names.n + 1, sizeof *seen);
@@ -77,10 +78,10 @@ static uint32_t find_ends(const struct byi_ep_graph *g, const bool *within,
     return n;
 }
 
-static enum byoc_status put_ends(const struct byi_ep_graph *g, unsigned field,
-                                 const uint32_t *values, uint32_t n,
-                                 struct byi_ep_bytes *out,
-                                 struct byoc_error *err)
+static enum byoc_status put_boundary(const struct byi_ep_graph *g,
+                                     unsigned field, const uint32_t *values,
+                                     uint32_t n, struct byi_ep_bytes *out,
+                                     struct byoc_error *err)
 {
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_ep_value *v = &g->values[values[i]];
@@ -91,7 +92,8 @@ static enum byoc_status put_ends(const struct byi_ep_graph *g, unsigned field,
 
 /* --- the model ------------------------------------------------------------ */
 
-/* Add constants: small ones to `own`, large ones as spans of `large`. */
+/* Add constants: the bytes of small ones to `own`, large ones to `large` as
+ * spans of ONNX Runtime's memory. */
 static enum byoc_status put_constants(const struct byi_ep_graph *g,
                                       const uint32_t *constants, uint32_t n,
                                       struct byi_ep_bytes *own,
@@ -129,14 +131,14 @@ enum byoc_status byi_ep_part(const struct byi_ep_graph *g, const bool *within,
     uint32_t *constants =
         byi_arena_calloc(g->arena, g->names.n + 1, sizeof *constants);
     *model = (struct byi_ep_model){0};
-    const uint32_t n = find_ends(g, within, model, constants);
+    const uint32_t n = find_boundary(g, within, model, constants);
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (within[i])
             byi_ep_put_bytes(&own, GRAPH_NODE, g->nodes[i].proto,
                              g->nodes[i].n_proto);
     byi_ep_put_string(&own, GRAPH_NAME, "part");
-    BYI_TRY(put_ends(g, GRAPH_INPUT, model->in, model->n_in, &own, err));
-    BYI_TRY(put_ends(g, GRAPH_OUTPUT, model->out, model->n_out, &own, err));
+    BYI_TRY(put_boundary(g, GRAPH_INPUT, model->in, model->n_in, &own, err));
+    BYI_TRY(put_boundary(g, GRAPH_OUTPUT, model->out, model->n_out, &own, err));
     BYI_TRY(put_constants(g, constants, n, &own, &large, err));
     byi_ep_put(&head, g->head.at, g->head.n);
     byi_ep_put_head(&head, MODEL_GRAPH, own.n + large.bytes);
@@ -173,7 +175,8 @@ void byi_ep_model_digest(const struct byi_ep_model *model, const char *salt,
  * before the round ended, so it is in the group, too. */
 struct byi_ep_rounds {
     const struct byi_ep_graph *g;
-    uint32_t *waits; /* by node: number of inputs not computed yet */
+    uint32_t *waits; /* by node: number of its reads of results that are not
+                      * computed yet */
     /* nodes that read value v, one entry for each read, are
      * users[first[v]] ... users[first[v + 1] - 1] */
     uint32_t *users, *first;

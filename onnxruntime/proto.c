@@ -137,8 +137,8 @@ static enum byoc_status put_tensor_type(const OrtApi *ort,
     return BYOC_OK;
 }
 
-/* The type of the elements of a sequence or optional. The caller releases it.
- */
+/* Set *element to the type of the elements of a sequence or optional, which the
+ * caller releases. */
 static enum byoc_status element_type(const OrtApi *ort, const OrtTypeInfo *info,
                                      ONNXType kind, OrtTypeInfo **element,
                                      struct byoc_error *err)
@@ -296,7 +296,7 @@ static enum byoc_status read_attribute(const OrtApi *ort, const OrtOpAttr *attr,
 {
     size_t need = 0;
     OrtStatus *status = ort->ReadOpAttr(attr, type, NULL, 0, &need);
-    if (status) /* the buffer is too small; `need` is the size it needs */
+    if (status) /* the buffer is too small; `need` is the required size */
         ort->ReleaseStatus(status);
     *data = byi_arena_calloc(arena, need + 1, 1);
     if (need > 0)
@@ -325,7 +325,8 @@ static void put_floats(struct byi_ep_bytes *out, unsigned field,
     }
 }
 
-/* Append a field for each string in `data`, where each string has its NUL. */
+/* Append a field for each string in `data`, in which each string ends in a NUL.
+ */
 static void put_texts(struct byi_ep_bytes *out, unsigned field,
                       const char *data, size_t n)
 {

@@ -156,7 +156,8 @@ static void ORT_API_CALL free_kernels(OrtEp *ep, OrtNodeComputeInfo **kernels,
 /* --- the provider --------------------------------------------------------- */
 
 /* Compile a model of one operator with the options, so that a wrong option
- * fails here, where ONNX Runtime passes the message on to its caller. */
+ * fails here: ONNX Runtime passes the message of this failure to the
+ * application. */
 static enum byoc_status try_options(struct byi_ep *ep, struct byoc_error *err)
 {
     static const char model[] = "def @main(%x: Tensor[(1), float32]) {\n"
@@ -281,7 +282,7 @@ static void ORT_API_CALL release_ep(OrtEpFactory *factory, OrtEp *ep)
     free_ep(ep);
 }
 
-/* No allocator: tensors are in ONNX Runtime's CPU memory. */
+/* Return no allocator: the provider uses ONNX Runtime's CPU memory. */
 static OrtStatus *ORT_API_CALL create_allocator(OrtEpFactory *factory,
                                                 const OrtMemoryInfo *info,
                                                 const OrtKeyValuePairs *options,
@@ -317,9 +318,8 @@ static bool ORT_API_CALL is_stream_aware(const OrtEpFactory *factory)
 
 /* --- the library ---------------------------------------------------------- */
 
-/* Minor versions of ONNX Runtime 1.x since which the provider claims more
- * nodes.
- */
+/* Minor versions of ONNX Runtime 1.x from which on the provider claims more
+ * nodes. */
 enum {
     /* The first version known to run fused nodes in bodies. 1.23.2 cannot (pull
      * request 28608 and others fix it); versions between were not tested. */

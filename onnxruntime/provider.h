@@ -27,7 +27,7 @@
 
 /* --- options.c ------------------------------------------------------------ */
 
-/* Whose threads run parallel loops: ONNX Runtime's, or byoc's own. */
+/* The threads that run parallel loops: ONNX Runtime's, or byoc's own. */
 enum byi_ep_pool { BYI_EP_POOL_ORT, BYI_EP_POOL_OWN };
 
 /* The options of a session. The pointers are to memory of the session's arena.
@@ -37,15 +37,18 @@ struct byi_ep_options {
     uint32_t threads;            /* 0: byoc's default                */
     enum byoc_partition partition_by;
     enum byi_ep_pool pool;
-    bool fixed;            /* initialisers that are inputs keep their values */
+    bool fixed;            /* initialisers that are also inputs are compiled as
+                            * constants */
     const char *cache_dir; /* folder of artifacts; NULL: none */
     const char *report;    /* folder of reports; NULL: none */
-    const char *compile;   /* text of the options that an artifact depends on */
+    const char *compile;   /* text of the options and versions that an artifact
+                            * depends on */
 };
 
 /* Read the entries of `session` whose keys start with
  * "ep.byocexecutionprovider.". Errors: BYOC_EINVAL (an unknown option, a
- * malformed value), BYOC_EIO (a folder that cannot be made). */
+ * malformed value), BYOC_EIO (a folder that cannot be created),
+ * BYOC_EUNSUPPORTED (ep.context_enable). */
 enum byoc_status byi_ep_options_read(const OrtApi *ort,
                                      const OrtSessionOptions *session,
                                      struct byi_arena *arena,
@@ -85,7 +88,8 @@ void byi_ep_put_bytes(struct byi_ep_bytes *out, unsigned field,
                       const void *data, size_t n);
 void byi_ep_put_string(struct byi_ep_bytes *out, unsigned field,
                        const char *text);
-/* Append the tag and the length of a field whose n bytes the caller appends. */
+/* Append the tag and the length of a field of n bytes, which the caller appends
+ * next. */
 void byi_ep_put_head(struct byi_ep_bytes *out, unsigned field, size_t n);
 /* Append a field with the ValueInfoProto of a value. */
 enum byoc_status byi_ep_put_value(const OrtApi *ort, struct byi_ep_bytes *out,
@@ -98,8 +102,9 @@ enum byoc_status byi_ep_tensor(const OrtApi *ort, const OrtValue *value,
                                const char *name, struct byi_ep_bytes *out,
                                const void **data, size_t *bytes,
                                struct byoc_error *err);
-/* Append the attributes of a NodeProto, except graphs. If ONNX Runtime's ABI
- * cannot read one of them, sets *refusal to the reason. */
+/* Append the attributes of a node as fields of a NodeProto, except graphs. If
+ * ONNX Runtime's ABI cannot read one of them, sets *refusal to the reason, a
+ * constant. */
 enum byoc_status byi_ep_put_attributes(const OrtApi *ort, const OrtNode *node,
                                        struct byi_ep_bytes *out,
                                        const char **refusal,
@@ -126,10 +131,13 @@ enum { BYI_EP_NONE = -1 };
 struct byi_ep_value {
     const char *name;
     const OrtValueInfo *info;
-    const OrtValue *constant; /* an initialiser that does not change, or NULL */
-    bool is_input;            /* an initialiser that is also an input */
+    const OrtValue *constant; /* the value of an initialiser that is compiled as
+                               * a constant, or NULL */
+    bool is_input;            /* an initialiser that is also an input of the
+                               * model */
     bool is_output;           /* of the graph                               */
-    bool is_tensor;           /* that can cross between byoc and ONNX Runtime */
+    bool is_tensor;           /* a tensor that byoc and ONNX Runtime can
+                               * exchange */
     bool is_string;           /* is_tensor, and its elements are strings */
     int32_t rank;             /* -1: unknown before the run */
     int32_t producer;         /* the node, or BYI_EP_NONE */
@@ -149,11 +157,12 @@ struct byi_ep_node {
     size_t n_proto;
 };
 
-/* Nodes in topological order, with their values. All memory is in `arena`. */
+/* The nodes of a graph in topological order, with their values. All memory is
+ * in `arena`, or belongs to ONNX Runtime. */
 struct byi_ep_graph {
     struct byi_arena *arena;
     const OrtApi *ort;
-    bool fixed; /* as in the options */
+    bool fixed; /* as in struct byi_ep_options */
     uint32_t n_nodes;
     struct byi_ep_node *nodes;
     struct byi_name_table names;
@@ -162,10 +171,10 @@ struct byi_ep_graph {
     struct byi_ep_bytes head; /* fields of the ModelProto before its graph */
 };
 
-/* Read the n nodes `nodes` of `graph`, or all its nodes if `nodes` is NULL,
- * into out->arena; the caller sets out->arena and out->fixed. If `nodes` is not
- * NULL, every result counts as an output. Errors: of ONNX Runtime's functions.
- */
+/* Set *out to the n nodes `nodes` of `graph`, or to all its nodes if `nodes` is
+ * NULL. The caller zeroes *out and sets out->arena and out->fixed first. If
+ * `nodes` is not NULL, every result counts as an output. Errors: of ONNX
+ * Runtime's functions. */
 enum byoc_status byi_ep_graph_read(const OrtApi *ort, const OrtGraph *graph,
                                    const OrtNode *const *nodes, size_t n,
                                    struct byi_ep_graph *out,
@@ -187,7 +196,9 @@ struct byi_ep_model {
     uint32_t n_in, n_out;
     uint32_t *in, *out; /* indices of values, in the order of the model */
 };
-/* Make the model of the nodes whose within[node] is true. */
+/* Make the model of the nodes whose within[node] is true. Its inputs and
+ * outputs are the values at the boundary of this set. Errors: those of ONNX
+ * Runtime's functions. */
 enum byoc_status byi_ep_part(const struct byi_ep_graph *graph,
                              const bool *within, struct byi_ep_model *model,
                              struct byoc_error *err);
@@ -210,7 +221,7 @@ uint32_t byi_ep_groups(const struct byi_ep_graph *graph, const bool *supported,
 /* A loaded model, with the memory that it refers to. `ledger` is JSON, or NULL.
  */
 struct byi_ep_built {
-    struct byi_ep_built *next; /* in the provider's list */
+    struct byi_ep_built *next; /* in the list of byi_ep.built */
     char digest[65];           /* byi_ep_model_digest, not `whole` */
     struct byoc_model *model;
     struct byoc_compiled *compiled; /* NULL: loaded from an artifact */
@@ -226,8 +237,8 @@ enum byoc_status byi_ep_build(struct byi_ep *ep,
                               struct byoc_error *err);
 /* Free *built and null it; *built may be NULL. */
 void byi_ep_built_free(struct byi_ep_built **built);
-/* Only import the model, which is much faster than building it. Errors: those
- * of byoc_compile_memory. */
+/* Check that byoc can import the model, which is much faster than building it.
+ * Errors: those of byoc_compile_memory. */
 enum byoc_status byi_ep_import(struct byi_ep *ep,
                                const struct byi_ep_model *model,
                                struct byoc_error *err);
@@ -238,30 +249,32 @@ enum byoc_status byi_ep_import(struct byi_ep *ep,
  * of the session whose node the calling thread runs. `ctx`: the OrtApi. */
 void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
                          void *arg);
-/* Begin and end the run of a node on the calling thread. enter returns the
- * argument of leave: runs may be nested. */
+/* Begin and end the run of a node on the calling thread. byi_ep_threads_enter
+ * returns the argument for byi_ep_threads_leave, since runs may be nested. */
 const OrtKernelContext *byi_ep_threads_enter(const OrtKernelContext *context);
 void byi_ep_threads_leave(const OrtKernelContext *outer);
 
 /* --- fixed.c: initialisers that are also inputs of the model -------------- */
 
-/* An initialiser that was compiled as a constant. */
+/* An initialiser that is also an input, and was compiled as a constant. */
 struct byi_ep_fixed {
     const char *name;
-    size_t place;             /* among the fused node's inputs */
+    size_t place;             /* index among the fused node's inputs */
     char digest[65];          /* of the bytes that were compiled */
-    _Atomic(const void *) at; /* memory that was found to have them; or NULL */
+    _Atomic(const void *) at; /* address at which a run was found to have these
+                               * bytes; or NULL */
     uint64_t sample;          /* hash of samples of the bytes */
 };
-/* List in *fixed, which is in `arena`, the constant initialisers of the graph
- * that are among the fused node's inputs. */
+/* List in *fixed, in `arena`, the initialisers of the graph that were compiled
+ * as constants and are among the fused node's inputs; *n is their number. */
 enum byoc_status byi_ep_fixed_list(const struct byi_ep_graph *graph,
                                    const char *const *inputs, size_t n_in,
                                    struct byi_arena *arena,
                                    struct byi_ep_fixed **fixed, uint32_t *n,
                                    struct byoc_error *err);
-/* Check that a run has the values that were compiled. Errors: BYOC_EINVAL (it
- * has another value for one of them). */
+/* Check that a run has the values that were compiled; fixed.c says which
+ * differences are not noticed. Errors: BYOC_EINVAL (the run has another value).
+ */
 enum byoc_status byi_ep_fixed_check(const OrtApi *ort,
                                     struct byi_ep_fixed *fixed, uint32_t n,
                                     const OrtKernelContext *context,
@@ -312,7 +325,7 @@ struct byi_ep {
     struct byi_ep_options options;
     /* list of models that GetCapability built and Compile has not taken yet */
     struct byi_ep_built *built;
-    uint32_t n_reports; /* number of reports on claims so far */
+    uint32_t n_reports; /* number of reports on graphs written so far */
 };
 
 #endif

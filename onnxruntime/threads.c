@@ -4,7 +4,8 @@
  */
 #include "onnxruntime/provider.h"
 
-/* The run of a fused node on this thread; its session provides the threads. */
+/* The context of the fused node that runs on this thread; NULL: none. The
+ * node's session provides the threads. */
 static _Thread_local const OrtKernelContext *current;
 
 const OrtKernelContext *byi_ep_threads_enter(const OrtKernelContext *context)
