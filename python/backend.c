@@ -22,12 +22,13 @@
 /* A loaded region: the result of load(). */
 struct py_region {
     struct byoc_graph *graph;
-    PyObject *calls; /* a list: kernel i is calls[i](operands) -> arrays */
+    PyObject *calls; /* a list of callables: calls[i](operands) runs kernel i
+                      * and returns a list of arrays */
 };
 
 /* --- exceptions ----------------------------------------------------------- */
 
-/* Convert the exception to a failure, with the text and code that
+/* Convert the current exception to a failure, with the text and code that
  * _backend.describe() returns. */
 static struct byoc_fail *fail_of_exception(const struct byoc_host *host)
 {
@@ -39,15 +40,15 @@ static struct byoc_fail *fail_of_exception(const struct byoc_host *host)
     PyErr_NormalizeException(&type, &value, &trace);
     if (value && trace)
         PyException_SetTraceback(value, trace);
-    PyObject *said =
+    PyObject *description =
         value ? pyb_call("byoc._backend", "describe", "(O)", value) : NULL;
-    if (!said || !PyArg_ParseTuple(said, "Is", &code, &text)) {
+    if (!description || !PyArg_ParseTuple(description, "Is", &code, &text)) {
         PyErr_Clear();
         code = BYOC_FAIL_INTERNAL;
         text = "a Python exception without a description";
     }
     fail = host->fail(host->ctx, code, text);
-    Py_XDECREF(said);
+    Py_XDECREF(description);
     Py_XDECREF(trace);
     Py_XDECREF(value);
     Py_XDECREF(type);
@@ -56,7 +57,8 @@ static struct byoc_fail *fail_of_exception(const struct byoc_host *host)
 
 /* --- the graph as tuples -------------------------------------------------- */
 
-/* Append an item, whose reference this takes. Fails if item is NULL. */
+/* Append an item, and drop the caller's reference to it. Fails if `item` is
+ * NULL. */
 static int append(PyObject *list, PyObject *item)
 {
     const int failed = !item || PyList_Append(list, item);
@@ -282,9 +284,10 @@ static bool same_shape(const Py_buffer *b, const struct byoc_graph_value *v)
     return same;
 }
 
-/* Raise an error: a result has another type or shape than in the graph. */
-static int complain(const Py_buffer *b, const char *row, uint32_t i,
-                    const struct byoc_graph_value *v)
+/* Raise TypeError: result i of row `row` has another type or shape than value
+ * `v` of the graph. */
+static int raise_mismatch(const Py_buffer *b, const char *row, uint32_t i,
+                          const struct byoc_graph_value *v)
 {
     const enum byoc_dtype dtype = pyb_dtype_of_buffer(b);
     PyObject *wanted = put_value(v), *shape = PyTuple_New(b->ndim);
@@ -303,7 +306,8 @@ static int complain(const Py_buffer *b, const char *row, uint32_t i,
     return -1;
 }
 
-/* Copy a result, of any strides, to its place in the graph's memory. */
+/* Copy result i of row `row`, an array of any strides, to `to`, the address of
+ * value `v`. */
 static int write_result(const struct byoc_graph_value *v, const char *row,
                         uint32_t i, PyObject *array, void *to)
 {
@@ -313,7 +317,7 @@ static int write_result(const struct byoc_graph_value *v, const char *row,
         return -1;
     if (pyb_dtype_of_buffer(&b) != (enum byoc_dtype)v->dtype ||
         !same_shape(&b, v))
-        bad = complain(&b, row, i, v);
+        bad = raise_mismatch(&b, row, i, v);
     else if (v->bytes)
         bad = PyBuffer_ToContiguous(to, &b, b.len, 'C');
     PyBuffer_Release(&b);
@@ -423,7 +427,7 @@ static PyObject *backend_new(PyObject *module, PyObject *args)
         return PyCapsule_New(b, "byoc_backend", NULL);
     if (!PyErr_Occurred())
         PyErr_NoMemory();
-    free(table); /* the strings leak, but failures are rare */
+    free(table); /* the strings are not freed: failures are rare */
     free(b);
     return NULL;
 }

@@ -20,12 +20,13 @@ static struct pyb_model *model_of(PyObject *self)
 
 /* The source of a model: a path, bytes, or a file descriptor. */
 struct model_source {
-    const char *path; /* for `data`, the name that messages use */
+    const char *path; /* with `data`: the name that messages use */
     Py_buffer data;   /* .obj NULL: none */
     int fd;
     bool compiles;
 };
 
+/* Set the source to `object`; the caller has set s->compiles. */
 static int read_source(struct model_source *s, PyObject *object)
 {
     if (PyUnicode_Check(object))
@@ -58,8 +59,8 @@ static enum byoc_status open_source(struct pyb_model *m,
                   : byoc_compiled_load(m->compiled, &p->load, &m->model, err);
 }
 
-/* The parts of a model that are freed without holding the GIL. Allocated with
- * the model, so that freeing it cannot fail. */
+/* The objects of a model that must be freed without holding the GIL. Allocated
+ * with the model, so that freeing the model cannot fail. */
 struct pyb_model_rest {
     struct pyb_job *jobs;
     struct byoc_model *model;
@@ -109,8 +110,8 @@ static PyObject *model_open(PyObject *module, PyObject *args)
 
 /* --- freeing a model ------------------------------------------------------ */
 
-/* Free these parts, without the GIL: this waits for threads of the model, which
- * may wait for the GIL. */
+/* Free these objects and `rest`, without the GIL: freeing waits for threads of
+ * the model, which may wait for the GIL. */
 static void *free_rest(void *arg)
 {
     struct pyb_model_rest *rest = arg;
@@ -124,8 +125,9 @@ static void *free_rest(void *arg)
     return NULL;
 }
 
-/* Free the parts in another thread, for a callback of a run that drops the last
- * reference: freeing the model waits for the callback to end. */
+/* Free the objects in another thread. For a callback of a run that drops the
+ * last reference to the model: freeing the model waits for the callback to end.
+ */
 static void free_elsewhere(struct pyb_model_rest *rest)
 {
     pthread_t thread;
@@ -134,7 +136,7 @@ static void free_elsewhere(struct pyb_model_rest *rest)
 }
 
 /* Free the objects of byoc that `m` owns. */
-static void shut(struct pyb_model *m)
+static void release_objects(struct pyb_model *m)
 {
     struct pyb_model_rest *rest = m->rest;
     m->rest = NULL;
@@ -156,7 +158,7 @@ static void shut(struct pyb_model *m)
 void pyb_model_leave(struct pyb_model *m)
 {
     if (--m->busy == 0 && m->closed)
-        shut(m);
+        release_objects(m);
 }
 
 static PyObject *model_close(PyObject *self, PyObject *unused)
@@ -165,7 +167,7 @@ static PyObject *model_close(PyObject *self, PyObject *unused)
     (void)unused;
     m->closed = true;
     if (m->busy == 0)
-        shut(m);
+        release_objects(m);
     Py_RETURN_NONE;
 }
 
@@ -173,7 +175,7 @@ static void model_free(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     freefunc give = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    shut(model_of(self));
+    release_objects(model_of(self));
     Py_XDECREF(model_of(self)->events);
     Py_XDECREF(model_of(self)->log);
     give(self);
@@ -339,7 +341,8 @@ static PyObject *model_write(PyObject *self, PyObject *path)
     model_of(self)->busy++; /* close() lets this call free the model */
     Py_BEGIN_ALLOW_THREADS status = byoc_compiled_write(c, to, &err);
     Py_END_ALLOW_THREADS if (--model_of(self)->busy == 0 &&
-                             model_of(self)->closed) shut(model_of(self));
+                             model_of(self)->closed)
+        release_objects(model_of(self));
     if (status != BYOC_OK)
         return pyb_raise(status, err.text);
     Py_RETURN_NONE;

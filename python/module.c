@@ -60,7 +60,8 @@ void *pyb_raisef(enum byoc_status status, const char *format, ...)
 
 /* --- functions ------------------------------------------------------------ */
 
-/* Append a plug-in to the list in ctx. On failure sets it to NULL. */
+/* Append a plug-in to the list at ctx. On failure frees the list and sets the
+ * pointer at ctx to NULL. */
 static void add_backend(void *ctx, const char *path, const char *name,
                         const char *version, const char *verdict)
 {

@@ -4,9 +4,9 @@
  * it (byoc/), which has the documentation.
  *
  * Functions that return an object or an int follow Python's convention: they
- * return NULL or -1 with an exception set. All of them need the GIL. Calls of
- * byoc that may wait release it, since callbacks of byoc acquire it.
- */
+ * return NULL or -1 with an exception set. Functions need the GIL, unless their
+ * comment says otherwise. Calls of byoc that may wait release it, since
+ * callbacks of byoc acquire it. */
 #ifndef PYB_MODULE_H
 #define PYB_MODULE_H
 
@@ -18,7 +18,7 @@
 
 #include <stdbool.h>
 
-enum { PYB_MAX_RANK = 12 }; /* of a tensor of byoc */
+enum { PYB_MAX_RANK = 12 }; /* of tensors in byoc */
 
 /* --- module.c ------------------------------------------------------------- */
 
@@ -34,12 +34,13 @@ void *pyb_raisef(enum byoc_status status, const char *format, ...)
 /* --- tensor.c ------------------------------------------------------------- */
 
 int pyb_tensor_register(PyObject *module);
-/* The format of the struct module for an element type; NULL: it has none. */
+/* The format of Python's struct module for an element type; NULL: the module
+ * has none. */
 const char *pyb_format_of_dtype(enum byoc_dtype dtype);
-/* Create an array with uninitialised elements at *data: NumPy's if NumPy can be
- * imported and has the dtype (strings: an array of objects), otherwise a
- * byoc.Tensor. Raises ImportError for strings without NumPy. *data is valid
- * while the array lives. */
+/* Create an array with uninitialised elements, to which *data is set: NumPy's
+ * if NumPy can be imported and has the dtype (for strings an array of objects,
+ * which are None), otherwise a byoc.Tensor. Raises ImportError for strings
+ * without NumPy. *data is valid while the array lives. */
 PyObject *pyb_array_new(enum byoc_dtype dtype, uint32_t rank,
                         const int64_t *dims, void **data);
 /* The dtype of a buffer's elements; BYOC_NONE: byoc has no such type. Objects
@@ -54,12 +55,12 @@ struct pyb_params {
     struct byoc_compile_params compile;
     struct byoc_load_params load;
     PyObject *progress, *log; /* callables, or NULL; borrowed */
-    const char **lists[16];   /* to free */
+    const char **lists[16];   /* for pyb_params_free */
     uint32_t n_lists;
 };
 /* Read the options of byoc.compile() or, unless `compiles`, of byoc.load(). An
- * option that is a member of both structs sets both, except that `verify` sets
- * only the member of the compile if there is one. */
+ * option that is a member of both structs sets both, except `verify`, which
+ * sets only the member of `compile` if `compiles`. */
 int pyb_params_read(struct pyb_params *params, PyObject *options,
                     bool compiles);
 void pyb_params_free(struct pyb_params *params);
@@ -75,7 +76,7 @@ struct pyb_model {
     struct byoc_compiled *compiled; /* NULL: loaded from an artifact */
     struct byoc_model *model;       /* NULL: freed, or not yet loaded */
     struct pyb_job *idle;           /* list of unused jobs */
-    struct pyb_model_rest *rest;    /* memory for freeing the model */
+    struct pyb_model_rest *rest;    /* memory that freeing the model needs */
     uint32_t n_inputs, n_outputs;
     uint32_t busy; /* number of calls that use the model now */
     bool closed;
@@ -97,14 +98,15 @@ struct pyb_hold {
     PyObject *object; /* or NULL */
     void *memory;     /* from malloc, or NULL */
 };
-/* Add a zeroed element to the list. */
+/* Add a zeroed element to the front of the list, and return it. */
 struct pyb_hold *pyb_hold_add(struct pyb_hold **holds);
 /* Release the buffers, objects and memory of the list, and empty it. */
 void pyb_holds_free(struct pyb_hold **holds);
 
 /* Set *value to describe `object` as the input or output `io`. Elements are not
  * copied, except strings. References that the value needs are added to `holds`.
- * Messages start with `what` ("input", "output") and `name`. */
+ * `what` is "input", or "output" for memory that the run writes; messages start
+ * with it and `name`. */
 int pyb_value_read(struct pyb_hold **holds, const struct byoc_io *io,
                    const char *what, const char *name, PyObject *object,
                    struct byoc_value *value);
@@ -115,7 +117,8 @@ PyObject *pyb_value_write(const struct byoc_io *io,
 /* --- run.c ---------------------------------------------------------------- */
 
 int pyb_run_register(PyObject *module);
-/* Free a list of jobs. Call it without the GIL. */
+/* Free a list of jobs. The caller must not have the GIL, since this waits for
+ * callbacks. */
 void pyb_jobs_free(struct pyb_job *jobs);
 /* Model.__call__() and Model.run(). */
 PyObject *pyb_model_call(PyObject *model, PyObject *args, PyObject *named);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* params.c: converts options of Python to the params structs of byoc, from
- * tables with a row for each option.
- */
+/* params.c: converts options of Python to the params structs of byoc, by tables
+ * with a row for each option. */
 #include "module.h"
 
 #include <stddef.h>
@@ -107,8 +106,8 @@ static int read_option(struct pyb_params *p, const struct row *row,
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Read an option. Returns 1 if the table has it, 0 if not, -1 if its value is
- * wrong. */
+/* Read an option if the table `rows` has it. Returns 1 if it has, 0 if not, -1
+ * with an exception if the value is wrong. */
 static int find_option(struct pyb_params *p, const struct row *rows,
                        const char *name, PyObject *object, void *params)
 {
@@ -120,7 +119,8 @@ static int find_option(struct pyb_params *p, const struct row *rows,
 
 /* --- callbacks ------------------------------------------------------------ */
 
-/* Call a Python callable, from any thread of byoc. */
+/* Call a Python callable, from any thread of byoc, and print an exception that
+ * it raises. */
 static void call_back(PyObject *callable, const char *format, ...)
 {
     va_list args;
@@ -148,8 +148,8 @@ static void log_line(void *ctx, enum byoc_severity severity, const char *line)
 
 /* --- all ------------------------------------------------------------------ */
 
-/* Read one option. `verify` is a member of both structs: it sets the member of
- * the load only if nothing is compiled. */
+/* Read one option. If `compiles`, `verify` sets only the member of p->compile.
+ */
 static int read_one(struct pyb_params *p, const char *name, PyObject *object,
                     bool compiles)
 {

@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The text that _backend.py replaces: its head, by which _backend.py finds it
- * in the file, and then lines, each with its newline. It is volatile so that
- * the compiler does not assume the content that it has here. */
+/* The text that _backend.py replaces: PLACE_HEAD, by which _backend.py finds
+ * the text in the file, and then lines, each with its newline. It is volatile
+ * so that the compiler does not assume that its content is the one here. */
 #define PLACE_HEAD "byoc-python-plugin:"
 static const volatile char place[4096] = PLACE_HEAD;
 enum place_line { NAME, SOURCE, LIBRARY, PACKAGE, N_LINES };
@@ -69,8 +69,8 @@ static const char *find_functions(void *library)
     return NULL;
 }
 
-/* Start Python, and restore the host program's locale, whose LC_CTYPE it sets.
- */
+/* Start Python, which sets LC_CTYPE, and restore the locale of the host
+ * program. */
 static void start_python(void)
 {
     const char *now = setlocale(LC_ALL, NULL);
@@ -82,13 +82,15 @@ static void start_python(void)
     free(before);
 }
 
-/* Find or start Python. Returns 0, or -1 with the reason in `why`. */
-static int reach_python(char *why, uint32_t why_bytes)
+/* Find Python in this process, otherwise open libpython, and start Python if it
+ * is not running. Returns 0, or -1 with the reason in `why`. */
+static int open_python(char *why, uint32_t why_bytes)
 {
     const char *missing;
     void *library = RTLD_DEFAULT;
     if (!dlsym(RTLD_DEFAULT, "Py_IsInitialized")) {
-        /* global, since the modules of the standard library do not link it */
+        /* global, since modules of the standard library use symbols of
+         * libpython without linking it */
         library = dlopen(lines[LIBRARY], RTLD_NOW | RTLD_GLOBAL);
         if (!library) {
             snprintf(why, why_bytes,
@@ -112,15 +114,17 @@ static int reach_python(char *why, uint32_t why_bytes)
 
 /* --- the query ------------------------------------------------------------ */
 
-static void say_exception(char *why, uint32_t why_bytes)
+/* Move the current exception to a text in `why`. */
+static void copy_exception(char *why, uint32_t why_bytes)
 {
     PyObject *type, *value, *trace, *text;
-    const char *said;
+    const char *message;
     py.PyErr_Fetch(&type, &value, &trace);
     text = value ? py.PyObject_Str(value) : NULL;
-    said = text ? py.PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    message = text ? py.PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     snprintf(why, why_bytes, "%s",
-             said && *said ? said : "a Python exception without a text");
+             message && *message ? message
+                                 : "a Python exception without a text");
     py.PyErr_Clear();
     py.Py_DecRef(text);
     py.Py_DecRef(trace);
@@ -128,7 +132,8 @@ static void say_exception(char *why, uint32_t why_bytes)
     py.Py_DecRef(type);
 }
 
-/* Add byoc's folder to sys.path, for a Python that this plug-in has started. */
+/* Add the folder that contains the package byoc to sys.path, which it lacks if
+ * this plug-in has started Python. */
 static void add_package(void)
 {
     PyObject *path = py.PySys_GetObject("path"); /* borrowed */
@@ -153,7 +158,7 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
                  "from byoc.PythonBackend.write()");
         return NULL;
     }
-    if (reach_python(why, why_bytes))
+    if (open_python(why, why_bytes))
         return NULL;
     PyGILState_STATE gil = py.PyGILState_Ensure();
     add_package();
@@ -165,7 +170,7 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
     if (capsule)
         backend = py.PyCapsule_GetPointer(capsule, "byoc_backend");
     if (!backend)
-        say_exception(why, why_bytes);
+        copy_exception(why, why_bytes);
     py.Py_DecRef(capsule); /* the definition keeps the backend alive */
     py.Py_DecRef(module);
     py.PyGILState_Release(gil);

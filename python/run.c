@@ -20,13 +20,15 @@ struct pyb_job {
     struct pyb_model *m;  /* a reference while the job is in use */
     struct byoc_state *state;
     struct byoc_request request;
-    struct byoc_binding *in, *out; /* with room for one that is too many */
+    struct byoc_binding *in, *out; /* have room for one more than the model's,
+                                    * which byoc_run_request refuses */
     struct run_output *results;    /* by index of `out` */
     struct pyb_hold *holds;
     PyObject *tag;
     PyObject *done;     /* callback of submit(), or NULL */
     struct run *handle; /* result of submit(), or NULL */
-    bool cancelled; /* do not use the state again: a cancellation may be late */
+    bool cancelled; /* do not use the state again: byoc_state_cancel may end its
+                     * next run */
     FILE *events;   /* writes events to `text`; NULL: not recorded */
     char *text;
     size_t bytes;
@@ -70,18 +72,18 @@ static int start_events(struct pyb_job *job)
     return status ? (pyb_raise(status, err.text), -1) : 0;
 }
 
-/* Append the events of a run, also of a failed one, to the model's list, as a
- * text of records: \x1e ends a record, \x1f separates its members. */
+/* Append a text with the events of a run, which may have failed, to the model's
+ * list: \x1e ends the record of an event, \x1f separates its members. */
 static void end_events(struct pyb_job *job)
 {
     if (!job->events)
         return;
     if (byoc_state_profile(job->state, NULL, NULL, NULL))
         job->cancelled = true; /* the state cannot be used again */
-    const int odd = fclose(job->events);
-    PyObject *text = odd ? NULL
-                         : PyUnicode_DecodeUTF8(
-                               job->text, (Py_ssize_t)job->bytes, "replace");
+    const int failed = fclose(job->events);
+    PyObject *text = failed ? NULL
+                            : PyUnicode_DecodeUTF8(
+                                  job->text, (Py_ssize_t)job->bytes, "replace");
     if (!text || (job->m->events && PyList_Append(job->m->events, text)))
         PyErr_Clear(); /* lost events must not make the run fail */
     Py_XDECREF(text);
@@ -122,7 +124,8 @@ static struct pyb_job *make_job(struct pyb_model *m)
     return status ? pyb_raise(status, err.text) : (void *)PyErr_NoMemory();
 }
 
-/* Take a job for one run, which increments m->busy. */
+/* Take a job for one run: an unused one or a new one. Increments m->busy and
+ * the references to the model; give_job decrements them. */
 static struct pyb_job *take_job(struct pyb_model *m)
 {
     if (m->closed)
@@ -175,8 +178,9 @@ static void give_job(struct pyb_job *job)
 
 /* --- inputs --------------------------------------------------------------- */
 
-/* Bind an input. Returns 1 if byoc_run_request will refuse the name or the
- * number of inputs; then the caller need not bind more. */
+/* Bind an input. Returns 0; -1 with an exception; 1 if byoc_run_request will
+ * refuse the name or the number of inputs, so that the caller need not bind
+ * more. */
 static int bind_input(struct pyb_job *job, const char *name, PyObject *object)
 {
     const uint32_t k = job->request.n_inputs;
@@ -194,12 +198,12 @@ static int bind_feeds(struct pyb_job *job, PyObject *feeds)
 {
     PyObject *key, *object;
     Py_ssize_t at = 0;
-    int odd = 0;
-    while (!odd && PyDict_Next(feeds, &at, &key, &object)) {
+    int outcome = 0;
+    while (!outcome && PyDict_Next(feeds, &at, &key, &object)) {
         const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
-        odd = name ? bind_input(job, name, object) : -1;
+        outcome = name ? bind_input(job, name, object) : -1;
     }
-    return odd;
+    return outcome;
 }
 
 static int bind_positions(struct pyb_job *job, PyObject *args)
@@ -210,12 +214,12 @@ static int bind_positions(struct pyb_job *job, PyObject *args)
                    job->m->n_inputs);
         return -1;
     }
-    int odd = 0;
-    for (Py_ssize_t i = 0; !odd && i < n; i++)
-        odd =
+    int outcome = 0;
+    for (Py_ssize_t i = 0; !outcome && i < n; i++)
+        outcome =
             bind_input(job, byoc_model_input(job->m->model, (uint32_t)i)->name,
                        PyTuple_GetItem(args, i));
-    return odd;
+    return outcome;
 }
 
 /* --- outputs -------------------------------------------------------------- */
@@ -280,13 +284,13 @@ static int bind_output(struct pyb_job *job, const char *name, PyObject *given)
 
 static int bind_all_outputs(struct pyb_job *job, PyObject *out)
 {
-    int odd = 0;
-    for (uint32_t i = 0; !odd && i < job->m->n_outputs; i++) {
+    int outcome = 0;
+    for (uint32_t i = 0; !outcome && i < job->m->n_outputs; i++) {
         const char *name = byoc_model_output(job->m->model, i)->name;
-        odd = bind_output(job, name,
-                          out ? PyDict_GetItemString(out, name) : NULL);
+        outcome = bind_output(job, name,
+                              out ? PyDict_GetItemString(out, name) : NULL);
     }
-    return odd;
+    return outcome;
 }
 
 /* Bind the named outputs. Keeps the names for the run in job->holds. */
@@ -299,15 +303,15 @@ static int bind_names(struct pyb_job *job, PyObject *names, PyObject *out)
         return -1;
     }
     hold->object = list;
-    int odd = 0;
-    for (Py_ssize_t i = 0; !odd && i < PyTuple_Size(list); i++) {
+    int outcome = 0;
+    for (Py_ssize_t i = 0; !outcome && i < PyTuple_Size(list); i++) {
         PyObject *key = PyTuple_GetItem(list, i);
         const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
-        odd =
+        outcome =
             name ? bind_output(job, name, out ? PyDict_GetItem(out, key) : NULL)
                  : -1;
     }
-    return odd;
+    return outcome;
 }
 
 /* Fail unless each array of `out` is for an output that the run returns. */
@@ -336,6 +340,7 @@ static int check_out(const struct pyb_job *job, PyObject *out)
 
 /* --- running -------------------------------------------------------------- */
 
+/* The object for output k of the request. */
 static PyObject *result(struct pyb_job *job, uint32_t k)
 {
     if (job->results[k].array)
@@ -373,36 +378,37 @@ PyObject *pyb_model_call(PyObject *self, PyObject *args, PyObject *named)
     PyObject *all = NULL;
     if (!job)
         return NULL;
-    int odd = bind_positions(job, args);
-    if (!odd && named)
-        odd = bind_feeds(job, named);
-    if (!odd)
-        odd = bind_all_outputs(job, NULL);
-    if (odd >= 0 && run_now(job) == 0)
+    int outcome = bind_positions(job, args);
+    if (!outcome && named)
+        outcome = bind_feeds(job, named);
+    if (!outcome)
+        outcome = bind_all_outputs(job, NULL);
+    if (outcome >= 0 && run_now(job) == 0)
         all = job->request.n_outputs == 1 ? result(job, 0) : list_results(job);
     give_job(job);
     return all;
 }
 
-/* Take a job and bind its inputs and outputs, for run() and submit(). */
+/* Take a job and bind its inputs and outputs, for run() and submit(). Returns
+ * NULL with an exception if that fails. */
 static struct pyb_job *bound_job(PyObject *self, PyObject *names,
                                  PyObject *feeds, PyObject *out, PyObject *tag)
 {
     struct pyb_job *job = take_job((struct pyb_model *)self);
     if (!job)
         return NULL;
-    int odd = bind_feeds(job, feeds);
-    if (!odd)
-        odd = names == Py_None ? bind_all_outputs(job, out)
-                               : bind_names(job, names, out);
-    if (!odd && out)
-        odd = check_out(job, out);
-    if (odd >= 0 && tag != Py_None) {
+    int outcome = bind_feeds(job, feeds);
+    if (!outcome)
+        outcome = names == Py_None ? bind_all_outputs(job, out)
+                                   : bind_names(job, names, out);
+    if (!outcome && out)
+        outcome = check_out(job, out);
+    if (outcome >= 0 && tag != Py_None) {
         job->tag = Py_NewRef(tag);
         job->request.tag = PyUnicode_AsUTF8AndSize(tag, NULL);
-        odd = job->request.tag ? odd : -1;
+        outcome = job->request.tag ? outcome : -1;
     }
-    if (odd >= 0)
+    if (outcome >= 0)
         return job;
     give_job(job);
     return NULL;
@@ -428,7 +434,8 @@ static void ended(void *ctx, struct byoc_state *state, enum byoc_status status,
         Py_XDECREF(trace);
     }
     PyObject *done = Py_NewRef(job->done);
-    give_job(job); /* first, so that a run that `done` starts can use it */
+    give_job(job); /* before the call, so that a run that `done` starts can use
+                    * the job */
     answer = PyObject_CallFunctionObjArgs(done, all ? all : Py_None,
                                           error ? error : Py_None, NULL);
     if (!answer)

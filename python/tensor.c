@@ -40,7 +40,7 @@ const char *pyb_format_of_dtype(enum byoc_dtype dtype)
                                                               : NULL;
 }
 
-/* long and long long are one type here */
+/* long and long long have the same size, so that "q" is read as "l" */
 enum byoc_dtype pyb_dtype_of_buffer(const Py_buffer *buffer)
 {
     const char *f = buffer->format ? buffer->format : "B";
@@ -136,7 +136,8 @@ static int get_buffer(PyObject *self, Py_buffer *buffer, int flags)
     return 0;
 }
 
-/* The deleter of a DLPack tensor. Consumers may call it from any thread. */
+/* The deleter of a DLPack tensor, which its consumer calls, from any thread and
+ * without the GIL. */
 static void take_back(DLManagedTensor *managed)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -219,7 +220,8 @@ int pyb_tensor_register(PyObject *module)
 static PyObject *numpy_empty;  /* numpy.empty; None: NumPy is not installed */
 static PyObject *numpy_dtypes; /* by dtype; None: NumPy does not have it */
 
-/* Set these from byoc/_arrays.py, which imports NumPy, at the first output. */
+/* Set numpy_empty and numpy_dtypes from byoc/_arrays.py, which imports NumPy.
+ * Called for the first output. */
 static int import_numpy(void)
 {
     PyObject *module = PyImport_ImportModule("byoc._arrays");

@@ -33,7 +33,8 @@ struct pyb_hold *pyb_hold_add(struct pyb_hold **holds)
 
 /* --- strings -------------------------------------------------------------- */
 
-/* The UTF-8 of element i, which is memory of `item`; NULL with an exception. */
+/* The UTF-8 of `item`, element i of an input; belongs to `item`. Returns NULL
+ * with an exception if that fails. */
 static const char *read_string(PyObject *item, const char *name, Py_ssize_t i)
 {
     Py_ssize_t bytes = 0;
@@ -71,8 +72,8 @@ static PyObject *array_of_objects(PyObject *object)
     return array;
 }
 
-/* Read an array of strings. `hold` keeps the array of objects, a copy, whose
- * strings the run refers to. */
+/* Read an array of strings. The run refers to strings of a copy, an array of
+ * objects, which `hold` keeps. */
 static int read_strings(struct pyb_hold *hold, const char *name,
                         PyObject *object, DLTensor *to)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the extension needs of NumPy to create outputs, if NumPy is installed."""
+"""The parts of NumPy with which the extension creates outputs; None without NumPy."""
 
 from __future__ import annotations
 

@@ -36,24 +36,24 @@ class Step(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A match of one row, with its shapes: what a backend runs at once."""
+    """A match of one row, with its shapes. A backend runs one kernel at a time."""
 
     row: str  # the row's name
     steps: list[Step]  # in topological order
     operands: dict[str, Operand]  # by the names of the pattern
     outputs: list[Operand]
-    exact: bool  # round no more than the operators' definitions do
+    exact: bool  # True: do not round more than the operators' definitions do
 
 
 class PythonBackend:
     """A backend whose kernels are Python, for trying patterns.
 
-    name      of the backend, the part of each row's name before the dot
+    name      of the backend; each row's name is this name, a dot and more
     patterns  {row: pattern}, the most specific first (docs/patterns.md)
     run       run(kernel, **operands) returns the kernel's output as an array,
               or a list of several
     accept    accept(kernel) returns None to accept a match, or a sentence with
-              the reason to refuse it; without it, all are accepted
+              the reason to refuse it; None: all matches are accepted
     version   of the backend; artifacts for another version do not load
 
     Operands are arrays of NumPy (byoc.Tensor without it) that own their memory.
@@ -156,7 +156,7 @@ _definitions: dict[str, PythonBackend] = {}
 
 
 def find(name: str, source: str) -> Any:
-    """The capsule of a backend; runs its file if this process has not defined it."""
+    """The capsule of a backend. Runs `source` if this process has not defined it."""
     if name not in _definitions:
         if not source:
             raise ImportError(
@@ -220,7 +220,7 @@ _codes = [
 
 
 def describe(error: BaseException) -> tuple[int, str]:
-    """The code and sentence of a failure: which exception was raised, and where."""
+    """The code and text of a failure: which exception was raised, and where."""
     code = next((code for kind, code in _codes if isinstance(error, kind)), _INTERNAL)
     text = str(error)
     if isinstance(getattr(error, "status", None), Status):
@@ -237,7 +237,7 @@ def describe(error: BaseException) -> tuple[int, str]:
     return code, text.replace("\0", "")
 
 
-# --- the file -----------------------------------------------------------------
+# --- the plug-in's file --------------------------------------------------------
 
 _HEAD = b"byoc-python-plugin:"
 _ROOM = 4096
@@ -260,6 +260,7 @@ def _library() -> str:
 
 
 def _copy_template(path: str, lines: Sequence[str]) -> None:
+    """Write a copy of the template, with these lines in its text (plugin.c)."""
     with open(os.path.join(_here, "_plugin_template.so"), "rb") as file:
         image = file.read()
     text = _HEAD + "\n".join(lines).encode()

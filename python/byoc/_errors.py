@@ -53,7 +53,7 @@ class MismatchError(Error, ValueError, TypeError):
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """A feature that this build does not support."""
+    """The model or an option needs a feature that this build does not support."""
 
     status = Status.UNSUPPORTED
 
@@ -71,7 +71,7 @@ class FileError(Error, OSError):
 
 
 class IncompatibleError(Error, RuntimeError):
-    """An artifact of another version or for another CPU."""
+    """An artifact or plug-in was made by another version or for another CPU."""
 
     status = Status.INCOMPATIBLE
 

@@ -58,7 +58,7 @@ class Ledger:
         ]
 
     def rows(self) -> list[dict[str, Any]]:
-        """The nodes as dicts with the same keys each."""
+        """The nodes as dicts that all have the same keys."""
         return [dataclasses.asdict(node) for node in self.nodes]
 
     @property
@@ -82,7 +82,7 @@ class Ledger:
         return _byoc.report(self.json, "text", "", every_node)
 
     def explain(self, node: str) -> str:
-        """The report on one node: which placements were tried, with results."""
+        """The report on one node: the patterns that were tried, and their results."""
         return _byoc.report(self.json, "explain", node, 0)
 
     def diff(self, newer: Ledger, tolerance: float = 0.0) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class Profile:
         return [Event(*m[:5], int(m[5]), int(m[6])) for m in split]
 
     def rows(self) -> list[dict[str, Any]]:
-        """The events as dicts, as pandas.DataFrame() takes them."""
+        """The events as dicts with the same keys, for pandas.DataFrame()."""
         return [{**e._asdict(), "us": e.us} for e in self.events]
 
 
@@ -145,7 +145,8 @@ class Model(_byoc.Model):
     @property
     def in_place(self) -> dict[str, tuple[str, int]]:
         """The outputs that may share the memory of an input: the input's name,
-        and the axis along which the output is that input with rows appended.
+        and the axis along which the output extends that input by more rows; the
+        input's rank if the output has the input's shape and some other values.
         Pass views of one array, which has room for more rows, as both:
 
         >>> import byoc, numpy

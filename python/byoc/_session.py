@@ -24,7 +24,7 @@ _PROVIDERS = {"CPUExecutionProvider": None, "DnnlExecutionProvider": "dnnl"}
 
 def onnxruntime_provider() -> str:
     """The path of byoc's execution provider, for ONNX Runtime's
-    register_execution_provider_library. FileError if it is not installed.
+    register_execution_provider_library. Raises FileError if it is not installed.
     """
     path = os.path.realpath(os.path.join(os.path.dirname(__file__), PROVIDER))
     if not os.path.exists(path):

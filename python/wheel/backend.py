@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the wheel, as PEP 517 describes: CMake installs byoc into it. Needs
-nothing but the build's own tools.
+"""Builds the wheel, as PEP 517 describes: CMake installs byoc into it. Needs only
+the tools that build byoc.
 
     byoc/            the package, installed with the prefix byoc/ of the wheel
     byoc/bin, lib    the command, the libraries, oneDNN's plug-in
-    byoc/lib/*.so    and the distribution's libraries that they need
-    byoc/licenses    with their copyrights
+    byoc/lib/*.so    the distribution's libraries that these need
+    byoc/licenses    the licenses of byoc and of the distribution's libraries
 
 CMake also gets the options in the environment variable CMAKE_ARGS.
 """
@@ -25,7 +25,7 @@ import tempfile
 import zipfile
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-# the C and C++ libraries, and what every Linux has, stay outside
+# libraries that are not bundled, since every Linux system has them
 SYSTEM = r"ld-linux|linux-vdso|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so"
 
 
