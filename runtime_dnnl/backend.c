@@ -199,9 +199,9 @@ static struct byoc_fail *write_region(const struct byoc_host *host,
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
-/* Bytes of JSON up to which a region may be declined. A larger region has about
- * a thousand operators, which take longer to read again than declining saves.
- */
+/* Bytes of JSON up to which a region may be declined. A larger region has at
+ * least about a thousand operators, and reading it again takes longer than
+ * declining saves. */
 enum { MAX_TO_DECLINE = 256 << 10 };
 
 /* Decline the region if the host allows it and native kernels are faster. */

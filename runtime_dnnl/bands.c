@@ -104,11 +104,12 @@ bool byi_dn_is_banded(const struct byi_build *b)
     return (to && is_middle(b, to)) || (from && is_middle(b, from));
 }
 
-static const struct byi_use *find_use(const struct byi_emitted_step *d, int arg)
+static const struct byi_use *find_use(const struct byi_emitted_step *emitted,
+                                      int arg)
 {
-    for (uint32_t i = 0; i < d->n; i++)
-        if (d->uses[i].arg == arg)
-            return &d->uses[i];
+    for (uint32_t i = 0; i < emitted->n; i++)
+        if (emitted->uses[i].arg == arg)
+            return &emitted->uses[i];
     return NULL;
 }
 
@@ -124,31 +125,33 @@ static bool follows(const struct byi_build *b, uint32_t i, const uint32_t *uses)
 }
 
 /* Whether the last of n steps writes to a buffer that an earlier one uses. */
-static bool overwrites(const struct byi_emitted_step *d, uint32_t n)
+static bool overwrites(const struct byi_emitted_step *emitted, uint32_t n)
 {
-    const uint32_t to = find_use(&d[n - 1], BYI_ARG_DST)->buf;
+    const uint32_t to = find_use(&emitted[n - 1], BYI_ARG_DST)->buf;
     for (uint32_t i = 0; i + 1 < n; i++)
-        for (uint32_t k = 0; k < d[i].n; k++)
-            if (d[i].uses[k].buf == to)
+        for (uint32_t k = 0; k < emitted[i].n; k++)
+            if (emitted[i].uses[k].buf == to)
                 return true;
     return false;
 }
 
-/* Mark the n steps from d on to run in bands; false if that is impossible or
+/* Mark the n steps emitted[] to run in bands; false if that is impossible or
  * not faster. */
-static bool join(struct byi_build *b, struct byi_emitted_step *d, uint32_t n)
+static bool join(struct byi_build *b, struct byi_emitted_step *emitted,
+                 uint32_t n)
 {
     struct byi_prim *prims[BYI_F32_BANDED];
     for (uint32_t i = 0; i < n; i++)
-        prims[i] = d[i].prim;
-    if (overwrites(d, n) || !byi_bands_new(b->arena, prims, n))
+        prims[i] = emitted[i].prim;
+    if (overwrites(emitted, n) || !byi_bands_new(b->arena, prims, n))
         return false;
     for (uint32_t i = 1; i < n; i++) {
-        d[i].joins = true;
-        d->name =
-            byi_arena_printf(b->program->arena, "%s+%s", d->name, d[i].name);
-        d->sources = byi_arena_printf(b->program->arena, "%s%s%s", d->sources,
-                                      *d->sources ? "," : "", d[i].sources);
+        emitted[i].joins = true;
+        emitted->name = byi_arena_printf(b->program->arena, "%s+%s",
+                                         emitted->name, emitted[i].name);
+        emitted->sources =
+            byi_arena_printf(b->program->arena, "%s%s%s", emitted->sources,
+                             *emitted->sources ? "," : "", emitted[i].sources);
     }
     return true;
 }

@@ -358,13 +358,13 @@ enum byoc_status byi_dn_want_plain(struct byi_build *b,
 
 /* The packed copy that was made for an earlier primitive and has the right
  * layout, or NULL. */
-static const struct byi_pack_made *find_pack(const struct byi_build *b,
-                                             const struct byi_dnnl_view *src,
-                                             const struct byi_prim *prim,
-                                             int arg)
+static const struct byi_packed_const *find_pack(const struct byi_build *b,
+                                                const struct byi_dnnl_view *src,
+                                                const struct byi_prim *prim,
+                                                int arg)
 {
     for (uint32_t i = 0; i < b->packs.n; i++) {
-        const struct byi_pack_made *pack = &b->packs.at[i];
+        const struct byi_packed_const *pack = &b->packs.at[i];
         if (pack->src.buf == src->buf && pack->src.offset == src->offset &&
             byi_dn_same_layout(&pack->src.desc, &src->desc) &&
             byi_prim_same(pack->prim, pack->arg, prim, arg))
@@ -390,7 +390,7 @@ enum byoc_status byi_dn_want_packed(struct byi_build *b,
         return emit_reorder(b, src, reorder, byi_prim_bytes(prim, arg),
                             &use->buf);
     }
-    const struct byi_pack_made *found = find_pack(b, src, prim, arg);
+    const struct byi_packed_const *found = find_pack(b, src, prim, arg);
     if (found) {
         use->buf = found->buf;
         return BYOC_OK;
@@ -399,7 +399,7 @@ enum byoc_status byi_dn_want_packed(struct byi_build *b,
         .from = byi_dn_place(b, src), .src = src->desc, .arg = arg};
     BYI_TRY(byi_dn_make_pack(b->program, &pack, prim, b->err));
     use->buf = byi_dn_made_buf(b, b->program->made.n - 1);
-    const struct byi_pack_made made = {
+    const struct byi_packed_const made = {
         .src = *src, .prim = prim, .arg = arg, .buf = use->buf};
     BYI_PUSH(&b->packs, made);
     return BYOC_OK;

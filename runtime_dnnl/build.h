@@ -22,19 +22,20 @@
 
 /* A constant that is computed at load. */
 struct byi_made_const {
-    void *data; /* NULL after byi_dn_drop, and unless BYI_TO_RUN */
+    void *data; /* NULL if it was not computed, or after byi_dn_drop_made */
     uint64_t bytes;
-    /* The data's owner: `shared` if not NULL; another constant or the artifact
-     * if `lent`; otherwise this constant. */
+    /* The owner of the data: `shared` if not NULL; another constant or the
+     * artifact if `borrowed`; otherwise this constant. */
     struct byi_shared *shared;
-    bool lent;
+    bool borrowed;
 };
 
 /* The purpose of a program. */
 enum byi_purpose {
     BYI_TO_RUN,
     BYI_TO_PROBE, /* create primitive descriptors only: no code, no packing */
-    BYI_TO_WRITE  /* the same, and record how everything is made */
+    BYI_TO_WRITE  /* like BYI_TO_PROBE, and record a struct byi_creation for
+                   * each primitive and constant */
 };
 
 /* How a primitive or a constant is made: the function of struct byi_operators
@@ -70,8 +71,7 @@ struct byi_program {
     creations;                    /* for BYI_TO_WRITE */
     uint64_t temp_bytes;          /* of the temporaries */
     struct byi_made_block *block; /* the block that is being filled */
-    uint64_t taken;               /* bytes that it allocated outside of
-                                   * blocks */
+    uint64_t unblocked_bytes;     /* bytes of constants outside of blocks */
     uint64_t scratch_bytes;       /* maximum over the primitives */
 };
 
@@ -109,9 +109,10 @@ enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
 /* declines.c. Whether native kernels run the region faster. */
 bool byi_dn_declines(const struct byoc_graph *graph);
 
-/* write.c. Write the program, which was built BYI_TO_WRITE, as a unit of C that
- * defines the function `symbol`. Returns false if it cannot be written, because
- * it packs weights on every run. */
+/* write.c. Append the program, which was built BYI_TO_WRITE, to `text` as a
+ * unit of C that defines the function `symbol`. Returns false and appends
+ * nothing if the program cannot be written, because it packs weights on every
+ * run or has no steps. */
 bool byi_dn_write(const struct byi_program *program, const char *symbol,
                   struct byi_text *text);
 extern const char byi_dn_unit_text[]; /* the declarations of a unit */
@@ -133,8 +134,8 @@ void byi_dn_bands_end(struct byi_program *program);
  * it in bands. */
 const char *byi_dn_step_impl(const struct byi_program *program, uint32_t step);
 
-/* made.c. Append a constant that is computed from others at load, which only
- * programs BYI_TO_RUN do. `prim` is the primitive for which a pack is made. */
+/* made.c. Append a constant that is computed from others at load; only programs
+ * that are BYI_TO_RUN compute it. byi_dn_make_pack packs weights for `prim`. */
 enum byoc_status byi_dn_make_pack(struct byi_program *program,
                                   const struct byi_pack *p,
                                   const struct byi_prim *prim,
@@ -145,8 +146,9 @@ enum byoc_status byi_dn_make_copy(struct byi_program *program,
 enum byoc_status byi_dn_make_fill(struct byi_program *program,
                                   const struct byi_fill *p,
                                   struct byoc_error *err);
-/* Appends three constants. Errors: BYOC_EUNSUPPORTED if the floats are not
- * integers times a scale per row; then it appends nothing. */
+/* Appends three constants, and computes them for any purpose. Errors:
+ * BYOC_EUNSUPPORTED if the floats are not integers times a scale per row; then
+ * it appends nothing. */
 enum byoc_status byi_dn_make_integers(struct byi_program *program,
                                       const struct byi_integers *p,
                                       struct byoc_error *err);
@@ -158,15 +160,16 @@ enum byoc_status byi_dn_make_gate_biases(struct byi_program *program,
                                          struct byoc_error *err);
 /* made_memory.c. Allocate memory for a constant with the host's allocator,
  * aligned to BYI_ALIGN; NULL if that fails. Any thread may free it with
- * byi_dn_made_give, even after the program was freed. If `brief`, the constant
- * is freed before the load ends, so it shares no block with others. */
-void *byi_dn_made_take(struct byi_program *program, uint64_t bytes, bool brief);
-/* The argument may be NULL. */
-void byi_dn_made_give(const struct byoc_host *host, void *data);
+ * byi_dn_made_free, even after the program was freed. `brief`: the constant is
+ * freed before the load ends, so it shares no block with others. */
+void *byi_dn_made_alloc(struct byi_program *program, uint64_t bytes,
+                        bool brief);
+/* Free memory of byi_dn_made_alloc; `data` may be NULL. */
+void byi_dn_made_free(const struct byoc_host *host, void *data);
 /* Call when the program will allocate no more constants. */
 void byi_dn_made_end(struct byi_program *program);
 /* made.c. Free a constant that no step reads. */
-void byi_dn_drop(struct byi_program *program, uint32_t made);
+void byi_dn_drop_made(struct byi_program *program, uint32_t made);
 
 /* exec.c. byi_dn_exec_new allocates the memory of a program, which one run at a
  * time uses and which refers to the program; byi_dn_exec_run runs all steps.
@@ -196,11 +199,14 @@ struct byi_shared;
 struct byi_shared *byi_dn_share_find(const struct byoc_host *host,
                                      const void *src,
                                      const struct byi_prim *reorder);
-/* Share `data`, which byi_dn_made_take allocated and `reorder` computed; takes
- * ownership of both. If another thread was faster, returns that thread's result
- * instead. Returns NULL if an allocation fails; the caller then keeps both. */
+/* Share `data`, which byi_dn_made_alloc allocated and *reorder computed. Takes
+ * ownership of both and sets *reorder to NULL. If another thread has shared an
+ * equal result meanwhile, frees `data`, returns that result, and leaves
+ * *reorder to the caller. Returns NULL if an allocation fails; the caller then
+ * keeps both. */
 struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
                                 struct byi_prim **reorder, void *data);
+/* The shared constant; it is valid until byi_dn_share_release. */
 void *byi_dn_shared_data(const struct byi_shared *shared);
 /* Drop a reference; the last one frees the data. */
 void byi_dn_share_release(struct byi_shared *shared);
@@ -276,7 +282,7 @@ struct byi_gathered {
 };
 
 /* A packed constant, which later readers share if they need the same layout. */
-struct byi_pack_made {
+struct byi_packed_const {
     struct byi_dnnl_view src;
     const struct byi_prim *prim;
     int arg;
@@ -305,7 +311,7 @@ struct byi_build {
     uint32_t *reader;
     const char *sources; /* the kernel's sources; NULL until they are copied */
     struct byoc_error *err;
-    BYI_VEC(struct byi_pack_made) packs;
+    BYI_VEC(struct byi_packed_const) packs;
     BYI_VEC(struct byi_cached_prim *) prims;
     struct byi_index prim_index; /* from a creator's arguments to `prims` */
     struct byi_fusion *fusion;   /* memory for chain.c */
@@ -391,8 +397,9 @@ typedef enum byoc_status byi_dn_make(struct byi_build *b, const void *params,
         const struct byi_posts *posts, struct byi_prim **prim);                \
     byi_dn_make byi_dn_make_##name;
 BYI_OPERATORS(BYI_DN_CREATOR)
-/* --- prim_cache.c: the primitives of one build
- * --------------------------------- */
+
+/* --- prim_cache.c: the primitives of one build ---------------------------- */
+
 /* A call of a creator. Its arguments identify a primitive. */
 struct byi_creator_call {
     const char *function; /* the member of struct byi_operators */
@@ -413,12 +420,14 @@ void byi_dn_keep_prim(struct byi_build *b, const struct byi_creator_call *call,
 /* Drop the references to all remembered primitives. */
 void byi_dn_prims_free(struct byi_build *b);
 
-/* Append a step to b->emitted; takes ownership of the primitive. */
+/* Append a step to b->emitted; takes ownership of the primitive. Always returns
+ * BYOC_OK. */
 enum byoc_status byi_dn_emit(struct byi_build *b, struct byi_emit *e);
-/* Free a primitive, and remove it from the list of packed weights. */
+/* Free a primitive, and remove the weights that were packed for it from
+ * b->packs, so that no other primitive uses them. */
 void byi_dn_abandon(struct byi_build *b, struct byi_prim **prim);
 
-/* Add a view to the value, which is in another layout. */
+/* Add a view, in a layout that the value does not have yet. */
 void byi_dn_add_view(struct byi_build *b, struct byi_dnnl_value *value,
                      const struct byi_dnnl_view *view);
 /* Make `view` output `output` of the current kernel. */
@@ -540,9 +549,10 @@ enum byoc_status byi_dn_image_read(struct byi_build *b, const char *name,
 struct byi_desc byi_dn_image_desc(const struct byi_build *b,
                                   const struct byi_image_axes *image,
                                   uint32_t rank, const int64_t *dims);
-/* Permute a descriptor from the graph's dims to the primitive's axes. */
-struct byi_desc byi_dn_image_seen(const struct byi_image_axes *image,
-                                  const struct byi_desc *desc);
+/* The descriptor `desc`, which is in the graph's dims, with its axes in the
+ * primitive's order. */
+struct byi_desc byi_dn_image_permute(const struct byi_image_axes *image,
+                                     const struct byi_desc *desc);
 /* Get a view of the value in the layout of byi_dn_image_desc; view->desc has
  * the primitive's axes. Errors: BYOC_EUNSUPPORTED if its dtype differs from the
  * dtype of the kernel's result. */
@@ -588,9 +598,9 @@ enum byoc_status byi_dn_emit_items(struct byi_build *b,
 
 /* --- quant.c ------------------------------------------------------------- */
 
-/* Step 0, a convolution or product of quantised data and constant
- * weights, for byoc's own kernels, which are exact on every CPU. */
-struct byi_exact {
+/* Step 0, a convolution or product of quantised data and constant weights,
+ * which byoc's own kernels compute in integers, exactly on every CPU. */
+struct byi_integer_kernel {
     struct byi_dnnl_value *src; /* integers */
     struct byi_quant quant;
     struct byi_chain chain;
@@ -604,28 +614,29 @@ struct byi_exact {
 /* Prepare step 0 with the float32 weights w, whose output channels are first
  * or, if `turned`, last; the result's channels are on `axis` of dst. Errors:
  * BYOC_EUNSUPPORTED if it cannot run on integers. */
-enum byoc_status byi_dn_exact_open(struct byi_build *b,
-                                   const struct byi_dnnl_view *w, bool turned,
-                                   const struct byi_desc *dst, uint32_t axis,
-                                   struct byi_exact *x);
+enum byoc_status byi_dn_integer_open(struct byi_build *b,
+                                     const struct byi_dnnl_view *w, bool turned,
+                                     const struct byi_desc *dst, uint32_t axis,
+                                     struct byi_integer_kernel *x);
 /* Emit `p`, whose window and descriptors are set, and the rest of the chain.
  * `dst` is the result's descriptor in the graph's dims. */
-enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
-                                   const struct byi_dnnl_view *src,
-                                   struct byi_dnnl_qconv *p,
-                                   const struct byi_desc *dst);
+enum byoc_status byi_dn_integer_emit(struct byi_build *b,
+                                     struct byi_integer_kernel *x,
+                                     const struct byi_dnnl_view *src,
+                                     struct byi_dnnl_qconv *p,
+                                     const struct byi_desc *dst);
 /* Build a sum or product of two dequantised values whose only reader quantises
  * it. Errors: BYOC_EUNSUPPORTED for other kernels. */
-enum byoc_status byi_dn_exact_point(struct byi_build *b);
+enum byoc_status byi_dn_integer_elementwise(struct byi_build *b);
 
 /* --- kernels_window.c ---------------------------------------------------- */
 
 /* Build the mean or maximum over the spatial axes. */
 enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average);
 
-/* Find the layouts that oneDNN prefers for the data and the
- * weights of a kernel that starts with a convolution or deconvolution; names
- * are as for byi_conv_layouts. */
+/* Find the layouts that oneDNN prefers for the data and the weights of a kernel
+ * that starts with a convolution or deconvolution, `step`. Sets data and
+ * weights, of n characters each, to names as byi_conv_layouts does. */
 enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
                                      const struct byoc_graph *graph,
                                      const struct byoc_graph_step *step,
@@ -636,8 +647,8 @@ bool byi_dn_is_conv(const struct byoc_graph_step *step);
 
 /* --- build.c: the current kernel ----------------------------------------- */
 
-/* The names of the kernel's operators, such as "nn.conv2d+add+nn.relu", in
- * b->arena. */
+/* The names of the kernel's operators, such as "nn.conv2d+add+nn.relu". The
+ * result is in b->arena. */
 const char *byi_dn_joined_name(struct byi_build *b);
 /* The number of the value that is argument i of step 0. */
 uint32_t byi_dn_arg0(const struct byi_build *b, uint32_t i);

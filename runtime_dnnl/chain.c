@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/chain.c: builds a kernel's epilogue, the operators after its
- * first one. Reads them as a chain: the epilogue as a list of candidates for
- * post-ops (items). They become post-ops of the kernel's primitive, in the
- * model's order, as far as oneDNN supports that. An operator that oneDNN
- * refuses, or fuses only in a reference implementation, runs as a separate
- * primitive, with the operators after it as post-ops. */
+ * first one. Reads them as a chain, a list of items, each of which may become a
+ * post-op. Items become post-ops of the kernel's primitive, in the model's
+ * order, as far as oneDNN supports that. An item that oneDNN refuses, or fuses
+ * only in a reference implementation, runs as a separate primitive, with the
+ * items after it as post-ops. */
 #include "runtime_dnnl/build.h"
 
 #include <assert.h>
@@ -281,7 +281,7 @@ struct byi_fusion {
     struct byi_posts posts; /* points to post[] */
     struct byi_post post[BYI_MAX_POSTS];
     struct byi_desc want[BYI_MAX_POSTS]; /* of operands, in the graph's dims */
-    uint32_t sum;                        /* its index, or BYI_MAX_POSTS */
+    uint32_t sum; /* index of the sum, or BYI_MAX_POSTS if there is none */
 };
 
 /* Describe an operand for a primitive whose batch axes are folded into M; false
@@ -423,7 +423,8 @@ static enum byoc_status choose_fusion(struct byi_build *b,
                 return status;
         }
     }
-    return BYOC_EUNSUPPORTED; /* err is of the last attempt, without post-ops */
+    return BYOC_EUNSUPPORTED; /* b->err is that of the attempt without post-ops
+                               */
 }
 
 /* The name of the core's operator joined with those of items from .. end - 1.
@@ -552,7 +553,10 @@ static enum byoc_status want_other(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* If the chain's value is broadcast to the operand, swap the two. */
+/* If the chain's value is broadcast to the item's operand, make the operand the
+ * source of the primitive and the chain's value its second operand. Errors:
+ * BYOC_EUNSUPPORTED for operators that do not commute, and if both are
+ * broadcast. */
 static enum byoc_status swap_operands(struct byi_build *b,
                                       const struct byi_chain_item *item,
                                       struct item_primitive *p)
@@ -604,11 +608,12 @@ static enum byoc_status want_slopes(struct byi_build *b,
     return want_other(b, item, p);
 }
 
-static enum byoc_status open_item(struct byi_build *b,
-                                  const struct byi_chain_item *item,
-                                  struct byi_dnnl_view *view,
-                                  struct item_primitive *p,
-                                  struct byi_core *core)
+/* Describe the primitive of an item that reads `view`, in *core and *p. */
+static enum byoc_status describe_item(struct byi_build *b,
+                                      const struct byi_chain_item *item,
+                                      struct byi_dnnl_view *view,
+                                      struct item_primitive *p,
+                                      struct byi_core *core)
 {
     memset(p, 0, sizeof *p);
     p->src = *view;
@@ -654,7 +659,7 @@ enum byoc_status byi_dn_emit_items(struct byi_build *b,
     while (next < chain->n) {
         struct item_primitive p;
         struct byi_core core;
-        BYI_TRY(open_item(b, &chain->at[next], &view, &p, &core));
+        BYI_TRY(describe_item(b, &chain->at[next], &view, &p, &core));
         next++;
         BYI_TRY(emit_core(b, &core, chain, next, &next, &view));
     }

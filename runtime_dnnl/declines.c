@@ -15,17 +15,17 @@
  * bfloat16 two to four times, and exp up to one and a half times. They pay only
  * inside a larger region.
  *
- * So a region is declined if it has no HEAVY kernel, and no more SLOWER kernels
- * than inputs and outputs together. */
+ * So a region is declined if it has no HEAVY kernel and at least one SLOWER
+ * kernel, but no more SLOWER kernels than inputs and outputs together. */
 #include "runtime_dnnl/build.h"
 
 #include <string.h>
 
 /* How much a kernel computes, compared with the reorders that it needs. */
 enum weight {
-    HEAVY, /* pays for the reorders of a region */
-    LIGHT, /* needs no reorder; as fast in native kernels           */
-    SLOWER /* native kernels are faster, or save its reorders       */
+    HEAVY, /* oneDNN saves more than the reorders of the region cost */
+    LIGHT, /* needs no reorder, and native kernels are as fast */
+    SLOWER /* native kernels are faster, or need no reorder */
 };
 
 /* Whether `axis` is the innermost one of a tensor of this rank. */
@@ -49,6 +49,7 @@ static enum weight weigh_recurrent(const struct byoc_graph *g,
     return strcmp(g->steps[k->first].name, "nn.rnn") == 0 ? SLOWER : HEAVY;
 }
 
+/* An operator along another axis than the innermost one needs a reorder. */
 static enum weight weigh_along_axis(const struct byoc_graph *g,
                                     const struct byoc_graph_kernel *k)
 {
@@ -66,8 +67,8 @@ static enum weight weigh_image(const struct byoc_graph *g,
     return byoc_graph_axis(layout, 'C') == 1 ? SLOWER : LIGHT;
 }
 
-/* SLOWER if the convolution is depthwise: each output channel has one input
- * channel. */
+/* SLOWER if the convolution is depthwise on channels-first data: each output
+ * channel has one input channel. */
 static enum weight weigh_conv(const struct byoc_graph *g,
                               const struct byoc_graph_kernel *k)
 {
@@ -118,6 +119,8 @@ static bool broadcasts(const struct byoc_graph *g,
     return false;
 }
 
+/* With a broadcast operand of float16 or bfloat16, oneDNN is as fast as native
+ * kernels, so it keeps the region. */
 static enum weight weigh_binary(const struct byoc_graph *g,
                                 const struct byoc_graph_kernel *k)
 {

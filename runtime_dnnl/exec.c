@@ -19,7 +19,7 @@ struct byi_exec {
 
 /* The data at a place; NULL for inputs and outputs, whose memory the caller
  * passes for each run. */
-static void *slot_data(const struct byi_exec *exec, const struct byi_place *at)
+static void *place_data(const struct byi_exec *exec, const struct byi_place *at)
 {
     switch (at->kind) {
     case BYI_BUF_CONST:
@@ -42,7 +42,7 @@ static enum byoc_status bind_step(struct byi_exec *exec,
     const struct byi_program *p = exec->program;
     for (uint32_t i = 0; i < step->n_slots; i++) {
         args[i] = step->slots[i].arg;
-        data[i] = slot_data(exec, &step->slots[i].at);
+        data[i] = place_data(exec, &step->slots[i].at);
     }
     return byi_bound_new(p->lib, p->prims.at[step->index], step->n_slots, args,
                          data, exec->scratch, &exec->calls[step->index], err);

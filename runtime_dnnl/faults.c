@@ -20,15 +20,23 @@ const char *byi_fault_desc(const struct byi_desc *desc)
         if (desc->dims[i] <= 0)
             return "found an empty tensor, expected at least one element";
         if (desc->dims[i] > INT32_MAX)
-            return "found a dim of more than 32 bits, in which oneDNN counts";
+            return "found a dim over 2^31 - 1, expected one that oneDNN can "
+                   "count in 32 bits";
     }
     if (byi_elements(desc->rank, desc->dims) < 0)
         return "found a tensor of more than 2^63 elements";
     return NULL;
 }
 
-/* 2.x: a primitive has one table of constants per function, so a second use of
- * the function with other parameters reads the constants of the first one. */
+/* 2.x: whether two post-ops are one function with different parameters. A
+ * primitive has one table of constants per function, so the second one would
+ * read the constants of the first one. */
+static bool share_constants(const struct byi_post *a, const struct byi_post *b)
+{
+    return a->kind == BYI_POST_ELT && b->kind == BYI_POST_ELT &&
+           a->alg == b->alg && (a->alpha != b->alpha || a->beta != b->beta);
+}
+
 const char *byi_fault_posts(int major, const struct byi_posts *posts)
 {
     if (!posts)
@@ -47,17 +55,11 @@ const char *byi_fault_posts(int major, const struct byi_posts *posts)
         if (posts->at[i].kind == BYI_POST_PRELU && posts->at[i].desc.rank > 5)
             return "oneDNN 3.x misreads the slopes of a prelu as a post-op of "
                    "more than 5 axes";
-    for (uint32_t i = 0; i < posts->n && major < 3; i++) {
-        const struct byi_post *a = &posts->at[i];
-        for (uint32_t j = i + 1; j < posts->n; j++) {
-            const struct byi_post *b = &posts->at[j];
-            if (a->kind == BYI_POST_ELT && b->kind == BYI_POST_ELT &&
-                a->alg == b->alg &&
-                (a->alpha != b->alpha || a->beta != b->beta))
+    for (uint32_t i = 0; i < posts->n && major < 3; i++)
+        for (uint32_t j = i + 1; j < posts->n; j++)
+            if (share_constants(&posts->at[i], &posts->at[j]))
                 return "oneDNN 2.x confuses two post-ops of one function with "
                        "different parameters";
-        }
-    }
     return NULL;
 }
 
@@ -128,13 +130,13 @@ const char *byi_fault_conv(int major, const struct byi_dnnl_conv *p,
 static bool is_scattered(const struct byi_desc *d)
 {
     const int64_t row = d->strides[d->rank - 2], col = d->strides[d->rank - 1];
-    const bool turned = d->dims[d->rank - 1] > 1 && col > row;
+    const bool by_columns = d->dims[d->rank - 1] > 1 && col > row;
     int64_t outer = INT64_MAX;
     for (uint32_t i = 0; i + 2 < d->rank && d->kind == BYI_DESC_STRIDED; i++) {
         if (d->dims[i] == 1)
             continue;
         if (d->strides[i] > outer ||
-            (turned && d->strides[i] < col * d->dims[d->rank - 1]))
+            (by_columns && d->strides[i] < col * d->dims[d->rank - 1]))
             return true;
         outer = d->strides[i];
     }
@@ -295,7 +297,8 @@ const char *byi_fault_impl(int major, const struct byi_dnnl_conv *p,
                            const struct byi_posts *posts, const char *impl)
 {
     const bool groups = p->weights.rank > p->window.n + 2;
-    /* 2.x: wrong if a group's channels are not a multiple of 16 */
+    /* all versions: slow; 2.x: also wrong unless the channels of a group are a
+     * multiple of 16 */
     if (p->weights.dtype == BYOC_I8 && strstr(impl, "gemm"))
         return "oneDNN would run this integer convolution as a matrix "
                "product, which is slow, and wrong in 2.x";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/gather.c: finds values that need not be stored. If a pointwise
- * convolution reads a concatenation of channels, a multiplication by a scale
- * per channel (squeeze-and-excitation, or a BatchNorm that cannot be folded), a
- * shift and ReLU, it computes them itself, for a few positions at a time, whose
- * rows stay in the first-level cache:
+/* runtime_dnnl/gather.c: finds values that need not be stored. If the input of
+ * a pointwise convolution is a concatenation of channels, a multiplication by a
+ * scale per channel (squeeze-and-excitation, or a BatchNorm that cannot be
+ * folded), a shift and ReLU, the convolution computes them itself. It does so
+ * for a few positions at a time, whose rows stay in the first-level cache:
  *
  *     a   b   scale  shift
  *      \ /     |      |
@@ -46,7 +46,7 @@ static bool fill_panels(int64_t outputs)
 
 /* Whether the only reader of the kernel's result is a pointwise convolution,
  * which reads every position once. */
-static bool is_read_by_point(const struct byi_build *b)
+static bool is_read_by_pointwise(const struct byi_build *b)
 {
     const uint32_t value = b->kernel->outs[0], at = b->reader[value];
     const struct byoc_graph_value *type = &b->graph->values[value];
@@ -94,6 +94,7 @@ struct affine {
     bool relu;
 };
 
+/* Read the chain as an affine function; false if it has other items. */
 static bool read_affine(struct byi_build *b, const struct byi_chain *chain,
                         struct affine *a)
 {
@@ -150,7 +151,7 @@ bool byi_dn_gather(struct byi_build *b, uint32_t n, const uint32_t *values,
                    const struct byi_chain *chain, enum byoc_status *status)
 {
     struct affine a;
-    if (n > BYI_MAX_GATHERED || !is_read_by_point(b) ||
+    if (n > BYI_MAX_GATHERED || !is_read_by_pointwise(b) ||
         !read_affine(b, chain, &a))
         return false;
     const enum byoc_dtype dtype = byi_dn_result(b)->dtype;

@@ -48,8 +48,8 @@ struct byi_desc byi_dn_image_desc(const struct byi_build *b,
     return byi_dn_channels_last(dtype, rank, dims);
 }
 
-struct byi_desc byi_dn_image_seen(const struct byi_image_axes *image,
-                                  const struct byi_desc *desc)
+struct byi_desc byi_dn_image_permute(const struct byi_image_axes *image,
+                                     const struct byi_desc *desc)
 {
     return byi_dn_permute_desc(desc, image->order);
 }
@@ -70,6 +70,6 @@ enum byoc_status byi_dn_want_image(struct byi_build *b,
     const struct byi_desc want =
         byi_dn_image_desc(b, image, main->rank, main->dims);
     BYI_TRY(byi_dn_want(b, value, &want, view));
-    view->desc = byi_dn_image_seen(image, &view->desc);
+    view->desc = byi_dn_image_permute(image, &view->desc);
     return BYOC_OK;
 }

@@ -28,7 +28,8 @@ static struct byi_desc swap_last(const struct byi_desc *desc)
 }
 
 /* Describe an operand as matrices of `rank` axes: adds the missing axis of a
- * vector; if `transposed`, swaps the last two axes. */
+ * vector, which is a row of the first operand (`first`) or a column of the
+ * second; if `transposed`, swaps the last two axes. */
 static struct byi_desc as_matrix(const struct byi_desc *desc, bool first,
                                  bool transposed, uint32_t rank)
 {
@@ -53,14 +54,16 @@ static bool is_usable(const struct byi_desc *desc)
     return byi_dn_is_dense(desc) && inner + 2 >= d.rank;
 }
 
-/* How the product reads an operand. */
+/* An operand, and how the product reads it. */
 struct side {
     struct byi_dnnl_value *value;
-    bool first, transposed;
-    uint32_t rank; /* rank of the product */
-    bool fold;     /* fold the batch into M: two axes */
+    bool first, transposed; /* as for as_matrix() */
+    uint32_t rank;          /* rank of the product */
+    bool fold;              /* fold the batch into M: two axes */
 };
 
+/* Set *out to what the product reads in a view of the operand; false if it
+ * cannot read the view. */
 static bool try_view(const struct side *s, const struct byi_desc *desc,
                      struct byi_desc *out)
 {
@@ -154,8 +157,8 @@ static bool is_constant(const struct byi_build *b,
     return kind == BYI_BUF_CONST || kind == BYI_BUF_MADE;
 }
 
-static enum byoc_status open_sides(struct byi_build *b, struct matmul *m,
-                                   bool ta, bool tb, bool *fold)
+static enum byoc_status want_operands(struct byi_build *b, struct matmul *m,
+                                      bool ta, bool tb, bool *fold)
 {
     struct side a = {.value = byi_dn_operand(b, byi_dn_arg0(b, 0)),
                      .first = true,
@@ -205,7 +208,7 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
     const struct byoc_graph_value *type = byi_dn_result(b);
     struct matmul m = {0};
     bool fold = false;
-    BYI_TRY(open_sides(b, &m, ta, tb, &fold));
+    BYI_TRY(want_operands(b, &m, ta, tb, &fold));
     m.p.dst = product_desc(&m);
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
@@ -245,7 +248,7 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
 /* Build the product on integers with byoc's own kernels, if its data are
  * dequantised; otherwise BYOC_EUNSUPPORTED. Weights are (K, N), or (N, K) if
  * transposed. */
-static enum byoc_status try_exact(struct byi_build *b, bool transposed)
+static enum byoc_status try_integers(struct byi_build *b, bool transposed)
 {
     const struct byoc_graph_value *type = byi_dn_result(b);
     const struct byi_desc dst =
@@ -253,12 +256,12 @@ static enum byoc_status try_exact(struct byi_build *b, bool transposed)
     const uint32_t last = type->rank - 1;
     struct byi_dnnl_value *w = byi_dn_operand(b, byi_dn_arg0(b, 1));
     struct byi_dnnl_view weights, src;
-    struct byi_exact x;
+    struct byi_integer_kernel x;
     if (w->views[0].desc.rank != 2 || type->rank < 2 ||
         byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0].desc.rank != type->rank)
         return BYOC_EUNSUPPORTED;
     BYI_TRY(byi_dn_want_plain(b, w, &weights));
-    BYI_TRY(byi_dn_exact_open(b, &weights, !transposed, &dst, last, &x));
+    BYI_TRY(byi_dn_integer_open(b, &weights, !transposed, &dst, last, &x));
     BYI_TRY(byi_dn_want_plain(b, x.src, &src));
     const int64_t k = src.desc.dims[last], n = type->dims[last];
     const int64_t m = byi_elements(type->rank, type->dims) / n;
@@ -266,12 +269,12 @@ static enum byoc_status try_exact(struct byi_build *b, bool transposed)
         .src = byi_dn_dense(src.desc.dtype, 2, (int64_t[]){m, k}, NULL),
         .weights = byi_dn_dense(BYOC_I8, 2, (int64_t[]){n, k}, NULL),
         .dst = byi_dn_dense(BYOC_F32, 2, (int64_t[]){m, n}, NULL)};
-    return byi_dn_exact_emit(b, &x, &src, &p, &dst);
+    return byi_dn_integer_emit(b, &x, &src, &p, &dst);
 }
 
 enum byoc_status byi_dn_build_dense(struct byi_build *b)
 {
-    const enum byoc_status status = try_exact(b, true);
+    const enum byoc_status status = try_integers(b, true);
     return status == BYOC_EUNSUPPORTED ? build_product(b, false, true) : status;
 }
 
@@ -280,7 +283,8 @@ enum byoc_status byi_dn_build_matmul(struct byi_build *b)
     const struct byoc_graph_step *step = byi_dn_step0(b);
     const bool ta = byoc_graph_int(step, "transpose_a", 0) != 0;
     const bool tb = byoc_graph_int(step, "transpose_b", 0) != 0;
-    const enum byoc_status status = ta ? BYOC_EUNSUPPORTED : try_exact(b, tb);
+    const enum byoc_status status =
+        ta ? BYOC_EUNSUPPORTED : try_integers(b, tb);
     return status == BYOC_EUNSUPPORTED ? build_product(b, ta, tb) : status;
 }
 

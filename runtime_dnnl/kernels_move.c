@@ -242,10 +242,9 @@ static bool is_shuffled(const struct byi_build *b, uint32_t n,
     return true;
 }
 
-/* (images, c, ...) as (images, 1, c, ...); or (images, n c, ...),
- * channels-last, as (images, n, c, ...) with elements of n values that
- * alternate. */
-static struct byi_desc alternate(const struct byi_desc *desc, int64_t n)
+/* Describe channels-last data (images, n c, ...) whose channels come from n
+ * values in turn, as (images, n, c, ...). */
+static struct byi_desc split_channels(const struct byi_desc *desc, int64_t n)
 {
     struct byi_desc out = *desc;
     out.rank++;
@@ -271,7 +270,7 @@ static enum byoc_status want_rows(struct byi_build *b,
     for (uint32_t v = 0; v < value->n_views; v++) {
         *view = value->views[v];
         if (shuffled)
-            view->desc = alternate(&view->desc, 1);
+            view->desc = split_channels(&view->desc, 1);
         if (byi_dn_row_pitch(&view->desc, &like, byi_dn_concat_row(p, i)))
             return BYOC_OK;
     }
@@ -282,12 +281,12 @@ static enum byoc_status want_rows(struct byi_build *b,
     }
     BYI_TRY(byi_dn_want(b, value, &want, view));
     if (shuffled)
-        view->desc = alternate(&view->desc, 1);
+        view->desc = split_channels(&view->desc, 1);
     return BYOC_OK;
 }
 
-/* Join the operands along `axis`; `split`: shuffled, see is_shuffled(), or
- * NULL. */
+/* Join the operands along `axis`. If `split` is not NULL, shuffle their
+ * channels: the result is a view of value *split, see is_shuffled(). */
 static enum byoc_status join(struct byi_build *b, uint32_t n, uint32_t axis,
                              const struct byi_desc *joined, struct byi_emit *e,
                              const uint32_t *split,
@@ -298,12 +297,12 @@ static enum byoc_status join(struct byi_build *b, uint32_t n, uint32_t axis,
     const struct byi_dnnl_concat p = {.axis = axis,
                                       .n = n,
                                       .src = descs,
-                                      .dst = split ? alternate(joined, n)
+                                      .dst = split ? split_channels(joined, n)
                                                    : *joined};
     for (uint32_t i = 0; i < n; i++) {
         descs[i] = byi_dn_operand(b, byi_dn_arg0(b, i))->views[0].desc;
         if (split)
-            descs[i] = alternate(&descs[i], 1);
+            descs[i] = split_channels(&descs[i], 1);
     }
     for (uint32_t i = 0; i < n; i++) {
         struct byi_dnnl_view view;
@@ -391,13 +390,13 @@ enum byoc_status byi_dn_build_blocks(struct byi_build *b)
     struct byi_image_axes image;
     struct block_shuffle s;
     BYI_TRY(byi_dn_image_read(b, "layout", 4, &image));
-    const struct byi_desc seen = byi_dn_image_seen(&image, &main->desc);
+    const struct byi_desc seen = byi_dn_image_permute(&image, &main->desc);
     read_blocks(step, seen.dims, &s);
     const struct byi_desc result =
         image.last || is_output(b)
             ? byi_dn_dense(type->dtype, 4, type->dims, NULL)
             : byi_dn_channels_last(type->dtype, 4, type->dims);
-    const struct byi_desc result_seen = byi_dn_image_seen(&image, &result);
+    const struct byi_desc result_seen = byi_dn_image_permute(&image, &result);
     struct byi_dnnl_view src = *main, dst;
     struct byi_desc split, six;
     int64_t dims[6];

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The parameters of one of these primitives, and its arguments; `extra` have
- * one value per channel. */
+/* The parameters of one of these primitives, its source, and its other
+ * arguments: scales, shifts, means or variances. */
 struct norm_kernel {
     struct byi_dnnl_softmax softmax;
     struct byi_dnnl_layer_norm layer;
@@ -22,6 +22,7 @@ struct norm_kernel {
     struct byi_core_arg args[4];
 };
 
+/* Add value `index`, of n elements, as argument `arg`. */
 static enum byoc_status add_extra(struct byi_build *b, struct norm_kernel *p,
                                   int arg, uint32_t index, int64_t n)
 {
@@ -93,8 +94,8 @@ static struct byi_desc flat_desc(enum byoc_dtype dtype, int64_t outer,
     return byi_dn_dense(dtype, 2, dims, NULL);
 }
 
-/* Emit step 0 and its epilogue. This sets the core's arguments; the caller has
- * set the other members. */
+/* Emit step 0 and its epilogue. Sets the core's source and arguments; the
+ * caller has set its other members. */
 static enum byoc_status emit_norm(struct byi_build *b, struct norm_kernel *p,
                                   struct byi_core core)
 {
@@ -193,7 +194,7 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
             add_extra(b, &p, args[i], byi_dn_arg0(b, i + 1), want.dims[axis]));
     p.batch = (struct byi_dnnl_batch_norm){
         .epsilon = (float)byoc_graph_float(step, "epsilon", 0),
-        .src = byi_dn_image_seen(&image, &want)};
+        .src = byi_dn_image_permute(&image, &want)};
     const struct byi_core core = {.make = byi_dn_make_batch_norm,
                                   .params = &p.batch,
                                   .dst = want,
@@ -281,25 +282,25 @@ static const struct {
 
 /* Set the flags of the reduced axes; false if there are none. */
 static bool read_axes(const struct byoc_graph_step *step, uint32_t rank,
-                      bool *gone)
+                      bool *reduced)
 {
     uint32_t n;
     const int64_t *axes = byoc_graph_list(step, "axis", &n);
     if (n == 0 && byoc_graph_int(step, "noop_empty", 0))
         return false;
     for (uint32_t i = 0; i < rank; i++)
-        gone[i] = n == 0;
+        reduced[i] = n == 0;
     for (uint32_t i = 0; i < n; i++)
-        gone[wrap_axis(axes[i], rank)] = true;
+        reduced[wrap_axis(axes[i], rank)] = true;
     return true;
 }
 
 /* Describe the reduction of a dense view as (outer, n, inner); false if the
  * reduced axes are not adjacent in memory. */
-static bool read_adjacent(const struct byi_desc *d, const bool *gone,
+static bool read_adjacent(const struct byi_desc *d, const bool *reduced,
                           struct byi_dnnl_reduce *p)
 {
-    uint32_t order[BYI_MAX_RANK], part = 0;
+    uint32_t order[BYI_MAX_RANK], group = 0;
     int64_t dims[3] = {1, 1, 1};
     if (!byi_dn_is_dense(d))
         return false;
@@ -307,11 +308,11 @@ static bool read_adjacent(const struct byi_desc *d, const bool *gone,
     for (uint32_t i = 0; i < d->rank; i++) {
         if (d->dims[order[i]] == 1)
             continue;
-        if (gone[order[i]] != (part == 1))
-            part++;
-        if (part > 2)
+        if (reduced[order[i]] != (group == 1))
+            group++;
+        if (group > 2)
             return false;
-        dims[part] *= d->dims[order[i]];
+        dims[group] *= d->dims[order[i]];
     }
     const int64_t kept[3] = {dims[0], 1, dims[2]};
     const uint32_t rank = dims[2] == 1 ? 2 : 3;
@@ -322,13 +323,14 @@ static bool read_adjacent(const struct byi_desc *d, const bool *gone,
 
 /* Find a view that byoc's kernels can reduce; if `inner`, one with the reduced
  * axes innermost. */
-static bool find_reduced(const struct byi_dnnl_value *value, const bool *gone,
-                         bool inner, struct norm_kernel *p)
+static bool find_fast_view(const struct byi_dnnl_value *value,
+                           const bool *reduced, bool inner,
+                           struct norm_kernel *p)
 {
     struct byi_dn_fast fast;
     for (uint32_t v = 0; v < value->n_views; v++) {
         p->src = value->views[v];
-        if (read_adjacent(&p->src.desc, gone, &p->reduce) &&
+        if (read_adjacent(&p->src.desc, reduced, &p->reduce) &&
             byi_dn_fast_reduce(&p->reduce, &fast) &&
             (!inner || fast.sum.inner == 1))
             return true;
@@ -337,12 +339,12 @@ static bool find_reduced(const struct byi_dnnl_value *value, const bool *gone,
 }
 
 /* Whether exactly the spatial axes are reduced. */
-static bool is_spatial(const bool *gone, uint32_t rank)
+static bool is_spatial(const bool *reduced, uint32_t rank)
 {
-    if (rank < 3 || rank > 5 || gone[0] || gone[1])
+    if (rank < 3 || rank > 5 || reduced[0] || reduced[1])
         return false;
     for (uint32_t i = 2; i < rank; i++)
-        if (!gone[i])
+        if (!reduced[i])
             return false;
     return true;
 }
@@ -353,8 +355,8 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
-    bool gone[BYI_MAX_RANK] = {false};
-    if (!read_axes(step, main->rank, gone))
+    bool reduced[BYI_MAX_RANK] = {false};
+    if (!read_axes(step, main->rank, reduced))
         return byi_dn_refuse(
             b, "%s: found no axes to reduce, expected at least one",
             step->name);
@@ -371,13 +373,13 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
                              step->name);
     p.reduce.kind = reductions[row].kind;
     const bool mean = p.reduce.kind == BYI_REDUCE_MEAN;
-    const bool pools = is_spatial(gone, main->rank) &&
+    const bool pools = is_spatial(reduced, main->rank) &&
                        (mean || p.reduce.kind == BYI_REDUCE_MAX);
-    if (!find_reduced(value, gone, pools, &p)) {
+    if (!find_fast_view(value, reduced, pools, &p)) {
         if (pools)
             return byi_dn_global_pool(b, mean);
-        BYI_TRY(want_inner(b, value, gone, &p.src));
-        if (!read_adjacent(&p.src.desc, gone, &p.reduce))
+        BYI_TRY(want_inner(b, value, reduced, &p.src));
+        if (!read_adjacent(&p.src.desc, reduced, &p.reduce))
             return byi_dn_refuse(b,
                                  "%s: found an empty operand, expected at "
                                  "least one element",
@@ -385,7 +387,7 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
     }
     int64_t kept[BYI_MAX_RANK];
     for (uint32_t i = 0; i < main->rank; i++)
-        kept[i] = gone[i] ? 1 : p.src.desc.dims[i];
+        kept[i] = reduced[i] ? 1 : p.src.desc.dims[i];
     const struct byi_desc dst = byi_dn_dense_like(&p.src.desc, kept);
     struct byi_core core = {
         .make = byi_dn_make_reduce, .params = &p.reduce, .elt_only = true};

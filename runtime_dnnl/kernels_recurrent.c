@@ -62,9 +62,9 @@ static enum byoc_status read_functions(struct byi_build *b, struct recurrent *m)
         byoc_graph_attr(byi_dn_step0(b), "activations");
     const uint32_t n = fns ? fns->n : 0; /* 0: the default functions */
     if (m->p.kind != BYI_RNN_PLAIN) {
-        const uint32_t of_one = n / m->directions;
+        const uint32_t per_direction = n / m->directions;
         for (uint32_t i = 0; i < n; i++) {
-            const char *usual = i % of_one ? "tanh" : "sigmoid";
+            const char *usual = i % per_direction ? "tanh" : "sigmoid";
             if (strcmp(fns->strings[i], usual) != 0)
                 return byi_dn_refuse(
                     b, "%s: found activation %s, oneDNN has only %s there",
@@ -198,8 +198,9 @@ static struct byi_gates gates_of(struct byi_build *b, const struct recurrent *m,
 }
 
 /* Make the constant for the bias: input and recurrent bias added up, except
- * that with linear_before_reset the last gate keeps both. Zeros if there is no
- * bias, without which oneDNN 2.6 creates no primitive. */
+ * that with linear_before_reset the last gate keeps both. If the model has no
+ * bias, the constant is zeros, since oneDNN 2.6 creates no primitive without a
+ * bias. */
 static enum byoc_status make_bias(struct byi_build *b, struct recurrent *m)
 {
     const struct byi_gates p = gates_of(b, m, BIAS, m->hidden);
@@ -304,25 +305,26 @@ static void define_output(struct byi_build *b, const struct recurrent *m,
 {
     const int64_t directions = m->directions, h = m->hidden;
     const int64_t row = directions * h, t = m->batch * row;
-    const struct byi_desc first = {.dims = {m->time, directions, m->batch, h},
-                                   .strides = {t, h, row, 1}};
-    const struct byi_desc second = {.dims = {m->batch, m->time, directions, h},
-                                    .strides = {row, t, h, 1}};
-    const struct byi_desc last = {.dims = {directions, m->batch, h},
-                                  .strides = {m->batch * h, h, 1}};
-    const struct byi_desc last_second = {.dims = {m->batch, directions, h},
-                                         .strides = {h, m->batch * h, 1}};
-    view.desc = output ? (m->batch_first ? last_second : last)
-                       : (m->batch_first ? second : first);
+    const struct byi_desc y_time_first = {
+        .dims = {m->time, directions, m->batch, h}, .strides = {t, h, row, 1}};
+    const struct byi_desc y_batch_first = {
+        .dims = {m->batch, m->time, directions, h}, .strides = {row, t, h, 1}};
+    const struct byi_desc state = {.dims = {directions, m->batch, h},
+                                   .strides = {m->batch * h, h, 1}};
+    const struct byi_desc state_batch_first = {
+        .dims = {m->batch, directions, h}, .strides = {h, m->batch * h, 1}};
+    view.desc = output ? (m->batch_first ? state_batch_first : state)
+                       : (m->batch_first ? y_batch_first : y_time_first);
     view.desc.kind = BYI_DESC_STRIDED;
     view.desc.dtype = BYOC_F32;
     view.desc.rank = output ? 3 : 4;
     byi_dn_define(b, output, &view);
 }
 
-static void add_slot(struct byi_emit *e, int arg,
-                     const struct byi_dnnl_view *view,
-                     const struct byi_desc *desc)
+/* Make `view` argument `arg`, unless the argument is absent. */
+static void use_if_present(struct byi_emit *e, int arg,
+                           const struct byi_dnnl_view *view,
+                           const struct byi_desc *desc)
 {
     if (desc->kind != BYI_DESC_ABSENT)
         byi_dn_use(e, arg, view);
@@ -337,10 +339,10 @@ enum byoc_status byi_dn_build_recurrent(struct byi_build *b)
     BYI_TRY(check(b, &m));
     BYI_TRY(want_operands(b, &m));
     BYI_TRY(byi_dn_rnn_new(b, &m.p, NULL, &e.prim));
-    add_slot(&e, BYI_ARG_SRC, &m.src, &m.p.src);
-    add_slot(&e, BYI_ARG_SRC_H, &m.src_h, &m.p.src_h);
-    add_slot(&e, BYI_ARG_SRC_C, &m.src_c, &m.p.src_c);
-    add_slot(&e, BYI_ARG_BIAS, &m.bias, &m.p.bias);
+    use_if_present(&e, BYI_ARG_SRC, &m.src, &m.p.src);
+    use_if_present(&e, BYI_ARG_SRC_H, &m.src_h, &m.p.src_h);
+    use_if_present(&e, BYI_ARG_SRC_C, &m.src_c, &m.p.src_c);
+    use_if_present(&e, BYI_ARG_BIAS, &m.bias, &m.p.bias);
     enum byoc_status status = pack(b, &m, WEIGHTS, BYI_ARG_WEIGHTS, &e);
     if (status == BYOC_OK)
         status = pack(b, &m, RECURRENT, BYI_ARG_RECURRENT, &e);

@@ -40,12 +40,12 @@ static int64_t reach(const struct byi_dnnl_window *w, uint32_t i)
 
 /* Compute the end padding with which the window has `few` positions on an input
  * of size `many`. */
-static void close_window(struct byi_dnnl_window *w, const int64_t *many,
-                         const int64_t *few)
+static void close_window(struct byi_dnnl_window *w, const int64_t *sizes,
+                         const int64_t *positions)
 {
     for (uint32_t i = 0; i < w->n; i++)
-        w->end[i] =
-            (few[i] - 1) * w->stride[i] + reach(w, i) - many[i] - w->begin[i];
+        w->end[i] = (positions[i] - 1) * w->stride[i] + reach(w, i) - sizes[i] -
+                    w->begin[i];
 }
 
 /* --- convolution --------------------------------------------------------- */
@@ -138,24 +138,25 @@ static enum byoc_status secure_source(struct byi_build *b,
 /* Build the convolution on integers with byoc's own kernels, if `f` reads a
  * dequantised value; otherwise BYOC_EUNSUPPORTED. `dst` is in the graph's dims.
  */
-static enum byoc_status try_exact(struct byi_build *b,
-                                  const struct conv_kernel *f,
-                                  const struct byi_image_axes *image,
-                                  const struct byi_desc *dst)
+static enum byoc_status try_integers(struct byi_build *b,
+                                     const struct conv_kernel *f,
+                                     const struct byi_image_axes *image,
+                                     const struct byi_desc *dst)
 {
-    struct byi_exact x;
-    BYI_TRY(byi_dn_exact_open(b, &f->weights, false, dst, image->channel, &x));
+    struct byi_integer_kernel x;
+    BYI_TRY(
+        byi_dn_integer_open(b, &f->weights, false, dst, image->channel, &x));
     const struct byi_desc *main = &x.src->views[0].desc;
     struct byi_desc want = byi_dn_image_desc(b, image, main->rank, main->dims);
     struct byi_dnnl_view src;
     want.dtype = main->dtype;
     BYI_TRY(byi_dn_want(b, x.src, &want, &src));
     struct byi_dnnl_qconv p = {.window = f->p.window,
-                               .src = byi_dn_image_seen(image, &want),
+                               .src = byi_dn_image_permute(image, &want),
                                .dst = f->p.dst};
     p.weights =
         byi_dn_dense(BYOC_I8, f->weights.desc.rank, f->weights.desc.dims, NULL);
-    return byi_dn_exact_emit(b, &x, &src, &p, dst);
+    return byi_dn_integer_emit(b, &x, &src, &p, dst);
 }
 
 static enum byoc_status check_depthwise(struct byi_build *b,
@@ -176,8 +177,9 @@ static enum byoc_status check_depthwise(struct byi_build *b,
                              : "several outputs for each channel");
 }
 
-/* Get data that own kernels read channels-first: the region's input, if it has
- * no channels-last copy yet. */
+/* If byoc's own kernels read the data as they are, channels-first, faster than
+ * a channels-last copy that does not exist yet, set c->src to the data and
+ * return true. */
 static bool want_planes(struct byi_build *b, const struct byi_image_axes *image,
                         const struct byi_dnnl_value *value,
                         struct conv_kernel *c)
@@ -210,7 +212,7 @@ static enum byoc_status want_conv_data(struct byi_build *b,
     c->p.gather = c->gathered->p;
     const struct byi_desc desc =
         byi_dn_image_desc(b, image, type->rank, type->dims);
-    c->src.desc = byi_dn_image_seen(image, &desc);
+    c->src.desc = byi_dn_image_permute(image, &desc);
     b->sources =
         byi_arena_printf(b->program->arena, "%s%s%s", c->gathered->sources,
                          *c->gathered->sources ? "," : "", b->kernel->source);
@@ -235,7 +237,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     c.p.weights.kind = BYI_DESC_ANY;
     const struct byi_desc dst =
         byi_dn_image_desc(b, &image, x->rank, byi_dn_result(b)->dims);
-    c.p.dst = byi_dn_image_seen(&image, &dst);
+    c.p.dst = byi_dn_image_permute(&image, &dst);
     BYI_TRY(want_conv_data(b, &image, &c));
     c.p.src = c.src.desc;
     if (c.p.deconv)
@@ -244,7 +246,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
         close_window(&c.p.window, c.p.src.dims + 2, c.p.dst.dims + 2);
     BYI_TRY(check_depthwise(b, &c.p, w, groups));
     if (!c.p.deconv && !c.gathered && byi_dn_is_plain(w)) {
-        const enum byoc_status status = try_exact(b, &c, &image, &dst);
+        const enum byoc_status status = try_integers(b, &c, &image, &dst);
         if (status != BYOC_EUNSUPPORTED)
             return status;
     }
@@ -323,7 +325,7 @@ static struct byi_core pool_core(struct pool_kernel *p,
                                  const struct byi_desc *dst)
 {
     p->p.src = p->src.desc;
-    p->p.dst = byi_dn_image_seen(image, dst);
+    p->p.dst = byi_dn_image_permute(image, dst);
     return (struct byi_core){.make = byi_dn_make_pool,
                              .params = &p->p,
                              .src = p->src,
@@ -376,8 +378,8 @@ static enum byoc_status pool_integers(struct byi_build *b,
     want.dtype = y->desc.dtype = main->dtype;
     BYI_TRY(byi_dn_want(b, src->integers, &want, &x));
     struct byi_dnnl_pool p = f->p;
-    p.src = byi_dn_image_seen(image, &want);
-    p.dst = byi_dn_image_seen(image, &y->desc);
+    p.src = byi_dn_image_permute(image, &want);
+    p.dst = byi_dn_image_permute(image, &y->desc);
     const enum byoc_status status = byi_dn_pool_new(b, &p, NULL, &e.prim);
     if (status != BYOC_OK)
         return status == BYOC_EUNSUPPORTED ? BYOC_OK : status;
@@ -415,7 +417,8 @@ enum byoc_status byi_dn_build_pool(struct byi_build *b)
     return pool_integers(b, &p, &image, &dst);
 }
 
-/* The result's dims may have the spatial axes, as 1, or not. */
+/* The dims of the result may lack the spatial axes, or have them with size 1.
+ */
 enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average)
 {
     const struct byoc_graph_value *type = byi_dn_result(b);
@@ -483,34 +486,37 @@ static enum byoc_status check_scales(struct byi_build *b,
     return BYOC_OK;
 }
 
-static bool is_word(const struct byoc_graph_step *step, const char *attr,
-                    const char *word)
+static bool attribute_is(const struct byoc_graph_step *step, const char *attr,
+                         const char *word)
 {
     return strcmp(byoc_graph_string(step, attr, ""), word) == 0;
 }
 
-/* oneDNN uses half_pixel coordinates, rounded for nearest. For an integral
- * factor, mode asymmetric with floor selects the same elements. */
+/* oneDNN uses half_pixel coordinates, rounded for nearest. They are equal to
+ * pytorch_half_pixel coordinates, except on an axis that is resized to one
+ * element. For an integral factor, mode asymmetric with floor selects the same
+ * elements. */
 static enum byoc_status check_resize(struct byi_build *b,
                                      struct byi_dnnl_resample *p)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
     const char *coordinates = "coordinate_transformation_mode";
-    p->linear = is_word(step, "mode", "linear");
-    bool whole = true, grows = true;
+    p->linear = attribute_is(step, "mode", "linear");
+    bool integral = true, equal = true;
     for (uint32_t i = 2; i < p->src.rank; i++) {
-        whole &= p->dst.dims[i] % p->src.dims[i] == 0;
-        grows &= p->dst.dims[i] > 1 || p->src.dims[i] == 1;
+        integral &= p->dst.dims[i] % p->src.dims[i] == 0;
+        equal &= p->dst.dims[i] > 1 || p->src.dims[i] == 1;
     }
-    bool half = is_word(step, coordinates, "half_pixel") ||
-                (grows && is_word(step, coordinates, "pytorch_half_pixel"));
+    bool half =
+        attribute_is(step, coordinates, "half_pixel") ||
+        (equal && attribute_is(step, coordinates, "pytorch_half_pixel"));
     if (p->linear && half)
         return BYOC_OK;
-    const bool nearest = is_word(step, "mode", "nearest") && whole;
-    half = half && (is_word(step, "nearest_mode", "round_prefer_floor") ||
-                    is_word(step, "nearest_mode", "round_prefer_ceil"));
-    const bool floors = is_word(step, coordinates, "asymmetric") &&
-                        is_word(step, "nearest_mode", "floor");
+    const bool nearest = attribute_is(step, "mode", "nearest") && integral;
+    half = half && (attribute_is(step, "nearest_mode", "round_prefer_floor") ||
+                    attribute_is(step, "nearest_mode", "round_prefer_ceil"));
+    const bool floors = attribute_is(step, coordinates, "asymmetric") &&
+                        attribute_is(step, "nearest_mode", "floor");
     if (nearest && (half || floors))
         return BYOC_OK;
     return byi_dn_refuse(b,
@@ -537,7 +543,7 @@ enum byoc_status byi_dn_build_resize(struct byi_build *b)
     BYI_TRY(byi_dn_want_image(b, value, &image, &src));
     const struct byi_desc dst = byi_dn_image_desc(b, &image, src.desc.rank, to);
     p.src = src.desc;
-    p.dst = byi_dn_image_seen(&image, &dst);
+    p.dst = byi_dn_image_permute(&image, &dst);
     BYI_TRY(check_scales(b, &p, &image));
     BYI_TRY(check_resize(b, &p));
     struct byi_chain chain;

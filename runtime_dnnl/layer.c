@@ -128,8 +128,8 @@ enum byoc_status byi_md_make(const struct byi_desc *given,
                         "oneDNN lacks the element type %s",
                         byoc_dtype_name(given->dtype));
     BYI_TRY(byi_fault_status(byi_fault_desc(given), err));
-    const struct byi_desc one_way = byi_desc_canonical(given, units);
-    const struct byi_desc *desc = &one_way;
+    const struct byi_desc canonical = byi_desc_canonical(given, units);
+    const struct byi_desc *desc = &canonical;
     const dnnl_data_type_t type = translate_dtype(desc->dtype);
     const int rank = (int)desc->rank;
     dnnl_status_t status;

@@ -63,7 +63,7 @@ struct byi_prim;
     X(reorder)                                                                 \
     X(rnn)                                                                     \
     X(qconv)                                                                   \
-    X(qpoint)
+    X(qelementwise)
 
 /* Create a primitive from its primitive descriptor, without generating code.
  * `posts` may be NULL. Thread-safe. Errors: BYOC_EUNSUPPORTED (err says what
@@ -79,12 +79,12 @@ BYI_OPERATORS(BYI_CREATOR)
 enum byoc_status byi_prim_build(struct byi_prim *prim, struct byoc_error *err);
 /* Free the code; queries still work. */
 void byi_prim_unbuild(struct byi_prim *prim);
-/* Add a reference. byi_prim_free drops one; the last one frees the primitive.
- */
+/* Add a reference and return the primitive. byi_prim_free drops a reference,
+ * and frees the primitive with the last one. */
 struct byi_prim *byi_prim_ref(struct byi_prim *prim);
 void byi_prim_free(struct byi_prim **prim);
-/* Attach the caller's data to the primitive; byi_prim_noted returns them, NULL
- * at first. */
+/* byi_prim_note attaches a pointer to the primitive, which does not own it;
+ * byi_prim_noted returns the pointer, or NULL if there is none. */
 void byi_prim_note(struct byi_prim *prim, const void *note);
 const void *byi_prim_noted(const struct byi_prim *prim);
 /* prim_layout.c. Find the layouts that oneDNN chooses where p leaves them open,
@@ -97,8 +97,8 @@ enum byoc_status byi_conv_layouts(const struct byi_dnnl *lib,
                                   struct byoc_error *err);
 /* The name of the implementation, such as "brgconv:avx512_core". */
 const char *byi_prim_impl(const struct byi_prim *prim);
-/* Whether own kernels run the convolution, without post-ops, on channels-first
- * data, and this is faster than to reorder the data. */
+/* Whether byoc's own kernels run the convolution, without post-ops, on
+ * channels-first data, faster than after a reorder of the data. */
 bool byi_conv_reads_planes(const struct byi_dnnl_conv *p);
 /* Whether the primitive is a reference implementation, which is far slower than
  * the others. */
@@ -179,7 +179,7 @@ struct byi_desc byi_desc_canonical(const struct byi_desc *desc,
 bool byi_desc_is_plain(const struct byi_desc *desc);
 bool byi_desc_is_last(const struct byi_desc *desc);
 
-/* --- faults.c: descriptors that oneDNN gets wrong ------------------- */
+/* --- faults.c: descriptors that oneDNN does not compute correctly --------- */
 
 /* The checks return NULL if the descriptor is supported, otherwise the reason.
  * `major` is oneDNN's major version; `posts` may be NULL. */
@@ -187,8 +187,9 @@ const char *byi_fault_desc(const struct byi_desc *desc);
 const char *byi_fault_posts(int major, const struct byi_posts *posts);
 const char *byi_fault_conv(int major, const struct byi_dnnl_conv *p,
                            const struct byi_posts *posts);
-/* Whether the batch axes of a matrix product are stored in another order than
- * the shape's, including axes of size 1, which oneDNN does not ignore. */
+/* Whether the batch axes of a matrix product's operand are stored in another
+ * order than the shape's, including axes of size 1, whose strides oneDNN reads.
+ */
 bool byi_desc_permutes_batch(const struct byi_desc *desc);
 const char *byi_fault_matmul(int major, const struct byi_dnnl_matmul *p,
                              const struct byi_posts *posts);
@@ -197,8 +198,8 @@ const char *byi_fault_binary(int major, const struct byi_dnnl_binary *p,
 const char *byi_fault_elt_only(const struct byi_posts *posts);
 const char *byi_fault_pool(int major, const struct byi_dnnl_pool *p);
 const char *byi_fault_prelu(const struct byi_dnnl_prelu *p);
-/* Called after creation: refuse implementations that are wrong for these
- * post-ops. */
+/* The same after creation: refuse implementations, named `impl`, that are wrong
+ * for these post-ops. */
 const char *byi_fault_pool_impl(int major, const struct byi_dnnl_pool *p,
                                 const struct byi_posts *posts,
                                 const char *impl);

@@ -97,14 +97,15 @@ BYI_MD_PTR byi_prim_query(const struct byi_prim *prim, int arg);
 
 /* --- prim_narrow.c: narrow arguments -------------------------------------- */
 
-/* Find the narrow ones of n tensors. Weights whose layout is open are packed as
- * float32. Errors: BYOC_EUNSUPPORTED if some of the other tensors are float32
- * and some are narrow. */
+/* Find the narrow ones of n tensors. Weights whose layout the primitive chooses
+ * are packed as float32. Errors: BYOC_EUNSUPPORTED if some of the other tensors
+ * are float32 and some are narrow. */
 enum byoc_status byi_narrowing_read(uint32_t n,
                                     const struct byi_desc *const *desc,
                                     const struct byi_posts *posts,
                                     struct byi_narrowing *narrow,
                                     struct byoc_error *err);
+/* Whether argument `arg` is narrow. */
 bool byi_prim_is_narrow(const struct byi_prim *prim, int arg);
 /* Bytes of the float32 copies of all narrow arguments. */
 uint64_t byi_narrow_bytes(const struct byi_prim *prim);
@@ -163,7 +164,8 @@ enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
                                struct byi_pieces *pieces, const char *what,
                                struct byi_prim **prim, struct byoc_error *err);
 
-/* The same for a primitive that byoc's own kernels run; copies `fast`. */
+/* Make a primitive that byoc's own kernels run, from a copy of `fast`. Errors:
+ * BYOC_ENOMEM. */
 enum byoc_status byi_prim_wrap_fast(const struct byi_dn_fast *fast,
                                     struct byi_prim **prim,
                                     struct byoc_error *err);

@@ -11,35 +11,35 @@
 
 /* --- memory of constants -------------------------------------------------- */
 
-static enum byoc_status fill_made(struct byi_program *p,
-                                  struct byi_made_const *made, bool brief,
-                                  struct byoc_error *err)
+static enum byoc_status allocate_made(struct byi_program *p,
+                                      struct byi_made_const *made, bool brief,
+                                      struct byoc_error *err)
 {
-    made->data = byi_dn_made_take(p, made->bytes + BYI_DNNL_SLACK, brief);
+    made->data = byi_dn_made_alloc(p, made->bytes + BYI_DNNL_SLACK, brief);
     if (made->data)
         return BYOC_OK;
     return byi_fail(err, BYOC_ENOMEM,
-                    "out of memory for %llu bytes of packed weights",
+                    "out of memory for a constant of %llu bytes",
                     (unsigned long long)made->bytes);
 }
 
-/* Append a constant, with memory if the program is BYI_TO_RUN. It is appended
- * before its memory is allocated, so that the program frees it after a failure.
- */
+/* Append a constant; `allocates`: with memory, to which *data then points.
+ * Otherwise *data becomes NULL. The constant is appended before its memory is
+ * allocated, so that the program frees it after a failure. */
 static enum byoc_status add_made(struct byi_program *p, uint64_t bytes,
-                                 bool filled, void **data,
+                                 bool allocates, void **data,
                                  struct byoc_error *err)
 {
     struct byi_made_const none = {.bytes = bytes};
     BYI_PUSH(&p->made, none);
     struct byi_made_const *made = &p->made.at[p->made.n - 1];
-    if (filled)
-        BYI_TRY(fill_made(p, made, false, err));
+    if (allocates)
+        BYI_TRY(allocate_made(p, made, false, err));
     *data = made->data;
     return BYOC_OK;
 }
 
-void byi_dn_drop(struct byi_program *program, uint32_t made)
+void byi_dn_drop_made(struct byi_program *program, uint32_t made)
 {
     struct byi_made_const *m = &program->made.at[made];
     if (m->shared) /* kept: its address identifies constants made from it */
@@ -47,8 +47,8 @@ void byi_dn_drop(struct byi_program *program, uint32_t made)
     for (uint32_t i = 0; i < program->made.n; i++)
         if (i != made && m->data && program->made.at[i].data == m->data)
             return; /* kept: another constant uses its memory */
-    if (!m->lent)
-        byi_dn_made_give(program->host, m->data);
+    if (!m->borrowed)
+        byi_dn_made_free(program->host, m->data);
     m->data = NULL;
 }
 
@@ -132,7 +132,8 @@ static enum byoc_status run_now(const struct byi_program *p,
 /* Whether the address identifies the data as long as the program exists. That
  * is so for the artifact's constants, and for shared ones, to which the program
  * has a reference, but not for memory that the program owns. */
-static bool is_named(const struct byi_program *p, const struct byi_place *at)
+static bool address_identifies(const struct byi_program *p,
+                               const struct byi_place *at)
 {
     return at->kind == BYI_BUF_CONST || p->made.at[at->index].shared;
 }
@@ -145,20 +146,20 @@ static enum byoc_status reorder_now(struct byi_program *p,
                                     const void *src, uint64_t bytes,
                                     struct byoc_error *err)
 {
-    const bool named = is_named(p, from);
+    const bool shareable = address_identifies(p, from);
     void *data;
     BYI_TRY(add_made(p, bytes, false, &data, err));
     struct byi_made_const *made = &p->made.at[p->made.n - 1];
-    if (named)
+    if (shareable)
         made->shared = byi_dn_share_find(p->host, src, *reorder);
     if (made->shared) {
         made->data = byi_dn_shared_data(made->shared);
         return BYOC_OK;
     }
-    BYI_TRY(fill_made(p, made, false, err));
+    BYI_TRY(allocate_made(p, made, false, err));
     data = made->data;
     BYI_TRY(run_now(p, *reorder, src, data, err));
-    if (named)
+    if (shareable)
         made->shared = byi_dn_share(p->host, src, reorder, data);
     if (made->shared)
         made->data = byi_dn_shared_data(made->shared);
@@ -189,10 +190,10 @@ enum byoc_status byi_dn_make_pack(struct byi_program *program,
     const void *src;
     BYI_TRY(read_place(program, &p->from, span_of(&p->src), &src, err));
     if (byi_prim_wants(prim, p->arg, &p->src)) {
-        const struct byi_made_const lent = {.data = (void *)(uintptr_t)src,
-                                            .bytes = span_of(&p->src),
-                                            .lent = true};
-        BYI_PUSH(&program->made, lent);
+        const struct byi_made_const borrowed = {.data = (void *)(uintptr_t)src,
+                                                .bytes = span_of(&p->src),
+                                                .borrowed = true};
+        BYI_PUSH(&program->made, borrowed);
     } else {
         struct byi_prim *reorder = NULL;
         BYI_TRY(
@@ -239,10 +240,11 @@ enum byoc_status byi_dn_make_fill(struct byi_program *program,
 /* Largest rounding error of a bias, in units of the result. */
 #define TOLERANCE (1.0 / 64)
 
-/* The weights of a product: floats or int8 codes. */
-struct whole_weights {
+/* The weights of a product: int8 codes if `codes` is not NULL, otherwise
+ * floats. */
+struct product_weights {
     const float *floats;
-    const struct byoc_codes *codes; /* NULL: none */
+    const struct byoc_codes *codes;
 };
 
 /* The three constants into which weights are split. */
@@ -253,20 +255,22 @@ struct split_weights {
     int16_t *row; /* scratch */
 };
 
-/* Compute the scale and bias of row r; false if the bias or the sums are too
- * large or too inexact for integers. */
+/* Compute the scale and bias of row r, whose weights are integers times `step`;
+ * `size` is the sum of the integers' absolute values. False if the bias or the
+ * sums are too large or too inexact for integers. */
 static bool scale_row(const struct byi_integers *p, int64_t r, float step,
                       int64_t size, const float *bias,
                       const struct split_weights *to)
 {
     const double unit = (double)(float)((double)step * (double)p->scale);
-    const double by = p->result != 0 ? unit / (double)p->result : unit;
-    const double whole = bias ? (double)bias[p->n_bias == 1 ? 0 : r] / unit : 0;
-    to->scale[r] = (float)by;
-    if (size * UINT8_MAX > MAX_SUM || !(fabs(whole) < MAX_SUM) ||
-        fabs(whole - rint(whole)) * by > TOLERANCE)
+    const double scale = p->result != 0 ? unit / (double)p->result : unit;
+    const double bias_units =
+        bias ? (double)bias[p->n_bias == 1 ? 0 : r] / unit : 0;
+    to->scale[r] = (float)scale;
+    if (size * UINT8_MAX > MAX_SUM || !(fabs(bias_units) < MAX_SUM) ||
+        fabs(bias_units - rint(bias_units)) * scale > TOLERANCE)
         return false;
-    to->bias[r] = (int32_t)rint(whole);
+    to->bias[r] = (int32_t)rint(bias_units);
     return true;
 }
 
@@ -291,7 +295,8 @@ static bool find_row(const struct byi_integers *p, int64_t r,
     return low >= INT8_MIN && high <= INT8_MAX;
 }
 
-/* Copy the codes of row r, unless the codes themselves are used. */
+/* Set *step to the scale of row r, and copy the row's codes, unless the codes
+ * themselves are the constant. */
 static void copy_row(const struct byi_integers *p, int64_t r,
                      const struct byoc_codes *codes, float *step,
                      const struct split_weights *to)
@@ -313,7 +318,7 @@ static int64_t max_magnitude(const int8_t *integers, int64_t n)
     return sum;
 }
 
-static bool split(const struct byi_integers *p, const struct whole_weights *w,
+static bool split(const struct byi_integers *p, const struct product_weights *w,
                   const float *bias, const struct split_weights *to)
 {
     const int64_t k = p->columns;
@@ -331,7 +336,7 @@ static bool split(const struct byi_integers *p, const struct whole_weights *w,
 }
 
 static enum byoc_status split_into(const struct byi_integers *p,
-                                   const struct whole_weights *w,
+                                   const struct product_weights *w,
                                    const float *bias, void *const data[3],
                                    struct byoc_error *err)
 {
@@ -380,10 +385,10 @@ static enum byoc_status add_integers(struct byi_program *program,
     struct byi_made_const *made = &program->made.at[program->made.n - 1];
     if (codes && !p->turned) {
         made->data = (void *)(uintptr_t)codes->at;
-        made->lent = true;
+        made->borrowed = true;
     }
     const enum byoc_status status =
-        made->data ? BYOC_OK : fill_made(program, made, true, err);
+        made->data ? BYOC_OK : allocate_made(program, made, true, err);
     *data = made->data;
     return status;
 }
@@ -408,13 +413,13 @@ enum byoc_status byi_dn_make_integers(struct byi_program *program,
     for (uint32_t i = 1; i < 3 && status == BYOC_OK; i++)
         status = add_made(program, (uint64_t)p->rows * sizeof(float), true,
                           &data[i], err);
-    const struct whole_weights w = {floats, codes};
+    const struct product_weights w = {floats, codes};
     if (status == BYOC_OK)
         status = split_into(p, &w, bias, data, err);
     if (status == BYOC_OK)
         return note_creation(program, "integers", p, sizeof *p, 3);
     while (program->made.n > first) {
-        byi_dn_drop(program, program->made.n - 1);
+        byi_dn_drop_made(program, program->made.n - 1);
         program->made.n--;
     }
     return status;

@@ -58,13 +58,13 @@ static struct byi_made_block *find_block(struct byi_program *p, uint64_t bytes)
     return p->block = fresh;
 }
 
-void *byi_dn_made_take(struct byi_program *p, uint64_t bytes, bool brief)
+void *byi_dn_made_alloc(struct byi_program *p, uint64_t bytes, bool brief)
 {
     const uint64_t all = HEAD + (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
     struct byi_made_block *block = NULL;
     if (all < bytes)
         return NULL;
-    if (all < LARGE && p->taken >= FEW_BYTES && !brief)
+    if (all < LARGE && p->unblocked_bytes >= FEW_BYTES && !brief)
         block = find_block(p, all);
     /* if a memory limit forbids a block, it may still allow the constant */
     char *at = block ? (char *)block + block->used
@@ -75,13 +75,13 @@ void *byi_dn_made_take(struct byi_program *p, uint64_t bytes, bool brief)
         block->used += all;
         atomic_fetch_add(&block->users, 1);
     } else if (!brief) {
-        p->taken += all;
+        p->unblocked_bytes += all;
     }
     ((struct made_head *)(void *)at)->block = block;
     return at + HEAD;
 }
 
-void byi_dn_made_give(const struct byoc_host *host, void *data)
+void byi_dn_made_free(const struct byoc_host *host, void *data)
 {
     if (!data)
         return;

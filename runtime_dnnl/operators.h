@@ -111,9 +111,9 @@ struct byi_dnnl_window {
 };
 
 /* Data that a primitive computes while it reads them: it concatenates the
- * channels of n sources, multiplies them by SCALE, (N or 1, C, 1...), adds
- * SHIFT, (1, C, 1...), and applies ReLU. SCALE, SHIFT and ReLU may be absent.
- */
+ * channels of n sources, multiplies them by argument SCALE, (N or 1, C, 1...),
+ * adds argument SHIFT, (1, C, 1...), and applies ReLU. The scale, the shift and
+ * ReLU may be absent. */
 enum { BYI_MAX_GATHERED = 32 };
 struct byi_dnnl_gather {
     uint32_t n; /* 0: the data are argument SRC; else source i is argument MULTI
@@ -224,21 +224,22 @@ enum byi_rnn_kind {
 struct byi_dnnl_rnn {
     enum byi_rnn_kind kind;
     enum byi_elt activation; /* PLAIN */
-    bool both, reverse;
+    bool both;               /* two directions: D is 2 */
+    bool reverse; /* the only direction is from the end to the beginning */
     struct byi_desc src, src_h, src_c, weights, recurrent, bias;
     struct byi_desc dst, dst_h, dst_c;
 };
 
 /* Exact elementwise operations on 8-bit integers q that represent (q - zero) *
  * scale: dst is round(clamp(value / scale)) + zero. */
-enum byi_qpoint_kind {
-    BYI_QPOINT_QUANTIZE,   /* src is float32             */
-    BYI_QPOINT_DEQUANTIZE, /* dst is float32             */
-    BYI_QPOINT_ADD,        /* src + src1 of equal layout */
-    BYI_QPOINT_MUL
+enum byi_qelementwise_kind {
+    BYI_QELEMENTWISE_QUANTIZE,   /* src is float32             */
+    BYI_QELEMENTWISE_DEQUANTIZE, /* dst is float32             */
+    BYI_QELEMENTWISE_ADD,        /* src + src1 of equal layout */
+    BYI_QELEMENTWISE_MUL
 };
-struct byi_dnnl_qpoint {
-    enum byi_qpoint_kind kind;
+struct byi_dnnl_qelementwise {
+    enum byi_qelementwise_kind kind;
     struct byi_desc src, src1, dst;
     int64_t src_zero, src1_zero, zero;
     float src_scale, src1_scale, scale;
@@ -254,9 +255,9 @@ struct byi_dnnl_qconv {
     struct byi_dnnl_window window; /* its n is 0 for a product */
     struct byi_desc src, weights, dst;
     int64_t src_zero, zero;
-    float low, high;             /* bounds before the zero point is added */
-    struct byi_dnnl_qpoint more; /* a BYI_QPOINT_ADD, or all zero if there is
-                                  * none */
+    float low, high; /* bounds before the zero point is added */
+    struct byi_dnnl_qelementwise more; /* a BYI_QELEMENTWISE_ADD, or all zero if
+                                        * there is none */
 };
 
 /* --- memory -------------------------------------------------------------- */
@@ -275,10 +276,11 @@ struct byi_place {
     uint64_t offset; /* bytes */
 };
 
-/* Constants computed at load from others (CONST or MADE). */
+/* The following structs describe constants that are computed at load from other
+ * constants, which are CONST or MADE. */
 
-/* Weights in the layout that argument `arg` of a step's primitive needs; not
- * copied if they have that layout already. */
+/* Weights in the layout that argument `arg` of the primitive of step `step`
+ * needs. They are not copied if they have that layout already. */
 struct byi_pack {
     struct byi_place from;
     struct byi_desc src;
@@ -372,7 +374,7 @@ struct byi_operators {
     BYI_OPERATOR(reorder);
     BYI_OPERATOR(rnn);
     BYI_OPERATOR(qconv);
-    BYI_OPERATOR(qpoint);
+    BYI_OPERATOR(qelementwise);
     /* Make the next constant; `integers` makes three. */
     BYI_MAKER(pack, byi_pack);
     BYI_MAKER(copy, byi_copy);
@@ -386,7 +388,7 @@ struct byi_operators {
     int (*run)(struct byi_exec *exec, const struct byi_dnnl_step *step);
 };
 
-/* What the only exported function of a unit returns. */
+/* A unit, which its only exported function returns. */
 struct byi_dnnl_unit {
     uint32_t size; /* sizeof(struct byi_dnnl_unit) */
     uint32_t id;   /* hash of these declarations: byi_dn_unit_id */

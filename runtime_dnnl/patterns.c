@@ -27,8 +27,9 @@ enum { BYI_DN_REFUSALS(ID, COMMA) };
 
 static const char *const says[] = {BYI_DN_REFUSALS(SAY, COMMA)};
 
-/* Accepts a match if its results and, for operators that return a tuple, its
- * source have one of n types. */
+/* Accepts a match if its source and the results of its operators have one of n
+ * types. Results that are tuples are not checked. The messages for results and
+ * for the source are says[gives] and says[takes]. */
 static const char *accept_types(const struct byoc_host *host,
                                 const struct byoc_match *m,
                                 const uint32_t *types, uint32_t n, int gives,
@@ -70,7 +71,7 @@ static const char *accept_float32(const struct byoc_host *host,
 }
 
 /* Accepts a match if the results of its first n operators have the same shape,
- * since post-ops run in place on the first one's. */
+ * since post-ops change the first operator's result in place. */
 static const char *keeps_shape(const struct byoc_host *host,
                                const struct byoc_match *m, uint32_t n)
 {

@@ -67,7 +67,8 @@ static enum byoc_status pass_impl(const char *why, struct byi_prim **prim,
     return status;
 }
 
-/* Whether own kernels can run it on channels-first data, without post-ops. */
+/* Whether byoc's own kernels can run the convolution, without post-ops, on
+ * channels-first data. */
 static bool suits_planes(const struct byi_dnnl_conv *p,
                          struct byi_dn_fast *fast)
 {
@@ -139,10 +140,10 @@ enum byoc_status byi_matmul_new(const struct byi_dnnl *lib,
     return byi_prim_wrap(status, pd, &s, "matrix product", prim, err);
 }
 
-/* The mean of each channel of float32 images as a reduction, which oneDNN runs
- * on one thread. Returns false for other pools. */
-static bool reads_whole_images(const struct byi_dnnl_pool *p,
-                               struct byi_dnnl_reduce *r)
+/* If the pool computes the mean of each channel of float32 images, describe it
+ * as a reduction and return true; oneDNN would run it on one thread. */
+static bool describe_mean(const struct byi_dnnl_pool *p,
+                          struct byi_dnnl_reduce *r)
 {
     const struct byi_dnnl_window *w = &p->window;
     int64_t positions = 1;
@@ -175,7 +176,7 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
     };
     struct byi_dn_fast fast;
     struct byi_dnnl_reduce mean;
-    if (((!posts || !posts->n) && reads_whole_images(p, &mean) &&
+    if (((!posts || !posts->n) && describe_mean(p, &mean) &&
          byi_dn_fast_reduce(&mean, &fast)) ||
         byi_dn_fast_pool(p, posts, &fast))
         return byi_prim_wrap_fast(&fast, prim, err);

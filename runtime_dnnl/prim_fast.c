@@ -388,10 +388,11 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
 {
     const struct byi_dnnl_window *w = &p->window;
     const uint32_t n = w->n, skip = BYI_F32_AXES - n;
-    const bool depthwise = p->weights.rank == n + 3; /* groups of one channel */
+    const bool grouped = p->weights.rank == n + 3;
     conv->transposed = p->deconv;
-    if (n > 2 || (p->deconv && depthwise) ||
-        (depthwise && (p->weights.dims[1] != 1 || p->weights.dims[2] != 1)) ||
+    if (n > 2 || (p->deconv && grouped) ||
+        /* groups that are not depthwise */
+        (grouped && (p->weights.dims[1] != 1 || p->weights.dims[2] != 1)) ||
         p->weights.kind != BYI_DESC_ANY ||
         !agree(&p->src, &p->weights, &p->bias, &p->dst))
         return false;
@@ -399,7 +400,7 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
     conv->images = p->src.dims[0];
     conv->channels = p->src.dims[1];
     conv->outputs = p->dst.dims[1];
-    conv->groups = depthwise ? conv->channels : 1;
+    conv->groups = grouped ? conv->channels : 1;
     for (uint32_t i = 0; i < BYI_F32_AXES; i++) {
         conv->in[i] = conv->out[i] = conv->size[i] = 1;
         conv->stride[i] = conv->dilation[i] = 1;

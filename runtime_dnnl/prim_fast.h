@@ -13,13 +13,15 @@
 struct byi_dn_fast;
 struct byi_dn_fast_slot;
 
-/* The functions of one kind of primitive. packed() and pack() are about
- * the weights for argument `arg`, which `src` describes. Both arguments of
- * packs_alike() are of this kind. */
+/* The functions of one kind of primitive. packed() returns the bytes of the
+ * packed weights for argument `arg`; pack() packs the weights `from`, which
+ * `src` describes, to `to`. packs_alike() tells whether two primitives of this
+ * kind use the same packed weights. */
 struct byi_dn_fast_kind {
     const char *(*name)(const struct byi_dn_fast *fast);
-    uint64_t (*scratch)(const struct byi_dn_fast *fast); /* NULL: needs none */
-    /* NULL: 0 for all arguments */
+    /* NULL: the primitive needs no scratch */
+    uint64_t (*scratch)(const struct byi_dn_fast *fast);
+    /* NULL: the primitive packs no weights */
     uint64_t (*packed)(const struct byi_dn_fast *fast, int arg);
     void (*pack)(const struct byi_dn_fast *fast, int arg,
                  const struct byi_desc *src, const void *from, void *to);
@@ -30,7 +32,8 @@ struct byi_dn_fast_kind {
                 int threads);
 };
 
-enum { BYI_DN_SOURCES = 2 * BYI_MAX_POSTS }; /* of a concatenation, at most */
+/* largest number of sources of a concatenation */
+enum { BYI_DN_SOURCES = 2 * BYI_MAX_POSTS };
 
 struct byi_dn_fast {
     const struct byi_dn_fast_kind *kind;
@@ -48,15 +51,17 @@ struct byi_dn_fast {
             float low, high;
             struct byi_i8_other other;
         };
-        struct byi_dnnl_qpoint point;
+        struct byi_dnnl_qelementwise qelementwise;
         struct byi_f32_attention attention; /* prim_attention.c */
         struct byi_f32_pool pool;           /* prim_move.c */
         struct byi_f32_move move;
-        struct { /* prim_point.c */
+        struct { /* prim_elementwise.c */
             int64_t rows, columns;
             bool log;
         } softmax;
-        struct { /* prim_point.c: (outer, n, inner) to (outer, inner) */
+        /* prim_elementwise.c: a reduction of (outer, n, inner) to (outer,
+         * inner) */
+        struct {
             int64_t outer, n, inner;
             bool mean;
         } sum;
@@ -97,26 +102,28 @@ bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
 bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
                         const struct byi_posts *posts,
                         struct byi_dn_fast *fast);
-/* prim_point.c. A reduction of (outer, n) or (outer, n, inner) over n, without
- * post-ops. */
+/* prim_elementwise.c. A sum or mean of (outer, n) or (outer, n, inner) over n,
+ * without post-ops. */
 bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
                         struct byi_dn_fast *fast);
-/* prim_fast.c. A recurrent layer, on byoc's own kernels. */
+/* prim_fast.c. A recurrent layer: an LSTM, or a GRU with linear-before-reset.
+ */
 bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast);
-/* prim_move.c. Pools of float16 and bfloat16 data. */
+/* prim_move.c. Pools of float32, float16 and bfloat16 data. */
 bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
                       const struct byi_posts *posts, struct byi_dn_fast *fast);
-/* Elements of source i that are adjacent in the concatenation or, if the
- * elements of two or three sources alternate, two or three places apart. */
+/* The number of elements of a row of source i. A row is contiguous in the
+ * concatenation unless the elements of two or three sources alternate. */
 int64_t byi_dn_concat_row(const struct byi_dnnl_concat *p, uint32_t i);
 /* Elements from one row of `src` to the next; 0 if its rows of `row` elements
  * are not evenly spaced in the order of the rows of `like`, which is dense. */
 int64_t byi_dn_row_pitch(const struct byi_desc *src,
                          const struct byi_desc *like, int64_t row);
+/* prim_move.c. Concatenations of evenly spaced rows. */
 bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
                         struct byi_dn_fast *fast);
-/* prim_move.c. Copies of float16 and bfloat16 data, and of images of few
- * channels of bytes or float32 to channels last. */
+/* prim_move.c. Copies of float16 and bfloat16 data, and transpositions of
+ * images to channels last: of float32, and of up to four channels of bytes. */
 bool byi_dn_fast_reorder(const struct byi_dnnl_reorder *p,
                          const struct byi_posts *posts,
                          struct byi_dn_fast *fast);
@@ -128,7 +135,7 @@ void byi_dn_fast_pack(const struct byi_dn_fast *user, int arg,
  * false if they should not run in bands. */
 bool byi_dn_fast_bands(uint32_t n, const struct byi_dn_fast *const *fast,
                        struct byi_f32_bands *bands);
-/* Set the arguments of a convolution. */
+/* Set *run to the arguments of a convolution, without scratch and threads. */
 void byi_dn_fast_fill(const struct byi_dn_fast *fast, uint32_t n,
                       const struct byi_dn_fast_slot *slots,
                       struct byi_f32_conv_run *run);
@@ -137,7 +144,9 @@ void byi_dn_fast_fill(const struct byi_dn_fast *fast, uint32_t n,
  * them. */
 bool byi_dn_fast_wants(const struct byi_dn_fast *fast, int arg,
                        const struct byi_desc *desc);
+/* The name of the implementation. */
 const char *byi_dn_fast_impl(const struct byi_dn_fast *fast);
+/* Bytes of scratch memory that a run needs. */
 uint64_t byi_dn_fast_scratch(const struct byi_dn_fast *fast);
 /* Bytes of the packed weights for argument `arg`. */
 uint64_t byi_dn_fast_packed(const struct byi_dn_fast *fast, int arg);
@@ -145,6 +154,7 @@ uint64_t byi_dn_fast_packed(const struct byi_dn_fast *fast, int arg);
  * their arguments arg_a and arg_b. */
 bool byi_dn_fast_same(const struct byi_dn_fast *a, int arg_a,
                       const struct byi_dn_fast *b, int arg_b);
+/* Run the primitive, or pack weights, with n arguments. */
 void byi_dn_fast_run(const struct byi_dn_fast *fast, uint32_t n,
                      const struct byi_dn_fast_slot *slots, void *scratch);
 

@@ -99,10 +99,10 @@ static const struct byi_dn_fast_kind qconv_kind = {
 
 static bool has_sum(const struct byi_dnnl_qconv *p)
 {
-    return p->more.kind == BYI_QPOINT_ADD;
+    return p->more.kind == BYI_QELEMENTWISE_ADD;
 }
 
-static struct byi_i8_other read_other(const struct byi_dnnl_qpoint *p)
+static struct byi_i8_other read_other(const struct byi_dnnl_qelementwise *p)
 {
     return (struct byi_i8_other){.flip = flip_of(p->src1.dtype),
                                  .b_zero =
@@ -174,26 +174,26 @@ enum byoc_status byi_qconv_new(const struct byi_dnnl *lib,
 
 /* --- elementwise ---------------------------------------------------------- */
 
-static const char *qpoint_name(const struct byi_dn_fast *fast)
+static const char *qelementwise_name(const struct byi_dn_fast *fast)
 {
     (void)fast;
-    return "i8_point";
+    return "i8_elementwise";
 }
 
 /* Compute elements [at, at + n). */
-static void run_range(const struct byi_dnnl_qpoint *p, const void *src,
+static void run_range(const struct byi_dnnl_qelementwise *p, const void *src,
                       const void *src1, void *dst, int64_t at, int64_t n)
 {
     const struct byi_i8_kernels *k = byi_i8_kernels();
     const uint8_t *x = (const uint8_t *)src + at;
     const uint8_t flip = flip_of(p->src.dtype);
     const int32_t zero = flipped_zero(p->src_zero, p->src.dtype);
-    if (p->kind == BYI_QPOINT_QUANTIZE) {
+    if (p->kind == BYI_QELEMENTWISE_QUANTIZE) {
         k->quantize((const float *)src + at, n, p->scale, p->low, p->high,
                     (int32_t)p->zero, (uint8_t *)dst + at);
         return;
     }
-    if (p->kind == BYI_QPOINT_DEQUANTIZE) {
+    if (p->kind == BYI_QELEMENTWISE_DEQUANTIZE) {
         k->dequantize(x, n, flip, zero, p->src_scale, (float *)dst + at);
         return;
     }
@@ -209,16 +209,16 @@ static void run_range(const struct byi_dnnl_qpoint *p, const void *src,
         .low = p->low,
         .high = p->high,
         .zero = (int32_t)p->zero,
-        .multiplies = p->kind == BYI_QPOINT_MUL};
+        .multiplies = p->kind == BYI_QELEMENTWISE_MUL};
     k->point(&point);
 }
 
-static void run_qpoint(const struct byi_dn_fast *fast, uint32_t n,
-                       const struct byi_dn_fast_slot *slots, void *scratch,
-                       int threads)
+static void run_qelementwise(const struct byi_dn_fast *fast, uint32_t n,
+                             const struct byi_dn_fast_slot *slots,
+                             void *scratch, int threads)
 {
     enum { PART = 1 << 15 }; /* elements for which another thread pays */
-    const struct byi_dnnl_qpoint *p = &fast->point;
+    const struct byi_dnnl_qelementwise *p = &fast->qelementwise;
     const int64_t all = byi_elements(p->dst.rank, p->dst.dims);
     const int64_t parts = all / PART < 1         ? 1
                           : all / PART < threads ? all / PART
@@ -234,17 +234,18 @@ static void run_qpoint(const struct byi_dn_fast *fast, uint32_t n,
     }
 }
 
-static const struct byi_dn_fast_kind qpoint_kind = {
-    .name = qpoint_name,
-    .run = run_qpoint,
+static const struct byi_dn_fast_kind qelementwise_kind = {
+    .name = qelementwise_name,
+    .run = run_qelementwise,
 };
 
-enum byoc_status byi_qpoint_new(const struct byi_dnnl *lib,
-                                const struct byi_dnnl_qpoint *p,
-                                const struct byi_posts *posts,
-                                struct byi_prim **prim, struct byoc_error *err)
+enum byoc_status byi_qelementwise_new(const struct byi_dnnl *lib,
+                                      const struct byi_dnnl_qelementwise *p,
+                                      const struct byi_posts *posts,
+                                      struct byi_prim **prim,
+                                      struct byoc_error *err)
 {
-    struct byi_dn_fast fast = {.kind = &qpoint_kind, .point = *p};
+    struct byi_dn_fast fast = {.kind = &qelementwise_kind, .qelementwise = *p};
     (void)lib;
     assert(!posts);
     (void)posts;

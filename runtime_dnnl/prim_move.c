@@ -34,7 +34,7 @@ static const struct byi_dn_fast_kind pool_kind = {
     .run = run_pool,
 };
 
-/* Whether every window covers an element of the data. */
+/* Whether it is certain that every window covers an element of the data. */
 static bool is_full(const struct byi_f32_pool *pool)
 {
     for (int i = 0; i < BYI_F32_AXES; i++) {
@@ -86,7 +86,7 @@ static const char *move_name(const struct byi_dn_fast *fast)
     return "copy";
 }
 
-/* Copy bytes [at, end) of the destination. */
+/* Copy bytes [at, end) of the destination `to`, whose rows have `all` bytes. */
 static void copy_sources(const struct byi_dn_fast *fast,
                          const char *const *from, int64_t all, char *to,
                          int64_t at, int64_t end)

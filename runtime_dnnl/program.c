@@ -61,8 +61,8 @@ void byi_dn_program_free(struct byi_program **program)
     for (uint32_t i = 0; i < p->made.n; i++)
         if (p->made.at[i].shared)
             byi_dn_share_release(p->made.at[i].shared);
-        else if (!p->made.at[i].lent)
-            byi_dn_made_give(p->host, p->made.at[i].data);
+        else if (!p->made.at[i].borrowed)
+            byi_dn_made_free(p->host, p->made.at[i].data);
     byi_dn_made_end(p);
     byi_vec_free(p->prims.at);
     byi_vec_free(p->steps.at);

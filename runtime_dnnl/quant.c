@@ -56,11 +56,11 @@ static void read_range(const struct byi_quant *q, float *low, float *high)
 
 /* Emit one primitive on one or two tensors of equal layout. Sets their
  * descriptors in `p`. */
-static enum byoc_status emit_qpoint(struct byi_build *b,
-                                    struct byi_dnnl_qpoint *p,
-                                    const struct byi_dnnl_view *src,
-                                    const struct byi_dnnl_view *src1,
-                                    enum byoc_dtype dtype)
+static enum byoc_status emit_qelementwise(struct byi_build *b,
+                                          struct byi_dnnl_qelementwise *p,
+                                          const struct byi_dnnl_view *src,
+                                          const struct byi_dnnl_view *src1,
+                                          enum byoc_dtype dtype)
 {
     struct byi_emit e = {.name = byi_dn_joined_name(b)};
     struct byi_dnnl_view dst = {.desc = src->desc};
@@ -69,7 +69,7 @@ static enum byoc_status emit_qpoint(struct byi_build *b,
     p->dst = dst.desc;
     if (src1)
         p->src1 = src1->desc;
-    BYI_TRY(byi_dn_qpoint_new(b, p, NULL, &e.prim));
+    BYI_TRY(byi_dn_qelementwise_new(b, p, NULL, &e.prim));
     dst.buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst.desc));
     byi_dn_use(&e, BYI_ARG_SRC, src);
     if (src1)
@@ -101,10 +101,10 @@ enum byoc_status byi_dn_build_dequantize(struct byi_build *b)
     if (!read_quant(b, byi_dn_step0(b), src.desc.dtype, &result->quant))
         return refuse_quant(b, src.desc.dtype);
     result->integers = value;
-    struct byi_dnnl_qpoint p = {.kind = BYI_QPOINT_DEQUANTIZE,
-                                .src_zero = (int64_t)result->quant.zero,
-                                .src_scale = result->quant.scale};
-    return emit_qpoint(b, &p, &src, NULL, BYOC_F32);
+    struct byi_dnnl_qelementwise p = {.kind = BYI_QELEMENTWISE_DEQUANTIZE,
+                                      .src_zero = (int64_t)result->quant.zero,
+                                      .src_scale = result->quant.scale};
+    return emit_qelementwise(b, &p, &src, NULL, BYOC_F32);
 }
 
 enum byoc_status byi_dn_build_quantize(struct byi_build *b)
@@ -121,10 +121,11 @@ enum byoc_status byi_dn_build_quantize(struct byi_build *b)
     }
     struct byi_dnnl_view src;
     BYI_TRY(byi_dn_want_dense(b, value, &src));
-    struct byi_dnnl_qpoint p = {
-        .kind = BYI_QPOINT_QUANTIZE, .zero = (int64_t)q.zero, .scale = q.scale};
+    struct byi_dnnl_qelementwise p = {.kind = BYI_QELEMENTWISE_QUANTIZE,
+                                      .zero = (int64_t)q.zero,
+                                      .scale = q.scale};
     read_range(&q, &p.low, &p.high);
-    return emit_qpoint(b, &p, &src, NULL, q.dtype);
+    return emit_qelementwise(b, &p, &src, NULL, q.dtype);
 }
 
 /* --- products ------------------------------------------------------------- */
@@ -167,10 +168,11 @@ static bool read_clamps(const struct byi_chain *chain, uint32_t next,
     return true;
 }
 
-/* Let the product write bytes, if its only reader quantises: read the bias and
- * the clamps of its chain. Errors: BYOC_EUNSUPPORTED if the chain has other
- * items. */
-static enum byoc_status read_narrow(struct byi_build *b, struct byi_exact *x,
+/* Let the product write bytes: read the quantisation by its only reader, and
+ * the bias and the clamps of its chain. Errors: BYOC_EUNSUPPORTED if there is
+ * no such reader, or the chain has other items. */
+static enum byoc_status read_narrow(struct byi_build *b,
+                                    struct byi_integer_kernel *x,
                                     const struct byi_desc *dst, uint32_t axis,
                                     struct byi_integers *p)
 {
@@ -192,14 +194,14 @@ static enum byoc_status read_narrow(struct byi_build *b, struct byi_exact *x,
                : BYOC_EUNSUPPORTED;
 }
 
-enum byoc_status byi_dn_exact_open(struct byi_build *b,
-                                   const struct byi_dnnl_view *w, bool turned,
-                                   const struct byi_desc *dst, uint32_t axis,
-                                   struct byi_exact *x)
+enum byoc_status byi_dn_integer_open(struct byi_build *b,
+                                     const struct byi_dnnl_view *w, bool turned,
+                                     const struct byi_desc *dst, uint32_t axis,
+                                     struct byi_integer_kernel *x)
 {
     struct byi_dnnl_value *src = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const int64_t n = (int64_t)b->graph->values[byi_dn_arg0(b, 1)].count;
-    *x = (struct byi_exact){.quant = src->quant};
+    *x = (struct byi_integer_kernel){.quant = src->quant};
     if (!src->integers || b->program->purpose == BYI_TO_PROBE ||
         !has_const_weights(b))
         return BYOC_EUNSUPPORTED;
@@ -242,10 +244,11 @@ static void mark_integers(struct byi_build *b, const struct byi_quant *q)
     result->quant = *q;
 }
 
-enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
-                                   const struct byi_dnnl_view *src,
-                                   struct byi_dnnl_qconv *p,
-                                   const struct byi_desc *dst)
+enum byoc_status byi_dn_integer_emit(struct byi_build *b,
+                                     struct byi_integer_kernel *x,
+                                     const struct byi_dnnl_view *src,
+                                     struct byi_dnnl_qconv *p,
+                                     const struct byi_desc *dst)
 {
     struct byi_dnnl_view y = {.desc = *dst};
     struct byi_emit e = {.name = x->narrow ? byi_dn_joined_name(b)
@@ -264,7 +267,7 @@ enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
         byi_dn_abandon(b, &e.prim);
         return status;
     }
-    byi_dn_drop(b->program, b->bufs.at[x->weights.buf].index);
+    byi_dn_drop_made(b->program, b->bufs.at[x->weights.buf].index);
     byi_dn_use(&e, BYI_ARG_BIAS, &x->bias);
     byi_dn_use(&e, BYI_ARG_SCALE, &x->scale);
     y.buf = byi_dn_temp(b, byi_dn_desc_bytes(&y.desc));
@@ -285,11 +288,12 @@ enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
 
 /* --- elementwise ---------------------------------------------------------- */
 
-/* Whether the buffer has been written before step `index`. */
+/* Whether no step from `index` on writes the buffer. Returns false without
+ * looking if there are too many of them. */
 static bool is_written_before(const struct byi_build *b, uint32_t buf,
                               uint32_t index)
 {
-    enum { FAR = 64 }; /* most steps between a product and its sum */
+    enum { FAR = 64 }; /* most steps from a product to its sum */
     if (b->emitted.n - index > FAR)
         return false;
     for (uint32_t i = index; i < b->emitted.n; i++)
@@ -303,24 +307,25 @@ static bool is_written_before(const struct byi_build *b, uint32_t buf,
 /* Let the product that computed operand `which` of the sum `p` add the other
  * operand, if the sum is its only reader; otherwise BYOC_EUNSUPPORTED. */
 static enum byoc_status add_in_product(struct byi_build *b,
-                                       const struct byi_dnnl_qpoint *p,
+                                       const struct byi_dnnl_qelementwise *p,
                                        uint32_t which)
 {
-    const struct byi_dnnl_value *real =
+    const struct byi_dnnl_value *floats =
                                     byi_dn_operand(b, byi_dn_arg0(b, which)),
-                                *own = real->integers;
+                                *integers = floats->integers;
     const struct byi_dnnl_value *other =
         byi_dn_operand(b, byi_dn_arg0(b, 1 - which))->integers;
-    if (!own->qconv || !same_quant(&real->quant, &own->qconv->out) ||
-        b->reader[real - b->values] == BYI_NO_INDEX ||
-        b->reader[own - b->values] == BYI_NO_INDEX)
+    if (!integers->qconv ||
+        !same_quant(&floats->quant, &integers->qconv->out) ||
+        b->reader[floats - b->values] == BYI_NO_INDEX ||
+        b->reader[integers - b->values] == BYI_NO_INDEX)
         return BYOC_EUNSUPPORTED;
-    struct byi_emitted_step *d = &b->emitted.at[own->qconv->index];
-    struct byi_dnnl_qconv conv = own->qconv->p;
-    struct byi_desc like = own->qconv->dst;
+    struct byi_emitted_step *emitted = &b->emitted.at[integers->qconv->index];
+    struct byi_dnnl_qconv conv = integers->qconv->p;
+    struct byi_desc like = integers->qconv->dst;
     like.dtype = other->views[0].desc.dtype;
     const struct byi_dnnl_view *found = byi_dn_find(other, &like);
-    if (!found || !is_written_before(b, found->buf, own->qconv->index))
+    if (!found || !is_written_before(b, found->buf, integers->qconv->index))
         return BYOC_EUNSUPPORTED;
     conv.more = *p;
     conv.more.src_zero = 0;
@@ -335,27 +340,27 @@ static enum byoc_status add_in_product(struct byi_build *b,
     struct byi_dnnl_view y = {.desc = like};
     y.desc.dtype = conv.dst.dtype = p->dst.dtype;
     BYI_TRY(byi_dn_qconv_new(b, &conv, NULL, &e.prim));
-    for (uint32_t i = 0; i < d->n; i++)
-        if (d->uses[i].arg != BYI_ARG_DST)
-            e.uses[e.n++] = d->uses[i];
+    for (uint32_t i = 0; i < emitted->n; i++)
+        if (emitted->uses[i].arg != BYI_ARG_DST)
+            e.uses[e.n++] = emitted->uses[i];
     y.buf = byi_dn_temp(b, byi_dn_desc_bytes(&y.desc));
     byi_dn_use(&e, BYI_ARG_SRC1, found);
     byi_dn_use(&e, BYI_ARG_DST, &y);
-    byi_dn_abandon(b, &d->prim);
-    d->prim = e.prim;
-    d->n = e.n;
-    d->uses = byi_arena_copy(b->arena, e.uses, e.n * sizeof e.uses[0]);
-    d->name = byi_arena_printf(b->program->arena, "%s+%s", d->name,
-                               byi_dn_joined_name(b));
-    d->sources = byi_arena_printf(b->program->arena, "%s,%s", d->sources,
-                                  b->kernel->source);
+    byi_dn_abandon(b, &emitted->prim);
+    emitted->prim = e.prim;
+    emitted->n = e.n;
+    emitted->uses = byi_arena_copy(b->arena, e.uses, e.n * sizeof e.uses[0]);
+    emitted->name = byi_arena_printf(b->program->arena, "%s+%s", emitted->name,
+                                     byi_dn_joined_name(b));
+    emitted->sources = byi_arena_printf(b->program->arena, "%s,%s",
+                                        emitted->sources, b->kernel->source);
     byi_dn_define(b, 0, &y);
     return BYOC_OK;
 }
 
 /* Computes the integers of the result from those of both operands, which must
  * have one shape. */
-enum byoc_status byi_dn_exact_point(struct byi_build *b)
+enum byoc_status byi_dn_integer_elementwise(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
     const bool multiplies = byi_dn_is(step, "multiply");
@@ -381,14 +386,14 @@ enum byoc_status byi_dn_exact_point(struct byi_build *b)
     struct byi_desc like = src[0].desc;
     like.dtype = q[1].dtype;
     BYI_TRY(byi_dn_want(b, other, &like, &src[1]));
-    struct byi_dnnl_qpoint p = {.kind = multiplies ? BYI_QPOINT_MUL
-                                                   : BYI_QPOINT_ADD,
-                                .src_zero = (int64_t)q[0].zero,
-                                .src1_zero = (int64_t)q[1].zero,
-                                .zero = (int64_t)out.zero,
-                                .src_scale = q[0].scale,
-                                .src1_scale = q[1].scale,
-                                .scale = out.scale};
+    struct byi_dnnl_qelementwise p = {.kind = multiplies ? BYI_QELEMENTWISE_MUL
+                                                         : BYI_QELEMENTWISE_ADD,
+                                      .src_zero = (int64_t)q[0].zero,
+                                      .src1_zero = (int64_t)q[1].zero,
+                                      .zero = (int64_t)out.zero,
+                                      .src_scale = q[0].scale,
+                                      .src1_scale = q[1].scale,
+                                      .scale = out.scale};
     read_range(&out, &p.low, &p.high);
     BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
     if (!read_clamps(&chain, 0, out.scale, &p.low, &p.high))
@@ -401,7 +406,7 @@ enum byoc_status byi_dn_exact_point(struct byi_build *b)
     for (uint32_t i = 2; i-- > 0 && !multiplies && status == BYOC_EUNSUPPORTED;)
         status = add_in_product(b, &p, i);
     if (status == BYOC_EUNSUPPORTED)
-        status = emit_qpoint(b, &p, &src[0], &src[1], out.dtype);
+        status = emit_qelementwise(b, &p, &src[0], &src[1], out.dtype);
     if (status == BYOC_OK)
         mark_integers(b, &out);
     return status;

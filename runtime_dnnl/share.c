@@ -14,7 +14,7 @@ struct byi_shared {
     const struct byoc_host *host;
     const void *src;          /* the constant                */
     struct byi_prim *reorder; /* identifies both layouts     */
-    void *data;               /* from byi_dn_made_take() */
+    void *data;               /* from byi_dn_made_alloc() */
     uint32_t refs;            /* reference count             */
 };
 
@@ -93,7 +93,7 @@ struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
     }
     pthread_mutex_unlock(&all.lock);
     if (s != fresh) {
-        byi_dn_made_give(host, data);
+        byi_dn_made_free(host, data);
         byi_release(fresh);
     }
     return s;
@@ -116,7 +116,7 @@ void byi_dn_share_release(struct byi_shared *shared)
     pthread_mutex_unlock(&all.lock);
     if (!last)
         return;
-    byi_dn_made_give(shared->host, shared->data);
+    byi_dn_made_free(shared->host, shared->data);
     byi_prim_free(&shared->reorder);
     byi_release(shared);
 }

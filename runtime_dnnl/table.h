@@ -14,7 +14,7 @@ struct byi_build;
     enum byoc_status byi_dn_build_##build(struct byi_build *b);
 #include "runtime_dnnl/patterns.def"
 
-/* The steps that may follow step 0. */
+/* The steps that may follow step 0 in a match of the row. */
 enum byi_dn_more {
     BYI_DN_NOTHING,
     BYI_DN_POSTS,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads.c: runs oneDNN on the host's threads. oneDNN calls an OpenMP library.
- * The plug-in exports that library's functions (core/base/openmp.c), and the
- * libdnnl.so that it loads binds to them before libgomp's, so that parallel
- * regions go to host->parallel_for().
+/* runtime_dnnl/threads.c: runs oneDNN on the host's threads. oneDNN calls
+ * OpenMP. The plug-in exports that library's functions (core/base/openmp.c),
+ * and the libdnnl.so that it loads binds to them before libgomp's, so that
+ * parallel regions go to host->parallel_for().
  *
  * If the process loaded libdnnl.so, or an OpenMP library with global
  * visibility, before the plug-in, oneDNN is bound to another OpenMP library.

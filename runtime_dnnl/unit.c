@@ -56,7 +56,7 @@ static int drop_const(struct byi_load *load, uint32_t made)
                              "%s: found constant %u, which is not made yet, "
                              "expected one of the first %u",
                              load->program->name, made, load->program->made.n);
-    byi_dn_drop(load->program, made);
+    byi_dn_drop_made(load->program, made);
     return 0;
 }
 

@@ -211,12 +211,12 @@ static enum byoc_status place_output(struct byi_build *b, uint32_t index)
 
 /* Whether the step writes to a region output, or to a buffer that a later step
  * reads. */
-static bool is_live(const struct byi_build *b, const struct byi_emitted_step *d,
-                    const bool *read)
+static bool is_live(const struct byi_build *b,
+                    const struct byi_emitted_step *emitted, const bool *read)
 {
-    for (uint32_t i = 0; i < d->n; i++) {
-        const int arg = d->uses[i].arg;
-        const uint32_t buf = d->uses[i].buf;
+    for (uint32_t i = 0; i < emitted->n; i++) {
+        const int arg = emitted->uses[i].arg;
+        const uint32_t buf = emitted->uses[i].buf;
         if ((arg == BYI_ARG_DST || arg == BYI_ARG_DST_H ||
              arg == BYI_ARG_DST_C) &&
             (b->bufs.at[buf].kind != BYI_BUF_TEMP || read[buf]))
@@ -233,10 +233,10 @@ static void drop_dead_steps(struct byi_build *b)
     bool *dead = byi_arena_calloc(b->arena, b->emitted.n, sizeof *dead);
     uint32_t n = 0;
     for (uint32_t i = b->emitted.n; i-- > 0;) {
-        const struct byi_emitted_step *d = &b->emitted.at[i];
-        dead[i] = !is_live(b, d, read);
-        for (uint32_t k = 0; k < d->n && !dead[i]; k++)
-            read[d->uses[k].buf] = true;
+        const struct byi_emitted_step *emitted = &b->emitted.at[i];
+        dead[i] = !is_live(b, emitted, read);
+        for (uint32_t k = 0; k < emitted->n && !dead[i]; k++)
+            read[emitted->uses[k].buf] = true;
     }
     for (uint32_t i = 0; i < b->emitted.n; i++)
         if (dead[i])
@@ -269,27 +269,27 @@ static void find_lives(struct byi_build *b)
 
 /* Append a step, whose buffers have been placed, to the program. */
 static enum byoc_status add_step(struct byi_build *b,
-                                 struct byi_emitted_step *d)
+                                 struct byi_emitted_step *emitted)
 {
     struct byi_program *p = b->program;
     struct byi_dnnl_slot *slots =
-        byi_arena_calloc(p->arena, d->n, sizeof *slots);
-    for (uint32_t i = 0; i < d->n; i++) {
-        const struct byi_buf *buf = &b->bufs.at[d->uses[i].buf];
+        byi_arena_calloc(p->arena, emitted->n, sizeof *slots);
+    for (uint32_t i = 0; i < emitted->n; i++) {
+        const struct byi_buf *buf = &b->bufs.at[emitted->uses[i].buf];
         slots[i] = (struct byi_dnnl_slot){
-            .arg = d->uses[i].arg,
+            .arg = emitted->uses[i].arg,
             .at = {.kind = buf->kind,
                    .index = buf->index,
-                   .offset = buf->offset + d->uses[i].offset}};
+                   .offset = buf->offset + emitted->uses[i].offset}};
     }
     const struct byi_dnnl_step step = {.index = p->steps.n,
-                                       .joins = d->joins,
-                                       .name = d->name,
-                                       .sources = d->sources,
-                                       .n_slots = d->n,
+                                       .joins = emitted->joins,
+                                       .name = emitted->name,
+                                       .sources = emitted->sources,
+                                       .n_slots = emitted->n,
                                        .slots = slots};
-    struct byi_prim *prim = d->prim;
-    d->prim = NULL;
+    struct byi_prim *prim = emitted->prim;
+    emitted->prim = NULL;
     BYI_TRY(byi_dn_program_prim(p, prim, b->err));
     BYI_PUSH(&p->steps, step);
     return BYOC_OK;
@@ -301,7 +301,7 @@ static void drop_unread(struct byi_build *b)
     for (uint32_t i = 0; i < b->bufs.n; i++) {
         const struct byi_buf *buf = &b->bufs.at[i];
         if (buf->kind == BYI_BUF_MADE && buf->first == UINT32_MAX)
-            byi_dn_drop(b->program, buf->index);
+            byi_dn_drop_made(b->program, buf->index);
     }
 }
 
@@ -391,7 +391,7 @@ enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
                               struct byi_program **program,
                               struct byoc_error *err)
 {
-    struct byoc_error local = {0}; /* also for errors of rejected tries */
+    struct byoc_error local = {0}; /* attempts that fail change it, too */
     struct byi_build b = {.lib = lib, .graph = graph, .err = &local};
     enum byoc_status status =
         byi_dn_program_new(lib, host, purpose, region, &b.program, &local);

@@ -3,8 +3,9 @@
  * post-ops, order and memory. The unit of C reproduces them with calls of the
  * operators of operators.h:
  *
- *     make_N   makes the constants that step N needs first, and its primitive
- *     step_N   lists the places of its arguments
+ *     make_N   makes the primitive of step N, and then the constants that no
+ *              step before N needs
+ *     step_N   lists the places of the arguments
  *     make_all, run_all call these for all steps, in order
  *
  * Parameters are written with the help of tables of their members. The output
@@ -59,9 +60,9 @@ static const char *const reduce_kinds[] = {
 static const char *const rnn_kinds[] = {NAME(BYI_RNN_PLAIN), NAME(BYI_RNN_LSTM),
                                         NAME(BYI_RNN_GRU),
                                         NAME(BYI_RNN_GRU_LINEAR)};
-static const char *const qpoint_kinds[] = {
-    NAME(BYI_QPOINT_QUANTIZE), NAME(BYI_QPOINT_DEQUANTIZE),
-    NAME(BYI_QPOINT_ADD), NAME(BYI_QPOINT_MUL)};
+static const char *const qelementwise_kinds[] = {
+    NAME(BYI_QELEMENTWISE_QUANTIZE), NAME(BYI_QELEMENTWISE_DEQUANTIZE),
+    NAME(BYI_QELEMENTWISE_ADD), NAME(BYI_QELEMENTWISE_MUL)};
 static const char *const buf_kinds[] = {
     NAME(BYI_BUF_INPUT), NAME(BYI_BUF_OUTPUT), NAME(BYI_BUF_CONST),
     NAME(BYI_BUF_MADE), NAME(BYI_BUF_TEMP)};
@@ -145,7 +146,7 @@ static const struct param_member qconv[] = {
     MEMBER(byi_dnnl_qconv, zero, I64),
     MEMBER(byi_dnnl_qconv, low, FLOAT),
     MEMBER(byi_dnnl_qconv, high, FLOAT),
-    ENUM(byi_dnnl_qconv, more.kind, qpoint_kinds),
+    ENUM(byi_dnnl_qconv, more.kind, qelementwise_kinds),
     MEMBER(byi_dnnl_qconv, more.src, DESC),
     MEMBER(byi_dnnl_qconv, more.src1, DESC),
     MEMBER(byi_dnnl_qconv, more.dst, DESC),
@@ -161,19 +162,19 @@ static const struct param_member attention[] = {
     MEMBER(byi_dnnl_attention, weights, DESC),
     MEMBER(byi_dnnl_attention, src1, DESC),
     MEMBER(byi_dnnl_attention, dst, DESC)};
-static const struct param_member qpoint[] = {
-    ENUM(byi_dnnl_qpoint, kind, qpoint_kinds),
-    MEMBER(byi_dnnl_qpoint, src, DESC),
-    MEMBER(byi_dnnl_qpoint, src1, DESC),
-    MEMBER(byi_dnnl_qpoint, dst, DESC),
-    MEMBER(byi_dnnl_qpoint, src_zero, I64),
-    MEMBER(byi_dnnl_qpoint, src1_zero, I64),
-    MEMBER(byi_dnnl_qpoint, zero, I64),
-    MEMBER(byi_dnnl_qpoint, src_scale, FLOAT),
-    MEMBER(byi_dnnl_qpoint, src1_scale, FLOAT),
-    MEMBER(byi_dnnl_qpoint, scale, FLOAT),
-    MEMBER(byi_dnnl_qpoint, low, FLOAT),
-    MEMBER(byi_dnnl_qpoint, high, FLOAT)};
+static const struct param_member qelementwise[] = {
+    ENUM(byi_dnnl_qelementwise, kind, qelementwise_kinds),
+    MEMBER(byi_dnnl_qelementwise, src, DESC),
+    MEMBER(byi_dnnl_qelementwise, src1, DESC),
+    MEMBER(byi_dnnl_qelementwise, dst, DESC),
+    MEMBER(byi_dnnl_qelementwise, src_zero, I64),
+    MEMBER(byi_dnnl_qelementwise, src1_zero, I64),
+    MEMBER(byi_dnnl_qelementwise, zero, I64),
+    MEMBER(byi_dnnl_qelementwise, src_scale, FLOAT),
+    MEMBER(byi_dnnl_qelementwise, src1_scale, FLOAT),
+    MEMBER(byi_dnnl_qelementwise, scale, FLOAT),
+    MEMBER(byi_dnnl_qelementwise, low, FLOAT),
+    MEMBER(byi_dnnl_qelementwise, high, FLOAT)};
 static const struct param_member post[] = {
     ENUM(byi_post, kind, post_kinds), MEMBER(byi_post, alpha, FLOAT),
     MEMBER(byi_post, beta, FLOAT), MEMBER(byi_post, desc, DESC)};
@@ -369,7 +370,7 @@ static bool is_zero(const struct param_member *m, const char *at)
         return *(const uint32_t *)at == 0;
     case MEMBER_I64:
         return *(const int64_t *)at == 0;
-    case MEMBER_FLOAT: /* writes -0.0f */
+    case MEMBER_FLOAT: /* -0.0f must be written */
         return *(const float *)at == 0 && !signbit(*(const float *)at);
     case MEMBER_DESC:
         return ((const struct byi_desc *)at)->kind == BYI_DESC_ABSENT;

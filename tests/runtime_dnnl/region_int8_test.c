@@ -266,7 +266,8 @@ static void check_sum(enum byoc_dtype dtype, bool read, int shift)
     if (why)
         fail_msg("%s\n%s", why, r.trace);
     if (strstr(r.trace, "nn.conv2d:i8:"))
-        assert_int_equal(strstr(r.trace, "i8_point") != NULL, read || shift);
+        assert_int_equal(strstr(r.trace, "i8_elementwise") != NULL,
+                         read || shift);
     region_close(&g);
 }
 

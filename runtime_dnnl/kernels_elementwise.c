@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/kernels_point.c: builds kernels whose first operator is
+/* runtime_dnnl/kernels_elementwise.c: builds kernels whose first operator is
  * elementwise or binary: a chain that starts from an operand. They run in any
  * layout, so they keep the layout of their operands. */
 #include "runtime_dnnl/build.h"
@@ -13,8 +13,8 @@ static bool has_dims(const struct byi_dnnl_value *value,
     return byi_dims_equal(desc->rank, desc->dims, type->rank, type->dims);
 }
 
-static bool is_border(const struct byi_build *b,
-                      const struct byi_dnnl_view *view)
+static bool is_from_outside(const struct byi_build *b,
+                            const struct byi_dnnl_view *view)
 {
     const enum byi_buf_kind kind = b->bufs.at[view->buf].kind;
     return kind != BYI_BUF_TEMP && kind != BYI_BUF_OUTPUT;
@@ -35,8 +35,8 @@ static enum byoc_status choose_view(struct byi_build *b,
             byi_dn_find(other, &view->desc))
             return BYOC_OK;
     }
-    if (other && is_border(b, &main->views[0]) &&
-        !is_border(b, &other->views[0]) &&
+    if (other && is_from_outside(b, &main->views[0]) &&
+        !is_from_outside(b, &other->views[0]) &&
         byi_dn_is_dense(&other->views[0].desc)) {
         const struct byi_desc want = byi_dn_regular(&other->views[0].desc);
         return byi_dn_want(b, main, &want, view);
@@ -54,10 +54,10 @@ static bool is_usual(const struct byi_desc *desc)
     return byi_dn_is_plain(desc) || byi_dn_same_layout(desc, &last);
 }
 
-enum byoc_status byi_dn_build_point(struct byi_build *b)
+enum byoc_status byi_dn_build_elementwise(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
-    const enum byoc_status exact = byi_dn_exact_point(b);
+    const enum byoc_status exact = byi_dn_integer_elementwise(b);
     if (exact != BYOC_EUNSUPPORTED)
         return exact;
     struct byi_dnnl_value *main = byi_dn_operand(b, byi_dn_arg0(b, 0)),

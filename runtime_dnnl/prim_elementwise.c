@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_point.c: creators of elementwise and binary primitives,
- * softmax, normalisations, reductions, concatenations and reorders. */
+/* runtime_dnnl/prim_elementwise.c: creators of elementwise and binary
+ * primitives, softmax, normalisations, reductions, concatenations and reorders.
+ */
 #include "core/base/openmp.h"
 #include "runtime_dnnl/layer_dnnl.h"
 #include "runtime_dnnl/prim_fast.h"
@@ -127,9 +128,9 @@ static const char *sum_name(const struct byi_dn_fast *fast)
 }
 
 enum {
-    COLUMNS = 1024, /* whose sums stay in the first-level cache */
-    ROWS = 4096,    /* most rows of a part: longer sums lose digits */
-    PARTS = 8       /* most parts that are made only for threads */
+    COLUMNS = 1024, /* the sums of so many stay in the first-level cache */
+    ROWS = 4096,    /* most rows of a part: longer sums are less accurate */
+    PARTS = 8       /* most parts if only threads need more than one */
 };
 
 /* The number of parts into which the n summed elements are divided. It does not
@@ -196,12 +197,13 @@ static void run_sum(const struct byi_dn_fast *fast, uint32_t n,
     enum { PART = 1 << 14 }; /* elements for which another thread pays */
     /* if inner is 1, the outer rows are columns of one matrix, n elements apart
      */
-    const bool turned = fast->sum.inner == 1;
-    const int64_t outer = turned ? 1 : fast->sum.outer;
-    const int64_t inner = turned ? fast->sum.outer : fast->sum.inner;
-    const int64_t parts = sum_parts(fast), column = turned ? fast->sum.n : 1;
+    const bool transposed = fast->sum.inner == 1;
+    const int64_t outer = transposed ? 1 : fast->sum.outer;
+    const int64_t inner = transposed ? fast->sum.outer : fast->sum.inner;
+    const int64_t parts = sum_parts(fast),
+                  column = transposed ? fast->sum.n : 1;
     const int64_t pays = byi_max(outer * inner * fast->sum.n / PART, 1);
-    const int64_t cuts = turned ? byi_min(threads, inner) : 1;
+    const int64_t cuts = transposed ? byi_min(threads, inner) : 1;
     const int64_t all = outer * parts * cuts;
     const int team = (int)byi_min(byi_min(pays, all), threads);
     const float *x = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
