@@ -91,6 +91,24 @@ static inline int64_t byi_wrap(int64_t index, int64_t size)
     return index < 0 ? index + size : index;
 }
 
+/* Restore the order of the binary heap heap[0, n), in which only the element
+ * `at` may be out of place: move it down. first(a, b) tells whether the element
+ * *a must be above *b. */
+#define BYI_SIFT_DOWN(heap, n, at, first)                                      \
+    do {                                                                       \
+        const __typeof__(*(heap)) moved_ = (heap)[at];                         \
+        int64_t hole_ = (at);                                                  \
+        for (int64_t child_; (child_ = 2 * hole_ + 1) < (n); hole_ = child_) { \
+            if (child_ + 1 < (n) &&                                            \
+                first(&(heap)[child_ + 1], &(heap)[child_]))                   \
+                child_++;                                                      \
+            if (!first(&(heap)[child_], &moved_))                              \
+                break;                                                         \
+            (heap)[hole_] = (heap)[child_];                                    \
+        }                                                                      \
+        (heap)[hole_] = moved_;                                                \
+    } while (0)
+
 /* Advance the coordinates `at` to the next position, last axis fastest, and
  * keep *offset = sum of at[i] * strides[i]. */
 static inline void byi_step(uint32_t rank, const int64_t *dims,

@@ -28,19 +28,6 @@ static bool before(const struct nms_candidate *a, const struct nms_candidate *b)
     return a->score != b->score ? a->score > b->score : a->box < b->box;
 }
 
-static void sift(struct nms_candidate *heap, int64_t n, int64_t at)
-{
-    const struct nms_candidate moved = heap[at];
-    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && before(&heap[child + 1], &heap[child]))
-            child++;
-        if (!before(&heap[child], &moved))
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = moved;
-}
-
 /* Read low 0, low 1, high 0, high 1 and the area of a box. */
 static void read_box(const struct nms *s, int64_t box, float to[5])
 {
@@ -54,6 +41,8 @@ static void read_box(const struct nms *s, int64_t box, float to[5])
     to[4] = (to[2] - to[0]) * (to[3] - to[1]);
 }
 
+/* Put the boxes of one class with enough score into the heap; returns their
+ * number. */
 static int64_t fill_heap(const struct nms *s, const float *scores)
 {
     int64_t n = 0;
@@ -61,12 +50,12 @@ static int64_t fill_heap(const struct nms *s, const float *scores)
         if (scores[i] == scores[i] && (!s->has_score || scores[i] > s->score))
             s->heap[n++] = (struct nms_candidate){scores[i], i};
     for (int64_t at = n / 2; at-- > 0;)
-        sift(s->heap, n, at);
+        BYI_SIFT_DOWN(s->heap, n, at, before);
     return n;
 }
 
-/* Select at most `max_rows` boxes of one class into the third column of rows
- * (k, 3). Returns their number. */
+/* Select boxes of one class, at most s->most and at most `max_rows`, into the
+ * third column of rows (k, 3). Returns their number. */
 static int64_t select_class(const struct nms *s, const float *scores,
                             int64_t *selected, int64_t max_rows)
 {
@@ -77,7 +66,7 @@ static int64_t select_class(const struct nms *s, const float *scores,
         const int64_t box = s->heap[0].box;
         s->heap[0] = s->heap[--n];
         if (n > 0)
-            sift(s->heap, n, 0);
+            BYI_SIFT_DOWN(s->heap, n, 0, before);
         float corners[5];
         read_box(s, box, corners);
         if (byi_simd()->overlaps(s->corners, s->pitch, count, corners, s->iou))

@@ -75,34 +75,57 @@ static uint64_t key_at(const struct key_format *k, const char *data, int64_t i)
     return value ^ k->flip;
 }
 
-/* --- topk --------------------------------------------------------------- */
-
-struct topk_candidate {
+/* An element's key, and its index. */
+struct keyed_index {
     uint64_t key;
     int64_t index;
 };
 
-/* Whether a comes after b in the result: a has the smaller key, or the same key
- * and the larger index. */
-static bool after(const struct topk_candidate *a,
-                  const struct topk_candidate *b)
+enum { DIGITS = 256 };
+
+/* Sort `from` to `to` by byte `digit` of the keys, keeping the order of equal
+ * digits. Returns false, and does nothing, if that byte is the same in all
+ * keys. */
+static bool sort_digit(const struct keyed_index *from, struct keyed_index *to,
+                       int64_t n, int digit)
 {
-    return a->key != b->key ? a->key < b->key : a->index > b->index;
+    int64_t count[DIGITS] = {0}, at = 0;
+    for (int64_t i = 0; i < n; i++)
+        count[from[i].key >> 8 * digit & 255]++;
+    if (count[from[0].key >> 8 * digit & 255] == n)
+        return false;
+    for (int i = 0; i < DIGITS; i++) {
+        const int64_t first = at;
+        at += count[i];
+        count[i] = first;
+    }
+    for (int64_t i = 0; i < n; i++)
+        to[count[from[i].key >> 8 * digit & 255]++] = from[i];
+    return true;
 }
 
-/* Restore the heap below `at`, whose root is the candidate that comes last in
- * order. */
-static void sift(struct topk_candidate *heap, int64_t n, int64_t at)
+/* Sort n > 0 elements by keys of `size` bytes, with a stable LSD radix sort.
+ * Returns `from` or `to`, whichever has the result. */
+static struct keyed_index *sort_keys(struct keyed_index *from,
+                                     struct keyed_index *to, int64_t n,
+                                     size_t size)
 {
-    const struct topk_candidate moved = heap[at];
-    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && after(&heap[child + 1], &heap[child]))
-            child++;
-        if (!after(&heap[child], &moved))
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = moved;
+    for (int digit = 0; digit < (int)size; digit++)
+        if (sort_digit(from, to, n, digit)) {
+            struct keyed_index *const sorted = to;
+            to = from;
+            from = sorted;
+        }
+    return from;
+}
+
+/* --- topk --------------------------------------------------------------- */
+
+/* Whether a comes after b in the result: a has the smaller key, or the same key
+ * and the larger index. */
+static bool after(const struct keyed_index *a, const struct keyed_index *b)
+{
+    return a->key != b->key ? a->key < b->key : a->index > b->index;
 }
 
 typedef float topk_four __attribute__((vector_size(16), aligned(4), may_alias));
@@ -131,99 +154,72 @@ static __attribute__((noinline)) int64_t skip_blocks(const float *x, int64_t i,
     return i;
 }
 
-/* Index of the first number from i on that may be better than number `worst`; n
- * if there is none. NaN is the largest number. */
-static int64_t skip_floats(const char *data, int64_t i, int64_t n, bool largest,
-                           int64_t worst)
-{
-    const float *x = (const float *)(const void *)data;
-    const float bound = x[worst];
-    if (i + 16 <= n)
-        i = skip_blocks(x, i, n, bound, largest);
-    if (largest)
-        while (i < n && x[i] <= bound)
-            i++;
-    else
-        while (i < n && x[i] >= bound)
-            i++;
-    return i;
-}
-
-/* Like skip_floats(), but for int64. */
-static int64_t skip_longs(const char *data, int64_t i, int64_t n, bool largest,
-                          int64_t worst)
-{
-    const int64_t *x = (const int64_t *)(const void *)data;
-    const int64_t bound = x[worst];
-    if (largest)
-        while (i < n && x[i] <= bound)
-            i++;
-    else
-        while (i < n && x[i] >= bound)
-            i++;
-    return i;
-}
+/* Define skip_ID(): the index of the first number from i on that may be better
+ * than number `worst`; n if there is none. NaN is the largest number. `blocks`
+ * advances i by whole blocks. */
+#define SKIP(id, type, blocks)                                                 \
+    static int64_t skip_##id(const char *data, int64_t i, int64_t n,           \
+                             bool largest, int64_t worst)                      \
+    {                                                                          \
+        const type *x = (const type *)(const void *)data;                      \
+        const type bound = x[worst];                                           \
+        i = blocks(x, i, n, bound, largest);                                   \
+        if (largest)                                                           \
+            while (i < n && x[i] <= bound)                                     \
+                i++;                                                           \
+        else                                                                   \
+            while (i < n && x[i] >= bound)                                     \
+                i++;                                                           \
+        return i;                                                              \
+    }
+#define BLOCKS_OF_16(x, i, n, bound, largest)                                  \
+    ((i) + 16 <= (n) ? skip_blocks(x, i, n, bound, largest) : (i))
+#define NO_BLOCKS(x, i, n, bound, largest) (i)
+SKIP(F32, float, BLOCKS_OF_16)
+SKIP(I64, int64_t, NO_BLOCKS)
 
 /* Select the first k of n candidates, in order, into `heap`. */
 static void choose(const struct key_format *kind, const char *data, int64_t n,
-                   bool largest, struct topk_candidate *heap, int64_t k)
+                   bool largest, struct keyed_index *heap, int64_t k)
 {
     for (int64_t i = 0; i < n; i++) {
         if (i >= k && kind->size == 4 && kind->is_float)
-            i = skip_floats(data, i, n, largest, heap[0].index);
+            i = skip_F32(data, i, n, largest, heap[0].index);
         else if (i >= k && kind->size == 8 && kind->flip)
-            i = skip_longs(data, i, n, largest, heap[0].index);
+            i = skip_I64(data, i, n, largest, heap[0].index);
         if (i >= n)
             break;
         const uint64_t key = key_at(kind, data, i);
-        const struct topk_candidate c = {largest ? key : ~key, i};
+        const struct keyed_index c = {largest ? key : ~key, i};
         if (i < k) {
             heap[i] = c;
             for (int64_t at = i == k - 1 ? k / 2 : 0; at-- > 0;)
-                sift(heap, k, at);
+                BYI_SIFT_DOWN(heap, k, at, after);
         } else if (after(&heap[0], &c)) {
             heap[0] = c;
-            sift(heap, k, 0);
+            BYI_SIFT_DOWN(heap, k, 0, after);
         }
     }
     for (int64_t last = k - 1; last > 0; last--) {
-        const struct topk_candidate end = heap[0];
+        const struct keyed_index end = heap[0];
         heap[0] = heap[last];
         heap[last] = end;
-        sift(heap, last, 0);
+        BYI_SIFT_DOWN(heap, last, 0, after);
     }
 }
 
-/* Sort all n elements with an LSD radix sort of their keys. Returns `from` or
- * `to`, whichever has the result. */
-static struct topk_candidate *sort_all(const struct key_format *kind,
-                                       const char *data, int64_t n,
-                                       bool largest,
-                                       struct topk_candidate *from,
-                                       struct topk_candidate *to)
+/* Sort all n elements in the order of the result. Returns `from` or `to`,
+ * whichever has the result. */
+static struct keyed_index *sort_all(const struct key_format *kind,
+                                    const char *data, int64_t n, bool largest,
+                                    struct keyed_index *from,
+                                    struct keyed_index *to)
 {
     for (int64_t i = 0; i < n; i++) {
         const uint64_t key = key_at(kind, data, i);
-        from[i] = (struct topk_candidate){largest ? ~key : key, i};
+        from[i] = (struct keyed_index){largest ? ~key : key, i};
     }
-    for (size_t byte = 0; byte < kind->size; byte++) {
-        int64_t place[256] = {0}, next = 0;
-        for (int64_t i = 0; i < n; i++)
-            place[from[i].key >> 8 * byte & 255]++;
-        if (place[from[0].key >> 8 * byte & 255] == n)
-            continue;
-        for (int i = 0; i < 256; i++) {
-            const int64_t count = place[i];
-            place[i] = next;
-            next += count;
-        }
-        for (int64_t i = 0; i < n; i++)
-            to[place[from[i].key >> 8 * byte & 255]++] = from[i];
-        struct topk_candidate *const sorted = to;
-        to = from;
-        from = sorted;
-    }
-    return from;
+    return sort_keys(from, to, n, kind->size);
 }
 
 /* A call of topk: selects k of n elements in each line of x (outer, n, inner),
@@ -261,8 +257,7 @@ static bool sorts(const struct topk *t)
 static uint64_t heap_bytes(const struct topk *t)
 {
     const int64_t candidates = sorts(t) ? 2 * t->n : t->k;
-    return byi_align_bytes((uint64_t)candidates *
-                           sizeof(struct topk_candidate));
+    return byi_align_bytes((uint64_t)candidates * sizeof(struct keyed_index));
 }
 
 /* Bytes of scratch of a thread. */
@@ -282,7 +277,7 @@ static uint64_t topk_scratch(const struct byi_call *call)
 /* Compute one line, whose elements are contiguous at src. Its results start at
  * element `to` and are t->inner apart. */
 static void topk_line(const struct topk *t, const char *src, int64_t to,
-                      struct topk_candidate *heap)
+                      struct keyed_index *heap)
 {
     const int64_t size = (int64_t)t->kind.size;
     int64_t *index = t->call->out[1].data;
@@ -303,7 +298,7 @@ static void topk_lines(const struct topk *t, int64_t outer, int64_t from,
                        int64_t lines, char *scratch)
 {
     const int64_t size = (int64_t)t->kind.size;
-    struct topk_candidate *heap = (void *)scratch;
+    struct keyed_index *heap = (void *)scratch;
     char *buffer = scratch + heap_bytes(t);
     const char *src = (const char *)t->call->in->data +
                       (outer * t->n * t->inner + from) * size;
@@ -476,84 +471,40 @@ static bool slice_before(const struct unique_slices *s, int64_t a, int64_t b)
     return order ? order < 0 : a < b;
 }
 
-/* Restore the heap below `at`, whose root is the slice that comes last in
- * order. */
-static void sift_slice(const struct unique_slices *s, int64_t *heap, int64_t n,
-                       int64_t at)
-{
-    const int64_t moved = heap[at];
-    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && slice_before(s, heap[child], heap[child + 1]))
-            child++;
-        if (!slice_before(s, moved, heap[child]))
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = moved;
-}
-
-/* --- unique elements: a stable radix sort of keys ------------------------- */
-
-struct keyed_index {
-    uint64_t key;
-    int64_t index;
-};
-
-enum { DIGITS = 256 };
-
 static bool has_keys(const struct unique_slices *s)
 {
     return s->outer * s->inner == 1 && !s->strings;
 }
 
-/* Sort `from` to `to` by byte `digit` of the keys. Returns false, and does
- * nothing, if that byte is the same in all keys. */
-static bool sort_digit(const struct keyed_index *from, struct keyed_index *to,
-                       int64_t n, int digit)
-{
-    int64_t count[DIGITS] = {0}, at = 0;
-    for (int64_t i = 0; i < n; i++)
-        count[from[i].key >> 8 * digit & 255]++;
-    if (count[from[0].key >> 8 * digit & 255] == n)
-        return false;
-    for (int i = 0; i < DIGITS; i++) {
-        const int64_t first = at;
-        at += count[i];
-        count[i] = first;
-    }
-    for (int64_t i = 0; i < n; i++)
-        to[count[from[i].key >> 8 * digit & 255]++] = from[i];
-    return true;
-}
-
+/* Set order[] to the order of the elements; `buffer` has 2 n elements. */
 static void sort_elements(const struct unique_slices *s,
                           struct keyed_index *buffer, int64_t *order)
 {
-    struct keyed_index *from = buffer, *to = buffer + s->n;
     for (int64_t i = 0; i < s->n; i++)
-        from[i] = (struct keyed_index){key_at(&s->kind, s->x, i), i};
-    for (int digit = 0; s->n > 0 && digit < (int)s->kind.size; digit++)
-        if (sort_digit(from, to, s->n, digit)) {
-            struct keyed_index *sorted = to;
-            to = from;
-            from = sorted;
-        }
+        buffer[i] = (struct keyed_index){key_at(&s->kind, s->x, i), i};
+    if (s->n == 0)
+        return;
+    const struct keyed_index *sorted =
+        sort_keys(buffer, buffer + s->n, s->n, s->kind.size);
     for (int64_t i = 0; i < s->n; i++)
-        order[i] = from[i].index;
+        order[i] = sorted[i].index;
 }
 
+/* Heapsort: set order[] to the order of the slices. */
 static void sort_slices(const struct unique_slices *s, int64_t *order)
 {
     for (int64_t i = 0; i < s->n; i++)
         order[i] = i;
+#define COMES_LATER(a, b) slice_before(s, *(b), *(a))
     for (int64_t at = s->n / 2; at-- > 0;)
-        sift_slice(s, order, s->n, at);
+        BYI_SIFT_DOWN(order, s->n, at, COMES_LATER);
     for (int64_t last = s->n - 1; last > 0; last--) {
         const int64_t end = order[0];
         order[0] = order[last];
         order[last] = end;
-        sift_slice(s, order, last, 0);
+        BYI_SIFT_DOWN(order, last, 0, COMES_LATER);
     }
+#undef COMES_LATER
 }
 
 /* Set first[i] to the index of the first slice that equals slice i, and
