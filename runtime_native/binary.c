@@ -135,6 +135,7 @@ static void run_rows(const struct binary_job *job, int64_t begin, int64_t end,
     }
 }
 
+/* Compute all rows; an element takes as long as `weight` simple operations. */
 static void run_broadcast(const struct binary_job *job, int64_t weight)
 {
     const struct broadcast *s = &job->s;

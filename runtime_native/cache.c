@@ -4,7 +4,8 @@
  *   past (b, heads, t, h), new (b, heads, s, h), lengths (b), total
  *
  * A plane is the rows of one sequence and head. In the result a sequence's new
- * rows follow its first `length` rows, and zeros follow these:
+ * rows follow its first `length` rows, and zeros follow the new rows, or past's
+ * other rows if the result has past's memory:
  *
  *   p p p p n n 0 0
  *   p p n n 0 0 0 0
@@ -15,8 +16,9 @@ struct planes {
     const char *past, *fresh;      /* fresh: the new rows */
     char *to;                      /* the result */
     uint64_t past_pitch, to_pitch; /* bytes from plane to plane */
-    int64_t old, fresh_rows, rows; /* of a plane */
-    size_t row;                    /* bytes     */
+    /* rows of a plane of past, of the new rows, and of the result */
+    int64_t old, fresh_rows, rows;
+    size_t row; /* bytes of a row */
 };
 
 static void append_plane(const struct planes *p, int64_t plane, int64_t length)
@@ -25,16 +27,16 @@ static void append_plane(const struct planes *p, int64_t plane, int64_t length)
     char *to = p->to + (uint64_t)plane * p->to_pitch;
     const int64_t kept = byi_min(byi_max(length, 0), p->rows);
     const int64_t fresh = byi_min(p->fresh_rows, p->rows - kept);
-    const bool there = past == to; /* in place: past's other rows stay */
+    const bool in_place = past == to; /* past's other rows stay */
     const int64_t known = byi_min(kept, p->old);
     int64_t end = kept + fresh;
-    if (!there)
+    if (!in_place)
         memcpy(to, past, (size_t)known * p->row);
     memset(to + (size_t)known * p->row, 0, (size_t)(kept - known) * p->row);
     memcpy(to + (size_t)kept * p->row,
            p->fresh + (size_t)(plane * p->fresh_rows) * p->row,
            (size_t)fresh * p->row);
-    if (there)
+    if (in_place)
         end = byi_max(end, p->old);
     memset(to + (size_t)end * p->row, 0, (size_t)(p->rows - end) * p->row);
 }
@@ -55,8 +57,8 @@ void byi_cache_append(const struct byi_call *call, uint64_t past_pitch,
         .row = (size_t)y->dims[3] * byi_dtype_bytes(y->dtype),
     };
     const int64_t n = y->dims[0] * y->dims[1];
-    const bool there = p.past == p.to && past_pitch == to_pitch;
-    const int64_t moved = there ? p.fresh_rows : p.rows;
+    const bool in_place = p.past == p.to && past_pitch == to_pitch;
+    const int64_t moved = in_place ? p.fresh_rows : p.rows;
     const int team =
         byi_team(call, n * moved * (int64_t)(p.row / sizeof(float)));
     if (p.row == 0)

@@ -3,9 +3,9 @@
  * Integers wrap. A float is truncated to 64 bits, of which an integer type
  * keeps the low bits; values outside of int64 (for uint64 also outside of
  * uint64), infinities and NaN become INT64_MIN first. Common CPUs do the same;
- * here it is done without undefined behaviour. A number becomes the shortest
- * string of 6 or more digits that reads back as the same number. Types of 2, 4
- * and 8 bits (narrow.c) go through float32. */
+ * here it is done without undefined behaviour. A float becomes a string with
+ * the least precision, from 6 digits on, that reads back as the same number.
+ * Types of 2, 4 and 8 bits (narrow.c) go through float32. */
 #include <errno.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -244,7 +244,8 @@ static enum byoc_status cast_strings(const struct byi_call *call,
     return status;
 }
 
-/* Write element i of x as text of at most 31 bytes, in the C locale. */
+/* Write element i of x as text of at most 31 bytes. The thread's locale must be
+ * the C locale. */
 static void write_number(const struct byi_tensor *x, int64_t i, char text[32])
 {
     const double value = byi_tensor_float(x, i);

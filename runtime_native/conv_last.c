@@ -14,7 +14,8 @@ enum {
     TOGETHER = 2048, /* approximate positions of all images of a chunk */
     STRIP = 128,     /* positions that are transposed together */
     FEW_CHANNELS = 16,
-    TRANSFORM = 1024 /* outputs of a run that pay for transforming weights */
+    /* positions of results from which transforming the weights in a run pays */
+    TRANSFORM = 1024
 };
 
 /* The head of packed weights, which follow it. */
@@ -26,7 +27,7 @@ struct conv_last {
     struct byi_f32_conv conv; /* describes the images of one chunk */
     struct byi_f32_weights weights;
     struct byi_epilogue_data epilogue;
-    bool first, blocked;  /* channels first; blocked */
+    bool first, blocked;  /* x and y are channels-first; in blocks */
     bool pads;            /* copy rows of x with their padding */
     int64_t chunks, most; /* number of chunks; images of the largest chunk */
     /* bytes of the parts of scratch; 0 if they are not needed */

@@ -7,8 +7,8 @@
  *   Q_ii = sum_j r_ji^2,  Q_ij = -r_ji r_ij
  * (Wu, Lin and Weng, Probability Estimates for Multi-class Classification by
  * Pairwise Coupling, 2004, algorithm 2). The iteration adjusts one class after
- * the other until all elements of Q p are within 0.005 / classes of p' Q p, at
- * most max(100, classes) rounds. Every r is clamped into (0, 1). */
+ * the other until all elements of Q p are within 0.005 / classes of p' Q p, in
+ * at most max(100, classes) rounds. Every r is clamped into (0, 1). */
 #include "kernel.h"
 
 static uint64_t coupling_scratch_f32(const struct byi_call *call)
@@ -17,6 +17,7 @@ static uint64_t coupling_scratch_f32(const struct byi_call *call)
     return byi_align_bytes((n * n + 2 * n) * sizeof(double));
 }
 
+/* Compute Q of one row of pairs. */
 static void fill_q(const struct byi_tensor *r, int64_t row, int64_t n,
                    double *q)
 {
@@ -74,6 +75,7 @@ static bool converged(const double *qp, double sum, int64_t n)
     return true;
 }
 
+/* Compute p; qp has n numbers. */
 static void couple(const double *q, int64_t n, double *p, double *qp)
 {
     for (int64_t i = 0; i < n; i++)

@@ -4,7 +4,7 @@
 
 #include "core/ops/custom.h"
 
-static char *take_text(const struct byoc_operator_call *call, uint64_t n)
+static char *allocate_text(const struct byoc_operator_call *call, uint64_t n)
 {
     const struct byi_call *of = call->ctx;
     return of->strings && n < SIZE_MAX
@@ -14,9 +14,9 @@ static char *take_text(const struct byoc_operator_call *call, uint64_t n)
 
 /* Set the dims of results that run() lowered; they must not exceed the bounds
  * of shape(). */
-static enum byoc_status take_sizes(const struct byi_call *call,
-                                   const struct byi_custom_call *c,
-                                   struct byoc_error *err)
+static enum byoc_status set_sizes(const struct byi_call *call,
+                                  const struct byi_custom_call *c,
+                                  struct byoc_error *err)
 {
     for (uint32_t i = 0; i < call->n_out; i++)
         for (uint32_t d = 0; d < call->out[i].rank; d++) {
@@ -57,10 +57,10 @@ static enum byoc_status custom_run(const struct byi_call *call,
         memcpy(c.results[i].dims, call->out[i].dims,
                call->out[i].rank * sizeof *c.results[i].dims);
     }
-    c.call.text = take_text;
+    c.call.text = allocate_text;
     c.call.ctx = (void *)(uintptr_t)call;
     BYI_TRY(byi_custom_end(&c, true, err));
-    return take_sizes(call, &c, err);
+    return set_sizes(call, &c, err);
 }
 
 static const struct byi_kernel_row rows[] = {

@@ -57,8 +57,8 @@ enum byoc_status byi_deconv_plain(const struct byi_call *call,
 
 /* --- float32 ------------------------------------------------------------ */
 
-/* Whether the plain loops run it: there are no products, or too many phases,
- * whose number is the product of the strides. */
+/* Whether the plain loops run the call: there are no products, or too many
+ * phases, whose number is the product of the strides. */
 static bool is_plain(const struct byi_conv *v)
 {
     return !byi_conv_has_products(v) || (double)v->w.stride[0] *

@@ -13,7 +13,7 @@ struct dft {
     const struct byi_tensor *x, *y;
     int64_t length, given; /* length of the transform; size of x's axis */
     int64_t bins, inner;
-    int64_t parts; /* of an element of x: 1 if it is real, 2 if complex */
+    int64_t components; /* numbers per element of x: 2 if it is complex */
     double scale;
     const struct complex_number *twiddle; /* e^(-+2 pi i k / length) */
 };
@@ -27,8 +27,8 @@ static int64_t smallest_factor(int64_t n)
 }
 
 /* One stage combines p transforms of `done` numbers into one of done * p.
- * from[j * done + k] is element k of the transform of the inputs j, j + n/done,
- * ...; to[] is the same for done * p. */
+ * from[j * done + k] is element k of the transform of the inputs j, j + length
+ * / done, ...; to[] is the same for done * p. */
 static void stage(const struct dft *d, int64_t done, int64_t p,
                   const struct complex_number *from, struct complex_number *to)
 {
@@ -67,17 +67,19 @@ static struct complex_number *transform(const struct dft *d,
     return a;
 }
 
-/* Transform line (o, i) of x (outer, given, inner, parts), cut to the length of
- * the transform or padded with zeros. */
+/* Transform line (o, i) of x (outer, given, inner, components), cut to the
+ * length of the transform or padded with zeros. `buffer` has twice that length.
+ */
 static void one_line(const struct dft *d, int64_t line,
                      struct complex_number *buffer)
 {
     const int64_t o = line / d->inner, i = line % d->inner;
     for (int64_t k = 0; k < d->length; k++) {
-        const int64_t at = ((o * d->given + k) * d->inner + i) * d->parts;
+        const int64_t at = ((o * d->given + k) * d->inner + i) * d->components;
         const bool there = k < d->given;
         buffer[k].re = there ? byi_get_real(d->x, at) : 0;
-        buffer[k].im = there && d->parts == 2 ? byi_get_real(d->x, at + 1) : 0;
+        buffer[k].im =
+            there && d->components == 2 ? byi_get_real(d->x, at + 1) : 0;
     }
     const struct complex_number *made =
         transform(d, buffer, buffer + d->length);
@@ -88,7 +90,7 @@ static void one_line(const struct dft *d, int64_t line,
     }
 }
 
-/* An upper bound of the length, for operands that may have no data yet. */
+/* An upper bound of the transform's length, which is known only at run time. */
 static uint64_t longest(const struct byi_call *call)
 {
     const uint32_t axis = byi_attr_axis(call->attrs, call->out->rank);
@@ -130,7 +132,7 @@ static enum byoc_status dft_run_f32(const struct byi_call *call,
         .given = x->dims[axis],
         .bins = y->dims[axis],
         .inner = byi_span(x, axis + 1, x->rank - 1),
-        .parts = x->dims[x->rank - 1],
+        .components = x->dims[x->rank - 1],
         .twiddle = twiddle,
     };
     BYI_TRY(byi_check_wide(call, x->dtype, err));

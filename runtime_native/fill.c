@@ -33,7 +33,7 @@ static void fill_number(struct byi_tensor *y, double value)
     if (n == 0)
         return;
     byi_tensor_set(y, 0, value);
-    const size_t size = byi_element_bytes(y->dtype);
+    const size_t size = byi_dtype_bytes(y->dtype);
     byi_fill((char *)y->data + size, y->data, n - 1, size);
 }
 
@@ -116,7 +116,7 @@ static enum byoc_status one_hot_run(const struct byi_call *call,
     (void)err;
     const struct byi_tensor *idx = call->in, *y = call->out;
     const uint32_t axis = byi_attr_axis(call->attrs, y->rank);
-    const int64_t size = (int64_t)byi_element_bytes(y->dtype);
+    const int64_t size = (int64_t)byi_dtype_bytes(y->dtype);
     const int64_t depth = y->dims[axis];
     const int64_t outer = byi_span(y, 0, axis);
     const int64_t inner = byi_span(y, axis + 1, y->rank);

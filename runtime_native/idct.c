@@ -32,6 +32,7 @@ static struct idct_blocks describe(const struct byi_call *call)
 
 /* --- plain ---------------------------------------------------------------- */
 
+/* Compute element (i, j) of a block of the result. */
 static double sum_at(const struct byi_tensor *x, const struct idct_blocks *d,
                      int64_t block, int64_t i, int64_t j)
 {

@@ -13,7 +13,7 @@ static enum byoc_status take_run(const struct byi_call *call,
     const int64_t n = byi_count(idx), size = x->dims[axis];
     const int64_t outer = byi_span(x, 0, axis);
     const int64_t inner = byi_span(x, axis + 1, x->rank);
-    const size_t element = byi_element_bytes(x->dtype);
+    const size_t element = byi_dtype_bytes(x->dtype);
     const int64_t run = inner * (int64_t)element;
     BYI_TRY(byi_check_indices(call, idx, size, err));
     const int team = byi_team(call, outer * n * inner);
@@ -30,9 +30,8 @@ static enum byoc_status take_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* Walks the rows of `idx` along its last axis, together with another tensor of
- * the same rank (x or y), in which the index replaces the position along
- * `axis`. */
+/* The rows of `idx` along its last axis, and another tensor of the same rank (x
+ * or y), in which an index replaces the position along `axis`. */
 struct elements {
     const struct byi_tensor *idx;
     uint32_t axis;
@@ -70,32 +69,33 @@ static int64_t row_offset(const struct elements *e, int64_t r)
 static bool offsets_of(const struct elements *e, int64_t base, int64_t row,
                        int64_t i, int64_t n, int64_t *to)
 {
-    const struct byi_places places = {.size = e->size,
-                                      .stride = e->axis_stride,
-                                      .step = e->strides[e->idx->rank - 1]};
+    const struct byi_index_strides strides = {.size = e->size,
+                                              .stride = e->axis_stride,
+                                              .step =
+                                                  e->strides[e->idx->rank - 1]};
     const bool wide = e->idx->dtype == BYOC_I64;
     const char *at =
         (const char *)e->idx->data + (row * e->row + i) * (wide ? 8 : 4);
-    return byi_simd()->offsets[wide](at, &places, base + i * places.step, n,
+    return byi_simd()->offsets[wide](at, &strides, base + i * strides.step, n,
                                      to);
 }
 
 enum { ELEMENTS = 256 }; /* number of offsets that are computed together */
 
 /* dst[k] = src[at[k]] for n elements */
-static void gather_cells(char *dst, const char *src, const int64_t *at,
-                         int64_t n, size_t size)
+static void gather_elements(char *dst, const char *src, const int64_t *at,
+                            int64_t n, size_t size)
 {
-#define CELLS(bytes)                                                           \
+#define ELEMENTS_OF(bytes)                                                     \
     case bytes:                                                                \
         for (int64_t k = 0; k < n; k++)                                        \
             memcpy(dst + k * bytes, src + at[k] * bytes, bytes);               \
         break;
     switch (size) {
-        CELLS(1)
-        CELLS(2)
-        CELLS(4)
-        CELLS(8)
+        ELEMENTS_OF(1)
+        ELEMENTS_OF(2)
+        ELEMENTS_OF(4)
+        ELEMENTS_OF(8)
     default:
         for (int64_t k = 0; k < n; k++)
             memcpy(dst + k * (int64_t)size, src + at[k] * (int64_t)size, size);
@@ -108,7 +108,7 @@ static enum byoc_status gather_run(const struct byi_call *call,
 {
     const struct byi_tensor *x = call->in;
     const struct elements e = walk_elements(call);
-    const size_t size = byi_element_bytes(x->dtype);
+    const size_t size = byi_dtype_bytes(x->dtype);
     bool outside = false;
     if (byi_count(e.idx) == 0)
         return BYOC_OK;
@@ -126,9 +126,9 @@ static enum byoc_status gather_run(const struct byi_call *call,
             outside = outside || offsets_of(&e, base, r, i, n, at);
             if (outside)
                 break;
-            gather_cells((char *)call->out->data +
-                             (r * e.row + i) * (int64_t)size,
-                         x->data, at, n, size);
+            gather_elements((char *)call->out->data +
+                                (r * e.row + i) * (int64_t)size,
+                            x->data, at, n, size);
         }
     }
     return outside ? byi_check_indices(call, e.idx, e.size, err) : BYOC_OK;
@@ -207,7 +207,7 @@ static enum byoc_status gather_nd_run(const struct byi_call *call,
 {
     const struct tuples s =
         walk_tuples(call, (uint32_t)byi_attr_int(call->attrs, "batch_dims"));
-    const int64_t size = (int64_t)byi_element_bytes(s.x->dtype);
+    const int64_t size = (int64_t)byi_dtype_bytes(s.x->dtype);
     BYI_TRY(check_tuples(call, &s, err));
     const int team = byi_team(call, s.n * s.slice);
     const char *src = s.x->data;
@@ -265,7 +265,7 @@ static enum reduction reduction_of(const struct byi_call *call)
             y[i] = form;                                                       \
         }
 
-/* `at` has the places of the elements in dst; if it is NULL, they are
+/* `at` has the indices of the elements in dst; if it is NULL, the elements are
  * contiguous. */
 #define REDUCE(id, T, wide)                                                    \
     static void reduce_##id(char *dst, const int64_t *at, const char *src,     \
@@ -316,10 +316,10 @@ static const reduce_fn reducers[BYI_DTYPES] = {
 
 /* Combine n elements of the update, from `from` on, with those of the result
  * from `to` on. */
-static void put(const struct byi_tensor *y, enum reduction r, int64_t to,
-                const struct byi_tensor *u, int64_t from, int64_t n)
+static void combine(const struct byi_tensor *y, enum reduction r, int64_t to,
+                    const struct byi_tensor *u, int64_t from, int64_t n)
 {
-    const int64_t size = (int64_t)byi_element_bytes(y->dtype);
+    const int64_t size = (int64_t)byi_dtype_bytes(y->dtype);
     char *dst = (char *)y->data + to * size;
     const char *src = (const char *)u->data + from * size;
     if (r == NONE)
@@ -328,12 +328,13 @@ static void put(const struct byi_tensor *y, enum reduction r, int64_t to,
         reducers[y->dtype](dst, NULL, src, n, r);
 }
 
-/* The same for elements of the result at the places `at`. */
-static void put_cells(const struct byi_tensor *y, enum reduction r,
-                      const int64_t *at, const struct byi_tensor *u,
-                      int64_t from, int64_t n)
+/* Combine n elements of the update, from `from` on, with the elements of the
+ * result that have the indices at[]. */
+static void combine_at(const struct byi_tensor *y, enum reduction r,
+                       const int64_t *at, const struct byi_tensor *u,
+                       int64_t from, int64_t n)
 {
-    const int64_t size = (int64_t)byi_element_bytes(y->dtype);
+    const int64_t size = (int64_t)byi_dtype_bytes(y->dtype);
     const char *src = (const char *)u->data + from * size;
     if (r != NONE) {
         reducers[y->dtype](y->data, at, src, n, r);
@@ -344,8 +345,8 @@ static void put_cells(const struct byi_tensor *y, enum reduction r,
                          (size_t)size);
 }
 
-/* Copy x to y. The callers then apply the updates in order, so that the last
- * one for a place wins. */
+/* Copy x to y, and set *r. The callers then apply the updates in order, so that
+ * the last update of an element wins. */
 static enum byoc_status begin_scatter(const struct byi_call *call,
                                       enum reduction *r, struct byoc_error *err)
 {
@@ -355,7 +356,7 @@ static enum byoc_status begin_scatter(const struct byi_call *call,
         return byi_bad_dtype(call, x->dtype, "a numeric type", err);
     if (call->out->data != x->data) /* computed in place: y is x */
         byi_copy_bytes(call, call->out->data, x->data,
-                       (size_t)byi_count(x) * byi_element_bytes(x->dtype));
+                       (size_t)byi_count(x) * byi_dtype_bytes(x->dtype));
     return BYOC_OK;
 }
 
@@ -375,7 +376,7 @@ static enum byoc_status scatter_run(const struct byi_call *call,
         for (int64_t k = 0; k < e.row; k += ELEMENTS) {
             const int64_t n = byi_min(ELEMENTS, e.row - k);
             offsets_of(&e, base, i, k, n, at);
-            put_cells(call->out, r, at, &call->in[2], i * e.row + k, n);
+            combine_at(call->out, r, at, &call->in[2], i * e.row + k, n);
         }
     }
     return BYOC_OK;
@@ -396,8 +397,8 @@ static enum byoc_status scatter_nd_run(const struct byi_call *call,
     for (int64_t part = 0; part < parts; part++) {
         const int64_t from = part * wide, n = byi_min(wide, s.slice - from);
         for (int64_t i = 0; i < s.n; i++)
-            put(call->out, r, tuple_at(&s, i) + from, &call->in[2],
-                i * s.slice + from, n);
+            combine(call->out, r, tuple_at(&s, i) + from, &call->in[2],
+                    i * s.slice + from, n);
     }
     return BYOC_OK;
 }

@@ -105,9 +105,10 @@ static inline int byi_team_of_products(const struct byi_call *call, int64_t n)
  */
 void byi_widen(enum byoc_dtype dtype, const void *src, float *dst, int64_t n);
 void byi_narrow(enum byoc_dtype dtype, const float *src, void *dst, int64_t n);
-/* Run `kernel`, on float32 copies if any tensor is float16 or bfloat16. Every
- * kernel of float dtypes is called through this function. byi_scratch_float
- * returns the bytes of scratch that it needs. */
+/* byi_run_float runs `kernel`, on float32 copies if any tensor is float16 or
+ * bfloat16. Every kernel of float dtypes is called through it, with at most 8
+ * operands and 8 results. byi_scratch_float returns the bytes of scratch that
+ * it needs. */
 enum byoc_status byi_run_float(const struct byi_call *call,
                                const struct byi_kernel *kernel,
                                struct byoc_error *err);
@@ -138,8 +139,8 @@ enum byoc_status byi_bad_dtype(const struct byi_call *call,
 
 /* --- text.c -------------------------------------------------------------- */
 
-/* Return the error of a failed byi_store_string: the call has no store, or
- * memory ran out. */
+/* Return the error of a failed byi_store_string: BYOC_EUNSUPPORTED if the call
+ * has no store, otherwise BYOC_ENOMEM. */
 enum byoc_status byi_no_store(const struct byi_call *call,
                               struct byoc_error *err);
 
@@ -172,13 +173,13 @@ enum byi_window_kind { BYI_WINDOW_MAX, BYI_WINDOW_SUM, BYI_WINDOW_KINDS };
 enum { BYI_WINDOW_TAPS = 16 }; /* largest number of columns of a window */
 
 /* A window that slides over every plane of x (planes, in[1], in[2]) and
- * computes y (planes, out[1], out[2]). Sums are multiplied by shares (out[1],
- * out[2]) unless that is NULL. */
+ * computes y (planes, out[1], out[2]). Sums are multiplied by `factors`,
+ * (out[1], out[2]), unless that is NULL. */
 struct byi_sliding {
     enum byi_window_kind kind;
     const struct byi_window *w;
     int64_t planes;
-    const float *x, *shares;
+    const float *x, *factors;
     float *y;
 };
 /* Planes are processed in bands: the inputs of some rows of outputs are copied
@@ -205,8 +206,8 @@ struct byi_band {
         int64_t from, n;
     } data[2];
 };
-/* Whether these loops support the window: it must have two axes and little
- * padding. */
+/* Whether these loops support the window: it must have at most two axes, few
+ * taps, little padding, and a stride of 1 or 2 along the last axis. */
 bool byi_sliding_fits(const struct byi_window *w);
 /* Bytes of scratch that byi_sliding_run needs. */
 uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads);
@@ -226,8 +227,8 @@ static inline void byi_unflatten(const int64_t dims[3], int64_t flat,
 /* --- relayout.c ---------------------------------------------------------- */
 
 /* Layout of an image: channels first, last or in blocks. `block` channels of a
- * position are contiguous (1 if channels are first, all if they are last); then
- * come the other positions, then the other blocks. */
+ * position are contiguous (1 if channels are first, all if they are last). The
+ * other positions of the block follow, and then the other blocks. */
 struct byi_image_layout {
     int64_t n, c, block;
     int64_t count;        /* positions                       */
@@ -293,7 +294,8 @@ void byi_axes_split(const struct byi_tensor *t, const bool *reduced,
                     struct byi_axes *axes);
 /* The offset of position `flat` of a box. */
 int64_t byi_box_offset(const struct byi_box *box, int64_t flat);
-/* The rows of a box: n elements along its last axis, `stride` apart. */
+/* The rows of a box: `rows` rows of n elements along its last axis, `stride`
+ * apart. */
 struct byi_box_rows {
     int64_t rows, n, stride;
 };
@@ -314,13 +316,13 @@ struct byi_box_rows byi_box_rows(const struct byi_box *box);
 
 /* The index of the first or last largest or smallest of n > 0 numbers; a NaN
  * counts as both. */
-int64_t byi_extreme_place(const float *x, int64_t n, bool largest, bool last);
+int64_t byi_extreme_index(const float *x, int64_t n, bool largest, bool last);
 
 /* --- linear.c ------------------------------------------------------------- */
 
-/* Linear attention of one head of values over all time steps. Steps are the
- * floats from one time step to the next. decay, already exponentiated, and beta
- * may be NULL. */
+/* Linear attention of one head of values over all time steps. The members
+ * *_step are the number of floats from one time step to the next. `decay`,
+ * which is e^decay of the operator, and `beta` may be NULL. */
 struct byi_linear_head {
     int64_t time, size; /* size: elements of a key */
     const float *query, *key, *value, *decay, *beta;
@@ -388,6 +390,8 @@ static inline int64_t byi_sequence_state(const struct byi_sequence *s,
 
 /* --- pack() of struct byi_packing, by operator ---------------------------- */
 
+/* byi_map_pack builds the hash table of the keys. */
+uint64_t byi_map_pack(const struct byi_call *call, void *to);
 uint64_t byi_conv_pack(const struct byi_call *call, void *to);
 uint64_t byi_deconv_pack(const struct byi_call *call, void *to);
 uint64_t byi_matmul_pack(const struct byi_call *call, void *to);
@@ -408,17 +412,12 @@ uint64_t byi_recurrent_pack(const struct byi_call *call, void *to);
 uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to);
 uint64_t byi_sparse_pack(const struct byi_call *call, void *to);
 
-/* --- map.c ---------------------------------------------------------------- */
-
-/* The pack() of ml.map: builds the hash table of the keys. */
-uint64_t byi_map_pack(const struct byi_call *call, void *to);
-
 /* --- plain forms: references for tests of the fast paths ------------------ */
 
 /* Apply a unary operator to one number; params are its attributes. */
 double byi_unary_plain(enum byi_op_id op, double x, const double *params);
-/* The largest |x| for which the float32 loops compute the operator; 0: any x.
- */
+/* The largest |x| for which the float32 loops compute the operator; INFINITY if
+ * they compute it for any x. */
 float byi_unary_bound(enum byi_op_id op);
 enum byoc_status byi_binary_plain(const struct byi_call *call,
                                   struct byoc_error *err);
@@ -453,9 +452,9 @@ enum byoc_status byi_recurrent_plain(const struct byi_call *call,
  * weights per pattern of a sparse product. */
 enum { BYI_SLACK = 64, BYI_SPARSE_ROWS = 4 };
 
-/* How byi_simd's `offsets` turns indices into offsets: indices are below
- * `size`, and offsets `stride` times them; index number i adds i * step. */
-struct byi_places {
+/* How byi_simd's `offsets` turns indices into offsets: an index is below `size`
+ * and is multiplied by `stride`; i * step is added for index number i. */
+struct byi_index_strides {
     int64_t size, stride, step;
 };
 /* The term that a sum adds for element x: x, |x|, x^2, or e^(x - shift), which
@@ -481,7 +480,7 @@ struct byi_simd {
     /* to[i] = base + wrap(at[i]) * stride + i * step, where wrap adds `size` to
      * negative indices. `at` has int32, for [1] int64. Returns true if an index
      * is outside of -size .. size - 1; then the offsets must not be used. */
-    bool (*offsets[2])(const void *at, const struct byi_places *places,
+    bool (*offsets[2])(const void *at, const struct byi_index_strides *strides,
                        int64_t base, int64_t n, int64_t *to);
     double (*sum_abs)(const float *x, int64_t n); /* of |x[i]| */
     /* y[i] += the term of x[i] (enum byi_sum), with shift[i] for BYI_ADD_EXP,
@@ -499,8 +498,8 @@ struct byi_simd {
     /* Copy the band of `rows` rows of outputs from row h on, of n planes x (n,
      * in[1], in[2]), to `buffer`; padding gets `outside`. For planes side by
      * side, n is band->planes. */
-    void (*lay)(const struct byi_band *band, const float *x, int64_t h,
-                int64_t rows, int64_t n, float outside, float *buffer);
+    void (*copy_band)(const struct byi_band *band, const float *x, int64_t h,
+                      int64_t rows, int64_t n, float outside, float *buffer);
     /* Compute `rows` rows of outputs y (n, out[1], out[2]) from the band of n
      * planes in `buffer`. */
     void (*window[BYI_WINDOW_KINDS])(const struct byi_band *band, float *buffer,
@@ -516,9 +515,8 @@ struct byi_simd {
                       float scale, const float *gamma, const float *beta);
     /* y[i] = at[i] / (bias + alpha * s)^0.75, where s is the sum over c <
      * planes of x[c * pitch + i]^2 */
-    void (*over_squares)(const float *x, int64_t pitch, int64_t planes,
-                         const float *at, float *y, int64_t n, float alpha,
-                         float bias);
+    void (*lrn)(const float *x, int64_t pitch, int64_t planes, const float *at,
+                float *y, int64_t n, float alpha, float bias);
     /* y[i] = round(x[i] / scale) + zero, saturated; x[i] = (y[i] - zero) *
      * scale. Indexed by the dtype of y, which can represent `zero`. */
     void (*quantize[BYI_DTYPES])(const float *x, void *y, int64_t n,
@@ -562,10 +560,10 @@ struct byi_simd {
     /* The first or last of n numbers that is *best, which is one of them. */
     int64_t (*find[BYI_DTYPES])(const void *x, int64_t n, const void *best,
                                 bool last);
-    /* place[i] = k where x[i] is best[i] or NaN; unless `again`, only where
-     * place[i] is negative */
+    /* index[i] = k where x[i] is best[i] or NaN; unless `again`, only where
+     * index[i] is negative */
     void (*mark[BYI_DTYPES])(const void *x, const void *best, int32_t k,
-                             bool again, int32_t *place, int64_t n);
+                             bool again, int32_t *index, int64_t n);
     /* Sparse products, indexed by pattern: bit r is set if row r of c
      * (BYI_SPARSE_ROWS, panel) has a weight for each of the n listed rows of x.
      * Row p is at x + at[p] and has `panel` columns; its weights are

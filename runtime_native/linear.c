@@ -48,19 +48,19 @@ static struct linear describe(const struct byi_call *call)
     return l;
 }
 
-/* Where the elements of sequence b and head h of values begin. */
-struct linear_places {
+/* The indices of the first elements of one sequence and head of values. */
+struct linear_offsets {
     int64_t query, key, value, decay, beta, y, state;
 };
 
-static struct linear_places places_of(const struct linear *l, int64_t b,
-                                      int64_t h)
+static struct linear_offsets offsets_of(const struct linear *l, int64_t b,
+                                        int64_t h)
 {
     const int64_t rows = b * l->time;
     const int64_t query = h * l->heads / l->kv_heads;
     const int64_t key = h / (l->kv_heads / l->key_heads);
     const bool shared = l->beta && l->beta->dims[2] == 1;
-    return (struct linear_places){
+    return (struct linear_offsets){
         .query = (rows * l->heads + query) * l->size,
         .key = (rows * l->key_heads + key) * l->size,
         .value = (rows * l->kv_heads + h) * l->width,
@@ -74,26 +74,26 @@ static struct linear_places places_of(const struct linear *l, int64_t b,
 /* --- the plain form ------------------------------------------------------- */
 
 /* Step t of column j of a head. */
-static void plain_step(const struct linear *l, const struct linear_places *at,
+static void plain_step(const struct linear *l, const struct linear_offsets *at,
                        int64_t t, int64_t j)
 {
     const int64_t key = at->key + t * l->key->dims[2];
     const int64_t query = at->query + t * l->query->dims[2];
     const int64_t state = at->state + j;
-    double known = 0;
+    double returned = 0;
     for (int64_t i = 0; i < l->size; i++) {
         double s = byi_get_real(l->state, state + i * l->width);
         if (l->decay)
             s *= exp(byi_get_real(l->decay, at->decay + t * l->decay->dims[2] +
                                                 (l->decays > 1 ? i : 0)));
         byi_put_real(l->state, state + i * l->width, s);
-        known += byi_get_real(l->key, key + i) * s;
+        returned += byi_get_real(l->key, key + i) * s;
     }
     double added =
         byi_get_real(l->value, at->value + t * l->value->dims[2] + j);
     if (l->beta)
         added = byi_get_real(l->beta, at->beta + t * l->beta->dims[2]) *
-                (added - known);
+                (added - returned);
     for (int64_t i = 0; i < l->size; i++)
         byi_put_real(l->state, state + i * l->width,
                      byi_get_real(l->state, state + i * l->width) +
@@ -108,7 +108,8 @@ static void plain_step(const struct linear *l, const struct linear_places *at,
     }
 }
 
-/* Set the state of sequence b and head h to the past, or to zeros. */
+/* Set the state that begins with element `at` to the past state, or to zeros.
+ */
 static void begin_state(const struct linear *l, int64_t at)
 {
     const size_t size = byi_dtype_bytes(l->state->dtype);
@@ -128,8 +129,8 @@ enum byoc_status byi_linear_plain(const struct byi_call *call,
     const struct linear l = describe(call);
     BYI_TRY(byi_check_wide(call, call->in->dtype, err));
     for (int64_t n = 0; n < l.batch * l.kv_heads; n++) {
-        const struct linear_places at =
-            places_of(&l, n / l.kv_heads, n % l.kv_heads);
+        const struct linear_offsets at =
+            offsets_of(&l, n / l.kv_heads, n % l.kv_heads);
         begin_state(&l, at.state);
         for (int64_t j = 0; j < l.width; j++)
             for (int64_t t = 0; t < l.time; t++)
@@ -140,24 +141,24 @@ enum byoc_status byi_linear_plain(const struct byi_call *call,
 
 /* --- float32 -------------------------------------------------------------- */
 
-static const float *part_of(const struct byi_tensor *t, int64_t at)
+static const float *data_at(const struct byi_tensor *t, int64_t at)
 {
     return t ? (const float *)t->data + at : NULL;
 }
 
-/* `decay` is e^decay of all steps. */
+/* Compute head n of all sequences' heads; `decay` has e^decay of all steps. */
 static void run_head(const struct linear *l, const float *decay, int64_t n)
 {
-    const struct linear_places at =
-        places_of(l, n / l->kv_heads, n % l->kv_heads);
+    const struct linear_offsets at =
+        offsets_of(l, n / l->kv_heads, n % l->kv_heads);
     const struct byi_linear_head h = {
         .time = l->time,
         .size = l->size,
-        .query = part_of(l->query, at.query),
-        .key = part_of(l->key, at.key),
-        .value = part_of(l->value, at.value),
+        .query = data_at(l->query, at.query),
+        .key = data_at(l->key, at.key),
+        .value = data_at(l->value, at.value),
         .decay = l->decay ? decay + at.decay : NULL,
-        .beta = part_of(l->beta, at.beta),
+        .beta = data_at(l->beta, at.beta),
         .query_step = l->query->dims[2],
         .key_step = l->key->dims[2],
         .value_step = l->value->dims[2],

@@ -8,11 +8,11 @@
 
 enum { BLOCK = 256 };
 
-/* A slot of the table: the word of a key, or the hash of a string, and 1 + the
- * index of the key; 0: free. */
+/* A slot of the table: the word of a key, or the hash of a string, and the
+ * number of the key, counted from 1. In a free slot the number is 0. */
 struct map_slot {
     uint64_t word;
-    uint64_t place;
+    uint64_t number;
 };
 
 struct map_table {
@@ -64,7 +64,7 @@ static bool is_key(const struct map_table *t, const struct map_slot *slot,
 {
     const char *const *keys = t->keys->data;
     return slot->word == word &&
-           (!text || strcmp(keys[slot->place - 1], *text) == 0);
+           (!text || strcmp(keys[slot->number - 1], *text) == 0);
 }
 
 /* The slot of the key, or a free slot. `text` is the key if it is a string,
@@ -73,7 +73,7 @@ static uint64_t find_slot(const struct map_table *t, uint64_t word,
                           const char *const *text)
 {
     uint64_t at = first_slot(word, t->mask);
-    while (t->slots[at].place && !is_key(t, &t->slots[at], word, text))
+    while (t->slots[at].number && !is_key(t, &t->slots[at], word, text))
         at = (at + 1) & t->mask;
     return at;
 }
@@ -97,7 +97,7 @@ static void fill_table(const struct byi_tensor *keys, struct map_slot *slots)
         words_of(keys, i, 1, &word);
         struct map_slot *slot =
             &slots[find_slot(&t, word, texts ? &texts[i] : NULL)];
-        if (!slot->place) /* the first of equal keys is used */
+        if (!slot->number) /* the first of equal keys is used */
             *slot = (struct map_slot){word, (uint64_t)i + 1};
     }
 }
@@ -114,7 +114,7 @@ static void map_block(const struct byi_call *call, const struct map_table *t,
 {
     const struct byi_tensor *x = &call->in[0];
     const char *const *texts = x->dtype == BYOC_STRING ? x->data : NULL;
-    const size_t size = byi_element_bytes(call->out->dtype);
+    const size_t size = byi_dtype_bytes(call->out->dtype);
     const char *values = call->in[2].data, *otherwise = call->in[3].data;
     char *y = (char *)call->out->data + begin * (int64_t)size;
     uint64_t words[BLOCK];
@@ -123,9 +123,10 @@ static void map_block(const struct byi_call *call, const struct map_table *t,
     for (int64_t i = 0; i < n; i++) {
         const uint64_t at =
             find_slot(t, words[i], texts ? &texts[begin + i] : NULL);
-        const uint64_t place = t->slots[at].place;
+        const uint64_t number = t->slots[at].number;
         byi_copy_element(y + i * (int64_t)size,
-                         place ? values + (place - 1) * size : otherwise, size);
+                         number ? values + (number - 1) * size : otherwise,
+                         size);
     }
 }
 

@@ -25,24 +25,24 @@ static void batch_strides(const struct byi_tensor *t, uint32_t rank,
     }
 }
 
-static void set_matrices(const struct byi_tensor *a, bool flip_a,
-                         const struct byi_tensor *b, bool flip_b,
+static void set_matrices(const struct byi_tensor *a, bool transpose_a,
+                         const struct byi_tensor *b, bool transpose_b,
                          struct byi_product *p)
 {
     int64_t rows = a->rank > 1 ? a->dims[a->rank - 2] : 1;
     int64_t columns = a->dims[a->rank - 1];
-    flip_a = flip_a && a->rank > 1;
-    p->m = flip_a ? columns : rows;
-    p->k = flip_a ? rows : columns;
-    p->a_rs = flip_a ? 1 : columns;
-    p->a_cs = flip_a ? columns : 1;
+    transpose_a = transpose_a && a->rank > 1;
+    p->m = transpose_a ? columns : rows;
+    p->k = transpose_a ? rows : columns;
+    p->a_rs = transpose_a ? 1 : columns;
+    p->a_cs = transpose_a ? columns : 1;
 
     rows = b->rank > 1 ? b->dims[b->rank - 2] : b->dims[0];
     columns = b->rank > 1 ? b->dims[b->rank - 1] : 1;
-    flip_b = flip_b && b->rank > 1;
-    p->n = flip_b ? rows : columns;
-    p->b_rs = flip_b ? 1 : columns;
-    p->b_cs = flip_b ? columns : 1;
+    transpose_b = transpose_b && b->rank > 1;
+    p->n = transpose_b ? rows : columns;
+    p->b_rs = transpose_b ? 1 : columns;
+    p->b_cs = transpose_b ? columns : 1;
 }
 
 struct byi_product byi_product_read(const struct byi_call *call)
@@ -170,9 +170,9 @@ static bool run_conv(const struct byi_product *p, const struct byi_call *call)
 /* --- float32, few rows: B is read once, unpacked ------------------------- */
 
 enum {
-    FEW_DOTS = 8, /* rows of A, if B's columns are contiguous */
-    FEW_ROWS = 4, /* rows of A, if B's rows are contiguous */
-    CHUNK = 512   /* columns */
+    FEW_DOTS = 8, /* most rows of A, if B's columns are contiguous */
+    FEW_ROWS = 4, /* most rows of A, if B's rows are contiguous */
+    CHUNK = 512   /* columns of a task, if B's rows are contiguous */
 };
 
 /* Multiply few rows of A by B unpacked: most of a tile of the blocked product
@@ -316,7 +316,8 @@ static bool is_known(const struct byi_tensor *t)
     return true;
 }
 
-/* Packs B if all batches share it, unless B is large and A has one row. */
+/* Packs B if all batches share it, unless the kernels read it without packing.
+ */
 uint64_t byi_matmul_pack(const struct byi_call *call, void *to)
 {
     const struct byi_tensor *a = &call->in[0], *b = &call->in[1];
@@ -324,6 +325,7 @@ uint64_t byi_matmul_pack(const struct byi_call *call, void *to)
         return 0;
     const bool dense = call->op->id == BYI_OP_NN_DENSE;
     struct byi_product p = {.b = b->data};
+    /* A may have unknown dims: pass B as A, whose members are set below */
     set_matrices(b, false, b, dense || byi_attr_int(call->attrs, "transpose_b"),
                  &p);
     p.k = byi_count(b) / p.n;

@@ -17,7 +17,7 @@ struct byi_view {
     int64_t strides[2 * BYI_MAX_RANK];
 };
 
-/* The strides of a dense tensor. */
+/* Set strides[] to the strides of a dense tensor. */
 void byi_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides);
 /* Copy the elements of the view, `size` bytes each, to dst contiguously; src is
  * the view's first element. */
@@ -28,12 +28,6 @@ void byi_copy_bytes(const struct byi_call *call, void *dst, const void *src,
                     size_t bytes);
 /* dst[0..n) = *value */
 void byi_fill(void *dst, const void *value, int64_t n, size_t size);
-
-/* Bytes of an element in memory; for a string, the size of its pointer. */
-static inline size_t byi_element_bytes(enum byoc_dtype dtype)
-{
-    return byi_dtype_bytes(dtype);
-}
 
 /* Copy one element, with a single move for the common sizes. */
 static inline void byi_copy_element(char *dst, const char *src, size_t size)
@@ -57,7 +51,7 @@ static inline void byi_copy_element(char *dst, const char *src, size_t size)
     }
 }
 
-/* Copy n elements; a run of one element without a call of memcpy. */
+/* Copy n elements; a single one without a call of memcpy. */
 static inline void byi_copy_elements(char *dst, const char *src, int64_t n,
                                      size_t size)
 {
@@ -85,7 +79,8 @@ enum byoc_status byi_check_indices(const struct byi_call *call,
                                    const struct byi_tensor *indices,
                                    int64_t size, struct byoc_error *err);
 
-/* The index counted from the front; a negative one counts from the end. */
+/* The index counted from the front, of an index that counts from the end if it
+ * is negative. */
 static inline int64_t byi_wrap(int64_t index, int64_t size)
 {
     return index < 0 ? index + size : index;

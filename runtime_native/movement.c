@@ -7,11 +7,11 @@
 
 /* reshape, squeeze, expand_dims, flatten, bitcast: the same elements in order
  */
-static enum byoc_status same_run(const struct byi_call *call,
-                                 struct byoc_error *err)
+static enum byoc_status reshape_run(const struct byi_call *call,
+                                    struct byoc_error *err)
 {
     (void)err;
-    const size_t size = byi_element_bytes(call->in->dtype);
+    const size_t size = byi_dtype_bytes(call->in->dtype);
     byi_copy_bytes(call, call->out->data, call->in->data,
                    (size_t)byi_count(call->in) * size);
     return BYOC_OK;
@@ -34,7 +34,7 @@ static enum byoc_status transpose_run(const struct byi_call *call,
         v.strides[i] = strides[from];
     }
     byi_view_copy(call, &v, x->data, call->out->data,
-                  byi_element_bytes(x->dtype));
+                  byi_dtype_bytes(x->dtype));
     return BYOC_OK;
 }
 
@@ -53,11 +53,12 @@ static enum byoc_status broadcast_run(const struct byi_call *call,
         v.strides[i] =
             i < lead || x->dims[i - lead] == 1 ? 0 : strides[i - lead];
     }
-    byi_view_copy(call, &v, x->data, y->data, byi_element_bytes(x->dtype));
+    byi_view_copy(call, &v, x->data, y->data, byi_dtype_bytes(x->dtype));
     return BYOC_OK;
 }
 
-/* y[.., r d + i, ..] = x[.., i, ..]: each axis walks (repeats, size) */
+/* y[.., r * size + i, ..] = x[.., i, ..] for each repetition r: an axis of y is
+ * two axes of the view, (repetitions, size) */
 static enum byoc_status tile_run(const struct byi_call *call,
                                  struct byoc_error *err)
 {
@@ -73,7 +74,7 @@ static enum byoc_status tile_run(const struct byi_call *call,
         v.dims[2 * i + 1] = x->dims[i];
         v.strides[2 * i + 1] = strides[i];
     }
-    byi_view_copy(call, &v, x->data, y->data, byi_element_bytes(x->dtype));
+    byi_view_copy(call, &v, x->data, y->data, byi_dtype_bytes(x->dtype));
     return BYOC_OK;
 }
 
@@ -93,7 +94,7 @@ static enum byoc_status slice_run(const struct byi_call *call,
 {
     (void)err;
     const struct byi_tensor *x = call->in, *y = call->out;
-    const size_t size = byi_element_bytes(x->dtype);
+    const size_t size = byi_dtype_bytes(x->dtype);
     const int64_t n = byi_count(&call->in[3]);
     struct byi_view v = {.rank = x->rank};
     int64_t from = 0;
@@ -161,7 +162,7 @@ static enum byoc_status depth_to_space_run(const struct byi_call *call,
         .strides = {x.sn, x.sh, b * block, x.sw, block, channel},
     };
     byi_view_copy(call, x.last ? &last : &first, call->in->data,
-                  call->out->data, byi_element_bytes(call->in->dtype));
+                  call->out->data, byi_dtype_bytes(call->in->dtype));
     return BYOC_OK;
 }
 
@@ -183,16 +184,17 @@ static enum byoc_status space_to_depth_run(const struct byi_call *call,
         .strides = {x.sn, b * x.sh, b * x.sw, x.sh, x.sw, x.sc},
     };
     byi_view_copy(call, x.last ? &last : &first, call->in->data,
-                  call->out->data, byi_element_bytes(call->in->dtype));
+                  call->out->data, byi_dtype_bytes(call->in->dtype));
     return BYOC_OK;
 }
 
-/* Copies between the bytes from `at` on of `outer` rows of `whole` bytes, and
- * as many rows of `part` bytes. */
+/* A copy between `outer` rows of `part` bytes, and the bytes from `at` on of as
+ * many rows of `whole` bytes. */
 struct axis_strip {
     int64_t outer, whole, part, at;
 };
 
+/* Copy `part` to `whole` if `join`, otherwise from `whole` to `part`. */
 static void copy_strip(const struct byi_call *call, const struct axis_strip *s,
                        char *whole, char *part, bool join)
 {
@@ -209,14 +211,15 @@ static void copy_strip(const struct byi_call *call, const struct axis_strip *s,
     }
 }
 
-/* Copy from `one` to the tensors `many`, or back; they partition its `axis`. */
+/* Copy from `one` to the n tensors `many` or, if `join`, from these to `one`.
+ * They divide the axis of the call's attribute among them. */
 static void copy_strips(const struct byi_call *call,
                         const struct byi_tensor *one, uint32_t n,
                         const struct byi_tensor *many, bool join)
 {
     const uint32_t axis = byi_attr_axis(call->attrs, one->rank);
     const int64_t inner = byi_span(one, axis + 1, one->rank) *
-                          (int64_t)byi_element_bytes(one->dtype);
+                          (int64_t)byi_dtype_bytes(one->dtype);
     struct axis_strip s = {.outer = byi_span(one, 0, axis),
                            .whole = one->dims[axis] * inner};
     if (byi_count(one) == 0)
@@ -247,11 +250,11 @@ static enum byoc_status split_run(const struct byi_call *call,
 }
 
 static const struct byi_kernel_row rows[] = {
-    {BYI_OP_BITCAST, {same_run, NULL}},
-    {BYI_OP_RESHAPE, {same_run, NULL}},
-    {BYI_OP_SQUEEZE, {same_run, NULL}},
-    {BYI_OP_EXPAND_DIMS, {same_run, NULL}},
-    {BYI_OP_FLATTEN, {same_run, NULL}},
+    {BYI_OP_BITCAST, {reshape_run, NULL}},
+    {BYI_OP_RESHAPE, {reshape_run, NULL}},
+    {BYI_OP_SQUEEZE, {reshape_run, NULL}},
+    {BYI_OP_EXPAND_DIMS, {reshape_run, NULL}},
+    {BYI_OP_FLATTEN, {reshape_run, NULL}},
     {BYI_OP_TRANSPOSE, {transpose_run, NULL}},
     {BYI_OP_BROADCAST_TO, {broadcast_run, NULL}},
     {BYI_OP_TILE, {tile_run, NULL}},
@@ -260,8 +263,8 @@ static const struct byi_kernel_row rows[] = {
     {BYI_OP_SPACE_TO_DEPTH, {space_to_depth_run, NULL}},
     {BYI_OP_CONCATENATE, {concatenate_run, NULL}},
     {BYI_OP_SPLIT, {split_run, NULL}},
-    {BYI_OP_DYN_SQUEEZE, {same_run, NULL}},
-    {BYI_OP_DYN_EXPAND_DIMS, {same_run, NULL}},
+    {BYI_OP_DYN_SQUEEZE, {reshape_run, NULL}},
+    {BYI_OP_DYN_EXPAND_DIMS, {reshape_run, NULL}},
     {BYI_OP_DYN_SPLIT, {split_run, NULL}},
 };
 const struct byi_kernel_rows byi_rows_movement = {rows, BYI_COUNT(rows)};

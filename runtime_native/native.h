@@ -7,8 +7,8 @@
 #include "core/ops/epilogue.h"
 #include "core/ops/ops.h"
 
-/* The number of the part of an OpenMP region that the calling thread runs; 0
- * outside of a region. */
+/* The number of the calling thread's part of the OpenMP region; 0 outside of a
+ * region. */
 static inline int64_t byi_part_number(void)
 {
 #ifdef _OPENMP

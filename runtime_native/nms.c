@@ -12,10 +12,10 @@ struct nms_candidate {
 };
 
 struct nms {
-    const float *boxes; /* (boxes, 4) of one batch */
-    int64_t n, most;    /* number of boxes; largest number to select */
-    float iou, score;
-    bool has_score, centers;
+    const float *boxes;      /* (boxes, 4) of one batch */
+    int64_t n, most;         /* number of boxes; largest number to select */
+    float iou, score;        /* thresholds */
+    bool has_score, centers; /* `score` is given; boxes have centres */
     struct nms_candidate *heap;
     float *corners; /* of the selected boxes, for byi_simd's overlaps */
     int64_t pitch;

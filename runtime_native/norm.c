@@ -232,10 +232,10 @@ static void lrn_plane(const struct lrn *l, int64_t at, int64_t from, int64_t to)
         lrn_F32(l, at, from, to);
     } else {
         const float *planes = x->data;
-        byi_simd()->over_squares(planes + from * l->space, l->space, to - from,
-                                 planes + at * l->space,
-                                 (float *)l->call->out->data + at * l->space,
-                                 l->space, (float)l->alpha, (float)l->bias);
+        byi_simd()->lrn(planes + from * l->space, l->space, to - from,
+                        planes + at * l->space,
+                        (float *)l->call->out->data + at * l->space, l->space,
+                        (float)l->alpha, (float)l->bias);
     }
 }
 
@@ -272,8 +272,10 @@ BYI_FLOAT_KERNEL(lrn, lrn_run_f32, NULL)
 
 /* --- p-norm along an axis, mean and variance over axes -------------------- */
 
-/* Normalise the slice at x + base, whose elements are in the box `reduced`. If
- * the norm is 0, all elements are 0 and stay 0. */
+/* Normalise the slice at x + base, whose elements are in the box `reduced`:
+ * unit_ID() divides it by its p-norm, mvn_ID() subtracts the mean and divides
+ * by the standard deviation. If the norm is 0, all elements are 0 and stay 0.
+ */
 #define SLICES(id, type)                                                       \
     static void unit_##id(const struct byi_call *call,                         \
                           const struct byi_box *reduced, int64_t base,         \
@@ -324,10 +326,10 @@ static void unit_row(const struct byi_call *call, const struct byi_box *reduced,
     const int64_t n = reduced->count;
     const double norm =
         p == 1 ? simd->sum_abs(x, n) : sqrt(simd->sum_squares(x, n, 0.0f));
-    const float by = (float)norm;
-    if (isnormal(by) || norm == 0)
+    const float divisor = (float)norm;
+    if (isnormal(divisor) || norm == 0)
         for (int64_t i = 0; i < n; i++)
-            y[i] = norm == 0 ? 0 : x[i] / by;
+            y[i] = norm == 0 ? 0 : x[i] / divisor;
     else
         unit_F32(call, reduced, base, p);
 }

@@ -27,8 +27,8 @@ struct padding {
     int64_t begin[BYI_MAX_RANK];
     int64_t strides[BYI_MAX_RANK];
     enum pad_mode mode;
-    const char *value;
-    size_t size;
+    const char *value; /* the padding value */
+    size_t size;       /* bytes of an element */
 };
 
 /* Write one row of the last axis, from the row `src`, or with padding only if
@@ -90,7 +90,7 @@ static enum byoc_status pad_run(const struct byi_call *call,
                 : mode[0] == 'w' ? WRAP
                                  : REFLECT,
         .value = call->in[2].data,
-        .size = byi_element_bytes(call->in->dtype),
+        .size = byi_dtype_bytes(call->in->dtype),
     };
     const int64_t n = byi_count(p.y);
     if (n == 0)
@@ -126,7 +126,7 @@ static enum byoc_status trilu_run(const struct byi_call *call,
 {
     (void)err;
     const struct byi_tensor *x = call->in;
-    const int64_t size = (int64_t)byi_element_bytes(x->dtype);
+    const int64_t size = (int64_t)byi_dtype_bytes(x->dtype);
     const int64_t rows = x->dims[x->rank - 2], cols = x->dims[x->rank - 1];
     const int64_t total = cols ? byi_count(x) / cols : 0;
     const bool upper = byi_attr_int(call->attrs, "upper") != 0;
@@ -162,7 +162,7 @@ static enum byoc_status reverse_run(const struct byi_call *call,
     const int64_t batch = x->dims[batch_first ? 0 : 1];
     const int64_t time = x->dims[batch_first ? 1 : 0];
     const int64_t inner =
-        byi_span(x, 2, x->rank) * (int64_t)byi_element_bytes(x->dtype);
+        byi_span(x, 2, x->rank) * (int64_t)byi_dtype_bytes(x->dtype);
     const int64_t step_b = batch_first ? time * inner : inner;
     const int64_t step_t = batch_first ? inner : batch * inner;
     for (int64_t b = 0; b < batch; b++) {

@@ -118,8 +118,8 @@ static void box_of(const struct byi_window *w, int64_t flat,
         byi_window_taps(w, i, box->out[i], &box->first[i], &box->last[i]);
 }
 
-static int64_t place_of(const struct byi_window *w, int axis, int64_t out,
-                        int64_t tap)
+static int64_t position_of(const struct byi_window *w, int axis, int64_t out,
+                           int64_t tap)
 {
     return out * w->stride[axis] - w->pad[axis] + tap * w->dilation[axis];
 }
@@ -130,20 +130,21 @@ static int64_t place_of(const struct byi_window *w, int axis, int64_t out,
     for (int64_t i_ = (box).first[0]; i_ < (box).last[0]; i_++)                \
         for (int64_t j_ = (box).first[1]; j_ < (box).last[1]; j_++)            \
             for (int64_t k_ = (box).first[2]; k_ < (box).last[2]; k_++) {      \
-                int64_t at = place_of(w, 0, (box).out[0], i_);                 \
-                at = at * (w)->in[1] + place_of(w, 1, (box).out[1], j_);       \
-                at = at * (w)->in[2] + place_of(w, 2, (box).out[2], k_);       \
+                int64_t at = position_of(w, 0, (box).out[0], i_);              \
+                at = at * (w)->in[1] + position_of(w, 1, (box).out[1], j_);    \
+                at = at * (w)->in[2] + position_of(w, 2, (box).out[2], k_);    \
                 body                                                           \
             }
 
 /* The index of a maximum as ONNX defines it: its position in the whole tensor,
  * row-major or column-major within a plane. */
-static int64_t index_of(const struct pooling *v, int64_t plane, int64_t place)
+static int64_t index_of(const struct pooling *v, int64_t plane,
+                        int64_t position)
 {
     const int64_t *dims = v->w.in;
-    int64_t at[3], index = place;
+    int64_t at[3], index = position;
     if (v->column_major) {
-        byi_unflatten(dims, place, at);
+        byi_unflatten(dims, position, at);
         index = (at[2] * dims[1] + at[1]) * dims[0] + at[0];
     }
     return plane * v->w.in_count + index;
@@ -251,9 +252,9 @@ static const plane_fn plain[][BYI_DTYPES] = {
 
 /* --- float32: a row of outputs at a time -------------------------------- */
 
-/* Accumulate one row of inputs, `row`, into a row of outputs y, tap by tap: add
- * the inputs under the tap, or take the maximum. */
-static void take_taps(const struct pooling *v, const float *row, float *y)
+/* Add one row of inputs, `row`, to a row of outputs y, tap by tap; for maximum,
+ * take the larger numbers instead. */
+static void accumulate_taps(const struct pooling *v, const float *row, float *y)
 {
     const struct byi_simd *simd = byi_simd();
     const struct byi_window *w = &v->w;
@@ -262,7 +263,7 @@ static void take_taps(const struct pooling *v, const float *row, float *y)
         byi_window_outputs(w, k, &first, &last);
         if (first == last)
             continue;
-        const float *from = row + place_of(w, 2, first, k);
+        const float *from = row + position_of(w, 2, first, k);
         if (v->kind == MAXIMUM)
             simd->slide_max(from, w->stride[2], y + first, last - first);
         else
@@ -305,9 +306,9 @@ static void pool_row(const struct pooling *v, const float *x, int64_t d,
     byi_window_taps(w, 1, h, &h0, &h1);
     for (int64_t kd = d0; kd < d1; kd++)
         for (int64_t kh = h0; kh < h1; kh++) {
-            int64_t at = place_of(w, 0, d, kd);
-            at = at * w->in[1] + place_of(w, 1, h, kh);
-            take_taps(v, x + at * w->in[2], y);
+            int64_t at = position_of(w, 0, d, kd);
+            at = at * w->in[1] + position_of(w, 1, h, kh);
+            accumulate_taps(v, x + at * w->in[2], y);
         }
     if (v->kind == MAXIMUM)
         return;
@@ -337,11 +338,11 @@ static void pool_block(const struct pooling *v, const float *x, int64_t at,
     for (int64_t i = 0; i < n; i++)
         y[i] = v->kind == MAXIMUM ? -INFINITY : 0;
     box_of(w, at, &box);
-    FOR_TAPS(w, box, place, {
+    FOR_TAPS(w, box, position, {
         if (v->kind == MAXIMUM)
-            simd->slide_max(x + place * n, 1, y, n);
+            simd->slide_max(x + position * n, 1, y, n);
         else
-            simd->slide_add(x + place * n, 1, y, n);
+            simd->slide_add(x + position * n, 1, y, n);
     })
     if (v->kind == MAXIMUM)
         return;
@@ -366,21 +367,21 @@ static void block_row(const struct pooling *v, int64_t item)
 
 /* --- float32: planes ------------------------------------------------------ */
 
-/* List the reciprocal divisors, by which each output's sum is multiplied to get
- * the mean. */
-static void list_reciprocals(const struct pooling *v, float *shares)
+/* Set factors[] to the reciprocal divisor of each output, by which its sum is
+ * multiplied to get the mean. */
+static void list_factors(const struct pooling *v, float *factors)
 {
     const struct byi_window *w = &v->w;
     for (int64_t h = 0; h < w->out[1]; h++) {
         const int64_t high = divisor(v, 0, 0) * divisor(v, 1, h);
         for (int64_t i = 0; i < w->out[2]; i++) {
             const int64_t count = high * divisor(v, 2, i);
-            *shares++ = count ? 1.0f / (float)count : 0;
+            *factors++ = count ? 1.0f / (float)count : 0;
         }
     }
 }
 
-static uint64_t shares_bytes(const struct pooling *v)
+static uint64_t factor_bytes(const struct pooling *v)
 {
     return v->kind == MEAN
                ? byi_align_bytes((uint64_t)v->w.out_count * sizeof(float))
@@ -389,18 +390,18 @@ static uint64_t shares_bytes(const struct pooling *v)
 
 static void run_planes(const struct byi_call *call, const struct pooling *v)
 {
-    float *shares = v->kind == MEAN ? call->scratch : NULL;
+    float *factors = v->kind == MEAN ? call->scratch : NULL;
     const struct byi_sliding planes = {
         .kind = v->kind == MEAN ? BYI_WINDOW_SUM : BYI_WINDOW_MAX,
         .w = &v->w,
         .planes = v->planes,
         .x = v->x,
-        .shares = shares,
+        .factors = factors,
         .y = v->y,
     };
-    if (shares)
-        list_reciprocals(v, shares);
-    byi_sliding_run(&planes, call, (char *)call->scratch + shares_bytes(v));
+    if (factors)
+        list_factors(v, factors);
+    byi_sliding_run(&planes, call, (char *)call->scratch + factor_bytes(v));
 }
 
 /* --- 8-bit maxima: separable, first over rows, then within a row ---------- */
@@ -420,7 +421,7 @@ enum { ROW = 4096 }; /* largest number of inputs in a row */
             byi_window_taps(w, 1, h, &first, &last);                           \
             memset(best, least, (size_t)n);                                    \
             for (int64_t k = first; k < last; k++) {                           \
-                const type *row = x + place_of(w, 1, h, k) * n;                \
+                const type *row = x + position_of(w, 1, h, k) * n;             \
                 for (int64_t i = 0; i < n; i++)                                \
                     best[i] = row[i] > best[i] ? row[i] : best[i];             \
             }                                                                  \
@@ -441,7 +442,7 @@ MAX_ROWS(I8, int8_t, INT8_MIN)
 /* The separable loop; NULL unless the call is an 8-bit maximum over at most two
  * axes, with channels first, without indices, and with a window and rows that
  * are not too large. */
-static plane_fn find_rows(const struct pooling *v, enum byoc_dtype dtype)
+static plane_fn separable_loop(const struct pooling *v, enum byoc_dtype dtype)
 {
     const struct byi_window *w = &v->w;
     if (v->kind != MAXIMUM || v->indices || v->block != 1 || w->taps > 1024 ||
@@ -455,17 +456,19 @@ static plane_fn find_rows(const struct pooling *v, enum byoc_dtype dtype)
 
 /* --- float32: choosing the algorithm -------------------------------------- */
 
-/* Whether the float32 loops apply. Windows far larger than the data would make
- * them visit taps without data, and sums of very many floats need double. */
-static bool is_fast(const struct pooling *v, enum byoc_dtype dtype)
+/* Whether the float32 loops support the call. In windows far larger than the
+ * data they would visit taps without data, and sums of very many floats need
+ * double. */
+static bool has_float_loops(const struct pooling *v, enum byoc_dtype dtype)
 {
     return dtype == BYOC_F32 && v->kind != NORM && !v->indices &&
            v->w.taps <= 1024;
 }
 
-static bool is_planes(const struct pooling *v, enum byoc_dtype dtype)
+static bool uses_planes(const struct pooling *v, enum byoc_dtype dtype)
 {
-    return is_fast(v, dtype) && v->block == 1 && byi_sliding_fits(&v->w);
+    return has_float_loops(v, dtype) && v->block == 1 &&
+           byi_sliding_fits(&v->w);
 }
 
 static void run_items(const struct byi_call *call, const struct pooling *v,
@@ -489,14 +492,14 @@ static enum byoc_status run_pool(const struct byi_call *call, bool fast,
                                  ? "a float or an integer type"
                                  : "float16, bfloat16, float32 or float64",
                              err);
-    if (fast && is_planes(&v, call->in->dtype)) {
+    if (fast && uses_planes(&v, call->in->dtype)) {
         run_planes(call, &v);
         return BYOC_OK;
     }
     int64_t items = v.planes;
-    if (fast && find_rows(&v, call->in->dtype))
-        run = find_rows(&v, call->in->dtype);
-    if (fast && is_fast(&v, call->in->dtype)) {
+    if (fast && separable_loop(&v, call->in->dtype))
+        run = separable_loop(&v, call->in->dtype);
+    if (fast && has_float_loops(&v, call->in->dtype)) {
         run = v.block > 1 ? block_row : fast_plane;
         if (v.block > 1)
             items = v.planes / v.block * v.w.out[0] * v.w.out[1];
@@ -523,9 +526,9 @@ static uint64_t pool_scratch_f32(const struct byi_call *call)
     struct pooling v;
     struct byoc_error ignored;
     if (describe(call, &v, &ignored) != BYOC_OK ||
-        !is_planes(&v, call->in->dtype))
+        !uses_planes(&v, call->in->dtype))
         return 0;
-    return shares_bytes(&v) + byi_sliding_scratch(&v.w, call->threads);
+    return factor_bytes(&v) + byi_sliding_scratch(&v.w, call->threads);
 }
 
 BYI_FLOAT_KERNEL(pool, pool_run_f32, pool_scratch_f32)

@@ -3,7 +3,7 @@
  * have a scale and a zero point for each block, on the kernels of
  * kernels/codes.h.
  *   x (..., K), codes (N, blocks, bytes), scales (N, blocks) -> (..., N)
- * Constant weights are packed once; the weights are never expanded as a whole.
+ * Constant weights are packed once, and never converted to floats as a whole.
  */
 #include "kernel.h"
 

@@ -11,7 +11,7 @@
 
 /* The description of a call, and the bytes of the parts of its scratch. */
 struct qnn_matmul {
-    struct byi_product b;
+    struct byi_product product;
     struct byi_i8_conv conv; /* describes one batch */
     struct byi_i8_conv_run run;
     struct byi_i8_weights weights;
@@ -38,16 +38,17 @@ static void describe_weights(const struct byi_call *call, int64_t k, int64_t n,
 
 static struct qnn_matmul describe(const struct byi_call *call)
 {
-    struct qnn_matmul q = {.b = byi_product_read(call)};
-    byi_product_fold(&q.b);
-    q.conv.images = q.b.m;
-    q.dense =
-        (q.b.a_cs == 1 || q.b.k == 1) && (q.b.a_rs == q.b.k || q.b.m == 1);
-    describe_weights(call, q.b.k, q.b.n, q.b.b_rs, q.b.b_cs, &q);
+    struct qnn_matmul q = {.product = byi_product_read(call)};
+    byi_product_fold(&q.product);
+    q.conv.images = q.product.m;
+    q.dense = (q.product.a_cs == 1 || q.product.k == 1) &&
+              (q.product.a_rs == q.product.k || q.product.m == 1);
+    describe_weights(call, q.product.k, q.product.n, q.product.b_rs,
+                     q.product.b_cs, &q);
     q.packed = call->packed ? 0 : byi_align_bytes(byi_i8_conv_packed(&q.conv));
     q.scratch =
         byi_align_bytes(byi_i8_conv_scratch(&q.conv, (int)call->threads));
-    q.a = q.dense ? 0 : byi_align_bytes((uint64_t)(q.b.m * q.b.k));
+    q.a = q.dense ? 0 : byi_align_bytes((uint64_t)(q.product.m * q.product.k));
     return q;
 }
 
@@ -70,8 +71,8 @@ uint64_t byi_qnn_matmul_pack(const struct byi_call *call, void *to)
 /* Whether batches have different matrices B. */
 static bool has_batches(const struct qnn_matmul *q)
 {
-    for (uint32_t i = 0; i < q->b.rank; i++)
-        if (q->b.b_batch[i])
+    for (uint32_t i = 0; i < q->product.rank; i++)
+        if (q->product.b_batch[i])
             return true;
     return false;
 }
@@ -86,28 +87,28 @@ static enum byoc_status qnn_matmul_run(const struct byi_call *call,
                                        struct byoc_error *err)
 {
     struct qnn_matmul q = describe(call);
-    const struct byi_product *b = &q.b;
+    const struct byi_product *p = &q.product;
     const uint8_t *right = q.weights.at;
     const struct byi_view view = {
-        .rank = 2, .dims = {b->m, b->k}, .strides = {b->a_rs, b->a_cs}};
+        .rank = 2, .dims = {p->m, p->k}, .strides = {p->a_rs, p->a_cs}};
     char *at = call->scratch, *copy = at + q.packed + q.scratch;
     (void)err;
-    if (b->m == 0 || b->n == 0)
+    if (p->m == 0 || p->n == 0)
         return BYOC_OK;
     q.run.packed = call->packed ? call->packed : at;
     q.run.conv = &q.conv;
     q.run.scratch = at + q.packed;
-    for (int64_t i = 0; i < b->batches; i++) {
+    for (int64_t i = 0; i < p->batches; i++) {
         const char *a =
-            (const char *)b->a + byi_product_offset(b, b->a_batch, i);
+            (const char *)p->a + byi_product_offset(p, p->a_batch, i);
         if (!q.dense)
             byi_view_copy(call, &view, a, copy, 1);
-        q.weights.at = right + byi_product_offset(b, b->b_batch, i);
+        q.weights.at = right + byi_product_offset(p, p->b_batch, i);
         if (!call->packed && (i == 0 || has_batches(&q)))
             byi_i8_conv_pack(&q.conv, &q.weights, at);
         q.run.x = q.dense ? a : copy;
         q.run.y =
-            (char *)b->c + i * b->m * b->n * byoc_dtype_size(call->out->dtype);
+            (char *)p->c + i * p->m * p->n * byoc_dtype_size(call->out->dtype);
         byi_i8_conv_run(&q.run);
     }
     return BYOC_OK;

@@ -84,17 +84,17 @@ static void quantize_any(const struct quant *q, int64_t row, int64_t from,
                          int64_t n)
 {
     const enum byoc_dtype to = q->y->dtype;
-    const bool real = byi_narrow_is_float(to);
+    const bool to_float = byi_narrow_is_float(to);
     for (int64_t i = from; i < from + n; i++) {
         const int64_t at = row * q->inner + i, s = scale_at(q, row, i);
-        const double part =
+        const double quotient =
             byi_tensor_float(q->x, at) / byi_tensor_float(q->scale, s);
         const double zero = byi_tensor_float(q->zero, s);
-        if (real)
+        if (to_float)
             ((uint8_t *)q->y->data)[at] = byi_f32_to_narrow(
-                to, (float)(part + zero), q->saturate, BYI_ROUND_NEAREST);
+                to, (float)(quotient + zero), q->saturate, BYI_ROUND_NEAREST);
         else
-            byi_tensor_set(q->y, at, rint(part) + zero);
+            byi_tensor_set(q->y, at, rint(quotient) + zero);
     }
 }
 
@@ -159,10 +159,10 @@ static enum byoc_status quantize_run_f32(const struct byi_call *call,
     if (!byi_dtype_is_int(q.y->dtype) && !byi_narrow_bits(q.y->dtype))
         return byi_bad_dtype(call, q.y->dtype,
                              "an integer or a type of at most 8 bits", err);
-    const bool few = !q.block && q.x->dtype == BYOC_F32 &&
-                     q.scale->dtype == BYOC_F32 &&
-                     byi_simd()->quantize[q.y->dtype];
-    run_rows(call, &q, few ? quantize_fast : quantize_any);
+    const bool fast = !q.block && q.x->dtype == BYOC_F32 &&
+                      q.scale->dtype == BYOC_F32 &&
+                      byi_simd()->quantize[q.y->dtype];
+    run_rows(call, &q, fast ? quantize_fast : quantize_any);
     return BYOC_OK;
 }
 
@@ -191,11 +191,11 @@ static enum byoc_status dequantize_run_f32(const struct byi_call *call,
         return byi_bad_dtype(call, q.x->dtype,
                              "an integer or a type of at most 8 bits", err);
     BYI_TRY(byi_check_wide(call, q.y->dtype, err));
-    const bool few = !any && q.y->dtype == BYOC_F32 &&
-                     q.scale->dtype == BYOC_F32 &&
-                     byi_simd()->dequantize[q.x->dtype];
+    const bool fast = !any && q.y->dtype == BYOC_F32 &&
+                      q.scale->dtype == BYOC_F32 &&
+                      byi_simd()->dequantize[q.x->dtype];
     run_rows(call, &q,
-             few   ? dequantize_fast
+             fast  ? dequantize_fast
              : any ? dequantize_any
                    : typed[q.x->dtype]);
     return BYOC_OK;

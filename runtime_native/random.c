@@ -70,10 +70,10 @@ static void draw_normal(const uint32_t x[WORDS], const double *params,
                         double pair[2])
 {
     const double r = sqrt(-2 * log(unit(x) + 0x1p-53));
-    const double turn = 2 * PI * unit(x + 2);
+    const double angle = 2 * PI * unit(x + 2);
 
-    pair[0] = params[0] + params[1] * r * cos(turn);
-    pair[1] = params[0] + params[1] * r * sin(turn);
+    pair[0] = params[0] + params[1] * r * cos(angle);
+    pair[1] = params[0] + params[1] * r * sin(angle);
 }
 
 /* Fill the result. A number that is not below `below` becomes params[0]; NAN:
@@ -116,11 +116,11 @@ static enum byoc_status uniform_run(const struct byi_call *call,
 static enum byoc_status normal_run(const struct byi_call *call,
                                    struct byoc_error *err)
 {
-    const double shape[] = {byi_attr_float(call->attrs, "mean"),
-                            byi_attr_float(call->attrs, "scale")};
+    const double params[] = {byi_attr_float(call->attrs, "mean"),
+                             byi_attr_float(call->attrs, "scale")};
 
     (void)err;
-    fill(call, draw_normal, shape, NAN);
+    fill(call, draw_normal, params, NAN);
     return BYOC_OK;
 }
 

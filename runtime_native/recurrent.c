@@ -13,9 +13,9 @@
 #include "kernels/product.h"
 
 enum {
-    FEW = 4,         /* largest batch whose sequences are multiplied singly */
-    SHORT = 4,       /* least number of steps that repay packing weights    */
-    PANEL = 64,      /* hidden elements of a block, for at most FEW sequences */
+    FEW = 4,    /* largest batch whose sequences are multiplied one by one */
+    SHORT = 4,  /* least number of steps that repay packing weights    */
+    PANEL = 64, /* hidden elements of a block, for at most FEW sequences */
     AHEAD = 1 << 20, /* floats of the input part per product               */
     ROWS = 6         /* rows of a thread's buffer, besides the gates */
 };
@@ -52,6 +52,7 @@ static float *take_floats(struct recurrent_plan *p, char *base, int64_t n)
     return byi_take_bytes(base, &p->bytes, (uint64_t)n * sizeof(float));
 }
 
+/* Plan a call. Without call->scratch, only the sizes in the plan are valid. */
 static struct recurrent_plan make_plan(const struct byi_call *call)
 {
     struct recurrent_plan p = {.kernels = byi_f32_kernels_of(byi_simd_isa())};
@@ -175,19 +176,20 @@ struct time_range {
 };
 
 static int64_t first_time(const struct recurrent_plan *p, int64_t d,
-                          const struct time_range *part)
+                          const struct time_range *range)
 {
-    return p->s.r.reverse[d] ? p->s.time - part->first - part->n : part->first;
+    return p->s.r.reverse[d] ? p->s.time - range->first - range->n
+                             : range->first;
 }
 
 /* The input part of all gates, for sequence n at time t in direction d. */
 static const float *input_row(const struct recurrent_plan *p,
-                              const struct time_range *part, int64_t d,
+                              const struct time_range *range, int64_t d,
                               int64_t t, int64_t n)
 {
-    const int64_t at = t - first_time(p, d, part);
+    const int64_t at = t - first_time(p, d, range);
     const int64_t row =
-        p->s.batch_first ? n * part->n + at : at * p->s.batch + n;
+        p->s.batch_first ? n * range->n + at : at * p->s.batch + n;
     return p->input + (d * p->ahead * p->s.batch + row) * p->rows;
 }
 
@@ -235,20 +237,20 @@ static void multiply_input(const struct recurrent_plan *p,
 
 static void make_input(const struct recurrent_plan *p,
                        const struct byi_call *call,
-                       const struct time_range *part)
+                       const struct time_range *range)
 {
     const struct byi_sequence *s = &p->s;
     for (int64_t d = 0; d < s->r.directions; d++) {
-        const int64_t t = first_time(p, d, part);
+        const int64_t t = first_time(p, d, range);
         float *to = p->input + d * p->ahead * s->batch * p->rows;
-        if (!s->batch_first || part->n == s->time) {
+        if (!s->batch_first || range->n == s->time) {
             multiply_input(p, call, d, s->batch_first ? 0 : t * s->batch,
-                           part->n * s->batch, to);
+                           range->n * s->batch, to);
             continue;
         }
         for (int64_t n = 0; n < s->batch; n++)
-            multiply_input(p, call, d, n * s->time + t, part->n,
-                           to + n * part->n * p->rows);
+            multiply_input(p, call, d, n * s->time + t, range->n,
+                           to + n * range->n * p->rows);
     }
 }
 
@@ -257,7 +259,7 @@ static void make_input(const struct recurrent_plan *p,
 /* One block: hidden elements [k0, k0 + n) in direction d at time t. */
 struct recurrent_block {
     const struct recurrent_plan *p;
-    const struct time_range *part;
+    const struct time_range *range;
     int64_t d, t, index, k0, n;
     const float *h; /* before the step */
     float *next;    /* after it        */
@@ -349,7 +351,7 @@ static float *argument(const struct recurrent_block *b, int64_t gate, int64_t n)
 {
     const struct recurrent_plan *p = b->p;
     const int64_t at = gate * p->s.hidden + b->k0;
-    const float *x = input_row(p, b->part, b->d, b->t, n) + at;
+    const float *x = input_row(p, b->range, b->d, b->t, n) + at;
     const float *bias = p->bias + b->d * (p->rows + p->s.hidden) + at;
     float *row = gate_row(b, gate, n);
     for (int64_t k = 0; k < b->n; k++)
@@ -504,13 +506,13 @@ static void run_block(const struct recurrent_block *b, int phase)
 /* --- the steps ------------------------------------------------------------ */
 
 static void run_task(const struct recurrent_plan *p,
-                     const struct time_range *part, int64_t step, int64_t task,
+                     const struct time_range *range, int64_t step, int64_t task,
                      int phase, int64_t number)
 {
     const int64_t d = task / p->blocks, index = task % p->blocks;
     const struct recurrent_block b = {
         .p = p,
-        .part = part,
+        .range = range,
         .d = d,
         .t = p->s.r.reverse[d] ? p->s.time - 1 - step : step,
         .index = index,
@@ -523,33 +525,35 @@ static void run_task(const struct recurrent_plan *p,
     run_block(&b, phase);
 }
 
+/* Run the steps on the calling thread. */
 static void run_alone(const struct recurrent_plan *p,
-                      const struct time_range *part)
+                      const struct time_range *range)
 {
     for (int64_t d = 0; d < p->s.r.directions; d++)
-        for (int64_t step = part->first; step < part->first + part->n; step++)
+        for (int64_t step = range->first; step < range->first + range->n;
+             step++)
             for (int phase = 0; phase <= (int)p->two_phases; phase++)
                 for (int64_t i = 0; i < p->blocks; i++)
-                    run_task(p, part, step, d * p->blocks + i, phase, 0);
+                    run_task(p, range, step, d * p->blocks + i, phase, 0);
 }
 
 static void run_steps(const struct recurrent_plan *p,
                       const struct byi_call *call,
-                      const struct time_range *part)
+                      const struct time_range *range)
 {
     const struct byi_sequence *s = &p->s;
     const int64_t tasks = s->r.directions * p->blocks;
     const int64_t work = s->r.directions * s->batch * p->rows * s->hidden;
     const int team = (int)byi_min(byi_team(call, work), tasks);
     if (team == 1) {
-        run_alone(p, part);
+        run_alone(p, range);
         return;
     }
-    for (int64_t step = part->first; step < part->first + part->n; step++)
+    for (int64_t step = range->first; step < range->first + range->n; step++)
         for (int phase = 0; phase <= (int)p->two_phases; phase++) {
 #pragma omp parallel for num_threads(team) schedule(static)
             for (int64_t task = 0; task < tasks; task++)
-                run_task(p, part, step, task, phase, byi_part_number());
+                run_task(p, range, step, task, phase, byi_part_number());
         }
 }
 
@@ -581,9 +585,9 @@ static enum byoc_status sequence_run(const struct byi_call *call,
     set_bias(&p);
     set_states(&p);
     for (int64_t t = 0; t < s->time; t += p.ahead) {
-        const struct time_range part = {t, byi_min(p.ahead, s->time - t)};
-        make_input(&p, call, &part);
-        run_steps(&p, call, &part);
+        const struct time_range range = {t, byi_min(p.ahead, s->time - t)};
+        make_input(&p, call, &range);
+        run_steps(&p, call, &range);
     }
     for (int64_t d = 0; d < s->r.directions; d++)
         for (int64_t n = 0; n < s->batch; n++)

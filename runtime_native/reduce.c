@@ -82,6 +82,7 @@ typedef void (*one_fn)(const struct axes_reduction *r, int64_t out);
         [ADD_EXP] = add_exp_##id,                                              \
     };
 
+/* Compute the result from the accumulator of `count` elements. */
 static double finish(enum byi_op_id op, double acc, double shift, int64_t count)
 {
     switch (op) {
@@ -423,13 +424,15 @@ static void run_each(const struct byi_call *call,
         one(r, out);
 }
 
-static bool in_rows(const struct axes_reduction *r)
+/* Whether the innermost axis is reduced, so that elements are in rows. */
+static bool reduces_innermost(const struct axes_reduction *r)
 {
     const struct byi_box *reduced = &r->axes.reduced;
     return reduced->rank && reduced->strides[reduced->rank - 1] == 1;
 }
 
-static bool in_columns(const struct axes_reduction *r)
+/* Whether the innermost axis is kept, so that results are in columns. */
+static bool keeps_innermost(const struct axes_reduction *r)
 {
     const struct byi_box *kept = &r->axes.kept;
     return kept->rank && kept->strides[kept->rank - 1] == 1;
@@ -473,8 +476,9 @@ static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
         return byi_bad_dtype(call, call->in->dtype,
                              "a float or an integer type", err);
     fast = fast && r.axes.reduced.count > 0 && r.axes.kept.count > 0;
-    const one_fn one = fast && in_rows(&r) ? row_loop(&r) : NULL;
-    const columns_fn columns = fast && in_columns(&r) ? columns_loop(&r) : NULL;
+    const one_fn one = fast && reduces_innermost(&r) ? row_loop(&r) : NULL;
+    const columns_fn columns =
+        fast && keeps_innermost(&r) ? columns_loop(&r) : NULL;
     if (columns)
         run_columns(call, &r, columns);
     else
@@ -509,8 +513,8 @@ struct arg_search {
 #define NAN_OF(v) ((v) != (v))
 #define NEVER(v) false
 /* Find the first or the last extreme; NaN counts as an extreme. */
-#define PLACE(id, type, is_nan)                                                \
-    static void place_##id(const struct arg_search *p, int64_t out)            \
+#define INDEX(id, type, is_nan)                                                \
+    static void index_##id(const struct arg_search *p, int64_t out)            \
     {                                                                          \
         const type *x = (const type *)p->x +                                   \
                         out / p->inner * p->n * p->inner + out % p->inner;     \
@@ -520,20 +524,20 @@ struct arg_search {
             const type v = x[i * p->inner];                                    \
             const bool better = p->largest ? v > best : v < best;              \
             const bool same = v == best || (is_nan(v) && is_nan(best));        \
-            const bool worst = is_nan(v) && !is_nan(best);                     \
-            if (better || worst || (same && p->last)) {                        \
+            const bool first_nan = is_nan(v) && !is_nan(best);                 \
+            if (better || first_nan || (same && p->last)) {                    \
                 best = v;                                                      \
                 at = i;                                                        \
             }                                                                  \
         }                                                                      \
         p->y[out] = at;                                                        \
     }
-PLACE(F32, float, NAN_OF)
-PLACE(F64, double, NAN_OF)
-#define PLACE_INT(id, type) PLACE(id, type, NEVER)
-BYI_EACH_INT(PLACE_INT)
+INDEX(F32, float, NAN_OF)
+INDEX(F64, double, NAN_OF)
+#define INDEX_INT(id, type) INDEX(id, type, NEVER)
+BYI_EACH_INT(INDEX_INT)
 
-static int64_t place_in_row(enum byoc_dtype dtype, const void *x, int64_t n,
+static int64_t index_in_row(enum byoc_dtype dtype, const void *x, int64_t n,
                             bool largest, bool last)
 {
     const struct byi_simd *simd = byi_simd();
@@ -543,35 +547,35 @@ static int64_t place_in_row(enum byoc_dtype dtype, const void *x, int64_t n,
     return simd->find[dtype](x, n, best, last);
 }
 
-int64_t byi_extreme_place(const float *x, int64_t n, bool largest, bool last)
+int64_t byi_extreme_index(const float *x, int64_t n, bool largest, bool last)
 {
-    return place_in_row(BYOC_F32, x, n, largest, last);
+    return index_in_row(BYOC_F32, x, n, largest, last);
 }
 
-static void place_row(const struct arg_search *p, int64_t out)
+static void index_row(const struct arg_search *p, int64_t out)
 {
     const int64_t bytes = p->n * (int64_t)byoc_dtype_size(p->dtype);
-    p->y[out] = place_in_row(p->dtype, (const char *)p->x + out * bytes, p->n,
+    p->y[out] = index_in_row(p->dtype, (const char *)p->x + out * bytes, p->n,
                              p->largest, p->last);
 }
 
 /* Compute n adjacent results, from y on, of one outer index; x is the first
  * element of the first one. */
-static void place_columns(const struct arg_search *p, const char *x, int64_t *y,
+static void index_columns(const struct arg_search *p, const char *x, int64_t *y,
                           int64_t n)
 {
     const int64_t size = (int64_t)byoc_dtype_size(p->dtype);
     _Alignas(8) char best[COLUMNS * 8];
-    int32_t place[COLUMNS];
+    int32_t index[COLUMNS];
     memcpy(best, x, (size_t)(n * size));
     byi_simd()->extreme_rows[!p->largest][p->dtype](x, p->n, p->inner, best, n);
     for (int64_t i = 0; i < n; i++)
-        place[i] = -1;
+        index[i] = -1;
     for (int64_t k = 0; k < p->n; k++)
         byi_simd()->mark[p->dtype](x + k * p->inner * size, best, (int32_t)k,
-                                   p->last, place, n);
+                                   p->last, index, n);
     for (int64_t i = 0; i < n; i++)
-        y[i] = place[i];
+        y[i] = index[i];
 }
 
 static void run_arg_columns(const struct arg_search *p, int64_t results,
@@ -582,7 +586,7 @@ static void run_arg_columns(const struct arg_search *p, int64_t results,
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < results / p->inner * parts; task++) {
         const int64_t outer = task / parts, from = task % parts * COLUMNS;
-        place_columns(
+        index_columns(
             p, (const char *)p->x + (outer * p->n * p->inner + from) * size,
             p->y + outer * p->inner + from, byi_min(COLUMNS, p->inner - from));
     }
@@ -591,15 +595,15 @@ static void run_arg_columns(const struct arg_search *p, int64_t results,
 static enum byoc_status arg_run_f32(const struct byi_call *call,
                                     struct byoc_error *err)
 {
-    static void (*const place[BYI_DTYPES])(const struct arg_search *,
+    static void (*const index[BYI_DTYPES])(const struct arg_search *,
                                            int64_t) = {
-#define ROW(id, type) [BYOC_##id] = place_##id,
+#define ROW(id, type) [BYOC_##id] = index_##id,
         BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
 #undef ROW
     };
     const struct byi_tensor *x = call->in;
     const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
-    if (!place[x->dtype])
+    if (!index[x->dtype])
         return byi_bad_dtype(call, x->dtype, "a float or an integer type", err);
     const struct arg_search p = {
         .dtype = x->dtype,
@@ -618,7 +622,7 @@ static enum byoc_status arg_run_f32(const struct byi_call *call,
         return BYOC_OK;
     }
     void (*const one)(const struct arg_search *, int64_t) =
-        fast && p.inner == 1 ? place_row : place[x->dtype];
+        fast && p.inner == 1 ? index_row : index[x->dtype];
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t out = 0; out < results; out++)
         one(&p, out);

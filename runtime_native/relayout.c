@@ -107,7 +107,7 @@ static void relayout(const struct byi_call *call, const struct byi_tensor *t,
             add_axis(&v, s.block / block, block * s.inner);
         }
     }
-    byi_view_copy(call, &v, t->data, dst, byi_element_bytes(t->dtype));
+    byi_view_copy(call, &v, t->data, dst, byi_dtype_bytes(t->dtype));
 }
 
 void byi_relayout_named(const struct byi_call *call, const struct byi_tensor *t,

@@ -11,7 +11,7 @@
 struct resize_call {
     struct byi_resample r;
     bool nearest;
-    size_t work; /* bytes of an element of the buffers */
+    size_t element_bytes; /* bytes of an element of the buffers */
     char *buffers[2], *rows;
     uint64_t row_bytes; /* bytes of the rows of a thread */
     uint64_t bytes;     /* bytes of scratch so far       */
@@ -52,28 +52,30 @@ static uint64_t largest_rows(const struct byi_resample *r)
 static struct resize_call plan(const struct byi_call *call)
 {
     const char *mode = byi_attr_string(call->attrs, "mode");
-    const bool part = call->op->id == BYI_OP_DYN_RESIZE;
+    const bool dynamic = call->op->id == BYI_OP_DYN_RESIZE;
     struct resize_call s = {
         .r = {.op = call->op->id,
               .attrs = call->attrs,
               .x = call->in,
               .y = call->out,
               .given = &call->in[1],
-              .roi = part ? &call->in[2] : NULL},
+              .roi = dynamic ? &call->in[2] : NULL},
         .nearest = mode[0] == 'n',
-        .work = call->in->dtype == BYOC_F64 ? sizeof(double) : sizeof(float),
+        .element_bytes =
+            call->in->dtype == BYOC_F64 ? sizeof(double) : sizeof(float),
     };
     s.bytes = byi_align_bytes(byi_resample_plan(&s.r, call->scratch));
     for (int i = 0; i < 2 && (!s.nearest || s.r.x->dtype == BYOC_F32); i++)
-        s.buffers[i] = byi_take_bytes(call->scratch, &s.bytes,
-                                      (uint64_t)largest_buffer(&s.r) * s.work);
+        s.buffers[i] =
+            byi_take_bytes(call->scratch, &s.bytes,
+                           (uint64_t)largest_buffer(&s.r) * s.element_bytes);
     s.row_bytes = largest_rows(&s.r);
     s.rows =
         byi_take_bytes(call->scratch, &s.bytes, s.row_bytes * call->threads);
     return s;
 }
 
-static uint64_t resize_scratch(const struct byi_call *call)
+static uint64_t resize_scratch_f32(const struct byi_call *call)
 {
     struct byi_call sized = *call;
     sized.scratch = NULL;
@@ -104,7 +106,7 @@ static void nearest_rows(const struct byi_resample *r, const char *value,
                          int64_t first, int64_t last)
 {
     const uint32_t outer = r->x->rank - 1;
-    const size_t size = byi_element_bytes(r->x->dtype);
+    const size_t size = byi_dtype_bytes(r->x->dtype);
     const int64_t bytes = r->axes[outer].out * (int64_t)size;
     int64_t strides[BYI_MAX_RANK], at[BYI_MAX_RANK], none = 0;
     const char *before = NULL;
@@ -186,7 +188,7 @@ static const void *run_steps(const struct byi_call *call,
                              void *to)
 {
     struct byi_planes steps[BYI_MAX_RANK];
-    const bool f64 = s->work == sizeof(double);
+    const bool f64 = s->element_bytes == sizeof(double);
     const uint32_t n = byi_resample_steps(&s->r, f64 ? 1 : 2, steps);
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_planes *p = &steps[i];
@@ -206,7 +208,7 @@ static const void *run_steps(const struct byi_call *call,
 /* Write `value` to the positions that lie outside of the input on any axis. */
 static void extrapolate(const struct byi_resample *r, const char *value)
 {
-    const size_t size = byi_element_bytes(r->y->dtype);
+    const size_t size = byi_dtype_bytes(r->y->dtype);
     const int64_t n = byi_count(r->y);
     int64_t zeros[BYI_MAX_RANK] = {0}, at[BYI_MAX_RANK] = {0}, none = 0;
     for (int64_t j = 0; j < n; j++) {
@@ -235,7 +237,7 @@ static void run_all(const struct byi_call *call, const struct resize_call *s)
     if (byi_dtype_is_float(r->x->dtype)) {
         const void *at = run_steps(call, s, r->x->data, r->y->data);
         if (at != r->y->data)
-            memcpy(r->y->data, at, (size_t)n * s->work);
+            memcpy(r->y->data, at, (size_t)n * s->element_bytes);
         return;
     }
     /* integers are resized as float32, and truncated as by a C cast */
@@ -270,10 +272,10 @@ static enum byoc_status resize_float(const struct byi_call *call,
     return BYOC_OK;
 }
 
-BYI_FLOAT_KERNEL(resize_half, resize_float, resize_scratch)
+BYI_FLOAT_KERNEL(resize, resize_float, resize_scratch_f32)
 
 static const struct byi_kernel_row rows[] = {
-    {BYI_OP_RESIZE, {resize_half_run, resize_half_scratch}},
-    {BYI_OP_DYN_RESIZE, {resize_half_run, resize_half_scratch}},
+    {BYI_OP_RESIZE, {resize_run, resize_scratch}},
+    {BYI_OP_DYN_RESIZE, {resize_run, resize_scratch}},
 };
 const struct byi_kernel_rows byi_rows_resize = {rows, BYI_COUNT(rows)};

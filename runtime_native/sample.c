@@ -182,6 +182,7 @@ struct roi_grid {
     int64_t batch;
 };
 
+/* Read roi i. Errors: BYOC_EINVAL. */
 static enum byoc_status read_roi(const struct byi_call *call, int64_t i,
                                  struct roi_grid *r, struct byoc_error *err)
 {

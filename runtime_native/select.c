@@ -53,9 +53,9 @@ struct key_format {
     uint64_t inf;  /* for floats: the bits of infinity */
 };
 
-static struct key_format key_kind(enum byoc_dtype dtype)
+static struct key_format key_format_of(enum byoc_dtype dtype)
 {
-    struct key_format k = {.size = byi_element_bytes(dtype)};
+    struct key_format k = {.size = byi_dtype_bytes(dtype)};
     k.is_float = byi_dtype_is_float(dtype);
     if (k.is_float)
         k.inf = dtype == BYOC_F16    ? 0x7c00
@@ -240,7 +240,7 @@ static struct topk read_topk(const struct byi_call *call)
     const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
     return (struct topk){
         .call = call,
-        .kind = key_kind(x->dtype),
+        .kind = key_format_of(x->dtype),
         .largest = byi_attr_int(call->attrs, "largest") != 0,
         .n = x->dims[axis],
         .k = y->dims[axis],
@@ -324,7 +324,7 @@ static enum byoc_status topk_run(const struct byi_call *call,
     if (t.k == 0 || t.inner == 0 || t.n == 0)
         return BYOC_OK;
     const int64_t tasks = byi_count(call->in) / (t.n * t.inner) * parts;
-    const int64_t weight = sorts(&t) ? 32 : 8; /* operations of an element */
+    const int64_t weight = sorts(&t) ? 32 : 8; /* operations per element */
     const int64_t team =
         byi_min(tasks, byi_team(call, weight * byi_count(call->in)));
 #pragma omp parallel for num_threads((int)team) if (team > 1)
@@ -407,7 +407,7 @@ static enum byoc_status compress_run(const struct byi_call *call,
     const int64_t size = flat ? byi_count(x) : x->dims[axis];
     const int64_t outer = flat ? 1 : byi_span(x, 0, axis);
     const int64_t inner = flat ? 1 : byi_span(x, axis + 1, x->rank);
-    const size_t element = byi_element_bytes(x->dtype);
+    const size_t element = byi_dtype_bytes(x->dtype);
     const int64_t run = inner * (int64_t)element;
     const int64_t n = byi_min(condition->dims[0], size);
     const char *src = x->data;
@@ -511,11 +511,12 @@ static void sort_slices(const struct unique_slices *s, int64_t *order)
  * place[first[i]] to the position of that slice in the result. Memory for the
  * keys of elements follows `place`. Returns the number of distinct slices. */
 static int64_t number_slices(const struct unique_slices *s, bool sorted,
-                             int64_t *order, int64_t *first, int64_t *place)
+                             int64_t *order, int64_t *first, int64_t *position)
 {
     int64_t count = 0;
     if (has_keys(s))
-        sort_elements(s, (struct keyed_index *)(void *)(place + s->n), order);
+        sort_elements(s, (struct keyed_index *)(void *)(position + s->n),
+                      order);
     else
         sort_slices(s, order);
     for (int64_t i = 0; i < s->n; i++) {
@@ -523,12 +524,12 @@ static int64_t number_slices(const struct unique_slices *s, bool sorted,
         const bool same = i > 0 && !compare_slices(s, order[i - 1], at);
         first[at] = same ? first[order[i - 1]] : at;
         if (!same)
-            place[at] = count++;
+            position[at] = count++;
     }
     if (!sorted)
         for (int64_t i = count = 0; i < s->n; i++)
             if (first[i] == i)
-                place[i] = count++;
+                position[i] = count++;
     return count;
 }
 
@@ -550,23 +551,24 @@ static enum byoc_status unique_run(const struct byi_call *call,
     const uint32_t axis =
         is_flat(call) ? 0 : byi_attr_axis(call->attrs, x->rank);
     const struct unique_slices s = {
-        .kind = key_kind(x->dtype),
+        .kind = key_format_of(x->dtype),
         .strings = x->dtype == BYOC_STRING,
         .x = x->data,
         .outer = is_flat(call) ? 1 : byi_span(x, 0, axis),
         .n = is_flat(call) ? byi_count(x) : x->dims[axis],
         .inner = is_flat(call) ? 1 : byi_span(x, axis + 1, x->rank),
     };
-    int64_t *order = call->scratch, *first = order + s.n, *place = first + s.n;
+    int64_t *order = call->scratch, *first = order + s.n,
+            *position = first + s.n;
     int64_t *indices = call->out[1].data, *inverse = call->out[2].data;
     int64_t *counts = call->out[3].data;
     const int64_t count = number_slices(
-        &s, byi_attr_int(call->attrs, "sorted") != 0, order, first, place);
+        &s, byi_attr_int(call->attrs, "sorted") != 0, order, first, position);
     const int64_t run = s.inner * (int64_t)s.kind.size;
     BYI_TRY(lower_dim(call, axis, count, err));
     call->out[1].dims[0] = call->out[3].dims[0] = count;
     for (int64_t i = 0; i < s.n; i++) {
-        const int64_t to = inverse[i] = place[first[i]];
+        const int64_t to = inverse[i] = position[first[i]];
         if (first[i] == i) {
             indices[to] = i;
             counts[to] = 0;
@@ -661,7 +663,7 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
         axis = byi_attr_axis(call->attrs, x->rank);
     const int64_t n = x->dims[axis], inner = byi_span(x, axis + 1, x->rank);
     const int64_t lines = byi_span(x, 0, axis) * inner;
-    const int64_t size = (int64_t)byi_element_bytes(x->dtype);
+    const int64_t size = (int64_t)byi_dtype_bytes(x->dtype);
     const bool back = byi_attr_int(call->attrs, "reverse") != 0;
     const struct cumsum_lines all = {
         .n = n,

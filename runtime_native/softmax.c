@@ -12,7 +12,7 @@
 enum {
     COLUMNS = 256, /* most columns of a task */
     FEW = 64,      /* columns of a task if there are few tasks */
-    ROWS = 64      /* rows whose sum is float32 */
+    ROWS = 64      /* most rows that are summed in float32 */
 };
 
 struct softmax_slices {
@@ -74,10 +74,10 @@ static void fast_row(const struct softmax_slices *s, int64_t row)
 static void hard_row(const struct softmax_slices *s, int64_t row)
 {
     float *y = (float *)s->y + row * s->n;
-    const int64_t place =
-        byi_extreme_place((const float *)s->x + row * s->n, s->n, true, false);
+    const int64_t index =
+        byi_extreme_index((const float *)s->x + row * s->n, s->n, true, false);
     memset(y, 0, (size_t)s->n * sizeof *y);
-    y[place] = 1;
+    y[index] = 1;
 }
 
 /* --- float32, inner > 1: some columns at a time --------------------------- */

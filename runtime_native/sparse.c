@@ -32,27 +32,28 @@ static const struct byi_f32_kernels *kernels_used(void)
 
 struct packed_sparse {
     int64_t m, k;
-    int64_t bands, blocks; /* bands of ROWS outputs; blocks of a band */
-    int64_t at[];          /* first word of a block, by block and band */
+    int64_t strips, blocks; /* strips of ROWS outputs; blocks of a strip */
+    int64_t at[];           /* first word of a block, by block and strip */
 };
 
-static int64_t head_bytes(int64_t bands, int64_t blocks)
+static int64_t head_bytes(int64_t strips, int64_t blocks)
 {
     return (int64_t)byi_align_bytes(sizeof(struct packed_sparse) +
-                                    (uint64_t)(bands * blocks) *
+                                    (uint64_t)(strips * blocks) *
                                         sizeof(int64_t));
 }
 
 static const uint32_t *block_of(const struct packed_sparse *s, int64_t block,
-                                int64_t band)
+                                int64_t strip)
 {
-    const char *words = (const char *)s + head_bytes(s->bands, s->blocks);
+    const char *words = (const char *)s + head_bytes(s->strips, s->blocks);
     return (const uint32_t *)(const void *)words +
-           s->at[block * s->bands + band];
+           s->at[block * s->strips + strip];
 }
 
-/* Assigns each input of a block to the list of its pattern or, if few inputs
- * have that pattern, to the list of each row in it. */
+/* The lists to which a block's inputs belong: an input is in the list of its
+ * pattern or, if that pattern is `split` because few inputs have it, in the
+ * list of each row in the pattern. */
 struct sparse_block {
     const float *weights; /* of the block; rows are k apart */
     int64_t k, inputs;
@@ -116,17 +117,17 @@ static uint64_t pack_weights(const float *weights, int64_t m, int64_t k,
 {
     struct packed_sparse s = {.m = m,
                               .k = k,
-                              .bands = byi_ceil_div(m, ROWS),
+                              .strips = byi_ceil_div(m, ROWS),
                               .blocks = byi_ceil_div(k, DEPTH)};
-    const int64_t head = head_bytes(s.bands, s.blocks);
+    const int64_t head = head_bytes(s.strips, s.blocks);
     struct packed_sparse *kept = to;
     uint32_t *words =
         to ? (uint32_t *)(void *)((char *)to + head) : (uint32_t *)NULL;
     int64_t n = 0;
     if (to)
         *kept = s;
-    for (int64_t i = 0; i < s.blocks * s.bands; i++) {
-        const int64_t k0 = i / s.bands * DEPTH, m0 = i % s.bands * ROWS;
+    for (int64_t i = 0; i < s.blocks * s.strips; i++) {
+        const int64_t k0 = i / s.strips * DEPTH, m0 = i % s.strips * ROWS;
         struct sparse_block b;
         read_block(weights + m0 * k + k0, k, byi_min(ROWS, m - m0),
                    byi_min(DEPTH, k - k0), &b);
@@ -159,23 +160,24 @@ struct sparse_product {
     bool transposed;
 };
 
-/* The division into tasks. A task is a panel of X and a part of the bands of W.
+/* The division into tasks. A task is a panel of X and a part of the strips of
+ * W.
  */
 struct sparse_tiling {
-    int64_t panels, parts, bands; /* `bands` of each part */
+    int64_t panels, parts, strips; /* `strips` of each part */
 };
 
 static struct sparse_tiling tiling_of(const struct sparse_product *p,
                                       uint32_t threads)
 {
-    const int64_t bands = byi_ceil_div(p->m, ROWS);
+    const int64_t strips = byi_ceil_div(p->m, ROWS);
     struct sparse_tiling c = {.panels = byi_ceil_div(p->n, byi_simd()->panel),
                               .parts = 1};
     const int64_t tasks = byi_max(p->batches * c.panels, 1);
     if (threads > 1 && tasks < 4 * (int64_t)threads)
-        c.parts = byi_min(bands, byi_ceil_div(4 * (int64_t)threads, tasks));
-    c.bands = byi_ceil_div(bands, c.parts);
-    c.parts = byi_ceil_div(bands, c.bands);
+        c.parts = byi_min(strips, byi_ceil_div(4 * (int64_t)threads, tasks));
+    c.strips = byi_ceil_div(strips, c.parts);
+    c.parts = byi_ceil_div(strips, c.strips);
     return c;
 }
 
@@ -190,12 +192,12 @@ static uint64_t sparse_bytes(const struct sparse_product *p, uint32_t threads)
     return (uint64_t)thread_floats(p) * sizeof(float) * threads;
 }
 
-/* Add the product of one band's block with DEPTH rows of x to the sums. */
+/* Add the product of one strip's block with DEPTH rows of x to the sums. */
 static void add_block(const struct sparse_product *p, int64_t block,
-                      int64_t band, const float *x, float *sums)
+                      int64_t strip, const float *x, float *sums)
 {
     const struct byi_simd *simd = byi_simd();
-    const uint32_t *word = block_of(p->packed, block, band);
+    const uint32_t *word = block_of(p->packed, block, strip);
     while (*word) {
         const uint32_t pattern = *word % PATTERNS;
         const int64_t n = *word / PATTERNS;
@@ -208,10 +210,10 @@ static void add_block(const struct sparse_product *p, int64_t block,
 
 /* Like add_block, with all weights, for an x that has infinities or NaN. */
 static void add_dense(const struct sparse_product *p, int64_t block,
-                      int64_t band, const float *x, float *sums)
+                      int64_t strip, const float *x, float *sums)
 {
     const struct byi_simd *simd = byi_simd();
-    const int64_t m0 = band * ROWS, k0 = block * DEPTH;
+    const int64_t m0 = strip * ROWS, k0 = block * DEPTH;
     for (int64_t m = m0; m < byi_min(m0 + ROWS, p->m); m++)
         for (int64_t k = k0; k < byi_min(k0 + DEPTH, p->k); k++)
             simd->axpy(p->weights[m * p->k + k], x + (k - k0) * simd->panel,
@@ -223,22 +225,22 @@ static void run_task(const struct sparse_product *p,
                      float *scratch)
 {
     const struct byi_simd *simd = byi_simd();
-    const int64_t panel = simd->panel, band0 = task % c->parts * c->bands;
-    const int64_t bands = byi_min(c->bands, p->packed->bands - band0);
+    const int64_t panel = simd->panel, strip0 = task % c->parts * c->strips;
+    const int64_t strips = byi_min(c->strips, p->packed->strips - strip0);
     const int64_t batch = task / c->parts / c->panels;
     const int64_t n0 = task / c->parts % c->panels * panel;
-    const int64_t nc = byi_min(panel, p->n - n0), m0 = band0 * ROWS;
-    const int64_t rows = byi_min(bands * ROWS, p->m - m0);
+    const int64_t nc = byi_min(panel, p->n - n0), m0 = strip0 * ROWS;
+    const int64_t rows = byi_min(strips * ROWS, p->m - m0);
     float *x = scratch, *sums = scratch + DEPTH * panel;
-    memset(sums, 0, (size_t)(bands * ROWS * panel) * sizeof *sums);
+    memset(sums, 0, (size_t)(strips * ROWS * panel) * sizeof *sums);
     for (int64_t block = 0; block < p->packed->blocks; block++) {
         const int64_t k0 = block * DEPTH, kc = byi_min(DEPTH, p->k - k0);
         p->pack_x(p->ctx, batch, k0, kc, n0, nc, panel, x);
         void (*const add)(const struct sparse_product *, int64_t, int64_t,
                           const float *, float *) =
             simd->finite(x, kc * panel) ? add_block : add_dense;
-        for (int64_t band = 0; band < bands; band++)
-            add(p, block, band0 + band, x, sums + band * ROWS * panel);
+        for (int64_t strip = 0; strip < strips; strip++)
+            add(p, block, strip0 + strip, x, sums + strip * ROWS * panel);
     }
     float *y = p->y + batch * p->m * p->n;
     if (p->transposed)

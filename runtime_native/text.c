@@ -106,12 +106,12 @@ static enum byoc_status normalize_run(const struct byi_call *call,
     const locale_t locale = byi_string_locale(name);
     enum byi_case to = BYI_CASE_KEEP;
     int64_t kept = 0;
-    bool whole = true;
+    bool stored = true;
 
     for (int i = 0; i < 3; i++)
         if (strcmp(cases[i], wanted) == 0)
             to = (enum byi_case)i;
-    for (int64_t i = 0; i < n && kept < capacity && whole; i++) {
+    for (int64_t i = 0; i < n && kept < capacity && stored; i++) {
         bool drop = false;
         for (uint32_t k = 0; k < stop->n && !drop; k++)
             drop = byi_string_equal(x[i], stop->strings[k], any_case, locale);
@@ -125,13 +125,13 @@ static enum byoc_status normalize_run(const struct byi_call *call,
                 byi_string_case(x[i], to, locale, text);
             y[kept] = text;
         }
-        whole = y[kept++] && (to == BYI_CASE_KEEP || call->strings);
+        stored = y[kept++] && (to == BYI_CASE_KEEP || call->strings);
     }
     if (locale)
         freelocale(locale);
     for (; kept < capacity; kept++)
         y[kept] = "";
-    return whole ? BYOC_OK : byi_no_store(call, err);
+    return stored ? BYOC_OK : byi_no_store(call, err);
 }
 
 /* --- text.tf_idf ---------------------------------------------------------- */

@@ -11,8 +11,8 @@
 
 /* Set the strides of t for a result of rank `rank`; 0 on the axes along which t
  * is broadcast. */
-static void spread_strides(const struct byi_tensor *t, uint32_t rank,
-                           int64_t *strides)
+static void broadcast_strides(const struct byi_tensor *t, uint32_t rank,
+                              int64_t *strides)
 {
     const uint32_t more = rank - t->rank;
     memset(strides, 0, rank * sizeof *strides);
@@ -75,7 +75,7 @@ static enum byoc_status concatenate_run(const struct byi_call *call,
     if (!call->strings)
         return byi_no_store(call, err);
     for (int k = 0; k < 2; k++)
-        spread_strides(&call->in[k], y->rank, strides[k]);
+        broadcast_strides(&call->in[k], y->rank, strides[k]);
     const int64_t count = byi_count(y);
     const bool alike =
         byi_count(&call->in[0]) == count && byi_count(&call->in[1]) == count;
@@ -156,7 +156,7 @@ enum {
     JIT_WHOLE_MATCHES = 1,
     NO_JIT = 0x2000
 };
-static const uint32_t whole_text =
+static const uint32_t match_options =
     0x80000000u | 0x20000000u | 0x00080000u | 0x00000010u;
 
 static void load_pcre2(void)
@@ -217,9 +217,10 @@ static void *find_code(const char *pattern, bool *kept, int *error)
     pthread_mutex_lock(&patterns_lock);
     while (i < n_patterns && strcmp(patterns[i].text, pattern) != 0)
         i++;
-    void *code = i < n_patterns ? patterns[i].code
-                                : pcre2.compile((const uint8_t *)pattern, n,
-                                                whole_text, error, &at, NULL);
+    void *code = i < n_patterns
+                     ? patterns[i].code
+                     : pcre2.compile((const uint8_t *)pattern, n, match_options,
+                                     error, &at, NULL);
     *kept = i < n_patterns;
     char *text = NULL;
     if (code && i == n_patterns && i < PATTERNS &&

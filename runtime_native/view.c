@@ -238,7 +238,7 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
 }
 
 enum {
-    FEW_ROWS = 4,      /* too few rows for squares */
+    FEW_ROWS = 4,      /* fewer rows are not copied in squares */
     MIN_FAR = 1 << 20, /* bytes that do not stay in the cache */
 };
 
@@ -263,9 +263,11 @@ static uint32_t near_axis(const struct byi_view *v, int64_t bytes)
 /* A blocked transpose of the near axis (near_axis) and the last axis; all other
  * axes are outer axes. */
 struct blocked_transpose {
-    struct byi_view outer;           /* source strides            */
-    int64_t out[2 * BYI_MAX_RANK];   /* destination strides       */
-    int64_t rows, cols, in, row_out; /* of the two-axis transpose */
+    struct byi_view outer;         /* source strides            */
+    int64_t out[2 * BYI_MAX_RANK]; /* destination strides       */
+    /* of the two-axis transpose: rows and columns, elements from one column to
+     * the next in the source, and from one row to the next in the result */
+    int64_t rows, cols, in, row_out;
     /* columns of a block; rows of a group; groups per outer step */
     int64_t wide, high, per_outer;
 };

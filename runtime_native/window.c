@@ -69,7 +69,7 @@ enum {
     FEW_TAPS = 25, /* largest window for planes side by side, in taps        */
     CACHED = 4096, /* floats of a band that fits the first-level cache */
     SIDE = 6144,   /* like CACHED, for planes side by side with their outputs */
-    APART = 10240  /* like SIDE, if the rows form would need two phases */
+    SIDE_STRIDED = 10240 /* like SIDE, if the rows form would need two phases */
 };
 
 bool byi_sliding_fits(const struct byi_window *w)
@@ -164,7 +164,7 @@ static struct byi_band side_of(const struct byi_window *w)
         .step = w->stride[2],
     };
     b.floats = b.size + w->out_count * lanes;
-    b.side = b.floats <= (w->stride[2] > 1 ? APART : SIDE) &&
+    b.side = b.floats <= (w->stride[2] > 1 ? SIDE_STRIDED : SIDE) &&
              w->taps <= FEW_TAPS && w->in[2] >= 4 && w->out_count >= lanes &&
              w->taps >= 4;
     if (!b.side)
@@ -188,7 +188,7 @@ static void run_band(const struct byi_sliding *v, const struct byi_band *b,
     const float outside = v->kind == BYI_WINDOW_MAX ? -INFINITY : 0;
     for (int64_t h = 0; h < w->out[1]; h += b->high) {
         const int64_t rows = byi_min(b->high, w->out[1] - h);
-        byi_simd()->lay(b, x, h, rows, n, outside, buffer);
+        byi_simd()->copy_band(b, x, h, rows, n, outside, buffer);
         byi_simd()->window[v->kind](b, buffer, y + h * w->out[2], rows, n);
     }
 }
@@ -199,21 +199,22 @@ struct band_forms {
 };
 
 /* Compute n planes from `first` on. */
-static void run_task(const struct byi_sliding *v, const struct band_forms *ways,
-                     int64_t first, int64_t n, float *buffer)
+static void run_task(const struct byi_sliding *v,
+                     const struct band_forms *forms, int64_t first, int64_t n,
+                     float *buffer)
 {
     const struct byi_window *w = v->w;
     const float *x = v->x + first * w->in_count;
     float *y = v->y + first * w->out_count;
     for (int64_t p = 0, next; p < n; p = next) {
-        const bool side = ways->side.side && ways->side.planes <= n - p;
-        const struct byi_band *b = side ? &ways->side : &ways->rows;
+        const bool side = forms->side.side && forms->side.planes <= n - p;
+        const struct byi_band *b = side ? &forms->side : &forms->rows;
         next = byi_min(p + b->planes, n);
         run_band(v, b, x + p * w->in_count, y + p * w->out_count, next - p,
                  buffer);
     }
-    for (int64_t p = 0; p < n && v->shares; p++, y += w->out_count)
-        byi_simd()->binary[BYI_OP_MULTIPLY](y, 1, v->shares, 1, y,
+    for (int64_t p = 0; p < n && v->factors; p++, y += w->out_count)
+        byi_simd()->binary[BYI_OP_MULTIPLY](y, 1, v->factors, 1, y,
                                             w->out_count);
 }
 
@@ -221,7 +222,7 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
                      void *scratch)
 {
     const int64_t tasks = byi_ceil_div(v->planes, TOGETHER);
-    const struct band_forms ways = {rows_of(v->w), side_of(v->w)};
+    const struct band_forms forms = {rows_of(v->w), side_of(v->w)};
     const uint64_t bytes = byi_sliding_scratch(v->w, 1);
     const int team =
         byi_team_of_products(call, v->planes * v->w->out_count * v->w->taps);
@@ -231,7 +232,7 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
         float *mine = (void *)((char *)scratch + part * bytes);
 #pragma omp for schedule(static) nowait
         for (int64_t i = 0; i < tasks; i++)
-            run_task(v, &ways, i * TOGETHER,
+            run_task(v, &forms, i * TOGETHER,
                      byi_min(TOGETHER, v->planes - i * TOGETHER), mine);
     }
 }
