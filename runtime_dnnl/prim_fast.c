@@ -337,15 +337,11 @@ static const struct byi_dn_fast_kind recurrent_kind = {
 
 /* --- descriptors ---------------------------------------------------------- */
 
-static bool is_dense(const struct byi_desc *desc)
+/* Whether the tensor is dense, row-major and float32. */
+static bool is_plain_f32(const struct byi_desc *desc)
 {
-    int64_t stride = 1;
-    if (desc->kind != BYI_DESC_STRIDED || desc->dtype != BYOC_F32)
-        return false;
-    for (uint32_t i = desc->rank; i-- > 0; stride *= desc->dims[i])
-        if (desc->dims[i] != 1 && desc->strides[i] != stride)
-            return false;
-    return true;
+    return desc->kind == BYI_DESC_STRIDED && desc->dtype == BYOC_F32 &&
+           byi_dn_is_plain(desc);
 }
 
 /* Whether all tensors have the same type of floats, and the result is
@@ -418,7 +414,7 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
     conv->bias = p->bias.kind != BYI_DESC_ABSENT;
     /* one channel has both layouts; with several, the caller chose planes */
     const bool last = byi_dn_is_dense_last(&p->src, p->src.dtype);
-    conv->planar = is_dense(&p->src) && !p->banded &&
+    conv->planar = is_plain_f32(&p->src) && !p->banded &&
                    byi_f32_planar_suits(conv) &&
                    (!last || byi_f32_planar_pays(conv));
     return conv->planar || last;
@@ -502,7 +498,7 @@ bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast)
         byi_elements(p->dst.rank, p->dst.dims) <= 0)
         return false;
     for (size_t i = 0; i < BYI_COUNT(dense); i++)
-        if (dense[i]->kind != BYI_DESC_ABSENT && !is_dense(dense[i]))
+        if (dense[i]->kind != BYI_DESC_ABSENT && !is_plain_f32(dense[i]))
             return false;
     fast->threads = omp_get_max_threads();
     fast->recurrent =

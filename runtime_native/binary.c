@@ -357,33 +357,17 @@ static int64_t integer_power(int64_t a, int64_t b)
     return (int64_t)result;
 }
 
-static void store_int(enum byoc_dtype dtype, void *y, int64_t i, int64_t v)
-{
-    switch (byoc_dtype_size(dtype)) {
-    case 1:
-        ((uint8_t *)y)[i] = (uint8_t)v;
-        return;
-    case 2:
-        ((uint16_t *)y)[i] = (uint16_t)v;
-        return;
-    case 4:
-        ((uint32_t *)y)[i] = (uint32_t)v;
-        return;
-    default:
-        ((uint64_t *)y)[i] = (uint64_t)v;
-    }
-}
-
 static void power_ints(const struct binary_job *job, const void *a, int64_t sa,
                        const void *b, int64_t sb, void *y, int64_t n)
 {
     struct byi_tensor va = job->call->in[0], vb = job->call->in[1];
+    const struct byi_tensor vy = {.data = y, .dtype = va.dtype};
     va.data = (void *)(uintptr_t)a;
     vb.data = (void *)(uintptr_t)b;
     for (int64_t i = 0; i < n; i++)
-        store_int(va.dtype, y, i,
-                  integer_power(byi_tensor_int(&va, i * sa),
-                                byi_tensor_int(&vb, i * sb)));
+        byi_put_int(&vy, i,
+                    (uint64_t)integer_power(byi_tensor_int(&va, i * sa),
+                                            byi_tensor_int(&vb, i * sb)));
 }
 
 static void power_any(const struct binary_job *job, const void *va, int64_t sa,

@@ -149,22 +149,6 @@ static void plain_float(const struct sum *s, int64_t result)
     byi_tensor_set(s->call->out, offset_of(s, s->call->n_in, at), total);
 }
 
-/* Store the low bits of v in the result's type. */
-static void store_int(struct byi_tensor *y, int64_t i, uint64_t v)
-{
-    const uint32_t size = byoc_dtype_size(y->dtype);
-    const union {
-        uint8_t u8;
-        uint16_t u16;
-        uint32_t u32;
-        uint64_t u64;
-    } low = size == 1   ? (__typeof__(low)){.u8 = (uint8_t)v}
-            : size == 2 ? (__typeof__(low)){.u16 = (uint16_t)v}
-            : size == 4 ? (__typeof__(low)){.u32 = (uint32_t)v}
-                        : (__typeof__(low)){.u64 = v};
-    memcpy((char *)y->data + (size_t)i * size, &low, size);
-}
-
 static uint64_t load_int(const struct byi_tensor *x, int64_t i)
 {
     if (x->dtype == BYOC_U64)
@@ -184,7 +168,7 @@ static void plain_int(const struct sum *s, int64_t result)
             product *= load_int(&s->call->in[i], offset_of(s, i, at));
         total += product;
     }
-    store_int(s->call->out, offset_of(s, s->call->n_in, at), total);
+    byi_put_int(s->call->out, offset_of(s, s->call->n_in, at), total);
 }
 
 static void run_plain(const struct sum *s)

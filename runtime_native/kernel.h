@@ -80,6 +80,34 @@ static inline void byi_put_real(const struct byi_tensor *t, int64_t i,
         ((float *)t->data)[i] = (float)value;
 }
 
+/* Operand i; NULL if the call omits it. */
+static inline const struct byi_tensor *byi_optional_operand(
+    const struct byi_call *call, uint32_t i)
+{
+    return i < call->n_in && !byi_is_absent(call->in[i].rank, call->in[i].dims)
+               ? &call->in[i]
+               : NULL;
+}
+
+/* Set element i of an integer tensor to the low bits of `value`. */
+static inline void byi_put_int(const struct byi_tensor *t, int64_t i,
+                               uint64_t value)
+{
+    switch (byoc_dtype_size(t->dtype)) {
+    case 1:
+        ((uint8_t *)t->data)[i] = (uint8_t)value;
+        return;
+    case 2:
+        ((uint16_t *)t->data)[i] = (uint16_t)value;
+        return;
+    case 4:
+        ((uint32_t *)t->data)[i] = (uint32_t)value;
+        return;
+    default:
+        ((uint64_t *)t->data)[i] = value;
+    }
+}
+
 /* The number of threads worth using for `work` simple operations. Waking a team
  * takes some microseconds, in which one thread does tens of thousands of
  * operations.

@@ -14,23 +14,15 @@ struct linear {
     double scale;
 };
 
-/* Operand i; NULL if the call omits it. */
-static const struct byi_tensor *given(const struct byi_call *call, uint32_t i)
-{
-    return i < call->n_in && !byi_is_absent(call->in[i].rank, call->in[i].dims)
-               ? &call->in[i]
-               : NULL;
-}
-
 static struct linear describe(const struct byi_call *call)
 {
     struct linear l = {
         .query = call->in,
         .key = call->in + 1,
         .value = call->in + 2,
-        .past = given(call, 3),
-        .decay = given(call, 4),
-        .beta = given(call, 5),
+        .past = byi_optional_operand(call, 3),
+        .decay = byi_optional_operand(call, 4),
+        .beta = byi_optional_operand(call, 5),
         .y = call->out,
         .state = call->out + 1,
         .heads = byi_attr_int(call->attrs, "heads"),

@@ -13,14 +13,6 @@
  */
 #include "kernel.h"
 
-/* Operand i; NULL if the call omits it. */
-static const struct byi_tensor *given(const struct byi_call *call, uint32_t i)
-{
-    if (i >= call->n_in || byi_is_absent(call->in[i].rank, call->in[i].dims))
-        return NULL;
-    return &call->in[i];
-}
-
 static bool flag(const struct byi_call *call, const char *name)
 {
     return byi_attr_find(call->attrs, name) && byi_attr_int(call->attrs, name);
@@ -38,11 +30,11 @@ void byi_sequence_read(const struct byi_call *call, struct byi_sequence *s)
         .x = &call->in[0],
         .weights = &call->in[1],
         .recurrent = &call->in[2],
-        .bias = given(call, 3),
-        .lengths = given(call, 4),
-        .initial_h = given(call, 5),
-        .initial_c = given(call, 6),
-        .peepholes = given(call, 7),
+        .bias = byi_optional_operand(call, 3),
+        .lengths = byi_optional_operand(call, 4),
+        .initial_h = byi_optional_operand(call, 5),
+        .initial_c = byi_optional_operand(call, 6),
+        .peepholes = byi_optional_operand(call, 7),
         .y = &call->out[0],
         .y_h = &call->out[1],
         .y_c = call->n_out > 2 ? &call->out[2] : NULL,
