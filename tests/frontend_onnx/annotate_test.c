@@ -46,8 +46,8 @@ static enum byoc_status annotate(struct build *b, const char *to,
                                  const struct byi_onnx_notes *notes, uint32_t n,
                                  struct byoc_error *err)
 {
-    static const struct byi_onnx_note op_type[] = {{"byoc.summary", "three"}};
-    static const struct byi_onnx_notes model = {.n = 1, .at = op_type};
+    static const struct byi_onnx_note summary[] = {{"byoc.summary", "three"}};
+    static const struct byi_onnx_notes model = {.n = 1, .at = summary};
 
     return byi_onnx_annotate(b->path, to, n, notes, &model, err);
 }
