@@ -2,6 +2,7 @@
 /* kernels/direct.c: indirect convolution, a product whose rows are read through
  * pointers, one for each tap (Dukhan, arXiv 1907.02129), and plain products. */
 #include "kernels/conv.h"
+#include "kernels/inline.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,8 +11,9 @@
  * of its results. */
 enum { LONG_ROW = 256 };
 
-/* Smallest number of elements of a slice of a row (see choose_slices()). */
-enum { SLICE = 256 };
+/* Least and usual number of elements of a slice of a row (see choose_slices()).
+ */
+enum { LEAST_SLICE = 256, SLICE = 768 };
 
 int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv)
 {
@@ -86,7 +88,8 @@ static int64_t tile_floats(const struct direct *d)
 /* Number of tiles in a chunk; all columns of a chunk are computed before the
  * next chunk. If the weights stay in the second-level cache, it is 1, so that
  * whole rows of the result are written; otherwise as many tiles as the scratch
- * has pointers for and that cache holds rows of. */
+ * has pointers for and half of that cache holds rows of: weights and results
+ * pass through the other half. */
 static int64_t choose_chunk(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
@@ -98,14 +101,13 @@ static int64_t choose_chunk(const struct direct *d)
         return 1;
     if (d->n_pieces > 1)
         return most;
-    const int64_t capacity = d->copies ? conv->cache / 2 : conv->cache;
-    return byi_min(capacity / size / tile_floats(d) + 1, most);
+    return byi_min(conv->cache / 2 / size / tile_floats(d) + 1, most);
 }
 
 /* Number of slices of long rows. One slice of a chunk's rows and the weights of
  * two blocks stay in the second-level cache, so that rows are read from memory
- * once and not for every block. A slice adds to the sums of the previous slice.
- */
+ * once and not for every block; shorter slices than fit let more tiles share
+ * the weights of a block. A slice adds to the sums of the previous slice. */
 static int64_t choose_slices(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
@@ -115,8 +117,9 @@ static int64_t choose_slices(const struct direct *d)
     const int64_t rows = byi_min(d->tiles, d->chunk) * tile_floats(d);
     const int64_t bytes =
         (rows + 2 * d->wide * d->length) * (int64_t)sizeof(float);
-    const int64_t slices = byi_ceil_div(bytes, conv->cache / 4 * 3);
-    return byi_max(byi_min(slices, d->length / SLICE), 1);
+    const int64_t slices =
+        byi_max(byi_ceil_div(bytes, conv->cache / 4 * 3), d->length / SLICE);
+    return byi_max(byi_min(slices, d->length / LEAST_SLICE), 1);
 }
 
 /* Whether all windows are inside of the image along the last axis. */
@@ -452,13 +455,26 @@ void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
     t->fetch = fetch;
 }
 
-/* Prefetch the cache lines of a tile's results while the tile is computed: rows
- * that are a multiple of a page apart evict each other's lines. */
-static void fetch_results(const struct byi_f32_tile *t, int rows)
+/* Prefetch the cache lines of `rows` rows of a tile, for writing or reading. */
+BYI_ALWAYS_INLINE void fetch_lines(const float *at, int64_t ld, int rows,
+                                   const int write)
 {
     for (int r = 0; r < rows; r++)
         for (int64_t j = 0; j < BYI_F32_COLUMNS; j += BYI_F32_PANEL)
-            __builtin_prefetch(t->y + r * t->ldy + j, 1);
+            __builtin_prefetch(at + r * ld + j, write);
+}
+
+/* Prefetch a tile's results, and the matrix that it adds, while the tile is
+ * computed: rows that are a multiple of a page apart evict each other's lines.
+ * For the few rows of a tile of AVX2 that takes longer than the stores wait,
+ * unless the tile reads its results. */
+static void fetch_results(const struct byi_f32_tile *t, int rows)
+{
+    enum { MANY = 7 };
+    if (rows >= MANY || t->more)
+        fetch_lines(t->y, t->ldy, rows, 1);
+    if (t->add)
+        fetch_lines(t->add, t->ldadd, rows, 0);
 }
 
 /* A chunk: tiles [begin, end) of rows, elements [from, to) of their pieces, and
