@@ -4,9 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1/shapes" ] || { echo "usage: inputs.sh BUILD" >&2; exit 2; }
 build=$(cd "$1" && pwd)
-dir=$(mktemp -d) || exit 2
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 2
+. "$(dirname "$0")/../folder.sh"
 failed=0
 
 # model N TYPE OUTPUT: a function with N inputs of TYPE, in which @ is the input's

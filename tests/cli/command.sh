@@ -10,9 +10,7 @@ digits=$(cd "$(dirname "$0")/../../examples/digits" && pwd)
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0
 export ASAN_OPTIONS
 unset BYOC_PLUGIN_PATH
-dir=$(mktemp -d) || exit 2
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 2
+. "$(dirname "$0")/../folder.sh"
 passed=0 failed=0
 
 ok() {

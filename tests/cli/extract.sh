@@ -7,9 +7,7 @@
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 plugins=$(cd "$2" && pwd)
 ref=$plugins/libbyoc_backend_ref.so wrong=$plugins/wrong_numbers.so
-dir=$(mktemp -d) || exit 2
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 2
+. "$(dirname "$0")/../folder.sh"
 passed=0 failed=0
 
 # holds WHAT COMMAND...

@@ -8,9 +8,7 @@ byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 digits=$(cd "$(dirname "$0")/../../examples/digits" && pwd)
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0
 export ASAN_OPTIONS
-dir=$(mktemp -d) || exit 2
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 2
+. "$(dirname "$0")/../folder.sh"
 passed=0 failed=0
 
 cat >model.ir <<'IR'

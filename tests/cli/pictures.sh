@@ -12,9 +12,7 @@ export BYOC_PLUGIN_PATH
 # the leak checker's own walk over thread-local memory crashes now and then
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0
 export ASAN_OPTIONS
-dir=$(mktemp -d) || exit 2
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 2
+. "$(dirname "$0")/../folder.sh"
 passed=0 failed=0
 
 fail() {

@@ -13,9 +13,7 @@ for name in BYOC_ARM64 BYOC_ARM64_ROOT; do
 done
 BYOC_PLUGIN_PATH=$(dirname "$byoc")
 export BYOC_PLUGIN_PATH
-dir=$(mktemp -d) || exit 2
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 2
+. "$(dirname "$0")/../folder.sh"
 passed=0 failed=0
 
 # same WHAT FOUND EXPECTED
