@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { AXES = 2 }; /* of the batch, and two of the matrix */
+enum { AXES = 2 }; /* axes of the batch; the matrix has two more */
 
 static uint64_t seed = 1;
 
@@ -52,8 +52,8 @@ static float *argument(const struct tensor *t, enum byi_f32_type type)
     return type ? (float *)(void *)t->narrow : t->data;
 }
 
-/* `last`: the last axis is the innermost one; `repeats`: axes may be left out.
- */
+/* Make a tensor of random numbers. If `last`, the last axis is the innermost
+ * one; if `repeats`, some axes have stride 0. */
 static struct tensor make(const int64_t *batch, int64_t rows, int64_t columns,
                           bool last, bool repeats)
 {

@@ -24,7 +24,8 @@ static int64_t draw(int64_t n)
     return (int64_t)(seed >> 33) % n;
 }
 
-/* Exactly so many floats, so that a sanitizer sees reads beyond them. */
+/* Random numbers in memory of exactly n floats, so that a sanitizer sees reads
+ * beyond them. */
 static float *numbers(int64_t n)
 {
     float *at = malloc((size_t)(n ? n : 1) * sizeof *at);
@@ -198,7 +199,8 @@ static void run_apart(struct block *b)
     }
 }
 
-/* A residual of the last convolution is in y. */
+/* Compare a run in bands with the separate runs. If the last convolution adds a
+ * matrix, that is in y. */
 static void compare(struct block *b, int threads)
 {
     const uint32_t last = b->bands.n - 1;

@@ -16,7 +16,8 @@
 
 #include <cmocka.h>
 
-/* of shapes, and of data: shapes do not depend on how much data a case has */
+/* seeds of shapes and of data: so shapes do not depend on the size of the data
+ */
 static uint64_t seed, data_seed;
 
 static uint32_t draw_from(uint64_t *from, uint32_t n)
@@ -57,8 +58,8 @@ static void round_all(enum byi_f32_type type, float *at, int64_t n)
         at[i] = from_bits(type, to_bits(type, at[i]));
 }
 
-/* The same numbers as elements of the type; exactly so many bytes, so that a
- * sanitizer sees reads beyond them. */
+/* Convert n floats to elements of the type, in memory of exactly n elements, so
+ * that a sanitizer sees reads beyond them. */
 static uint16_t *all_bits(enum byi_f32_type type, const float *at, int64_t n)
 {
     uint16_t *bits = malloc((size_t)n * sizeof *bits);
@@ -162,7 +163,7 @@ static void open_with(struct conv_case *c, int algorithm)
     open_case(c);
 }
 
-/* Run it on narrow copies of all arguments. */
+/* Run the case on narrow copies of all arguments. */
 static void run_narrow(struct conv_case *c, struct byi_f32_conv_run *run)
 {
     const struct byi_f32_conv *conv = &c->conv;
@@ -280,8 +281,8 @@ static int64_t element_of(const struct byi_f32_conv *conv, int64_t input,
     return (input / image * conv->channels + channel) * image + input % image;
 }
 
-/* The sum of products and bias at a position, which has these inputs, output
- * `column`; *size: the sum of their absolute values. */
+/* The sum of products and bias for output `column` at the position whose inputs
+ * are `inputs`. Sets *size to the sum of their absolute values. */
 static double sum_at(const struct conv_case *c, const int64_t *inputs,
                      int64_t column, double *size)
 {
@@ -360,9 +361,10 @@ static void add_epilogue_op(struct byi_f32_conv *conv, int function, int shape)
     op->repeat = shape == 2 ? positions : 1;
 }
 
-/* Compare all elements. `bound`: of the error, relative to the sum of the
- * absolute values of the products; of Winograd's algorithm, relative to the
- * largest such sum, since an error comes from the inputs around, too. */
+/* Compare all elements. `bound` is the bound of an error, relative to the sum
+ * of the absolute values of the products; for Winograd's algorithm, relative to
+ * the largest such sum, since inputs outside of the window cause errors, too.
+ */
 static void check_case(struct conv_case *c, const int *kinds, double bound)
 {
     const struct byi_f32_conv *conv = &c->conv;
@@ -588,19 +590,19 @@ static void test_random(void **state)
 }
 
 static struct byi_f32_conv vector_by_matrix(int64_t channels, int64_t outputs,
-                                            bool turned)
+                                            bool transposed)
 {
-    return (struct byi_f32_conv){
-        .images = 1,
-        .in = {1, 1, 1},
-        .out = {1, 1, 1},
-        .channels = channels,
-        .outputs = outputs,
-        .groups = 1,
-        .size = {1, 1, 1},
-        .stride = {1, 1, 1},
-        .dilation = {1, 1, 1},
-        .weight_strides = {turned ? 1 : channels, turned ? outputs : 1}};
+    return (struct byi_f32_conv){.images = 1,
+                                 .in = {1, 1, 1},
+                                 .out = {1, 1, 1},
+                                 .channels = channels,
+                                 .outputs = outputs,
+                                 .groups = 1,
+                                 .size = {1, 1, 1},
+                                 .stride = {1, 1, 1},
+                                 .dilation = {1, 1, 1},
+                                 .weight_strides = {transposed ? 1 : channels,
+                                                    transposed ? outputs : 1}};
 }
 
 static void vectors(void)
@@ -625,8 +627,9 @@ static void vectors(void)
     }
 }
 
-/* Packed panels of float32 are read faster than the matrix, if it is not so
- * large that packing it takes too long; narrow weights would double. */
+/* A float32 matrix is packed, since panels are read faster, unless packing it
+ * takes too long. A narrow one is read in place: packing would double its size.
+ */
 static void sizes_in_place(void)
 {
     struct byi_f32_conv classifier = vector_by_matrix(1280, 1000, false);
@@ -644,9 +647,9 @@ static void test_vectors(void **state)
     seed = 2;
     at_all_levels(vectors);
     at_all_levels(sizes_in_place);
-    for (int turned = 0; turned < 2; turned++) {
-        struct byi_f32_conv large = vector_by_matrix(25088, 4096, turned);
-        struct byi_f32_conv small = vector_by_matrix(64, 10, turned);
+    for (int transposed = 0; transposed < 2; transposed++) {
+        struct byi_f32_conv large = vector_by_matrix(25088, 4096, transposed);
+        struct byi_f32_conv small = vector_by_matrix(64, 10, transposed);
         byi_f32_conv_plan(&large, true);
         byi_f32_conv_plan(&small, true);
         assert_true(byi_f32_conv_reads_in_place(&large));
@@ -657,7 +660,8 @@ static void test_vectors(void **state)
     }
 }
 
-/* Rows that do not stay in the second cache are cut; some add to y. */
+/* Rows that do not stay in the second-level cache are cut into slices. Some
+ * cases add to y. */
 static void long_rows(void)
 {
     for (int i = 0; i < 12; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* i8_test.c: the 8-bit kernels of kernels/i8.h, under every instruction set
  * that the machine has, against plain sums: random shapes, types, zero points
- * and epilogues, any number of threads. All bytes are equal, and no other byte
- * of memory changes.
+ * and epilogues, any number of threads. All bytes of the results are equal, and
+ * no other byte of memory changes.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -149,8 +149,8 @@ static void choose_axis(struct byi_i8_conv *v, int i, int64_t most)
     v->dilation[i] = 1 + draw(2);
     v->pad[i] = draw((uint32_t)v->size[i] + 1);
     const int64_t reach = (v->size[i] - 1) * v->dilation[i] + 1;
-    const int64_t room_ = v->in[i] + v->pad[i] + (int64_t)draw(3) - reach;
-    v->out[i] = room_ < 0 ? 1 : room_ / v->stride[i] + 1;
+    const int64_t left = v->in[i] + v->pad[i] + (int64_t)draw(3) - reach;
+    v->out[i] = left < 0 ? 1 : left / v->stride[i] + 1;
 }
 
 static void choose_shape(struct byi_i8_conv *v)
@@ -473,8 +473,8 @@ static struct byi_i8_conv product(int64_t k, int64_t n)
                                 .centred = true};
 }
 
-/* Products of bytes saturate where the weights are large: the largest x by the
- * largest weights gives the exact sum. */
+/* Products of bytes would saturate with large weights: sums of the largest x
+ * times the largest weights must be exact all the same. */
 static void run_extremes(void)
 {
     static const int8_t extremes[] = {127, -128, 64, -64, 65, 1};
@@ -564,7 +564,7 @@ static void test_points(void **state)
     at_all_levels(run_points);
 }
 
-/* Few rows, whole blocks, and parts. */
+/* Matrices of few rows, of whole blocks, and of blocks with a rest. */
 static void run_transposes(void)
 {
     for (int64_t rows = 1; rows < 40; rows += rows < 5 ? 1 : 6)

@@ -94,8 +94,8 @@ static void all_codes(void)
     }
 }
 
-/* Every pattern's neighbourhood: halves between two numbers, and a bit more or
- * less. */
+/* Round numbers halfway between two narrow numbers, and slightly larger and
+ * smaller ones. */
 static void rounding(void)
 {
     const struct byi_f32_kernels *k = byi_f32_kernels();

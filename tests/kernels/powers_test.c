@@ -36,7 +36,7 @@ static void run(enum byi_op_id id, float p0, float *x, int64_t rows, int64_t n)
         assert_true(x[r * ROW + n] == 7.0f);
 }
 
-/* The function, and how far off the result may be. */
+/* The function's value. Sets *error to the largest error that is allowed. */
 static double want_of(enum byi_op_id id, bool by_tanh, double x, double *error)
 {
     const double logistic = 1 / (1 + exp(-x));
