@@ -258,7 +258,7 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     j.by_blocks = runs_blocks(conv, j.form);
     j.flip = conv->x_signed && !j.by_blocks ? 0x80 : 0;
     j.tiles = byi_ceil_div(j.rows, conv->kernels->rows);
-    j.blocks = byi_ceil_div(j.n, j.wide);
+    j.column_blocks = byi_ceil_div(j.n, j.wide);
     j.n_pieces = 1;
     j.pointwise = i8_is_pointwise(conv);
     j.ld = row_bytes(conv, j.form);
@@ -476,9 +476,10 @@ static void run_partial(const struct i8_job *j, struct byi_i8_tile *t, int rows,
         memcpy(y + r * ldy, results + r * t->ldy, (size_t)(columns * j->size));
 }
 
-/* Multiply tiles [begin, end) of rows by a block of columns of a group. */
-static void run_block(const struct i8_job *j, const uint8_t *const *rows,
-                      int64_t begin, int64_t end, int64_t group, int64_t block)
+/* Multiply tiles [begin, end) of rows by a column block of a group. */
+static void run_column_block(const struct i8_job *j, const uint8_t *const *rows,
+                             int64_t begin, int64_t end, int64_t group,
+                             int64_t block)
 {
     const struct byi_i8_conv *conv = j->conv;
     const int64_t column = block * j->wide;
@@ -514,10 +515,10 @@ static void run_block(const struct i8_job *j, const uint8_t *const *rows,
     }
 }
 
-/* Multiply tiles [begin, end) by blocks [first, last) of columns, numbered
+/* Multiply tiles [begin, end) by column blocks [first, last), numbered
  * through all groups. The rows of as many tiles as fit are found or gathered
- * once for all columns of a group; the weights of a block stay in the cache
- * while its tiles are computed. */
+ * once for all columns of a group; the weights of a column block stay in the
+ * cache while its tiles are computed. */
 static void run_share(const struct i8_job *j, int64_t begin, int64_t end,
                       int64_t first, int64_t last, char *scratch)
 {
@@ -526,8 +527,8 @@ static void run_share(const struct i8_job *j, int64_t begin, int64_t end,
     for (int64_t next; begin < end; begin = next) {
         next = byi_min(end, begin + most);
         for (int64_t b = first, stop; b < last; b = stop) {
-            const int64_t group = b / j->blocks;
-            stop = byi_min(last, (group + 1) * j->blocks);
+            const int64_t group = b / j->column_blocks;
+            stop = byi_min(last, (group + 1) * j->column_blocks);
             for (int64_t i = begin; i < next; i++) {
                 const int64_t row = first_row(j, i);
                 const int64_t n = first_row(j, i + 1) - row;
@@ -536,7 +537,8 @@ static void run_share(const struct i8_job *j, int64_t begin, int64_t end,
                          rows + (i - begin) * j->n_pieces * BYI_I8_ROWS);
             }
             for (; b < stop; b++)
-                run_block(j, rows, begin, next, group, b % j->blocks);
+                run_column_block(j, rows, begin, next, group,
+                                 b % j->column_blocks);
         }
     }
 }
@@ -636,7 +638,7 @@ static void gather_split(const struct i8_job *j, int64_t row, int64_t n,
     }
 }
 
-/* Multiply rows [begin, end) by blocks [first, last) of columns, numbered
+/* Multiply rows [begin, end) by column blocks [first, last), numbered
  * through all groups. */
 static void run_blocks(const struct i8_job *j, int64_t begin, int64_t end,
                        int64_t first, int64_t last, char *scratch)
@@ -647,8 +649,9 @@ static void run_blocks(const struct i8_job *j, int64_t begin, int64_t end,
     for (int64_t next; begin < end; begin = next) {
         next = byi_min(end, begin + most);
         for (int64_t b = first, stop; b < last; b = stop) {
-            const int64_t group = b / j->blocks, base = group * j->blocks;
-            stop = byi_min(last, base + j->blocks);
+            const int64_t group = b / j->column_blocks,
+                          base = group * j->column_blocks;
+            stop = byi_min(last, base + j->column_blocks);
             if (j->conv->splits_rows)
                 gather_split(j, begin, next - begin, scratch);
             else if (!j->in_place)
@@ -682,7 +685,7 @@ void byi_i8_conv_run(const struct byi_i8_conv_run *run)
     const struct i8_job job = open_job(run), *j = &job;
     const int n = team_of(run->conv, run->threads);
     const int64_t rows = j->rows / j->conv->out[2];
-    const int64_t blocks = j->blocks * j->conv->groups;
+    const int64_t blocks = j->column_blocks * j->conv->groups;
     if (((const struct i8_head *)run->packed)->form == I8_WINOGRAD) {
         i8_winograd_run(run, j->panels, &j->e, j->scratch, j->per_thread, n);
         return;

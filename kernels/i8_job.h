@@ -16,7 +16,8 @@ struct i8_job {
     const uint32_t *panels; /* packed words                              */
     int64_t words;          /* words of a column of a panel */
     int64_t rows, tiles;    /* `rows`: positions of all images */
-    int64_t wide, blocks;   /* columns of a block; blocks of a group */
+    int64_t wide;           /* columns of a column block */
+    int64_t column_blocks;  /* of a group */
     int64_t n;              /* outputs of a group                        */
     int64_t channels;       /* of a group                                */
     int64_t n_pieces;       /* pieces of a row                           */
