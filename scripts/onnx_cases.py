@@ -42,7 +42,7 @@ class Known:
 
 
 def ramp(*dims):
-    """Small whole numbers that differ from place to place."""
+    """Small whole numbers that differ from position to position."""
     n = int(np.prod(dims))
     return np.array(([1, 2, 0, 1, 3, 2, 1] * (n // 7 + 1))[:n],
                     np.float64).reshape(dims)
@@ -76,8 +76,7 @@ def proto(values, number, name):
 # ramp(2, 3) for every required operand.
 
 def axes_of(v, since):
-    """Axis 1 where an attribute says it, before `since`, and where an operand
-    does."""
+    """Axis 1, as an attribute before version `since`, as an operand from it on."""
     return ([], {"axes": [1]}) if v < since else ([Known([1])], {})
 
 
@@ -275,7 +274,7 @@ def one_tree(v):
 
 
 def made(text, name):
-    """Nodes that make a value of the type `text` of nothing."""
+    """Nodes without operands that make a value of the type `text`."""
     number = element(text)
     nodes = [h.make_node("Constant", [], [name + "t"],
                          value=proto(ramp(2, 3), number, "value"))]

@@ -41,11 +41,11 @@ class Packed:
 
 
 class OrtError(Exception):
-    """What ONNX Runtime refused, and why."""
+    """A call of ONNX Runtime failed; the text is its message."""
 
 
 def library():
-    """The path of the library, or None where it is not installed."""
+    """The path of the library, or None if it is not installed."""
     path = os.path.join(os.environ.get("ORT_FOLDER", ""), PLACE)
     return path if os.path.exists(path) else None
 

@@ -109,7 +109,7 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Row `row` of matrix i times v. */
+/* The product of row `row` of matrix i and the vector v. */
 static double multiply(const struct layer_case *l, int i, int64_t row,
                        const double *v)
 {
@@ -120,7 +120,8 @@ static double multiply(const struct layer_case *l, int i, int64_t row,
     return sum;
 }
 
-/* One step of one sequence: h, and of LSTM c, before and after. */
+/* Compute one step of one sequence: replaces the state h and, for LSTM, c by
+ * the state after the step. */
 static void step(const struct layer_case *l, int64_t d, const double *x,
                  double *h, double *c)
 {

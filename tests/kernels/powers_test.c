@@ -37,7 +37,8 @@ static void run(enum byi_op_id id, float p0, float *x, int64_t rows, int64_t n)
 }
 
 /* The function's value. Sets *error to the largest error that is allowed. */
-static double want_of(enum byi_op_id id, bool by_tanh, double x, double *error)
+static double expected_of(enum byi_op_id id, bool by_tanh, double x,
+                          double *error)
 {
     const double logistic = 1 / (1 + exp(-x));
     if (id == BYI_OP_TANH) {
@@ -52,9 +53,9 @@ static double want_of(enum byi_op_id id, bool by_tanh, double x, double *error)
         *error = 2e-7 * fabs(x);
         return x * (1 + erf(x / sqrt(2))) / 2;
     }
-    const double want = id == BYI_OP_NN_SILU ? x * logistic : logistic;
-    *error = 4e-7 * fabs(want);
-    return want;
+    const double expected = id == BYI_OP_NN_SILU ? x * logistic : logistic;
+    *error = 4e-7 * fabs(expected);
+    return expected;
 }
 
 static void check_numbers(enum byi_op_id id, bool by_tanh)
@@ -68,8 +69,9 @@ static void check_numbers(enum byi_op_id id, bool by_tanh)
         for (int64_t i = 0; i < 2 * n; i++) {
             const int64_t at = i / n * ROW + i % n;
             double error;
-            const double want = want_of(id, by_tanh, (double)x[at], &error);
-            assert_true(fabs((double)y[at] - want) <= error);
+            const double expected =
+                expected_of(id, by_tanh, (double)x[at], &error);
+            assert_true(fabs((double)y[at] - expected) <= error);
         }
     }
 }
@@ -131,17 +133,17 @@ static void check_softmax_row(const float *x, int64_t n, bool in_place)
     byi_f32_kernels()->softmax[0](in_place ? y : x, y, n);
     assert_true(y[n] == 7.0f);
     for (int64_t i = 0; i < n; i++) {
-        const double want = exp((double)x[i] - most) / sum;
-        assert_true(fabs((double)y[i] - want) <= 3e-6 * want + 2e-38);
+        const double expected = exp((double)x[i] - most) / sum;
+        assert_true(fabs((double)y[i] - expected) <= 3e-6 * expected + 2e-38);
     }
     memcpy(y, x, sizeof y);
     y[n] = 7.0f;
     byi_f32_kernels()->softmax[1](in_place ? y : x, y, n);
     assert_true(y[n] == 7.0f);
     for (int64_t i = 0; i < n; i++) {
-        const double want = (double)x[i] - most - log(sum);
-        assert_true((double)y[i] == want ||
-                    fabs((double)y[i] - want) <= 3e-6 - 3e-7 * want);
+        const double expected = (double)x[i] - most - log(sum);
+        assert_true((double)y[i] == expected ||
+                    fabs((double)y[i] - expected) <= 3e-6 - 3e-7 * expected);
     }
 }
 
