@@ -54,7 +54,7 @@ class Before {
 
     isOpen(region, open) {
         return this.own.get(region.name) ?? region.members.some((n) =>
-            n.after?.home && open.has(n.after.home.name));
+            n.after?.container && open.has(n.after.container.name));
     }
 
     lay(state) {
@@ -74,7 +74,7 @@ class Before {
     }
 
     regionOf(node) {
-        return node?.before.home;
+        return node?.before.container;
     }
 
     // Scroll so that the counterpart of the selected box, or otherwise of the box
@@ -88,7 +88,7 @@ class Before {
             const node = box.item.kind === 'node' ? box.item
                 : box.open ? null : box.item.members.find((n) => n.before);
             const mine = node?.before && (this.parts.at.get(node.before) ||
-                this.parts.at.get(node.before.home));
+                this.parts.at.get(node.before.container));
             const far = box.item === selected ? -1
                 : Math.hypot(box.x + box.w / 2 - mx, box.y + box.h / 2 - my);
             if (mine && far < least)

@@ -183,7 +183,7 @@ class Drawing {
 
     // The share of paper in the colour of a region's box.
     tint(item) {
-        const region = item.kind === 'region' ? item : item.home;
+        const region = item.kind === 'region' ? item : item.container;
         return region ? [0.8, 0.7, 0.88][region.shade] : 1;
     }
 

@@ -45,14 +45,14 @@ function readLedger(ledger) {
                 backend: node.where, title: node.region, members: [] });
         const region = regions.get(node.region);
         region.members.push(node);
-        node.home = region;
+        node.container = region;
     }
     const returned = [];
-    for (const said of ledger.regions || [])
-        if (said.outcome !== 'kept')
-            returned.push({ ...said, key: 'back' + returned.length });
-        else if (regions.has(said.name))
-            regions.get(said.name).said = said;
+    for (const entry of ledger.regions || [])
+        if (entry.outcome !== 'kept')
+            returned.push({ ...entry, key: 'back' + returned.length });
+        else if (regions.has(entry.name))
+            regions.get(entry.name).entry = entry;
     const shades = {};
     for (const region of regions.values()) {
         shades[region.backend] = (shades[region.backend] ?? -1) + 1;
@@ -199,16 +199,16 @@ function openRegion(graph, region, { reads, readers }, boxOf) {
 //   paths  of an edge "s>t" of the model: the wires it runs through
 function arrange(graph, open, showQuiet) {
     const seen = visibleEdges(graph, showQuiet), plan = new Plan();
-    const folded = (node) => node.home && !open.has(node.home.name);
-    const boxOf = (node) => (folded(node) ? node.home.name + ' ' :
+    const folded = (node) => node.container && !open.has(node.container.name);
+    const boxOf = (node) => (folded(node) ? node.container.name + ' ' :
         node.index + '');
     const inner = new Map();
     for (const region of graph.regions)
         if (open.has(region.name))
             inner.set(region, openRegion(graph, region, seen, boxOf));
-    const numberOf = (node) => plan.numbers.get(node.home || node);
+    const numberOf = (node) => plan.numbers.get(node.container || node);
     for (const node of graph.nodes) {
-        const region = node.home, inside = inner.get(region);
+        const region = node.container, inside = inner.get(region);
         if (inside)
             plan.add(region, inside.w, inside.h);
         else if (region)
@@ -223,8 +223,8 @@ function arrange(graph, open, showQuiet) {
             const from = graph.nodes[i], a = numberOf(from);
             if (a !== b)
                 edges.push({ s: i, t: node.index, wire: plan.wire(a,
-                    inner.has(from.home) ? i : '', b,
-                    inner.has(node.home) ? boxOf(from) : '') });
+                    inner.has(from.container) ? i : '', b,
+                    inner.has(node.container) ? boxOf(from) : '') });
         }
     }
     const size = plan.lay((number, port, side) => {

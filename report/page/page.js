@@ -5,7 +5,7 @@
 const $ = (id) => document.getElementById(id);
 const graph = readPage(JSON.parse($('ledger').textContent));
 for (const region of [...graph.regions, ...graph.old?.regions || []]) {
-    const us = region.us || region.said?.backend_us;
+    const us = region.us || region.entry?.backend_us;
     region.line = several(region.members.length, 'node') + ' \u00b7 ' +
         sayFlops(region.flops) + (us > 0 ? ' \u00b7 ' + sayTime(us) : '');
     region.what = tally(region.members, (n) => n.title, 4);
@@ -44,12 +44,12 @@ function pathOf() {
     const add = (key) => wires.push(...(parts.paths.get(key) || []));
     for (const i of node.inputs) {
         add(i + '>' + node.index);
-        if (graph.nodes[i].home !== node.home)
+        if (graph.nodes[i].container !== node.container)
             add(i + '>');
     }
     for (const i of node.readers) {
         add(node.index + '>' + i);
-        if (graph.nodes[i].home !== node.home)
+        if (graph.nodes[i].container !== node.container)
             add(node.index + '>');
     }
     return wires;
@@ -151,7 +151,7 @@ function resize() {
     redraw();
 }
 
-const boxOf = (item) => parts.at.get(item) || parts.at.get(item?.home);
+const boxOf = (item) => parts.at.get(item) || parts.at.get(item?.container);
 
 // Scroll as far as it takes to see a box, at a scale at which it is legible.
 function reveal(item, centre) {
@@ -180,8 +180,8 @@ function select(item, show) {
     state.selected = item;
     if (item && item.kind === 'node') {
         let again = false;
-        if (item.home && show && !state.open.has(item.home.name)) {
-            state.open.add(item.home.name);
+        if (item.container && show && !state.open.has(item.container.name)) {
+            state.open.add(item.container.name);
             again = true;
         }
         if (item.quiet && !state.quiet)
@@ -191,8 +191,8 @@ function select(item, show) {
     }
     if (item && show)
         reveal(item, false);
-    $('said').textContent = item ? item.title + ' ' + (item.label || '') +
-        ', ' + (item.where || item.backend) : '';
+    $('announcement').textContent = item ? item.title + ' ' +
+        (item.label || '') + ', ' + (item.where || item.backend) : '';
     update();
 }
 
@@ -343,7 +343,8 @@ function neighbour(from, key) {
             linked.add(boxOf(graph.nodes[i]));
     let best = null, least = Infinity;
     for (const b of parts.boxes) {
-        if (b === box || (b.open && from.home !== b.item && !linked.has(b)))
+        if (b === box ||
+            (b.open && from.container !== b.item && !linked.has(b)))
             continue;
         const dx = b.x + b.w / 2 - mx, dy = b.y + b.h / 2 - my;
         const ahead = sides ? sign * dx : sign * dy;
@@ -546,22 +547,22 @@ function watch() {
 // --- the address: what is shown, so that it can be sent ---------------------
 
 function remember() {
-    const said = new URLSearchParams();
+    const params = new URLSearchParams();
     if (state.open.size)
-        said.set('open', state.open.size === graph.regions.length ? '*'
+        params.set('open', state.open.size === graph.regions.length ? '*'
             : [...state.open].join(','));
     if (state.selected)
-        said.set(state.selected.kind, state.selected.index ??
+        params.set(state.selected.kind, state.selected.index ??
             state.selected.name);
     if (state.query)
-        said.set('find', state.query);
+        params.set('find', state.query);
     if (state.filters.where)
-        said.set('where', state.filters.where);
+        params.set('where', state.filters.where);
     if (state.quiet)
-        said.set('quiet', 1);
+        params.set('quiet', 1);
     if (state.theme)
-        said.set('theme', state.theme);
-    const hash = said.size ? '#' + said : location.pathname;
+        params.set('theme', state.theme);
+    const hash = params.size ? '#' + params : location.pathname;
     try {
         history.replaceState(null, '', hash);
     } catch {
@@ -570,21 +571,21 @@ function remember() {
 }
 
 function recall() {
-    const said = new URLSearchParams(location.hash.slice(1));
-    const open = said.get('open');
+    const params = new URLSearchParams(location.hash.slice(1));
+    const open = params.get('open');
     for (const region of graph.regions)
         if (open === '*' || open?.split(',').includes(region.name))
             state.open.add(region.name);
-    const node = graph.nodes[said.get('node') ?? -1];
-    if (node?.home)
-        state.open.add(node.home.name);
-    state.quiet = said.has('quiet') || Boolean(node?.quiet);
-    state.query = $('find').value = said.get('find') || '';
-    state.filters.where = said.get('where');
-    state.theme = said.get('theme');
+    const node = graph.nodes[params.get('node') ?? -1];
+    if (node?.container)
+        state.open.add(node.container.name);
+    state.quiet = params.has('quiet') || Boolean(node?.quiet);
+    state.query = $('find').value = params.get('find') || '';
+    state.filters.where = params.get('where');
+    state.theme = params.get('theme');
     if (state.theme)
         document.documentElement.dataset.theme = state.theme;
-    return node || graph.regions.find((r) => r.name === said.get('region'));
+    return node || graph.regions.find((r) => r.name === params.get('region'));
 }
 
 // --- the head --------------------------------------------------------------
@@ -604,8 +605,8 @@ function showHead() {
             (v.name + ' ' + (v.version || '')).trim()),
         graph.cpu, graph.threads && several(graph.threads, 'thread'),
     ].filter(Boolean).join(' \u00b7 ');
-    const kept = graph.regions.filter((r) => r.said?.backend_us > 0);
-    const sum = (key) => kept.reduce((t, r) => t + (r.said[key] || 0), 0);
+    const kept = graph.regions.filter((r) => r.entry?.backend_us > 0);
+    const sum = (key) => kept.reduce((t, r) => t + (r.entry[key] || 0), 0);
     $('sum').replaceChildren(
         figure(sayCount(summary.offloaded), 'of ' +
             several(summary.operators, 'operator') + ' offloaded'),
@@ -628,7 +629,7 @@ for (const node of graph.nodes)
 const wanted = recall();
 // unfold the region of a model that has only one: folded, it would be one box
 if (!location.hash && graph.regions.length === 1 &&
-    graph.nodes.every((n) => n.home || n.quiet))
+    graph.nodes.every((n) => n.container || n.quiet))
     state.open.add(graph.regions[0].name);
 $('before').parentElement.classList.toggle('two', Boolean(before));
 for (const side of document.querySelectorAll('.side'))

@@ -315,9 +315,9 @@ class Panel {
     }
 
     region(region, state) {
-        const said = region.said || {}, open = state.open.has(region.name);
-        const speed = said.native_us > 0 && said.backend_us > 0
-            ? ' \u00b7 ' + (said.native_us / said.backend_us).toFixed(2) +
+        const entry = region.entry || {}, open = state.open.has(region.name);
+        const speed = entry.native_us > 0 && entry.backend_us > 0
+            ? ' \u00b7 ' + (entry.native_us / entry.backend_us).toFixed(2) +
                 '\u00d7' : '';
         return [this.back(), make('h1', null, this.swatch(region.backend),
             region.name),
@@ -326,17 +326,17 @@ class Panel {
         open ? 'Fold' : 'Unfold')),
         this.facts([
             ['Backend', region.backend],
-            ['Outcome', said.outcome],
-            ['Reason', said.reason && make('code', null, said.reason),
-                said.detail ? make('p', null, said.detail) : ''],
+            ['Outcome', entry.outcome],
+            ['Reason', entry.reason && make('code', null, entry.reason),
+                entry.detail ? make('p', null, entry.detail) : ''],
             ['Nodes', sayCount(region.members.length)],
             ['Work', this.work(region.flops)],
-            ['Inputs', said.inputs >= 0 ? several(said.inputs, 'value') : ''],
-            ['Outputs', said.outputs >= 0 ? several(said.outputs, 'value')
+            ['Inputs', entry.inputs >= 0 ? several(entry.inputs, 'value') : ''],
+            ['Outputs', entry.outputs >= 0 ? several(entry.outputs, 'value')
                 : ''],
-            [region.backend, said.backend_us > 0
-                ? sayTime(said.backend_us) + speed : ''],
-            ['Native', said.native_us > 0 ? sayTime(said.native_us) : ''],
+            [region.backend, entry.backend_us > 0
+                ? sayTime(entry.backend_us) + speed : ''],
+            ['Native', entry.native_us > 0 ? sayTime(entry.native_us) : ''],
             ['Measured', region.us > 0 ? sayTime(region.us) + ' \u00b7 ' +
                 sayShare(region.us, this.graph.us) + ' of a run' : ''],
             ['Patterns', tally(region.members, (n) => n.pattern || '?', 99)],
@@ -347,8 +347,8 @@ class Panel {
     node(node, state) {
         const { graph } = this, { code, detail } = reasonOf(node,
             graph.reasons);
-        const home = node.home && make('button', { type: 'button',
-            class: 'link', onclick: () => this.act.select(node.home) },
+        const link = node.container && make('button', { type: 'button',
+            class: 'link', onclick: () => this.act.select(node.container) },
         node.region);
         const text = graph.reasons[code];
         return [this.back(),
@@ -364,7 +364,7 @@ class Panel {
                     text ? make('p', null, text) : ''],
                 ['Found', node.where === 'native' && detail !== text
                     ? detail : ''],
-                ['Region', home],
+                ['Region', link],
                 ['Pattern', node.pattern && make('code', null,
                     node.pattern)],
                 ['Kernel', node.impl && make('code', null, node.impl)],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// times.js: adds the times of a profile (`byoc bench --html`) to the graph's nodes
-// and regions.
+// times.js: adds the times of a profile (`byoc bench --html`) to the graph's
+// nodes and regions.
 'use strict';
 
 // Set `steps` of each node to the steps that compute it, and `us` of nodes and
@@ -19,9 +19,9 @@ function addTimes(graph, profile) {
             (node.steps ||= []).push(step);
         if (first)
             first.us = (first.us || 0) + step.median_us;
-        const home = first?.home;
-        if (home)
-            home.us = (home.us || 0) + step.median_us;
+        const region = first?.container;
+        if (region)
+            region.us = (region.us || 0) + step.median_us;
         return Object.assign(step, { members: nodes, first });
     });
     graph.profile = profile;
