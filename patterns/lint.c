@@ -57,17 +57,6 @@ static struct pattern_place chain_of_hole(const struct cover *c, int side,
     return hole;
 }
 
-static bool same_test(const struct byi_pat_test *a,
-                      const struct byi_pat_test *b)
-{
-    bool same =
-        strcmp(a->name, b->name) == 0 && a->cmp == b->cmp && a->n == b->n;
-    for (uint32_t i = 0; same && i < a->n; i++)
-        same = a->values[i].kind == b->values[i].kind &&
-               byi_attr_equal(&a->values[i], &b->values[i]);
-    return same;
-}
-
 /* Whether every test of a is also a test of b, and a has all operators of b. */
 static bool op_covers(const struct byi_pat *a, const struct byi_pat *b)
 {
@@ -81,7 +70,7 @@ static bool op_covers(const struct byi_pat *a, const struct byi_pat *b)
     for (uint32_t i = 0; i < a->n_tests; i++) {
         bool found = false;
         for (uint32_t k = 0; k < b->n_tests; k++)
-            found = found || same_test(&a->tests[i], &b->tests[k]);
+            found = found || byi_pat_test_equal(&a->tests[i], &b->tests[k]);
         if (!found)
             return false;
     }

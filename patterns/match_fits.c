@@ -119,7 +119,7 @@ static bool value_fits(const struct byi_attr *attr, enum byi_cmp cmp,
         return fits;
     case BYI_ATTR_STRINGS:
         if (want->kind == BYI_ATTR_STRINGS)
-            return byi_attr_equal(attr, want);
+            return byi_attr_value_equal(attr, want);
         for (uint32_t i = 0; i < attr->n; i++)
             fits = fits && strcmp(attr->strings[i], want->s) == 0;
         return fits;
