@@ -40,7 +40,8 @@ static bool read_dim(const char **text, int64_t *dim)
     return errno == 0;
 }
 
-/* "1x3x224x224"; "" is a scalar. */
+/* Read a shape such as "1x3x224x224"; "" is a scalar's. False: malformed, or
+ * the rank is too large. */
 static bool read_shape(const char *text, uint32_t *rank, int64_t *dims)
 {
     *rank = 0;

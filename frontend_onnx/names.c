@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names.c: the symbol table, a hash table from ONNX value names to values and
- * initialisers. Names are borrowed from the unpacked model. The table is never
- * iterated: output must not depend on hashes.
+/* names.c: hash tables of names: the symbol table, from ONNX value names to
+ * values and initialisers, and tables of functions and of producers. Names are
+ * borrowed from the unpacked model. No table is iterated: output must not
+ * depend on hashes.
  */
 #include "frontend_onnx/import.h"
 

@@ -248,7 +248,7 @@ static byi_id add_optional(struct byi_import *o, byi_id x, byi_id more)
     return more == BYI_NO_ID ? x : byi_o_call(o, BYI_OP_ADD, x, more);
 }
 
-/* softcap tanh(x scale / softcap) */
+/* softcap tanh(x scale / softcap); x scale if the softcap is 0. */
 static byi_id capped(struct byi_import *o, byi_id x, double scale,
                      double softcap)
 {
@@ -273,7 +273,7 @@ static byi_id all_masks(struct byi_import *o, const struct byi_attention *a)
     return total == BYI_NO_ID ? causal : add_optional(o, total, causal);
 }
 
-/* x where the query may attend to any key, otherwise 0. */
+/* x where the query may attend to at least one key, otherwise 0. */
 static byi_id unmasked(struct byi_import *o, byi_id x, byi_id masks)
 {
     return byi_o_text(o,
@@ -284,6 +284,8 @@ static byi_id unmasked(struct byi_import *o, byi_id x, byi_id masks)
                       ARGS(x, masks), NO_ATTRS);
 }
 
+/* The scores of queries and keys k plus the masks `total`. Sets stages 0 to 2:
+ * the scores after scaling, after the soft cap, after the masks. */
 static byi_id scores(struct byi_import *o, const struct byi_attention *a,
                      byi_id k, byi_id total, byi_id stages[4])
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* The bytes of a string attribute as a vector of uint8. */
+/* Read the bytes of a string attribute as a vector of uint8; false: absent. */
 static bool bytes_attr(struct byi_import *o, const char *name,
                        struct byi_tensor *t)
 {
@@ -37,7 +37,8 @@ static const char *digest(struct byi_import *o, const struct byi_tensor *t)
     return byi_arena_str(o->scratch, text);
 }
 
-/* The tensor of attribute i, and its digest as the value of `a`. */
+/* The tensor of attribute i; sets the value of `a` to its digest. BYI_NO_ID:
+ * absent. */
 static byi_id read_tensor(struct byi_import *o, const struct byoc_operator *op,
                           uint32_t i, struct byi_attr *a)
 {

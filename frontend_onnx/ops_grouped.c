@@ -149,8 +149,9 @@ static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
     g->a.k = byi_rotary_apply(o, g->a.k, tables, interleaved);
 }
 
-/* The declared size of axis 2 of the graph's input or output `name`. */
-static const Onnx__TensorShapeProto__Dimension *declared_rows(
+/* The declared size of axis 2 of the graph's input or output `name`; NULL: none
+ * is declared, or the rank is not 4. */
+static const Onnx__TensorShapeProto__Dimension *declared_length(
     Onnx__ValueInfoProto *const *list, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++) {
@@ -175,8 +176,8 @@ static bool is_preallocated(const struct byi_import *o, uint32_t past,
 
     if (o->expansion || !byi_o_wants(o, made))
         return false;
-    a = declared_rows(graph->input, graph->n_input, o->node->input[past]);
-    b = declared_rows(graph->output, graph->n_output, o->node->output[made]);
+    a = declared_length(graph->input, graph->n_input, o->node->input[past]);
+    b = declared_length(graph->output, graph->n_output, o->node->output[made]);
     if (!a || !b || a->value_case != b->value_case)
         return false;
     if (a->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)

@@ -46,7 +46,7 @@ static void convert_cumulative(struct byi_import *o)
               A_BOOL("reverse", reverse), A_BOOL("product", product)));
 }
 
-/* The zero of strings is "". */
+/* Of strings, "" is the zero. */
 static void convert_nonzero(struct byi_import *o)
 {
     const char *none = "";

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* BYI_TENSOR if the value is omitted. */
+/* The kind of a value's type; BYI_TENSOR if the value is omitted. */
 static enum byi_type_kind kind_of(const struct byi_import *o, byi_id id)
 {
     return byi_o_ok(o) && id != BYI_NO_ID ? o->f->nodes.at[id].type->kind

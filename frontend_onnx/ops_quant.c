@@ -450,6 +450,7 @@ static byi_id columns(struct byi_import *o, byi_id x, int64_t n)
                       ARGS(x), ATTRS(AN_INT("n", n)));
 }
 
+/* x in the shape (a, b, c), or (a, b) if c is 0. */
 static byi_id shaped(struct byi_import *o, byi_id x, int64_t a, int64_t b,
                      int64_t c)
 {
@@ -482,8 +483,8 @@ static byi_id block_zeros(struct byi_import *o, const struct few_bits *w)
 }
 
 /* Expand one value per block to one per column (k of them), in float32. */
-static byi_id of_columns(struct byi_import *o, const struct few_bits *w,
-                         byi_id blocks)
+static byi_id spread_blocks(struct byi_import *o, const struct few_bits *w,
+                            byi_id blocks)
 {
     const byi_id wide = byi_o_cast(o, blocks, BYOC_F32);
     const byi_id groups = byi_o_in(o, 4);
@@ -511,9 +512,9 @@ static byi_id expanded_product(struct byi_import *o, const struct few_bits *w)
     codes = byi_o_cast(o, columns(o, codes, w->k), BYOC_F32);
     byi_id zeros = block_zeros(o, w);
     zeros = byi_o_rank(o, zeros) == 0 ? byi_o_cast(o, zeros, BYOC_F32)
-                                      : of_columns(o, w, zeros);
+                                      : spread_blocks(o, w, zeros);
     const byi_id scales =
-        of_columns(o, w, shaped(o, byi_o_in(o, 2), w->n, w->blocks, 0));
+        spread_blocks(o, w, shaped(o, byi_o_in(o, 2), w->n, w->blocks, 0));
     const byi_id weights =
         byi_o_call(o, BYI_OP_MULTIPLY,
                    byi_o_call(o, BYI_OP_SUBTRACT, codes, zeros), scales);
@@ -525,6 +526,7 @@ static byi_id expanded_product(struct byi_import *o, const struct few_bits *w)
         w->dtype);
 }
 
+/* Multiply by the weights in the layout that qnn.dense_blocks supports. */
 static byi_id block_product(struct byi_import *o, const struct few_bits *w)
 {
     const byi_id codes =
@@ -573,7 +575,7 @@ static void convert_matmul_bits(struct byi_import *o)
     o->out[0] = y;
 }
 
-/* Whether all sizes are known, and small enough to be doubled. */
+/* Whether all dims of x are known, and small enough to be doubled. */
 static bool is_static(struct byi_import *o, byi_id x)
 {
     bool known = true;

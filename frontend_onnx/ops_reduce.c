@@ -8,6 +8,7 @@
  */
 #include "frontend_onnx/import.h"
 
+/* If n is 0, all axes are reduced, or, if `noop`, none: the result is x. */
 static void reduce(struct byi_import *o, const int64_t *axes, uint32_t n,
                    bool noop)
 {

@@ -47,7 +47,8 @@ static const int64_t *read_axes(struct byi_import *o, uint32_t *n)
     return byi_o_const_ints(o, 1, "axes", n);
 }
 
-/* Sort the axes, so that equal calls have equal attributes. */
+/* The axes counted from 0, in ascending order, so that equal calls have equal
+ * attributes. Fails if an axis is repeated. */
 static const int64_t *sorted_axes(struct byi_import *o, const int64_t *axes,
                                   uint32_t n, uint32_t rank)
 {
@@ -387,8 +388,8 @@ static void convert_pad_2(struct byi_import *o)
 }
 
 /* Elements from .. to - 1 of a vector. */
-static byi_id part_of(struct byi_import *o, byi_id vector, int64_t from,
-                      int64_t to)
+static byi_id elements(struct byi_import *o, byi_id vector, int64_t from,
+                       int64_t to)
 {
     const int64_t zero = 0, one = 1;
 
@@ -415,9 +416,9 @@ static byi_id spread_pads(struct byi_import *o, uint32_t rank)
                    "found %lld pads for %lld axes, expected two each",
                    (long long)byi_o_dim(o, pads, 0), (long long)n);
     const byi_id ends =
-        byi_o_spread(o, zeros, axes, part_of(o, pads, n, 2 * n));
-    return byi_o_concat(o, byi_o_spread(o, zeros, axes, part_of(o, pads, 0, n)),
-                        ends, 0);
+        byi_o_spread(o, zeros, axes, elements(o, pads, n, 2 * n));
+    return byi_o_concat(
+        o, byi_o_spread(o, zeros, axes, elements(o, pads, 0, n)), ends, 0);
 }
 
 static void convert_pad(struct byi_import *o)

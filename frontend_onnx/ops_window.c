@@ -32,7 +32,8 @@ static void read_list(struct byi_import *o, const char *name, uint32_t n,
 
 enum { MAX_WINDOW = 1 << 30 };
 
-/* Larger numbers could overflow the sums below. */
+/* Fail unless all numbers are from min to MAX_WINDOW: larger ones could
+ * overflow the sums below. */
 static void check_range(struct byi_import *o, const char *name, uint32_t n,
                         const int64_t *list, int64_t min)
 {
@@ -44,8 +45,8 @@ static void check_range(struct byi_import *o, const char *name, uint32_t n,
 
 /* Divide the padding `total` of axis i between both sides; an odd element goes
  * to the end if `upper`, otherwise to the beginning. */
-static void put_total(struct onnx_window *w, uint32_t i, int64_t total,
-                      bool upper)
+static void divide_padding(struct onnx_window *w, uint32_t i, int64_t total,
+                           bool upper)
 {
     const int64_t less = total / 2, more = total - less;
 
@@ -75,11 +76,11 @@ static void pad_same(struct byi_import *o, byi_id x, struct onnx_window *w,
             const int64_t steps = dim / stride + (dim % stride != 0);
             total = reach - (dim - (steps - 1) * stride);
         }
-        put_total(w, i, total > 0 ? total : 0, upper);
+        divide_padding(w, i, total > 0 ? total : 0, upper);
     }
 }
 
-/* auto_pad: NULL for explicit pads, otherwise the mode. */
+/* The mode that attribute auto_pad names; NULL: pads are explicit. */
 static const char *read_auto_pad(struct byi_import *o)
 {
     static const char *const modes[] = {"NOTSET", "VALID", "SAME_UPPER",
@@ -122,7 +123,7 @@ static void auto_pad(struct byi_import *o, byi_id x, struct onnx_window *w)
 
 /* The number of spatial axes of x; 0 after a failure. Refuses more than `max`.
  */
-static uint32_t spatial(struct byi_import *o, byi_id x, uint32_t max)
+static uint32_t count_spatial(struct byi_import *o, byi_id x, uint32_t max)
 {
     const uint32_t rank = byi_o_rank(o, x);
 
@@ -140,7 +141,7 @@ static void read_conv(struct byi_import *o, byi_id x, byi_id weights,
 {
     const bool given = byi_o_has(o, "kernel_shape");
 
-    w->n = spatial(o, x, 3);
+    w->n = count_spatial(o, x, 3);
     if (byi_o_ok(o) && byi_o_rank(o, weights) != w->n + 2)
         byi_o_fail(o, BYOC_ETYPE,
                    "weights have rank %u, expected %u as the data has",
@@ -304,7 +305,7 @@ static void pad_to_shape(struct byi_import *o, struct onnx_window *w,
             output_padding[i] -= total;
             total = 0;
         }
-        put_total(w, i, total, upper);
+        divide_padding(w, i, total, upper);
     }
 }
 
@@ -339,7 +340,7 @@ static void convert_deconv(struct byi_import *o)
 static void read_pool(struct byi_import *o, byi_id x, struct onnx_window *w,
                       uint32_t max)
 {
-    w->n = spatial(o, x, max);
+    w->n = count_spatial(o, x, max);
     if (!byi_o_has(o, "kernel_shape"))
         byi_o_fail(o, BYOC_EPARSE,
                    "attribute 'kernel_shape' is missing, expected %u numbers",
@@ -530,27 +531,27 @@ static void convert_nhwc_max_pool(struct byi_import *o)
 
 /* `op` is the operator for one spatial axis; in ops.def the operators for two
  * and three axes follow it. */
-static byi_id global(struct byi_import *o, enum byi_op_id op, byi_id x)
+static byi_id global_pool(struct byi_import *o, enum byi_op_id op, byi_id x)
 {
-    const uint32_t n = spatial(o, x, 3);
+    const uint32_t n = count_spatial(o, x, 3);
 
     return byi_o_call(o, (enum byi_op_id)(op + n - 1), x);
 }
 
 byi_id byi_o_global_avg_pool(struct byi_import *o, byi_id x)
 {
-    return global(o, BYI_OP_NN_GLOBAL_AVG_POOL1D, x);
+    return global_pool(o, BYI_OP_NN_GLOBAL_AVG_POOL1D, x);
 }
 
 static void convert_global(struct byi_import *o)
 {
-    o->out[0] = global(o, o->row->op, byi_o_in(o, 0));
+    o->out[0] = global_pool(o, o->row->op, byi_o_in(o, 0));
 }
 
 _Static_assert(BYI_OP_NN_GLOBAL_MAX_POOL3D == BYI_OP_NN_GLOBAL_MAX_POOL1D + 2,
-               "global relies on the order of ops.def");
+               "global_pool relies on the order of ops.def");
 _Static_assert(BYI_OP_NN_GLOBAL_AVG_POOL3D == BYI_OP_NN_GLOBAL_AVG_POOL1D + 2,
-               "global relies on the order of ops.def");
+               "global_pool relies on the order of ops.def");
 
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {

@@ -42,25 +42,26 @@ static void collect_inside(const Onnx__GraphProto *graph,
     }
 }
 
-static void read_outside(struct free_names *o, const char *name)
+static void add_outside(struct free_names *names, const char *name)
 {
-    if (*name && !byi_names_find(&o->inside, name) &&
-        byi_names_add(&o->seen, name))
-        BYI_PUSH(&o->names, name);
+    if (*name && !byi_names_find(&names->inside, name) &&
+        byi_names_add(&names->seen, name))
+        BYI_PUSH(&names->names, name);
 }
 
-static void collect_outside(const Onnx__GraphProto *graph, struct free_names *o)
+static void collect_outside(const Onnx__GraphProto *graph,
+                            struct free_names *names)
 {
     for (size_t i = 0; i < graph->n_node; i++) {
         const Onnx__NodeProto *node = graph->node[i];
         for (size_t k = 0; k < node->n_input; k++)
-            read_outside(o, node->input[k]);
+            add_outside(names, node->input[k]);
         for (size_t a = 0; a < node->n_attribute; a++)
             if (node->attribute[a]->g)
-                collect_outside(node->attribute[a]->g, o);
+                collect_outside(node->attribute[a]->g, names);
     }
     for (size_t i = 0; i < graph->n_output; i++)
-        read_outside(o, byi_text_or(graph->output[i]->name, ""));
+        add_outside(names, byi_text_or(graph->output[i]->name, ""));
 }
 
 /* Find the values of `o` that the graph reads; body->outside is in scratch. */
