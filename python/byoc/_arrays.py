@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-# by number, as in byoc/dtype.h; 16 is bfloat16, which NumPy lacks
+# by number, as in byoc/dtype.h; NumPy lacks those from 16 on, bfloat16 to int2
 _names = (
     "- float32 uint8 int8 uint16 int16 int32 int64 object bool float16 float64 "
-    "uint32 uint64 complex64 complex128 -"
+    "uint32 uint64 complex64 complex128" + 11 * " -"
 ).split()
 
 empty: Callable[..., Any] | None = None

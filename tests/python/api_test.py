@@ -127,6 +127,13 @@ class Values(unittest.TestCase):
         with self.assertRaises(byoc.MismatchError):
             model(torch.ones(2, 3).bfloat16())
 
+    def test_dtypes_that_numpy_lacks(self):
+        for dtype in ("float8e4m3fn", "float8e5m2fnuz", "float8e8m0"):
+            cast = models.typed("float32", f'cast(%x, dtype="{dtype}")')
+            y = models.compile(cast)(ones(2, 3))
+            self.assertIsInstance(y, byoc.Tensor)
+            self.assertEqual((y.shape, y.dtype), ((2, 3), dtype))
+
     def test_shapes_that_vary(self):
         model = models.compile(models.VARIES)
         for n in (1, 5, 0, 2):
