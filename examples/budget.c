@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host program with its own allocator, which has a limit, its own parallel
- * loop for two models, and its own log.
+/* A host program that gives byoc an allocator, a limit on memory, a parallel
+ * loop and a log, all shared by two models.
  *     budget MODEL.so BYTES               (0: no limit)
  *     cc budget.c $(pkg-config --cflags --libs byoc-runtime) */
 #include <byoc/runtime.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 struct host {
-    _Atomic int64_t bytes; /* allocated by byoc */
+    _Atomic int64_t bytes; /* bytes that byoc has allocated */
     _Atomic uint32_t parts;
 };
 

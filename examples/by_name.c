@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST = 16 }; /* most inputs, and most outputs */
+enum { MOST = 16 }; /* limit on the number of inputs, and of outputs */
 
 static size_t count(const int64_t *dims, uint32_t rank)
 {
@@ -17,7 +17,8 @@ static size_t count(const int64_t *dims, uint32_t rank)
     return n;
 }
 
-/* An input of ones; symbolic dims are 1. */
+/* An input whose elements are ones and whose symbolic dims are 1. The caller
+ * frees data and shape. */
 static struct byoc_binding ones(const struct byoc_io *io)
 {
     int64_t *dims = calloc(io->rank + 1u, sizeof *dims);

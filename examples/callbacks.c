@@ -17,9 +17,10 @@ struct client {
     struct byoc_request request;
     struct byoc_binding in, out;
     char tag[32];
-    /* guarded by `lock`; left: requests to queue, -1 after the last one */
+    /* guarded by `lock`; left: number of requests to queue, -1 after the last
+     * one has ended */
     int left, done, cancelled, failed;
-    int gives_up; /* cancels its second request */
+    int gives_up; /* this client cancels its second request */
 };
 
 /* The callback: count the request that ended, and queue the next one. */

@@ -27,7 +27,7 @@ static int is_detector(const struct byoc_model *model)
     return byoc_model_output(model, BOXES)->dims[1] == 4;
 }
 
-static void print(int image, const DLTensor out[OUTPUTS])
+static void print_boxes(int image, const DLTensor out[OUTPUTS])
 {
     const int64_t *digits = out[DIGITS].data;
     const float *scores = out[SCORES].data, *box = out[BOXES].data;
@@ -59,7 +59,7 @@ static int detect(struct byoc_model *model, struct byoc_state *state,
         if (byoc_run(state, &in, 1, out, OUTPUTS, err))
             code = 2;
         else
-            print(image++, out);
+            print_boxes(image++, out);
     }
     free(pixels);
     return code;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work in memory: compile a model from bytes, keep the artifact as bytes, and
- * load it from these, or from the descriptor of a deleted file.
+ * load it from these bytes, or from the descriptor of a deleted file.
  *     from_memory MODEL.onnx ARTIFACT     (ARTIFACT is written and removed)
  *     cc from_memory.c $(pkg-config --cflags --libs byoc) */
 #include <byoc/byoc.h>
@@ -48,7 +48,7 @@ static int compile(const char *onnx, const char *artifact)
                2;
     enum byoc_status status =
         byoc_compile_memory(data, n, "mine.onnx", &params, &c, &err);
-    free(data); /* the result has its own copy */
+    free(data); /* the compiled model has its own copy */
     if (status == BYOC_OK)
         status = byoc_compiled_write(c, artifact, &err);
     byoc_compiled_free(&c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Continue a text with a decoder of bytes, and print it byte by byte. The
  * caches are in buffers of this program, bound as inputs and outputs: a run
- * appends rows for its bytes, and copies none.
+ * appends the rows of its bytes, and copies no other rows.
  *     cc generate.c $(pkg-config --cflags --libs byoc-runtime) -lm
  *     byoc compile examples/generate/text.onnx -o text.so
  *     ./generate text.so "The backend" 200 0.7
@@ -13,10 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 64, RANK = 8 }; /* most inputs; most axes of a cache */
+enum {
+    MOST = 64,
+    RANK = 8
+}; /* limits on the number of inputs and on the axes
+    * of a cache */
 
-/* A growing tensor: an input (the rows of earlier runs), and the output that
- * shares its memory (with the rows of this run). */
+/* A cache: an input with the rows of earlier runs, and an output that shares
+ * its memory and also has the rows of this run. */
 struct cache {
     uint32_t axis;
     int64_t past[RANK], present[RANK], strides[RANK];
@@ -68,8 +72,8 @@ static void open_cache(const struct byoc_model *model, uint32_t output,
         fail("input %u: out of memory", input);
 }
 
-/* The index of the largest logit or, with a temperature, of a random one, with
- * the probabilities softmax(logits / temperature). */
+/* The index of the largest logit if `temperature` is 0; otherwise a random
+ * index with the probabilities softmax(logits / temperature). */
 static int64_t choose(const float *logits, int64_t n, double temperature)
 {
     static unsigned seed = 7;

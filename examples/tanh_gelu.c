@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tanh_gelu.c: a user's pass, as a plug-in. It replaces the exact GELU by its
+/* tanh_gelu.c: a pass in a shared library. It replaces the exact GELU by its
  * tanh approximation (Hendrycks, Gimpel: "Gaussian Error Linear Units", 2016),
  * which some accelerators support. The two differ by at most 1e-3.
  *

@@ -33,8 +33,9 @@ static const struct {
                 {"maximum", 2},  {"minimum", 2},  {"nn.relu", 1},
                 {"negative", 1}, {"sqrt", 1}};
 
-/* Refuse a value of the match unless it is float32 and has as many elements as
- * the result, or one. Accept a value that the row does not have. */
+/* Returns why a value of the match is refused: it is not float32, or has
+ * neither `count` elements, as the result has, nor one. NULL: it is accepted,
+ * or the match has no such value. */
 static const char *check_type(const struct byoc_host *host,
                               const struct byoc_match *m, const char *name,
                               int64_t count)
@@ -84,7 +85,7 @@ struct head {
 
 struct value {
     uint32_t kind, index; /* as in struct byoc_graph_value       */
-    uint32_t many;        /* 0: one element; otherwise `count`   */
+    uint32_t many;        /* 1: `count` elements; 0: one element */
 };
 
 struct step {
@@ -102,7 +103,8 @@ static uint32_t op_of(const struct byoc_graph_step *s)
     return op;
 }
 
-/* Set *count, or return why the machine cannot run the region. */
+/* Set *count to the number of elements of the region's tensors, and return
+ * NULL; otherwise return why the virtual machine cannot run the region. */
 static const char *find_count(const struct byoc_graph *g, uint64_t *count)
 {
     *count = 1;
@@ -178,8 +180,8 @@ static struct byoc_fail *compile(const struct byoc_host *host,
     return fail;
 }
 
-/* Blobs of this major version run. Those of an older minor version become
- * faster if they are compiled again. */
+/* Accept blobs of this major version. Blobs of an older minor version run
+ * faster after they are compiled again. */
 static struct byoc_fail *check_compat(const struct byoc_host *host,
                                       const char *compat)
 {
@@ -204,7 +206,8 @@ struct loaded {
     struct step *steps;
     uint32_t *outputs;
     const float **consts;
-    char *made; /* by value: an input, a constant, or computed by a step */
+    char *made; /* by value: 1 if it is an input, a constant, or computed by a
+                 * step so far */
     uint32_t threads;
 };
 
@@ -220,6 +223,7 @@ static void unload(const struct byoc_host *host, void *compiled)
     free(l);
 }
 
+/* Copy n elements from *at to new memory, and advance *at past them. */
 static void *copy(const char **at, uint64_t n, uint64_t size)
 {
     void *to = malloc(n * size + 1);
@@ -260,7 +264,8 @@ static const char *check_step(struct loaded *l, const struct step *s)
     return NULL;
 }
 
-/* A blob may be any bytes, so check all of it before it is used. */
+/* Returns why the blob is invalid, or NULL. A blob may be any bytes, so all of
+ * it is checked before it is used. */
 static const char *check_blob(struct loaded *l,
                               const struct byoc_region *region)
 {
@@ -326,13 +331,15 @@ static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
     return (uint64_t)l->threads * l->head.n_values * BLOCK * sizeof(float);
 }
 
+/* A run. */
 struct job {
     const struct loaded *l;
     float *state;
     const struct byoc_run_args *args;
 };
 
-/* The elements of a value from `at` on; a single element is repeated. */
+/* The address of a value's elements from `at` on; `blocks` has a block for each
+ * value, to which a single element is copied repeatedly. */
 static const float *block_of(const struct job *j, uint32_t v, float *blocks,
                              uint64_t at)
 {
@@ -371,7 +378,7 @@ static void compute(uint32_t op, const float *a, const float *b, float *to,
 #undef EACH
 }
 
-/* Compute every threads-th block, starting at block `part`. */
+/* Compute blocks part, part + threads, part + 2 threads and so on. */
 static void run_part(void *arg, uint32_t part)
 {
     const struct job *j = arg;

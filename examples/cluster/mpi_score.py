@@ -20,8 +20,8 @@ from mpi4py.futures import MPICommExecutor
 
 
 def copy_to_machines(world, artifact):
-    """Send the artifact to one rank of each machine, which writes it; return its
-    path."""
+    """Send the artifact to one rank of each machine, which writes it to a file.
+    Return the path of that file."""
     here = world.Split_type(MPI.COMM_TYPE_SHARED)
     leaders = world.Split(0 if here.rank == 0 else MPI.UNDEFINED)
     path = None

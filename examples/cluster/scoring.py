@@ -2,8 +2,8 @@
 """Score a folder of inputs in batches; dask_score.py and mpi_score.py use this.
 A batch is one run of the model: its files NAME.input_0.npy, NAME.input_1.npy and so
 on are the model's inputs, in order; the outputs are NAME.output_0.npy and so on. A
-batch is scored if its first output exists, since that is written last, and files are
-renamed into place. So a job that was killed can be started again."""
+batch is scored if its first output exists: this output is written last, and files are
+renamed into place. A job that was killed can therefore be started again."""
 
 import hashlib
 import os
@@ -54,7 +54,7 @@ def _model(path):
 
 
 def score(path, folder, out, name):
-    """Score one batch; return what to print of it."""
+    """Score one batch; return its name and the shapes of its outputs, as a line."""
     model = _model(path)
     feeds = {
         value.name: numpy.load(folder / f"{name}.input_{i}.npy", mmap_mode="r")

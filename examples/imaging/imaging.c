@@ -37,13 +37,14 @@ static const struct format *find(struct encoded file, int64_t *width,
     return NULL;
 }
 
-static bool is(const struct byoc_operator_call *call, const char *pixel_format)
+static bool has_format(const struct byoc_operator_call *call,
+                       const char *pixel_format)
 {
     return strcmp(call->attrs[0].strings[0], pixel_format) == 0;
 }
 
-/* The shape (height, width, channels). Height and width are 0 if the file
- * cannot be read, and unknown if its bytes are not known yet. */
+/* Set the shape to (height, width, channels). Height and width are 0 if the
+ * file cannot be read, and unknown if its bytes are not known yet. */
 static struct byoc_fail *decoder_shape(const struct byoc_host *host,
                                        const struct byoc_operator_call *call)
 {
@@ -53,7 +54,8 @@ static struct byoc_fail *decoder_shape(const struct byoc_host *host,
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
                           "found an input of another type or rank, expected a "
                           "vector of uint8");
-    if (!is(call, "RGB") && !is(call, "BGR") && !is(call, "Grayscale")) {
+    if (!has_format(call, "RGB") && !has_format(call, "BGR") &&
+        !has_format(call, "Grayscale")) {
         char text[120];
         snprintf(text, sizeof text,
                  "pixel_format is %.40s, expected RGB, BGR or Grayscale",
@@ -63,7 +65,7 @@ static struct byoc_fail *decoder_shape(const struct byoc_host *host,
     image->dtype = BYOC_U8;
     image->rank = 3;
     image->dims[0] = image->dims[1] = BYOC_SIZE_UNKNOWN;
-    image->dims[2] = is(call, "Grayscale") ? 1 : 3;
+    image->dims[2] = has_format(call, "Grayscale") ? 1 : 3;
     if (!file->data)
         return NULL;
     const struct encoded bytes = {file->data, file->bytes};
@@ -81,7 +83,7 @@ static void swap_channels(uint8_t *rgb, int64_t pixels)
     }
 }
 
-/* The luma of ITU-R 601-2, with 16 fractional bits, as PIL computes it. */
+/* Compute the luma of ITU-R 601-2 with 16 fractional bits, as PIL does. */
 static void to_gray(const uint8_t *rgb, uint8_t *gray, int64_t pixels)
 {
     for (int64_t i = 0; i < pixels; i++)
@@ -100,7 +102,7 @@ static struct byoc_fail *decoder_run(const struct byoc_host *host,
     const struct format *format = pixels ? find(bytes, &width, &height) : NULL;
     if (!format)
         return NULL;
-    const bool gray = is(call, "Grayscale");
+    const bool gray = has_format(call, "Grayscale");
     uint8_t *rgb =
         gray ? host->acquire(host->ctx, 3 * (uint64_t)pixels) : image->data;
     if (!rgb)
@@ -110,7 +112,7 @@ static struct byoc_fail *decoder_run(const struct byoc_host *host,
         image->dims[0] = image->dims[1] = 0;
     else if (gray)
         to_gray(rgb, image->data, pixels);
-    else if (is(call, "BGR"))
+    else if (has_format(call, "BGR"))
         swap_channels(rgb, pixels);
     if (gray)
         host->release(host->ctx, rgb);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imaging.h: the image formats that the ImageDecoder in imaging.c reads. */
+/* imaging.h: the image formats that the operator ImageDecoder in imaging.c
+ * reads. */
 #ifndef IMAGING_H
 #define IMAGING_H
 
@@ -14,7 +15,7 @@ struct encoded {
 };
 
 /* A format. Both functions return false if they cannot read the file; if size()
- * does, the next format is tried. Any thread may call them. */
+ * returns false, imaging.c tries the next format. Any thread may call them. */
 struct format {
     bool (*size)(struct encoded file, int64_t *width, int64_t *height);
     /* decode to rgb[height][width][3], which the caller allocates */

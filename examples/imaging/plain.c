@@ -8,9 +8,10 @@
 
 /* --- bitmaps -------------------------------------------------------------- */
 
-/* The header has 54 bytes. Then come the rows of B, G, R or B, G, R, unused,
- * each padded to 4 bytes: from the last to the first, or, if the height in the
- * header is negative, from the first on. */
+/* The header has 54 bytes. The rows follow, each padded to a multiple of 4
+ * bytes, from the last to the first, or from the first on if the height in the
+ * header is negative. The bytes of a pixel are B, G, R, or B, G, R and an
+ * unused byte. */
 
 static uint32_t u32(const uint8_t *at)
 {
@@ -18,8 +19,9 @@ static uint32_t u32(const uint8_t *at)
            (uint32_t)at[3] << 24;
 }
 
-/* Read the header: sizes, offset of the pixels, bytes per pixel. Returns false
- * if the bitmap is not supported or is truncated. */
+/* Read the header: width, height, offset of the pixels (*begin), bytes of a
+ * pixel (*pixel). Returns false if the bitmap is not supported or is truncated.
+ */
 static bool bmp_head(struct encoded file, int64_t *width, int64_t *height,
                      size_t *begin, size_t *pixel)
 {

@@ -25,8 +25,9 @@ static const struct byoc_pattern patterns[] = {
     {"minimal.relu", "nn.relu(%a)", accept},
 };
 
-/* Whether a step is one of these operators, with operands that broadcast to its
- * result. Check this here, since the text of a region is not trusted. */
+/* Whether a step is an operator of the patterns, with float32 operands that
+ * broadcast to its result. A region's text may come from anywhere, so load()
+ * checks it. */
 static int is_known(const struct byoc_graph *g, const struct byoc_graph_step *s)
 {
     int known = strcmp(s->name, "nn.relu") == 0 ? s->n_args == 1
@@ -78,9 +79,9 @@ static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
     return g->bytes;
 }
 
-/* The element of `in` that element `at` of `out` reads. */
-static uint64_t under(const struct byoc_graph_value *in,
-                      const struct byoc_graph_value *out, uint64_t at)
+/* The index of the element of `in` that broadcasts to element `at` of `out`. */
+static uint64_t broadcast_index(const struct byoc_graph_value *in,
+                                const struct byoc_graph_value *out, uint64_t at)
 {
     uint64_t index = 0, stride = 1;
     for (uint32_t d = 1; d <= in->rank; d++) {
@@ -106,8 +107,8 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
         const float *y = byoc_graph_data(g, b, state, args);
         float *z = byoc_graph_data(g, s->outs[0], state, args);
         for (uint64_t k = 0; k < out->count; k++) {
-            float p = x[under(&g->values[a], out, k)];
-            float q = y[under(&g->values[b], out, k)];
+            float p = x[broadcast_index(&g->values[a], out, k)];
+            float q = y[broadcast_index(&g->values[b], out, k)];
             z[k] = s->name[0] == 'a'   ? p + q
                    : s->name[0] == 'm' ? p * q
                    : p < 0             ? 0

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Continue a text with a decoder of bytes, and print it byte by byte, as
-examples/generate.c does. The caches are NumPy arrays with room for all rows; the
-inputs of a run are views of the rows so far, its outputs views with one more row,
-which is all that the run writes.
+examples/generate.c does. The caches are NumPy arrays with room for all rows. The
+inputs of a run are views of the rows so far, its outputs are views that also have
+the rows of this run, and the run writes only these.
 
     generate.py text.onnx "The backend" [BYTES [TEMPERATURE]]
 """

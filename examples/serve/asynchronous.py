@@ -5,7 +5,7 @@
 
 The event loop never waits for a run: byoc's runners run the model. To replace the
 model, rename the new file to MODEL and send the process SIGHUP: it loads the new
-model in a thread, while the old one serves."""
+model in a thread, while requests run on the old one."""
 
 import asyncio
 import logging

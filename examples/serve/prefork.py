@@ -4,9 +4,9 @@
     MODEL=model.so gunicorn --preload --workers 4 prefork
 
 Gunicorn loads the model once, then forks: the workers share the mapped file and the
-weights that were packed. Each makes threads of its own in its first run. To replace
-the model, rename the new file to MODEL and send gunicorn's process SIGUSR2, then
-SIGTERM: a second gunicorn starts, and the first ends when its requests have."""
+packed weights. Each worker creates its own threads in its first run. To replace the
+model, rename the new file to MODEL and send gunicorn's process SIGUSR2, then SIGTERM:
+a second gunicorn starts, and the first one ends when its requests have ended."""
 
 import os
 

@@ -15,7 +15,7 @@ import numpy
 class Service:
     """A model that can be replaced while requests run.
 
-    path     the artifact; replace it by renaming another file to its name:
+    path     the artifact; replace it by renaming another file to this path, since
              writing to the mapped file would change the model during runs
     threads  threads of each run
     runners  number of concurrent runs of run_async()
@@ -60,7 +60,7 @@ class Service:
 
     def refusal(self, error):
         """The HTTP status and text for an exception of feeds(), answer() or a run.
-        Raises exceptions that the client has not caused."""
+        Raises the exception again if the client has not caused it."""
         if isinstance(error, byoc.NoMemoryError):
             return "503 Service Unavailable", f"{error}\n".encode()
         if isinstance(error, (ValueError, EOFError)):  # also MismatchError

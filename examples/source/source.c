@@ -13,10 +13,11 @@
 enum {
     RANK = BYOC_GRAPH_RANK,
     MAX_TENSORS = 64,
-    WORTH_WAKING = 1 << 16 /* least bytes of a result for several threads */
+    WORTH_WAKING = 1 << 16 /* a run uses several threads if its results have at
+                            * least this many bytes */
 };
 
-/* An operator as an expression of its operands, %a and %b. */
+/* The operators, each as a C expression of its operands, %a and %b. */
 static const struct {
     const char *name, *expression;
     uint32_t n_args;
@@ -109,7 +110,7 @@ static uint32_t op_of(const struct byoc_graph_step *s)
     return op;
 }
 
-/* The reason why one nest cannot compute a region, or NULL. */
+/* The reason why one loop nest cannot compute the region, or NULL. */
 static const char *find_fault(const struct byoc_graph *g, uint32_t n_consts)
 {
     const struct byoc_graph_value *first = &g->values[g->outputs[0]];
@@ -134,9 +135,11 @@ static const char *find_fault(const struct byoc_graph *g, uint32_t n_consts)
 struct nest {
     const struct byoc_graph *g;
     uint32_t n_consts;
-    const struct byoc_graph_value *result; /* all have its shape */
+    const struct byoc_graph_value *result; /* all results have the shape of this
+                                            * one */
     uint32_t n_loops;
-    uint32_t dim[RANK]; /* by loop: its innermost dimension of the results */
+    uint32_t dim[RANK]; /* by loop: the innermost of the results' dimensions
+                         * that it iterates over */
     int64_t extent[RANK];
 };
 
@@ -201,7 +204,7 @@ static void add_index(struct text *t, const struct nest *n,
         add(t, "0");
 }
 
-/* Add the expression of a value in the innermost loop. */
+/* Append the expression of a value in the innermost loop. */
 static void add_value(struct text *t, const struct nest *n, uint32_t value)
 {
     const struct byoc_graph_value *v = &n->g->values[value];
@@ -214,7 +217,7 @@ static void add_value(struct text *t, const struct nest *n, uint32_t value)
     add(t, "]");
 }
 
-/* Add the statement of an operator: "const float v3 = in0[i0] + v2;". */
+/* Append the statement of an operator: "const float v3 = in0[i0] + v2;". */
 static void add_step(struct text *t, const struct nest *n, uint32_t depth,
                      const struct byoc_graph_step *s)
 {
@@ -227,7 +230,8 @@ static void add_step(struct text *t, const struct nest *n, uint32_t depth,
     add(t, "; /* %s */\n", s->name);
 }
 
-/* Declare a pointer to a value, with its type as a comment. */
+/* Append the declaration of a pointer to a value, with its shape as a comment.
+ */
 static void add_pointer(struct text *t, const char *what, uint32_t i,
                         const struct byoc_graph_value *v)
 {
@@ -251,7 +255,7 @@ static void add_pointers(struct text *t, const struct nest *n)
         add_pointer(t, "out", i, n->result);
 }
 
-/* Add the loops; each thread runs a part of the outermost one. */
+/* Append the loops; each thread runs a part of the outermost one. */
 static void add_loops(struct text *t, const struct nest *n)
 {
     const struct byoc_graph *g = n->g;
@@ -278,8 +282,8 @@ static void add_loops(struct text *t, const struct nest *n)
     add(t, "%*s}\n", (int)(4 * depth), "");
 }
 
-/* Add the statements that return the sizes of the tensors, so that load() and
- * run() can check them. */
+/* Append the statements that return the bytes of the tensors, so that load()
+ * and run() can check them. */
 static void add_sizes(struct text *t, const struct nest *n,
                       const struct byoc_region *region)
 {
@@ -353,8 +357,8 @@ struct loaded {
     const float *consts[MAX_TENSORS];
 };
 
-/* Whether the code expects the sizes of these views for its tensors from number
- * *at on. Advances *at past them. */
+/* Whether these views have the bytes that the code expects of its tensors from
+ * number *at on. Advances *at past them. */
 static int are_sized(nest_fn code, long *at, const struct byoc_view *views,
                      uint32_t n)
 {

@@ -64,8 +64,8 @@ int digit(char c)
     return at ? static_cast<int>(at - digits) : -1;
 }
 
-/* The bytes of a text in base64, which may have line ends; empty: it is none.
- */
+/* The bytes that a base64 text with or without line ends encodes; empty if the
+ * text is not base64. */
 std::string from_base64(std::string_view text)
 {
     std::string bytes;
@@ -142,8 +142,8 @@ bool flag(const byoc_operator_call *call, uint32_t i)
            *static_cast<const uint8_t *>(call->inputs[i].data) != 0;
 }
 
-/* The tokens of all strings, at which byte of its string each begins, and where
- * the tokens of each string begin. */
+/* The tokens of all strings: their ids; the byte of its string at which each
+ * begins; and the index at which the tokens of each string begin. */
 struct Tokens {
     std::vector<int32_t> ids, bytes;
     std::vector<int64_t> begin;
@@ -155,7 +155,8 @@ struct Tokens {
     }
 };
 
-/* The tokens of one string: bos, its pieces, eos. */
+/* Add the tokens of one string to *to: bos if requested, its pieces, eos if
+ * requested. */
 byoc_fail *tokenize_one(const byoc_host *host, const byoc_operator_call *call,
                         const char *text, Tokens *to)
 {
@@ -214,7 +215,8 @@ bool all_known(const byoc_operator_call *call)
     return call->made != nullptr;
 }
 
-/* tokens (all), instance_indices (strings + 1), token_indices (all) */
+/* Set the shapes of tokens and token_indices, (tokens), and of
+ * instance_indices, (strings + 1). */
 byoc_fail *tokenizer_shape(const byoc_host *host,
                            const byoc_operator_call *call)
 {
@@ -258,7 +260,7 @@ byoc_fail *tokenizer_run(const byoc_host *host, const byoc_operator_call *call)
 
 /* --- SentencepieceDecoder ------------------------------------------------- */
 
-/* ids (n) or (1, n): one string */
+/* The input is (n) or (1, n) ids, the result one string. */
 byoc_fail *decoder_shape(const byoc_host *host, const byoc_operator_call *call)
 {
     if (call->inputs[0].dtype != BYOC_I64)
@@ -306,7 +308,7 @@ byoc_fail *decoder_run(const byoc_host *host, const byoc_operator_call *call)
 
 const byoc_attr_row attrs[] = {{"model", BYOC_ATTR_BYTES, 0, nullptr}};
 
-/* Exporters write one of two domains. */
+/* Exporters write one of these domains. */
 const char contrib[] = "ai.onnx.contrib",
            extensions[] = "com.microsoft.extensions";
 

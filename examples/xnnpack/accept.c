@@ -19,7 +19,8 @@ static int type_of(const struct byoc_host *host, const struct byoc_match *m,
     return host->match_type(m, name, &t->dtype, &t->rank, &t->dims);
 }
 
-/* An attribute of the first operator: a list of `n` ints. */
+/* An attribute of the first operator that is a list of `n` ints; NULL if it has
+ * another kind or length. */
 static const int64_t *ints_of(const struct byoc_host *host,
                               const struct byoc_match *m, const char *name,
                               uint32_t n)
@@ -66,7 +67,8 @@ static const char *check_float(const struct byoc_host *host,
     return NULL;
 }
 
-/* XNNPACK requires a clip range that is not empty. */
+/* Refuse operator i if it is a clip with an empty range, which XNNPACK does not
+ * support. */
 static const char *check_clip(const struct byoc_host *host,
                               const struct byoc_match *m, uint32_t i)
 {
@@ -104,7 +106,8 @@ const char *accept_float(const struct byoc_host *host,
     return why;
 }
 
-/* Refuse all layouts of images except NCHW and NHWC. */
+/* Set *image to the sizes of operand src, whose layout is attribute `name`.
+ * Refuse all layouts except NCHW and NHWC. */
 static const char *check_layout(const struct byoc_host *host,
                                 const struct byoc_match *m, const char *name,
                                 struct image *image)
@@ -118,8 +121,8 @@ static const char *check_layout(const struct byoc_host *host,
     return NULL;
 }
 
-/* Refuse a bias unless it has a number for each of the `channels`, along their
- * axis, which is followed by `behind` axes. */
+/* Refuse a bias unless it has a number for each of the `channels`, along an
+ * axis that `behind` more axes follow. */
 static const char *check_bias(const struct byoc_host *host,
                               const struct byoc_match *m, int64_t channels,
                               uint32_t behind)
@@ -183,7 +186,8 @@ const char *accept_dense(const struct byoc_host *host,
     return out.rank > 0 ? check_bias(host, m, out.dims[out.rank - 1], 0) : NULL;
 }
 
-/* Whether a window exceeds the image and its padding, as ceil_mode allows. */
+/* Whether a window reaches beyond the padding of the image, as ceil_mode
+ * allows. */
 static int reaches_over(const struct byoc_host *host,
                         const struct byoc_match *m, const struct image *in,
                         const char *layout)

@@ -17,7 +17,7 @@ struct build {
     struct program *p;
     uint32_t (*of)[N_LAYOUTS]; /* by value and layout: the tensor, or NONE */
     const struct byoc_graph_kernel *kernel;
-    enum byoc_fail_code code; /* of the failure, or 0 */
+    enum byoc_fail_code code; /* code of the failure; 0: none */
     const char *why;
 };
 
@@ -111,7 +111,8 @@ static int same_layouts(const struct byoc_graph_value *v)
     return v->rank > 4 || i.c == 1 || i.h * i.w == 1;
 }
 
-/* A copy of a constant in one layout, with room for XNNPACK's reads past it. */
+/* A new tensor for a constant: a copy in one layout, with room for XNNPACK's
+ * reads past its end. NONE on failure. */
 static uint32_t constant(struct build *b, const struct byoc_graph_value *v,
                          enum layout layout)
 {
@@ -136,7 +137,8 @@ static uint32_t memory(struct build *b, size_t bytes)
     return tensor_new(b, (struct tensor){.where = MEMORY, .bytes = bytes});
 }
 
-/* Convert a value, which exists in the other layout, to this one. */
+/* Add an operator that converts a value from the other layout to this one.
+ * Returns the new tensor, or NONE. */
 static uint32_t move(struct build *b, uint32_t v, enum layout layout)
 {
     const uint32_t from = b->of[v][layout == LAST ? PLAIN : LAST];
@@ -149,8 +151,9 @@ static uint32_t move(struct build *b, uint32_t v, enum layout layout)
     return to != NONE && op_add(b, op) ? to : NONE;
 }
 
-/* The tensor of a value in a layout. LAST is for values of rank 4, and for
- * those that broadcast to rank 4. */
+/* The tensor of a value in a layout, created or converted if necessary; NONE on
+ * failure. LAST is for values of rank 4, and for those that broadcast to rank
+ * 4. */
 static uint32_t tensor_of(struct build *b, uint32_t v, enum layout layout)
 {
     const struct byoc_graph_value *value = value_of(b, v);
@@ -189,17 +192,18 @@ static enum layout layout_of(const struct build *b, uint32_t v)
 
 /* --- kernels -------------------------------------------------------------- */
 
-/* A kernel that becomes operators of the program: its first step, with the bias
- * and the clamp that the other steps add. */
+/* A kernel that becomes operators of the program: its first step, and the bias
+ * and clamp that its other steps add. */
 struct job {
     const struct byoc_graph_step *step;
     const struct byoc_graph_value *bias; /* or NULL */
     uint32_t out;
-    struct op op; /* has the range to clamp to, but no operands yet */
+    struct op op; /* has the range to clamp to; build functions add operands and
+                   * sizes */
 };
 
-/* Set the tensors of operand 0 and of the result, in one layout, and add the
- * operator. Returns 0 on failure. */
+/* Set operand 0 and the result of the operator to tensors in `layout`, and add
+ * the operator. Returns 0 on failure. */
 static int finish(struct build *b, struct job *j, enum layout layout)
 {
     j->op.in[0] = tensor_of(b, j->step->args[0], layout);
@@ -577,7 +581,8 @@ static int build_join(struct build *b, struct job *j)
     return 1;
 }
 
-/* A view: the same memory with other sizes. */
+/* An operator whose result is its operand with other dims: both are one tensor.
+ */
 static int build_view(struct build *b, struct job *j)
 {
     const uint32_t x = tensor_of(b, j->step->args[0], PLAIN);
@@ -621,8 +626,8 @@ static const struct {
 };
 /* clang-format on */
 
-/* Clamp the kernel's results, if the step is relu or clip. Returns 0 if it is
- * neither. */
+/* If the step is relu or clip, narrow the range that the operator clamps to.
+ * Returns 0 if it is neither. */
 static int clamp(struct op *op, const struct byoc_graph_step *s)
 {
     const int relu = strcmp(s->name, "nn.relu") == 0;
@@ -719,15 +724,15 @@ static uint64_t room_of(const struct tensor *t)
     return (t->bytes + XNN_EXTRA_BYTES + 63) & ~(uint64_t)63;
 }
 
-/* Whether a tensor is still needed when operator `i` runs. */
+/* Whether the memory of a tensor is still in use when operator `i` runs. */
 static int is_alive(const struct tensor *t, uint32_t i)
 {
     return t->where == MEMORY && t->last != NONE && t->last >= i;
 }
 
 /* Place the result of each operator in the state's memory, at the lowest
- * address at which no tensor is still needed. Several operators write the
- * result of a concatenation; the first one places it. */
+ * address at which no tensor is in use. Several operators write the result of a
+ * concatenation; the first one places it. */
 static void place(struct program *p)
 {
     for (uint32_t i = 0; i < p->n_ops; i++) {

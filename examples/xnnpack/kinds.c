@@ -10,8 +10,9 @@
 
 /* --- weights ------------------------------------------------------------- */
 
-/* The weights in XNNPACK's layout (groups, out, height, width, in): in place,
- * or a copy at *copy that the caller frees; NULL: out of memory. */
+/* The weights in XNNPACK's layout (groups, out, height, width, in): op->weights
+ * if they have it, otherwise a copy, *copy, which the caller frees. NULL: out
+ * of memory. */
 static const float *packed(const struct op *op, float **copy)
 {
     const struct window *w = &op->window;
@@ -185,7 +186,7 @@ const struct kind kind_global_average_pool = {"global_average_pooling_nwc_f32",
 
 /* --- rows and columns ----------------------------------------------------- */
 
-/* An operator on rows of `columns` numbers each. */
+/* Define kind_ID, for an operator of XNNPACK on rows of op->columns numbers. */
 #define ROWS(id, ...)                                                          \
     static enum xnn_status create_##id(const struct op *op,                    \
                                        xnn_operator_t *made)                   \
@@ -234,6 +235,7 @@ const struct kind kind_join = {"copy_nc_x32", create_join, setup_join, NULL};
 
 /* --- two operands --------------------------------------------------------- */
 
+/* Define kind_ID, for an operator of XNNPACK on two operands. */
 #define BINARY(id, ...)                                                        \
     static enum xnn_status create_##id(const struct op *op,                    \
                                        xnn_operator_t *made)                   \
@@ -296,7 +298,7 @@ const struct kind *kind_of(const char *name)
 
 /* --- conversions between layouts ------------------------------------------ */
 
-/* Transpose (rows, columns), in tiles that fit the L1 cache. */
+/* Transpose a matrix (rows, columns), in tiles that fit the L1 cache. */
 static void transpose(size_t rows, size_t columns, const float *in, float *out)
 {
     enum { TILE = 16 };

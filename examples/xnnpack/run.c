@@ -19,13 +19,12 @@
 #include <string.h>
 #include <time.h>
 
-/* Less work than this is faster on one thread: waking a second one takes
- * longer.
- */
+/* An operator with less work than this runs faster on one thread, since waking
+ * others takes longer. */
 enum { ALONE = 1 << 17 };
 
-/* XNNPACK's operators, one for each operator of a program; NULL for
- * conversions. */
+/* A set of XNNPACK's operators, one for each operator of a program; NULL for
+ * conversions and copies. */
 struct set {
     struct set *next;
     xnn_operator_t at[];
@@ -34,7 +33,7 @@ struct set {
 struct pool {
     pthreadpool_t at;
     uint32_t threads;
-    uint32_t users; /* number of regions */
+    uint32_t users; /* number of loaded regions that use the pool */
     int busy;       /* a run uses it */
     struct pool *next;
 };
@@ -51,8 +50,10 @@ struct loaded {
 struct state {
     struct set *set;
     char *memory;
-    const void **bound; /* by operator: addresses of in[0], in[1], out */
-    float **copies;     /* copies of inputs that end at a page; or NULL */
+    const void **bound; /* three entries by operator: the addresses of in[0],
+                         * in[1] and out; NULL: not bound */
+    float **copies;     /* by input: a copy if the input ends at the end of a
+                         * page, or NULL */
 };
 
 static struct byoc_fail *fail_of(const struct byoc_host *host,
@@ -160,7 +161,8 @@ static void pool_leave(struct pool *p)
     pthread_mutex_unlock(&lock);
 }
 
-/* Take the pool, unless another run has it. */
+/* Take the pool for a run. Returns NULL if another run has it, or if p is NULL.
+ */
 static pthreadpool_t pool_take(struct pool *p)
 {
     pthread_mutex_lock(&lock);
@@ -391,7 +393,7 @@ struct running {
 };
 
 /* The address from which an operator reads tensor t, or NULL if t is NONE or
- * memory is exhausted; `moved`: the operator is a conversion of layout. */
+ * memory is exhausted; `moved`: the operator has a move() function. */
 static const void *source(struct running *r, uint32_t t, int moved)
 {
     const struct tensor *tensor = t == NONE ? NULL : &r->l->program->tensors[t];

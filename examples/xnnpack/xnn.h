@@ -50,7 +50,7 @@ struct tensor {
 struct window {
     uint32_t pad[4]; /* top, left, bottom, right */
     uint32_t size[2], stride[2], dilation[2];
-    /* additional rows and columns of a transposed convolution's output */
+    /* output_padding of a transposed convolution: rows, columns */
     uint32_t more[2];
     uint32_t groups;
     size_t in, out; /* channels of one group */
@@ -63,23 +63,27 @@ struct op {
     const struct kind *kind;
     uint32_t in[2], out;  /* indices of tensors; in[1] may be NONE */
     struct image image;   /* sizes of in[0] */
-    size_t rows, columns; /* of matrices; elementwise: 1 row             */
+    size_t rows, columns; /* of matrices; elementwise operators have 1 row */
     size_t n_dims[2], dims[2][XNN_MAX_TENSOR_DIMS]; /* of in[0], in[1]   */
     struct window window;
-    size_t first, width; /* of concatenation: first column, row length */
+    size_t first, width; /* of a concatenation: the operand's first column in
+                          * the result, and the length of the result's rows */
     float min, max;      /* range to clamp results to */
     float alpha;
     const float *weights, *bias; /* the region's constants; bias or NULL */
     size_t stride[4];            /* of weights, in elements: O, H, W, I */
     double work;                 /* approximate number of multiplications */
-    int transposed;              /* weights of a product are (in, out) */
+    int transposed;              /* not 0: the weights of a matrix product are
+                                  * (in, out) */
     const char *source;
 };
 
-/* How operators are computed: by an operator of XNNPACK or by move(). */
+/* How an operator of a program is computed: by an operator of XNNPACK, or by
+ * move(). */
 struct kind {
     const char *name;
-    /* create XNNPACK's operator, and bind it to addresses; NULL: use move() */
+    /* create XNNPACK's operator; bind it to addresses. Both NULL: move()
+     * computes it */
     enum xnn_status (*create)(const struct op *op, xnn_operator_t *made);
     enum xnn_status (*setup)(const struct op *op, xnn_operator_t made,
                              const float *a, const float *b, float *out,
@@ -117,8 +121,8 @@ struct byoc_fail *program_new(const struct byoc_host *host,
                               struct program **program);
 void program_free(const struct byoc_host *host, struct program *program);
 
-/* Set the sizes of an image from `dims`, which are in the order of `layout`,
- * "NCHW" or "NHWC". Returns 0 for another layout. */
+/* Set the sizes of an image from its four dims, which are in the order of
+ * `layout`, "NCHW" or "NHWC". Returns 0 for any other layout, otherwise 1. */
 int image_of(struct image *image, const char *layout, const int64_t *dims);
 
 /* --- accept.c: predicates of rows ----------------------------------------- */

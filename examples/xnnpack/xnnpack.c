@@ -46,7 +46,8 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     return fail;
 }
 
-/* Prefer channels-last. Weights are packed, so their layout does not matter. */
+/* Prefer channels-last data. Weights are packed, so that the model's layout of
+ * weights does not matter. */
 static struct byoc_fail *layout(const struct byoc_host *host,
                                 const struct byoc_region *graph,
                                 struct byoc_layout *preferred)
