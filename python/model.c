@@ -340,9 +340,7 @@ static PyObject *model_write(PyObject *self, PyObject *path)
                                       "compiled; copy its artifact instead");
     model_of(self)->busy++; /* close() lets this call free the model */
     Py_BEGIN_ALLOW_THREADS status = byoc_compiled_write(c, to, &err);
-    Py_END_ALLOW_THREADS if (--model_of(self)->busy == 0 &&
-                             model_of(self)->closed)
-        release_objects(model_of(self));
+    Py_END_ALLOW_THREADS pyb_model_leave(model_of(self));
     if (status != BYOC_OK)
         return pyb_raise(status, err.text);
     Py_RETURN_NONE;
