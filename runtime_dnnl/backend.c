@@ -374,7 +374,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
 }
 
 static void describe(const struct byoc_host *host, const void *compiled,
-                     byoc_trace_fn say, void *ctx)
+                     byoc_trace_fn report, void *ctx)
 {
     const struct byi_program *p = compiled;
     (void)host;
@@ -382,7 +382,7 @@ static void describe(const struct byoc_host *host, const void *compiled,
         const struct byi_dnnl_step *step = &p->steps.at[i];
         const char *impl = byi_dn_step_impl(p, i);
         if (impl && strcmp(step->name, "reorder") != 0)
-            say(ctx, step->name, impl, step->sources, 0, 0);
+            report(ctx, step->name, impl, step->sources, 0, 0);
     }
 }
 

@@ -10,8 +10,8 @@ struct byi_exec {
     const struct byi_program *program;
     struct byi_program *listed;    /* if not NULL: append steps to it instead of
                                     * running them */
-    char *memory;                  /* the temporaries                       */
-    char *scratch;                 /* used by one primitive after the other */
+    char *memory;                  /* of the temporaries */
+    char *scratch;                 /* shared by all primitives */
     struct byi_bound_call **calls; /* by step */
     const struct byoc_run_args *args; /* arguments of the current run */
     struct byoc_error *err;

@@ -4,6 +4,7 @@
  * layout, so they keep the layout of their operands. */
 #include "runtime_dnnl/build.h"
 
+/* Whether the value has the dims of `type`. */
 static bool has_dims(const struct byi_dnnl_value *value,
                      const struct byoc_graph_value *type)
 {
@@ -13,6 +14,7 @@ static bool has_dims(const struct byi_dnnl_value *value,
     return byi_dims_equal(desc->rank, desc->dims, type->rank, type->dims);
 }
 
+/* Whether the view is of an input or a constant of the region. */
 static bool is_from_outside(const struct byi_build *b,
                             const struct byi_dnnl_view *view)
 {

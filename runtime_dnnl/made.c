@@ -23,9 +23,9 @@ static enum byoc_status allocate_made(struct byi_program *p,
                     (unsigned long long)made->bytes);
 }
 
-/* Append a constant; `allocates`: with memory, to which *data then points.
- * Otherwise *data becomes NULL. The constant is appended before its memory is
- * allocated, so that the program frees it after a failure. */
+/* Append a constant of `bytes` bytes. If `allocates`, allocate its memory and
+ * set *data to it, otherwise set *data to NULL. The constant is appended before
+ * its memory is allocated, so that the program frees it after a failure. */
 static enum byoc_status add_made(struct byi_program *p, uint64_t bytes,
                                  bool allocates, void **data,
                                  struct byoc_error *err)

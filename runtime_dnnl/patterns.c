@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/patterns.c: turns the rows of patterns.def into patterns, and
  * defines their predicates. Like any backend, it uses byoc/backend.h only. A
- * row says which operators may form a composite; the probe finds out whether
- * oneDNN supports it well for the actual shapes. */
+ * row says which operators may form a composite; the probe finds out
+ * whether oneDNN supports it well for the actual shapes. */
 #include "patterns.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #define ELTWISE BYI_DN_ELTWISE(NAME, "|")
 #define BINARY BYI_DN_BINARY(NAME, "|")
 #define COMMA ,
-#define SAY(id, text) [id] = text
+#define REFUSAL(id, text) [id] = text
 #define ID(id, text) id
 enum { BYI_DN_REFUSALS(ID, COMMA) };
 
@@ -25,15 +25,15 @@ enum { BYI_DN_REFUSALS(ID, COMMA) };
     " [multiply|add(^, %other) | divide|subtract(^, %other)]* [nn.softmax(^)]" \
     " [nn.matmul(^, %values) | nn.matmul(%values, ^)]"
 
-static const char *const says[] = {BYI_DN_REFUSALS(SAY, COMMA)};
+static const char *const refusals[] = {BYI_DN_REFUSALS(REFUSAL, COMMA)};
 
 /* Accepts a match if its source and the results of its operators have one of n
  * types. Results that are tuples are not checked. The messages for results and
- * for the source are says[gives] and says[takes]. */
+ * for the source are refusals[for_result] and refusals[for_source]. */
 static const char *accept_types(const struct byoc_host *host,
                                 const struct byoc_match *m,
-                                const uint32_t *types, uint32_t n, int gives,
-                                int takes)
+                                const uint32_t *types, uint32_t n,
+                                int for_result, int for_source)
 {
     uint32_t dtype, rank, at = n;
     const int64_t *dims;
@@ -43,16 +43,18 @@ static const char *accept_types(const struct byoc_host *host,
         for (at = 0; at < n && types[at] != dtype;)
             at++;
         if (at == n)
-            return host->match_say(m, says[gives], host->match_op(m, i),
+            return host->match_say(m, refusals[for_result],
+                                   host->match_op(m, i),
                                    host->match_show_op(m, i));
     }
     if (!host->match_type(m, "src", &dtype, &rank, &dims))
         return NULL;
     for (at = 0; at < n && types[at] != dtype;)
         at++;
-    return at < n ? NULL
-                  : host->match_say(m, says[takes], host->match_op(m, 0),
-                                    host->match_show(m, "src"));
+    return at < n
+               ? NULL
+               : host->match_say(m, refusals[for_source], host->match_op(m, 0),
+                                 host->match_show(m, "src"));
 }
 
 static const char *accept_float(const struct byoc_host *host,
@@ -83,9 +85,10 @@ static const char *keeps_shape(const struct byoc_host *host,
         if (host->match_op_type(m, i, &dtype, &rank[1], &dims[1]) &&
             (rank[0] != rank[1] ||
              memcmp(dims[0], dims[1], rank[0] * sizeof *dims[0]) != 0))
-            return host->match_say(
-                m, says[GROWS], host->match_op(m, i), host->match_show_op(m, i),
-                host->match_op(m, 0), host->match_show_op(m, 0));
+            return host->match_say(m, refusals[GROWS], host->match_op(m, i),
+                                   host->match_show_op(m, i),
+                                   host->match_op(m, 0),
+                                   host->match_show_op(m, 0));
     return NULL;
 }
 
@@ -115,14 +118,14 @@ static const char *accept_quantize(const struct byoc_host *host,
         !host->match_op_type(m, 0, &to, &rank, &dims) ||
         !((from == BYOC_F32 && (to == BYOC_U8 || to == BYOC_I8)) ||
           (to == BYOC_F32 && (from == BYOC_U8 || from == BYOC_I8))))
-        return host->match_say(m, says[BITS], host->match_op(m, 0),
+        return host->match_say(m, refusals[BITS], host->match_op(m, 0),
                                host->match_show_op(m, 0),
                                host->match_show(m, "src"));
     host->match_type(m, "scale", &dtype, &rank, &dims);
     for (uint32_t i = 0; i < rank; i++)
         n *= dims[i];
     if (n != 1)
-        return host->match_say(m, says[SCALES], host->match_op(m, 0),
+        return host->match_say(m, refusals[SCALES], host->match_op(m, 0),
                                host->match_show(m, "scale"));
     return NULL;
 }

@@ -100,7 +100,7 @@ static enum byoc_status check_types(struct byi_build *b)
 
 /* Whether the kernel's results are those of its last step, which builders
  * define. */
-static bool gives_last_step(const struct byi_build *b)
+static bool returns_last_step(const struct byi_build *b)
 {
     const struct byoc_graph_kernel *k = b->kernel;
     if (k->n_steps == 0)
@@ -113,7 +113,7 @@ static bool gives_last_step(const struct byi_build *b)
 static enum byoc_status build_kernel(struct byi_build *b)
 {
     BYI_TRY(check_types(b));
-    if (!gives_last_step(b))
+    if (!returns_last_step(b))
         return byi_dn_refuse(b,
                              "pattern %s: found a result that is not one of "
                              "its last step",

@@ -195,9 +195,9 @@ static enum byoc_status read_number(const char *text, locale_t c,
 {
     char *end = NULL;
     errno = 0;
-    const long long whole = text ? strtoll(text, &end, 10) : 0;
+    const long long integer = text ? strtoll(text, &end, 10) : 0;
     if (text && *text && !*end && !errno && !byi_dtype_is_float(y->dtype)) {
-        const int64_t value = whole;
+        const int64_t value = integer;
         struct byi_tensor one = {.data = (void *)(uintptr_t)&value,
                                  .dtype = BYOC_I64};
         struct byi_tensor to = *y;

@@ -14,16 +14,16 @@
 static int64_t tap_offset(const struct byi_window *w, const int64_t out[3],
                           int64_t t)
 {
-    int64_t tap[3], place = 0;
+    int64_t tap[3], offset = 0;
     byi_unflatten(w->size, t, tap);
     for (int i = 0; i < 3; i++) {
         int64_t at =
             out[i] * w->stride[i] - w->pad[i] + tap[i] * w->dilation[i];
         if (at < 0 || at >= w->in[i])
             return -1;
-        place = place * w->in[i] + at;
+        offset = offset * w->in[i] + at;
     }
-    return place;
+    return offset;
 }
 
 #define PLAIN(id, type, wide)                                                  \

@@ -35,12 +35,12 @@ typedef void (*byi_conv_plane)(const struct byi_conv *v, int64_t plane);
 
 /* Define plain_##id(), a byi_conv_plane that computes one output at a time, for
  * elements of `type` and with sums of type `wide`. `side` is the side of the
- * window that the outputs are on: out, or in if transposed. place_of(window,
+ * window that the outputs are on: out, or in if transposed. offset_of(window,
  * output, tap) is the offset of a tap's data, or -1. `filter` is an expression
  * for the number of the filter and `first` one for its first channel; they may
  * use `channel`, the output's channel, and `c0`, the group's first channel of
  * data. */
-#define BYI_CONV_PLAIN(id, type, wide, side, place_of, filter, first)          \
+#define BYI_CONV_PLAIN(id, type, wide, side, offset_of, filter, first)         \
     static void plain_##id(const struct byi_conv *v, int64_t plane)            \
     {                                                                          \
         const int64_t image = plane / (v->groups * v->o);                      \
@@ -52,10 +52,10 @@ typedef void (*byi_conv_plane)(const struct byi_conv *v, int64_t plane);
             wide sum = 0;                                                      \
             byi_unflatten(v->w.side, p, out);                                  \
             for (int64_t t = 0; t < v->w.taps; t++) {                          \
-                const int64_t place = place_of(&v->w, out, t);                 \
-                for (int64_t c = 0; place >= 0 && c < v->c; c++) {             \
+                const int64_t offset = offset_of(&v->w, out, t);               \
+                for (int64_t c = 0; offset >= 0 && c < v->c; c++) {            \
                     const int64_t at = byi_image_at(&v->in, image, c0 + c) +   \
-                                       place * v->in.block;                    \
+                                       offset * v->in.block;                   \
                     const int64_t w =                                          \
                         byi_filter_at(&v->weights_layout, filter, first + c) + \
                         t * v->weights_layout.tap;                             \

@@ -104,8 +104,8 @@ static void describe_images(const struct byi_call *call,
                             const struct byi_conv *v, struct conv_last *p)
 {
     struct byi_f32_conv *conv = &p->conv;
-    const bool alike = v->in.count == 1 && v->out.count == 1;
-    p->first = !v->in.last && v->in.block == 1 && !alike;
+    const bool same_layout = v->in.count == 1 && v->out.count == 1;
+    p->first = !v->in.last && v->in.block == 1 && !same_layout;
     p->blocked = !v->in.last && v->in.block > 1;
     if (call->packed)
         conv->algorithm = ((const struct packed_head *)call->packed)->algorithm;
@@ -144,8 +144,8 @@ static struct conv_last describe(const struct byi_call *call,
     memcpy(p.conv.in, in, sizeof p.conv.in);
     memcpy(p.conv.out, v->transposed ? v->w.in : v->w.out, sizeof p.conv.out);
     byi_epilogue_read(call, &p.conv, &p.epilogue);
-    const bool often = call->packed || v->n * v->out.count >= TRANSFORM;
-    byi_f32_conv_plan(&p.conv, exact || !often);
+    const bool pays = call->packed || v->n * v->out.count >= TRANSFORM;
+    byi_f32_conv_plan(&p.conv, exact || !pays);
     describe_images(call, v, &p);
     if (!call->packed)
         p.packed = byi_align_bytes(byi_f32_conv_packed(&p.conv));

@@ -29,15 +29,15 @@ static struct byi_conv describe(const struct byi_call *call)
 static int64_t source(const struct byi_window *w, const int64_t out[3],
                       int64_t t)
 {
-    int64_t tap[3], place = 0;
+    int64_t tap[3], offset = 0;
     byi_unflatten(w->size, t, tap);
     for (int i = 0; i < 3; i++) {
         int64_t at = out[i] + w->pad[i] - tap[i] * w->dilation[i];
         if (at < 0 || at % w->stride[i] || at / w->stride[i] >= w->out[i])
             return -1;
-        place = place * w->out[i] + at / w->stride[i];
+        offset = offset * w->out[i] + at / w->stride[i];
     }
-    return place;
+    return offset;
 }
 
 /* The weights are (C, O/G): indexed by the channel of x, then by the output's

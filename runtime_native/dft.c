@@ -76,10 +76,10 @@ static void one_line(const struct dft *d, int64_t line,
     const int64_t o = line / d->inner, i = line % d->inner;
     for (int64_t k = 0; k < d->length; k++) {
         const int64_t at = ((o * d->given + k) * d->inner + i) * d->components;
-        const bool there = k < d->given;
-        buffer[k].re = there ? byi_get_real(d->x, at) : 0;
+        const bool inside = k < d->given;
+        buffer[k].re = inside ? byi_get_real(d->x, at) : 0;
         buffer[k].im =
-            there && d->components == 2 ? byi_get_real(d->x, at + 1) : 0;
+            inside && d->components == 2 ? byi_get_real(d->x, at + 1) : 0;
     }
     const struct complex_number *made =
         transform(d, buffer, buffer + d->length);

@@ -267,11 +267,11 @@ static struct byi_f32_matrices matrices_of(const void *ctx, int64_t batch)
     const struct einsum_product *p = ctx;
     struct byi_f32_matrices at = {p->a, p->b, p->c};
     for (uint32_t i = 0; i < p->n_batch; i++) {
-        const int64_t place = batch % p->batch[i].size;
+        const int64_t index = batch % p->batch[i].size;
         batch /= p->batch[i].size;
-        at.a += place * p->batch[i].a;
-        at.b += place * p->batch[i].b;
-        at.c += place * p->batch[i].c;
+        at.a += index * p->batch[i].a;
+        at.b += index * p->batch[i].b;
+        at.c += index * p->batch[i].c;
     }
     return at;
 }

@@ -163,20 +163,20 @@ static int64_t index_of(const struct pooling *v, int64_t plane,
         for (int64_t p = 0; p < v->w.out_count; p++) {                         \
             struct tap_box box;                                                \
             type best = least;                                                 \
-            int64_t where = -1;                                                \
+            int64_t best_position = -1;                                        \
             box_of(&v->w, p, &box);                                            \
             FOR_TAPS(&v->w, box, at, {                                         \
                 const type now = x[at * step];                                 \
-                if (where < 0 || now > best ||                                 \
+                if (best_position < 0 || now > best ||                         \
                     (is_nan(now) && !is_nan(best))) {                          \
                     best = now;                                                \
-                    where = at;                                                \
+                    best_position = at;                                        \
                 }                                                              \
             })                                                                 \
             y[p * step] = best;                                                \
             if (v->indices)                                                    \
                 v->indices[plane * v->w.out_count + p] =                       \
-                    where < 0 ? 0 : index_of(v, plane, where);                 \
+                    best_position < 0 ? 0 : index_of(v, plane, best_position); \
         }                                                                      \
     }
 MAX_PLANE(F32, float, -INFINITY, IS_NAN)

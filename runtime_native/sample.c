@@ -22,7 +22,7 @@ struct sampling {
     const struct byi_tensor *x, *grid;
     int64_t channels, n;    /* n positions per image */
     int64_t chunks, blocks; /* per image              */
-    int64_t each;           /* elements of each list  */
+    int64_t list_size;      /* elements of each list  */
 };
 
 static struct sampling sampling_of(const struct byi_call *call)
@@ -36,7 +36,7 @@ static struct sampling sampling_of(const struct byi_call *call)
     g.chunks = byi_ceil_div(g.n, CHUNK);
     g.blocks = byi_max(byi_ceil_div(g.chunks, BLOCK_CHUNKS),
                        byi_min(g.chunks, call->threads));
-    g.each = (int64_t)g.s.points * CHUNK;
+    g.list_size = (int64_t)g.s.points * CHUNK;
     return g;
 }
 
@@ -55,11 +55,11 @@ static int64_t chunk_of(const struct sampling *g, int64_t i, int64_t *from,
 static void list_chunks(const struct sampling *g, int64_t first, int64_t n,
                         float *to)
 {
-    for (int64_t i = 0; i < n; i++, to += 2 * g->each) {
+    for (int64_t i = 0; i < n; i++, to += 2 * g->list_size) {
         int64_t from, positions;
         const int64_t image = chunk_of(g, first + i, &from, &positions);
         byi_sampler_list(&g->s, g->grid, image * g->n + from, positions, CHUNK,
-                         (int32_t *)(void *)to, to + g->each);
+                         (int32_t *)(void *)to, to + g->list_size);
     }
 }
 
@@ -74,17 +74,18 @@ uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to)
     if (g.s.plane > INT32_MAX)
         return 0;
     if (to) {
-        memset(to, 0, (size_t)(2 * chunks * g.each) * sizeof(float));
+        memset(to, 0, (size_t)(2 * chunks * g.list_size) * sizeof(float));
         list_chunks(&g, 0, chunks, to);
     }
-    return (uint64_t)(2 * chunks * g.each) * sizeof(float);
+    return (uint64_t)(2 * chunks * g.list_size) * sizeof(float);
 }
 
 /* Bytes of scratch of a thread, for the lists of a block. */
 static uint64_t block_bytes(const struct sampling *g)
 {
     const int64_t chunks = byi_min(g->chunks, BLOCK_CHUNKS);
-    return byi_align_bytes((uint64_t)(2 * chunks * g->each) * sizeof(float));
+    return byi_align_bytes((uint64_t)(2 * chunks * g->list_size) *
+                           sizeof(float));
 }
 
 static uint64_t lists_scratch(const struct byi_call *call)
@@ -101,15 +102,15 @@ static void sample_block(const struct byi_call *call, const struct sampling *g,
     const int64_t end = g->chunks * (part + 1) / g->blocks;
     const int64_t first = image * g->chunks;
     if (call->packed)
-        lists =
-            (float *)(uintptr_t)call->packed + 2 * (first + begin) * g->each;
+        lists = (float *)(uintptr_t)call->packed +
+                2 * (first + begin) * g->list_size;
     else
         list_chunks(g, first + begin, end - begin, lists);
     for (int64_t c = image * g->channels; c < (image + 1) * g->channels; c++)
         for (int64_t i = begin; i < end; i++) {
-            const float *list = lists + 2 * (i - begin) * g->each;
+            const float *list = lists + 2 * (i - begin) * g->list_size;
             byi_simd()->sample(g->s.points, (const int32_t *)(const void *)list,
-                               list + g->each, CHUNK,
+                               list + g->list_size, CHUNK,
                                (const float *)g->x->data + c * g->s.plane,
                                (float *)call->out->data + c * g->n + i * CHUNK,
                                byi_min(CHUNK, g->n - i * CHUNK));
@@ -229,17 +230,17 @@ static enum byoc_status read_roi(const struct byi_call *call, int64_t i,
 /* Find the two pixels next to `at` and the weight of the second one; false if
  * `at` is more than a pixel outside of the image. */
 static bool neighbours(double at, int64_t size, int64_t *low, int64_t *high,
-                       double *share)
+                       double *weight)
 {
     if (at < -1 || at > (double)size)
         return false;
     at = at < 0 ? 0 : at;
     *low = (int64_t)at;
     *high = *low + 1;
-    *share = at - (double)*low;
+    *weight = at - (double)*low;
     if (*low >= size - 1) {
         *low = *high = size - 1;
-        *share = 0;
+        *weight = 0;
     }
     return true;
 }
@@ -248,7 +249,7 @@ static bool neighbours(double at, int64_t size, int64_t *low, int64_t *high,
  * interpolation. */
 struct roi_point {
     int64_t at[4];
-    double share[4];
+    double weight[4];
 };
 
 /* Find the pixels of a sample point; false if the point is more than a pixel
@@ -265,7 +266,7 @@ static bool find_point(const struct byi_tensor *x, double row, double col,
     const double rows[2] = {1 - dr, dr}, cols[2] = {1 - dc, dc};
     for (int i = 0; i < 4; i++) {
         p->at[i] = r[i / 2] * w + c[i % 2];
-        p->share[i] = rows[i / 2] * cols[i % 2];
+        p->weight[i] = rows[i / 2] * cols[i % 2];
     }
     return true;
 }
@@ -281,7 +282,8 @@ static void add_point(const struct byi_tensor *x, const struct roi_point *p,
     for (int64_t k = 0; k < n; k++) {
         double v[4] = {0};
         for (int i = 0; p && i < 4; i++)
-            v[i] = p->share[i] * byi_get_real(x, (plane + k) * size + p->at[i]);
+            v[i] =
+                p->weight[i] * byi_get_real(x, (plane + k) * size + p->at[i]);
         sums[k] = maximum
                       ? fmax(sums[k], fmax(fmax(v[0], v[1]), fmax(v[2], v[3])))
                       : sums[k] + (v[0] + v[1] + v[2] + v[3]);

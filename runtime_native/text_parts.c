@@ -77,7 +77,7 @@ static enum byoc_status concatenate_run(const struct byi_call *call,
     for (int k = 0; k < 2; k++)
         broadcast_strides(&call->in[k], y->rank, strides[k]);
     const int64_t count = byi_count(y);
-    const bool alike =
+    const bool same_shape =
         byi_count(&call->in[0]) == count && byi_count(&call->in[1]) == count;
     for (int64_t first = 0, n; first < count; first += n) {
         size_t bytes = 0;
@@ -87,7 +87,7 @@ static enum byoc_status concatenate_run(const struct byi_call *call,
                 pairs[i].text[k] = x[k][offset[k]];
                 pairs[i].length[k] = strlen(pairs[i].text[k]);
                 bytes += pairs[i].length[k] + (size_t)k; /* k = 1: the NUL */
-                if (alike)
+                if (same_shape)
                     offset[k]++;
                 else
                     byi_step(y->rank, y->dims, strides[k], at[k], &offset[k]);

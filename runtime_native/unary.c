@@ -62,7 +62,7 @@ struct unary_job {
     struct byi_tensor *y;
     void (*fast)(const float *x, float *y, int64_t n, const float *p);
     plain_fn plain;
-    float most; /* bounds[] */
+    float bound; /* bounds[] */
     double p[PARAMS];
     float pf[PARAMS];
 };
@@ -88,9 +88,9 @@ static void recompute_large(const struct unary_job *job, const float *x,
 {
     int outside = 0;
     for (int64_t i = 0; i < n; i++)
-        outside |= !(fabsf(x[i]) <= job->most);
+        outside |= !(fabsf(x[i]) <= job->bound);
     for (int64_t i = 0; outside && i < n; i++)
-        if (!(fabsf(x[i]) <= job->most))
+        if (!(fabsf(x[i]) <= job->bound))
             y[i] = (float)job->plain((double)x[i], job->p);
 }
 
@@ -99,7 +99,7 @@ static void run_f32(const struct unary_job *job, const float *x, float *y,
 {
     if (job->fast) {
         job->fast(x, y, n, job->pf);
-        if (job->most > 0)
+        if (job->bound > 0)
             recompute_large(job, x, y, n);
         return;
     }
@@ -304,7 +304,7 @@ static enum byoc_status unary_run(const struct byi_call *call,
         .y = call->out,
         .fast = byi_simd()->unary[call->op->id],
         .plain = plain[call->op->id],
-        .most = bounds[call->op->id],
+        .bound = bounds[call->op->id],
     };
     read_params(call, &job);
     range_fn run = find_range(&job);

@@ -67,7 +67,7 @@ enum {
     TOGETHER = 16, /* planes of a task                                       */
     TILE = 4,      /* rows of outputs that share loaded inputs               */
     FEW_TAPS = 25, /* largest window for planes side by side, in taps        */
-    CACHED = 4096, /* floats of a band that fits the first-level cache */
+    CACHED = 4096, /* most floats of a band, so that it stays in the cache */
     SIDE = 6144,   /* like CACHED, for planes side by side with their outputs */
     SIDE_STRIDED = 10240 /* like SIDE, if the rows form would need two phases */
 };
@@ -102,22 +102,22 @@ static void lay_out_rows(const struct byi_window *w, struct byi_band *b)
 {
     const int64_t stride = w->stride[2];
     const int64_t columns = inputs_read(w, 2, w->out[2]);
-    int64_t first[2], most = 0, beside = 0;
+    int64_t first[2], most = 0, border = 0;
     for (int64_t p = 0; p < stride; p++) {
-        const int64_t seen = byi_ceil_div(byi_max(0, columns - p), stride);
+        const int64_t read = byi_ceil_div(byi_max(0, columns - p), stride);
         const int64_t begin = p - w->pad[2];
         first[p] = begin < 0 ? byi_ceil_div(-begin, stride) : 0;
         const int64_t from = begin + first[p] * stride;
-        const int64_t there =
+        const int64_t available =
             from < w->in[2] ? byi_ceil_div(w->in[2] - from, stride) : 0;
         b->data[p].from = from;
-        b->data[p].n = byi_max(0, byi_min(there, seen - first[p]));
+        b->data[p].n = byi_max(0, byi_min(available, read - first[p]));
         most = byi_max(most, b->data[p].n);
-        beside = byi_max(beside, first[p]);
-        beside = byi_max(beside, seen - first[p] - b->data[p].n);
+        border = byi_max(border, first[p]);
+        border = byi_max(border, read - first[p] - b->data[p].n);
     }
-    b->lead = whole_vectors(beside);
-    b->phase = whole_vectors(most + beside);
+    b->lead = whole_vectors(border);
+    b->phase = whole_vectors(most + border);
     b->pitch = b->phase * stride;
     for (int64_t c = 0; c < w->size[2]; c++) {
         const int64_t at = c * w->dilation[2], p = at % stride;
@@ -229,11 +229,11 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
 #pragma omp parallel num_threads(team) if (team > 1)
     {
         const uint64_t part = (uint64_t)byi_part_number();
-        float *mine = (void *)((char *)scratch + part * bytes);
+        float *buffer = (void *)((char *)scratch + part * bytes);
 #pragma omp for schedule(static) nowait
         for (int64_t i = 0; i < tasks; i++)
             run_task(v, &forms, i * TOGETHER,
-                     byi_min(TOGETHER, v->planes - i * TOGETHER), mine);
+                     byi_min(TOGETHER, v->planes - i * TOGETHER), buffer);
     }
 }
 
