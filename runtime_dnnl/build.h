@@ -384,11 +384,13 @@ bool byi_dn_may_overwrite(const struct byi_build *b,
 
 /* Make `view` argument `arg` (enum byi_arg) of the primitive. */
 void byi_dn_use(struct byi_emit *e, int arg, const struct byi_dnnl_view *view);
-/* Creates a primitive of the parameters of one creator. */
+
+/* Creates a primitive with one of the creators; `params` points to its struct
+ * of parameters. */
 typedef enum byoc_status byi_dn_make(struct byi_build *b, const void *params,
                                      const struct byi_posts *posts,
                                      struct byi_prim **prim);
-/* The creators of layer.h, with equal calls creating one primitive. If the
+/* The creators of layer.h, except that equal calls share one primitive. If the
  * program is BYI_TO_WRITE, they record their arguments with the primitive.
  * byi_dn_make_NAME is byi_dn_NAME_new as a byi_dn_make. */
 #define BYI_DN_CREATOR(name)                                                   \

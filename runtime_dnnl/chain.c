@@ -423,8 +423,8 @@ static enum byoc_status choose_fusion(struct byi_build *b,
                 return status;
         }
     }
-    return BYOC_EUNSUPPORTED; /* b->err is that of the attempt without post-ops
-                               */
+    /* b->err is that of the last attempt, which has no post-ops */
+    return BYOC_EUNSUPPORTED;
 }
 
 /* The name of the core's operator joined with those of items from .. end - 1.

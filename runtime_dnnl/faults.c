@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-/* All versions: oneDNN has no benefit for empty tensors, and 2.6's matmul
- * divides by zero if a dim is 0. Kernels count rows in int, so a matmul of 2^32
- * rows also divides by zero. */
+/* All versions: 2.6's matmul divides by zero if a dim is 0, and no version
+ * gains anything from empty tensors. oneDNN's kernels count rows in int, so a
+ * matmul of 2^32 rows also divides by zero. */
 const char *byi_fault_desc(const struct byi_desc *desc)
 {
     if (desc->rank == 0 || desc->rank > BYI_MAX_RANK)
@@ -50,7 +50,7 @@ const char *byi_fault_posts(int major, const struct byi_posts *posts)
     if (slopes > 1)
         return "found several prelu post-ops, expected at most one per "
                "primitive";
-    /* 3.x: its reference kernels index slopes by the first five axes only */
+    /* 3.x: the reference kernels index slopes by the first five axes only */
     for (uint32_t i = 0; i < posts->n; i++)
         if (posts->at[i].kind == BYI_POST_PRELU && posts->at[i].desc.rank > 5)
             return "oneDNN 3.x misreads the slopes of a prelu as a post-op of "
@@ -167,8 +167,6 @@ bool byi_desc_permutes_batch(const struct byi_desc *d)
     return false;
 }
 
-/* 2.6, and 3.x up to 3.12.1: weights that are broadcast over the whole batch
- * cause a crash or wrong results; callers fold the batch into M. */
 const char *byi_fault_matmul(int major, const struct byi_dnnl_matmul *p,
                              const struct byi_posts *posts)
 {
@@ -187,6 +185,8 @@ const char *byi_fault_matmul(int major, const struct byi_dnnl_matmul *p,
     if (major >= 3 && byi_desc_permutes_batch(&p->dst))
         return "oneDNN 3.x writes results whose batch is stored in another "
                "order to wrong addresses";
+    /* 2.6, and 3.x up to 3.12.1: weights that are broadcast over the whole
+     * batch cause a crash or wrong results; callers fold the batch into M */
     int64_t src_batch = 1, weights_batch = 1;
     for (uint32_t i = 0; i + 2 < p->dst.rank; i++) {
         src_batch *= p->src.dims[i];

@@ -62,8 +62,8 @@ struct side {
     bool fold;              /* fold the batch into M: two axes */
 };
 
-/* Set *out to what the product reads in a view of the operand; false if it
- * cannot read the view. */
+/* Set *out to the descriptor with which the product reads a view `desc` of the
+ * operand; false if it cannot read the view. */
 static bool try_view(const struct side *s, const struct byi_desc *desc,
                      struct byi_desc *out)
 {

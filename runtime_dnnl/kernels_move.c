@@ -202,7 +202,8 @@ static struct byi_desc concat_layout(struct byi_build *b, uint32_t n)
     return byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
 }
 
-/* The only reader of a value, if it is a single step of this name. */
+/* The only reader of a value, if the reader is a single step of this name whose
+ * first argument is the value; otherwise NULL. */
 static const struct byoc_graph_step *read_by(const struct byi_build *b,
                                              uint32_t value, const char *name)
 {

@@ -318,6 +318,7 @@ static int64_t max_magnitude(const int8_t *integers, int64_t n)
     return sum;
 }
 
+/* Compute all rows of the three constants; false if a row cannot be split. */
 static bool split(const struct byi_integers *p, const struct product_weights *w,
                   const float *bias, const struct split_weights *to)
 {

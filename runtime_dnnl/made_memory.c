@@ -21,7 +21,8 @@ enum {
 };
 
 struct byi_made_block {
-    atomic_uint users; /* its constants, and the program that adds to it */
+    atomic_uint users; /* number of its constants, plus one while a program
+                        * puts constants in it */
     uint64_t used;     /* bytes */
 };
 

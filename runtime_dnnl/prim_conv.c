@@ -57,9 +57,10 @@ static dnnl_status_t create_conv(const struct byi_dnnl *lib,
 #endif
 }
 
-/* Free the primitive and fail if `why` names a fault. */
-static enum byoc_status pass_impl(const char *why, struct byi_prim **prim,
-                                  struct byoc_error *err)
+/* If `why`, the result of a check of the implementation, is not NULL, free the
+ * primitive and fail. */
+static enum byoc_status check_impl(const char *why, struct byi_prim **prim,
+                                   struct byoc_error *err)
 {
     const enum byoc_status status = byi_fault_status(why, err);
     if (status != BYOC_OK)
@@ -111,7 +112,7 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
     dnnl_primitive_desc_t pd = NULL;
     const dnnl_status_t status = create_conv(lib, p, &s, &pd);
     BYI_TRY(byi_prim_wrap(status, pd, &s, what, prim, err));
-    return pass_impl(
+    return check_impl(
         byi_fault_impl(byi_dnnl_major(), p, posts, byi_prim_impl(*prim)), prim,
         err);
 }
@@ -203,7 +204,7 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
     status = byi_pd_make(status, &d, &s, lib, &pd);
 #endif
     BYI_TRY(byi_prim_wrap(status, pd, &s, "pooling", prim, err));
-    return pass_impl(
+    return check_impl(
         byi_fault_pool_impl(byi_dnnl_major(), p, posts, byi_prim_impl(*prim)),
         prim, err);
 }

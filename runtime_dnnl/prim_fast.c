@@ -346,8 +346,10 @@ static bool is_plain_f32(const struct byi_desc *desc)
 
 /* Whether all tensors have the same type of floats, and the result is
  * channels-last. */
-static bool agree(const struct byi_desc *src, const struct byi_desc *weights,
-                  const struct byi_desc *bias, const struct byi_desc *dst)
+static bool have_float_type(const struct byi_desc *src,
+                            const struct byi_desc *weights,
+                            const struct byi_desc *bias,
+                            const struct byi_desc *dst)
 {
     const enum byoc_dtype dtype = src->dtype;
     return byi_dn_is_float(dtype) && weights->dtype == dtype &&
@@ -390,7 +392,7 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
         /* groups that are not depthwise */
         (grouped && (p->weights.dims[1] != 1 || p->weights.dims[2] != 1)) ||
         p->weights.kind != BYI_DESC_ANY ||
-        !agree(&p->src, &p->weights, &p->bias, &p->dst))
+        !have_float_type(&p->src, &p->weights, &p->bias, &p->dst))
         return false;
     conv->type = byi_f32_type_of(p->src.dtype);
     conv->images = p->src.dims[0];
@@ -426,7 +428,7 @@ static bool read_matmul(const struct byi_dnnl_matmul *p,
     if (p->weights.kind != BYI_DESC_ANY || p->weights.rank != 2 ||
         p->src.rank != 2 || p->dst.rank != 2 ||
         !byi_dn_is_dense_last(&p->src, p->src.dtype) ||
-        !agree(&p->src, &p->weights, &p->bias, &p->dst))
+        !have_float_type(&p->src, &p->weights, &p->bias, &p->dst))
         return false;
     *conv = (struct byi_f32_conv){
         .images = p->src.dims[0],

@@ -44,8 +44,8 @@ static bool read_blocking(BYI_MD_PTR md, struct blocking *b)
 }
 #endif
 
-/* Name the layout of `md`, whose axes have these letters; "" if it has no name,
- * or a name of n characters or more. */
+/* Set `name` to the name of the layout of `md`, whose axes have these letters;
+ * to "" if the layout has no name, or a name of n characters or more. */
 static void name_layout(BYI_MD_PTR md, const char *letters, char *name,
                         size_t n)
 {

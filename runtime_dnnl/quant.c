@@ -138,8 +138,8 @@ static bool has_const_weights(const struct byi_build *b)
     return w->kind == BYOC_GRAPH_CONST && w->dtype == BYOC_F32;
 }
 
-/* Get the quantisation of this kernel's result if its only reader quantises it;
- * otherwise false. */
+/* Set *q to the quantisation of this kernel's result and return true, if the
+ * only reader of the result quantises it. */
 static bool quantized_after(struct byi_build *b, struct byi_quant *q)
 {
     const struct byoc_graph *g = b->graph;

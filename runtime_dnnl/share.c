@@ -45,7 +45,8 @@ static struct byi_shared **bucket_of(const void *src)
     return &all.buckets[(uintptr_t)src / BYI_ALIGN % BUCKETS];
 }
 
-/* Find a shared constant and add a reference to it. Called with the lock. */
+/* Find a shared constant and add a reference to it. Call while all.lock is
+ * held. */
 static struct byi_shared *find(const struct byoc_host *host, const void *src,
                                const struct byi_prim *reorder)
 {

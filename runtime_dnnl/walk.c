@@ -65,6 +65,7 @@ static void count_uses(struct byi_build *b)
             b->reader[v] = BYI_NO_INDEX;
 }
 
+/* Count down the uses of the values and buffers that the kernel has read. */
 static void release_operands(struct byi_build *b)
 {
     for (uint32_t i = 0; i < b->kernel->n_operands; i++) {
@@ -391,7 +392,7 @@ enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
                               struct byi_program **program,
                               struct byoc_error *err)
 {
-    struct byoc_error local = {0}; /* attempts that fail change it, too */
+    struct byoc_error local = {0}; /* also receives errors of failed attempts */
     struct byi_build b = {.lib = lib, .graph = graph, .err = &local};
     enum byoc_status status =
         byi_dn_program_new(lib, host, purpose, region, &b.program, &local);

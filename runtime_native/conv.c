@@ -9,8 +9,8 @@
 
 /* --- plain: one output at a time ---------------------------------------- */
 
-/* Offset, within a channel, of tap `t` of the window at output `out`; -1 if it
- * lies on padding. */
+/* Offset, within a channel, of tap `t` of the window at output `out`; -1 if the
+ * tap lies on padding. */
 static int64_t tap_offset(const struct byi_window *w, const int64_t out[3],
                           int64_t t)
 {

@@ -31,7 +31,8 @@ static int label_of(char c)
 }
 
 /* Set the strides of tensor `t` from the labels of its term [at, end). The
- * strides of a repeated label add up, which walks the diagonal. */
+ * strides of a repeated label add up, so that its coordinates are on the
+ * diagonal. */
 static void read_term(struct sum *s, const struct byi_tensor *t, const char *at,
                       const char *end, int64_t *strides)
 {

@@ -120,8 +120,8 @@ static inline int byi_team(const struct byi_call *call, int64_t work)
     return (int)(most < (int64_t)call->threads ? most : call->threads);
 }
 
-/* The same for n vectorised multiply-adds: about eight take as long as one
- * operation that is bound by memory. */
+/* The number of threads worth using for n vectorised multiply-adds: about eight
+ * take as long as one operation that is bound by memory. */
 static inline int byi_team_of_products(const struct byi_call *call, int64_t n)
 {
     return byi_team(call, n / 8);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* map.c: ml.map: values[i] for the first i with keys[i] = x, or the default
- * value if x is no key. Keys are in a hash table with open addressing. The
+ * value if x is not a key. Keys are in a hash table with open addressing. The
  * table is built at load if the keys are constant, otherwise in each run.
  * Numbers are compared as 64-bit words, so that NaN equals itself; -0 is
  * converted to 0. */

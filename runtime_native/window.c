@@ -4,6 +4,7 @@
  */
 #include "conv.h"
 
+/* Element i of a list of n numbers, or `absent` if the list is shorter. */
 static int64_t at_or(const int64_t *list, uint32_t n, uint32_t i,
                      int64_t absent)
 {
