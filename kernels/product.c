@@ -7,9 +7,10 @@
 #include <string.h>
 
 enum {
-    DEPTH = 512,    /* most rows of B that are packed at once */
-    FEW_ROWS = 128, /* rows of B that stay in the first-level cache */
-    BLOCK = 1 << 16 /* most elements of B that are packed at once */
+    DEPTH = 512,     /* most rows of B that are packed at once */
+    FEW_ROWS = 128,  /* rows of B that stay in the first-level cache */
+    SHORT_ROW = 128, /* columns of C up to which it is not prefetched */
+    BLOCK = 1 << 16  /* most elements of B that are packed at once */
 };
 
 /* Floats of a thread's scratch: a block of B, then rows of A. */
@@ -110,7 +111,18 @@ struct columns {
     int64_t whole; /* number of columns that are read in place */
 };
 
-/* Multiply the rows of a tile by all columns of the task. */
+/* Prefetch the part of C that a tile of `rows` rows will write. */
+static void fetch_tile(const struct byi_f32_product *p, int rows,
+                       const float *c)
+{
+    for (int r = 0; r < rows; r++)
+        for (int64_t j = 0; j < p->kernels->panels * BYI_F32_PANEL;
+             j += BYI_F32_PANEL)
+            __builtin_prefetch(c + r * p->ldc + j, 1);
+}
+
+/* Multiply the rows of a tile by all columns of the task. The part of C that
+ * the next tile writes is prefetched while this tile is computed. */
 static void run_row(const struct product_tasks *t, const float *const *x,
                     int rows, const struct columns *with, bool add, float *c)
 {
@@ -133,6 +145,8 @@ static void run_row(const struct product_tasks *t, const float *const *x,
             .y = c + j,
             .ldy = p->ldc,
         };
+        if (with->n > SHORT_ROW && j + unit < with->n)
+            fetch_tile(p, rows, c + j + unit);
         byi_f32_tile_run(p->kernels, &tile, rows, byi_min(unit, with->n - j));
     }
 }
