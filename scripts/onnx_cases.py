@@ -22,11 +22,12 @@ NARROW = {name: getattr(T, name.upper()) for name in (
           if hasattr(T, name.upper())}
 NUMBERS.update(NARROW)
 NAMES = {number: name for name, number in NUMBERS.items()}
+# types of arrays; bfloat16 as its bits
 ARRAYS = {T.FLOAT: "f4", T.DOUBLE: "f8", T.FLOAT16: "f2", T.BFLOAT16: "u2",
           T.INT8: "i1", T.INT16: "i2", T.INT32: "i4", T.INT64: "i8",
           T.UINT8: "u1", T.UINT16: "u2", T.UINT32: "u4", T.UINT64: "u8",
           T.BOOL: "?", T.COMPLEX64: "c8", T.COMPLEX128: "c16"}
-WORDS = (T.STRING, T.COMPLEX64, T.COMPLEX128)
+NOT_REAL = (T.STRING, T.COMPLEX64, T.COMPLEX128)
 HALVES = (T.FLOAT16, T.BFLOAT16)
 NARROW_FLOATS = tuple(n for name, n in NARROW.items() if "float" in name)
 NARROW_INTS = tuple(n for name, n in NARROW.items() if "int" in name)
@@ -50,11 +51,12 @@ def ramp(*dims):
 
 def element(text):
     """The number of the element type in tensor(x), seq(tensor(x)), ...; of a
-    map, that of its values"""
+    map, that of its values."""
     return NUMBERS[re.search(r"(?:tensor\(|, )(\w+)\)", text).group(1)]
 
 
 def proto(values, number, name):
+    """A TensorProto with these values and the element type `number`."""
     values = np.asarray(values)
     if number == T.STRING:
         texts = [("%g" % float(x)).encode() for x in values.ravel()]
@@ -170,7 +172,7 @@ def reshape(v):
     return [ramp(2, 3), Known([3, -1])], {}
 
 
-def old_tile(v):
+def tile(v):
     if v < 6:
         return [ramp(2, 3), Known(2), Known(1)], {}
     return [ramp(2, 3), Known([2, 1])], {}
@@ -197,7 +199,7 @@ def conv(v):
     return [ramp(1, 2, 4, 4), ramp(3, 2, 2, 2), ramp(3)], {}
 
 
-def back_conv(v):
+def conv_transpose(v):
     return [ramp(1, 2, 3, 3), ramp(2, 3, 2, 2), ramp(3)], {}
 
 
@@ -289,7 +291,7 @@ def made(text, name):
 
 
 def bare(names):
-    """Inputs and outputs of a body, whose types follow."""
+    """Inputs or outputs of a body, without types."""
     infos = [h.make_tensor_value_info(n, T.FLOAT, None) for n in names]
     for info in infos:
         info.type.Clear()
@@ -358,7 +360,7 @@ CASES = {
     "ConstantOfShape": lambda v: ([Known([2, 3])], {"value": "TENSOR"}),
     "Conv": conv,
     "ConvInteger": lambda v: (conv(v)[0][:2] + [np.array(1), np.array(1)], {}),
-    "ConvTranspose": back_conv,
+    "ConvTranspose": conv_transpose,
     "CumSum": lambda v: ([ramp(2, 3), Known(1)], {}),
     "DFT": lambda v: ([ramp(1, 4, 1), Known(4)], {"axis": 1}),
     "DeformConv": lambda v: ([ramp(1, 1, 3, 3), ramp(1, 1, 2, 2),
@@ -463,7 +465,7 @@ CASES = {
         "support_vectors": [1.0] * 6}),
     "TensorScatter": lambda v: ([ramp(1, 2, 4, 3), ramp(1, 2, 1, 3),
                                  np.array([2])], {}),
-    "TfIdfVectorizer": ngrams, "Tile": old_tile, "TopK": top_k,
+    "TfIdfVectorizer": ngrams, "Tile": tile, "TopK": top_k,
     "TreeEnsemble": one_tree,
     "TreeEnsembleClassifier": forest("class"),
     "TreeEnsembleRegressor": forest("target"),
@@ -488,7 +490,7 @@ WITH_TYPE = {
                                   T.DataType.Name(t)},
     ("Resize", "T1"): lambda v, t: (
         {"coordinate_transformation_mode": "tf_crop_and_resize"}
-        if t not in WORDS and v > 10 else {}),
+        if t not in NOT_REAL and v > 10 else {}),
     ("CastMap", "T2"): lambda v, t: {
         "cast_to": {T.FLOAT: "TO_FLOAT", T.STRING: "TO_STRING",
                     T.INT64: "TO_INT64"}[t]},
