@@ -121,7 +121,9 @@ bool byi_f32_planar_pays(const struct byi_f32_conv *conv);
 /* Choose the fastest algorithm for these shapes on this machine. If `exact`, it
  * has no larger rounding errors than a sum of products. */
 void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact);
-/* Whether the planned algorithm is known to be faster than oneDNN's. */
+/* Whether the planned algorithm is known to be faster than oneDNN's. Planar
+ * convolutions that add a matrix must not run: tiles that overlap would add it
+ * twice. */
 bool byi_f32_conv_pays(const struct byi_f32_conv *conv);
 /* Name of the algorithm and instruction set, such as "winograd_4x4:avx2". */
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv);
