@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The array of an output, created before the run. */
+/* The array of an output: given by the caller, or created before the run. */
 struct run_output {
-    PyObject *array; /* NULL: the output is copied from the state */
+    PyObject *array; /* NULL: pyb_value_write copies the output from the state
+                      * after the run */
     int64_t dims[PYB_MAX_RANK];
 };
 

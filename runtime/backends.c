@@ -187,6 +187,8 @@ enum byoc_status byi_region_consts(const struct byoc_model *model,
     return BYOC_OK;
 }
 
+/* Call the backend's load() with the blob in `from`, and set the region's
+ * plug-in and result of load(). */
 static enum byoc_status load_blob(const struct byi_plugin *plugin,
                                   const char *symbol,
                                   const struct byoc_region *from,

@@ -113,6 +113,8 @@ static const struct byi_type *arg_type(const struct binder *b,
     return b->out[ref.node][ref.output];
 }
 
+/* Infer the type of step `at` of the kernel, and check that it equals
+ * the type in the JSON except where that one has symbols. */
 static enum byoc_status infer_step(struct binder *b,
                                    const struct byi_graph_node *node,
                                    uint32_t at)

@@ -80,6 +80,8 @@ static enum byoc_status read_limit(const char *name, uint64_t option,
 
 /* --- memory in use -------------------------------------------------------- */
 
+/* Bytes of all entries, and bytes that backends acquired since the cache was
+ * made. */
 static uint64_t held_bytes(const struct byoc_model *model)
 {
     const struct byi_cache *c = model->cache;
@@ -304,6 +306,9 @@ static enum byoc_status wait_for(struct byi_cache *c, struct byi_entry *e,
     return byi_fail(err, e->why.status, "%s", e->why.text);
 }
 
+/* Add an entry for new sizes, with one user, and create its instance. *entry is
+ * set also on failure, unless the entry could not be allocated. Called with the
+ * lock. */
 static enum byoc_status add(const struct byoc_model *model,
                             const int64_t *sizes, bool twins,
                             struct byi_entry **entry, struct byoc_error *err)

@@ -116,6 +116,8 @@ static enum byoc_status name_sources(enum byoc_status status,
     return step->sources[0] ? byi_prefix(err, "%s", step->sources) : status;
 }
 
+/* Infer the types of a step's results from the operands' sizes and values, and
+ * provide memory for the results. */
 static enum byoc_status infer_step(struct byoc_state *s,
                                    const struct byi_plan_func *f,
                                    struct byi_frame *fr,

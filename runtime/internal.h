@@ -148,6 +148,8 @@ struct byi_warm_set {
     uint32_t n;
     const struct byoc_dim *dims;
 };
+/* The sets that an artifact lists: loading it prepares a specialisation for
+ * each. */
 struct byi_warm {
     uint32_t n;
     const struct byi_warm_set *at;
@@ -497,8 +499,8 @@ uint64_t byi_cgroup_least(const char *self, const char *root,
 /* Read the first line of a file; returns false if that fails. */
 bool byi_cgroup_line(const char *path, char *line, size_t n);
 /* Bytes of memory that this process may use: the machine's memory, or the
- * lowest limit of its cgroups if that is less. `self` and `root` are as above.
- */
+ * lowest limit of its cgroups if that is less. `self` and `root`: as for
+ * byi_cgroup_least. */
 uint64_t byi_memory_limit_from(const char *self, const char *root);
 
 /* trace.c: remove the runtime's temporary files; byi_temp_clear

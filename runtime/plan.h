@@ -187,10 +187,12 @@ struct byi_fact_io {
     int64_t *dims; /* -1: varies */
     const char **dim_names;
 };
+/* The manifest's record of a plug-in that the model uses. */
 struct byi_fact_backend {
     const char *name, *version, *compat;
     bool operators; /* the plan calls operators of this plug-in */
 };
+/* The manifest. Strings and arrays are in the arena that it was read into. */
 struct byi_facts {
     const char *name, *symbol, *byoc, *isa;
     uint32_t n_inputs, n_outputs, n_backends;
