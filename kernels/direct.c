@@ -457,11 +457,14 @@ void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
 
 /* Prefetch the cache lines of `rows` rows of a tile, for writing or reading. */
 BYI_ALWAYS_INLINE void fetch_lines(const float *at, int64_t ld, int rows,
-                                   const int write)
+                                   bool write)
 {
     for (int r = 0; r < rows; r++)
         for (int64_t j = 0; j < BYI_F32_COLUMNS; j += BYI_F32_PANEL)
-            __builtin_prefetch(at + r * ld + j, write);
+            if (write)
+                __builtin_prefetch(at + r * ld + j, 1);
+            else
+                __builtin_prefetch(at + r * ld + j, 0);
 }
 
 /* Prefetch a tile's results, and the matrix that it adds, while the tile is
@@ -472,9 +475,9 @@ static void fetch_results(const struct byi_f32_tile *t, int rows)
 {
     enum { MANY = 7 };
     if (rows >= MANY || t->more)
-        fetch_lines(t->y, t->ldy, rows, 1);
+        fetch_lines(t->y, t->ldy, rows, true);
     if (t->add)
-        fetch_lines(t->add, t->ldadd, rows, 0);
+        fetch_lines(t->add, t->ldadd, rows, false);
 }
 
 /* A chunk: tiles [begin, end) of rows, elements [from, to) of their pieces, and
