@@ -279,14 +279,14 @@ const SOUND = `(() => {
             const a = boxes[i], b = boxes[k];
             if (b.y >= a.y + a.h)
                 break;
-            const home = a.open && b.item.home === a.item ? [b, a]
-                : b.open && a.item.home === b.item ? [a, b] : null;
-            if (home ? !inside(...home) : a.x < b.x + b.w && b.x < a.x + a.w)
+            const outer = a.open && b.item.container === a.item ? [b, a]
+                : b.open && a.item.container === b.item ? [a, b] : null;
+            if (outer ? !inside(...outer) : a.x < b.x + b.w && b.x < a.x + a.w)
                 return 'overlap: ' + a.item.title + ', ' + b.item.title;
         }
     for (const node of graph.nodes) {
-        const own = parts.at.get(node), home = parts.at.get(node.home);
-        const expected = node.home ? (home.open ? 1 : 0)
+        const own = parts.at.get(node), outer = parts.at.get(node.container);
+        const expected = node.container ? (outer.open ? 1 : 0)
             : !node.quiet || state.quiet ? 1 : 0;
         if (Number(Boolean(own)) !== expected)
             return 'node ' + node.index + ' is not drawn once';
@@ -349,7 +349,7 @@ async function isUsed(browser, file) {
     same('a click selects', await browser.ask('state.selected.index'),
         await browser.ask('graph.regions[0].members[0].index'));
     const text = await browser.ask('document.querySelector("aside").innerText');
-    const node = await browser.ask('({...state.selected, home: 0})');
+    const node = await browser.ask('({...state.selected, container: 0})');
     for (const key of ['name', 'op', 'where', 'reason', 'region', 'pattern'])
         check('the panel has the ' + key, text.includes(node[key]), node[key]);
     for (const words of ['float32 64\u00d732\u00d78\u00d78', 'kernel_shape=[3, 3]'])
@@ -534,7 +534,7 @@ async function compares(browser) {
     await browser.ask('clear(); select(graph.nodes.find((n) => n.change === ' +
         '"lost"), true); drawing.draw(); before.draw(drawing, state)');
     const apart = await browser.ask('(() => { const at = (d, p, n) => { const ' +
-        'b = p.at.get(n) || p.at.get(n.home); return (b.y - d.view.y) * ' +
+        'b = p.at.get(n) || p.at.get(n.container); return (b.y - d.view.y) * ' +
         'd.view.scale; }; return at(drawing, parts, state.selected) - ' +
         'at(before.drawing, before.parts, state.selected.before); })()');
     check('compare: the same node side by side', Math.abs(apart) < 1, apart);
