@@ -5,13 +5,9 @@
  */
 #include "report.h"
 
-#include <ctype.h>
 #include <string.h>
 
-enum {
-    MAX_NAMES = 8,   /* shown of a node's neighbours */
-    MAX_LENGTH = 128 /* bytes; longer names are not similar to any */
-};
+enum { MAX_NAMES = 8 }; /* shown of a node's neighbours */
 
 static void print_name(struct byi_text *out, const struct byi_report *r,
                        uint32_t i, uint32_t n_before)
@@ -135,34 +131,6 @@ static void print_tried(const struct byi_report_node *node,
 
 /* --- similar names -------------------------------------------------------- */
 
-/* The Levenshtein distance of two names, ignoring case, at most `limit`. */
-static uint32_t distance(const char *a, const char *b, uint32_t limit)
-{
-    uint32_t row[MAX_LENGTH + 1];
-    const size_t na = strlen(a), nb = strlen(b);
-    if (na > MAX_LENGTH || nb > MAX_LENGTH || na > nb + limit ||
-        nb > na + limit)
-        return limit;
-    for (uint32_t k = 0; k <= nb; k++)
-        row[k] = k;
-    for (uint32_t i = 1; i <= na; i++) {
-        uint32_t corner = row[0], least = row[0] = i;
-        for (uint32_t k = 1; k <= nb; k++) {
-            const int x = tolower((unsigned char)a[i - 1]);
-            const int y = tolower((unsigned char)b[k - 1]);
-            uint32_t best = corner + (x != y);
-            corner = row[k];
-            best = row[k] + 1 < best ? row[k] + 1 : best;
-            best = row[k - 1] + 1 < best ? row[k - 1] + 1 : best;
-            row[k] = best;
-            least = best < least ? best : least;
-        }
-        if (least >= limit)
-            return limit;
-    }
-    return row[nb] < limit ? row[nb] : limit;
-}
-
 /* How much the names differ: 1 if one contains the other, otherwise their
  * distance; UINT32_MAX if they are not similar. */
 static uint32_t dissimilarity(const char *asked, const char *name)
@@ -171,7 +139,7 @@ static uint32_t dissimilarity(const char *asked, const char *name)
     const uint32_t far = n < 24 ? 2 + (uint32_t)n / 4 : 8;
     if (n && (strcasestr(name, asked) || strcasestr(asked, name)))
         return 1;
-    const uint32_t d = distance(asked, name, far);
+    const uint32_t d = byi_edit_distance(asked, name, true, far);
     return d < far ? d : UINT32_MAX;
 }
 

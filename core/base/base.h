@@ -584,6 +584,12 @@ void byi_printable_add(struct byi_text *out, const char *text, size_t n,
 
 /* --- nearest.c ---------------------------------------------------------- */
 
+/* The Levenshtein distance of two names, the least number of bytes to insert,
+ * delete or replace, or `limit` if it is not less or a name has more than 128
+ * bytes. */
+uint32_t byi_edit_distance(const char *a, const char *b, bool ignores_case,
+                           uint32_t limit);
+
 /* The name nearest to `name` by Levenshtein distance, at most 2, or 1 if `name`
  * has fewer than 3 bytes; NULL if all are farther. */
 const char *byi_nearest(const char *name, const char *const *names, uint32_t n);

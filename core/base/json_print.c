@@ -28,33 +28,6 @@ static void put(struct json_printer *p, const char *text)
     byi_text_put(p->out, text);
 }
 
-static bool is_plain(char c)
-{
-    return (unsigned char)c >= ' ' && c != '"' && c != '\\';
-}
-
-static void put_string(struct json_printer *p, const char *text)
-{
-    put(p, "\"");
-    while (*text) {
-        size_t n = 0;
-        while (is_plain(text[n]))
-            n++;
-        byi_text_add(p->out, text, n);
-        text += n;
-        if (!*text)
-            break;
-        if (*text == '"' || *text == '\\')
-            byi_text_addf(p->out, "\\%c", *text);
-        else if (*text == '\n')
-            put(p, "\\n");
-        else
-            byi_text_addf(p->out, "\\u%04x", (unsigned)(unsigned char)*text);
-        text++;
-    }
-    put(p, "\"");
-}
-
 static void put_number(struct json_printer *p, double value)
 {
     char text[32];
@@ -68,7 +41,7 @@ static void put_number(struct json_printer *p, double value)
 static void put_scalar(struct json_printer *p, const cJSON *item)
 {
     if (cJSON_IsString(item))
-        put_string(p, item->valuestring);
+        byi_json_quote(p->out, item->valuestring);
     else if (cJSON_IsNumber(item))
         put_number(p, item->valuedouble);
     else if (cJSON_IsRaw(item))
@@ -152,7 +125,7 @@ static void step(struct json_printer *p)
     }
     level->begun = true;
     if (level->object) {
-        put_string(p, item->string);
+        byi_json_quote(p->out, item->string);
         put(p, ": ");
     }
     put_item(p, item); /* invalidates `level` */

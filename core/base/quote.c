@@ -18,6 +18,8 @@ void byi_json_quote(struct byi_text *out, const char *text)
             break;
         if (*s == '"' || *s == '\\')
             byi_text_addf(out, "\\%c", *s);
+        else if (*s == '\n')
+            byi_text_put(out, "\\n");
         else
             byi_text_addf(out, "\\u%04x", (unsigned)(unsigned char)*s);
         s++;
