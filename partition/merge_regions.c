@@ -112,30 +112,13 @@ struct sorter {
     struct byi_uses uses;
     uint32_t *waiting; /* by vertex: operands not yet reached */
     uint32_t *queue, n_queued;
-    uint32_t *first; /* members of each region: at[first[r]..first[r + 1]) */
-    byi_id *at;
+    struct byi_members members;
 };
 
 static uint32_t vertex_of(const struct regions *r, byi_id id)
 {
     const uint32_t region = r->f->nodes.at[id].region;
     return region ? region : r->n + 1 + id;
-}
-
-static void list_members(struct sorter *s)
-{
-    const struct regions *r = s->r;
-    const struct byi_func *f = r->f;
-    s->first = byi_arena_calloc(r->scratch, r->n + 2, sizeof *s->first);
-    s->at = byi_arena_calloc(r->scratch, f->nodes.n, sizeof *s->at);
-    for (byi_id id = 0; id < f->nodes.n; id++)
-        s->first[f->nodes.at[id].region + 1]++;
-    for (uint32_t i = 1; i <= r->n + 1; i++)
-        s->first[i] += s->first[i - 1];
-    uint32_t *next =
-        byi_arena_copy(r->scratch, s->first, (r->n + 2) * sizeof *next);
-    for (byi_id id = 0; id < f->nodes.n; id++)
-        s->at[next[f->nodes.at[id].region]++] = id;
 }
 
 static void count_waiting(struct sorter *s)
@@ -150,7 +133,7 @@ static void count_waiting(struct sorter *s)
             s->queue[s->n_queued++] = vertex;
     }
     for (uint32_t i = 1; i <= s->r->n; i++)
-        if (s->first[i] < s->first[i + 1] && !s->waiting[i])
+        if (s->members.first[i] < s->members.first[i + 1] && !s->waiting[i])
             s->queue[s->n_queued++] = i;
 }
 
@@ -174,7 +157,7 @@ static void sort_regions(struct regions *r)
         .queue = byi_arena_calloc(r->scratch, n_vertices, sizeof *s.queue)};
     uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);
     uint32_t n = 0;
-    list_members(&s);
+    s.members = byi_members_of(r->f, r->n, r->scratch);
     count_waiting(&s);
     for (uint32_t i = 0; i < s.n_queued; i++) {
         const uint32_t vertex = s.queue[i];
@@ -183,8 +166,9 @@ static void sort_regions(struct regions *r)
             continue;
         }
         fresh[vertex] = ++n;
-        for (uint32_t k = s.first[vertex]; k < s.first[vertex + 1]; k++)
-            release_readers(&s, vertex, s.at[k]);
+        for (uint32_t k = s.members.first[vertex];
+             k < s.members.first[vertex + 1]; k++)
+            release_readers(&s, vertex, s.members.at[k]);
     }
     r->n = n;
     for (byi_id id = 0; id < r->f->nodes.n; id++) {

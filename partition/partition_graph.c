@@ -44,8 +44,7 @@ struct partitioner {
     uint32_t *next_numbers; /* by target: the first to try for a new name */
     uint32_t n_regions;
     struct new_region *regions; /* indexed by number, from 1 */
-    uint32_t *first;            /* members of each region: at[first[r]..] */
-    byi_id *at;
+    struct byi_members members;
     bool *whole;   /* tuples made in a region and read outside */
     byi_id *map;   /* old id -> id in fresh */
     byi_id *inner; /* old id -> id in its region's body */
@@ -106,24 +105,10 @@ static const char *region_name(struct partitioner *p, uint32_t target)
     }
 }
 
-static void list_members(struct partitioner *p)
-{
-    p->first = byi_arena_calloc(p->scratch, p->n_regions + 2, sizeof *p->first);
-    p->at = byi_arena_calloc(p->scratch, p->f->nodes.n, sizeof *p->at);
-    for (byi_id id = 0; id < p->f->nodes.n; id++)
-        p->first[p->f->nodes.at[id].region + 1]++;
-    for (uint32_t i = 1; i <= p->n_regions + 1; i++)
-        p->first[i] += p->first[i - 1];
-    uint32_t *next =
-        byi_arena_copy(p->scratch, p->first, (p->n_regions + 2) * sizeof *next);
-    for (byi_id id = 0; id < p->f->nodes.n; id++)
-        p->at[next[p->f->nodes.at[id].region]++] = id;
-}
-
 /* Whether limits.c dropped the region, so that no node has its number. */
 static bool is_empty(const struct partitioner *p, uint32_t number)
 {
-    return p->first[number] == p->first[number + 1];
+    return p->members.first[number] == p->members.first[number + 1];
 }
 
 /* Map the outer value `arg` into the region: to a copy if it is a constant,
@@ -177,8 +162,9 @@ static uint32_t enter_operands(struct partitioner *p, uint32_t number,
 {
     struct new_region *region = &p->regions[number];
     BYI_VEC(byi_id) list = {0};
-    for (uint32_t i = p->first[number]; i < p->first[number + 1]; i++) {
-        const struct byi_node *node = &p->f->nodes.at[p->at[i]];
+    for (uint32_t i = p->members.first[number];
+         i < p->members.first[number + 1]; i++) {
+        const struct byi_node *node = &p->f->nodes.at[p->members.at[i]];
         for (uint32_t a = node->kind == BYI_CALL; a < node->n_args; a++) {
             byi_id arg = node->args[a];
             if (p->f->nodes.at[arg].region == number ||
@@ -210,8 +196,9 @@ static enum byoc_status collect_fields(struct partitioner *p,
 static enum byoc_status collect_results(struct partitioner *p, uint32_t number)
 {
     struct new_region *region = &p->regions[number];
-    for (uint32_t i = p->first[number]; i < p->first[number + 1]; i++) {
-        const byi_id id = p->at[i];
+    for (uint32_t i = p->members.first[number];
+         i < p->members.first[number + 1]; i++) {
+        const byi_id id = p->members.at[i];
         const struct byi_node *node = &p->f->nodes.at[id];
         if (p->whole[id]) {
             BYI_TRY(collect_fields(p, region, id));
@@ -235,7 +222,8 @@ static enum byoc_status collect_results(struct partitioner *p, uint32_t number)
 static enum byoc_status build_region(struct partitioner *p, uint32_t number)
 {
     struct new_region *region = &p->regions[number];
-    const struct byi_node *any = &p->f->nodes.at[p->at[p->first[number]]];
+    const struct byi_node *any =
+        &p->f->nodes.at[p->members.at[p->members.first[number]]];
     const char *backend = p->m->targets.at[any->target - 1];
     region->func = byi_func_new(p->m, region_name(p, any->target));
     region->body = p->m->funcs.at[region->func];
@@ -244,15 +232,16 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
     byi_id *entered;
     uint32_t n_entered = enter_operands(p, number, &entered);
     enum byoc_status status = BYOC_OK;
-    for (uint32_t i = p->first[number];
-         i < p->first[number + 1] && status == BYOC_OK; i++)
-        status = add_member(p, region, p->at[i]);
+    for (uint32_t i = p->members.first[number];
+         i < p->members.first[number + 1] && status == BYOC_OK; i++)
+        status = add_member(p, region, p->members.at[i]);
     if (status == BYOC_OK)
         status = collect_results(p, number);
     for (uint32_t i = 0; i < n_entered; i++)
         p->inner[entered[i]] = BYI_NO_ID;
-    for (uint32_t i = p->first[number]; i < p->first[number + 1]; i++)
-        p->inner[p->at[i]] = BYI_NO_ID; /* for the next region */
+    for (uint32_t i = p->members.first[number];
+         i < p->members.first[number + 1]; i++)
+        p->inner[p->members.at[i]] = BYI_NO_ID; /* for the next region */
     byi_vec_free(entered);
     return status;
 }
@@ -412,7 +401,7 @@ static uint64_t pop_ready(struct ready *h)
 static uint64_t key_of(const struct partitioner *p, byi_id id)
 {
     uint32_t number = p->f->nodes.at[id].region;
-    uint32_t first = number ? p->at[p->first[number]] : id;
+    uint32_t first = number ? p->members.at[p->members.first[number]] : id;
     return (uint64_t)first << 32 | number;
 }
 
@@ -454,9 +443,9 @@ static void list_ready(const struct partitioner *p, const uint32_t *waiting,
 {
     for (byi_id id = 0; id < p->f->nodes.n; id++) {
         const uint32_t number = p->f->nodes.at[id].region;
-        if (number
-                ? p->at[p->first[number]] == id && !p->regions[number].waiting
-                : !waiting[id])
+        if (number ? p->members.at[p->members.first[number]] == id &&
+                         !p->regions[number].waiting
+                   : !waiting[id])
             ready->listed[ready->n_listed++] = key_of(p, id);
     }
 }
@@ -476,10 +465,10 @@ static enum byoc_status emit_all(struct partitioner *p)
         uint32_t number = (uint32_t)key;
         byi_id id = (byi_id)(key >> 32);
         BYI_TRY(number ? emit_region(p, number) : emit_native(p, id));
-        uint32_t from = number ? p->first[number] : 0;
-        uint32_t to = number ? p->first[number + 1] : 1;
+        uint32_t from = number ? p->members.first[number] : 0;
+        uint32_t to = number ? p->members.first[number + 1] : 1;
         for (uint32_t i = from; i < to; i++, emitted++)
-            release_readers(p, number ? p->at[i] : id, waiting, &ready);
+            release_readers(p, number ? p->members.at[i] : id, waiting, &ready);
     }
     if (emitted != n)
         return byi_fail(p->err, BYOC_EINTERNAL,
@@ -506,7 +495,7 @@ static enum byoc_status partition_function(struct partitioner *p)
     BYI_TRY(check_marks(p));
     p->regions =
         byi_arena_calloc(p->scratch, p->n_regions + 1, sizeof *p->regions);
-    list_members(p);
+    p->members = byi_members_of(p->f, p->n_regions, p->scratch);
     p->uses = byi_uses_of(p->f, p->scratch);
     p->whole = byi_arena_calloc(p->scratch, n, sizeof *p->whole);
     for (byi_id id = 0; id < n; id++)

@@ -687,7 +687,7 @@ byi_id *byi_args_new(struct byi_module *m, uint32_t n)
     return args;
 }
 
-/* --- uses --------------------------------------------------------------- */
+/* --- uses, members -------------------------------------------------------- */
 
 struct byi_uses byi_uses_of(const struct byi_func *f, struct byi_arena *arena)
 {
@@ -707,4 +707,21 @@ struct byi_uses byi_uses_of(const struct byi_func *f, struct byi_arena *arena)
         for (uint32_t i = 0; i < f->nodes.at[id].n_args; i++)
             at[first[f->nodes.at[id].args[i] + 1]++] = id;
     return (struct byi_uses){.first = first, .at = at};
+}
+
+struct byi_members byi_members_of(const struct byi_func *f, uint32_t n_regions,
+                                  struct byi_arena *arena)
+{
+    uint32_t *first =
+        byi_arena_calloc(arena, (size_t)n_regions + 3, sizeof *first);
+    byi_id *at = byi_arena_calloc(arena, f->nodes.n, sizeof *at);
+
+    /* counted at r + 2, as in byi_uses_of */
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        first[f->nodes.at[id].region + 2]++;
+    for (uint32_t r = 0; r <= n_regions + 1; r++)
+        first[r + 1] += first[r];
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        at[first[f->nodes.at[id].region + 1]++] = id;
+    return (struct byi_members){.first = first, .at = at};
 }

@@ -310,6 +310,15 @@ struct byi_uses {
 };
 struct byi_uses byi_uses_of(const struct byi_func *f, struct byi_arena *arena);
 
+/* Nodes of each region: members->at[members->first[r] .. first[r + 1]) are the
+ * nodes whose region is r, ascending; r = 0: those of no region. In `arena`. */
+struct byi_members {
+    const uint32_t *first;
+    const byi_id *at;
+};
+struct byi_members byi_members_of(const struct byi_func *f, uint32_t n_regions,
+                                  struct byi_arena *arena);
+
 /* The tensor of node `id` if it is a constant; otherwise returns false. */
 bool byi_const_view(const struct byi_module *m, const struct byi_func *f,
                     byi_id id, struct byi_tensor *view);
