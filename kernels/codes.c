@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/codes.c: packs weights of 4 and 8 bits, and multiplies by them
- * (kernels/codes.h): row by row if there are few rows, otherwise as a product
- * whose `pack` function expands codes. */
+ * (kernels/codes.h): in registers if there are few rows, otherwise as a product
+ * (kernels/direct.c) that expands blocks of weights. */
 #include "kernels/codes.h"
 
 #include <string.h>
@@ -83,112 +83,174 @@ static int64_t row_floats(const struct byi_f32_codes *c)
     return blocks_of(c) * (c->block + 1) + BYI_F32_PANEL;
 }
 
+/* Sum n elements, a multiple of 4. */
+static float sum_of(const float *x, int64_t n)
+{
+    float sum[4] = {0};
+    for (int64_t i = 0; i < n; i += 4)
+        for (int j = 0; j < 4; j++)
+            sum[j] += x[i + j];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+/* Divide each element by the factor that its code has in its word. */
+static void divide(float *x, int64_t n, int bits)
+{
+    float by[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const int per = 32 / bits;
+    for (int j = 1; j < per - 1; j++)
+        by[j] = by[j - 1] / (float)(1 << bits);
+    for (int64_t i = 0; i < n; i += per)
+        for (int j = 0; j < per; j++)
+            x[i + j] *= by[j];
+}
+
 static void pad_row(const struct byi_f32_codes *c, const float *x, float *to)
 {
     const int64_t blocks = blocks_of(c), all = blocks * c->block;
     memcpy(to, x, (size_t)c->k * sizeof *to);
     memset(to + c->k, 0, (size_t)(all - c->k) * sizeof *to);
-    for (int64_t b = 0; b < blocks; b++) {
-        float sum = 0;
-        for (int64_t i = 0; i < c->block; i++)
-            sum += to[b * c->block + i];
-        to[all + b] = sum;
-    }
+    for (int64_t b = 0; b < blocks; b++)
+        to[all + b] = sum_of(to + b * c->block, c->block);
+    divide(to, all, c->bits);
 }
 
-/* Multiply a padded row of x by panels [begin, end) of w. */
-static void run_panels(const struct byi_f32_codes *c, const uint8_t *packed,
-                       const float *x, int64_t begin, int64_t end, float *y)
+/* The rows of a product of few rows. */
+struct codes_rows {
+    const struct byi_f32_codes *codes;
+    const uint8_t *packed;
+    int64_t m;
+    const float *x; /* padded rows; after row m zeros to a whole part */
+    float *y;
+};
+
+/* Rows of a part that begins with row i: one or BYI_F32_CODES_ROWS. */
+static int64_t part_rows(int64_t m, int64_t i)
 {
-    const int most = c->kernels->codes_panels;
+    return m - i == 1 ? 1 : BYI_F32_CODES_ROWS;
+}
+
+/* Multiply rows from row i on, as many as a part has, by `panels` panels. */
+static void run_part(const struct codes_rows *r, int64_t i, int64_t p,
+                     int64_t panels)
+{
+    const struct byi_f32_codes *c = r->codes;
+    float results[BYI_F32_CODES_ROWS * BYI_F32_CODES_PANELS * BYI_F32_PANEL];
+    const int64_t first = p * BYI_F32_PANEL, rows = part_rows(r->m, i);
+    const int64_t n = byi_min(panels * BYI_F32_PANEL, c->n - first);
+    const float *x = r->x + i * row_floats(c);
+    const struct byi_f32_codes_part part = {.x = x,
+                                            .sums = x + blocks_of(c) * c->block,
+                                            .ldx = row_floats(c),
+                                            .blocks = blocks_of(c),
+                                            .block = c->block,
+                                            .panel =
+                                                r->packed + p * panel_bytes(c),
+                                            .next = panel_bytes(c),
+                                            .y = results,
+                                            .ldy = panels * BYI_F32_PANEL};
+    c->kernels->codes_vector[c->bits == 8][rows > 1][panels > 1](&part);
+    for (int64_t row = i; row < byi_min(i + rows, r->m); row++)
+        memcpy(r->y + row * c->n + first, results + (row - i) * part.ldy,
+               (size_t)n * sizeof *r->y);
+}
+
+/* Multiply all rows by panels [begin, end). */
+static void run_panels(const struct codes_rows *r, int64_t begin, int64_t end)
+{
+    const int64_t most = r->codes->kernels->codes_panels;
     for (int64_t p = begin, some; p < end; p += some) {
-        float results[BYI_F32_CODES_PANELS * BYI_F32_PANEL];
         some = end - p < most ? 1 : most;
-        const int64_t n =
-            byi_min(some * BYI_F32_PANEL, c->n - p * BYI_F32_PANEL);
-        const struct byi_f32_codes_part part = {
-            .x = x,
-            .sums = x + blocks_of(c) * c->block,
-            .blocks = blocks_of(c),
-            .block = c->block,
-            .panel = packed + p * panel_bytes(c),
-            .next = panel_bytes(c),
-            .y = results};
-        c->kernels->codes_vector[c->bits == 8][some > 1](&part);
-        memcpy(y + p * BYI_F32_PANEL, results, (size_t)n * sizeof *y);
+        for (int64_t i = 0; i < r->m; i += part_rows(r->m, i))
+            run_part(r, i, p, some);
     }
 }
 
-static void run_row(const struct byi_f32_codes *c, const void *packed,
-                    const float *x, float *y, float *padded, int threads)
+static void run_few(const struct byi_f32_codes *c, const void *packed,
+                    int64_t m, const float *x, float *y, float *padded,
+                    int threads)
 {
-    const int64_t panels = panels_of(c);
-    const int64_t most = c->n * c->k >> 17;
+    const struct codes_rows rows = {c, packed, m, padded, y};
+    const int64_t each = row_floats(c), panels = panels_of(c);
+    const int64_t step = c->kernels->codes_panels;
+    const int64_t most = m * c->n * c->k >> 17;
     const int team = (int)byi_max(byi_min(threads, most), 1);
-    pad_row(c, x, padded);
+    for (int64_t i = 0; i < m; i++)
+        pad_row(c, x + i * c->k, padded + i * each);
+    if (m > 1)
+        memset(padded + m * each, 0,
+               (size_t)(-m & (BYI_F32_CODES_ROWS - 1)) * (size_t)each *
+                   sizeof *padded);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < team; i++)
-        run_panels(c, packed, padded, panels * i / team,
-                   panels * (i + 1) / team, y);
+        run_panels(&rows, panels / step * i / team * step,
+                   i + 1 == team ? panels
+                                 : panels / step * (i + 1) / team * step);
 }
 
 /* --- many rows ------------------------------------------------------------ */
 
-struct codes_product {
+/* The matrix of a product that expands it. */
+struct codes_matrix {
     const struct byi_f32_codes *codes;
     const uint8_t *packed;
-    const float *x;
-    float *y;
 };
 
-static struct byi_f32_matrices matrices(const void *ctx, int64_t batch)
-{
-    const struct codes_product *p = ctx;
-    (void)batch;
-    return (struct byi_f32_matrices){.a = p->x, .c = p->y};
-}
-
-/* The `pack` of the product: writes columns [first, first + n) of rows [k, k +
- * depth) of w^T as panels. */
-static void expand(const void *ctx, int64_t k, int64_t depth, int64_t first,
+static void expand(const void *matrix, int64_t k, int64_t depth, int64_t first,
                    int64_t n, float *to)
 {
-    const struct codes_product *p = ctx;
+    const struct codes_matrix *p = matrix;
     const struct byi_f32_codes *c = p->codes;
     for (int64_t j = first; j < first + n;
          j += BYI_F32_PANEL, to += depth * BYI_F32_PANEL)
-        c->kernels->codes_expand[c->bits == 8](p->packed + j / BYI_F32_PANEL *
-                                                               panel_bytes(c),
-                                               c->block, k, depth, to);
+        c->kernels->codes_expand[c->bits == 8](
+            p->packed + j / BYI_F32_PANEL * panel_bytes(c), c->block, k, depth,
+            c->kernels->panels * panel_bytes(c), to);
+}
+
+static struct byi_f32_conv product_of(const struct byi_f32_codes *c, int64_t m)
+{
+    struct byi_f32_conv conv = {.images = m,
+                                .in = {1, 1, 1},
+                                .out = {1, 1, 1},
+                                .channels = c->k,
+                                .outputs = c->n,
+                                .groups = 1,
+                                .size = {1, 1, 1},
+                                .stride = {1, 1, 1},
+                                .dilation = {1, 1, 1},
+                                .kernels = c->kernels,
+                                .expand = expand};
+    byi_f32_conv_plan(&conv, true);
+    return conv;
 }
 
 uint64_t byi_f32_codes_scratch(const struct byi_f32_codes *c, int threads)
 {
-    const uint64_t row = (uint64_t)row_floats(c) * sizeof(float);
-    const uint64_t product = byi_f32_product_scratch(threads);
-    return row > product ? row : product;
+    const uint64_t few =
+        (uint64_t)(c->kernels->codes_rows * row_floats(c)) * sizeof(float);
+    /* suffices for any number of rows */
+    const struct byi_f32_conv conv = product_of(c, 2);
+    const uint64_t product = byi_f32_direct_scratch(&conv, threads);
+    return few > product ? few : product;
 }
 
 void byi_f32_codes_run(const struct byi_f32_codes *c, const void *packed,
                        int64_t m, const float *x, float *y, void *scratch,
                        int threads)
 {
-    if (m <= BYI_F32_FEW_ROWS) {
-        for (int64_t i = 0; i < m; i++)
-            run_row(c, packed, x + i * c->k, y + i * c->n, scratch, threads);
+    if (m <= c->kernels->codes_rows) {
+        run_few(c, packed, m, x, y, scratch, threads);
         return;
     }
-    const struct codes_product ctx = {c, packed, x, y};
-    const struct byi_f32_product product = {.kernels = c->kernels,
-                                            .batches = 1,
-                                            .m = m,
-                                            .n = c->n,
-                                            .k = c->k,
-                                            .a_rs = c->k,
-                                            .a_cs = 1,
-                                            .ldc = c->n,
-                                            .at = matrices,
-                                            .pack = expand,
-                                            .ctx = &ctx};
-    byi_f32_product_run(&product, threads, scratch);
+    const struct codes_matrix matrix = {c, packed};
+    const struct byi_f32_conv conv = product_of(c, m);
+    const struct byi_f32_conv_run run = {.conv = &conv,
+                                         .x = x,
+                                         .matrix = &matrix,
+                                         .y = y,
+                                         .scratch = scratch,
+                                         .threads =
+                                             byi_f32_conv_team(&conv, threads)};
+    byi_f32_direct_run(&run);
 }

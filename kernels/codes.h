@@ -8,11 +8,7 @@
 #ifndef BYI_F32_CODES_H
 #define BYI_F32_CODES_H
 
-#include "kernels/product.h"
-
-enum {
-    BYI_F32_FEW_ROWS = 2
-}; /* most rows of x that are multiplied one by one */
+#include "kernels/conv.h"
 
 /* The shape of a product. The caller sets all members. */
 struct byi_f32_codes {

@@ -27,6 +27,12 @@ struct byi_f32_epilogue_op {
     float p0, p1;
 };
 
+/* Writes rows [k, k + depth) of columns [first, first + n) of a matrix as
+ * panels, with zeros after the last column; k is a multiple of BYI_F32_STEP,
+ * `first` of BYI_F32_PANEL. */
+typedef void byi_f32_expand_fn(const void *matrix, int64_t k, int64_t depth,
+                               int64_t first, int64_t n, float *to);
+
 /* A convolution: x (images, in..., channels), or, if `planar`, (images,
  * channels, in...); y (images, out..., outputs); both dense. A product of M x K
  * by K x N has M images of one position, K channels and N outputs. */
@@ -54,6 +60,9 @@ struct byi_f32_conv {
     enum byi_f32_type type;        /* element type of x, y, bias and operands */
     enum byi_f32_type weight_type; /* element type of weights that are not
                                     * packed */
+    /* If not NULL, it expands parts of a product's weights from the run's
+     * `matrix` to the cache; there are no packed weights. */
+    byi_f32_expand_fn *expand;
     bool in_strips; /* this is one strip of a convolution, and its height
                      * depends on the number of threads; strips.c sets it */
     /* strips.c sets these: the element types that the kernel reads x in and
@@ -95,6 +104,7 @@ struct byi_f32_conv_run {
     const struct byi_f32_source *sources; /* instead of x, if conv->gathers */
     uint32_t n_sources;
     const float *scale, *shift;
+    const void *matrix; /* read by conv->expand */
     float *y;
     void *scratch;
     int threads;        /* at most the number for which the scratch was sized */

@@ -11,9 +11,9 @@
  * of its results. */
 enum { LONG_ROW = 256 };
 
-/* Least and usual number of elements of a slice of a row (see choose_slices()).
- */
-enum { LEAST_SLICE = 256, SLICE = 768 };
+/* Least and usual number of elements of a slice of a row (see choose_slices()),
+ * and the largest if weights are expanded. */
+enum { LEAST_SLICE = 256, SLICE = 768, EXPANDED_SLICE = 512 };
 
 int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv)
 {
@@ -60,7 +60,7 @@ struct direct {
  * can evict each other. */
 static bool copies_rows(const struct byi_f32_conv *conv)
 {
-    if (conv->gathers)
+    if (conv->gathers || conv->expand)
         return true;
     return byi_f32_product_of(conv->size) == 1 && conv->merged_groups == 1 &&
            conv->merged_channels >= 512 &&
@@ -143,6 +143,24 @@ static bool joins_taps(const struct byi_f32_conv *conv)
            (fits_lines(conv) || conv->channels < BYI_F32_PANEL);
 }
 
+/* Divide rows into slices so that the expanded weights of a block and the rows
+ * of a chunk stay in the second-level cache. */
+static void slice_expanded(struct direct *d)
+{
+    const int64_t size = sizeof(float);
+    d->slices = byi_ceil_div(d->length, EXPANDED_SLICE);
+    d->copied =
+        byi_ceil_div(byi_ceil_div(d->length, d->slices), BYI_F32_PANEL) *
+            BYI_F32_PANEL +
+        BYI_F32_PANEL;
+    d->chunk = byi_max(d->conv->cache / 2 / size / tile_floats(d), 1);
+    d->chunk = byi_min(d->chunk, BYI_F32_PIECES);
+    d->per_thread =
+        byi_f32_pointer_bytes(1) +
+        (uint64_t)(d->chunk * tile_floats(d) + d->wide * d->copied) *
+            sizeof(float);
+}
+
 static struct direct describe(const struct byi_f32_conv *conv)
 {
     struct direct d = {
@@ -167,6 +185,10 @@ static struct direct describe(const struct byi_f32_conv *conv)
     d.blocks = byi_ceil_div(conv->merged_outputs, d.wide);
     d.slices = 1;
     d.copied = d.length + BYI_F32_PANEL;
+    if (conv->expand) {
+        slice_expanded(&d);
+        return d;
+    }
     d.chunk = choose_chunk(&d);
     const int64_t floats = d.chunk * tile_floats(&d);
     d.per_thread = byi_f32_pointer_bytes(d.n_pieces);
@@ -485,7 +507,8 @@ static void fetch_results(const struct byi_f32_tile *t, int rows)
 struct direct_chunk {
     int64_t begin, end, from, to;
     const float **rows;
-    float *copies; /* of rows, or of their pieces at the border */
+    float *copies;  /* of rows, or of their pieces at the border */
+    float *weights; /* of a block, expanded */
 };
 
 /* The tile of a block of columns. Members are set one by one, as far as they
@@ -506,7 +529,8 @@ static void start_slice(const struct direct *d, const struct direct_chunk *c,
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(d->run, 0, 0, 0, b->bias);
     const bool begins = c->from == 0, ends = c->to == d->length;
-    b->panel = d->n_pieces * d->length * BYI_F32_PANEL;
+    b->panel = (conv->expand ? c->to - c->from : d->n_pieces * d->length) *
+               BYI_F32_PANEL;
     b->padded = -1;
     b->tile = (struct byi_f32_tile){
         .n_pieces = d->n_pieces,
@@ -516,11 +540,21 @@ static void start_slice(const struct direct *d, const struct direct_chunk *c,
         .low = ends ? e.low : -INFINITY,
         .high = ends ? e.high : INFINITY,
         .ldy = conv->outputs,
-        .more = !begins,
+        .more = !begins && !conv->expand,
         /* the number of threads decides the rows of a strip's tiles; results
          * must not depend on them */
         .splits = !conv->in_strips,
     };
+}
+
+/* Expand the weights of a chunk's slice for columns [first, first + n). */
+static const float *expand_block(const struct direct *d,
+                                 const struct direct_chunk *c, int64_t first,
+                                 int64_t n)
+{
+    d->conv->expand(d->run->matrix, c->from, c->to - c->from, first, n,
+                    c->weights);
+    return c->weights;
 }
 
 /* Set the members that depend on the columns. */
@@ -532,9 +566,11 @@ static void start_block(const struct direct *d, const struct direct_chunk *c,
     b->columns = byi_min(d->wide, conv->merged_outputs - first);
     b->column = group * conv->merged_outputs + first;
     b->tile.first = group * conv->merged_channels + (d->copies ? 0 : c->from);
-    b->tile.weights = d->run->weights + group * byi_f32_direct_floats(conv) +
-                      first / BYI_F32_PANEL * b->panel +
-                      c->from * BYI_F32_PANEL;
+    b->tile.weights =
+        conv->expand
+            ? expand_block(d, c, first, b->columns)
+            : d->run->weights + group * byi_f32_direct_floats(conv) +
+                  first / BYI_F32_PANEL * b->panel + c->from * BYI_F32_PANEL;
     if (!d->run->bias || c->from > 0)
         return;
     b->tile.bias = d->run->bias + b->column;
@@ -565,15 +601,17 @@ static void run_block(const struct direct *d, const struct direct_chunk *c,
         conv->adds && c->from == 0
             ? d->run->operands[conv->epilogue[0].operand] + b->column
             : NULL;
+    /* shorter sums have smaller rounding errors */
+    const bool adds_up = conv->expand && c->from > 0;
     for (int64_t i = c->begin; i < c->end;
          i++, rows += d->n_pieces * BYI_F32_ROWS) {
         const int64_t row = first_row(d, i);
         const int n = (int)(first_row(d, i + 1) - row);
         t->x = rows;
         t->y = d->run->y + b->column + row * ld;
-        t->add = add ? add + row * ld : NULL;
+        t->add = adds_up ? t->y : add ? add + row * ld : NULL;
         t->fetch = 0;
-        if (tiles > 1 && block + 1 < d->blocks)
+        if (tiles > 1 && block + 1 < d->blocks && !conv->expand)
             byi_f32_fetch(t, i - c->begin, tiles,
                           t->weights + conv->kernels->panels * b->panel);
         if (tiles > 1 && d->n_pieces * t->length >= LONG_ROW && n >= 6)
@@ -623,6 +661,15 @@ static void find_chunk(const struct direct *d, const struct direct_chunk *c)
     }
 }
 
+/* The first element of slice s of a piece. Weights are expanded from multiples
+ * of BYI_F32_STEP. */
+static int64_t slice_begin(const struct direct *d, int64_t s)
+{
+    const int64_t at = d->length * s / d->slices;
+    return d->conv->expand && s < d->slices ? at / BYI_F32_STEP * BYI_F32_STEP
+                                            : at;
+}
+
 /* Compute tiles [begin, end) of rows by blocks [first, last) of columns; blocks
  * are numbered through all merged groups. The pointers of a chunk are found
  * once for all columns; the weights of a block stay in the cache while its
@@ -634,6 +681,7 @@ static void run_share(const struct direct *d, int64_t begin, int64_t end,
         .rows = scratch,
         .copies = (float *)(void *)((char *)scratch +
                                     byi_f32_pointer_bytes(d->n_pieces))};
+    c.weights = c.copies + d->chunk * tile_floats(d);
     /* the rest of the epilogue runs faster on long rows than on a block of
      * columns, and the results of one tile are in the first-level cache */
     const bool whole = d->chunk == 1 && first == 0 &&
@@ -644,8 +692,8 @@ static void run_share(const struct direct *d, int64_t begin, int64_t end,
         c.begin = begin + (end - begin) * i / chunks;
         c.end = begin + (end - begin) * (i + 1) / chunks;
         for (int64_t s = 0; s < d->slices; s++) {
-            c.from = d->length * s / d->slices;
-            c.to = d->length * (s + 1) / d->slices;
+            c.from = slice_begin(d, s);
+            c.to = slice_begin(d, s + 1);
             find_chunk(d, &c);
             if (i == 0 || d->slices > 1)
                 start_slice(d, &c, &b);

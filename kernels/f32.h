@@ -127,16 +127,23 @@ enum {
     /* bytes of scales and zero points in front of the codes of a panel's block
      */
     BYI_F32_CODES_HEAD = BYI_F32_PANEL * 5,
-    BYI_F32_CODES_PANELS = 4 /* most panels of a part */
+    BYI_F32_CODES_PANELS = 4, /* most panels of a part */
+    BYI_F32_CODES_ROWS = 4    /* most rows of a part */
 };
 
-/* A part of the product of a vector by panels of codes (kernels/codes.h). */
+/* A part of the product of rows by panels of codes (kernels/codes.h). Element k
+ * of a row is multiplied by code j = k % (32 / bits) of a word as it lies
+ * there, so it is divided by 2 ^ (bits * j), unless that code is the last of a
+ * word. */
 struct byi_f32_codes_part {
-    const float *x, *sums; /* x in whole blocks; the sum of each block */
+    const float *x, *sums; /* x in whole blocks; the sum of each block of x as
+                            * it was before the division */
+    int64_t ldx;           /* elements from row to row of both */
     int64_t blocks, block;
     const uint8_t *panel;
     int64_t next; /* bytes from one panel to the next */
     float *y;
+    int64_t ldy;
 };
 
 /* A patch of input for Winograd's F(m x m, r x r). Elements that are not in
@@ -225,13 +232,17 @@ struct byi_f32_kernels {
     void (*depthwise[BYI_F32_TYPES])(const struct byi_f32_line *t);
     /* [type of weights][column == 1] */
     void (*vector[BYI_F32_TYPES][2])(const struct byi_f32_vector *v);
-    /* codes_vector[0] is for 4 bits, [1] for 8 bits; [][0] multiplies by one
-     * panel, [][1] by codes_panels panels. */
+    /* codes_vector[0] is for 4 bits, [1] for 8 bits; [][0] multiplies one row,
+     * [][1] BYI_F32_CODES_ROWS rows; [][][0] by one panel, [][][1] by
+     * codes_panels panels. */
     int codes_panels;
-    void (*codes_vector[2][2])(const struct byi_f32_codes_part *part);
-    /* to[depth][BYI_F32_PANEL] = rows [k, k + depth) of a panel */
+    int codes_rows; /* most rows for which codes_vector is faster than a product
+                     * of expanded weights; a multiple of BYI_F32_CODES_ROWS */
+    void (*codes_vector[2][2][2])(const struct byi_f32_codes_part *part);
+    /* to[depth][BYI_F32_PANEL] = rows [k, k + depth) of a panel; prefetches
+     * those of the panel that begins `ahead` bytes further on */
     void (*codes_expand[2])(const uint8_t *panel, int64_t block, int64_t k,
-                            int64_t depth, float *to);
+                            int64_t depth, int64_t ahead, float *to);
     /* For F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3). winograd_weights computes
      * G t G', in float64, where g is G and t the 3 x 3 taps of a channel, for a
      * panel of outputs. Element (i, j) of the result for the first output is

@@ -56,9 +56,9 @@ static struct product_tasks divide_product(const struct byi_f32_product *p,
             break;
     }
     /* packing does not pay if B has few rows, or few tiles read it */
-    t.in_place = !p->pack && p->b_cs == 1 &&
-                 (p->k <= FEW_ROWS || p->m <= 2 * p->kernels->rows);
-    t.vector = !p->pack && p->m == 1 && p->a_cs == 1 && p->b_rs == 1;
+    t.in_place =
+        p->b_cs == 1 && (p->k <= FEW_ROWS || p->m <= 2 * p->kernels->rows);
+    t.vector = p->m == 1 && p->a_cs == 1 && p->b_rs == 1;
     /* rows a multiple of half a page apart map to one or two sets of the
      * first-level cache */
     t.copies =
@@ -71,10 +71,6 @@ static void pack_block(const struct product_tasks *t, const float *b, int64_t k,
                        int64_t depth, int64_t first, int64_t n, float *to)
 {
     const struct byi_f32_product *p = t->p;
-    if (p->pack) {
-        p->pack(p->ctx, k, depth, first, n, to);
-        return;
-    }
     b += k * p->b_rs + first * p->b_cs;
     for (int64_t j = 0; j < n;
          j += BYI_F32_PANEL, to += depth * BYI_F32_PANEL) {
@@ -185,7 +181,7 @@ static void run_task(const struct product_tasks *t, int64_t task,
         depth = byi_min(t->depth, p->k - k);
         const struct columns with = {
             .packed = scratch,
-            .b = p->pack ? NULL : at.b + k * p->b_rs + first,
+            .b = at.b + k * p->b_rs + first,
             .n = n,
             .depth = depth,
             .whole =

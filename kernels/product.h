@@ -14,7 +14,7 @@ struct byi_f32_matrices {
     float *c;
 };
 
-/* Products to compute. The caller sets all members; `pack` may be NULL. */
+/* Products to compute. The caller sets all members. */
 struct byi_f32_product {
     const struct byi_f32_kernels *kernels;
     int64_t batches, m, n, k;
@@ -22,11 +22,6 @@ struct byi_f32_product {
                                             from column to column (cs) */
     /* returns the matrices of a batch; called at any time, on any thread */
     struct byi_f32_matrices (*at)(const void *ctx, int64_t batch);
-    /* if not NULL, writes columns [first, first + n) of rows [k, k + depth) of
-     * B as panels, with zeros after the last column, and `b` is not read; k is
-     * a multiple of 512, `first` of BYI_F32_PANEL */
-    void (*pack)(const void *ctx, int64_t k, int64_t depth, int64_t first,
-                 int64_t n, float *to);
     const void *ctx;
 };
 

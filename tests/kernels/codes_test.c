@@ -88,13 +88,16 @@ static void random_products(void)
                   .n = 1 + draw(150),
                   .k = 1 + draw(draw(4) ? 300 : 1300),
                   .block = (1 + draw(6)) * (draw(2) ? 8 : 32)}};
-        const int64_t m = draw(3) ? 1 + draw(3) : 1 + draw(40);
+        const bool tall = draw(40) == 0; /* several groups of tiles */
+        const int64_t m = tall ? 500 + draw(300) : 1 + draw(draw(3) ? 9 : 40);
+        if (tall)
+            t.c.n = 1 + draw(40);
         t.blocks = byi_ceil_div(t.c.k, t.c.block);
         const int64_t all = t.c.n * t.blocks;
         uint8_t *codes = octets(all * t.c.block * bits / 8, 256);
         uint8_t *zeros = draw(2) ? octets(all, 1u << bits) : NULL;
         float *scales = numbers(all), *x = numbers(m * t.c.k);
-        float *y = numbers(m * t.c.n);
+        float *y = numbers(m * t.c.n), *same = numbers(m * t.c.n);
         for (int64_t i = 0; i < all; i++)
             scales[i] *= 0.01f;
         t.from = (struct byi_f32_codes_from){
@@ -103,13 +106,16 @@ static void random_products(void)
             aligned_alloc(64, (byi_f32_codes_packed(&t.c) + 63) / 64 * 64);
         byi_f32_codes_pack(&t.c, &t.from, packed);
         void *scratch = malloc(byi_f32_codes_scratch(&t.c, 3));
-        byi_f32_codes_run(&t.c, packed, m, x, y, scratch, 1 + (int)draw(3));
+        byi_f32_codes_run(&t.c, packed, m, x, y, scratch, 1);
         check(&t, m, x, y);
+        byi_f32_codes_run(&t.c, packed, m, x, same, scratch, 2 + (int)draw(2));
+        assert_memory_equal(y, same, (size_t)(m * t.c.n) * sizeof *y);
         free(codes);
         free(zeros);
         free(scales);
         free(x);
         free(y);
+        free(same);
         free(packed);
         free(scratch);
     }
