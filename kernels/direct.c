@@ -156,7 +156,7 @@ static void slice_expanded(struct direct *d)
     d->chunk = byi_max(d->conv->cache / 2 / size / tile_floats(d), 1);
     d->chunk = byi_min(d->chunk, BYI_F32_PIECES);
     d->per_thread =
-        byi_f32_pointer_bytes(1) +
+        byi_f32_pointer_bytes(1) + BYI_ALIGN +
         (uint64_t)(d->chunk * tile_floats(d) + d->wide * d->copied) *
             sizeof(float);
 }
@@ -681,7 +681,9 @@ static void run_share(const struct direct *d, int64_t begin, int64_t end,
         .rows = scratch,
         .copies = (float *)(void *)((char *)scratch +
                                     byi_f32_pointer_bytes(d->n_pieces))};
-    c.weights = c.copies + d->chunk * tile_floats(d);
+    if (d->conv->expand)
+        c.weights = (float *)byi_align_bytes(
+            (uintptr_t)(c.copies + d->chunk * tile_floats(d)));
     /* the rest of the epilogue runs faster on long rows than on a block of
      * columns, and the results of one tile are in the first-level cache */
     const bool whole = d->chunk == 1 && first == 0 &&
