@@ -107,7 +107,7 @@ static int64_t choose_chunk(const struct direct *d)
 /* Number of slices of long rows. One slice of a chunk's rows and the weights of
  * two blocks stay in the second-level cache, so that rows are read from memory
  * once and not for every block; shorter slices than fit let more tiles share
- * the weights of a block. A slice adds to the sums of the previous slice. */
+ * the weights of a block. */
 static int64_t choose_slices(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
@@ -432,9 +432,6 @@ static void run_partial(byi_f32_tile_fn *tile, struct byi_f32_tile *t, int rows,
     for (int r = 0; t->add && r < rows; r++)
         memcpy(add + r * ld, t->add + r * t->ldadd,
                (size_t)columns * sizeof *add);
-    memset(sums, 0, t->more ? sizeof sums : 0);
-    for (int r = 0; t->more && r < rows; r++)
-        memcpy(sums + r * ld, y + r * ldy, (size_t)columns * sizeof *y);
     t->add = t->add ? add : NULL;
     t->y = sums;
     t->last = 0;
@@ -496,9 +493,9 @@ BYI_ALWAYS_INLINE void fetch_lines(const float *at, int64_t ld, int rows,
 static void fetch_results(const struct byi_f32_tile *t, int rows)
 {
     enum { MANY = 7 };
-    if (rows >= MANY || t->more)
+    if (rows >= MANY || t->add == t->y)
         fetch_lines(t->y, t->ldy, rows, true);
-    if (t->add)
+    if (t->add && t->add != t->y)
         fetch_lines(t->add, t->ldadd, rows, false);
 }
 
@@ -528,7 +525,7 @@ static void start_slice(const struct direct *d, const struct direct_chunk *c,
     const struct byi_f32_conv *conv = d->conv;
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(d->run, 0, 0, 0, b->bias);
-    const bool begins = c->from == 0, ends = c->to == d->length;
+    const bool ends = c->to == d->length;
     b->panel = (conv->expand ? c->to - c->from : d->n_pieces * d->length) *
                BYI_F32_PANEL;
     b->padded = -1;
@@ -540,7 +537,6 @@ static void start_slice(const struct direct *d, const struct direct_chunk *c,
         .low = ends ? e.low : -INFINITY,
         .high = ends ? e.high : INFINITY,
         .ldy = conv->outputs,
-        .more = !begins && !conv->expand,
         /* the number of threads decides the rows of a strip's tiles; results
          * must not depend on them */
         .splits = !conv->in_strips,
@@ -596,20 +592,19 @@ static void run_block(const struct direct *d, const struct direct_chunk *c,
     const float **rows = c->rows;
     struct byi_f32_tile *t = &b->tile;
     start_block(d, c, group, block, b);
-    /* may be y: a tile reads an element before it writes it */
+    /* A slice after the first is added to y: shorter sums have smaller rounding
+     * errors. A tile reads an element of y before it writes it. */
     const float *const add =
-        conv->adds && c->from == 0
-            ? d->run->operands[conv->epilogue[0].operand] + b->column
-            : NULL;
-    /* shorter sums have smaller rounding errors */
-    const bool adds_up = conv->expand && c->from > 0;
+        c->from > 0  ? d->run->y + b->column
+        : conv->adds ? d->run->operands[conv->epilogue[0].operand] + b->column
+                     : NULL;
     for (int64_t i = c->begin; i < c->end;
          i++, rows += d->n_pieces * BYI_F32_ROWS) {
         const int64_t row = first_row(d, i);
         const int n = (int)(first_row(d, i + 1) - row);
         t->x = rows;
         t->y = d->run->y + b->column + row * ld;
-        t->add = adds_up ? t->y : add ? add + row * ld : NULL;
+        t->add = add ? add + row * ld : NULL;
         t->fetch = 0;
         if (tiles > 1 && block + 1 < d->blocks && !conv->expand)
             byi_f32_fetch(t, i - c->begin, tiles,

@@ -62,8 +62,6 @@ struct byi_f32_tile {
     /* columns of the last panel that y and `add` have; 0: all. Only kernels
      * with `partial` take other numbers than 0. */
     int64_t last;
-    bool more; /* y has the sums of earlier elements, to which this tile adds;
-                * no bias is added */
     /* the kernel may add up the products of one or two rows in another order,
      * which is faster */
     bool splits;
@@ -226,7 +224,7 @@ struct byi_f32_kernels {
     byi_f32_tile_fn *tile[2][BYI_F32_ROWS + 1]; /* [panels - 1][rows] */
     /* [panels - 1][i]: full tiles of stride 1 << i, in which element k of row
      * r is plane[offsets[k] + r * stride], k < length. They ignore the members
-     * x, `n_pieces`, `first`, `ld`, `add`, `more`, `ahead` and `fetch`. */
+     * x, `n_pieces`, `first`, `ld`, `add`, `ahead` and `fetch`. */
     byi_f32_tile_fn *planar[2][BYI_F32_STRIDES];
     /* [type of x]; NULL if that type is not converted in registers */
     void (*depthwise[BYI_F32_TYPES])(const struct byi_f32_line *t);
