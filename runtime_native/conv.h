@@ -36,10 +36,10 @@ typedef void (*byi_conv_plane)(const struct byi_conv *v, int64_t plane);
 /* Define plain_##id(), a byi_conv_plane that computes one output at a time, for
  * elements of `type` and with sums of type `wide`. `side` is the side of the
  * window that the outputs are on: out, or in if transposed. offset_of(window,
- * output, tap) is the offset of a tap's data, or -1. `filter` is an expression
- * for the number of the filter and `first` one for its first channel; they may
- * use `channel`, the output's channel, and `c0`, the group's first channel of
- * data. */
+ * output, tap) is the offset of a tap's data within a channel, or -1 if the tap
+ * has no data, such as on padding. `filter` is an expression for the number of
+ * the filter and `first` one for its first channel; they may use `channel`, the
+ * output's channel, and `c0`, the group's first channel of data. */
 #define BYI_CONV_PLAIN(id, type, wide, side, offset_of, filter, first)         \
     static void plain_##id(const struct byi_conv *v, int64_t plane)            \
     {                                                                          \
@@ -82,8 +82,9 @@ bool byi_conv_has_products(const struct byi_conv *v);
 
 /* --- conv_last.c: float32 on the kernels of kernels/conv.h ---------------- */
 
-/* For a convolution that has products. byi_conv_last_scratch returns the bytes
- * of scratch that byi_conv_last_run needs. */
+/* These functions require that byi_conv_has_products() is true.
+ * byi_conv_last_scratch returns the bytes of scratch that byi_conv_last_run
+ * needs. */
 uint64_t byi_conv_last_scratch(const struct byi_call *call,
                                const struct byi_conv *v);
 /* Errors: those of byi_epilogue_check(). */
