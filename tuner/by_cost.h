@@ -38,9 +38,9 @@ enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
                              struct byoc_error *err);
 
 /* by_estimate.c: the `decide` for --partition-by=estimated. A candidate that
- * several backends can run is assigned to the backend with the lowest cost(),
- * or to the first of these backends if that has no estimate. Errors:
- * BYOC_ELIMIT (too many backends), those of passes. */
+ * several backends can run is assigned to the backend with the lowest cost().
+ * If the first of these backends has no estimate, it gets the candidate.
+ * Errors: BYOC_ELIMIT (too many backends), those of passes. */
 enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
                                  struct byi_pass_context *ctx,
                                  struct byoc_error *err);
