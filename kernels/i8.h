@@ -192,7 +192,7 @@ struct byi_i8_strip {
     uint8_t *y;
     int64_t ldy;  /* bytes between outputs                 */
     int64_t next; /* bytes to the second row; 0: there is none */
-    int columns;  /* number of channels, at least 1 */
+    int channels; /* at least 1 */
 };
 
 /* n vectors of words to make from rows of bytes: vector i is made from the 16

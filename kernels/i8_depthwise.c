@@ -88,7 +88,7 @@ static void run_strip(const struct i8_job *j, int64_t row, int rows, int64_t c,
                                   row * width * conv->outputs + c,
                              .ldy = conv->outputs,
                              .next = rows == 2 ? width * conv->outputs : 0,
-                             .columns = columns};
+                             .channels = columns};
     for (int64_t i = 0; i < 4; i++) {
         const uint8_t *line =
             i < conv->size[1] + rows - 1 ? i8_line_at(conv, &at, 0, i) : NULL;
