@@ -48,16 +48,19 @@ struct byi_f32_conv {
      * `channel` of struct byi_f32_weights; 0 if they are not known. */
     int64_t weight_strides[2];
     bool bias;
-    /* `gathers`: rows of x are gathered from the run's sources; for a product,
-     * or a pointwise convolution that reads every position once. Element c of a
-     * row is multiplied by scale[c], which is `scale_image` elements further on
-     * for each image; then shift[c] is added; each only if the run has it. If
-     * `rectifies`, ReLU follows. `scales`: the run has one source and a scale,
-     * but no shift, and ReLU does not follow. Narrow rows are scaled, but not
-     * gathered: the run has x and a scale. */
+    /* For products, and for pointwise convolutions that read every position
+     * once. `gathers`: a row consists of elements of the run's sources. If the
+     * run has a scale, element c of a row of image i is multiplied by
+     * scale[i * scale_image + c]; if it has a shift, shift[c] is added; ReLU
+     * follows if `rectifies`. `scales`: the rows are only scaled: the run has
+     * one source and a scale, but no shift, and `rectifies` is false. If `type`
+     * is narrow, rows are not gathered; they can be scaled, and then the run
+     * has x instead of a source. */
     bool gathers, rectifies, scales;
     int64_t scale_image;
-    enum byi_f32_type type;        /* element type of x, y, bias and operands */
+    /* element type of x, y, bias and operands; float16 and bfloat16 are called
+     * narrow */
+    enum byi_f32_type type;
     enum byi_f32_type weight_type; /* element type of weights that are not
                                     * packed */
     /* If not NULL, it expands parts of a product's weights from the run's
@@ -122,8 +125,8 @@ struct byi_f32_weights {
 /* Bytes of a core's second-level cache. */
 int64_t byi_f32_second_cache(void);
 /* Whether runs can read x channels-first: x has few channels, and the result
- * has long lines. The same on all machines; the caller need not have planned
- * the convolution. */
+ * has long lines. The answer is the same on all machines; the caller need not
+ * have planned the convolution. */
 bool byi_f32_planar_suits(const struct byi_f32_conv *conv);
 /* Whether reading x channels-first is faster on this machine, if
  * byi_f32_planar_suits() is true. */
@@ -131,9 +134,9 @@ bool byi_f32_planar_pays(const struct byi_f32_conv *conv);
 /* Choose the fastest algorithm for these shapes on this machine. If `exact`, it
  * has no larger rounding errors than a sum of products. */
 void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact);
-/* Whether the planned algorithm is known to be faster than oneDNN's. Planar
- * convolutions that add a matrix must not run: tiles that overlap would add it
- * twice. */
+/* Whether the planned algorithm is known to be faster than oneDNN's. Returns
+ * false for planar convolutions that add a matrix; the caller must not run
+ * them, since tiles that overlap would add the matrix twice. */
 bool byi_f32_conv_pays(const struct byi_f32_conv *conv);
 /* Name of the algorithm and instruction set, such as "winograd_4x4:avx2". */
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv);
