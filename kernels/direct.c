@@ -55,9 +55,10 @@ struct direct {
     uint64_t per_thread; /* bytes of scratch of a thread        */
 };
 
-/* Whether to copy rows: gathered rows, and rows whose distance is a multiple of
- * half a page. The latter map to one or two sets of the first-level cache, and
- * can evict each other. */
+/* Whether to copy rows: gathered rows, rows for expanded weights (see
+ * slice_expanded()), and rows whose distance is a multiple of half a page. The
+ * last map to one or two sets of the first-level cache, and can evict each
+ * other. */
 static bool copies_rows(const struct byi_f32_conv *conv)
 {
     if (conv->gathers || conv->expand)
@@ -122,7 +123,8 @@ static int64_t choose_slices(const struct direct *d)
     return byi_max(byi_min(slices, d->length / LEAST_SLICE), 1);
 }
 
-/* Whether all windows are inside of the image along the last axis. */
+/* Whether all windows, whose dilation along the last axis is 1, are inside the
+ * image along that axis. */
 static bool fits_lines(const struct byi_f32_conv *conv)
 {
     const int64_t last = BYI_F32_AXES - 1;
@@ -488,8 +490,8 @@ BYI_ALWAYS_INLINE void fetch_lines(const float *at, int64_t ld, int rows,
 
 /* Prefetch a tile's results, and the matrix that it adds, while the tile is
  * computed: rows that are a multiple of a page apart evict each other's lines.
- * For the few rows of a tile of AVX2 that takes longer than the stores wait,
- * unless the tile reads its results. */
+ * For tiles of few rows, such as those of AVX2, prefetching the results takes
+ * longer than the stores would wait, unless the tile also reads the results. */
 static void fetch_results(const struct byi_f32_tile *t, int rows)
 {
     enum { MANY = 7 };
