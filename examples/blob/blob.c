@@ -122,7 +122,7 @@ static const char *find_count(const struct byoc_graph *g, uint64_t *count)
             return "found one number among larger results, expected one size";
     for (uint32_t i = 0; i < g->n_steps; i++)
         if (op_of(&g->steps[i]) == N_OPS)
-            return "found an operator that is not in the table";
+            return "found an operator that this backend does not support";
     return NULL;
 }
 

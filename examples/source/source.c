@@ -13,8 +13,8 @@
 enum {
     RANK = BYOC_GRAPH_RANK,
     MAX_TENSORS = 64,
-    WORTH_WAKING = 1 << 16 /* a run uses several threads if its results have at
-                            * least this many bytes */
+    MIN_PARALLEL_BYTES = 1 << 16 /* a run uses several threads if each of its
+                                  * results has at least this many bytes */
 };
 
 /* The operators, each as a C expression of its operands, %a and %b. */
@@ -127,7 +127,7 @@ static const char *find_fault(const struct byoc_graph *g, uint32_t n_consts)
     }
     for (uint32_t i = 0; i < g->n_steps; i++)
         if (op_of(&g->steps[i]) == N_OPS)
-            return "found an operator that is not in the table";
+            return "found an operator that this backend does not support";
     return NULL;
 }
 
@@ -138,13 +138,13 @@ struct nest {
     const struct byoc_graph_value *result; /* all results have the shape of this
                                             * one */
     uint32_t n_loops;
-    uint32_t dim[RANK]; /* by loop: the innermost of the results' dimensions
-                         * that it iterates over */
+    uint32_t axis[RANK]; /* by loop: the innermost of the results' axes that it
+                          * iterates over */
     int64_t extent[RANK];
 };
 
-/* The stride of value v, in elements, along dimension d of the results: 0 if it
- * is broadcast. */
+/* The stride of value v, in elements, along axis d of the results: 0 if it is
+ * broadcast. */
 static int64_t stride_of(const struct nest *n, const struct byoc_graph_value *v,
                          uint32_t d)
 {
@@ -157,14 +157,14 @@ static int64_t stride_of(const struct nest *n, const struct byoc_graph_value *v,
     return stride;
 }
 
-/* Whether one loop can iterate over dimension d and the dimensions of loop
- * `loop`: every tensor in memory is contiguous across both. */
+/* Whether one loop can iterate over axis d and the axes of loop `loop`: every
+ * tensor in memory is contiguous across both. */
 static int is_one_loop(const struct nest *n, uint32_t loop, uint32_t d)
 {
     for (uint32_t i = 0; i < n->g->n_values; i++) {
         const struct byoc_graph_value *v = &n->g->values[i];
         if (v->kind != BYOC_GRAPH_RESULT &&
-            stride_of(n, v, n->dim[loop]) !=
+            stride_of(n, v, n->axis[loop]) !=
                 stride_of(n, v, d) * n->result->dims[d])
             return 0;
     }
@@ -180,7 +180,7 @@ static struct nest make_nest(const struct byoc_graph *g, uint32_t n_consts)
             continue;
         if (n.n_loops == 0 || !is_one_loop(&n, n.n_loops - 1, d))
             n.extent[n.n_loops++] = 1;
-        n.dim[n.n_loops - 1] = d;
+        n.axis[n.n_loops - 1] = d;
         n.extent[n.n_loops - 1] *= n.result->dims[d];
     }
     if (n.n_loops == 0) /* one element */
@@ -193,7 +193,8 @@ static void add_index(struct text *t, const struct nest *n,
 {
     const char *plus = "";
     for (uint32_t l = 0; l < n->n_loops; l++) {
-        const int64_t stride = n->result->rank ? stride_of(n, v, n->dim[l]) : 0;
+        const int64_t stride =
+            n->result->rank ? stride_of(n, v, n->axis[l]) : 0;
         if (stride == 0)
             continue;
         add(t, stride == 1 ? "%si%u" : "%si%u * %lld", plus, l,
@@ -426,7 +427,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
         j.in[i] = args->inputs[i].data;
     for (uint32_t i = 0; i < args->n_outputs; i++)
         j.out[i] = args->outputs[i].data;
-    j.parts = args->outputs[0].bytes < WORTH_WAKING ? 1 : j.l->threads;
+    j.parts = args->outputs[0].bytes < MIN_PARALLEL_BYTES ? 1 : j.l->threads;
     if (j.parts == 1)
         run_part(&j, 0);
     else

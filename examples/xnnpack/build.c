@@ -686,7 +686,7 @@ static int build_kernel(struct build *b, const struct byoc_graph_kernel *k)
             (builders[i].n_args == 0 || builders[i].n_args == j.step->n_args))
             return builders[i].build(b, &j);
     return refuse(b, BYOC_FAIL_UNSUPPORTED,
-                  "found an operator that is not in the table");
+                  "found an operator that this backend does not support");
 }
 
 /* Outputs of the region must be in memory that the run provides. The operator

@@ -19,8 +19,8 @@
 #include <string.h>
 #include <time.h>
 
-/* An operator with less work than this runs faster on one thread, since waking
- * others takes longer. */
+/* An operator with fewer multiplications than this runs faster on one thread,
+ * since waking others takes longer. */
 enum { ALONE = 1 << 17 };
 
 /* A set of XNNPACK's operators, one for each operator of a program; NULL for
@@ -52,8 +52,7 @@ struct state {
     char *memory;
     const void **bound; /* three entries by operator: the addresses of in[0],
                          * in[1] and out; NULL: not bound */
-    float **copies;     /* by input: a copy if the input ends at the end of a
-                         * page, or NULL */
+    float **copies;     /* by input: the copy that readable() made, or NULL */
 };
 
 static struct byoc_fail *fail_of(const struct byoc_host *host,

@@ -209,7 +209,7 @@ static void refuses_regions(void **unused)
         const char *from, *to, *why;
         uint32_t code;
     } cases[] = {
-        {"'name':'add'", "'name':'divide'", "not in the table",
+        {"'name':'add'", "'name':'divide'", "does not support",
          BYOC_FAIL_UNSUPPORTED},
         {"[0,0]]}", "[2,0]]}", "one number among", BYOC_FAIL_UNSUPPORTED},
         {"'y','out':[{'dtype':'float32','shape':[600]}]",
