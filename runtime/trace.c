@@ -15,13 +15,14 @@ struct byi_trace {
                            */
     uint64_t start_ns;
     bool any; /* the file has an event */
-    void (*use)(void *ctx, const struct byoc_event *event); /* NULL: none */
+    /* the callback for events; NULL: no callback */
+    void (*use)(void *ctx, const struct byoc_event *event);
     void *ctx;
     const char *tag; /* of the current run; NULL: none */
 };
 
-static enum byoc_status have_trace(struct byi_trace **trace,
-                                   struct byoc_error *err)
+static enum byoc_status ensure_trace(struct byi_trace **trace,
+                                     struct byoc_error *err)
 {
     if (!*trace)
         *trace = byi_alloc(1, sizeof **trace);
@@ -43,7 +44,7 @@ static void drop_unused(struct byi_trace **trace)
 static enum byoc_status open_file(struct byi_trace **trace, const char *path,
                                   struct byoc_error *err)
 {
-    BYI_TRY(have_trace(trace, err));
+    BYI_TRY(ensure_trace(trace, err));
     struct byi_trace *t = *trace;
     const enum byoc_status status = byi_file_create(path, &t->file, err);
     if (status != BYOC_OK) {
@@ -82,7 +83,7 @@ enum byoc_status byi_trace_use(struct byi_trace **trace,
                                void *ctx, struct byoc_error *err)
 {
     if (use)
-        BYI_TRY(have_trace(trace, err));
+        BYI_TRY(ensure_trace(trace, err));
     if (*trace) {
         (*trace)->use = use;
         (*trace)->ctx = ctx;
@@ -96,6 +97,8 @@ void byi_trace_tag(struct byi_trace *trace, const char *tag)
     trace->tag = tag;
 }
 
+/* Remove this library's temporary files, such as the file of a trace that has
+ * not ended. */
 void byoc_internal_temp_clear(void)
 {
     byi_temp_clear();
