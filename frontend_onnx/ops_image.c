@@ -125,8 +125,9 @@ static byi_id wanted_roi(struct byi_import *o)
     return byi_o_spread(o, all, at, ends);
 }
 
-/* Replace the sizes of the axes in `asked` by sizes that keep x's aspect ratio
- * and are not larger, or not smaller unless `smaller`. */
+/* Replace the sizes of the axes in `asked` by sizes that keep x's aspect ratio:
+ * if `smaller`, by the largest that fit in the given sizes; otherwise by the
+ * smallest that cover them. */
 static void keep_ratio(struct byi_import *o, const bool *asked, bool smaller,
                        uint32_t rank, int64_t *sizes)
 {
@@ -214,8 +215,9 @@ static byi_id wanted_size(struct byi_import *o, byi_id given, bool sized)
     if (!known)
         return size_at_run_time(o, given, sized, axes, n, policy);
     if (t.rank != 1 || t.dims[0] != (n ? n : rank)) {
-        byi_o_fail(o, BYOC_EPARSE, "found %lld sizes, expected %u",
-                   (long long)t.dims[0], n ? n : rank);
+        byi_o_fail(o, BYOC_EPARSE, "found %lld %s, expected %u",
+                   (long long)t.dims[0], sized ? "sizes" : "scales",
+                   n ? n : rank);
         return BYI_NO_ID;
     }
     for (uint32_t i = 0; i < rank; i++) {
@@ -300,8 +302,9 @@ static byi_id coordinates(struct byi_import *o, byi_id size, bool corners,
                       NO_ATTRS);
 }
 
-/* AffineGrid: theta (n, d, d + 1), size (n, channels, lengths): the points (x,
- * y, 1) of a grid of these d lengths, each times theta, (n, lengths, d). */
+/* AffineGrid: theta is (n, d, d + 1), and size is n, channels, and d lengths.
+ * The result, (n, lengths..., d), has the product of theta and each point of a
+ * grid of these lengths: (x, y, 1), or (x, y, z, 1) if d is 3. */
 static void convert_affine_grid(struct byi_import *o)
 {
     const byi_id theta = byi_o_in(o, 0), size = byi_o_in(o, 1);
@@ -413,7 +416,8 @@ static void convert_crop(struct byi_import *o)
 
     if (n != 4 || (n_size != 0 && n_size != 2))
         byi_o_fail(o, BYOC_EPARSE,
-                   "found %u borders and a scale of %u, expected 4 and 0 or 2",
+                   "found %u elements in 'border' and %u in 'scale', expected "
+                   "4 in 'border', and 0 or 2 in 'scale'",
                    n, n_size);
     if (!byi_o_ok(o))
         return;
