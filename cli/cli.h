@@ -299,7 +299,7 @@ struct byi_model_options {
          BYI_OPTION_CHOICE,                                                      \
          &(o).codegen,                                                           \
          "auto|c|json",                                                          \
-         "backends that generate C: auto: those that generate only C; c: "       \
+         "which backends generate C; auto: those that generate only C; c: "      \
          "all; json: none"},                                                     \
         {"weights",                                                              \
          0,                                                                      \

@@ -15,9 +15,10 @@ static void show_progress(void *ctx, const char *what, uint32_t done,
     byi_progress_step(what, done + 1, of);
 }
 
-/* environment variables: set in a byoc that runs under valgrind; the settings
- * of glibc */
-#define UNDER "BYOC_UNDER_VALGRIND"
+/* The environment variable that marks a byoc that runs under valgrind. */
+#define UNDER_VALGRIND "BYOC_UNDER_VALGRIND"
+/* The environment variable with the settings of glibc, and its value that
+ * disables malloc's thread caches. */
 #define TUNABLES "GLIBC_TUNABLES"
 #define NO_CACHES "glibc.malloc.tcache_count=0"
 
@@ -84,7 +85,7 @@ static int rerun_under_valgrind(int argc, char **argv)
     }
     snprintf(suppressions, sizeof suppressions,
              "--suppressions=/proc/self/fd/%d", file ? fileno(file) : -1);
-    setenv(UNDER, "1", 1);
+    setenv(UNDER_VALGRIND, "1", 1);
     /* set it now: executing byoc once more would leave valgrind */
     setenv(TUNABLES, NO_CACHES, 0);
     run_again(valgrind, argc, argv);
@@ -141,7 +142,7 @@ static int run(int argc, char **argv)
         {"no-onnx", 0, BYI_OPTION_FLAG, &no_onnx, NULL,
          "leave out ONNX's own cases"},
         {"codegen", 0, BYI_OPTION_CHOICE, &codegen, "auto|c",
-         "backends that generate C: auto: those that generate only C; c: all"},
+         "which backends generate C; auto: those that generate only C; c: all"},
         {"valgrind", 0, BYI_OPTION_FLAG, &valgrind, NULL,
          "run the cases under valgrind"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
@@ -150,7 +151,7 @@ static int run(int argc, char **argv)
                            argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
-    if (valgrind && !getenv(UNDER))
+    if (valgrind && !getenv(UNDER_VALGRIND))
         return rerun_under_valgrind(argc, argv);
     rerun_without_thread_caches(argc, argv);
     params.codegen = (enum byoc_codegen)codegen;
@@ -158,7 +159,8 @@ static int run(int argc, char **argv)
     params.options = again.n ? again.at + 1 : NULL;
     params.seed = seed;
     params.no_onnx = no_onnx;
-    if (getenv(UNDER)) /* valgrind slows programs down about 20 times */
+    /* valgrind slows programs down about 20 times */
+    if (getenv(UNDER_VALGRIND))
         params.seconds = 20 * (params.seconds > 0 ? params.seconds : 20);
     params.progress = show_progress;
     struct byoc_error err;

@@ -75,7 +75,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(
     return byi_complain(command, &err);
 }
 
-static int unknown_option(const struct byi_command *command,
+static int refuse_unknown(const struct byi_command *command,
                           const struct byi_option *options, uint32_t n,
                           const char *arg)
 {
@@ -90,9 +90,9 @@ static int unknown_option(const struct byi_command *command,
                   arg, command->name);
 }
 
-static int bad_value(const struct byi_command *command,
-                     const struct byi_option *o, const char *value,
-                     const char *expected)
+static int refuse_value(const struct byi_command *command,
+                        const struct byi_option *o, const char *value,
+                        const char *expected)
 {
     return refuse(command, "%s%s: found '%s', expected %s",
                   *o->name ? "--" : "-", *o->name ? o->name : "O", value,
@@ -145,11 +145,11 @@ static int set_choice(const struct byi_command *command,
         }
         at += n + (at[n] == '|');
     }
-    return bad_value(command, o, value, o->value);
+    return refuse_value(command, o, value, o->value);
 }
 
-/* Whether the value lacks the file that the option names. An empty path would
- * be the root folder once a name is appended. */
+/* Whether the option takes a path, and the path in `value` is empty. Such a
+ * path would become the root folder once a name is appended. */
 static bool lacks_path(const struct byi_option *o, const char *value)
 {
     static const char *const paths[] = {"FILE", "DIR", "FOLDER", "PATH"};
@@ -174,7 +174,7 @@ static int set_value(const struct byi_command *command,
     char *end;
     errno = 0;
     if (lacks_path(o, value))
-        return bad_value(
+        return refuse_value(
             command, o, value,
             strchr(o->value, '=') ? o->value : "the name of a file or folder");
     switch (o->kind) {
@@ -199,8 +199,8 @@ static int set_value(const struct byi_command *command,
     case BYI_OPTION_COUNT: {
         unsigned long long n = strtoull(value, &end, 10);
         if (errno || *end || *value < '0' || *value > '9' || n > INT32_MAX)
-            return bad_value(command, o, value,
-                             "a whole number from 0 to 2147483647");
+            return refuse_value(command, o, value,
+                                "a whole number from 0 to 2147483647");
         *(uint32_t *)o->to = (uint32_t)n;
         return -1;
     }
@@ -209,14 +209,14 @@ static int set_value(const struct byi_command *command,
     case BYI_OPTION_NUMBER: {
         double x = strtod(value, &end);
         if (errno || end == value || (*end && strcmp(end, "%")) || !(x >= 0))
-            return bad_value(command, o, value,
-                             "a number that is not negative");
+            return refuse_value(command, o, value,
+                                "a number that is not negative");
         *(double *)o->to = x;
         return -1;
     }
     case BYI_OPTION_LEVEL:
         if (strlen(value) != 1 || *value < '0' || *value > '3')
-            return bad_value(command, o, value, "a level of 0 to 3");
+            return refuse_value(command, o, value, "a level of 0 to 3");
         *(int *)o->to = (int)BYOC_O0 + (*value - '0');
         return -1;
     }
@@ -334,9 +334,9 @@ int byi_options(const struct byi_command *command,
         const struct byi_option *o =
             find_option(options, n_options, arg, &value);
         if (!o)
-            return unknown_option(command, options, n_options, arg);
+            return refuse_unknown(command, options, n_options, arg);
         if (o->kind == BYI_OPTION_FLAG && value)
-            return bad_value(command, o, value, "no value");
+            return refuse_value(command, o, value, "no value");
         if (o->kind != BYI_OPTION_FLAG && !value) {
             if (++i == argc)
                 return refuse(command,

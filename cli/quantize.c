@@ -66,12 +66,12 @@ static void print_proposal(const struct byi_quantized *q)
 static void print_report(const struct byi_quantized *q, const char *path,
                          const char *to)
 {
-    uint32_t narrow = 0;
+    uint32_t n_quantised = 0;
     for (uint32_t i = 0; i < q->n_layers; i++)
-        narrow += !q->layers[i].kept;
+        n_quantised += !q->layers[i].kept;
     print_layers(q);
-    printf("\n%u of %u layers and %u tensors quantised, on %u %s\n", narrow,
-           q->n_layers, q->n_tensors, q->n_samples,
+    printf("\n%u of %u layers and %u tensors quantised, on %u %s\n",
+           n_quantised, q->n_layers, q->n_tensors, q->n_samples,
            q->n_samples == 1 ? "sample" : "samples");
     print_proposal(q);
     printf("outputs%s: %.1f dB signal to noise\n",
@@ -144,7 +144,7 @@ static int run(int argc, char **argv)
         {"keep-type", 0, BYI_OPTION_LIST, &keep_type, "OP",
          "leave all nodes of an operator in float32, such as Gemm"},
         {"max-loss", 0, BYI_OPTION_NUMBER, &params.max_loss, "P%",
-         "leave the layers in float32 that keep the loss within P percent"},
+         "leave layers in float32 so that the loss stays within P percent"},
         {"threads", 0, BYI_OPTION_COUNT, &params.threads, "N",
          "threads of the runs (default: all CPUs of this process)"},
     };
