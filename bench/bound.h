@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bound.h: the records of runs of regions that the recorder (bound_recorder.c)
- * writes and the program (bound.c) reads. oneDNN's plug-in owns the objects
- * that the records point to.
+ * writes and the program (bound.c) reads. oneDNN's plug-in owns the compiled
+ * regions and the states that the records point to.
  */
 #ifndef BYI_BOUND_H
 #define BYI_BOUND_H
