@@ -49,7 +49,7 @@ const struct byi_command *byi_find_command(const char *name)
     if (nearest)
         fprintf(stderr, "did you mean '%s'?\n", nearest);
     else
-        fprintf(stderr, "`byoc --help` lists them\n");
+        fprintf(stderr, "`byoc --help` lists the commands\n");
     return NULL;
 }
 

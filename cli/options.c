@@ -63,7 +63,7 @@ void byi_print_help(const struct byi_command *command,
 byi_print_options *byi_help_printer = byi_print_help;
 const struct byi_command *const *byi_commands;
 
-/* Print an error of usage as one line. Returns the exit code. */
+/* Print a usage error as one line. Returns the exit code. */
 __attribute__((format(printf, 2, 3))) static int refuse(
     const struct byi_command *command, const char *format, ...)
 {
@@ -86,7 +86,8 @@ static int refuse_unknown(const struct byi_command *command,
     if (nearest)
         return refuse(command, "unknown option '%s'; did you mean '--%s'?", arg,
                       nearest);
-    return refuse(command, "unknown option '%s'; `byoc %s --help` lists them",
+    return refuse(command,
+                  "unknown option '%s'; `byoc %s --help` lists the options",
                   arg, command->name);
 }
 
