@@ -37,8 +37,9 @@ static int run(int argc, char **argv)
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK)
         return byi_complain(&byi_command_partition, &err);
     fputs(byoc_compiled_ir(compiled), stdout);
+    code = gate;
     if (consts && byoc_compiled_consts(compiled, consts, &err) != BYOC_OK)
-        gate = byi_complain(&byi_command_partition, &err);
+        code = byi_complain(&byi_command_partition, &err);
     byoc_compiled_free(&compiled);
-    return gate;
+    return code;
 }
