@@ -18,7 +18,7 @@ const struct byi_command byi_command_quantize = {
 };
 
 /* Whether the search measured the error of each layer alone. */
-static bool has_ranks(const struct byi_quantized *q)
+static bool has_alone_errors(const struct byi_quantized *q)
 {
     bool any = false;
     for (uint32_t i = 0; i < q->n_layers; i++)
@@ -28,14 +28,14 @@ static bool has_ranks(const struct byi_quantized *q)
 
 static void print_layers(const struct byi_quantized *q)
 {
-    const bool ranks = has_ranks(q);
-    printf("%s%10s %10s  %-8s %s\n", ranks ? "error % alone " : "",
+    const bool alone = has_alone_errors(q);
+    printf("%s%10s %10s  %-8s %s\n", alone ? "error % alone " : "",
            "weights dB", "result dB", "operator", "node");
     for (uint32_t i = 0; i < q->n_layers; i++) {
         const struct byi_quantized_layer *l = &q->layers[i];
-        if (ranks && l->alone >= 0)
+        if (alone && l->alone >= 0)
             printf("%13.3g ", l->alone);
-        else if (ranks)
+        else if (alone)
             printf("%14s", "");
         if (l->kept)
             printf("%10s", "float32");
@@ -53,9 +53,11 @@ static void print_proposal(const struct byi_quantized *q)
         n += q->layers[i].proposed;
     if (q->all < 0)
         return;
-    printf("loss: %.3g%% of the %s with all layers quantised, %.3g%% with the "
-           "proposal, after %u trial%s\n",
-           q->all, q->n_labels ? "accuracy" : "outputs", q->loss, q->n_trials,
+    printf("loss: %.3g%s with all layers quantised, %.3g%s with the proposal, "
+           "after %u trial%s\n",
+           q->all,
+           q->n_labels ? " percentage points of accuracy" : "% of the outputs",
+           q->loss, q->n_labels ? "" : "%", q->n_trials,
            q->n_trials == 1 ? "" : "s");
     printf("proposal: %u of %u layers stay float32\n", n, q->n_layers);
     for (uint32_t i = 0; i < q->n_layers; i++)

@@ -54,7 +54,7 @@ grep -q 'of 64 labels$' "$work/report" || fail "folders: not 64 labels"
 
 # --max-loss: the loss of the proposal is within the limit, and --keep with its
 # layers gives the same file
-loss() { sed -n 's/^loss: .* \([0-9.e-]*\)% with the proposal.*/\1/p' \
+loss() { sed -n 's/^loss: .* \([0-9.e-]*\)%* with the proposal.*/\1/p' \
     "$work/report"; }
 proposed() { sed -n 's/^  --keep //p' "$work/report"; }
 quantize --calibrate "$work/one" --max-loss 50 -o "$work/o.onnx"
@@ -72,7 +72,7 @@ cmp "$work/o.onnx" "$work/k.onnx" || fail "--max-loss and $keep: other files"
 grep -q '^loss' "$work/report" && fail "a proposal without --max-loss"
 quantize --calibrate "$digits" --method percentile --percentile 60 \
     --max-loss 1 -o "$work/o.onnx"
-grep -q '^loss: [0-9]*\.*[0-9]*% of the accuracy' "$work/report" ||
+grep -q '^loss: [0-9]*\.*[0-9]* percentage points of accuracy' "$work/report" ||
     fail "--max-loss with labels: not of the accuracy"
 least '--max-loss 1, limit' 1 "$(loss)"
 least '--max-loss 1, accuracy' "$(number '% after')" 98.1
