@@ -49,7 +49,7 @@ struct direct {
     int64_t slices;               /* of a piece, see choose_slices() */
     bool copies;                  /* rows are copied first: see copies_rows() */
     bool plain;                   /* row i is position i of x */
-    int64_t copied;               /* floats from one copied row to the next */
+    int64_t copy_ld;              /* floats from one copied row to the next */
     int64_t chunk;                /* tiles whose rows are found at a time */
     int64_t border;      /* floats for the pieces of a row at the border     */
     uint64_t per_thread; /* bytes of scratch of a thread        */
@@ -80,17 +80,18 @@ static bool reads_positions(const struct byi_f32_conv *conv)
     return true;
 }
 
-/* Floats of a tile's rows. */
+/* Floats of the copies of a tile's rows. */
 static int64_t tile_floats(const struct direct *d)
 {
-    return d->copied * d->conv->kernels->rows;
+    return d->copy_ld * d->conv->kernels->rows;
 }
 
 /* Number of tiles in a chunk; all columns of a chunk are computed before the
- * next chunk. If the weights stay in the second-level cache, it is 1, so that
- * whole rows of the result are written; otherwise as many tiles as the scratch
- * has pointers for and half of that cache holds rows of: weights and results
- * pass through the other half. */
+ * next chunk. If the weights stay in the second-level cache, a chunk is one
+ * tile, so that whole rows of the result are written. Otherwise the scratch's
+ * pointers limit the chunk. If a row is one piece, the chunk's rows must also
+ * fit into about half of that cache: weights and results pass through the other
+ * half. */
 static int64_t choose_chunk(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
@@ -151,7 +152,7 @@ static void slice_expanded(struct direct *d)
 {
     const int64_t size = sizeof(float);
     d->slices = byi_ceil_div(d->length, EXPANDED_SLICE);
-    d->copied =
+    d->copy_ld =
         byi_ceil_div(byi_ceil_div(d->length, d->slices), BYI_F32_PANEL) *
             BYI_F32_PANEL +
         BYI_F32_PANEL;
@@ -159,7 +160,7 @@ static void slice_expanded(struct direct *d)
     d->chunk = byi_min(d->chunk, BYI_F32_PIECES);
     d->per_thread =
         byi_f32_pointer_bytes(1) + BYI_ALIGN +
-        (uint64_t)(d->chunk * tile_floats(d) + d->wide * d->copied) *
+        (uint64_t)(d->chunk * tile_floats(d) + d->wide * d->copy_ld) *
             sizeof(float);
 }
 
@@ -186,7 +187,7 @@ static struct direct describe(const struct byi_f32_conv *conv)
     d.rest = d.rows % byi_max(d.tiles, 1);
     d.blocks = byi_ceil_div(conv->merged_outputs, d.wide);
     d.slices = 1;
-    d.copied = d.length + BYI_F32_PANEL;
+    d.copy_ld = d.length + BYI_F32_PANEL;
     if (conv->expand) {
         slice_expanded(&d);
         return d;
@@ -202,7 +203,7 @@ static struct direct describe(const struct byi_f32_conv *conv)
      * use the scratch of whole rows */
     d.slices = choose_slices(&d);
     if (d.slices > 1) {
-        d.copied = byi_ceil_div(d.length, d.slices) + BYI_F32_PANEL;
+        d.copy_ld = byi_ceil_div(d.length, d.slices) + BYI_F32_PANEL;
         d.chunk = byi_min(floats / tile_floats(&d), BYI_F32_PIECES);
     }
     return d;
@@ -379,7 +380,7 @@ static void find_rows(const struct direct *d, int64_t row, int64_t n,
 static void copy_rows(const struct direct *d, const float **rows, int64_t n,
                       int64_t from, int64_t to, float *copy)
 {
-    for (int64_t r = 0; r < n; r++, copy += d->copied) {
+    for (int64_t r = 0; r < n; r++, copy += d->copy_ld) {
         memcpy(copy, rows[r] + from, (size_t)(to - from) * sizeof *copy);
         rows[r] = copy;
     }
@@ -396,7 +397,7 @@ static void gather_image(const struct direct *d, int64_t row, int64_t n,
         .scale = run->scale ? run->scale + image * conv->scale_image : NULL,
         .shift = run->shift,
         .rows = n,
-        .ld = d->copied,
+        .ld = d->copy_ld,
         .rectify = conv->rectifies,
         .to = to};
     for (uint32_t i = 0; i < run->n_sources; i++, a.to += a.n) {
@@ -414,10 +415,10 @@ static void gather_rows(const struct direct *d, int64_t row, int64_t n,
 {
     const int64_t positions = byi_f32_product_of(d->conv->out);
     for (int64_t r = 0; r < n; r++)
-        rows[r] = to + r * d->copied;
+        rows[r] = to + r * d->copy_ld;
     for (int64_t r = 0, some; r < n; r += some) {
         some = byi_min(n - r, positions - (row + r) % positions);
-        gather_image(d, row + r, some, to + r * d->copied);
+        gather_image(d, row + r, some, to + r * d->copy_ld);
     }
 }
 
@@ -510,9 +511,9 @@ struct direct_chunk {
     float *weights; /* of a block, expanded */
 };
 
-/* The tile of a block of columns. Members are set one by one, as far as they
- * change: a copy of the whole would wait until the results of the tile before
- * are in the cache. */
+/* The tile of a block of columns. Only members that change are set, one by one:
+ * an assignment of the whole struct would wait until the results of the
+ * previous tile are in the cache. */
 struct direct_block {
     int64_t column, columns, panel; /* panel: elements of a panel */
     struct byi_f32_tile tile;
@@ -620,8 +621,8 @@ static void run_block(const struct direct *d, const struct direct_chunk *c,
     }
 }
 
-/* Mark the pieces that are padding in all n rows, which tiles skip. With large
- * dilations, most pieces are. */
+/* Mark the pieces that are padding in all n rows, so that tiles skip them. With
+ * large dilations, most pieces are padding. */
 static void mark_padding(const struct direct *d, int64_t n, const float **rows)
 {
     for (int64_t s = 0; s < d->n_pieces; s++, rows += BYI_F32_ROWS) {
