@@ -42,7 +42,7 @@ static struct byi_desc as_matrix(const struct byi_desc *desc, bool first,
 }
 
 /* Whether the product can read the descriptor: it is dense, one of the last two
- * axes is contiguous, and for 3.x the batch axes are in order. */
+ * axes is contiguous, and with oneDNN 3.x the batch axes are in order. */
 static bool is_usable(const struct byi_desc *desc)
 {
     uint32_t order[BYI_MAX_RANK];
@@ -81,8 +81,9 @@ static bool try_view(const struct side *s, const struct byi_desc *desc,
     return true;
 }
 
-/* The layout, in the axes of the graph's value, that is row-major for the
- * product. */
+/* The layout that an operand gets, in the axes of the graph's value, if the
+ * product can read none of its views: row-major for the product if the batch is
+ * folded, otherwise row-major for the value. */
 static struct byi_desc plain_matrix(const struct side *s)
 {
     const struct byi_desc *d = &s->value->views[0].desc;
