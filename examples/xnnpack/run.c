@@ -259,6 +259,7 @@ const char *xnn_name(const void *compiled)
 
 /* --- states --------------------------------------------------------------- */
 
+/* Whether the address of tensor t is the same in all runs. */
 static int is_fixed(const struct program *p, uint32_t t)
 {
     return t == NONE || p->tensors[t].where == CONSTANT ||
@@ -283,7 +284,7 @@ static enum xnn_status bind(const struct loaded *l, struct state *s, uint32_t i,
     return status;
 }
 
-/* The address of a tensor if it is the same in all runs, or NULL. */
+/* The address of tensor t, for which is_fixed() is true; NULL if t is NONE. */
 static void *fixed(const struct program *p, const struct state *s, uint32_t t)
 {
     if (t == NONE)
@@ -393,7 +394,7 @@ struct running {
 
 /* The address from which an operator reads tensor t, or NULL if t is NONE or
  * memory is exhausted; `moved`: the operator has a move() function. */
-static const void *source(struct running *r, uint32_t t, int moved)
+static const void *operand_address(struct running *r, uint32_t t, int moved)
 {
     const struct tensor *tensor = t == NONE ? NULL : &r->l->program->tensors[t];
     if (!tensor || is_fixed(r->l->program, t))
@@ -409,8 +410,8 @@ static struct byoc_fail *run_op(struct running *r, uint32_t i)
     const struct program *p = r->l->program;
     const struct op *op = &p->ops[i];
     const int moved = op->kind->move != NULL;
-    const void *a = source(r, op->in[0], moved);
-    const void *b = source(r, op->in[1], moved);
+    const void *a = operand_address(r, op->in[0], moved);
+    const void *b = operand_address(r, op->in[1], moved);
     void *out = is_fixed(p, op->out)
                     ? fixed(p, r->s, op->out)
                     : r->args->outputs[p->tensors[op->out].index].data;
