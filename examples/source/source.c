@@ -50,8 +50,9 @@ static const char *check_type(const struct byoc_host *host,
             dtype = 0;
     if (dtype == BYOC_F32 && rank <= RANK)
         return NULL;
-    return host->match_say(m, "found %s, expected float32 of fixed sizes",
-                           host->match_show(m, name));
+    return host->match_say(
+        m, "found %s, expected float32 of fixed sizes of at least 1",
+        host->match_show(m, name));
 }
 
 static const char *accept(const struct byoc_host *host,
@@ -118,7 +119,8 @@ static const char *find_fault(const struct byoc_graph *g, uint32_t n_consts)
         return "found more than 64 tensors, expected at most 64";
     for (uint32_t i = 0; i < g->n_values; i++)
         if (g->values[i].dtype != BYOC_F32 || g->values[i].count == 0)
-            return "found a tensor that is empty or not float32";
+            return "found a tensor that is empty or not float32, expected "
+                   "float32 with at least one element";
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         const struct byoc_graph_value *v = &g->values[g->outputs[i]];
         if (v->rank != first->rank ||
@@ -422,7 +424,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
         !are_sized(j.l->code, &at, args->outputs, args->n_outputs) ||
         j.l->code(NULL, NULL, NULL, at, 1) != -1)
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "found tensors of other sizes than in the code");
+                          "found tensors of other sizes than the code expects");
     for (uint32_t i = 0; i < args->n_inputs; i++)
         j.in[i] = args->inputs[i].data;
     for (uint32_t i = 0; i < args->n_outputs; i++)
