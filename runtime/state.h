@@ -425,8 +425,8 @@ enum byoc_status byi_trace_file(struct byi_trace **trace, const char *path,
 /* Pass events to a callback, or to none if NULL. *trace is created or freed as
  * needed. Errors: BYOC_ENOMEM. */
 enum byoc_status byi_trace_use(struct byi_trace **trace,
-                               void (*use)(void *ctx,
-                                           const struct byoc_event *event),
+                               void (*callback)(void *ctx,
+                                                const struct byoc_event *event),
                                void *ctx, struct byoc_error *err);
 /* Set the tag of the following events; NULL: no tag. */
 void byi_trace_tag(struct byi_trace *trace, const char *tag);

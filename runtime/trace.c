@@ -16,7 +16,7 @@ struct byi_trace {
     uint64_t start_ns;
     bool any; /* the file has an event */
     /* the callback for events; NULL: no callback */
-    void (*use)(void *ctx, const struct byoc_event *event);
+    void (*callback)(void *ctx, const struct byoc_event *event);
     void *ctx;
     const char *tag; /* of the current run; NULL: none */
 };
@@ -35,7 +35,7 @@ static enum byoc_status ensure_trace(struct byi_trace **trace,
 /* Free the trace if it has neither a file nor a callback. */
 static void drop_unused(struct byi_trace **trace)
 {
-    if (!*trace || (*trace)->file.stream || (*trace)->use)
+    if (!*trace || (*trace)->file.stream || (*trace)->callback)
         return;
     free(*trace);
     *trace = NULL;
@@ -78,14 +78,14 @@ enum byoc_status byi_trace_file(struct byi_trace **trace, const char *path,
 }
 
 enum byoc_status byi_trace_use(struct byi_trace **trace,
-                               void (*use)(void *ctx,
-                                           const struct byoc_event *event),
+                               void (*callback)(void *ctx,
+                                                const struct byoc_event *event),
                                void *ctx, struct byoc_error *err)
 {
-    if (use)
+    if (callback)
         BYI_TRY(ensure_trace(trace, err));
     if (*trace) {
-        (*trace)->use = use;
+        (*trace)->callback = callback;
         (*trace)->ctx = ctx;
     }
     drop_unused(trace);
@@ -170,6 +170,6 @@ void byi_trace_event(struct byi_trace *t, const struct byoc_event *given)
     event.end_ns = event.end_ns ? event.end_ns : byi_now_ns();
     if (t->file.stream)
         write_event(t, &event);
-    if (t->use)
-        t->use(t->ctx, &event);
+    if (t->callback)
+        t->callback(t->ctx, &event);
 }
