@@ -7,7 +7,7 @@
 
 enum {
     DEPTH = 100, /* levels of nested branches */
-    FAN = 64     /* the number of functions that @main calls */
+    FAN = 64     /* see make_functions() */
 };
 
 struct graph {
@@ -153,7 +153,12 @@ static uint32_t leaf(struct graph *g, enum byi_op_id op)
     return index;
 }
 
-/* if (%c) { %y = ...; if (%c) { ... } else { ... } } else { relu(%x) } */
+/* Add a function of captures %x and %c, and return its index:
+ *
+ *     %y = sigmoid(%x); if (%c) { NEXT } else { relu(%x) }
+ *
+ * NEXT is the same function of %y and %c one level deeper; the innermost is
+ * tanh(%y). */
 static uint32_t nest(struct graph *g, const struct byi_type *flag)
 {
     uint32_t inner = leaf(g, BYI_OP_TANH);
@@ -198,8 +203,8 @@ static void make_nested(struct graph *g, uint32_t n)
     byi_vec_free(nests.at);
 }
 
-/* Many global functions of a few operators, each of which calls an earlier one.
- */
+/* Many global functions of a few operators. Function i calls function i - FAN,
+ * if i > FAN; @main calls the last FAN functions. */
 static void make_functions(struct graph *g, uint32_t n)
 {
     const uint32_t each = 12;
