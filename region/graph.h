@@ -68,8 +68,9 @@ struct byi_graph_node {
     uint32_t n_out;                    /* 1 for input and const             */
     const struct byi_type *const *out; /* tensor types */
     /* kernel */
-    const char *pattern; /* "dnnl.conv"                       */
-    bool exact;          /* use no algorithm that rounds more */
+    const char *pattern; /* "dnnl.conv" */
+    bool exact;          /* use no algorithm that rounds more than the
+                          * operators' definitions do */
     uint32_t n_operands;
     const struct byi_graph_operand *operands;
     uint32_t n_steps;

@@ -29,8 +29,8 @@ bool byi_conv_is_pointwise(const struct byi_window *w);
 
 /* --- conv.c --------------------------------------------------------------- */
 
-/* Compute plane `plane` of the result; planes are numbered in the order of (n,
- * O). */
+/* Compute plane `plane` of the result: channel plane % C of image plane / C,
+ * where C is the number of channels of y. */
 typedef void (*byi_conv_plane)(const struct byi_conv *v, int64_t plane);
 
 /* Define plain_##id(), a byi_conv_plane that computes one output at a time, for

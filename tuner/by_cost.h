@@ -16,9 +16,9 @@ struct byi_by_cost {
     struct byi_arena *arena;       /* owns the assignment */
     struct byi_ledger *ledger;
     uint32_t threads;
-    const char *plugins, *cc;
-    const char *table; /* path of the cost table; NULL: the default */
-    double seconds;    /* time limit of measuring workloads; 0: 60 */
+    const char *plugins, *cc; /* list of plug-ins; C compiler; or NULL */
+    const char *table;        /* path of the cost table; NULL: the default */
+    double seconds;           /* time limit of measuring workloads; 0: 60 */
     /* called after each workload (workloads.h), `done` of `of`; NULL: not
      * called */
     void (*progress)(void *ctx, const char *what, uint32_t done, uint32_t of);

@@ -5,7 +5,7 @@
 
 /* Numbered as ONNX's TensorProto.DataType. */
 enum byoc_dtype {
-    BYOC_NONE = 0,
+    BYOC_NONE = 0, /* no element type; ONNX's UNDEFINED */
     BYOC_F32 = 1,
     BYOC_U8 = 2,
     BYOC_I8 = 3,
