@@ -276,8 +276,6 @@ static const struct {
 } reductions[] = {
     {"sum", BYI_REDUCE_SUM},
     {"mean", BYI_REDUCE_MEAN},
-    {"max", BYI_REDUCE_MAX},
-    {"min", BYI_REDUCE_MIN},
 };
 
 /* Set the flags of the reduced axes; false if there are none. */
@@ -365,19 +363,20 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
     while (row < BYI_COUNT(reductions) &&
            !byi_dn_is(step, reductions[row].name))
         row++;
-    /* artifacts of byoc 0.1 have regions with "prod" */
+    /* artifacts of byoc 0.1 have regions with "prod", which oneDNN computes in
+     * float32, "max" and "min", which it begins with the largest finite number
+     */
     if (row == BYI_COUNT(reductions))
         return byi_dn_refuse(b,
-                             "%s: oneDNN computes it in float32; the native "
-                             "kernel computes it in float64",
+                             "%s: oneDNN's result is less exact than that of "
+                             "the native kernel",
                              step->name);
     p.reduce.kind = reductions[row].kind;
     const bool mean = p.reduce.kind == BYI_REDUCE_MEAN;
-    const bool pools = is_spatial(reduced, main->rank) &&
-                       (mean || p.reduce.kind == BYI_REDUCE_MAX);
+    const bool pools = is_spatial(reduced, main->rank) && mean;
     if (!find_fast_view(value, reduced, pools, &p)) {
         if (pools)
-            return byi_dn_global_pool(b, mean);
+            return byi_dn_global_pool(b, true);
         BYI_TRY(want_inner(b, value, reduced, &p.src));
         if (!read_adjacent(&p.src.desc, reduced, &p.reduce))
             return byi_dn_refuse(b,

@@ -167,12 +167,7 @@ struct byi_dnnl_binary {
     enum byi_bin alg;
     struct byi_desc src, src1, dst;
 };
-enum byi_reduce_kind {
-    BYI_REDUCE_SUM,
-    BYI_REDUCE_MEAN,
-    BYI_REDUCE_MAX,
-    BYI_REDUCE_MIN
-};
+enum byi_reduce_kind { BYI_REDUCE_SUM, BYI_REDUCE_MEAN };
 struct byi_dnnl_reduce {
     enum byi_reduce_kind kind;
     struct byi_desc src, dst; /* reduced axes have size 1 in dst */

@@ -238,9 +238,8 @@ bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
     *fast = (struct byi_dn_fast){.kind = &sum_kind,
                                  .sum = {d->dims[0], d->dims[1], inner, mean},
                                  .threads = omp_get_max_threads()};
-    return (mean || p->kind == BYI_REDUCE_SUM) && d->dtype == BYOC_F32 &&
-           byi_dn_is_dense(d) && byi_dn_is_dense(&p->dst) &&
-           byi_elements(d->rank, d->dims) > 0 &&
+    return d->dtype == BYOC_F32 && byi_dn_is_dense(d) &&
+           byi_dn_is_dense(&p->dst) && byi_elements(d->rank, d->dims) > 0 &&
            (inner == 1 || inner >= NARROW);
 }
 
@@ -252,8 +251,6 @@ enum byoc_status byi_reduce_new(const struct byi_dnnl *lib,
     static const dnnl_alg_kind_t kinds[] = {
         [BYI_REDUCE_SUM] = dnnl_reduction_sum,
         [BYI_REDUCE_MEAN] = dnnl_reduction_mean,
-        [BYI_REDUCE_MAX] = dnnl_reduction_max,
-        [BYI_REDUCE_MIN] = dnnl_reduction_min,
     };
     struct byi_dn_fast fast;
     BYI_TRY(byi_fault_status(byi_fault_elt_only(posts), err));

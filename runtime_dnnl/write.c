@@ -54,9 +54,8 @@ static const char *const post_kinds[] = {NAME(BYI_POST_SUM), NAME(BYI_POST_ELT),
                                          NAME(BYI_POST_PRELU)};
 static const char *const pool_kinds[] = {NAME(BYI_POOL_MAX), NAME(BYI_POOL_AVG),
                                          NAME(BYI_POOL_AVG_PAD)};
-static const char *const reduce_kinds[] = {
-    NAME(BYI_REDUCE_SUM), NAME(BYI_REDUCE_MEAN), NAME(BYI_REDUCE_MAX),
-    NAME(BYI_REDUCE_MIN)};
+static const char *const reduce_kinds[] = {NAME(BYI_REDUCE_SUM),
+                                           NAME(BYI_REDUCE_MEAN)};
 static const char *const rnn_kinds[] = {NAME(BYI_RNN_PLAIN), NAME(BYI_RNN_LSTM),
                                         NAME(BYI_RNN_GRU),
                                         NAME(BYI_RNN_GRU_LINEAR)};
