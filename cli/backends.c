@@ -119,7 +119,7 @@ enum { MAX_MODELS = 256 };
 /* A row of a plug-in's table. */
 struct backend_row {
     const char *name;
-    const char *finding; /* what is wrong with it, or NULL */
+    const char *finding; /* the fault of the row; NULL: none */
     uint32_t matches;    /* in the models */
 };
 

@@ -116,8 +116,10 @@ struct byi_option {
     char brief; /* the letter of the short form; 0: none */
     enum byi_option_kind kind;
     void *to;
-    const char *value; /* placeholder in help, or "a|b"; NULL for flags */
-    const char *help;  /* one line, for --help and manual pages */
+    /* placeholder of the value in help, such as "N", or the values that it can
+     * have, such as "a|b"; NULL: the option takes no value */
+    const char *value;
+    const char *help; /* one line, for --help and manual pages */
 };
 
 /* Parse argv[1..argc-1] and store the values of options. The positional

@@ -23,7 +23,7 @@ static bool is_in_file(const struct object_file *o, uint64_t at, uint64_t bytes)
     return at <= o->n && bytes <= o->n - at;
 }
 
-/* Fail because the bytes are no relocatable ELF64 object. */
+/* Fail: the bytes are not a relocatable ELF64 object. */
 static enum byoc_status reject(const struct object_file *o)
 {
     return byi_fail(o->err, BYOC_EUNSUPPORTED,

@@ -117,8 +117,8 @@ static struct byi_plugin *stand_in(struct byi_arena *arena, const char *path)
     return &s->plugin;
 }
 
-/* Give the name of a requested backend to the first stand-in that has none, and
- * return it; NULL if there is no such stand-in. */
+/* Set the name of the first stand-in without a name to that of a requested
+ * backend, and return the stand-in; NULL if all stand-ins have names. */
 static struct byi_plugin *name_stand_in(const struct byi_found *found,
                                         const char *name)
 {

@@ -122,8 +122,9 @@ void byi_zone_free(struct byi_kit *kit, const void *data)
         }
 }
 
-/* End the case because of a forbidden access; `did` is what it did, such as
- * "read", `past` the rule against accesses past the end. */
+/* End the case because the plug-in accessed memory that it must not access.
+ * `did` is the kind of access, such as "read"; `past` is the rule against
+ * accesses past the end. */
 static void report_access(const struct byi_zone *z, const char *at,
                           const char *did, enum byi_conform_rule past)
 {

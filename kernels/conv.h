@@ -63,8 +63,8 @@ struct byi_f32_conv {
     enum byi_f32_type type;
     enum byi_f32_type weight_type; /* element type of weights that are not
                                     * packed */
-    /* If not NULL, it expands parts of a product's weights from the run's
-     * `matrix` to the cache; there are no packed weights. */
+    /* If not NULL, the weights of a product are not packed: each thread calls
+     * this function, which writes a block of them from the run's `matrix`. */
     byi_f32_expand_fn *expand;
     bool in_strips; /* this is one strip of a convolution, and its height
                      * depends on the number of threads; strips.c sets it */

@@ -64,8 +64,8 @@ struct byi_quantized {
     /* with labels: the loss of accuracy, in percentage points; otherwise the
      * relative error of the outputs, sqrt(noise / signal), in percent */
     double loss;
-    /* the loss if all layers are quantised; negative: it was not measured,
-     * since there was no search */
+    /* the loss if all layers are quantised; negative: not measured, because
+     * only a search measures it */
     double all;
     uint32_t n_trials; /* models that the search compiled */
 };

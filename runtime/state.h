@@ -251,8 +251,8 @@ struct byi_later {
     struct byoc_state *next; /* next in the queue */
     bool busy;               /* until the run has ended                  */
     uint32_t callbacks;      /* calls of `done` that have not returned   */
-    /* the number of forks so far when the other members were set: after another
-     * fork they are no longer valid */
+    /* the number of forks when the other members were set; they are invalid if
+     * that number has changed */
     uint32_t process;
 };
 

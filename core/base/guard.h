@@ -15,7 +15,7 @@
  * vectors and texts are added to the list automatically; anything else that
  * would leak (a file, a mapping, a library, a process) is added with byi_own.
  * If an allocation fails, the guard releases everything that is still in the
- * list, oldest first, since owners are older than what they own. If the call
+ * list in the order of adding, owners before what they own. If the call
  * succeeds, the rest of the list is its result: it moves to the enclosing
  * guard, or has an owner.
  *

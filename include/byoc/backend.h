@@ -188,7 +188,7 @@ struct byoc_host {
                                uint64_t *bytes);
     /* The number of operators of the match, and the name of operator i, in
      * topological order. Making a tuple is an operator called "tuple". match_op
-     * returns NULL if there is no operator i. */
+     * returns NULL if i is not less than that number. */
     uint32_t (*match_n_ops)(const struct byoc_match *m);
     const char *(*match_op)(const struct byoc_match *m, uint32_t i);
     /* Get dtype and shape of the result of operator i, as match_type does for
@@ -241,9 +241,9 @@ struct byoc_host {
 
 /* One row of a pattern table; docs/patterns.md has the notation. Rows are tried
  * in order, the most specific first.
- * accept NULL: every match is accepted. Otherwise returns NULL to accept the
- * match, or a sentence that says what it found and expected: a string constant,
- * or a result of host->match_say. Pure, cheap, any thread. */
+ * accept NULL: every match is accepted. Otherwise it returns NULL to accept
+ * the match, or the reason for refusing it, with what it found and expected: a
+ * string constant, or a result of host->match_say. Pure, cheap, any thread. */
 struct byoc_pattern {
     const char *name; /* "backend.what", unique within the table */
     const char *pattern;
