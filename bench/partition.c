@@ -88,14 +88,6 @@ static enum byoc_status open_backend(struct byi_backends *v, bool probing,
 
 /* --- one measurement ----------------------------------------------------- */
 
-static enum byoc_status eval(const struct byi_op *op,
-                             const struct byi_attrs *attrs, uint32_t n_in,
-                             const struct byi_tensor *in, uint32_t n_out,
-                             struct byi_tensor *out, struct byoc_error *err)
-{
-    return byoc_internal_kernel_eval(op, attrs, n_in, in, n_out, out, 1, err);
-}
-
 static enum byoc_status run_passes(struct byi_module *m,
                                    struct byi_backends *backends,
                                    struct bench_run *run,
@@ -105,7 +97,7 @@ static enum byoc_status run_passes(struct byi_module *m,
         .opt_level = 3,
         .by_hand = true,
         .known = byi_passes_known(),
-        .eval = eval,
+        .eval = byi_kernel_eval,
         .entries = {byi_backends_entry(backends),
                     byi_ledger_entry(byi_ledger_new())}};
     for (uint32_t i = 0; i < N_PASSES; i++) {
@@ -143,11 +135,11 @@ static enum byoc_status partition_model(const struct model *model,
                                         struct bench_run *run,
                                         struct byoc_error *err)
 {
-    const struct byi_onnx_params params = {.eval = eval};
+    const struct byi_onnx_params params = {.eval = byi_kernel_eval};
     struct byi_backends backends = {0};
     struct byi_module *m = NULL;
     struct byi_pass_context ctx = {
-        .opt_level = 3, .known = byi_passes_known(), .eval = eval};
+        .opt_level = 3, .known = byi_passes_known(), .eval = byi_kernel_eval};
     const struct byi_pass *clean = byi_pass_find("Canonicalize");
     BYI_TRY(byi_onnx_import(model->path, &params, &m, err));
     BYI_TRY(byi_run_passes(m, &clean, 1, &ctx, err));

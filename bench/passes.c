@@ -36,14 +36,6 @@ struct work {
     enum byoc_status (*run)(struct byi_module *m, struct byoc_error *err);
 };
 
-static enum byoc_status eval(const struct byi_op *op,
-                             const struct byi_attrs *attrs, uint32_t n_in,
-                             const struct byi_tensor *in, uint32_t n_out,
-                             struct byi_tensor *out, struct byoc_error *err)
-{
-    return byoc_internal_kernel_eval(op, attrs, n_in, in, n_out, out, 1, err);
-}
-
 static struct byi_text text;
 static FILE *side; /* the constants of the printed module */
 
@@ -119,7 +111,7 @@ static enum byoc_status work_on(const struct work *w, struct byi_module *m,
     struct byi_pass_context ctx = {.opt_level = 3,
                                    .by_hand = true,
                                    .known = byi_passes_known(),
-                                   .eval = eval};
+                                   .eval = byi_kernel_eval};
     if (w->plugin) {
         BYI_TRY(open_backend(&backends, err));
         byi_context_put(&ctx, byi_backends_entry(&backends));

@@ -6,7 +6,7 @@
 #include "kit.h"
 
 #include "codegen_json/codegen_json.h"
-#include "interp/interp.h"
+#include "runtime_native/native.h"
 
 #include <string.h>
 
@@ -224,7 +224,7 @@ static enum drawn match_graph(struct byi_backends *backends,
 {
     static const struct byi_pass *const passes[] = {&byi_pass_merge_composite};
     struct byi_pass_context ctx = {.opt_level = 2,
-                                   .eval = byi_interp_eval,
+                                   .eval = byi_kernel_eval,
                                    .entries = {byi_backends_entry(backends)}};
     const uint32_t before = refusals;
     const uint32_t n_ops =
@@ -332,7 +332,7 @@ static bool partition(struct byi_backends *backends, struct byi_sample *s,
         &byi_pass_merge_composite, &byi_pass_annotate_target,
         &byi_pass_merge_regions, &byi_pass_partition_graph};
     struct byi_pass_context ctx = {.opt_level = 2,
-                                   .eval = byi_interp_eval,
+                                   .eval = byi_kernel_eval,
                                    .entries = {byi_backends_entry(backends)}};
     struct byi_text program = {0};
     byi_print_module(s->m, &program, NULL);

@@ -20,17 +20,6 @@
 
 /* --- passes --------------------------------------------------------------- */
 
-/* A byi_eval_fn: run one operator on native kernels, with one thread. */
-static enum byoc_status eval_natively(const struct byi_op *op,
-                                      const struct byi_attrs *attrs,
-                                      uint32_t n_in,
-                                      const struct byi_tensor *in,
-                                      uint32_t n_out, struct byi_tensor *out,
-                                      struct byoc_error *err)
-{
-    return byoc_internal_kernel_eval(op, attrs, n_in, in, n_out, out, 1, err);
-}
-
 /* Set c->list to the passes to run: those of params->passes, otherwise the
  * pipeline's, with params->add_passes after the clean-up passes. */
 static enum byoc_status list_passes(struct byoc_compiled *c,
@@ -153,7 +142,7 @@ static enum byoc_status with_context(struct byoc_compiled *c,
         .instruments = in.list.at,
         .n_instruments = in.list.n,
         .verify = params->verify != 0,
-        .eval = eval_natively,
+        .eval = byi_kernel_eval,
         .generates = byi_kernels_take,
         .generates_alone = byi_kernels_take_alone,
         .sizes = &c->found.sizes,
@@ -405,7 +394,7 @@ static enum byoc_status read_model(struct byoc_compiled *c,
     const struct byi_onnx_params onnx = {.dims = params->dims,
                                          .shapes = params->shapes,
                                          .values = params->values,
-                                         .eval = eval_natively,
+                                         .eval = byi_kernel_eval,
                                          .data = given->data,
                                          .bytes = given->bytes,
                                          .find = find_operator,
@@ -473,7 +462,7 @@ static enum byoc_status ask_runtime(struct byoc_compiled *c,
                                     struct byoc_error *err)
 {
     const uint32_t n = c->built.regions.n;
-    const struct byi_pass_context ctx = {.eval = eval_natively,
+    const struct byi_pass_context ctx = {.eval = byi_kernel_eval,
                                          .sizes = &c->found.sizes};
     const char **faults = byi_arena_calloc(c->arena, n, sizeof *faults);
     struct byi_warm_set sample = {0};
@@ -689,7 +678,7 @@ static void record_weights(struct byoc_compiled *c)
 static void close_ledger(struct byoc_compiled *c,
                          const struct byoc_compile_params *params)
 {
-    const struct byi_pass_context ctx = {.eval = eval_natively,
+    const struct byi_pass_context ctx = {.eval = byi_kernel_eval,
                                          .sizes = &c->found.sizes};
     byi_ledger_close(c->ledger, c->m, byi_samples_new(c->m, &ctx, c->arena));
     record_weights(c);

@@ -43,13 +43,6 @@ static int64_t fresh_symbol(void *ctx)
     return --in->next_symbol;
 }
 
-static void *alloc_aligned(struct byi_arena *arena, uint64_t bytes)
-{
-    const uintptr_t p =
-        (uintptr_t)byi_arena_alloc(arena, (size_t)bytes + 2 * BYI_ALIGN);
-    return (void *)((p + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN);
-}
-
 /* Make the tensor for a result. Dims that only the kernel knows start at an
  * upper bound, the number of elements of the largest operand. */
 static enum byoc_status make_result(struct interp *in,
@@ -70,7 +63,7 @@ static enum byoc_status make_result(struct interp *in,
         return byi_fail(in->err, BYOC_ELIMIT,
                         "found a result of %llu bytes, expected at most 4 GiB",
                         (unsigned long long)bytes);
-    out->data = alloc_aligned(in->arena, bytes);
+    out->data = byi_arena_data(in->arena, bytes);
     return BYOC_OK;
 }
 
@@ -79,7 +72,7 @@ static void copy_floats(struct interp *in, struct byi_tensor *t)
 {
     const uint64_t bytes = byi_tensor_bytes(t);
     void *copy =
-        byi_dtype_is_float(t->dtype) ? alloc_aligned(in->arena, bytes) : NULL;
+        byi_dtype_is_float(t->dtype) ? byi_arena_data(in->arena, bytes) : NULL;
     if (!copy)
         return;
     memcpy(copy, t->data, bytes);
@@ -127,8 +120,8 @@ static enum byoc_status call_op(struct interp *in, const struct byi_func *f,
                             node->n_args, &results[i]));
     if (in->perturb)
         in->perturb(in->perturb_ctx, f, node, args, NULL, 0);
-    BYI_TRY(byoc_internal_kernel_eval(infer.op, node->attrs, node->n_args, args,
-                                      n, results, 1, in->err));
+    BYI_TRY(byi_kernel_eval(infer.op, node->attrs, node->n_args, args, n,
+                            results, in->err));
     if (in->perturb)
         in->perturb(in->perturb_ctx, f, node, args, results, n);
     struct value *fields = byi_arena_calloc(in->arena, n, sizeof *fields);
@@ -332,7 +325,7 @@ bool byi_interp_random(const struct byi_type *type, uint64_t seed,
         out->dims[i] = BYI_IS_SYMBOL(type->dims[i])
                            ? 2 + (int64_t)(((uint64_t)(-1 - type->dims[i])) % 3)
                            : type->dims[i];
-    out->data = alloc_aligned(arena, byi_tensor_bytes(out));
+    out->data = byi_arena_data(arena, byi_tensor_bytes(out));
     uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
     const int64_t n = byi_elements(out->rank, out->dims);
     for (int64_t i = 0; i < n; i++) {
@@ -343,12 +336,4 @@ bool byi_interp_random(const struct byi_type *type, uint64_t seed,
                                                        : floor(4.0 * r));
     }
     return true;
-}
-
-enum byoc_status byi_interp_eval(const struct byi_op *op,
-                                 const struct byi_attrs *attrs, uint32_t n_in,
-                                 const struct byi_tensor *in, uint32_t n_out,
-                                 struct byi_tensor *out, struct byoc_error *err)
-{
-    return byoc_internal_kernel_eval(op, attrs, n_in, in, n_out, out, 1, err);
 }

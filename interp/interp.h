@@ -41,11 +41,4 @@ enum byoc_status byi_interp_perturbed(const struct byi_module *m, uint32_t func,
 bool byi_interp_random(const struct byi_type *type, uint64_t seed,
                        struct byi_arena *arena, struct byi_tensor *out);
 
-/* Runs one operator, for FoldConstant: a byi_eval_fn. */
-enum byoc_status byi_interp_eval(const struct byi_op *op,
-                                 const struct byi_attrs *attrs, uint32_t n_in,
-                                 const struct byi_tensor *in, uint32_t n_out,
-                                 struct byi_tensor *out,
-                                 struct byoc_error *err);
-
 #endif

@@ -111,6 +111,14 @@ BYOC_API enum byoc_status byoc_internal_kernel_eval(
     const struct byi_op *op, const struct byi_attrs *attrs, uint32_t n_in,
     const struct byi_tensor *in, uint32_t n_out, struct byi_tensor *out,
     uint32_t threads, struct byoc_error *err);
+/* The same with one thread: a byi_eval_fn of core/ir. */
+static inline enum byoc_status byi_kernel_eval(
+    const struct byi_op *op, const struct byi_attrs *attrs, uint32_t n_in,
+    const struct byi_tensor *in, uint32_t n_out, struct byi_tensor *out,
+    struct byoc_error *err)
+{
+    return byoc_internal_kernel_eval(op, attrs, n_in, in, n_out, out, 1, err);
+}
 
 /* simd.c. The machine and the widest instruction set that native kernels use on
  * it, such as "x86_64 avx512". */

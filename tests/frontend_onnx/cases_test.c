@@ -17,6 +17,7 @@
 
 #include "frontend_onnx/import.h"
 #include "interp/interp.h"
+#include "runtime_native/native.h"
 #include "tests/compare.h"
 
 enum { MAX_VALUES = 128 };
@@ -73,7 +74,7 @@ static void compare(const char *path, const struct byi_module *m,
 
 static void run_case(const char *path)
 {
-    const struct byi_onnx_params params = {.eval = byi_interp_eval};
+    const struct byi_onnx_params params = {.eval = byi_kernel_eval};
     struct byi_arena *arena = byi_arena_new();
     struct byi_onnx_file file;
     struct byi_module *m = NULL;

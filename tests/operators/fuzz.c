@@ -19,6 +19,7 @@
 
 #include "interp/interp.h"
 #include "runtime_native/kernel.h"
+#include "runtime_native/native.h"
 #include "tests/folder.h"
 
 #include <stdio.h>
@@ -332,7 +333,7 @@ static const char *save(struct draw *d, const uint8_t **bytes, size_t *n)
 
 static struct byi_module *import(const char *path, struct byoc_error *err)
 {
-    const struct byi_onnx_params params = {.eval = byi_interp_eval};
+    const struct byi_onnx_params params = {.eval = byi_kernel_eval};
     struct byi_module *m = NULL;
 
     byi_onnx_import(path, &params, &m, err);

@@ -10,7 +10,7 @@
 #include "fuzz.h"
 
 #include "compile/passes.h"
-#include "interp/interp.h"
+#include "runtime_native/native.h"
 #include "tests/folder.h"
 #include "tests/share.h"
 #include "tests/watchdog.h"
@@ -171,12 +171,12 @@ static void visit_graph(struct walk *w, Onnx__GraphProto *g)
  * test. */
 static bool survives(const char *path, char *why, size_t room)
 {
-    const struct byi_onnx_params params = {.eval = byi_interp_eval};
+    const struct byi_onnx_params params = {.eval = byi_kernel_eval};
     const struct byi_pass *const *passes = byi_passes_pipeline();
     struct byi_pass_context ctx = {.opt_level = 2,
                                    .verify = true,
                                    .known = byi_passes_known(),
-                                   .eval = byi_interp_eval};
+                                   .eval = byi_kernel_eval};
     struct byi_module *m = NULL;
     struct byoc_error err = {0};
     uint32_t n = 0;

@@ -18,6 +18,7 @@
 #include "compile/passes.h"
 #include "interp/interp.h"
 #include "partition/partition.h"
+#include "runtime_native/native.h"
 #include "tests/fixture.h"
 #include "tests/folder.h"
 
@@ -359,7 +360,7 @@ static enum byoc_status run_list(struct byi_module *m,
         .opt_level = 3,
         .verify = true,
         .known = byi_passes_known(),
-        .eval = byi_interp_eval,
+        .eval = byi_kernel_eval,
         .entries = {byi_backends_entry(program_backends())}};
     return byi_run_passes(m, passes, n, &ctx, err);
 }

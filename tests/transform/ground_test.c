@@ -18,6 +18,7 @@
 #include "interp/interp.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
+#include "runtime_native/native.h"
 #include "tests/compare.h"
 
 enum { MAX_IO = 16, MAX_WORDS = 16 };
@@ -115,7 +116,7 @@ static void run_passes(struct byi_module *m, struct run *run, const char *path)
         .by_hand = true,
         .verify = true,
         .entries = {byi_backends_entry(plugin ? &backends : NULL)},
-        .eval = byi_interp_eval};
+        .eval = byi_kernel_eval};
     if (run->passes.n == 0)
         fail_msg("%s: the first line names no pass", path);
     for (uint32_t i = 0; i < run->passes.n; i++)
