@@ -666,20 +666,6 @@ static void convert_standard(struct byi_import *o)
 
 /* --- ai.onnx.preview ------------------------------------------------------ */
 
-/* Whether two values can have the same type. */
-static bool can_have_same_type(const struct byi_import *o, byi_id a, byi_id b)
-{
-    const struct byi_type *x = o->f->nodes.at[a].type;
-    const struct byi_type *y = o->f->nodes.at[b].type;
-    bool same =
-        x->kind == BYI_TENSOR && x->dtype == y->dtype && x->rank == y->rank;
-
-    for (uint32_t i = 0; same && i < x->rank; i++)
-        same = x->dims[i] == y->dims[i] || BYI_IS_SYMBOL(x->dims[i]) ||
-               BYI_IS_SYMBOL(y->dims[i]);
-    return same;
-}
-
 /* Apply the graph of attribute `name`, if there is one, to the scores or
  * probabilities, which it takes as (b, n, s, t). */
 static byi_id modify(struct byi_import *o, const struct byi_attention *a,
@@ -698,7 +684,8 @@ static byi_id modify(struct byi_import *o, const struct byi_attention *a,
         return BYI_NO_ID;
     x = join_groups(o, a, x);
     byi_o_inline(o, graph, &x, 1, &y);
-    if (byi_o_ok(o) && !can_have_same_type(o, y, x))
+    if (byi_o_ok(o) &&
+        !byi_type_may_equal(o->f->nodes.at[y].type, o->f->nodes.at[x].type))
         byi_o_fail(o, BYOC_ETYPE,
                    "%s gives %s of rank %u, expected the type and the dims of "
                    "its input, %s of rank 4",

@@ -191,28 +191,15 @@ static int64_t make_symbol(void *ctx)
 
 /* Does the inferred type match the stated one? A symbol in either matches any
  * size, since the type rule does not get the values of constants. */
-static bool fits_tensor(const struct byi_type *inferred,
-                        const struct byi_type *type)
-{
-    if (type->kind != BYI_TENSOR || inferred->kind != BYI_TENSOR ||
-        inferred->dtype != type->dtype || inferred->rank != type->rank)
-        return false;
-    for (uint32_t i = 0; i < type->rank; i++)
-        if (!BYI_IS_SYMBOL(inferred->dims[i]) &&
-            !BYI_IS_SYMBOL(type->dims[i]) && inferred->dims[i] != type->dims[i])
-            return false;
-    return true;
-}
-
 static bool fits_type(const struct byi_type *inferred,
                       const struct byi_type *type)
 {
     if (inferred->kind != BYI_TUPLE)
-        return fits_tensor(inferred, type);
+        return byi_type_may_equal(inferred, type);
     if (type->kind != BYI_TUPLE || inferred->n_fields != type->n_fields)
         return false;
     for (uint32_t i = 0; i < type->n_fields; i++)
-        if (!fits_tensor(inferred->fields[i], type->fields[i]))
+        if (!byi_type_may_equal(inferred->fields[i], type->fields[i]))
             return false;
     return true;
 }

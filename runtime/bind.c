@@ -26,17 +26,6 @@ struct binder {
 
 /* --- types ---------------------------------------------------------------- */
 
-/* Whether `have`, a type without symbols, equals `want` except where `want` has
- * symbols. */
-static bool fits(const struct byi_type *have, const struct byi_type *want)
-{
-    bool fit = have->kind == BYI_TENSOR && want->kind == BYI_TENSOR &&
-               have->dtype == want->dtype && have->rank == want->rank;
-    for (uint32_t d = 0; fit && d < want->rank; d++)
-        fit = BYI_IS_SYMBOL(want->dims[d]) || have->dims[d] == want->dims[d];
-    return fit;
-}
-
 /* Bind the symbols of input i to the sizes in `have`. A symbol must have the
  * same size in all inputs of a region. */
 static enum byoc_status bind_input(struct binder *b, uint32_t i,
@@ -45,7 +34,7 @@ static enum byoc_status bind_input(struct binder *b, uint32_t i,
     const struct byi_graph_node *node = &b->g->nodes[b->g->inputs[i]];
     const struct byi_type *want = node->out[0];
     char found[128], expected[128];
-    if (!byi_type_static(have) || !fits(have, want))
+    if (!byi_type_static(have) || !byi_type_refines(have, want))
         return byi_fail(
             b->err, BYOC_ETYPE,
             "%s: found input %u of type %s %s, expected %s %s", b->g->symbol, i,
@@ -80,10 +69,10 @@ static enum byoc_status bind_input(struct binder *b, uint32_t i,
 static bool fits_step(const struct byi_type *have, const struct byi_type *want)
 {
     if (want->kind != BYI_TUPLE)
-        return fits(have, want);
+        return byi_type_refines(have, want);
     bool fit = have->kind == BYI_TUPLE && have->n_fields == want->n_fields;
     for (uint32_t i = 0; fit && i < want->n_fields; i++)
-        fit = fits(have->fields[i], want->fields[i]);
+        fit = byi_type_refines(have->fields[i], want->fields[i]);
     return fit;
 }
 

@@ -19,15 +19,6 @@ static const struct byi_plan_func *func_of(const struct byoc_state *s,
     return &s->in->plan->funcs[fr->func];
 }
 
-/* Whether the tensor's dims equal those dims of the type that are numbers. */
-static bool dims_fit(const struct byi_type *type, const struct byi_tensor *t)
-{
-    bool fit = type->rank == t->rank && type->dtype == t->dtype;
-    for (uint32_t d = 0; fit && d < t->rank; d++)
-        fit = BYI_IS_SYMBOL(type->dims[d]) || type->dims[d] == t->dims[d];
-    return fit;
-}
-
 static enum byoc_status shape_fault(const struct byi_step *step,
                                     const char *what, uint32_t i,
                                     const struct byi_plan_func *callee,
@@ -90,7 +81,7 @@ static enum byoc_status pass(struct byoc_state *s, struct byi_frame *fr,
         return BYOC_OK;
     }
     uint32_t block = fr->block[f->values[v].root];
-    if (!dims_fit(input->type, &fr->t[v]))
+    if (!byi_tensor_fits(&fr->t[v], input->type))
         return shape_fault(step, "operand", i, callee, input->type, &fr->t[v],
                            err);
     bool stays = root->kind == BYI_V_CONST || root->kind == BYI_V_INPUT;
@@ -119,7 +110,7 @@ static enum byoc_status pass_captures(struct byoc_state *s,
             to->obj[v] = byi_object_share(k->object);
             continue;
         }
-        if (!dims_fit(callee->values[v].type, &k->t))
+        if (!byi_tensor_fits(&k->t, callee->values[v].type))
             return shape_fault(step, "capture", i, callee,
                                callee->values[v].type, &k->t, err);
         set_input(s, to, first + i, &k->t, k->block);
@@ -184,7 +175,7 @@ static enum byoc_status take_result(struct byoc_state *s,
         fr->obj[v] = byi_object_share(from->obj[w]);
         return BYOC_OK;
     }
-    if (!dims_fit(value->type, &from->t[w]))
+    if (!byi_tensor_fits(&from->t[w], value->type))
         return shape_fault(&f->steps[fr->at], "result", i, callee, value->type,
                            &from->t[w], err);
     memcpy(fr->t[v].dims, from->t[w].dims, sizeof fr->t[v].dims);
@@ -318,12 +309,10 @@ static enum byoc_status check_pair(const struct byi_step *step,
                                    struct byoc_error *err)
 {
     char found[160], want[160];
-    bool same = need->kind == have->kind && need->dtype == have->dtype &&
-                need->rank == have->rank &&
-                (!byi_type_is_list(need) || byi_type_accepts(need, have));
-    for (uint32_t d = 0; same && d < need->rank; d++)
-        same = need->dims[d] == have->dims[d] || BYI_IS_SYMBOL(need->dims[d]) ||
-               BYI_IS_SYMBOL(have->dims[d]);
+    const bool is_list = byi_type_is_list(need);
+    const bool same = need->kind == BYI_TENSOR ? byi_type_may_equal(need, have)
+                      : is_list                ? byi_type_accepts(need, have)
+                                               : need->kind == have->kind;
     if (same)
         return BYOC_OK;
     return byi_fail(

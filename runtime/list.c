@@ -116,10 +116,7 @@ static enum byoc_status take_tensor(struct byoc_state *s, struct byi_frame *fr,
 {
     const struct byi_value *value = &s->in->plan->funcs[fr->func].values[v];
     const struct byi_type *type = value->type;
-    bool fits = type->rank == item->t.rank && type->dtype == item->t.dtype;
-    for (uint32_t d = 0; fits && d < type->rank; d++)
-        fits = BYI_IS_SYMBOL(type->dims[d]) || type->dims[d] == item->t.dims[d];
-    if (!fits) {
+    if (!byi_tensor_fits(&item->t, type)) {
         char found[128], want[128];
         return fault(
             step, BYOC_ETYPE, err, "found an element of %s %s, expected %s %s",

@@ -86,11 +86,7 @@ static enum byoc_status set_type(struct maker *m, struct byi_plan_func *f,
                                  const struct byi_type *have)
 {
     const struct byi_type *want = f->values[v].type;
-    bool fit = have->kind == BYI_TENSOR && have->dtype == want->dtype &&
-               have->rank == want->rank;
-    for (uint32_t d = 0; fit && d < want->rank; d++)
-        fit = BYI_IS_SYMBOL(want->dims[d]) || want->dims[d] == have->dims[d];
-    if (!fit) {
+    if (!byi_type_refines(have, want)) {
         char found[128], expected[128];
         return byi_fail(
             m->err, BYOC_ETYPE,

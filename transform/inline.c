@@ -185,18 +185,6 @@ static void open_nested(struct inliner *s, byi_id place)
 
 /* --- results -------------------------------------------------------------- */
 
-/* Whether `type` equals `old` up to dims that are symbols in `old`. */
-static bool refines(const struct byi_type *type, const struct byi_type *old)
-{
-    if (type->kind != BYI_TENSOR || old->kind != BYI_TENSOR ||
-        type->dtype != old->dtype || type->rank != old->rank)
-        return byi_type_equal(type, old);
-    for (uint32_t i = 0; i < type->rank; i++)
-        if (type->dims[i] != old->dims[i] && !BYI_IS_SYMBOL(old->dims[i]))
-            return false;
-    return true;
-}
-
 /* The callee's body is complete: replace the call by its result, if the types
  * allow it. */
 static bool close_callee(struct inliner *s)
@@ -207,8 +195,8 @@ static bool close_callee(struct inliner *s)
         &s->m->funcs.at[by->func]->nodes.at[frame.place];
     const byi_id id = frame.map[s->m->funcs.at[frame.func]->result];
     struct byi_node *result = &by->to->nodes.at[id];
-    if (s->strict ? !byi_type_equal(result->type, call->type)
-                  : !refines(result->type, call->type))
+    if (!byi_type_equal(result->type, call->type) &&
+        (s->strict || !byi_type_refines(result->type, call->type)))
         return false;
     if (id >= frame.nodes_before && result->kind != BYI_PARAM) {
         result->sources =

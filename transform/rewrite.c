@@ -345,16 +345,8 @@ static bool may_replace(const struct byi_rewrite *rw, byi_id at, byi_id out)
 {
     const struct byi_node *a = byi_rw_node(rw, at);
     const struct byi_type *from = a->type, *to = byi_rw_node(rw, out)->type;
-    if (byi_type_equal(from, to))
-        return true;
-    if (a->kind != BYI_IF || from->kind != BYI_TENSOR ||
-        to->kind != BYI_TENSOR || from->dtype != to->dtype ||
-        from->rank != to->rank)
-        return false;
-    for (uint32_t i = 0; i < from->rank; i++)
-        if (from->dims[i] != to->dims[i] && !BYI_IS_SYMBOL(from->dims[i]))
-            return false;
-    return true;
+    return byi_type_equal(from, to) ||
+           (a->kind == BYI_IF && byi_type_refines(to, from));
 }
 
 /* Node `dead` lost its last reader: take it from its operands' readers, and

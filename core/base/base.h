@@ -444,6 +444,14 @@ const struct byi_type *byi_type_join(struct byi_arena *arena,
                                      const struct byi_type *a,
                                      const struct byi_type *b);
 bool byi_type_equal(const struct byi_type *a, const struct byi_type *b);
+/* Whether both are tensor types that are equal except for dims that are symbols
+ * in `of`. */
+bool byi_type_refines(const struct byi_type *type, const struct byi_type *of);
+/* Whether both are tensor types that are equal except for dims that are symbols
+ * in either. */
+bool byi_type_may_equal(const struct byi_type *a, const struct byi_type *b);
+/* Whether the tensor has this tensor type, in which a symbol is any size. */
+bool byi_tensor_fits(const struct byi_tensor *t, const struct byi_type *type);
 /* A tensor of this tensor type, without data. */
 struct byi_tensor byi_tensor_of(const struct byi_type *type);
 /* Is it a tensor type without symbols? */
