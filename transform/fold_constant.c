@@ -150,23 +150,20 @@ static byi_id fold_get(struct byi_rewrite *rw, byi_id at)
 
 /* --- functions ----------------------------------------------------------- */
 
-/* The rules that apply to the nodes of an inlined body. */
-static const struct byi_rule body_rules[] = {
-    {BYI_OP_SHAPE_OF, fold_shape_of},
-    {BYI_OP_SIZE_OF, fold_size_of},
-    {BYI_OP_NONE, fold_call},
-    {BYI_OP_NONE, fold_get},
-};
+enum { BODY_RULES = 4, RULES = BODY_RULES + 2 };
+/* The rules of the pass. The first BODY_RULES apply to the nodes of an inlined
+ * body. */
+static const struct byi_rule rules[RULES + 1];
 
 /* Simplify a copied node by the rules above. */
 static byi_id settle_copy(struct byi_rewrite *rw, byi_id id)
 {
-    for (size_t i = 0; i < BYI_COUNT(body_rules); i++) {
+    for (size_t i = 0; i < BODY_RULES; i++) {
         const struct byi_node *node = byi_rw_node(rw, id);
-        if (body_rules[i].op != BYI_OP_NONE &&
-            (node->kind != BYI_CALL_OP || node->op != body_rules[i].op))
+        if (rules[i].op != BYI_OP_NONE &&
+            (node->kind != BYI_CALL_OP || node->op != rules[i].op))
             continue;
-        const byi_id out = body_rules[i].apply(rw, id);
+        const byi_id out = rules[i].apply(rw, id);
         if (out == BYI_NO_ID || !byi_type_equal(byi_rw_node(rw, out)->type,
                                                 byi_rw_node(rw, id)->type))
             continue;
@@ -278,7 +275,7 @@ static byi_id fold_if(struct byi_rewrite *rw, byi_id at)
     return id;
 }
 
-static const struct byi_rule rules[] = {
+static const struct byi_rule rules[RULES + 1] = {
     {BYI_OP_SHAPE_OF, fold_shape_of},
     {BYI_OP_SIZE_OF, fold_size_of},
     {BYI_OP_NONE, fold_call},
