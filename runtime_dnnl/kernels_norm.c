@@ -82,11 +82,6 @@ static enum byoc_status want_inner(struct byi_build *b,
     return byi_dn_want(b, value, &want, view);
 }
 
-static uint32_t wrap_axis(int64_t axis, uint32_t rank)
-{
-    return (uint32_t)(axis < 0 ? axis + rank : axis);
-}
-
 static struct byi_desc flat_desc(enum byoc_dtype dtype, int64_t outer,
                                  int64_t inner)
 {
@@ -116,8 +111,7 @@ enum byoc_status byi_dn_build_softmax(struct byi_build *b)
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
     bool inner[BYI_MAX_RANK] = {false};
-    const uint32_t axis =
-        wrap_axis(byoc_graph_int(step, "axis", 0), main->rank);
+    const uint32_t axis = byi_axis(byoc_graph_int(step, "axis", 0), main->rank);
     inner[axis] = true;
     struct norm_kernel p = {0};
     BYI_TRY(want_inner(b, value, inner, &p.src));
@@ -145,7 +139,7 @@ enum byoc_status byi_dn_build_layer_norm(struct byi_build *b)
     BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &p.src));
     const struct byi_desc *d = &p.src.desc;
     BYI_TRY(check_float(b, d->dtype));
-    const uint32_t axis = wrap_axis(byoc_graph_int(step, "axis", 0), d->rank);
+    const uint32_t axis = byi_axis(byoc_graph_int(step, "axis", 0), d->rank);
     const int64_t n = byi_elements(d->rank - axis, d->dims + axis);
     BYI_TRY(add_extra(b, &p, BYI_ARG_SCALE, byi_dn_arg0(b, 1), n));
     if (step->n_args > 2)
@@ -177,8 +171,7 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
     if (main->rank < 2 || main->rank > 5)
         return byi_dn_refuse(b, "nn.batch_norm: found rank %u, expected 2 to 5",
                              main->rank);
-    const uint32_t axis =
-        wrap_axis(byoc_graph_int(step, "axis", 0), main->rank);
+    const uint32_t axis = byi_axis(byoc_graph_int(step, "axis", 0), main->rank);
     if (axis != 1 && axis + 1 != main->rank)
         return byi_dn_refuse(
             b,
@@ -270,14 +263,6 @@ enum byoc_status byi_dn_build_lrn(struct byi_build *b)
 
 /* --- reductions ---------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    enum byi_reduce_kind kind;
-} reductions[] = {
-    {"sum", BYI_REDUCE_SUM},
-    {"mean", BYI_REDUCE_MEAN},
-};
-
 /* Set the flags of the reduced axes; false if there are none. */
 static bool read_axes(const struct byoc_graph_step *step, uint32_t rank,
                       bool *reduced)
@@ -289,7 +274,7 @@ static bool read_axes(const struct byoc_graph_step *step, uint32_t rank,
     for (uint32_t i = 0; i < rank; i++)
         reduced[i] = n == 0;
     for (uint32_t i = 0; i < n; i++)
-        reduced[wrap_axis(axes[i], rank)] = true;
+        reduced[byi_axis(axes[i], rank)] = true;
     return true;
 }
 
@@ -359,20 +344,8 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
             b, "%s: found no axes to reduce, expected at least one",
             step->name);
     struct norm_kernel p = {0};
-    size_t row = 0;
-    while (row < BYI_COUNT(reductions) &&
-           !byi_dn_is(step, reductions[row].name))
-        row++;
-    /* artifacts of byoc 0.1 have regions with "prod", which oneDNN computes in
-     * float32, "max" and "min", which it begins with the largest finite number
-     */
-    if (row == BYI_COUNT(reductions))
-        return byi_dn_refuse(b,
-                             "%s: oneDNN's result is less exact than that of "
-                             "the native kernel",
-                             step->name);
-    p.reduce.kind = reductions[row].kind;
-    const bool mean = p.reduce.kind == BYI_REDUCE_MEAN;
+    const bool mean = byi_dn_is(step, "mean");
+    p.reduce.kind = mean ? BYI_REDUCE_MEAN : BYI_REDUCE_SUM;
     const bool pools = is_spatial(reduced, main->rank) && mean;
     if (!find_fast_view(value, reduced, pools, &p)) {
         if (pools)
