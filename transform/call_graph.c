@@ -150,3 +150,26 @@ struct byi_numbers byi_number_values(const struct byi_module *m,
             v.owner[v.base[i] + id] = i;
     return v;
 }
+
+void byi_drop_unneeded(struct byi_module *m, bool *needed,
+                       struct byi_arena *scratch)
+{
+    uint32_t *pending = byi_arena_calloc(scratch, m->funcs.n, sizeof *pending);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        if (needed[i])
+            pending[n++] = i;
+    while (n > 0) {
+        const struct byi_func *f = m->funcs.at[pending[--n]];
+        for (byi_id id = 0; f->refers && id < f->nodes.n; id++) {
+            const struct byi_node *node = &f->nodes.at[id];
+            if ((node->kind != BYI_GLOBAL && node->kind != BYI_FN) ||
+                needed[node->index])
+                continue;
+            needed[node->index] = true;
+            pending[n++] = node->index;
+        }
+    }
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        m->funcs.at[i]->dead = m->funcs.at[i]->dead || !needed[i];
+}

@@ -38,4 +38,9 @@ struct byi_numbers byi_number_values(const struct byi_module *m,
                                      const struct byi_call_graph *graph,
                                      struct byi_arena *arena);
 
+/* Drop the functions that are not reachable from those with needed[func], also
+ * as values. */
+void byi_drop_unneeded(struct byi_module *m, bool *needed,
+                       struct byi_arena *scratch);
+
 #endif

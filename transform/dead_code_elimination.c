@@ -186,37 +186,15 @@ static void sweep_functions(struct sweeper *s)
 
 /* --- functions ------------------------------------------------------------ */
 
-/* Mark function `index` as needed and look into it later. */
-static void mark_needed(bool *needed, uint32_t *pending, uint32_t *n,
-                        uint32_t index)
-{
-    if (needed[index])
-        return;
-    needed[index] = true;
-    pending[(*n)++] = index;
-}
-
 static void drop_functions(struct byi_module *m, struct byi_arena *scratch)
 {
     const uint32_t main_func = byi_entry(m);
     bool *needed = byi_arena_calloc(scratch, m->funcs.n, sizeof *needed);
-    uint32_t *pending = byi_arena_calloc(scratch, m->funcs.n, sizeof *pending);
-    uint32_t n = 0;
     for (uint32_t i = 0; i < m->funcs.n; i++)
-        if (!m->funcs.at[i]->dead &&
-            (main_func == UINT32_MAX ? m->funcs.at[i]->name != NULL
-                                     : i == main_func))
-            mark_needed(needed, pending, &n, i);
-    while (n > 0) {
-        const struct byi_func *f = m->funcs.at[pending[--n]];
-        for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
-            if (f->nodes.at[id].kind == BYI_GLOBAL ||
-                f->nodes.at[id].kind == BYI_FN)
-                mark_needed(needed, pending, &n, f->nodes.at[id].index);
-    }
-    for (uint32_t i = 0; i < m->funcs.n; i++)
-        if (!needed[i])
-            m->funcs.at[i]->dead = true;
+        needed[i] = !m->funcs.at[i]->dead &&
+                    (main_func == UINT32_MAX ? m->funcs.at[i]->name != NULL
+                                             : i == main_func);
+    byi_drop_unneeded(m, needed, scratch);
 }
 
 static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,

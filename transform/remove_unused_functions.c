@@ -9,6 +9,7 @@
  *   def @used(%x) { abs(%x) }     ==>   def @used(%x) { abs(%x) }
  *   def @unused(%x) { @used(%x) }
  */
+#include "call_graph.h"
 #include "transform.h"
 
 #include <string.h>
@@ -19,21 +20,6 @@ static const struct byi_pass_option options[] = {
      "model starts"},
     {.name = NULL},
 };
-
-struct function_finder {
-    struct byi_module *m;
-    bool *needed; /* by function */
-    uint32_t *pending;
-    uint32_t n_pending;
-};
-
-static void mark_needed(struct function_finder *s, uint32_t func)
-{
-    if (s->needed[func])
-        return;
-    s->needed[func] = true;
-    s->pending[s->n_pending++] = func;
-}
 
 static enum byoc_status unknown_entry(const struct byi_module *m,
                                       const char *name, struct byoc_error *err)
@@ -50,45 +36,24 @@ static enum byoc_status unknown_entry(const struct byi_module *m,
     return status;
 }
 
-static enum byoc_status need_entries(struct function_finder *s,
-                                     const char *entries,
-                                     struct byi_arena *scratch,
-                                     struct byoc_error *err)
-{
-    for (;;) {
-        const size_t n = strcspn(entries, ",");
-        const char *name = byi_arena_strn(scratch, entries, n);
-        const uint32_t func = byi_func_find(s->m, name);
-        if (func == UINT32_MAX)
-            return unknown_entry(s->m, name, err);
-        mark_needed(s, func);
-        if (!entries[n])
-            return BYOC_OK;
-        entries += n + 1;
-    }
-}
-
 static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
-    struct function_finder s = {
-        .m = m,
-        .needed = byi_arena_calloc(scratch, m->funcs.n, sizeof *s.needed),
-        .pending = byi_arena_calloc(scratch, m->funcs.n, sizeof *s.pending),
-    };
+    bool *needed = byi_arena_calloc(scratch, m->funcs.n, sizeof *needed);
     const char *entries = byi_option_string(ctx, "RemoveUnusedFunctions.entry");
     if (!*entries)
         entries = byi_entry_name(m);
-    BYI_TRY(need_entries(&s, entries, scratch, err));
-    while (s.n_pending > 0) {
-        const struct byi_func *f = m->funcs.at[s.pending[--s.n_pending]];
-        for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
-            if (f->nodes.at[id].kind == BYI_GLOBAL ||
-                f->nodes.at[id].kind == BYI_FN)
-                mark_needed(&s, f->nodes.at[id].index);
+    for (size_t n;; entries += n + 1) {
+        n = strcspn(entries, ",");
+        const char *name = byi_arena_strn(scratch, entries, n);
+        const uint32_t func = byi_func_find(m, name);
+        if (func == UINT32_MAX)
+            return unknown_entry(m, name, err);
+        needed[func] = true;
+        if (!entries[n])
+            break;
     }
-    for (uint32_t i = 0; i < m->funcs.n; i++)
-        m->funcs.at[i]->dead = m->funcs.at[i]->dead || !s.needed[i];
+    byi_drop_unneeded(m, needed, scratch);
     return BYOC_OK;
 }
 
