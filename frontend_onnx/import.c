@@ -99,14 +99,14 @@ static int64_t opset_of(const struct byi_import *o, const char *domain)
     return strcmp(domain, BYI_ONNX) == 0 && model->ir_version < 3 ? 1 : 0;
 }
 
-static size_t count_nodes(const Onnx__GraphProto *graph)
+size_t byi_onnx_count_nodes(const Onnx__GraphProto *graph)
 {
     size_t n = graph->n_node;
 
     for (size_t i = 0; i < graph->n_node; i++)
         for (size_t a = 0; a < graph->node[i]->n_attribute; a++)
             if (graph->node[i]->attribute[a]->g)
-                n += count_nodes(graph->node[i]->attribute[a]->g);
+                n += byi_onnx_count_nodes(graph->node[i]->attribute[a]->g);
     return n;
 }
 
@@ -376,10 +376,10 @@ static enum byoc_status check_model(struct byi_import *o)
     const Onnx__GraphProto *graph = o->file->model->graph;
     const int64_t opset = opset_of(o, BYI_ONNX);
 
-    if (count_nodes(graph) > UINT32_MAX / 16)
+    if (byi_onnx_count_nodes(graph) > UINT32_MAX / 16)
         return byi_fail(&o->err, BYOC_ELIMIT,
                         "the graph has %zu nodes, expected at most %u",
-                        count_nodes(graph), UINT32_MAX / 16);
+                        byi_onnx_count_nodes(graph), UINT32_MAX / 16);
     if (opset != 0 && (opset < MIN_OPSET || opset > MAX_OPSET))
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
                         "the model uses opset %lld of ai.onnx, expected %d to "

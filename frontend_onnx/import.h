@@ -191,6 +191,8 @@ struct byi_import {
 const char *byi_text_or(const char *text, const char *fallback);
 /* names.c: the name of a domain; "" and NULL are names of ai.onnx. */
 const char *byi_onnx_domain(const char *text);
+/* import.c. The nodes of the graph and of the graphs inside. */
+size_t byi_onnx_count_nodes(const Onnx__GraphProto *graph);
 
 /* inputs.c: the graph's inputs as parameters of the function. */
 enum byoc_status byi_onnx_add_inputs(struct byi_import *o);
@@ -229,6 +231,9 @@ const char *byi_o_string(struct byi_import *o, const char *name,
                          const char *fallback);
 /* NULL and *n = 0 when absent. */
 const int64_t *byi_o_ints(struct byi_import *o, const char *name, uint32_t *n);
+/* Read `n` numbers into the list; each is `fallback` when absent. */
+void byi_o_int_list(struct byi_import *o, const char *name, uint32_t n,
+                    int64_t fallback, int64_t *list);
 const double *byi_o_floats(struct byi_import *o, const char *name, uint32_t *n);
 const char *const *byi_o_strings(struct byi_import *o, const char *name,
                                  uint32_t *n);

@@ -191,6 +191,19 @@ const int64_t *byi_o_ints(struct byi_import *o, const char *name, uint32_t *n)
     return a->ints;
 }
 
+void byi_o_int_list(struct byi_import *o, const char *name, uint32_t n,
+                    int64_t fallback, int64_t *list)
+{
+    uint32_t found = 0;
+    const int64_t *given = byi_o_ints(o, name, &found);
+
+    if (given && found != n)
+        byi_o_fail(o, BYOC_ETYPE, "%s has %u entries, expected %u", name, found,
+                   n);
+    for (uint32_t i = 0; i < n; i++)
+        list[i] = given && found == n ? given[i] : fallback;
+}
+
 const double *byi_o_floats(struct byi_import *o, const char *name, uint32_t *n)
 {
     const Onnx__AttributeProto *a =

@@ -13,14 +13,8 @@
 static void read_list(struct byi_import *o, const char *name, uint32_t n,
                       int64_t min, int64_t fallback, int64_t *list)
 {
-    uint32_t found = 0;
-    const int64_t *given = byi_o_ints(o, name, &found);
-
-    if (given && found != n)
-        byi_o_fail(o, BYOC_ETYPE, "%s has %u entries, expected %u", name, found,
-                   n);
+    byi_o_int_list(o, name, n, fallback, list);
     for (uint32_t i = 0; i < n; i++) {
-        list[i] = given && found == n ? given[i] : fallback;
         if (list[i] >= min && list[i] <= 1 << 30)
             continue;
         byi_o_fail(o, BYOC_ETYPE, "%s[%u] is %lld, expected %lld to 2^30", name,

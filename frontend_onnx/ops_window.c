@@ -16,20 +16,6 @@ struct onnx_window {
     int64_t dilations[BYI_MAX_RANK], pads[2 * BYI_MAX_RANK];
 };
 
-/* Read attribute `name`, `n` numbers; each is `fallback` when absent. */
-static void read_list(struct byi_import *o, const char *name, uint32_t n,
-                      int64_t fallback, int64_t *list)
-{
-    uint32_t found = 0;
-    const int64_t *given = byi_o_ints(o, name, &found);
-
-    if (given && found != n)
-        byi_o_fail(o, BYOC_ETYPE, "%s has %u entries, expected %u", name, found,
-                   n);
-    for (uint32_t i = 0; i < n; i++)
-        list[i] = given && found == n ? given[i] : fallback;
-}
-
 enum { MAX_WINDOW = 1 << 30 };
 
 /* Fail unless all numbers are from min to MAX_WINDOW: larger ones could
@@ -100,9 +86,9 @@ static const char *read_auto_pad(struct byi_import *o)
 /* Read strides, dilations and pads; w->kernel is set already. */
 static void read_window(struct byi_import *o, struct onnx_window *w)
 {
-    read_list(o, "strides", w->n, 1, w->strides);
-    read_list(o, "dilations", w->n, 1, w->dilations);
-    read_list(o, "pads", 2 * w->n, 0, w->pads);
+    byi_o_int_list(o, "strides", w->n, 1, w->strides);
+    byi_o_int_list(o, "dilations", w->n, 1, w->dilations);
+    byi_o_int_list(o, "pads", 2 * w->n, 0, w->pads);
     check_range(o, "kernel_shape", w->n, w->kernel, 1);
     check_range(o, "strides", w->n, w->strides, 1);
     check_range(o, "dilations", w->n, w->dilations, 1);
@@ -146,7 +132,7 @@ static void read_conv(struct byi_import *o, byi_id x, byi_id weights,
         byi_o_fail(o, BYOC_ETYPE,
                    "weights have rank %u, expected %u as the data has",
                    byi_o_rank(o, weights), w->n + 2);
-    read_list(o, "kernel_shape", w->n, 0, w->kernel);
+    byi_o_int_list(o, "kernel_shape", w->n, 0, w->kernel);
     for (uint32_t i = 0; i < w->n; i++) {
         const int64_t dim = byi_o_dim(o, weights, i + 2);
         if (!given && BYI_IS_SYMBOL(dim))
@@ -284,7 +270,7 @@ static void pad_to_shape(struct byi_import *o, struct onnx_window *w,
     const bool upper = mode && strcmp(mode, "SAME_UPPER") == 0;
     int64_t shape[BYI_MAX_RANK];
 
-    read_list(o, "output_shape", w->n, 0, shape);
+    byi_o_int_list(o, "output_shape", w->n, 0, shape);
     for (uint32_t i = 0; byi_o_ok(o) && i < w->n; i++) {
         const int64_t dim = byi_o_dim(o, byi_o_in(o, 0), i + 2);
         const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
@@ -319,7 +305,7 @@ static void convert_deconv(struct byi_import *o)
 
     const char *mode = read_auto_pad(o);
     read_conv(o, byi_o_in(o, 0), byi_o_in(o, 1), &w);
-    read_list(o, "output_padding", w.n, 0, output_padding);
+    byi_o_int_list(o, "output_padding", w.n, 0, output_padding);
     check_range(o, "output_padding", w.n, output_padding, 0);
     if (mode)
         memset(w.pads, 0, sizeof w.pads);
@@ -337,6 +323,14 @@ static void convert_deconv(struct byi_import *o)
 
 /* --- pooling -------------------------------------------------------------- */
 
+/* The attributes that all pools have, from `o` and the window `w`. */
+#define POOL_ATTRS                                                             \
+    SOME_INTS("pool_size", w.n, w.kernel),                                     \
+        SOME_INTS("strides", w.n, w.strides),                                  \
+        SOME_INTS("padding", 2 * w.n, w.pads),                                 \
+        SOME_INTS("dilation", w.n, w.dilations),                               \
+        A_BOOL("ceil_mode", byi_o_int(o, "ceil_mode", 0) != 0)
+
 static void read_pool(struct byi_import *o, byi_id x, struct onnx_window *w,
                       uint32_t max)
 {
@@ -345,7 +339,7 @@ static void read_pool(struct byi_import *o, byi_id x, struct onnx_window *w,
         byi_o_fail(o, BYOC_EPARSE,
                    "attribute 'kernel_shape' is missing, expected %u numbers",
                    w->n);
-    read_list(o, "kernel_shape", w->n, 1, w->kernel);
+    byi_o_int_list(o, "kernel_shape", w->n, 1, w->kernel);
     read_window(o, w);
     auto_pad(o, x, w);
 }
@@ -360,11 +354,7 @@ static void convert_max_pool(struct byi_import *o)
 
     read_pool(o, byi_o_in(o, 0), &w, indices ? BYI_MAX_RANK - 2 : 3);
     const struct byi_attr attrs[] = {
-        SOME_INTS("pool_size", w.n, w.kernel),
-        SOME_INTS("strides", w.n, w.strides),
-        SOME_INTS("padding", 2 * w.n, w.pads),
-        SOME_INTS("dilation", w.n, w.dilations),
-        A_BOOL("ceil_mode", byi_o_int(o, "ceil_mode", 0) != 0),
+        POOL_ATTRS,
         A_BOOL("column_major", byi_o_int(o, "storage_order", 0) != 0),
     };
     if (!indices) { /* storage_order matters for the indices only */
@@ -475,13 +465,8 @@ byi_id byi_o_avg_pool(struct byi_import *o, byi_id x)
     read_pool(o, x, &w, 3);
     return byi_o_emit(
         o, ops[w.n], ARGS(x),
-        ATTRS(SOME_INTS("pool_size", w.n, w.kernel),
-              SOME_INTS("strides", w.n, w.strides),
-              SOME_INTS("padding", 2 * w.n, w.pads),
-              SOME_INTS("dilation", w.n, w.dilations),
-              A_BOOL("ceil_mode", byi_o_int(o, "ceil_mode", 0) != 0),
-              A_BOOL("count_include_pad",
-                     byi_o_int(o, "count_include_pad", 0) != 0)));
+        ATTRS(POOL_ATTRS, A_BOOL("count_include_pad",
+                                 byi_o_int(o, "count_include_pad", 0) != 0)));
 }
 
 static void convert_avg_pool(struct byi_import *o)
@@ -505,14 +490,8 @@ static void convert_lp_pool(struct byi_import *o)
     struct onnx_window w = {0};
 
     read_pool(o, byi_o_in(o, 0), &w, BYI_MAX_RANK - 2);
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_NN_LP_POOL, ARGS(byi_o_in(o, 0)),
-                   ATTRS(SOME_INTS("pool_size", w.n, w.kernel),
-                         SOME_INTS("strides", w.n, w.strides),
-                         SOME_INTS("padding", 2 * w.n, w.pads),
-                         SOME_INTS("dilation", w.n, w.dilations),
-                         A_BOOL("ceil_mode", byi_o_int(o, "ceil_mode", 0) != 0),
-                         AN_INT("p", read_p(o))));
+    o->out[0] = byi_o_emit(o, BYI_OP_NN_LP_POOL, ARGS(byi_o_in(o, 0)),
+                           ATTRS(POOL_ATTRS, AN_INT("p", read_p(o))));
 }
 
 static void convert_global_lp_pool_1(struct byi_import *o)

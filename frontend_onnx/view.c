@@ -540,16 +540,6 @@ static enum byoc_status copy_graph(struct view *v, const Onnx__GraphProto *from,
 
 /* --- the model ------------------------------------------------------------ */
 
-static uint32_t count_nodes(const Onnx__GraphProto *graph)
-{
-    size_t n = graph->n_node;
-    for (size_t i = 0; i < graph->n_node; i++)
-        for (size_t a = 0; a < graph->node[i]->n_attribute; a++)
-            if (graph->node[i]->attribute[a]->g)
-                n += count_nodes(graph->node[i]->attribute[a]->g);
-    return (uint32_t)n;
-}
-
 /* Give the call the region of `inner`, a node of the called function; a call
  * with nodes in several regions gets none. *met counts the call's nodes that
  * are not idle. */
@@ -659,7 +649,7 @@ static enum byoc_status copy_model(struct view *v, const char *to,
                                    const struct byi_onnx_file *file)
 {
     Onnx__ModelProto model = *file->model;
-    v->n_nodes = count_nodes(model.graph);
+    v->n_nodes = (uint32_t)byi_onnx_count_nodes(model.graph);
     if (v->n_nodes > v->n_places ||
         (!model.n_functions && v->n_nodes != v->n_places))
         return byi_fail(v->err, BYOC_EINVAL,
