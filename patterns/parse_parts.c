@@ -9,6 +9,11 @@
 
 enum { MAX_TESTS = 16, MAX_VALUES = 32 };
 
+const char *const byi_cmp_text[BYI_N_CMPS] = {
+    [BYI_EQ] = "=",  [BYI_NE] = "!=", [BYI_LT] = "<",
+    [BYI_LE] = "<=", [BYI_GT] = ">",  [BYI_GE] = ">=",
+};
+
 /* = != < <= > >= */
 static enum byoc_status parse_cmp(struct byi_lexer *lex, enum byi_cmp *cmp,
                                   struct byoc_error *err)

@@ -156,12 +156,6 @@ bool byi_pat_type_equal(const struct byi_pat_type *a,
 bool byi_pat_test_equal(const struct byi_pat_test *a,
                         const struct byi_pat_test *b);
 
-/* --- print.c ------------------------------------------------------------ */
-
-/* Print the row as text that compiles to the same nodes. Equal nodes give the
- * same text. */
-void byi_pattern_print(const struct byi_pattern *p, struct byi_text *out);
-
 /* --- lint.c --------------------------------------------------------------- */
 
 /* Check rows; findings[i] is an error in rows[i], in the arena, or NULL. */

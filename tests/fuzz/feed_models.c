@@ -12,6 +12,7 @@
 #include "core/ir/pass.h"
 #include "frontend_onnx/onnx.h"
 #include "patterns/patterns.h"
+#include "tests/print_pattern.h"
 
 /* --- ONNX ----------------------------------------------------------------- */
 
@@ -140,19 +141,19 @@ static const char *accept_all(const struct byoc_host *host,
 }
 
 /* Printed text must compile to a pattern that prints the same. */
-static bool print_pattern(struct fuzz_case *c, const struct byi_pattern *p)
+static bool check_pattern(struct fuzz_case *c, const struct byi_pattern *p)
 {
     struct byi_text first = {0}, second = {0};
     struct byi_pattern_table *again = NULL;
     struct byoc_error err;
-    byi_pattern_print(p, &first);
+    print_pattern(p, &first);
     const struct byoc_pattern row = {"fuzz.row", first.at, accept_all};
     bool good = true;
     if (byi_patterns_compile(&row, 1, &again, &err) != BYOC_OK) {
         good =
             fuzz_wrong(c, "the printed pattern does not compile: ", err.text);
     } else {
-        byi_pattern_print(&again->at[0], &second);
+        print_pattern(&again->at[0], &second);
         if (strcmp(first.at, second.at) != 0)
             good =
                 fuzz_wrong(c, "printed otherwise the second time: ", second.at);
@@ -177,7 +178,7 @@ bool fuzz_feed_pattern(struct fuzz_case *c)
         good = fuzz_refused(c, "compile", &err);
     } else {
         c->taken = true;
-        good = print_pattern(c, &table->at[0]);
+        good = check_pattern(c, &table->at[0]);
     }
     byi_patterns_free(&table);
     byi_patterns_lint(rows, BYI_COUNT(rows), arena, findings);

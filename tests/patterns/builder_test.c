@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "patterns/patterns.h"
+#include "tests/print_pattern.h"
 
 static char room[4096];
 static struct byoc_pat t;
@@ -24,7 +25,7 @@ static void print(const char *pattern, struct byi_text *out)
     struct byoc_error err;
     if (byi_patterns_compile(&row, 1, &table, &err))
         fail_msg("'%s': %s", pattern, err.text);
-    byi_pattern_print(&table->at[0], out);
+    print_pattern(&table->at[0], out);
     byi_patterns_free(&table);
 }
 

@@ -13,6 +13,7 @@
 
 #include "patterns/patterns.h"
 #include "runtime_dnnl/patterns.h"
+#include "tests/print_pattern.h"
 
 static enum byoc_status compile(const char *pattern,
                                 struct byi_pattern_table **table,
@@ -621,10 +622,10 @@ static void prints(const char *pattern)
     struct byoc_error err;
     if (compile(pattern, &a, &err))
         fail_msg("'%s': %s", pattern, err.text);
-    byi_pattern_print(&a->at[0], &first);
+    print_pattern(&a->at[0], &first);
     if (compile(first.at, &b, &err))
         fail_msg("'%s', printed of '%s': %s", first.at, pattern, err.text);
-    byi_pattern_print(&b->at[0], &second);
+    print_pattern(&b->at[0], &second);
     if (strcmp(first.at, second.at) != 0 ||
         a->at[0].n_nodes != b->at[0].n_nodes)
         fail_msg("'%s': printed '%s', and then '%s'", pattern, first.at,

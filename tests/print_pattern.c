@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print.c: prints a compiled pattern as canonical text, which compiles to the
- * same nodes.
+/* print_pattern.c: prints a compiled pattern as canonical text, which compiles
+ * to the same nodes.
  */
-#include "patterns.h"
+#include "tests/print_pattern.h"
 
 #include "core/ir/text.h"
 
 #include <string.h>
-
-const char *const byi_cmp_text[BYI_N_CMPS] = {
-    [BYI_EQ] = "=",  [BYI_NE] = "!=", [BYI_LT] = "<",
-    [BYI_LE] = "<=", [BYI_GT] = ">",  [BYI_GE] = ">=",
-};
 
 static void print_pat(const struct byi_pattern *p, uint32_t at,
                       struct byi_text *out);
@@ -235,7 +230,7 @@ static void print_pat(const struct byi_pattern *p, uint32_t at,
     byi_unreachable();
 }
 
-void byi_pattern_print(const struct byi_pattern *p, struct byi_text *out)
+void print_pattern(const struct byi_pattern *p, struct byi_text *out)
 {
     print_pat(p, p->root, out);
     for (uint32_t i = 0; i < p->n_defs; i++) {
