@@ -318,17 +318,7 @@ static enum byoc_status run_binary(const struct byi_call *call, bool fast,
     return BYOC_OK;
 }
 
-static enum byoc_status binary_run(const struct byi_call *call,
-                                   struct byoc_error *err)
-{
-    return run_binary(call, true, err);
-}
-
-enum byoc_status byi_binary_plain(const struct byi_call *call,
-                                  struct byoc_error *err)
-{
-    return run_binary(call, false, err);
-}
+BYI_PLAIN_AND_FAST(binary)
 
 /* --- power -------------------------------------------------------------- */
 
@@ -518,14 +508,14 @@ static enum byoc_status where_run(const struct byi_call *call,
 }
 
 static const struct byi_kernel_row rows[] = {
-#define ROW(id) {BYI_OP_##id, {binary_run, NULL}},
+#define ROW(id) {BYI_OP_##id, {binary_run_f32, NULL}},
 #define BINARY(id, floats, of_signed, of_unsigned) ROW(id)
 #define BINARY_INTS(id, of_signed, of_unsigned) ROW(id)
 #define BINARY_BOOL(id, form) ROW(id)
 #define BINARY_COMPARE(id, form) ROW(id)
 #define BINARY_EQUALITY(id, numbers, bools, strings) ROW(id)
 #include "core/ops/binary.def"
-    {BYI_OP_MOD, {binary_run, NULL}},
+    {BYI_OP_MOD, {binary_run_f32, NULL}},
     {BYI_OP_POWER, {power_run, NULL}},
     {BYI_OP_WHERE, {where_run, NULL}},
 };

@@ -509,17 +509,7 @@ static enum byoc_status run_pool(const struct byi_call *call, bool fast,
     return BYOC_OK;
 }
 
-enum byoc_status byi_pool_plain(const struct byi_call *call,
-                                struct byoc_error *err)
-{
-    return run_pool(call, false, err);
-}
-
-static enum byoc_status pool_run_f32(const struct byi_call *call,
-                                     struct byoc_error *err)
-{
-    return run_pool(call, true, err);
-}
+BYI_PLAIN_AND_FAST(pool)
 
 static uint64_t pool_scratch_f32(const struct byi_call *call)
 {

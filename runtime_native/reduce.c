@@ -486,17 +486,7 @@ static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
     return BYOC_OK;
 }
 
-enum byoc_status byi_reduce_plain(const struct byi_call *call,
-                                  struct byoc_error *err)
-{
-    return run_reduce(call, false, err);
-}
-
-static enum byoc_status reduce_run_f32(const struct byi_call *call,
-                                       struct byoc_error *err)
-{
-    return run_reduce(call, true, err);
-}
+BYI_PLAIN_AND_FAST(reduce)
 
 BYI_FLOAT_KERNEL(reduce, reduce_run_f32, NULL)
 

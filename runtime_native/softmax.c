@@ -183,17 +183,7 @@ static enum byoc_status run_softmax(const struct byi_call *call, bool fast,
     return BYOC_OK;
 }
 
-enum byoc_status byi_softmax_plain(const struct byi_call *call,
-                                   struct byoc_error *err)
-{
-    return run_softmax(call, false, err);
-}
-
-static enum byoc_status softmax_run_f32(const struct byi_call *call,
-                                        struct byoc_error *err)
-{
-    return run_softmax(call, true, err);
-}
+BYI_PLAIN_AND_FAST(softmax)
 
 BYI_FLOAT_KERNEL(softmax, softmax_run_f32, NULL)
 
