@@ -171,6 +171,8 @@ enum byi_unit_axes {
      * of windows if there is one channel or one pixel */
     BYI_UNITS_WINDOWS
 };
+/* Set order[] to the axes by falling strides; equal ones keep their order. */
+void byi_axes_sort(uint32_t rank, const int64_t *strides, uint32_t *order);
 /* Describe the same memory with canonical strides for oneDNN. */
 struct byi_desc byi_desc_canonical(const struct byi_desc *desc,
                                    enum byi_unit_axes units);

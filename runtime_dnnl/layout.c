@@ -43,14 +43,7 @@ struct byi_desc byi_dn_channels_last(enum byoc_dtype dtype, uint32_t rank,
 /* A stable insertion sort, since ranks are small. */
 void byi_dn_order(const struct byi_desc *desc, uint32_t *order)
 {
-    for (uint32_t i = 0; i < desc->rank; i++) {
-        uint32_t at = i;
-        while (at > 0 && desc->strides[order[at - 1]] < desc->strides[i]) {
-            order[at] = order[at - 1];
-            at--;
-        }
-        order[at] = i;
-    }
+    byi_axes_sort(desc->rank, desc->strides, order);
 }
 
 bool byi_dn_is_dense(const struct byi_desc *desc)

@@ -50,18 +50,13 @@ static void name_layout(BYI_MD_PTR md, const char *letters, char *name,
                         size_t n)
 {
     struct blocking b;
-    int order[BYI_MAX_RANK];
+    uint32_t order[BYI_MAX_RANK];
     size_t at = 0;
     name[0] = '\0';
     if (!md || !read_blocking(md, &b) || b.rank != (int)strlen(letters) ||
         (size_t)b.rank >= n)
         return;
-    for (int i = 0; i < b.rank; i++) {
-        int k = i;
-        for (; k > 0 && b.strides[order[k - 1]] < b.strides[i]; k--)
-            order[k] = order[k - 1];
-        order[k] = i;
-    }
+    byi_axes_sort((uint32_t)b.rank, b.strides, order);
     for (int i = 0; i < b.rank; i++)
         name[at++] = letters[order[i]];
     name[at] = '\0';

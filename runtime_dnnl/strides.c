@@ -48,11 +48,11 @@ static bool order_last(struct byi_desc *d)
     return order_units(d, order);
 }
 
-static void sort_axes(uint32_t rank, const int64_t *stride, uint32_t *order)
+void byi_axes_sort(uint32_t rank, const int64_t *strides, uint32_t *order)
 {
     for (uint32_t i = 0; i < rank; i++) { /* insertion sort, stable */
         uint32_t at = i;
-        for (; at > 0 && stride[order[at - 1]] < stride[i]; at--)
+        for (; at > 0 && strides[order[at - 1]] < strides[i]; at--)
             order[at] = order[at - 1];
         order[at] = i;
     }
@@ -65,13 +65,13 @@ static void order_any(struct byi_desc *d)
     uint32_t order[BYI_MAX_RANK];
     int64_t stride[BYI_MAX_RANK] = {0}, before = INT64_MAX;
     struct byi_desc written = *d;
-    sort_axes(d->rank, d->strides, order);
+    byi_axes_sort(d->rank, d->strides, order);
     if (order_units(&written, order) &&
         memcmp(written.strides, d->strides, d->rank * sizeof before) == 0)
         return;
     for (uint32_t i = 0; i < d->rank; i++)
         stride[i] = before = d->dims[i] > 1 ? d->strides[i] : before;
-    sort_axes(d->rank, stride, order);
+    byi_axes_sort(d->rank, stride, order);
     order_units(d, order);
 }
 
