@@ -477,18 +477,6 @@ void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
     t->fetch = fetch;
 }
 
-/* Prefetch the cache lines of `rows` rows of a tile, for writing or reading. */
-BYI_ALWAYS_INLINE void fetch_lines(const float *at, int64_t ld, int rows,
-                                   bool write)
-{
-    for (int r = 0; r < rows; r++)
-        for (int64_t j = 0; j < BYI_F32_COLUMNS; j += BYI_F32_PANEL)
-            if (write)
-                __builtin_prefetch(at + r * ld + j, 1);
-            else
-                __builtin_prefetch(at + r * ld + j, 0);
-}
-
 /* Prefetch a tile's results, and the matrix that it adds, while the tile is
  * computed: rows that are a multiple of a page apart evict each other's lines.
  * For tiles of few rows, such as those of AVX2, prefetching the results takes
@@ -497,9 +485,9 @@ static void fetch_results(const struct byi_f32_tile *t, int rows)
 {
     enum { MANY = 7 };
     if (rows >= MANY || t->add == t->y)
-        fetch_lines(t->y, t->ldy, rows, true);
+        byi_f32_prefetch(t->y, t->ldy, rows, BYI_F32_COLUMNS, true);
     if (t->add && t->add != t->y)
-        fetch_lines(t->add, t->ldadd, rows, false);
+        byi_f32_prefetch(t->add, t->ldadd, rows, BYI_F32_COLUMNS, false);
 }
 
 /* A chunk: tiles [begin, end) of rows, elements [from, to) of their pieces, and

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* inline.h: a macro for functions of the kernels of which each caller gets a
- * specialised copy. */
+ * specialised copy, and such a function. */
 #ifndef BYI_INLINE_H
 #define BYI_INLINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 /* Starts a function that is inlined into each caller, whose constant arguments
  * unroll its loops. The copies take most of the time to compile a kernel.
@@ -14,5 +17,18 @@
 #else
 #define BYI_ALWAYS_INLINE static inline
 #endif
+
+/* Prefetch `rows` rows of `columns` floats, for writing or reading. */
+BYI_ALWAYS_INLINE void byi_f32_prefetch(const float *at, int64_t ld, int rows,
+                                        int64_t columns, bool write)
+{
+    enum { LINE = 16 }; /* floats of a cache line */
+    for (int r = 0; r < rows; r++)
+        for (int64_t j = 0; j < columns; j += LINE)
+            if (write)
+                __builtin_prefetch(at + r * ld + j, 1);
+            else
+                __builtin_prefetch(at + r * ld + j, 0);
+}
 
 #endif

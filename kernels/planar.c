@@ -5,6 +5,7 @@
  * element of a row is `stride` elements after the same element of the previous
  * row, and the offsets of a row's elements are the same for all tiles. */
 #include "kernels/conv.h"
+#include "kernels/inline.h"
 
 #include <string.h>
 
@@ -132,14 +133,6 @@ static void find_tile(const struct planar *p, const struct planar_scratch *own,
     t->offsets = own->copied;
 }
 
-/* Prefetch the cache lines of a tile's results. That pays where tiles write
- * parts of cache lines, which have to be read first. */
-static void fetch_lines(const float *y, int64_t floats)
-{
-    for (int64_t i = 0; i < floats; i += BYI_F32_PANEL)
-        __builtin_prefetch(y + i, 1);
-}
-
 /* Compute all columns of a tile whose first row is position `row` of the
  * result. */
 static void run_tile(const struct planar *p, int64_t row,
@@ -149,9 +142,10 @@ static void run_tile(const struct planar *p, int64_t row,
     const struct byi_f32_kernels *kernels = conv->kernels;
     const int64_t wide = kernels->panels * BYI_F32_PANEL;
     const int stride = stride_index(conv->stride[2]);
-    if (conv->outputs % BYI_F32_PANEL)
-        fetch_lines(p->run->y + row * conv->outputs,
-                    kernels->rows * conv->outputs);
+    if (conv->outputs % BYI_F32_PANEL) /* cache lines that are written in part
+                                        * have to be read first */
+        byi_f32_prefetch(p->run->y + row * conv->outputs, 0, 1,
+                         kernels->rows * conv->outputs, true);
     for (int64_t column = 0, n; column < conv->outputs; column += n) {
         float buffer[BYI_F32_COLUMNS];
         n = byi_min(wide, conv->outputs - column);

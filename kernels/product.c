@@ -2,6 +2,7 @@
 /* kernels/product.c: multiplies matrices that are not packed
  * (kernels/product.h). */
 #include "kernels/product.h"
+#include "kernels/inline.h"
 
 #include <math.h>
 #include <string.h>
@@ -107,16 +108,6 @@ struct columns {
     int64_t whole; /* number of columns that are read in place */
 };
 
-/* Prefetch the part of C that a tile of `rows` rows will write. */
-static void fetch_tile(const struct byi_f32_product *p, int rows,
-                       const float *c)
-{
-    for (int r = 0; r < rows; r++)
-        for (int64_t j = 0; j < p->kernels->panels * BYI_F32_PANEL;
-             j += BYI_F32_PANEL)
-            __builtin_prefetch(c + r * p->ldc + j, 1);
-}
-
 /* Multiply the rows of a tile by all columns of the task. The part of C that
  * the next tile writes is prefetched while this tile is computed. */
 static void run_row(const struct product_tasks *t, const float *const *x,
@@ -142,7 +133,7 @@ static void run_row(const struct product_tasks *t, const float *const *x,
             .ldy = p->ldc,
         };
         if (with->n > SHORT_ROW && j + unit < with->n)
-            fetch_tile(p, rows, c + j + unit);
+            byi_f32_prefetch(c + j + unit, p->ldc, rows, unit, true);
         byi_f32_tile_run(p->kernels, &tile, rows, byi_min(unit, with->n - j));
     }
 }
