@@ -55,12 +55,11 @@ struct byi_dn_fast {
         struct byi_f32_attention attention; /* prim_attention.c */
         struct byi_f32_pool pool;           /* prim_move.c */
         struct byi_f32_move move;
-        struct { /* prim_elementwise.c */
+        struct { /* prim_norm.c */
             int64_t rows, columns;
             bool log;
         } softmax;
-        /* prim_elementwise.c: a reduction of (outer, n, inner) to (outer,
-         * inner) */
+        /* prim_norm.c: a reduction of (outer, n, inner) to (outer, inner) */
         struct {
             int64_t outer, n, inner;
             bool mean;
@@ -102,8 +101,8 @@ bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
 bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
                         const struct byi_posts *posts,
                         struct byi_dn_fast *fast);
-/* prim_elementwise.c. A sum or mean of (outer, n) or (outer, n, inner) over n,
- * without post-ops. */
+/* prim_norm.c. A sum or mean of (outer, n) or (outer, n, inner) over n, without
+ * post-ops. */
 bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
                         struct byi_dn_fast *fast);
 /* prim_fast.c. A recurrent layer: an LSTM, or a GRU with linear-before-reset.
