@@ -153,9 +153,9 @@ static void run_scores(const struct byi_f32_attention_run *run, int64_t head,
                                       .b_cs = k.column,
                                       .ldc = a->wide};
     multiply(&product, q.at, k.at, scores, scratch);
-    const struct byi_f32_part part = {scores, a->wide, n, a->keys};
+    const struct byi_f32_block block = {scores, a->wide, n, a->keys};
     for (uint32_t i = 0; i < a->n_scores; i++)
-        a->scores[i].binary(&part, operands[i].at, operands[i].row,
+        a->scores[i].binary(&block, operands[i].at, operands[i].row,
                             operands[i].column);
     for (int64_t i = 0; i < n && a->keys > 0; i++)
         a->kernels->softmax[0](scores + i * a->wide, scores + i * a->wide,

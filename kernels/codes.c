@@ -120,17 +120,17 @@ struct codes_rows {
     const struct byi_f32_codes *codes;
     const uint8_t *packed;
     int64_t m;
-    const float *x; /* padded rows; after row m zeros to a whole part */
+    const float *x; /* padded rows; after row m zeros to a whole tile */
     float *y;
 };
 
-/* Rows of a part that begins with row i: one or BYI_F32_CODES_ROWS. */
+/* Rows of a tile that begins with row i: one or BYI_F32_CODES_ROWS. */
 static int64_t part_rows(int64_t m, int64_t i)
 {
     return m - i == 1 ? 1 : BYI_F32_CODES_ROWS;
 }
 
-/* Multiply rows from row i on, as many as a part has, by `panels` panels. */
+/* Multiply rows from row i on, as many as a tile has, by `panels` panels. */
 static void run_part(const struct codes_rows *r, int64_t i, int64_t p,
                      int64_t panels)
 {
@@ -139,7 +139,7 @@ static void run_part(const struct codes_rows *r, int64_t i, int64_t p,
     const int64_t first = p * BYI_F32_PANEL, rows = part_rows(r->m, i);
     const int64_t n = byi_min(panels * BYI_F32_PANEL, c->n - first);
     const float *x = r->x + i * row_floats(c);
-    const struct byi_f32_codes_part part = {.x = x,
+    const struct byi_f32_codes_tile tile = {.x = x,
                                             .sums = x + blocks_of(c) * c->block,
                                             .ldx = row_floats(c),
                                             .blocks = blocks_of(c),
@@ -149,9 +149,9 @@ static void run_part(const struct codes_rows *r, int64_t i, int64_t p,
                                             .next = panel_bytes(c),
                                             .y = results,
                                             .ldy = panels * BYI_F32_PANEL};
-    c->kernels->codes_vector[c->bits == 8][rows > 1][panels > 1](&part);
+    c->kernels->codes_vector[c->bits == 8][rows > 1][panels > 1](&tile);
     for (int64_t row = i; row < byi_min(i + rows, r->m); row++)
-        memcpy(r->y + row * c->n + first, results + (row - i) * part.ldy,
+        memcpy(r->y + row * c->n + first, results + (row - i) * tile.ldy,
                (size_t)n * sizeof *r->y);
 }
 

@@ -702,10 +702,10 @@ static void scale_weights(const struct byi_f32_conv_run *run, int64_t first,
     const struct byi_f32_conv *conv = run->conv;
     const int64_t floats = conv->channels * BYI_F32_PANEL;
     for (int64_t i = first; i < end; i++) {
-        const struct byi_f32_part panel = {.y = to + i * floats,
-                                           .ld = BYI_F32_PANEL,
-                                           .rows = conv->channels,
-                                           .n = BYI_F32_PANEL};
+        const struct byi_f32_block panel = {.y = to + i * floats,
+                                            .ld = BYI_F32_PANEL,
+                                            .rows = conv->channels,
+                                            .n = BYI_F32_PANEL};
         memcpy(panel.y, run->weights + i * floats,
                (size_t)floats * sizeof *panel.y);
         conv->kernels->binary[BYI_F32_MUL](&panel, run->scale, 1, 0);

@@ -33,15 +33,15 @@ struct byi_f32_epilogue byi_f32_epilogue_at(const struct byi_f32_conv_run *run,
 
 /* Apply a binary operation whose operand changes every `repeat` rows. */
 static void run_repeated(const struct byi_f32_epilogue_op *op,
-                         const struct byi_f32_part *part, int64_t row,
+                         const struct byi_f32_block *block, int64_t row,
                          const float *operand)
 {
-    struct byi_f32_part repeated = *part;
-    for (int64_t done = 0; done < part->rows; done += repeated.rows) {
+    struct byi_f32_block repeated = *block;
+    for (int64_t done = 0; done < block->rows; done += repeated.rows) {
         const int64_t at = (row + done) / op->repeat;
-        repeated.y = part->y + done * part->ld;
+        repeated.y = block->y + done * block->ld;
         repeated.rows =
-            byi_min(part->rows - done, (at + 1) * op->repeat - row - done);
+            byi_min(block->rows - done, (at + 1) * op->repeat - row - done);
         op->binary(&repeated, operand + at * op->row, 0, op->column);
     }
 }
@@ -51,20 +51,20 @@ void byi_f32_epilogue_run(const struct byi_f32_conv_run *run, uint32_t next,
                           int64_t columns)
 {
     const struct byi_f32_conv *conv = run->conv;
-    const struct byi_f32_part part = {.y =
-                                          run->y + row * conv->outputs + column,
-                                      .ld = conv->outputs,
-                                      .rows = rows,
-                                      .n = columns};
+    const struct byi_f32_block block = {.y = run->y + row * conv->outputs +
+                                             column,
+                                        .ld = conv->outputs,
+                                        .rows = rows,
+                                        .n = columns};
     for (uint32_t i = next; i < conv->n_epilogue; i++) {
         const struct byi_f32_epilogue_op *op = &conv->epilogue[i];
         const float *operand =
             op->unary ? NULL : run->operands[op->operand] + column * op->column;
         if (op->unary)
-            op->unary(&part, op->p0, op->p1);
+            op->unary(&block, op->p0, op->p1);
         else if (op->repeat == 1)
-            op->binary(&part, operand + row * op->row, op->row, op->column);
+            op->binary(&block, operand + row * op->row, op->row, op->column);
         else
-            run_repeated(op, &part, row, operand);
+            run_repeated(op, &block, row, operand);
     }
 }

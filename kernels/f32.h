@@ -86,17 +86,17 @@ struct byi_f32_line {
     float *y;
 };
 
-/* A part of a matrix: `rows` rows of n elements, `ld` elements apart. */
-struct byi_f32_part {
+/* A block of a matrix: `rows` rows of n elements, `ld` elements apart. */
+struct byi_f32_block {
     float *y;
     int64_t ld, rows, n;
 };
 /* Elementwise functions, in place: y = f(y), with the operator's parameters,
  * and y = f(y, operand). The rows of the operand are `row` elements apart, its
  * columns `column`, 0 or 1. */
-typedef void byi_f32_unary_fn(const struct byi_f32_part *part, float p0,
+typedef void byi_f32_unary_fn(const struct byi_f32_block *block, float p0,
                               float p1);
-typedef void byi_f32_binary_fn(const struct byi_f32_part *part,
+typedef void byi_f32_binary_fn(const struct byi_f32_block *block,
                                const float *operand, int64_t row,
                                int64_t column);
 /* Indices of the binary functions in struct byi_f32_kernels. */
@@ -125,15 +125,15 @@ enum {
     /* bytes of scales and zero points in front of the codes of a panel's block
      */
     BYI_F32_CODES_HEAD = BYI_F32_PANEL * 5,
-    BYI_F32_CODES_PANELS = 4, /* most panels of a part */
-    BYI_F32_CODES_ROWS = 4    /* most rows of a part */
+    BYI_F32_CODES_PANELS = 4, /* most panels of a tile */
+    BYI_F32_CODES_ROWS = 4    /* most rows of a tile */
 };
 
-/* A part of the product of rows by panels of codes (kernels/codes.h). Element k
+/* A tile of the product of rows by panels of codes (kernels/codes.h). Element k
  * of a row is multiplied by code j = k % (32 / bits) of a word as it lies
  * there, so it is divided by 2 ^ (bits * j), unless that code is the last of a
  * word. */
-struct byi_f32_codes_part {
+struct byi_f32_codes_tile {
     const float *x, *sums; /* x in whole blocks; the sum of each block of x as
                             * it was before the division */
     int64_t ldx;           /* elements from row to row of both */
@@ -236,7 +236,7 @@ struct byi_f32_kernels {
     int codes_panels;
     int codes_rows; /* most rows for which codes_vector is faster than a product
                      * of expanded weights; a multiple of BYI_F32_CODES_ROWS */
-    void (*codes_vector[2][2][2])(const struct byi_f32_codes_part *part);
+    void (*codes_vector[2][2][2])(const struct byi_f32_codes_tile *block);
     /* to[depth][BYI_F32_PANEL] = rows [k, k + depth) of a panel; prefetches
      * those of the panel that begins `ahead` bytes further on */
     void (*codes_expand[2])(const uint8_t *panel, int64_t block, int64_t k,

@@ -245,7 +245,7 @@ static void run_tile(const struct byi_f32_conv_run *run,
             .y = sums,
             .ldy = panels * BYI_F32_PANEL,
         };
-        const struct byi_f32_part all = {sums, 0, 1, n * t.ldy};
+        const struct byi_f32_block all = {sums, 0, 1, n * t.ldy};
         conv->kernels->tile[panels - 1][n](&t);
         uint32_t next = conv->adds ? 1 : conv->next;
         for (; !conv->adds && next < conv->n_epilogue &&

@@ -28,10 +28,11 @@ enum { ROW = 70 };
  * not change. */
 static void run(enum byi_op_id id, float p0, float *x, int64_t rows, int64_t n)
 {
-    const struct byi_f32_part part = {.y = x, .ld = ROW, .rows = rows, .n = n};
+    const struct byi_f32_block block = {
+        .y = x, .ld = ROW, .rows = rows, .n = n};
     for (int64_t r = 0; r < rows; r++)
         x[r * ROW + n] = 7.0f;
-    byi_f32_kernels()->unary[id](&part, p0, 0);
+    byi_f32_kernels()->unary[id](&block, p0, 0);
     for (int64_t r = 0; r < rows; r++)
         assert_true(x[r * ROW + n] == 7.0f);
 }
