@@ -121,7 +121,7 @@ static enum byoc_status test_import(struct byi_ep_claim *c, const bool *within,
                                     struct byoc_error *err)
 {
     struct byi_ep_model model;
-    BYI_TRY(byi_ep_part(&c->g, within, &model, err));
+    BYI_TRY(byi_ep_write_subset(&c->g, within, &model, err));
     return byi_ep_import(c->ep, &model, err);
 }
 
@@ -130,7 +130,7 @@ static enum byoc_status test_build(struct byi_ep_claim *c, const bool *within,
 {
     struct byi_ep_built *built = NULL;
     struct byi_ep_model model;
-    BYI_TRY(byi_ep_part(&c->g, within, &model, err));
+    BYI_TRY(byi_ep_write_subset(&c->g, within, &model, err));
     const enum byoc_status status = byi_ep_build(c->ep, &model, &built, err);
     byi_ep_built_free(&built);
     return status;
@@ -228,7 +228,7 @@ static enum byoc_status build_groups(struct byi_ep_claim *c, bool *again,
         struct byi_ep_model model;
         char digest[65];
         select_group(c, k);
-        BYI_TRY(byi_ep_part(&c->g, c->within, &model, err));
+        BYI_TRY(byi_ep_write_subset(&c->g, c->within, &model, err));
         if (exclude_at_boundary(c, &model)) {
             *again = true;
             break;
@@ -390,7 +390,7 @@ static enum byoc_status may_run_whole(struct byi_ep_claim *c, bool *answer,
     *answer = false;
     if (c->g.nodes[0].refusal)
         return BYOC_OK;
-    BYI_TRY(byi_ep_part(&c->g, c->within, &model, err));
+    BYI_TRY(byi_ep_write_subset(&c->g, c->within, &model, err));
     for (uint32_t i = 0; i < model.n_in; i++)
         if (c->g.values[model.in[i]].is_tensor &&
             !has_known_rank(c, model.in[i])) {

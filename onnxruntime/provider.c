@@ -82,7 +82,7 @@ static enum byoc_status compile_graph(struct byi_ep *ep, const OrtGraph *graph,
     BYI_TRY(byi_ep_graph_read(ort, graph, NULL, 0, &g, err));
     bool *all = byi_arena_calloc(arena, g.n_nodes + 1, sizeof *all);
     memset(all, true, g.n_nodes * sizeof *all);
-    BYI_TRY(byi_ep_part(&g, all, &model, err));
+    BYI_TRY(byi_ep_write_subset(&g, all, &model, err));
     BYI_ORT(ort, Node_GetName(fused, &name));
     BYI_ORT(ort, Node_GetNumInputs(fused, &n_in));
     BYI_ORT(ort, Node_GetNumOutputs(fused, &n_out));

@@ -3,7 +3,7 @@
  * ONNX Runtime, which uses ONNX Runtime's plug-in ABI (OrtEpFactory, OrtEp) and
  * the public API of byoc.
  *
- *     OrtGraph -graph.c-> struct byi_ep_graph -part.c-> bytes of an ONNX model
+ *     OrtGraph -graph.c-> struct byi_ep_graph -subset.c-> an ONNX model's bytes
  *         -build.c-> artifact, loaded -compute.c-> runs
  *
  * claim.c decides which nodes form these models (GetCapability), and provider.c
@@ -180,7 +180,7 @@ enum byoc_status byi_ep_graph_read(const OrtApi *ort, const OrtGraph *graph,
                                    struct byi_ep_graph *out,
                                    struct byoc_error *err);
 
-/* --- part.c: subsets of the nodes as models ------------------------------- */
+/* --- subset.c: subsets of the nodes as models ----------------------------- */
 
 /* An ONNX model as spans of bytes. Spans of large constants are memory of ONNX
  * Runtime (`foreign`); the others are in the graph's arena. */
@@ -199,9 +199,10 @@ struct byi_ep_model {
 /* Make the model of the nodes whose within[node] is true. Its inputs and
  * outputs are the values at the boundary of this set. Errors: those of ONNX
  * Runtime's functions. */
-enum byoc_status byi_ep_part(const struct byi_ep_graph *graph,
-                             const bool *within, struct byi_ep_model *model,
-                             struct byoc_error *err);
+enum byoc_status byi_ep_write_subset(const struct byi_ep_graph *graph,
+                                     const bool *within,
+                                     struct byi_ep_model *model,
+                                     struct byoc_error *err);
 /* Write the SHA-256 of `salt` and the model to `hex`. Unless `whole`, it covers
  * the addresses of large constants instead of their bytes, which is much
  * faster.

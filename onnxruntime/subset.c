@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* part.c: writes a subset of a graph's nodes as an ONNX model, and divides a
+/* subset.c: writes a subset of a graph's nodes as an ONNX model, and divides a
  * graph into groups of supported nodes. Inputs and outputs of a model are in
  * the order in which its nodes read and write them, so that the same nodes give
  * the same bytes in GetCapability and in Compile.
@@ -123,8 +123,10 @@ static enum byoc_status put_constants(const struct byi_ep_graph *g,
     return BYOC_OK;
 }
 
-enum byoc_status byi_ep_part(const struct byi_ep_graph *g, const bool *within,
-                             struct byi_ep_model *model, struct byoc_error *err)
+enum byoc_status byi_ep_write_subset(const struct byi_ep_graph *g,
+                                     const bool *within,
+                                     struct byi_ep_model *model,
+                                     struct byoc_error *err)
 {
     struct byi_ep_bytes own = {.arena = g->arena}, head = own;
     struct byi_ep_model large = {0};
