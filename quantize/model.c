@@ -229,12 +229,3 @@ const float *byi_quant_floats(const Onnx__TensorProto *t, int64_t *n)
         return (const float *)(const void *)t->raw_data.data;
     return t->n_float_data == (size_t)*n ? t->float_data : NULL;
 }
-
-int64_t byi_quant_attribute(const Onnx__NodeProto *node, const char *name)
-{
-    for (size_t i = 0; i < node->n_attribute; i++)
-        if (node->attribute[i]->name &&
-            strcmp(node->attribute[i]->name, name) == 0)
-            return node->attribute[i]->i;
-    return 0;
-}

@@ -69,8 +69,6 @@ const void *byi_quant_pack(const struct quant_model *m, size_t *n);
 /* The *n elements of a float32 constant; NULL if it has another type or no
  * data. */
 const float *byi_quant_floats(const Onnx__TensorProto *t, int64_t *n);
-/* The integer attribute `name` of a node; 0 if it is missing. */
-int64_t byi_quant_attribute(const Onnx__NodeProto *node, const char *name);
 
 /* --- upgrade.c ------------------------------------------------------------ */
 

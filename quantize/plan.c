@@ -48,14 +48,15 @@ static struct quant_value *input_of(struct quant_model *m,
     return i < node->n_input ? byi_quant_value(m, node->input[i]) : NULL;
 }
 
-/* A float attribute of a node; 1 if it is missing. */
-static float float_attribute(const Onnx__NodeProto *node, const char *name)
+/* An attribute of a node; if it is missing, one with integer 0 and float 1. */
+static Onnx__AttributeProto attribute(const Onnx__NodeProto *node,
+                                      const char *name)
 {
     for (size_t i = 0; i < node->n_attribute; i++)
         if (node->attribute[i]->name &&
             strcmp(node->attribute[i]->name, name) == 0)
-            return node->attribute[i]->f;
-    return 1;
+            return *node->attribute[i];
+    return (Onnx__AttributeProto){.f = 1};
 }
 
 /* Read a node as a layer. Returns false if its operands cannot be quantised. */
@@ -73,12 +74,11 @@ static bool read_layer(struct quant_model *m, Onnx__NodeProto *node,
     const size_t rank = w->constant->n_dims;
     if (conv ? rank < 3 : rank != 2)
         return false;
-    if (gemm && (byi_quant_attribute(node, "transA") ||
-                 float_attribute(node, "alpha") != 1 ||
-                 float_attribute(node, "beta") != 1))
+    if (gemm &&
+        (attribute(node, "transA").i || attribute(node, "alpha").f != 1 ||
+         attribute(node, "beta").f != 1))
         return false;
-    const int64_t axis =
-        conv || (gemm && byi_quant_attribute(node, "transB")) ? 0 : 1;
+    const int64_t axis = conv || (gemm && attribute(node, "transB").i) ? 0 : 1;
     const bool vector = bias && bias->constant && bias->constant->n_dims == 1 &&
                         bias->constant->dims[0] == w->constant->dims[axis] &&
                         byi_quant_floats(bias->constant, &n);
