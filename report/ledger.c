@@ -334,23 +334,7 @@ static bool is_inner(const struct byi_module *m, const struct byi_node *node)
     return node->kind == BYI_FN && m->funcs.at[node->index]->attr.inner;
 }
 
-/* Floating-point operations of a body and its branches. Recurses as deep as
- * branches nest. */
-static double body_flops(const struct byi_module *m,
-                         const struct byi_samples *samples, uint32_t func)
-{
-    const struct byi_func *f = m->funcs.at[func];
-    double flops = 0;
-    for (byi_id id = 0; id < f->nodes.n; id++) {
-        const struct byi_node *node = &f->nodes.at[id];
-        if (node->kind == BYI_CALL_OP)
-            flops += node_flops(m, samples, func, id);
-        else if (is_inner(m, node))
-            flops += body_flops(m, samples, node->index);
-    }
-    return flops;
-}
-
+/* Recurses as deep as branches nest in composites. */
 double byi_func_flops(const struct byi_module *m,
                       const struct byi_samples *samples, uint32_t func)
 {
@@ -362,7 +346,7 @@ double byi_func_flops(const struct byi_module *m,
         if (node->kind == BYI_CALL_OP)
             flops += node_flops(m, samples, func, id);
         else if (body || is_inner(m, node))
-            flops += body_flops(m, samples, node->index);
+            flops += byi_func_flops(m, samples, node->index);
     }
     return flops;
 }
