@@ -8,6 +8,7 @@
 
 #include "driver/feed.h"
 #include "driver/compiled.h"
+#include "partition/partition.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -17,16 +18,6 @@ enum { PATH = 4096 };
 
 /* as in scripts/onnx-suite */
 static const struct byi_tolerance tolerance = {.atol = 1e-7, .rtol = 1e-3};
-
-/* Whether the plug-in runs a region of the model. */
-static bool is_offloaded(const struct byoc_compiled *compiled)
-{
-    const struct byi_module *m = byi_compiled_module(compiled);
-    for (uint32_t i = 0; i < m->funcs.n; i++)
-        if (!m->funcs.at[i]->dead && m->funcs.at[i]->attr.compiler)
-            return true;
-    return false;
-}
 
 /* Run one data set. Returns whether the outputs are as expected; if not, err
  * tells why. */
@@ -111,7 +102,7 @@ void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_step(NULL, "compiling %s", c->name);
     if (byoc_compile(path, &params, &compiled, &err) != BYOC_OK)
         byi_kit_end(kit, BYI_UNTESTED, 0, "%s", err.text);
-    if (!is_offloaded(compiled))
+    if (!byi_has_region(byi_compiled_module(compiled), NULL))
         byi_kit_end(kit, BYI_REFUSED, 0,
                     "the plug-in runs no node of the case's model");
     byi_step(NULL, "running %s", c->name);

@@ -25,6 +25,17 @@ static enum byoc_status mark_node(struct byi_module *m, struct byi_node *node,
     return BYOC_OK;
 }
 
+bool byi_has_region(const struct byi_module *m, const char *backend)
+{
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        const struct byi_func *f = m->funcs.at[i];
+        if (!f->dead && f->attr.compiler &&
+            (!backend || strcmp(f->attr.compiler, backend) == 0))
+            return true;
+    }
+    return false;
+}
+
 const struct byi_func *byi_composite_of(const struct byi_module *m,
                                         const struct byi_func *f,
                                         const struct byi_node *call)

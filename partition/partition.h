@@ -25,6 +25,9 @@ const struct byi_func *byi_composite_of(const struct byi_module *m,
                                         const struct byi_func *f,
                                         const struct byi_node *call);
 
+/* Whether a backend runs a region of m; if `backend` is not NULL, this one. */
+bool byi_has_region(const struct byi_module *m, const char *backend);
+
 /* Turn the marked regions of function `func` into functions, regardless of the
  * limits; composites outside of regions become plain operators. */
 enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,

@@ -300,18 +300,6 @@ struct model_placement {
     uint32_t same; /* index of the first placement with this key */
 };
 
-/* Whether the backend runs a region of m. */
-static bool has_region_of(const struct byi_module *m, const char *backend)
-{
-    for (uint32_t i = 0; i < m->funcs.n; i++) {
-        const struct byi_func *f = m->funcs.at[i];
-        if (!f->dead && f->attr.compiler &&
-            strcmp(f->attr.compiler, backend) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Set p->m to a clone that is partitioned for `backends`, and p->key to its key
  * in the cost table. */
 static enum byoc_status make_placement(struct decider *d,
@@ -325,7 +313,7 @@ static enum byoc_status make_placement(struct decider *d,
     byi_sha256_add(&s, "whole", sizeof "whole");
     byi_module_sign(p->m, &s);
     for (uint32_t l = 1; l < d->n_labels; l++)
-        if (has_region_of(p->m, byi_workloads_label(&d->workloads, l)))
+        if (byi_has_region(p->m, byi_workloads_label(&d->workloads, l)))
             byi_workloads_hash_backend(&d->workloads, l, &s);
     byi_sha256_hex(&s, p->key);
     return BYOC_OK;

@@ -157,14 +157,6 @@ static void keep_times(struct byi_workloads *d, const struct byi_workload *p)
 
 /* --- timing --------------------------------------------------------------- */
 
-static bool has_region(const struct byi_module *m)
-{
-    for (uint32_t i = 0; i < m->funcs.n; i++)
-        if (!m->funcs.at[i]->dead && m->funcs.at[i]->attr.compiler)
-            return true;
-    return false;
-}
-
 /* Partition a workload for one backend and load it. If the backend takes no
  * node, *m becomes NULL and *a is not loaded. */
 static enum byoc_status open_backend(struct byi_workloads *d,
@@ -185,7 +177,7 @@ static enum byoc_status open_backend(struct byi_workloads *d,
         byi_piece_add(d->work, &p->piece, *m, "main", err);
     if (status == BYOC_OK)
         status = byi_meter_passes(&d->meter, *m, &only, err);
-    if (status == BYOC_OK && has_region(*m))
+    if (status == BYOC_OK && byi_has_region(*m, NULL))
         return byi_alternative_open(&d->meter, *m, &none, a, err);
     byi_module_free(m);
     return status;
