@@ -330,21 +330,6 @@ static byi_id emit_channels(struct combine_work *w, struct byi_func *fresh,
     return emit_joined(w, fresh, parts, g->n, 0);
 }
 
-static const struct byi_sources *join_sources(struct combine_work *w,
-                                              const struct parallel_group *g,
-                                              const struct parallel_step *step)
-{
-    BYI_VEC(uint32_t) all = {0};
-    for (uint32_t i = 0; i < g->n; i++) {
-        const struct byi_sources *own = node_of(w, step->at[i])->sources;
-        for (uint32_t k = 0; k < own->n; k++)
-            BYI_PUSH(&all, own->at[k]);
-    }
-    const struct byi_sources *made = byi_sources_of(w->m, all.at, all.n);
-    byi_vec_free(all.at);
-    return made;
-}
-
 /* Emit one node for a step of all branches; `x` is the node of the step before.
  */
 static enum byoc_status emit_step(struct combine_work *w,
@@ -373,7 +358,8 @@ static enum byoc_status emit_step(struct combine_work *w,
                         "the pass with --disable-pass",
                         g->n, byi_op(node.op)->name);
     BYI_TRY(byi_add_op(w->m, fresh, node.op, args, node.n_args, node.attrs,
-                       join_sources(w, g, step), x, err));
+                       byi_sources_of_nodes(w->m, w->f, step->at, g->n), x,
+                       err));
     fresh->nodes.at[*x].target = node.target;
     fresh->nodes.at[*x].region = node.region;
     return BYOC_OK;

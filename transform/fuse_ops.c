@@ -194,20 +194,6 @@ static enum byoc_status add_member(struct fuser *s, struct byi_func *body,
     return BYOC_OK;
 }
 
-static const struct byi_sources *join_sources(struct fuser *s,
-                                              const byi_id *members, uint32_t n)
-{
-    BYI_VEC(uint32_t) all = {0};
-    for (uint32_t i = 0; i < n; i++) {
-        const struct byi_sources *own = s->f->nodes.at[members[i]].sources;
-        for (uint32_t k = 0; k < own->n; k++)
-            BYI_PUSH(&all, own->at[k]);
-    }
-    const struct byi_sources *joined = byi_sources_of(s->m, all.at, all.n);
-    byi_vec_free(all.at);
-    return joined;
-}
-
 static enum byoc_status make_group(struct fuser *s, byi_id sink)
 {
     const uint32_t home = s->home[sink];
@@ -223,7 +209,8 @@ static enum byoc_status make_group(struct fuser *s, byi_id sink)
     body->attr.primitive = true;
     const byi_id fn = byi_add_fn(s->m, s->fresh, func, NULL, 0, NULL);
     return byi_add_apply(s->m, s->fresh, fn, args, n_args,
-                         join_sources(s, members, n), &s->map[sink], s->err);
+                         byi_sources_of_nodes(s->m, s->f, members, n),
+                         &s->map[sink], s->err);
 }
 
 /* --- the enclosing function ---------------------------------------------- */

@@ -540,6 +540,22 @@ const struct byi_sources *byi_sources_of(struct byi_module *m, uint32_t *at,
                 : byi_sources_none();
 }
 
+const struct byi_sources *byi_sources_of_nodes(struct byi_module *m,
+                                               const struct byi_func *f,
+                                               const byi_id *nodes, uint32_t n)
+{
+    BYI_VEC(uint32_t) all = {0};
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_sources *own = f->nodes.at[nodes[i]].sources;
+        for (uint32_t k = 0; k < own->n; k++)
+            BYI_PUSH(&all, own->at[k]);
+    }
+    const struct byi_sources *joined = byi_sources_of(m, all.at, all.n);
+    byi_vec_free(all.at);
+    return joined;
+}
+
 /* --- constants ---------------------------------------------------------- */
 
 static uint64_t hash_const(const struct byi_type *type, const void *data,

@@ -192,6 +192,10 @@ uint32_t byi_ids_sort(uint32_t *at, uint32_t n);
 /* The set of these ids, which may be unsorted and repeated; sorts `at`. */
 const struct byi_sources *byi_sources_of(struct byi_module *m, uint32_t *at,
                                          uint32_t n);
+/* The sources of n nodes of f. */
+const struct byi_sources *byi_sources_of_nodes(struct byi_module *m,
+                                               const struct byi_func *f,
+                                               const byi_id *nodes, uint32_t n);
 /* The index of a constant with this content: of an equal one, or of a new one.
  * `type` has no symbols. `data` is copied unless `borrow`: then it must live as
  * long as the module. */
