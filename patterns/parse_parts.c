@@ -46,36 +46,6 @@ static enum byoc_status parse_dtype(struct byi_lexer *lex,
 
 /* --- attributes ----------------------------------------------------------- */
 
-/* "text", true, 3, 0.5 */
-static enum byoc_status parse_single(struct byi_lexer *lex,
-                                     struct byi_arena *arena,
-                                     struct byi_attr *value,
-                                     struct byoc_error *err)
-{
-    bool is_float;
-    double f;
-    if (byi_lex_is(lex, BYI_TOK_STRING)) {
-        value->kind = BYI_ATTR_STRING;
-        value->s = byi_lex_text(arena, &lex->tok);
-        byi_lex_next(lex);
-        return BYOC_OK;
-    }
-    if (byi_lex_is_word(lex, "true") || byi_lex_is_word(lex, "false")) {
-        value->kind = BYI_ATTR_BOOL;
-        value->i = byi_lex_is_word(lex, "true");
-        byi_lex_next(lex);
-        return BYOC_OK;
-    }
-    BYI_TRY(byi_lex_number(lex, "a number, a string, true, false or '['",
-                           &is_float, &value->i, &f, err));
-    value->kind = BYI_ATTR_INT;
-    if (is_float) {
-        value->kind = BYI_ATTR_FLOAT;
-        value->f = f;
-    }
-    return BYOC_OK;
-}
-
 /* Read a list after its '[': [1, _, 3]: integers; [0.5, 1]: floats, since one
  * item is a float; ["a", "b"]. */
 static enum byoc_status parse_list(struct byi_lexer *lex,
@@ -99,7 +69,9 @@ static enum byoc_status parse_list(struct byi_lexer *lex,
             if (byi_lex_accept_word(lex, "_"))
                 items[n].i = BYI_PAT_ANY_INT;
             else
-                BYI_TRY(parse_single(lex, arena, &items[n], err));
+                BYI_TRY(byi_lex_attr(lex,
+                                     "a number, a string, true, false or '['",
+                                     arena, &items[n], err));
             if (items[n].kind == BYI_ATTR_BOOL ||
                 (n > 0 && (items[n].kind == BYI_ATTR_STRING) !=
                               (kind == BYI_ATTR_STRING)))
@@ -260,7 +232,8 @@ static enum byoc_status parse_test(struct byi_lexer *lex,
         if (byi_lex_accept(lex, '['))
             BYI_TRY(parse_list(lex, arena, value, err));
         else
-            BYI_TRY(parse_single(lex, arena, value, err));
+            BYI_TRY(byi_lex_attr(lex, "a number, a string, true, false or '['",
+                                 arena, value, err));
     } while (byi_lex_accept(lex, '|'));
     BYI_TRY(check_test(lex, arena, pat, &at, test, values, err));
     test->values = byi_arena_copy(arena, values, test->n * sizeof *values);

@@ -412,6 +412,36 @@ enum byoc_status byi_lex_number(struct byi_lexer *lex, const char *what,
     return BYOC_OK;
 }
 
+enum byoc_status byi_lex_attr(struct byi_lexer *lex, const char *what,
+                              struct byi_arena *arena, struct byi_attr *attr,
+                              struct byoc_error *err)
+{
+    const bool yes = byi_lex_is_word(lex, "true");
+    bool is_float = false;
+    int64_t i = 0;
+    double f = 0;
+
+    if (byi_lex_is(lex, BYI_TOK_STRING)) {
+        attr->kind = BYI_ATTR_STRING;
+        attr->s = byi_lex_text(arena, &lex->tok);
+        byi_lex_next(lex);
+        return BYOC_OK;
+    }
+    if (yes || byi_lex_is_word(lex, "false")) {
+        attr->kind = BYI_ATTR_BOOL;
+        attr->i = yes;
+        byi_lex_next(lex);
+        return BYOC_OK;
+    }
+    BYI_TRY(byi_lex_number(lex, what, &is_float, &i, &f, err));
+    attr->kind = is_float ? BYI_ATTR_FLOAT : BYI_ATTR_INT;
+    if (is_float)
+        attr->f = f;
+    else
+        attr->i = i;
+    return BYOC_OK;
+}
+
 enum byoc_status byi_lex_int(struct byi_lexer *lex, int64_t min, int64_t max,
                              const char *what, int64_t *value,
                              struct byoc_error *err)

@@ -6,6 +6,7 @@
 #define BYI_LEX_H
 
 #include "core/base/base.h"
+#include "core/ops/ops.h"
 
 /* A token's kind: one of these, or the character itself for punctuation. */
 enum {
@@ -85,6 +86,11 @@ enum byoc_status byi_lex_int(struct byi_lexer *lex, int64_t min, int64_t max,
 enum byoc_status byi_lex_number(struct byi_lexer *lex, const char *what,
                                 bool *is_float, int64_t *i, double *f,
                                 struct byoc_error *err);
+/* Read a string, true, false or a number as the value of an attribute, and
+ * advance. The string is in the arena. */
+enum byoc_status byi_lex_attr(struct byi_lexer *lex, const char *what,
+                              struct byi_arena *arena, struct byi_attr *attr,
+                              struct byoc_error *err);
 /* The length of a number token without its suffix (f, i32). */
 size_t byi_lex_digits(const struct byi_token *tok);
 /* Whether the current token is a number, inf or nan. */

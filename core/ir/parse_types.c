@@ -344,34 +344,12 @@ static enum byoc_status parse_list(struct byi_parser *p, struct byi_attr *attr)
 enum byoc_status byi_parse_attr_value(struct byi_parser *p,
                                       struct byi_attr *attr)
 {
-    bool is_float = false;
-    int64_t i = 0;
-    double f = 0;
-
-    if (byi_lex_is(&p->lex, '['))
-        return parse_list(p, attr);
-    if (byi_lex_is(&p->lex, BYI_TOK_STRING)) {
-        attr->kind = BYI_ATTR_STRING;
-        attr->s = byi_lex_text(p->m->arena, &p->lex.tok);
-        byi_lex_next(&p->lex);
-        return BYOC_OK;
-    }
-    if (byi_lex_is_word(&p->lex, "true") || byi_lex_is_word(&p->lex, "false")) {
-        attr->kind = BYI_ATTR_BOOL;
-        attr->i = byi_lex_is_word(&p->lex, "true");
-        byi_lex_next(&p->lex);
-        return BYOC_OK;
-    }
-    BYI_TRY(byi_lex_number(&p->lex,
-                           "a value: a number, true, false, a string or a "
-                           "list",
-                           &is_float, &i, &f, p->err));
-    attr->kind = is_float ? BYI_ATTR_FLOAT : BYI_ATTR_INT;
-    if (is_float)
-        attr->f = f;
-    else
-        attr->i = i;
-    return BYOC_OK;
+    return byi_lex_is(&p->lex, '[')
+               ? parse_list(p, attr)
+               : byi_lex_attr(&p->lex,
+                              "a value: a number, true, false, a string or a "
+                              "list",
+                              p->m->arena, attr, p->err);
 }
 
 /* --- annotations -------------------------------------------------------- */

@@ -118,22 +118,6 @@ static byi_id add_vector(struct template_reader *r, const struct byi_attr *list)
 
 /* --- attributes and lists ------------------------------------------------- */
 
-/* Parse a number without a suffix. */
-static enum byoc_status parse_number(struct template_reader *r,
-                                     struct byi_attr *attr)
-{
-    bool is_float;
-    int64_t i = 0;
-    double f;
-    BYI_TRY(byi_lex_number(&r->lex, "a value", &is_float, &i, &f, r->err));
-    attr->kind = is_float ? BYI_ATTR_FLOAT : BYI_ATTR_INT;
-    if (is_float)
-        attr->f = f;
-    else
-        attr->i = i;
-    return BYOC_OK;
-}
-
 /* Parse a list, from its '[' on. */
 static enum byoc_status parse_list(struct template_reader *r,
                                    struct byi_attr *attr)
@@ -145,8 +129,10 @@ static enum byoc_status parse_list(struct template_reader *r,
     byi_lex_next(&r->lex);
     while (!byi_lex_is(&r->lex, ']')) {
         struct byi_attr entry = {0};
-        BYI_TRY(byi_lex_is(&r->lex, BYI_TOK_IDENT) ? find_attr(r, &entry)
-                                                   : parse_number(r, &entry));
+        BYI_TRY(
+            byi_lex_is(&r->lex, BYI_TOK_IDENT)
+                ? find_attr(r, &entry)
+                : byi_lex_attr(&r->lex, "a value", r->scratch, &entry, r->err));
         if (entry.kind != BYI_ATTR_INT || attr->n == MAX_LIST)
             return byi_lex_expected(&r->lex, "a list of integers", r->err);
         ints[attr->n++] = entry.i;
@@ -170,24 +156,17 @@ static enum byoc_status parse_attribute(struct template_reader *r,
         BYI_TRY(find_value(r, &value));
         attr->kind = BYI_ATTR_DTYPE;
         attr->i = dtype_of(r, value);
-    } else if (byi_lex_is(&r->lex, BYI_TOK_STRING)) {
-        attr->s = byi_lex_text(r->scratch, tok);
-        attr->kind = BYI_ATTR_STRING;
-        if (strcmp(name, "dtype") == 0) {
+    } else if (byi_lex_is(&r->lex, BYI_TOK_IDENT) &&
+               !byi_lex_is_number(&r->lex) &&
+               !byi_lex_is_word(&r->lex, "true") &&
+               !byi_lex_is_word(&r->lex, "false")) {
+        BYI_TRY(find_attr(r, attr));
+    } else {
+        BYI_TRY(byi_lex_attr(&r->lex, "a value", r->scratch, attr, r->err));
+        if (attr->kind == BYI_ATTR_STRING && strcmp(name, "dtype") == 0) {
             attr->kind = BYI_ATTR_DTYPE;
             attr->i = byi_dtype_of_name(attr->s, strlen(attr->s));
         }
-        byi_lex_next(&r->lex);
-    } else if (byi_lex_is_word(&r->lex, "true") ||
-               byi_lex_is_word(&r->lex, "false")) {
-        attr->kind = BYI_ATTR_BOOL;
-        attr->i = byi_lex_accept_word(&r->lex, "true") ||
-                  !byi_lex_accept_word(&r->lex, "false");
-    } else if (byi_lex_is(&r->lex, BYI_TOK_IDENT) &&
-               !byi_lex_is_number(&r->lex)) {
-        BYI_TRY(find_attr(r, attr));
-    } else {
-        BYI_TRY(parse_number(r, attr));
     }
     attr->name = name;
     return BYOC_OK;
@@ -275,8 +254,9 @@ static enum byoc_status parse_scalar(struct template_reader *r,
         *x = (struct template_operand){0};
         return add_number(r, BYOC_I64, value, &x->value);
     }
-    BYI_TRY(byi_lex_is_number(&r->lex) ? parse_number(r, &attr)
-                                       : find_attr(r, &attr));
+    BYI_TRY(byi_lex_is_number(&r->lex)
+                ? byi_lex_attr(&r->lex, "a value", r->scratch, &attr, r->err)
+                : find_attr(r, &attr));
     *x = (struct template_operand){
         .value = BYI_NO_ID,
         .is_number = true,
