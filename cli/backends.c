@@ -8,18 +8,6 @@
 
 #include <string.h>
 
-static int run(int argc, char **argv);
-
-const struct byi_command byi_command_backends = {
-    .name = "backends",
-    .usage = "[--plugin PATH[:PATH]] [--json] [--lint [MODEL...]]",
-    .summary = "list the plug-ins, with a verdict on each",
-    .example = "byoc backends\n"
-               "byoc backends --lint\n",
-    .does = BYI_COMPILES,
-    .run = run,
-};
-
 struct plugin_count {
     uint32_t usable, rejected;
     struct byi_text *json; /* the list so far, for --json */
@@ -244,3 +232,13 @@ static int run(int argc, char **argv)
         return run_lint(&o, models, n);
     return list_backends(o.plugins, json);
 }
+
+const struct byi_command byi_command_backends = {
+    .name = "backends",
+    .usage = "[--plugin PATH[:PATH]] [--json] [--lint [MODEL...]]",
+    .summary = "list the plug-ins, with a verdict on each",
+    .example = "byoc backends\n"
+               "byoc backends --lint\n",
+    .does = BYI_COMPILES,
+    .run = run,
+};

@@ -16,20 +16,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-static int run(int argc, char **argv);
-
-const struct byi_command byi_command_bench = {
-    .name = "bench",
-    .usage = "MODEL.so|MODEL.onnx [OPTIONS]",
-    .summary = "time loading and runs of a model",
-    .example = "byoc bench digits.so\n"
-               "byoc bench digits.so --threads 1 --profile\n"
-               "byoc bench digits.so --html times.html --svg times.svg\n"
-               "byoc bench digits.so --threads 1 --clients 2 --rate 500\n",
-    .does = BYI_COMPILES | BYI_LOADS,
-    .run = run,
-};
-
 /* The number of the model's regions and their FLOP, and the same for the
  * regions that run as native twins because their backend is missing or failed.
  * FLOP are 0 without a ledger. */
@@ -385,3 +371,15 @@ static int run(int argc, char **argv)
     byi_close_model(&open);
     return code;
 }
+
+const struct byi_command byi_command_bench = {
+    .name = "bench",
+    .usage = "MODEL.so|MODEL.onnx [OPTIONS]",
+    .summary = "time loading and runs of a model",
+    .example = "byoc bench digits.so\n"
+               "byoc bench digits.so --threads 1 --profile\n"
+               "byoc bench digits.so --html times.html --svg times.svg\n"
+               "byoc bench digits.so --threads 1 --clients 2 --rate 500\n",
+    .does = BYI_COMPILES | BYI_LOADS,
+    .run = run,
+};

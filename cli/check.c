@@ -4,20 +4,6 @@
  */
 #include "cli.h"
 
-static int run(int argc, char **argv);
-
-const struct byi_command byi_command_check = {
-    .name = "check",
-    .usage = "MODEL [OPTIONS]",
-    .summary =
-        "print which operators are offloaded, and why the others are not",
-    .example =
-        "byoc check digits.onnx\n"
-        "byoc check digits.onnx --html digits.html --report digits.json\n",
-    .does = BYI_COMPILES,
-    .run = run,
-};
-
 static int print_advice(const char *path, const struct byi_model_options *o,
                         bool json)
 {
@@ -80,3 +66,15 @@ static int run(int argc, char **argv)
     byoc_compiled_free(&compiled);
     return code ? code : gate;
 }
+
+const struct byi_command byi_command_check = {
+    .name = "check",
+    .usage = "MODEL [OPTIONS]",
+    .summary =
+        "print which operators are offloaded, and why the others are not",
+    .example =
+        "byoc check digits.onnx\n"
+        "byoc check digits.onnx --html digits.html --report digits.json\n",
+    .does = BYI_COMPILES,
+    .run = run,
+};

@@ -10,18 +10,6 @@
 
 #include <string.h>
 
-static int run(int argc, char **argv);
-
-const struct byi_command byi_command_compare = {
-    .name = "compare",
-    .usage = "MODEL.so|MODEL.onnx [--data DIR|PREFIX.] [OPTIONS]",
-    .summary = "compare a model's outputs with files, or with native kernels",
-    .example = "byoc compare digits.so --data batch0.\n"
-               "byoc compare digits.onnx\n",
-    .does = BYI_COMPILES | BYI_LOADS,
-    .run = run,
-};
-
 enum { NOT_GIVEN = -1 }; /* a tolerance: use the default */
 
 /* The tolerance for results of this type. The defaults allow for the unit
@@ -342,3 +330,13 @@ static int run(int argc, char **argv)
     byi_arena_free(&c.arena);
     return code;
 }
+
+const struct byi_command byi_command_compare = {
+    .name = "compare",
+    .usage = "MODEL.so|MODEL.onnx [--data DIR|PREFIX.] [OPTIONS]",
+    .summary = "compare a model's outputs with files, or with native kernels",
+    .example = "byoc compare digits.so --data batch0.\n"
+               "byoc compare digits.onnx\n",
+    .does = BYI_COMPILES | BYI_LOADS,
+    .run = run,
+};

@@ -4,17 +4,6 @@
 
 #include <string.h>
 
-static int run(int argc, char **argv);
-
-const struct byi_command byi_command_compile = {
-    .name = "compile",
-    .usage = "MODEL [-o MODEL.so] [OPTIONS]",
-    .summary = "compile a model into a shared library",
-    .example = "byoc compile digits.onnx -o digits.so\n",
-    .does = BYI_COMPILES,
-    .run = run,
-};
-
 static int run(int argc, char **argv)
 {
     struct byi_model_options o = {.command = &byi_command_compile};
@@ -76,3 +65,12 @@ static int run(int argc, char **argv)
     byi_text_free(&beside);
     return code;
 }
+
+const struct byi_command byi_command_compile = {
+    .name = "compile",
+    .usage = "MODEL [-o MODEL.so] [OPTIONS]",
+    .summary = "compile a model into a shared library",
+    .example = "byoc compile digits.onnx -o digits.so\n",
+    .does = BYI_COMPILES,
+    .run = run,
+};

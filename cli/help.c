@@ -7,18 +7,6 @@
 
 #include <string.h>
 
-static int run(int argc, char **argv);
-
-const struct byi_command byi_command_help = {
-    .name = "help",
-    .usage = "[COMMAND] [--format text|man|bash|zsh|fish]",
-    .summary = "print the commands, or the options of one",
-    .example = "byoc help compile\n"
-               "byoc help compile --format man >byoc-compile.1\n"
-               "byoc help --format bash >byoc.bash\n",
-    .run = run,
-};
-
 void byi_print_usage(FILE *to)
 {
     fprintf(to, "usage: byoc COMMAND ...\n\n");
@@ -146,3 +134,13 @@ static int run(int argc, char **argv)
         byi_print_usage(stdout);
     return format == TEXT ? BYI_EXIT_OK : print[format - MAN]();
 }
+
+const struct byi_command byi_command_help = {
+    .name = "help",
+    .usage = "[COMMAND] [--format text|man|bash|zsh|fish]",
+    .summary = "print the commands, or the options of one",
+    .example = "byoc help compile\n"
+               "byoc help compile --format man >byoc-compile.1\n"
+               "byoc help --format bash >byoc.bash\n",
+    .run = run,
+};

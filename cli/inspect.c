@@ -10,16 +10,6 @@
 
 #include <string.h>
 
-static int run(int argc, char **argv);
-
-const struct byi_command byi_command_inspect = {
-    .name = "inspect",
-    .usage = "MODEL.so [--json] [--all]",
-    .summary = "print an artifact's signature, backends and ledger",
-    .example = "byoc inspect digits.so\n",
-    .run = run,
-};
-
 /* The string in member `key`; "" if there is none. */
 static const char *member_text(const cJSON *object, const char *key)
 {
@@ -193,3 +183,11 @@ static int run(int argc, char **argv)
     byoc_internal_artifact_close(&a);
     return code < 0 ? BYI_EXIT_OK : code;
 }
+
+const struct byi_command byi_command_inspect = {
+    .name = "inspect",
+    .usage = "MODEL.so [--json] [--all]",
+    .summary = "print an artifact's signature, backends and ledger",
+    .example = "byoc inspect digits.so\n",
+    .run = run,
+};

@@ -6,19 +6,6 @@
 
 #include <string.h>
 
-static int run(int argc, char **argv);
-
-const struct byi_command byi_command_opt = {
-    .name = "opt",
-    .usage = "FILE.ir|MODEL.onnx --passes=A,B,C [OPTIONS]",
-    .summary = "run passes on a module and print it in the text form",
-    .example = "byoc opt --list-passes\n"
-               "byoc opt --list-ops --json\n"
-               "byoc opt digits.onnx --passes=SimplifyInference,FoldConstant\n",
-    .does = BYI_COMPILES,
-    .run = run,
-};
-
 /* Print every pass with its options. */
 static void list_passes(void)
 {
@@ -137,3 +124,14 @@ static int run(int argc, char **argv)
     byi_text_free(&layouts);
     return gate;
 }
+
+const struct byi_command byi_command_opt = {
+    .name = "opt",
+    .usage = "FILE.ir|MODEL.onnx --passes=A,B,C [OPTIONS]",
+    .summary = "run passes on a module and print it in the text form",
+    .example = "byoc opt --list-passes\n"
+               "byoc opt --list-ops --json\n"
+               "byoc opt digits.onnx --passes=SimplifyInference,FoldConstant\n",
+    .does = BYI_COMPILES,
+    .run = run,
+};

@@ -2,17 +2,6 @@
 /* partition.c: `byoc partition`: prints the partitioned module as text. */
 #include "cli.h"
 
-static int run(int argc, char **argv);
-
-const struct byi_command byi_command_partition = {
-    .name = "partition",
-    .usage = "MODEL [OPTIONS]",
-    .summary = "print the partitioned module in the text form",
-    .example = "byoc partition digits.onnx\n",
-    .does = BYI_COMPILES,
-    .run = run,
-};
-
 static int run(int argc, char **argv)
 {
     struct byi_model_options o = {.command = &byi_command_partition};
@@ -43,3 +32,12 @@ static int run(int argc, char **argv)
     byoc_compiled_free(&compiled);
     return code;
 }
+
+const struct byi_command byi_command_partition = {
+    .name = "partition",
+    .usage = "MODEL [OPTIONS]",
+    .summary = "print the partitioned module in the text form",
+    .example = "byoc partition digits.onnx\n",
+    .does = BYI_COMPILES,
+    .run = run,
+};

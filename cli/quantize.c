@@ -6,17 +6,6 @@
 
 #include "quantize/quantize.h"
 
-static int run(int argc, char **argv);
-
-const struct byi_command byi_command_quantize = {
-    .name = "quantize",
-    .usage = "MODEL.onnx --calibrate DIR -o MODEL.q.onnx [OPTIONS]",
-    .summary = "write an 8-bit copy of an ONNX model",
-    .example = "byoc quantize digits.onnx --calibrate . -o digits.q.onnx\n",
-    .does = BYI_COMPILES | BYI_LOADS,
-    .run = run,
-};
-
 /* Whether the search measured the error of each layer alone. */
 static bool has_alone_errors(const struct byi_quantized *q)
 {
@@ -171,3 +160,12 @@ static int run(int argc, char **argv)
     byi_arena_free(&arena);
     return code;
 }
+
+const struct byi_command byi_command_quantize = {
+    .name = "quantize",
+    .usage = "MODEL.onnx --calibrate DIR -o MODEL.q.onnx [OPTIONS]",
+    .summary = "write an 8-bit copy of an ONNX model",
+    .example = "byoc quantize digits.onnx --calibrate . -o digits.q.onnx\n",
+    .does = BYI_COMPILES | BYI_LOADS,
+    .run = run,
+};

@@ -7,20 +7,6 @@
 
 #include <string.h>
 
-static int run(int argc, char **argv);
-
-const struct byi_command byi_command_report = {
-    .name = "report",
-    .usage = "show LEDGER | diff OLD NEW [OPTIONS]",
-    .summary = "print or compare ledgers: files of --report, or artifacts",
-    .first = "show|diff",
-    .example = "byoc check digits.onnx --report old.json\n"
-               "byoc check digits.onnx --report new.json --min-region-nodes 1\n"
-               "byoc report diff old.json new.json\n"
-               "byoc report show new.json --all\n",
-    .run = run,
-};
-
 /* The options of `byoc report`. */
 struct request {
     struct byi_ledger_view view;
@@ -208,3 +194,15 @@ static int run(int argc, char **argv)
             args[0], n - 1, n == 2 ? "" : "s", byi_command_report.usage);
     return BYI_EXIT_USAGE;
 }
+
+const struct byi_command byi_command_report = {
+    .name = "report",
+    .usage = "show LEDGER | diff OLD NEW [OPTIONS]",
+    .summary = "print or compare ledgers: files of --report, or artifacts",
+    .first = "show|diff",
+    .example = "byoc check digits.onnx --report old.json\n"
+               "byoc check digits.onnx --report new.json --min-region-nodes 1\n"
+               "byoc report diff old.json new.json\n"
+               "byoc report show new.json --all\n",
+    .run = run,
+};

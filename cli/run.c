@@ -5,18 +5,6 @@
 #include "driver/feed.h"
 #include "npy/npy.h"
 
-static int run(int argc, char **argv);
-
-const struct byi_command byi_command_run = {
-    .name = "run",
-    .usage = "MODEL.so|MODEL.onnx [OPTIONS]",
-    .summary = "run a model once and write or summarise its outputs",
-    .example = "byoc run digits.so --data batch0. --output results\n"
-               "byoc run digits.onnx --native --seed 7\n",
-    .does = BYI_COMPILES | BYI_LOADS,
-    .run = run,
-};
-
 /* Print the first few strings, quoted. */
 static void print_strings(const struct byi_tensor *t, int64_t n)
 {
@@ -173,3 +161,13 @@ static int run(int argc, char **argv)
     byi_close_model(&open);
     return code;
 }
+
+const struct byi_command byi_command_run = {
+    .name = "run",
+    .usage = "MODEL.so|MODEL.onnx [OPTIONS]",
+    .summary = "run a model once and write or summarise its outputs",
+    .example = "byoc run digits.so --data batch0. --output results\n"
+               "byoc run digits.onnx --native --seed 7\n",
+    .does = BYI_COMPILES | BYI_LOADS,
+    .run = run,
+};

@@ -6,16 +6,6 @@
 
 #include "runtime/internal.h"
 
-static int run(int argc, char **argv);
-
-const struct byi_command byi_command_verify = {
-    .name = "verify",
-    .usage = "MODEL.so",
-    .summary = "check every hash of an artifact",
-    .example = "byoc verify digits.so\n",
-    .run = run,
-};
-
 static int run(int argc, char **argv)
 {
     const char *path;
@@ -39,3 +29,11 @@ static int run(int argc, char **argv)
     byoc_internal_artifact_close(&a);
     return status == BYOC_OK ? BYI_EXIT_OK : BYI_EXIT_VERDICT;
 }
+
+const struct byi_command byi_command_verify = {
+    .name = "verify",
+    .usage = "MODEL.so",
+    .summary = "check every hash of an artifact",
+    .example = "byoc verify digits.so\n",
+    .run = run,
+};
