@@ -24,10 +24,7 @@ static void line(struct byi_printer *p, const char *fmt, ...) BYI_PRINTF(2, 3);
 static void line(struct byi_printer *p, const char *fmt, ...)
 {
     char text[4096];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
+    BYI_FORMAT(text, fmt);
     byi_text_addf(p->out, "%*s%s\n", *text == '#' ? 0 : 4 * p->depth, "", text);
 }
 

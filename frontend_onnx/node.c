@@ -18,13 +18,10 @@ bool byi_o_ok(const struct byi_import *o)
 void byi_o_refuse(struct byi_import *o, const char *why, ...)
 {
     char text[400];
-    va_list args;
 
     if (!byi_o_ok(o))
         return;
-    va_start(args, why);
-    vsnprintf(text, sizeof text, why, args);
-    va_end(args);
+    BYI_FORMAT(text, why);
     o->status =
         byi_fail(&o->err, BYOC_EUNSUPPORTED,
                  "node %.200s: operator %.100s (domain %.100s, opset %lld) is "
@@ -37,13 +34,10 @@ void byi_o_fail(struct byi_import *o, enum byoc_status status, const char *why,
                 ...)
 {
     char text[sizeof o->err.text];
-    va_list args;
 
     if (!byi_o_ok(o))
         return;
-    va_start(args, why);
-    vsnprintf(text, sizeof text, why, args);
-    va_end(args);
+    BYI_FORMAT(text, why);
     o->status = byi_fail(&o->err, status, "node %.200s (%.100s): %s", o->name,
                          o->node->op_type ? o->node->op_type : "(none)", text);
 }

@@ -55,10 +55,7 @@ void byi_ep_log(const struct byi_ep *ep, OrtLoggingLevel level, const char *fmt,
                 ...)
 {
     char text[2048];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
+    BYI_FORMAT(text, fmt);
     OrtStatus *status = ep->ort->Logger_LogMessage(
         ep->logger, level, text, __FILE__, __LINE__, __func__);
     if (status)

@@ -17,10 +17,7 @@ static enum byoc_status fault(const struct byi_step *step,
                               const char *fmt, ...)
 {
     char text[400];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
+    BYI_FORMAT(text, fmt);
     return byi_fail(err, status, "%s (%s): %s", step->name, step->sources,
                     text);
 }

@@ -24,10 +24,7 @@ static enum byoc_status fault(struct checker *c, const char *fmt, ...)
 static enum byoc_status fault(struct checker *c, const char *fmt, ...)
 {
     char text[400];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
+    BYI_FORMAT(text, fmt);
     uint32_t f = (uint32_t)(c->f - c->plan->funcs);
     if (c->step == UINT32_MAX)
         return byi_fail(c->err, BYOC_EPARSE, "functions[%u]: %s", f, text);

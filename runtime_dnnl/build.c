@@ -11,10 +11,7 @@
 enum byoc_status byi_dn_refuse(struct byi_build *b, const char *fmt, ...)
 {
     char text[600];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
+    BYI_FORMAT(text, fmt);
     return byi_fail(b->err, BYOC_EUNSUPPORTED, "%s", text);
 }
 

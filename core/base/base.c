@@ -52,14 +52,11 @@ enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
                           const char *fmt, ...)
 {
     char text[sizeof err->text]; /* arguments may point into err->text */
-    va_list args;
 
     last_status = status;
     if (!err)
         return status;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
+    BYI_FORMAT(text, fmt);
     replace_controls(text);
     err->status = status;
     memcpy(err->text, text, sizeof text);
@@ -69,14 +66,11 @@ enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
 enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
 {
     char text[sizeof err->text];
-    va_list args;
     size_t n;
 
     if (!err)
         return last_status;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
+    BYI_FORMAT(text, fmt);
     replace_controls(text);
     n = strlen(text);
     if (n + 3 < sizeof text) {

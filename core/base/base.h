@@ -78,6 +78,15 @@ static inline bool byi_has_id(const uint32_t *ids, uint32_t n, uint32_t id)
 /* Bytes of a struct up to and including its member `last`. */
 #define BYI_UP_TO(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
 #define BYI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+/* Format the arguments after `fmt`, the last named parameter, into the array
+ * `text`. */
+#define BYI_FORMAT(text, fmt)                                                  \
+    do {                                                                       \
+        va_list args;                                                          \
+        va_start(args, fmt);                                                   \
+        vsnprintf(text, sizeof text, fmt, args);                               \
+        va_end(args);                                                          \
+    } while (0)
 
 enum {
     BYI_MAX_RANK = 12,  /* oneDNN's limit; models use fewer */

@@ -301,11 +301,8 @@ enum byoc_status byi_lex_fail(const struct byi_lexer *lex,
                               struct byoc_error *err, const char *fmt, ...)
 {
     char text[sizeof err->text];
-    va_list args;
 
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
+    BYI_FORMAT(text, fmt);
     byi_fail(err, BYOC_EPARSE, "%s", text);
     return byi_lex_place(lex, tok, err);
 }

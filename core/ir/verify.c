@@ -39,11 +39,8 @@ static enum byoc_status broken(struct verifier *c, const char *fmt, ...)
 static enum byoc_status broken(struct verifier *c, const char *fmt, ...)
 {
     char text[700];
-    va_list args;
 
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
+    BYI_FORMAT(text, fmt);
     byi_fail(c->err, BYOC_ETYPE, "%s", text);
     return add_place(c);
 }

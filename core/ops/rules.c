@@ -7,16 +7,12 @@
 #include "rules.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <string.h>
 
 enum byoc_status byi_rule_fail(const struct byi_infer *t, const char *fmt, ...)
 {
     char text[512];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
+    BYI_FORMAT(text, fmt);
     return byi_fail(t->err, BYOC_ETYPE, "%s: %s", t->op->name, text);
 }
 
