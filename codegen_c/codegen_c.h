@@ -22,8 +22,10 @@ struct byi_kernels {
 /* Whether C can be generated for node `id`, so that a group may contain it. A
  * callback for struct byi_pass_context. In group.c. */
 bool byi_kernels_take(const struct byi_func *f, byi_id id);
-/* Whether to generate a kernel that computes only node `id`. A callback for
- * struct byi_pass_context. */
+/* Whether to generate a kernel that computes only node `id`: a call that
+ * byi_grid_takes accepts, or image.resize of float32 with static shapes, along
+ * one axis or two adjacent ones, with tables below a limit. A callback for
+ * struct byi_pass_context. In image.c. */
 bool byi_kernels_take_alone(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
 /* Generate a kernel for each group (Primitive=1, without captures, called

@@ -3,6 +3,7 @@
  * and weights of every position, and a call of the loops in
  * runtime_native/resample.inc, which the prelude contains.
  */
+#include "codegen_c.h"
 #include "image.h"
 
 #include <assert.h>
@@ -62,8 +63,8 @@ static bool read_image(const struct byi_module *m, const struct byi_func *f,
     return image->planes.floats <= MAX_FLOATS;
 }
 
-bool byi_image_op_takes(const struct byi_module *m, const struct byi_func *f,
-                        byi_id id)
+bool byi_kernels_take_alone(const struct byi_module *m,
+                            const struct byi_func *f, byi_id id)
 {
     const struct byi_node *node = &f->nodes.at[id];
     struct resize_kernel image;

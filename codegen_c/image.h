@@ -15,11 +15,6 @@ static inline bool byi_is_image_type(const struct byi_type *type)
            byi_type_static(type) && byi_type_bytes(type) > 0;
 }
 
-/* Whether there is C for a kernel that computes only node `id`: a call that
- * byi_grid_takes accepts, or image.resize of float32 with static shapes, along
- * one axis or two adjacent ones, with tables below a limit. */
-bool byi_image_op_takes(const struct byi_module *m, const struct byi_func *f,
-                        byi_id id);
 /* Whether there is C for this call of image.grid_sample: float32 with static
  * shapes, and a constant grid with tables below a limit. */
 bool byi_grid_takes(const struct byi_module *m, const struct byi_func *f,
@@ -28,7 +23,7 @@ bool byi_grid_takes(const struct byi_module *m, const struct byi_func *f,
 void byi_grid_print(const struct byi_module *m, const struct byi_func *f,
                     const struct byi_node *node, struct byi_text *out);
 /* Append the body of the kernel for f, whose result is a node that
- * byi_image_op_takes accepts. */
+ * byi_kernels_take_alone accepts. */
 void byi_image_op_print(const struct byi_module *m, const struct byi_func *f,
                         struct byi_text *out);
 

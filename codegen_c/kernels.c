@@ -97,12 +97,6 @@ static const char *unique_name(const struct kernel_writer *w,
 
 /* --- a group ------------------------------------------------------------ */
 
-bool byi_kernels_take_alone(const struct byi_module *m,
-                            const struct byi_func *f, byi_id id)
-{
-    return byi_image_op_takes(m, f, id);
-}
-
 /* Whether to try to generate a kernel for f. */
 static bool is_group(const struct byi_module *m, const struct byi_func *f)
 {
@@ -211,7 +205,7 @@ static void write_group(struct kernel_writer *w, uint32_t func,
     struct byi_text body = {0};
     const char *refused = NULL;
     const struct byi_func *f = w->m->funcs.at[func];
-    const bool image = byi_image_op_takes(w->m, f, f->result);
+    const bool image = byi_kernels_take_alone(w->m, f, f->result);
     const uint32_t n =
         image ? 0 : read_domains(w, func, arena, domains, &refused);
     if (w->out->list.n == MAX_KERNELS)
