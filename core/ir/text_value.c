@@ -12,11 +12,6 @@
 
 /* --- types -------------------------------------------------------------- */
 
-static void add(struct byi_text *out, const char *text)
-{
-    byi_text_add(out, text, strlen(text));
-}
-
 static bool is_fresh_name(const char *name)
 {
     return name[0] == '?' && name[1] &&
@@ -38,7 +33,7 @@ static void add_dim(const struct byi_module *m, int64_t dim,
     }
     name = byi_symbol_name(m, dim);
     if (byi_lex_plain(name) || is_fresh_name(name))
-        add(out, name);
+        byi_text_put(out, name);
     else
         byi_lex_quote(out, name);
 }
@@ -48,9 +43,9 @@ static void add_tensor(const struct byi_module *m, const struct byi_type *type,
 {
     const char *dtype = byoc_dtype_name(type->dtype);
 
-    add(out, "Tensor[(");
+    byi_text_put(out, "Tensor[(");
     for (uint32_t i = 0; i < type->rank; i++) {
-        add(out, i ? ", " : "");
+        byi_text_put(out, i ? ", " : "");
         add_dim(m, type->dims[i], out);
     }
     byi_text_addf(out, "), %s]", dtype ? dtype : "none");
@@ -70,22 +65,24 @@ static const struct byi_type *type_step(struct step *step, struct byi_text *out)
     uint32_t i = step->i++;
 
     if (byi_type_is_list(type)) {
-        add(out, i ? "]" : type->kind == BYI_SEQ ? "Seq[" : "Optional[");
+        byi_text_put(out, i                       ? "]"
+                          : type->kind == BYI_SEQ ? "Seq["
+                                                  : "Optional[");
         return i ? NULL : type->fields[0];
     }
     if (i == 0)
-        add(out, func ? "fn (" : "(");
+        byi_text_put(out, func ? "fn (" : "(");
     if (i < type->n_fields) {
-        add(out, i ? ", " : "");
+        byi_text_put(out, i ? ", " : "");
         return type->fields[i];
     }
     if (i > type->n_fields)
         return NULL;
     if (func) {
-        add(out, ") -> ");
+        byi_text_put(out, ") -> ");
         return type->result;
     }
-    add(out, type->n_fields == 1 ? ",)" : ")");
+    byi_text_put(out, type->n_fields == 1 ? ",)" : ")");
     return NULL;
 }
 
@@ -135,7 +132,7 @@ void byi_text_name(struct byi_text *out, char sigil, const char *name)
 {
     byi_text_add(out, &sigil, 1);
     if (byi_lex_plain(name))
-        add(out, name);
+        byi_text_put(out, name);
     else
         byi_lex_quote(out, name);
 }
@@ -148,9 +145,9 @@ static void add_float(struct byi_text *out, double value, bool single)
 {
     char buf[32];
 
-    add(out, byi_float_text(buf, value, single));
+    byi_text_put(out, byi_float_text(buf, value, single));
     if (isfinite(value) && !strpbrk(buf, ".e"))
-        add(out, ".0");
+        byi_text_put(out, ".0");
 }
 
 static void add_ints(struct byi_text *out, const struct byi_attr *attr)
@@ -162,7 +159,7 @@ static void add_ints(struct byi_text *out, const struct byi_attr *attr)
 static void add_floats(struct byi_text *out, const struct byi_attr *attr)
 {
     for (uint32_t i = 0; i < attr->n; i++) {
-        add(out, i ? ", " : "");
+        byi_text_put(out, i ? ", " : "");
         add_float(out, attr->floats[i], false);
     }
 }
@@ -170,7 +167,7 @@ static void add_floats(struct byi_text *out, const struct byi_attr *attr)
 static void add_strings(struct byi_text *out, const struct byi_attr *attr)
 {
     for (uint32_t i = 0; i < attr->n; i++) {
-        add(out, i ? ", " : "");
+        byi_text_put(out, i ? ", " : "");
         byi_lex_quote(out, attr->strings[i]);
     }
 }
@@ -185,7 +182,7 @@ void byi_text_attr(struct byi_text *out, const struct byi_attr *attr)
         add_float(out, attr->f, false);
         return;
     case BYI_ATTR_BOOL:
-        add(out, attr->i ? "true" : "false");
+        byi_text_put(out, attr->i ? "true" : "false");
         return;
     case BYI_ATTR_STRING:
         byi_lex_quote(out, attr->s);
@@ -198,14 +195,14 @@ void byi_text_attr(struct byi_text *out, const struct byi_attr *attr)
     case BYI_ATTR_STRINGS:
         break;
     }
-    add(out, "[");
+    byi_text_put(out, "[");
     if (attr->kind == BYI_ATTR_INTS)
         add_ints(out, attr);
     else if (attr->kind == BYI_ATTR_FLOATS)
         add_floats(out, attr);
     else
         add_strings(out, attr);
-    add(out, "]");
+    byi_text_put(out, "]");
 }
 
 /* clang-format off */
@@ -249,7 +246,7 @@ static void add_complex(struct byi_text *out, const struct byi_tensor *t,
     };
 
     add_float(out, byi_tensor_float(&parts, 2 * i), single);
-    add(out, ", ");
+    byi_text_put(out, ", ");
     add_float(out, byi_tensor_float(&parts, 2 * i + 1), single);
 }
 
@@ -262,7 +259,7 @@ static void add_element(struct byi_text *out, const struct byi_tensor *t,
     if (byi_dtype_is_float(t->dtype) || byi_narrow_is_float(t->dtype)) {
         add_float(out, byi_tensor_float(t, i), t->dtype != BYOC_F64);
     } else if (t->dtype == BYOC_BOOL) {
-        add(out, byi_tensor_int(t, i) ? "true" : "false");
+        byi_text_put(out, byi_tensor_int(t, i) ? "true" : "false");
     } else if (t->dtype == BYOC_STRING) {
         memcpy(&string, (const char *)t->data + (size_t)i * sizeof string,
                sizeof string);
@@ -282,7 +279,7 @@ static void add_elements(struct byi_text *out, const struct byi_tensor *t,
                          int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        add(out, i ? ", " : "");
+        byi_text_put(out, i ? ", " : "");
         add_element(out, t, i);
     }
 }
@@ -305,7 +302,7 @@ static bool add_scalar(struct byi_text *out, const struct byi_tensor *t)
         suffix = "";
     }
     add_element(out, t, 0);
-    add(out, suffix);
+    byi_text_put(out, suffix);
     return true;
 }
 
@@ -323,14 +320,14 @@ bool byi_text_const(const struct byi_const *c, struct byi_text *out)
     if (t.rank == 0 && add_scalar(out, &t))
         return true;
     if (t.rank == 1 && n > 0 && (t.dtype == BYOC_I64 || t.dtype == BYOC_F32)) {
-        add(out, "[");
+        byi_text_put(out, "[");
         add_elements(out, &t, n);
-        add(out, "]");
+        byi_text_put(out, "]");
         return true;
     }
     add_tensor(NULL, c->type, out);
-    add(out, " {");
+    byi_text_put(out, " {");
     add_elements(out, &t, n);
-    add(out, "}");
+    byi_text_put(out, "}");
     return true;
 }
