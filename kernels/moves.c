@@ -58,9 +58,7 @@ typedef int16_t eight_ids __attribute__((vector_size(16)));
 #define LOW 0, 8, 1, 9, 2, 10, 3, 11
 #define HIGH 4, 12, 5, 13, 6, 14, 7, 15
 
-/* to[c * pitch + r] = from[r * stride + c] for r, c < 8. Transposes by
- * interleaving row i with row i + 4 three times. */
-static void transpose_eight(const uint16_t *from, int64_t stride, uint16_t *to,
+void byi_halves_transpose_8(const uint16_t *from, int64_t stride, uint16_t *to,
                             int64_t pitch)
 {
     eight v[8], w[8];
@@ -84,8 +82,8 @@ static void transpose(const uint16_t *from, int64_t stride, int64_t rows,
     const int64_t high = rows / 8 * 8, wide = columns / 8 * 8;
     for (int64_t r = 0; r < high; r += 8)
         for (int64_t c = 0; c < wide; c += 8)
-            transpose_eight(from + r * stride + c, stride, to + c * pitch + r,
-                            pitch);
+            byi_halves_transpose_8(from + r * stride + c, stride,
+                                   to + c * pitch + r, pitch);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = r < high ? wide : 0; c < columns; c++)
             to[c * pitch + r] = from[r * stride + c];

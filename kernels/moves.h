@@ -41,4 +41,9 @@ uint64_t byi_f32_pool_scratch(const struct byi_f32_pool *pool, int threads);
 void byi_f32_pool_run(const struct byi_f32_pool *pool, const void *x, void *y,
                       void *scratch, int threads);
 
+/* Elements of 16 bits: to[c * pitch + r] = from[r * stride + c] for r, c < 8.
+ * Interleaves row i with row i + 4 three times. */
+void byi_halves_transpose_8(const uint16_t *from, int64_t stride, uint16_t *to,
+                            int64_t pitch);
+
 #endif

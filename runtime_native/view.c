@@ -5,7 +5,7 @@
  * source rows become columns, in square blocks that fit the cache. */
 #include "move.h"
 
-#include "kernels/conv.h"
+#include "kernels/moves.h"
 
 enum { BLOCK = 256 }; /* bytes of a row or column of a square block */
 
@@ -94,36 +94,12 @@ static void square_words(char *dst, int64_t out, const char *src, int64_t in,
                       cols, rows, (void *)dst, out);
 }
 
-typedef uint16_t halves8
-    __attribute__((vector_size(16), aligned(2), may_alias));
-
-/* dst[r * out + c] = src[r + c * in] for r, c < 8, in three steps, each of
- * which interleaves the rows of the upper half with those of the lower half. */
-static void square8_halves(uint16_t *dst, int64_t out, const uint16_t *src,
-                           int64_t in)
-{
-    halves8 row[8], pair[8];
-    for (int c = 0; c < 8; c++)
-        row[c] = *(const halves8 *)(src + c * in);
-    for (int step = 0; step < 3; step++) {
-        for (int i = 0; i < 4; i++) {
-            pair[2 * i] = BYI_SHUFFLE(halves8, row[i], row[i + 4], 0, 8, 1, 9,
-                                      2, 10, 3, 11);
-            pair[2 * i + 1] = BYI_SHUFFLE(halves8, row[i], row[i + 4], 4, 12, 5,
-                                          13, 6, 14, 7, 15);
-        }
-        memcpy(row, pair, sizeof row);
-    }
-    for (int r = 0; r < 8; r++)
-        *(halves8 *)(dst + r * out) = row[r];
-}
-
 typedef uint8_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
 
 /* dst[r * out + c] = src[r + c * in] for r, c < 16, in four interleaving steps.
  */
-static void square16_bytes(uint8_t *dst, int64_t out, const uint8_t *src,
-                           int64_t in)
+static void square16_bytes(const uint8_t *src, int64_t in, uint8_t *dst,
+                           int64_t out)
 {
     bytes16 row[16], pair[16];
     for (int c = 0; c < 16; c++)
@@ -156,12 +132,12 @@ static void square16_bytes(uint8_t *dst, int64_t out, const uint8_t *src,
             for (int64_t k = 0; k < cols; k += side) {                         \
                 const int64_t r = byi_min(i, rows - side);                     \
                 const int64_t c = byi_min(k, cols - side);                     \
-                square((type *)(void *)dst + r * out + c, out,                 \
-                       (const type *)(const void *)src + r + c * in, in);      \
+                square((const type *)(const void *)src + r + c * in, in,       \
+                       (type *)(void *)dst + r * out + c, out);                \
             }                                                                  \
     }
 SQUARES(square_bytes, square16_bytes, 16, 1, uint8_t)
-SQUARES(square_halves, square8_halves, 8, 2, uint16_t)
+SQUARES(square_halves, byi_halves_transpose_8, 8, 2, uint16_t)
 
 typedef void (*row_fn)(char *, const char *, int64_t, int64_t);
 typedef void (*square_fn)(char *, int64_t, const char *, int64_t, int64_t,
