@@ -388,6 +388,7 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
                  {"avx2", "AVX2"},
                  {"avx512", "AVX512_CORE"},
                  {"avx512_vnni", "AVX512_CORE_VNNI"},
+                 {"avx512_bf16", "AVX512_CORE_BF16"},
                  {"avx512_amx", "AVX512_CORE_AMX"}};
     int ends[2];
     if (pipe(ends) != 0) {

@@ -146,10 +146,14 @@ static bool is_vector(const struct byi_f32_conv *conv)
            conv->channels * conv->outputs * (int64_t)sizeof(float) > most;
 }
 
-/* Whether to use AMX's tiles, which belong to the widest instruction set. */
-static bool suits_tiles(const struct byi_f32_conv *conv)
+/* Whether to use blocks of narrow numbers, which belong to the widest
+ * instruction set. Without AMX's tiles, their multiply-adds have twice the rate
+ * of float32, and F(4 x 4) needs a quarter of them. */
+static bool suits_tiles(const struct byi_f32_conv *conv, bool exact)
 {
-    return conv->kernels == byi_f32_kernels() && byi_f32_tiles_suit(conv);
+    const bool tiles = byi_i8_kernels()->block_bytes;
+    return conv->kernels == byi_f32_kernels() && byi_f32_tiles_suit(conv) &&
+           (tiles || exact || choose_winograd(conv) != BYI_F32_WINOGRAD_4);
 }
 
 bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv)
@@ -169,7 +173,7 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
                       : conv->planar               ? BYI_F32_PLANAR
                       : byi_f32_is_depthwise(conv) ? BYI_F32_DEPTHWISE
                       : is_vector(conv)            ? BYI_F32_VECTOR
-                      : suits_tiles(conv)          ? BYI_F32_TILES
+                      : suits_tiles(conv, exact)   ? BYI_F32_TILES
                       : exact                      ? BYI_F32_DIRECT
                                                    : choose_winograd(conv);
 }
@@ -285,7 +289,9 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
 
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
 {
-    return conv->kernels->names[conv->algorithm];
+    return conv->algorithm == BYI_F32_TILES
+               ? byi_i8_kernels()->block_names[1]
+               : conv->kernels->names[conv->algorithm];
 }
 
 /* --- weights -------------------------------------------------------------- */

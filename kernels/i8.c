@@ -23,6 +23,8 @@ const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa)
 #if defined(__x86_64__)
     if (isa >= BYI_ISA_AMX)
         return &byi_i8_amx;
+    if (isa >= BYI_ISA_BF16)
+        return &byi_i8_bf16;
     if (isa >= BYI_ISA_VNNI)
         return &byi_i8_vnni;
     if (isa >= BYI_ISA_AVX512)
@@ -51,14 +53,14 @@ void byi_i8_conv_plan(struct byi_i8_conv *conv)
                       i8_taps_of(conv) <= I8_PIECES;
     conv->blocks =
         conv->bfloat16 ||
-        (conv->kernels->block && !conv->depthwise && conv->channels > 0 &&
+        (conv->kernels->block_bytes && !conv->depthwise && conv->channels > 0 &&
          conv->images * i8_positions_of(conv) >= BYI_I8_BLOCK);
     conv->winograd = !conv->blocks && i8_suits_winograd(conv);
 }
 
 const char *byi_i8_conv_name(const struct byi_i8_conv *conv)
 {
-    return conv->blocks ? conv->kernels->block_name
+    return conv->blocks ? conv->kernels->block_names[0]
                         : conv->kernels->names[conv->depthwise];
 }
 

@@ -264,11 +264,12 @@ struct byi_i8_kernels {
     /* [form][panels - 1][rows] */
     byi_i8_tile_fn *tile[BYI_I8_FORMS][2][BYI_I8_ROWS + 1];
     void (*block)(const struct byi_i8_block *b); /* NULL: tiles */
-    const char *block_name;
+    const char *block_names[2];                  /* of bytes, of bfloat16 */
+    bool block_bytes; /* blocks multiply bytes, not only bfloat16 numbers */
     /* Split float16 numbers, rows of n, exactly: number i of a row is to[i] +
      * to[half + i], two numbers of bfloat16. `to` has rows of 2 `half` numbers,
-     * where half >= n is a multiple of 32; the others become 0. NULL if `block`
-     * is. */
+     * where half >= n is a multiple of 32; the others become 0. NULL: blocks
+     * do not multiply split numbers. */
     void (*split)(const uint16_t *from, int64_t rows, int64_t n, int64_t half,
                   uint16_t *to);
     void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
@@ -297,7 +298,7 @@ struct byi_i8_kernels {
 const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa);
 const struct byi_i8_kernels *byi_i8_kernels(void);
 extern const struct byi_i8_kernels byi_i8_base, byi_i8_avx2, byi_i8_avx_vnni,
-    byi_i8_avx512, byi_i8_vnni, byi_i8_amx;
+    byi_i8_avx512, byi_i8_vnni, byi_i8_bf16, byi_i8_amx;
 
 /* --- convolutions and products -------------------------------------------- */
 

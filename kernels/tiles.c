@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/tiles.c: convolutions and products of bfloat16 and float16 on AMX's
- * tiles, by the blocks of i8.h: a number of bfloat16 is two channels of bytes
- * there. Products of two numbers are exact in float32. Converting the weights
- * to the type of x loses nothing, since the model has them in that type. The
- * processor treats subnormal numbers as 0.
+ * tiles, and of bfloat16 by AVX-512's BF16, by the blocks of i8.h: a number of
+ * bfloat16 is two channels of bytes there. Products of two numbers are exact in
+ * float32. Converting the weights to the type of x loses nothing, since the
+ * model has them in that type. The processor treats subnormal numbers as 0.
  *
  * A number of float16 is the sum of two of bfloat16, which have its upper and
  * its lower bits. Both are normal. The products of the parts (three; all four
@@ -208,7 +208,8 @@ bool byi_f32_tiles_suit(const struct byi_f32_conv *conv)
     return conv->type != BYI_F32_WIDE && conv->groups == 1 && !conv->gathers &&
            conv->channels >= 1 && !few &&
            conv->images * byi_f32_product_of(conv->out) >= BYI_I8_BLOCK &&
-           byi_i8_kernels()->block;
+           (splits(conv) ? byi_i8_kernels()->split != NULL
+                         : byi_i8_kernels()->block != NULL);
 }
 
 uint64_t byi_f32_tiles_packed(const struct byi_f32_conv *conv)

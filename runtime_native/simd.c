@@ -14,11 +14,12 @@ static const struct simd_row {
     enum byi_isa isa;
     const struct byi_simd *table;
 } rows[] = {
-/* widest first; VNNI and AMX add no float32 instructions */
+/* widest first; VNNI, BF16 and AMX add no float32 instructions */
 #if defined(__x86_64__)
-    {BYI_ISA_AMX, &byi_simd_avx512},    {BYI_ISA_VNNI, &byi_simd_avx512},
-    {BYI_ISA_AVX512, &byi_simd_avx512}, {BYI_ISA_AVX_VNNI, &byi_simd_avx2},
-    {BYI_ISA_AVX2, &byi_simd_avx2},     {BYI_ISA_SSE2, &byi_simd_base},
+    {BYI_ISA_AMX, &byi_simd_avx512},    {BYI_ISA_BF16, &byi_simd_avx512},
+    {BYI_ISA_VNNI, &byi_simd_avx512},   {BYI_ISA_AVX512, &byi_simd_avx512},
+    {BYI_ISA_AVX_VNNI, &byi_simd_avx2}, {BYI_ISA_AVX2, &byi_simd_avx2},
+    {BYI_ISA_SSE2, &byi_simd_base},
 #else
     {BYI_ISA_BASE, &byi_simd_base},
 #endif

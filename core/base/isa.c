@@ -26,7 +26,13 @@ const char *byi_isa_name(enum byi_isa isa)
 
 #if defined(__x86_64__)
 /* Features that the __builtin_cpu_supports of some compilers does not know. */
-enum { HAS_F16C = 1, HAS_AVX_VNNI = 2, HAS_AMX = 4, IS_READ = 8 };
+enum {
+    HAS_F16C = 1,
+    HAS_AVX_VNNI = 2,
+    HAS_AMX = 4,
+    HAS_BF16 = 8,
+    IS_READ = 16
+};
 
 /* Read once: a hypervisor takes microseconds to answer cpuid. */
 static unsigned read_features(void)
@@ -41,6 +47,8 @@ static unsigned read_features(void)
         features |= HAS_F16C;
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1))
         features |= HAS_AVX_VNNI;
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1))
+        features |= HAS_BF16;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 24 & 3) == 3 &&
         (d >> 22 & 1))
         features |= HAS_AMX; /* AMX-TILE, AMX-INT8, AMX-BF16 */
@@ -56,6 +64,11 @@ static bool has_f16c(void)
 static bool has_avx_vnni(void)
 {
     return read_features() & HAS_AVX_VNNI;
+}
+
+static bool has_bf16(void)
+{
+    return read_features() & HAS_BF16;
 }
 
 /* May this process use tiles? Linux enlarges the state of its threads only on
@@ -99,8 +112,10 @@ bool byi_isa_runs(enum byi_isa isa)
         return avx512;
     case BYI_ISA_VNNI:
         return avx512 && __builtin_cpu_supports("avx512vnni");
+    case BYI_ISA_BF16:
+        return byi_isa_runs(BYI_ISA_VNNI) && has_bf16();
     case BYI_ISA_AMX:
-        return byi_isa_runs(BYI_ISA_VNNI) && has_amx();
+        return byi_isa_runs(BYI_ISA_BF16) && has_amx();
     default:
         return false;
     }

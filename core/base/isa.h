@@ -16,7 +16,8 @@
     ISA(AVX_VNNI, "avx_vnni") /* AVX2 and AVX-VNNI */                          \
     ISA(AVX512, "avx512")     /* F, DQ, VL, BW, FMA and F16C */                \
     ISA(VNNI, "avx512_vnni")                                                   \
-    ISA(AMX, "avx512_amx") /* VNNI and AMX: TILE, INT8, BF16 */
+    ISA(BF16, "avx512_bf16") /* VNNI and BF16 */                               \
+    ISA(AMX, "avx512_amx")   /* BF16 and AMX: TILE, INT8, BF16 */
 #elif defined(__aarch64__)
 #define BYI_ISAS(ISA) ISA(BASE, "neon")
 #else

@@ -416,16 +416,17 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
 static void at_all_levels(void (*body)(void))
 {
     static const char *const levels[] = {"sse2", "avx2", "avx512",
-                                         "avx512_amx"};
+                                         "avx512_bf16", "avx512_amx"};
     const struct byi_f32_kernels *before = NULL;
-    bool had_blocks = false;
+    const struct byi_i8_kernels *blocks = NULL; /* kernels that have blocks */
     for (size_t i = 0; i < BYI_COUNT(levels); i++) {
         setenv("BYOC_MAX_ISA", levels[i], 1);
-        const bool has_blocks = byi_i8_kernels()->block;
-        if (byi_f32_kernels() != before || has_blocks != had_blocks)
+        const struct byi_i8_kernels *k = byi_i8_kernels();
+        const struct byi_i8_kernels *has = k->block ? k : NULL;
+        if (byi_f32_kernels() != before || has != blocks)
             body();
         before = byi_f32_kernels();
-        had_blocks = has_blocks;
+        blocks = has;
     }
     unsetenv("BYOC_MAX_ISA");
 }
@@ -1030,6 +1031,41 @@ static void keeps_infinity(void)
     }
 }
 
+/* The name of the kernel for a square window on a map of 28 x 28. */
+static const char *name_of_layer(enum byi_f32_type type, int64_t window)
+{
+    struct byi_f32_conv conv = {.images = 1,
+                                .channels = 64,
+                                .outputs = 64,
+                                .groups = 1,
+                                .in = {1, 28, 28},
+                                .out = {1, 28, 28},
+                                .size = {1, window, window},
+                                .stride = {1, 1, 1},
+                                .dilation = {1, 1, 1},
+                                .pad = {0, window / 2, window / 2},
+                                .type = type};
+    byi_f32_conv_plan(&conv, false);
+    return byi_f32_conv_name(&conv);
+}
+
+/* AVX-512's BF16 multiplies bfloat16 numbers, except where F(4 x 4) needs fewer
+ * multiplications than it saves. */
+static void test_bf16_layers(void **state)
+{
+    (void)state;
+#if defined(__x86_64__)
+    if (!byi_isa_runs(BYI_ISA_BF16))
+        skip();
+    setenv("BYOC_MAX_ISA", "avx512_bf16", 1);
+    assert_string_equal(name_of_layer(BYI_F32_BF16, 1), "blocks:avx512_bf16");
+    assert_string_equal(name_of_layer(BYI_F32_BF16, 5), "blocks:avx512_bf16");
+    assert_string_equal(name_of_layer(BYI_F32_BF16, 3), "winograd_4x4:avx512");
+    assert_string_equal(name_of_layer(BYI_F32_F16, 1), "direct:avx512");
+    unsetenv("BYOC_MAX_ISA");
+#endif
+}
+
 static void test_infinity(void **state)
 {
     (void)state;
@@ -1137,6 +1173,7 @@ int main(void)
         cmocka_unit_test(test_nan),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_infinity),
+        cmocka_unit_test(test_bf16_layers),
         cmocka_unit_test(test_gathered),
         cmocka_unit_test(test_scales_narrow),
         cmocka_unit_test(test_team),

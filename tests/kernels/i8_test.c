@@ -425,7 +425,7 @@ static void run_blocks(void)
         }
         open_case(&c);
         assert_int_equal(v->blocks,
-                         v->kernels->block && !v->depthwise &&
+                         v->kernels->block_bytes && !v->depthwise &&
                              v->images * volume(v->out) >= BYI_I8_BLOCK);
         check_case(&c);
         close_case(&c);
