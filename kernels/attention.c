@@ -3,6 +3,9 @@
  * (kernels/attention.h). */
 #include "kernels/attention.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "kernels/product.h"
 
 static int64_t heads_of(const struct byi_f32_attention *a)
@@ -42,10 +45,12 @@ static uint64_t copy_bytes(const struct byi_f32_attention *a)
            a->n_scores * float_bytes(a->high * a->keys);
 }
 
-/* Bytes of a thread's scratch: the scores, the copies, a product's scratch. */
+/* Bytes of a thread's scratch: the scores, the copies, the scaled rows of
+ * q, a product's scratch. */
 static uint64_t thread_bytes(const struct byi_f32_attention *a)
 {
     return float_bytes(a->high * a->wide) + copy_bytes(a) +
+           float_bytes(a->high * a->depth) +
            byi_align_bytes(byi_f32_product_scratch(1));
 }
 
@@ -130,36 +135,149 @@ static void multiply(struct byi_f32_product *p, const float *left,
     byi_f32_product_run(p, 1, scratch);
 }
 
-/* Compute the softmax of the scores of rows [row, row + n) of a head. */
-static void run_scores(const struct byi_f32_attention_run *run, int64_t head,
-                       int64_t row, int64_t n, float *scores, char *scratch)
+/* The largest absolute value of a matrix's elements; infinity or NaN if one is
+ * that. Compares bits, whose order is that of absolute values, since compilers
+ * do not vectorise the maximum of floats. */
+static float largest(const struct head_matrix *x, int64_t rows, int64_t columns)
+{
+    const bool transposed = x->column > x->row;
+    const int64_t lines = transposed ? columns : rows;
+    const int64_t n = transposed ? rows : columns;
+    const int64_t line = transposed ? x->column : x->row;
+    const int64_t step = transposed ? x->row : x->column;
+    int32_t most = 0;
+    for (int64_t i = 0; i < lines; i++) {
+        const float *at = x->at + i * line;
+        for (int64_t j = 0; j < n; j++) {
+            int32_t bits;
+            memcpy(&bits, at + j * step, sizeof bits);
+            bits &= INT32_MAX;
+            most = bits > most ? bits : most;
+        }
+    }
+    float value;
+    memcpy(&value, &most, sizeof value);
+    return value;
+}
+
+/* The matrices of the scores of some rows of a head. */
+struct score_matrices {
+    struct head_matrix q, k, operands[BYI_F32_EPILOGUE_OPS];
+    uint32_t first; /* the first operation on scores that q does not contain */
+};
+
+/* Multiply or divide *scale by the operand if operation i on scores does so
+ * with a single number. */
+static bool take_scale(const struct byi_f32_attention *a, uint32_t i,
+                       const struct head_matrix *x, float *scale)
+{
+    const bool divides = a->scores[i].binary == a->kernels->binary[BYI_F32_DIV];
+    if (x->row || x->column ||
+        (!divides && a->scores[i].binary != a->kernels->binary[BYI_F32_MUL]))
+        return false;
+    *scale = divides ? *scale / *x->at : *scale * *x->at;
+    return true;
+}
+
+/* Multiply the rows of q, which are few, by the scales of scores. */
+static void scale_rows(const struct byi_f32_attention *a, int64_t rows,
+                       struct score_matrices *m, char **scratch)
+{
+    float scale = 1, *to = (float *)(void *)*scratch;
+    while (m->first < a->n_scores &&
+           take_scale(a, m->first, &m->operands[m->first], &scale))
+        m->first++;
+    if (m->first == 0)
+        return;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < a->depth; j++)
+            to[i * a->depth + j] =
+                m->q.at[i * m->q.row + j * m->q.column] * scale;
+    m->q = (struct head_matrix){to, a->depth, 1};
+    *scratch += float_bytes(rows * a->depth);
+}
+
+enum { GROUP = 16 }; /* elements of a mask that are compared at a time */
+
+/* The number of keys up to the last one whose mask exceeds `low`. */
+static int64_t count_keys(const float *mask, int64_t keys, float low)
+{
+    for (; keys >= GROUP; keys -= GROUP) {
+        int more = 0;
+        for (int64_t i = 0; i < GROUP; i++)
+            more |= !(mask[keys - GROUP + i] <= low);
+        if (more)
+            break;
+    }
+    while (keys > 0 && mask[keys - 1] <= low)
+        keys--;
+    return keys;
+}
+
+/* The number of keys that the rows attend to. If the last operation adds a
+ * mask, as a causal one, the remaining keys have weight 0 in every row: their
+ * scores are so far below one that the mask leaves open that the softmax gives
+ * 0. A row without such an open score attends to all keys. */
+static int64_t attended_keys(const struct byi_f32_attention *a, int64_t rows,
+                             const struct score_matrices *m)
+{
+    enum { ZERO = 100 }; /* e^-100 is 0 in float32's softmax */
+    const struct head_matrix *mask = &m->operands[m->first];
+    int64_t most = 0;
+    if (rows == 1 || a->keys == 0 || m->first + 1 != a->n_scores ||
+        a->scores[m->first].binary != a->kernels->binary[BYI_F32_ADD] ||
+        mask->column != 1 || !(mask->at[a->keys - 1] < -ZERO))
+        return a->keys;
+    /* no absolute value of a product is larger; 1.01 is for rounding */
+    const float bound = 1.01f * (float)a->depth *
+                        largest(&m->q, rows, a->depth) *
+                        largest(&m->k, a->depth, a->keys);
+    if (!(bound < 1e30f))
+        return a->keys;
+    for (int64_t i = 0; i < rows && most < a->keys; i++) {
+        const float *at = mask->at + i * mask->row;
+        const int64_t n = count_keys(at, a->keys, -3 * bound - 2 * ZERO);
+        if (n == 0 || !(at[n - 1] >= -bound - ZERO))
+            return a->keys;
+        most = byi_max(most, n);
+    }
+    return most;
+}
+
+/* Compute the softmax of the scores of rows [row, row + n) of a head. Returns
+ * the number of keys; the rest have weight 0. */
+static int64_t run_scores(const struct byi_f32_attention_run *run, int64_t head,
+                          int64_t row, int64_t n, float *scores, char *scratch)
 {
     const struct byi_f32_attention *a = run->attention;
-    const struct head_matrix q =
-        find(a, run->q, &a->q, head, row, n, a->depth, &scratch);
-    const struct head_matrix k =
-        find(a, run->k, &a->k, head, 0, a->depth, a->keys, &scratch);
-    struct head_matrix operands[BYI_F32_EPILOGUE_OPS];
+    struct score_matrices m = {
+        .q = find(a, run->q, &a->q, head, row, n, a->depth, &scratch),
+        .k = find(a, run->k, &a->k, head, 0, a->depth, a->keys, &scratch)};
     for (uint32_t i = 0; i < a->n_scores; i++)
-        operands[i] = find(a, run->operands[i], &a->scores[i].operand, head,
-                           row, n, a->keys, &scratch);
+        m.operands[i] = find(a, run->operands[i], &a->scores[i].operand, head,
+                             row, n, a->keys, &scratch);
+    scale_rows(a, n, &m, &scratch);
+    const int64_t keys = attended_keys(a, n, &m);
     struct byi_f32_product product = {.kernels = a->kernels,
                                       .m = n,
-                                      .n = a->keys,
+                                      .n = keys,
                                       .k = a->depth,
-                                      .a_rs = q.row,
-                                      .a_cs = q.column,
-                                      .b_rs = k.row,
-                                      .b_cs = k.column,
+                                      .a_rs = m.q.row,
+                                      .a_cs = m.q.column,
+                                      .b_rs = m.k.row,
+                                      .b_cs = m.k.column,
                                       .ldc = a->wide};
-    multiply(&product, q.at, k.at, scores, scratch);
-    const struct byi_f32_block block = {scores, a->wide, n, a->keys};
-    for (uint32_t i = 0; i < a->n_scores; i++)
-        a->scores[i].binary(&block, operands[i].at, operands[i].row,
-                            operands[i].column);
-    for (int64_t i = 0; i < n && a->keys > 0; i++)
-        a->kernels->softmax[0](scores + i * a->wide, scores + i * a->wide,
-                               a->keys);
+    multiply(&product, m.q.at, m.k.at, scores, scratch);
+    /* row by row, so that a row stays in the first-level cache */
+    for (int64_t i = 0; i < n && keys > 0; i++) {
+        float *at = scores + i * a->wide;
+        const struct byi_f32_block block = {at, a->wide, 1, keys};
+        for (uint32_t s = m.first; s < a->n_scores; s++)
+            a->scores[s].binary(&block, m.operands[s].at + i * m.operands[s].row,
+                                m.operands[s].row, m.operands[s].column);
+        a->kernels->softmax[0](at, at, keys);
+    }
+    return keys;
 }
 
 /* Compute rows [row, row + n) of a head's y. */
@@ -169,7 +287,7 @@ static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
     const struct byi_f32_attention *a = run->attention;
     float *scores = (float *)(void *)scratch;
     scratch += float_bytes(a->high * a->wide);
-    run_scores(run, head, row, n, scores, scratch);
+    const int64_t keys = run_scores(run, head, row, n, scores, scratch);
     const struct head_matrix v =
         find(a, run->v, &a->v, head, 0, a->keys, a->columns, &scratch);
     const int64_t at = offset_of(a, &a->y, head, row);
@@ -179,7 +297,7 @@ static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
     struct byi_f32_product product = {.kernels = a->kernels,
                                       .m = n,
                                       .n = a->columns,
-                                      .k = a->keys,
+                                      .k = keys,
                                       .a_rs = a->wide,
                                       .a_cs = 1,
                                       .b_rs = v.row,

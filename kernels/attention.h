@@ -6,8 +6,10 @@
  *
  * where f applies elementwise functions, such as a scale and a mask, to the
  * scores. The scores of some rows of q are computed at a time, so that they
- * stay in the second-level cache. The caller provides all memory; nothing here
- * allocates or fails. */
+ * stay in the second-level cache. Scores and products are not computed for the
+ * last keys if an additive mask gives them weight 0 in all of these rows, as a
+ * causal mask does; their values are then not read, not even NaN. The caller
+ * provides all memory; nothing here allocates or fails. */
 #ifndef BYI_F32_ATTENTION_H
 #define BYI_F32_ATTENTION_H
 

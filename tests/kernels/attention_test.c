@@ -81,6 +81,27 @@ static struct tensor make(const int64_t *batch, int64_t rows, int64_t columns,
     return t;
 }
 
+/* Make a number by which all scores are divided, and a causal mask: row i
+ * attends to the keys that are not after its own position, which counts from
+ * the end. */
+static void make_causal(struct byi_f32_attention *a, struct tensor *scale,
+                        struct tensor *mask)
+{
+    static const float low[] = {-INFINITY, -1e9f, -3.4e38f, -1e4f};
+    const float masked = low[draw(4)];
+    a->scores[0].binary =
+        a->kernels->binary[draw(2) ? BYI_F32_MUL : BYI_F32_DIV];
+    scale->at = (struct byi_f32_strides){.row = 0};
+    scale->data[0] = draw(2) ? 0.5f : 3.0f;
+    free(mask->data);
+    *mask = (struct tensor){.at = {.row = a->keys, .column = 1},
+                            .n = a->rows * a->keys};
+    mask->data = malloc((size_t)(mask->n + 1) * sizeof *mask->data);
+    for (int64_t i = 0; i < mask->n; i++)
+        mask->data[i] =
+            i % a->keys > i / a->keys + a->keys - a->rows ? masked : 0.0f;
+}
+
 static double element(const struct tensor *t, const int64_t *head, int64_t row,
                       int64_t column)
 {
@@ -105,8 +126,11 @@ static void check_row(const struct layer *l, const int64_t *head, int64_t row)
         for (int64_t k = 0; k < a->depth; k++)
             scores[j] +=
                 element(&l->q, head, row, k) * element(&l->k, head, k, j);
+        const double by = element(&l->operands[0], head, row, j);
         if (a->n_scores)
-            scores[j] = scores[j] * element(&l->operands[0], head, row, j) +
+            scores[j] = (a->scores[0].binary == a->kernels->binary[BYI_F32_DIV]
+                             ? scores[j] / by
+                             : scores[j] * by) +
                         element(&l->operands[1], head, row, j);
         top = fmax(top, scores[j]);
     }
@@ -134,7 +158,7 @@ static void try_attention(const struct byi_f32_kernels *kernels)
 {
     const bool large = draw(12) == 0;
     struct layer l = {.a = {.kernels = kernels,
-                            .rows = draw(large ? 150 : 30),
+                            .rows = draw(large ? 350 : 30),
                             .depth = draw(large ? 70 : 20),
                             .keys = draw(large ? 700 : 40),
                             .columns = draw(large ? 40 : 20),
@@ -157,6 +181,11 @@ static void try_attention(const struct byi_f32_kernels *kernels)
         a->scores[i].operand = l.operands[i].at;
         if (l.operands[i].at.column > 1) /* of a padded row */
             a->scores[i].operand.column = l.operands[i].at.column = 1;
+    }
+    if (a->n_scores && a->keys >= a->rows && draw(2)) {
+        make_causal(a, &l.operands[0], &l.operands[1]);
+        for (int i = 0; i < 2; i++)
+            a->scores[i].operand = l.operands[i].at;
     }
     a->q = l.q.at, a->k = l.k.at, a->v = l.v.at, a->y = l.y.at;
     byi_f32_attention_plan(a);
