@@ -23,6 +23,8 @@ enum { CACHE_AXIS = 2 }; /* along which nn.cache_append appends rows */
 
 /* --- outputs in the memory of inputs -------------------------------------- */
 
+/* Whether value v is an input tensor that an output may extend in place.
+ * Strings are excluded, since their elements point to other memory. */
 static bool is_input(const struct byi_plan_func *f, uint32_t v)
 {
     return f->values[v].kind == BYI_V_INPUT &&
@@ -50,7 +52,7 @@ static bool is_read_after(const struct byi_plan_func *f, uint32_t v, uint32_t s)
 /* The axis along which step s extends its first operand; the operand's rank if
  * s replaces rows of it; UINT32_MAX if s does neither, or cannot do it in
  * place. */
-static uint32_t axis_of(const struct byi_plan_func *f, uint32_t s)
+static uint32_t grown_axis(const struct byi_plan_func *f, uint32_t s)
 {
     const struct byi_step *step = &f->steps[s];
     if (step->kind != BYI_STEP_OP || step->n_out != 1 ||
@@ -102,7 +104,7 @@ void byi_append_find(struct byoc_model *model)
     model->open = byi_arena_calloc(model->arena, model->plan->n_symbols + 1u,
                                    sizeof *model->open);
     for (uint32_t s = 0; s < f->n_steps; s++) {
-        const uint32_t axis = axis_of(f, s);
+        const uint32_t axis = grown_axis(f, s);
         if (axis == UINT32_MAX)
             continue;
         const struct byi_value *from = &f->values[f->steps[s].in[0]];

@@ -42,15 +42,18 @@ struct file {
     struct byoc_error *err;
 };
 
-static enum byoc_status not_ours(const struct file *f, const char *what)
+static enum byoc_status refuse_file(const struct file *f, const char *fault)
 {
     return byi_fail(f->err, BYOC_EPARSE,
                     "%s: not an artifact of byoc compile: %s", f->elf.path,
-                    what);
+                    fault);
 }
 
 /* --- sections ----------------------------------------------------------- */
 
+/* Keep section `s` if it is one of section_names. Fails if the section is not
+ * as byoc writes it: read-only data, or for .text executable code, in one
+ * place. */
 static enum byoc_status take_section(struct file *f, const char *name,
                                      const Elf64_Shdr *s)
 {
@@ -98,11 +101,12 @@ static enum byoc_status check_descriptor(struct file *f)
     const struct section *s = f->sections;
     struct byi_descriptor d;
     if (s[MODEL].bytes != sizeof d)
-        return not_ours(f, "found a descriptor of another size, expected that "
+        return refuse_file(f,
+                           "found a descriptor of another size, expected that "
                            "of struct byi_descriptor");
     memcpy(&d, s[MODEL].data, sizeof d);
     if (memcmp(d.magic, BYI_DESCRIPTOR_MAGIC, sizeof d.magic) != 0)
-        return not_ours(f, "found a descriptor without its magic number");
+        return refuse_file(f, "found a descriptor without its magic number");
     if (d.version != BYI_ARTIFACT_VERSION)
         return byi_fail(f->err, BYOC_EINCOMPATIBLE,
                         "%s: found artifact version %u, expected %d; compile "
@@ -111,7 +115,7 @@ static enum byoc_status check_descriptor(struct file *f)
     const struct {
         int64_t place;
         uint64_t bytes;
-    } said[N_NEEDED] = {
+    } described[N_NEEDED] = {
         [MANIFEST] = {d.manifest, d.manifest_bytes},
         [PLAN] = {d.plan, d.plan_bytes},
         [LEDGER] = {d.ledger, d.ledger_bytes},
@@ -119,8 +123,8 @@ static enum byoc_status check_descriptor(struct file *f)
         [WEIGHTS] = {d.weights, d.weights_bytes},
     };
     for (uint32_t k = MANIFEST; k < N_NEEDED; k++)
-        if ((uint64_t)said[k].place != s[k].addr - s[MODEL].addr ||
-            said[k].bytes != s[k].bytes - 1)
+        if ((uint64_t)described[k].place != s[k].addr - s[MODEL].addr ||
+            described[k].bytes != s[k].bytes - 1)
             return byi_fail(f->err, BYOC_EPARSE,
                             "%s: found section %s of %llu bytes at %llu, but "
                             "the descriptor says %llu bytes at %lld; compile "
@@ -128,10 +132,10 @@ static enum byoc_status check_descriptor(struct file *f)
                             f->elf.path, section_names[k],
                             (unsigned long long)(s[k].bytes - 1),
                             (unsigned long long)(s[k].addr - s[MODEL].addr),
-                            (unsigned long long)said[k].bytes,
-                            (long long)said[k].place);
+                            (unsigned long long)described[k].bytes,
+                            (long long)described[k].place);
     if (s[WEIGHTS].addr % BYI_ALIGN != 0)
-        return not_ours(f, "found weights that are not aligned to 64 bytes");
+        return refuse_file(f, "found weights that are not aligned to 64 bytes");
     for (uint32_t k = MANIFEST; k < N_NEEDED; k++)
         /* linkers drop empty sections, so each has an extra byte at its end */
         f->sections[k].bytes--;

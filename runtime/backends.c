@@ -34,6 +34,7 @@ void byi_model_log_plugin(const struct byoc_model *model,
 
 /* --- plug-ins ------------------------------------------------------------- */
 
+/* The manifest's record of backend `name`; NULL if it has none. */
 static const struct byi_fact_backend *find_fact(const struct byi_facts *facts,
                                                 const char *name)
 {
@@ -317,7 +318,7 @@ static enum byoc_status load_backend(struct byoc_model *model,
     const char *name = plan->regions[first].backend;
     struct byi_plugin *plugin = NULL;
     struct byoc_error why;
-    enum byoc_status missing =
+    enum byoc_status opened =
         open_backend(model, params, facts, name, &plugin, &why);
     if (plugin) {
         plugin->next = model->plugins;
@@ -330,7 +331,7 @@ static enum byoc_status load_backend(struct byoc_model *model,
             continue;
         seen[i] = true;
         enum byoc_status status =
-            missing == BYOC_OK ? load_region(model, i, plugin, &why) : missing;
+            opened == BYOC_OK ? load_region(model, i, plugin, &why) : opened;
         if (status == BYOC_OK)
             continue;
         if (status == BYOC_ENOMEM) /* a retry may succeed */

@@ -18,8 +18,9 @@ struct binder {
     const struct byi_graph *g;
     struct byi_arena *arena;
     const struct byi_region_consts *consts;
-    const struct byi_type ***out;  /* indexed by node and result */
-    const struct byi_type **steps; /* of the current kernel */
+    const struct byi_type ***out; /* types of results, by node and result */
+    const struct byi_type *
+        *steps;     /* result types of the current kernel's steps */
     int64_t *sizes; /* by symbol of the region; -1: not bound yet */
     struct byoc_error *err;
 };
@@ -103,7 +104,7 @@ static const struct byi_type *arg_type(const struct binder *b,
 }
 
 /* Infer the type of step `at` of the kernel, and check that it equals
- * the type in the JSON except where that one has symbols. */
+ * the type in the JSON except for the dims that are symbols there. */
 static enum byoc_status infer_step(struct binder *b,
                                    const struct byi_graph_node *node,
                                    uint32_t at)

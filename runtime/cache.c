@@ -19,8 +19,8 @@ enum { DEFAULT_SHAPES = 32 };
 
 /* PATIENCE: new sizes run on twins if the instances whose regions were built
  * outnumber the second and later runs of such instances by at least this many.
- * RECURRENT: when an instance that runs on twins is reused for this many times,
- * backends build its regions. */
+ * RECURRENT: when an instance that runs on twins has been reused this many
+ * times, backends build its regions. */
 enum { PATIENCE = 8, RECURRENT = 4 };
 
 enum cache_stage { BUILDING, READY, FAILED };
@@ -49,7 +49,7 @@ struct byi_cache {
     bool forks;             /* the thread that forks holds the lock of this
                              * cache */
     struct byi_entry *newest, *oldest;
-    uint64_t own;          /* bytes of all entries, including unlisted ones */
+    uint64_t entry_bytes;  /* bytes of all entries, including unlisted ones */
     uint64_t baseline;     /* bytes that backends had acquired when the cache
                             * was made */
     uint64_t built, rerun; /* instances whose regions were built; second and
@@ -60,6 +60,8 @@ struct byi_cache {
 
 /* --- limits --------------------------------------------------------------- */
 
+/* Set *limit to `option`, otherwise to the number in the environment variable
+ * `name`, otherwise to `fallback`. An option of 0 counts as not given. */
 static enum byoc_status read_limit(const char *name, uint64_t option,
                                    uint64_t fallback, uint64_t *limit,
                                    struct byoc_error *err)
@@ -88,10 +90,10 @@ static uint64_t held_bytes(const struct byoc_model *model)
     uint64_t bytes = 0;
     for (const struct byi_plugin *p = model->plugins; p; p = p->next)
         bytes += byi_plugin_held(p);
-    return c->own + (bytes > c->baseline ? bytes - c->baseline : 0);
+    return c->entry_bytes + (bytes > c->baseline ? bytes - c->baseline : 0);
 }
 
-static void unlist(struct byi_cache *c, struct byi_entry *e)
+static void unlist_entry(struct byi_cache *c, struct byi_entry *e)
 {
     *(e->newer ? &e->newer->older : &c->newest) = e->older;
     *(e->older ? &e->older->newer : &c->oldest) = e->newer;
@@ -100,7 +102,7 @@ static void unlist(struct byi_cache *c, struct byi_entry *e)
     c->stats.shapes--;
 }
 
-static void list(struct byi_cache *c, struct byi_entry *e)
+static void list_entry(struct byi_cache *c, struct byi_entry *e)
 {
     e->older = c->newest;
     e->newer = NULL;
@@ -127,7 +129,7 @@ static void free_entry(struct byi_entry *e)
  * the entry. */
 static void drop_entry(struct byi_cache *c, struct byi_entry *e)
 {
-    c->own -= e->bytes;
+    c->entry_bytes -= e->bytes;
     pthread_mutex_unlock(&c->lock);
     free_entry(e);
     pthread_mutex_lock(&c->lock);
@@ -147,16 +149,16 @@ static struct byi_entry *find_oldest(const struct byi_cache *c, bool idle)
  * it. */
 static void evict(struct byi_cache *c, struct byi_entry *e)
 {
-    unlist(c, e);
+    unlist_entry(c, e);
     c->stats.evictions++;
     if (e->users == 0)
         drop_entry(c, e);
 }
 
-/* Evict the least recently used entries until the limits hold: if there are too
- * many entries, entries with users, too; if they have too many bytes, only
- * entries without users. */
-static void trim(const struct byoc_model *model)
+/* Evict the least recently used entries until the limits hold. Too many entries
+ * cost entries with users their place, too; too many bytes only cost entries
+ * without users. */
+static void evict_excess(const struct byoc_model *model)
 {
     struct byi_cache *c = model->cache;
     for (;;) {
@@ -256,21 +258,21 @@ static enum byoc_status make_instance(const struct byoc_model *model,
 {
     struct byi_cache *c = model->cache;
     const uint64_t began = byi_now_ns();
-    const unsigned how = e->twins ? BYI_TWINS : 0;
+    const unsigned flags = e->twins ? BYI_TWINS : 0;
     pthread_mutex_unlock(&c->lock);
-    enum byoc_status status = byi_specialise(model, sizes, how, &e->in, err);
+    enum byoc_status status = byi_specialise(model, sizes, flags, &e->in, err);
     pthread_mutex_lock(&c->lock);
     if (status == BYOC_ENOMEM) {
         evict_unused(c);
         pthread_mutex_unlock(&c->lock);
-        status = byi_specialise(model, sizes, how | BYI_LAST, &e->in, err);
+        status = byi_specialise(model, sizes, flags | BYI_LAST, &e->in, err);
         pthread_mutex_lock(&c->lock);
     }
     if (status != BYOC_OK)
         return status;
     e->micros = (byi_now_ns() - began) / 1000;
     e->bytes = byi_arena_bytes(e->in.plan->arena);
-    c->own += e->bytes;
+    c->entry_bytes += e->bytes;
     for (uint32_t i = 0; i < model->plan->n_regions; i++)
         e->refused += is_refused(model, &e->in, i);
     c->stats.builds++;
@@ -282,8 +284,10 @@ static enum byoc_status make_instance(const struct byoc_model *model,
 
 /* --- taking and returning instances --------------------------------------- */
 
-static struct byi_entry *find(const struct byoc_model *model,
-                              const int64_t *sizes)
+/* The entry of these sizes in the cache; NULL if there is none. Called with the
+ * lock. */
+static struct byi_entry *find_listed(const struct byoc_model *model,
+                                     const int64_t *sizes)
 {
     struct byi_entry *e = model->cache->newest;
     for (; e; e = e->older) {
@@ -296,8 +300,11 @@ static struct byi_entry *find(const struct byoc_model *model,
     return NULL;
 }
 
-static enum byoc_status wait_for(struct byi_cache *c, struct byi_entry *e,
-                                 struct byoc_error *err)
+/* Wait until another thread has created the entry's instance. Returns its error
+ * if that failed. Called with the lock. */
+static enum byoc_status wait_until_made(struct byi_cache *c,
+                                        struct byi_entry *e,
+                                        struct byoc_error *err)
 {
     while (e->stage == BUILDING)
         pthread_cond_wait(&c->made, &c->lock);
@@ -309,9 +316,10 @@ static enum byoc_status wait_for(struct byi_cache *c, struct byi_entry *e,
 /* Add an entry for new sizes, with one user, and create its instance. *entry is
  * set also on failure, unless the entry could not be allocated. Called with the
  * lock. */
-static enum byoc_status add(const struct byoc_model *model,
-                            const int64_t *sizes, bool twins,
-                            struct byi_entry **entry, struct byoc_error *err)
+static enum byoc_status add_entry(const struct byoc_model *model,
+                                  const int64_t *sizes, bool twins,
+                                  struct byi_entry **entry,
+                                  struct byoc_error *err)
 {
     struct byi_cache *c = model->cache;
     struct byi_entry *e =
@@ -324,7 +332,7 @@ static enum byoc_status add(const struct byoc_model *model,
         e->sizes[k] = sizes[model->keys[k]];
     e->users = 1;
     e->twins = twins;
-    list(c, e);
+    list_entry(c, e);
     enum byoc_status status = make_instance(model, sizes, e, &e->why);
     e->stage = status == BYOC_OK ? READY : FAILED;
     pthread_cond_broadcast(&c->made);
@@ -332,7 +340,7 @@ static enum byoc_status add(const struct byoc_model *model,
     /* an instance that uses a twin for lack of memory is given only to the
      * threads that wait for it now */
     if (e->listed && (status != BYOC_OK || e->in.starved))
-        unlist(c, e);
+        unlist_entry(c, e);
     if (status == BYOC_OK)
         return BYOC_OK;
     c->stats.failures++;
@@ -347,26 +355,27 @@ static enum byoc_status find_entry(const struct byoc_model *model,
                                    struct byoc_error *err)
 {
     struct byi_cache *c = model->cache;
-    struct byi_entry *e = find(model, sizes);
+    struct byi_entry *e = find_listed(model, sizes);
     const bool returns = e && e->twins && e->stage == READY &&
                          (regions || ++e->runs == RECURRENT);
     if (returns) { /* these sizes recur: build their regions */
         evict(c, e);
-        e = find(model, sizes);
+        e = find_listed(model, sizes);
     }
     lease->entry = e;
     if (!e) {
         c->stats.misses++;
         lease->made = true;
-        return add(model, sizes, !returns && !regions && prefers_twins(model),
-                   &lease->entry, err);
+        return add_entry(model, sizes,
+                         !returns && !regions && prefers_twins(model),
+                         &lease->entry, err);
     }
     c->stats.hits++;
     c->rerun += !e->twins;
     e->users++;
-    unlist(c, e);
-    list(c, e);
-    return wait_for(c, e, err);
+    unlist_entry(c, e);
+    list_entry(c, e);
+    return wait_until_made(c, e, err);
 }
 
 /* Set lease->work to working memory for a run of lease->entry, idle or new.
@@ -392,7 +401,7 @@ static enum byoc_status find_work(const struct byoc_model *model,
     }
     if (status == BYOC_OK) {
         e->bytes += lease->work->bytes;
-        c->own += lease->work->bytes;
+        c->entry_bytes += lease->work->bytes;
     }
     return status;
 }
@@ -411,7 +420,7 @@ enum byoc_status byi_cache_take(const struct byoc_model *model,
         lease->in = &lease->entry->in;
     else if (lease->entry)
         release_entry(c, lease->entry);
-    trim(model);
+    evict_excess(model);
     pthread_mutex_unlock(&c->lock);
     return status;
 }
@@ -424,17 +433,18 @@ void byi_cache_give(const struct byoc_model *model, struct byi_lease *lease)
     lease->work->next = e->idle;
     e->idle = lease->work;
     release_entry(c, e);
-    trim(model);
+    evict_excess(model);
     pthread_mutex_unlock(&c->lock);
     *lease = (struct byi_lease){0};
 }
 
 /* --- fork ----------------------------------------------------------------- */
 
+/* The caches of all models, which a fork must lock. */
 static struct {
     pthread_mutex_t lock;
     struct byi_cache *first;
-} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} all_caches = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void init_locks(struct byi_cache *c)
 {
@@ -450,55 +460,55 @@ static void init_locks(struct byi_cache *c)
  * locking fails. */
 static void before_fork(void)
 {
-    pthread_mutex_lock(&all.lock);
-    for (struct byi_cache *c = all.first; c; c = c->next)
+    pthread_mutex_lock(&all_caches.lock);
+    for (struct byi_cache *c = all_caches.first; c; c = c->next)
         c->forks = pthread_mutex_lock(&c->lock) == 0;
 }
 
 static void after_fork(void)
 {
-    for (struct byi_cache *c = all.first; c; c = c->next)
+    for (struct byi_cache *c = all_caches.first; c; c = c->next)
         if (c->forks)
             pthread_mutex_unlock(&c->lock);
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_unlock(&all_caches.lock);
 }
 
 /* Forget the entries whose instances other threads were creating, since those
  * threads do not exist in the child. */
-static void in_child(void)
+static void reset_in_child(void)
 {
-    pthread_mutex_init(&all.lock, NULL);
-    for (struct byi_cache *c = all.first; c; c = c->next) {
+    pthread_mutex_init(&all_caches.lock, NULL);
+    for (struct byi_cache *c = all_caches.first; c; c = c->next) {
         init_locks(c);
         for (struct byi_entry *e = c->oldest, *next; e; e = next) {
             next = e->newer;
             if (e->stage == BUILDING)
-                unlist(c, e);
+                unlist_entry(c, e);
         }
     }
 }
 
 static __attribute__((constructor)) void watch_forks(void)
 {
-    pthread_atfork(before_fork, after_fork, in_child);
+    pthread_atfork(before_fork, after_fork, reset_in_child);
 }
 
-static void remember(struct byi_cache *c)
+static void register_cache(struct byi_cache *c)
 {
-    pthread_mutex_lock(&all.lock);
-    c->next = all.first;
-    all.first = c;
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_lock(&all_caches.lock);
+    c->next = all_caches.first;
+    all_caches.first = c;
+    pthread_mutex_unlock(&all_caches.lock);
 }
 
-static void forget(struct byi_cache *c)
+static void unregister_cache(struct byi_cache *c)
 {
-    pthread_mutex_lock(&all.lock);
-    struct byi_cache **link = &all.first;
+    pthread_mutex_lock(&all_caches.lock);
+    struct byi_cache **link = &all_caches.first;
     while (*link != c)
         link = &(*link)->next;
     *link = c->next;
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_unlock(&all_caches.lock);
 }
 
 /* --- the cache of a model ------------------------------------------------- */
@@ -518,7 +528,7 @@ enum byoc_status byi_cache_new(struct byoc_model *model,
         return byi_fail(err, BYOC_ENOMEM,
                         "out of memory for the cache of specialisations");
     init_locks(c);
-    remember(c);
+    register_cache(c);
     c->stats.max_shapes = shapes < UINT32_MAX ? (uint32_t)shapes : UINT32_MAX;
     c->stats.max_bytes = bytes;
     model->cache = c;
@@ -532,10 +542,10 @@ void byi_cache_free(struct byoc_model *model)
     model->cache = NULL;
     if (!c)
         return;
-    forget(c);
+    unregister_cache(c);
     while (c->oldest) {
         struct byi_entry *e = c->oldest;
-        unlist(c, e);
+        unlist_entry(c, e);
         free_entry(e);
     }
     pthread_mutex_destroy(&c->lock);
@@ -626,7 +636,7 @@ enum byoc_status byoc_internal_region_faults(
     const struct byi_entry *e = NULL;
     if (status == BYOC_OK) {
         pthread_mutex_lock(&model->cache->lock);
-        e = find(model, sizes);
+        e = find_listed(model, sizes);
         pthread_mutex_unlock(&model->cache->lock);
     }
     /* only the compiler uses this model, so no other thread evicts the entry */

@@ -66,12 +66,12 @@ static enum byoc_status move_input(struct byoc_state *s, struct byi_frame *to,
     return BYOC_OK;
 }
 
-/* Pass value `v` of `fr` as input i of `to`. If `tail`, frame `fr` is freed
- * before the callee runs. */
-static enum byoc_status pass(struct byoc_state *s, struct byi_frame *fr,
-                             const struct byi_step *step, uint32_t v,
-                             struct byi_frame *to, uint32_t i, bool tail,
-                             struct byoc_error *err)
+/* Pass value `v` of `fr`, an operand of the step, as input i of `to`. If
+ * `tail`, frame `fr` is freed before the callee runs. */
+static enum byoc_status pass_operand(struct byoc_state *s, struct byi_frame *fr,
+                                     const struct byi_step *step, uint32_t v,
+                                     struct byi_frame *to, uint32_t i,
+                                     bool tail, struct byoc_error *err)
 {
     const struct byi_plan_func *f = func_of(s, fr), *callee = func_of(s, to);
     const struct byi_value *root = &f->values[f->values[v].root];
@@ -208,23 +208,24 @@ enum byoc_status byi_call_leave(struct byoc_state *s, struct byoc_error *err)
 /* --- calls --------------------------------------------------------------- */
 
 /* One call: function `func` of the plan. Its operands are the step's operands
- * from index `first` on, then the captures of `c`. */
+ * from index `first` on, then the captures of `closure`. */
 struct call {
     const struct byi_step *step;
     uint32_t first, func;
-    struct byi_object *c; /* or NULL */
+    struct byi_object *closure; /* or NULL */
 };
 
 static enum byoc_status bind_call(struct byoc_state *s, struct byi_frame *fr,
                                   const struct call *call, struct byi_frame *to,
                                   bool tail, struct byoc_error *err)
 {
-    uint32_t own = func_of(s, to)->n_inputs - (call->c ? call->c->n : 0);
+    uint32_t own =
+        func_of(s, to)->n_inputs - (call->closure ? call->closure->n : 0);
     for (uint32_t i = 0; i < own; i++)
-        BYI_TRY(pass(s, fr, call->step, call->step->in[call->first + i], to, i,
-                     tail, err));
-    if (call->c)
-        BYI_TRY(pass_captures(s, call->step, call->c, to, err));
+        BYI_TRY(pass_operand(s, fr, call->step, call->step->in[call->first + i],
+                             to, i, tail, err));
+    if (call->closure)
+        BYI_TRY(pass_captures(s, call->step, call->closure, to, err));
     if (!tail)
         return place_results(s, fr, call->step, to, err);
     for (uint32_t i = 0; i < call->step->n_out; i++)
@@ -356,6 +357,6 @@ enum byoc_status byi_call_apply(struct byoc_state *s, struct byi_frame *fr,
     struct byi_object *c = fr->obj[step->in[0]];
     BYI_TRY(check_apply(s, func_of(s, fr), step, c, err));
     const struct call call = {
-        .step = step, .first = 1, .func = c->func, .c = c};
+        .step = step, .first = 1, .func = c->func, .closure = c};
     return enter_call(s, fr, &call, err);
 }

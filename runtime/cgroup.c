@@ -19,6 +19,7 @@ bool byi_cgroup_line(const char *path, char *line, size_t n)
     return got;
 }
 
+/* The lower of two limits, of which 0 means no limit. */
 static uint64_t lesser(uint64_t a, uint64_t b)
 {
     return !a || (b && b < a) ? b : a;
@@ -26,8 +27,8 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 
 /* The lowest limit of a cgroup and its parents. In a container the path may not
  * exist below the mounted root; then the root's limit counts. */
-static uint64_t least_above(const char *root, const char *path,
-                            uint64_t (*limit)(const char *folder))
+static uint64_t lowest_above(const char *root, const char *path,
+                             uint64_t (*limit)(const char *folder))
 {
     char folder[4096];
     size_t base = strlen(root);
@@ -71,16 +72,16 @@ static uint64_t limit_of_line(const char *root, char *line,
     size_t n = (size_t)(path - list);
     path++;
     if (n == 0)
-        return least_above(root, path, limit->v2);
+        return lowest_above(root, path, limit->v2);
     if (!lists(list, n, limit->controller))
         return 0;
     char mounted[4096];
     snprintf(mounted, sizeof mounted, "%s/%s", root, limit->controller);
-    uint64_t found = least_above(mounted, path, limit->v1);
+    uint64_t found = lowest_above(mounted, path, limit->v1);
     if (found)
         return found;
     snprintf(mounted, sizeof mounted, "%s/%.*s", root, (int)n, list);
-    return least_above(mounted, path, limit->v1);
+    return lowest_above(mounted, path, limit->v1);
 }
 
 uint64_t byi_cgroup_least(const char *self, const char *root,

@@ -12,12 +12,13 @@
 #include "core/base/isa.h"
 #include "core/base/openmp.h"
 
-static enum byoc_status damaged_code(struct byoc_error *err, const char *whose,
-                                     const char *what)
+/* Fail because `fault`, which ends a sentence about the code of `whose`. */
+static enum byoc_status fail_damaged(struct byoc_error *err, const char *whose,
+                                     const char *fault)
 {
     return byi_fail(err, BYOC_EPARSE,
                     "the %s' code %s; copy or compile the artifact again",
-                    whose, what);
+                    whose, fault);
 }
 
 static bool in_text(const struct byi_image *image, uintptr_t at)
@@ -31,6 +32,8 @@ struct range {
     uint64_t bytes;
 };
 
+/* Implements dl_iterate_phdr's callback: returns 1, which ends the walk, if a
+ * readable segment of this library contains the range. */
 static int find_segment(struct dl_phdr_info *info, size_t size, void *ctx)
 {
     const struct range *want = ctx;
@@ -67,7 +70,7 @@ static enum byoc_status bind_openmp(const struct byi_image *image,
         (byi_begin_fn)((uintptr_t)code +
                        (uintptr_t)code->levels[code->n_levels]);
     if (!in_text(image, (uintptr_t)begin))
-        return damaged_code(err, "fused kernels", "lies outside its section");
+        return fail_damaged(err, "fused kernels", "lies outside its section");
     begin(&byi_omp_calls);
     return BYOC_OK;
 }
@@ -88,7 +91,7 @@ static enum byoc_status bind_kernels(struct byoc_model *model,
         code->n_levels > BYI_N_CODE_LEVELS ||
         image->code_bytes - sizeof *code <
             code->n_levels * sizeof code->levels[0])
-        return damaged_code(err, whose, "does not have the plan's kernels");
+        return fail_damaged(err, whose, "does not have the plan's kernels");
     BYI_TRY(bind_openmp(image, err));
     const uint32_t level = byi_code_levels(code->n_levels);
     if (level == 0)
@@ -97,10 +100,10 @@ static enum byoc_status bind_kernels(struct byoc_model *model,
         (const void *)((uintptr_t)code + (uintptr_t)code->levels[level - 1]);
     if ((uintptr_t)table % _Alignof(byi_fused_fn) != 0 ||
         !is_mapped(table, n * sizeof *table))
-        return damaged_code(err, whose, "lists its functions outside the file");
+        return fail_damaged(err, whose, "lists its functions outside the file");
     for (uint32_t k = 0; k < n; k++) {
         if (!in_text(image, (uintptr_t)table[k]))
-            return damaged_code(err, whose, "lies outside its section");
+            return fail_damaged(err, whose, "lies outside its section");
         model->kernels[k] = table[k];
     }
     model->code_level = byi_code_level_name(level - 1);
@@ -138,7 +141,7 @@ static enum byoc_status bind_units(struct byoc_model *model,
         units->n_levels > BYI_N_CODE_LEVELS ||
         (image->units_bytes - sizeof *units) / sizeof units->places[0] <
             (uint64_t)units->n_levels * n)
-        return damaged_code(err, whose, "does not have the plan's regions");
+        return fail_damaged(err, whose, "does not have the plan's regions");
     const uint32_t level = byi_code_levels(units->n_levels);
     const int64_t *place =
         level ? &units->places[(uint64_t)(level - 1) * n] : NULL;
@@ -147,7 +150,7 @@ static enum byoc_status bind_units(struct byoc_model *model,
             continue;
         const uintptr_t at = (uintptr_t)units + (uintptr_t)*place++;
         if (!in_text(image, at))
-            return damaged_code(err, whose, "lies outside its section");
+            return fail_damaged(err, whose, "lies outside its section");
         model->functions[i] = (byi_unit_fn)at;
     }
     return BYOC_OK;

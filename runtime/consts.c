@@ -116,7 +116,7 @@ struct widening {
     bool *missing; /* by index in the list */
 };
 
-static void widen_one(void *arg, uint32_t i)
+static void widen_listed(void *arg, uint32_t i)
 {
     const struct widening *x = arg;
     if (!x->missing[i])
@@ -132,9 +132,9 @@ static void widen_one(void *arg, uint32_t i)
 
 /* Allocate the float32 data of the listed constants that have not been widened
  * yet, and mark these in x->missing. Called with the lock. */
-static enum byoc_status take_memory(const struct byoc_model *model,
-                                    const struct widening *x, uint32_t n,
-                                    struct byoc_error *err)
+static enum byoc_status allocate_missing(const struct byoc_model *model,
+                                         const struct widening *x, uint32_t n,
+                                         struct byoc_error *err)
 {
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_plan_const *c = &model->plan->consts[x->list[i]];
@@ -166,9 +166,9 @@ enum byoc_status byi_consts_widen(const struct byoc_model *model,
     if (!x.missing)
         return no_memory(err, n);
     pthread_mutex_lock(&model->widened->lock);
-    const enum byoc_status status = take_memory(model, &x, n, err);
+    const enum byoc_status status = allocate_missing(model, &x, n, err);
     if (status == BYOC_OK)
-        byi_parallel_for(n, widen_one, &x);
+        byi_parallel_for(n, widen_listed, &x);
     pthread_mutex_unlock(&model->widened->lock);
     free(x.missing);
     return status;

@@ -14,8 +14,8 @@
 #include <string.h>
 
 static const struct {
-    const char *what, *function;
-} kinds[] = {
+    const char *plural, *function; /* in messages; that the library defines */
+} library_kinds[] = {
     {"OpenMP runtimes", "omp_get_max_threads"},
     {"copies of oneDNN", "dnnl_version"},
 };
@@ -67,18 +67,19 @@ static int list_object(struct dl_phdr_info *info, size_t size, void *ctx)
 static void describe(struct byi_text *out)
 {
     struct byi_text objects = {0};
-    struct copies found[BYI_COUNT(kinds)] = {{.n = 0}};
+    struct copies found[BYI_COUNT(library_kinds)] = {{.n = 0}};
     byi_text_add(out, "", 0);
     byi_library_walk(list_object, &objects);
     char *rest = NULL;
     for (char *path = objects.at ? strtok_r(objects.at, "\n", &rest) : NULL;
          path; path = strtok_r(NULL, "\n", &rest))
-        for (size_t k = 0; k < BYI_COUNT(kinds); k++)
-            add_copy(path, kinds[k].function, &found[k]);
-    for (size_t k = 0; k < BYI_COUNT(kinds); k++) {
+        for (size_t k = 0; k < BYI_COUNT(library_kinds); k++)
+            add_copy(path, library_kinds[k].function, &found[k]);
+    for (size_t k = 0; k < BYI_COUNT(library_kinds); k++) {
         if (found[k].n < 2)
             continue;
-        byi_text_addf(out, "%u %s in this process:", found[k].n, kinds[k].what);
+        byi_text_addf(out, "%u %s in this process:", found[k].n,
+                      library_kinds[k].plural);
         for (uint32_t i = 0; i < found[k].n; i++)
             byi_text_addf(out, "%s %s", i ? "," : "", found[k].path[i]);
         byi_text_addf(out, "; runs may be slow or wrong, try plug-ins built "

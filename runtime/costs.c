@@ -175,7 +175,7 @@ static uint32_t take_step(struct byi_cost_region *costs, const char *op,
  */
 struct taken_steps {
     const struct byi_plan_func *twin;
-    uint32_t at[32], n;
+    uint32_t at[32], n; /* indices of the steps, and their number */
 };
 
 static bool is_result(const struct taken_steps *s, uint32_t v)

@@ -19,8 +19,8 @@ struct byi_custom {
     char *attributes; /* as text, to find calls with equal attributes */
     struct byoc_graph_attr *attrs;
     struct byi_arena *arena; /* contains attrs */
-    void *made;
-    bool ready; /* make() was called */
+    void *made;              /* the result of make() */
+    bool ready;              /* make() was called */
     struct byi_custom *next;
 };
 
@@ -29,13 +29,13 @@ struct byi_customs {
     const struct byi_plugin *plugin;
     struct byoc_operator *ops; /* copies with all members of this version */
     uint32_t n;
-    struct byi_custom *known;
+    struct byi_custom *known; /* those that calls have used, with attributes */
     struct byi_customs *next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct byi_customs *all; /* guarded by `lock`, with all objects that it
-                                 * points to */
+static struct byi_customs *open_customs; /* guarded by `lock`, with all objects
+                                          * that it points to */
 
 void byi_customs_lock(void)
 {
@@ -114,6 +114,7 @@ static enum byoc_status check_fallbacks(const struct byoc_operator *op,
     return status;
 }
 
+/* Copy the plug-in's operator `theirs` to *op, and check it. */
 static enum byoc_status take_operator(const struct byi_plugin *plugin,
                                       const struct byoc_operator *theirs,
                                       struct byoc_operator *op,
@@ -187,8 +188,8 @@ enum byoc_status byi_customs_open(const struct byi_plugin *plugin,
     c->plugin = plugin;
     c->n = theirs->n;
     byi_customs_lock();
-    c->next = all;
-    all = c;
+    c->next = open_customs;
+    open_customs = c;
     byi_customs_unlock();
     *customs = c;
     return BYOC_OK;
@@ -199,7 +200,7 @@ void byi_customs_close(struct byi_customs *customs)
     if (!customs)
         return;
     byi_customs_lock();
-    struct byi_customs **at = &all;
+    struct byi_customs **at = &open_customs;
     while (*at != customs)
         at = &(*at)->next;
     *at = customs->next;
@@ -219,7 +220,7 @@ const struct byoc_operator *byoc_internal_custom_row(
 {
     const struct byoc_operator *best = NULL;
     byi_customs_lock();
-    for (const struct byi_customs *c = all; c; c = c->next)
+    for (const struct byi_customs *c = open_customs; c; c = c->next)
         for (uint32_t i = 0;
              i < c->n && strcmp(c->plugin->path, plugin->path) == 0; i++) {
             const struct byoc_operator *op = &c->ops[i];
@@ -241,12 +242,15 @@ static struct byi_customs *find_operator(const char *name,
 {
     const size_t prefix = strcspn(name, ".");
     const char *version = strrchr(name, '@');
-    for (struct byi_customs *c = all; c && version && name[prefix]; c = c->next)
+    for (struct byi_customs *c = open_customs; c && version && name[prefix];
+         c = c->next)
         for (uint32_t i = 0; i < c->n; i++) {
-            const char *of = c->plugin->backend->name, *is = c->ops[i].name;
-            const size_t n = strlen(is);
-            if (strlen(of) != prefix || strncmp(of, name, prefix) != 0 ||
-                strncmp(name + prefix + 1, is, n) != 0 ||
+            const char *backend = c->plugin->backend->name;
+            const char *own = c->ops[i].name;
+            const size_t n = strlen(own);
+            if (strlen(backend) != prefix ||
+                strncmp(backend, name, prefix) != 0 ||
+                strncmp(name + prefix + 1, own, n) != 0 ||
                 name + prefix + 1 + n != version ||
                 (uint32_t)strtoul(version + 1, NULL, 10) != c->ops[i].since)
                 continue;
@@ -267,8 +271,8 @@ static struct byi_custom *find_known(const struct byi_customs *c,
 }
 
 /* Convert attributes to the structs that the plug-in reads. */
-static struct byoc_graph_attr *plain_attrs(struct byi_arena *arena,
-                                           const struct byi_attrs *attrs)
+static struct byoc_graph_attr *convert_attrs(struct byi_arena *arena,
+                                             const struct byi_attrs *attrs)
 {
     struct byoc_graph_attr *list =
         byi_arena_calloc(arena, attrs->n + 1u, sizeof *list);
@@ -316,7 +320,7 @@ static enum byoc_status read_attributes(struct byi_custom *c,
         byi_arena_free(&arena);
         return byi_prefix(err, "%s", c->op->name);
     }
-    c->attrs = plain_attrs(arena, attrs);
+    c->attrs = convert_attrs(arena, attrs);
     byi_keep(arena);
     c->arena = arena;
     return BYOC_OK;
@@ -350,9 +354,9 @@ static enum byoc_status new_custom(const struct byi_plugin *plugin,
 
 /* Find the operator `name` with these attributes, which are JSON; create it if
  * it is new. */
-static enum byoc_status find(const char *name, const char *attributes,
-                             const struct byi_custom **out,
-                             struct byoc_error *err)
+static enum byoc_status find_custom(const char *name, const char *attributes,
+                                    const struct byi_custom **out,
+                                    struct byoc_error *err)
 {
     const struct byoc_operator *op = NULL;
     byi_customs_lock();
@@ -390,7 +394,7 @@ static const struct byoc_operator *operator_of(const struct byi_custom *c)
 /* --- calls --------------------------------------------------------------- */
 
 /* Whether all tensors among the attributes have data, as make() needs. */
-static bool tensors_known(const struct byoc_operator_call *call)
+static bool are_tensors_known(const struct byoc_operator_call *call)
 {
     for (uint32_t i = 0; i < call->n_tensors; i++)
         if (call->tensors[i].dtype != BYOC_NONE && !call->tensors[i].data &&
@@ -399,8 +403,8 @@ static bool tensors_known(const struct byoc_operator_call *call)
     return true;
 }
 
-/* Call make(), unless it was called before. If two threads call it at the same
- * time, the first result is kept. */
+/* Call make() if the operator has one, unless it was called before. If two
+ * threads call it at the same time, the first result is kept. */
 static enum byoc_status make(struct byi_custom *c,
                              const struct byoc_operator_call *call,
                              struct byoc_error *err)
@@ -435,7 +439,7 @@ static enum byoc_status call_operator(const struct byi_custom *op, bool run,
     const struct byoc_host *host = &c->plugin->host;
     call->n_attrs = c->op->n_attrs;
     call->attrs = c->attrs;
-    if (tensors_known(call)) {
+    if (are_tensors_known(call)) {
         BYI_TRY(make(c, call, err));
         call->made = c->made;
     }
@@ -447,7 +451,7 @@ static enum byoc_status call_operator(const struct byi_custom *op, bool run,
 }
 
 static const struct byi_custom_calls calls = {
-    .find = find,
+    .find = find_custom,
     .operator_of = operator_of,
     .call = call_operator,
 };

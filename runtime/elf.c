@@ -14,8 +14,8 @@ enum { OUR_ORDER = ELFDATA2LSB };
 enum { OUR_ORDER = ELFDATA2MSB };
 #endif
 
-static enum byoc_status not_ours(const struct byi_elf *elf, const char *why,
-                                 struct byoc_error *err)
+static enum byoc_status refuse_file(const struct byi_elf *elf, const char *why,
+                                    struct byoc_error *err)
 {
     return byi_fail(err, BYOC_EPARSE, "%s: not %s: %s", elf->path, elf->what,
                     why);
@@ -39,12 +39,12 @@ enum byoc_status byi_elf_open(struct byi_elf *elf, struct byoc_error *err)
     Elf64_Ehdr *h = &elf->header;
     if (!byi_elf_inside(elf, 0, sizeof *h) ||
         memcmp(elf->at, ELFMAG, SELFMAG) != 0)
-        return not_ours(
+        return refuse_file(
             elf, "it is not a shared library; compile a model first", err);
     memcpy(h, elf->at, sizeof *h);
     if (h->e_ident[EI_CLASS] != ELFCLASS64 ||
         h->e_ident[EI_DATA] != OUR_ORDER || h->e_type != ET_DYN)
-        return not_ours(
+        return refuse_file(
             elf, "it is not a 64-bit shared library of this byte order", err);
     const uint16_t machine =
         elf->machine ? elf->machine : byi_machine_host()->elf;
@@ -55,16 +55,16 @@ enum byoc_status byi_elf_open(struct byi_elf *elf, struct byoc_error *err)
                         elf->path, h->e_machine, machine);
     if (h->e_shentsize != sizeof(Elf64_Shdr) || h->e_shnum == 0 ||
         h->e_shnum > MAX_SECTIONS || h->e_shstrndx >= h->e_shnum)
-        return not_ours(elf, "its section table is damaged", err);
+        return refuse_file(elf, "its section table is damaged", err);
     if (!byi_elf_inside(elf, h->e_shoff,
                         (uint64_t)h->e_shnum * sizeof(Elf64_Shdr)))
-        return not_ours(
+        return refuse_file(
             elf, "its section table lies outside the file; is it truncated?",
             err);
     elf->names = read_section(elf, h->e_shstrndx);
     if (elf->names.sh_type != SHT_STRTAB ||
         !byi_elf_inside(elf, elf->names.sh_offset, elf->names.sh_size))
-        return not_ours(elf, "its section names are damaged", err);
+        return refuse_file(elf, "its section names are damaged", err);
     return BYOC_OK;
 }
 
@@ -86,7 +86,7 @@ enum byoc_status byi_elf_section(const struct byi_elf *elf, uint32_t i,
     section->header = read_section(elf, i);
     section->name = string_at(elf, &elf->names, section->header.sh_name);
     if (!section->name)
-        return not_ours(elf, "its section names are damaged", err);
+        return refuse_file(elf, "its section names are damaged", err);
     return BYOC_OK;
 }
 
@@ -104,7 +104,7 @@ static enum byoc_status take_symbol(const struct byi_elf *elf,
         return BYOC_OK;
     if (at > home.sh_size || s->st_size > home.sh_size - at ||
         !byi_elf_inside(elf, home.sh_offset, home.sh_size))
-        return not_ours(elf, "a symbol lies outside its section", err);
+        return refuse_file(elf, "a symbol lies outside its section", err);
     symbol->data = elf->at + home.sh_offset + at;
     return BYOC_OK;
 }
@@ -116,11 +116,11 @@ static enum byoc_status search_table(const struct byi_elf *elf,
 {
     if (table->sh_link >= elf->header.e_shnum ||
         !byi_elf_inside(elf, table->sh_offset, table->sh_size))
-        return not_ours(elf, "its table of symbols is damaged", err);
+        return refuse_file(elf, "its table of symbols is damaged", err);
     const Elf64_Shdr names = read_section(elf, table->sh_link);
     if (names.sh_type != SHT_STRTAB ||
         !byi_elf_inside(elf, names.sh_offset, names.sh_size))
-        return not_ours(elf, "its symbols' names are damaged", err);
+        return refuse_file(elf, "its symbols' names are damaged", err);
     for (uint64_t i = 0; i < table->sh_size / sizeof(Elf64_Sym); i++) {
         Elf64_Sym s;
         memcpy(&s, elf->at + table->sh_offset + i * sizeof s, sizeof s);

@@ -522,8 +522,8 @@ static enum byoc_status leave_call(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* Run the steps of main and of the functions that it calls. A body for
- * byi_guarded. */
+/* Run the steps of main and of the functions that it calls. byi_guarded
+ * calls this. */
 static enum byoc_status run_all(void *arg, struct byoc_error *err)
 {
     struct byoc_state *s = arg;
@@ -545,8 +545,8 @@ static enum byoc_status run_all(void *arg, struct byoc_error *err)
     }
 }
 
-/* End all activations when a run ends, also a failed one. main's outputs stay
- * for the caller, in blocks that main keeps until the next run. */
+/* End all activations, at the end of a run that succeeded or failed. main's
+ * outputs stay for the caller, in blocks that main keeps until the next run. */
 static void unwind(struct byoc_state *s)
 {
     struct byi_frame *fr = s->top;

@@ -15,44 +15,46 @@ enum { MAX_SPARE = 16 << 20 /* bytes of spare frames that a state keeps */ };
 
 /* Divides one block of memory into arrays: a first pass computes the size of
  * the block, a second one sets pointers into it. */
-struct layout {
+struct block_parts {
     char *at; /* NULL: only compute the size */
     uint64_t end;
 };
 
-static void *put(struct layout *l, uint64_t n, uint64_t size)
+/* Add an array of n elements of `size` bytes to the block. Returns its address;
+ * NULL while only the size is computed. */
+static void *reserve(struct block_parts *l, uint64_t n, uint64_t size)
 {
     void *at = l->at ? l->at + l->end : NULL;
     l->end += (n * size + 15) / 16 * 16;
     return at;
 }
 
-static bool is_backends(const struct byi_instance *in,
-                        const struct byi_step *step)
+static bool runs_on_backend(const struct byi_instance *in,
+                            const struct byi_step *step)
 {
     return step->kind == BYI_STEP_REGION && in->regions[step->callee].plugin;
 }
 
-/* Lay out the frame and its arrays, and set the pointers in *fr. The arena,
- * which is aligned, comes after them. */
-static void lay_out(const struct byi_instance *in,
-                    const struct byi_plan_func *f, struct layout *l,
-                    struct byi_frame *fr)
+/* Reserve the frame and its arrays in the block, and set the pointers in *fr.
+ * The arena, which is aligned, comes after them. */
+static void divide_block(const struct byi_instance *in,
+                         const struct byi_plan_func *f, struct block_parts *l,
+                         struct byi_frame *fr)
 {
-    put(l, 1, sizeof *fr);
-    fr->t = put(l, f->n_values, sizeof *fr->t);
-    fr->block = put(l, f->n_values, sizeof *fr->block);
-    fr->obj = put(l, f->n_values, sizeof(void *));
-    fr->dest = put(l, f->n_outputs, sizeof *fr->dest);
-    fr->planes = put(l, f->n_values, sizeof *fr->planes);
-    fr->dest_planes = put(l, f->n_outputs, sizeof *fr->dest_planes);
-    fr->views = put(l, f->n_steps, sizeof(void *));
+    reserve(l, 1, sizeof *fr);
+    fr->t = reserve(l, f->n_values, sizeof *fr->t);
+    fr->block = reserve(l, f->n_values, sizeof *fr->block);
+    fr->obj = reserve(l, f->n_values, sizeof(void *));
+    fr->dest = reserve(l, f->n_outputs, sizeof *fr->dest);
+    fr->planes = reserve(l, f->n_values, sizeof *fr->planes);
+    fr->dest_planes = reserve(l, f->n_outputs, sizeof *fr->dest_planes);
+    fr->views = reserve(l, f->n_steps, sizeof(void *));
     for (uint32_t s = 0; s < f->n_steps; s++) {
         const struct byi_step *step = &f->steps[s];
-        if (!is_backends(in, step))
+        if (!runs_on_backend(in, step))
             continue;
-        void *views = put(l, (uint64_t)step->n_in + step->n_out,
-                          sizeof(struct byoc_view));
+        void *views = reserve(l, (uint64_t)step->n_in + step->n_out,
+                              sizeof(struct byoc_view));
         if (l->at)
             fr->views[s] = views;
     }
@@ -100,13 +102,16 @@ static void init_views(const struct byi_plan_func *f, struct byi_frame *fr)
     }
 }
 
+/* Bytes of a frame of function `func`. Sets *head to the bytes before its
+ * arena.
+ */
 static uint64_t frame_bytes(const struct byi_instance *in, uint32_t func,
                             uint64_t *head)
 {
     const struct byi_plan_func *f = &in->plan->funcs[func];
-    struct layout l = {0};
+    struct block_parts l = {0};
     struct byi_frame unused;
-    lay_out(in, f, &l, &unused);
+    divide_block(in, f, &l, &unused);
     *head = byi_align_bytes(l.end);
     return *head + f->arena + BYI_ALIGN;
 }
@@ -115,12 +120,13 @@ struct byi_frame *byi_frame_new(const struct byi_instance *in, uint32_t func)
 {
     const struct byi_plan_func *f = &in->plan->funcs[func];
     uint64_t head, bytes = frame_bytes(in, func, &head);
-    struct layout l = {.at = byi_memory_allocate(in->model->memory, bytes)};
+    struct block_parts l = {.at =
+                                byi_memory_allocate(in->model->memory, bytes)};
     if (!l.at)
         return NULL;
     memset(l.at, 0, head);
     struct byi_frame *fr = (struct byi_frame *)(void *)l.at;
-    lay_out(in, f, &l, fr);
+    divide_block(in, f, &l, fr);
     fr->func = func;
     fr->bytes = bytes;
     init_tensors(in->plan, f, fr, l.at + head);

@@ -190,8 +190,9 @@ BYOC_API void byoc_internal_weights_hash(const struct byi_image *image,
 
 /* --- model.c: functions for byoc's compiler, besides the public header ---- */
 
-/* Make a model from an image in memory, which must outlive the model. `params`
- * may be NULL. On failure *model is NULL. Errors: those of byoc_model_load. */
+/* Make a model from an image in memory, which must outlive the model; free it
+ * with byoc_model_free. `params` may be NULL. On failure *model is NULL.
+ * Errors: those of byoc_model_load. */
 BYOC_API enum byoc_status byoc_internal_model_open(
     const struct byi_image *image, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
@@ -203,9 +204,8 @@ BYOC_API void byoc_internal_model_adopt(struct byoc_model *model,
 
 /* --- artifact.c: an artifact's sections, read as an ELF file, never run --- */
 
-/* A mapped artifact and its sections. byoc_internal_artifact_open checks all
- * bounds. It refuses files that are not artifacts, and artifacts of other
- * versions (BYOC_EINCOMPATIBLE). */
+/* A mapped artifact and its sections, which live until
+ * byoc_internal_artifact_close. */
 struct byi_artifact {
     struct byi_image image;
     const void *map;
@@ -221,6 +221,10 @@ struct byi_artifact {
     int64_t text;
     uint64_t text_bytes;
 };
+/* Map the artifact at `path`, and check its bounds, checksum and version. On
+ * failure *a is all zero. Errors: BYOC_EIO, BYOC_EPARSE (not an artifact, or
+ * damaged), BYOC_EINCOMPATIBLE (of another version or for another processor).
+ */
 BYOC_API enum byoc_status byoc_internal_artifact_open(const char *path,
                                                       struct byi_artifact *a,
                                                       struct byoc_error *err);
@@ -228,6 +232,7 @@ BYOC_API enum byoc_status byoc_internal_artifact_open(const char *path,
 enum byoc_status byi_artifact_open(const char *path, const char *name,
                                    struct byi_artifact *a,
                                    struct byoc_error *err);
+/* Unmap the artifact and set *a to zero, which it may already be. */
 BYOC_API void byoc_internal_artifact_close(struct byi_artifact *a);
 /* Compare the hashes of plan, ledger, blobs and weights with the manifest.
  * Errors: BYOC_EPARSE (a hash differs). */
@@ -260,7 +265,8 @@ enum { BYI_SUM_BYTES = 8 + 64 };
  * library), BYOC_EINVAL (not absolute, or writable by all users). */
 enum byoc_status byi_library_check(const char *path, const char *name,
                                    struct byoc_error *err);
-/* Check the file and open it with RTLD_NOW | RTLD_LOCAL. Errors: those of
+/* Check the file and open it with RTLD_NOW | RTLD_LOCAL. Close *handle with
+ * byi_library_close; it is NULL after a failure. Errors: those of
  * byi_library_check, and BYOC_EBACKEND with the loader's message. */
 enum byoc_status byi_library_open(const char *path, const char *name,
                                   void **handle, struct byoc_error *err);
@@ -315,6 +321,7 @@ struct byi_log {
 /* Set *log to the destination in `params`. If log_severity is 0, `log` receives
  * lines of at least BYOC_INFO, and `log_line` all lines. */
 void byi_log_init(struct byi_log *log, const struct byoc_load_params *params);
+/* Log a formatted line. Longer lines are cut after 1399 bytes. */
 void byi_log(const struct byi_log *log, enum byoc_severity severity,
              const char *fmt, ...) BYI_PRINTF(3, 4);
 /* Log a line unchanged. */
@@ -339,7 +346,8 @@ struct byi_memory {
     _Atomic uint32_t packers; /* number of threads that pack weights */
     _Atomic uint64_t since; /* bytes allocated since pages were last dropped */
 };
-/* NULL if an allocation fails. */
+/* Create a model's memory with the allocator and limit of `params`. NULL if an
+ * allocation fails. */
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params);
 /* Drop the pages that lie entirely in the constant of `bytes` bytes at `at`, if
  * the image's weights are mapped from a file; the operating system reads them
@@ -349,6 +357,8 @@ void byi_drop_const(const struct byi_image *image, const void *at,
 /* Record that the calling thread starts (true) or stops (false) packing
  * weights. Threads: safe. */
 void byi_memory_set_packing(struct byi_memory *memory, bool packs);
+/* Free it after everything that was allocated from it. *memory may be NULL and
+ * becomes NULL. */
 void byi_memory_free(struct byi_memory **memory);
 /* Allocate memory aligned to BYI_ALIGN; NULL if that fails or exceeds the
  * limit. `memory` NULL: no limit and no allocator. Threads: safe. */
@@ -381,13 +391,16 @@ struct byi_plugin {
 void byi_plugin_init_host(struct byi_plugin *plugin, uint32_t abi);
 /* Open one plug-in by absolute path, with RTLD_NOW | RTLD_LOCAL. Checks
  * version, sizes, required members and name. If `threads` is 0, the number is
- * decided as for loading a model. Errors: those of byi_library_open,
- * byi_plugin_agree and byi_customs_open, BYOC_EBACKEND (a wrong member).
- * Threads: safe. */
+ * decided as for loading a model. Close *plugin with
+ * byoc_internal_plugin_close; it is NULL after a failure. Errors: those of
+ * byi_library_open, byi_plugin_agree and byi_customs_open, BYOC_EBACKEND (a
+ * wrong member). Threads: safe. */
 BYOC_API enum byoc_status byoc_internal_plugin_open(const char *path,
                                                     uint32_t threads,
                                                     struct byi_plugin **plugin,
                                                     struct byoc_error *err);
+/* Close the plug-in for this user; the last user's call also closes the library
+ * if the backend has quiesce(). *plugin may be NULL and becomes NULL. */
 BYOC_API void byoc_internal_plugin_close(struct byi_plugin **plugin);
 /* List the plug-ins of `plugins`, a list as in struct byoc_load_params, as
  * absolute paths, one per line: first files as given, and for each folder its
@@ -437,7 +450,8 @@ struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
 /* Record whether the calling thread is in run() of a backend or operator;
  * returns the previous value. */
 bool byi_plugin_set_running(bool now);
-/* Call the backend's state_new() and state_free() for `compiled`. */
+/* Call the backend's state_new() and state_free() for `compiled`. Without them,
+ * the state is memory of state_bytes() bytes from the host, or NULL. */
 struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,
                                        void *compiled, void **state);
 void byi_plugin_state_free(const struct byi_plugin *plugin, void *compiled,
@@ -512,10 +526,10 @@ BYOC_API void byoc_internal_temp_clear(void);
 /* The input of byi_threads_from. */
 struct byi_thread_facts {
     uint32_t option;
-    const char *byoc_env, *omp_env; /* NULL: not set                */
+    const char *byoc_env, *omp_env; /* NULL: not set */
     uint32_t affinity;              /* CPUs in the mask; 0 counts as 1 */
-    const char *cgroup_self;        /* "/proc/self/cgroup"          */
-    const char *cgroup_root;        /* "/sys/fs/cgroup"             */
+    const char *cgroup_self;        /* "/proc/self/cgroup" */
+    const char *cgroup_root;        /* "/sys/fs/cgroup" */
 };
 /* Decide the number of threads: the first of `option` (0: not set), byoc_env
  * and omp_env that is set, otherwise the CPUs of the affinity mask; never more
@@ -555,7 +569,7 @@ BYOC_API void byoc_internal_parallel_for(uint32_t n,
 
 /* Measure the FLOP/s of float32 multiply-adds on registers, with the widest
  * instruction set that may be used, on `threads` threads at the same time: the
- * best of some short runs, 3 ms in all. */
+ * best of some short runs, about 3 ms in all. */
 BYOC_API double byoc_internal_peak_flops(uint32_t threads);
 /* Measure the bandwidth of reading `bytes` bytes of memory, in bytes per
  * second: each thread reads a share of them in each round; the result is that

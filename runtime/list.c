@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Fail with `status` and a message that begins with the step's operator and
+ * provenance. */
 static enum byoc_status fault(const struct byi_step *step,
                               enum byoc_status status, struct byoc_error *err,
                               const char *fmt, ...) BYI_PRINTF(4, 5);
@@ -34,7 +36,7 @@ static void share_item(struct byoc_state *s, struct byi_item *to,
         byi_object_share(to->object);
 }
 
-/* Enlarge an unshared list to capacity for `capacity` values. */
+/* Enlarge an unshared list so that it has room for `capacity` values. */
 static enum byoc_status grow(struct byoc_state *s, struct byi_object **list,
                              uint32_t capacity, struct byoc_error *err)
 {
@@ -55,8 +57,8 @@ static enum byoc_status grow(struct byoc_state *s, struct byi_object **list,
     return BYOC_OK;
 }
 
-/* Set *list to operand 0 as an unshared list with capacity for `more` values at
- * its end: operand 0 itself if no other value refers to it and no later step
+/* Set *list to operand 0 as an unshared list with room for `more` values at its
+ * end: operand 0 itself if no other value refers to it and no later step
  * reads it, otherwise a copy. */
 static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
                                  const struct byi_step *step, uint32_t more,
@@ -96,7 +98,7 @@ static enum byoc_status read_position(const struct byi_frame *fr,
     const int64_t at = found < 0 ? found + n : found;
     if (at < 0 || at >= n)
         return fault(step, BYOC_EINVAL, err,
-                     "position %lld is out of range, expected %lld to %lld",
+                     "found position %lld, expected %lld to %lld",
                      (long long)found, -(long long)n, (long long)n - 1);
     *position = (uint32_t)at;
     return BYOC_OK;
@@ -182,7 +184,7 @@ static enum byoc_status run_insert(struct byoc_state *s, struct byi_frame *fr,
     position += position < 0 ? n : 0;
     if (position < 0 || position > n)
         return fault(step, BYOC_EINVAL, err,
-                     "position %lld is out of range, expected %lld to %lld",
+                     "found position %lld, expected %lld to %lld",
                      (long long)byi_tensor_int(&fr->t[step->in[2]], 0),
                      -(long long)n, (long long)n);
     at = (uint32_t)position;
@@ -262,8 +264,8 @@ static enum byoc_status run_get(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- splitting and concatenating ------------------------------------------ */
 
-/* The memory of a tensor, divided at an axis: `outer` rows, each of `size`
- * positions along the axis of `bytes` each. */
+/* The memory of a tensor, divided at an axis into `outer` lines. A line has
+ * `size` positions along the axis, each of `bytes` bytes. */
 struct lines {
     int64_t outer, size;
     uint64_t bytes;
@@ -313,12 +315,13 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
     const bool listed = sizes && sizes->rank == 1;
     const bool kept = sizes || byi_attr_int(step->attrs, "keepdims") != 0;
     const int64_t whole = x->dims[axis];
-    const int64_t one = sizes && !listed ? byi_tensor_int(sizes, 0) : 1;
-    if (one < 1)
+    const int64_t part_size = sizes && !listed ? byi_tensor_int(sizes, 0) : 1;
+    if (part_size < 1)
         return fault(step, BYOC_EINVAL, err,
                      "found %lld as size of the parts, expected 1 or more",
-                     (long long)one);
-    const int64_t n = listed ? sizes->dims[0] : (whole + one - 1) / one;
+                     (long long)part_size);
+    const int64_t n =
+        listed ? sizes->dims[0] : (whole + part_size - 1) / part_size;
     int64_t from = 0;
     struct byi_object *list;
     if (n > BYI_PLAN_MAX_ITEMS)
@@ -329,7 +332,7 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
     BYI_TRY(byi_object_new(s, (uint32_t)n, &list, err));
     fr->obj[step->out[0]] = list;
     for (int64_t i = 0; i < n; i++) {
-        int64_t size = listed ? byi_tensor_int(sizes, i) : one;
+        int64_t size = listed ? byi_tensor_int(sizes, i) : part_size;
         if (!listed && size > whole - from)
             size = whole - from;
         if (size < 0 || size > whole - from)
@@ -350,10 +353,11 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
 
 /* Compute the dims of a concatenation. Fails unless the shapes of the elements
  * fit together. */
-static enum byoc_status joined_dims(const struct byi_object *list,
-                                    const struct byi_step *step, bool stacked,
-                                    uint32_t axis, struct byi_tensor *out,
-                                    struct byoc_error *err)
+static enum byoc_status compute_joined_dims(const struct byi_object *list,
+                                            const struct byi_step *step,
+                                            bool stacked, uint32_t axis,
+                                            struct byi_tensor *out,
+                                            struct byoc_error *err)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < list->n; i++) {
@@ -386,9 +390,10 @@ static enum byoc_status joined_dims(const struct byi_object *list,
 /* Set the result's dims for an empty list: 0 along `axis` and for symbolic
  * dims.
  */
-static void empty_dims(const struct byoc_state *s, const struct byi_frame *fr,
-                       const struct byi_step *step, uint32_t axis,
-                       struct byi_tensor *out)
+static void set_empty_dims(const struct byoc_state *s,
+                           const struct byi_frame *fr,
+                           const struct byi_step *step, uint32_t axis,
+                           struct byi_tensor *out)
 {
     const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
     const struct byi_type *type = f->values[step->out[0]].type;
@@ -408,9 +413,9 @@ static enum byoc_status run_concatenate(struct byoc_state *s,
     const uint32_t axis = byi_attr_axis(step->attrs, out->rank);
     uint64_t at = 0;
     if (list->n)
-        BYI_TRY(joined_dims(list, step, stacked, axis, out, err));
+        BYI_TRY(compute_joined_dims(list, step, stacked, axis, out, err));
     else if (byi_attr_int(step->attrs, "allow_empty"))
-        empty_dims(s, fr, step, axis, out);
+        set_empty_dims(s, fr, step, axis, out);
     else
         return fault(step, BYOC_EINVAL, err,
                      "found an empty sequence, expected an element");

@@ -24,8 +24,8 @@ struct model_file {
     const char *name;
 };
 
-static enum byoc_status resolve(const char *path, struct model_file *file,
-                                struct byoc_error *err)
+static enum byoc_status resolve_path(const char *path, struct model_file *file,
+                                     struct byoc_error *err)
 {
     file->name = path;
     if (realpath(path, file->path))
@@ -84,7 +84,7 @@ enum byoc_status byoc_internal_code_open(const char *path,
 {
     struct model_file file;
     *code = (struct byi_code_library){0};
-    BYI_TRY(resolve(path, &file, err));
+    BYI_TRY(resolve_path(path, &file, err));
     BYI_TRY(byoc_internal_artifact_open(path, &code->artifact, err));
     enum byoc_status status =
         map_artifact(&file, &code->artifact, &code->library, err);
@@ -138,7 +138,7 @@ enum byoc_status byoc_model_load(const char *path,
     struct model_file file;
     *model = NULL;
     BYI_TRY(byi_load_params_read(&load, params, err));
-    BYI_TRY(resolve(path, &file, err));
+    BYI_TRY(resolve_path(path, &file, err));
     return load_file(&file, &load, model, err);
 }
 

@@ -126,9 +126,9 @@ static enum byoc_status read_metadata(struct manifest_reader *r,
 }
 
 /* Read sizes such as {"batch": 1, "sequence": 16}. */
-static enum byoc_status read_set(struct manifest_reader *r,
-                                 const struct byi_json *json,
-                                 struct byi_warm_set *set)
+static enum byoc_status read_warm_set(struct manifest_reader *r,
+                                      const struct byi_json *json,
+                                      struct byi_warm_set *set)
 {
     const cJSON *member = NULL;
     const int n = cJSON_GetArraySize(json->at);
@@ -163,7 +163,7 @@ static enum byoc_status read_warm(struct manifest_reader *r,
     struct byi_warm_set *sets =
         byi_arena_calloc(r->arena, warm->n + 1u, sizeof *sets);
     for (uint32_t i = 0; byi_json_next(&array, &item, i); i++)
-        BYI_TRY(read_set(r, &item, &sets[i]));
+        BYI_TRY(read_warm_set(r, &item, &sets[i]));
     warm->at = sets;
     return BYOC_OK;
 }

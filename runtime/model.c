@@ -82,6 +82,7 @@ static struct byoc_io *describe_list(struct byi_arena *arena,
     return first;
 }
 
+/* The public descriptions of n inputs or outputs, in `arena`. */
 static struct byoc_io *make_ios(struct byi_arena *arena,
                                 const struct byi_fact_io *facts, uint32_t n)
 {
@@ -180,6 +181,8 @@ static enum byoc_status warm_up(struct byoc_model *model,
 
 /* --- loading ------------------------------------------------------------ */
 
+/* Set how the model runs parallel regions: with the host's parallel_for if it
+ * has one, otherwise on workers, as many as the system grants. */
 static enum byoc_status make_workers(struct byoc_model *model,
                                      const struct byoc_load_params *params,
                                      struct byoc_error *err)
@@ -205,6 +208,7 @@ static enum byoc_status make_workers(struct byoc_model *model,
     return BYOC_OK;
 }
 
+/* The arguments of init_model and fill_model. */
 struct opening {
     struct byoc_model *model;
     const struct byi_image *image;
@@ -212,7 +216,7 @@ struct opening {
 };
 
 /* The first part of loading: sets the members that need no workers, and creates
- * the workers. A body for byi_guarded. */
+ * the workers. byi_guarded calls this. */
 static enum byoc_status init_model(void *arg, struct byoc_error *err)
 {
     const struct opening *o = arg;
@@ -252,7 +256,7 @@ static enum byoc_status prepare_runs(struct byoc_model *model,
     return warm_up(model, &facts->warm, err);
 }
 
-/* The rest of loading, on the model's workers. A body for byi_guarded. */
+/* The rest of loading, on the model's workers. byi_guarded calls this. */
 static enum byoc_status fill_model(void *arg, struct byoc_error *err)
 {
     const struct opening *o = arg;
@@ -443,8 +447,8 @@ enum byoc_status byoc_internal_region(const struct byoc_model *model,
     BYI_BORDER(err);
     if (region >= plan->n_regions)
         return byi_fail(err, BYOC_EINVAL,
-                        "no region %u: the model has %u, expected a number "
-                        "below that",
+                        "found region %u, expected a number below %u, the "
+                        "model's number of regions",
                         region, plan->n_regions);
     const struct byi_region_row *entry = &plan->regions[region];
     const struct byi_tensor **consts =

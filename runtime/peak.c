@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static volatile float sink;
+static volatile float sink; /* keeps the compiler from dropping the loops */
 
 /* The shortest time, in seconds, of `rounds` runs of fn on all threads. */
 static double least_time(int rounds, uint32_t threads,
@@ -32,18 +32,18 @@ enum { PRODUCTS = 24 * 10000 }; /* multiply-adds of one lane in one run */
 
 /* Define a function that computes `chains` independent sums of products in
  * registers. */
-#define PEAK(name, lanes, chains, options)                                     \
+#define PEAK(name, lanes, n_sums, options)                                     \
     typedef float name##_vec __attribute__((vector_size(4 * (lanes))));        \
     __attribute__((noinline)) options static float name(float x)               \
     {                                                                          \
-        name##_vec sum[chains], a = x - (name##_vec){0};                       \
-        for (int i = 0; i < (chains); i++)                                     \
+        name##_vec sum[n_sums], a = x - (name##_vec){0};                       \
+        for (int i = 0; i < (n_sums); i++)                                     \
             sum[i] = a + (float)i;                                             \
-        for (int r = 0; r < PRODUCTS / (chains); r++) {                        \
-            _Pragma("GCC unroll 24") for (int i = 0; i < (chains); i++)        \
+        for (int r = 0; r < PRODUCTS / (n_sums); r++) {                        \
+            _Pragma("GCC unroll 24") for (int i = 0; i < (n_sums); i++)        \
                 sum[i] = sum[i] * a + a;                                       \
         }                                                                      \
-        for (int i = 1; i < (chains); i++)                                     \
+        for (int i = 1; i < (n_sums); i++)                                     \
             sum[0] += sum[i];                                                  \
         return sum[0][0];                                                      \
     }
@@ -58,8 +58,9 @@ PEAK(peak_avx512_12, 16, 12, AVX512)
 PEAK(peak_avx512_24, 16, 24, AVX512)
 #endif
 
-/* The two loops of an instruction set, with different numbers of chains, since
- * a single loop may stay below the peak: on Zen 4 a loop with twelve chains
+/* The two loops of an instruction set, with different numbers of independent
+ * sums, since
+ * a single loop may stay below the peak: on Zen 4 a loop with twelve sums
  * reached 0.82 of it. */
 struct loops {
     int lanes;
@@ -102,9 +103,11 @@ double byoc_internal_peak_flops(uint32_t threads)
 
 enum { LINE = 16, STREAMS = 4 }; /* in floats; per thread */
 
+/* The memory that is read. Each thread reads STREAMS streams of `lines` lines.
+ */
 struct memory {
     float *at;
-    uint64_t lines; /* of each stream; each thread reads STREAMS streams */
+    uint64_t lines;
 };
 
 static void read_part(void *arg, uint32_t i)

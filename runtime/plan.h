@@ -213,12 +213,12 @@ enum byoc_status byi_manifest_read(const char *text, size_t n,
 
 /* --- model.c ------------------------------------------------------------- */
 
-/* A region of an instance: loaded by its backend, or run as its twin. */
+/* A region of an instance. Its backend runs it, or else its twin runs. */
 struct byi_region {
     const struct byi_plugin *plugin; /* NULL: the twin runs */
     const char *fault;               /* why the twin runs; NULL: the caller
                                       * requested it */
-    void *compiled;
+    void *compiled;                  /* the result of the backend's load() */
     bool lent; /* the model's own instance owns `compiled` */
 };
 
@@ -324,8 +324,9 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
                                    const struct byoc_load_params *params,
                                    const struct byi_facts *facts,
                                    struct byoc_error *err);
-/* Prepare the constants of a region for its backend, in `arena`. Errors:
- * BYOC_ENOMEM. */
+/* Prepare the constants of a region for its backend: widen those that it does
+ * not read as codes. Sets *consts, whose arrays are in `arena`; their data
+ * belongs to the model. `plugin` may be NULL. Errors: BYOC_ENOMEM. */
 enum byoc_status byi_region_consts(const struct byoc_model *model,
                                    const struct byi_region_row *entry,
                                    const struct byi_plugin *plugin,
@@ -335,8 +336,9 @@ enum byoc_status byi_region_consts(const struct byoc_model *model,
 /* Drop the pages of mapped constants of regions whose backends have copied
  * them. */
 void byi_backends_drop_consts(const struct byi_instance *in);
-/* Let a backend build a region from its JSON of n bytes. Errors: those of the
- * backend. */
+/* Let a backend build a region from its JSON of n bytes. Sets region->plugin
+ * and region->compiled, which the caller passes to unload(). Errors: those of
+ * the backend, BYOC_EUNSUPPORTED (its compile() returned C). */
 enum byoc_status byi_region_load(const struct byi_plugin *plugin,
                                  const char *symbol,
                                  const struct byi_region_consts *consts,
@@ -347,15 +349,15 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
 /* --- specialise.c --------------------------------------------------------- */
 
 /* Set *in to a specialisation for `sizes`, by symbol of the plan; -1 for
- * symbols that are not the inputs', and for those in model->open. `how` is 0 or
- * a sum of BYI_LAST and BYI_TWINS. A region that its backend cannot build gets
- * a fault. If memory runs out, this is a fault with BYI_LAST, otherwise an
+ * symbols that are not the inputs', and for those in model->open. `flags` is 0
+ * or a sum of BYI_LAST and BYI_TWINS. A region that its backend cannot build
+ * gets a fault. If memory runs out, this is a fault with BYI_LAST, otherwise an
  * error. With BYI_TWINS no region of a backend is built; all of them get a
  * fault. Free the instance with byi_instance_end. Errors: BYOC_ETYPE (the model
  * refuses these sizes), BYOC_ELIMIT, BYOC_ENOMEM. */
 enum { BYI_LAST = 1, BYI_TWINS = 2 };
 enum byoc_status byi_specialise(const struct byoc_model *model,
-                                const int64_t *sizes, unsigned how,
+                                const int64_t *sizes, unsigned flags,
                                 struct byi_instance *in,
                                 struct byoc_error *err);
 /* Unload the instance's own regions and free its plan. */
@@ -407,7 +409,8 @@ void byi_mark_reached(const struct byi_instance *in, bool *runs,
 
 /* --- cgroup.c ------------------------------------------------------------ */
 
-/* Bytes of memory that this process may use. */
+/* Bytes of memory that this process may use: the machine's memory, or the
+ * lowest limit of its cgroups if that is less. */
 uint64_t byi_memory_limit(void);
 
 /* --- cache.c: the cache of specialisations -------------------------------- */
@@ -430,7 +433,8 @@ enum byoc_status byi_cache_new(struct byoc_model *model,
 void byi_cache_free(struct byoc_model *model); /* also if it has no cache */
 /* Take an instance for `sizes`, as for byi_specialise, and memory to run it;
  * creates them if needed. If `regions`, new sizes never run on the twins of
- * regions that backends can build. Threads: safe. Errors: those of
+ * regions that backends can build. The caller returns a lease that it got with
+ * byi_cache_give. Threads: safe. Errors: those of
  * byi_specialise. */
 enum byoc_status byi_cache_take(const struct byoc_model *model,
                                 const int64_t *sizes, bool regions,
@@ -449,6 +453,8 @@ struct byi_runners;
 /* Create the queue and threads for asynchronous runs of a model, n threads, or
  * one if n is 0. NULL if an allocation fails. */
 struct byi_runners *byi_runners_new(uint32_t n);
-void byi_runners_free(struct byi_runners **runners); /* may be NULL */
+/* End the threads after their current and queued runs, and free them. *runners
+ * may be NULL and becomes NULL. */
+void byi_runners_free(struct byi_runners **runners);
 
 #endif

@@ -160,10 +160,11 @@ static enum byoc_status check_members(const char *path,
     };
     for (size_t i = 0; i < BYI_COUNT(members); i++)
         if (!members[i].present)
-            return byi_fail(err, BYOC_EBACKEND,
-                            "%s: its backend's member %s is NULL, which is "
-                            "not optional",
-                            path, members[i].name);
+            return byi_fail(
+                err, BYOC_EBACKEND,
+                "%s: found NULL as member %s of its backend, expected "
+                "a value",
+                path, members[i].name);
     if (!is_name(b->name))
         return byi_fail(err, BYOC_EBACKEND,
                         "%s: its backend is called \"%.60s\", expected 1 to "
@@ -200,7 +201,10 @@ static enum byoc_status take_backend(struct byi_library *lib,
     return check_members(lib->path, &lib->backend, err);
 }
 
-static enum byoc_status query(struct byi_library *lib, struct byoc_error *err)
+/* Call the plug-in's query function, and check what it returns: a backend and
+ * perhaps operators. */
+static enum byoc_status query_backend(struct byi_library *lib,
+                                      struct byoc_error *err)
 {
     byoc_backend_query_fn entry = NULL;
     void *symbol = byi_library_symbol(lib->handle, BYOC_BACKEND_QUERY);
@@ -253,7 +257,7 @@ static enum byoc_status open_library(const char *path, struct byi_library **out,
         status = byi_library_open(path, path, &lib->handle, err);
     if (status == BYOC_OK) {
         byi_plugin_init_host(&lib->self, lib->abi);
-        status = query(lib, err);
+        status = query_backend(lib, err);
     }
     if (status != BYOC_OK) {
         free_library(lib);
@@ -265,6 +269,8 @@ static enum byoc_status open_library(const char *path, struct byi_library **out,
     return BYOC_OK;
 }
 
+/* Set *out to the library at `path`, with one more user; opens it if it is not
+ * open yet. */
 static enum byoc_status use_library(const char *path, struct byi_library **out,
                                     struct byoc_error *err)
 {

@@ -37,8 +37,9 @@ static struct byoc_place place_at(const struct field_places *list, uint32_t i)
 /* Find the place of the struct or member named by the first `length` bytes of
  * `name`. The search begins at index `from` and wraps around, since both lists
  * usually have the same order. */
-static bool find(const struct field_places *list, uint32_t from,
-                 const char *name, size_t length, struct byoc_place *found)
+static bool find_place(const struct field_places *list, uint32_t from,
+                       const char *name, size_t length,
+                       struct byoc_place *found)
 {
     for (uint32_t k = 0; k < list->n; k++) {
         const uint32_t i = (from % list->n + k) % list->n;
@@ -55,14 +56,14 @@ static bool find(const struct field_places *list, uint32_t from,
 
 /* Whether later versions may add members to the struct of this name, which
  * begins with struct_size then. */
-static bool grows(const char *name)
+static bool may_grow(const char *name)
 {
     const struct field_places list = {(const char *)ours.places, ours.n_places,
                                       ours.place_size};
     char first[80];
     struct byoc_place p;
     const int n = snprintf(first, sizeof first, "%s.struct_size", name);
-    return find(&list, 0, first, (size_t)n, &p);
+    return find_place(&list, 0, first, (size_t)n, &p);
 }
 
 /* Whether a member differs between the plug-in (`there`) and this host
@@ -92,7 +93,7 @@ static bool member_is_missing(const struct byoc_place *member,
 {
     const size_t n = strcspn(member->name, ".");
     struct byoc_place whole;
-    if (!find(other, 0, member->name, n, &whole) ||
+    if (!find_place(other, 0, member->name, n, &whole) ||
         member->offset >= whole.size)
         return false;
     snprintf(f->text, f->n, "struct %.*s: member '%s' at offset %u is only %s",
@@ -100,17 +101,20 @@ static bool member_is_missing(const struct byoc_place *member,
     return true;
 }
 
+/* Whether entry i of `mine` differs from the entry of this name in `theirs`, or
+ * is missing there although it must not be; describes the difference. */
 static bool place_differs(const struct field_places *theirs,
                           const struct field_places *mine, uint32_t i,
                           const struct finding *f)
 {
     const struct byoc_place here = place_at(mine, i);
     struct byoc_place there;
-    const bool both = find(theirs, i, here.name, strlen(here.name), &there);
+    const bool both =
+        find_place(theirs, i, here.name, strlen(here.name), &there);
     if (strchr(here.name, '.'))
         return both ? member_differs(&there, &here, f)
                     : member_is_missing(&here, theirs, "here", f);
-    if (!both || there.size == here.size || grows(here.name))
+    if (!both || there.size == here.size || may_grow(here.name))
         return false;
     snprintf(f->text, f->n,
              "struct %s: %u bytes, here %u, and its size is fixed", here.name,
@@ -131,7 +135,7 @@ static bool places_differ(const struct field_places *theirs,
         const struct byoc_place there = place_at(theirs, i);
         struct byoc_place here;
         if (strchr(there.name, '.') &&
-            !find(mine, i, there.name, strlen(there.name), &here) &&
+            !find_place(mine, i, there.name, strlen(there.name), &here) &&
             member_is_missing(&there, mine, "there", f))
             return true;
     }
@@ -144,17 +148,17 @@ static enum byoc_status check_version(const char *path,
                                       const struct byoc_descriptor *d,
                                       struct byoc_error *err)
 {
-    const uint32_t speaks = BYOC_BACKEND_ABI;
-    const bool needs = d->abi >> 16 == speaks >> 16;
-    if (needs && d->needs <= speaks)
+    const uint32_t own_abi = BYOC_BACKEND_ABI;
+    const bool needs = d->abi >> 16 == own_abi >> 16;
+    if (needs && d->needs <= own_abi)
         return BYOC_OK;
     const uint32_t asked = needs ? d->needs : d->abi;
     return byi_fail(err, BYOC_EINCOMPATIBLE,
                     "%s: %s version %u.%u of byoc/backend.h, but this byoc "
                     "has version %u.%u; %s",
                     path, needs ? "needs" : "built with", asked >> 16,
-                    asked & 0xffff, speaks >> 16, speaks & 0xffff,
-                    asked > speaks ? "try a newer byoc" : "build it again");
+                    asked & 0xffff, own_abi >> 16, own_abi & 0xffff,
+                    asked > own_abi ? "try a newer byoc" : "build it again");
 }
 
 /* Compare the sanitizers. A plug-in without a sanitizer runs in any host. */

@@ -57,6 +57,8 @@ static bool is_trusted(uid_t owner)
             stat(folder, &st) == 0 && owner == st.st_uid);
 }
 
+/* Fail if users other than the trusted ones may change this folder or file;
+ * `what` names it in the message. */
 static enum byoc_status check_safe(const char *path, const char *what,
                                    struct byoc_error *err)
 {
@@ -117,12 +119,13 @@ static enum byoc_status add_file(const struct walk *w, const char *folder,
     return BYOC_OK;
 }
 
+/* The entries of a folder, as scandir returns them; n is -1 after a failure. */
 struct plugin_listing {
     struct dirent **entries;
     int n;
 };
 
-static void end_listing(void *data)
+static void free_listing(void *data)
 {
     struct plugin_listing *list = data;
     for (int i = 0; i < list->n; i++)
@@ -136,7 +139,7 @@ static void end_listing(void *data)
 static enum byoc_status add_folder(const struct walk *w, const char *folder,
                                    uint32_t *n)
 {
-    struct plugin_listing *list = byi_own(1, sizeof *list, end_listing);
+    struct plugin_listing *list = byi_own(1, sizeof *list, free_listing);
     enum byoc_status status = BYOC_OK;
     *n = 0;
     list->n = scandir(folder, &list->entries, is_plugin, by_name);
@@ -145,10 +148,11 @@ static enum byoc_status add_folder(const struct walk *w, const char *folder,
     byi_text_addf(w->places, "%s%s", w->places->n ? ", " : "", folder);
     for (int i = 0; i < list->n && status == BYOC_OK; i++)
         status = add_file(w, folder, list->entries[i]->d_name, n);
-    end_listing(list);
+    free_listing(list);
     return status;
 }
 
+/* Add the candidates of one entry of a list: a file, or a folder. */
 static enum byoc_status add_entry(const struct walk *w, const char *path)
 {
     struct stat st = {.st_mode = 0};
@@ -200,6 +204,7 @@ static enum byoc_status add_list(const struct walk *w, const char *list,
     return BYOC_OK;
 }
 
+/* Add the candidates of the runtime's folder and of its subfolder byoc/. */
 static enum byoc_status add_default(struct walk *w)
 {
     char folder[PATH];

@@ -23,11 +23,11 @@ struct packer {
     const struct byi_image *image;
     uint64_t *copied_at; /* by constant: 1 + its offset in the packed memory, or
                           * NOT_COPIED */
-    struct packed_step *list;
+    struct packed_step *list; /* the n steps to pack */
     uint32_t n, cap;
-    uint64_t bytes;
+    uint64_t bytes; /* of packed and copied constants */
     uint32_t threads;
-    char *to; /* the destination */
+    char *to; /* the memory for packed constants */
 };
 
 static struct byi_tensor tensor_of(const struct byi_plan_tables *plan,
@@ -159,7 +159,7 @@ static enum byoc_status list_all(struct packer *p, struct byoc_model *model,
     return status;
 }
 
-static void pack_one(void *arg, uint32_t i)
+static void pack_listed(void *arg, uint32_t i)
 {
     const struct packer *p = arg;
     struct byi_step *step = p->list[i].step;
@@ -185,7 +185,7 @@ static enum byoc_status pack(struct packer *p, struct byoc_model *model,
     if (!model->packed)
         return no_memory(err, p->bytes, "packed weights");
     p->to = model->packed;
-    byi_parallel_for(p->n, pack_one, p);
+    byi_parallel_for(p->n, pack_listed, p);
     copy_consts(p, model);
     return BYOC_OK;
 }

@@ -47,7 +47,7 @@ static const char *list_names(const struct byoc_io *ios, uint32_t n, char *text,
 
 /* The inputs or the outputs of a request. */
 struct io_side {
-    const char *what;
+    const char *what; /* "input" or "output" */
     const struct byoc_io *ios;
     uint32_t n;
     const struct byoc_binding *bindings;

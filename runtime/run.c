@@ -36,9 +36,9 @@ static uint32_t axis_of(const struct byi_type *type, int64_t symbol)
 
 /* Report that an axis of `input` has another size than an earlier axis with the
  * same symbol. */
-static enum byoc_status conflict(const struct byoc_state *s, uint32_t input,
-                                 uint32_t axis, int64_t size,
-                                 struct byoc_error *err)
+static enum byoc_status report_conflict(const struct byoc_state *s,
+                                        uint32_t input, uint32_t axis,
+                                        int64_t size, struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
     const int64_t symbol = f->values[f->inputs[input]].type->dims[axis];
@@ -67,7 +67,7 @@ static enum byoc_status bind_symbols(struct byoc_state *s, uint32_t input,
             continue;
         int64_t *bound = &s->dims[-1 - type->dims[d]];
         if (*bound >= 0 && *bound != t->dims[d])
-            return conflict(s, input, d, t->dims[d], err);
+            return report_conflict(s, input, d, t->dims[d], err);
         *bound = t->dims[d];
     }
     return BYOC_OK;
@@ -504,9 +504,11 @@ static enum byoc_status run_main(struct byoc_state *state,
     return status;
 }
 
-static enum byoc_status run(struct byoc_state *state, const struct run_io *e,
-                            uint32_t n_inputs, uint32_t n_outputs,
-                            struct byoc_error *err)
+static enum byoc_status check_counts_and_run(struct byoc_state *state,
+                                             const struct run_io *e,
+                                             uint32_t n_inputs,
+                                             uint32_t n_outputs,
+                                             struct byoc_error *err)
 {
     const struct byi_plan_func *f = &state->model->plan->funcs[0];
     if (n_inputs != f->n_inputs || n_outputs != f->n_outputs)
@@ -522,7 +524,7 @@ enum byoc_status byoc_run(struct byoc_state *state, const DLTensor *inputs,
                           uint32_t n_outputs, struct byoc_error *err)
 {
     const struct run_io e = {.in = inputs, .out = outputs};
-    return run(state, &e, n_inputs, n_outputs, err);
+    return check_counts_and_run(state, &e, n_inputs, n_outputs, err);
 }
 
 enum byoc_status byoc_run_values(struct byoc_state *state,
@@ -533,7 +535,7 @@ enum byoc_status byoc_run_values(struct byoc_state *state,
     static const struct byoc_value none;
     const struct run_io e = {.values_in = inputs ? inputs : &none,
                              .values_out = outputs};
-    return run(state, &e, n_inputs, n_outputs, err);
+    return check_counts_and_run(state, &e, n_inputs, n_outputs, err);
 }
 
 /* The tag of the run that this thread executes. */

@@ -36,28 +36,28 @@ static struct {
     pthread_mutex_t lock;
     struct byi_runners *newest;
     uint32_t process; /* number of forks */
-} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} all_runners = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The state whose callback this thread is in, unless the callback freed it. */
-static _Thread_local struct byoc_state *ending;
+static _Thread_local struct byoc_state *ending_state;
 
 static void list_runners(struct byi_runners *r)
 {
-    pthread_mutex_lock(&all.lock);
-    r->older = all.newest;
+    pthread_mutex_lock(&all_runners.lock);
+    r->older = all_runners.newest;
     if (r->older)
         r->older->newer = r;
-    all.newest = r;
-    pthread_mutex_unlock(&all.lock);
+    all_runners.newest = r;
+    pthread_mutex_unlock(&all_runners.lock);
 }
 
 static void unlist_runners(struct byi_runners *r)
 {
-    pthread_mutex_lock(&all.lock);
-    *(r->newer ? &r->newer->older : &all.newest) = r->older;
+    pthread_mutex_lock(&all_runners.lock);
+    *(r->newer ? &r->newer->older : &all_runners.newest) = r->older;
     if (r->older)
         r->older->newer = r->newer;
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_unlock(&all_runners.lock);
 }
 
 /* Initialise the runners, without threads and with an empty queue. */
@@ -134,17 +134,17 @@ static void run_state(struct byi_runners *r, struct byoc_state *s,
     s->later.busy = false;
     s->later.callbacks++;
     pthread_mutex_unlock(&r->lock);
-    ending = s;
+    ending_state = s;
     later->done(later->ctx, s, status, &err);
     pthread_mutex_lock(&r->lock);
-    if (ending)
+    if (ending_state)
         s->later.callbacks--;
-    ending = NULL;
+    ending_state = NULL;
     pthread_cond_broadcast(&r->ended);
     pthread_mutex_unlock(&r->lock);
 }
 
-static void *work(void *arg)
+static void *run_queue(void *arg)
 {
     struct byi_runners *r = arg;
     struct byi_later later;
@@ -166,7 +166,7 @@ static int make_threads(struct byi_runners *r)
     sigfillset(&signals);
     pthread_sigmask(SIG_SETMASK, &signals, &before);
     while (r->n < r->wanted && !why) {
-        why = pthread_create(&r->threads[r->n], NULL, work, r);
+        why = pthread_create(&r->threads[r->n], NULL, run_queue, r);
         r->n += !why;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -178,15 +178,15 @@ static int make_threads(struct byi_runners *r)
 /* The state's asynchronous run, reset if it began in the parent process. */
 static struct byi_later *later_of(struct byoc_state *s)
 {
-    if (s->later.process != all.process)
-        s->later = (struct byi_later){.process = all.process};
+    if (s->later.process != all_runners.process)
+        s->later = (struct byi_later){.process = all_runners.process};
     return &s->later;
 }
 
 /* Append the state's run `wanted` to the queue. Called with the lock. */
-static enum byoc_status queue(struct byi_runners *r, struct byoc_state *s,
-                              const struct byi_later *wanted,
-                              struct byoc_error *err)
+static enum byoc_status queue_run(struct byi_runners *r, struct byoc_state *s,
+                                  const struct byi_later *wanted,
+                                  struct byoc_error *err)
 {
     struct byi_later *later = later_of(s);
     if (later->busy)
@@ -218,7 +218,7 @@ enum byoc_status byoc_run_async(struct byoc_state *state,
     const struct byi_later wanted = {
         .request = request, .done = done, .ctx = ctx};
     pthread_mutex_lock(&r->lock);
-    const enum byoc_status status = queue(r, state, &wanted, err);
+    const enum byoc_status status = queue_run(r, state, &wanted, err);
     pthread_mutex_unlock(&r->lock);
     return status;
 }
@@ -226,34 +226,34 @@ enum byoc_status byoc_run_async(struct byoc_state *state,
 void byi_runners_wait(struct byoc_state *state)
 {
     struct byi_runners *r = state->model->runners;
-    const uint32_t own = ending == state;
+    const uint32_t own = ending_state == state;
     pthread_mutex_lock(&r->lock);
     const struct byi_later *later = later_of(state);
     while (later->busy || later->callbacks > own)
         pthread_cond_wait(&r->ended, &r->lock);
     pthread_mutex_unlock(&r->lock);
     if (own)
-        ending = NULL;
+        ending_state = NULL;
 }
 
 /* --- fork ----------------------------------------------------------------- */
 
 static void before_fork(void)
 {
-    pthread_mutex_lock(&all.lock);
+    pthread_mutex_lock(&all_runners.lock);
 }
 
 static void after_fork(void)
 {
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_unlock(&all_runners.lock);
 }
 
 static void in_child(void)
 {
-    pthread_mutex_init(&all.lock, NULL);
-    all.process++;
-    ending = NULL;
-    for (struct byi_runners *r = all.newest; r; r = r->older)
+    pthread_mutex_init(&all_runners.lock, NULL);
+    all_runners.process++;
+    ending_state = NULL;
+    for (struct byi_runners *r = all_runners.newest; r; r = r->older)
         init_runners(r);
 }
 

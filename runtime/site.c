@@ -5,11 +5,10 @@
  * although the function's values have no fixed sizes. */
 #include "plan.h"
 
-enum {
-    MAX_STEPS = 64
-}; /* a function of more steps does more than compute
-    * shapes */
+/* A function of more steps does more than compute shapes. */
+enum { MAX_STEPS = 64 };
 
+/* The evaluation of one call of function `f`. */
 struct site {
     const struct byi_plan_func *f;
     struct byi_arena *arena;
@@ -35,8 +34,8 @@ static void infer_alias(struct site *s, uint32_t v)
 
 /* Compute the results of a step if they are small and follow from the known
  * operands and sizes. */
-static void compute(struct site *s, const struct byi_step *step,
-                    const struct byi_tensor *const *known)
+static void compute_results(struct site *s, const struct byi_step *step,
+                            const struct byi_tensor *const *known)
 {
     struct byi_tensor *in = byi_arena_calloc(s->arena, step->n_in, sizeof *in);
     struct byi_tensor *out =
@@ -59,7 +58,7 @@ static void compute(struct site *s, const struct byi_step *step,
 
 /* Infer the types of a step's results, and their values if possible. Leaves
  * them unknown if an operand's type is unknown or a size depends on data. */
-static void infer(struct site *s, const struct byi_step *step)
+static void infer_results(struct site *s, const struct byi_step *step)
 {
     const struct byi_type **in =
         byi_arena_calloc(s->arena, step->n_in, sizeof *in);
@@ -87,7 +86,7 @@ static void infer(struct site *s, const struct byi_step *step)
     for (uint32_t i = 0; i < step->n_out; i++)
         s->type[step->out[i]] = out->kind == BYI_TUPLE ? out->fields[i] : out;
     if (step->n_epilogue == 0)
-        compute(s, step, known);
+        compute_results(s, step, known);
 }
 
 void byi_site_eval(const struct byi_plan_tables *plan, uint32_t func,
@@ -115,7 +114,7 @@ void byi_site_eval(const struct byi_plan_tables *plan, uint32_t func,
     for (uint32_t k = 0; k < f->n_steps; k++)
         if (f->steps[k].kind == BYI_STEP_OP &&
             !byi_op_has(f->steps[k].op->id, BYI_TRAIT_LIST))
-            infer(&s, &f->steps[k]);
+            infer_results(&s, &f->steps[k]);
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         infer_alias(&s, f->outputs[i]);
         out[i] = s.type[f->outputs[i]];

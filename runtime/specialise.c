@@ -215,8 +215,8 @@ static bool keep_results(struct maker *m, struct byi_plan_func *f,
 
 /* Compute the step; returns true if it can be removed. If its kernel fails, the
  * step stays, and the run reports the error. */
-static bool compute(struct maker *m, struct byi_plan_func *f,
-                    const struct byi_step *step)
+static bool compute_step(struct maker *m, struct byi_plan_func *f,
+                         const struct byi_step *step)
 {
     if (step->n_epilogue)
         return false;
@@ -262,7 +262,7 @@ static enum byoc_status specialise_op(struct maker *m, struct byi_plan_func *f,
         if (status != BYOC_OK)
             return BYOC_OK; /* if the step runs, the run reports the error */
     }
-    *gone = (is_computable(m, f, step) && compute(m, f, step)) ||
+    *gone = (is_computable(m, f, step) && compute_step(m, f, step)) ||
             is_settled(f, step);
     return BYOC_OK;
 }
@@ -271,9 +271,9 @@ static enum byoc_status specialise_op(struct maker *m, struct byi_plan_func *f,
 
 /* The reason why the region cannot be specialised for any sizes, or NULL. The
  * compiler gets the same reasons through byoc_internal_region_faults. */
-static const char *refuse_region(const struct maker *m,
-                                 const struct byi_plan_func *f,
-                                 const struct byi_step *step)
+static const char *refusal_of_region(const struct maker *m,
+                                     const struct byi_plan_func *f,
+                                     const struct byi_step *step)
 {
     if (m->uses[step->callee] > 1)
         return "is called in several places";
@@ -295,7 +295,7 @@ static enum byoc_status load_region(struct maker *m,
     const struct byi_type **types =
         byi_arena_calloc(m->scratch, step->n_in, sizeof *types);
     struct byi_region_consts consts;
-    const char *refused = refuse_region(m, f, step);
+    const char *refused = refusal_of_region(m, f, step);
     for (uint32_t i = 0; i < step->n_in; i++)
         types[i] = f->values[step->in[i]].type;
     if (refused)
@@ -377,8 +377,9 @@ static const struct byi_type *result_type(const struct maker *m,
 
 /* Give results whose sizes are unknown the types that they have in the callees.
  */
-static enum byoc_status take_callee(struct maker *m, struct byi_plan_func *f,
-                                    const struct byi_step *step)
+static enum byoc_status take_callee_types(struct maker *m,
+                                          struct byi_plan_func *f,
+                                          const struct byi_step *step)
 {
     for (uint32_t i = 0; i < step->n_out && step->kind != BYI_STEP_CLOSURE;
          i++) {
@@ -400,8 +401,8 @@ static uint32_t only_callee(const struct maker *m, const struct byi_step *step)
 
 /* Infer the call's results from this call's operands, independently of other
  * calls of the function. */
-static enum byoc_status take_site(struct maker *m, struct byi_plan_func *f,
-                                  const struct byi_step *step)
+static enum byoc_status evaluate_site(struct maker *m, struct byi_plan_func *f,
+                                      const struct byi_step *step)
 {
     const uint32_t func = only_callee(m, step);
     const struct byi_type **types =
@@ -435,12 +436,12 @@ static enum byoc_status take_site(struct maker *m, struct byi_plan_func *f,
 static enum byoc_status take_results(struct maker *m, struct byi_plan_func *f,
                                      const struct byi_step *step)
 {
-    BYI_TRY(take_site(m, f, step));
-    return take_callee(m, f, step);
+    BYI_TRY(evaluate_site(m, f, step));
+    return take_callee_types(m, f, step);
 }
 
 /* Begin function `func`: set the known sizes of its values. */
-static enum byoc_status begin(struct maker *m, uint32_t func)
+static enum byoc_status begin_func(struct maker *m, uint32_t func)
 {
     struct byi_plan_func *f = &m->plan->funcs[func];
     f->values = byi_arena_copy(m->arena, f->values,
@@ -506,7 +507,7 @@ static enum byoc_status enter_callee(struct maker *m,
         uint32_t first = step->kind == BYI_STEP_IF;
         if (c == 1)
             first += m->plan->funcs[callees[0]].n_inputs;
-        BYI_TRY(begin(m, callees[c]));
+        BYI_TRY(begin_func(m, callees[c]));
         pass_sizes(m, f, step, first, callees[c]);
         *entered = true;
         return BYOC_OK;
@@ -675,7 +676,7 @@ static bool find_varying(const struct maker *m)
     return found;
 }
 
-static enum byoc_status make(struct maker *m)
+static enum byoc_status specialise_plan(struct maker *m)
 {
     const struct byi_plan_tables *plan = m->model->plan;
     m->stage = byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->stage);
@@ -688,7 +689,7 @@ static enum byoc_status make(struct maker *m)
     count_callers(m);
     for (uint32_t i = 0; i < plan->n_consts; i++)
         BYI_PUSH(&m->consts, plan->consts[i]);
-    BYI_TRY(begin(m, 0));
+    BYI_TRY(begin_func(m, 0));
     while (m->stack.n > 0)
         BYI_TRY(specialise_step(m));
     m->plan->n_consts = m->consts.n;
@@ -699,7 +700,7 @@ static enum byoc_status make(struct maker *m)
 
 /* Specialise the plan once. Sets *again if functions were specialised for
  * wrong sizes; m->varying now marks these functions. */
-static enum byoc_status attempt(struct maker *m, bool *again)
+static enum byoc_status specialise_once(struct maker *m, bool *again)
 {
     const struct byoc_model *model = m->model;
     struct byi_arena *arena = m->arena = byi_arena_new();
@@ -719,16 +720,17 @@ static enum byoc_status attempt(struct maker *m, bool *again)
             m->in->regions[i].lent = true;
         }
     m->stack.n = m->consts.n = 0;
-    enum byoc_status status = make(m);
+    enum byoc_status status = specialise_plan(m);
     *again = status == BYOC_OK && find_varying(m);
     if (*again)
         byi_instance_end(m->in);
     return status;
 }
 
-/* Specialise the plan until no function was specialised for wrong sizes. A body
- * for byi_guarded. */
-static enum byoc_status attempt_all(void *arg, struct byoc_error *err)
+/* Specialise the plan until no function was specialised for wrong sizes.
+ * byi_guarded calls this. */
+static enum byoc_status specialise_until_stable(void *arg,
+                                                struct byoc_error *err)
 {
     struct maker *m = arg;
     enum byoc_status status;
@@ -738,24 +740,25 @@ static enum byoc_status attempt_all(void *arg, struct byoc_error *err)
     m->varying = byi_arena_calloc(m->scratch, m->model->plan->n_funcs,
                                   sizeof *m->varying);
     do
-        status = attempt(m, &again);
+        status = specialise_once(m, &again);
     while (again);
     return status;
 }
 
 enum byoc_status byi_specialise(const struct byoc_model *model,
-                                const int64_t *sizes, unsigned how,
+                                const int64_t *sizes, unsigned flags,
                                 struct byi_instance *in, struct byoc_error *err)
 {
     struct maker m = {.model = model,
                       .in = in,
                       .sizes = sizes,
-                      .last = how & BYI_LAST,
-                      .twins = how & BYI_TWINS};
+                      .last = flags & BYI_LAST,
+                      .twins = flags & BYI_TWINS};
     struct byi_guard guard;
     *in = (struct byi_instance){0};
     byi_memory_set_packing(model->memory, true);
-    const enum byoc_status status = byi_guarded(&guard, attempt_all, &m, err);
+    const enum byoc_status status =
+        byi_guarded(&guard, specialise_until_stable, &m, err);
     byi_memory_set_packing(model->memory, false);
     if (status == BYOC_OK)
         byi_backends_drop_consts(in);

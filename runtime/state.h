@@ -51,7 +51,8 @@ bool byi_planes_slice(struct byoc_state *state, struct byi_frame *frame,
                       const struct byi_step *step);
 /* If the operator of `step` can read and write planes, run the step and set
  * *done; otherwise make its operands dense and set *done to false. The caller
- * has set the dims and memory of the results. */
+ * has set the dims and memory of the results. Errors: those of byi_pool_take
+ * and of the step's kernel. */
 enum byoc_status byi_planes_run(struct byoc_state *state,
                                 struct byi_frame *frame,
                                 const struct byi_step *step, bool *done,
@@ -140,7 +141,8 @@ static inline uint64_t byi_object_bytes(uint32_t capacity)
     return sizeof(struct byi_object) + capacity * sizeof(struct byi_item);
 }
 
-/* Make an object of n items, which the caller fills in. Errors: BYOC_ENOMEM. */
+/* Make an object of n items, which the caller fills in, with one reference;
+ * byi_object_give drops it. Errors: BYOC_ENOMEM, BYOC_ELIMIT. */
 enum byoc_status byi_object_new(struct byoc_state *state, uint32_t n,
                                 struct byi_object **object,
                                 struct byoc_error *err);
@@ -149,7 +151,8 @@ struct byi_object *byi_object_share(struct byi_object *object);
 /* Drop a reference, the last of which frees the object. It may be NULL. */
 void byi_object_give(struct byoc_state *state, struct byi_object *object);
 /* Set *item to value `v` of an activation: shares the value, or copies it if
- * its memory does not live long enough. */
+ * its memory does not live long enough. byi_object_drop releases the item.
+ * Errors: those of byi_pool_take. */
 enum byoc_status byi_object_capture(struct byoc_state *state,
                                     struct byi_frame *frame, uint32_t v,
                                     struct byi_item *item,
@@ -159,7 +162,10 @@ void byi_object_drop(struct byoc_state *state, struct byi_item *item);
 
 /* --- list.c: sequences and optionals -------------------------------------- */
 
-/* Run a step whose operator has BYI_TRAIT_LIST. */
+/* Run a step whose operator has BYI_TRAIT_LIST. Errors: BYOC_EINVAL (a position
+ * outside of the list, an empty optional), BYOC_ETYPE, BYOC_ELIMIT,
+ * BYOC_ENOMEM.
+ */
 enum byoc_status byi_list_run(struct byoc_state *state, struct byi_frame *frame,
                               const struct byi_step *step,
                               struct byoc_error *err);
@@ -191,7 +197,8 @@ struct byi_frame {
     struct byoc_view **views; /* by step: a region's operands and results */
 };
 
-/* NULL if an allocation fails. */
+/* Allocate the memory of an activation of function `func`; NULL if that fails.
+ * Free it with byi_memory_release, with the model's memory. */
 struct byi_frame *byi_frame_new(const struct byi_instance *in, uint32_t func);
 /* Take a frame for an activation of function `func`; byi_frame_give ends the
  * activation and frees or keeps the frame. Errors: BYOC_ENOMEM, BYOC_ELIMIT. */
@@ -226,16 +233,18 @@ struct byi_work {
                                 * runs */
     struct byi_frame **spare;  /* by function: list of further frames */
     uint64_t spare_bytes;
-    void **region_states; /* by region                                  */
+    void **region_states; /* by region: the result of state_new(), or NULL */
     bool *region_made;    /* by region: state_new() succeeded */
     uint64_t scratch;     /* bytes of the largest scratch memory of a step with
                            * fixed shapes */
 };
 
 /* Create the memory of a run of the instance: frames, and states of its
- * regions. Errors: BYOC_ENOMEM, and those of backends. */
+ * regions. The instance must outlive it. Errors: BYOC_ENOMEM, and those of
+ * backends. */
 enum byoc_status byi_work_new(const struct byi_instance *in,
                               struct byi_work **work, struct byoc_error *err);
+/* Free the memory; *work may be NULL and becomes NULL. No run may use it. */
 void byi_work_free(struct byi_work **work);
 /* Free the frames of a recursion, which were charged to the run's pool, before
  * another state's run takes the work. */
@@ -249,8 +258,8 @@ struct byi_later {
     byoc_done_fn done;
     void *ctx;
     struct byoc_state *next; /* next in the queue */
-    bool busy;               /* until the run has ended                  */
-    uint32_t callbacks;      /* calls of `done` that have not returned   */
+    bool busy;               /* until the run has ended */
+    uint32_t callbacks;      /* calls of `done` that have not returned */
     /* the number of forks when the other members were set; they are invalid if
      * that number has changed */
     uint32_t process;

@@ -14,7 +14,7 @@ struct byi_trace {
     struct byi_file file; /* `stream` is NULL: events are not written to a file
                            */
     uint64_t start_ns;
-    bool any; /* the file has an event */
+    bool has_event; /* in the file */
     /* the callback for events; NULL: no callback */
     void (*callback)(void *ctx, const struct byoc_event *event);
     void *ctx;
@@ -52,7 +52,7 @@ static enum byoc_status open_file(struct byi_trace **trace, const char *path,
         return status;
     }
     t->start_ns = byi_now_ns();
-    t->any = false;
+    t->has_event = false;
     fputs("[", t->file.stream);
     return BYOC_OK;
 }
@@ -132,8 +132,8 @@ static void write_event(struct byi_trace *t, const struct byoc_event *e)
         e->begin_ns > t->start_ns ? e->begin_ns - t->start_ns : 0;
     const uint64_t length =
         e->end_ns > e->begin_ns ? e->end_ns - e->begin_ns : 0;
-    fputs(t->any ? ",\n" : "\n", f);
-    t->any = true;
+    fputs(t->has_event ? ",\n" : "\n", f);
+    t->has_event = true;
     fputs("{\"name\": ", f);
     put_string(f, e->name);
     fputs(", \"cat\": ", f);

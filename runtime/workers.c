@@ -39,7 +39,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-enum state { IDLE, ASLEEP, GIVEN, AWAITED, RUNNING, WAITED };
+/* The states of a worker; see the picture above. */
+enum worker_state { IDLE, ASLEEP, GIVEN, AWAITED, RUNNING, WAITED };
 enum {
     MAX_WORKERS = 1023,
     JOIN_SECONDS = 2,     /* time that unloading waits for workers to end */
@@ -96,16 +97,16 @@ static struct {
     struct byi_worker at[MAX_WORKERS];
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static _Thread_local struct byi_turn *current;
-static _Thread_local bool inside;     /* this thread is running a part */
+static _Thread_local struct byi_turn *current_turn;
+static _Thread_local bool in_part;    /* this thread is running a part */
 static _Thread_local bool lost_parts; /* this turn lost parts to a fork */
 
 static void run_part(const struct job *job, uint32_t part)
 {
-    const bool before = inside;
-    inside = true;
+    const bool before = in_part;
+    in_part = true;
     job->fn(job->arg, part);
-    inside = before;
+    in_part = before;
 }
 
 /* Take parts and run them until all have been taken. */
@@ -402,13 +403,14 @@ static void begin_turn(struct byi_turn *turn)
 void byi_workers_enter(struct byi_turn *turn,
                        const struct byi_parallelism *parallelism)
 {
-    *turn = (struct byi_turn){.parallelism = *parallelism, .outer = current};
+    *turn =
+        (struct byi_turn){.parallelism = *parallelism, .outer = current_turn};
     if (turn->parallelism.threads == 0)
         turn->parallelism.threads = 1;
-    if (!current && !inside) {
+    if (!current_turn && !in_part) {
         begin_turn(turn);
     }
-    current = turn;
+    current_turn = turn;
     turn->host = (struct byi_omp_host){
         .parallel_for = run_by_turn,
         .threads = byi_workers_of_turn(),
@@ -418,10 +420,10 @@ void byi_workers_enter(struct byi_turn *turn,
 
 void byi_workers_leave(struct byi_turn *turn)
 {
-    assert(current == turn);
+    assert(current_turn == turn);
     byi_omp_use(turn->before);
-    current = turn->outer;
-    if (turn->outer || inside)
+    current_turn = turn->outer;
+    if (turn->outer || in_part)
         return;
     note_turn(turn);
     pthread_mutex_lock(&pool.lock);
@@ -439,10 +441,11 @@ void byi_workers_leave(struct byi_turn *turn)
 
 uint32_t byi_workers_of_turn(void)
 {
-    if (!current)
+    if (!current_turn)
         return 0;
-    return current->parallelism.parallel_for ? current->parallelism.threads
-                                             : current->n + 1;
+    return current_turn->parallelism.parallel_for
+               ? current_turn->parallelism.threads
+               : current_turn->n + 1;
 }
 
 /* --- a parallel region ---------------------------------------------------- */
@@ -573,16 +576,16 @@ void byi_parallel_for(uint32_t n, void (*fn)(void *, uint32_t), void *arg)
                       .n = n,
                       .epoch = pool.epoch,
                       .spin_ns = BYI_SPIN_NS};
-    if (n <= 1 || inside) {
+    if (n <= 1 || in_part) {
         for (uint32_t i = 0; i < n; i++)
             run_part(&job, i);
         return;
     }
-    if (current) {
-        job.spin_ns = current->parallelism.spin_ns;
+    if (current_turn) {
+        job.spin_ns = current_turn->parallelism.spin_ns;
         job.patience_ns = job.spin_ns ? 0 : PATIENCE_NS;
-        job.busy = current->parallelism.adapts && job.spin_ns == 0;
-        run_in_turn(&job, current);
+        job.busy = current_turn->parallelism.adapts && job.spin_ns == 0;
+        run_in_turn(&job, current_turn);
         return;
     }
     struct byi_turn turn;
@@ -624,7 +627,7 @@ static void in_child(void)
     pool.denied = false;
     pool.epoch++;
     pthread_mutex_init(&pool.lock, NULL);
-    for (struct byi_turn *turn = current; turn; turn = turn->outer) {
+    for (struct byi_turn *turn = current_turn; turn; turn = turn->outer) {
         turn->workers = NULL;
         turn->n = 0;
         turn->host.threads = byi_workers_of_turn();

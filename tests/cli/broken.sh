@@ -110,9 +110,9 @@ plugin bad_abi entry/open \
     "${refused}bad_abi.so: built with version 77.0 of byoc/backend.h, *" \
     "${refused}bad_abi.so: built with version 77.0 of byoc/backend.h, *"
 plugin bad_member entry/open \
-    'entry.opens: bad_member.so: its backend'\''s member run is NULL, *' \
-    "${refused}bad_member.so: its backend's member run is NULL, *" \
-    "${refused}bad_member.so: its backend's member run is NULL, *"
+    'entry.opens: bad_member.so: found NULL as member run of its backend, *' \
+    "${refused}bad_member.so: found NULL as member run of its backend, *" \
+    "${refused}bad_member.so: found NULL as member run of its backend, *"
 plugin fails_to_build numerics/ref.add/0 \
     'claims.builds: load() failed after accept() succeeded: no kernel was built *' \
     '0: region-failed: ref: ref_0: no kernel was built for this shape' \

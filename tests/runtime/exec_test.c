@@ -291,8 +291,8 @@ static void test_lists_refused(void **state)
     static const struct {
         const char *body, *word;
     } rows[] = {
-        {"sequence.at(%s, %p)", "position 7 is out of range, expected -2 to 1"},
-        {"sequence.erase(%s, %p)", "position 7 is out of range"},
+        {"sequence.at(%s, %p)", "found position 7, expected -2 to 1"},
+        {"sequence.erase(%s, %p)", "found position 7"},
         {"sequence.insert(%s, %x, %p)", "expected -2 to 2"},
         {"sequence.split(%x, %p, axis=0)", NULL},
         {"sequence.concatenate(sequence.make(%x, %y), axis=1)",
