@@ -95,6 +95,7 @@ static bool is_middle(const struct byi_build *b,
 bool byi_dn_is_banded(const struct byi_build *b)
 {
     const struct byoc_graph_kernel *kernel = b->kernel;
+    /* byi_f32_bands_plan refuses kernels with tiles of fewer rows */
     if (b->plain || byi_f32_kernels()->rows < 6)
         return false;
     if (!begins_with(b, kernel, is_pointwise))

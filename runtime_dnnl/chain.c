@@ -280,7 +280,8 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
 struct byi_fusion {
     struct byi_posts posts; /* points to post[] */
     struct byi_post post[BYI_MAX_POSTS];
-    struct byi_desc want[BYI_MAX_POSTS]; /* of operands, in the graph's dims */
+    struct byi_desc want[BYI_MAX_POSTS]; /* layouts of the operands, in the
+                                          * graph's dims */
     uint32_t sum; /* index of the sum, or BYI_MAX_POSTS if there is none */
 };
 

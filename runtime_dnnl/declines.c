@@ -15,14 +15,15 @@
  * bfloat16 two to four times, and exp up to one and a half times. They pay only
  * inside a larger region.
  *
- * So a region is declined if it has no HEAVY kernel and at least one SLOWER
- * kernel, but no more SLOWER kernels than inputs and outputs together. */
+ * A region is therefore declined if it has no HEAVY kernel and at least one
+ * SLOWER kernel, but no more SLOWER kernels than inputs and outputs together.
+ */
 #include "runtime_dnnl/build.h"
 
 #include <string.h>
 
-/* How much a kernel computes, compared with the reorders that it needs. */
-enum weight {
+/* Whether running a kernel with oneDNN is worth the reorders that it needs. */
+enum rating {
     HEAVY, /* oneDNN saves more than the reorders of the region cost */
     LIGHT, /* needs no reorder, and native kernels are as fast */
     SLOWER /* native kernels are faster, or need no reorder */
@@ -34,8 +35,8 @@ static bool is_innermost(int64_t axis, uint32_t rank)
     return (axis < 0 ? axis + (int64_t)rank : axis) + 1 == (int64_t)rank;
 }
 
-static enum weight weigh_reduction(const struct byoc_graph *g,
-                                   const struct byoc_graph_kernel *k)
+static enum rating rate_reduction(const struct byoc_graph *g,
+                                  const struct byoc_graph_kernel *k)
 {
     (void)g, (void)k;
     return SLOWER;
@@ -43,15 +44,15 @@ static enum weight weigh_reduction(const struct byoc_graph *g,
 
 /* A layer without gates multiplies few numbers in each step, which takes oneDNN
  * longer than reading the weights. */
-static enum weight weigh_recurrent(const struct byoc_graph *g,
-                                   const struct byoc_graph_kernel *k)
+static enum rating rate_recurrent(const struct byoc_graph *g,
+                                  const struct byoc_graph_kernel *k)
 {
     return strcmp(g->steps[k->first].name, "nn.rnn") == 0 ? SLOWER : HEAVY;
 }
 
 /* An operator along another axis than the innermost one needs a reorder. */
-static enum weight weigh_along_axis(const struct byoc_graph *g,
-                                    const struct byoc_graph_kernel *k)
+static enum rating rate_along_axis(const struct byoc_graph *g,
+                                   const struct byoc_graph_kernel *k)
 {
     const struct byoc_graph_step *step = &g->steps[k->first];
     return is_innermost(byoc_graph_int(step, "axis", -1),
@@ -60,8 +61,8 @@ static enum weight weigh_along_axis(const struct byoc_graph *g,
                : SLOWER;
 }
 
-static enum weight weigh_image(const struct byoc_graph *g,
-                               const struct byoc_graph_kernel *k)
+static enum rating rate_image(const struct byoc_graph *g,
+                              const struct byoc_graph_kernel *k)
 {
     const char *layout = byoc_graph_string(&g->steps[k->first], "layout", "NC");
     return byoc_graph_axis(layout, 'C') == 1 ? SLOWER : LIGHT;
@@ -69,8 +70,8 @@ static enum weight weigh_image(const struct byoc_graph *g,
 
 /* SLOWER if the convolution is depthwise on channels-first data: each output
  * channel has one input channel. */
-static enum weight weigh_conv(const struct byoc_graph *g,
-                              const struct byoc_graph_kernel *k)
+static enum rating rate_conv(const struct byoc_graph *g,
+                             const struct byoc_graph_kernel *k)
 {
     const struct byoc_graph_step *step = &g->steps[k->first];
     const char *layout = byoc_graph_string(step, "data_layout", "NC");
@@ -89,8 +90,8 @@ static enum byoc_dtype dtype_of(const struct byoc_graph *g,
     return g->values[g->steps[k->first].args[0]].dtype;
 }
 
-static enum weight weigh_light(const struct byoc_graph *g,
-                               const struct byoc_graph_kernel *k)
+static enum rating rate_light(const struct byoc_graph *g,
+                              const struct byoc_graph_kernel *k)
 {
     (void)g, (void)k;
     return LIGHT;
@@ -98,8 +99,8 @@ static enum weight weigh_light(const struct byoc_graph *g,
 
 /* SLOWER for float16 and bfloat16, which take two to four times as long as
  * native kernels, and for exp alone. */
-static enum weight weigh_eltwise(const struct byoc_graph *g,
-                                 const struct byoc_graph_kernel *k)
+static enum rating rate_eltwise(const struct byoc_graph *g,
+                                const struct byoc_graph_kernel *k)
 {
     const bool exp_alone =
         k->n_steps == 1 && strcmp(g->steps[k->first].name, "exp") == 0;
@@ -121,8 +122,8 @@ static bool broadcasts(const struct byoc_graph *g,
 
 /* With a broadcast operand of float16 or bfloat16, oneDNN is as fast as native
  * kernels, so it keeps the region. */
-static enum weight weigh_binary(const struct byoc_graph *g,
-                                const struct byoc_graph_kernel *k)
+static enum rating rate_binary(const struct byoc_graph *g,
+                               const struct byoc_graph_kernel *k)
 {
     if (dtype_of(g, k) != BYOC_F32)
         return broadcasts(g, &g->steps[k->first]) ? HEAVY : SLOWER;
@@ -132,32 +133,32 @@ static enum weight weigh_binary(const struct byoc_graph *g,
     return LIGHT;
 }
 
-static enum weight weigh(const struct byoc_graph *g,
-                         const struct byoc_graph_kernel *k)
+static enum rating rate(const struct byoc_graph *g,
+                        const struct byoc_graph_kernel *k)
 {
     static const struct {
         const char *pattern;
-        enum weight (*weigh)(const struct byoc_graph *g,
-                             const struct byoc_graph_kernel *k);
+        enum rating (*rate)(const struct byoc_graph *g,
+                            const struct byoc_graph_kernel *k);
     } rows[] = {
-        {"dnnl.conv", weigh_conv},
-        {"dnnl.pool", weigh_image},
-        {"dnnl.global_pool", weigh_image},
-        {"dnnl.resize", weigh_image},
-        {"dnnl.batch_norm", weigh_along_axis},
-        {"dnnl.instance_norm", weigh_image},
-        {"dnnl.softmax", weigh_along_axis},
-        {"dnnl.reduce", weigh_reduction},
-        {"dnnl.recurrent", weigh_recurrent},
-        {"dnnl.binary", weigh_binary},
-        {"dnnl.eltwise", weigh_eltwise},
-        {"dnnl.reshape", weigh_light},
-        {"dnnl.view", weigh_light},
-        {"dnnl.copy", weigh_light},
+        {"dnnl.conv", rate_conv},
+        {"dnnl.pool", rate_image},
+        {"dnnl.global_pool", rate_image},
+        {"dnnl.resize", rate_image},
+        {"dnnl.batch_norm", rate_along_axis},
+        {"dnnl.instance_norm", rate_image},
+        {"dnnl.softmax", rate_along_axis},
+        {"dnnl.reduce", rate_reduction},
+        {"dnnl.recurrent", rate_recurrent},
+        {"dnnl.binary", rate_binary},
+        {"dnnl.eltwise", rate_eltwise},
+        {"dnnl.reshape", rate_light},
+        {"dnnl.view", rate_light},
+        {"dnnl.copy", rate_light},
     };
     for (uint32_t i = 0; i < BYI_COUNT(rows); i++)
         if (strcmp(rows[i].pattern, k->pattern) == 0)
-            return rows[i].weigh(g, k);
+            return rows[i].rate(g, k);
     return HEAVY;
 }
 
@@ -179,11 +180,11 @@ bool byi_dn_declines(const struct byoc_graph *g)
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->n_kernels; i++) {
         const struct byoc_graph_kernel *k = &g->kernels[i];
-        const enum weight weight =
-            k->n_steps && is_measured(g, k) ? weigh(g, k) : HEAVY;
-        if (weight == HEAVY)
+        const enum rating rating =
+            k->n_steps && is_measured(g, k) ? rate(g, k) : HEAVY;
+        if (rating == HEAVY)
             return false;
-        n += weight == SLOWER;
+        n += rating == SLOWER;
     }
     return n > 0 && n <= g->n_inputs + g->n_outputs;
 }

@@ -6,6 +6,7 @@
 #include "core/base/clock.h"
 #include "runtime_dnnl/build.h"
 
+/* The memory of a program, which one run at a time uses. */
 struct byi_exec {
     const struct byi_program *program;
     struct byi_program *listed;    /* if not NULL: append steps to it instead of
@@ -190,6 +191,7 @@ static enum byoc_status list_step(struct byi_program *p,
     return BYOC_OK;
 }
 
+/* Implements byi_operators.run. */
 static int call_step(struct byi_exec *exec, const struct byi_dnnl_step *step)
 {
     if (exec->listed)
@@ -198,13 +200,13 @@ static int call_step(struct byi_exec *exec, const struct byi_dnnl_step *step)
 }
 
 /* The operators for a unit's run function, which calls only `run`. */
-static const struct byi_operators runner = {.run = call_step};
+static const struct byi_operators unit_operators = {.run = call_step};
 
 enum byoc_status byi_dn_exec_list(struct byi_program *program,
                                   struct byoc_error *err)
 {
     struct byi_exec exec = {.program = program, .listed = program, .err = err};
-    return (enum byoc_status)program->unit->run(&runner, &exec);
+    return (enum byoc_status)program->unit->run(&unit_operators, &exec);
 }
 
 enum byoc_status byi_dn_exec_run(struct byi_exec *exec,
@@ -215,7 +217,7 @@ enum byoc_status byi_dn_exec_run(struct byi_exec *exec,
     exec->args = args;
     exec->err = err;
     if (p->unit)
-        return (enum byoc_status)p->unit->run(&runner, exec);
+        return (enum byoc_status)p->unit->run(&unit_operators, exec);
     for (uint32_t i = 0; i < p->steps.n; i++)
         BYI_TRY(run_step(exec, &p->steps.at[i]));
     return BYOC_OK;

@@ -4,10 +4,11 @@
  * batch that shares one weight matrix is folded into M. */
 #include "runtime_dnnl/build.h"
 
+/* The parameters and arguments of a product. */
 struct matmul {
     struct byi_dnnl_matmul p;
     struct byi_dnnl_view src, weights, bias;
-    bool pack;
+    bool pack; /* the weights are constant, so they are packed at load */
 };
 
 /* List all axes in order, except the last two, which are swapped. */
@@ -291,6 +292,7 @@ enum byoc_status byi_dn_build_matmul(struct byi_build *b)
 
 /* --- attention ------------------------------------------------------------ */
 
+/* The parameters and arguments of an attention. */
 struct attention {
     struct byi_dnnl_attention p;
     struct byi_dnnl_view src, keys, values;

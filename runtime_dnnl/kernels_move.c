@@ -180,7 +180,7 @@ enum byoc_status byi_dn_build_copy(struct byi_build *b)
 
 /* --- concatenation ------------------------------------------------------- */
 
-/* Most operands: a step's arguments without the result. */
+/* The largest number of operands: a step's arguments without the result. */
 enum { MAX_CONCAT = 2 * BYI_MAX_POSTS - 1 };
 
 /* The layout of a concatenation: the layout of the first operand that is dense

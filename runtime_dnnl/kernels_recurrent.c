@@ -9,11 +9,12 @@
 /* Operand positions; those after RECURRENT are optional. */
 enum { X, WEIGHTS, RECURRENT, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
 
+/* A recurrent layer: its parameters, sizes and arguments. */
 struct recurrent {
     uint32_t n_gates, directions;
     struct byi_dnnl_rnn p;
     bool batch_first;
-    int64_t time, batch, input, hidden;
+    int64_t time, batch, input, hidden; /* sizes of X and of the state */
     const uint8_t *gates; /* oneDNN's gate i is the model's gates[i] */
     uint32_t n_biases;
     struct byi_dnnl_view src, src_h, src_c, bias;
@@ -37,7 +38,7 @@ static bool is_given(struct byi_build *b, uint32_t i)
     return d->rank != 1 || d->dims[0] != 0; /* empty: absent */
 }
 
-static bool flag(const struct byi_build *b, const char *name)
+static bool has_flag(const struct byi_build *b, const char *name)
 {
     return byoc_graph_int(byi_dn_step0(b), name, 0) != 0;
 }
@@ -67,7 +68,9 @@ static enum byoc_status read_functions(struct byi_build *b, struct recurrent *m)
             const char *usual = i % per_direction ? "tanh" : "sigmoid";
             if (strcmp(fns->strings[i], usual) != 0)
                 return byi_dn_refuse(
-                    b, "%s: found activation %s, oneDNN has only %s there",
+                    b,
+                    "%s: found activation %s, expected %s, the only one "
+                    "that oneDNN has there",
                     op_name(b), fns->strings[i], usual);
         }
         return BYOC_OK;
@@ -84,8 +87,8 @@ static enum byoc_status read_functions(struct byi_build *b, struct recurrent *m)
             return BYOC_OK;
         }
     return byi_dn_refuse(b,
-                         "%s: found activation %s, oneDNN has tanh, nn.relu "
-                         "and sigmoid",
+                         "%s: found activation %s, expected tanh, nn.relu or "
+                         "sigmoid, which oneDNN has",
                          op_name(b), fn);
 }
 
@@ -113,7 +116,8 @@ static enum byoc_status check_lengths(struct byi_build *b,
     return BYOC_OK;
 }
 
-static enum byoc_status check(struct byi_build *b, struct recurrent *m)
+/* Refuse a layer that oneDNN cannot compute. */
+static enum byoc_status check_features(struct byi_build *b, struct recurrent *m)
 {
     const double clip = byoc_graph_float(byi_dn_step0(b), "clip", 0);
     if (value_of(b, X)->views[0].desc.dtype != BYOC_F32)
@@ -130,7 +134,7 @@ static enum byoc_status check(struct byi_build *b, struct recurrent *m)
     if (clip < 1e30)
         return byi_dn_refuse(b, "%s: found clip %s, which oneDNN lacks",
                              op_name(b), BYI_FLOAT_TEXT(clip));
-    if (flag(b, "input_forget"))
+    if (has_flag(b, "input_forget"))
         return byi_dn_refuse(b, "%s: found input_forget, which oneDNN lacks",
                              op_name(b));
     if (is_given(b, PEEPHOLES))
@@ -226,8 +230,10 @@ static struct byi_desc weights_desc(const struct recurrent *m, int64_t n)
 }
 
 /* Pack constant weights for `arg` of the primitive. */
-static enum byoc_status pack(struct byi_build *b, const struct recurrent *m,
-                             uint32_t operand, int arg, struct byi_emit *e)
+static enum byoc_status pack_weights(struct byi_build *b,
+                                     const struct recurrent *m,
+                                     uint32_t operand, int arg,
+                                     struct byi_emit *e)
 {
     struct byi_dnnl_view view;
     BYI_TRY(byi_dn_want_plain(b, value_of(b, operand), &view));
@@ -247,22 +253,22 @@ static enum byoc_status pack(struct byi_build *b, const struct recurrent *m,
 
 /* --- the kernel ----------------------------------------------------------- */
 
-static enum byoc_status read(struct byi_build *b, struct recurrent *m)
+static enum byoc_status read_layer(struct byi_build *b, struct recurrent *m)
 {
     static const uint8_t same[] = {0, 1, 2}, of_lstm[] = {0, 2, 3, 1};
     const struct byoc_graph_step *step = byi_dn_step0(b);
     const char *direction = byoc_graph_string(step, "direction", "");
     const int64_t *x = value_of(b, X)->views[0].desc.dims;
-    m->batch_first = flag(b, "batch_first");
+    m->batch_first = has_flag(b, "batch_first");
     m->time = x[m->batch_first ? 1 : 0];
     m->batch = x[m->batch_first ? 0 : 1];
     m->input = x[2];
     m->hidden = value_of(b, RECURRENT)->views[0].desc.dims[2];
     m->gates = byi_dn_is(step, "nn.lstm") ? of_lstm : same;
-    m->p.kind = byi_dn_is(step, "nn.rnn")        ? BYI_RNN_PLAIN
-                : byi_dn_is(step, "nn.lstm")     ? BYI_RNN_LSTM
-                : flag(b, "linear_before_reset") ? BYI_RNN_GRU_LINEAR
-                                                 : BYI_RNN_GRU;
+    m->p.kind = byi_dn_is(step, "nn.rnn")            ? BYI_RNN_PLAIN
+                : byi_dn_is(step, "nn.lstm")         ? BYI_RNN_LSTM
+                : has_flag(b, "linear_before_reset") ? BYI_RNN_GRU_LINEAR
+                                                     : BYI_RNN_GRU;
     m->n_gates = m->p.kind == BYI_RNN_PLAIN  ? 1
                  : m->p.kind == BYI_RNN_LSTM ? 4
                                              : 3;
@@ -335,17 +341,17 @@ enum byoc_status byi_dn_build_recurrent(struct byi_build *b)
     static const int results[] = {BYI_ARG_DST, BYI_ARG_DST_H, BYI_ARG_DST_C};
     struct recurrent m = {0};
     struct byi_emit e = {.name = op_name(b)};
-    BYI_TRY(read(b, &m));
-    BYI_TRY(check(b, &m));
+    BYI_TRY(read_layer(b, &m));
+    BYI_TRY(check_features(b, &m));
     BYI_TRY(want_operands(b, &m));
     BYI_TRY(byi_dn_rnn_new(b, &m.p, NULL, &e.prim));
     use_if_present(&e, BYI_ARG_SRC, &m.src, &m.p.src);
     use_if_present(&e, BYI_ARG_SRC_H, &m.src_h, &m.p.src_h);
     use_if_present(&e, BYI_ARG_SRC_C, &m.src_c, &m.p.src_c);
     use_if_present(&e, BYI_ARG_BIAS, &m.bias, &m.p.bias);
-    enum byoc_status status = pack(b, &m, WEIGHTS, BYI_ARG_WEIGHTS, &e);
+    enum byoc_status status = pack_weights(b, &m, WEIGHTS, BYI_ARG_WEIGHTS, &e);
     if (status == BYOC_OK)
-        status = pack(b, &m, RECURRENT, BYI_ARG_RECURRENT, &e);
+        status = pack_weights(b, &m, RECURRENT, BYI_ARG_RECURRENT, &e);
     if (status != BYOC_OK) {
         byi_dn_abandon(b, &e.prim);
         return status;

@@ -33,13 +33,14 @@ static void read_window(const struct byoc_graph_step *step, uint32_t n,
            n * sizeof w->dilation[0]);
 }
 
+/* The elements from the first to the last tap of the window along an axis. */
 static int64_t reach(const struct byi_dnnl_window *w, uint32_t i)
 {
     return (w->kernel[i] - 1) * w->dilation[i] + 1;
 }
 
-/* Compute the end padding with which the window has `few` positions on an input
- * of size `many`. */
+/* Compute the end padding with which the window has positions[i] positions
+ * along spatial axis i, whose size is sizes[i]. */
 static void close_window(struct byi_dnnl_window *w, const int64_t *sizes,
                          const int64_t *positions)
 {
@@ -60,6 +61,7 @@ static bool is_deconv(const struct byoc_graph_step *step)
     return byi_dn_is_conv(step) && strstr(step->name, "_transpose");
 }
 
+/* The parameters and arguments of a convolution or deconvolution. */
 struct conv_kernel {
     struct byi_dnnl_conv p;
     struct byi_dnnl_view src, weights, bias;
@@ -159,6 +161,8 @@ static enum byoc_status try_integers(struct byi_build *b,
     return byi_dn_integer_emit(b, &x, &src, &p, dst);
 }
 
+/* Refuse a depthwise convolution that native kernels run faster. `weights` has
+ * the model's axes. */
 static enum byoc_status check_depthwise(struct byi_build *b,
                                         const struct byi_dnnl_conv *p,
                                         const struct byi_desc *weights,
@@ -314,6 +318,7 @@ enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
 
 /* --- pooling ------------------------------------------------------------- */
 
+/* The parameters and the source of a pooling. */
 struct pool_kernel {
     struct byi_dnnl_pool p;
     struct byi_dnnl_view src;

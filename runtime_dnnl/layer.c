@@ -377,7 +377,7 @@ static bool runs_alone(dnnl_primitive_desc_t pd, int64_t elements)
     }
 }
 
-static void end_prim(void *data)
+static void free_prim(void *data)
 {
     struct byi_prim *prim = data;
     byi_prim_unbuild(prim);
@@ -398,7 +398,7 @@ enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "oneDNN %s has no implementation of this %s",
                         byi_dnnl_version(), what);
-    struct byi_prim *p = byi_own_try(1, sizeof *p, end_prim);
+    struct byi_prim *p = byi_own_try(1, sizeof *p, free_prim);
     if (!p) {
         dnnl_primitive_desc_destroy(pd);
         return byi_fail(err, BYOC_ENOMEM, "out of memory");
@@ -420,7 +420,7 @@ enum byoc_status byi_prim_wrap_fast(const struct byi_dn_fast *fast,
                                     struct byoc_error *err)
 {
     struct byi_dn_fast *copy = byi_alloc(1, sizeof *copy);
-    struct byi_prim *p = copy ? byi_own_try(1, sizeof *p, end_prim) : NULL;
+    struct byi_prim *p = copy ? byi_own_try(1, sizeof *p, free_prim) : NULL;
     if (!p) {
         byi_release(copy);
         return byi_fail(err, BYOC_ENOMEM, "out of memory");
@@ -463,7 +463,7 @@ void byi_prim_free(struct byi_prim **prim)
     struct byi_prim *p = *prim;
     *prim = NULL;
     if (p && atomic_fetch_sub(&p->users, 1) == 0)
-        end_prim(p);
+        free_prim(p);
 }
 
 void byi_prim_note(struct byi_prim *prim, const void *note)

@@ -65,9 +65,9 @@ struct byi_prim;
     X(qconv)                                                                   \
     X(qelementwise)
 
-/* Create a primitive from its primitive descriptor, without generating code.
- * `posts` may be NULL. Thread-safe. Errors: BYOC_EUNSUPPORTED (err says what
- * oneDNN lacks), BYOC_ENOMEM. */
+/* Create a primitive from its primitive descriptor, without generating code;
+ * free it with byi_prim_free. `posts` may be NULL. Thread-safe. Errors:
+ * BYOC_EUNSUPPORTED (err says what oneDNN lacks), BYOC_ENOMEM. */
 #define BYI_CREATOR(name)                                                      \
     enum byoc_status byi_##name##_new(                                         \
         const struct byi_dnnl *lib, const struct byi_dnnl_##name *p,           \
@@ -75,7 +75,8 @@ struct byi_prim;
         struct byoc_error *err);
 BYI_OPERATORS(BYI_CREATOR)
 
-/* Generate the code (about 0.3 ms; microseconds when oneDNN has it cached). */
+/* Generate the code (about 0.3 ms; microseconds when oneDNN has it cached).
+ * Errors: BYOC_ENOMEM, BYOC_EBACKEND. */
 enum byoc_status byi_prim_build(struct byi_prim *prim, struct byoc_error *err);
 /* Free the code; queries still work. */
 void byi_prim_unbuild(struct byi_prim *prim);
@@ -90,7 +91,7 @@ const void *byi_prim_noted(const struct byi_prim *prim);
 /* prim_layout.c. Find the layouts that oneDNN chooses where p leaves them open,
  * as names ("NCHW16c", "OIHW16i16o") of less than n characters; "" if a layout
  * has no such name, as for weights in groups, or if there is only a reference
- * implementation. */
+ * implementation. Errors: those of creating the convolution. */
 enum byoc_status byi_conv_layouts(const struct byi_dnnl *lib,
                                   const struct byi_dnnl_conv *p, char *data,
                                   char *kernel, size_t n,
@@ -107,8 +108,9 @@ bool byi_prim_is_ref(const struct byi_prim *prim);
  * elements of the result times the products that are summed for each, or the
  * elements of a window. */
 enum { BYI_REF_TERMS = 4096 };
-/* If the primitive is a reference implementation and has more terms, free it
- * and fail with BYOC_EUNSUPPORTED. `what` is the operator's name. */
+/* If the primitive is a reference implementation and has more terms, free it,
+ * set *prim to NULL and fail with BYOC_EUNSUPPORTED. `what` is the operator's
+ * name. */
 enum byoc_status byi_prim_check(struct byi_prim **prim, const char *what,
                                 int64_t terms, struct byoc_error *err);
 /* Bytes of scratch memory that a run needs. */
@@ -121,7 +123,8 @@ bool byi_prim_wants(const struct byi_prim *prim, int arg,
 /* Whether two primitives need these arguments in the same layout. */
 bool byi_prim_same(const struct byi_prim *a, int arg_a,
                    const struct byi_prim *b, int arg_b);
-/* Create the reorder from `src` to the layout that `prim` needs for `arg`. */
+/* Create the reorder from `src` to the layout that `prim` needs for `arg`; free
+ * it with byi_prim_free. Errors: BYOC_EUNSUPPORTED, BYOC_ENOMEM. */
 enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
                               const struct byi_desc *src,
                               const struct byi_prim *prim, int arg,
@@ -134,7 +137,8 @@ struct byi_bound_call;
 /* Bind a primitive to the n arguments args[], at data[], which may be NULL and
  * set later by byi_bound_set. `scratch` has byi_prim_scratch bytes, is 64-byte
  * aligned, and is used by one call at a time. The primitive must be built and
- * must outlive the call. */
+ * must outlive the call. Free the call with byi_bound_free. Errors:
+ * BYOC_ENOMEM, BYOC_EINTERNAL (oneDNN refused an argument). */
 enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
                                const struct byi_prim *prim, uint32_t n,
                                const int *args, void *const *data,
@@ -154,11 +158,13 @@ struct byi_bands;
  * in `arena` and refers to the primitives. */
 struct byi_bands *byi_bands_new(struct byi_arena *arena,
                                 struct byi_prim *const *prims, uint32_t n);
+/* Bytes of scratch memory that a run needs, and the implementation's name. */
 uint64_t byi_bands_scratch(const struct byi_bands *bands);
 const char *byi_bands_impl(const struct byi_bands *bands);
 /* Run the calls of the primitives in bands. */
 void byi_bands_run(const struct byi_bands *bands,
                    struct byi_bound_call *const *calls);
+/* Free the call; *call may be NULL and becomes NULL. */
 void byi_bound_free(struct byi_bound_call **call);
 
 /* --- strides.c: strides of axes of size 1 -------------------------------- */

@@ -25,7 +25,7 @@ struct byi_narrowing {
     enum byoc_dtype dtype; /* of all arguments but `wide`; 0: none is narrow */
     int wide;              /* enum byi_arg of a float32 argument; -1: none */
     bool adds;             /* the primitive adds to dst, so it reads dst */
-    uint32_t binary;       /* bit i: post-op i has an operand                */
+    uint32_t binary;       /* bit i: post-op i has an operand */
     uint32_t sources;      /* number of sources of a concatenation */
 };
 
@@ -180,6 +180,7 @@ bool byi_elt_translate(enum byi_elt alg, float *alpha, float *beta,
  * binary operators and all deconvolutions, ReLU multiplies negative numbers by
  * a slope of 0, which turns minus infinity into NaN. */
 void byi_elt_replace_relu(int *alg, float alpha, float *beta);
+/* oneDNN's algorithm for a binary operator. */
 dnnl_alg_kind_t byi_bin_translate(enum byi_bin alg);
 
 #endif

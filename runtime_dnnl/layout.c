@@ -127,8 +127,8 @@ bool byi_dn_reshape_desc(const struct byi_desc *desc, uint32_t rank,
 /* Find the shortest run of axes from i on that has as many elements as a run of
  * `dims` from *j on. Returns its end and sets *j to the end of the run of dims;
  * 0 if the dims do not match. */
-static uint32_t joined(const struct byi_desc *desc, uint32_t i, uint32_t rank,
-                       const int64_t *dims, uint32_t *j)
+static uint32_t find_joined_run(const struct byi_desc *desc, uint32_t i,
+                                uint32_t rank, const int64_t *dims, uint32_t *j)
 {
     int64_t from = 1, to = 1;
     do {
@@ -152,7 +152,7 @@ bool byi_dn_joined_desc(const struct byi_desc *desc, uint32_t rank,
         bool ones = true;
         for (uint32_t k = i; k < desc->rank; k++)
             ones = ones && desc->dims[k] == 1;
-        end = ones ? desc->rank : joined(desc, i, rank, dims, &j);
+        end = ones ? desc->rank : find_joined_run(desc, i, rank, dims, &j);
         if (end == 0)
             return false;
         far[runs] = 0;

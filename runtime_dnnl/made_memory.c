@@ -3,9 +3,8 @@
  * at load. A program with many constants puts them in large blocks, because the
  * host uses large pages for large blocks: weights are then read from memory up
  * to 1.6 times as fast.
- *
- *     | head | constant's bytes |
- *            ^ the address returned
+ *     | header | constant's bytes |
+ *              ^ the address returned
  */
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
@@ -13,13 +12,15 @@
 #include <stdatomic.h>
 
 enum {
-    HEAD = BYI_ALIGN,
-    /* with the host's own head, a block fills four pages of 2 MB */
-    BLOCK = (8 << 20) - BYI_ALIGN,
-    LARGE = 4 << 20,    /* bytes from which a constant is not put in a block */
+    HEADER_BYTES = BYI_ALIGN,
+    /* with the host's own header, a block fills four pages of 2 MB */
+    BLOCK_BYTES = (8 << 20) - BYI_ALIGN,
+    LARGE_BYTES =
+        4 << 20,        /* bytes from which a constant is not put in a block */
     FEW_BYTES = 1 << 20 /* bytes of constants after which blocks are used */
 };
 
+/* A block's header, which the constants follow. */
 struct byi_made_block {
     atomic_uint users; /* number of its constants, plus one while a program
                         * puts constants in it */
@@ -27,13 +28,14 @@ struct byi_made_block {
 };
 
 /* Precedes the bytes of a constant. */
-struct made_head {
+struct made_header {
     struct byi_made_block *block; /* NULL: the constant is not in a block */
 };
 
-_Static_assert(sizeof(struct made_head) <= HEAD, "a head fits in one line");
-_Static_assert(sizeof(struct byi_made_block) <= HEAD,
-               "a block's head fits in one line");
+_Static_assert(sizeof(struct made_header) <= HEADER_BYTES,
+               "a header fits in one line");
+_Static_assert(sizeof(struct byi_made_block) <= HEADER_BYTES,
+               "a block's header fits in one line");
 
 static void leave_block(const struct byoc_host *host,
                         struct byi_made_block *block)
@@ -47,13 +49,13 @@ static void leave_block(const struct byoc_host *host,
 static struct byi_made_block *find_block(struct byi_program *p, uint64_t bytes)
 {
     const struct byoc_host *host = p->host;
-    if (p->block && bytes <= BLOCK - p->block->used)
+    if (p->block && bytes <= BLOCK_BYTES - p->block->used)
         return p->block;
-    struct byi_made_block *fresh = host->acquire(host->ctx, BLOCK);
+    struct byi_made_block *fresh = host->acquire(host->ctx, BLOCK_BYTES);
     if (!fresh)
         return NULL;
     atomic_init(&fresh->users, 1);
-    fresh->used = HEAD;
+    fresh->used = HEADER_BYTES;
     if (p->block)
         leave_block(host, p->block);
     return p->block = fresh;
@@ -61,11 +63,12 @@ static struct byi_made_block *find_block(struct byi_program *p, uint64_t bytes)
 
 void *byi_dn_made_alloc(struct byi_program *p, uint64_t bytes, bool brief)
 {
-    const uint64_t all = HEAD + (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+    const uint64_t all =
+        HEADER_BYTES + (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
     struct byi_made_block *block = NULL;
     if (all < bytes)
         return NULL;
-    if (all < LARGE && p->unblocked_bytes >= FEW_BYTES && !brief)
+    if (all < LARGE_BYTES && p->unblocked_bytes >= FEW_BYTES && !brief)
         block = find_block(p, all);
     /* if a memory limit forbids a block, it may still allow the constant */
     char *at = block ? (char *)block + block->used
@@ -78,19 +81,19 @@ void *byi_dn_made_alloc(struct byi_program *p, uint64_t bytes, bool brief)
     } else if (!brief) {
         p->unblocked_bytes += all;
     }
-    ((struct made_head *)(void *)at)->block = block;
-    return at + HEAD;
+    ((struct made_header *)(void *)at)->block = block;
+    return at + HEADER_BYTES;
 }
 
 void byi_dn_made_free(const struct byoc_host *host, void *data)
 {
     if (!data)
         return;
-    struct made_head *head = (void *)((char *)data - HEAD);
-    if (head->block)
-        leave_block(host, head->block);
+    struct made_header *header = (void *)((char *)data - HEADER_BYTES);
+    if (header->block)
+        leave_block(host, header->block);
     else
-        host->release(host->ctx, head);
+        host->release(host->ctx, header);
 }
 
 void byi_dn_made_end(struct byi_program *p)

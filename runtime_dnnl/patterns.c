@@ -74,8 +74,8 @@ static const char *accept_float32(const struct byoc_host *host,
 
 /* Accepts a match if the results of its first n operators have the same shape,
  * since post-ops change the first operator's result in place. */
-static const char *keeps_shape(const struct byoc_host *host,
-                               const struct byoc_match *m, uint32_t n)
+static const char *accept_same_shape(const struct byoc_host *host,
+                                     const struct byoc_match *m, uint32_t n)
 {
     uint32_t dtype, rank[2];
     const int64_t *dims[2];
@@ -96,7 +96,7 @@ static const char *accept_chain(const struct byoc_host *host,
                                 const struct byoc_match *m)
 {
     const char *why = accept_float(host, m);
-    return why ? why : keeps_shape(host, m, host->match_n_ops(m));
+    return why ? why : accept_same_shape(host, m, host->match_n_ops(m));
 }
 
 /* The last operator, the product with the values, may have another shape. */
@@ -104,7 +104,7 @@ static const char *accept_attention(const struct byoc_host *host,
                                     const struct byoc_match *m)
 {
     const char *why = accept_float(host, m);
-    return why ? why : keeps_shape(host, m, host->match_n_ops(m) - 1);
+    return why ? why : accept_same_shape(host, m, host->match_n_ops(m) - 1);
 }
 
 /* Accepts a match between 8-bit integers and float32 with a single scale. */

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-static uint64_t padded(const struct byi_buf *buf)
+static uint64_t padded_bytes(const struct byi_buf *buf)
 {
     return byi_align_bytes(buf->bytes + BYI_DNNL_SLACK);
 }
@@ -34,14 +34,14 @@ static bool lifetimes_overlap(const struct byi_buf *a, const struct byi_buf *b)
 static uint32_t place_buffer(struct byi_buf *buf, struct byi_buf *const *placed,
                              uint32_t n)
 {
-    const uint64_t size = padded(buf);
+    const uint64_t size = padded_bytes(buf);
     buf->offset = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (!lifetimes_overlap(buf, placed[i]))
             continue;
         if (placed[i]->offset >= buf->offset + size)
             break;
-        const uint64_t end = placed[i]->offset + padded(placed[i]);
+        const uint64_t end = placed[i]->offset + padded_bytes(placed[i]);
         if (end > buf->offset)
             buf->offset = end;
     }
@@ -69,7 +69,7 @@ enum byoc_status byi_dn_plan_temps(struct byi_build *b)
         for (uint32_t j = i; j > at; j--)
             placed[j] = placed[j - 1];
         placed[at] = temps[i];
-        const uint64_t end = temps[i]->offset + padded(temps[i]);
+        const uint64_t end = temps[i]->offset + padded_bytes(temps[i]);
         if (end > INT64_MAX / 2)
             return byi_fail(b->err, BYOC_ELIMIT,
                             "the region's temporaries need %llu bytes, "

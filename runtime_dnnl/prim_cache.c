@@ -8,11 +8,12 @@
 
 #include <string.h>
 
+/* A call of a creator, and its result. */
 struct byi_cached_prim {
-    struct byi_creator_call call; /* copies */
+    struct byi_creator_call call; /* points to copies of the arguments */
     struct byi_posts posts;
-    struct byi_prim *prim; /* NULL: refused */
-    const char *why;       /* refused       */
+    struct byi_prim *prim; /* NULL: the creator refused */
+    const char *why;       /* if it refused: its message */
 };
 
 /* Whether equal calls may share a primitive. Arguments are compared as bytes:
@@ -42,8 +43,8 @@ static uint64_t hash_call(const struct byi_creator_call *call)
                          : hash;
 }
 
-static bool same(const struct byi_creator_call *a,
-                 const struct byi_creator_call *b)
+static bool are_same_call(const struct byi_creator_call *a,
+                          const struct byi_creator_call *b)
 {
     return strcmp(a->function, b->function) == 0 && a->size == b->size &&
            memcmp(a->params, b->params, a->size) == 0 &&
@@ -53,12 +54,12 @@ static bool same(const struct byi_creator_call *a,
                    a->posts->n * sizeof(struct byi_post)) == 0);
 }
 
-static const struct byi_cached_prim *find(const struct byi_build *b,
-                                          const struct byi_creator_call *call)
+static const struct byi_cached_prim *find_call(
+    const struct byi_build *b, const struct byi_creator_call *call)
 {
     const uint64_t hash = hash_call(call);
     BYI_INDEX_EACH (&b->prim_index, hash, i)
-        if (same(&b->prims.at[i]->call, call))
+        if (are_same_call(&b->prims.at[i]->call, call))
             return b->prims.at[i];
     return NULL;
 }
@@ -68,7 +69,7 @@ bool byi_dn_find_prim(struct byi_build *b, const struct byi_creator_call *call,
 {
     if (!may_share(b, call))
         return false;
-    const struct byi_cached_prim *k = find(b, call);
+    const struct byi_cached_prim *k = find_call(b, call);
     if (!k)
         return false;
     *status = BYOC_OK;

@@ -4,19 +4,19 @@
  */
 #include "runtime_dnnl/layer_dnnl.h"
 
-/* Converts a window to oneDNN's arrays. oneDNN's dilation is 0 for adjacent
- * taps. */
-static void read_window(const struct byi_dnnl_window *w,
-                        dnnl_dim_t dilates[BYI_MAX_RANK])
+/* Convert the dilation to oneDNN's, which is 0 for adjacent taps. */
+static void convert_dilation(const struct byi_dnnl_window *w,
+                             dnnl_dim_t dilates[BYI_MAX_RANK])
 {
     for (uint32_t i = 0; i < w->n; i++)
         dilates[i] = w->dilation[i] - 1;
 }
 
-/* Sets strides of axes with a single output, where they have no effect, to 1:
- * otherwise 3.12 computes convolutions of one input channel wrongly. */
-static void read_strides(const struct byi_dnnl_conv *p,
-                         dnnl_dim_t strides[BYI_MAX_RANK])
+/* Convert the strides. Those of axes with a single output, which have no
+ * effect, become 1: otherwise 3.12 computes convolutions of one input channel
+ * wrongly. */
+static void convert_strides(const struct byi_dnnl_conv *p,
+                            dnnl_dim_t strides[BYI_MAX_RANK])
 {
     const int64_t inputs = p->weights.dims[p->weights.rank - p->window.n - 1];
     for (uint32_t i = 0; i < p->window.n; i++) {
@@ -37,8 +37,8 @@ static dnnl_status_t create_conv(const struct byi_dnnl *lib,
     const dnnl_alg_kind_t kind =
         p->deconv ? dnnl_deconvolution_direct : dnnl_convolution_direct;
     dnnl_dim_t strides[BYI_MAX_RANK], dilates[BYI_MAX_RANK];
-    read_window(w, dilates);
-    read_strides(p, strides);
+    convert_dilation(w, dilates);
+    convert_strides(p, strides);
 #if BYI_V3
     return (p->deconv ? dnnl_deconvolution_forward_primitive_desc_create
                       : dnnl_convolution_forward_primitive_desc_create)(
@@ -188,7 +188,7 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
     BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_WINDOWS, err));
     const struct byi_dnnl_window *w = &p->window;
     dnnl_dim_t dilates[BYI_MAX_RANK];
-    read_window(w, dilates);
+    convert_dilation(w, dilates);
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status;
 #if BYI_V3

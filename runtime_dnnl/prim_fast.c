@@ -447,8 +447,10 @@ static bool read_matmul(const struct byi_dnnl_matmul *p,
     return true;
 }
 
-static bool plan(const struct byi_posts *posts, const struct byi_desc *dst,
-                 bool exact, bool banded, struct byi_dn_fast *fast)
+/* Read the post-ops, and plan the convolution or product. False if these
+ * kernels lack a post-op or are slower than oneDNN's. */
+static bool plan_conv(const struct byi_posts *posts, const struct byi_desc *dst,
+                      bool exact, bool banded, struct byi_dn_fast *fast)
 {
     if (byi_elements(dst->rank, dst->dims) <= 0 ||
         !read_posts(posts, dst, fast))
@@ -465,7 +467,7 @@ bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
     *fast = (struct byi_dn_fast){.kind = &conv_kind};
     return read_conv(p, &fast->conv) &&
            (p->gather.n == 0 || read_gather(p, fast)) &&
-           plan(posts, &p->dst, p->exact, p->banded, fast);
+           plan_conv(posts, &p->dst, p->exact, p->banded, fast);
 }
 
 bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
@@ -473,7 +475,7 @@ bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
 {
     *fast = (struct byi_dn_fast){.kind = &conv_kind};
     return read_matmul(p, &fast->conv) &&
-           plan(posts, &p->dst, true, false, fast);
+           plan_conv(posts, &p->dst, true, false, fast);
 }
 
 bool byi_dn_fast_bands(uint32_t n, const struct byi_dn_fast *const *fast,

@@ -35,6 +35,7 @@ struct byi_dn_fast_kind {
 /* largest number of sources of a concatenation */
 enum { BYI_DN_SOURCES = 2 * BYI_MAX_POSTS };
 
+/* A primitive that byoc's own kernels run, with the plan of its kernel. */
 struct byi_dn_fast {
     const struct byi_dn_fast_kind *kind;
     union { /* depends on `kind` */

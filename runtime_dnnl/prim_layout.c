@@ -8,9 +8,9 @@
 /* The blocking of a memory descriptor, for either major version. */
 struct blocking {
     int rank;
-    const dnnl_dim_t *strides;
-    int n;
-    const dnnl_dim_t *blocks, *axes;
+    const dnnl_dim_t *strides;       /* of the outer axes */
+    int n;                           /* number of inner blocks */
+    const dnnl_dim_t *blocks, *axes; /* their sizes, and the blocked axes */
 };
 
 #if BYI_V3

@@ -152,7 +152,7 @@ static const struct byi_dn_fast_kind concat_kind = {
 
 /* Whether the elements of two or three sources alternate. Sets *row to the
  * elements of a source in a row of the destination. */
-static bool zips(const struct byi_dnnl_concat *p, int64_t *row)
+static bool sources_alternate(const struct byi_dnnl_concat *p, int64_t *row)
 {
     const struct byi_desc *dst = &p->dst;
     if (p->n < 2 || p->n > 3 || dst->dtype != BYOC_F32 ||
@@ -191,7 +191,7 @@ int64_t byi_dn_row_pitch(const struct byi_desc *src,
 int64_t byi_dn_concat_row(const struct byi_dnnl_concat *p, uint32_t i)
 {
     int64_t row;
-    if (zips(p, &row))
+    if (sources_alternate(p, &row))
         return row;
     return p->src[i].dims[p->axis] * p->dst.strides[p->axis];
 }
@@ -205,7 +205,7 @@ bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
         !byi_dn_is_dense(&p->dst))
         return false;
     int64_t row;
-    fast->zips = zips(p, &row);
+    fast->zips = sources_alternate(p, &row);
     row = fast->zips ? row * p->n
                      : p->dst.dims[p->axis] * p->dst.strides[p->axis];
     fast->outer = byi_elements(p->dst.rank, p->dst.dims) / row;

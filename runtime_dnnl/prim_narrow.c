@@ -112,7 +112,8 @@ enum byoc_status byi_narrow_copies(const struct byi_prim *prim, uint32_t n,
 /* Elements that a thread converts at a time. */
 enum { PIECE = 1 << 14 };
 
-static int team_for(int64_t n)
+/* The number of threads that convert n elements. */
+static int team_size(int64_t n)
 {
     const int64_t pieces = byi_ceil_div(n, PIECE);
     const int most = omp_get_max_threads();
@@ -124,7 +125,7 @@ void byi_narrow_begin(const struct byi_narrow_copy *copies, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_narrow_copy *c = &copies[i];
         const uint16_t *from = c->data;
-        const int team = team_for(c->n);
+        const int team = team_size(c->n);
         if (!c->reads)
             continue;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
@@ -138,7 +139,7 @@ void byi_narrow_end(const struct byi_narrow_copy *copies, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_narrow_copy *c = &copies[i];
         uint16_t *to = c->data;
-        const int team = team_for(c->n);
+        const int team = team_size(c->n);
         if (!c->writes)
             continue;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)

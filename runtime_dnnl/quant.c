@@ -12,7 +12,7 @@
 
 /* --- scales and zero points ---------------------------------------------- */
 
-static bool const_number(const struct byoc_graph_value *v, double *number)
+static bool read_const_number(const struct byoc_graph_value *v, double *number)
 {
     if (!v->data || v->count != 1)
         return false;
@@ -31,8 +31,8 @@ static bool read_quant(const struct byi_build *b,
     const struct byoc_graph_value *values = b->graph->values;
     double scale, zero;
     if ((dtype != BYOC_U8 && dtype != BYOC_I8) ||
-        !const_number(&values[step->args[1]], &scale) ||
-        !const_number(&values[step->args[2]], &zero))
+        !read_const_number(&values[step->args[1]], &scale) ||
+        !read_const_number(&values[step->args[2]], &zero))
         return false;
     *q = (struct byi_quant){
         .dtype = dtype, .scale = (float)scale, .zero = (float)zero};
@@ -140,7 +140,7 @@ static bool has_const_weights(const struct byi_build *b)
 
 /* Set *q to the quantisation of this kernel's result and return true, if the
  * only reader of the result quantises it. */
-static bool quantized_after(struct byi_build *b, struct byi_quant *q)
+static bool is_quantized_after(struct byi_build *b, struct byi_quant *q)
 {
     const struct byoc_graph *g = b->graph;
     const uint32_t reader = b->reader[b->kernel->outs[0]];
@@ -178,7 +178,7 @@ static enum byoc_status read_narrow(struct byi_build *b,
 {
     struct byi_dnnl_view bias;
     uint32_t next = 0;
-    if (!quantized_after(b, &x->out))
+    if (!is_quantized_after(b, &x->out))
         return BYOC_EUNSUPPORTED;
     BYI_TRY(byi_dn_chain_bias(b, &x->chain, dst, axis, &bias, &next));
     if (next) {
@@ -367,7 +367,8 @@ enum byoc_status byi_dn_integer_elementwise(struct byi_build *b)
     struct byi_dnnl_view src[2];
     struct byi_quant q[2], out;
     struct byi_chain chain;
-    if ((!byi_dn_is(step, "add") && !multiplies) || !quantized_after(b, &out))
+    if ((!byi_dn_is(step, "add") && !multiplies) ||
+        !is_quantized_after(b, &out))
         return BYOC_EUNSUPPORTED;
     for (uint32_t i = 0; i < 2; i++) {
         struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/share.c: shares reordered constants. A region is built for each
  * set of sizes that its model runs with, but reordered weights seldom depend on
- * the sizes. So all programs of a host that need the same reorder of the same
- * constant share one result. A constant is identified by its address, since it
- * does not move while a program uses it. */
+ * the sizes. Therefore all programs of a host that need the same reorder of the
+ * same constant share one result. A constant is identified by its address,
+ * since it does not move while a program uses it. */
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
 
@@ -12,10 +12,10 @@
 struct byi_shared {
     struct byi_shared *next; /* next in its bucket */
     const struct byoc_host *host;
-    const void *src;          /* the constant                */
-    struct byi_prim *reorder; /* identifies both layouts     */
-    void *data;               /* from byi_dn_made_alloc() */
-    uint32_t refs;            /* reference count             */
+    const void *src;          /* the constant that was reordered */
+    struct byi_prim *reorder; /* identifies both layouts */
+    void *data;               /* the result, from byi_dn_made_alloc() */
+    uint32_t refs;            /* number of programs that use it */
 };
 
 enum { BUCKETS = 1024 };
@@ -23,16 +23,16 @@ enum { BUCKETS = 1024 };
 static struct {
     pthread_mutex_t lock;
     struct byi_shared *buckets[BUCKETS];
-} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} shared_consts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void before_fork(void)
 {
-    pthread_mutex_lock(&all.lock);
+    pthread_mutex_lock(&shared_consts.lock);
 }
 
 static void after_fork(void)
 {
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_unlock(&shared_consts.lock);
 }
 
 static __attribute__((constructor)) void watch_forks(void)
@@ -42,13 +42,14 @@ static __attribute__((constructor)) void watch_forks(void)
 
 static struct byi_shared **bucket_of(const void *src)
 {
-    return &all.buckets[(uintptr_t)src / BYI_ALIGN % BUCKETS];
+    return &shared_consts.buckets[(uintptr_t)src / BYI_ALIGN % BUCKETS];
 }
 
-/* Find a shared constant and add a reference to it. Call while all.lock is
- * held. */
-static struct byi_shared *find(const struct byoc_host *host, const void *src,
-                               const struct byi_prim *reorder)
+/* Find a shared constant and add a reference to it. Call with
+ * the lock of shared_consts. */
+static struct byi_shared *find_and_ref(const struct byoc_host *host,
+                                       const void *src,
+                                       const struct byi_prim *reorder)
 {
     struct byi_shared *s = *bucket_of(src);
     while (s &&
@@ -65,9 +66,9 @@ struct byi_shared *byi_dn_share_find(const struct byoc_host *host,
                                      const void *src,
                                      const struct byi_prim *reorder)
 {
-    pthread_mutex_lock(&all.lock);
-    struct byi_shared *s = find(host, src, reorder);
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_lock(&shared_consts.lock);
+    struct byi_shared *s = find_and_ref(host, src, reorder);
+    pthread_mutex_unlock(&shared_consts.lock);
     return s;
 }
 
@@ -77,8 +78,8 @@ struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
     struct byi_shared *fresh = byi_alloc(1, sizeof *fresh);
     if (!fresh)
         return NULL;
-    pthread_mutex_lock(&all.lock);
-    struct byi_shared *s = find(host, src, *reorder);
+    pthread_mutex_lock(&shared_consts.lock);
+    struct byi_shared *s = find_and_ref(host, src, *reorder);
     if (!s) {
         struct byi_shared **bucket = bucket_of(src);
         byi_prim_unbuild(*reorder);
@@ -92,7 +93,7 @@ struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
         s = *bucket = fresh;
         *reorder = NULL;
     }
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_unlock(&shared_consts.lock);
     if (s != fresh) {
         byi_dn_made_free(host, data);
         byi_release(fresh);
@@ -108,13 +109,13 @@ void *byi_dn_shared_data(const struct byi_shared *shared)
 void byi_dn_share_release(struct byi_shared *shared)
 {
     struct byi_shared **at = bucket_of(shared->src);
-    pthread_mutex_lock(&all.lock);
+    pthread_mutex_lock(&shared_consts.lock);
     const bool last = --shared->refs == 0;
     while (last && *at != shared)
         at = &(*at)->next;
     if (last)
         *at = shared->next;
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_unlock(&shared_consts.lock);
     if (!last)
         return;
     byi_dn_made_free(shared->host, shared->data);

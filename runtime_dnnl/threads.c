@@ -9,7 +9,7 @@
  * core/base/openmp.c then receives no calls while oneDNN creates primitives; so
  * the number of threads is set in that library, where it is a property of the
  * calling thread. If that library is global, the host's parallel regions run
- * on its threads, too (runtime/backends.c, choose_threads). */
+ * on its threads, too (runtime/backends.c, choose_openmp). */
 #include "runtime_dnnl/threads.h"
 
 #include <dlfcn.h>

@@ -31,11 +31,12 @@ enum member_kind {
     MEMBER_ORDER /* uint8_t[4]     */
 };
 
+/* A member of a struct of parameters. */
 struct param_member {
     const char *name;
-    size_t at;
+    size_t offset;
     enum member_kind kind;
-    const char *const *names;
+    const char *const *names; /* NAME: of the enumerators */
 };
 
 #define NAME(x) [x] = #x
@@ -205,10 +206,10 @@ static const struct param_member gates[] = {
         name, #spec, members, BYI_COUNT(members), from                         \
     }
 static const struct unit_function {
-    const char *name, *spec;
+    const char *name, *spec; /* of the function; of its struct of parameters */
     const struct param_member *members;
     size_t n, from;
-} functions[] = {
+} unit_functions[] = {
     BYI_OPERATORS(OPERATOR) /* and the functions that make constants: */
     MAKER("pack", byi_pack, pack, offsetof(struct byi_pack, from)),
     MAKER("copy", byi_copy, copy, offsetof(struct byi_copy, from)),
@@ -221,7 +222,7 @@ static const struct unit_function {
 
 static const struct unit_function *find_function(const char *name)
 {
-    const struct unit_function *op = functions;
+    const struct unit_function *op = unit_functions;
     while (strcmp(op->name, name) != 0)
         op++;
     return op;
@@ -229,6 +230,7 @@ static const struct unit_function *find_function(const char *name)
 
 /* --- text ----------------------------------------------------------------- */
 
+/* The state of byi_dn_write. */
 struct unit_writer {
     const struct byi_program *program;
     struct byi_text *text;
@@ -429,7 +431,7 @@ static void add_members(const struct unit_writer *w,
 {
     const char *comma = "";
     for (size_t i = 0; i < n; i++) {
-        const char *at = (const char *)params + members[i].at;
+        const char *at = (const char *)params + members[i].offset;
         if (is_zero(&members[i], at))
             continue;
         byi_text_addf(w->text, "%s.%s = ", comma, members[i].name);
@@ -536,7 +538,7 @@ static void write_posts(const struct unit_writer *w,
                           p->kind == BYI_POST_ELT ? elts[p->alg]
                                                   : bins[p->alg]);
         for (size_t k = 1; k < BYI_COUNT(post); k++)
-            if (!is_zero(&post[k], (const char *)p + post[k].at)) {
+            if (!is_zero(&post[k], (const char *)p + post[k].offset)) {
                 byi_text_addf(t, ", ");
                 add_members(w, &post[k], 1, p, "");
             }
@@ -614,7 +616,7 @@ static void write_step(struct unit_writer *w, uint32_t at)
 
 /* --- the unit ------------------------------------------------------------- */
 
-static void write_head(const struct unit_writer *w, const char *symbol)
+static void write_header(const struct unit_writer *w, const char *symbol)
 {
     struct byi_text *t = w->text;
     byi_text_addf(t, "/* %s: ", symbol);
@@ -723,6 +725,9 @@ static void write_unit(const struct unit_writer *w, const char *symbol)
                   (unsigned long long)p->temp_bytes);
 }
 
+/* Whether the program has steps, and it is known how each primitive was
+ * created.
+ */
 static bool can_write(const struct byi_program *p)
 {
     for (uint32_t i = 0; i < p->prims.n; i++)
@@ -748,7 +753,7 @@ bool byi_dn_write(const struct byi_program *program, const char *symbol,
     for (uint32_t i = 0; i < n_made; i++)
         w.made[i] = BYI_NO_INDEX;
     place_creations(&w);
-    write_head(&w, symbol);
+    write_header(&w, symbol);
     for (uint32_t i = 0; i < program->steps.n; i++)
         write_step(&w, i);
     write_borders(&w);
