@@ -15,6 +15,7 @@
 
 #include "core/base/descriptor.h"
 
+/* The linker's output, to which the weights are appended. */
 struct linked_file {
     const char *path;
     const struct byi_image *image;
@@ -36,8 +37,8 @@ static enum byoc_status reject(const struct linked_file *l, const char *found,
 }
 
 /* Write n bytes at offset `at` of the file. */
-static enum byoc_status put(const struct linked_file *l, uint64_t at,
-                            const void *data, uint64_t n)
+static enum byoc_status write_at(const struct linked_file *l, uint64_t at,
+                                 const void *data, uint64_t n)
 {
     if (fseeko(l->out, (off_t)at, SEEK_SET) == 0 &&
         (n == 0 || fwrite(data, 1, n, l->out) == n))
@@ -51,14 +52,14 @@ static bool is_in_file(const struct linked_file *l, uint64_t at, uint64_t bytes)
     return at <= l->n && bytes <= l->n - at;
 }
 
-static Elf64_Phdr segment(const struct linked_file *l, uint32_t i)
+static Elf64_Phdr read_segment(const struct linked_file *l, uint32_t i)
 {
     Elf64_Phdr p;
     memcpy(&p, l->at + l->header.e_phoff + i * sizeof p, sizeof p);
     return p;
 }
 
-static Elf64_Shdr section(const struct linked_file *l, uint32_t i)
+static Elf64_Shdr read_section(const struct linked_file *l, uint32_t i)
 {
     Elf64_Shdr s;
     memcpy(&s, l->at + l->header.e_shoff + i * sizeof s, sizeof s);
@@ -85,10 +86,10 @@ static enum byoc_status read_header(struct linked_file *l)
 /* The index of the section of that name; e_shnum if there is none. */
 static uint32_t find_section(const struct linked_file *l, const char *name)
 {
-    Elf64_Shdr names = section(l, l->header.e_shstrndx);
+    Elf64_Shdr names = read_section(l, l->header.e_shstrndx);
     size_t n = strlen(name) + 1;
     for (uint32_t i = 0; i < l->header.e_shnum; i++) {
-        Elf64_Shdr s = section(l, i);
+        Elf64_Shdr s = read_section(l, i);
         if (is_in_file(l, names.sh_offset + s.sh_name, n) &&
             memcmp(l->at + names.sh_offset + s.sh_name, name, n) == 0)
             return i;
@@ -103,7 +104,7 @@ static enum byoc_status place_segment(struct linked_file *l,
     uint32_t note = l->header.e_phnum;
     uint64_t align = BYI_ALIGN, end = 0;
     for (uint32_t i = 0; i < l->header.e_phnum; i++) {
-        Elf64_Phdr p = segment(l, i);
+        Elf64_Phdr p = read_segment(l, i);
         if (p.p_type == PT_NOTE)
             note = i;
         if (p.p_type != PT_LOAD)
@@ -124,8 +125,8 @@ static enum byoc_status place_segment(struct linked_file *l,
         .p_align = align,
     };
     weights->p_paddr = weights->p_vaddr;
-    return put(l, l->header.e_phoff + note * sizeof *weights, weights,
-               sizeof *weights);
+    return write_at(l, l->header.e_phoff + note * sizeof *weights, weights,
+                    sizeof *weights);
 }
 
 /* Let the weights section and the descriptor refer to the segment. */
@@ -136,11 +137,11 @@ static enum byoc_status move_section(struct linked_file *l,
     uint32_t k = find_section(l, ".byoc.model");
     if (i == l->header.e_shnum || k == l->header.e_shnum)
         return reject(l, "not all sections", ".byoc.weights and .byoc.model");
-    Elf64_Shdr s = section(l, i), model = section(l, k);
+    Elf64_Shdr s = read_section(l, i), model = read_section(l, k);
     s.sh_offset = weights->p_offset;
     s.sh_addr = weights->p_vaddr;
     s.sh_size = weights->p_filesz;
-    BYI_TRY(put(l, l->header.e_shoff + i * sizeof s, &s, sizeof s));
+    BYI_TRY(write_at(l, l->header.e_shoff + i * sizeof s, &s, sizeof s));
     struct byi_descriptor d;
     if (model.sh_size != sizeof d || !is_in_file(l, model.sh_offset, sizeof d))
         return reject(l, "a section .byoc.model of another size",
@@ -148,7 +149,7 @@ static enum byoc_status move_section(struct linked_file *l,
     memcpy(&d, l->at + model.sh_offset, sizeof d);
     d.weights = (int64_t)(weights->p_vaddr - model.sh_addr);
     d.weights_bytes = l->image->weights_bytes;
-    return put(l, model.sh_offset, &d, sizeof d);
+    return write_at(l, model.sh_offset, &d, sizeof d);
 }
 
 /* Write the weights directly from their spans; gaps in the file read as zeros.
@@ -160,11 +161,12 @@ static enum byoc_status write_weights(struct linked_file *l, uint64_t at)
     const struct byi_span *spans = image->weights ? &whole : image->spans;
     uint32_t n = image->weights ? 1 : image->n_spans;
     for (uint32_t i = 0; i < n; i++)
-        BYI_TRY(put(l, at + spans[i].offset, spans[i].data, spans[i].bytes));
-    return put(l, at + image->weights_bytes, "", 1);
+        BYI_TRY(
+            write_at(l, at + spans[i].offset, spans[i].data, spans[i].bytes));
+    return write_at(l, at + image->weights_bytes, "", 1);
 }
 
-static enum byoc_status append(struct linked_file *l)
+static enum byoc_status append_weights(struct linked_file *l)
 {
     Elf64_Phdr weights;
     BYI_TRY(read_header(l));
@@ -185,7 +187,7 @@ enum byoc_status byi_artifact_append(const char *path,
     l.n = n;
     l.out = fopen(path, "r+be");
     enum byoc_status status =
-        l.out ? append(&l)
+        l.out ? append_weights(&l)
               : byi_fail(err, BYOC_EIO, "%s: %s", path, strerror(errno));
     if (l.out && fclose(l.out) != 0 && status == BYOC_OK)
         status = byi_fail(err, BYOC_EIO, "%s: cannot write: %s", path,

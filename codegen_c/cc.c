@@ -108,6 +108,7 @@ enum byoc_status byi_cc_write(const struct byi_cc *cc, const char *name,
     return ok ? BYOC_OK : io_fault("write", name, err);
 }
 
+/* A file that is mapped while byi_cc_read copies it. */
 struct mapped_file {
     const void *at;
     size_t n;

@@ -14,8 +14,8 @@
 struct byi_cc {
     const char *command; /* may contain options, as in "gcc -m64" */
     char *folder;        /* the working folder of its runs */
-    double seconds;      /* limit of a run; 0: none                        */
-    uint64_t bytes;      /* limit of a process's address space; 0: none    */
+    double seconds;      /* limit of a run; 0: none */
+    uint64_t bytes;      /* limit of a process's address space; 0: none */
 };
 
 /* A run of the driver. Zero-initialise, then set `log`. */
@@ -27,16 +27,18 @@ struct byi_cc_run {
 };
 
 /* Make a folder whose name begins with `prefix`, and choose the driver:
- * `command`; if NULL, $CC; if not set, "cc". Errors: BYOC_EIO. */
+ * `command`; if NULL, $CC; if not set, "cc". cc->command points to this text.
+ * Close *cc with byi_cc_close. Errors: BYOC_EIO. */
 enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
                              const char *command, struct byoc_error *err);
-/* Remove the folder and its files. */
+/* Remove the folder and its files; does nothing if there is no folder. */
 void byi_cc_close(struct byi_cc *cc);
 
 /* The path of file `name` of the folder, which the caller frees; NULL: out of
  * memory. */
 char *byi_cc_path(const struct byi_cc *cc, const char *name);
-/* Open file `name` of the folder. Returns the result of fopen(). */
+/* Open file `name` of the folder, which the caller closes. NULL if fopen() or
+ * an allocation fails. */
 FILE *byi_cc_file(const struct byi_cc *cc, const char *name, const char *mode);
 /* Write n bytes to file `name` of the folder. Errors: BYOC_EIO. */
 enum byoc_status byi_cc_write(const struct byi_cc *cc, const char *name,
@@ -47,7 +49,8 @@ enum byoc_status byi_cc_write(const struct byi_cc *cc, const char *name,
 enum byoc_status byi_cc_read(const struct byi_cc *cc, const char *name,
                              struct byi_text *data, struct byoc_error *err);
 
-/* Start the driver with `options`, separated by spaces. Errors: BYOC_EIO. */
+/* Start the driver with `options`, separated by spaces; then call
+ * byi_cc_finish. Several runs may be active. Errors: BYOC_EIO. */
 enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
                               struct byi_cc_run *run, struct byoc_error *err);
 /* Wait until a run ends, if it was started. Returns `before` if that is a

@@ -6,8 +6,8 @@
 #include "nest.h"
 
 enum {
-    NEAR = 32 << 10,      /* operands up to this size fit the L1 cache     */
-    MIN_STREAM = 8 << 20, /* results from this size on exceed the caches   */
+    NEAR = 32 << 10,      /* operands up to this size fit the L1 cache */
+    MIN_STREAM = 8 << 20, /* results from this size on exceed the caches */
 };
 
 bool byi_nest_holds(const struct byi_printer *p, uint32_t nest, uint32_t level,

@@ -44,7 +44,7 @@ static const struct {
     enum byi_op_id op;
     unsigned class; /* of the first operand */
     const char *text;
-} rows[] = {
+} formulas[] = {
 #define UNARY_TEST(id, form) {BYI_OP_##id, FLOATS, #form},
 #define UNARY_BOOL(id, form) {BYI_OP_##id, BOOL, #form},
 #define UNARY(id, wide, single)                                                \
@@ -70,7 +70,8 @@ static const struct {
 #include "core/ops/binary.def"
 };
 
-/* Do not compile if an elementwise operator has a row in neither file. */
+/* Make it a compile error that an elementwise operator has a row in neither
+ * unary.def nor binary.def. */
 enum {
 #define UNARY(id, wide, single) HAS_##id,
 #define UNARY_FLOAT32(id, wide, single) HAS_##id,
@@ -162,9 +163,10 @@ bool byi_reduction_find(enum byi_op_id op, enum byoc_dtype dtype,
 static const char *find_row(const struct byi_node *node,
                             enum byoc_dtype operand)
 {
-    for (size_t i = 0; i < BYI_COUNT(rows); i++)
-        if (rows[i].op == node->op && (rows[i].class & class_of(operand)))
-            return rows[i].text;
+    for (size_t i = 0; i < BYI_COUNT(formulas); i++)
+        if (formulas[i].op == node->op &&
+            (formulas[i].class & class_of(operand)))
+            return formulas[i].text;
     return NULL;
 }
 
@@ -241,8 +243,8 @@ static void expand_name(const char *name, size_t n, const struct byi_node *node,
         byi_text_add(out, name, n);
 }
 
-static void expand(const char *row, const struct byi_node *node,
-                   const char *const *args, struct byi_text *out)
+static void expand_row(const char *row, const struct byi_node *node,
+                       const char *const *args, struct byi_text *out)
 {
     for (size_t n; *row; row += n) {
         for (n = 0; is_name_char(row[n]);)
@@ -307,5 +309,5 @@ bool byi_expr_calls(const struct byi_node *node, enum byoc_dtype operand)
 void byi_expr_print(const struct byi_node *node, enum byoc_dtype operand,
                     const char *const *args, struct byi_text *out)
 {
-    expand(row_of(node, operand), node, args, out);
+    expand_row(row_of(node, operand), node, args, out);
 }

@@ -92,7 +92,7 @@ static void split_loop(struct group_reader *r, uint32_t k, int64_t inner)
 
 /* --- index arithmetic --------------------------------------------------- */
 
-/* *to += by * *a */
+/* Add `by` times *a to *to. */
 static void add_scaled(struct byi_affine *to, const struct byi_affine *a,
                        int64_t by)
 {
@@ -240,8 +240,8 @@ static void alloc_args(struct group_reader *r, struct byi_group_value *v,
 }
 
 /* Make v the same value as that of node `of` at an index. */
-static void alias(struct group_reader *r, struct byi_group_value *v, byi_id of,
-                  const struct index *index)
+static void make_alias(struct group_reader *r, struct byi_group_value *v,
+                       byi_id of, const struct index *index)
 {
     if (must_stop(r))
         return;
@@ -257,7 +257,7 @@ static void read_view(struct group_reader *r, struct byi_group_value *v,
 {
     const struct byi_type *to = node_of(r->g, node->args[0])->type;
     const struct index index = reshape(r, v, node->type, to);
-    alias(r, v, node->args[0], &index);
+    make_alias(r, v, node->args[0], &index);
 }
 
 static void read_broadcast(struct group_reader *r, struct byi_group_value *v,
@@ -265,7 +265,7 @@ static void read_broadcast(struct group_reader *r, struct byi_group_value *v,
 {
     const struct byi_type *to = node_of(r->g, node->args[0])->type;
     const struct index index = broadcast(v, node->type, to);
-    alias(r, v, node->args[0], &index);
+    make_alias(r, v, node->args[0], &index);
 }
 
 static void read_transpose(struct group_reader *r, struct byi_group_value *v,
@@ -278,11 +278,13 @@ static void read_transpose(struct group_reader *r, struct byi_group_value *v,
         int64_t from = n ? axes[i] : v->rank - 1 - i;
         index.at[from < 0 ? from + v->rank : from] = v->at[i];
     }
-    alias(r, v, node->args[0], &index);
+    make_alias(r, v, node->args[0], &index);
 }
 
-static bool const_ints(const struct group_reader *r, byi_id id,
-                       struct byi_tensor *t)
+/* Set *t to the value of node `id`; false unless it is a constant of integers.
+ */
+static bool read_const_ints(const struct group_reader *r, byi_id id,
+                            struct byi_tensor *t)
 {
     return byi_const_view(r->g->m, r->g->f, id, t) &&
            byi_dtype_is_int(t->dtype);
@@ -293,9 +295,9 @@ static void read_slice(struct group_reader *r, struct byi_group_value *v,
 {
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
     struct byi_tensor begin, axes, strides;
-    if (!const_ints(r, node->args[1], &begin) ||
-        !const_ints(r, node->args[3], &axes) ||
-        !const_ints(r, node->args[4], &strides)) {
+    if (!read_const_ints(r, node->args[1], &begin) ||
+        !read_const_ints(r, node->args[3], &axes) ||
+        !read_const_ints(r, node->args[4], &strides)) {
         refuse(r, "a slice whose begin is not constant");
         return;
     }
@@ -315,7 +317,7 @@ static void read_slice(struct group_reader *r, struct byi_group_value *v,
             add_scaled(&at, &v->at[axis], step);
         index.at[axis] = at;
     }
-    alias(r, v, node->args[0], &index);
+    make_alias(r, v, node->args[0], &index);
 }
 
 /* Read a field of a split, or of a tuple that the group makes. */
@@ -326,7 +328,7 @@ static void read_get(struct group_reader *r, struct byi_group_value *v,
     struct index index = {0};
     memcpy(index.at, v->at, v->rank * sizeof index.at[0]);
     if (from->kind == BYI_MAKE_TUPLE) {
-        alias(r, v, from->args[node->index], &index);
+        make_alias(r, v, from->args[node->index], &index);
         return;
     }
     if (from->kind != BYI_CALL_OP || from->op != BYI_OP_SPLIT) {
@@ -336,7 +338,7 @@ static void read_get(struct group_reader *r, struct byi_group_value *v,
     const uint32_t axis = byi_attr_axis(from->attrs, v->rank);
     for (uint32_t i = 0; i < node->index; i++)
         index.at[axis].base += from->type->fields[i]->dims[axis];
-    alias(r, v, from->args[0], &index);
+    make_alias(r, v, from->args[0], &index);
 }
 
 /* --- borders of concatenation and padding ------------------------------- */
@@ -344,8 +346,8 @@ static void read_get(struct group_reader *r, struct byi_group_value *v,
 /* Cut the loop with the largest coefficient where the index crosses a border.
  * The other loops together must add less than one iteration of this loop;
  * otherwise refuse the group. */
-static void cut_at(struct group_reader *r, const struct byi_affine *a,
-                   int64_t border)
+static void cut_at_border(struct group_reader *r, const struct byi_affine *a,
+                          int64_t border)
 {
     struct byi_group *g = r->g;
     uint32_t widest = 0;
@@ -387,7 +389,7 @@ static int is_within(struct group_reader *r, const struct byi_affine *a,
         return 0;
     if (low >= from && high < to)
         return 1;
-    cut_at(r, a, low < from ? from : to);
+    cut_at_border(r, a, low < from ? from : to);
     return -1;
 }
 
@@ -417,7 +419,7 @@ static void read_concatenate(struct group_reader *r, struct byi_group_value *v,
             return;
         if (in > 0) {
             index.at[axis] = relative_to(&v->at[axis], begin, dim);
-            alias(r, v, node->args[i], &index);
+            make_alias(r, v, node->args[i], &index);
             return;
         }
         begin += dim;
@@ -432,7 +434,7 @@ static void read_pad(struct group_reader *r, struct byi_group_value *v,
     struct byi_tensor pads;
     struct index index = {0};
     if (strcmp(byi_attr_string(node->attrs, "mode"), "constant") != 0 ||
-        !const_ints(r, node->args[1], &pads)) {
+        !read_const_ints(r, node->args[1], &pads)) {
         refuse(r, "padding that is not constant");
         return;
     }
@@ -443,12 +445,12 @@ static void read_pad(struct group_reader *r, struct byi_group_value *v,
             return;
         if (in == 0) {
             const struct index value = {0};
-            alias(r, v, node->args[2], &value);
+            make_alias(r, v, node->args[2], &value);
             return;
         }
         index.at[d] = relative_to(&v->at[d], begin, x->dims[d]);
     }
-    alias(r, v, node->args[0], &index);
+    make_alias(r, v, node->args[0], &index);
 }
 
 static void read_depth_to_space(struct group_reader *r,
@@ -467,7 +469,7 @@ static void read_depth_to_space(struct group_reader *r,
             index.at[d] = digit(r, &v->at[d], b, x->dims[d]);
         add_scaled(&index.at[1], &block, d == 2 ? b * inner : inner);
     }
-    alias(r, v, node->args[0], &index);
+    make_alias(r, v, node->args[0], &index);
 }
 
 static void read_tile(struct group_reader *r, struct byi_group_value *v,
@@ -478,7 +480,7 @@ static void read_tile(struct group_reader *r, struct byi_group_value *v,
     for (uint32_t d = 0; d < v->rank && !must_stop(r); d++)
         if (x->dims[d] != 1)
             index.at[d] = digit(r, &v->at[d], 1, x->dims[d]);
-    alias(r, v, node->args[0], &index);
+    make_alias(r, v, node->args[0], &index);
 }
 
 /* --- computations ------------------------------------------------------- */
@@ -559,6 +561,7 @@ static bool is_movement(enum byi_op_id op)
     return op == BYI_OP_SPLIT; /* see read_get */
 }
 
+/* Whether generated C supports tensors of this type. */
 static bool has_c_type(const struct byi_type *type)
 {
     const uint64_t bytes =

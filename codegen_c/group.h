@@ -10,8 +10,8 @@
 
 enum {
     BYI_MAX_LOOPS = 24,
-    BYI_MAX_GROUP = 512,      /* nodes of a group                       */
-    BYI_SMALL_WORK = 1 << 15, /* least number of steps for one thread   */
+    BYI_MAX_GROUP = 512,      /* nodes of a group */
+    BYI_SMALL_WORK = 1 << 15, /* least number of steps for one thread */
 };
 
 /* The largest tensor; 64-bit index arithmetic on it cannot overflow. */
@@ -42,10 +42,10 @@ struct byi_group_domain {
 };
 
 enum byi_group_value_kind {
-    BYI_G_LOAD,   /* an element of parameter `index`, at `offset`      */
-    BYI_G_SCALAR, /* a constant                                        */
-    BYI_G_ALIAS,  /* the same as args[0]: its operator moves data      */
-    BYI_G_OP,     /* computed from args                                */
+    BYI_G_LOAD,   /* an element of parameter `index`, at `offset` */
+    BYI_G_SCALAR, /* a constant */
+    BYI_G_ALIAS,  /* the same as args[0]: its operator moves data */
+    BYI_G_OP,     /* computed from args */
     BYI_G_REDUCE  /* args[0] reduced over the loops that its node owns */
 };
 
@@ -125,11 +125,11 @@ void byi_expr_literal(const struct byi_tensor *t, struct byi_text *out);
 /* A reduction in C. In the texts, $s is the accumulator, $w its type, $v the
  * element, @ the element's type, and # the number of elements. */
 struct byi_reduction {
-    const char *type;   /* of the accumulator                          */
-    const char *start;  /* its initial value                           */
-    const char *step;   /* the statement that adds an element          */
-    const char *merge;  /* OpenMP's operator: "+", "*", "max", "min"   */
-    const char *finish; /* the expression of the result                */
+    const char *type;   /* of the accumulator */
+    const char *start;  /* its initial value */
+    const char *step;   /* the statement that adds an element */
+    const char *merge;  /* OpenMP's operator: "+", "*", "max", "min" */
+    const char *finish; /* the expression of the result */
     bool by_blocks;     /* sum blocks in float, and these sums in type */
 };
 /* The texts that stand for $s, $w, $v, @ and #. */

@@ -19,6 +19,7 @@ enum {
     MAX_KERNELS = 1024 /* bounds the time of the C compiler      */
 };
 
+/* The state of byi_kernels_write. */
 struct kernel_writer {
     const struct byi_module *m;
     struct byi_kernels *out;
@@ -122,8 +123,8 @@ static void print_ops(struct byi_text *to, const struct byi_func *f)
     }
 }
 
-static void print_head(struct kernel_writer *w, const struct byi_func *f,
-                       const char *name)
+static void print_signature(struct kernel_writer *w, const struct byi_func *f,
+                            const char *name)
 {
     struct byi_text *to = &w->out->source;
     byi_text_addf(to, "\n/* ");
@@ -156,7 +157,7 @@ static uint32_t find_kernel(struct kernel_writer *w, uint32_t func,
             return i;
     const char *kept = byi_arena_str(w->out->arena, body);
     const struct byi_plan_fused kernel = {unique_name(w, f, sources), func};
-    print_head(w, f, kernel.symbol);
+    print_signature(w, f, kernel.symbol);
     byi_text_addf(&w->out->source, "%s", body);
     BYI_PUSH(&w->bodies, kept);
     BYI_PUSH(&w->out->list, kernel);

@@ -19,9 +19,10 @@ enum {
 };
 
 /* Append a line, indented. */
-static void line(struct byi_printer *p, const char *fmt, ...) BYI_PRINTF(2, 3);
+static void print_line(struct byi_printer *p, const char *fmt, ...)
+    BYI_PRINTF(2, 3);
 
-static void line(struct byi_printer *p, const char *fmt, ...)
+static void print_line(struct byi_printer *p, const char *fmt, ...)
 {
     char text[4096];
     BYI_FORMAT(text, fmt);
@@ -39,7 +40,7 @@ static void close_blocks(struct byi_printer *p, uint32_t n)
 {
     while (n-- > 0) {
         p->depth--;
-        line(p, "}");
+        print_line(p, "}");
     }
 }
 
@@ -80,8 +81,8 @@ static void print_op(struct byi_printer *p, uint32_t v)
         args[i] = p->names[value->args[i]];
     byi_expr_print(node_of(p, v), value_at(p, value->args[0])->dtype, args,
                    &text);
-    line(p, "const %s %s = %s; /* %s */", byi_c_type(value->dtype), p->names[v],
-         text.at, byi_op(node_of(p, v)->op)->name);
+    print_line(p, "const %s %s = %s; /* %s */", byi_c_type(value->dtype),
+               p->names[v], text.at, byi_op(node_of(p, v)->op)->name);
     byi_text_free(&text);
 }
 
@@ -90,8 +91,8 @@ static void print_value(struct byi_printer *p, uint32_t v)
     const struct byi_group_value *value = value_at(p, v);
     switch (value->kind) {
     case BYI_G_LOAD:
-        line(p, "const %s %s = x%u[%s];", byi_c_type(value->dtype), p->names[v],
-             value->index, affine_text(p, &value->offset));
+        print_line(p, "const %s %s = x%u[%s];", byi_c_type(value->dtype),
+                   p->names[v], value->index, affine_text(p, &value->offset));
         return;
     case BYI_G_OP:
         print_op(p, v);
@@ -156,7 +157,7 @@ static void print_step(struct byi_printer *p, struct nest_reduction *r,
     r->names.sum = sum;
     r->names.sum_type = sum_type;
     byi_reduction_print(r->form.step, &r->names, &text);
-    line(p, "%s;", text.at);
+    print_line(p, "%s;", text.at);
     byi_text_free(&text);
 }
 
@@ -166,9 +167,9 @@ static void print_extreme(struct byi_printer *p, const struct nest_reduction *r,
                           const char *sum)
 {
     const char *v = r->names.value;
-    line(p, "%s = %s %s %s ? %s : %s;", sum, v,
-         strcmp(r->form.merge, "max") == 0 ? ">" : "<", sum, v, sum);
-    line(p, "%s_nan |= %s != %s;", sum, v, v);
+    print_line(p, "%s = %s %s %s ? %s : %s;", sum, v,
+               strcmp(r->form.merge, "max") == 0 ? ">" : "<", sum, v, sum);
+    print_line(p, "%s_nan |= %s != %s;", sum, v, v);
 }
 
 /* Print the body of a reduction's innermost loop. */
@@ -188,25 +189,28 @@ static void print_simd(struct byi_printer *p, const struct nest_reduction *r,
     if (!r->simd)
         return;
     if (r->nan)
-        line(p, "#pragma omp simd reduction(%s : %s) reduction(| : %s_nan)",
-             r->form.merge, sum, sum);
+        print_line(p,
+                   "#pragma omp simd reduction(%s : %s) reduction(| : %s_nan)",
+                   r->form.merge, sum, sum);
     else
-        line(p, "#pragma omp simd reduction(%s : %s)", r->form.merge, sum);
+        print_line(p, "#pragma omp simd reduction(%s : %s)", r->form.merge,
+                   sum);
 }
 
-static void for_range(struct byi_printer *p, uint32_t loop, const char *from,
-                      const char *to)
+/* Print the beginning of a loop over [from, to), which close_blocks ends. */
+static void open_range_loop(struct byi_printer *p, uint32_t loop,
+                            const char *from, const char *to)
 {
-    line(p, "for (int64_t i%u = %s; i%u < %s; i%u++)", loop, from, loop, to,
-         loop);
+    print_line(p, "for (int64_t i%u = %s; i%u < %s; i%u++)", loop, from, loop,
+               to, loop);
     open_block(p);
 }
 
-static void for_loop(struct byi_printer *p, uint32_t loop)
+static void open_loop(struct byi_printer *p, uint32_t loop)
 {
     char to[32];
     snprintf(to, sizeof to, "%lld", (long long)extent_of(p, loop));
-    for_range(p, loop, "0", to);
+    open_range_loop(p, loop, "0", to);
 }
 
 /* Print the innermost loop of a sum of floats, in blocks; `whole`: in one
@@ -221,26 +225,26 @@ static void print_blocks(struct byi_printer *p, struct nest_reduction *r,
     snprintf(begin, sizeof begin, "b%u", loop);
     snprintf(end, sizeof end, "b%u_end", loop);
     if (!whole) {
-        line(p, "for (int64_t %s = %s; %s < %s; %s += %d)", begin, from, begin,
-             to, begin, SUM_BLOCK);
+        print_line(p, "for (int64_t %s = %s; %s < %s; %s += %d)", begin, from,
+                   begin, to, begin, SUM_BLOCK);
         open_block(p);
-        line(p, "const int64_t %s = %s + %d < %s ? %s + %d : %s;", end, begin,
-             SUM_BLOCK, to, begin, SUM_BLOCK, to);
+        print_line(p, "const int64_t %s = %s + %d < %s ? %s + %d : %s;", end,
+                   begin, SUM_BLOCK, to, begin, SUM_BLOCK, to);
     }
-    line(p, "%s %s = 0;", r->names.type, part);
+    print_line(p, "%s %s = 0;", r->names.type, part);
     print_simd(p, r, part);
-    for_range(p, loop, whole ? from : begin, whole ? to : end);
+    open_range_loop(p, loop, whole ? from : begin, whole ? to : end);
     print_innermost(p, r, part, r->names.type);
     close_blocks(p, 1);
-    line(p, "%s += %s;", r->sum, part);
+    print_line(p, "%s += %s;", r->sum, part);
     close_blocks(p, whole ? 0 : 1);
 }
 
 static void print_start(struct byi_printer *p, const struct nest_reduction *r)
 {
-    line(p, "%s %s = %s;", r->form.type, r->sum, r->form.start);
+    print_line(p, "%s %s = %s;", r->form.type, r->sum, r->form.start);
     if (r->nan)
-        line(p, "int %s_nan = 0;", r->sum);
+        print_line(p, "int %s_nan = 0;", r->sum);
 }
 
 /* Print the loops of a reduction; the outermost one runs from `from` to `to`.
@@ -251,9 +255,9 @@ static void print_loops(struct byi_printer *p, struct nest_reduction *r,
     uint32_t opened = 0;
     for (uint32_t k = 0; k + 1 < r->n; k++, opened++) {
         if (k == 0)
-            for_range(p, r->loops[0], from, to);
+            open_range_loop(p, r->loops[0], from, to);
         else
-            for_loop(p, r->loops[k]);
+            open_loop(p, r->loops[k]);
         print_level(p, r->value + 1, k + 1);
     }
     char last[32];
@@ -266,7 +270,7 @@ static void print_loops(struct byi_printer *p, struct nest_reduction *r,
         print_blocks(p, r, begin, end, extent <= SUM_BLOCK);
     } else {
         print_simd(p, r, r->sum);
-        for_range(p, r->loops[r->n - 1], begin, end);
+        open_range_loop(p, r->loops[r->n - 1], begin, end);
         print_innermost(p, r, r->sum, r->form.type);
         close_blocks(p, 1);
     }
@@ -281,12 +285,12 @@ static void print_finish(struct byi_printer *p, struct nest_reduction *r,
     byi_reduction_print(r->form.finish, &r->names, &text);
     const struct byi_node *node = node_of(p, r->value);
     if (r->nan)
-        line(p, "const %s %s = %s_nan ? (%s)NAN : %s; /* %s */", r->names.type,
-             p->names[r->value], sum, r->names.type, text.at,
-             byi_op(node->op)->name);
+        print_line(p, "const %s %s = %s_nan ? (%s)NAN : %s; /* %s */",
+                   r->names.type, p->names[r->value], sum, r->names.type,
+                   text.at, byi_op(node->op)->name);
     else
-        line(p, "const %s %s = %s; /* %s */", r->names.type, p->names[r->value],
-             text.at, byi_op(node->op)->name);
+        print_line(p, "const %s %s = %s; /* %s */", r->names.type,
+                   p->names[r->value], text.at, byi_op(node->op)->name);
     byi_text_free(&text);
 }
 
@@ -300,8 +304,9 @@ static void print_team(struct byi_printer *p, uint32_t collapse,
                  (long long)p->team, (long long)p->team);
     if (collapse > 1)
         snprintf(several, sizeof several, " collapse(%u)", collapse);
-    line(p, "PARALLEL(omp parallel for%s%s schedule(static) num_threads(%s))",
-         simd, several, threads);
+    print_line(
+        p, "PARALLEL(omp parallel for%s%s schedule(static) num_threads(%s))",
+        simd, several, threads);
 }
 
 /* Print a reduction in parallel parts of fixed size, whose results are combined
@@ -314,35 +319,37 @@ static void print_parts(struct byi_printer *p, struct nest_reduction *r)
     parts = parts > extent ? extent : parts;
     const int64_t size = (extent + parts - 1) / parts;
     parts = (extent + size - 1) / size;
-    line(p, "%s %s_parts[%lld];", r->form.type, r->sum, (long long)parts);
+    print_line(p, "%s %s_parts[%lld];", r->form.type, r->sum, (long long)parts);
     if (r->nan)
-        line(p, "int %s_nans[%lld];", r->sum, (long long)parts);
+        print_line(p, "int %s_nans[%lld];", r->sum, (long long)parts);
     print_team(p, 1, "");
-    line(p, "for (int64_t part = 0; part < %lld; part++)", (long long)parts);
+    print_line(p, "for (int64_t part = 0; part < %lld; part++)",
+               (long long)parts);
     open_block(p);
-    line(p, "const int64_t from = part * %lld;", (long long)size);
-    line(p, "const int64_t to = from + %lld < %lld ? from + %lld : %lld;",
-         (long long)size, (long long)extent, (long long)size,
-         (long long)extent);
+    print_line(p, "const int64_t from = part * %lld;", (long long)size);
+    print_line(p, "const int64_t to = from + %lld < %lld ? from + %lld : %lld;",
+               (long long)size, (long long)extent, (long long)size,
+               (long long)extent);
     print_start(p, r);
     print_loops(p, r, "from", "to");
-    line(p, "%s_parts[part] = %s;", r->sum, r->sum);
+    print_line(p, "%s_parts[part] = %s;", r->sum, r->sum);
     if (r->nan)
-        line(p, "%s_nans[part] = %s_nan;", r->sum, r->sum);
+        print_line(p, "%s_nans[part] = %s_nan;", r->sum, r->sum);
     close_blocks(p, 1);
     print_start(p, r);
-    line(p, "for (int64_t part = 0; part < %lld; part++)", (long long)parts);
+    print_line(p, "for (int64_t part = 0; part < %lld; part++)",
+               (long long)parts);
     open_block(p);
     char one[64];
     snprintf(one, sizeof one, "%s_parts[part]", r->sum);
     if (r->form.merge[0] == 'm')
-        line(p, "%s = %s %s %s ? %s : %s;", r->sum, one,
-             strcmp(r->form.merge, "max") == 0 ? ">" : "<", r->sum, one,
-             r->sum);
+        print_line(p, "%s = %s %s %s ? %s : %s;", r->sum, one,
+                   strcmp(r->form.merge, "max") == 0 ? ">" : "<", r->sum, one,
+                   r->sum);
     else
-        line(p, "%s = %s %s %s;", r->sum, r->sum, r->form.merge, one);
+        print_line(p, "%s = %s %s %s;", r->sum, r->sum, r->form.merge, one);
     if (r->nan)
-        line(p, "%s_nan |= %s_nans[part];", r->sum, r->sum);
+        print_line(p, "%s_nan |= %s_nans[part];", r->sum, r->sum);
     close_blocks(p, 1);
 }
 
@@ -365,8 +372,8 @@ static void print_reduce(struct byi_printer *p, uint32_t v)
 
 static void print_store(struct byi_printer *p)
 {
-    line(p, "y[%s] = %s;", affine_text(p, &p->g->store),
-         p->names[p->g->result]);
+    print_line(p, "y[%s] = %s;", affine_text(p, &p->g->store),
+               p->names[p->g->result]);
 }
 
 static void print_pragma(struct byi_printer *p, uint32_t k)
@@ -376,7 +383,7 @@ static void print_pragma(struct byi_printer *p, uint32_t k)
     if (p->team > 1 && k == p->first)
         print_team(p, p->parallel, simd && !p->streams ? " simd" : "");
     else if (k + 1 == p->n_loops && !byi_nest_holds(p, 0, k + 1, true))
-        line(p, "#pragma omp simd");
+        print_line(p, "#pragma omp simd");
 }
 
 /* Print the last loop with streaming stores: it collects results in a block,
@@ -390,21 +397,21 @@ static void print_stream(struct byi_printer *p)
     at.coef[loop] = 0;
     if (p->team > 1 && p->first + p->parallel == p->n_loops && p->parallel == 1)
         print_team(p, 1, "");
-    line(p, "for (int64_t b = 0; b < %lld; b += %d)", (long long)extent,
-         BYI_STREAM_BLOCK);
+    print_line(p, "for (int64_t b = 0; b < %lld; b += %d)", (long long)extent,
+               BYI_STREAM_BLOCK);
     open_block(p);
-    line(p, "const int64_t n = b + %d < %lld ? %d : %lld - b;",
-         BYI_STREAM_BLOCK, (long long)extent, BYI_STREAM_BLOCK,
-         (long long)extent);
-    line(p, "%s block[%d] __attribute__((aligned(64)));", type,
-         BYI_STREAM_BLOCK);
-    line(p, "#pragma omp simd");
-    for_range(p, loop, "b", "b + n");
+    print_line(p, "const int64_t n = b + %d < %lld ? %d : %lld - b;",
+               BYI_STREAM_BLOCK, (long long)extent, BYI_STREAM_BLOCK,
+               (long long)extent);
+    print_line(p, "%s block[%d] __attribute__((aligned(64)));", type,
+               BYI_STREAM_BLOCK);
+    print_line(p, "#pragma omp simd");
+    open_range_loop(p, loop, "b", "b + n");
     print_level(p, 0, p->n_loops);
-    line(p, "block[i%u - b] = %s;", loop, p->names[p->g->result]);
+    print_line(p, "block[i%u - b] = %s;", loop, p->names[p->g->result]);
     close_blocks(p, 1);
-    line(p, "stream_out(y + %s + b, block, (size_t)n * sizeof block[0]);",
-         affine_text(p, &at));
+    print_line(p, "stream_out(y + %s + b, block, (size_t)n * sizeof block[0]);",
+               affine_text(p, &at));
     close_blocks(p, 1);
 }
 
@@ -416,7 +423,7 @@ static void print_elements(struct byi_printer *p)
     uint32_t opened = 0;
     for (uint32_t k = 0; k + p->streams < n; k++, opened++) {
         print_pragma(p, k);
-        for_loop(p, p->loops[k]);
+        open_loop(p, p->loops[k]);
         print_level(p, 0, k + 1);
     }
     if (p->streams)
@@ -431,22 +438,22 @@ static void print_elements(struct byi_printer *p)
 /* Print the loop over the tiles of a loop. If a load has stride 1 along another
  * loop than the result, both loops are tiled, so that a tile of either tensor
  * fits in the L1 cache. */
-static void for_tile(struct byi_printer *p, uint32_t loop)
+static void open_tile_loop(struct byi_printer *p, uint32_t loop)
 {
     const long long extent = (long long)extent_of(p, loop);
-    line(p, "for (int64_t b%u = 0; b%u < %lld; b%u += %d)", loop, loop, extent,
-         loop, TILE);
+    print_line(p, "for (int64_t b%u = 0; b%u < %lld; b%u += %d)", loop, loop,
+               extent, loop, TILE);
     open_block(p);
-    line(p, "const int64_t b%u_end = b%u + %d < %lld ? b%u + %d : %lld;", loop,
-         loop, TILE, extent, loop, TILE, extent);
+    print_line(p, "const int64_t b%u_end = b%u + %d < %lld ? b%u + %d : %lld;",
+               loop, loop, TILE, extent, loop, TILE, extent);
 }
 
-static void for_in_tile(struct byi_printer *p, uint32_t loop)
+static void open_loop_in_tile(struct byi_printer *p, uint32_t loop)
 {
     char from[32], to[32];
     snprintf(from, sizeof from, "b%u", loop);
     snprintf(to, sizeof to, "b%u_end", loop);
-    for_range(p, loop, from, to);
+    open_range_loop(p, loop, from, to);
 }
 
 /* Print the values at depth `level` that vary (or do not vary) with the loops
@@ -472,17 +479,17 @@ static void print_tiles(struct byi_printer *p)
         if (p->team > 1 && k == p->first)
             print_team(p, 1, "");
         if (k == across || k == last)
-            for_tile(p, p->loops[k]);
+            open_tile_loop(p, p->loops[k]);
         else
-            for_loop(p, p->loops[k]);
+            open_loop(p, p->loops[k]);
         if (k < last)
             print_varying(p, outer, false, inner, k + 1);
     }
-    for_in_tile(p, p->loops[across]);
+    open_loop_in_tile(p, p->loops[across]);
     for (uint32_t k = across + 1; k <= last; k++)
         print_varying(p, outer, true, inner, k);
-    line(p, "#pragma omp simd");
-    for_in_tile(p, p->loops[last]);
+    print_line(p, "#pragma omp simd");
+    open_loop_in_tile(p, p->loops[last]);
     print_level(p, 0, n);
     print_store(p);
     close_blocks(p, n + 2);
@@ -524,7 +531,7 @@ static void print_column_loops(struct byi_printer *p, struct nest_reduction *r,
                                const bool *needed, uint64_t column)
 {
     for (uint32_t k = 0; k < r->n; k++) {
-        for_loop(p, r->loops[k]);
+        open_loop(p, r->loops[k]);
         for (uint32_t v = 0; v < p->g->values.n; v++) {
             const struct byi_group_value *value = value_at(p, v);
             if (needed[v] && value->nest == r->value + 1 &&
@@ -550,33 +557,33 @@ static void print_columns(struct byi_printer *p)
     for (uint32_t k = 0; k < last; k++, opened++) {
         if (p->team > 1 && k == p->first)
             print_team(p, p->parallel, "");
-        for_loop(p, p->loops[k]);
+        open_loop(p, p->loops[k]);
         print_level(p, 0, k + 1);
     }
     if (p->team > 1 && p->first == last)
         print_team(p, 1, "");
-    line(p, "for (int64_t b = 0; b < %lld; b += %lld)", (long long)extent,
-         (long long)block);
+    print_line(p, "for (int64_t b = 0; b < %lld; b += %lld)", (long long)extent,
+               (long long)block);
     open_block(p);
-    line(p, "const int64_t end = b + %lld < %lld ? b + %lld : %lld;",
-         (long long)block, (long long)extent, (long long)block,
-         (long long)extent);
-    line(p, "%s %s[%lld];", r.form.type, r.sum, (long long)block);
-    for_range(p, loop, "b", "end");
-    line(p, "%s[i%u - b] = %s;", r.sum, loop, r.form.start);
+    print_line(p, "const int64_t end = b + %lld < %lld ? b + %lld : %lld;",
+               (long long)block, (long long)extent, (long long)block,
+               (long long)extent);
+    print_line(p, "%s %s[%lld];", r.form.type, r.sum, (long long)block);
+    open_range_loop(p, loop, "b", "end");
+    print_line(p, "%s[i%u - b] = %s;", r.sum, loop, r.form.start);
     close_blocks(p, 1);
     mark_needed(p, value_at(p, r.value)->args[0], needed);
     print_column_loops(p, &r, needed, column);
     char one[64];
     snprintf(one, sizeof one, "%s[i%u - b]", r.sum, loop);
-    line(p, "#pragma omp simd");
-    for_range(p, loop, "b", "end");
+    print_line(p, "#pragma omp simd");
+    open_range_loop(p, loop, "b", "end");
     print_needed(p, needed, r.value + 1, column);
     print_step(p, &r, one, r.form.type);
     close_blocks(p, 1 + r.n);
     mark_needed(p, p->g->result, needed);
-    line(p, "#pragma omp simd");
-    for_range(p, loop, "b", "end");
+    print_line(p, "#pragma omp simd");
+    open_range_loop(p, loop, "b", "end");
     r.nan = false; /* the step propagates NaN */
     print_finish(p, &r, one);
     print_needed(p, needed, 0, column);
@@ -624,7 +631,7 @@ static void print_domain(const struct byi_group *domain, bool braces,
     name_values(&p);
     byi_nest_decide(&p);
     if (braces) {
-        line(&p, "{");
+        print_line(&p, "{");
         p.depth++;
     }
     if (p.columns)
@@ -642,18 +649,19 @@ void byi_nest_print(const struct byi_group *domains, uint32_t n,
     const struct byi_func *f = domains->f;
     struct byi_printer p = {.g = domains, .out = out};
     bool shared = false;
-    line(&p, "{");
+    print_line(&p, "{");
     p.depth++;
     for (uint32_t i = 0; i < f->params.n; i++) {
         bool read = false;
         for (uint32_t k = 0; k < n && !read; k++)
             read = reads_param(&domains[k], i);
         if (read)
-            line(&p, "const %s *restrict const x%u = buffers[%u];",
-                 byi_c_type(f->nodes.at[f->params.at[i]].type->dtype), i, i);
+            print_line(&p, "const %s *restrict const x%u = buffers[%u];",
+                       byi_c_type(f->nodes.at[f->params.at[i]].type->dtype), i,
+                       i);
     }
-    line(&p, "%s *restrict const y = buffers[%u];",
-         byi_c_type(f->nodes.at[f->result].type->dtype), f->params.n);
+    print_line(&p, "%s *restrict const y = buffers[%u];",
+               byi_c_type(f->nodes.at[f->result].type->dtype), f->params.n);
     for (uint32_t k = 0; k < n; k++) {
         struct byi_printer one = {.g = &domains[k]};
         name_values(&one);
@@ -661,7 +669,7 @@ void byi_nest_print(const struct byi_group *domains, uint32_t n,
         shared = shared || one.team > 1;
     }
     if (!shared)
-        line(&p, "(void)threads;");
+        print_line(&p, "(void)threads;");
     for (uint32_t k = 0; k < n; k++)
         print_domain(&domains[k], n > 1, out);
     close_blocks(&p, 1);

@@ -24,11 +24,12 @@ struct byi_printer {
     /* run loops[first .. first + parallel - 1] as one parallel loop */
     uint32_t parallel;
     uint32_t first;
-    int64_t team;     /* most threads; 1: serial; BYI_MANY: no limit    */
-    uint32_t columns; /* 1 + the value reduced by columns; 0: none      */
+    int64_t team;     /* largest number of threads; 1: serial; BYI_MANY: no
+                       * limit */
+    uint32_t columns; /* 1 + the value reduced by columns; 0: none */
     uint32_t split;   /* 1 + the value reduced by several threads; 0: none */
-    uint32_t tile;    /* 1 + the loop tiled with the last one; 0: none  */
-    bool streams;     /* use streaming stores, which bypass the caches  */
+    uint32_t tile;    /* 1 + the loop tiled with the last one; 0: none */
+    bool streams;     /* use streaming stores, which bypass the caches */
 };
 
 /* Value number v. */

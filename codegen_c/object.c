@@ -33,7 +33,7 @@ static enum byoc_status reject(const struct object_file *o)
 }
 
 /* Section header i; all zero if there is none. */
-static Elf64_Shdr section(const struct object_file *o, uint32_t i)
+static Elf64_Shdr read_section(const struct object_file *o, uint32_t i)
 {
     Elf64_Shdr s = {0};
     if (i < o->header.e_shnum)
@@ -42,10 +42,10 @@ static Elf64_Shdr section(const struct object_file *o, uint32_t i)
 }
 
 /* A string of the string table in section `table`; "" if it is malformed. */
-static const char *string(const struct object_file *o, uint32_t table,
-                          uint64_t at)
+static const char *read_string(const struct object_file *o, uint32_t table,
+                               uint64_t at)
 {
-    const Elf64_Shdr s = section(o, table);
+    const Elf64_Shdr s = read_section(o, table);
     if (s.sh_type != SHT_STRTAB || at >= s.sh_size ||
         !is_in_file(o, s.sh_offset, s.sh_size) ||
         o->at[s.sh_offset + s.sh_size - 1] != '\0')
@@ -75,8 +75,8 @@ static enum byoc_status check_section(const struct object_file *o, uint32_t i)
 {
     static const char *const plain[] = {".text", ".rodata",   ".data",
                                         ".bss",  ".eh_frame", ".note.gnu"};
-    const Elf64_Shdr s = section(o, i);
-    const char *name = string(o, o->header.e_shstrndx, s.sh_name);
+    const Elf64_Shdr s = read_section(o, i);
+    const char *name = read_string(o, o->header.e_shstrndx, s.sh_name);
     bool fits = !(s.sh_flags & SHF_ALLOC);
     for (size_t k = 0; k < BYI_COUNT(plain) && !fits; k++) {
         const size_t n = strlen(plain[k]);
@@ -95,8 +95,8 @@ static enum byoc_status check_section(const struct object_file *o, uint32_t i)
 static enum byoc_status check_symbol(struct object_file *o, const Elf64_Sym *s,
                                      uint32_t strings)
 {
-    const char *name = string(o, strings, s->st_name);
-    const Elf64_Shdr home = section(o, s->st_shndx);
+    const char *name = read_string(o, strings, s->st_name);
+    const Elf64_Shdr home = read_section(o, s->st_shndx);
     if (ELF64_ST_BIND(s->st_info) == STB_LOCAL || s->st_shndx == SHN_UNDEF)
         return BYOC_OK;
     if (strcmp(name, o->name) != 0)
@@ -116,7 +116,7 @@ static enum byoc_status check_symbol(struct object_file *o, const Elf64_Sym *s,
 
 static enum byoc_status check_symbols(struct object_file *o, uint32_t i)
 {
-    const Elf64_Shdr table = section(o, i);
+    const Elf64_Shdr table = read_section(o, i);
     Elf64_Sym s;
     if (!is_in_file(o, table.sh_offset, table.sh_size))
         return reject(o);
@@ -135,7 +135,7 @@ enum byoc_status byi_object_check(const struct byi_text *object,
     BYI_TRY(read_header(&o));
     for (uint32_t i = 0; i < o.header.e_shnum; i++) {
         BYI_TRY(check_section(&o, i));
-        if (section(&o, i).sh_type == SHT_SYMTAB)
+        if (read_section(&o, i).sh_type == SHT_SYMTAB)
             BYI_TRY(check_symbols(&o, i));
     }
     return o.found

@@ -17,7 +17,9 @@ static bool is_contiguous(const struct byi_affine *a, uint32_t k,
     return a->coef[k] == a->coef[k + 1] * extent;
 }
 
-static bool can_join(const struct byi_group *g, uint32_t k)
+/* Whether loops k and k + 1 can be fused: they have one owner, and every access
+ * is contiguous across both. */
+static bool can_fuse(const struct byi_group *g, uint32_t k)
 {
     const int64_t extent = g->loops[k + 1].extent;
     if (g->loops[k].owner != g->loops[k + 1].owner ||
@@ -48,7 +50,7 @@ static void drop_loop(struct byi_group *g, uint32_t k)
     g->n_loops--;
 }
 
-static void join_loops(struct byi_group *g, uint32_t k)
+static void fuse_loops(struct byi_group *g, uint32_t k)
 {
     g->loops[k + 1].extent *= g->loops[k].extent;
     drop_loop(g, k);
@@ -142,8 +144,8 @@ void byi_group_place(struct byi_group *g)
         if (g->loops[k].extent == 1)
             drop_loop(g, k);
     for (uint32_t k = g->n_loops; k-- > 1;)
-        if (can_join(g, k - 1))
-            join_loops(g, k - 1);
+        if (can_fuse(g, k - 1))
+            fuse_loops(g, k - 1);
     find_loops(g);
     place_values(g);
 }

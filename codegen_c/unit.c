@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-    MAX_MIB = 16, /* limit of the source                    */
-    SECONDS = 60, /* limit of a run of the compiler         */
+    MAX_MIB = 16, /* limit of the source */
+    SECONDS = 60, /* limit of a run of the compiler */
     MAX_SYMBOL = 200
 };
 
@@ -177,7 +177,7 @@ static enum byoc_status link_levels(const struct unit_job *j)
     return byi_cc_read(&j->cc, "unit.so", &j->unit->library, j->err);
 }
 
-static enum byoc_status compile(struct unit_job *j)
+static enum byoc_status compile_unit(struct unit_job *j)
 {
     const struct byi_text *source = &j->unit->source;
     BYI_TRY(byi_cc_write(&j->cc, j->source, source->at, source->n, j->err));
@@ -202,7 +202,7 @@ enum byoc_status byi_c_unit_compile(struct byi_c_unit *unit, const char *cc,
     enum byoc_status status = byi_cc_open(&j.cc, prefix.at, cc, j.err);
     byi_text_free(&prefix);
     if (status == BYOC_OK)
-        status = compile(&j);
+        status = compile_unit(&j);
     byi_cc_close(&j.cc);
     return status;
 }
