@@ -13,8 +13,9 @@
 
 /* Append function `func` (Compiler set; its body calls composites) to `json` as
  * a region. *consts lists the constants that it reads (module constant indices,
- * in the order of the JSON's "data" numbers), allocated in `arena`. Errors:
- * BYOC_EINVAL, for a node that a region or composite cannot contain. */
+ * in the order of the JSON's "data" numbers), allocated in `arena`, also
+ * after an error. Errors: BYOC_EINVAL, for a node that a region or composite
+ * cannot contain. */
 enum byoc_status byi_region_write(const struct byi_module *m, uint32_t func,
                                   struct byi_arena *arena,
                                   struct byi_text *json, uint32_t **consts,
@@ -113,10 +114,12 @@ const struct byi_span *byi_plan_spans(const struct byi_module *m,
 
 /* --- manifest.c --------------------------------------------------------- */
 
+/* A plug-in that the model uses, as the manifest records it. */
 struct byi_manifest_backend {
     const char *name, *version, *compat;
     bool operators; /* the model calls custom operators of this plug-in */
 };
+/* The input of byi_manifest_write besides the module and the image. */
 struct byi_manifest {
     const char *name; /* of the model, for people to read */
     const struct byi_manifest_backend *backends;
@@ -131,7 +134,7 @@ struct byi_manifest {
  * same model gives the same text. Errors: BYOC_EINVAL, if the module has no
  * entry function. */
 enum byoc_status byi_manifest_write(const struct byi_module *m,
-                                    const struct byi_manifest *what,
+                                    const struct byi_manifest *manifest,
                                     const struct byi_image *image,
                                     struct byi_text *json,
                                     struct byoc_error *err);

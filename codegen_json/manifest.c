@@ -9,6 +9,7 @@
 #include "core/base/descriptor.h"
 #include "core/base/machine.h"
 
+/* The state of byi_manifest_write. */
 struct manifest_writer {
     const struct byi_module *m;
     struct byi_text *json;
@@ -17,6 +18,8 @@ struct manifest_writer {
     BYI_VEC(const struct byi_type *) stack;
 };
 
+/* Set w->leaves to the tensors, sequences and optionals of a type, from left to
+ * right. */
 static void list_leaves(struct manifest_writer *w, const struct byi_type *type)
 {
     w->leaves.n = 0;
@@ -88,11 +91,11 @@ static void print_outputs(struct manifest_writer *w, const struct byi_func *f)
 }
 
 static void print_backends(struct manifest_writer *w,
-                           const struct byi_manifest *what)
+                           const struct byi_manifest *manifest)
 {
     byi_text_addf(w->json, "\"backends\": [");
-    for (uint32_t i = 0; i < what->n_backends; i++) {
-        const struct byi_manifest_backend *v = &what->backends[i];
+    for (uint32_t i = 0; i < manifest->n_backends; i++) {
+        const struct byi_manifest_backend *v = &manifest->backends[i];
         byi_text_addf(w->json, "%s\n  {\"name\": ", i ? "," : "");
         byi_json_quote(w->json, v->name);
         byi_text_addf(w->json, ", \"version\": ");
@@ -174,7 +177,7 @@ static void print_kernels(struct manifest_writer *w,
 }
 
 enum byoc_status byi_manifest_write(const struct byi_module *m,
-                                    const struct byi_manifest *what,
+                                    const struct byi_manifest *manifest,
                                     const struct byi_image *image,
                                     struct byi_text *json,
                                     struct byoc_error *err)
@@ -193,18 +196,18 @@ enum byoc_status byi_manifest_write(const struct byi_module *m,
     byi_text_addf(json, "{\"format\": \"byoc-model\", \"version\": %d,\n",
                   BYI_ARTIFACT_VERSION);
     byi_text_addf(json, "\"byoc\": \"%s\", \"name\": ", byoc_version());
-    byi_json_quote(json, what->name);
+    byi_json_quote(json, manifest->name);
     byi_text_addf(json, ", \"isa\": \"%s\",\n", machine->name);
     print_inputs(&w, f);
     print_outputs(&w, f);
-    print_backends(&w, what);
-    if (what->warm.n)
-        print_warm(&w, &what->warm);
+    print_backends(&w, manifest);
+    if (manifest->warm.n)
+        print_warm(&w, &manifest->warm);
     if (m->n_metadata)
         print_metadata(&w);
     if (image->source)
         print_kernels(&w, image, machine);
-    if (what->hashes)
+    if (manifest->hashes)
         print_hashes(&w, image);
     char hex[65];
     hash_bytes(json->at + start, json->n - start, hex);

@@ -33,9 +33,9 @@ struct closure {
  * its result. */
 struct byi_plan_walk {
     const struct byi_func *f;
-    struct value_range *of; /* by node */
-    byi_id pos;
-    byi_id call; /* the waiting call in the body below */
+    struct value_range *of; /* by node: its values */
+    byi_id pos;             /* the next node */
+    byi_id call;            /* the waiting call in the body below */
 };
 
 static const char *node_name(const struct byi_planner *b,
@@ -528,8 +528,8 @@ static enum byoc_status visit_if(struct byi_planner *b,
 /* Plan node `id` of the body at stack[at]; `func` is the function being
  * planned.
  */
-static enum byoc_status visit(struct byi_planner *b, uint32_t func, uint32_t at,
-                              byi_id id)
+static enum byoc_status visit_node(struct byi_planner *b, uint32_t func,
+                                   uint32_t at, byi_id id)
 {
     const struct byi_plan_walk *w = &b->stack.at[at];
     const struct byi_node *node = &w->f->nodes.at[id];
@@ -619,7 +619,7 @@ enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func)
         uint32_t at = b->stack.n - 1;
         struct byi_plan_walk *w = &b->stack.at[at];
         if (w->pos < w->f->nodes.n) {
-            BYI_TRY(visit(b, func, at, w->pos++));
+            BYI_TRY(visit_node(b, func, at, w->pos++));
             continue;
         }
         visit_const(b, w, w->f->result);

@@ -44,10 +44,11 @@ struct byi_planned_step {
     /* OP: the fused group of an operator with an epilogue, or NULL */
     const struct byi_func *group;
     uint32_t callee; /* region, kernel or function; IF: the `then` branch */
-    uint32_t other;  /* IF: the `else` branch                             */
+    uint32_t other;  /* IF: the `else` branch */
     uint32_t in, n_in, out, n_out;
 };
 
+/* A function of the plan. */
 struct byi_planned_func {
     const char *name;
     BYI_VEC(struct byi_planned_value) values;
@@ -65,9 +66,8 @@ static inline uint32_t byi_planned_func_root(const struct byi_planned_func *f,
     return f->values.at[v].kind == BYI_P_ALIAS ? f->values.at[v].index : v;
 }
 
-/* What is known about the captures of a nested function. A captured function
- * that is always the same is not passed as a value; its own captures are passed
- * instead. */
+/* The captures of a nested function. A captured function that is always the
+ * same is not passed as a value; its own captures are passed instead. */
 struct byi_planned_captures {
     const uint32_t *func; /* by capture: 1 + module function; NULL: all 0 */
     uint32_t leaves;      /* number of values of all captures */
@@ -77,6 +77,7 @@ struct byi_planned_captures {
 };
 
 struct byi_plan_walk;
+/* The state of byi_plan_write. */
 struct byi_planner {
     const struct byi_module *m;
     struct byi_arena *arena;
@@ -102,7 +103,8 @@ struct byi_planner {
     uint64_t may_inline; /* limit of `inlined` */
 };
 
-/* plan.c: plan module function `func` into b->out. */
+/* plan.c: plan module function `func` into b->out. Errors: those of
+ * byi_plan_write. */
 enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func);
 
 /* plan_funcs.c */

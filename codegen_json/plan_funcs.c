@@ -55,6 +55,7 @@ uint32_t byi_plan_func(struct byi_planner *b, uint32_t func)
 
 /* --- known captures ------------------------------------------------------ */
 
+/* The state of find_captures. */
 struct capture_finder {
     struct byi_planner *b;
     /* by function: number of FN nodes in other functions that refer to it */
@@ -88,15 +89,15 @@ static void learn_captures(struct capture_finder *x, uint32_t func,
     uint32_t *known = byi_arena_calloc(x->b->arena, fn->n_args, sizeof *known);
     uint64_t leaves = 0;
     for (uint32_t i = 0; i < fn->n_args; i++) {
-        uint32_t is = only ? known_node(x, func, fn->args[i]) : 0;
+        uint32_t known_func = only ? known_node(x, func, fn->args[i]) : 0;
         const struct byi_planned_captures *its =
-            is ? &x->b->captures[is - 1] : NULL;
+            known_func ? &x->b->captures[known_func - 1] : NULL;
         if (!its || its->leaves > MAX_LEAVES || its->depth >= MAX_DEPTH) {
             const struct byi_func *f = x->b->m->funcs.at[func];
             leaves += byi_plan_leaves(f->nodes.at[fn->args[i]].type);
             continue;
         }
-        known[i] = is;
+        known[i] = known_func;
         leaves += its->leaves;
         c->depth = its->depth + 1 > c->depth ? its->depth + 1 : c->depth;
     }

@@ -28,8 +28,8 @@ struct region_writer {
     struct byi_text *json;
     uint32_t n_nodes;
     BYI_VEC(uint32_t) consts;
-    uint32_t *const_node;  /* of each constant of the module: 1 + its node */
-    struct node_ref *refs; /* of each node of the function */
+    uint32_t *const_node;  /* by constant of the module: 1 + its JSON node */
+    struct node_ref *refs; /* by node of the function */
 };
 
 static const char *symbol_name(void *ctx, int64_t dim)
