@@ -25,7 +25,8 @@ double byi_kit_epsilon(enum byoc_dtype dtype)
 
 /* For an operator that subtracts a mean, an upper bound of the number of
  * elements in one mean (1 if the mean is an operand); 0 for other operators. */
-static double normalised(const struct byi_func *f, const struct byi_node *node)
+static double mean_elements(const struct byi_func *f,
+                            const struct byi_node *node)
 {
     const struct byi_type *in = f->nodes.at[node->args[0]].type;
     const struct byi_type *gamma =
@@ -120,6 +121,8 @@ struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
     return p;
 }
 
+/* Whether `found` is within the tolerance. An expected NaN matches any number.
+ */
 static bool is_close(double found, double want, double tolerance)
 {
     return found == want || isnan(want) || isinf(tolerance) ||
@@ -127,7 +130,7 @@ static bool is_close(double found, double want, double tolerance)
 }
 
 /* The largest finite absolute value. */
-static double largest(const struct byi_tensor *t, int64_t n)
+static double largest_magnitude(const struct byi_tensor *t, int64_t n)
 {
     double most = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -144,7 +147,7 @@ bool byi_perturbation_up(struct byi_perturbation *s)
 }
 
 /* A random number in [0, 1). */
-static double fraction(struct byi_perturbation *s)
+static double draw_fraction(struct byi_perturbation *s)
 {
     return byi_draw_below(&s->state, 1 << 20) * 0x1p-20;
 }
@@ -159,11 +162,12 @@ static void perturb(struct byi_tensor *t, double relative,
     const int64_t n = byi_elements(t->rank, t->dims);
     if (!byi_dtype_is_float(t->dtype) || !(relative > 0 || s->zeros))
         return;
-    const double most = largest(t, n);
+    const double most = largest_magnitude(t, n);
     for (int64_t i = 0; i < n; i++) {
         const double x = byi_tensor_float(t, i);
         const double most_off = relative * (fabs(x) + most + 1);
-        const double off = s->fractional ? most_off * fraction(s) : most_off;
+        const double off =
+            s->fractional ? most_off * draw_fraction(s) : most_off;
         const bool up = byi_perturbation_up(s);
         if (!isfinite(x))
             continue;
@@ -204,7 +208,7 @@ static bool overflows(const struct byi_node *node, const struct byi_tensor *in)
     const int64_t n = byi_elements(in->rank, in->dims);
     for (size_t i = 0; i < BYI_COUNT(squaring); i++)
         if (squaring[i] == node->op) {
-            const double x = largest(in, n);
+            const double x = largest_magnitude(in, n);
             return x * x * (double)n > (double)FLT_MAX ||
                    (node->op == BYI_OP_NN_LRN && cube_overflows(node, x));
         }
@@ -252,7 +256,7 @@ static void level_rows(const struct byi_func *f, const struct byi_node *node,
                        struct byi_tensor *result, struct byi_perturbation *s)
 {
     const struct byi_tensor *in = &operands[0];
-    const int64_t length = (int64_t)normalised(f, node);
+    const int64_t length = (int64_t)mean_elements(f, node);
     const int64_t n = byi_elements(in->rank, in->dims);
     const double share = 1024 * epsilon_at(f, node);
     for (int64_t at = 0; at + length <= n && length > 0; at += length) {
@@ -270,18 +274,18 @@ static void level_rows(const struct byi_func *f, const struct byi_node *node,
     }
 }
 
-/* Called before a call (results NULL) and after it. After it, perturbs results
- * by the operator's bound. Before it, perturbs the operand of an operator that
- * subtracts a mean: the mean may be far larger than the differences, which
- * amplifies the operand's errors. */
+/* The interpreter calls this before each operator (`results` is NULL) and after
+ * it. After it, perturb the results by the operator's bound. Before it, perturb
+ * the operand of an operator that subtracts a mean: the mean may be far larger
+ * than the differences, which amplifies the operand's errors. */
 void byi_kit_perturb(void *ctx, const struct byi_func *f,
                      const struct byi_node *node, struct byi_tensor *operands,
                      struct byi_tensor *results, uint32_t n_results)
 {
     struct byi_perturbation *s = ctx;
-    if (!results && node->n_args && normalised(f, node) > 0)
-        perturb(&operands[0], epsilon_at(f, node) * sqrt(normalised(f, node)),
-                s);
+    if (!results && node->n_args && mean_elements(f, node) > 0)
+        perturb(&operands[0],
+                epsilon_at(f, node) * sqrt(mean_elements(f, node)), s);
     if (!results && node->n_args &&
         (overflows(node, &operands[0]) || has_infinite_factor(node, operands)))
         s->undefined = true;
@@ -301,7 +305,7 @@ enum byoc_status byi_kit_within(const struct byi_tensor *found,
                                 struct byoc_error *err)
 {
     const int64_t n = byi_elements(want->rank, want->dims);
-    const double most = largest(want, n);
+    const double most = largest_magnitude(want, n);
     const int64_t allowed =
         bound->share > 0 ? 1 + (int64_t)(bound->share * (double)n) : 0;
     int64_t bad = 0, worst = 0;

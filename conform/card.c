@@ -14,9 +14,10 @@ static const char *const outcomes[] = {[BYI_PASSED] = "pass",
                                        [BYI_REFUSED] = "refused",
                                        [BYI_UNTESTED] = "untested"};
 
+/* Sums over cases. */
 struct counts {
-    uint32_t of[BYI_COUNT(outcomes)];
-    uint64_t chains, ran;
+    uint32_t cases[BYI_COUNT(outcomes)]; /* by outcome */
+    uint64_t chains, ran;                /* as in struct byi_verdict */
 };
 
 uint32_t byi_card_failed(const struct byi_card *card)
@@ -30,32 +31,32 @@ uint32_t byi_card_failed(const struct byi_card *card)
 /* The length of the name of a case's group. */
 static int group_length(const struct byi_card_entry *e)
 {
-    return (int)strcspn(e->what.name, "/");
+    return (int)strcspn(e->test.name, "/");
 }
 
 static bool same_group(const struct byi_card_entry *a,
                        const struct byi_card_entry *b)
 {
     return group_length(a) == group_length(b) &&
-           strncmp(a->what.name, b->what.name, (size_t)group_length(a)) == 0;
+           strncmp(a->test.name, b->test.name, (size_t)group_length(a)) == 0;
 }
 
-static void count(struct counts *n, const struct byi_verdict *v)
+static void add_verdict(struct counts *n, const struct byi_verdict *v)
 {
-    n->of[v->outcome]++;
+    n->cases[v->outcome]++;
     n->chains += v->chains;
     n->ran += v->ran;
 }
 
 static void add_counts(struct byi_text *out, const struct counts *n)
 {
-    byi_text_addf(out, "%6u pass", n->of[BYI_PASSED]);
-    if (n->of[BYI_FAILED])
-        byi_text_addf(out, ", %u FAIL", n->of[BYI_FAILED]);
-    if (n->of[BYI_REFUSED])
-        byi_text_addf(out, ", %u refused", n->of[BYI_REFUSED]);
-    if (n->of[BYI_UNTESTED])
-        byi_text_addf(out, ", %u untested", n->of[BYI_UNTESTED]);
+    byi_text_addf(out, "%6u pass", n->cases[BYI_PASSED]);
+    if (n->cases[BYI_FAILED])
+        byi_text_addf(out, ", %u FAIL", n->cases[BYI_FAILED]);
+    if (n->cases[BYI_REFUSED])
+        byi_text_addf(out, ", %u refused", n->cases[BYI_REFUSED]);
+    if (n->cases[BYI_UNTESTED])
+        byi_text_addf(out, ", %u untested", n->cases[BYI_UNTESTED]);
     if (n->chains)
         byi_text_addf(out, " (%llu of %llu chains ran)",
                       (unsigned long long)n->ran,
@@ -74,10 +75,10 @@ static void add_groups(const struct byi_card *card, struct byi_text *out)
             seen = same_group(&card->entries.at[k], first);
         for (uint32_t k = i; k < card->entries.n && !seen; k++)
             if (same_group(&card->entries.at[k], first))
-                count(&n, &card->entries.at[k].verdict);
+                add_verdict(&n, &card->entries.at[k].verdict);
         if (seen)
             continue;
-        byi_text_addf(out, "  %-10.*s", group_length(first), first->what.name);
+        byi_text_addf(out, "  %-10.*s", group_length(first), first->test.name);
         add_counts(out, &n);
     }
 }
@@ -90,9 +91,9 @@ static bool fails_alike(const struct byi_card_entry *a,
 {
     return b->verdict.outcome == BYI_FAILED && !a->verdict.chains &&
            a->verdict.rule == b->verdict.rule &&
-           (a->what.row == b->what.row ||
-            (a->what.row && b->what.row &&
-             strcmp(a->what.row, b->what.row) == 0));
+           (a->test.row == b->test.row ||
+            (a->test.row && b->test.row &&
+             strcmp(a->test.row, b->test.row) == 0));
 }
 
 /* Add a word of a shell command, quoted if necessary. */
@@ -117,7 +118,7 @@ static void add_command(const struct byi_card *card,
     byi_text_addf(out, "byoc conform ");
     add_word(card->path, out);
     byi_text_addf(out, " --only ");
-    add_word(e->what.name, out);
+    add_word(e->test.name, out);
     byi_text_addf(out, " --seed %llu", (unsigned long long)card->seed);
     if (card->options)
         byi_text_addf(out, " %s", card->options);
@@ -141,7 +142,7 @@ static void add_failure(const struct byi_card *card, uint32_t at,
             return;
     for (uint32_t i = at + 1; i < card->entries.n; i++)
         more += fails_alike(e, &card->entries.at[i]);
-    byi_text_addf(out, "\nFAIL %s (%s: %s)\n", e->what.name,
+    byi_text_addf(out, "\nFAIL %s (%s: %s)\n", e->test.name,
                   byi_kit_rules[e->verdict.rule].name,
                   byi_kit_rules[e->verdict.rule].text);
     add_indented(out, e->verdict.text);
@@ -163,11 +164,11 @@ static void add_skipped(const struct byi_card *card, struct byi_text *out)
 {
     for (uint32_t i = 0; i < card->entries.n; i++) {
         const struct byi_card_entry *e = &card->entries.at[i];
-        if (e->verdict.outcome == BYI_UNTESTED && !strchr(e->what.name, '/'))
-            byi_text_addf(out, "\nnot tested: %s: %s\n", e->what.name,
+        if (e->verdict.outcome == BYI_UNTESTED && !strchr(e->test.name, '/'))
+            byi_text_addf(out, "\nnot tested: %s: %s\n", e->test.name,
                           e->verdict.text);
         if (e->verdict.outcome == BYI_PASSED && *e->verdict.text)
-            byi_text_addf(out, "\nnote: %s: %s\n", e->what.name,
+            byi_text_addf(out, "\nnote: %s: %s\n", e->test.name,
                           e->verdict.text);
     }
 }
@@ -182,8 +183,8 @@ static void add_untested(const struct byi_card *card, struct byi_text *out)
         uint32_t tried = 0, ran = 0;
         for (uint32_t k = 0; k < card->entries.n; k++) {
             const struct byi_card_entry *e = &card->entries.at[k];
-            if (!e->what.row || strcmp(e->what.row, row) != 0 ||
-                strncmp(e->what.name, "numerics/", 9) != 0)
+            if (!e->test.row || strcmp(e->test.row, row) != 0 ||
+                strncmp(e->test.name, "numerics/", 9) != 0)
                 continue;
             tried++;
             ran += e->verdict.outcome == BYI_PASSED ||
@@ -225,7 +226,7 @@ static cJSON *entry_json(struct byi_arena *arena, const struct byi_card *card,
                          const struct byi_card_entry *e)
 {
     cJSON *item = byi_json_object(arena);
-    byi_json_add(item, "case", byi_json_text(arena, e->what.name));
+    byi_json_add(item, "case", byi_json_text(arena, e->test.name));
     byi_json_add(item, "outcome",
                  byi_json_text(arena, outcomes[e->verdict.outcome]));
     if (e->verdict.outcome == BYI_FAILED)
@@ -265,11 +266,11 @@ void byi_card_json(const struct byi_card *card, struct byi_text *out)
     byi_json_add(root, "seed", byi_json_number(arena, (double)card->seed));
     cJSON *cases = byi_json_list(arena);
     for (uint32_t i = 0; i < card->entries.n; i++) {
-        count(&n, &card->entries.at[i].verdict);
+        add_verdict(&n, &card->entries.at[i].verdict);
         byi_json_append(cases, entry_json(arena, card, &card->entries.at[i]));
     }
     for (size_t i = 0; i < BYI_COUNT(outcomes); i++)
-        byi_json_add(root, outcomes[i], byi_json_number(arena, n.of[i]));
+        byi_json_add(root, outcomes[i], byi_json_number(arena, n.cases[i]));
     byi_json_add(root, "cases", cases);
     byi_json_print(root, out);
     byi_arena_free(&arena);

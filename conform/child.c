@@ -37,8 +37,8 @@ void byi_kit_end(struct byi_kit *kit, enum byi_outcome outcome,
 /* A case to run in a child process. */
 struct case_run {
     struct byi_kit *kit;
-    const struct byi_kit_case *what;
-    struct byi_verdict *verdict;
+    const struct byi_kit_case *test;
+    struct byi_verdict *verdict; /* in shared memory */
     int printed; /* descriptor of the file that receives its output */
 };
 
@@ -52,12 +52,13 @@ static void run_in_child(void *arg, struct byi_text *out)
     }
     run->kit->verdict = run->verdict;
     byi_step(NULL, "the case's beginning");
-    run->what->run(run->kit, run->what);
+    run->test->run(run->kit, run->test);
     byi_kit_end(run->kit, BYI_PASSED, 0, "%s", "");
 }
 
 /* --- in the parent -------------------------------------------------------- */
 
+/* Set the verdict of a case whose process did not set it. */
 static void fail(struct byi_verdict *v, enum byi_conform_rule rule,
                  const char *format, ...) BYI_PRINTF(3, 4);
 static void fail(struct byi_verdict *v, enum byi_conform_rule rule,

@@ -50,7 +50,7 @@ static void list_rows(struct byi_kit *kit, const struct byi_kit_case *c)
 static const struct {
     const char *name;
     void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
-} of_library[] = {
+} library_cases[] = {
     {"entry/open", byi_kit_try_open},
     {"entry/query", byi_kit_try_query},
     {"entry/old-host", byi_kit_try_old_host},
@@ -66,7 +66,7 @@ static const struct {
     const char *group;
     void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
     bool many; /* a case for each generated graph; otherwise one case */
-} of_row[] = {
+} row_groups[] = {
     {"table", byi_kit_try_row, false},
     {"numerics", byi_kit_try_numerics, true},
     {"states", byi_kit_try_states, false},
@@ -83,7 +83,7 @@ static const struct {
 static const struct {
     const char *group;
     void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
-} of_rows[] = {
+} graph_groups[] = {
     {"regions", byi_kit_try_region},
     {"chains", byi_kit_try_chains},
 };
@@ -98,11 +98,11 @@ static bool is_wanted(const char *name, const char *only)
 }
 
 static void add_case(struct byi_card *card, const char *only,
-                     struct byi_kit_case what)
+                     struct byi_kit_case test)
 {
-    if (!is_wanted(what.name, only))
+    if (!is_wanted(test.name, only))
         return;
-    const struct byi_card_entry entry = {.what = what};
+    const struct byi_card_entry entry = {.test = test};
     BYI_PUSH(&card->entries, entry);
 }
 
@@ -110,15 +110,16 @@ static void add_row(struct byi_card *card, const char *row,
                     const struct byoc_conform_params *params)
 {
     const uint32_t n = params->cases ? params->cases : CASES;
-    for (size_t i = 0; i < BYI_COUNT(of_row); i++) {
-        for (uint32_t k = 0; k < (of_row[i].many ? n : 1); k++) {
-            const char *name = of_row[i].many
-                                   ? byi_arena_printf(card->arena, "%s/%s/%u",
-                                                      of_row[i].group, row, k)
-                                   : byi_arena_printf(card->arena, "%s/%s",
-                                                      of_row[i].group, row);
+    for (size_t i = 0; i < BYI_COUNT(row_groups); i++) {
+        for (uint32_t k = 0; k < (row_groups[i].many ? n : 1); k++) {
+            const char *name =
+                row_groups[i].many
+                    ? byi_arena_printf(card->arena, "%s/%s/%u",
+                                       row_groups[i].group, row, k)
+                    : byi_arena_printf(card->arena, "%s/%s",
+                                       row_groups[i].group, row);
             add_case(card, params->only,
-                     (struct byi_kit_case){name, of_row[i].run, row, k});
+                     (struct byi_kit_case){name, row_groups[i].run, row, k});
         }
     }
 }
@@ -151,7 +152,7 @@ static void add_suite(struct byi_card *card,
         !is_wanted("onnx", params->only))
         return;
     struct byi_card_entry skipped = {
-        .what = {"onnx", byi_kit_try_suite, NULL, 0},
+        .test = {"onnx", byi_kit_try_suite, NULL, 0},
         .verdict = {.outcome = BYI_UNTESTED}};
     snprintf(skipped.verdict.text, sizeof skipped.verdict.text,
              "found no case in %.400s, expected the files of libonnx-testdata",
@@ -162,23 +163,24 @@ static void add_suite(struct byi_card *card,
 static void add_cases(struct byi_card *card,
                       const struct byoc_conform_params *params)
 {
-    for (size_t i = 0; i < BYI_COUNT(of_library); i++)
+    for (size_t i = 0; i < BYI_COUNT(library_cases); i++)
         add_case(card, params->only,
-                 (struct byi_kit_case){of_library[i].name, of_library[i].run,
-                                       NULL, 0});
+                 (struct byi_kit_case){library_cases[i].name,
+                                       library_cases[i].run, NULL, 0});
     const char *row = card->listing->rows;
     for (uint32_t i = 0; i < card->listing->n_rows; i++) {
         add_row(card, row, params);
         row += strlen(row) + 1;
     }
     const uint32_t n = params->cases ? params->cases : CASES;
-    for (size_t k = 0; card->listing->n_rows && k < BYI_COUNT(of_rows); k++)
+    for (size_t k = 0; card->listing->n_rows && k < BYI_COUNT(graph_groups);
+         k++)
         for (uint32_t i = 0; i < n; i++)
-            add_case(
-                card, params->only,
-                (struct byi_kit_case){
-                    byi_arena_printf(card->arena, "%s/%u", of_rows[k].group, i),
-                    of_rows[k].run, NULL, i});
+            add_case(card, params->only,
+                     (struct byi_kit_case){
+                         byi_arena_printf(card->arena, "%s/%u",
+                                          graph_groups[k].group, i),
+                         graph_groups[k].run, NULL, i});
     add_suite(card, params);
 }
 
@@ -193,13 +195,13 @@ static void add_named(struct byi_card *card,
         slash[1 + strspn(slash + 1, "0123456789")] != '\0')
         return;
     const uint32_t number = (uint32_t)strtoul(slash + 1, NULL, 10);
-    for (size_t i = 0; i < BYI_COUNT(of_rows); i++) {
-        const size_t n = strlen(of_rows[i].group);
-        if (strncmp(params->only, of_rows[i].group, n) == 0 &&
+    for (size_t i = 0; i < BYI_COUNT(graph_groups); i++) {
+        const size_t n = strlen(graph_groups[i].group);
+        if (strncmp(params->only, graph_groups[i].group, n) == 0 &&
             params->only + n == slash)
             add_case(card, params->only,
-                     (struct byi_kit_case){params->only, of_rows[i].run, NULL,
-                                           number});
+                     (struct byi_kit_case){params->only, graph_groups[i].run,
+                                           NULL, number});
     }
     for (uint32_t i = 0; i < card->listing->n_rows; i++) {
         const char *group = byi_arena_printf(card->arena, "numerics/%s/", row);
@@ -220,7 +222,7 @@ static void add_named(struct byi_card *card,
 static bool is_late(const struct byi_kit *kit, struct byi_card_entry *e,
                     const struct byoc_conform_params *params, uint64_t spent)
 {
-    if (params->cases || e->what.run != byi_kit_try_chains ||
+    if (params->cases || e->test.run != byi_kit_try_chains ||
         (double)spent < kit->seconds * 1e9)
         return false;
     e->verdict.outcome = BYI_UNTESTED;
@@ -239,7 +241,7 @@ static void run_all(struct byi_kit *kit, struct byi_card *card,
     for (uint32_t i = 0; i < card->entries.n; i++) {
         struct byi_card_entry *e = &card->entries.at[i];
         if (params->progress)
-            params->progress(params->progress_ctx, e->what.name, i,
+            params->progress(params->progress_ctx, e->test.name, i,
                              card->entries.n);
         if (*e->verdict.text)
             continue; /* not run: add_suite has set its verdict */
@@ -252,8 +254,8 @@ static void run_all(struct byi_kit *kit, struct byi_card *card,
         if (is_late(kit, e, params, in_chains))
             continue;
         const uint64_t begin = byi_now_ns();
-        byi_kit_run_case(kit, &e->what, &e->verdict);
-        if (e->what.run == byi_kit_try_chains)
+        byi_kit_run_case(kit, &e->test, &e->verdict);
+        if (e->test.run == byi_kit_try_chains)
             in_chains += byi_now_ns() - begin;
         hangs += e->verdict.outcome == BYI_FAILED &&
                  e->verdict.rule == BYI_RULE_HANG;
@@ -265,7 +267,7 @@ static void add_opening(struct byi_card *card,
                         const struct byi_verdict *verdict)
 {
     const struct byi_card_entry entry = {
-        .what = {"entry/open", byi_kit_try_open, NULL, 0}, .verdict = *verdict};
+        .test = {"entry/open", byi_kit_try_open, NULL, 0}, .verdict = *verdict};
     BYI_PUSH(&card->entries, entry);
 }
 

@@ -16,17 +16,19 @@ struct byi_listing {
     char rows[1 << 17]; /* the names of the rows, each with its NUL */
 };
 
+/* A case and its result. */
 struct byi_card_entry {
-    struct byi_kit_case what;
+    struct byi_kit_case test;
     struct byi_verdict verdict;
 };
 
+/* The results for one plug-in. */
 struct byi_card {
-    struct byi_arena *arena;
-    const char *path;
-    uint64_t seed;
+    struct byi_arena *arena; /* of the names of cases */
+    const char *path;        /* of the plug-in */
+    uint64_t seed;           /* as in struct byi_kit */
     const char *options; /* to print in commands that rerun a case; or NULL */
-    struct byi_listing *listing;
+    struct byi_listing *listing; /* in shared memory */
     BYI_VEC(struct byi_card_entry) entries;
 };
 

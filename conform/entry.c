@@ -237,7 +237,8 @@ static void read_process(struct process *p)
 }
 
 /* The first property in which a and b differ, for a message; NULL: none. */
-static const char *changed(const struct process *a, const struct process *b)
+static const char *changed_property(const struct process *a,
+                                    const struct process *b)
 {
     for (int i = 1; i < 32; i++)
         if (a->handlers[i] != b->handlers[i])
@@ -263,7 +264,7 @@ void byi_kit_try_process(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_kit_state_close(kit, &s, state);
     byi_session_close(kit, &s);
     read_process(&after);
-    const char *what = changed(&before, &after);
+    const char *what = changed_property(&before, &after);
     if (what)
         byi_kit_failed(kit, BYI_RULE_PROCESS, "%s differs from before the call",
                        what);

@@ -23,7 +23,7 @@ struct made_value {
 };
 
 /* The state of byi_generate. */
-struct gen {
+struct graph_generator {
     const struct byi_pattern *p; /* of the current row */
     struct byi_module *m;
     struct byi_func *f; /* @main, or the branch that is being created */
@@ -34,8 +34,8 @@ struct gen {
     uint64_t state;        /* of byi_draw */
     byi_id *named;         /* values by name; BYI_NO_ID: not created yet */
     byi_id *once;          /* values of BYI_PAT_ONCE nodes, by node */
-    struct byi_func
-        *outer;     /* the function around the branch; NULL: no branch */
+    /* in a branch: the function around it; NULL outside of branches */
+    struct byi_func *outer;
     byi_id *inside; /* in a branch: copies of outer values, by outer id */
     byi_id captured[MAX_CAPTURED];
     uint32_t n_captured;
@@ -48,22 +48,25 @@ struct gen {
     struct byoc_error *err;
 };
 
-static enum byoc_status make(struct gen *g, uint32_t at,
-                             struct made_value *out);
+static enum byoc_status make_pattern(struct graph_generator *g, uint32_t at,
+                                     struct made_value *out);
 
-static enum byoc_status misfit(struct gen *g, const char *what)
+/* Fail because the random choices do not fit together; byi_sample_make then
+ * tries other ones. */
+static enum byoc_status fail_misfit(struct graph_generator *g, const char *what)
 {
     return byi_fail(g->err, BYOC_ETYPE, "%s", what);
 }
 
-static const struct byi_type *type_of(const struct gen *g, byi_id id)
+static const struct byi_type *type_of(const struct graph_generator *g,
+                                      byi_id id)
 {
     return g->f->nodes.at[id].type;
 }
 
 /* Make an outer value available in the current branch: as a capture, or as the
  * same constant. */
-static byi_id capture_value(struct gen *g, byi_id id)
+static byi_id capture_value(struct graph_generator *g, byi_id id)
 {
     if (!g->outer || id == BYI_NO_ID)
         return id;
@@ -83,7 +86,7 @@ static byi_id capture_value(struct gen *g, byi_id id)
 
 /* --- operands ------------------------------------------------------------- */
 
-static byi_id add_const(struct gen *g, const struct byi_type *type,
+static byi_id add_const(struct graph_generator *g, const struct byi_type *type,
                         const struct byi_slot *slot, struct byi_domain domain)
 {
     struct byi_tensor t;
@@ -99,7 +102,7 @@ static byi_id add_const(struct gen *g, const struct byi_type *type,
 }
 
 /* Add the constant of a pattern that has a value, such as const(0.5). */
-static byi_id add_number(struct gen *g, const struct byi_type *type,
+static byi_id add_number(struct graph_generator *g, const struct byi_type *type,
                          double value)
 {
     struct byi_tensor t;
@@ -110,7 +113,7 @@ static byi_id add_number(struct gen *g, const struct byi_type *type,
                          NULL);
 }
 
-static byi_id add_param(struct gen *g, const struct byi_type *type)
+static byi_id add_param(struct graph_generator *g, const struct byi_type *type)
 {
     char name[24];
     snprintf(name, sizeof name, "x%u", g->f->params.n);
@@ -118,8 +121,9 @@ static byi_id add_param(struct gen *g, const struct byi_type *type)
 }
 
 /* Create operand i of the call from its slot. */
-static enum byoc_status make_operand(struct gen *g, struct byi_opgen *d,
-                                     uint32_t i, struct made_value *made,
+static enum byoc_status make_operand(struct graph_generator *g,
+                                     struct byi_opgen *d, uint32_t i,
+                                     struct made_value *made,
                                      const struct byi_attrs *attrs)
 {
     const struct byi_slot *s = &d->at[i];
@@ -148,7 +152,7 @@ static enum byoc_status make_operand(struct gen *g, struct byi_opgen *d,
         made->id = add_param(g, type);
     g->f = here;
     if (made->id == BYI_NO_ID)
-        return misfit(g, "a constant that is too large");
+        return fail_misfit(g, "a constant that is too large");
     if (leaf && leaf->name != BYI_NO_NAME && leaf->kind != BYI_PAT_ONCE)
         g->named[leaf->name] = made->id;
     made->id = capture_value(g, made->id);
@@ -161,7 +165,8 @@ static enum byoc_status make_operand(struct gen *g, struct byi_opgen *d,
 /* Sometimes use the result of an earlier row as this operand. In a chain, the
  * first operand of a row that can be any value is always the result of the
  * previous row. */
-static void use_earlier_result(struct gen *g, struct made_value *made)
+static void use_earlier_result(struct graph_generator *g,
+                               struct made_value *made)
 {
     const struct byi_pat *leaf = made->leaf;
     const bool next = g->topology == BYI_TOPOLOGY_CHAIN && !g->linked;
@@ -180,7 +185,7 @@ static void use_earlier_result(struct gen *g, struct made_value *made)
 }
 
 /* Use the value that has the operand's name in the pattern, if it exists. */
-static void use_named_value(struct gen *g, struct made_value *made)
+static void use_named_value(struct graph_generator *g, struct made_value *made)
 {
     if (made->id == BYI_NO_ID && made->leaf && made->leaf->name != BYI_NO_NAME)
         made->id = capture_value(g, g->named[made->leaf->name]);
@@ -188,9 +193,10 @@ static void use_named_value(struct gen *g, struct made_value *made)
 
 /* Add a call of `op`, creating operands that do not exist yet. `pat`: the
  * pattern's operator; NULL: it has no requirements. */
-static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
-                             enum byi_op_id op, struct made_value *args,
-                             uint32_t n, byi_id *id)
+static enum byoc_status add_call(struct graph_generator *g,
+                                 const struct byi_pat *pat, enum byi_op_id op,
+                                 struct made_value *args, uint32_t n,
+                                 byi_id *id)
 {
     static const struct byi_pat plain = {.kind = BYI_PAT_OP};
     struct byi_opgen d = {.op = byi_op(op),
@@ -211,12 +217,12 @@ static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
         if (args[i].id != BYI_NO_ID)
             d.at[i].type = type_of(g, args[i].id);
         if (d.at[i].type && d.at[i].type->kind != BYI_TENSOR)
-            return misfit(g, "an operand is a tuple");
+            return fail_misfit(g, "an operand is a tuple");
         if (d.at[i].type && !d.dtype)
             d.dtype = d.at[i].type->dtype;
     }
     if (!byi_opgen_fill(&d))
-        return misfit(g, "shapes that do not go together");
+        return fail_misfit(g, "shapes that do not go together");
     g->zero = d.zero;
     BYI_TRY(byi_attrs_make(g->arena, d.op, d.given, d.n_given, &attrs, g->err));
     for (uint32_t i = 0; i < n; i++) {
@@ -232,11 +238,12 @@ static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
     const struct byi_type *type = type_of(g, *id);
     if (type->kind == BYI_TENSOR &&
         byi_elements(type->rank, type->dims) > 1 << 18)
-        return misfit(g, "a result that is too large");
+        return fail_misfit(g, "a result that is too large");
     return BYOC_OK;
 }
 
-static enum byoc_status make_op(struct gen *g, const struct byi_pat *pat,
+static enum byoc_status make_op(struct graph_generator *g,
+                                const struct byi_pat *pat,
                                 struct made_value *out)
 {
     const enum byi_op_id op = pat->ops[byi_draw_below(&g->state, pat->n_ops)];
@@ -248,7 +255,7 @@ static enum byoc_status make_op(struct gen *g, const struct byi_pat *pat,
                         "%d",
                         n, BYI_MAX_SLOTS - 4);
     for (uint32_t i = 0; i < n; i++)
-        BYI_TRY(make(g, pat->args[i], &args[i]));
+        BYI_TRY(make_pattern(g, pat->args[i], &args[i]));
     const struct byi_op *row = byi_op(op);
     uint32_t more = pat->has_rest ? byi_draw_below(&g->state, 4) : 0;
     while (pat->has_rest && n < row->max_in && (more > 0 || n < row->min_in)) {
@@ -256,12 +263,13 @@ static enum byoc_status make_op(struct gen *g, const struct byi_pat *pat,
         more -= more > 0;
     }
     out->leaf = NULL;
-    return call(g, pat, op, args, n, &out->id);
+    return add_call(g, pat, op, args, n, &out->id);
 }
 
 /* Create a sum or product of several operands, from left to right; subtract or
  * divide last. */
-static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
+static enum byoc_status make_group(struct graph_generator *g,
+                                   const struct byi_pat *pat,
                                    struct made_value *out)
 {
     const bool sum = pat->ops[0] == BYI_OP_ADD;
@@ -269,7 +277,7 @@ static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
     struct made_value all = {.id = BYI_NO_ID};
     bool any = false;
     for (uint32_t i = 0; i < pat->n_args; i++)
-        BYI_TRY(make(g, pat->args[i], &args[i]));
+        BYI_TRY(make_pattern(g, pat->args[i], &args[i]));
     for (uint32_t turn = 0; turn < 2; turn++)
         for (uint32_t i = 0; i < pat->n_args; i++) {
             if ((pat->inverse >> i & 1) != turn)
@@ -280,10 +288,10 @@ static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
                 continue;
             }
             struct made_value pair[2] = {all, args[i]};
-            BYI_TRY(call(g, NULL,
-                         sum ? (turn ? BYI_OP_SUBTRACT : BYI_OP_ADD)
-                             : (turn ? BYI_OP_DIVIDE : BYI_OP_MULTIPLY),
-                         pair, 2, &all.id));
+            BYI_TRY(add_call(g, NULL,
+                             sum ? (turn ? BYI_OP_SUBTRACT : BYI_OP_ADD)
+                                 : (turn ? BYI_OP_DIVIDE : BYI_OP_MULTIPLY),
+                             pair, 2, &all.id));
             all.leaf = NULL;
         }
     *out = all;
@@ -291,7 +299,8 @@ static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
 }
 
 /* Create the value of *made, unless it exists. */
-static enum byoc_status make_value(struct gen *g, const struct byi_pat *pat,
+static enum byoc_status make_value(struct graph_generator *g,
+                                   const struct byi_pat *pat,
                                    struct made_value *made)
 {
     use_named_value(g, made);
@@ -306,17 +315,18 @@ static enum byoc_status make_value(struct gen *g, const struct byi_pat *pat,
                           .n = 1};
     d.at[0].asked = made->asked;
     if (!byi_opgen_fill(&d))
-        return misfit(g, "a value of no shape");
+        return fail_misfit(g, "a value of no shape");
     return make_operand(g, &d, 0, made, NULL);
 }
 
-static enum byoc_status make_tuple(struct gen *g, const struct byi_pat *pat,
+static enum byoc_status make_tuple(struct graph_generator *g,
+                                   const struct byi_pat *pat,
                                    struct made_value *out)
 {
     byi_id ids[BYI_PATTERN_MAX_ARGS];
     for (uint32_t i = 0; i < pat->n_args; i++) {
         struct made_value field;
-        BYI_TRY(make(g, pat->args[i], &field));
+        BYI_TRY(make_pattern(g, pat->args[i], &field));
         BYI_TRY(make_value(g, pat, &field));
         ids[i] = field.id;
     }
@@ -326,8 +336,9 @@ static enum byoc_status make_tuple(struct gen *g, const struct byi_pat *pat,
 }
 
 /* Create a branch as a function literal in the outer function. */
-static enum byoc_status make_branch(struct gen *g, const struct byi_pat *pat,
-                                    uint32_t branch, byi_id *fn)
+static enum byoc_status make_branch(struct graph_generator *g,
+                                    const struct byi_pat *pat, uint32_t branch,
+                                    byi_id *fn)
 {
     struct byi_func *outer = g->f;
     const uint32_t func = byi_func_new(g->m, NULL);
@@ -337,7 +348,7 @@ static enum byoc_status make_branch(struct gen *g, const struct byi_pat *pat,
     g->n_captured = 0;
     g->outer = outer;
     g->f = g->m->funcs.at[func];
-    enum byoc_status status = make(g, pat->args[branch], &result);
+    enum byoc_status status = make_pattern(g, pat->args[branch], &result);
     if (status == BYOC_OK)
         status = make_value(g, pat, &result);
     g->f->result = result.id;
@@ -349,7 +360,8 @@ static enum byoc_status make_branch(struct gen *g, const struct byi_pat *pat,
     return BYOC_OK;
 }
 
-static enum byoc_status make_if(struct gen *g, const struct byi_pat *pat,
+static enum byoc_status make_if(struct graph_generator *g,
+                                const struct byi_pat *pat,
                                 struct made_value *out)
 {
     struct made_value cond;
@@ -357,7 +369,7 @@ static enum byoc_status make_if(struct gen *g, const struct byi_pat *pat,
     if (g->outer)
         return byi_fail(g->err, BYOC_EUNSUPPORTED,
                         "found an `if` in a branch of an `if`, expected none");
-    BYI_TRY(make(g, pat->args[0], &cond));
+    BYI_TRY(make_pattern(g, pat->args[0], &cond));
     use_named_value(g, &cond);
     if (cond.id == BYI_NO_ID) {
         cond.id =
@@ -375,14 +387,15 @@ static enum byoc_status make_if(struct gen *g, const struct byi_pat *pat,
 /* --- the rest of the notation --------------------------------------------- */
 
 /* Forget the names in a repeated step: each repetition binds them anew. */
-static void forget_repeated(struct gen *g)
+static void forget_repeated(struct graph_generator *g)
 {
     for (uint32_t i = 0; i < g->p->n_names; i++)
         if (g->p->repeated[i])
             g->named[i] = BYI_NO_ID;
 }
 
-static enum byoc_status make_chain(struct gen *g, const struct byi_pat *pat,
+static enum byoc_status make_chain(struct graph_generator *g,
+                                   const struct byi_pat *pat,
                                    struct made_value *out)
 {
     const uint32_t n_extra =
@@ -390,19 +403,19 @@ static enum byoc_status make_chain(struct gen *g, const struct byi_pat *pat,
     const uint32_t n =
         pat->min + (n_extra ? byi_draw_below(&g->state, n_extra + 1) : 0);
     const struct made_value before = g->hole;
-    BYI_TRY(make(g, pat->args[0], out));
+    BYI_TRY(make_pattern(g, pat->args[0], out));
     for (uint32_t i = 0; i < n; i++) {
         if (pat->max > 1)
             forget_repeated(g);
         g->hole = *out;
-        BYI_TRY(make(g, pat->args[1], out));
+        BYI_TRY(make_pattern(g, pat->args[1], out));
     }
     g->hole = before;
     return BYOC_OK;
 }
 
 /* The value of a BYI_PAT_ONCE node: created at its first use, then shared. */
-static enum byoc_status make_once(struct gen *g, uint32_t at,
+static enum byoc_status make_once(struct graph_generator *g, uint32_t at,
                                   const struct byi_pat *pat,
                                   struct made_value *out)
 {
@@ -410,7 +423,7 @@ static enum byoc_status make_once(struct gen *g, uint32_t at,
         return byi_fail(g->err, BYOC_EUNSUPPORTED,
                         "found a `with` in a branch, expected none");
     if (g->once[at] == BYI_NO_ID) {
-        BYI_TRY(make(g, pat->args[0], out));
+        BYI_TRY(make_pattern(g, pat->args[0], out));
         g->once[at] = out->id;
     } else {
         *out = (struct made_value){.id = g->once[at]};
@@ -418,19 +431,21 @@ static enum byoc_status make_once(struct gen *g, uint32_t at,
     return BYOC_OK;
 }
 
-static enum byoc_status make_get(struct gen *g, const struct byi_pat *pat,
+static enum byoc_status make_get(struct graph_generator *g,
+                                 const struct byi_pat *pat,
                                  struct made_value *out)
 {
-    BYI_TRY(make(g, pat->args[0], out));
+    BYI_TRY(make_pattern(g, pat->args[0], out));
     if (out->id == BYI_NO_ID || type_of(g, out->id)->kind != BYI_TUPLE ||
         type_of(g, out->id)->n_fields <= pat->index)
-        return misfit(g, "found a tuple without the field, expected it");
+        return fail_misfit(g, "found a tuple without the field, expected it");
     return byi_add_get(g->m, g->f, out->id, pat->index, NULL, &out->id, g->err);
 }
 
 /* Create the graph of pattern node `at`. The recursion is as deep as the
  * pattern's text is nested. */
-static enum byoc_status make(struct gen *g, uint32_t at, struct made_value *out)
+static enum byoc_status make_pattern(struct graph_generator *g, uint32_t at,
+                                     struct made_value *out)
 {
     const struct byi_pat *pat = &g->p->nodes[at];
     *out = (struct made_value){.id = BYI_NO_ID};
@@ -448,14 +463,15 @@ static enum byoc_status make(struct gen *g, uint32_t at, struct made_value *out)
     case BYI_PAT_GET:
         return make_get(g, pat, out);
     case BYI_PAT_ALT:
-        return make(g, pat->args[byi_draw_below(&g->state, pat->n_args)], out);
+        return make_pattern(
+            g, pat->args[byi_draw_below(&g->state, pat->n_args)], out);
     case BYI_PAT_CHAIN:
         return make_chain(g, pat, out);
     case BYI_PAT_HOLE:
         *out = g->hole;
         return BYOC_OK;
     case BYI_PAT_TYPE:
-        BYI_TRY(make(g, pat->args[0], out));
+        BYI_TRY(make_pattern(g, pat->args[0], out));
         out->asked = pat->type;
         return BYOC_OK;
     case BYI_PAT_ONCE:
@@ -476,7 +492,7 @@ static enum byoc_dtype draw_dtype(enum byi_emphasis emphasis, uint64_t *state)
 }
 
 /* Add the result of a row to the pool, for later rows and for the output. */
-static enum byoc_status add_result(struct gen *g, byi_id id)
+static enum byoc_status add_result(struct graph_generator *g, byi_id id)
 {
     const struct byi_type *type = type_of(g, id);
     g->n_before = g->n_pool;
@@ -492,8 +508,8 @@ static enum byoc_status add_result(struct gen *g, byi_id id)
 }
 
 /* Create the graph of one row; *id is its result. */
-static enum byoc_status make_row(struct gen *g, const struct byi_pattern *row,
-                                 byi_id *id)
+static enum byoc_status make_row(struct graph_generator *g,
+                                 const struct byi_pattern *row, byi_id *id)
 {
     struct made_value root;
     g->p = row;
@@ -502,14 +518,15 @@ static enum byoc_status make_row(struct gen *g, const struct byi_pattern *row,
     g->once = byi_arena_calloc(g->arena, row->n_nodes, sizeof *g->once);
     memset(g->named, 0xff, (row->n_names + 1) * sizeof *g->named);
     memset(g->once, 0xff, row->n_nodes * sizeof *g->once);
-    BYI_TRY(make(g, row->root, &root));
+    BYI_TRY(make_pattern(g, row->root, &root));
     *id = root.id;
-    return root.id == BYI_NO_ID ? misfit(g, "no operator at all") : BYOC_OK;
+    return root.id == BYI_NO_ID ? fail_misfit(g, "no operator at all")
+                                : BYOC_OK;
 }
 
 /* The result of @main for several rows: all their results; for a chain, the
  * last one and, one time in four, also an earlier one. */
-static byi_id result_of(struct gen *g, byi_id last)
+static byi_id result_of(struct graph_generator *g, byi_id last)
 {
     if (g->topology == BYI_TOPOLOGY_NET)
         return byi_add_tuple(g->m, g->f, g->pool, g->n_pool, NULL);
@@ -525,11 +542,11 @@ static byi_id result_of(struct gen *g, byi_id last)
  * and the other operand of its reader gets this type too. If that is an input,
  * partitioning puts its readers in a region, which the runtime does not give to
  * a backend. */
-static enum byoc_status check_inputs(struct gen *g)
+static enum byoc_status check_inputs(struct graph_generator *g)
 {
     for (uint32_t i = 0; i < g->f->params.n; i++)
         if (!byi_type_all_static(type_of(g, g->f->params.at[i])))
-            return misfit(g, "an input whose size depends on a branch");
+            return fail_misfit(g, "an input whose size depends on a branch");
     return BYOC_OK;
 }
 
@@ -538,13 +555,13 @@ enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
                               enum byi_emphasis emphasis, uint64_t seed,
                               struct byi_module **m, struct byoc_error *err)
 {
-    struct gen g = {.m = byi_module_new(),
-                    .arena = byi_arena_new(),
-                    .topology = topology,
-                    .emphasis = emphasis,
-                    .zero = emphasis == BYI_EMPHASIS_ZERO,
-                    .state = seed * 0x9e3779b97f4a7c15u + 1,
-                    .err = err};
+    struct graph_generator g = {.m = byi_module_new(),
+                                .arena = byi_arena_new(),
+                                .topology = topology,
+                                .emphasis = emphasis,
+                                .zero = emphasis == BYI_EMPHASIS_ZERO,
+                                .state = seed * 0x9e3779b97f4a7c15u + 1,
+                                .err = err};
     const uint32_t func = byi_func_new(g.m, "main");
     enum byoc_status status = BYOC_OK;
     byi_id last = BYI_NO_ID;
@@ -559,7 +576,7 @@ enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
     if (status == BYOC_OK)
         status = check_inputs(&g);
     if (status == BYOC_OK && g.zero)
-        status = misfit(&g, "a graph in which no dim is 0");
+        status = fail_misfit(&g, "a graph in which no dim is 0");
     if (status == BYOC_OK)
         g.f->result = n > 1 ? result_of(&g, last) : last;
     byi_arena_free(&g.arena);

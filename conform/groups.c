@@ -114,8 +114,8 @@ static void call_queries(struct byi_kit *kit, const struct byi_sample *sample)
 
 /* Build the sample and run it three times on one state: the third run repeats
  * the first one, after a run with other inputs. */
-static void run_through(struct byi_kit *kit, const struct byi_sample *sample,
-                        uint64_t seed)
+static void run_three_times(struct byi_kit *kit,
+                            const struct byi_sample *sample, uint64_t seed)
 {
     struct byi_session s;
     const struct byi_host_records before = byi_host_records();
@@ -135,7 +135,7 @@ void byi_kit_try_numerics(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byi_sample sample;
     byi_zones_watch(kit);
     byi_sample_make(kit, c->row, c->number, &sample);
-    run_through(kit, &sample, c->number * 3u);
+    run_three_times(kit, &sample, c->number * 3u);
 }
 
 void byi_kit_try_region(struct byi_kit *kit, const struct byi_kit_case *c)
@@ -143,7 +143,7 @@ void byi_kit_try_region(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byi_sample sample;
     byi_zones_watch(kit);
     byi_sample_region(kit, c->number, &sample);
-    run_through(kit, &sample, c->number * 3u);
+    run_three_times(kit, &sample, c->number * 3u);
 }
 
 /* --- states --------------------------------------------------------------- */
@@ -177,9 +177,11 @@ void byi_kit_try_states(struct byi_kit *kit, const struct byi_kit_case *c)
 }
 
 /* Make any sample of the case's row, and compute its expected results. */
-static void any_expected(struct byi_kit *kit, const struct byi_kit_case *c,
-                         struct byi_arena *arena, struct byi_sample *sample,
-                         struct byi_expected *e)
+static void make_expected_sample(struct byi_kit *kit,
+                                 const struct byi_kit_case *c,
+                                 struct byi_arena *arena,
+                                 struct byi_sample *sample,
+                                 struct byi_expected *e)
 {
     byi_zones_watch(kit);
     byi_sample_any(kit, c->row, sample);
@@ -196,7 +198,7 @@ void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byi_expected e;
     struct byi_tensor found[BYI_KIT_MAX_IO];
     struct byi_arena *arena = byi_arena_new();
-    any_expected(kit, c, arena, &sample, &e);
+    make_expected_sample(kit, c, arena, &sample, &e);
     byi_session_open(kit, &sample, &s);
     void *state = byi_kit_state_open(kit, &s);
     e.cancel = &now;
@@ -291,7 +293,7 @@ void byi_kit_try_memory(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byi_sample sample;
     struct byi_expected e;
     struct byi_arena *arena = byi_arena_new();
-    any_expected(kit, c, arena, &sample, &e);
+    make_expected_sample(kit, c, arena, &sample, &e);
     for (uint32_t n = 0; n < MAX_CALLS; n++)
         if (run_exhausted(kit, &sample, &e, arena, n))
             return;
@@ -331,7 +333,7 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byi_expected e;
     struct byi_tensor found[BYI_KIT_MAX_IO];
     struct byi_arena *arena = byi_arena_new();
-    any_expected(kit, c, arena, &sample, &e);
+    make_expected_sample(kit, c, arena, &sample, &e);
     for (uint32_t i = 0; i < SPANS; i++) {
         for (uint32_t k = 0; k < CYCLES; k++) {
             byi_session_open(kit, &sample, &s);

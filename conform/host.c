@@ -12,7 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 2, TAIL = 64 };
+enum {
+    THREADS = 2, /* what the host reports to plug-ins */
+    TAIL = 64    /* bytes behind a block, to detect writes past its end */
+};
 
 static uint32_t n_threads = THREADS;
 
@@ -29,7 +32,7 @@ struct host_block {
 _Static_assert(sizeof(struct host_block) == 64,
                "the memory behind the head is aligned");
 
-static struct byi_kit *kit;
+static struct byi_kit *current_kit;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* guarded by `lock`: */
 static struct byi_host_records records;
@@ -70,14 +73,14 @@ static void release(void *ctx, void *memory)
     struct host_block *head = (struct host_block *)memory - 1;
     const unsigned char *tail = (const unsigned char *)memory + head->bytes;
     if (head->mark != living)
-        byi_kit_failed(kit, BYI_RULE_BALANCE, "%s released %s", byi_step_text(),
-                       head->mark == dead
-                           ? "a block twice"
-                           : "memory that the host did not allocate");
+        byi_kit_failed(
+            current_kit, BYI_RULE_BALANCE, "%s released %s", byi_step_text(),
+            head->mark == dead ? "a block twice"
+                               : "memory that the host did not allocate");
     for (uint32_t i = 0; i < TAIL; i++)
         if (tail[i] != 0xa5)
             byi_kit_failed(
-                kit, BYI_RULE_WRITES,
+                current_kit, BYI_RULE_WRITES,
                 "wrote %u bytes past the end of a block of %llu bytes "
                 "that was acquired in %s",
                 i + 1, (unsigned long long)head->bytes, head->place);
@@ -117,7 +120,7 @@ static void host_log(void *ctx, const char *line)
     (void)ctx, (void)line;
 }
 
-static uint32_t threads(void *ctx)
+static uint32_t host_threads(void *ctx)
 {
     (void)ctx;
     return n_threads;
@@ -142,10 +145,10 @@ static void parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
         fn(arg, i);
 }
 
-const struct byoc_host *byi_kit_host(struct byi_kit *of)
+const struct byoc_host *byi_kit_host(struct byi_kit *kit)
 {
     static struct byoc_host host;
-    kit = of;
+    current_kit = kit;
     if (host.struct_size)
         return &host;
     host = (struct byoc_host){.struct_size = sizeof host,
@@ -157,7 +160,7 @@ const struct byoc_host *byi_kit_host(struct byi_kit *of)
                               .fail_code = byi_failure_code,
                               .fail_free = fail_free,
                               .log = host_log,
-                              .threads = threads,
+                              .threads = host_threads,
                               .parallel_for = parallel_for,
                               .graph_open = byi_graph_open,
                               .graph_close = byi_graph_close};
@@ -177,13 +180,13 @@ void byi_host_exhaust(uint32_t n)
     pthread_mutex_unlock(&lock);
 }
 
-void byi_host_balance(struct byi_kit *of, const struct byi_host_records *before,
-                      const char *after)
+void byi_host_balance(struct byi_kit *kit,
+                      const struct byi_host_records *before, const char *after)
 {
     const struct byi_host_records b = records;
     if (b.live > before->live)
         byi_kit_failed(
-            of, BYI_RULE_BALANCE,
+            kit, BYI_RULE_BALANCE,
             "%u block%s of %llu bytes that the host gave %s not "
             "released after %s; the last one was acquired in %s",
             b.live - before->live, b.live - before->live > 1 ? "s" : "",
@@ -191,7 +194,7 @@ void byi_host_balance(struct byi_kit *of, const struct byi_host_records *before,
             b.live - before->live > 1 ? "are" : "is", after, newest->place);
     if (b.fails > before->fails)
         byi_kit_failed(
-            of, BYI_RULE_BALANCE,
+            kit, BYI_RULE_BALANCE,
             "%u failure%s made with host->fail() and neither returned "
             "nor freed by the end of %s",
             b.fails - before->fails,

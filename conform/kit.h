@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conform/kit.h: shared by the files of the conformance kit. A case is a
  * function that runs in a child process (child.c), where it opens the plug-in,
- * and writes its verdict to shared memory. So the kit continues after a plug-in
- * crashes or hangs.
+ * and writes its verdict to shared memory. The kit therefore
+ * continues after a plug-in crashes or hangs.
  */
 #ifndef BYI_KIT_H
 #define BYI_KIT_H
@@ -28,6 +28,7 @@ enum byi_conform_rule {
 /* The exit code of a case in which valgrind found an error. */
 enum { BYI_VALGRIND_CODE = 99 };
 
+/* A row of rules.def: the rule's name in scorecards, and its text. */
 struct byi_rule_row {
     const char *name, *text;
 };
@@ -64,6 +65,7 @@ struct byi_kit {
     struct byi_verdict *verdict; /* in shared memory; used in a child */
 };
 
+/* A case: a function, and what it tests. */
 struct byi_kit_case {
     const char *name;
     void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
@@ -97,11 +99,14 @@ enum byi_lent { BYI_LENT_READ, BYI_LENT_WRITE, BYI_LENT_GONE };
 struct byi_zone;
 struct byi_zone *byi_zone_new(struct byi_kit *kit, uint64_t bytes,
                               uint64_t align, const char *what);
+/* The address of the zone's first byte. */
 void *byi_zone_data(const struct byi_zone *zone);
-void byi_zone_lend(struct byi_zone *zone, enum byi_lent how);
+/* Change the access to the zone. GONE also discards its contents. */
+void byi_zone_lend(struct byi_zone *zone, enum byi_lent access);
 /* End the case if the bytes around the zone's data have changed. */
 void byi_zone_check(struct byi_kit *kit, const struct byi_zone *zone);
-/* Check the zone of this data, and make it inaccessible. */
+/* Check the zone whose byi_zone_data is `data`, and make it inaccessible;
+ * nothing if there is no such zone. */
 void byi_zone_free(struct byi_kit *kit, const void *data);
 /* Install the handler of faults. */
 void byi_zones_watch(struct byi_kit *kit);
@@ -173,6 +178,7 @@ uint64_t byi_kit_seed(const struct byi_kit *kit, const char *what,
  * generated. */
 bool byi_sample_chain(struct byi_kit *kit, uint64_t number,
                       struct byi_sample *sample);
+/* Free the members of *sample, but not *sample itself. */
 void byi_sample_free(struct byi_sample *sample);
 
 /* --- session.c: calls the plug-in, from compile() to unload() ------------- */
@@ -182,7 +188,7 @@ struct byi_session {
     const struct byi_sample *sample;
     struct byi_code *code; /* of the C from compile(); NULL: it returned none */
     void *compiled;        /* the result of load() */
-    struct byi_zone *consts[BYI_KIT_MAX_IO];
+    struct byi_zone *consts[BYI_KIT_MAX_IO]; /* NULL: not copied yet */
 };
 /* The arguments of one call of the plug-in that receives a region, in zones. */
 struct byi_lent_region {
@@ -204,6 +210,7 @@ void byi_session_take_back(struct byi_lent_region *lent);
  * byi_kit_blob_free. Returns the failure of compile(), or NULL. */
 struct byoc_fail *byi_kit_compile(struct byi_kit *kit, struct byi_session *s,
                                   struct byoc_blob *blob);
+/* Release the blob's memory to the host, and set blob->data to NULL. */
 void byi_kit_blob_free(struct byi_kit *kit, struct byoc_blob *blob);
 /* Call compile() and load(). Ends the case if they fail. */
 void byi_session_open(struct byi_kit *kit, const struct byi_sample *sample,
@@ -212,19 +219,20 @@ void byi_session_open(struct byi_kit *kit, const struct byi_sample *sample,
  * kernels, which is allowed, returns false and sets *why to the reason. */
 bool byi_session_try(struct byi_kit *kit, const struct byi_sample *sample,
                      struct byi_session *s, const char **why);
-/* Call unload(). */
+/* Call unload(), and make the constants inaccessible. */
 void byi_session_close(struct byi_kit *kit, struct byi_session *s);
 /* Call load() with this blob. Returns its failure, or NULL. */
 struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
                                const struct byoc_blob *blob);
 /* Set *state to the state that the backend's run() requires: memory of
  * state_bytes() bytes, the result of state_new(), or NULL. Free it with
- * byi_kit_state_close.
- */
+ * byi_kit_state_close. Returns the failure of state_new(), or NULL. */
 struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
                                     void **state);
 /* Return the state that byi_kit_state_new sets; end the case if that fails. */
 void *byi_kit_state_open(struct byi_kit *kit, struct byi_session *s);
+/* Free a state, as the plug-in requires it: with state_free(), or as memory of
+ * the kit. */
 void byi_kit_state_close(struct byi_kit *kit, struct byi_session *s,
                          void *state);
 
@@ -237,6 +245,8 @@ struct byi_expected {
     double *slack[BYI_KIT_MAX_IO];
     const volatile uint32_t *cancel; /* for the run's arguments; or NULL */
 };
+/* Set *expected for random inputs of this seed; its memory is in `arena`. Ends
+ * the case if native kernels cannot run the sample. */
 void byi_kit_expect(struct byi_kit *kit, const struct byi_sample *sample,
                     uint64_t seed, struct byi_arena *arena,
                     struct byi_expected *expected);

@@ -17,13 +17,13 @@ enum {
     MAX_ROWS = 4096
 };
 
-static const struct byoc_backend *own_backend;
+static const struct byoc_backend *own_backend; /* the plug-in's */
 /* a copy of `own_backend` with wrapped predicates and probe */
 static struct byoc_backend wrapped;
-static struct byoc_pattern rows[MAX_ROWS];
+static struct byoc_pattern wrapped_rows[MAX_ROWS];
 static struct byi_kit *current_kit;
 static char last_reason[1024]; /* the reason of the last refusal */
-static uint32_t refusals;
+static uint32_t refusals;      /* number of refusals so far */
 
 const struct byoc_backend *byi_kit_backend(struct byi_kit *kit)
 {
@@ -53,7 +53,7 @@ static const char *accept(const struct byoc_host *host,
 {
     const struct byi_match *match = (const void *)m;
     const struct byoc_pattern *own =
-        &own_backend->patterns[match->pattern->row - rows];
+        &own_backend->patterns[match->pattern->row - wrapped_rows];
     if (!own->accept)
         return NULL;
     char before[sizeof last_reason] = "";
@@ -123,10 +123,10 @@ static struct byi_backends *open_backends(struct byi_kit *kit)
     current_kit = kit;
     wrapped = *b;
     for (uint32_t i = 0; i < b->n_patterns && i < MAX_ROWS; i++) {
-        rows[i] = b->patterns[i];
-        rows[i].accept = accept;
+        wrapped_rows[i] = b->patterns[i];
+        wrapped_rows[i].accept = accept;
     }
-    wrapped.patterns = rows;
+    wrapped.patterns = wrapped_rows;
     wrapped.probe = b->probe ? probe : NULL;
     const struct byoc_backend *list[] = {&wrapped};
     const struct byoc_host *hosts[] = {byi_kit_host(kit)};
@@ -209,7 +209,7 @@ static bool write_sample(struct byi_sample *s, struct byoc_error *err)
 }
 
 /* How the plug-in's rows match a random graph. */
-enum drawn {
+enum match_outcome {
     TAKEN,     /* the row matches all of it: it is the sample */
     UNMATCHED, /* no row matches all of it, or an error occurred */
     REFUSED,   /* the plug-in refused a match */
@@ -218,9 +218,10 @@ enum drawn {
 
 /* Merge composites in *m, which s->m becomes, and write the sample if `row`
  * matches all of it. */
-static enum drawn match_graph(struct byi_backends *backends,
-                              struct byi_module **m, const char *row,
-                              struct byi_sample *s, struct byoc_error *err)
+static enum match_outcome match_graph(struct byi_backends *backends,
+                                      struct byi_module **m, const char *row,
+                                      struct byi_sample *s,
+                                      struct byoc_error *err)
 {
     static const struct byi_pass *const passes[] = {&byi_pass_merge_composite};
     struct byi_pass_context ctx = {.opt_level = 2,
@@ -255,9 +256,9 @@ static _Noreturn void give_up(struct byi_kit *kit, const char *row,
 
 /* Try to generate graph `number`. If that fails, returns false, and sets the
  * numbers of refused graphs and of graphs that other rows match. */
-static bool make_one(struct byi_kit *kit, const char *row, uint32_t number,
-                     struct byi_sample *s, uint32_t *refused,
-                     uint32_t *elsewhere, struct byoc_error *err)
+static bool try_sample(struct byi_kit *kit, const char *row, uint32_t number,
+                       struct byi_sample *s, uint32_t *refused,
+                       uint32_t *elsewhere, struct byoc_error *err)
 {
     struct byi_backends *backends = open_backends(kit);
     const struct byi_pattern *pattern = find_row(kit, backends, row);
@@ -272,11 +273,12 @@ static bool make_one(struct byi_kit *kit, const char *row, uint32_t number,
                 break;
             continue;
         }
-        const enum drawn drawn = match_graph(backends, &m, row, s, err);
-        if (drawn == TAKEN)
+        const enum match_outcome outcome =
+            match_graph(backends, &m, row, s, err);
+        if (outcome == TAKEN)
             return true;
-        *refused += drawn == REFUSED;
-        *elsewhere += drawn == ELSEWHERE;
+        *refused += outcome == REFUSED;
+        *elsewhere += outcome == ELSEWHERE;
         byi_sample_free(s);
     }
     return false;
@@ -287,7 +289,7 @@ void byi_sample_make(struct byi_kit *kit, const char *row, uint32_t number,
 {
     struct byoc_error err = {.text = ""};
     uint32_t refused, elsewhere;
-    if (!make_one(kit, row, number, sample, &refused, &elsewhere, &err))
+    if (!try_sample(kit, row, number, sample, &refused, &elsewhere, &err))
         give_up(kit, row, refused, elsewhere, &err);
 }
 
@@ -297,7 +299,7 @@ void byi_sample_any(struct byi_kit *kit, const char *row,
     struct byoc_error err = {.text = ""};
     uint32_t refused = 0, elsewhere = 0, any = 0;
     for (uint32_t i = 0; i < MAX_ANY; i++) {
-        if (make_one(kit, row, i, sample, &refused, &elsewhere, &err))
+        if (try_sample(kit, row, i, sample, &refused, &elsewhere, &err))
             return;
         any += refused;
     }

@@ -14,9 +14,10 @@ static uint64_t element_bytes(const struct byi_type *type)
     return byoc_dtype_size(type->dtype);
 }
 
-/* A copy of `n` bytes in a zone. */
-static struct byi_zone *zone_of(struct byi_kit *kit, const void *from,
-                                uint64_t n, uint64_t align, const char *what)
+/* Copy `n` bytes to a new read-only zone. */
+static struct byi_zone *copy_to_zone(struct byi_kit *kit, const void *from,
+                                     uint64_t n, uint64_t align,
+                                     const char *what)
 {
     struct byi_zone *z = byi_zone_new(kit, n, align, what);
     if (n)
@@ -48,7 +49,7 @@ static struct byi_zone *const_zone(struct byi_kit *kit, struct byi_session *s,
     char what[40];
     snprintf(what, sizeof what, "constant %u", i);
     if (!s->consts[i])
-        s->consts[i] = zone_of(kit, c->data, c->bytes, BYI_ALIGN, what);
+        s->consts[i] = copy_to_zone(kit, c->data, c->bytes, BYI_ALIGN, what);
     return s->consts[i];
 }
 
@@ -71,20 +72,22 @@ struct byi_lent_region byi_session_lend(struct byi_kit *kit,
     struct byoc_view views[BYI_KIT_MAX_IO];
     for (uint32_t i = 0; i < sample->n_consts; i++) {
         const struct byi_const *c = &sample->m->consts.at[sample->consts[i]];
-        struct byi_zone *dims =
-            zone_of(kit, c->type->dims, c->type->rank * sizeof *c->type->dims,
-                    8, "the dims of a constant");
+        struct byi_zone *dims = copy_to_zone(
+            kit, c->type->dims, c->type->rank * sizeof *c->type->dims, 8,
+            "the dims of a constant");
         lent.zones[lent.n++] = dims;
         views[i] = view_of(c->type->dtype, c->type->rank, dims,
                            const_zone(kit, s, i), c->bytes);
     }
     struct byi_zone *list =
-        zone_of(kit, views, sample->n_consts * sizeof *views, 8,
-                "the list of constants");
-    struct byi_zone *json = zone_of(kit, text, bytes, 0, "the region's text");
-    struct byi_zone *name = symbol ? zone_of(kit, symbol, strlen(symbol) + 1, 0,
-                                             "the region's symbol")
-                                   : NULL;
+        copy_to_zone(kit, views, sample->n_consts * sizeof *views, 8,
+                     "the list of constants");
+    struct byi_zone *json =
+        copy_to_zone(kit, text, bytes, 0, "the region's text");
+    struct byi_zone *name = symbol
+                                ? copy_to_zone(kit, symbol, strlen(symbol) + 1,
+                                               0, "the region's symbol")
+                                : NULL;
     const struct byoc_region region = {.struct_size = sizeof region,
                                        .n_consts = sample->n_consts,
                                        .json = byi_zone_data(json),
@@ -94,7 +97,7 @@ struct byi_lent_region byi_session_lend(struct byi_kit *kit,
                                            name ? byi_zone_data(name) : NULL,
                                        .code = code};
     struct byi_zone *all =
-        zone_of(kit, &region, sizeof region, 8, "struct byoc_region");
+        copy_to_zone(kit, &region, sizeof region, 8, "struct byoc_region");
     lent.region = byi_zone_data(all);
     lent.zones[lent.n++] = list;
     lent.zones[lent.n++] = json;
@@ -218,10 +221,10 @@ struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
 /* Handle the failure of `call` to build a sample. The plug-in may refuse a
  * region of several kernels; then returns the reason. Otherwise ends the case,
  * since the function that `accepted_by` names has accepted the sample. */
-static const char *not_built(struct byi_kit *kit,
-                             const struct byi_sample *sample,
-                             struct byoc_fail *fail, const char *accepted_by,
-                             const char *call)
+static const char *report_not_built(struct byi_kit *kit,
+                                    const struct byi_sample *sample,
+                                    struct byoc_fail *fail,
+                                    const char *accepted_by, const char *call)
 {
     uint32_t code;
     const char *reason = byi_kit_fail_text(fail, &code);
@@ -265,7 +268,7 @@ bool byi_session_try(struct byi_kit *kit, const struct byi_sample *sample,
     *s = (struct byi_session){.sample = sample};
     struct byoc_fail *fail = byi_kit_compile(kit, s, &blob);
     if (fail) {
-        *why = not_built(kit, sample, fail, accepted_by, "compile()");
+        *why = report_not_built(kit, sample, fail, accepted_by, "compile()");
         return false;
     }
     fail = byi_kit_load(kit, s, &blob);
@@ -274,8 +277,8 @@ bool byi_session_try(struct byi_kit *kit, const struct byi_sample *sample,
         ask_description(kit, s);
         return true;
     }
-    *why = not_built(kit, sample, fail, b->compile ? "compile()" : accepted_by,
-                     "load()");
+    *why = report_not_built(kit, sample, fail,
+                            b->compile ? "compile()" : accepted_by, "load()");
     drop_consts(s);
     return false;
 }
@@ -463,8 +466,9 @@ struct lent_run {
     uint32_t n;
 };
 
-/* Copy n tensors of these types to zones, and set views[] to them. data NULL:
- * for results; filled with 0x7f. `align`: as in byi_kit_run. */
+/* Copy n tensors of these types to zones, and set views[] to them. If `data` is
+ * NULL, they are for results, and filled with 0x7f. `align`: as in
+ * byi_kit_run. */
 static void lend_tensors(struct byi_kit *kit, struct lent_run *lent,
                          const struct byi_type *const *types,
                          const struct byi_tensor *data, uint32_t n,
@@ -477,10 +481,11 @@ static void lend_tensors(struct byi_kit *kit, struct lent_run *lent,
         const uint64_t at = align ? align : element_bytes(types[i]);
         snprintf(what, sizeof what, "%s %u", name, i);
         struct byi_zone *dims =
-            zone_of(kit, types[i]->dims,
-                    types[i]->rank * sizeof *types[i]->dims, 8, "dims");
-        struct byi_zone *z = data ? zone_of(kit, data[i].data, bytes, at, what)
-                                  : byi_zone_new(kit, bytes, at, what);
+            copy_to_zone(kit, types[i]->dims,
+                         types[i]->rank * sizeof *types[i]->dims, 8, "dims");
+        struct byi_zone *z =
+            data ? copy_to_zone(kit, data[i].data, bytes, at, what)
+                 : byi_zone_new(kit, bytes, at, what);
         if (!data && bytes)
             memset(byi_zone_data(z), 0x7f, bytes);
         lent->dims[lent->n] = dims;
@@ -514,15 +519,17 @@ struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
                  "input", in);
     lend_tensors(kit, &lent, sample->out, NULL, sample->n_out, align, "output",
                  out);
-    lent.in = zone_of(kit, in, sample->n_in * sizeof *in, 8, "the inputs");
-    lent.out = zone_of(kit, out, sample->n_out * sizeof *out, 8, "the outputs");
+    lent.in = copy_to_zone(kit, in, sample->n_in * sizeof *in, 8, "the inputs");
+    lent.out =
+        copy_to_zone(kit, out, sample->n_out * sizeof *out, 8, "the outputs");
     const struct byoc_run_args args = {.struct_size = sizeof args,
                                        .n_inputs = sample->n_in,
                                        .n_outputs = sample->n_out,
                                        .inputs = byi_zone_data(lent.in),
                                        .outputs = byi_zone_data(lent.out),
                                        .cancel = expected->cancel};
-    lent.args = zone_of(kit, &args, sizeof args, 8, "struct byoc_run_args");
+    lent.args =
+        copy_to_zone(kit, &args, sizeof args, 8, "struct byoc_run_args");
     byi_step(NULL, "run()");
     struct byoc_fail *fail = byi_kit_backend(kit)->run(
         byi_kit_host(kit), s->compiled, state, byi_zone_data(lent.args));

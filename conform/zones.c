@@ -24,15 +24,16 @@ struct byi_zone {
     size_t mapped;
     char *data;
     size_t bytes;
-    enum byi_lent how;
-    char what[60];
+    enum byi_lent access; /* the plug-in's, now */
+    char name[60];        /* for messages */
 };
 
 static struct byi_zone zones[MAX_ZONES]; /* a ring buffer once it is full */
 static uint32_t n_zones, oldest;
 static struct byi_kit *current_kit;
 
-static size_t page(void)
+/* The size of a memory page in bytes. */
+static size_t page_bytes(void)
 {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
@@ -45,8 +46,8 @@ static struct byi_zone *take_zone(struct byi_kit *kit)
     for (uint32_t i = 0; i < MAX_ZONES; i++) {
         struct byi_zone *z = &zones[oldest];
         oldest = (oldest + 1) % MAX_ZONES;
-        if (z->how == BYI_LENT_GONE) {
-            munmap(z->base, z->mapped + page());
+        if (z->access == BYI_LENT_GONE) {
+            munmap(z->base, z->mapped + page_bytes());
             return z;
         }
     }
@@ -58,7 +59,7 @@ static struct byi_zone *take_zone(struct byi_kit *kit)
 struct byi_zone *byi_zone_new(struct byi_kit *kit, uint64_t bytes,
                               uint64_t align, const char *what)
 {
-    const size_t p = page();
+    const size_t p = page_bytes();
     const size_t lead = align ? (bytes + align - 1) / align * align : bytes;
     const size_t mapped = (lead + p - 1) / p * p + p;
     char *base =
@@ -72,8 +73,8 @@ struct byi_zone *byi_zone_new(struct byi_kit *kit, uint64_t bytes,
                            .mapped = mapped,
                            .data = base + mapped - lead,
                            .bytes = bytes,
-                           .how = BYI_LENT_WRITE};
-    snprintf(z->what, sizeof z->what, "%s", what);
+                           .access = BYI_LENT_WRITE};
+    snprintf(z->name, sizeof z->name, "%s", what);
     memset(base, AROUND, mapped);
     return z;
 }
@@ -83,14 +84,14 @@ void *byi_zone_data(const struct byi_zone *zone)
     return zone->data;
 }
 
-void byi_zone_lend(struct byi_zone *zone, enum byi_lent how)
+void byi_zone_lend(struct byi_zone *zone, enum byi_lent access)
 {
     static const int rights[] = {[BYI_LENT_READ] = PROT_READ,
                                  [BYI_LENT_WRITE] = PROT_READ | PROT_WRITE,
                                  [BYI_LENT_GONE] = PROT_NONE};
-    zone->how = how;
-    mprotect(zone->base, zone->mapped, rights[how]);
-    if (how == BYI_LENT_GONE) /* free the pages themselves */
+    zone->access = access;
+    mprotect(zone->base, zone->mapped, rights[access]);
+    if (access == BYI_LENT_GONE) /* free the pages themselves */
         madvise(zone->base, zone->mapped, MADV_DONTNEED);
 }
 
@@ -108,14 +109,14 @@ void byi_zone_check(struct byi_kit *kit, const struct byi_zone *zone)
                            i < before ? (ssize_t)(before - i)
                                       : (ssize_t)(i - before - zone->bytes + 1),
                            i < before ? "before" : "past the end of",
-                           zone->what, zone->bytes);
+                           zone->name, zone->bytes);
     }
 }
 
 void byi_zone_free(struct byi_kit *kit, const void *data)
 {
     for (uint32_t i = 0; i < n_zones; i++)
-        if (zones[i].data == data && zones[i].how != BYI_LENT_GONE) {
+        if (zones[i].data == data && zones[i].access != BYI_LENT_GONE) {
             byi_zone_check(kit, &zones[i]);
             byi_zone_lend(&zones[i], BYI_LENT_GONE);
             return;
@@ -129,17 +130,18 @@ static void report_access(const struct byi_zone *z, const char *at,
                           const char *did, enum byi_conform_rule past)
 {
     struct byi_kit *kit = current_kit;
-    if (z->how == BYI_LENT_GONE)
+    if (z->access == BYI_LENT_GONE)
         byi_kit_failed(kit, BYI_RULE_KEPT,
                        "%s %s %s of an earlier call, which is over",
-                       byi_step_text(), did, z->what);
+                       byi_step_text(), did, z->name);
     if (at < z->base + z->mapped)
         byi_kit_failed(kit, BYI_RULE_CONSTANT, "%s %s %s, which is read-only",
-                       byi_step_text(), did, z->what);
+                       byi_step_text(), did, z->name);
     byi_kit_failed(kit, past, "%s %s byte %td of %s, which has %zu bytes",
-                   byi_step_text(), did, at - z->data, z->what, z->bytes);
+                   byi_step_text(), did, at - z->data, z->name, z->bytes);
 }
 
+/* Handle SIGSEGV and SIGBUS: if the address is in a zone, end the case. */
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     const char *at = info->si_addr;
@@ -155,7 +157,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 #endif
     for (uint32_t i = n_zones; i-- > 0;)
         if (at >= zones[i].base &&
-            at < zones[i].base + zones[i].mapped + page())
+            at < zones[i].base + zones[i].mapped + page_bytes())
             report_access(&zones[i], at, did, past);
     /* not in a zone: the access faults again, and then ends the process */
     signal(number, SIG_DFL);
