@@ -48,8 +48,8 @@ static enum byoc_status write_dot(const char *path, const char *ledger,
                                   struct byoc_error *err)
 {
     struct byi_text text = {0};
-    return write_text(byi_ledger_dot(ledger, strlen(ledger), &text, err), path,
-                      &text, err);
+    return write_text(byi_ledger_write_dot(ledger, strlen(ledger), &text, err),
+                      path, &text, err);
 }
 
 static enum byoc_status write_page(const struct byi_pictures *pictures,
@@ -64,7 +64,8 @@ static enum byoc_status write_page(const struct byi_pictures *pictures,
     const struct byi_page more = {.against = pictures->against ? old.at : NULL,
                                   .profile = profile};
     if (status == BYOC_OK)
-        status = byi_ledger_page(ledger, strlen(ledger), &more, &text, err);
+        status =
+            byi_ledger_write_page(ledger, strlen(ledger), &more, &text, err);
     status = write_text(status, pictures->html, &text, err);
     cJSON_free(profile);
     byi_text_free(&old);

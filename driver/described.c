@@ -60,7 +60,7 @@ static void drop_probed(struct byoc_compiled *c, const struct byi_func *f)
 {
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (f->nodes.at[id].kind == BYI_CALL)
-            byi_ledger_impl(c->ledger, f->nodes.at[id].sources, "");
+            byi_ledger_set_impl(c->ledger, f->nodes.at[id].sources, "");
 }
 
 /* Add the step's implementation to its nodes. */
@@ -89,7 +89,8 @@ void byi_record_implementations(struct byoc_compiled *c)
     }
     for (uint32_t i = 0; i < n; i++)
         if (names.impls[i])
-            byi_ledger_impl(c->ledger, &(struct byi_sources){.n = 1, .at = &i},
-                            names.impls[i]);
+            byi_ledger_set_impl(c->ledger,
+                                &(struct byi_sources){.n = 1, .at = &i},
+                                names.impls[i]);
     byi_index_free(&names.index);
 }

@@ -654,7 +654,7 @@ static enum byoc_status open_ledger(struct byoc_compiled *c, const char *path,
         backends[i] = (struct byi_ledger_backend){
             .name = v->at[i].name, .version = v->at[i].api->version};
     BYI_TRY(byoc_internal_threads(params->threads, &facts.threads, err));
-    byi_ledger_facts(c->ledger, &facts);
+    byi_ledger_set_facts(c->ledger, &facts);
     byi_ledger_open(c->ledger, c->m);
     return BYOC_OK;
 }
@@ -671,7 +671,7 @@ static void record_weights(struct byoc_compiled *c)
                                                  .largest = w->largest,
                                                  .rms = w->rms,
                                                  .kept = w->kept};
-        byi_ledger_weight(c->ledger, &weight);
+        byi_ledger_add_weight(c->ledger, &weight);
     }
 }
 
@@ -683,7 +683,7 @@ static void close_ledger(struct byoc_compiled *c,
     byi_ledger_close(c->ledger, c->m, byi_samples_new(c->m, &ctx, c->arena));
     record_weights(c);
     byi_gates_check(c->ledger, params);
-    byi_ledger_json(c->ledger, &c->ledger_json);
+    byi_ledger_write_json(c->ledger, &c->ledger_json);
     c->verdict = byi_gates_verdict(&c->ledger_json, c->arena);
     c->coverage = *byi_ledger_coverage(c->ledger);
 }

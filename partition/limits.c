@@ -204,7 +204,7 @@ static void note_reason(struct limiter *l, const struct listed_region *c,
         .detail = c->detail,
         .sources = &sources,
         .flops = c->flops};
-    byi_ledger_region(byi_ledger_of(l->ctx), &region);
+    byi_ledger_add_region(byi_ledger_of(l->ctx), &region);
 }
 
 /* Unmark the dropped regions of a function, whose regions are in the list from

@@ -487,8 +487,9 @@ static bool take(const struct byi_match *match, void *ctx)
     } else {
         claim(g, match, func);
         if (g->ledger)
-            byi_ledger_impl(g->ledger, g->matches.at[g->matches.n - 1].sources,
-                            probed.impl);
+            byi_ledger_set_impl(g->ledger,
+                                g->matches.at[g->matches.n - 1].sources,
+                                probed.impl);
         return true;
     }
     g->m->funcs.at[func]->dead = true;

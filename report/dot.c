@@ -133,8 +133,9 @@ static void add_graph(struct dot *d)
     byi_text_addf(d->out, "}\n");
 }
 
-enum byoc_status byi_ledger_dot(const char *json, size_t n,
-                                struct byi_text *out, struct byoc_error *err)
+enum byoc_status byi_ledger_write_dot(const char *json, size_t n,
+                                      struct byi_text *out,
+                                      struct byoc_error *err)
 {
     struct byi_report r;
     BYI_TRY(byi_report_read(json, n, &r, err));

@@ -36,7 +36,7 @@ void byi_gates_check(struct byi_ledger *ledger,
                                       .passed =
                                           found[i] + rounding >= wanted[i]};
         if (wanted[i] > 0)
-            byi_ledger_gate(ledger, &gate);
+            byi_ledger_add_gate(ledger, &gate);
     }
 }
 

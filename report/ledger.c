@@ -102,8 +102,8 @@ struct byi_times *byi_ledger_times_of(struct byi_ledger *ledger,
 
 /* --- opening -------------------------------------------------------------- */
 
-void byi_ledger_facts(struct byi_ledger *l,
-                      const struct byi_ledger_facts *facts)
+void byi_ledger_set_facts(struct byi_ledger *l,
+                          const struct byi_ledger_facts *facts)
 {
     struct byi_ledger_backend *backends =
         byi_arena_calloc(l->arena, facts->n_backends, sizeof *backends);
@@ -161,16 +161,16 @@ void byi_ledger_note(struct byi_ledger *ledger, const struct byi_sources *s,
         add_attempt(ledger, byi_ledger_entry_of(ledger, s->at[i]), &attempt);
 }
 
-void byi_ledger_impl(struct byi_ledger *ledger, const struct byi_sources *s,
-                     const char *impl)
+void byi_ledger_set_impl(struct byi_ledger *ledger, const struct byi_sources *s,
+                         const char *impl)
 {
     impl = byi_ledger_intern(ledger, impl);
     for (uint32_t i = 0; i < s->n; i++)
         byi_ledger_entry_of(ledger, s->at[i])->impl = impl;
 }
 
-void byi_ledger_region(struct byi_ledger *ledger,
-                       const struct byi_ledger_region *r)
+void byi_ledger_add_region(struct byi_ledger *ledger,
+                           const struct byi_ledger_region *r)
 {
     const struct byi_region_entry entry = {
         .name = byi_ledger_intern(ledger, r->name),
@@ -216,20 +216,20 @@ void byi_ledger_revert(struct byi_ledger *ledger, const struct byi_module *m,
         .flops = byi_func_flops(m, samples, func),
         .n_inputs = f->params.n,
         .n_outputs = count_outputs(f)};
-    byi_ledger_region(ledger, &region);
+    byi_ledger_add_region(ledger, &region);
     byi_vec_free(list.at);
 }
 
-void byi_ledger_region_times(struct byi_ledger *ledger, const char *region,
-                             double backend_us, double native_us)
+void byi_ledger_set_region_times(struct byi_ledger *ledger, const char *region,
+                                 double backend_us, double native_us)
 {
     *byi_ledger_times_of(ledger, region) =
         (struct byi_times){.backend = backend_us, .native = native_us};
 }
 
-void byi_ledger_node_times(struct byi_ledger *ledger,
-                           const struct byi_sources *s, double backend_us,
-                           double native_us)
+void byi_ledger_set_node_times(struct byi_ledger *ledger,
+                               const struct byi_sources *s, double backend_us,
+                               double native_us)
 {
     for (uint32_t i = 0; i < s->n; i++)
         byi_ledger_entry_of(ledger, s->at[i])->times = (struct byi_times){
@@ -475,19 +475,19 @@ const struct byi_coverage *byi_ledger_coverage(const struct byi_ledger *ledger)
     return &ledger->coverage;
 }
 
-void byi_ledger_measured(struct byi_ledger *ledger,
-                         const struct byi_measured *measured)
+void byi_ledger_set_measured(struct byi_ledger *ledger,
+                             const struct byi_measured *measured)
 {
     ledger->measured = *measured;
 }
 
-void byi_ledger_weight(struct byi_ledger *ledger,
-                       const struct byi_ledger_weight *weight)
+void byi_ledger_add_weight(struct byi_ledger *ledger,
+                           const struct byi_ledger_weight *weight)
 {
     BYI_PUSH(&ledger->weights, *weight);
 }
 
-void byi_ledger_gate(struct byi_ledger *ledger, const struct byi_gate *gate)
+void byi_ledger_add_gate(struct byi_ledger *ledger, const struct byi_gate *gate)
 {
     BYI_PUSH(&ledger->gates, *gate);
 }

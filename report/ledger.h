@@ -46,8 +46,8 @@ struct byi_ledger_facts {
     uint32_t n_backends;
     const struct byi_ledger_backend *backends; /* in order of preference */
 };
-void byi_ledger_facts(struct byi_ledger *ledger,
-                      const struct byi_ledger_facts *facts);
+void byi_ledger_set_facts(struct byi_ledger *ledger,
+                          const struct byi_ledger_facts *facts);
 /* Record the nodes that each model node reads, its attributes and the types of
  * its outputs, from the module as imported, before any pass. */
 void byi_ledger_open(struct byi_ledger *ledger, const struct byi_module *m);
@@ -62,8 +62,8 @@ void byi_ledger_note(struct byi_ledger *ledger, const struct byi_sources *s,
                      const char *pattern, const char *detail);
 /* Record the implementation that a backend chose for these sources, in place of
  * an earlier one. */
-void byi_ledger_impl(struct byi_ledger *ledger, const struct byi_sources *s,
-                     const char *impl);
+void byi_ledger_set_impl(struct byi_ledger *ledger, const struct byi_sources *s,
+                         const char *impl);
 
 /* A region that was reverted, whole or in part. */
 struct byi_ledger_region {
@@ -76,23 +76,23 @@ struct byi_ledger_region {
 };
 /* Record a reverted region and, for each of its nodes, an attempt with its
  * reason. Kept regions are read from the module when the ledger is closed. */
-void byi_ledger_region(struct byi_ledger *ledger,
-                       const struct byi_ledger_region *region);
+void byi_ledger_add_region(struct byi_ledger *ledger,
+                           const struct byi_ledger_region *region);
 struct byi_samples;
 /* Record that function `func`, the region of a backend, is reverted as a whole:
- * as byi_ledger_region does. Call it before the module changes. `samples`: as
- * in byi_func_flops. */
+ * as byi_ledger_add_region does. Call it before the module changes. `samples`:
+ * as in byi_func_flops. */
 void byi_ledger_revert(struct byi_ledger *ledger, const struct byi_module *m,
                        const struct byi_samples *samples, uint32_t func,
                        enum byi_reason reason, const char *detail);
 /* Record the measured times of a region, by name, or of the nodes with these
  * sources, which share them equally. In microseconds; negative: not measured.
  */
-void byi_ledger_region_times(struct byi_ledger *ledger, const char *region,
-                             double backend_us, double native_us);
-void byi_ledger_node_times(struct byi_ledger *ledger,
-                           const struct byi_sources *s, double backend_us,
-                           double native_us);
+void byi_ledger_set_region_times(struct byi_ledger *ledger, const char *region,
+                                 double backend_us, double native_us);
+void byi_ledger_set_node_times(struct byi_ledger *ledger,
+                               const struct byi_sources *s, double backend_us,
+                               double native_us);
 
 /* Times of the whole model: all native, greedily partitioned, and placed by
  * measured costs. `chosen` is the one in use: "native", "greedy" or "measured".
@@ -101,8 +101,8 @@ struct byi_measured {
     double native_us, greedy_us, measured_us;
     const char *chosen;
 };
-void byi_ledger_measured(struct byi_ledger *ledger,
-                         const struct byi_measured *measured);
+void byi_ledger_set_measured(struct byi_ledger *ledger,
+                             const struct byi_measured *measured);
 
 /* Floating-point operations of a function with its composites; a multiply-add
  * counts as two. Symbolic dims have their usual sizes in `samples`
@@ -121,8 +121,8 @@ struct byi_ledger_weight {
     const char *kept; /* why it stays float32; NULL: it was narrowed */
 };
 /* The strings and sources of *weight must live as long as the ledger. */
-void byi_ledger_weight(struct byi_ledger *ledger,
-                       const struct byi_ledger_weight *weight);
+void byi_ledger_add_weight(struct byi_ledger *ledger,
+                           const struct byi_ledger_weight *weight);
 
 /* --- afterwards ----------------------------------------------------------- */
 
@@ -144,16 +144,17 @@ struct byi_coverage {
 uint32_t byi_coverage_operators(const struct byi_coverage *coverage);
 const struct byi_coverage *byi_ledger_coverage(const struct byi_ledger *ledger);
 
-/* A gate that the user set, and its result. Call byi_ledger_gate after
+/* A gate that the user set, and its result. Call byi_ledger_add_gate after
  * byi_ledger_close; `name` must live as long as the ledger. */
 struct byi_gate {
     const char *name;     /* "require-offload", as the option is called */
     double wanted, found; /* percent */
     bool passed;
 };
-void byi_ledger_gate(struct byi_ledger *ledger, const struct byi_gate *gate);
+void byi_ledger_add_gate(struct byi_ledger *ledger,
+                         const struct byi_gate *gate);
 
 /* Append a closed ledger to `out` as JSON. */
-void byi_ledger_json(struct byi_ledger *ledger, struct byi_text *out);
+void byi_ledger_write_json(struct byi_ledger *ledger, struct byi_text *out);
 
 #endif

@@ -298,7 +298,7 @@ static void put_node(const struct byi_ledger *l, struct byi_text *out,
     put(out, "}");
 }
 
-void byi_ledger_json(struct byi_ledger *l, struct byi_text *out)
+void byi_ledger_write_json(struct byi_ledger *l, struct byi_text *out)
 {
     const struct byi_ledger_facts *facts = &l->facts;
     put(out, "{\"format\": \"byoc-ledger\", \"version\": 3");

@@ -52,9 +52,10 @@ static void add_member(struct byi_text *out, const char *name, const char *json)
     add_json(out, json, strlen(json));
 }
 
-enum byoc_status byi_ledger_page(const char *json, size_t n,
-                                 const struct byi_page *more,
-                                 struct byi_text *out, struct byoc_error *err)
+enum byoc_status byi_ledger_write_page(const char *json, size_t n,
+                                       const struct byi_page *more,
+                                       struct byi_text *out,
+                                       struct byoc_error *err)
 {
     BYI_TRY(check(json, n, err));
     if (more && more->against) {

@@ -422,8 +422,8 @@ static void note_candidates(struct decider *d, const uint32_t *label)
         for (uint32_t i = 0; i < candidate->n; i++)
             all = byi_sources_join(d->m, all,
                                    f->nodes.at[candidate->at[i]].sources);
-        byi_ledger_node_times(d->by->ledger, all, us_or_minus_one(backend),
-                              us_or_minus_one(p->us[0]));
+        byi_ledger_set_node_times(d->by->ledger, all, us_or_minus_one(backend),
+                                  us_or_minus_one(p->us[0]));
     }
 }
 
@@ -432,9 +432,9 @@ static void note_regions(struct decider *d, const struct cost_trial *t)
     for (uint32_t i = 0; i < t->regions.n; i++) {
         const struct trial_region *r = &t->regions.at[i];
         const struct byi_workload *p = &d->workloads.list.at[r->workload];
-        byi_ledger_region_times(d->by->ledger, r->name,
-                                us_or_minus_one(p->us[r->label]),
-                                us_or_minus_one(p->us[0]));
+        byi_ledger_set_region_times(d->by->ledger, r->name,
+                                    us_or_minus_one(p->us[r->label]),
+                                    us_or_minus_one(p->us[0]));
     }
 }
 
@@ -466,7 +466,7 @@ static uint32_t pick_placement(struct decider *d, struct byi_assignment *a)
             .greedy_us = placements[GREEDY].us,
             .measured_us = placements[ASSIGNED].us,
             .chosen = placement_names[placements[best].same]};
-        byi_ledger_measured(d->by->ledger, &measured);
+        byi_ledger_set_measured(d->by->ledger, &measured);
     } else {
         byi_text_addf(&d->by->notes,
                       "the whole model could not be timed, so the times of its "

@@ -145,9 +145,9 @@ bool fuzz_feed_ledger(struct fuzz_case *c)
     struct byoc_error err;
     struct byi_text page = {0}, dot = {0};
     enum byoc_status status =
-        byi_ledger_page(c->bytes, c->n, NULL, &page, &err);
+        byi_ledger_write_page(c->bytes, c->n, NULL, &page, &err);
     bool good = status == BYOC_OK || fuzz_refused(c, "page", &err);
-    if (byi_ledger_dot(c->bytes, c->n, &dot, &err) != status)
+    if (byi_ledger_write_dot(c->bytes, c->n, &dot, &err) != status)
         good = fuzz_wrong(c, "a page, and no dot, or the other way", "");
     byi_text_free(&page);
     byi_text_free(&dot);

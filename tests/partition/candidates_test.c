@@ -299,7 +299,7 @@ static void composites_follow_the_assignment(void **state)
     assert_null(strstr(text.at, "add_relu"));
     byi_text_free(&text);
     byi_ledger_close(ledger, s.m, NULL);
-    byi_ledger_json(ledger, &text);
+    byi_ledger_write_json(ledger, &text);
     assert_non_null(strstr(text.at, "\"cheaper-elsewhere\""));
     assert_non_null(strstr(text.at, "b takes 2 us"));
     byi_text_free(&text);

@@ -395,14 +395,14 @@ static void times_and_regions(void **state)
     struct byi_ledger *l = byi_ledger_new();
     const struct byi_ledger_facts facts = {
         .model = "m", .cpu = "c", .threads = 1};
-    byi_ledger_facts(l, &facts);
+    byi_ledger_set_facts(l, &facts);
     byi_ledger_open(l, m);
     byi_ledger_revert(l, m, NULL, byi_func_find(m, "v_0"), BYI_REASON_NOT_BUILT,
                       "too big");
-    byi_ledger_region_times(l, "v_0", 12.5, 25);
-    byi_ledger_node_times(l, &both, 10, -1);
+    byi_ledger_set_region_times(l, "v_0", 12.5, 25);
+    byi_ledger_set_node_times(l, &both, 10, -1);
     byi_ledger_close(l, m, NULL);
-    byi_ledger_json(l, &json);
+    byi_ledger_write_json(l, &json);
     cJSON *ledger = cJSON_Parse(json.at);
     check_whole(ledger);
     const cJSON *regions = list_of(ledger, "regions");
@@ -469,7 +469,7 @@ static void the_telling_reason(void **state)
             byi_ledger_note(l, &one, rows[i].tried[k], "v", NULL, NULL);
         byi_ledger_note(l, &one, rows[i].tried[1], "v", NULL, NULL); /* again */
         byi_ledger_close(l, m, NULL);
-        byi_ledger_json(l, &json);
+        byi_ledger_write_json(l, &json);
         cJSON *ledger = cJSON_Parse(json.at);
         const cJSON *node = cJSON_GetArrayItem(list_of(ledger, "nodes"), 0);
         assert_string_equal(text_of(node, "reason"), rows[i].reason);

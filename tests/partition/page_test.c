@@ -103,7 +103,8 @@ static void check_name(const char *name, const char *expected)
     struct byi_text ledger = {0}, page = {0};
     struct byoc_error err;
     ledger_of(&ledger, name, name);
-    if (byi_ledger_page(ledger.at, ledger.n, NULL, &page, &err) != BYOC_OK)
+    if (byi_ledger_write_page(ledger.at, ledger.n, NULL, &page, &err) !=
+        BYOC_OK)
         fail_msg("%s", err.text);
     cJSON *json = json_of(&page);
     assert_string_equal(
@@ -183,7 +184,7 @@ static void dot_of(struct byi_text *out, const char *a, const char *b)
     struct byi_text ledger = {0};
     struct byoc_error err;
     ledger_of(&ledger, a, b);
-    if (byi_ledger_dot(ledger.at, ledger.n, out, &err) != BYOC_OK)
+    if (byi_ledger_write_dot(ledger.at, ledger.n, out, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     byi_text_free(&ledger);
     check_quotes(out->at);
@@ -257,10 +258,11 @@ static void refused(void **state)
             const struct byi_page more = {.against = json};
             ledger_of(&good, "a", "b");
             assert_int_equal(
-                way == 0 ? byi_ledger_page(json, strlen(json), NULL, &out, &err)
+                way == 0 ? byi_ledger_write_page(json, strlen(json), NULL, &out,
+                                                 &err)
                 : way == 1
-                    ? byi_ledger_dot(json, strlen(json), &out, &err)
-                    : byi_ledger_page(good.at, good.n, &more, &out, &err),
+                    ? byi_ledger_write_dot(json, strlen(json), &out, &err)
+                    : byi_ledger_write_page(good.at, good.n, &more, &out, &err),
                 rows[i].status);
             byi_text_free(&good);
             if (!strstr(err.text, rows[i].words))
