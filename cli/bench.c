@@ -66,7 +66,7 @@ static void print_twins(const struct twins *t)
     struct byi_text share = {0};
     if (t->flops > 0) {
         byi_text_put(&share, ", with ");
-        byi_report_share(&share, t->native_flops, t->flops);
+        byi_report_add_share(&share, t->native_flops, t->flops);
         byi_text_put(&share, " of the offloaded operations");
     }
     printf("native  %10u of %u regions%s\n", t->native, t->regions,

@@ -157,13 +157,13 @@ static enum byoc_status dump_regions(const char *path, const char *model,
         byi_arena_calloc(r.arena, r.n_nodes, sizeof *places);
     for (uint32_t i = 0; i < r.n_nodes; i++) {
         const struct byi_report_node *node = &r.nodes[i];
-        const bool offloaded = byi_report_offloaded(node);
+        const bool offloaded = byi_report_is_offloaded(node);
         places[i] = (struct byi_onnx_place){
             .name = node->name,
             .op = node->op,
             .region = offloaded ? node->region : "",
             .backend = offloaded ? node->where : "",
-            .idle = !offloaded && !byi_report_native(node),
+            .idle = !offloaded && !byi_report_is_native(node),
             .n_outputs = node->n_outputs,
             .outputs = node->outputs};
     }

@@ -507,9 +507,9 @@ static const char *plural(uint32_t n)
 static void print_text(const struct advisor *a, struct byi_text *out)
 {
     byi_text_addf(out, "now: ");
-    byi_report_share(out, a->now.flops_offloaded, a->now.flops);
+    byi_report_add_share(out, a->now.flops_offloaded, a->now.flops);
     byi_text_addf(out, " of ");
-    byi_report_flops(out, a->now.flops);
+    byi_report_add_flops(out, a->now.flops);
     byi_text_addf(out, " offloaded, %u operator%s; %u stay native\n",
                   a->now.offloaded, plural(a->now.offloaded), a->now.native);
     if (!a->found.n)
@@ -523,9 +523,9 @@ static void print_text(const struct advisor *a, struct byi_text *out)
         byi_text_addf(out, "  ");
         print_changes(t, out);
         byi_text_addf(out, "\n      ");
-        byi_report_share(out, t->after.flops_offloaded, t->after.flops);
+        byi_report_add_share(out, t->after.flops_offloaded, t->after.flops);
         byi_text_addf(out, " of ");
-        byi_report_flops(out, t->after.flops);
+        byi_report_add_flops(out, t->after.flops);
         byi_text_addf(out, ", %u operator%s; %u stay native\n",
                       t->after.offloaded, plural(t->after.offloaded),
                       t->after.native);

@@ -63,7 +63,7 @@ const char *byi_gates_verdict(const struct byi_text *ledger_json,
         struct byi_text why = {0};
         if (gate->passed)
             continue;
-        byi_report_reasons(&r, &why);
+        byi_report_add_reasons(&r, &why);
         verdict = byi_arena_printf(
             arena, "--%s requires %.2f%% of the %s offloaded, found %.2f%%%s%s",
             gate->name, gate->wanted, quantity_of(gate->name), gate->found,

@@ -16,7 +16,7 @@ enum byoc_status byoc_ledger_text(const char *ledger_json, int every_node,
     *text = NULL;
     BYI_BORDER(err);
     BYI_TRY(byi_report_read(ledger_json, strlen(ledger_json), &r, err));
-    byi_report_text(&r, every_node != 0, &out);
+    byi_report_add_text(&r, every_node != 0, &out);
     byi_report_free(&r);
     *text = out.at;
     return BYOC_OK;
@@ -30,7 +30,7 @@ enum byoc_status byoc_ledger_explain(const char *ledger_json, const char *node,
     *text = NULL;
     BYI_BORDER(err);
     BYI_TRY(byi_report_read(ledger_json, strlen(ledger_json), &r, err));
-    const enum byoc_status status = byi_report_explain(&r, node, &out, err);
+    const enum byoc_status status = byi_report_add_node(&r, node, &out, err);
     byi_report_free(&r);
     *text = out.at;
     return status;
@@ -53,7 +53,7 @@ enum byoc_status byoc_ledger_diff(const char *old_json, const char *new_json,
     }
     status = byi_report_read(new_json, strlen(new_json), &new, err);
     if (status == BYOC_OK)
-        *worse = byi_report_diff(&old, &new, tolerance, json != 0, &out);
+        *worse = byi_report_add_diff(&old, &new, tolerance, json != 0, &out);
     else
         byi_prefix(err, "the new ledger");
     if (status == BYOC_OK)

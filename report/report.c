@@ -10,7 +10,7 @@
 /* Lists are cut after this many lines. */
 enum { MAX_SHOWN = 8 };
 
-void byi_report_flops(struct byi_text *out, double flops)
+void byi_report_add_flops(struct byi_text *out, double flops)
 {
     static const struct {
         double from;
@@ -31,7 +31,7 @@ static const char *plural(double n)
 }
 
 /* Print 100 only if the part is the whole, and 0 only if the part is 0. */
-void byi_report_share(struct byi_text *out, double part, double whole)
+void byi_report_add_share(struct byi_text *out, double part, double whole)
 {
     double percent = whole > 0 ? 100 * part / whole : 0;
     if (part < whole && percent > 99.99)
@@ -47,9 +47,9 @@ static void print_headline(const struct byi_report *r, struct byi_text *out)
     const uint32_t run = byi_coverage_operators(c);
     byi_text_addf(out, "%s: ", r->model);
     if (c->flops > 0) { /* 0 if every size is symbolic */
-        byi_report_share(out, c->flops_offloaded, c->flops);
+        byi_report_add_share(out, c->flops_offloaded, c->flops);
         byi_text_addf(out, " of ");
-        byi_report_flops(out, c->flops);
+        byi_report_add_flops(out, c->flops);
         if (*c->sizes)
             byi_text_addf(out, " (%s)", c->sizes);
         byi_text_addf(out, " and ");
@@ -102,9 +102,9 @@ static void print_backends(const struct byi_report *r, struct byi_text *out)
     for (uint32_t i = 0; i < r->n_backends; i++) {
         const struct byi_report_backend *v = &r->backends[i];
         struct byi_text nodes = {0}, flops = {0}, amount = {0};
-        byi_report_share(&nodes, v->n_nodes, run);
-        byi_report_share(&flops, v->flops, c->flops);
-        byi_report_flops(&amount, v->flops);
+        byi_report_add_share(&nodes, v->n_nodes, run);
+        byi_report_add_share(&flops, v->flops, c->flops);
+        byi_report_add_flops(&amount, v->flops);
         byi_text_addf(out, "%-*s  %7u  %7u  %7s  %13s  %7s  %s\n", width,
                       v->name, v->n_regions, v->n_nodes, nodes.at, amount.at,
                       flops.at, v->version);
@@ -141,7 +141,7 @@ static void print_region(const struct byi_report_region *region,
 {
     byi_text_addf(out, "  %-12s %5u node%s, ", region->name, region->n_nodes,
                   plural(region->n_nodes));
-    byi_report_flops(out, region->flops);
+    byi_report_add_flops(out, region->flops);
     if (region->n_outputs)
         byi_text_addf(out, ", %u input%s, %u output%s", region->n_inputs,
                       plural(region->n_inputs), region->n_outputs,
@@ -298,7 +298,7 @@ static void print_implementations(const struct byi_report *r,
     line_list list = {0};
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         const struct byi_report_node *node = &r->nodes[i];
-        if (byi_report_offloaded(node) && *node->impl)
+        if (byi_report_is_offloaded(node) && *node->impl)
             BYI_PUSH(&list, ((struct line){.op = node->impl,
                                            .reason = node->where,
                                            .detail = "",
@@ -311,7 +311,7 @@ static void print_implementations(const struct byi_report *r,
         byi_text_addf(out, "\nimplementations, by their operations:\n");
     for (uint32_t i = 0; i < list.n && i < MAX_SHOWN; i++) {
         byi_text_addf(out, "  %5u x %-32s ", list.at[i].n, list.at[i].op);
-        byi_report_flops(out, list.at[i].flops);
+        byi_report_add_flops(out, list.at[i].flops);
         byi_text_addf(out, "\n");
     }
     if (list.n > MAX_SHOWN)
@@ -325,7 +325,7 @@ static line_list group_native(const struct byi_report *r)
     line_list list = {0};
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         const struct byi_report_node *node = &r->nodes[i];
-        if (byi_report_native(node))
+        if (byi_report_is_native(node))
             BYI_PUSH(&list, ((struct line){.op = node->op,
                                            .reason = node->reason,
                                            .detail = node->detail,
@@ -353,7 +353,7 @@ static void print_native(const struct byi_report *r, struct byi_text *out)
     byi_vec_free(list.at);
 }
 
-void byi_report_reasons(const struct byi_report *r, struct byi_text *out)
+void byi_report_add_reasons(const struct byi_report *r, struct byi_text *out)
 {
     const uint32_t most = 3;
     line_list list = group_native(r);
@@ -371,13 +371,13 @@ static void print_node(const struct byi_report_node *node, struct byi_text *out)
     if (*node->pattern)
         byi_text_addf(out, "  [%s %s %s]", node->region, node->pattern,
                       node->impl);
-    else if (byi_report_native(node))
+    else if (byi_report_is_native(node))
         byi_text_addf(out, "  [%s: %s]", node->reason, node->detail);
     byi_text_addf(out, "\n");
 }
 
-void byi_report_text(const struct byi_report *r, bool every_node,
-                     struct byi_text *out)
+void byi_report_add_text(const struct byi_report *r, bool every_node,
+                         struct byi_text *out)
 {
     print_headline(r, out);
     print_gates(r, out);

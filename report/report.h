@@ -67,34 +67,35 @@ enum byoc_status byi_report_read(const char *json, size_t n,
                                  struct byi_report *r, struct byoc_error *err);
 void byi_report_free(struct byi_report *r);
 
-bool byi_report_offloaded(const struct byi_report_node *node);
-bool byi_report_native(const struct byi_report_node *node);
+bool byi_report_is_offloaded(const struct byi_report_node *node);
+bool byi_report_is_native(const struct byi_report_node *node);
 /* Percentage of the floating-point operations that is offloaded; 0 if there are
  * none. */
 double byi_report_flops_share(const struct byi_report *r);
 
 /* "1.50 GFLOP" */
-void byi_report_flops(struct byi_text *out, double flops);
+void byi_report_add_flops(struct byi_text *out, double flops);
 /* "99.99%"; 100% only if `part` is the whole, and 0% only if it is 0. */
-void byi_report_share(struct byi_text *out, double part, double whole);
+void byi_report_add_share(struct byi_text *out, double part, double whole);
 
 /* report.c: append totals, regions, implementations, native operators and
  * reasons; with every_node each node instead of groups. */
-void byi_report_text(const struct byi_report *r, bool every_node,
-                     struct byi_text *out);
+void byi_report_add_text(const struct byi_report *r, bool every_node,
+                         struct byi_text *out);
 /* One line on native operators: the three groups with the most work. */
-void byi_report_reasons(const struct byi_report *r, struct byi_text *out);
+void byi_report_add_reasons(const struct byi_report *r, struct byi_text *out);
 /* report_explain.c: append everything about one node. Errors: BYOC_EINVAL (the
  * model has no node of that name; the message suggests similar names). */
-enum byoc_status byi_report_explain(const struct byi_report *r,
-                                    const char *node, struct byi_text *out,
-                                    struct byoc_error *err);
+enum byoc_status byi_report_add_node(const struct byi_report *r,
+                                     const char *node, struct byi_text *out,
+                                     struct byoc_error *err);
 
 /* report_diff.c: append the changes between two ledgers, as JSON or as text.
  * Returns whether the offloaded share fell by more than `tolerance` percentage
  * points, measured in floating-point operations, or in operators that run in
  * both models. */
-bool byi_report_diff(const struct byi_report *old, const struct byi_report *new,
-                     double tolerance, bool json, struct byi_text *out);
+bool byi_report_add_diff(const struct byi_report *old,
+                         const struct byi_report *new, double tolerance,
+                         bool json, struct byi_text *out);
 
 #endif

@@ -51,7 +51,7 @@ static const struct byi_report_node **by_name(const struct byi_report *r,
 
 static bool runs(const struct byi_report_node *node)
 {
-    return byi_report_offloaded(node) || byi_report_native(node);
+    return byi_report_is_offloaded(node) || byi_report_is_native(node);
 }
 
 /* Add the pair to the list for its change; none if nothing changed. */
@@ -60,11 +60,12 @@ static void classify(struct differ *d, const struct node_pair *pair)
     const struct byi_report_node *old = pair->old, *new = pair->new;
     if (strcmp(old->where, new->where) != 0)
         BYI_PUSH(&d->moved, *pair);
-    else if (byi_report_native(new) && (strcmp(old->reason, new->reason) ||
-                                        strcmp(old->detail, new->detail)))
+    else if (byi_report_is_native(new) && (strcmp(old->reason, new->reason) ||
+                                           strcmp(old->detail, new->detail)))
         BYI_PUSH(&d->other, *pair);
-    else if (byi_report_offloaded(new) && (strcmp(old->impl, new->impl) ||
-                                           strcmp(old->pattern, new->pattern)))
+    else if (byi_report_is_offloaded(new) &&
+             (strcmp(old->impl, new->impl) ||
+              strcmp(old->pattern, new->pattern)))
         BYI_PUSH(&d->rebuilt, *pair);
 }
 
@@ -107,8 +108,8 @@ static void match_nodes(struct differ *d)
         if (!runs(pair.old) || !runs(pair.new))
             continue;
         n_both++;
-        n_old += byi_report_offloaded(pair.old);
-        n_new += byi_report_offloaded(pair.new);
+        n_old += byi_report_is_offloaded(pair.old);
+        n_new += byi_report_is_offloaded(pair.new);
     }
     d->old_nodes = n_both ? 100.0 * n_old / n_both : 0;
     d->new_nodes = n_both ? 100.0 * n_new / n_both : 0;
@@ -146,7 +147,7 @@ static bool same_line(const struct line_text *a, const struct line_text *b)
 
 static const char *why(const struct byi_report_node *node)
 {
-    return byi_report_native(node) ? node->detail : "";
+    return byi_report_is_native(node) ? node->detail : "";
 }
 
 static struct line_text say_moved(const struct node_pair *p)
@@ -190,7 +191,7 @@ static void print_line(const struct line_text *s, struct byi_text *out)
 {
     byi_text_addf(out, "  %5u x %-16s %s%s%s, ", s->n, s->op, s->from,
                   *s->from && *s->to ? " -> " : "", s->to);
-    byi_report_flops(out, s->flops);
+    byi_report_add_flops(out, s->flops);
     byi_text_addf(out, "%s%s (first: %s)\n", *s->why ? ", " : "", s->why,
                   s->first);
 }
@@ -360,7 +361,7 @@ static void add_place(struct byi_arena *arena, cJSON *json, const char *key,
     cJSON *place = byi_json_add(json, key, byi_json_object(arena));
     byi_json_add(place, "where", byi_json_text(arena, node->where));
     byi_json_add(place, "reason", byi_json_text(arena, node->reason));
-    if (byi_report_native(node))
+    if (byi_report_is_native(node))
         byi_json_add(place, "detail", byi_json_text(arena, node->detail));
     if (*node->pattern)
         byi_json_add(place, "pattern", byi_json_text(arena, node->pattern));
@@ -405,8 +406,9 @@ static void print_json(const struct differ *d, bool worse, struct byi_text *out)
     byi_arena_free(&arena);
 }
 
-bool byi_report_diff(const struct byi_report *old, const struct byi_report *new,
-                     double tolerance, bool json, struct byi_text *out)
+bool byi_report_add_diff(const struct byi_report *old,
+                         const struct byi_report *new, double tolerance,
+                         bool json, struct byi_text *out)
 {
     struct differ d = {.old = old, .new = new};
     match_nodes(&d);

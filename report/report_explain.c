@@ -59,8 +59,8 @@ static const char *why_removed(const struct byi_report *r, uint32_t at)
         if (!byi_has_id(r->nodes[i].inputs, r->nodes[i].n_inputs, at))
             continue;
         is_read = true;
-        if (byi_report_offloaded(&r->nodes[i]) ||
-            byi_report_native(&r->nodes[i]))
+        if (byi_report_is_offloaded(&r->nodes[i]) ||
+            byi_report_is_native(&r->nodes[i]))
             return "it does nothing, or other nodes do its work as well";
     }
     return is_read ? "nothing that runs reads its result"
@@ -72,9 +72,9 @@ static void print_verdict(const struct byi_report *r, uint32_t at,
 {
     const struct byi_report_node *node = &r->nodes[at];
     byi_text_addf(out, "%s (%s) ", node->name, node->op);
-    if (byi_report_offloaded(node))
+    if (byi_report_is_offloaded(node))
         byi_text_addf(out, "runs on %s, in %s\n", node->where, node->region);
-    else if (byi_report_native(node))
+    else if (byi_report_is_native(node))
         byi_text_addf(out, "stays native: %s: %s\n", node->reason,
                       node->detail);
     else if (is_at_compile_time(node))
@@ -87,7 +87,7 @@ static void print_verdict(const struct byi_report *r, uint32_t at,
 static void print_cost(const struct byi_report_node *node, struct byi_text *out)
 {
     byi_text_addf(out, "  cost      ");
-    byi_report_flops(out, node->flops);
+    byi_report_add_flops(out, node->flops);
     if (node->backend_us >= 0)
         byi_text_addf(out, ", %.1f us by the backend", node->backend_us);
     if (node->native_us >= 0)
@@ -101,7 +101,7 @@ static void print_region(const struct byi_report_region *region,
     byi_text_addf(out, "  region    %s of %s, %u node%s, ", region->name,
                   region->backend, region->n_nodes,
                   region->n_nodes == 1 ? "" : "s");
-    byi_report_flops(out, region->flops);
+    byi_report_add_flops(out, region->flops);
     byi_text_addf(out, ": ");
     if (region->kept)
         byi_text_addf(out, "kept");
@@ -177,9 +177,9 @@ static enum byoc_status unknown_node(const struct byi_report *r,
     return BYOC_EINVAL;
 }
 
-enum byoc_status byi_report_explain(const struct byi_report *r,
-                                    const char *name, struct byi_text *out,
-                                    struct byoc_error *err)
+enum byoc_status byi_report_add_node(const struct byi_report *r,
+                                     const char *name, struct byi_text *out,
+                                     struct byoc_error *err)
 {
     uint32_t at = 0;
     while (at < r->n_nodes && strcmp(r->nodes[at].name, name) != 0)

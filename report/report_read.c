@@ -330,12 +330,12 @@ void byi_report_free(struct byi_report *r)
     *r = (struct byi_report){0};
 }
 
-bool byi_report_offloaded(const struct byi_report_node *node)
+bool byi_report_is_offloaded(const struct byi_report_node *node)
 {
     return strcmp(node->reason, byi_reason_code(BYI_REASON_OFFLOADED)) == 0;
 }
 
-bool byi_report_native(const struct byi_report_node *node)
+bool byi_report_is_native(const struct byi_report_node *node)
 {
     return strcmp(node->where, byi_reason_code(BYI_REASON_NATIVE)) == 0;
 }

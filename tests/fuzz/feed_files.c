@@ -128,12 +128,12 @@ static bool read_ledger(struct fuzz_case *c)
     if (byi_report_read(c->bytes, c->n, &r, &err) != BYOC_OK)
         return fuzz_refused(c, "ledger", &err);
     c->taken = true;
-    byi_report_text(&r, fuzz_below(&c->rng, 2), &out);
+    byi_report_add_text(&r, fuzz_below(&c->rng, 2), &out);
     if (r.n_nodes &&
-        byi_report_explain(&r, r.nodes[fuzz_below(&c->rng, r.n_nodes)].name,
-                           &out, &err) != BYOC_OK)
+        byi_report_add_node(&r, r.nodes[fuzz_below(&c->rng, r.n_nodes)].name,
+                            &out, &err) != BYOC_OK)
         good = fuzz_wrong(c, "a node that is there: ", err.text);
-    if (byi_report_diff(&r, &r, 0, fuzz_below(&c->rng, 2), &out))
+    if (byi_report_add_diff(&r, &r, 0, fuzz_below(&c->rng, 2), &out))
         good = fuzz_wrong(c, "a ledger is worse than itself", "");
     byi_text_free(&out);
     byi_report_free(&r);
