@@ -435,22 +435,22 @@ function watchPointer(canvas, press) {
             toStrip(place(e));
     });
     canvas.addEventListener('pointermove', (e) => {
-        const before = down.get(e.pointerId), at = place(e), { view } = drawing;
-        if (!before) {
+        const last = down.get(e.pointerId), at = place(e), { view } = drawing;
+        if (!last) {
             const on = canvas === drawing.canvas ? drawing : before.drawing;
             const strip = on.stripTo(at.x, at.y) !== null;
             canvas.style.cursor = strip || on.hit(at.x, at.y) ? 'pointer'
                 : 'grab';
             return;
         }
-        const dx = at.x - before.x, dy = at.y - before.y;
+        const dx = at.x - last.x, dy = at.y - last.y;
         moved += Math.hypot(dx, dy);
         if (onStrip) {
             toStrip({ x: drawing.size().w, y: at.y });
         } else if (down.size === 2) {
             const [a, b] = [...down.values()];
             const far = Math.hypot(a.x - b.x, a.y - b.y);
-            const other = a === before ? b : a;
+            const other = a === last ? b : a;
             zoom(Math.hypot(at.x - other.x, at.y - other.y) /
                 Math.max(far, 1), other.x, other.y);
         } else if (moved > 4) {
