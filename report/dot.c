@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { LABEL_MAX = 48 /* bytes of a name; longer ones show their end */ };
+enum { LABEL_MAX = 48 /* bytes; of a longer name, only the end is shown */ };
 
 /* Colours that colour-blind people can tell apart, as on the page; `fill` is a
  * light tint of `line`. */
@@ -24,13 +24,14 @@ static const struct colour backend_colours[] = {{"#0072b2", "#cce3f0"},
 static const struct colour native_colour = {"#d55e00", "#ffffff"};
 static const struct colour quiet_colour = {"#9aa3ab", "#ffffff"};
 
+/* The state of byi_ledger_write_dot. */
 struct dot {
     const struct byi_report *r;
-    bool *done;
+    bool *done; /* by node: written */
     struct byi_text *out;
 };
 
-/* Text for a quoted string: escaped, on one line, valid UTF-8. */
+/* Add text to a quoted string: escaped, on one line, as valid UTF-8. */
 static void add_escaped(struct byi_text *out, const char *from)
 {
     struct byi_text clean = {0};
@@ -58,6 +59,8 @@ static void add_name(struct byi_text *out, const char *name)
     add_escaped(out, end);
 }
 
+/* The colour of a place: a backend's name, or the code of a reason. The last of
+ * the report's backends is "native". */
 static struct colour colour_of(const struct dot *d, const char *where)
 {
     if (!strcmp(where, "folded") || !strcmp(where, "removed"))
@@ -90,6 +93,8 @@ static void add_node(struct dot *d, uint32_t i, const char *indent)
                   quiet ? ", style=\"filled,dashed\"" : "");
 }
 
+/* Write a kept region as cluster `number`, with those of its nodes that are not
+ * written yet. */
 static void add_region(struct dot *d, const struct byi_report_region *region,
                        uint32_t number)
 {

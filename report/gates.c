@@ -8,14 +8,15 @@
 #include <string.h>
 
 static const struct {
-    const char *name, *quantity; /* of which a share must be offloaded */
+    const char *name;     /* of the option */
+    const char *quantity; /* of which a share must be offloaded */
 } gates[] = {
     {"require-offload", "floating-point operations"},
     {"require-offload-nodes", "operators"},
 };
 
 /* A percentage; 100 if there is nothing to offload. */
-static double share(double part, double whole)
+static double percentage(double part, double whole)
 {
     return whole > 0 ? 100 * part / whole : 100;
 }
@@ -27,8 +28,9 @@ void byi_gates_check(struct byi_ledger *ledger,
     const struct byi_coverage *c = byi_ledger_coverage(ledger);
     const double wanted[] = {params->require_offload,
                              params->require_offload_nodes};
-    const double found[] = {share(c->flops_offloaded, c->flops),
-                            share(c->offloaded, byi_coverage_operators(c))};
+    const double found[] = {
+        percentage(c->flops_offloaded, c->flops),
+        percentage(c->offloaded, byi_coverage_operators(c))};
     for (size_t i = 0; i < BYI_COUNT(gates); i++) {
         const struct byi_gate gate = {.name = gates[i].name,
                                       .wanted = wanted[i],

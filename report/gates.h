@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/gates.h: gates, the least shares of the model that must be offloaded.
+/* report/gates.h: checks gates: the smallest shares of the model that must be
+ * offloaded.
  */
 #ifndef BYI_GATES_H
 #define BYI_GATES_H
@@ -13,7 +14,7 @@
 void byi_gates_check(struct byi_ledger *ledger,
                      const struct byoc_compile_params *params);
 /* The message about the first failed gate of a ledger's JSON, in `arena`; NULL
- * if all pass. */
+ * if all pass, or if the JSON is not a valid ledger. */
 const char *byi_gates_verdict(const struct byi_text *ledger_json,
                               struct byi_arena *arena);
 

@@ -131,6 +131,7 @@ struct byi_ledger_entry *byi_ledger_entry_of(struct byi_ledger *l,
     return &l->entries.at[source];
 }
 
+/* Append the attempt to the entry's list, unless the list has an equal one. */
 static void add_attempt(struct byi_ledger *l, struct byi_ledger_entry *e,
                         const struct byi_attempt *attempt)
 {
@@ -296,6 +297,8 @@ static void place_nodes(struct byi_ledger *l, const struct byi_sources *s,
     }
 }
 
+/* The type of a value, with the usual sizes of symbolic dims if `samples` has
+ * them. */
 static const struct byi_type *type_of(const struct byi_module *m,
                                       const struct byi_samples *samples,
                                       uint32_t func, byi_id id)
@@ -306,6 +309,8 @@ static const struct byi_type *type_of(const struct byi_module *m,
     return sample ? sample : type;
 }
 
+/* The floating-point operations of a call; byi_op_flops reads only the first
+ * few operands. */
 static double node_flops(const struct byi_module *m,
                          const struct byi_samples *samples, uint32_t func,
                          byi_id id)
@@ -319,6 +324,7 @@ static double node_flops(const struct byi_module *m,
                         type_of(m, samples, func, id));
 }
 
+/* The composite that the node refers to; NULL for other nodes. */
 static const struct byi_func *composite_at(const struct byi_module *m,
                                            const struct byi_node *node)
 {
@@ -359,6 +365,8 @@ struct module_reader {
     const struct byi_samples *samples;
 };
 
+/* Place the model nodes of a function, without its composites, and add their
+ * work to the totals. Recurses into branches. */
 static void read_function(const struct module_reader *r, uint32_t func,
                           const struct node_place *place)
 {
@@ -403,6 +411,7 @@ static void read_composites(const struct module_reader *r,
     }
 }
 
+/* Add an entry for the kept region `f`. Returns 1 + its index. */
 static uint32_t add_region(struct byi_ledger *l, const struct byi_func *f)
 {
     const struct byi_region_entry entry = {
@@ -416,7 +425,7 @@ static uint32_t add_region(struct byi_ledger *l, const struct byi_func *f)
     return l->regions.n;
 }
 
-static void count(struct byi_ledger *l, const struct byi_ledger_entry *e)
+static void count_entry(struct byi_ledger *l, const struct byi_ledger_entry *e)
 {
     struct byi_coverage *c = &l->coverage;
     c->offloaded += e->where == BYI_REASON_OFFLOADED;
@@ -461,7 +470,7 @@ void byi_ledger_close(struct byi_ledger *l, const struct byi_module *m,
         read_composites(&r, f, region);
     }
     for (uint32_t i = 0; i < m->sources.n; i++)
-        count(l, byi_ledger_entry_of(l, i));
+        count_entry(l, byi_ledger_entry_of(l, i));
     list_nodes(l);
 }
 

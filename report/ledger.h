@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report/ledger.h: a record of where every model node runs, and why
  * (docs/ledger.md). It is opened on the module as imported, filled in while the
- * passes decide, closed over the final module and written as JSON, which all
+ * passes decide, closed with the final module and written as JSON, which all
  * readers use.
  *
  * A ledger belongs to one thread. Strings are copied and interned.
@@ -19,6 +19,7 @@ enum byi_reason {
 #undef REASON
     BYI_N_REASONS
 };
+/* The code and the meaning of a reason, from reasons.def; static. */
 const char *byi_reason_code(enum byi_reason reason);
 const char *byi_reason_text(enum byi_reason reason);
 /* The stage at which an attempt with this reason ended. A native node has the
@@ -27,9 +28,11 @@ const char *byi_reason_text(enum byi_reason reason);
 uint32_t byi_reason_stage(enum byi_reason reason);
 
 struct byi_ledger;
-/* The ledger of a compile's context; passes may find none. */
+/* The ledger of a compile's context; NULL if the compile keeps none. */
 BYI_CONTEXT_ENTRY(ledger)
+/* Create an empty ledger. Free it with byi_ledger_free. */
 struct byi_ledger *byi_ledger_new(void);
+/* Free *ledger and null it; *ledger may be NULL. */
 void byi_ledger_free(struct byi_ledger **ledger);
 
 /* A backend that takes part. */
@@ -37,12 +40,12 @@ struct byi_ledger_backend {
     const char *name, *version;
 };
 
-/* Facts about the whole compile. */
+/* Facts about the whole compile; NULL if a fact is not known. */
 struct byi_ledger_facts {
-    const char *model;  /* the file's name, without folders            */
-    const char *cpu;    /* "x86_64 avx512"                             */
-    const char *native; /* the version of the native kernels          */
-    uint32_t threads;   /* of a run                                    */
+    const char *model;  /* the file's name, without folders */
+    const char *cpu;    /* "x86_64 avx512" */
+    const char *native; /* the version of the native kernels */
+    uint32_t threads;   /* of a run */
     uint32_t n_backends;
     const struct byi_ledger_backend *backends; /* in order of preference */
 };
@@ -67,12 +70,12 @@ void byi_ledger_set_impl(struct byi_ledger *ledger, const struct byi_sources *s,
 
 /* A region that was reverted, whole or in part. */
 struct byi_ledger_region {
-    const char *name, *backend; /* "dnnl_0", "dnnl"                     */
+    const char *name, *backend; /* "dnnl_0", "dnnl" */
     enum byi_reason reason;
-    const char *detail; /* or NULL                              */
-    const struct byi_sources *sources; /* of the reverted nodes        */
+    const char *detail;                /* or NULL */
+    const struct byi_sources *sources; /* of the reverted nodes */
     double flops;
-    uint32_t n_inputs, n_outputs; /* 0: it was never a function        */
+    uint32_t n_inputs, n_outputs; /* 0: it was never a function */
 };
 /* Record a reverted region and, for each of its nodes, an attempt with its
  * reason. Kept regions are read from the module when the ledger is closed. */
@@ -114,11 +117,11 @@ double byi_func_flops(const struct byi_module *m,
 /* A large weight that NarrowWeights was to narrow. Errors are of the narrowed
  * weights w': max |w - w'| / max |w|, and sqrt(sum (w - w')^2 / sum w^2). */
 struct byi_ledger_weight {
-    const char *to; /* "int8" */
+    const char *to; /* its element type after narrowing: "int8" */
     const struct byi_sources *sources;
-    uint64_t bytes, narrow; /* in float32; narrowed */
-    double largest, rms;
-    const char *kept; /* why it stays float32; NULL: it was narrowed */
+    uint64_t bytes, narrow; /* its size in float32, and narrowed */
+    double largest, rms;    /* the two errors; undefined if `kept` is set */
+    const char *kept;       /* why it stays float32; NULL: it was narrowed */
 };
 /* The strings and sources of *weight must live as long as the ledger. */
 void byi_ledger_add_weight(struct byi_ledger *ledger,
@@ -126,11 +129,14 @@ void byi_ledger_add_weight(struct byi_ledger *ledger,
 
 /* --- afterwards ----------------------------------------------------------- */
 
-/* Read from the final module where every model node ended up. Call once. */
+/* Read from the final module where every model node ended up. Call this once,
+ * after all attempts and reverted regions are recorded. `samples`: as in
+ * byi_func_flops. */
 void byi_ledger_close(struct byi_ledger *ledger, const struct byi_module *m,
                       const struct byi_samples *samples);
 
-/* The totals of a closed ledger. */
+/* The totals of a closed ledger, in model nodes, regions and floating-point
+ * operations. */
 struct byi_coverage {
     uint32_t nodes; /* of the model */
     uint32_t offloaded, native, folded, removed;
@@ -142,6 +148,7 @@ struct byi_coverage {
  * share on the command line, in the JSON, on the page and in gates.
  */
 uint32_t byi_coverage_operators(const struct byi_coverage *coverage);
+/* The totals, which live as long as the ledger. */
 const struct byi_coverage *byi_ledger_coverage(const struct byi_ledger *ledger);
 
 /* A gate that the user set, and its result. Call byi_ledger_add_gate after

@@ -25,25 +25,26 @@ struct byi_times {
 /* One model node. */
 struct byi_ledger_entry {
     uint32_t first, last; /* attempts: 1 + index in the pool; 0: none */
-    const char *impl;
+    const char *impl;     /* or NULL */
     struct byi_times times;
     const char *attributes; /* or NULL */
     const char *const *outputs;
     uint32_t n_outputs;
     /* after closing */
     enum byi_reason where; /* OFFLOADED, NATIVE, FOLDED, REMOVED */
-    const char *pattern;
-    uint32_t region; /* 1 + index; 0: none */
+    const char *pattern;   /* of the composite; NULL: not offloaded */
+    uint32_t region;       /* 1 + index; 0: none */
     double flops;
 };
 
+/* A region, kept or reverted. */
 struct byi_region_entry {
     const char *name, *backend;
     bool kept;
     enum byi_reason reason; /* if it was reverted */
     const char *detail;
     uint32_t n_nodes;
-    const uint32_t *nodes; /* of a reverted region */
+    const uint32_t *nodes; /* sources; of a kept region: after closing */
     double flops;
     uint32_t n_inputs, n_outputs;
 };
@@ -54,6 +55,7 @@ struct byi_number_sets {
     const uint32_t *first, *at;
 };
 
+/* A string, once for all its uses. */
 struct byi_interned_text {
     const char *text;
     struct byi_times times; /* of the region of this name */

@@ -34,8 +34,9 @@ static void put_number_member(struct byi_text *out, const char *key,
     put_number(out, value);
 }
 
-/* Print a string member; NULL and "" are omitted. */
-static void put_text(struct byi_text *out, const char *key, const char *text)
+/* Write a string member; NULL and "" are omitted. */
+static void put_text_member(struct byi_text *out, const char *key,
+                            const char *text)
 {
     if (!text || !*text)
         return;
@@ -43,9 +44,9 @@ static void put_text(struct byi_text *out, const char *key, const char *text)
     byi_json_quote(out, text);
 }
 
-/* Print a list member; an empty list is omitted. */
-static void put_texts(struct byi_text *out, const char *key,
-                      const char *const *at, uint32_t n)
+/* Write a list of strings as a member; an empty list is omitted. */
+static void put_texts_member(struct byi_text *out, const char *key,
+                             const char *const *at, uint32_t n)
 {
     if (!n)
         return;
@@ -58,8 +59,8 @@ static void put_texts(struct byi_text *out, const char *key,
     put(out, "]");
 }
 
-static void put_numbers(struct byi_text *out, const char *key,
-                        const uint32_t *at, uint32_t n)
+static void put_numbers_member(struct byi_text *out, const char *key,
+                               const uint32_t *at, uint32_t n)
 {
     put_key(out, key);
     put(out, "[");
@@ -70,7 +71,7 @@ static void put_numbers(struct byi_text *out, const char *key,
     put(out, "]");
 }
 
-/* Print times, except those that are 0 or less, or infinite: not measured. */
+/* Write the times that were measured. Others are 0, negative or infinite. */
 static void put_times(struct byi_text *out, const struct byi_times *t)
 {
     if (t->backend > 0 && isfinite(t->backend))
@@ -94,6 +95,7 @@ static void open_item(struct byi_text *out, bool first, const char *key,
 
 /* --- the lists ------------------------------------------------------------ */
 
+/* The place of a node: its backend, or "native", "folded" or "removed". */
 static const char *where_of(const struct byi_ledger *l,
                             const struct byi_ledger_entry *e)
 {
@@ -115,15 +117,15 @@ static void put_backend(const struct byi_ledger *l, struct byi_text *out,
         flops += r->flops;
     }
     open_item(out, first, "name", v->name);
-    put_text(out, "version", v->version);
+    put_text_member(out, "version", v->version);
     put_number_member(out, "nodes", nodes);
     put_number_member(out, "flops", flops);
     put_number_member(out, "regions", regions);
     put(out, "}");
 }
 
-/* Print the backends that own regions but are not in this compile: the module
- * already had these regions. */
+/* Write the backends that own regions but do not take part in this compile: the
+ * module already had these regions. */
 static void put_unlisted_backends(const struct byi_ledger *l,
                                   struct byi_text *out)
 {
@@ -147,7 +149,7 @@ static void put_backends(const struct byi_ledger *l, struct byi_text *out)
         put_backend(l, out, &l->facts.backends[i], i == 0);
     put_unlisted_backends(l, out);
     open_item(out, !l->facts.n_backends && !l->regions.n, "name", "native");
-    put_text(out, "version", l->facts.native);
+    put_text_member(out, "version", l->facts.native);
     put_number_member(out, "nodes", c->native);
     put_number_member(out, "flops", c->flops - c->flops_offloaded);
     put(out, ", \"regions\": 0}]");
@@ -164,7 +166,7 @@ static void put_summary(const struct byi_coverage *c, struct byi_text *out)
     put_number_member(out, "regions", c->regions);
     put_number_member(out, "flops", c->flops);
     put_number_member(out, "flops_offloaded", c->flops_offloaded);
-    put_text(out, "sizes", c->sizes);
+    put_text_member(out, "sizes", c->sizes);
     put(out, "}");
 }
 
@@ -207,8 +209,8 @@ static void put_weights(const struct byi_ledger *l, struct byi_text *out)
             put_number_member(out, "largest", w->largest);
             put_number_member(out, "rms", w->rms);
         }
-        put_text(out, "kept", w->kept);
-        put_numbers(out, "nodes", w->sources->at, w->sources->n);
+        put_text_member(out, "kept", w->kept);
+        put_numbers_member(out, "nodes", w->sources->at, w->sources->n);
         put(out, "}");
     }
     put(out, "]");
@@ -218,15 +220,15 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
 {
     const struct byi_region_entry *r = &l->regions.at[i];
     open_item(out, i == 0, "name", r->name);
-    put_text(out, "backend", r->backend);
-    put_text(out, "outcome",
-             r->kept                         ? "kept"
-             : r->reason == BYI_REASON_SPLIT ? "split"
-                                             : "given back");
+    put_text_member(out, "backend", r->backend);
+    put_text_member(out, "outcome",
+                    r->kept                         ? "kept"
+                    : r->reason == BYI_REASON_SPLIT ? "split"
+                                                    : "given back");
     if (!r->kept) {
-        put_text(out, "reason", byi_reason_code(r->reason));
-        put_text(out, "detail",
-                 r->detail ? r->detail : byi_reason_text(r->reason));
+        put_text_member(out, "reason", byi_reason_code(r->reason));
+        put_text_member(out, "detail",
+                        r->detail ? r->detail : byi_reason_text(r->reason));
     }
     put_number_member(out, "flops", r->flops);
     if (r->n_outputs) { /* the region became a function */
@@ -234,7 +236,7 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
         put_number_member(out, "outputs", r->n_outputs);
     }
     put_times(out, byi_ledger_times_of(l, r->name));
-    put_numbers(out, "nodes", r->nodes, r->n_nodes);
+    put_numbers_member(out, "nodes", r->nodes, r->n_nodes);
     put(out, "}");
 }
 
@@ -263,10 +265,10 @@ static void put_tried(const struct byi_ledger *l, struct byi_text *out,
         put(out,
             i == e->first ? "\n    {\"reason\": " : ",\n    {\"reason\": ");
         byi_json_quote(out, byi_reason_code(a->reason));
-        put_text(out, "backend", a->backend);
-        put_text(out, "pattern", a->pattern);
-        put_text(out, "detail",
-                 a->detail ? a->detail : byi_reason_text(a->reason));
+        put_text_member(out, "backend", a->backend);
+        put_text_member(out, "pattern", a->pattern);
+        put_text_member(out, "detail",
+                        a->detail ? a->detail : byi_reason_text(a->reason));
         put(out, "}");
     }
     put(out, "]");
@@ -282,18 +284,19 @@ static void put_node(const struct byi_ledger *l, struct byi_text *out,
     open_item(out, i == 0, "name", l->sources[i].name);
     put_key(out, "op");
     byi_json_quote(out, l->sources[i].op);
-    put_text(out, "attributes", e->attributes);
-    put_texts(out, "outputs", e->outputs, e->n_outputs);
-    put_text(out, "where", where_of(l, e));
-    put_text(out, "reason", byi_reason_code(reason_of(l, e)));
+    put_text_member(out, "attributes", e->attributes);
+    put_texts_member(out, "outputs", e->outputs, e->n_outputs);
+    put_text_member(out, "where", where_of(l, e));
+    put_text_member(out, "reason", byi_reason_code(reason_of(l, e)));
     if (e->region) {
-        put_text(out, "region", l->regions.at[e->region - 1].name);
-        put_text(out, "pattern", e->pattern);
-        put_text(out, "impl", e->impl);
+        put_text_member(out, "region", l->regions.at[e->region - 1].name);
+        put_text_member(out, "pattern", e->pattern);
+        put_text_member(out, "impl", e->impl);
     }
     put_number_member(out, "flops", e->flops);
     put_times(out, &e->times);
-    put_numbers(out, "inputs", from < to ? reads->at + from : NULL, to - from);
+    put_numbers_member(out, "inputs", from < to ? reads->at + from : NULL,
+                       to - from);
     put_tried(l, out, e);
     put(out, "}");
 }
@@ -302,9 +305,9 @@ void byi_ledger_write_json(struct byi_ledger *l, struct byi_text *out)
 {
     const struct byi_ledger_facts *facts = &l->facts;
     put(out, "{\"format\": \"byoc-ledger\", \"version\": 3");
-    put_text(out, "model", facts->model ? facts->model : "model");
+    put_text_member(out, "model", facts->model ? facts->model : "model");
     put_number_member(out, "threads", facts->threads);
-    put_text(out, "cpu", facts->cpu ? facts->cpu : "unknown");
+    put_text_member(out, "cpu", facts->cpu ? facts->cpu : "unknown");
     put_backends(l, out);
     put_summary(&l->coverage, out);
     put_measured(&l->measured, out);

@@ -7,6 +7,7 @@
 #include "core/ir/text.h"
 #include "ledger_internal.h"
 
+/* Copy the attributes and the types of outputs that the importer recorded. */
 static void take_recorded(struct byi_ledger *l, const struct byi_source *s,
                           struct byi_ledger_entry *e)
 {

@@ -12,6 +12,7 @@
  * creates them, but text may. Reads beyond this many steps are omitted. */
 enum { MAX_STEPS = 1 << 24 };
 
+/* A number and one number of its set. */
 struct read_pair {
     uint32_t reader, read;
 };
@@ -44,7 +45,7 @@ static int compare_pairs(const void *a, const void *b)
     return (x->read > y->read) - (x->read < y->read);
 }
 
-/* Turn the pairs into sets, one for each reader. */
+/* Turn the pairs into sets, one for each reader, and clear the pairs. */
 static struct byi_number_sets take_sets(struct reads_finder *r, uint32_t n,
                                         struct byi_arena *arena)
 {
@@ -89,6 +90,7 @@ static const struct byi_node *fn_of(const struct reads_finder *r,
     return byi_node_refers(node) ? node : NULL;
 }
 
+/* Set base[], func[] and seen[]. */
 static void number_values(struct reads_finder *r)
 {
     const struct byi_module *m = r->m;
@@ -141,6 +143,7 @@ static struct byi_number_sets list_param_values(struct reads_finder *r,
     return take_sets(r, r->base[m->funcs.n], r->scratch);
 }
 
+/* Push a value to visit for this reader, unless it was pushed before. */
 static void push_value(struct reads_finder *r, uint32_t value, uint32_t reader)
 {
     if (r->seen[value] == reader + 1 || r->steps == MAX_STEPS)
@@ -150,7 +153,7 @@ static void push_value(struct reads_finder *r, uint32_t value, uint32_t reader)
     BYI_PUSH(&r->stack, value);
 }
 
-/* Visit the values that `value` stands for. */
+/* Push the values that `value` reads or stands for. */
 static void follow_value(struct reads_finder *r, uint32_t value,
                          uint32_t reader)
 {

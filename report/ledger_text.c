@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_text.c: the public functions that print and compare ledgers.
+/* ledger_text.c: implements the public functions that print and compare
+ * ledgers.
  */
 #include <byoc/byoc.h>
 

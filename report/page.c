@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* JSON for a script element: valid UTF-8, with '<', which occurs only in JSON
- * strings, escaped. */
+/* Add JSON to a script element: as valid UTF-8, with '<', which occurs only in
+ * JSON strings, escaped. */
 static void add_json(struct byi_text *out, const char *json, size_t n)
 {
     while (n) {
@@ -24,6 +24,7 @@ static void add_json(struct byi_text *out, const char *json, size_t n)
     }
 }
 
+/* Add the meaning of each reason's code. */
 static void add_reasons(struct byi_text *out)
 {
     for (int i = 0; i < BYI_N_REASONS; i++) {
@@ -34,8 +35,8 @@ static void add_reasons(struct byi_text *out)
     }
 }
 
-static enum byoc_status check(const char *json, size_t n,
-                              struct byoc_error *err)
+static enum byoc_status check_ledger(const char *json, size_t n,
+                                     struct byoc_error *err)
 {
     struct byi_report report;
     BYI_TRY(byi_report_read(json, n, &report, err));
@@ -43,7 +44,7 @@ static enum byoc_status check(const char *json, size_t n,
     return BYOC_OK;
 }
 
-/* A member of the page's data; json NULL: none. */
+/* Add a member to the page's data; nothing if `json` is NULL. */
 static void add_member(struct byi_text *out, const char *name, const char *json)
 {
     if (!json)
@@ -57,10 +58,10 @@ enum byoc_status byi_ledger_write_page(const char *json, size_t n,
                                        struct byi_text *out,
                                        struct byoc_error *err)
 {
-    BYI_TRY(check(json, n, err));
+    BYI_TRY(check_ledger(json, n, err));
     if (more && more->against) {
         const enum byoc_status status =
-            check(more->against, strlen(more->against), err);
+            check_ledger(more->against, strlen(more->against), err);
         if (status != BYOC_OK)
             return byi_prefix(err, "the older ledger");
     }

@@ -116,6 +116,7 @@ static void print_backends(const struct byi_report *r, struct byi_text *out)
 
 /* --- regions -------------------------------------------------------------- */
 
+/* By descending work, then number of nodes, then position. */
 static int compare_regions(const void *a, const void *b)
 {
     const struct byi_report_region *x = *(void *const *)a;
@@ -183,6 +184,7 @@ static void print_regions(const struct byi_report *r, bool kept,
 
 /* --- weights -------------------------------------------------------------- */
 
+/* The weights that stay float32 first, then by descending error. */
 static int compare_weights(const void *a, const void *b)
 {
     const struct byi_report_weight *x = *(void *const *)a;
@@ -207,9 +209,8 @@ static void print_weight(const struct byi_report *r,
     byi_text_addf(out, "  %s\n", w->n_nodes ? r->nodes[w->nodes[0]].name : "");
 }
 
-/* Print totals, then the weights that stay float32 and those with the largest
- * error.
- */
+/* Print totals; then the weights that stay float32 and the weights with the
+ * largest error, at most MAX_SHOWN unless `all`. */
 static void print_weights(const struct byi_report *r, bool all,
                           struct byi_text *out)
 {
@@ -241,12 +242,15 @@ static void print_weights(const struct byi_report *r, bool all,
 
 /* Nodes that are printed as one line. */
 struct line {
-    const char *op, *reason, *detail, *first;
-    uint32_t n, at; /* at: the first node */
+    const char *op, *reason, *detail;
+    const char *first;   /* name of the first node */
+    uint32_t n;          /* number of nodes */
+    uint32_t first_node; /* its number in the model */
     double flops;
 };
 typedef BYI_VEC(struct line) line_list;
 
+/* By operator, reason and detail. */
 static int compare_texts(const struct line *x, const struct line *y)
 {
     int c = strcmp(x->op, y->op);
@@ -254,11 +258,14 @@ static int compare_texts(const struct line *x, const struct line *y)
     return c ? c : strcmp(x->detail, y->detail);
 }
 
+/* By compare_texts, then position in the model. */
 static int compare_alike(const void *a, const void *b)
 {
     const struct line *x = a, *y = b;
     const int c = compare_texts(x, y);
-    return c ? c : (x->at > y->at) - (x->at < y->at);
+    return c ? c
+             : (x->first_node > y->first_node) -
+                   (x->first_node < y->first_node);
 }
 
 /* By descending work, then number of nodes, then position in the model. */
@@ -269,11 +276,11 @@ static int compare_lines(const void *a, const void *b)
         return x->flops > y->flops ? -1 : 1;
     if (x->n != y->n)
         return x->n > y->n ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at);
+    return (x->first_node > y->first_node) - (x->first_node < y->first_node);
 }
 
 /* Merge lines with equal texts. */
-static void group(line_list *list)
+static void group_lines(line_list *list)
 {
     uint32_t kept = 0;
     if (!list->n)
@@ -302,11 +309,11 @@ static void print_implementations(const struct byi_report *r,
             BYI_PUSH(&list, ((struct line){.op = node->impl,
                                            .reason = node->where,
                                            .detail = "",
-                                           .at = i,
+                                           .first_node = i,
                                            .n = 1,
                                            .flops = node->flops}));
     }
-    group(&list);
+    group_lines(&list);
     if (list.n)
         byi_text_addf(out, "\nimplementations, by their operations:\n");
     for (uint32_t i = 0; i < list.n && i < MAX_SHOWN; i++) {
@@ -319,7 +326,8 @@ static void print_implementations(const struct byi_report *r,
     byi_vec_free(list.at);
 }
 
-/* Native nodes grouped by reason; free list.at. */
+/* The native nodes, grouped by operator and reason. The caller frees the
+ * result's `at` with byi_vec_free. */
 static line_list group_native(const struct byi_report *r)
 {
     line_list list = {0};
@@ -330,11 +338,11 @@ static line_list group_native(const struct byi_report *r)
                                            .reason = node->reason,
                                            .detail = node->detail,
                                            .first = node->name,
-                                           .at = i,
+                                           .first_node = i,
                                            .n = 1,
                                            .flops = node->flops}));
     }
-    group(&list);
+    group_lines(&list);
     return list;
 }
 

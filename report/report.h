@@ -8,11 +8,14 @@
 
 #include "ledger.h"
 
-/* In these structs absent strings are "", absent times negative. Strings live
- * until byi_report_free. */
+/* In these structs, absent strings are "", and absent times are negative.
+ * Strings and arrays live until byi_report_free. Numbers of nodes are indices
+ * of byi_report.nodes. */
+/* An attempt to offload a node. */
 struct byi_report_attempt {
     const char *reason, *backend, *pattern, *detail;
 };
+/* A node of the model. */
 struct byi_report_node {
     const char *name, *op, *where, *reason, *region, *pattern, *impl;
     const char *attributes;
@@ -21,30 +24,34 @@ struct byi_report_node {
     const char *detail; /* of the attempt that set its reason */
     double flops, backend_us, native_us;
     uint32_t n_inputs, n_tried;
-    const uint32_t *inputs;
+    const uint32_t *inputs; /* the nodes that it reads */
     const struct byi_report_attempt *tried;
 };
+/* A region, kept or reverted. */
 struct byi_report_region {
     const char *name, *backend, *outcome, *reason, *detail;
     bool kept;
     double flops, backend_us, native_us;
-    uint32_t n_inputs, n_outputs, n_nodes;
+    uint32_t n_inputs, n_outputs; /* 0: it was never a function */
+    uint32_t n_nodes;
     const uint32_t *nodes;
 };
+/* A backend, or "native", with the nodes that run on it. */
 struct byi_report_backend {
     const char *name, *version;
     uint32_t n_nodes, n_regions;
     double flops;
 };
 
-/* A large weight that NarrowWeights was to narrow. */
+/* As struct byi_ledger_weight. */
 struct byi_report_weight {
-    const char *to, *kept; /* kept: why it stays float32, or "" */
+    const char *to, *kept;
     double bytes, narrow, largest, rms;
     uint32_t n_nodes;
     const uint32_t *nodes;
 };
 
+/* A ledger. */
 struct byi_report {
     struct byi_arena *arena;
     struct cJSON *root; /* owns the strings */
@@ -60,29 +67,34 @@ struct byi_report {
     struct byi_report_node *nodes;
 };
 
-/* Read a ledger's JSON. On failure there is nothing to free. Errors:
+/* Read a ledger's JSON of n bytes, which is not kept. Free *r with
+ * byi_report_free; on failure there is nothing to free. Errors:
  * BYOC_EPARSE (not a valid ledger; the message has the path, the value found
  * and the one expected), BYOC_EINCOMPATIBLE (another version), BYOC_ELIMIT. */
 enum byoc_status byi_report_read(const char *json, size_t n,
                                  struct byi_report *r, struct byoc_error *err);
+/* Free the members of *r and zero them. */
 void byi_report_free(struct byi_report *r);
 
+/* Whether the node runs on a backend, or on a native kernel. */
 bool byi_report_is_offloaded(const struct byi_report_node *node);
 bool byi_report_is_native(const struct byi_report_node *node);
 /* Percentage of the floating-point operations that is offloaded; 0 if there are
  * none. */
 double byi_report_flops_share(const struct byi_report *r);
 
-/* "1.50 GFLOP" */
+/* Append a number of floating-point operations, such as "1.50 GFLOP". */
 void byi_report_add_flops(struct byi_text *out, double flops);
-/* "99.99%"; 100% only if `part` is the whole, and 0% only if it is 0. */
+/* Append a percentage, such as "99.99%": 100% only if `part` is the whole, and
+ * 0% only if it is 0. */
 void byi_report_add_share(struct byi_text *out, double part, double whole);
 
 /* report.c: append totals, regions, implementations, native operators and
  * reasons; with every_node each node instead of groups. */
 void byi_report_add_text(const struct byi_report *r, bool every_node,
                          struct byi_text *out);
-/* One line on native operators: the three groups with the most work. */
+/* Append, without a newline, the three groups of native operators with the most
+ * work, and their reasons; nothing if no operator is native. */
 void byi_report_add_reasons(const struct byi_report *r, struct byi_text *out);
 /* report_explain.c: append everything about one node. Errors: BYOC_EINVAL (the
  * model has no node of that name; the message suggests similar names). */

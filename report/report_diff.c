@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_diff.c: the changes between two ledgers: shares, backends, regions,
- * and every node that moved, with its present reason. Nodes are matched by
- * name.
+/* report_diff.c: compares two ledgers: prints the changes of shares, backends
+ * and regions, and every node that moved, with its present reason. Nodes are
+ * matched by name.
  */
 #include "report.h"
 #include "core/base/json_write.h"
@@ -17,18 +17,20 @@ struct node_pair {
 };
 typedef BYI_VEC(struct node_pair) pair_list;
 
-struct differ {
+/* Two ledgers, and the nodes that differ. */
+struct ledger_comparison {
     const struct byi_report *old, *new;
     pair_list moved;   /* to another backend, to or from native, or removed */
-    pair_list rebuilt; /* same backend, other pattern or implementation     */
-    pair_list other;   /* still native, for another reason                 */
-    pair_list added, gone;
-    /* percent of the operators that run in both models */
+    pair_list rebuilt; /* same backend, other pattern or implementation */
+    pair_list other;   /* still native, for another reason */
+    pair_list added, gone; /* only in the new model, only in the old one */
+    /* the offloaded percentage of the operators that run in both models */
     double old_nodes, new_nodes;
 };
 
 /* --- matching nodes ------------------------------------------------------- */
 
+/* By name, then position in the model. */
 static int compare_names(const void *a, const void *b)
 {
     const struct byi_report_node *x = *(void *const *)a;
@@ -37,8 +39,9 @@ static int compare_names(const void *a, const void *b)
     return c ? c : (x > y) - (x < y);
 }
 
-static const struct byi_report_node **by_name(const struct byi_report *r,
-                                              struct byi_arena *arena)
+/* The nodes of a ledger in the order of compare_names, in `arena`. */
+static const struct byi_report_node **sort_by_name(const struct byi_report *r,
+                                                   struct byi_arena *arena)
 {
     const struct byi_report_node **list = byi_arena_calloc(
         arena, r->n_nodes, sizeof(const struct byi_report_node *));
@@ -49,13 +52,13 @@ static const struct byi_report_node **by_name(const struct byi_report *r,
     return list;
 }
 
-static bool runs(const struct byi_report_node *node)
+static bool is_executed(const struct byi_report_node *node)
 {
     return byi_report_is_offloaded(node) || byi_report_is_native(node);
 }
 
 /* Add the pair to the list for its change; none if nothing changed. */
-static void classify(struct differ *d, const struct node_pair *pair)
+static void classify(struct ledger_comparison *d, const struct node_pair *pair)
 {
     const struct byi_report_node *old = pair->old, *new = pair->new;
     if (strcmp(old->where, new->where) != 0)
@@ -84,11 +87,11 @@ static void sort_pairs(pair_list *list)
         qsort(list->at, list->n, sizeof *list->at, compare_pairs);
 }
 
-static void match_nodes(struct differ *d)
+static void match_nodes(struct ledger_comparison *d)
 {
     struct byi_arena *arena = byi_arena_new();
-    const struct byi_report_node **old = by_name(d->old, arena);
-    const struct byi_report_node **new = by_name(d->new, arena);
+    const struct byi_report_node **old = sort_by_name(d->old, arena);
+    const struct byi_report_node **new = sort_by_name(d->new, arena);
     uint32_t i = 0, k = 0, n_both = 0, n_old = 0, n_new = 0;
     while (i < d->old->n_nodes || k < d->new->n_nodes) {
         int c = i == d->old->n_nodes   ? 1
@@ -105,7 +108,7 @@ static void match_nodes(struct differ *d)
         if (c != 0)
             continue;
         classify(d, &pair);
-        if (!runs(pair.old) || !runs(pair.new))
+        if (!is_executed(pair.old) || !is_executed(pair.new))
             continue;
         n_both++;
         n_old += byi_report_is_offloaded(pair.old);
@@ -121,7 +124,7 @@ static void match_nodes(struct differ *d)
     sort_pairs(&d->gone);
 }
 
-static bool is_worse(const struct differ *d, double tolerance)
+static bool is_worse(const struct ledger_comparison *d, double tolerance)
 {
     const double rounding = 1e-9;
     const double flops =
@@ -132,20 +135,23 @@ static bool is_worse(const struct differ *d, double tolerance)
 
 /* --- as text -------------------------------------------------------------- */
 
-/* The text of a pair's line. */
+/* The text of a line, for n pairs of nodes. */
 struct line_text {
-    const char *op, *from, *to, *why, *first;
+    const char *op, *from, *to;
+    const char *detail; /* of the present reason, or "" */
+    const char *first;  /* name of the first node */
     uint32_t n;
     double flops;
 };
 
-static bool same_line(const struct line_text *a, const struct line_text *b)
+static bool is_same_line(const struct line_text *a, const struct line_text *b)
 {
     return !strcmp(a->op, b->op) && !strcmp(a->from, b->from) &&
-           !strcmp(a->to, b->to) && !strcmp(a->why, b->why);
+           !strcmp(a->to, b->to) && !strcmp(a->detail, b->detail);
 }
 
-static const char *why(const struct byi_report_node *node)
+/* The detail of a native node's reason; "" for other nodes. */
+static const char *native_reason(const struct byi_report_node *node)
 {
     return byi_report_is_native(node) ? node->detail : "";
 }
@@ -155,7 +161,7 @@ static struct line_text say_moved(const struct node_pair *p)
     return (struct line_text){.op = p->new->op,
                               .from = p->old->where,
                               .to = p->new->where,
-                              .why = why(p->new)};
+                              .detail = native_reason(p->new)};
 }
 
 static struct line_text say_rebuilt(const struct node_pair *p)
@@ -164,7 +170,7 @@ static struct line_text say_rebuilt(const struct node_pair *p)
     return (struct line_text){.op = p->new->op,
                               .from = row ? p->old->pattern : p->old->impl,
                               .to = row ? p->new->pattern : p->new->impl,
-                              .why = ""};
+                              .detail = ""};
 }
 
 static struct line_text say_other(const struct node_pair *p)
@@ -172,19 +178,21 @@ static struct line_text say_other(const struct node_pair *p)
     return (struct line_text){.op = p->new->op,
                               .from = p->old->reason,
                               .to = p->new->reason,
-                              .why = p->new->detail};
+                              .detail = p->new->detail};
 }
 
 static struct line_text say_added(const struct node_pair *p)
 {
-    return (struct line_text){
-        .op = p->new->op, .from = "", .to = p->new->where, .why = why(p->new)};
+    return (struct line_text){.op = p->new->op,
+                              .from = "",
+                              .to = p->new->where,
+                              .detail = native_reason(p->new)};
 }
 
 static struct line_text say_gone(const struct node_pair *p)
 {
     return (struct line_text){
-        .op = p->old->op, .from = p->old->where, .to = "", .why = ""};
+        .op = p->old->op, .from = p->old->where, .to = "", .detail = ""};
 }
 
 static void print_line(const struct line_text *s, struct byi_text *out)
@@ -192,11 +200,12 @@ static void print_line(const struct line_text *s, struct byi_text *out)
     byi_text_addf(out, "  %5u x %-16s %s%s%s, ", s->n, s->op, s->from,
                   *s->from && *s->to ? " -> " : "", s->to);
     byi_report_add_flops(out, s->flops);
-    byi_text_addf(out, "%s%s (first: %s)\n", *s->why ? ", " : "", s->why,
+    byi_text_addf(out, "%s%s (first: %s)\n", *s->detail ? ", " : "", s->detail,
                   s->first);
 }
 
-/* Pairs with the same text share a line, since models repeat blocks. */
+/* Print the pairs of a list; `say` makes the text of a pair. Pairs with the
+ * same text share a line, since models repeat blocks. */
 static void print_list(const pair_list *list, const char *title,
                        struct line_text (*say)(const struct node_pair *),
                        struct byi_text *out)
@@ -209,7 +218,7 @@ static void print_list(const pair_list *list, const char *title,
         struct line_text line = say(pair);
         uint32_t k = 0;
         line.first = pair->new ? pair->new->name : pair->old->name;
-        while (k < lines.n && !same_line(&lines.at[k], &line))
+        while (k < lines.n && !is_same_line(&lines.at[k], &line))
             k++;
         if (k == MAX_LINES) {
             more++;
@@ -263,8 +272,8 @@ static void print_backend(struct byi_text *out,
 
 /* Whether the backend is unchanged. For native only the version counts, since
  * its numbers follow from the backends'. */
-static bool same_backend(const struct byi_report_backend *a,
-                         const struct byi_report_backend *b)
+static bool is_same_backend(const struct byi_report_backend *a,
+                            const struct byi_report_backend *b)
 {
     return a && b && !strcmp(a->version, b->version) &&
            (strcmp(a->name, byi_reason_code(BYI_REASON_NATIVE)) == 0 ||
@@ -272,7 +281,8 @@ static bool same_backend(const struct byi_report_backend *a,
 }
 
 /* The backends of the new model, then those that only the old one has. */
-static void print_backends(const struct differ *d, struct byi_text *out)
+static void print_backends(const struct ledger_comparison *d,
+                           struct byi_text *out)
 {
     const struct byi_report *sides[] = {d->new, d->old};
     for (size_t s = 0; s < BYI_COUNT(sides); s++)
@@ -280,7 +290,7 @@ static void print_backends(const struct differ *d, struct byi_text *out)
             const char *name = sides[s]->backends[i].name;
             const struct byi_report_backend *old = find_backend(d->old, name);
             const struct byi_report_backend *new = find_backend(d->new, name);
-            if ((s == 1 && new) || same_backend(old, new))
+            if ((s == 1 && new) || is_same_backend(old, new))
                 continue;
             byi_text_addf(out, "%-22s ", name);
             print_backend(out, old);
@@ -290,6 +300,7 @@ static void print_backends(const struct differ *d, struct byi_text *out)
         }
 }
 
+/* Print the number of kept regions, and the sizes of the first ones. */
 static void print_sizes(struct byi_text *out, const struct byi_report *r)
 {
     enum { SHOWN = 6 };
@@ -304,7 +315,8 @@ static void print_sizes(struct byi_text *out, const struct byi_report *r)
         byi_text_addf(out, "%s nodes)", n > SHOWN ? ", ..." : "");
 }
 
-static void print_text(const struct differ *d, bool worse, struct byi_text *out)
+static void print_text(const struct ledger_comparison *d, bool worse,
+                       struct byi_text *out)
 {
     byi_text_addf(out, "%s -> %s: %s\n", d->old->model, d->new->model,
                   worse ? "less is offloaded" : "no less is offloaded");
@@ -388,7 +400,8 @@ static void add_list(struct byi_arena *arena, cJSON *root, const char *key,
     }
 }
 
-static void print_json(const struct differ *d, bool worse, struct byi_text *out)
+static void print_json(const struct ledger_comparison *d, bool worse,
+                       struct byi_text *out)
 {
     struct byi_arena *arena = byi_arena_new();
     cJSON *root = byi_json_object(arena);
@@ -410,7 +423,7 @@ bool byi_report_add_diff(const struct byi_report *old,
                          const struct byi_report *new, double tolerance,
                          bool json, struct byi_text *out)
 {
-    struct differ d = {.old = old, .new = new};
+    struct ledger_comparison d = {.old = old, .new = new};
     match_nodes(&d);
     const bool worse = is_worse(&d, tolerance);
     if (json)

@@ -7,8 +7,9 @@
 
 #include <string.h>
 
-enum { MAX_NAMES = 8 }; /* shown of a node's neighbours */
+enum { MAX_NAMES = 8 }; /* of a node's neighbours that are shown */
 
+/* Print the name of node i in a list, after n_before other names. */
 static void print_name(struct byi_text *out, const struct byi_report *r,
                        uint32_t i, uint32_t n_before)
 {
@@ -45,7 +46,7 @@ static void print_neighbours(const struct byi_report *r, uint32_t at,
 
 /* --- where and why -------------------------------------------------------- */
 
-static bool is_at_compile_time(const struct byi_report_node *node)
+static bool is_folded(const struct byi_report_node *node)
 {
     return strcmp(node->where, byi_reason_code(BYI_REASON_FOLDED)) == 0;
 }
@@ -77,7 +78,7 @@ static void print_verdict(const struct byi_report *r, uint32_t at,
     else if (byi_report_is_native(node))
         byi_text_addf(out, "stays native: %s: %s\n", node->reason,
                       node->detail);
-    else if (is_at_compile_time(node))
+    else if (is_folded(node))
         byi_text_addf(out, "is computed at compile time: all its inputs are "
                            "constant\n");
     else
@@ -143,8 +144,10 @@ static uint32_t dissimilarity(const char *asked, const char *name)
     return d < far ? d : UINT32_MAX;
 }
 
-static enum byoc_status unknown_node(const struct byi_report *r,
-                                     const char *asked, struct byoc_error *err)
+/* Fail because no node has the name; suggest the most similar names. */
+static enum byoc_status fail_unknown_node(const struct byi_report *r,
+                                          const char *asked,
+                                          struct byoc_error *err)
 {
     enum { SHOWN = 3 };
     uint32_t best[SHOWN], at[SHOWN], n = 0;
@@ -185,7 +188,7 @@ enum byoc_status byi_report_add_node(const struct byi_report *r,
     while (at < r->n_nodes && strcmp(r->nodes[at].name, name) != 0)
         at++;
     if (at == r->n_nodes)
-        return unknown_node(r, name, err);
+        return fail_unknown_node(r, name, err);
     print_verdict(r, at, out);
     print_neighbours(r, at, out);
     print_tried(&r->nodes[at], out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_read.c: reads a ledger's JSON, which may be untrusted, and checks it.
+/* report_read.c: reads a ledger's JSON, and checks it, since it may be
+ * untrusted.
  */
 #include "report.h"
 
@@ -40,6 +41,7 @@ static enum byoc_status get_number(const struct byi_json *object,
     return BYOC_OK;
 }
 
+/* Read a time in microseconds; -1 if it is absent. */
 static enum byoc_status get_time(const struct byi_json *object, const char *key,
                                  double *out, struct byoc_error *err)
 {
@@ -340,12 +342,12 @@ bool byi_report_is_native(const struct byi_report_node *node)
     return strcmp(node->where, byi_reason_code(BYI_REASON_NATIVE)) == 0;
 }
 
-static double share(double part, double whole)
+static double percentage(double part, double whole)
 {
     return whole > 0 ? 100 * part / whole : 0;
 }
 
 double byi_report_flops_share(const struct byi_report *r)
 {
-    return share(r->coverage.flops_offloaded, r->coverage.flops);
+    return percentage(r->coverage.flops_offloaded, r->coverage.flops);
 }
