@@ -216,8 +216,9 @@ static int run(int argc, char **argv)
          "check these rows instead"},
     };
     uint32_t n;
-    int code = byi_options(&byi_command_backends, options, BYI_COUNT(options),
-                           argc, argv, 0, MAX_MODELS, models, &n);
+    int code =
+        byi_parse_options(&byi_command_backends, options, BYI_COUNT(options),
+                          argc, argv, 0, MAX_MODELS, models, &n);
     if (code >= 0)
         return code;
     if (!lint && (n || o.patterns.n)) {

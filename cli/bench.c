@@ -149,7 +149,7 @@ static void print_json(const struct result *r)
     if (r->cache.max_shapes)
         add_cache(root, &r->cache);
     if (r->profile)
-        byi_profile_json(r->profile, root);
+        byi_profile_add_json(r->profile, root);
     struct byi_text text = {0};
     byi_json_print(root, &text);
     fputs(text.at, stdout);
@@ -241,7 +241,7 @@ static enum byoc_status bench(const struct byoc_model *model,
     r->load += byi_now() - began;
     r->threads = byoc_model_threads(model, &r->why);
     if (r->profile)
-        byi_profile_peak(r->profile, r->threads);
+        byi_profile_measure_peak(r->profile, r->threads);
     byi_progress_step("timing runs", 0, 0);
     enum byoc_status status = warm_up(state, &in, &out, r, err);
     if (status == BYOC_OK && (r->clients > 1 || r->rate > 0))
@@ -251,7 +251,7 @@ static enum byoc_status bench(const struct byoc_model *model,
     if (status == BYOC_OK)
         qsort(r->runs, r->n, sizeof *r->runs, byi_compare_doubles);
     if (r->profile)
-        byi_profile_peak(r->profile, r->threads);
+        byi_profile_measure_peak(r->profile, r->threads);
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     r->peak_mb = (double)usage.ru_maxrss / 1024;
@@ -288,11 +288,20 @@ static void count_twins(const struct byi_open_model *open, struct twins *t)
         byi_report_free(&ledger);
 }
 
+/* Print *r as text or JSON, with the model's twins. */
+static void print_result(const struct byi_open_model *open, struct result *r,
+                         bool json)
+{
+    count_twins(open, &r->twins);
+    (json ? print_json : print_text)(r);
+}
+
 /* Write the profile as a page, with the model's ledger, and as a chart. */
-static enum byoc_status draw(const struct byi_open_model *open,
-                             const char *path, struct byi_pictures pictures,
-                             struct byi_profile *profile,
-                             struct byoc_error *err)
+static enum byoc_status draw_profile(const struct byi_open_model *open,
+                                     const char *path,
+                                     struct byi_pictures pictures,
+                                     struct byi_profile *profile,
+                                     struct byoc_error *err)
 {
     struct byi_text ledger = {0};
     const char *json = NULL;
@@ -301,7 +310,7 @@ static enum byoc_status draw(const struct byi_open_model *open,
     else if (pictures.html)
         BYI_TRY(byi_read_ledger(path, &ledger, err));
     cJSON *root = cJSON_CreateObject();
-    byi_profile_json(profile, root);
+    byi_profile_add_json(profile, root);
     pictures.profile = cJSON_GetObjectItem(root, "profile");
     enum byoc_status status =
         byi_write_pictures(&pictures, path, json ? json : ledger.at, err);
@@ -342,8 +351,9 @@ static int run(int argc, char **argv)
          "--profile, and write a chart of operators and steps"},
         BYI_MODEL_OPTIONS(o),
     };
-    int code = byi_options(&byi_command_bench, options, BYI_COUNT(options),
-                           argc, argv, 1, 1, &path, &n);
+    int code =
+        byi_parse_options(&byi_command_bench, options, BYI_COUNT(options), argc,
+                          argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     least = least ? least : 1;
@@ -359,12 +369,11 @@ static int run(int argc, char **argv)
     const bool draws = pictures.html || pictures.svg;
     r.profile = profile || draws ? byi_profile_new(arena) : NULL;
     if (bench(open.model, &feed, least, seconds, arena, &r, &err) != BYOC_OK ||
-        (draws && draw(&open, path, pictures, r.profile, &err) != BYOC_OK))
+        (draws &&
+         draw_profile(&open, path, pictures, r.profile, &err) != BYOC_OK))
         code = byi_complain(&byi_command_bench, &err);
-    else {
-        count_twins(&open, &r.twins);
-        (json ? print_json : print_text)(&r);
-    }
+    else
+        print_result(&open, &r, json);
     byi_profile_free(r.profile);
     byi_vec_free(r.runs);
     byi_arena_free(&arena);

@@ -135,8 +135,8 @@ static const char head[] =
     "<rect class=\"page\" width=\"%d\" height=\"%d\"/>\n"
     "<text x=\"%d\" y=\"22\" font-size=\"14\">";
 
-void byi_profile_svg(const cJSON *profile, const char *title,
-                     struct byi_text *out)
+void byi_profile_add_svg(const cJSON *profile, const char *title,
+                         struct byi_text *out)
 {
     const cJSON *steps = cJSON_GetObjectItem(profile, "steps"), *sum;
     const cJSON *sums = cJSON_GetObjectItem(profile, "operators");

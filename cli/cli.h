@@ -126,25 +126,25 @@ struct byi_option {
  * arguments, `least` to `most` of them, go to positional[0..*n_positional-1].
  * Returns -1 if the command should continue; otherwise the exit code, after
  * printing help (0) or an error (2). */
-int byi_options(const struct byi_command *command,
-                const struct byi_option *options, uint32_t n_options, int argc,
-                char **argv, uint32_t least, uint32_t most,
-                const char **positional, uint32_t *n_positional);
+int byi_parse_options(const struct byi_command *command,
+                      const struct byi_option *options, uint32_t n_options,
+                      int argc, char **argv, uint32_t least, uint32_t most,
+                      const char **positional, uint32_t *n_positional);
 /* A function that prints the options of a command. */
 typedef void byi_print_options(const struct byi_command *command,
                                const struct byi_option *options, uint32_t n);
 /* Print the usage, the options and the examples to stdout. */
 byi_print_options byi_print_help;
-/* The function that byi_options calls for --help: byi_print_help, unless `byoc
- * help` sets another one. (The table of a command's options is local to the
- * command's function `run`, so only byi_options can pass it on.) */
+/* The function that byi_parse_options calls for --help: byi_print_help, unless
+ * `byoc help` sets another one. (The table of a command's options is local to
+ * the command's function `run`, so only byi_parse_options can pass it on.) */
 extern byi_print_options *byi_help_printer;
 extern const struct byi_command *const
     *byi_commands; /* ends in NULL; set by main */
 /* Append `text`, which must outlive the list; the list is never freed. */
 void byi_list_add(struct byi_list *list, const char *text);
 /* Whether the option of that name was given; -O is called "O". */
-bool byi_given(const char *name);
+bool byi_is_given(const char *name);
 
 /* Print "byoc COMMAND: MESSAGE" to stderr, with the message of err. Returns the
  * exit code for its status. */
@@ -392,8 +392,9 @@ struct cJSON;
 /* Output files that show a ledger to people; NULL: not requested. */
 struct byi_pictures {
     const char *html, *dot, *onnx, *regions, *svg;
-    const char *against;         /* a file with an older ledger, for html */
-    const struct cJSON *profile; /* from byi_profile_json; for html and svg */
+    const char *against; /* a file with an older ledger, for html */
+    const struct cJSON
+        *profile; /* from byi_profile_add_json; for html and svg */
 };
 
 #define BYI_PICTURE_OPTIONS(p)                                                  \
@@ -480,21 +481,21 @@ struct byi_profile;
 struct byi_profile *byi_profile_new(struct byi_arena *arena);
 /* Measure the machine's peak. Call it before and after the runs: the larger
  * result counts. */
-void byi_profile_peak(struct byi_profile *profile, uint32_t threads);
+void byi_profile_measure_peak(struct byi_profile *profile, uint32_t threads);
 /* Add an event of a run. A callback for byoc_state_profile; `ctx` is a struct
  * byi_profile. */
 void byi_profile_event(void *ctx, const struct byoc_event *event);
 /* Print the table to stdout. */
 void byi_profile_print(struct byi_profile *profile);
 /* Add the profile to the object `root` as its member "profile". */
-void byi_profile_json(struct byi_profile *profile, struct cJSON *root);
+void byi_profile_add_json(struct byi_profile *profile, struct cJSON *root);
 void byi_profile_free(struct byi_profile *profile); /* may be NULL */
 
 /* --- chart.c -------------------------------------------------------------- */
 
-/* Append an SVG of a profile (the member that byi_profile_json adds): bars as
- * wide as their time, for the run, its operators and their steps. */
-void byi_profile_svg(const struct cJSON *profile, const char *title,
-                     struct byi_text *out);
+/* Append an SVG of a profile (the member that byi_profile_add_json adds): bars
+ * as wide as their time, for the run, its operators and their steps. */
+void byi_profile_add_svg(const struct cJSON *profile, const char *title,
+                         struct byi_text *out);
 
 #endif

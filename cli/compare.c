@@ -316,13 +316,14 @@ static int run(int argc, char **argv)
          "quantisation steps that outputs may differ by (default: 2)"},
         BYI_MODEL_OPTIONS(o),
     };
-    int code = byi_options(&byi_command_compare, options, BYI_COUNT(options),
-                           argc, argv, 1, 1, &path, &n);
+    int code =
+        byi_parse_options(&byi_command_compare, options, BYI_COUNT(options),
+                          argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     c.feed.inputs = inputs.at;
     c.feed.seed = seed;
-    c.feed.seeded = byi_given("seed");
+    c.feed.seeded = byi_is_given("seed");
     c.arena = byi_arena_new();
     struct byoc_error err;
     if (compare(path, &o, &c, &code, &err) != BYOC_OK)

@@ -147,8 +147,9 @@ static int run(int argc, char **argv)
          "run the cases under valgrind"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
     };
-    int code = byi_options(&byi_command_conform, options, BYI_COUNT(options),
-                           argc, argv, 1, 1, &path, &n);
+    int code =
+        byi_parse_options(&byi_command_conform, options, BYI_COUNT(options),
+                          argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     if (valgrind && !getenv(UNDER_VALGRIND))

@@ -210,8 +210,9 @@ static int run(int argc, char **argv)
          "seed of inputs without a file (default: 1)"},
         BYI_MODEL_OPTIONS(o),
     };
-    int code = byi_options(&byi_command_extract, options, BYI_COUNT(options),
-                           argc, argv, 1, 1, &path, &n);
+    int code =
+        byi_parse_options(&byi_command_extract, options, BYI_COUNT(options),
+                          argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     if (!folder || shrink != (reduce.test != NULL)) {
@@ -226,7 +227,7 @@ static int run(int argc, char **argv)
     }
     feed.inputs = inputs.at;
     feed.seed = seed;
-    feed.seeded = byi_given("seed");
+    feed.seeded = byi_is_given("seed");
     region.arena = byi_arena_new();
     struct byoc_error err;
     code = BYI_EXIT_OK;

@@ -111,8 +111,8 @@ static int run(int argc, char **argv)
         {"format", 0, BYI_OPTION_CHOICE, &format, "text|man|bash|zsh|fish",
          "text, a manual page, or completions for a shell (default: text)"},
     };
-    int code = byi_options(&byi_command_help, options, BYI_COUNT(options), argc,
-                           argv, 0, 1, &name, &n);
+    int code = byi_parse_options(&byi_command_help, options, BYI_COUNT(options),
+                                 argc, argv, 0, 1, &name, &n);
     if (code >= 0)
         return code;
     const struct byi_command *command = n ? byi_find_command(name) : NULL;

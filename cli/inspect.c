@@ -165,8 +165,9 @@ static int run(int argc, char **argv)
     };
     const char *path;
     uint32_t n;
-    int code = byi_options(&byi_command_inspect, options, BYI_COUNT(options),
-                           argc, argv, 1, 1, &path, &n);
+    int code =
+        byi_parse_options(&byi_command_inspect, options, BYI_COUNT(options),
+                          argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     struct byi_artifact a;

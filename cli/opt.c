@@ -90,7 +90,8 @@ static int run(int argc, char **argv)
     };
     const char *path;
     uint32_t n;
-    int gate, code = byi_options(&byi_command_opt, options, BYI_COUNT(options),
+    int gate,
+        code = byi_parse_options(&byi_command_opt, options, BYI_COUNT(options),
                                  argc, argv, 0, 1, &path, &n);
     if (code >= 0)
         return code;

@@ -21,7 +21,7 @@ static struct byi_arena *option_arena(void)
 /* The names of the options that the command line contains. */
 static struct byi_list given;
 
-bool byi_given(const char *name)
+bool byi_is_given(const char *name)
 {
     for (uint32_t i = 0; i < given.n; i++)
         if (strcmp(given.at[i], name) == 0)
@@ -292,9 +292,9 @@ static int check_pairs(const struct byi_command *command)
         {"require-backends", "native", false},
     };
     for (size_t i = 0; i < BYI_COUNT(pairs); i++) {
-        if (!byi_given(pairs[i].option) ||
-            byi_given(pairs[i].other) == pairs[i].needs ||
-            (strcmp(pairs[i].other, "native") == 0 && byi_given("pattern")))
+        if (!byi_is_given(pairs[i].option) ||
+            byi_is_given(pairs[i].other) == pairs[i].needs ||
+            (strcmp(pairs[i].other, "native") == 0 && byi_is_given("pattern")))
             continue; /* --pattern rows are matched despite --native */
         return refuse(
             command, "--%s has no effect %s --%s; %s", pairs[i].option,
@@ -304,10 +304,10 @@ static int check_pairs(const struct byi_command *command)
     return -1;
 }
 
-int byi_options(const struct byi_command *command,
-                const struct byi_option *options, uint32_t n_options, int argc,
-                char **argv, uint32_t least, uint32_t most,
-                const char **positional, uint32_t *n_positional)
+int byi_parse_options(const struct byi_command *command,
+                      const struct byi_option *options, uint32_t n_options,
+                      int argc, char **argv, uint32_t least, uint32_t most,
+                      const char **positional, uint32_t *n_positional)
 {
     uint32_t n = 0;
     bool only_positional = false;
@@ -352,7 +352,7 @@ int byi_options(const struct byi_command *command,
         byi_list_add(&given, *o->name ? o->name : "O");
     }
     *n_positional = n;
-    if (byi_given("json"))
+    if (byi_is_given("json"))
         byi_terminal_json();
     if (n >= least)
         return check_pairs(command);

@@ -16,9 +16,9 @@ static int run(int argc, char **argv)
     };
     const char *path;
     uint32_t n;
-    int gate,
-        code = byi_options(&byi_command_partition, options, BYI_COUNT(options),
-                           argc, argv, 1, 1, &path, &n);
+    int gate, code = byi_parse_options(&byi_command_partition, options,
+                                       BYI_COUNT(options), argc, argv, 1, 1,
+                                       &path, &n);
     if (code >= 0)
         return code;
     struct byoc_compiled *compiled = NULL;

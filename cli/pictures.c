@@ -77,7 +77,7 @@ static enum byoc_status write_chart(const struct byi_pictures *pictures,
 {
     struct byi_text text = {0};
     const char *slash = strrchr(model, '/');
-    byi_profile_svg(pictures->profile, slash ? slash + 1 : model, &text);
+    byi_profile_add_svg(pictures->profile, slash ? slash + 1 : model, &text);
     return write_text(BYOC_OK, pictures->svg, &text, err);
 }
 

@@ -46,7 +46,7 @@ struct byi_profile *byi_profile_new(struct byi_arena *arena)
     return p;
 }
 
-void byi_profile_peak(struct byi_profile *p, uint32_t threads)
+void byi_profile_measure_peak(struct byi_profile *p, uint32_t threads)
 {
     const double peak = byoc_internal_peak_flops(threads);
     p->peak = peak > p->peak ? peak : p->peak;
@@ -241,7 +241,7 @@ static void add_work(const struct byi_profile *p, const struct profile_row *row,
             cJSON_AddNumberToObject(to, members[i].name, members[i].value);
 }
 
-void byi_profile_json(struct byi_profile *p, cJSON *root)
+void byi_profile_add_json(struct byi_profile *p, cJSON *root)
 {
     add_up(p);
     cJSON *profile = cJSON_AddObjectToObject(root, "profile");

@@ -104,7 +104,7 @@ static enum byoc_status check_arguments(
                         "--max-loss: found %s, expected a percentage from 0 to "
                         "100",
                         BYI_FLOAT_TEXT(params->max_loss));
-    if (byi_given("percentile") && params->method != BYI_RANGE_PERCENTILE)
+    if (byi_is_given("percentile") && params->method != BYI_RANGE_PERCENTILE)
         return byi_fail(err, BYOC_EINVAL,
                         "--percentile: found %s without --method percentile, "
                         "expected both, or neither",
@@ -139,12 +139,13 @@ static int run(int argc, char **argv)
         {"threads", 0, BYI_OPTION_COUNT, &params.threads, "N",
          "threads of the runs (default: all CPUs of this process)"},
     };
-    int code = byi_options(&byi_command_quantize, options, BYI_COUNT(options),
-                           argc, argv, 1, 1, &path, &n);
+    int code =
+        byi_parse_options(&byi_command_quantize, options, BYI_COUNT(options),
+                          argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     params.method = (enum byi_range_method)(method - 1);
-    params.limited = byi_given("max-loss");
+    params.limited = byi_is_given("max-loss");
     params.keep = keep.at;
     params.keep_type = keep_type.at;
     struct byi_arena *arena = byi_arena_new();

@@ -172,8 +172,9 @@ static int run(int argc, char **argv)
     };
     const char *args[3];
     uint32_t n;
-    int code = byi_options(&byi_command_report, options, BYI_COUNT(options),
-                           argc, argv, 2, 3, args, &n);
+    int code =
+        byi_parse_options(&byi_command_report, options, BYI_COUNT(options),
+                          argc, argv, 2, 3, args, &n);
     if (code >= 0)
         return code;
     const bool is_show = n == 2 && strcmp(args[0], "show") == 0;

@@ -141,13 +141,13 @@ static int run(int argc, char **argv)
          "write a Chrome trace of the run"},
         BYI_MODEL_OPTIONS(o),
     };
-    int code = byi_options(&byi_command_run, options, BYI_COUNT(options), argc,
-                           argv, 1, 1, &path, &n);
+    int code = byi_parse_options(&byi_command_run, options, BYI_COUNT(options),
+                                 argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     feed.inputs = inputs.at;
     feed.seed = seed;
-    feed.seeded = byi_given("seed");
+    feed.seeded = byi_is_given("seed");
     struct byoc_error err;
     struct byi_open_model open;
     if (byi_open_model(path, &o, &open, &err) != BYOC_OK)

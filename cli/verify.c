@@ -10,8 +10,8 @@ static int run(int argc, char **argv)
 {
     const char *path;
     uint32_t n;
-    int code =
-        byi_options(&byi_command_verify, NULL, 0, argc, argv, 1, 1, &path, &n);
+    int code = byi_parse_options(&byi_command_verify, NULL, 0, argc, argv, 1, 1,
+                                 &path, &n);
     if (code >= 0)
         return code;
     struct byi_artifact a;
