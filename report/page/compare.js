@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// compare.js: an older ledger beside the graph: which of its nodes are the same,
-// what changed for them, and where the older graph must lie so that the same
-// nodes are side by side.
+// compare.js: draws an older ledger beside the graph: finds which of its nodes
+// are the same, what changed for them, and where the older graph must lie so
+// that the same nodes are side by side.
 'use strict';
 
-// The kinds of changes of a node; the first that applies is the node's.
+// The kinds of changes of a node: key, text, and test of the older and the newer
+// node. The first whose test holds is the node's.
 const CHANGES = [
     ['lost', 'lost: a backend ran it', (a, b) => a.region && !b.region],
     ['gained', 'gained: was native', (a, b) => !a.region && b.region],
@@ -25,6 +26,8 @@ function keysOf(graph) {
     }));
 }
 
+// Set `before`, `after` and `change` of the nodes of two graphs, and graph.fresh
+// and graph.gone, the nodes that only the newer or only the older graph has.
 function pair(graph, old) {
     const before = keysOf(old);
     for (const [key, node] of keysOf(graph)) {
@@ -44,8 +47,8 @@ function pair(graph, old) {
     graph.names = old.names = [...new Set([...graph.names, ...old.names])];
 }
 
-// The older graph, on a separate canvas. A region is open if a region of the
-// newer graph with one of its nodes is, and the view follows the newer one's.
+// The older graph, on a separate canvas. A region is open if one of its nodes is
+// in an open region of the newer graph, and the view follows the newer graph's.
 class Before {
     constructor(canvas, graph) {
         Object.assign(this, { canvas, graph, drawing: new Drawing(canvas),
@@ -112,8 +115,9 @@ class Before {
         this.drawing.draw();
     }
 
-    // Handle a press. Returns the counterpart of a node, to select it; null for a
-    // region, which it folds or unfolds here, and for no box.
+    // Handle a press. On a node, return its counterpart, which the caller selects.
+    // On a region, fold or unfold the region and return null. Elsewhere return
+    // null.
     press(px, py, state) {
         const box = this.drawing.hit(px, py);
         if (box?.item.kind === 'region') {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// draw.js: boxes and wires on a canvas: what is in view, as detailed as its
-// size allows; and the strip at the side that shows all of a tall graph.
+// draw.js: draws the boxes and wires in view on a canvas, as detailed as their
+// size allows, and the strip at the side that shows all of a tall graph.
 'use strict';
 
 const FONT = 'system-ui, -apple-system, "Segoe UI", sans-serif';
-const STRIP = 76;
+const STRIP = 76; // width of the strip in pixels
 
 // Colours that colour-blind people can tell apart (after Okabe and Ito), for
 // light and dark paper. Backends get theirs in the order of the ledger.
@@ -40,9 +40,11 @@ function colourOf(paint, backends, where) {
         : paint.backends[i % paint.backends.length];
 }
 
+// The results of fit, by font, room and text.
+const fits = new Map();
+
 // Cut `text` to `room` pixels: at its start if `start`, as for names, which
 // differ at their ends; otherwise at its end.
-const fits = new Map();
 function fit(pen, text, room, start) {
     const key = pen.font + room + (start ? '<' : '>') + text;
     let found = fits.get(key);
@@ -66,6 +68,8 @@ function fit(pen, text, room, start) {
     return found;
 }
 
+// Add a wire to the pen's path, from the point at index `from` of
+// [x, y, x, y, ...].
 function trace(pen, points, from) {
     pen.moveTo(points[from], points[from + 1]);
     for (let i = from + 2; i < points.length; i += 2) {
@@ -78,6 +82,8 @@ function trace(pen, points, from) {
     }
 }
 
+// A canvas with a graph. `view` is the graph's coordinates of the upper left
+// corner, and the pixels per unit.
 class Drawing {
     constructor(canvas) {
         this.canvas = canvas;
@@ -87,7 +93,7 @@ class Drawing {
         this.strip = document.createElement('canvas');
     }
 
-    // The scene: {graph, parts, paint, selected, matches, path}.
+    // Set what draw() draws: {graph, parts, paint, selected, matches, path}.
     show(scene) {
         this.scene = scene;
         this.stripStale = true;
@@ -113,7 +119,7 @@ class Drawing {
         return null;
     }
 
-    // Is the graph so much higher than the canvas that the strip helps?
+    // Whether the graph is so much higher than the canvas that the strip helps.
     hasStrip() {
         const { w, h } = this.size(), { parts } = this.scene;
         return !this.aside && w > 480 && parts.height * this.view.scale > 1.6 * h;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph.js: from a ledger to boxes and wires. A box is a node of the model or
+// graph.js: turns a ledger into boxes and wires. A box is a node of the model or
 // a region, folded or open; a wire joins boxes, and knows which edges of the
 // model run through it.
 'use strict';
@@ -10,8 +10,8 @@ const BOX = { node: [184, 40], line: 14, region: [232, 70], head: 34, pad: 18 };
 const sizeOf = (node) => [BOX.node[0],
     BOX.node[1] + (node.sets ? BOX.line : 0)];
 
-// All that is in the page: the graph of the ledger, what it is compared with,
-// and the times of a profile.
+// Read the page's data: the graph of the ledger, with the older graph to compare
+// and the times of a profile if there are any.
 function readPage({ byoc, reasons, ledger, against, profile }) {
     const graph = Object.assign(readLedger(ledger), { byoc, reasons });
     if (profile)
@@ -21,8 +21,8 @@ function readPage({ byoc, reasons, ledger, against, profile }) {
     return graph;
 }
 
-// The ledger, with what the page needs often: the readers and the region of
-// each node, and the members of each region.
+// Read a ledger, and add the readers and the region of each node, the members of
+// each region, and their texts.
 function readLedger(ledger) {
     const nodes = ledger.nodes.map((node, index) => ({
         ...node, index, kind: 'node', readers: [],
@@ -84,7 +84,7 @@ function sayAttributes(text) {
         .replace(/\bpads (\d+)(\u00d7\1)+(?!\d)/, 'pads $1');
 }
 
-// Nodes that do nothing when the model runs.
+// Whether a node at this place does nothing when the model runs.
 const isQuiet = (where) => where === 'folded' || where === 'removed';
 
 // The edges between the nodes that are drawn: for each node the nodes that it
@@ -277,7 +277,7 @@ function gather(graph, plan, size, inner, edges) {
         height: size.height };
 }
 
-// A wire from or to a port goes on to the region's side.
+// Extend a wire that begins or ends at a port to the region's side.
 function stretch(wire, inside, top, bottom) {
     const p = wire.points, items = inside.plan.items;
     if (items[wire.a].pin < 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout.js: a layered drawing of a directed graph (after Sugiyama): edges
+// layout.js: draws a directed graph in layers (after Sugiyama): edges
 // are reversed until there is no cycle, nodes get ranks, long edges get a point
 // in every rank that they cross, ranks are ordered so that few edges cross, then
 // moved sideways until edges run straight. Deterministic, and without recursion.
@@ -27,7 +27,7 @@ function layOut(n, w, h, edges, pin) {
 }
 
 // Group items by key: those of key k are at[from[k]..from[k+1]-1].
-function bucket(n, items, key) {
+function groupByKey(n, items, key) {
     const from = new Int32Array(n + 1);
     for (const item of items)
         from[key(item) + 1]++;
@@ -39,9 +39,10 @@ function bucket(n, items, key) {
     return { from, at };
 }
 
-// Reverse the edges that lead back to a node whose visit is not over.
+// Reverse the edges that a depth-first search finds to lead back to a node whose
+// visit is not over.
 function breakCycles(g) {
-    const { from, at } = bucket(g.n, g.edges, (e) => e.a);
+    const { from, at } = groupByKey(g.n, g.edges, (e) => e.a);
     const next = from.slice(), state = new Uint8Array(g.n);
     for (const e of g.edges)
         e.reversed = false;
@@ -73,8 +74,8 @@ function breakCycles(g) {
 // that does not make its edges longer in sum.
 function assignRanks(g) {
     const { n, pin } = g;
-    const outs = bucket(n, g.down, (e) => e.a);
-    const ins = bucket(n, g.down, (e) => e.b);
+    const outs = groupByKey(n, g.down, (e) => e.a);
+    const ins = groupByKey(n, g.down, (e) => e.b);
     const waits = new Int32Array(n), rank = new Int32Array(n), order = [];
     const first = pin && pin.some((p) => p < 0) ? 1 : 0;
     let alone = 0;
@@ -183,10 +184,12 @@ function addPoints(g) {
     g.lean = g.ax.map((ax, i) => ax - g.bx[i]);
     g.wide = new Float64Array(g.all);
     g.wide.set(g.w);
-    g.below = bucket(g.all, numbers, (s) => g.a[s]);
-    g.above = bucket(g.all, numbers, (s) => g.b[s]);
+    g.below = groupByKey(g.all, numbers, (s) => g.a[s]);
+    g.above = groupByKey(g.all, numbers, (s) => g.b[s]);
 }
 
+// Count the crossings of segments between neighbouring ranks, with a Fenwick tree
+// of the ends so far (after Barth, Juenger and Mutzel).
 function countCrossings(g, position) {
     const { below, b } = g, tree = new Int32Array(g.all + 1), ends = [];
     let crossings = 0;
@@ -212,7 +215,7 @@ function countCrossings(g, position) {
     return crossings;
 }
 
-// Sort a rank by the mean positions of its neighbours on one side. The place
+// Sort a rank by the mean positions of its neighbours on one side (barycentres). The place
 // where a segment meets a wide neighbour has a small weight.
 function sortRank(g, rank, position, mean, up) {
     const side = up ? g.above : g.below, far = up ? g.a : g.b;
@@ -381,6 +384,8 @@ function straighten(g, x) {
         }
 }
 
+// Set the x coordinate of every node and point: sweep over the ranks, down and
+// up, then align paths.
 function placeRanks(g) {
     const x = new Float64Array(g.all), target = new Float64Array(g.all);
     const weight = new Float64Array(g.all);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// page.js: what the user does: select, unfold, search, filter, move about.
+// page.js: handles the user's actions: select, unfold, search, filter, and move
+// the view.
 'use strict';
 
 const $ = (id) => document.getElementById(id);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// panel.js: the text beside the graph: the whole model, a region or a node.
-// Everything of the ledger goes in as text, never as markup.
+// panel.js: writes the panel beside the graph, about the whole model, a region or
+// a node. Strings of the ledger become text, never markup.
 'use strict';
 
 function sayCount(n) {
@@ -33,7 +33,8 @@ function sayShare(part, whole) {
 
 const several = (n, word) => sayCount(n) + ' ' + word + (n === 1 ? '' : 's');
 
-// An element with attributes and children; children that are text stay text.
+// Create an element with attributes and children. An attribute "onNAME" is a
+// listener; children that are text stay text.
 function make(tag, attributes, ...children) {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes || {}))
@@ -79,6 +80,7 @@ function groupReasons(graph) {
         a.nodes.length || (a.key < b.key ? -1 : 1));
 }
 
+// The panel, with the parts of its text.
 class Panel {
     // `act`: select(item), filter(name, value), toggle(region), quiet(shown)
     constructor(element, graph, act) {
