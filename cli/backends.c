@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+/* The plug-ins that were printed so far. */
 struct plugin_count {
     uint32_t usable, rejected;
     struct byi_text *json; /* the list so far, for --json */
@@ -108,9 +109,10 @@ enum { MAX_MODELS = 256 };
 struct backend_row {
     const char *name;
     const char *finding; /* the fault of the row; NULL: none */
-    uint32_t matches;    /* in the models */
+    uint32_t matches;    /* number of matches in the models */
 };
 
+/* What --lint collects. */
 struct lint {
     struct byi_arena *arena;
     BYI_VEC(struct backend_row) rows;
@@ -140,6 +142,7 @@ static void count_matches(struct lint *lint, const char *ir)
     }
 }
 
+/* Compile a model, and count the matches in it. Returns the exit code. */
 static int match_model(struct lint *lint, const char *path,
                        const struct byi_model_options *o)
 {
@@ -153,6 +156,7 @@ static int match_model(struct lint *lint, const char *path,
     return BYI_EXIT_OK;
 }
 
+/* Print a verdict on each row. Returns the exit code. */
 static int print_rows(const struct lint *lint, uint32_t n_models)
 {
     uint32_t findings = 0;

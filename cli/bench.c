@@ -16,9 +16,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* The number of the model's regions and their FLOP, and the same for the
- * regions that run as native twins because their backend is missing or failed.
- * FLOP are 0 without a ledger. */
+/* The number and the floating-point operations of all regions of the model, and
+ * of the regions that run as native twins because their backend is missing or
+ * failed. The operations are 0 without a ledger. */
 struct twins {
     uint32_t regions, native;
     double flops, native_flops;
@@ -31,8 +31,8 @@ struct result {
     double elapsed;     /* seconds of all runs together */
     double rate;        /* runs that are due per second; 0: no schedule */
     uint32_t n, clients, warmup, threads;
-    const char *why; /* the source of the number of threads */
-    double peak_mb;  /* peak memory of the process */
+    const char *threads_from; /* what set the number of threads */
+    double peak_mb;           /* peak memory of the process */
     struct twins twins;
     struct byoc_cache_stats cache; /* all 0 if sizes do not vary */
     struct byi_profile *profile;   /* NULL: not requested */
@@ -100,7 +100,7 @@ static void print_text(const struct result *r)
     if (r->twins.native)
         print_twins(&r->twins);
     printf("runs    %10u after %u of warm-up, %u thread%s (%s)\n", r->n,
-           r->warmup, r->threads, r->threads == 1 ? "" : "s", r->why);
+           r->warmup, r->threads, r->threads == 1 ? "" : "s", r->threads_from);
     if (r->profile)
         byi_profile_print(r->profile);
 }
@@ -180,7 +180,8 @@ static enum byoc_status warm_up(struct byoc_state *state,
     return BYOC_OK;
 }
 
-/* Run until both the number of runs and the time are reached. */
+/* Run until there were `least` runs and `seconds` have passed, and set the
+ * times in *r. */
 static enum byoc_status time_runs(struct byoc_state *state,
                                   const struct byi_feed *in,
                                   struct byi_feed *out, uint32_t least,
@@ -239,7 +240,7 @@ static enum byoc_status bench(const struct byoc_model *model,
     double began = byi_now();
     BYI_TRY(byoc_state_new(model, &state, err));
     r->load += byi_now() - began;
-    r->threads = byoc_model_threads(model, &r->why);
+    r->threads = byoc_model_threads(model, &r->threads_from);
     if (r->profile)
         byi_profile_measure_peak(r->profile, r->threads);
     byi_progress_step("timing runs", 0, 0);

@@ -13,9 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* pixels: the width of a run, the height of a bar, the width of a letter */
-enum { WIDTH = 1200, BAR = 34, LETTER = 7, MARGIN = 10, TOP = 34 };
+/* Pixels. */
+enum {
+    WIDTH = 1200, /* of the bar of a run */
+    BAR = 34,     /* height of a bar */
+    LETTER = 7,   /* width of a letter */
+    MARGIN = 10,  /* around the chart */
+    TOP = 34      /* y of the first row, below the title */
+};
 
+/* The bar of a step. */
 struct bar {
     double us;
     const cJSON *step;
@@ -27,6 +34,7 @@ static int most_time_first(const void *a, const void *b)
     return (x->us < y->us) - (x->us > y->us);
 }
 
+/* The median time of a step or sum in microseconds. */
 static double us_of(const cJSON *item)
 {
     return cJSON_GetNumberValue(cJSON_GetObjectItem(item, "median_us"));
@@ -127,7 +135,7 @@ static void add_steps(struct byi_text *out, const cJSON *steps,
     free(bars);
 }
 
-static const char head[] =
+static const char svg_head[] =
     "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
     "viewBox=\"0 0 %d %d\" font-family=\"monospace\" font-size=\"11\">\n"
     "<style>.page{fill:#fff}.run{fill:#d8dee4}.operator{fill:#b7d3e9}"
@@ -143,7 +151,7 @@ void byi_profile_add_svg(const cJSON *profile, const char *title,
     const int width = WIDTH + 2 * MARGIN, height = TOP + 3 * (BAR + 2) + MARGIN;
     double all = 0, x = 0;
     cJSON_ArrayForEach(sum, sums) all += us_of(sum);
-    byi_text_addf(out, head, width, height, width, height, width, height,
+    byi_text_addf(out, svg_head, width, height, width, height, width, height,
                   MARGIN);
     add_escaped(out, title, 100);
     byi_text_addf(out, ": where the time of a run goes</text>\n");

@@ -12,9 +12,9 @@
 /* Exit codes. */
 enum {
     BYI_EXIT_OK = 0,
-    BYI_EXIT_VERDICT = 1,     /* a mismatch, or a gate that failed         */
-    BYI_EXIT_USAGE = 2,       /* usage, or bad input                       */
-    BYI_EXIT_BACKEND = 3,     /* a backend failed                          */
+    BYI_EXIT_VERDICT = 1,     /* a mismatch, or a gate that failed */
+    BYI_EXIT_USAGE = 2,       /* usage, or bad input */
+    BYI_EXIT_BACKEND = 3,     /* a backend failed */
     BYI_EXIT_INCOMPATIBLE = 4 /* an artifact of another version or machine */
 };
 
@@ -24,12 +24,12 @@ enum { BYI_COMPILES = 1, BYI_LOADS = 2 };
 
 /* A command, such as `byoc run`. Each is in a file of the same name. */
 struct byi_command {
-    const char *name, *usage, *summary;
+    const char *name, *usage, *summary; /* usage: the arguments */
     const char *first; /* choices for the first argument, "a|b"; NULL: a file */
     /* shell commands that run in examples/digits, each followed by a newline;
      * or NULL */
     const char *example;
-    unsigned does; /* BYI_COMPILES, BYI_LOADS */
+    unsigned does; /* BYI_COMPILES, BYI_LOADS, both or, without a model, 0 */
     /* argv[0] is the command's name; returns the exit code */
     int (*run)(int argc, char **argv);
 };
@@ -72,11 +72,12 @@ int byi_terminal_close(int code);
 
 /* Start a thread that prints progress to stderr: after two seconds it begins
  * to report the current step and the time so far. Does nothing if BYOC_PROGRESS
- * is 0. */
+ * is 0. `command` names the command in the line; it is not copied. */
 void byi_progress_begin(const char *command);
-/* Set the current step and its progress: `done` of `of` items; `of` is 0 if
- * items are not counted. Any thread may call it. */
-void byi_progress_step(const char *what, uint32_t done, uint32_t of);
+/* Set the current step and its progress: `done` of `total` items; `total` is 0
+ * if items are not counted. `what` names the step; it is copied. Any thread may
+ * call this. */
+void byi_progress_step(const char *what, uint32_t done, uint32_t total);
 /* Erase the progress line, before other output goes to the terminal. */
 void byi_progress_clear(void);
 /* Stop the thread and erase the progress line. */
@@ -90,17 +91,18 @@ void byi_interrupt_watch(void);
 
 /* --- options.c ------------------------------------------------------------ */
 
+/* What an option takes, and the type of byi_option.to. */
 enum byi_option_kind {
-    BYI_OPTION_FLAG,   /* bool *                                     */
-    BYI_OPTION_TEXT,   /* const char **                              */
+    BYI_OPTION_FLAG,   /* bool * */
+    BYI_OPTION_TEXT,   /* const char ** */
     BYI_OPTION_LIST,   /* struct byi_list *: may be given many times */
-    BYI_OPTION_PATH,   /* LIST of paths, which become absolute       */
+    BYI_OPTION_PATH,   /* LIST of paths, which become absolute */
     BYI_OPTION_PATHS,  /* const char **: paths A:B:C; several are joined */
-    BYI_OPTION_COMMAS, /* struct byi_list *: A,B,C                   */
-    BYI_OPTION_COUNT,  /* uint32_t *: 0 .. 2^31 - 1                  */
+    BYI_OPTION_COMMAS, /* struct byi_list *: A,B,C */
+    BYI_OPTION_COUNT,  /* uint32_t *: 0 .. 2^31 - 1 */
     BYI_OPTION_CHOICE, /* int *: 1 + the index of a word of `value`, "a|b|c" */
-    BYI_OPTION_NUMBER, /* double *: not negative; may end in %       */
-    BYI_OPTION_LEVEL   /* int *: -O0 .. -O3, an enum byoc_opt        */
+    BYI_OPTION_NUMBER, /* double *: not negative; may end in % */
+    BYI_OPTION_LEVEL   /* int *: -O0 .. -O3, an enum byoc_opt */
 };
 
 /* A list of n strings; at[n] is NULL, `at` is NULL if n is 0. */
@@ -115,7 +117,7 @@ struct byi_option {
     const char *name;
     char brief; /* the letter of the short form; 0: none */
     enum byi_option_kind kind;
-    void *to;
+    void *to; /* where to store the value; unchanged if it is not given */
     /* placeholder of the value in help, such as "N", or the values that it can
      * have, such as "a|b"; NULL: the option takes no value */
     const char *value;
@@ -428,8 +430,11 @@ struct byi_open_model {
 };
 
 /* Compile according to `options`. *gate becomes BYI_EXIT_OK, or
- * BYI_EXIT_VERDICT if a gate such as --require-offload fails. Free with
- * byoc_compiled_free. */
+ * BYI_EXIT_VERDICT if a gate such as --require-offload fails. Free *compiled
+ * with byoc_compiled_free. Errors: BYOC_EINVAL (an option that has no effect, a
+ * file that cannot be a model), and those of byoc_compile and of writing the
+ * ledger.
+ */
 enum byoc_status byi_compile_model(const char *path,
                                    const struct byi_model_options *options,
                                    struct byoc_compiled **compiled, int *gate,
@@ -441,7 +446,8 @@ enum byoc_status byi_advise_model(const char *path,
                                   const struct byi_model_options *o, bool json,
                                   char **text, struct byoc_error *err);
 /* Load an artifact, or compile a model in memory and load it. Warnings of the
- * load go to stderr. Close with byi_close_model. */
+ * load go to stderr. Close *open with byi_close_model; on failure there is
+ * nothing to close. Errors: those of byi_compile_model and byoc_model_load. */
 enum byoc_status byi_open_model(const char *path,
                                 const struct byi_model_options *options,
                                 struct byi_open_model *open,
@@ -476,6 +482,7 @@ int byi_print_ledger(const struct byi_command *command, const char *path,
 
 /* --- profile.c: the table of `bench --profile` --------------------------- */
 
+/* The times of all steps in several runs. */
 struct byi_profile;
 /* A new profile, whose texts are in `arena`. Free it with byi_profile_free. */
 struct byi_profile *byi_profile_new(struct byi_arena *arena);

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 static void show_progress(void *ctx, const char *what, uint32_t done,
-                          uint32_t of)
+                          uint32_t total)
 {
     (void)ctx;
-    byi_progress_step(what, done + 1, of);
+    byi_progress_step(what, done + 1, total);
 }
 
 /* The environment variable that marks a byoc that runs under valgrind. */
@@ -22,8 +22,8 @@ static void show_progress(void *ctx, const char *what, uint32_t done,
 #define TUNABLES "GLIBC_TUNABLES"
 #define NO_CACHES "glibc.malloc.tcache_count=0"
 
-/* Execute byoc again, prefixed with the words of `before`. Returns only
- * on failure. */
+/* Replace the process by byoc with the same arguments, prefixed with the words
+ * of `before`. Returns only on failure. */
 static void run_again(const char *const *before, int argc, char **argv)
 {
     enum { MAX_BEFORE = 10 }; /* words of `before` */
@@ -46,8 +46,8 @@ static void run_again(const char *const *before, int argc, char **argv)
     free(args);
 }
 
-/* Suppress leaks of byoc itself, including memory that the C library and cJSON
- * allocate for it, since a case may end at any point. */
+/* Write suppressions for leaks of byoc itself, including memory that the C
+ * library and cJSON allocate for it, since a case may end at any point. */
 static void put_suppressions(FILE *file)
 {
     static const char *const ours[] = {"byoc", "libbyoc.so*",
@@ -64,9 +64,9 @@ static void put_suppressions(FILE *file)
                         how[l], by[k], ours[i]);
 }
 
-/* Execute byoc again under valgrind, which makes a case exit with an
+/* Replace the process by byoc under valgrind, which makes a case exit with an
  * error code if it finds an error. Valgrind reads the suppressions from an
- * inherited file descriptor. */
+ * inherited file descriptor. Returns the exit code, only on failure. */
 static int rerun_under_valgrind(int argc, char **argv)
 {
     char suppressions[64];
@@ -96,9 +96,10 @@ static int rerun_under_valgrind(int argc, char **argv)
     return BYI_EXIT_USAGE;
 }
 
-/* malloc's statistics count freed blocks in a thread's cache as used, which
- * looks like a leak, so disable these caches. malloc reads the setting when the
- * process starts. */
+/* Replace the process by byoc without malloc's thread caches, unless the
+ * environment has settings of glibc. malloc's statistics count freed blocks in
+ * these caches as used, which looks like a leak; malloc reads the setting when
+ * the process starts. */
 static void rerun_without_thread_caches(int argc, char **argv)
 {
     static const char *const nothing[] = {NULL};

@@ -19,8 +19,8 @@ struct region {
     struct byi_arena *arena; /* of inputs and constants */
     struct byi_tensor in[BYI_EXTRACT_MAX_IO];
     uint32_t n_in;
-    bool seen; /* the run reached the region: `in` is set */
-    struct byi_text json;
+    bool seen;            /* the run reached the region: `in` is set */
+    struct byi_text json; /* the region, as its backend receives it */
     struct byi_tensor *consts;
     uint32_t n_consts;
     const char *backend;
@@ -137,6 +137,7 @@ static enum byoc_status find_region(const char *path,
     return run_once(open->model, feed, open->dims, r, err);
 }
 
+/* Print a line about the reduction. */
 static void print_line(void *ctx, const char *line)
 {
     (void)ctx;

@@ -53,8 +53,8 @@ int byi_print_command(const struct byi_command *command,
 }
 
 /* A copy of the words "a|b|c" with `separator` instead of "|", in `arena`. */
-static const char *separated(struct byi_arena *arena, const char *words,
-                             char separator)
+static const char *replace_separators(struct byi_arena *arena,
+                                      const char *words, char separator)
 {
     char *copy = byi_arena_str(arena, words);
     for (char *at = strchr(copy, '|'); at; at = strchr(at, '|'))
@@ -69,7 +69,7 @@ struct byi_completion byi_completion_of(const struct byi_option *o,
     switch (o->kind) {
     case BYI_OPTION_CHOICE:
         return (struct byi_completion){BYI_COMPLETE_WORDS,
-                                       separated(arena, value, ' ')};
+                                       replace_separators(arena, value, ' ')};
     case BYI_OPTION_LEVEL:
         return (struct byi_completion){BYI_COMPLETE_WORDS, "0 1 2 3"};
     case BYI_OPTION_PATH:
@@ -92,7 +92,8 @@ const char *byi_first_words(const struct byi_command *command,
                             struct byi_arena *arena)
 {
     if (command && command != &byi_command_help)
-        return command->first ? separated(arena, command->first, ' ') : NULL;
+        return command->first ? replace_separators(arena, command->first, ' ')
+                              : NULL;
     struct byi_text text = {0};
     for (uint32_t i = 0; byi_commands[i]; i++)
         byi_text_addf(&text, "%s%s", i ? " " : "", byi_commands[i]->name);

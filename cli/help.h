@@ -21,16 +21,18 @@ enum byi_completion_kind {
     BYI_COMPLETE_FOLDER,
     BYI_COMPLETE_WORDS
 };
+/* The completion of a value. */
 struct byi_completion {
     enum byi_completion_kind kind;
-    const char *words; /* of BYI_COMPLETE_WORDS: "a b c" */
+    const char *words; /* of BYI_COMPLETE_WORDS: "a b c"; otherwise NULL */
 };
 /* The completion of the value of `o`, which is not a flag. Its words are in
  * `arena`. */
 struct byi_completion byi_completion_of(const struct byi_option *o,
                                         struct byi_arena *arena);
-/* The words that are valid as a command's first argument, "a b c"; if `command`
- * is NULL, the commands themselves. Returns NULL if the argument is a file. */
+/* The words that are valid as a command's first argument, "a b c", in `arena`;
+ * if `command` is NULL, the commands themselves. Returns NULL if the argument
+ * is a file. */
 const char *byi_first_words(const struct byi_command *command,
                             struct byi_arena *arena);
 

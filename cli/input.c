@@ -9,15 +9,17 @@
 
 #include <string.h>
 
+/* A kind of file that is not a model. */
 struct input_kind {
-    const char *magic;
-    size_t n, at;       /* bytes of the magic, and its offset */
+    const char *magic;  /* its first bytes; NULL: detected in another way */
+    size_t magic_bytes; /* their number */
+    size_t offset;      /* where they begin in the file */
     const char *found;  /* a name for messages */
     const char *advice; /* what to do with such a file */
 };
 
 #define MAGIC(text) text, sizeof text - 1
-static const struct input_kind kinds[] = {
+static const struct input_kind magic_kinds[] = {
     {MAGIC("\x93NUMPY"), 0, "a NumPy array",
      "pass an input with `byoc run MODEL --input NAME=FILE`"},
     {MAGIC("PK\3\4"), 0, "a zip archive, such as an .npz or PyTorch's .pt",
@@ -36,19 +38,19 @@ static const struct input_kind kinds[] = {
     {MAGIC("{"), 0, "JSON, such as a ledger",
      "`byoc report show FILE` prints a ledger"},
 };
-static const struct input_kind tensor = {
+static const struct input_kind tensor_kind = {
     NULL, 0, 0, "an ONNX tensor",
     "pass an input with `byoc run MODEL --input NAME=FILE`"};
-static const struct input_kind artifact = {
+static const struct input_kind artifact_kind = {
     NULL, 0, 0, "an artifact, which is compiled already",
     "`byoc inspect FILE` prints its ledger, `byoc run FILE` runs it"};
-static const struct input_kind plugin = {
+static const struct input_kind plugin_kind = {
     NULL, 0, 0, "a backend's plug-in",
     "`byoc backends --plugin FILE` lists it, `byoc conform FILE` tests it"};
-static const struct input_kind library = {
+static const struct input_kind library_kind = {
     NULL, 0, 0, "a shared library that byoc did not make",
     "compile a model with `byoc compile MODEL -o MODEL.so`"};
-static const struct input_kind not_library = {
+static const struct input_kind other_kind = {
     NULL, 0, 0, "a file that is not a shared library",
     "compile a model with `byoc compile FILE -o MODEL.so`"};
 
@@ -76,9 +78,9 @@ static const struct input_kind *kind_of_elf(const char *path)
     struct byi_artifact a;
     if (byoc_internal_artifact_open(path, &a, NULL) == BYOC_OK) {
         byoc_internal_artifact_close(&a);
-        return &artifact;
+        return &artifact_kind;
     }
-    return byoc_internal_is_plugin(path) ? &plugin : &library;
+    return byoc_internal_is_plugin(path) ? &plugin_kind : &library_kind;
 }
 
 /* The kind of a file that cannot be a model; NULL if it may be one. */
@@ -87,11 +89,12 @@ static const struct input_kind *kind_of(const char *path, const char *data,
 {
     if (is_elf(data, n))
         return kind_of_elf(path);
-    for (size_t i = 0; i < BYI_COUNT(kinds); i++)
-        if (kinds[i].at + kinds[i].n <= n &&
-            memcmp(data + kinds[i].at, kinds[i].magic, kinds[i].n) == 0)
-            return &kinds[i];
-    return n && is_tensor((const unsigned char *)data, n) ? &tensor : NULL;
+    for (size_t i = 0; i < BYI_COUNT(magic_kinds); i++)
+        if (magic_kinds[i].offset + magic_kinds[i].magic_bytes <= n &&
+            memcmp(data + magic_kinds[i].offset, magic_kinds[i].magic,
+                   magic_kinds[i].magic_bytes) == 0)
+            return &magic_kinds[i];
+    return n && is_tensor((const unsigned char *)data, n) ? &tensor_kind : NULL;
 }
 
 bool byi_is_artifact(const char *path)
@@ -130,9 +133,9 @@ enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
     const struct input_kind *kind = n ? kind_of(path, data, n) : NULL;
     const bool ours = is_elf(data, n) && memmem(data, n, ".byoc.model", 11);
     byi_unmap(data, n);
-    if (ours || kind == &artifact)
+    if (ours || kind == &artifact_kind)
         return status; /* a damaged artifact: keep the message */
-    kind = kind ? kind : &not_library;
+    kind = kind ? kind : &other_kind;
     return byi_fail(err, status,
                     "%s: not an artifact of byoc compile: found %s; %s", path,
                     kind->found, kind->advice);

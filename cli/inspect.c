@@ -92,6 +92,7 @@ static void print_generated_c(const struct byi_artifact *a)
     cJSON_Delete(plan);
 }
 
+/* Print the metadata and the ledger as text. Returns the exit code. */
 static int print_artifact(const struct byi_artifact *a, const char *path,
                           bool every)
 {
@@ -134,9 +135,10 @@ static void print_json(const struct byi_artifact *a)
            image->ledger_bytes ? image->ledger : "null");
 }
 
-static enum byoc_status draw(const struct byi_artifact *a,
-                             const struct byi_pictures *pictures,
-                             const char *path, struct byoc_error *err)
+/* Write the ledger as a page and a graph, if they are requested. */
+static enum byoc_status draw_ledger(const struct byi_artifact *a,
+                                    const struct byi_pictures *pictures,
+                                    const char *path, struct byoc_error *err)
 {
     struct byi_text ledger = {0};
     if (!pictures->html && !pictures->dot)
@@ -175,7 +177,7 @@ static int run(int argc, char **argv)
     if (byi_explain_artifact(path, byoc_internal_artifact_open(path, &a, &err),
                              &err) != BYOC_OK)
         return byi_complain(&byi_command_inspect, &err);
-    if (draw(&a, &pictures, path, &err) != BYOC_OK)
+    if (draw_ledger(&a, &pictures, path, &err) != BYOC_OK)
         code = byi_complain(&byi_command_inspect, &err);
     else if (json)
         print_json(&a);

@@ -10,7 +10,7 @@
 #include <signal.h>
 
 /* Clean up, and let the signal end the process. */
-static void end(int number)
+static void end_process(int number)
 {
     byi_temp_clear();
     byoc_internal_temp_clear();
@@ -21,7 +21,7 @@ static void end(int number)
 void byi_interrupt_watch(void)
 {
     static const int numbers[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM};
-    struct sigaction before, action = {.sa_handler = end};
+    struct sigaction before, action = {.sa_handler = end_process};
     sigfillset(&action.sa_mask);
     for (size_t i = 0; i < BYI_COUNT(numbers); i++)
         if (sigaction(numbers[i], NULL, &before) == 0 &&

@@ -13,7 +13,7 @@ static const char *const attr_kinds[] = {
     [BYI_ATTR_FLOATS] = "floats", [BYI_ATTR_STRINGS] = "strings",
 };
 
-static const char *const kinds[] = {
+static const char *const op_kinds[] = {
     [BYI_ELEMWISE] = "elementwise",    [BYI_BROADCAST] = "broadcast",
     [BYI_INJECTIVE] = "injective",     [BYI_REDUCE] = "reduction",
     [BYI_OUT_FUSABLE] = "out-fusable", [BYI_OPAQUE] = "opaque",
@@ -49,7 +49,7 @@ static void print_op(const struct byi_op *op)
         printf("%u operand%s", op->min_in, op->min_in == 1 ? "" : "s");
     else
         printf("%u to %u operands", op->min_in, op->max_in);
-    printf(", %s\n    %s\n", kinds[op->kind], op->doc);
+    printf(", %s\n    %s\n", op_kinds[op->kind], op->doc);
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const struct byi_attr_def *a = &op->attrs[i];
         printf("    %s.%s: %s%s%s\n", op->name, a->name, attr_kinds[a->kind],
@@ -79,7 +79,7 @@ static cJSON *json_of_op(const struct byi_op *op)
     cJSON *json = cJSON_CreateObject();
     cJSON_AddStringToObject(json, "name", op->name);
     cJSON_AddStringToObject(json, "doc", op->doc);
-    cJSON_AddStringToObject(json, "kind", kinds[op->kind]);
+    cJSON_AddStringToObject(json, "kind", op_kinds[op->kind]);
     cJSON_AddStringToObject(json, "layout", layouts[op->layout]);
     cJSON_AddNumberToObject(json, "min_operands", op->min_in);
     if (op->max_in < BYI_MAX_ARGS)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* load.c: runs a model from several client threads at once. With a rate, run k
  * is due at k / rate seconds whether or not earlier runs have ended, and its
- * latency counts from then. So latencies include the delay that a slow run
- * causes to later ones; omitting it is known as "coordinated omission".
+ * latency counts from then. Latencies therefore include the delay that a
+ * slow run causes to later ones; omitting it is known as "coordinated
+ * omission".
  */
 #include "load.h"
 
@@ -24,11 +25,12 @@ static void sleep_until(double when)
 /* What the clients share. */
 struct load_shared {
     const struct byi_bench_load *load;
-    double began;
+    double began;          /* time of the start, from byi_now */
     _Atomic uint64_t next; /* number of the next run */
-    _Atomic bool failed;
+    _Atomic bool failed;   /* a client failed, so all stop */
 };
 
+/* A client: a thread with its own state. */
 struct client {
     struct load_shared *shared;
     pthread_t thread;
@@ -61,7 +63,7 @@ static enum byoc_status add_latency(struct client *c, double latency)
 enum { MAX_RUNS = 1 << 24 };
 
 /* Run until the number of runs and the time are reached, or a client fails. */
-static enum byoc_status run_all(struct client *c)
+static enum byoc_status run_client(struct client *c)
 {
     const struct byi_bench_load *load = c->shared->load;
     while (!c->shared->failed) {
@@ -85,7 +87,7 @@ static enum byoc_status run_all(struct client *c)
 static void *client_main(void *arg)
 {
     struct client *c = arg;
-    c->status = run_all(c);
+    c->status = run_client(c);
     if (c->status != BYOC_OK)
         c->shared->failed = true;
     return NULL;
@@ -123,8 +125,8 @@ static enum byoc_status run_clients(struct load_shared *shared,
 }
 
 /* Join the latencies of all clients in one vector, and set the results. */
-static void gather(struct byi_bench_load *load, const struct client *clients,
-                   double began)
+static void gather_latencies(struct byi_bench_load *load,
+                             const struct client *clients, double began)
 {
     BYI_VEC(double) all = {0};
     double ended = began;
@@ -156,7 +158,7 @@ enum byoc_status byi_load_run(struct byi_bench_load *load,
     if (status == BYOC_OK)
         status = run_clients(&shared, clients, err);
     if (status == BYOC_OK)
-        gather(load, clients, shared.began);
+        gather_latencies(load, clients, shared.began);
     for (uint32_t i = 0; i < load->clients; i++) {
         byoc_state_free(&clients[i].state);
         free(clients[i].latency);

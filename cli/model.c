@@ -23,10 +23,10 @@ static void print_warnings(const char *line)
 }
 
 static void print_progress(void *ctx, const char *what, uint32_t done,
-                           uint32_t of)
+                           uint32_t total)
 {
     (void)ctx;
-    byi_progress_step(what, done, of);
+    byi_progress_step(what, done, total);
 }
 
 /* Instrument: report each pass as the current step of the progress line. */
@@ -102,7 +102,7 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
 /* The model options that affect only the compile or only the load. */
 static const struct {
     const char *name;
-    unsigned at;
+    unsigned step; /* BYI_COMPILES or BYI_LOADS */
 } effects[] = {
     {"backend", BYI_COMPILES},
     {"function", BYI_COMPILES},
@@ -149,10 +149,10 @@ static enum byoc_status check_effects(const char *path, unsigned does,
                                       struct byoc_error *err)
 {
     for (size_t i = 0; i < BYI_COUNT(effects); i++) {
-        if (!byi_is_given(effects[i].name) || effects[i].at & does)
+        if (!byi_is_given(effects[i].name) || effects[i].step & does)
             continue;
         const char *dash = effects[i].name[1] ? "--" : "-";
-        if (effects[i].at == BYI_COMPILES)
+        if (effects[i].step == BYI_COMPILES)
             return byi_fail(err, BYOC_EINVAL,
                             "%s: an artifact is compiled already; give %s%s to "
                             "`byoc compile`",

@@ -101,7 +101,7 @@ static int run(int argc, char **argv)
     if (list.passes || list.ops)
         return print_lists(&list, &o.pass_plugins);
     struct byoc_error err = {.status = BYOC_EINVAL,
-                             .text = "no input given, expected FILE.ir or "
+                             .text = "found no input, expected FILE.ir or "
                                      "MODEL.onnx; see `byoc opt --help`"};
     if (n == 0)
         return byi_complain(&byi_command_opt, &err);

@@ -19,12 +19,12 @@ static struct byi_arena *option_arena(void)
 }
 
 /* The names of the options that the command line contains. */
-static struct byi_list given;
+static struct byi_list given_options;
 
 bool byi_is_given(const char *name)
 {
-    for (uint32_t i = 0; i < given.n; i++)
-        if (strcmp(given.at[i], name) == 0)
+    for (uint32_t i = 0; i < given_options.n; i++)
+        if (strcmp(given_options.at[i], name) == 0)
             return true;
     return false;
 }
@@ -75,6 +75,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(
     return byi_complain(command, &err);
 }
 
+/* Refuse an argument that is no option; suggest the most similar option. */
 static int refuse_unknown(const struct byi_command *command,
                           const struct byi_option *options, uint32_t n,
                           const char *arg)
@@ -100,6 +101,7 @@ static int refuse_value(const struct byi_command *command,
                   expected);
 }
 
+/* Append the words of "A,B,C" to a list. */
 static void split_commas(struct byi_list *list, const char *value)
 {
     char *copy = byi_arena_str(option_arena(), value), *next = NULL;
@@ -109,7 +111,7 @@ static void split_commas(struct byi_list *list, const char *value)
 }
 
 /* The path as an absolute path; a relative one begins at the current folder. */
-static const char *absolute(const char *path)
+static const char *make_absolute(const char *path)
 {
     char here[4096];
     if (path[0] == '/' || !getcwd(here, sizeof here))
@@ -129,7 +131,7 @@ static void add_paths(const char **list, const char *value)
          part = strtok_r(NULL, ":", &next))
         *list = byi_arena_printf(
             option_arena(), "%s%s%s", *list ? *list : "", *list ? ":" : "",
-            strcmp(part, "only") == 0 ? part : absolute(part));
+            strcmp(part, "only") == 0 ? part : make_absolute(part));
 }
 
 /* Set the option to 1 + the index of `value` in the option's "a|b|c". Returns
@@ -189,7 +191,7 @@ static int set_value(const struct byi_command *command,
         byi_list_add(o->to, value);
         return -1;
     case BYI_OPTION_PATH:
-        byi_list_add(o->to, absolute(value));
+        byi_list_add(o->to, make_absolute(value));
         return -1;
     case BYI_OPTION_PATHS:
         add_paths(o->to, value);
@@ -349,7 +351,7 @@ int byi_parse_options(const struct byi_command *command,
         int code = set_value(command, o, value);
         if (code >= 0)
             return code;
-        byi_list_add(&given, *o->name ? o->name : "O");
+        byi_list_add(&given_options, *o->name ? o->name : "O");
     }
     *n_positional = n;
     if (byi_is_given("json"))

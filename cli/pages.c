@@ -7,7 +7,7 @@
 
 /* Print text of a page: escape the characters that roff would interpret or
  * replace. */
-static void put(const char *text, size_t n)
+static void put_escaped(const char *text, size_t n)
 {
     static const struct {
         char c;
@@ -31,7 +31,7 @@ static void put(const char *text, size_t n)
 
 static void put_text(const char *text)
 {
-    put(text, strlen(text));
+    put_escaped(text, strlen(text));
 }
 
 static void put_upper(const char *text)
@@ -87,7 +87,7 @@ static void put_option(const struct byi_option *o)
     put_sentence(o->help);
 }
 
-static void put_codes(void)
+static void put_exit_codes(void)
 {
     puts(".SH EXIT STATUS\n"
          ".TP\n.B 0\nSuccess.\n"
@@ -109,12 +109,12 @@ void byi_print_page(const struct byi_command *command,
     for (uint32_t i = 0; i < n; i++)
         put_option(&options[i]);
     put_option(&help);
-    put_codes();
+    put_exit_codes();
     if (command->example)
         puts(".SH EXAMPLES\n.nf");
     for (const char *at = command->example; at && *at;
          at = strchr(at, '\n') + 1) {
-        put(at, strcspn(at, "\n"));
+        put_escaped(at, strcspn(at, "\n"));
         puts("");
     }
     puts(command->example ? ".fi\n.SH SEE ALSO\n.BR byoc (1)"
@@ -165,7 +165,7 @@ int byi_print_main_page(void)
     puts(".SH OPTIONS\n"
          ".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nPrint the commands.\n"
          ".TP\n\\fB\\-\\-version\\fR\nPrint the version.");
-    put_codes();
+    put_exit_codes();
     puts(".SH ENVIRONMENT");
     for (size_t i = 0; i < BYI_COUNT(variables); i++) {
         printf(".TP\n.B %s\n", variables[i][0]);

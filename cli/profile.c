@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One step of a run, with its times in all runs; or the sum of several steps.
- */
+/* A step of a run, with its times in all runs; or the sum of several steps. */
 struct profile_row {
     const char *name, *impl, *sources; /* in the arena */
     double flops, bytes, constant_bytes;
@@ -25,14 +24,14 @@ struct profile_row {
 
 struct byi_profile {
     struct byi_arena *arena;
-    BYI_VEC(struct profile_row) rows;
+    BYI_VEC(struct profile_row) rows; /* in the order of execution */
     BYI_VEC(struct profile_row) sums; /* by operator; most time first */
-    uint32_t at;                      /* index of the next row in this run */
+    uint32_t next_row;                /* index of the next row in this run */
     uint32_t primitives; /* events of primitives since the last other event */
-    uint32_t n;          /* runs                      */
-    bool differs;        /* the runs' events differ   */
-    uint32_t threads;
-    double peak; /* FLOP/s; 0: not measured */
+    uint32_t n_runs;
+    bool differs;     /* the runs' events differ */
+    uint32_t threads; /* of a run */
+    double peak;      /* FLOP/s; 0: not measured */
     /* bytes/s of reading as many bytes as all constants have; 0: no constants
      */
     double bandwidth;
@@ -73,13 +72,13 @@ void byi_profile_event(void *ctx, const struct byoc_event *event)
     p->primitives =
         strcmp(event->kind, "primitive") == 0 ? p->primitives + 1 : 0;
     if (strcmp(event->kind, "run") == 0) {
-        p->differs |= p->at != p->rows.n;
-        p->at = 0;
-        p->n++;
+        p->differs |= p->next_row != p->rows.n;
+        p->next_row = 0;
+        p->n_runs++;
     }
     if (sum)
         return;
-    if (p->at == p->rows.n && p->n == 0) {
+    if (p->next_row == p->rows.n && p->n_runs == 0) {
         const struct profile_row row = {
             .name = byi_arena_str(p->arena, event->name),
             .impl = byi_arena_str(p->arena, event->impl),
@@ -90,12 +89,12 @@ void byi_profile_event(void *ctx, const struct byoc_event *event)
             .steps = 1};
         BYI_PUSH(&p->rows, row);
     }
-    if (p->at >= p->rows.n ||
-        strcmp(p->rows.at[p->at].name, event->name) != 0) {
+    if (p->next_row >= p->rows.n ||
+        strcmp(p->rows.at[p->next_row].name, event->name) != 0) {
         p->differs = true;
         return;
     }
-    struct profile_row *row = &p->rows.at[p->at++];
+    struct profile_row *row = &p->rows.at[p->next_row++];
     BYI_PUSH(&row->times, 1e-9 * (double)(event->end_ns - event->begin_ns));
 }
 
@@ -110,7 +109,7 @@ static double median(struct profile_row *row)
 
 /* The sum for a step's operator, which is created if it does not exist. A fused
  * kernel "a+b" counts under "a". */
-static struct profile_row *sum_of(struct byi_profile *p, const char *name)
+static struct profile_row *get_sum(struct byi_profile *p, const char *name)
 {
     const size_t n = strcspn(name, "+");
     for (uint32_t i = 0; i < p->sums.n; i++)
@@ -130,14 +129,14 @@ static int most_time_first(const void *a, const void *b)
 }
 
 /* Compute medians and sums, once. */
-static void add_up(struct byi_profile *p)
+static void compute_sums(struct byi_profile *p)
 {
     double constants = 0;
     if (p->sums.n)
         return;
     for (uint32_t i = 0; i < p->rows.n; i++) {
         struct profile_row *row = &p->rows.at[i];
-        struct profile_row *sum = sum_of(p, row->name);
+        struct profile_row *sum = get_sum(p, row->name);
         row->time = median(row);
         p->time += row->time;
         constants += row->constant_bytes;
@@ -186,7 +185,7 @@ static void print_head(void)
 
 void byi_profile_print(struct byi_profile *p)
 {
-    add_up(p);
+    compute_sums(p);
     printf("peak    %10.1f GFLOP/s of multiply-adds (%s)\n", 1e-9 * p->peak,
            byi_isa_name(byi_isa_widest()));
     if (p->bandwidth > 0)
@@ -210,7 +209,7 @@ void byi_profile_print(struct byi_profile *p)
         printf("  %5u  %s\n", sum->steps, sum->name);
     }
     print_row(p, &all);
-    printf("  %5u  all, over %u runs%s\n", all.steps, p->n,
+    printf("  %5u  all, over %u runs%s\n", all.steps, p->n_runs,
            p->differs
                ? "; some runs executed different steps; these are left out"
                : "");
@@ -243,12 +242,12 @@ static void add_work(const struct byi_profile *p, const struct profile_row *row,
 
 void byi_profile_add_json(struct byi_profile *p, cJSON *root)
 {
-    add_up(p);
+    compute_sums(p);
     cJSON *profile = cJSON_AddObjectToObject(root, "profile");
     cJSON_AddStringToObject(profile, "isa", byi_isa_name(byi_isa_widest()));
     cJSON_AddNumberToObject(profile, "peak_gflops", 1e-9 * p->peak);
     cJSON_AddNumberToObject(profile, "read_gbps", 1e-9 * p->bandwidth);
-    cJSON_AddNumberToObject(profile, "runs", p->n);
+    cJSON_AddNumberToObject(profile, "runs", p->n_runs);
     cJSON_AddBoolToObject(profile, "differs", p->differs);
     cJSON *steps = cJSON_AddArrayToObject(profile, "steps");
     for (uint32_t i = 0; i < p->rows.n; i++) {

@@ -15,21 +15,23 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FIRST 2.0    /* seconds before the first line */
-#define REFRESH 0.2  /* seconds between updates of the line on a terminal */
-#define LONGEST 60.0 /* most seconds between lines elsewhere */
+#define FIRST_SECONDS 2.0 /* seconds before the first line */
+#define REFRESH_SECONDS                                                        \
+    0.2 /* seconds between updates of the line on a terminal */
+#define MAX_PAUSE_SECONDS 60.0 /* most seconds between lines elsewhere */
 
-static struct progress_report {
+/* The progress line. All but `thread` is guarded by `lock`. */
+static struct progress_state {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    bool terminal;
-    bool ending;
+    bool terminal;     /* stderr is a terminal */
+    bool ending;       /* the thread must end */
     bool shown;        /* the terminal's last line is the progress line */
     double began, due; /* due: seconds from `began` to the next line */
     const char *command;
     char step[100]; /* "": not known */
-} report = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} progress = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Whether the thread runs. False in a child of fork(), which has no such thread
  * and where the lock may be held. */
@@ -46,7 +48,7 @@ static void write_line(const char *line, size_t n)
     }
 }
 
-static void print_line(struct progress_report *r, double seconds)
+static void print_line(struct progress_state *r, double seconds)
 {
     char line[160];
     int n = snprintf(line, sizeof line, "%sbyoc %s: %s%s%.0f s%s",
@@ -59,7 +61,7 @@ static void print_line(struct progress_report *r, double seconds)
 /* The thread: print a line whenever one is due. */
 static void *print_lines(void *arg)
 {
-    struct progress_report *r = arg;
+    struct progress_state *r = arg;
     pthread_mutex_lock(&r->lock);
     while (!r->ending) {
         const double wake = r->began + r->due;
@@ -71,13 +73,15 @@ static void *print_lines(void *arg)
         if (r->ending || seconds < r->due)
             continue;
         print_line(r, seconds);
-        const double pause = seconds < LONGEST ? seconds : LONGEST;
-        r->due = seconds + (r->terminal ? REFRESH : pause);
+        const double pause =
+            seconds < MAX_PAUSE_SECONDS ? seconds : MAX_PAUSE_SECONDS;
+        r->due = seconds + (r->terminal ? REFRESH_SECONDS : pause);
     }
     pthread_mutex_unlock(&r->lock);
     return NULL;
 }
 
+/* A handler for fork(): the child has no thread. */
 static void stop_in_child(void)
 {
     atomic_store(&running, false);
@@ -90,63 +94,63 @@ void byi_progress_begin(const char *command)
     sigset_t all, before;
     if (wanted && strcmp(wanted, "0") == 0)
         return;
-    report.command = command;
-    report.terminal = isatty(STDERR_FILENO);
-    report.began = byi_now();
-    report.due = FIRST;
+    progress.command = command;
+    progress.terminal = isatty(STDERR_FILENO);
+    progress.began = byi_now();
+    progress.due = FIRST_SECONDS;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&report.changed, &monotonic);
+    pthread_cond_init(&progress.changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     pthread_atfork(NULL, NULL, stop_in_child);
     sigfillset(&all); /* the calling thread handles signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&report.thread, NULL, print_lines, &report) == 0)
+    if (pthread_create(&progress.thread, NULL, print_lines, &progress) == 0)
         atomic_store(&running, true);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void byi_progress_step(const char *what, uint32_t done, uint32_t of)
+void byi_progress_step(const char *what, uint32_t done, uint32_t total)
 {
     if (!atomic_load(&running))
         return;
-    pthread_mutex_lock(&report.lock);
-    if (of)
-        snprintf(report.step, sizeof report.step, "%.60s, %u of %u", what, done,
-                 of);
+    pthread_mutex_lock(&progress.lock);
+    if (total)
+        snprintf(progress.step, sizeof progress.step, "%.60s, %u of %u", what,
+                 done, total);
     else
-        snprintf(report.step, sizeof report.step, "%.90s", what);
-    for (char *c = report.step; *c; c++) /* names come from plug-ins */
+        snprintf(progress.step, sizeof progress.step, "%.90s", what);
+    for (char *c = progress.step; *c; c++) /* names come from plug-ins */
         *c = *c < ' ' || *c > '~' ? '?' : *c;
-    pthread_mutex_unlock(&report.lock);
+    pthread_mutex_unlock(&progress.lock);
 }
 
 /* Call with the lock held, or when the thread has ended. */
 static void erase_line(void)
 {
     static const char erase[] = "\r\033[K";
-    if (report.shown)
+    if (progress.shown)
         write_line(erase, sizeof erase - 1);
-    report.shown = false;
+    progress.shown = false;
 }
 
 void byi_progress_clear(void)
 {
     if (!atomic_load(&running))
         return;
-    pthread_mutex_lock(&report.lock);
+    pthread_mutex_lock(&progress.lock);
     erase_line();
-    pthread_mutex_unlock(&report.lock);
+    pthread_mutex_unlock(&progress.lock);
 }
 
 void byi_progress_end(void)
 {
     if (!atomic_exchange(&running, false))
         return;
-    pthread_mutex_lock(&report.lock);
-    report.ending = true;
-    pthread_cond_signal(&report.changed);
-    pthread_mutex_unlock(&report.lock);
-    pthread_join(report.thread, NULL);
+    pthread_mutex_lock(&progress.lock);
+    progress.ending = true;
+    pthread_cond_signal(&progress.changed);
+    pthread_mutex_unlock(&progress.lock);
+    pthread_join(progress.thread, NULL);
     erase_line();
 }

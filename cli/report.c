@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The options of `byoc report`. */
-struct request {
+struct report_options {
     struct byi_ledger_view view;
     double tolerance;             /* percentage points; see --tolerance */
     struct byi_pictures pictures; /* of a comparison */
@@ -88,7 +88,7 @@ enum byoc_status byi_read_ledger(const char *path, struct byi_text *ledger,
     return BYOC_OK;
 }
 
-static int show_ledger(const struct request *q, const char *path)
+static int show_ledger(const struct report_options *q, const char *path)
 {
     struct byi_text ledger = {0};
     struct byoc_error err;
@@ -109,9 +109,9 @@ static int show_ledger(const struct request *q, const char *path)
     return code;
 }
 
-static enum byoc_status diff(const struct request *q, const char *old_path,
-                             const char *new_path, int *worse, char **text,
-                             struct byoc_error *err)
+static enum byoc_status diff(const struct report_options *q,
+                             const char *old_path, const char *new_path,
+                             int *worse, char **text, struct byoc_error *err)
 {
     struct byi_text old = {0}, new = {0};
     enum byoc_status status = byi_read_ledger(old_path, &old, err);
@@ -132,7 +132,7 @@ static enum byoc_status diff(const struct request *q, const char *old_path,
     return status;
 }
 
-static int compare(const struct request *q, const char *old_path,
+static int compare(const struct report_options *q, const char *old_path,
                    const char *new_path)
 {
     struct byoc_error err;
@@ -147,7 +147,7 @@ static int compare(const struct request *q, const char *old_path,
 
 /* The first given option that applies only to the other form of the command;
  * NULL: none. */
-static const char *misplaced(const struct request *q, bool is_diff)
+static const char *find_misplaced(const struct report_options *q, bool is_diff)
 {
     if (!is_diff)
         return q->tolerance > 0   ? "--tolerance"
@@ -158,7 +158,7 @@ static const char *misplaced(const struct request *q, bool is_diff)
 
 static int run(int argc, char **argv)
 {
-    struct request q = {0};
+    struct report_options q = {0};
     const struct byi_option options[] = {
         {"json", 0, BYI_OPTION_FLAG, &q.view.json, NULL, "print JSON"},
         {"all", 'a', BYI_OPTION_FLAG, &q.view.every, NULL,
@@ -179,7 +179,7 @@ static int run(int argc, char **argv)
         return code;
     const bool is_show = n == 2 && strcmp(args[0], "show") == 0;
     const bool is_diff = n == 3 && strcmp(args[0], "diff") == 0;
-    const char *other = misplaced(&q, is_diff);
+    const char *other = find_misplaced(&q, is_diff);
     if (other && (is_show || is_diff)) {
         fprintf(stderr, "byoc report: found %s, expected it with `report %s`\n",
                 other, is_show ? "diff" : "show");

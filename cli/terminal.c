@@ -27,7 +27,7 @@ static struct terminal terminals[2] = {{.fd = STDOUT_FILENO},
                                        {.fd = STDERR_FILENO}};
 
 /* Write to the descriptor. Returns false if a write fails, now or earlier. */
-static bool put(struct terminal *t, const char *bytes, size_t n)
+static bool write_all(struct terminal *t, const char *bytes, size_t n)
 {
     while (n > 0 && !t->fault) {
         const ssize_t done = write(t->fd, bytes, n);
@@ -57,7 +57,7 @@ static ssize_t write_escaped(void *cookie, const char *bytes, size_t n)
     byi_printable_add(&out, all.at, all.n - rest,
                       t->json ? BYI_PRINTABLE_JSON : BYI_PRINTABLE_TEXT);
     byi_progress_clear();
-    const bool ok = put(t, out.at, out.n);
+    const bool ok = write_all(t, out.at, out.n);
     byi_text_free(&all);
     byi_text_free(&out);
     return ok ? (ssize_t)n : 0;
@@ -88,7 +88,7 @@ int byi_terminal_close(int code)
     struct terminal *t = &terminals[0];
     const bool failed = fflush(stdout) != 0 || ferror(stdout) || t->fault;
     if (t->n_partial) /* the output ended inside a character */
-        (void)put(t, "?", 1);
+        (void)write_all(t, "?", 1);
     t->n_partial = 0;
     if (!failed && !t->fault)
         return code;
