@@ -141,6 +141,7 @@ static enum byoc_status load_through_file(struct byi_ep *ep,
     return status;
 }
 
+/* Write the compiled model to the cache folder, and load it from there. */
 static enum byoc_status load_cache_entry(struct byi_ep *ep, const char *path,
                                          struct byi_ep_built *built,
                                          struct byoc_error *err)
@@ -183,6 +184,8 @@ static enum byoc_status load_compiled(struct byi_ep *ep, const char *path,
     return BYOC_OK;
 }
 
+/* Set the digest of *built, and its model: from the cache folder if possible,
+ * otherwise compiled. */
 static enum byoc_status fill_built(struct byi_ep *ep,
                                    const struct byi_ep_model *model,
                                    struct byi_arena *scratch,

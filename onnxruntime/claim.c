@@ -40,8 +40,8 @@ static void exclude(struct byi_ep_claim *c, uint32_t node, const char *why)
 
 /* Whether the node reads value v, as an input or (unless `explicit_only`) in
  * its bodies. */
-static bool reads(const struct byi_ep_node *node, uint32_t v,
-                  bool explicit_only)
+static bool reads_value(const struct byi_ep_node *node, uint32_t v,
+                        bool explicit_only)
 {
     for (uint32_t k = 0; k < (explicit_only ? node->n_explicit : node->n_in);
          k++)
@@ -56,7 +56,7 @@ static bool exclude_readers(struct byi_ep_claim *c, uint32_t v, const char *why)
 {
     bool any = false;
     for (uint32_t i = 0; i < c->g.n_nodes; i++)
-        if (c->within[i] && reads(&c->g.nodes[i], v, false)) {
+        if (c->within[i] && reads_value(&c->g.nodes[i], v, false)) {
             exclude(c, i, why);
             any = true;
         }
@@ -68,7 +68,7 @@ static bool exclude_readers(struct byi_ep_claim *c, uint32_t v, const char *why)
 static bool is_captured(const struct byi_ep_claim *c, uint32_t v)
 {
     for (uint32_t i = 0; i < c->g.n_nodes; i++)
-        if (c->within[i] && reads(&c->g.nodes[i], v, true))
+        if (c->within[i] && reads_value(&c->g.nodes[i], v, true))
             return false;
     return true;
 }
@@ -221,7 +221,7 @@ static void select_group(struct byi_ep_claim *c, uint32_t group)
 static enum byoc_status build_groups(struct byi_ep_claim *c, bool *again,
                                      struct byoc_error *err)
 {
-    c->n_groups = byi_ep_groups(&c->g, c->supported, c->group);
+    c->n_groups = byi_ep_find_groups(&c->g, c->supported, c->group);
     *again = false;
     for (uint32_t k = 0; k < c->n_groups && !*again; k++) {
         struct byi_ep_built *built = NULL;
@@ -451,6 +451,7 @@ static enum byoc_status mark_supported(struct byi_ep_claim *c,
     return BYOC_OK;
 }
 
+/* Find the groups of the graph that compile, and claim them. */
 static enum byoc_status claim_nodes(struct byi_ep_claim *c,
                                     const OrtGraph *graph,
                                     OrtEpGraphSupportInfo *info,
@@ -478,7 +479,7 @@ static enum byoc_status claim_nodes(struct byi_ep_claim *c,
                     c, i,
                     "256 groups of this graph did not compile, which is the "
                     "limit");
-        c->n_groups = byi_ep_groups(&c->g, c->supported, c->group);
+        c->n_groups = byi_ep_find_groups(&c->g, c->supported, c->group);
     }
     log_claim(c);
     log_replaceable(c);

@@ -67,6 +67,8 @@ static void free_run(struct byi_ep_run *run)
     free(run);
 }
 
+/* Create the memory of a run, with a state. Returns NULL and sets *err on
+ * failure. */
 static struct byi_ep_run *new_run(const struct byi_ep_kernel *k,
                                   struct byoc_error *err)
 {
@@ -187,7 +189,7 @@ static enum byoc_status bind_input(const struct byi_ep_kernel *k,
     const int64_t n = byi_elements((uint32_t)t->ndim, run->dims[i]);
     const char **at = byi_arena_calloc(run->strings, (size_t)n + 1, sizeof *at);
     t->data = at;
-    return byi_ep_strings(ort, value, (size_t)n, run->strings, at, err);
+    return byi_ep_read_strings(ort, value, (size_t)n, run->strings, at, err);
 }
 
 /* Let ONNX Runtime allocate an output if its dims are known before the run.
@@ -274,6 +276,7 @@ static enum byoc_status run_kernel(struct byi_ep_kernel *k,
     return BYOC_OK;
 }
 
+/* OrtNodeComputeInfo's Compute: runs the node. */
 static OrtStatus *ORT_API_CALL compute(OrtNodeComputeInfo *info, void *state,
                                        OrtKernelContext *context)
 {
@@ -288,7 +291,8 @@ static OrtStatus *ORT_API_CALL compute(OrtNodeComputeInfo *info, void *state,
     return byi_ep_fail(k->ort, status, &err);
 }
 
-/* ONNX Runtime's state is the kernel itself, which owns byoc's states. */
+/* OrtNodeComputeInfo's CreateState. ONNX Runtime's state is the kernel itself,
+ * which owns byoc's states. */
 static OrtStatus *ORT_API_CALL create_state(OrtNodeComputeInfo *info,
                                             OrtNodeComputeContext *context,
                                             void **state)
@@ -306,6 +310,8 @@ static void ORT_API_CALL release_state(OrtNodeComputeInfo *info, void *state)
 
 /* --- construction --------------------------------------------------------- */
 
+/* Set *place to the index of a name among the fused node's n names. Errors:
+ * BYOC_EINTERNAL (it is not among them). */
 static enum byoc_status find_place(const char *name, const char *const *names,
                                    size_t n, size_t *place,
                                    struct byoc_error *err)

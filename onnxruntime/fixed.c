@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fixed.c: initialisers that are also inputs of the model, so that a run may
- * replace their values. With the option initializers=constant they are compiled
- * as constants, and a run that replaces one fails. ONNX Runtime does not tell
- * whether a run does, so the digest of the bytes is compared when the address
- * that they are read from changes: as long as no run replaces the values, this
- * address is memory of the session. If a run replaces them, the address may be
- * a buffer that the caller fills again, so each run also compares samples of
- * the bytes: reading all weights would take longer than many runs. A value that
+/* fixed.c: checks that runs do not replace the values of initialisers that are
+ * also inputs of the model. With the option initializers=constant these
+ * initialisers are compiled as constants, and a run that replaces one fails.
+ * ONNX Runtime does not tell whether a run replaces values. Therefore a run
+ * compares the digest of the bytes when their address has changed: as long as
+ * no run replaces the values, the address is memory of the session. The caller
+ * may also fill the same buffer again, so each run compares samples of the
+ * bytes; reading all weights would take longer than many runs. A value that
  * differs from the model's only between the samples is not noticed. */
 #include "onnxruntime/provider.h"
 
 #include <string.h>
 
-enum { N_SAMPLES = 64, SAMPLE_BYTES = 64 };
+enum { N_SAMPLES = 64, SAMPLE_BYTES = 64 /* of one sample */ };
 
 static uint64_t hash_samples(const char *data, size_t bytes)
 {
@@ -65,14 +65,15 @@ enum byoc_status byi_ep_fixed_list(const struct byi_ep_graph *graph,
             BYI_TRY(
                 read_value(graph->ort, value->constant, &data, &bytes, err));
             digest_bytes(data, bytes, f->digest);
-            f->sample = hash_samples(data, bytes);
+            f->sample_hash = hash_samples(data, bytes);
         }
     return BYOC_OK;
 }
 
-static enum byoc_status check_one(const OrtApi *ort, struct byi_ep_fixed *f,
-                                  const OrtKernelContext *context,
-                                  struct byoc_error *err)
+static enum byoc_status check_initializer(const OrtApi *ort,
+                                          struct byi_ep_fixed *f,
+                                          const OrtKernelContext *context,
+                                          struct byoc_error *err)
 {
     const OrtValue *value = NULL;
     const void *data = NULL;
@@ -82,8 +83,8 @@ static enum byoc_status check_one(const OrtApi *ort, struct byi_ep_fixed *f,
     if (!value)
         return BYOC_OK;
     BYI_TRY(read_value(ort, value, &data, &bytes, err));
-    if (data == atomic_load_explicit(&f->at, memory_order_relaxed) &&
-        hash_samples(data, bytes) == f->sample)
+    if (data == atomic_load_explicit(&f->address, memory_order_relaxed) &&
+        hash_samples(data, bytes) == f->sample_hash)
         return BYOC_OK;
     digest_bytes(data, bytes, digest);
     if (strcmp(digest, f->digest) != 0)
@@ -93,7 +94,7 @@ static enum byoc_status check_one(const OrtApi *ort, struct byi_ep_fixed *f,
                         "option initializers=constant; try "
                         "initializers=replaceable",
                         f->name);
-    atomic_store_explicit(&f->at, data, memory_order_relaxed);
+    atomic_store_explicit(&f->address, data, memory_order_relaxed);
     return BYOC_OK;
 }
 
@@ -103,6 +104,6 @@ enum byoc_status byi_ep_fixed_check(const OrtApi *ort,
                                     struct byoc_error *err)
 {
     for (uint32_t i = 0; i < n; i++)
-        BYI_TRY(check_one(ort, &fixed[i], context, err));
+        BYI_TRY(check_initializer(ort, &fixed[i], context, err));
     return BYOC_OK;
 }

@@ -67,7 +67,8 @@ static enum byoc_status put_constants(const OrtApi *ort, const OrtGraph *graph,
         size_t bytes;
         BYI_ORT(ort, GetValueInfoName(values[i], &name));
         BYI_ORT(ort, ValueInfo_GetInitializerValue(values[i], &value));
-        BYI_TRY(byi_ep_tensor(ort, value, name, &tensor, &data, &bytes, err));
+        BYI_TRY(
+            byi_ep_put_tensor(ort, value, name, &tensor, &data, &bytes, err));
         if (data)
             byi_ep_put_bytes(&tensor, RAW_DATA, data, bytes);
         byi_ep_put_bytes(out, GRAPH_INITIALIZER, tensor.at, tensor.n);
@@ -212,7 +213,7 @@ static enum byoc_status read_type(const OrtApi *ort, const OrtValueInfo *info,
         return BYOC_OK;
     BYI_ORT(ort, CastTypeInfoToTensorInfo(type, &tensor));
     BYI_ORT(ort, GetTensorElementType(tensor, &element));
-    BYI_TRY(byi_ep_rank(ort, tensor, &v->rank, err));
+    BYI_TRY(byi_ep_read_rank(ort, tensor, &v->rank, err));
     switch (byi_ep_dtype(element)) {
     case BYOC_NONE:
     case BYOC_U4:
@@ -294,8 +295,9 @@ static enum byoc_status read_node(struct byi_ep_graph *g, const OrtNode *from,
 }
 
 /* Set g->head to the fields of the ModelProto before its graph. */
-static enum byoc_status read_head(struct byi_ep_graph *g, const OrtGraph *graph,
-                                  struct byoc_error *err)
+static enum byoc_status read_model_header(struct byi_ep_graph *g,
+                                          const OrtGraph *graph,
+                                          struct byoc_error *err)
 {
     enum { IR_VERSION = 1, OPSET = 8, SET_DOMAIN = 1, SET_VERSION = 2 };
     const OrtApi *ort = g->ort;
@@ -347,7 +349,7 @@ enum byoc_status byi_ep_graph_read(const OrtApi *ort, const OrtGraph *graph,
     const bool all_nodes = !nodes;
     g->ort = ort;
     g->names.index.arena = g->arena;
-    BYI_TRY(read_head(g, graph, err));
+    BYI_TRY(read_model_header(g, graph, err));
     if (all_nodes) {
         BYI_ORT(ort, Graph_GetNumNodes(graph, &n));
         const OrtNode **all = byi_arena_calloc(g->arena, n + 1, sizeof *all);

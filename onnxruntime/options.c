@@ -22,6 +22,7 @@ struct given_option {
     struct byoc_error *err;
 };
 
+/* Fail because the option has an invalid value. */
 static enum byoc_status reject(const struct given_option *o,
                                const char *expected)
 {
@@ -137,7 +138,7 @@ static enum byoc_status read_report(const struct given_option *o)
 static const struct byi_ep_option {
     const char *key;
     enum byoc_status (*read)(const struct given_option *o);
-} table[] = {
+} option_readers[] = {
     {"backends", read_backends},
     {"threads", read_threads},
     {"partition_by", read_partition},
@@ -149,13 +150,13 @@ static const struct byi_ep_option {
 
 static enum byoc_status read_option(const struct given_option *o)
 {
-    const char *names[BYI_COUNT(table)];
-    for (size_t i = 0; i < BYI_COUNT(table); i++) {
-        if (strcmp(o->key, table[i].key) == 0)
-            return table[i].read(o);
-        names[i] = table[i].key;
+    const char *names[BYI_COUNT(option_readers)];
+    for (size_t i = 0; i < BYI_COUNT(option_readers); i++) {
+        if (strcmp(o->key, option_readers[i].key) == 0)
+            return option_readers[i].read(o);
+        names[i] = option_readers[i].key;
     }
-    const char *near = byi_nearest(o->key, names, BYI_COUNT(table));
+    const char *near = byi_nearest(o->key, names, BYI_COUNT(option_readers));
     return byi_fail(o->err, BYOC_EINVAL,
                     BYI_EP_NAME
                     " has no option '%.100s', expected backends, "

@@ -94,9 +94,9 @@ enum byoc_dtype byi_ep_dtype(ONNXTensorElementDataType type)
                                                       : BYOC_NONE;
 }
 
-enum byoc_status byi_ep_rank(const OrtApi *ort,
-                             const OrtTensorTypeAndShapeInfo *info,
-                             int32_t *rank, struct byoc_error *err)
+enum byoc_status byi_ep_read_rank(const OrtApi *ort,
+                                  const OrtTensorTypeAndShapeInfo *info,
+                                  int32_t *rank, struct byoc_error *err)
 {
     size_t n, count = 1;
     BYI_ORT(ort, GetDimensionsCount(info, &n));
@@ -115,7 +115,7 @@ static enum byoc_status put_tensor_type(const OrtApi *ort,
     ONNXTensorElementDataType type;
     int32_t known;
     BYI_ORT(ort, GetTensorElementType(info, &type));
-    BYI_TRY(byi_ep_rank(ort, info, &known, err));
+    BYI_TRY(byi_ep_read_rank(ort, info, &known, err));
     byi_ep_put_int(out, 1, byi_ep_dtype(type));
     if (known < 0)
         return BYOC_OK;
@@ -139,9 +139,10 @@ static enum byoc_status put_tensor_type(const OrtApi *ort,
 
 /* Set *element to the type of the elements of a sequence or optional, which the
  * caller releases. */
-static enum byoc_status element_type(const OrtApi *ort, const OrtTypeInfo *info,
-                                     ONNXType kind, OrtTypeInfo **element,
-                                     struct byoc_error *err)
+static enum byoc_status get_element_type(const OrtApi *ort,
+                                         const OrtTypeInfo *info, ONNXType kind,
+                                         OrtTypeInfo **element,
+                                         struct byoc_error *err)
 {
     const OrtSequenceTypeInfo *sequence;
     const OrtOptionalTypeInfo *optional;
@@ -181,7 +182,7 @@ static enum byoc_status put_type(const OrtApi *ort, const OrtTypeInfo *info,
                         "most depth %d",
                         (int)kind, depth, MAX_DEPTH - 1);
     OrtTypeInfo *of;
-    BYI_TRY(element_type(ort, info, kind, &of, err));
+    BYI_TRY(get_element_type(ort, info, kind, &of, err));
     const enum byoc_status status = put_type(ort, of, &element, depth + 1, err);
     ort->ReleaseTypeInfo(of);
     BYI_TRY(status);
@@ -209,9 +210,9 @@ enum byoc_status byi_ep_put_value(const OrtApi *ort, struct byi_ep_bytes *out,
 
 /* --- tensors -------------------------------------------------------------- */
 
-enum byoc_status byi_ep_strings(const OrtApi *ort, const OrtValue *value,
-                                size_t n, struct byi_arena *arena,
-                                const char **at, struct byoc_error *err)
+enum byoc_status byi_ep_read_strings(const OrtApi *ort, const OrtValue *value,
+                                     size_t n, struct byi_arena *arena,
+                                     const char **at, struct byoc_error *err)
 {
     size_t total;
     BYI_ORT(ort, GetStringTensorDataLength(value, &total));
@@ -235,7 +236,7 @@ static enum byoc_status put_strings(const OrtApi *ort, const OrtValue *value,
 {
     enum { STRING_DATA = 6 };
     const char **at = byi_arena_calloc(out->arena, n + 1, sizeof *at);
-    BYI_TRY(byi_ep_strings(ort, value, n, out->arena, at, err));
+    BYI_TRY(byi_ep_read_strings(ort, value, n, out->arena, at, err));
     for (size_t i = 0; i < n; i++)
         byi_ep_put_string(out, STRING_DATA, at[i]);
     return BYOC_OK;
@@ -262,10 +263,10 @@ static enum byoc_status put_shape(const OrtApi *ort,
     return BYOC_OK;
 }
 
-enum byoc_status byi_ep_tensor(const OrtApi *ort, const OrtValue *value,
-                               const char *name, struct byi_ep_bytes *out,
-                               const void **data, size_t *bytes,
-                               struct byoc_error *err)
+enum byoc_status byi_ep_put_tensor(const OrtApi *ort, const OrtValue *value,
+                                   const char *name, struct byi_ep_bytes *out,
+                                   const void **data, size_t *bytes,
+                                   struct byoc_error *err)
 {
     OrtTensorTypeAndShapeInfo *info;
     enum byoc_dtype type;
@@ -367,7 +368,7 @@ static enum byoc_status put_tensor(const OrtApi *ort, const OrtOpAttr *attr,
     size_t bytes;
     BYI_ORT(ort, OpAttr_GetTensorAttributeAsOrtValue(attr, &value));
     const enum byoc_status status =
-        byi_ep_tensor(ort, value, "", &tensor, &data, &bytes, err);
+        byi_ep_put_tensor(ort, value, "", &tensor, &data, &bytes, err);
     if (status == BYOC_OK && data)
         byi_ep_put_bytes(&tensor, RAW_DATA, data, bytes);
     ort->ReleaseValue(value);

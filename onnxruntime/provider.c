@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider.c: the entry points of the library, the factory of providers
- * (OrtEpFactory), and the provider of one session (OrtEp).
+/* provider.c: implements the entry points of the library, the factory of
+ * providers (OrtEpFactory), and the provider of one session (OrtEp).
  */
 #include "onnxruntime/provider.h"
 
@@ -15,11 +15,13 @@ static const char *ORT_API_CALL name_of_ep(const OrtEp *ep)
 
 /* --- Compile -------------------------------------------------------------- */
 
-static enum byoc_status value_names(const OrtApi *ort,
-                                    const OrtValueInfo *const *values, size_t n,
-                                    struct byi_arena *arena,
-                                    const char *const **names,
-                                    struct byoc_error *err)
+/* Set *names to the names of the values, "" for omitted ones; the list is in
+ * `arena`, and the names belong to ONNX Runtime. */
+static enum byoc_status read_names(const OrtApi *ort,
+                                   const OrtValueInfo *const *values, size_t n,
+                                   struct byi_arena *arena,
+                                   const char *const **names,
+                                   struct byoc_error *err)
 {
     const char **out = byi_arena_calloc(arena, n + 1, sizeof *out);
     for (size_t i = 0; i < n; i++) {
@@ -67,6 +69,7 @@ static enum byoc_status take_built(struct byi_ep *ep,
     return byi_ep_build(ep, model, built, err);
 }
 
+/* Create the kernel of one fused node. */
 static enum byoc_status compile_graph(struct byi_ep *ep, const OrtGraph *graph,
                                       const OrtNode *fused,
                                       struct byi_arena *arena,
@@ -90,8 +93,8 @@ static enum byoc_status compile_graph(struct byi_ep *ep, const OrtGraph *graph,
         byi_arena_calloc(arena, n_in + n_out + 1, sizeof *values);
     BYI_ORT(ort, Node_GetInputs(fused, values, n_in));
     BYI_ORT(ort, Node_GetOutputs(fused, values + n_in, n_out));
-    BYI_TRY(value_names(ort, values, n_in, arena, &inputs, err));
-    BYI_TRY(value_names(ort, values + n_in, n_out, arena, &outputs, err));
+    BYI_TRY(read_names(ort, values, n_in, arena, &inputs, err));
+    BYI_TRY(read_names(ort, values + n_in, n_out, arena, &outputs, err));
     BYI_TRY(take_built(ep, &model, &built, err));
     const enum byoc_status status = write_ledger(ep, name, built, arena, err);
     if (status != BYOC_OK) {

@@ -34,7 +34,7 @@ enum byi_ep_pool { BYI_EP_POOL_ORT, BYI_EP_POOL_OWN };
  */
 struct byi_ep_options {
     const char *const *backends; /* as in struct byoc_compile_params */
-    uint32_t threads;            /* 0: byoc's default                */
+    uint32_t threads;            /* 0: byoc's default */
     enum byoc_partition partition_by;
     enum byi_ep_pool pool;
     bool fixed;            /* initialisers that are also inputs are compiled as
@@ -59,10 +59,12 @@ struct byi_ep;
 
 /* --- status.c ------------------------------------------------------------- */
 
-/* Convert a status of ONNX Runtime to byoc's, and release it. */
+/* Convert a status of ONNX Runtime to byoc's, with its message in *err, and
+ * release it. NULL is BYOC_OK. */
 enum byoc_status byi_ep_status(const OrtApi *ort, OrtStatus *status,
                                struct byoc_error *err);
-/* Create ONNX Runtime's status from byoc's; NULL for BYOC_OK. */
+/* Create ONNX Runtime's status from byoc's; NULL for BYOC_OK. ONNX Runtime
+ * releases it. */
 OrtStatus *byi_ep_fail(const OrtApi *ort, enum byoc_status status,
                        const struct byoc_error *err);
 /* Write a line to the session's log. */
@@ -74,7 +76,8 @@ void byi_ep_log(const struct byi_ep *ep, OrtLoggingLevel level, const char *fmt,
 /* --- proto.c: writes messages of onnx.proto --------------------------------
  */
 
-/* A growing array of bytes in an arena. */
+/* A growing array of n bytes in an arena. The functions of proto.c jump to the
+ * guard when memory runs out. */
 struct byi_ep_bytes {
     struct byi_arena *arena;
     char *at;
@@ -91,17 +94,18 @@ void byi_ep_put_string(struct byi_ep_bytes *out, unsigned field,
 /* Append the tag and the length of a field of n bytes, which the caller appends
  * next. */
 void byi_ep_put_head(struct byi_ep_bytes *out, unsigned field, size_t n);
-/* Append a field with the ValueInfoProto of a value. */
+/* Append a field with the ValueInfoProto of a value. Errors: those of ONNX
+ * Runtime's functions, as for all functions of proto.c. */
 enum byoc_status byi_ep_put_value(const OrtApi *ort, struct byi_ep_bytes *out,
                                   unsigned field, const OrtValueInfo *info,
                                   const char *name, struct byoc_error *err);
 /* Append the fields of a TensorProto, except raw_data: *data and *bytes are set
  * to its bytes, which belong to `value`. (For strings, which are appended, they
  * are NULL and 0.) */
-enum byoc_status byi_ep_tensor(const OrtApi *ort, const OrtValue *value,
-                               const char *name, struct byi_ep_bytes *out,
-                               const void **data, size_t *bytes,
-                               struct byoc_error *err);
+enum byoc_status byi_ep_put_tensor(const OrtApi *ort, const OrtValue *value,
+                                   const char *name, struct byi_ep_bytes *out,
+                                   const void **data, size_t *bytes,
+                                   struct byoc_error *err);
 /* Append the attributes of a node as fields of a NodeProto, except graphs. If
  * ONNX Runtime's ABI cannot read one of them, sets *refusal to the reason, a
  * constant. */
@@ -110,15 +114,15 @@ enum byoc_status byi_ep_put_attributes(const OrtApi *ort, const OrtNode *node,
                                        const char **refusal,
                                        struct byoc_error *err);
 /* Set at[0..n-1] to copies of the n strings of a tensor, in `arena`. */
-enum byoc_status byi_ep_strings(const OrtApi *ort, const OrtValue *value,
-                                size_t n, struct byi_arena *arena,
-                                const char **at, struct byoc_error *err);
+enum byoc_status byi_ep_read_strings(const OrtApi *ort, const OrtValue *value,
+                                     size_t n, struct byi_arena *arena,
+                                     const char **at, struct byoc_error *err);
 /* Set *rank to the rank of a value; -1 if it is unknown. ONNX Runtime
  * before 1.24 does not distinguish unknown ranks from scalars: then *rank is 0.
  */
-enum byoc_status byi_ep_rank(const OrtApi *ort,
-                             const OrtTensorTypeAndShapeInfo *info,
-                             int32_t *rank, struct byoc_error *err);
+enum byoc_status byi_ep_read_rank(const OrtApi *ort,
+                                  const OrtTensorTypeAndShapeInfo *info,
+                                  int32_t *rank, struct byoc_error *err);
 /* Convert an element type of ONNX Runtime; BYOC_NONE: byoc has no such type.
  * (The numbers of the newest types differ.) */
 enum byoc_dtype byi_ep_dtype(ONNXTensorElementDataType type);
@@ -135,7 +139,7 @@ struct byi_ep_value {
                                * a constant, or NULL */
     bool is_input;            /* an initialiser that is also an input of the
                                * model */
-    bool is_output;           /* of the graph                               */
+    bool is_output;           /* of the graph */
     bool is_tensor;           /* a tensor that byoc and ONNX Runtime can
                                * exchange */
     bool is_string;           /* is_tensor, and its elements are strings */
@@ -147,7 +151,8 @@ struct byi_ep_value {
 struct byi_ep_node {
     const OrtNode *node;
     const char *name, *op, *domain;
-    const char *refusal; /* why byoc cannot run it, or NULL */
+    /* why it cannot be written as a NodeProto; NULL: it can; a constant */
+    const char *refusal;
     uint32_t n_in, n_out, n_explicit;
     /* indices of values: n_explicit inputs, then the values that its bodies
      * read from outside; UINT32_MAX: omitted */
@@ -182,23 +187,24 @@ enum byoc_status byi_ep_graph_read(const OrtApi *ort, const OrtGraph *graph,
 
 /* --- subset.c: subsets of the nodes as models ----------------------------- */
 
-/* An ONNX model as spans of bytes. Spans of large constants are memory of ONNX
- * Runtime (`foreign`); the others are in the graph's arena. */
+/* A part of an ONNX model. A large constant is memory of ONNX Runtime
+ * (`foreign`); other parts are in the graph's arena. */
 struct byi_ep_span {
     const void *data;
     size_t n;
     bool foreign;
 };
+/* An ONNX model, as the concatenation of spans. */
 struct byi_ep_model {
     struct byi_ep_span *spans;
     uint32_t n_spans, cap_spans;
-    size_t bytes;
+    size_t bytes; /* of all spans */
     uint32_t n_in, n_out;
     uint32_t *in, *out; /* indices of values, in the order of the model */
 };
-/* Make the model of the nodes whose within[node] is true. Its inputs and
- * outputs are the values at the boundary of this set. Errors: those of ONNX
- * Runtime's functions. */
+/* Set *model to the model of the nodes whose within[node] is true, in the
+ * graph's arena. Its inputs and outputs are the values at the boundary of this
+ * set. Errors: those of ONNX Runtime's functions. */
 enum byoc_status byi_ep_write_subset(const struct byi_ep_graph *graph,
                                      const bool *within,
                                      struct byi_ep_model *model,
@@ -213,8 +219,8 @@ void byi_ep_model_digest(const struct byi_ep_model *model, const char *salt,
 /* Divide the supported nodes into groups, each as large as possible, such that
  * no path leaves a group and returns to it. Sets group[node] to the group's
  * number, or BYI_EP_NONE. Returns the number of groups. */
-uint32_t byi_ep_groups(const struct byi_ep_graph *graph, const bool *supported,
-                       int32_t *group);
+uint32_t byi_ep_find_groups(const struct byi_ep_graph *graph,
+                            const bool *supported, int32_t *group);
 
 /* --- build.c: compiles and loads models ------------------------------------
  */
@@ -260,14 +266,15 @@ void byi_ep_threads_leave(const OrtKernelContext *outer);
 /* An initialiser that is also an input, and was compiled as a constant. */
 struct byi_ep_fixed {
     const char *name;
-    size_t place;             /* index among the fused node's inputs */
-    char digest[65];          /* of the bytes that were compiled */
-    _Atomic(const void *) at; /* address at which a run was found to have these
-                               * bytes; or NULL */
-    uint64_t sample;          /* hash of samples of the bytes */
+    size_t place;                  /* index among the fused node's inputs */
+    char digest[65];               /* of the bytes that were compiled */
+    _Atomic(const void *) address; /* where a run was found to have these bytes;
+                                    * or NULL */
+    uint64_t sample_hash;          /* of samples of the bytes */
 };
 /* List in *fixed, in `arena`, the initialisers of the graph that were compiled
- * as constants and are among the fused node's inputs; *n is their number. */
+ * as constants and are among the fused node's n_in inputs; *n is their number.
+ * Errors: those of ONNX Runtime's functions. */
 enum byoc_status byi_ep_fixed_list(const struct byi_ep_graph *graph,
                                    const char *const *inputs, size_t n_in,
                                    struct byi_arena *arena,
@@ -283,9 +290,11 @@ enum byoc_status byi_ep_fixed_check(const OrtApi *ort,
 
 /* --- compute.c ------------------------------------------------------------ */
 
-/* Create the object that runs a built model as a fused node, and owns `built`
- * from now on. `inputs` and `outputs` are the fused node's names, in its order.
- * On failure *kernel may be set; then the caller frees it. */
+/* Create the object that runs a built model as a fused node. It owns `built`
+ * from now on, even on failure. `inputs` and `outputs` are the names of the
+ * fused node's inputs and outputs, in its order. The caller frees *kernel with
+ * byi_ep_kernel_free, also if it is set on failure. Errors: BYOC_ENOMEM,
+ * BYOC_EINTERNAL, and those of ONNX Runtime's functions. */
 enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
                                    const struct byi_ep_graph *graph,
                                    struct byi_ep_built *built,
@@ -298,7 +307,8 @@ void byi_ep_kernel_free(OrtNodeComputeInfo *kernel);
 
 /* --- claim.c -------------------------------------------------------------- */
 
-/* OrtEp's GetCapability. */
+/* OrtEp's GetCapability: claims groups of nodes of the graph, each of which
+ * becomes a fused node. */
 OrtStatus *ORT_API_CALL byi_ep_claim(OrtEp *ep, const OrtGraph *graph,
                                      OrtEpGraphSupportInfo *info);
 
@@ -312,7 +322,8 @@ struct byi_ep_factory {
     /* this ONNX Runtime can run fused nodes in bodies of If, Loop and Scan, and
      * passes to a fused node the values that bodies in it read from outside */
     bool bodies;
-    bool scalars; /* byi_ep_rank distinguishes scalars from unknown ranks */
+    bool
+        scalars; /* byi_ep_read_rank distinguishes scalars from unknown ranks */
 };
 
 /* The provider of one session. */

@@ -34,7 +34,8 @@ static void add_span(struct byi_ep_model *model, struct byi_arena *arena,
 
 /* --- inputs and outputs --------------------------------------------------- */
 
-/* Returns by value whether a node outside of the subset reads it. */
+/* Return, for each value of the graph, whether a node outside of the subset
+ * reads it; in the graph's arena. */
 static bool *find_needed(const struct byi_ep_graph *g, const bool *within)
 {
     bool *needed = byi_arena_calloc(g->arena, g->names.n + 1, sizeof *needed);
@@ -106,8 +107,8 @@ static enum byoc_status put_constants(const struct byi_ep_graph *g,
         struct byi_ep_bytes head = {.arena = g->arena};
         const void *data;
         size_t bytes;
-        BYI_TRY(byi_ep_tensor(g->ort, v->constant, v->name, &tensor, &data,
-                              &bytes, err));
+        BYI_TRY(byi_ep_put_tensor(g->ort, v->constant, v->name, &tensor, &data,
+                                  &bytes, err));
         if (bytes < LARGE_CONSTANT) {
             if (data)
                 byi_ep_put_bytes(&tensor, RAW_DATA, data, bytes);
@@ -170,11 +171,11 @@ void byi_ep_model_digest(const struct byi_ep_model *model, const char *salt,
 
 /* --- groups --------------------------------------------------------------- */
 
-/* The state of byi_ep_groups: Kahn's topological sort, with rounds that take
- * either supported or unsupported nodes. A round takes ready nodes of its kind
- * until none is left; the next round takes the other kind. The supported nodes
- * of a round form a group: every node on a path between two of them was ready
- * before the round ended, so it is in the group, too. */
+/* The state of byi_ep_find_groups: Kahn's topological sort, with rounds that
+ * take either supported or unsupported nodes. A round takes ready nodes of its
+ * kind until none is left; the next round takes the other kind. The supported
+ * nodes of a round form a group: every node on a path between two of them was
+ * ready before the round ended, so it is in the group, too. */
 struct byi_ep_rounds {
     const struct byi_ep_graph *g;
     uint32_t *waits; /* by node: number of its reads of results that are not
@@ -185,6 +186,7 @@ struct byi_ep_rounds {
     BYI_VEC(uint32_t) ready[2]; /* [1]: supported nodes */
 };
 
+/* Set waits, users and first. */
 static void find_users(struct byi_ep_rounds *t)
 {
     const struct byi_ep_graph *g = t->g;
@@ -211,6 +213,8 @@ static void find_users(struct byi_ep_rounds *t)
         }
 }
 
+/* Take node i: make the readers of its results ready that wait for no other
+ * result. */
 static void finish_node(struct byi_ep_rounds *t, uint32_t i,
                         const bool *supported)
 {
@@ -225,8 +229,8 @@ static void finish_node(struct byi_ep_rounds *t, uint32_t i,
     }
 }
 
-uint32_t byi_ep_groups(const struct byi_ep_graph *g, const bool *supported,
-                       int32_t *group)
+uint32_t byi_ep_find_groups(const struct byi_ep_graph *g, const bool *supported,
+                            int32_t *group)
 {
     struct byi_ep_rounds t = {.g = g};
     uint32_t n = 0, at[2] = {0, 0};

@@ -4,22 +4,23 @@
  */
 #include "onnxruntime/provider.h"
 
-/* The context of the fused node that runs on this thread; NULL: none. The
- * node's session provides the threads. */
-static _Thread_local const OrtKernelContext *current;
+/* The context of the fused node that runs on this thread, or NULL. The node's
+ * session provides the threads. */
+static _Thread_local const OrtKernelContext *current_context;
 
 const OrtKernelContext *byi_ep_threads_enter(const OrtKernelContext *context)
 {
-    const OrtKernelContext *outer = current;
-    current = context;
+    const OrtKernelContext *outer = current_context;
+    current_context = context;
     return outer;
 }
 
 void byi_ep_threads_leave(const OrtKernelContext *outer)
 {
-    current = outer;
+    current_context = outer;
 }
 
+/* A loop of byoc, for run_part. */
 struct byi_ep_loop {
     void (*fn)(void *arg, uint32_t part);
     void *arg;
@@ -37,8 +38,9 @@ void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
     const OrtApi *ort = ctx;
     struct byi_ep_loop loop = {fn, arg};
     OrtStatus *status = NULL;
-    if (current && n > 1) {
-        status = ort->KernelContext_ParallelFor(current, run_part, n, 0, &loop);
+    if (current_context && n > 1) {
+        status = ort->KernelContext_ParallelFor(current_context, run_part, n, 0,
+                                                &loop);
         if (!status)
             return;
         ort->ReleaseStatus(status); /* the loop failed before it ran any part */
