@@ -34,21 +34,21 @@ struct byi_command {
     int (*run)(int argc, char **argv);
 };
 
-extern const struct byi_command byi_command_backends;  /* backends.c  */
-extern const struct byi_command byi_command_bench;     /* bench.c     */
-extern const struct byi_command byi_command_check;     /* check.c     */
-extern const struct byi_command byi_command_compare;   /* compare.c   */
-extern const struct byi_command byi_command_compile;   /* compile.c   */
-extern const struct byi_command byi_command_conform;   /* conform.c   */
-extern const struct byi_command byi_command_extract;   /* extract.c   */
-extern const struct byi_command byi_command_help;      /* help.c      */
-extern const struct byi_command byi_command_inspect;   /* inspect.c   */
-extern const struct byi_command byi_command_opt;       /* opt.c       */
+extern const struct byi_command byi_command_backends;  /* backends.c */
+extern const struct byi_command byi_command_bench;     /* bench.c */
+extern const struct byi_command byi_command_check;     /* check.c */
+extern const struct byi_command byi_command_compare;   /* compare.c */
+extern const struct byi_command byi_command_compile;   /* compile.c */
+extern const struct byi_command byi_command_conform;   /* conform.c */
+extern const struct byi_command byi_command_extract;   /* extract.c */
+extern const struct byi_command byi_command_help;      /* help.c */
+extern const struct byi_command byi_command_inspect;   /* inspect.c */
+extern const struct byi_command byi_command_opt;       /* opt.c */
 extern const struct byi_command byi_command_partition; /* partition.c */
-extern const struct byi_command byi_command_quantize;  /* quantize.c  */
-extern const struct byi_command byi_command_report;    /* report.c    */
-extern const struct byi_command byi_command_run;       /* run.c       */
-extern const struct byi_command byi_command_verify;    /* verify.c    */
+extern const struct byi_command byi_command_quantize;  /* quantize.c */
+extern const struct byi_command byi_command_report;    /* report.c */
+extern const struct byi_command byi_command_run;       /* run.c */
+extern const struct byi_command byi_command_verify;    /* verify.c */
 
 /* --- help.c --------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 
 enum {
     MAX_NUMBERS = 1 << 16, /* in the tables of a kernel */
-    PER_LINE = 8,          /* numbers per line          */
+    PER_LINE = 8,          /* numbers per line */
 };
 
 static struct byi_sampler sampler_of(const struct byi_node *node,

@@ -12,9 +12,9 @@
 #include "core/ops/resample.h"
 
 enum {
-    MAX_NUMBERS = 1 << 16, /* in the tables of a kernel              */
-    MAX_FLOATS = 1 << 16,  /* floats of scratch on a thread's stack  */
-    PER_LINE = 8,          /* numbers per line                       */
+    MAX_NUMBERS = 1 << 16, /* in the tables of a kernel */
+    MAX_FLOATS = 1 << 16,  /* floats of scratch on a thread's stack */
+    PER_LINE = 8,          /* numbers per line */
 };
 
 /* A resize, with its tables. */

@@ -13,10 +13,10 @@
 #include <string.h>
 
 enum {
-    MIN_NODES = 2, /* operators of a group besides views     */
+    MIN_NODES = 2, /* operators of a group besides views */
     MAX_NAME = 64,
-    MAX_DOMAINS = 64,  /* of a group                             */
-    MAX_KERNELS = 1024 /* bounds the time of the C compiler      */
+    MAX_DOMAINS = 64,  /* of a group */
+    MAX_KERNELS = 1024 /* bounds the time of the C compiler */
 };
 
 /* The state of byi_kernels_write. */

@@ -12,9 +12,9 @@
 #include <string.h>
 
 enum {
-    TILE = 32,        /* elements of a tile's side                  */
-    SUM_BLOCK = 1024, /* elements of a block summed in float        */
-    COLUMNS = 256,    /* results of a block of columns              */
+    TILE = 32,        /* elements of a tile's side */
+    SUM_BLOCK = 1024, /* elements of a block summed in float */
+    COLUMNS = 256,    /* results of a block of columns */
     MAX_PARTS = 256,  /* of a reduction that is computed in parallel */
 };
 

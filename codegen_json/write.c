@@ -24,7 +24,7 @@ struct node_ref {
 struct region_writer {
     const struct byi_module *m;
     struct byi_arena *arena; /* of the node being written */
-    struct byi_arena *kept;  /* of the whole region       */
+    struct byi_arena *kept;  /* of the whole region */
     struct byi_text *json;
     uint32_t n_nodes;
     BYI_VEC(uint32_t) consts;

@@ -14,8 +14,8 @@
 #include <string.h>
 
 enum {
-    CASES = 28,   /* default number of graphs for each row       */
-    MAX_HANGS = 3 /* after this many hangs, no more cases run    */
+    CASES = 28,   /* default number of graphs for each row */
+    MAX_HANGS = 3 /* after this many hangs, no more cases run */
 };
 
 /* --- the plug-in's description, which a child reads ----------------------- */

@@ -15,11 +15,11 @@
 
 /* The property that the types in a graph emphasise. */
 enum byi_emphasis {
-    BYI_EMPHASIS_SMALL, /* sizes from 1 to 8            */
-    BYI_EMPHASIS_ONES,  /* many axes of size 1          */
-    BYI_EMPHASIS_ODD,   /* odd primes as sizes          */
-    BYI_EMPHASIS_ZERO,  /* an axis of size 0            */
-    BYI_EMPHASIS_LARGE, /* sizes from 15 to 65          */
+    BYI_EMPHASIS_SMALL, /* sizes from 1 to 8 */
+    BYI_EMPHASIS_ONES,  /* many axes of size 1 */
+    BYI_EMPHASIS_ODD,   /* odd primes as sizes */
+    BYI_EMPHASIS_ZERO,  /* an axis of size 0 */
+    BYI_EMPHASIS_LARGE, /* sizes from 15 to 65 */
     BYI_EMPHASIS_RANK,  /* rare ranks: 0, 1, 5 and more */
     BYI_EMPHASIS_DTYPE, /* an element type that is not float32 */
     BYI_N_EMPHASES

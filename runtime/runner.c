@@ -23,7 +23,7 @@
 struct byi_runners {
     pthread_mutex_t lock;
     pthread_cond_t work;  /* the queue has a state, or `stop` is set */
-    pthread_cond_t ended; /* a callback has returned                   */
+    pthread_cond_t ended; /* a callback has returned */
     struct byoc_state *first, **last;
     uint32_t wanted, n; /* threads to create; threads that exist */
     bool stop;

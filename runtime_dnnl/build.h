@@ -43,7 +43,7 @@ enum byi_purpose {
 struct byi_creation {
     const char *function;
     const void *params;
-    const struct byi_posts *posts; /* may be NULL           */
+    const struct byi_posts *posts; /* may be NULL */
     const char *pattern;           /* "" for steps at a border of the region */
     uint32_t made, n_made;         /* number of the first constant that it
                                     * makes, and how many */
@@ -116,7 +116,7 @@ bool byi_dn_declines(const struct byoc_graph *graph);
 bool byi_dn_write(const struct byi_program *program, const char *symbol,
                   struct byi_text *text);
 extern const char byi_dn_unit_text[]; /* the declarations of a unit */
-extern const uint32_t byi_dn_unit_id; /* their hash                 */
+extern const uint32_t byi_dn_unit_id; /* their hash */
 
 /* unit.c. Load a region that is a unit of C, whose function region->code must
  * outlive the program. Errors: BYOC_EINCOMPATIBLE (the unit was compiled with
@@ -481,7 +481,7 @@ enum byi_item_kind { BYI_ITEM_ELT, BYI_ITEM_BIN, BYI_ITEM_PRELU };
 struct byi_chain_item {
     enum byi_item_kind kind;
     uint32_t step; /* the kernel's step, for names */
-    int alg;       /* enum byi_elt, byi_bin     */
+    int alg;       /* enum byi_elt, byi_bin */
     float alpha, beta;
     uint32_t operand;                    /* BIN, PRELU: number of a value */
     const struct byoc_graph_value *type; /* type of the result */
@@ -536,7 +536,7 @@ void byi_dn_find_bands(struct byi_build *b);
 struct byi_image_axes {
     uint32_t channel;             /* channel axis in the graph's dims */
     bool last;                    /* the channel axis is the last one */
-    uint32_t order[BYI_MAX_RANK]; /* graph axis of each primitive axis  */
+    uint32_t order[BYI_MAX_RANK]; /* graph axis of each primitive axis */
 };
 /* The axes of data of `rank` axes, with channels on axis 1 or, if `last`, on
  * the last one. */

@@ -95,7 +95,7 @@ enum byi_arg {
     BYI_ARG_DST_H, /* ... and its final states */
     BYI_ARG_DST_C,
     BYI_ARG_POST = 0x100,  /* + index of a post-op: its other operand */
-    BYI_ARG_SLOPE = 0x200, /* + index of a post-op: its slopes        */
+    BYI_ARG_SLOPE = 0x200, /* + index of a post-op: its slopes */
     BYI_ARG_MULTI = 0x1000 /* + index of a source that is concatenated */
 };
 
@@ -228,8 +228,8 @@ struct byi_dnnl_rnn {
 /* Exact elementwise operations on 8-bit integers q that represent (q - zero) *
  * scale: dst is round(clamp(value / scale)) + zero. */
 enum byi_qelementwise_kind {
-    BYI_QELEMENTWISE_QUANTIZE,   /* src is float32             */
-    BYI_QELEMENTWISE_DEQUANTIZE, /* dst is float32             */
+    BYI_QELEMENTWISE_QUANTIZE,   /* src is float32 */
+    BYI_QELEMENTWISE_DEQUANTIZE, /* dst is float32 */
     BYI_QELEMENTWISE_ADD,        /* src + src1 of equal layout */
     BYI_QELEMENTWISE_MUL
 };
@@ -261,7 +261,7 @@ enum byi_buf_kind {
     BYI_BUF_INPUT,  /* input `index` of the region, in the caller's memory */
     BYI_BUF_OUTPUT, /* output `index` of the region, in the caller's memory */
     BYI_BUF_CONST,  /* constant `index` of the artifact */
-    BYI_BUF_MADE,   /* constant `index` computed at load           */
+    BYI_BUF_MADE,   /* constant `index` computed at load */
     BYI_BUF_TEMP    /* a temporary; index is 0 */
 };
 
@@ -338,7 +338,7 @@ struct byi_dnnl_step {
 
 /* --- a region as C ------------------------------------------------------- */
 
-struct byi_load; /* a region being loaded          */
+struct byi_load; /* a region being loaded */
 struct byi_exec; /* a region with memory, runnable */
 
 /* The functions that a unit calls: the unit's `build` calls all except `run`,

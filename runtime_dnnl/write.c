@@ -22,13 +22,13 @@ enum member_kind {
     MEMBER_U32,
     MEMBER_I64,
     MEMBER_FLOAT,
-    MEMBER_NAME, /* an enumerator  */
+    MEMBER_NAME, /* an enumerator */
     MEMBER_DESC,
-    MEMBER_DESCS, /* .n of them     */
+    MEMBER_DESCS, /* .n of them */
     MEMBER_WINDOW,
     MEMBER_GATHER,
     MEMBER_PLACE,
-    MEMBER_ORDER /* uint8_t[4]     */
+    MEMBER_ORDER /* uint8_t[4] */
 };
 
 /* A member of a struct of parameters. */
