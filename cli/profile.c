@@ -22,6 +22,7 @@ struct profile_row {
     uint32_t steps;        /* number of steps in a sum */
 };
 
+/* The rows of all steps, and the state of the current run. */
 struct byi_profile {
     struct byi_arena *arena;
     BYI_VEC(struct profile_row) rows; /* in the order of execution */

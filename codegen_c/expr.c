@@ -22,6 +22,7 @@ enum {
     ANY = NUMBERS | BOOL
 };
 
+/* C's types of elements; `low` and `high` are their limits as C expressions. */
 static const struct {
     const char *name;
     unsigned class;
@@ -40,6 +41,8 @@ static const struct {
     [BYOC_BOOL] = {"uint8_t", BOOL, "0", "1"},
 };
 
+/* The formulas of elementwise operators as C expressions (core/ops/unary.def,
+ * core/ops/binary.def). */
 static const struct {
     enum byi_op_id op;
     unsigned class; /* of the first operand */

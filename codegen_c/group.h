@@ -41,6 +41,7 @@ struct byi_group_domain {
     uint32_t n_loops;
 };
 
+/* How a value of a group is computed. */
 enum byi_group_value_kind {
     BYI_G_LOAD,   /* an element of parameter `index`, at `offset` */
     BYI_G_SCALAR, /* a constant */

@@ -8,6 +8,7 @@
 
 #include "codegen_json.h"
 
+/* The memory of a value. */
 enum byi_planned_value_kind {
     BYI_P_INPUT, /* index: of the input */
     BYI_P_CONST, /* index: of the constant */
@@ -17,6 +18,7 @@ enum byi_planned_value_kind {
     BYI_P_ALIAS
 };
 
+/* A value of a function of the plan. */
 struct byi_planned_value {
     enum byi_planned_value_kind kind;
     uint32_t index;
@@ -25,6 +27,7 @@ struct byi_planned_value {
     uint64_t offset; /* of a fixed temporary */
 };
 
+/* What a step runs. */
 enum byi_planned_step_kind {
     BYI_P_OP,
     BYI_P_REGION,

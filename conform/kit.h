@@ -34,6 +34,7 @@ struct byi_rule_row {
 };
 extern const struct byi_rule_row byi_kit_rules[BYI_N_RULES]; /* child.c */
 
+/* The outcome of a case. */
 enum byi_outcome {
     BYI_PASSED,
     BYI_FAILED,

@@ -18,6 +18,8 @@ enum {
     MAX_ZONES = 4096
 };
 
+/* See kit.h. The data are the last `bytes` bytes of the mapping, except for the
+ * gap that their alignment requires. */
 struct byi_zone {
     char *base;
     /* accessible bytes from base; the page after them is not accessible */

@@ -135,6 +135,7 @@ static enum byoc_status read_report(const struct given_option *o)
     return read_folder(o, &o->options->report);
 }
 
+/* The options, and the functions that read them. */
 static const struct byi_ep_option {
     const char *key;
     enum byoc_status (*read)(const struct given_option *o);

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+/* The gates, in the order of byi_gates_check's lists. */
 static const struct {
     const char *name;     /* of the option */
     const char *quantity; /* of which a share must be offloaded */

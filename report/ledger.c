@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The rows of reasons.def. */
 static const struct {
     const char *code, *text;
 } reasons[BYI_N_REASONS] = {

@@ -67,6 +67,7 @@ struct byi_texts {
     struct byi_index index;
 };
 
+/* All memory but the vectors is in `arena`. */
 struct byi_ledger {
     struct byi_arena *arena;
     struct byi_texts texts;

@@ -13,6 +13,7 @@
 /* Opening compares the hashes of sections of at most this many bytes. */
 enum { MAX_CHECKED = 64 << 20 };
 
+/* A section of an artifact's ELF file. */
 struct section {
     const char *name;
     uint64_t addr, bytes;
@@ -35,6 +36,7 @@ static const char *const section_names[N_SECTIONS] = {
     [TEXT] = ".text",
 };
 
+/* An artifact's file while it is checked. */
 struct file {
     struct byi_elf elf;
     struct section sections[N_SECTIONS];

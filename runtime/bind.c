@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+/* The state of binding a region's symbols to sizes. */
 struct binder {
     const struct byi_graph *g;
     struct byi_arena *arena;

@@ -23,8 +23,10 @@ enum { DEFAULT_SHAPES = 32 };
  * times, backends build its regions. */
 enum { PATIENCE = 8, RECURRENT = 4 };
 
+/* The stage of making an entry's instance. */
 enum cache_stage { BUILDING, READY, FAILED };
 
+/* An instance in the cache, for one size of each symbol. */
 struct byi_entry {
     struct byi_instance in;
     enum cache_stage stage;
@@ -42,6 +44,7 @@ struct byi_entry {
     int64_t sizes[];       /* by symbol of the inputs */
 };
 
+/* The instances of a model for the sizes of recent runs. */
 struct byi_cache {
     pthread_mutex_t lock;
     pthread_cond_t made;

@@ -27,6 +27,7 @@ static bool in_text(const struct byi_image *image, uintptr_t at)
            at - (uintptr_t)image->text < image->text_bytes;
 }
 
+/* A range of addresses. */
 struct range {
     uintptr_t at;
     uint64_t bytes;

@@ -22,6 +22,7 @@ static const struct {
 
 enum { MAX_COPIES = 8 };
 
+/* The libraries in the process that define a function. */
 struct copies {
     const char *path[MAX_COPIES]; /* as the loader names them */
     const void *base[MAX_COPIES];

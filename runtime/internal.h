@@ -370,6 +370,7 @@ uint64_t byi_memory_release(struct byi_memory *memory, void *at);
 /* --- host.c, plugin.c, plugin_path.c -------------------------------------- */
 
 struct byi_library;
+/* An opened plug-in. */
 struct byi_plugin {
     struct byi_library *library;
     const char *path;

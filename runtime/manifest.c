@@ -17,6 +17,7 @@ enum {
     MAX_WARM_DIMS = 64
 };
 
+/* The state of reading a manifest. */
 struct manifest_reader {
     struct byi_arena *arena;
     struct byoc_error *err;

@@ -18,6 +18,7 @@ enum {
     BYI_PLAN_MAX_CALLS = 100000000 /* calls in one run */
 };
 
+/* The memory of a value. */
 enum byi_value_kind {
     BYI_V_INPUT,  /* `index` is the input's */
     BYI_V_CONST,  /* `index` is the constant's */
@@ -26,6 +27,7 @@ enum byi_value_kind {
     BYI_V_ALIAS   /* shares the memory of value `root` */
 };
 
+/* A value of a function. */
 struct byi_value {
     enum byi_value_kind kind;
     uint32_t index;
@@ -49,6 +51,7 @@ static inline bool byi_value_is_object(const struct byi_value *v)
     return v->type->kind != BYI_TENSOR;
 }
 
+/* What a step runs. */
 enum byi_step_kind {
     BYI_STEP_OP,
     BYI_STEP_REGION,
@@ -61,6 +64,7 @@ enum byi_step_kind {
     BYI_STEP_CHOOSE   /* operands: condition, two function values */
 };
 
+/* A step of a function. */
 struct byi_step {
     enum byi_step_kind kind;
     bool view;       /* its result shares its first operand's memory */
@@ -91,6 +95,7 @@ struct byi_step {
     const char *sources; /* the model's nodes, separated by ", " */
 };
 
+/* A function of the plan; function 0 is main. */
 struct byi_plan_func {
     const char *name;
     uint32_t n_values, n_inputs, n_outputs, n_steps;
@@ -100,6 +105,7 @@ struct byi_plan_func {
     uint64_t arena; /* bytes of its temporaries of fixed size */
 };
 
+/* A constant of the plan. */
 struct byi_plan_const {
     uint64_t offset;        /* bytes from the start of the weights */
     struct byi_tensor view; /* `data` is NULL until the constant is widened */
@@ -125,6 +131,7 @@ struct byi_region_row {
     bool varies;
 };
 
+/* A fused kernel of the artifact. */
 struct byi_plan_kernel {
     const char *symbol;
     uint32_t twin; /* function */
@@ -232,6 +239,7 @@ struct byi_instance {
 };
 
 struct byi_cache;
+/* A loaded model, which all its states share. */
 struct byoc_model {
     /* if its `map` is NULL, the caller owns the image */
     struct byi_artifact artifact;

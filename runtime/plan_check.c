@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+/* The state of checking a plan, in step `step` of function `f`. */
 struct checker {
     struct byi_plan_tables *plan;
     struct byi_plan_func *f;
@@ -494,6 +495,7 @@ struct value_place {
     uint32_t value;
 };
 
+/* The places of the live values in a function's arena. */
 struct value_places {
     struct value_place *list; /* by ascending offset, disjoint */
     uint32_t n;

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+/* The state of reading a plan. */
 struct plan_reader {
     const struct byi_image *image;
     struct byi_plan_tables *plan;

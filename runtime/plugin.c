@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A library of a plug-in that is open, shared by its users. */
 struct byi_library {
     struct byi_plugin self; /* its host is passed to the plug-in's query
                              * function */

@@ -229,6 +229,7 @@ static enum byoc_status walk_list(struct walk *w, const char *plugins,
     return plugins ? add_list(w, plugins, alone) : BYOC_OK;
 }
 
+/* The libraries that may be plug-ins, and where they were searched. */
 struct candidates {
     struct byi_text given, around; /* candidates from the list; candidates from
                                     * the library's folder */

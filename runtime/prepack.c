@@ -18,6 +18,8 @@ struct packed_step {
 
 enum { NOT_COPIED = 0 }; /* the constant is not copied */
 
+/* The state of packing a model's constants: first to count bytes, then to
+ * fill `to`. */
 struct packer {
     const struct byi_plan_tables *plan;
     const struct byi_image *image;

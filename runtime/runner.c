@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The threads that run the queued runs of a model's states. */
 struct byi_runners {
     pthread_mutex_t lock;
     pthread_cond_t work;  /* the queue has a state, or `stop` is set */

@@ -60,6 +60,7 @@ enum byoc_status byi_planes_run(struct byoc_state *state,
 
 /* --- pool.c: memory of values whose size varies -------------------------- */
 
+/* A block of a pool. */
 struct byi_block {
     void *at; /* NULL: a slot without memory */
     uint64_t bytes;
@@ -72,6 +73,7 @@ struct byi_block {
 
 enum { BYI_POOL_CLASSES = 64 };
 
+/* Blocks of memory that the values of a state's runs reuse. */
 struct byi_pool {
     struct byi_memory *memory; /* NULL: byi_memory_allocate without a limit */
     struct byi_block *at;
@@ -265,6 +267,7 @@ struct byi_later {
     uint32_t process;
 };
 
+/* The state of a model for one run at a time. */
 struct byoc_state {
     const struct byoc_model *model;
     struct byi_later later;

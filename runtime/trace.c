@@ -10,6 +10,7 @@
 
 #include "core/base/temp.h"
 
+/* Where events go, and their tag. */
 struct byi_trace {
     struct byi_file file; /* `stream` is NULL: events are not written to a file
                            */

@@ -60,6 +60,7 @@ enum {
     CAP_NS = 1000000
 };
 
+/* A parallel loop: calls of fn for parts 0 to n - 1. */
 struct job {
     void (*fn)(void *arg, uint32_t part);
     void *arg;
@@ -71,6 +72,7 @@ struct job {
     _Atomic uint32_t next; /* the next part that a thread may take */
 };
 
+/* A worker thread. */
 struct byi_worker {
     _Alignas(128) _Atomic uint32_t state;
     uint32_t part;

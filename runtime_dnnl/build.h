@@ -49,6 +49,7 @@ struct byi_creation {
                                     * makes, and how many */
 };
 
+/* A region that is ready to run: its primitives, steps and constants. */
 struct byi_program {
     const struct byi_dnnl *lib;
     const struct byoc_host *host;
@@ -296,6 +297,7 @@ struct byi_fusion;      /* chain.c */
 
 #define BYI_NO_INDEX UINT32_MAX
 
+/* The state of building a program. */
 struct byi_build {
     struct byi_program *program;
     const struct byi_dnnl *lib;
@@ -478,6 +480,7 @@ uint64_t byi_dn_desc_bytes(const struct byi_desc *desc); /* if dense */
 
 /* --- chain.c: the epilogue of a kernel, the operators after its first ----- */
 enum byi_item_kind { BYI_ITEM_ELT, BYI_ITEM_BIN, BYI_ITEM_PRELU };
+/* An operator of an epilogue. */
 struct byi_chain_item {
     enum byi_item_kind kind;
     uint32_t step; /* the kernel's step, for names */
@@ -486,6 +489,8 @@ struct byi_chain_item {
     uint32_t operand;                    /* BIN, PRELU: number of a value */
     const struct byoc_graph_value *type; /* type of the result */
 };
+/* An epilogue: n operators, each of which reads the result of the one before.
+ */
 struct byi_chain {
     uint32_t n;
     struct byi_chain_item *at;

@@ -572,6 +572,7 @@ enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
 
 /* --- calls --------------------------------------------------------------- */
 
+/* A primitive with the addresses of its arguments, for one step. */
 struct byi_bound_call {
     /* if not NULL, it runs the call, and only slots, scratch and n are used */
     const struct byi_dn_fast *fast;
@@ -743,6 +744,7 @@ enum byoc_status byi_bound_run(const struct byi_bound_call *call,
     return BYOC_OK;
 }
 
+/* The steps that run together in bands. */
 struct byi_bands {
     struct byi_f32_bands bands;
     int threads; /* threads that a run may use */

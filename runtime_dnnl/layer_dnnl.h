@@ -14,6 +14,7 @@
 
 #define BYI_V3 (DNNL_VERSION_MAJOR >= 3)
 
+/* oneDNN's engine. */
 struct byi_dnnl {
     dnnl_engine_t engine;
 };
@@ -29,6 +30,7 @@ struct byi_narrowing {
     uint32_t sources;      /* number of sources of a concatenation */
 };
 
+/* A primitive, of oneDNN or with byoc's own kernel; reference-counted. */
 struct byi_prim {
     struct byi_dn_fast *fast; /* if not NULL, runs the primitive; pd is NULL */
     dnnl_primitive_desc_t pd;

@@ -17,12 +17,14 @@ enum { BYI_MAX_POSTS = 32 };
 
 /* --- tensors ------------------------------------------------------------- */
 
+/* Whether a tensor exists, and whether its layout is known. */
 enum byi_desc_kind {
     BYI_DESC_ABSENT,
     BYI_DESC_STRIDED,
     BYI_DESC_ANY /* the primitive may choose the layout */
 };
 
+/* The type and layout of a tensor. */
 struct byi_desc {
     enum byi_desc_kind kind;
     enum byoc_dtype dtype;
@@ -55,6 +57,7 @@ struct byi_desc {
 enum byi_elt { BYI_ELTS(BYI_ELT) };
 enum byi_bin { BYI_BINS(BYI_BIN) BYI_N_BINS };
 
+/* What a post-op does. */
 enum byi_post_kind {
     BYI_POST_SUM,
     BYI_POST_ELT,
@@ -62,6 +65,7 @@ enum byi_post_kind {
     BYI_POST_PRELU /* a primitive has at most one */
 };
 
+/* A post-op: an operator that a primitive applies to its result. */
 struct byi_post {
     enum byi_post_kind kind;
     int alg; /* enum byi_elt or byi_bin */
@@ -71,6 +75,7 @@ struct byi_post {
     struct byi_desc desc;
 };
 
+/* The post-ops of a primitive, in order. */
 struct byi_posts {
     uint32_t n; /* at most BYI_MAX_POSTS */
     const struct byi_post *at;
@@ -147,6 +152,7 @@ struct byi_dnnl_attention {
     struct byi_desc src, weights, src1, dst;
 };
 enum byi_pool_kind { BYI_POOL_MAX, BYI_POOL_AVG, BYI_POOL_AVG_PAD };
+/* dims (N, C, spatial...) */
 struct byi_dnnl_pool {
     enum byi_pool_kind kind;
     struct byi_dnnl_window window;
@@ -158,11 +164,13 @@ struct byi_dnnl_softmax {
     uint32_t axis;
     struct byi_desc src;
 };
+/* dst has src's layout */
 struct byi_dnnl_eltwise {
     enum byi_elt alg;
     float alpha, beta;
     struct byi_desc src;
 };
+/* dst = src op src1, broadcast as oneDNN allows */
 struct byi_dnnl_binary {
     enum byi_bin alg;
     struct byi_desc src, src1, dst;
@@ -257,6 +265,7 @@ struct byi_dnnl_qconv {
 
 /* --- memory -------------------------------------------------------------- */
 
+/* The memory of a buffer. */
 enum byi_buf_kind {
     BYI_BUF_INPUT,  /* input `index` of the region, in the caller's memory */
     BYI_BUF_OUTPUT, /* output `index` of the region, in the caller's memory */
@@ -265,6 +274,7 @@ enum byi_buf_kind {
     BYI_BUF_TEMP    /* a temporary; index is 0 */
 };
 
+/* A place in a buffer. */
 struct byi_place {
     enum byi_buf_kind kind;
     uint32_t index;
@@ -319,6 +329,7 @@ struct byi_gates {
 
 /* --- steps --------------------------------------------------------------- */
 
+/* An argument of a step. */
 struct byi_dnnl_slot {
     int arg; /* enum byi_arg */
     struct byi_place at;

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+/* A reordered constant. */
 struct byi_shared {
     struct byi_shared *next; /* next in its bucket */
     const struct byoc_host *host;

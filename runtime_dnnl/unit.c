@@ -4,6 +4,7 @@
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
 
+/* The state of loading a unit, which the unit's code passes on. */
 struct byi_load {
     struct byi_program *program;
     struct byoc_error *err;

@@ -17,6 +17,7 @@
 
 /* --- members -------------------------------------------------------------- */
 
+/* The type of a member, which determines how it is written. */
 enum member_kind {
     MEMBER_BOOL,
     MEMBER_U32,
