@@ -17,7 +17,7 @@ enum {
     MAX_SYMBOL = 200
 };
 
-static const char *const options_of[] = {
+static const char *const level_options[] = {
 #define LEVEL(id, name, options) options,
     BYI_CODE_LEVELS(LEVEL)
 #undef LEVEL
@@ -46,7 +46,7 @@ static void name_object(uint32_t level, char *buf, size_t n)
 
 /* The line of a log with the first error of the compiler or linker; NULL: none.
  */
-static const char *find_line(const char *log)
+static const char *find_error_line(const char *log)
 {
     static const char *const marks[] = {"undefined reference",
                                         "undefined symbol", "error: "};
@@ -67,7 +67,7 @@ static enum byoc_status report_error(const struct unit_job *j, const char *log,
     struct byoc_error none;
     const char *line =
         byi_cc_read(&j->cc, log, &text, &none) == BYOC_OK && text.n
-            ? find_line(text.at)
+            ? find_error_line(text.at)
             : NULL;
     const enum byoc_status status =
         line ? byi_fail(j->err, BYOC_EUNSUPPORTED, "%s: %.*s", what,
@@ -114,7 +114,7 @@ static enum byoc_status start_level(const struct unit_job *j, uint32_t level,
                   "-ffp-contract=off -fno-asynchronous-unwind-tables "
                   "-fno-common -fdiagnostics-color=never -Werror=date-time "
                   "%s -D%s=%s -c %s -o %s",
-                  options_of[level], symbol,
+                  level_options[level], symbol,
                   byi_c_unit_name(symbol, level, name, sizeof name), j->source,
                   object);
     const enum byoc_status status = byi_cc_start(&j->cc, text.at, run, j->err);

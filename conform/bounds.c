@@ -141,7 +141,7 @@ static double largest_magnitude(const struct byi_tensor *t, int64_t n)
     return most;
 }
 
-bool byi_perturbation_up(struct byi_perturbation *s)
+bool byi_perturbation_draw_up(struct byi_perturbation *s)
 {
     return (byi_draw_below(&s->state, 2) != 0) != s->mirrored;
 }
@@ -168,7 +168,7 @@ static void perturb(struct byi_tensor *t, double relative,
         const double most_off = relative * (fabs(x) + most + 1);
         const double off =
             s->fractional ? most_off * draw_fraction(s) : most_off;
-        const bool up = byi_perturbation_up(s);
+        const bool up = byi_perturbation_draw_up(s);
         if (!isfinite(x))
             continue;
         byi_tensor_set(t, i,
@@ -269,8 +269,8 @@ static void level_rows(const struct byi_func *f, const struct byi_node *node,
         for (int64_t i = 0; i < length && high - low <= share * most; i++)
             byi_tensor_set(result, at + i,
                            node->n_args > 2 ? byi_tensor_float(&operands[2], i)
-                           : byi_perturbation_up(s) ? 0.0
-                                                    : -0.0);
+                           : byi_perturbation_draw_up(s) ? 0.0
+                                                         : -0.0);
     }
 }
 

@@ -294,7 +294,7 @@ struct byi_perturbation {
     bool undefined;
 };
 /* Whether the next number is perturbed upwards; random. */
-bool byi_perturbation_up(struct byi_perturbation *perturbation);
+bool byi_perturbation_draw_up(struct byi_perturbation *perturbation);
 /* Perturb the operands or results of a call within the operator's error bound.
  * A byi_perturb_fn; `perturbation` is a struct byi_perturbation. */
 void byi_kit_perturb(void *perturbation, const struct byi_func *f,

@@ -29,7 +29,7 @@ static void set_broadcast(struct byi_opgen *d, uint32_t i, uint32_t to)
     const struct byi_pat_type *asked = d->at[i].asked;
     const bool one = asked && !asked->size.any && asked->size.value == 1;
     if (kind == 0 || one) { /* one number */
-        const uint32_t r = byi_opgen_chance(d, 50) ? 0 : 1;
+        const uint32_t r = byi_opgen_draw_chance(d, 50) ? 0 : 1;
         byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, to), r,
                            (const int64_t[]){1});
     } else if (kind == 1 && rank > 0) { /* the last axis */
@@ -43,7 +43,7 @@ static void set_broadcast(struct byi_opgen *d, uint32_t i, uint32_t to)
                            dims + skip);
     } else if (kind == 3 && rank > 0) { /* some axes of size 1 */
         for (uint32_t k = 0; k < rank; k++)
-            dims[k] = byi_opgen_chance(d, 40) ? 1 : dims[k];
+            dims[k] = byi_opgen_draw_chance(d, 40) ? 1 : dims[k];
         byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, to), rank, dims);
     } else {
         byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, to), rank, dims);
@@ -125,16 +125,17 @@ static void give_windows(struct byi_opgen *d, uint32_t spatial, int64_t *size,
 {
     int64_t strides[3], dilation[3], padding[6];
     for (uint32_t i = 0; i < spatial; i++) {
-        strides[i] = byi_opgen_chance(d, large ? 10 : 35) ? 2 : 1;
-        dilation[i] = byi_opgen_chance(d, large ? 5 : 15) ? 2 : 1;
-        padding[i] = size[i] / 2 && byi_opgen_chance(d, 60) ? size[i] / 2 : 0;
-        padding[i + spatial] = byi_opgen_chance(d, 80) ? padding[i] : 0;
+        strides[i] = byi_opgen_draw_chance(d, large ? 10 : 35) ? 2 : 1;
+        dilation[i] = byi_opgen_draw_chance(d, large ? 5 : 15) ? 2 : 1;
+        padding[i] =
+            size[i] / 2 && byi_opgen_draw_chance(d, 60) ? size[i] / 2 : 0;
+        padding[i + spatial] = byi_opgen_draw_chance(d, 80) ? padding[i] : 0;
     }
     byi_opgen_give_ints(d, "strides", strides, spatial);
     byi_opgen_give_ints(d, "dilation", dilation, spatial);
     byi_opgen_give_ints(d, "padding", padding, 2 * spatial);
-    byi_opgen_give_int(d, "ceil_mode", byi_opgen_chance(d, 15));
-    byi_opgen_give_int(d, "count_include_pad", byi_opgen_chance(d, 40));
+    byi_opgen_give_int(d, "ceil_mode", byi_opgen_draw_chance(d, 15));
+    byi_opgen_give_int(d, "count_include_pad", byi_opgen_draw_chance(d, 40));
 }
 
 static const char *const data_layouts[] = {"", "NWC", "NHWC", "NDHWC"};
@@ -147,7 +148,7 @@ static bool enlarge_image(struct byi_opgen *d, uint32_t spatial, bool last,
 {
     struct byi_slot *s = &d->at[0];
     if (s->type || d->emphasis == BYI_EMPHASIS_ONES || *channels < 1 ||
-        !byi_opgen_chance(d, 40))
+        !byi_opgen_draw_chance(d, 40))
         return false;
     int64_t dims[BYI_MAX_RANK];
     memcpy(dims, s->dims, sizeof dims);
@@ -166,7 +167,7 @@ static bool conv(struct byi_opgen *d)
 {
     const uint32_t spatial = spatial_axes(d->op);
     const bool last = !byi_opgen_pinned(d, "data_layout") &&
-                      !byi_opgen_is_known(d, 1) && byi_opgen_chance(d, 12);
+                      !byi_opgen_is_known(d, 1) && byi_opgen_draw_chance(d, 12);
     int64_t channels, space[3], size[3], w[5];
     if (!want_image(d, spatial, last, &channels, space))
         return false;
@@ -212,7 +213,8 @@ static bool pool(struct byi_opgen *d)
 {
     const uint32_t spatial = spatial_axes(d->op);
     const bool last = !byi_opgen_pinned(d, "layout") &&
-                      byi_op_attr(d->op, "layout") && byi_opgen_chance(d, 12);
+                      byi_op_attr(d->op, "layout") &&
+                      byi_opgen_draw_chance(d, 12);
     int64_t channels, space[3], size[3];
     if (!want_image(d, spatial, last, &channels, space))
         return false;
@@ -267,11 +269,12 @@ static void set_factor(struct byi_opgen *d, uint32_t i, uint32_t other,
     dims[rank - 1] = my_k_last ? k : free;
     dims[rank - 2] = my_k_last ? free : k;
     uint32_t skip = 0;
-    if (rank > 2 && byi_opgen_chance(d, 35)) /* one matrix for all batches */
+    if (rank > 2 &&
+        byi_opgen_draw_chance(d, 35)) /* one matrix for all batches */
         skip = rank - 2;
     else
         for (uint32_t b = 0; b + 2 < rank; b++)
-            dims[b] = byi_opgen_chance(d, 15) ? 1 : dims[b];
+            dims[b] = byi_opgen_draw_chance(d, 15) ? 1 : dims[b];
     byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, other), rank - skip,
                        dims + skip);
 }
@@ -279,9 +282,9 @@ static void set_factor(struct byi_opgen *d, uint32_t i, uint32_t other,
 static bool matmul(struct byi_opgen *d)
 {
     const bool a =
-        byi_opgen_give_int(d, "transpose_a", byi_opgen_chance(d, 20)) != 0;
+        byi_opgen_give_int(d, "transpose_a", byi_opgen_draw_chance(d, 20)) != 0;
     const bool b =
-        byi_opgen_give_int(d, "transpose_b", byi_opgen_chance(d, 30)) != 0;
+        byi_opgen_give_int(d, "transpose_b", byi_opgen_draw_chance(d, 30)) != 0;
     if (!byi_opgen_is_known(d, 0) && !byi_opgen_is_known(d, 1) &&
         !byi_opgen_want_free(d, 0, UINT32_MAX))
         return false;
@@ -301,7 +304,7 @@ static bool matmul(struct byi_opgen *d)
 static int64_t draw_axis(struct byi_opgen *d, uint32_t rank)
 {
     const int64_t axis = rank ? (int64_t)byi_opgen_below(d, rank) : 0;
-    return byi_opgen_chance(d, 40) ? axis - (int64_t)rank : axis;
+    return byi_opgen_draw_chance(d, 40) ? axis - (int64_t)rank : axis;
 }
 
 /* Set the attribute `axis`, and *axis to it, counted from the front. Returns
@@ -326,14 +329,15 @@ static bool reduce(struct byi_opgen *d)
     uint32_t n = 0;
     const uint32_t rank = byi_opgen_rank_of(d, 0);
     for (uint32_t i = 0; i < rank; i++)
-        if (byi_opgen_chance(d, 45))
-            axes[n++] = byi_opgen_chance(d, 20) ? (int64_t)i - (int64_t)rank
-                                                : (int64_t)i;
+        if (byi_opgen_draw_chance(d, 45))
+            axes[n++] = byi_opgen_draw_chance(d, 20)
+                            ? (int64_t)i - (int64_t)rank
+                            : (int64_t)i;
     const struct byi_pat_test *pin = byi_opgen_pinned(d, "axis");
     if (pin && pin->values[0].kind == BYI_ATTR_INTS)
         n = pin->values[0].n;
     byi_opgen_give_ints(d, "axis", axes, n);
-    byi_opgen_give_int(d, "keepdims", byi_opgen_chance(d, 50));
+    byi_opgen_give_int(d, "keepdims", byi_opgen_draw_chance(d, 50));
     byi_opgen_give_int(d, "noop_empty", 0);
     return true;
 }
@@ -344,17 +348,19 @@ static bool per_channel(struct byi_opgen *d)
     const uint32_t rank = byi_opgen_rank_of(d, 0);
     int64_t axis = 1;
     if (byi_op_attr(d->op, "axis") &&
-        !give_axis(d, rank, byi_opgen_chance(d, 80) ? 1 : draw_axis(d, rank),
+        !give_axis(d, rank,
+                   byi_opgen_draw_chance(d, 80) ? 1 : draw_axis(d, rank),
                    &axis))
         return false;
     const int64_t channels = byi_opgen_dims_of(d, 0)[axis];
     if (byi_op_attr(d->op, "num_groups"))
         byi_opgen_give_int(
             d, "num_groups",
-            channels % 2 == 0 && byi_opgen_chance(d, 60) ? 2 : channels);
+            channels % 2 == 0 && byi_opgen_draw_chance(d, 60) ? 2 : channels);
     for (uint32_t i = 1; i < d->n; i++)
         byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, 0), 1, &channels);
-    byi_opgen_give_float(d, "epsilon", byi_opgen_chance(d, 50) ? 1e-5 : 1e-3);
+    byi_opgen_give_float(d, "epsilon",
+                         byi_opgen_draw_chance(d, 50) ? 1e-5 : 1e-3);
     return true;
 }
 
@@ -362,22 +368,25 @@ static bool layer_norm(struct byi_opgen *d)
 {
     const uint32_t rank = byi_opgen_rank_of(d, 0);
     int64_t axis;
-    if (!give_axis(d, rank, byi_opgen_chance(d, 70) ? -1 : draw_axis(d, rank),
+    if (!give_axis(d, rank,
+                   byi_opgen_draw_chance(d, 70) ? -1 : draw_axis(d, rank),
                    &axis))
         return false;
     for (uint32_t i = 1; i < d->n; i++)
         byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, 0),
                            rank - (uint32_t)axis,
                            byi_opgen_dims_of(d, 0) + axis);
-    byi_opgen_give_float(d, "epsilon", byi_opgen_chance(d, 50) ? 1e-5 : 1e-3);
+    byi_opgen_give_float(d, "epsilon",
+                         byi_opgen_draw_chance(d, 50) ? 1e-5 : 1e-3);
     return true;
 }
 
 static bool lrn(struct byi_opgen *d)
 {
     byi_opgen_give_int(d, "size", 1 + 2 * byi_opgen_below(d, 3));
-    byi_opgen_give_float(d, "alpha", byi_opgen_chance(d, 50) ? 0.0001 : 0.5);
-    byi_opgen_give_float(d, "beta", byi_opgen_chance(d, 50) ? 0.75 : 0.5);
+    byi_opgen_give_float(d, "alpha",
+                         byi_opgen_draw_chance(d, 50) ? 0.0001 : 0.5);
+    byi_opgen_give_float(d, "beta", byi_opgen_draw_chance(d, 50) ? 0.75 : 0.5);
     return byi_opgen_want_free(d, 0, 4);
 }
 
@@ -389,14 +398,14 @@ static bool reshape(struct byi_opgen *d)
     const int64_t *dims = byi_opgen_dims_of(d, 0);
     int64_t to[BYI_MAX_RANK + 1];
     uint32_t n = 0;
-    if (rank >= 2 && byi_opgen_chance(d, 50)) { /* join two axes */
+    if (rank >= 2 && byi_opgen_draw_chance(d, 50)) { /* join two axes */
         const uint32_t at = byi_opgen_below(d, rank - 1);
         for (uint32_t i = 0; i < rank; i++)
             if (i == at + 1)
                 to[n - 1] *= dims[i];
             else
                 to[n++] = dims[i];
-    } else if (byi_opgen_chance(d, 50)) {
+    } else if (byi_opgen_draw_chance(d, 50)) {
         to[n++] = -1;
     } else { /* add an axis */
         for (uint32_t i = 0; i < rank; i++)
@@ -413,13 +422,13 @@ static bool squeeze(struct byi_opgen *d)
     int64_t axes[BYI_MAX_RANK];
     uint32_t n = 0;
     for (uint32_t i = 0; i < byi_opgen_rank_of(d, 0); i++) {
-        if (!s->type && s->dims[i] && byi_opgen_chance(d, 40))
+        if (!s->type && s->dims[i] && byi_opgen_draw_chance(d, 40))
             s->dims[i] = 1;
-        if (byi_opgen_dims_of(d, 0)[i] == 1 && byi_opgen_chance(d, 80))
+        if (byi_opgen_dims_of(d, 0)[i] == 1 && byi_opgen_draw_chance(d, 80))
             axes[n++] = i;
     }
     byi_opgen_give_ints(d, "axis", axes, n);
-    return n > 0 || byi_opgen_chance(d, 20);
+    return n > 0 || byi_opgen_draw_chance(d, 20);
 }
 
 static bool expand_dims(struct byi_opgen *d)
@@ -510,13 +519,14 @@ static bool strided_slice(struct byi_opgen *d)
     for (uint32_t i = 0; i < n; i++) {
         const int64_t size = byi_opgen_dims_of(d, 0)[first + i];
         axes[i] = first + i;
-        strides[i] = byi_opgen_chance(d, 25) ? 2 : 1;
+        strides[i] = byi_opgen_draw_chance(d, 25) ? 2 : 1;
         begin[i] =
             size > 1 ? (int64_t)byi_opgen_below(d, (uint32_t)size / 2 + 1) : 0;
-        end[i] = byi_opgen_chance(d, 30) ? INT32_MAX
-                 : byi_opgen_chance(d, 30) && size > 1 && begin[i] < size - 1
-                     ? -1
-                     : size;
+        end[i] =
+            byi_opgen_draw_chance(d, 30) ? INT32_MAX
+            : byi_opgen_draw_chance(d, 30) && size > 1 && begin[i] < size - 1
+                ? -1
+                : size;
     }
     byi_opgen_set_ints(d, 1, begin, n);
     byi_opgen_set_ints(d, 2, end, n);
@@ -535,7 +545,7 @@ static bool take(struct byi_opgen *d)
     for (uint32_t i = 0; i < d->at[1].rank; i++)
         d->at[1].dims[i] = 1 + byi_opgen_below(d, 4);
     d->at[1].dtype = byi_opgen_fit_dtype(
-        d, asked, byi_opgen_chance(d, 70) ? BYOC_I64 : BYOC_I32);
+        d, asked, byi_opgen_draw_chance(d, 70) ? BYOC_I64 : BYOC_I32);
     return true;
 }
 
@@ -551,7 +561,7 @@ static bool tile(struct byi_opgen *d)
 {
     int64_t repeats[BYI_MAX_RANK];
     for (uint32_t i = 0; i < byi_opgen_rank_of(d, 0); i++)
-        repeats[i] = byi_opgen_chance(d, 30) ? 2 : 1;
+        repeats[i] = byi_opgen_draw_chance(d, 30) ? 2 : 1;
     byi_opgen_set_ints(d, 1, repeats, byi_opgen_rank_of(d, 0));
     return true;
 }
@@ -563,7 +573,7 @@ static bool broadcast_to(struct byi_opgen *d)
     const uint32_t rank = byi_opgen_rank_of(d, 0);
     memcpy(to, byi_opgen_dims_of(d, 0), rank * sizeof *to);
     for (uint32_t i = 0; i < rank && !s->type; i++)
-        s->dims[i] = byi_opgen_chance(d, 40) ? 1 : s->dims[i];
+        s->dims[i] = byi_opgen_draw_chance(d, 40) ? 1 : s->dims[i];
     byi_opgen_set_ints(d, 1, to, rank);
     return true;
 }
@@ -575,10 +585,10 @@ static bool pad(struct byi_opgen *d)
     int64_t pads[BYI_MAX_INTS];
     const uint32_t rank = byi_opgen_rank_of(d, 0);
     for (uint32_t i = 0; i < 2 * rank; i++)
-        pads[i] =
-            byi_opgen_chance(d, 40) && byi_opgen_dims_of(d, 0)[i % rank] > 1
-                ? 1
-                : 0;
+        pads[i] = byi_opgen_draw_chance(d, 40) &&
+                          byi_opgen_dims_of(d, 0)[i % rank] > 1
+                      ? 1
+                      : 0;
     byi_opgen_give_string(d, "mode",
                           byi_opgen_word(d, "constant|constant|edge|reflect"));
     byi_opgen_set_ints(d, 1, pads, 2 * rank);
@@ -630,7 +640,7 @@ static bool resize(struct byi_opgen *d)
     for (uint32_t i = 0; i < rank; i++)
         sizes[i] = byi_opgen_dims_of(d, 0)[i] *
                    (i < 2 ? 1 : 1 + byi_opgen_below(d, 3));
-    if (rank > 3 && byi_opgen_chance(d, 30))
+    if (rank > 3 && byi_opgen_draw_chance(d, 30))
         sizes[rank - 1] += 1;
     byi_opgen_give_string(d, "mode", mode[0]);
     byi_opgen_give_string(d, "coordinate_transformation_mode", mode[1]);
@@ -656,7 +666,7 @@ static bool quantized(struct byi_opgen *d)
         return false;
     d->dtype = kept;
     const uint32_t rank = byi_opgen_rank_of(d, 0);
-    const bool many = rank > 1 && byi_opgen_chance(d, 25);
+    const bool many = rank > 1 && byi_opgen_draw_chance(d, 25);
     int64_t n = 1;
     if (many)
         n = byi_opgen_dims_of(d, 0)[byi_opgen_give_int(d, "axis", 1)];
@@ -675,7 +685,7 @@ static bool recurrent(struct byi_opgen *d)
                           : d->op->id == BYI_OP_NN_GRU ? 3
                                                        : 4;
     const bool first =
-        byi_opgen_give_int(d, "batch_first", byi_opgen_chance(d, 25)) != 0;
+        byi_opgen_give_int(d, "batch_first", byi_opgen_draw_chance(d, 25)) != 0;
     const char *way = byi_opgen_give_string(
         d, "direction", byi_opgen_word(d, "forward|reverse|bidirectional"));
     const int64_t directions = strcmp(way, "bidirectional") == 0 ? 2 : 1;
@@ -683,7 +693,7 @@ static bool recurrent(struct byi_opgen *d)
                   input = byi_opgen_dims_of(d, 0)[2];
     const int64_t batch = byi_opgen_dims_of(d, 0)[first ? 0 : 1];
     const enum byoc_dtype t = byi_opgen_dtype_of(d, 0);
-    byi_opgen_give_int(d, "linear_before_reset", byi_opgen_chance(d, 50));
+    byi_opgen_give_int(d, "linear_before_reset", byi_opgen_draw_chance(d, 50));
     byi_opgen_set_dims(d, 1, t, 3,
                        (const int64_t[]){directions, gates * hidden, input});
     byi_opgen_set_dims(d, 2, t, 3,
@@ -754,7 +764,8 @@ static void give_rest(struct byi_opgen *d)
         if (byi_opgen_pinned(d, def->name))
             byi_opgen_give_pinned(d, def);
         else if (def->kind == BYI_ATTR_FLOAT &&
-                 strcmp(def->name, "alpha") == 0 && byi_opgen_chance(d, 70))
+                 strcmp(def->name, "alpha") == 0 &&
+                 byi_opgen_draw_chance(d, 70))
             byi_opgen_give_float(d, def->name,
                                  0.05 + 0.1 * byi_opgen_below(d, 9));
         for (size_t k = 0; k < BYI_COUNT(words); k++)

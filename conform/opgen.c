@@ -13,7 +13,7 @@ uint32_t byi_opgen_below(struct byi_opgen *d, uint32_t n)
     return byi_draw_below(d->state, n);
 }
 
-bool byi_opgen_chance(struct byi_opgen *d, uint32_t percent)
+bool byi_opgen_draw_chance(struct byi_opgen *d, uint32_t percent)
 {
     return byi_opgen_below(d, 100) < percent;
 }
@@ -27,7 +27,7 @@ int64_t byi_opgen_size(struct byi_opgen *d)
     static const int64_t large[] = {15, 16, 17, 24, 31, 32, 33, 48, 65};
     switch (d->emphasis) {
     case BYI_EMPHASIS_ONES:
-        return byi_opgen_chance(d, 65)
+        return byi_opgen_draw_chance(d, 65)
                    ? 1
                    : small[byi_opgen_below(d, BYI_COUNT(small))];
     case BYI_EMPHASIS_ODD:

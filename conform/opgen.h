@@ -10,7 +10,7 @@
 /* A random number from 0 to n - 1. */
 uint32_t byi_opgen_below(struct byi_opgen *d, uint32_t n);
 /* True with a probability of `percent` percent. */
-bool byi_opgen_chance(struct byi_opgen *d, uint32_t percent);
+bool byi_opgen_draw_chance(struct byi_opgen *d, uint32_t percent);
 /* A random size of an axis, according to the emphasis. */
 int64_t byi_opgen_size(struct byi_opgen *d);
 /* A random word of "a|b|c", copied to d->arena. */

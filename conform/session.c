@@ -386,7 +386,7 @@ static struct byi_tensor perturb_input(const struct byi_tensor *t,
         byi_tensor_set(
             &moved, i,
             byi_tensor_float(t, i) *
-                (byi_perturbation_up(perturbation) ? 1 + off : 1 - off));
+                (byi_perturbation_draw_up(perturbation) ? 1 + off : 1 - off));
     return moved;
 }
 

@@ -113,11 +113,13 @@ void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_kit_failed(kit, BYI_RULE_SUITE, "%s", err.text);
 }
 
+/* Implements scandir()'s order. */
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+/* Implements scandir()'s filter: each folder is a case. */
 static int is_case(const struct dirent *entry)
 {
     return entry->d_name[0] != '.';

@@ -175,8 +175,8 @@ uint64_t byi_planes_extent(const struct byi_tensor *t,
     return (n - 1) * planes->pitch + plane_bytes(t, planes->axes);
 }
 
-bool byi_planes_dense(const struct byi_tensor *t,
-                      const struct byi_row_planes *planes)
+bool byi_planes_are_dense(const struct byi_tensor *t,
+                          const struct byi_row_planes *planes)
 {
     return !planes->pitch || byi_tensor_bytes(t) == 0 ||
            planes->pitch == plane_bytes(t, planes->axes);
@@ -388,7 +388,7 @@ bool byi_planes_slice(struct byoc_state *s, struct byi_frame *fr,
     t->data = from->data;
     fr->planes[v] = (struct byi_row_planes){
         .axes = axes, .pitch = pitch_of(from, axes, &fr->planes[x])};
-    if (byi_planes_dense(t, &fr->planes[v]))
+    if (byi_planes_are_dense(t, &fr->planes[v]))
         fr->planes[v].pitch = 0;
     fr->strided = fr->strided || fr->planes[v].pitch;
     return true;

@@ -65,7 +65,7 @@ static enum byoc_status take_section(struct file *f, const char *name,
         if (f->sections[k].data || s->sh_type != SHT_PROGBITS ||
             (s->sh_flags & SHF_WRITE) || s->sh_size == 0 ||
             !(s->sh_flags & SHF_EXECINSTR) != (k != TEXT) ||
-            !byi_elf_inside(&f->elf, s->sh_offset, s->sh_size))
+            !byi_elf_contains(&f->elf, s->sh_offset, s->sh_size))
             return byi_fail(f->err, BYOC_EPARSE,
                             "%s: section %s is damaged: found it twice, empty, "
                             "outside the file or of another type; is the file "

@@ -127,7 +127,7 @@ static const struct byoc_ext *lend_codes(const struct byoc_model *model,
         byi_arena_calloc(arena, entry->n_consts + 1u, sizeof *at);
     for (uint32_t k = 0; k < entry->n_consts; k++) {
         struct byi_row_codes c;
-        if (byi_const_codes(&model->plan->consts[entry->consts[k]], &c))
+        if (byi_const_get_codes(&model->plan->consts[entry->consts[k]], &c))
             at[k] = (struct byoc_codes){.at = c.codes,
                                         .steps = c.steps,
                                         .rows = (uint64_t)c.rows,

@@ -289,9 +289,9 @@ enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
                              struct byoc_error *err)
 {
     struct call call = {.step = step, .first = 1, .func = step->callee};
-    bool is = false;
-    BYI_TRY(byi_closure_condition(fr, step, &is, err));
-    if (!is) {
+    bool holds = false;
+    BYI_TRY(byi_closure_condition(fr, step, &holds, err));
+    if (!holds) {
         call.first += s->in->plan->funcs[step->callee].n_inputs;
         call.func = step->other;
     }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-bool byi_cgroup_line(const char *path, char *line, size_t n)
+bool byi_cgroup_read_line(const char *path, char *line, size_t n)
 {
     FILE *f = fopen(path, "re");
     if (!f)
@@ -46,7 +46,7 @@ static uint64_t lowest_above(const char *root, const char *path,
 }
 
 /* Whether `list`, n bytes such as "cpu,cpuacct", names the controller. */
-static bool lists(const char *list, size_t n, const char *controller)
+static bool has_controller(const char *list, size_t n, const char *controller)
 {
     const size_t k = strlen(controller);
     for (size_t i = 0; i + k <= n; i++) {
@@ -73,7 +73,7 @@ static uint64_t limit_of_line(const char *root, char *line,
     path++;
     if (n == 0)
         return lowest_above(root, path, limit->v2);
-    if (!lists(list, n, limit->controller))
+    if (!has_controller(list, n, limit->controller))
         return 0;
     char mounted[4096];
     snprintf(mounted, sizeof mounted, "%s/%s", root, limit->controller);
@@ -107,7 +107,7 @@ static uint64_t bytes_in(const char *folder, const char *name)
 {
     char path[4200], line[64], *end;
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (!byi_cgroup_line(path, line, sizeof line))
+    if (!byi_cgroup_read_line(path, line, sizeof line))
         return 0;
     unsigned long long bytes = strtoull(line, &end, 10);
     return end == line || bytes > (unsigned long long)INT64_MAX / 2 ? 0 : bytes;

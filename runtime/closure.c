@@ -119,7 +119,7 @@ enum byoc_status byi_closure_make(struct byoc_state *s, struct byi_frame *fr,
 }
 
 enum byoc_status byi_closure_condition(const struct byi_frame *fr,
-                                       const struct byi_step *step, bool *is,
+                                       const struct byi_step *step, bool *holds,
                                        struct byoc_error *err)
 {
     const struct byi_tensor *cond = &fr->t[step->in[0]];
@@ -129,7 +129,7 @@ enum byoc_status byi_closure_condition(const struct byi_frame *fr,
                         "%s (%s): found a condition of %llu elements, expected "
                         "1",
                         step->name, step->sources, (unsigned long long)bytes);
-    *is = *(const uint8_t *)cond->data != 0;
+    *holds = *(const uint8_t *)cond->data != 0;
     return BYOC_OK;
 }
 
@@ -137,9 +137,9 @@ enum byoc_status byi_closure_choose(struct byoc_state *s, struct byi_frame *fr,
                                     const struct byi_step *step,
                                     struct byoc_error *err)
 {
-    bool is = false;
+    bool holds = false;
     (void)s;
-    BYI_TRY(byi_closure_condition(fr, step, &is, err));
-    fr->obj[step->out[0]] = byi_object_share(fr->obj[step->in[is ? 1 : 2]]);
+    BYI_TRY(byi_closure_condition(fr, step, &holds, err));
+    fr->obj[step->out[0]] = byi_object_share(fr->obj[step->in[holds ? 1 : 2]]);
     return BYOC_OK;
 }

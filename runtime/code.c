@@ -21,7 +21,7 @@ static enum byoc_status fail_damaged(struct byoc_error *err, const char *whose,
                     whose, fault);
 }
 
-static bool in_text(const struct byi_image *image, uintptr_t at)
+static bool is_in_text(const struct byi_image *image, uintptr_t at)
 {
     return at >= (uintptr_t)image->text &&
            at - (uintptr_t)image->text < image->text_bytes;
@@ -70,7 +70,7 @@ static enum byoc_status bind_openmp(const struct byi_image *image,
     const byi_begin_fn begin =
         (byi_begin_fn)((uintptr_t)code +
                        (uintptr_t)code->levels[code->n_levels]);
-    if (!in_text(image, (uintptr_t)begin))
+    if (!is_in_text(image, (uintptr_t)begin))
         return fail_damaged(err, "fused kernels", "lies outside its section");
     begin(&byi_omp_calls);
     return BYOC_OK;
@@ -103,7 +103,7 @@ static enum byoc_status bind_kernels(struct byoc_model *model,
         !is_mapped(table, n * sizeof *table))
         return fail_damaged(err, whose, "lists its functions outside the file");
     for (uint32_t k = 0; k < n; k++) {
-        if (!in_text(image, (uintptr_t)table[k]))
+        if (!is_in_text(image, (uintptr_t)table[k]))
             return fail_damaged(err, whose, "lies outside its section");
         model->kernels[k] = table[k];
     }
@@ -150,7 +150,7 @@ static enum byoc_status bind_units(struct byoc_model *model,
         if (!plan->regions[i].code)
             continue;
         const uintptr_t at = (uintptr_t)units + (uintptr_t)*place++;
-        if (!in_text(image, at))
+        if (!is_in_text(image, at))
             return fail_damaged(err, whose, "lies outside its section");
         model->functions[i] = (byi_unit_fn)at;
     }

@@ -20,7 +20,7 @@ struct byi_widened {
     void **at;    /* widened data by constant; NULL: not read yet */
 };
 
-static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
+static enum byoc_status fail_no_memory(struct byoc_error *err, uint64_t bytes)
 {
     return byi_fail(err, BYOC_ENOMEM,
                     "out of memory for %llu bytes of constants",
@@ -48,7 +48,7 @@ static enum byoc_status align_consts(struct byoc_model *model,
     char *to = model->widened->copied =
         byi_memory_allocate(model->memory, need);
     if (!to)
-        return no_memory(err, need);
+        return fail_no_memory(err, need);
     for (uint32_t i = 0; i < plan->n_consts; i++) {
         struct byi_tensor *t = &plan->consts[i].view;
         if (is_aligned(&plan->consts[i]))
@@ -64,11 +64,11 @@ enum byoc_status byi_consts_open(struct byoc_model *model,
 {
     struct byi_widened *w = model->widened = byi_alloc(1, sizeof *w);
     if (!w)
-        return no_memory(err, sizeof *w);
+        return fail_no_memory(err, sizeof *w);
     pthread_mutex_init(&w->lock, NULL);
     w->at = byi_alloc(model->plan->n_consts + 1u, sizeof *w->at);
     if (!w->at)
-        return no_memory(err, model->plan->n_consts * sizeof *w->at);
+        return fail_no_memory(err, model->plan->n_consts * sizeof *w->at);
     return align_consts(model, err);
 }
 
@@ -87,8 +87,8 @@ void byi_consts_close(struct byoc_model *model)
 
 /* --- width ---------------------------------------------------------------- */
 
-bool byi_const_codes(const struct byi_plan_const *c,
-                     struct byi_row_codes *codes)
+bool byi_const_get_codes(const struct byi_plan_const *c,
+                         struct byi_row_codes *codes)
 {
     if (c->stored != BYOC_I8)
         return false;
@@ -124,7 +124,7 @@ static void widen_listed(void *arg, uint32_t i)
     const struct byi_plan_const *c = &x->plan->consts[x->list[i]];
     float *to = x->to->at[x->list[i]];
     struct byi_row_codes codes;
-    if (byi_const_codes(c, &codes))
+    if (byi_const_get_codes(c, &codes))
         byi_row_codes_widen(&codes, to);
     else
         widen_half(c, to);
@@ -150,7 +150,7 @@ static enum byoc_status allocate_missing(const struct byoc_model *model,
                 byi_memory_release(model->memory, x->to->at[x->list[i]]);
                 x->to->at[x->list[i]] = NULL;
             }
-        return no_memory(err, byi_tensor_bytes(&c->view));
+        return fail_no_memory(err, byi_tensor_bytes(&c->view));
     }
     return BYOC_OK;
 }
@@ -164,7 +164,7 @@ enum byoc_status byi_consts_widen(const struct byoc_model *model,
                          .list = list,
                          .missing = byi_alloc(n + 1u, sizeof(bool))};
     if (!x.missing)
-        return no_memory(err, n);
+        return fail_no_memory(err, n);
     pthread_mutex_lock(&model->widened->lock);
     const enum byoc_status status = allocate_missing(model, &x, n, err);
     if (status == BYOC_OK)
@@ -220,9 +220,9 @@ enum byoc_status byi_consts_read(const struct byi_instance *in,
     uint32_t *list =
         byi_alloc((uint64_t)n_funcs + 2 * (uint64_t)n_consts + 1, sizeof *list);
     enum byoc_status status =
-        runs && list
-            ? BYOC_OK
-            : no_memory(err, (n_funcs + 2 * (uint64_t)n_consts) * sizeof *list);
+        runs && list ? BYOC_OK
+                     : fail_no_memory(err, (n_funcs + 2 * (uint64_t)n_consts) *
+                                               sizeof *list);
     if (status == BYOC_OK) {
         byi_mark_reached(in, runs, list);
         memset(list, 0, (n_funcs + 2 * (size_t)n_consts) * sizeof *list);

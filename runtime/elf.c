@@ -21,7 +21,7 @@ static enum byoc_status refuse_file(const struct byi_elf *elf, const char *why,
                     why);
 }
 
-bool byi_elf_inside(const struct byi_elf *elf, uint64_t at, uint64_t bytes)
+bool byi_elf_contains(const struct byi_elf *elf, uint64_t at, uint64_t bytes)
 {
     return at <= elf->n && bytes <= elf->n - at;
 }
@@ -37,7 +37,7 @@ static Elf64_Shdr read_section(const struct byi_elf *elf, uint32_t i)
 enum byoc_status byi_elf_open(struct byi_elf *elf, struct byoc_error *err)
 {
     Elf64_Ehdr *h = &elf->header;
-    if (!byi_elf_inside(elf, 0, sizeof *h) ||
+    if (!byi_elf_contains(elf, 0, sizeof *h) ||
         memcmp(elf->at, ELFMAG, SELFMAG) != 0)
         return refuse_file(
             elf, "it is not a shared library; compile a model first", err);
@@ -56,14 +56,14 @@ enum byoc_status byi_elf_open(struct byi_elf *elf, struct byoc_error *err)
     if (h->e_shentsize != sizeof(Elf64_Shdr) || h->e_shnum == 0 ||
         h->e_shnum > MAX_SECTIONS || h->e_shstrndx >= h->e_shnum)
         return refuse_file(elf, "its section table is damaged", err);
-    if (!byi_elf_inside(elf, h->e_shoff,
-                        (uint64_t)h->e_shnum * sizeof(Elf64_Shdr)))
+    if (!byi_elf_contains(elf, h->e_shoff,
+                          (uint64_t)h->e_shnum * sizeof(Elf64_Shdr)))
         return refuse_file(
             elf, "its section table lies outside the file; is it truncated?",
             err);
     elf->names = read_section(elf, h->e_shstrndx);
     if (elf->names.sh_type != SHT_STRTAB ||
-        !byi_elf_inside(elf, elf->names.sh_offset, elf->names.sh_size))
+        !byi_elf_contains(elf, elf->names.sh_offset, elf->names.sh_size))
         return refuse_file(elf, "its section names are damaged", err);
     return BYOC_OK;
 }
@@ -103,7 +103,7 @@ static enum byoc_status take_symbol(const struct byi_elf *elf,
     if (home.sh_type != SHT_PROGBITS || (home.sh_flags & SHF_EXECINSTR))
         return BYOC_OK;
     if (at > home.sh_size || s->st_size > home.sh_size - at ||
-        !byi_elf_inside(elf, home.sh_offset, home.sh_size))
+        !byi_elf_contains(elf, home.sh_offset, home.sh_size))
         return refuse_file(elf, "a symbol lies outside its section", err);
     symbol->data = elf->at + home.sh_offset + at;
     return BYOC_OK;
@@ -115,11 +115,11 @@ static enum byoc_status search_table(const struct byi_elf *elf,
                                      struct byoc_error *err)
 {
     if (table->sh_link >= elf->header.e_shnum ||
-        !byi_elf_inside(elf, table->sh_offset, table->sh_size))
+        !byi_elf_contains(elf, table->sh_offset, table->sh_size))
         return refuse_file(elf, "its table of symbols is damaged", err);
     const Elf64_Shdr names = read_section(elf, table->sh_link);
     if (names.sh_type != SHT_STRTAB ||
-        !byi_elf_inside(elf, names.sh_offset, names.sh_size))
+        !byi_elf_contains(elf, names.sh_offset, names.sh_size))
         return refuse_file(elf, "its symbols' names are damaged", err);
     for (uint64_t i = 0; i < table->sh_size / sizeof(Elf64_Sym); i++) {
         Elf64_Sym s;

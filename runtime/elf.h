@@ -37,7 +37,7 @@ enum byoc_status byi_elf_section(const struct byi_elf *elf, uint32_t i,
                                  struct byi_elf_section *section,
                                  struct byoc_error *err);
 /* Whether the file has `bytes` bytes at offset `at`. */
-bool byi_elf_inside(const struct byi_elf *elf, uint64_t at, uint64_t bytes);
+bool byi_elf_contains(const struct byi_elf *elf, uint64_t at, uint64_t bytes);
 
 /* The result of byi_elf_find: whether the library exports the symbol, and its
  * bytes in the file if it is constant data; otherwise `data` is NULL. */

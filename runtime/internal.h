@@ -306,7 +306,7 @@ byoc_internal_library_function(const struct byi_memory_library *library,
 BYOC_API void byoc_internal_library_unmap(struct byi_memory_library *library);
 /* Copy the folder of the library or program that contains this code to `path`,
  * of n bytes; returns false if it is unknown or longer. */
-bool byi_library_folder(char *path, size_t n);
+bool byi_library_find_folder(char *path, size_t n);
 
 /* --- log.c ---------------------------------------------------------------- */
 
@@ -512,7 +512,7 @@ struct byi_cgroup_limit {
 uint64_t byi_cgroup_least(const char *self, const char *root,
                           const struct byi_cgroup_limit *limit);
 /* Read the first line of a file; returns false if that fails. */
-bool byi_cgroup_line(const char *path, char *line, size_t n);
+bool byi_cgroup_read_line(const char *path, char *line, size_t n);
 /* Bytes of memory that this process may use: the machine's memory, or the
  * lowest limit of its cgroups if that is less. `self` and `root`: as for
  * byi_cgroup_least. */

@@ -179,11 +179,11 @@ void byoc_internal_library_unmap(struct byi_memory_library *library)
     *library = (struct byi_memory_library){0};
 }
 
-bool byi_library_folder(char *path, size_t n)
+bool byi_library_find_folder(char *path, size_t n)
 {
     Dl_info info;
-    if (!dladdr((const void *)&byi_library_folder, &info) || !info.dli_fname ||
-        info.dli_fname[0] != '/')
+    if (!dladdr((const void *)&byi_library_find_folder, &info) ||
+        !info.dli_fname || info.dli_fname[0] != '/')
         return false;
     const char *slash = strrchr(info.dli_fname, '/');
     size_t len = (size_t)(slash - info.dli_fname);

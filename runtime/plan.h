@@ -302,8 +302,8 @@ void *byi_const_data(const struct byoc_model *model, uint32_t index);
 struct byi_row_codes;
 /* Get the int8 codes of a constant; returns false if it is not stored as int8.
  * They point into the image. */
-bool byi_const_codes(const struct byi_plan_const *c,
-                     struct byi_row_codes *codes);
+bool byi_const_get_codes(const struct byi_plan_const *c,
+                         struct byi_row_codes *codes);
 /* Widen the constants that steps of the instance read, and set their data in
  * `consts`, the constants of the instance's plan. Call it after its regions are
  * loaded. Errors: BYOC_ENOMEM. */

@@ -53,7 +53,7 @@ static bool is_trusted(uid_t owner)
     char folder[PATH];
     struct stat st;
     return owner == 0 || owner == geteuid() ||
-           (byi_library_folder(folder, sizeof folder) &&
+           (byi_library_find_folder(folder, sizeof folder) &&
             stat(folder, &st) == 0 && owner == st.st_uid);
 }
 
@@ -209,7 +209,7 @@ static enum byoc_status add_default(struct walk *w)
 {
     char folder[PATH];
     uint32_t n;
-    if (!byi_library_folder(folder, sizeof folder - sizeof "/byoc"))
+    if (!byi_library_find_folder(folder, sizeof folder - sizeof "/byoc"))
         return BYOC_OK;
     w->named = false;
     BYI_TRY(add_folder(w, folder, &n));

@@ -167,7 +167,7 @@ static enum byoc_status bind_planes(const struct byoc_state *s, uint32_t i,
 {
     struct byi_frame *fr = s->work->frames[0];
     const uint32_t v = s->model->plan->funcs[0].inputs[i];
-    if (byi_planes_dense(&s->inputs[i], &s->planes[i]))
+    if (byi_planes_are_dense(&s->inputs[i], &s->planes[i]))
         return BYOC_OK;
     if (s->in->plan->funcs[0].values[v].fixed)
         return byi_fail(err, BYOC_EINVAL,
@@ -317,7 +317,7 @@ static enum byoc_status bind_given(struct byoc_state *s, const DLTensor *view,
                            input == UINT32_MAX ? UINT32_MAX
                                                : s->model->grows[input],
                            planes, err));
-    if (byi_planes_dense(&fr->dest[i], planes))
+    if (byi_planes_are_dense(&fr->dest[i], planes))
         return BYOC_OK;
     fr->strided = true;
     if (!s->in->plan->funcs[0].values[s->in->plan->funcs[0].outputs[i]].fixed)

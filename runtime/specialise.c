@@ -105,8 +105,8 @@ static enum byoc_status set_type(struct maker *m, struct byi_plan_func *f,
 
 /* --- operators ------------------------------------------------------------ */
 
-static bool all_fixed(const struct byi_plan_func *f, const uint32_t *list,
-                      uint32_t n)
+static bool are_all_fixed(const struct byi_plan_func *f, const uint32_t *list,
+                          uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         if (!f->values[list[i]].fixed)
@@ -255,7 +255,7 @@ static enum byoc_status specialise_op(struct maker *m, struct byi_plan_func *f,
 {
     bool *gone = &m->gone[f - m->plan->funcs][step - f->steps];
     if (step->infer && !byi_op_has(step->op->id, BYI_TRAIT_LIST) &&
-        all_fixed(f, step->in, step->n_in)) {
+        are_all_fixed(f, step->in, step->n_in)) {
         enum byoc_status status = infer_results(m, f, step);
         if (status != BYOC_OK && f == m->plan->funcs)
             return status;
@@ -277,7 +277,7 @@ static const char *refusal_of_region(const struct maker *m,
 {
     if (m->uses[step->callee] > 1)
         return "is called in several places";
-    return all_fixed(f, step->in, step->n_in)
+    return are_all_fixed(f, step->in, step->n_in)
                ? NULL
                : "the size of an input depends on data";
 }

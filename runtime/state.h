@@ -29,8 +29,8 @@ bool byi_planes_read(const DLTensor *view, uint32_t axis,
 uint64_t byi_planes_extent(const struct byi_tensor *t,
                            const struct byi_row_planes *planes);
 /* Whether there are no gaps between the planes. */
-bool byi_planes_dense(const struct byi_tensor *t,
-                      const struct byi_row_planes *planes);
+bool byi_planes_are_dense(const struct byi_tensor *t,
+                          const struct byi_row_planes *planes);
 /* Make value `v`, or all operands of a step, dense by copying. Errors: those of
  * byi_pool_take. */
 enum byoc_status byi_planes_pack(struct byoc_state *state,
@@ -366,10 +366,10 @@ enum byoc_status byi_closure_choose(struct byoc_state *state,
                                     struct byi_frame *fr,
                                     const struct byi_step *step,
                                     struct byoc_error *err);
-/* closure.c: read the condition of a step, its first operand, into *is. Errors:
- * BYOC_ETYPE (not one element). */
+/* closure.c: set *holds to the condition of a step, its first operand.
+ * Errors: BYOC_ETYPE (not one element). */
 enum byoc_status byi_closure_condition(const struct byi_frame *fr,
-                                       const struct byi_step *step, bool *is,
+                                       const struct byi_step *step, bool *holds,
                                        struct byoc_error *err);
 
 /* values.c: byi_value_check checks the kind of an input, byi_value_read

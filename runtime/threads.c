@@ -45,7 +45,7 @@ static uint64_t quota_v2(const char *folder)
     char path[4200], line[128];
     double quota, period;
     snprintf(path, sizeof path, "%s/cpu.max", folder);
-    if (!byi_cgroup_line(path, line, sizeof line) ||
+    if (!byi_cgroup_read_line(path, line, sizeof line) ||
         sscanf(line, "%lf %lf", &quota, &period) != 2)
         return 0; /* "max 100000": no limit */
     return divide_quota(quota, period);
@@ -55,11 +55,11 @@ static uint64_t quota_v1(const char *folder)
 {
     char path[4200], line[128];
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-    if (!byi_cgroup_line(path, line, sizeof line))
+    if (!byi_cgroup_read_line(path, line, sizeof line))
         return 0;
     double quota = strtod(line, NULL);
     snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-    if (!byi_cgroup_line(path, line, sizeof line))
+    if (!byi_cgroup_read_line(path, line, sizeof line))
         return 0;
     return divide_quota(quota, strtod(line, NULL));
 }

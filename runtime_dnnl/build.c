@@ -76,8 +76,8 @@ static const char *name_of(const struct byi_build *b, uint32_t value)
     return "";
 }
 
-enum byoc_status byi_dn_const_ints(struct byi_build *b, uint32_t value,
-                                   int64_t out[BYI_MAX_RANK], uint32_t *n)
+enum byoc_status byi_dn_read_const_ints(struct byi_build *b, uint32_t value,
+                                        int64_t out[BYI_MAX_RANK], uint32_t *n)
 {
     enum byoc_dtype dtype;
     int64_t count;
@@ -98,7 +98,7 @@ enum byoc_status byi_dn_const_ints(struct byi_build *b, uint32_t value,
     return BYOC_OK;
 }
 
-bool byi_dn_const_scalar(struct byi_build *b, uint32_t value, float *out)
+bool byi_dn_read_const_scalar(struct byi_build *b, uint32_t value, float *out)
 {
     enum byoc_dtype dtype;
     int64_t n;

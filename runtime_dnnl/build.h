@@ -77,7 +77,8 @@ struct byi_program {
 };
 
 /* program.c. Create an empty program with the region's constants. Constants
- * that no step reads may have no data. */
+ * that no step reads may have no data. Free *program with byi_dn_program_free.
+ * Errors: BYOC_ENOMEM. */
 enum byoc_status byi_dn_program_new(const struct byi_dnnl *lib,
                                     const struct byoc_host *host,
                                     enum byi_purpose purpose,
@@ -93,12 +94,16 @@ bool byi_dn_consts_end(struct byi_program *program);
 /* Free the program and its constants; *program becomes NULL and may be NULL. */
 void byi_dn_program_free(struct byi_program **program);
 /* Append the next step's primitive and, if the program is BYI_TO_RUN, generate
- * its code. Takes ownership of the primitive even on failure. */
+ * its code. Takes ownership of the primitive even on failure. Errors:
+ * BYOC_ENOMEM, BYOC_EBACKEND (oneDNN failed). */
 enum byoc_status byi_dn_program_prim(struct byi_program *program,
                                      struct byi_prim *prim,
                                      struct byoc_error *err);
 
-/* walk.c. Build the program of `graph`, which was read from `region`. */
+/* walk.c. Build the program of `graph`, which was read from `region`. Free
+ * *program with byi_dn_program_free; it is not set on failure. Errors:
+ * BYOC_EUNSUPPORTED (oneDNN or this backend cannot run a kernel), BYOC_ENOMEM,
+ * BYOC_ELIMIT (temporaries), BYOC_EBACKEND (oneDNN failed). */
 enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
                               const struct byoc_host *host,
                               const struct byoc_graph *graph,
@@ -336,10 +341,10 @@ const void *byi_dn_const_data(struct byi_build *b, uint32_t value,
                               enum byoc_dtype *dtype, int64_t *n);
 /* Read the elements of a constant value, at most BYI_MAX_RANK, as integers.
  * Errors: BYOC_EUNSUPPORTED for other values. */
-enum byoc_status byi_dn_const_ints(struct byi_build *b, uint32_t value,
-                                   int64_t out[BYI_MAX_RANK], uint32_t *n);
+enum byoc_status byi_dn_read_const_ints(struct byi_build *b, uint32_t value,
+                                        int64_t out[BYI_MAX_RANK], uint32_t *n);
 /* Read the element of a constant scalar as a float; false for other values. */
-bool byi_dn_const_scalar(struct byi_build *b, uint32_t value, float *out);
+bool byi_dn_read_const_scalar(struct byi_build *b, uint32_t value, float *out);
 
 /* Get a view of `value` with the strides of `desc` (on axes longer than 1).
  * Emits a reorder if the value has no such view yet. */
@@ -469,8 +474,8 @@ bool byi_dn_reshape_desc(const struct byi_desc *desc, uint32_t rank,
                          const int64_t *dims, struct byi_desc *out);
 /* Find the layout nearest to `desc` that can be reshaped to `dims` without a
  * copy; false if there is none. */
-bool byi_dn_joined_desc(const struct byi_desc *desc, uint32_t rank,
-                        const int64_t *dims, struct byi_desc *out);
+bool byi_dn_join_desc(const struct byi_desc *desc, uint32_t rank,
+                      const int64_t *dims, struct byi_desc *out);
 /* The descriptor whose axis i is axis axes[i] of `desc`. */
 struct byi_desc byi_dn_permute_desc(const struct byi_desc *desc,
                                     const uint32_t *axes);
@@ -665,6 +670,7 @@ const struct byoc_graph_step *byi_dn_step(const struct byi_build *b,
 const struct byoc_graph_step *byi_dn_step0(const struct byi_build *b);
 /* The type of step 0's first result. */
 const struct byoc_graph_value *byi_dn_result(const struct byi_build *b);
+/* Whether the step's operator has this name. */
 bool byi_dn_is(const struct byoc_graph_step *step, const char *name);
 /* Return BYOC_EUNSUPPORTED with this message, of less than 600 characters. */
 enum byoc_status byi_dn_refuse(struct byi_build *b, const char *fmt, ...)

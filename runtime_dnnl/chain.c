@@ -121,7 +121,7 @@ static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
                                    const struct byi_chain_item *like)
 {
     float e = 0;
-    if (!byi_dn_const_scalar(b, operand, &e))
+    if (!byi_dn_read_const_scalar(b, operand, &e))
         return byi_dn_refuse(b,
                              "power: found an exponent that is not a constant "
                              "scalar, expected 2, 0.5, -1 or 1");
@@ -144,7 +144,7 @@ static enum byoc_status read_prelu(struct byi_build *b, uint32_t operand,
                                    const struct byi_chain_item *like)
 {
     float slope;
-    if (byi_dn_const_scalar(b, operand, &slope)) {
+    if (byi_dn_read_const_scalar(b, operand, &slope)) {
         add_elt(c, like, BYI_ELT_RELU, slope, 0);
         return BYOC_OK;
     }

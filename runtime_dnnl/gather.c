@@ -25,8 +25,8 @@
 enum { MIN_ROWS = 6, MAX_CHANNELS = 4096, MAX_STEPS = 16 };
 
 /* Whether all numbers of the list attribute `name` equal `value`. */
-static bool all_equal(const struct byoc_graph_step *step, const char *name,
-                      int64_t value)
+static bool are_all_equal(const struct byoc_graph_step *step, const char *name,
+                          int64_t value)
 {
     uint32_t n;
     const int64_t *list = byoc_graph_list(step, name, &n);
@@ -60,7 +60,8 @@ static bool is_read_by_pointwise(const struct byi_build *b)
         step->args[0] != value ||
         strcmp(byoc_graph_string(step, "data_layout", ""), "NCHW") != 0 ||
         byoc_graph_int(step, "groups", 0) != 1 ||
-        !all_equal(step, "strides", 1) || !all_equal(step, "padding", 0))
+        !are_all_equal(step, "strides", 1) ||
+        !are_all_equal(step, "padding", 0))
         return false;
     const struct byoc_graph_value *weights = &b->graph->values[step->args[1]];
     const int64_t outputs = b->graph->values[step->outs[0]].dims[1];

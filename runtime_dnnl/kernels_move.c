@@ -44,8 +44,7 @@ enum byoc_status byi_dn_build_reshape(struct byi_build *b)
     const struct byi_desc *main = &value->views[0].desc;
     struct byi_desc copy;
     struct byi_dnnl_view view;
-    if (is_output(b) ||
-        !byi_dn_joined_desc(main, type->rank, type->dims, &copy))
+    if (is_output(b) || !byi_dn_join_desc(main, type->rank, type->dims, &copy))
         copy = byi_dn_dense(main->dtype, main->rank, main->dims, NULL);
     BYI_TRY(byi_dn_want(b, value, &copy, &view));
     if (!byi_dn_reshape_desc(&copy, type->rank, type->dims, &view.desc))
@@ -125,9 +124,9 @@ enum byoc_status byi_dn_build_slice(struct byi_build *b)
     struct byi_dnnl_view view = byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0];
     int64_t begin[BYI_MAX_RANK], axes[BYI_MAX_RANK], strides[BYI_MAX_RANK];
     uint32_t n, n_axes, n_strides;
-    BYI_TRY(byi_dn_const_ints(b, byi_dn_arg0(b, 1), begin, &n));
-    BYI_TRY(byi_dn_const_ints(b, byi_dn_arg0(b, 3), axes, &n_axes));
-    BYI_TRY(byi_dn_const_ints(b, byi_dn_arg0(b, 4), strides, &n_strides));
+    BYI_TRY(byi_dn_read_const_ints(b, byi_dn_arg0(b, 1), begin, &n));
+    BYI_TRY(byi_dn_read_const_ints(b, byi_dn_arg0(b, 3), axes, &n_axes));
+    BYI_TRY(byi_dn_read_const_ints(b, byi_dn_arg0(b, 4), strides, &n_strides));
     if (n_axes != n || n_strides != n)
         return byi_dn_refuse(b,
                              "strided_slice: found %u begins, %u axes and %u "

@@ -142,8 +142,8 @@ static uint32_t find_joined_run(const struct byi_desc *desc, uint32_t i,
     return i;
 }
 
-bool byi_dn_joined_desc(const struct byi_desc *desc, uint32_t rank,
-                        const int64_t *dims, struct byi_desc *out)
+bool byi_dn_join_desc(const struct byi_desc *desc, uint32_t rank,
+                      const int64_t *dims, struct byi_desc *out)
 {
     int64_t far[BYI_MAX_RANK]; /* the largest stride of each run */
     uint32_t run[BYI_MAX_RANK] = {0}, order[BYI_MAX_RANK], n = 0, runs = 0;

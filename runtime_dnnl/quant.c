@@ -39,7 +39,7 @@ static bool read_quant(const struct byi_build *b,
     return true;
 }
 
-static bool same_quant(const struct byi_quant *a, const struct byi_quant *b)
+static bool is_same_quant(const struct byi_quant *a, const struct byi_quant *b)
 {
     return a->dtype == b->dtype && a->scale == b->scale && a->zero == b->zero;
 }
@@ -113,7 +113,7 @@ enum byoc_status byi_dn_build_quantize(struct byi_build *b)
     struct byi_quant q;
     if (!read_quant(b, byi_dn_step0(b), byi_dn_result(b)->dtype, &q))
         return refuse_quant(b, byi_dn_result(b)->dtype);
-    if (value->integers && same_quant(&value->quant, &q)) {
+    if (value->integers && is_same_quant(&value->quant, &q)) {
         b->values[b->kernel->outs[0]].qconv = value->integers->qconv;
         for (uint32_t i = 0; i < value->integers->n_views; i++)
             byi_dn_define(b, 0, &value->integers->views[i]);
@@ -288,10 +288,11 @@ enum byoc_status byi_dn_integer_emit(struct byi_build *b,
 
 /* --- elementwise ---------------------------------------------------------- */
 
-/* Whether no step from `index` on writes the buffer. Returns false without
- * looking if there are too many of them. */
-static bool is_written_before(const struct byi_build *b, uint32_t buf,
-                              uint32_t index)
+/* Whether the buffer has its final contents before step `index`, since neither
+ * that step nor a later one writes it. Returns false without looking if there
+ * are too many later steps. */
+static bool is_complete_before(const struct byi_build *b, uint32_t buf,
+                               uint32_t index)
 {
     enum { FAR = 64 }; /* most steps from a product to its sum */
     if (b->emitted.n - index > FAR)
@@ -316,7 +317,7 @@ static enum byoc_status add_in_product(struct byi_build *b,
     const struct byi_dnnl_value *other =
         byi_dn_operand(b, byi_dn_arg0(b, 1 - which))->integers;
     if (!integers->qconv ||
-        !same_quant(&floats->quant, &integers->qconv->out) ||
+        !is_same_quant(&floats->quant, &integers->qconv->out) ||
         b->reader[floats - b->values] == BYI_NO_INDEX ||
         b->reader[integers - b->values] == BYI_NO_INDEX)
         return BYOC_EUNSUPPORTED;
@@ -325,7 +326,7 @@ static enum byoc_status add_in_product(struct byi_build *b,
     struct byi_desc like = integers->qconv->dst;
     like.dtype = other->views[0].desc.dtype;
     const struct byi_dnnl_view *found = byi_dn_find(other, &like);
-    if (!found || !is_written_before(b, found->buf, integers->qconv->index))
+    if (!found || !is_complete_before(b, found->buf, integers->qconv->index))
         return BYOC_EUNSUPPORTED;
     conv.more = *p;
     conv.more.src_zero = 0;

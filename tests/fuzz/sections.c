@@ -50,7 +50,7 @@ static bool find_parts(struct byi_text *bytes, struct parts *p)
             return false;
         for (uint32_t k = 0; k < BYI_COUNT(rows); k++)
             if (strcmp(s.name, rows[k].name) == 0 &&
-                byi_elf_inside(&elf, s.header.sh_offset, s.header.sh_size))
+                byi_elf_contains(&elf, s.header.sh_offset, s.header.sh_size))
                 take(rows[k].part, bytes, &s.header);
     }
     return p->manifest.at && p->plan.at && p->ledger.at && p->blobs.at;
