@@ -17,7 +17,7 @@ struct byi_kernels {
     struct byi_arena *arena;
     struct byi_text source;              /* one C file */
     BYI_VEC(struct byi_plan_fused) list; /* its kernels */
-    uint32_t *of;                        /* as in struct byi_plan_code */
+    uint32_t *kernel_of;                 /* as in struct byi_plan_code */
 };
 /* Whether C can be generated for node `id`, so that a group may contain it. A
  * callback for struct byi_pass_context. In group.c. */

@@ -16,8 +16,8 @@
 /* The state of byi_group_read. */
 struct group_reader {
     struct byi_group *g;
-    BYI_VEC(uint32_t) * of; /* by node: the values requested of it */
-    bool again;             /* a loop was split */
+    BYI_VEC(uint32_t) * values_of; /* by node: the values requested of it */
+    bool again;                    /* a loop was split */
 };
 
 /* An affine index for every axis of a value. */
@@ -219,16 +219,17 @@ static uint32_t request(struct group_reader *r, byi_id id,
     struct byi_group *g = r->g;
     const struct byi_type *type = node_of(g, id)->type;
     const size_t bytes = type->rank * sizeof index->at[0];
-    for (uint32_t i = 0; i < r->of[id].n; i++)
-        if (memcmp(g->values.at[r->of[id].at[i]]->at, index->at, bytes) == 0)
-            return r->of[id].at[i];
+    for (uint32_t i = 0; i < r->values_of[id].n; i++)
+        if (memcmp(g->values.at[r->values_of[id].at[i]]->at, index->at,
+                   bytes) == 0)
+            return r->values_of[id].at[i];
     struct byi_group_value *v = byi_arena_alloc(g->arena, sizeof *v);
     *v = (struct byi_group_value){
         .node = id, .dtype = type->dtype, .rank = type->rank};
     memcpy(v->at, index->at, bytes);
     BYI_PUSH(&g->values, v);
     const uint32_t value = g->values.n - 1;
-    BYI_PUSH(&r->of[id], value);
+    BYI_PUSH(&r->values_of[id], value);
     return value;
 }
 
@@ -515,7 +516,7 @@ static void read_reduce(struct group_reader *r, struct byi_group_value *v,
     const bool keeps = byi_attr_int(node->attrs, "keepdims") != 0;
     bool gone[BYI_MAX_RANK] = {false};
     struct index index = {0};
-    if (r->of[v->node].n > 1) {
+    if (r->values_of[v->node].n > 1) {
         refuse(r, "a reduction that is read at two indices");
         return;
     }
@@ -645,14 +646,14 @@ static void read_values(struct group_reader *r)
     g->values.n = 0;
     r->again = false;
     for (byi_id id = 0; id < g->f->nodes.n; id++)
-        r->of[id].n = 0;
+        r->values_of[id].n = 0;
     for (uint32_t d = 0; d < type->rank; d++)
         index.at[d] = axis_index(r, BYI_NO_ID, d, type->dims[d]);
     g->store = flatten(type, index.at);
     g->result = request(r, g->f->result, &index);
     for (byi_id id = g->f->result + 1; id-- > 0 && !must_stop(r);)
-        for (uint32_t i = 0; i < r->of[id].n && !must_stop(r); i++)
-            read_value(r, g->values.at[r->of[id].at[i]]);
+        for (uint32_t i = 0; i < r->values_of[id].n && !must_stop(r); i++)
+            read_value(r, g->values.at[r->values_of[id].at[i]]);
 }
 
 /* --- order -------------------------------------------------------------- */
@@ -666,9 +667,9 @@ static void sort_values(struct group_reader *r)
     struct byi_group_value **list =
         byi_arena_calloc(g->arena, g->values.n, sizeof(void *));
     for (byi_id id = 0; id < g->f->nodes.n; id++)
-        for (uint32_t i = 0; i < r->of[id].n; i++) {
-            list[n] = g->values.at[r->of[id].at[i]];
-            to[r->of[id].at[i]] = n++;
+        for (uint32_t i = 0; i < r->values_of[id].n; i++) {
+            list[n] = g->values.at[r->values_of[id].at[i]];
+            to[r->values_of[id].at[i]] = n++;
         }
     for (uint32_t i = 0; i < n; i++) {
         g->values.at[i] = list[i];
@@ -742,7 +743,8 @@ void byi_group_read(struct byi_group *g)
     check_form(g);
     if (g->refused)
         return;
-    r.of = byi_arena_calloc(g->arena, g->f->nodes.n, sizeof *r.of);
+    r.values_of =
+        byi_arena_calloc(g->arena, g->f->nodes.n, sizeof *r.values_of);
     do
         read_values(&r);
     while (r.again && !g->cut && !g->refused);
@@ -752,5 +754,5 @@ void byi_group_read(struct byi_group *g)
         byi_group_place(g);
     }
     for (byi_id id = 0; id < g->f->nodes.n; id++)
-        byi_vec_free(r.of[id].at);
+        byi_vec_free(r.values_of[id].at);
 }

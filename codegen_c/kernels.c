@@ -135,7 +135,7 @@ static void print_signature(struct kernel_writer *w, const struct byi_func *f,
 
 /* Whether two groups have the same types. Element types with the same C type,
  * such as bool and uint8, still differ in the plan. */
-static bool same_types(const struct byi_func *a, const struct byi_func *b)
+static bool have_same_types(const struct byi_func *a, const struct byi_func *b)
 {
     bool same = a->params.n == b->params.n &&
                 byi_type_equal(a->nodes.at[a->result].type,
@@ -153,7 +153,7 @@ static uint32_t find_kernel(struct kernel_writer *w, uint32_t func,
     const struct byi_func *f = w->m->funcs.at[func];
     for (uint32_t i = 0; i < w->bodies.n; i++)
         if (strcmp(w->bodies.at[i], body) == 0 &&
-            same_types(f, w->m->funcs.at[w->out->list.at[i].func]))
+            have_same_types(f, w->m->funcs.at[w->out->list.at[i].func]))
             return i;
     const char *kept = byi_arena_str(w->out->arena, body);
     const struct byi_plan_fused kernel = {unique_name(w, f, sources), func};
@@ -216,7 +216,7 @@ static void write_group(struct kernel_writer *w, uint32_t func,
             byi_image_op_print(w->m, f, &body);
         else
             byi_nest_print(domains, n, &body);
-        w->out->of[func] = 1 + find_kernel(w, func, sources, body.at);
+        w->out->kernel_of[func] = 1 + find_kernel(w, func, sources, body.at);
     } else {
         char name[MAX_NAME];
         make_name(w, f, sources, name, sizeof name);
@@ -240,7 +240,7 @@ static void write_calls(struct kernel_writer *w, const struct byi_func *f)
         if (node->kind != BYI_CALL)
             continue;
         const struct byi_node *callee = &f->nodes.at[node->args[0]];
-        if (callee->kind == BYI_FN && !w->out->of[callee->index] &&
+        if (callee->kind == BYI_FN && !w->out->kernel_of[callee->index] &&
             is_group(w->m, w->m->funcs.at[callee->index]))
             write_group(w, callee->index, node->sources);
     }
@@ -261,8 +261,8 @@ void byi_kernels_write(const struct byi_module *m, struct byi_kernels *kernels)
 {
     *kernels = (struct byi_kernels){.arena = byi_arena_new()};
     struct kernel_writer w = {.m = m, .out = kernels};
-    kernels->of =
-        byi_arena_calloc(kernels->arena, m->funcs.n + 1, sizeof *kernels->of);
+    kernels->kernel_of = byi_arena_calloc(kernels->arena, m->funcs.n + 1,
+                                          sizeof *kernels->kernel_of);
     byi_text_addf(&kernels->source, "%s", byi_prelude);
     for (uint32_t i = 0; i < m->funcs.n; i++)
         if (!m->funcs.at[i]->dead && !m->funcs.at[i]->attr.primitive)

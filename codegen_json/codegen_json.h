@@ -65,12 +65,12 @@ struct byi_plan_fused {
     const char *symbol; /* the C function's name */
     uint32_t func;      /* the group's module function, its native twin */
 };
-/* The n fused kernels. of[f], by module function, is 1 + the kernel of group f,
- * or 0. */
+/* The n fused kernels. kernel_of[f], by module function, is 1 + the kernel of
+ * group f, or 0. */
 struct byi_plan_code {
     uint32_t n;
     const struct byi_plan_fused *at;
-    const uint32_t *of;
+    const uint32_t *kernel_of;
 };
 
 /* The inputs of a plan besides the module. regions[i] belongs to the i-th live

@@ -33,9 +33,9 @@ struct closure {
  * its result. */
 struct byi_plan_walk {
     const struct byi_func *f;
-    struct value_range *of; /* by node: its values */
-    byi_id pos;             /* the next node */
-    byi_id call;            /* the waiting call in the body below */
+    struct value_range *range_of; /* by node: its values */
+    byi_id pos;                   /* the next node */
+    byi_id call;                  /* the waiting call in the body below */
 };
 
 static const char *node_name(const struct byi_planner *b,
@@ -121,7 +121,7 @@ static void visit_const(struct byi_planner *b, const struct byi_plan_walk *w,
                         byi_id id)
 {
     const struct byi_node *node = &w->f->nodes.at[id];
-    struct value_range *range = &w->of[id];
+    struct value_range *range = &w->range_of[id];
     if (node->kind != BYI_CONST || range->n)
         return;
     const uint32_t value = const_value(b, node->index);
@@ -270,13 +270,13 @@ static enum byoc_status join_args(struct byi_planner *b,
                                   struct value_range *range)
 {
     for (uint32_t i = from; i < node->n_args; i++) {
-        struct closure *known = w->of[node->args[i]].known;
+        struct closure *known = w->range_of[node->args[i]].known;
         if (known)
             BYI_TRY(make_values(b, known, true));
     }
     *range = (struct value_range){.first = b->out.flat.n};
     for (uint32_t i = from; i < node->n_args; i++) {
-        struct value_range arg = w->of[node->args[i]];
+        struct value_range arg = w->range_of[node->args[i]];
         if (arg.known)
             BYI_PUSH(&b->out.flat, arg.known->value - 1);
         else
@@ -295,7 +295,7 @@ static struct closure *known_function(struct byi_planner *b,
     struct value_range *captures =
         byi_arena_calloc(b->arena, node->n_args, sizeof *captures);
     for (uint32_t i = 0; i < node->n_args; i++)
-        captures[i] = w->of[node->args[i]];
+        captures[i] = w->range_of[node->args[i]];
     c->func = node->index;
     c->node = node;
     c->captures = captures;
@@ -364,7 +364,7 @@ static enum byoc_status visit_get(const struct byi_plan_walk *w,
                                   struct value_range *range)
 {
     const struct byi_type *type = w->f->nodes.at[node->args[0]].type;
-    *range = w->of[node->args[0]];
+    *range = w->range_of[node->args[0]];
     for (uint32_t i = 0; i < node->index; i++)
         range->first += byi_plan_leaves(type->fields[i]);
     range->n = byi_plan_leaves(type->fields[node->index]);
@@ -379,11 +379,12 @@ static void enter_literal(struct byi_planner *b, uint32_t caller, byi_id call,
     const struct byi_node *node = &w->f->nodes.at[call];
     const struct byi_func *body = b->m->funcs.at[c->func];
     struct byi_plan_walk in = {.f = body, .call = call};
-    in.of = byi_arena_calloc(b->arena, body->nodes.n, sizeof *in.of);
+    in.range_of =
+        byi_arena_calloc(b->arena, body->nodes.n, sizeof *in.range_of);
     uint32_t own = body->params.n - body->n_captures;
     for (uint32_t i = 0; i < body->params.n; i++)
-        in.of[body->params.at[i]] =
-            i < own ? w->of[node->args[1 + i]] : c->captures[i - own];
+        in.range_of[body->params.at[i]] =
+            i < own ? w->range_of[node->args[1 + i]] : c->captures[i - own];
     b->inlined += body->nodes.n;
     BYI_PUSH(&b->stack, in);
 }
@@ -425,7 +426,7 @@ static void push_member(struct byi_planner *b, const struct byi_plan_walk *w,
         return;
     }
     assert(node->kind == BYI_PARAM);
-    append_range(b, &w->of[call->args[1 + node->index]]);
+    append_range(b, &w->range_of[call->args[1 + node->index]]);
 }
 
 /* Add one step for a call of a group that consists of an operator and its
@@ -459,11 +460,11 @@ static enum byoc_status visit_call(struct byi_planner *b, uint32_t at,
 {
     const struct byi_plan_walk *w = &b->stack.at[at];
     const struct byi_node *node = &w->f->nodes.at[id];
-    struct closure *c = w->of[node->args[0]].known;
+    struct closure *c = w->range_of[node->args[0]].known;
     if (!c)
         return visit_apply(b, w, node, range);
     const struct byi_func *body = b->m->funcs.at[c->func];
-    bool fused = b->code && b->code->of[c->func];
+    bool fused = b->code && b->code->kernel_of[c->func];
     if (byi_epilogue_head(body) != BYI_NO_ID)
         return visit_epilogue(b, w, node, body, range);
     if (!body->name && !b->captures[c->func].recursive && !fused &&
@@ -475,8 +476,8 @@ static enum byoc_status visit_call(struct byi_planner *b, uint32_t at,
     BYI_TRY(join_call(b, w, node, c, &in));
     BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), range));
     if (fused)
-        return add_step(b, BYI_P_KERNEL, node, b->code->of[c->func] - 1, in,
-                        *range);
+        return add_step(b, BYI_P_KERNEL, node, b->code->kernel_of[c->func] - 1,
+                        in, *range);
     if (b->region_of[c->func])
         return add_step(b, BYI_P_REGION, node, b->region_of[c->func] - 1, in,
                         *range);
@@ -506,14 +507,14 @@ static enum byoc_status visit_if(struct byi_planner *b,
                                  const struct byi_node *node,
                                  struct value_range *range)
 {
-    struct closure *then = w->of[node->args[1]].known;
-    struct closure *otherwise = w->of[node->args[2]].known;
+    struct closure *then = w->range_of[node->args[1]].known;
+    struct closure *otherwise = w->range_of[node->args[2]].known;
     if (!then || !otherwise)
         return visit_choice(b, w, node, range);
     BYI_TRY(make_values(b, then, false));
     BYI_TRY(make_values(b, otherwise, false));
     struct value_range in = {.first = b->out.flat.n};
-    append_range(b, &w->of[node->args[0]]);
+    append_range(b, &w->range_of[node->args[0]]);
     append_captures(b, then);
     append_captures(b, otherwise);
     in.n = b->out.flat.n - in.first;
@@ -564,7 +565,7 @@ static enum byoc_status visit_node(struct byi_planner *b, uint32_t func,
         BYI_TRY(visit_if(b, w, node, &range));
         break;
     }
-    b->stack.at[at].of[id] = range;
+    b->stack.at[at].range_of[id] = range;
     return BYOC_OK;
 }
 
@@ -611,7 +612,7 @@ enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func)
         f->name ? f->name
                 : byi_arena_printf(b->arena, "%s.%u", home->name, b->out_index);
     struct byi_plan_walk top = {.f = f, .call = BYI_NO_ID};
-    top.of = byi_arena_calloc(b->arena, f->nodes.n, sizeof *top.of);
+    top.range_of = byi_arena_calloc(b->arena, f->nodes.n, sizeof *top.range_of);
     b->stack.n = 0;
     BYI_PUSH(&b->stack, top);
     struct value_range result;
@@ -623,12 +624,12 @@ enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func)
             continue;
         }
         visit_const(b, w, w->f->result);
-        result = w->of[w->f->result];
+        result = w->range_of[w->f->result];
         byi_id call = w->call;
         b->stack.n--;
         if (b->stack.n == 0)
             break;
-        b->stack.at[b->stack.n - 1].of[call] = result;
+        b->stack.at[b->stack.n - 1].range_of[call] = result;
     }
     BYI_TRY(claim_outputs(b, result));
     byi_plan_memory(&b->out);

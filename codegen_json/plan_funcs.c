@@ -192,7 +192,7 @@ static enum byoc_status build_funcs(struct byi_planner *b, uint32_t entry)
         byi_plan_print_func(b->m, &b->out, json);
         free_func(&b->out);
         for (; i + 1 == b->order.n && twin < b->m->funcs.n; twin++)
-            if (b->region_of[twin] || (b->code && b->code->of[twin]))
+            if (b->region_of[twin] || (b->code && b->code->kernel_of[twin]))
                 byi_plan_func(b, twin);
     }
     byi_text_addf(json, "],\n");

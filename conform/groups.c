@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* groups.c: the cases that build and run graphs that a row matches. */
+/* groups.c: implements the cases that build and run graphs that a row matches.
+ */
 #include "groups.h"
 
 #include "core/base/clock.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host.c: the host that plug-ins get from the kit: the runtime's services, with
+/* host.c: implements the host that plug-ins get from the kit: the runtime's
+ * services, with
  * records of all live blocks. A block is between a head and a tail; release()
  * checks that the plug-in has not written to them.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_generators.c: the op generators. Each chooses random attributes and
- * consistent operand types for a kind of operator. It keeps the types and
+/* op_generators.c: chooses random attributes and consistent operand types, with
+ * a function for each kind of operator. These functions keep the types and
  * attributes that are known already. */
 #include "opgen.h"
 

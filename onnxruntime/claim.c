@@ -114,6 +114,7 @@ static bool exclude_at_boundary(struct byi_ep_claim *c,
 
 /* --- the node that makes a group fail ------------------------------------- */
 
+/* A test of the model of the nodes whose within[node] is true. */
 typedef enum byoc_status byi_ep_test(struct byi_ep_claim *c, const bool *within,
                                      struct byoc_error *err);
 
@@ -487,6 +488,7 @@ static enum byoc_status claim_nodes(struct byi_ep_claim *c,
     return claim_groups(c, info, err);
 }
 
+/* Run claim_nodes within a guard. */
 static enum byoc_status claim_guarded(struct byi_ep *ep, const OrtGraph *graph,
                                       OrtEpGraphSupportInfo *info,
                                       struct byoc_error *err)

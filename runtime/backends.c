@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backends.c: the backends of a model: opens their plug-ins, and lets them
- * build its regions. Native twins run the regions that a backend cannot run
+/* backends.c: opens the plug-ins of a model's backends, and lets them build its
+ * regions. Native twins run the regions that a backend cannot run
  * here, with a warning.
  */
 #include "plan.h"

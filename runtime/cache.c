@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache.c: the cache of specialisations. A model with symbolic dims in its
+/* cache.c: keeps specialisations in a cache. A model with symbolic dims in its
  * inputs has an instance for each set of sizes, created by the first run with
  * these sizes. Limits apply to the number of instances and to the bytes of
  * their plans, their frames and the memory that backends acquired for them. The
@@ -28,7 +28,7 @@ enum cache_stage { BUILDING, READY, FAILED };
 
 /* An instance in the cache, for one size of each symbol. */
 struct byi_entry {
-    struct byi_instance in;
+    struct byi_instance instance;
     enum cache_stage stage;
     uint32_t users; /* active runs, and threads that wait for the instance */
     bool listed;    /* false: the last user frees the entry */
@@ -124,7 +124,7 @@ static void free_entry(struct byi_entry *e)
         byi_work_free(&work);
     }
     if (e->stage == READY)
-        byi_instance_end(&e->in);
+        byi_instance_end(&e->instance);
     free(e);
 }
 
@@ -228,12 +228,13 @@ static void log_made(const struct byoc_model *model, const struct byi_entry *e,
     char text[256];
     byi_sizes_text(model, sizes, text, sizeof text);
     for (uint32_t i = 0; i < model->plan->n_regions; i++)
-        if (is_refused(model, &e->in, i)) {
+        if (is_refused(model, &e->instance, i)) {
             /* warn once for each region; the count includes all */
-            byi_log(
-                &model->log, model->cache->warned[i] ? BYOC_INFO : BYOC_WARNING,
-                "region %s runs its native twin for %s: %s",
-                model->plan->regions[i].symbol, text, e->in.regions[i].fault);
+            byi_log(&model->log,
+                    model->cache->warned[i] ? BYOC_INFO : BYOC_WARNING,
+                    "region %s runs its native twin for %s: %s",
+                    model->plan->regions[i].symbol, text,
+                    e->instance.regions[i].fault);
             model->cache->warned[i] = true;
         }
     byi_log(&model->log, BYOC_INFO, "shapes %s: made in %.1f ms", text,
@@ -263,21 +264,23 @@ static enum byoc_status make_instance(const struct byoc_model *model,
     const uint64_t began = byi_now_ns();
     const unsigned flags = e->twins ? BYI_TWINS : 0;
     pthread_mutex_unlock(&c->lock);
-    enum byoc_status status = byi_specialise(model, sizes, flags, &e->in, err);
+    enum byoc_status status =
+        byi_specialise(model, sizes, flags, &e->instance, err);
     pthread_mutex_lock(&c->lock);
     if (status == BYOC_ENOMEM) {
         evict_unused(c);
         pthread_mutex_unlock(&c->lock);
-        status = byi_specialise(model, sizes, flags | BYI_LAST, &e->in, err);
+        status =
+            byi_specialise(model, sizes, flags | BYI_LAST, &e->instance, err);
         pthread_mutex_lock(&c->lock);
     }
     if (status != BYOC_OK)
         return status;
     e->micros = (byi_now_ns() - began) / 1000;
-    e->bytes = byi_arena_bytes(e->in.plan->arena);
+    e->bytes = byi_arena_bytes(e->instance.plan->arena);
     c->entry_bytes += e->bytes;
     for (uint32_t i = 0; i < model->plan->n_regions; i++)
-        e->refused += is_refused(model, &e->in, i);
+        e->refused += is_refused(model, &e->instance, i);
     c->stats.builds++;
     c->built += !e->twins;
     c->stats.refusals += e->refused;
@@ -342,7 +345,7 @@ static enum byoc_status add_entry(const struct byoc_model *model,
     *entry = e;
     /* an instance that uses a twin for lack of memory is given only to the
      * threads that wait for it now */
-    if (e->listed && (status != BYOC_OK || e->in.starved))
+    if (e->listed && (status != BYOC_OK || e->instance.starved))
         unlist_entry(c, e);
     if (status == BYOC_OK)
         return BYOC_OK;
@@ -395,11 +398,11 @@ static enum byoc_status find_work(const struct byoc_model *model,
         return BYOC_OK;
     }
     pthread_mutex_unlock(&c->lock);
-    enum byoc_status status = byi_work_new(&e->in, &lease->work, err);
+    enum byoc_status status = byi_work_new(&e->instance, &lease->work, err);
     pthread_mutex_lock(&c->lock);
     if (status == BYOC_ENOMEM && evict_unused(c)) {
         pthread_mutex_unlock(&c->lock);
-        status = byi_work_new(&e->in, &lease->work, err);
+        status = byi_work_new(&e->instance, &lease->work, err);
         pthread_mutex_lock(&c->lock);
     }
     if (status == BYOC_OK) {
@@ -420,7 +423,7 @@ enum byoc_status byi_cache_take(const struct byoc_model *model,
     if (status == BYOC_OK)
         status = find_work(model, lease, err);
     if (status == BYOC_OK)
-        lease->in = &lease->entry->in;
+        lease->instance = &lease->entry->instance;
     else if (lease->entry)
         release_entry(c, lease->entry);
     evict_excess(model);
@@ -644,7 +647,7 @@ enum byoc_status byoc_internal_region_faults(
     }
     /* only the compiler uses this model, so no other thread evicts the entry */
     if (e && e->stage == READY) {
-        list_faults(model, &e->in, arena, faults);
+        list_faults(model, &e->instance, arena, faults);
     } else if (status == BYOC_OK) {
         struct byi_instance in;
         status = byi_specialise(model, sizes, BYI_LAST, &in, err);

@@ -16,7 +16,7 @@ enum { TAIL_DEPTH = 64 };
 static const struct byi_plan_func *func_of(const struct byoc_state *s,
                                            const struct byi_frame *fr)
 {
-    return &s->in->plan->funcs[fr->func];
+    return &s->instance->plan->funcs[fr->func];
 }
 
 static enum byoc_status shape_fault(const struct byi_step *step,
@@ -243,7 +243,7 @@ static enum byoc_status check_limits(struct byoc_state *s,
     return byi_fail(err, BYOC_ELIMIT,
                     "@%s: found more than %llu calls %s, which is the limit; "
                     "look for a recursion that does not end",
-                    s->in->plan->funcs[call->func].name,
+                    s->instance->plan->funcs[call->func].name,
                     (unsigned long long)(deep ? s->max_depth : s->max_calls),
                     deep ? "wait for one another" : "in one run");
 }
@@ -278,9 +278,9 @@ enum byoc_status byi_call_func(struct byoc_state *s, struct byi_frame *fr,
 {
     struct call call = {.step = step, .func = step->callee};
     if (step->kind == BYI_STEP_REGION)
-        call.func = s->in->plan->regions[step->callee].twin;
+        call.func = s->instance->plan->regions[step->callee].twin;
     else if (step->kind == BYI_STEP_KERNEL)
-        call.func = s->in->plan->kernels[step->callee].twin;
+        call.func = s->instance->plan->kernels[step->callee].twin;
     return enter_call(s, fr, &call, err);
 }
 
@@ -292,7 +292,7 @@ enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
     bool holds = false;
     BYI_TRY(byi_closure_condition(fr, step, &holds, err));
     if (!holds) {
-        call.first += s->in->plan->funcs[step->callee].n_inputs;
+        call.first += s->instance->plan->funcs[step->callee].n_inputs;
         call.func = step->other;
     }
     return enter_call(s, fr, &call, err);
@@ -331,7 +331,7 @@ static enum byoc_status check_apply(const struct byoc_state *s,
                                     const struct byi_object *c,
                                     struct byoc_error *err)
 {
-    const struct byi_plan_func *callee = &s->in->plan->funcs[c->func];
+    const struct byi_plan_func *callee = &s->instance->plan->funcs[c->func];
     uint32_t own = callee->n_inputs - c->n;
     if (step->n_in != own + 1 || step->n_out != callee->n_outputs)
         return byi_fail(err, BYOC_ETYPE,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec.c: the executor. Runs steps in order; a step is a native or fused
+/* exec.c: executes a plan. Runs steps in order; a step is a native or fused
  * kernel, a region, a call, a branch, or only a view. Calls use an explicit
  * stack of frames (call.c), not the C stack. If shapes vary, a step's type rule
  * is its shape function, and results are in blocks of the state's pool until
@@ -231,7 +231,7 @@ static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
                                    const struct byi_step *step,
                                    struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
     if (byi_op_has(step->op->id, BYI_TRAIT_LIST))
         return byi_list_run(s, fr, step, err);
     if (step->infer)
@@ -310,7 +310,7 @@ static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
         views[i].data = fr->t[step->in[i]].data;
     for (uint32_t i = 0; i < step->n_out; i++)
         views[step->n_in + i].data = fr->t[step->out[i]].data;
-    const struct byi_region *region = &s->in->regions[step->callee];
+    const struct byi_region *region = &s->instance->regions[step->callee];
     const struct byi_plugin *plugin = region->plugin;
     struct region_trace trace = {.trace = s->trace};
     struct byoc_run_args args = {
@@ -324,7 +324,7 @@ static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
         .cancel = &s->cancel,
     };
     if (s->trace)
-        byi_cost_begin(s->in->plan, step->callee, &trace.costs);
+        byi_cost_begin(s->instance->plan, step->callee, &trace.costs);
     struct byoc_fail *fail = byi_plugin_run(
         plugin, region->compiled, s->work->region_states[step->callee], &args);
     byi_cost_end(&trace.costs);
@@ -383,10 +383,10 @@ static void trace_step(struct byoc_state *s, const struct byi_frame *fr,
         event.impl = algorithm ? algorithm : event.impl;
     }
     if (step->kind == BYI_STEP_REGION && fr->views[fr->at])
-        event.impl = s->in->plan->regions[step->callee].backend;
+        event.impl = s->instance->plan->regions[step->callee].backend;
     if (step->kind == BYI_STEP_KERNEL && s->model->kernels[step->callee])
         event.impl = s->model->code_level;
-    byi_cost_step(s->in->plan, fr, step, &event);
+    byi_cost_step(s->instance->plan, fr, step, &event);
     byi_trace_event(s->trace, &event);
 }
 
@@ -501,7 +501,7 @@ static enum byoc_status run_step(struct byoc_state *s,
     }
     if (s->top->up == fr)
         s->top->began = begin;
-    bind_lent(&s->in->plan->funcs[s->top->func], s->top);
+    bind_lent(&s->instance->plan->funcs[s->top->func], s->top);
     return BYOC_OK;
 }
 
@@ -515,7 +515,7 @@ static enum byoc_status leave_call(struct byoc_state *s,
     uint64_t began = s->top->began;
     BYI_TRY(copy_results(s, f, s->top, err));
     BYI_TRY(byi_call_leave(s, err));
-    f = &s->in->plan->funcs[fr->func];
+    f = &s->instance->plan->funcs[fr->func];
     if (s->trace)
         trace_step(s, fr, &f->steps[fr->at], began);
     end_step(s, f, fr);
@@ -529,7 +529,7 @@ static enum byoc_status run_all(void *arg, struct byoc_error *err)
     struct byoc_state *s = arg;
     for (;;) {
         struct byi_frame *fr = s->top;
-        const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
+        const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
         if (__atomic_load_n(&s->cancel, __ATOMIC_RELAXED))
             return byi_fail(err, BYOC_ECANCELLED,
                             "cancelled in @%s, after %u of %u steps", f->name,
@@ -562,7 +562,7 @@ static void unwind(struct byoc_state *s)
 void byi_exec_drop(struct byoc_state *s)
 {
     struct byi_frame *fr = s->work->frames[0];
-    const struct byi_plan_func *f = &s->in->plan->funcs[0];
+    const struct byi_plan_func *f = &s->instance->plan->funcs[0];
     for (uint32_t v = 0; v < f->n_values; v++) {
         byi_object_give(s, fr->obj[v]);
         fr->obj[v] = NULL;
@@ -581,7 +581,7 @@ void byi_exec_begin(struct byoc_state *s)
 enum byoc_status byi_exec_main(struct byoc_state *s, struct byoc_error *err)
 {
     struct byi_frame *fr = s->work->frames[0];
-    const struct byi_plan_func *f = &s->in->plan->funcs[0];
+    const struct byi_plan_func *f = &s->instance->plan->funcs[0];
     memset(fr->block, 0, f->n_values * sizeof *fr->block);
     fr->active = true;
     fr->at = 0;

@@ -140,16 +140,17 @@ static enum byoc_status make_extra(struct byoc_state *s, uint32_t func,
                                    struct byi_frame **frame,
                                    struct byoc_error *err)
 {
-    uint64_t head, bytes = frame_bytes(s->in, func, &head);
+    uint64_t head, bytes = frame_bytes(s->instance, func, &head);
     BYI_TRY(byi_pool_charge(&s->pool, bytes, err));
-    *frame = byi_frame_new(s->in, func);
+    *frame = byi_frame_new(s->instance, func);
     if (!*frame) {
         byi_pool_refund(&s->pool, bytes);
         return byi_fail(
             err, BYOC_ENOMEM,
             "out of memory for another call of @%s (%llu bytes), with "
             "%u calls that wait",
-            s->in->plan->funcs[func].name, (unsigned long long)bytes, s->depth);
+            s->instance->plan->funcs[func].name, (unsigned long long)bytes,
+            s->depth);
     }
     (*frame)->extra = true;
     return BYOC_OK;
@@ -177,7 +178,7 @@ enum byoc_status byi_frame_take(struct byoc_state *s, uint32_t func,
 
 void byi_frame_begin(const struct byoc_state *s, struct byi_frame *fr)
 {
-    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
     if (fr->strided)
         memset(fr->planes, 0, f->n_values * sizeof *fr->planes);
     fr->strided = false;
@@ -195,7 +196,7 @@ void byi_frame_drop(struct byoc_state *s, struct byi_frame *fr, uint32_t v)
 
 void byi_frame_give(struct byoc_state *s, struct byi_frame *fr)
 {
-    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
     for (uint32_t v = 0; v < f->n_values; v++)
         if (fr->block[v] || fr->obj[v])
             byi_frame_drop(s, fr, v);
@@ -230,7 +231,7 @@ enum byoc_status byi_frame_block(struct byoc_state *s, struct byi_frame *fr,
 enum byoc_status byi_frame_provide(struct byoc_state *s, struct byi_frame *fr,
                                    uint32_t v, struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
     const struct byi_value *value = &f->values[v];
     if (value->kind == BYI_V_ALIAS) {
         fr->t[v].data = fr->t[value->root].data;

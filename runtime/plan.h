@@ -428,7 +428,7 @@ struct byi_work; /* state.h */
 /* An instance and its working memory, taken from the cache. */
 struct byi_lease {
     struct byi_entry *entry;
-    const struct byi_instance *in;
+    const struct byi_instance *instance;
     struct byi_work *work;
     bool made; /* this lease created the instance */
 };

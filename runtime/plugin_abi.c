@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct byoc_descriptor ours = BYOC_DESCRIPTOR;
+static const struct byoc_descriptor own_descriptor = BYOC_DESCRIPTOR;
 
 /* --- places of structs and members ---------------------------------------- */
 
@@ -54,12 +54,13 @@ static bool find_place(const struct field_places *list, uint32_t from,
     return false;
 }
 
-/* Whether later versions may add members to the struct of this name, which
- * begins with struct_size then. */
+/* Whether the struct of this name begins with struct_size, so that later
+ * versions may add members. */
 static bool may_grow(const char *name)
 {
-    const struct field_places list = {(const char *)ours.places, ours.n_places,
-                                      ours.place_size};
+    const struct field_places list = {(const char *)own_descriptor.places,
+                                      own_descriptor.n_places,
+                                      own_descriptor.place_size};
     char first[80];
     struct byoc_place p;
     const int n = snprintf(first, sizeof first, "%s.struct_size", name);
@@ -171,7 +172,7 @@ static enum byoc_status check_tags(const char *path, uint32_t tags,
         [BYOC_TAG_THREAD] = "the thread sanitizer",
         [BYOC_TAG_MEMORY] = "the memory sanitizer",
     };
-    if (tags == 0 || tags == ours.tags)
+    if (tags == 0 || tags == own_descriptor.tags)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINCOMPATIBLE,
                     "%s: built with %s, but this byoc with %s; build both with "
@@ -179,15 +180,16 @@ static enum byoc_status check_tags(const char *path, uint32_t tags,
                     path,
                     tags < BYI_COUNT(names) && names[tags] ? names[tags]
                                                            : "a sanitizer",
-                    names[ours.tags]);
+                    names[own_descriptor.tags]);
 }
 
 static enum byoc_status check_places(const char *path,
                                      const struct field_places *theirs,
                                      struct byoc_error *err)
 {
-    const struct field_places mine = {(const char *)ours.places, ours.n_places,
-                                      ours.place_size};
+    const struct field_places mine = {(const char *)own_descriptor.places,
+                                      own_descriptor.n_places,
+                                      own_descriptor.place_size};
     char text[256];
     const struct finding finding = {text, sizeof text};
     if (!places_differ(theirs, &mine, &finding))

@@ -169,7 +169,7 @@ static enum byoc_status bind_planes(const struct byoc_state *s, uint32_t i,
     const uint32_t v = s->model->plan->funcs[0].inputs[i];
     if (byi_planes_are_dense(&s->inputs[i], &s->planes[i]))
         return BYOC_OK;
-    if (s->in->plan->funcs[0].values[v].fixed)
+    if (s->instance->plan->funcs[0].values[v].fixed)
         return byi_fail(err, BYOC_EINVAL,
                         "input \"%s\" is not dense and row-major, which needs "
                         "a symbolic size of axis %u and a model that is loaded "
@@ -197,7 +197,7 @@ static enum byoc_status begin_run(struct byoc_state *s, struct byoc_error *err)
                                      .name = byi_sizes_text(s->model, s->dims,
                                                             text, sizeof text),
                                      .begin_ns = begin});
-        s->in = s->lease.in;
+        s->instance = s->lease.instance;
         s->work = s->lease.work;
     }
     byi_frame_begin(s, s->work->frames[0]);
@@ -226,7 +226,7 @@ static void end_run(struct byoc_state *s)
     byi_exec_drop(s);
     byi_work_clear(s->work, &s->pool);
     byi_cache_give(s->model, &s->lease);
-    s->in = NULL;
+    s->instance = NULL;
     s->work = NULL;
 }
 
@@ -293,7 +293,7 @@ static enum byoc_status check_overlap(const struct byoc_state *s, uint32_t out,
 static enum byoc_status take_output(struct byoc_state *s, uint32_t i,
                                     struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->in->plan->funcs[0];
+    const struct byi_plan_func *f = &s->instance->plan->funcs[0];
     struct byi_frame *fr = s->work->frames[0];
     fr->dest[i] = fr->t[f->outputs[i]];
     fr->dest[i].data = s->out[i];
@@ -320,7 +320,9 @@ static enum byoc_status bind_given(struct byoc_state *s, const DLTensor *view,
     if (byi_planes_are_dense(&fr->dest[i], planes))
         return BYOC_OK;
     fr->strided = true;
-    if (!s->in->plan->funcs[0].values[s->in->plan->funcs[0].outputs[i]].fixed)
+    if (!s->instance->plan->funcs[0]
+             .values[s->instance->plan->funcs[0].outputs[i]]
+             .fixed)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
                     "output \"%s\" is not dense and row-major, which needs a "
@@ -333,7 +335,7 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
                                      const struct run_io *e,
                                      struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->in->plan->funcs[0];
+    const struct byi_plan_func *f = &s->instance->plan->funcs[0];
     struct byi_frame *fr = s->work->frames[0];
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         const struct byoc_io *io = &s->model->outputs[i];
@@ -376,7 +378,7 @@ static enum byoc_status set_outputs(struct byoc_state *s,
                                     struct byoc_error *err)
 {
     BYI_BORDER(err);
-    const struct byi_plan_func *f = &s->in->plan->funcs[0];
+    const struct byi_plan_func *f = &s->instance->plan->funcs[0];
     struct byi_frame *fr = s->work->frames[0];
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         uint32_t v = f->outputs[i], root = f->values[v].root;
@@ -416,7 +418,7 @@ static enum byoc_status read_values(struct byoc_state *s,
                                     const struct run_io *e,
                                     struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->in->plan->funcs[0];
+    const struct byi_plan_func *f = &s->instance->plan->funcs[0];
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         const struct byoc_io *io = &s->model->inputs[i];
         if (io->kind != BYOC_TENSOR)

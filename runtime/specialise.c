@@ -28,7 +28,7 @@ struct activation {
 /* One specialisation while it is being made. */
 struct maker {
     const struct byoc_model *model;
-    struct byi_instance *in;
+    struct byi_instance *instance;
     struct byi_plan_tables *plan; /* the result */
     struct byi_arena *arena, *scratch;
     const int64_t *sizes; /* by symbol; -1: unknown (see byi_specialise) */
@@ -318,7 +318,7 @@ static enum byoc_status specialise_region(struct maker *m,
                                           struct byi_plan_func *f,
                                           struct byi_step *step)
 {
-    struct byi_region *region = &m->in->regions[step->callee];
+    struct byi_region *region = &m->instance->regions[step->callee];
     const bool backend = m->model->own.regions[step->callee].plugin;
     struct byi_sized sized;
     if (m->tried[step->callee] || !m->plan->regions[step->callee].varies)
@@ -338,7 +338,7 @@ static enum byoc_status specialise_region(struct maker *m,
         if (m->model->require_backends && backend)
             return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
         region->fault = byi_arena_str(m->arena, why.text);
-        m->in->starved |= status == BYOC_ENOMEM;
+        m->instance->starved |= status == BYOC_ENOMEM;
         return BYOC_OK;
     }
     for (uint32_t i = 0; i < step->n_out && backend; i++)
@@ -356,7 +356,7 @@ static const struct byi_type *result_type(const struct maker *m,
                                           uint32_t i)
 {
     uint32_t callees[2];
-    uint32_t n = byi_step_callees(m->in, step, callees);
+    uint32_t n = byi_step_callees(m->instance, step, callees);
     const struct byi_type *type = NULL;
     const struct byi_tensor *condition =
         step->kind == BYI_STEP_IF ? known_of(m, f, step->in[0]) : NULL;
@@ -499,7 +499,7 @@ static enum byoc_status enter_callee(struct maker *m,
                                      const struct byi_step *step, bool *entered)
 {
     uint32_t callees[2];
-    uint32_t n = byi_step_callees(m->in, step, callees);
+    uint32_t n = byi_step_callees(m->instance, step, callees);
     *entered = false;
     for (uint32_t c = 0; c < n; c++) {
         if (m->stage[callees[c]] != NEW)
@@ -662,7 +662,8 @@ static bool find_varying(const struct maker *m)
         const struct byi_plan_func *f = &m->plan->funcs[k];
         for (uint32_t s = 0; m->stage[k] == DONE && s < f->n_steps; s++) {
             uint32_t callees[2];
-            const uint32_t n = byi_step_callees(m->in, &f->steps[s], callees);
+            const uint32_t n =
+                byi_step_callees(m->instance, &f->steps[s], callees);
             uint32_t at = f->steps[s].kind == BYI_STEP_IF;
             for (uint32_t c = 0; c < n; c++) {
                 bool *varying = &m->varying[callees[c]];
@@ -695,7 +696,7 @@ static enum byoc_status specialise_plan(struct maker *m)
     m->plan->n_consts = m->consts.n;
     m->plan->consts = byi_arena_copy(m->arena, m->consts.at,
                                      m->consts.n * sizeof *m->consts.at);
-    return byi_consts_read(m->in, m->plan->consts, m->err);
+    return byi_consts_read(m->instance, m->plan->consts, m->err);
 }
 
 /* Specialise the plan once. Sets *again if functions were specialised for
@@ -710,20 +711,20 @@ static enum byoc_status specialise_once(struct maker *m, bool *again)
     plan->funcs =
         byi_arena_copy(arena, plan->funcs, plan->n_funcs * sizeof *plan->funcs);
     m->plan = plan;
-    *m->in =
+    *m->instance =
         (struct byi_instance){.model = model, .plan = plan, .twins = m->twins};
-    m->in->regions =
-        byi_arena_calloc(arena, plan->n_regions + 1u, sizeof *m->in->regions);
+    m->instance->regions = byi_arena_calloc(arena, plan->n_regions + 1u,
+                                            sizeof *m->instance->regions);
     for (uint32_t i = 0; i < plan->n_regions; i++)
         if (!plan->regions[i].varies) {
-            m->in->regions[i] = model->own.regions[i];
-            m->in->regions[i].lent = true;
+            m->instance->regions[i] = model->own.regions[i];
+            m->instance->regions[i].lent = true;
         }
     m->stack.n = m->consts.n = 0;
     enum byoc_status status = specialise_plan(m);
     *again = status == BYOC_OK && find_varying(m);
     if (*again)
-        byi_instance_end(m->in);
+        byi_instance_end(m->instance);
     return status;
 }
 
@@ -750,7 +751,7 @@ enum byoc_status byi_specialise(const struct byoc_model *model,
                                 struct byi_instance *in, struct byoc_error *err)
 {
     struct maker m = {.model = model,
-                      .in = in,
+                      .instance = in,
                       .sizes = sizes,
                       .last = flags & BYI_LAST,
                       .twins = flags & BYI_TWINS};

@@ -228,7 +228,7 @@ enum byoc_status byi_frame_block(struct byoc_state *state,
 
 /* The working memory of one run at a time: frames and region states. */
 struct byi_work {
-    const struct byi_instance *in;
+    const struct byi_instance *instance;
     struct byi_work *next;     /* in the list of idle works of the instance */
     uint64_t bytes;            /* size of the frames */
     struct byi_frame **frames; /* by function: its first frame; NULL: it never
@@ -277,8 +277,8 @@ struct byoc_state {
     bool *needed; /* by step of main: an output of the request depends on it */
     size_t needed_capacity;
     bool choosing; /* this run skips the steps that are not `needed` */
-    const struct byi_instance *in; /* the instance that runs */
-    struct byi_work *work;         /* the memory of that run */
+    const struct byi_instance *instance; /* the instance that runs */
+    struct byi_work *work;               /* the memory of that run */
     struct byi_lease lease;        /* during a run, if the model has a cache */
     struct byi_tensor *inputs;     /* by input */
     struct byi_row_planes *planes; /* by input: from the caller's strides */

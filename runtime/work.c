@@ -65,9 +65,9 @@ void byi_mark_reached(const struct byi_instance *in, bool *runs, uint32_t *list)
 static enum byoc_status make_frames(struct byi_work *w, uint32_t *list,
                                     struct byoc_error *err)
 {
-    const struct byi_plan_tables *plan = w->in->plan;
+    const struct byi_plan_tables *plan = w->instance->plan;
     uint32_t n = 0;
-    w->frames[0] = byi_frame_new(w->in, 0);
+    w->frames[0] = byi_frame_new(w->instance, 0);
     list[n++] = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_plan_func *f = &plan->funcs[list[i]];
@@ -75,11 +75,12 @@ static enum byoc_status make_frames(struct byi_work *w, uint32_t *list,
             return no_memory(err, f->arena);
         for (uint32_t k = 0; k < f->n_steps; k++) {
             uint32_t callees[2];
-            uint32_t more = byi_step_callees(w->in, &f->steps[k], callees);
+            uint32_t more =
+                byi_step_callees(w->instance, &f->steps[k], callees);
             for (uint32_t c = 0; c < more; c++) {
                 if (w->frames[callees[c]])
                     continue;
-                w->frames[callees[c]] = byi_frame_new(w->in, callees[c]);
+                w->frames[callees[c]] = byi_frame_new(w->instance, callees[c]);
                 list[n++] = callees[c];
                 if (!w->frames[callees[c]])
                     return no_memory(err, plan->funcs[callees[c]].arena);
@@ -91,9 +92,9 @@ static enum byoc_status make_frames(struct byi_work *w, uint32_t *list,
 
 static enum byoc_status init_frames(struct byi_work *w, struct byoc_error *err)
 {
-    uint32_t *list = byi_alloc(w->in->plan->n_funcs, sizeof *list);
+    uint32_t *list = byi_alloc(w->instance->plan->n_funcs, sizeof *list);
     if (!list)
-        return no_memory(err, w->in->plan->n_funcs * sizeof *list);
+        return no_memory(err, w->instance->plan->n_funcs * sizeof *list);
     enum byoc_status status = make_frames(w, list, err);
     free(list);
     return status;
@@ -109,7 +110,7 @@ static uint64_t step_scratch(const struct byi_work *w, struct byi_tensor *args,
         !step->kernel || !step->kernel->scratch)
         return 0;
     struct byi_call call =
-        byi_exec_call(args, w->frames[func], step, w->in->model->threads);
+        byi_exec_call(args, w->frames[func], step, w->instance->model->threads);
     return step->kernel->scratch(&call);
 }
 
@@ -117,7 +118,7 @@ static uint64_t step_scratch(const struct byi_work *w, struct byi_tensor *args,
  */
 static enum byoc_status find_scratch(struct byi_work *w, struct byoc_error *err)
 {
-    const struct byi_plan_tables *plan = w->in->plan;
+    const struct byi_plan_tables *plan = w->instance->plan;
     struct byi_tensor *args = byi_alloc(plan->max_args + 1u, sizeof *args);
     if (!args)
         return no_memory(err, plan->max_args * sizeof *args);
@@ -135,15 +136,15 @@ static enum byoc_status find_scratch(struct byi_work *w, struct byoc_error *err)
 
 static enum byoc_status init_regions(struct byi_work *w, struct byoc_error *err)
 {
-    for (uint32_t i = 0; i < w->in->plan->n_regions; i++) {
-        const struct byi_region *region = &w->in->regions[i];
+    for (uint32_t i = 0; i < w->instance->plan->n_regions; i++) {
+        const struct byi_region *region = &w->instance->regions[i];
         const struct byi_plugin *plugin = region->plugin;
         if (!plugin)
             continue;
         struct byoc_fail *fail = byi_plugin_state_new(plugin, region->compiled,
                                                       &w->region_states[i]);
-        BYI_TRY(byi_plugin_status(fail, plugin, w->in->plan->regions[i].symbol,
-                                  err));
+        BYI_TRY(byi_plugin_status(fail, plugin,
+                                  w->instance->plan->regions[i].symbol, err));
         w->region_made[i] = true;
     }
     return BYOC_OK;
@@ -153,7 +154,7 @@ static enum byoc_status init_regions(struct byi_work *w, struct byoc_error *err)
 
 static enum byoc_status init_work(struct byi_work *w, struct byoc_error *err)
 {
-    const struct byi_plan_tables *plan = w->in->plan;
+    const struct byi_plan_tables *plan = w->instance->plan;
     w->frames = byi_alloc(plan->n_funcs, sizeof *w->frames);
     w->spare = byi_alloc(plan->n_funcs, sizeof *w->spare);
     w->region_states = byi_alloc(plan->n_regions + 1u, sizeof(void *));
@@ -175,7 +176,7 @@ enum byoc_status byi_work_new(const struct byi_instance *in,
     struct byi_work *w = byi_alloc(1, sizeof *w);
     if (!w)
         return no_memory(err, sizeof *w);
-    w->in = in;
+    w->instance = in;
     enum byoc_status status = init_work(w, err);
     for (uint32_t f = 0; status == BYOC_OK && f < in->plan->n_funcs; f++)
         w->bytes += w->frames[f] ? w->frames[f]->bytes : 0;
@@ -197,8 +198,9 @@ static void free_spare(struct byi_memory *memory, struct byi_frame *fr)
 
 void byi_work_clear(struct byi_work *w, struct byi_pool *pool)
 {
-    for (uint32_t f = 0; w->spare_bytes > 0 && f < w->in->plan->n_funcs; f++) {
-        free_spare(w->in->model->memory, w->spare[f]);
+    for (uint32_t f = 0; w->spare_bytes > 0 && f < w->instance->plan->n_funcs;
+         f++) {
+        free_spare(w->instance->model->memory, w->spare[f]);
         w->spare[f] = NULL;
     }
     byi_pool_refund(pool, w->spare_bytes);
@@ -211,16 +213,16 @@ void byi_work_free(struct byi_work **work)
     *work = NULL;
     if (!w)
         return;
-    const struct byi_plan_tables *plan = w->in->plan;
+    const struct byi_plan_tables *plan = w->instance->plan;
     for (uint32_t i = 0; w->region_made && i < plan->n_regions; i++) {
-        const struct byi_region *region = &w->in->regions[i];
+        const struct byi_region *region = &w->instance->regions[i];
         if (w->region_made[i])
             byi_plugin_state_free(region->plugin, region->compiled,
                                   w->region_states[i]);
     }
     for (uint32_t f = 0; w->frames && w->spare && f < plan->n_funcs; f++) {
-        byi_memory_release(w->in->model->memory, w->frames[f]);
-        free_spare(w->in->model->memory, w->spare[f]);
+        byi_memory_release(w->instance->model->memory, w->frames[f]);
+        free_spare(w->instance->model->memory, w->spare[f]);
     }
     free(w->frames);
     free(w->spare);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workers.c: worker threads that spin briefly, then sleep on a futex.
+/* workers.c: runs parallel regions on worker threads, which spin briefly, then
+ * sleep on a futex.
  *
  * A run takes free workers when its turn begins and frees them when it ends, so
  * a parallel region needs no lock: part 1 goes to the first worker, part 2 to

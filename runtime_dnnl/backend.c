@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/backend.c: the plug-in's entry point: the query function and the
+/* runtime_dnnl/backend.c: implements the plug-in's query function and the
  * byoc_backend that it returns. Turns statuses into the host's failures, and
  * runs oneDNN on the host's threads during each call. load() accepts a region
  * as JSON, or as the C that compile() wrote for a host that compiles C. */

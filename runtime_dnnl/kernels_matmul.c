@@ -31,8 +31,8 @@ static struct byi_desc swap_last(const struct byi_desc *desc)
 /* Describe an operand as matrices of `rank` axes: adds the missing axis of a
  * vector, which is a row of the first operand (`first`) or a column of the
  * second; if `transposed`, swaps the last two axes. */
-static struct byi_desc as_matrix(const struct byi_desc *desc, bool first,
-                                 bool transposed, uint32_t rank)
+static struct byi_desc describe_matrix(const struct byi_desc *desc, bool first,
+                                       bool transposed, uint32_t rank)
 {
     struct byi_desc d = *desc;
     if (d.rank == 1)
@@ -56,19 +56,20 @@ static bool is_usable(const struct byi_desc *desc)
 }
 
 /* An operand, and how the product reads it. */
-struct side {
+struct product_operand {
     struct byi_dnnl_value *value;
-    bool first, transposed; /* as for as_matrix() */
+    bool first, transposed; /* as for describe_matrix() */
     uint32_t rank;          /* rank of the product */
     bool fold;              /* fold the batch into M: two axes */
 };
 
 /* Set *out to the descriptor with which the product reads a view `desc` of the
  * operand; false if it cannot read the view. */
-static bool try_view(const struct side *s, const struct byi_desc *desc,
-                     struct byi_desc *out)
+static bool try_view(const struct product_operand *s,
+                     const struct byi_desc *desc, struct byi_desc *out)
 {
-    const struct byi_desc m = as_matrix(desc, s->first, s->transposed, s->rank);
+    const struct byi_desc m =
+        describe_matrix(desc, s->first, s->transposed, s->rank);
     if (!s->fold) {
         *out = byi_dn_regular(&m);
         return is_usable(&m);
@@ -85,7 +86,7 @@ static bool try_view(const struct side *s, const struct byi_desc *desc,
 /* The layout that an operand gets, in the axes of the graph's value, if the
  * product can read none of its views: row-major for the product if the batch is
  * folded, otherwise row-major for the value. */
-static struct byi_desc plain_matrix(const struct side *s)
+static struct byi_desc plain_matrix(const struct product_operand *s)
 {
     const struct byi_desc *d = &s->value->views[0].desc;
     uint32_t order[BYI_MAX_RANK];
@@ -95,8 +96,9 @@ static struct byi_desc plain_matrix(const struct side *s)
     return byi_dn_dense(d->dtype, d->rank, d->dims, order);
 }
 
-static enum byoc_status want_side(struct byi_build *b, const struct side *s,
-                                  struct byi_dnnl_view *view)
+static enum byoc_status want_operand(struct byi_build *b,
+                                     const struct product_operand *s,
+                                     struct byi_dnnl_view *view)
 {
     struct byi_desc desc = s->value->views[0].desc;
     if (byi_elements(desc.rank, desc.dims) <= 0)
@@ -162,11 +164,11 @@ static bool is_constant(const struct byi_build *b,
 static enum byoc_status want_operands(struct byi_build *b, struct matmul *m,
                                       bool ta, bool tb, bool *fold)
 {
-    struct side a = {.value = byi_dn_operand(b, byi_dn_arg0(b, 0)),
-                     .first = true,
-                     .transposed = ta};
-    struct side w = {.value = byi_dn_operand(b, byi_dn_arg0(b, 1)),
-                     .transposed = tb};
+    struct product_operand a = {.value = byi_dn_operand(b, byi_dn_arg0(b, 0)),
+                                .first = true,
+                                .transposed = ta};
+    struct product_operand w = {.value = byi_dn_operand(b, byi_dn_arg0(b, 1)),
+                                .transposed = tb};
     const struct byi_desc *da = &a.value->views[0].desc;
     const struct byi_desc *dw = &w.value->views[0].desc;
     if (!byi_dn_is_float(da->dtype) || dw->dtype != da->dtype)
@@ -181,8 +183,8 @@ static enum byoc_status want_operands(struct byi_build *b, struct matmul *m,
     *fold = dw->rank <= 2 || byi_elements(dw->rank - 2, dw->dims) == 1;
     a.rank = w.rank = rank;
     a.fold = w.fold = *fold;
-    BYI_TRY(want_side(b, &a, &m->src));
-    BYI_TRY(want_side(b, &w, &m->weights));
+    BYI_TRY(want_operand(b, &a, &m->src));
+    BYI_TRY(want_operand(b, &w, &m->weights));
     m->pack = is_constant(b, &m->weights);
     m->p.src = m->src.desc;
     m->p.weights = m->weights.desc;
@@ -315,7 +317,7 @@ static enum byoc_status want_matrices(struct byi_build *b, uint32_t value,
                              "attention: found an operand of rank %u, expected "
                              "matrices",
                              view->desc.rank);
-    view->desc = as_matrix(&view->desc, false, transposed, rank);
+    view->desc = describe_matrix(&view->desc, false, transposed, rank);
     return BYOC_OK;
 }
 

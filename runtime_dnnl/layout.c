@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/layout.c: arithmetic on strides. A layout consists of dims and
- * strides; the stride of an axis of size 1 has no meaning and is ignored here.
+/* runtime_dnnl/layout.c: computes layouts, which consist of dims and strides;
+ * the stride of an axis of size 1 has no meaning and is ignored here.
  */
 #include "runtime_dnnl/build.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_attention.c: the creator of attention, which byoc's own
+/* runtime_dnnl/prim_attention.c: creates attention primitives, which byoc's own
  * kernel computes (kernels/attention.h), since oneDNN has no such primitive. */
 #include "core/base/openmp.h"
 #include "runtime_dnnl/layer_dnnl.h"

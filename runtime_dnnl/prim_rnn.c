@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_rnn.c: the creator of recurrent layers. */
+/* runtime_dnnl/prim_rnn.c: creates primitives of recurrent layers. */
 #include "runtime_dnnl/layer_dnnl.h"
 
 static dnnl_rnn_direction_t translate_direction(const struct byi_dnnl_rnn *p)

@@ -21,6 +21,7 @@ struct byi_shared {
 
 enum { BUCKETS = 1024 };
 
+/* The shared constants of this process, by hash of their address. */
 static struct {
     pthread_mutex_t lock;
     struct byi_shared *buckets[BUCKETS];

@@ -131,7 +131,7 @@ static void write_artifact(struct setup *s)
 {
     struct byoc_error err;
     const struct byi_plan_code code = {s->kernels.list.n, s->kernels.list.at,
-                                       s->kernels.of};
+                                       s->kernels.kernel_of};
     const struct byi_plan_params params = {.code = &code};
     const struct byi_manifest what = {.name = "test", .hashes = true};
     assert_int_equal(byi_plan_write(s->x.m, &params, &s->plan, &err), BYOC_OK);
@@ -186,7 +186,7 @@ static void compare_outputs(const struct setup *s, const DLTensor *found,
             s->x.m->funcs.at[byi_func_find(s->x.m, "main")];
         const byi_id id = f->nodes.at[f->result].args[i];
         const uint32_t group = f->nodes.at[f->nodes.at[id].args[0]].index;
-        const uint32_t k = s->kernels.of[group];
+        const uint32_t k = s->kernels.kernel_of[group];
         fail_msg("group %u (%s): %s\n%s", i,
                  k ? s->kernels.list.at[k - 1].symbol : "no kernel", err.text,
                  s->kernels.source.at);
@@ -804,7 +804,7 @@ static enum byoc_status open_edited(struct setup *s, const char *from,
                                     struct byoc_error *err)
 {
     const struct byi_plan_code code = {s->kernels.list.n, s->kernels.list.at,
-                                       s->kernels.of};
+                                       s->kernels.kernel_of};
     const struct byi_plan_params params = {.code = &code};
     struct byi_plan plan;
     struct byi_text text = {0};
