@@ -32,7 +32,7 @@ struct artifact_job {
     struct byoc_error *err;
 };
 
-static enum byoc_status io_fault(const struct artifact_job *j, const char *what)
+static enum byoc_status fail_io(const struct artifact_job *j, const char *what)
 {
     return byi_fail(j->err, BYOC_EIO, "%s: cannot write %s: %s", j->path, what,
                     strerror(errno));
@@ -74,7 +74,7 @@ static enum byoc_status write_source(const struct artifact_job *j)
 {
     FILE *f = byi_cc_file(&j->cc, "model.s", "we");
     if (!f)
-        return io_fault(j, "model.s");
+        return fail_io(j, "model.s");
     fprintf(f,
             "    .section .byoc.model, \"a\", %%progbits\n    .balign 8\n"
             "    .globl %s\n    .type %s, %%object\n%s:\n.Lmodel:\n"
@@ -112,7 +112,7 @@ static enum byoc_status write_source(const struct artifact_job *j)
                "    .section .note.GNU-stack, \"\", %%progbits\n");
     bool ok = !ferror(f);
     ok = fclose(f) == 0 && ok;
-    return ok ? BYOC_OK : io_fault(j, "model.s");
+    return ok ? BYOC_OK : fail_io(j, "model.s");
 }
 
 /* Write the backends' objects, and the response file that lists them. */
@@ -225,10 +225,10 @@ static enum byoc_status add_sum(const struct artifact_job *j,
     byoc_internal_artifact_close(&a);
     FILE *f = fopen(linked, "abe");
     if (!f)
-        return io_fault(j, "the checksum");
+        return fail_io(j, "the checksum");
     bool ok = fwrite(sum, 1, BYI_SUM_BYTES, f) == BYI_SUM_BYTES;
     ok = fclose(f) == 0 && ok;
-    return ok ? BYOC_OK : io_fault(j, "the checksum");
+    return ok ? BYOC_OK : fail_io(j, "the checksum");
 }
 
 /* Append weights and checksum to the linked file, and rename it to the target.
@@ -242,7 +242,7 @@ static enum byoc_status put_in_place(const struct artifact_job *j)
     if (status == BYOC_OK)
         status = add_sum(j, linked);
     if (status == BYOC_OK && chmod(linked, 0644) != 0)
-        status = io_fault(j, "the file's mode");
+        status = fail_io(j, "the file's mode");
     if (status == BYOC_OK)
         status = byi_file_place(linked, &j->target, j->err);
     free(linked);

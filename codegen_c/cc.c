@@ -89,8 +89,8 @@ FILE *byi_cc_file(const struct byi_cc *cc, const char *name, const char *mode)
     return f;
 }
 
-static enum byoc_status io_fault(const char *what, const char *name,
-                                 struct byoc_error *err)
+static enum byoc_status fail_io(const char *what, const char *name,
+                                struct byoc_error *err)
 {
     return byi_fail(err, BYOC_EIO, "cannot %s %s: %s", what, name,
                     strerror(errno));
@@ -102,10 +102,10 @@ enum byoc_status byi_cc_write(const struct byi_cc *cc, const char *name,
 {
     FILE *f = byi_cc_file(cc, name, "wbe");
     if (!f)
-        return io_fault("write", name, err);
+        return fail_io("write", name, err);
     bool ok = n == 0 || fwrite(data, 1, n, f) == n;
     ok = fclose(f) == 0 && ok;
-    return ok ? BYOC_OK : io_fault("write", name, err);
+    return ok ? BYOC_OK : fail_io("write", name, err);
 }
 
 /* A file that is mapped while byi_cc_read copies it. */
@@ -201,8 +201,8 @@ static int spawn_driver(const struct byi_cc *cc, struct byi_cc_run *run,
     return failed;
 }
 
-static enum byoc_status no_driver(const struct byi_cc *cc, const char *why,
-                                  struct byoc_error *err)
+static enum byoc_status fail_no_driver(const struct byi_cc *cc, const char *why,
+                                       struct byoc_error *err)
 {
     return byi_fail(err, BYOC_EIO,
                     "cannot run the compiler driver \"%s\": %s; install one, "
@@ -232,7 +232,7 @@ enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
     if (!failed)
         return BYOC_OK;
     run->pid = 0;
-    return no_driver(cc, strerror(failed), err);
+    return fail_no_driver(cc, strerror(failed), err);
 }
 
 enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
@@ -251,7 +251,7 @@ enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
                         "\"%s\" ran for more than %s s, which is the limit",
                         cc->command, BYI_FLOAT_TEXT(cc->seconds));
     if (cc->bytes && WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
-        return no_driver(cc, "not found", err);
+        return fail_no_driver(cc, "not found", err);
     char log[800];
     read_log(cc, run->log, log, sizeof log);
     return byi_fail(err, BYOC_EIO, "\"%s\" failed: %s", cc->command,

@@ -162,7 +162,7 @@ static struct index unflatten(struct group_reader *r,
 }
 
 /* Whether two shapes are equal, ignoring axes of size 1. */
-static bool same_axes(const struct byi_type *a, const struct byi_type *b)
+static bool have_same_axes(const struct byi_type *a, const struct byi_type *b)
 {
     uint32_t i = 0, k = 0;
     for (;;) {
@@ -184,7 +184,7 @@ static struct index reshape(struct group_reader *r,
                             const struct byi_type *to)
 {
     struct index out = {0};
-    if (!same_axes(from, to)) {
+    if (!have_same_axes(from, to)) {
         const struct byi_affine flat = flatten(from, v->at);
         return unflatten(r, &flat, to);
     }

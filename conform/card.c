@@ -34,8 +34,8 @@ static int group_length(const struct byi_card_entry *e)
     return (int)strcspn(e->test.name, "/");
 }
 
-static bool same_group(const struct byi_card_entry *a,
-                       const struct byi_card_entry *b)
+static bool are_in_one_group(const struct byi_card_entry *a,
+                             const struct byi_card_entry *b)
 {
     return group_length(a) == group_length(b) &&
            strncmp(a->test.name, b->test.name, (size_t)group_length(a)) == 0;
@@ -72,9 +72,9 @@ static void add_groups(const struct byi_card *card, struct byi_text *out)
         struct counts n = {.chains = 0};
         bool seen = false;
         for (uint32_t k = 0; k < i && !seen; k++)
-            seen = same_group(&card->entries.at[k], first);
+            seen = are_in_one_group(&card->entries.at[k], first);
         for (uint32_t k = i; k < card->entries.n && !seen; k++)
-            if (same_group(&card->entries.at[k], first))
+            if (are_in_one_group(&card->entries.at[k], first))
                 add_verdict(&n, &card->entries.at[k].verdict);
         if (seen)
             continue;

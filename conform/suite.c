@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH = 4096 };
+enum { PATH_BYTES = 4096 };
 
 /* as in scripts/onnx-suite */
 static const struct byi_tolerance tolerance = {.atol = 1e-7, .rtol = 1e-3};
@@ -55,8 +55,8 @@ static bool run_set(const struct byoc_model *model, const char *folder,
 /* The value of .plugins that loads this plug-in and no others. */
 static const char *only_this_plugin(const struct byi_kit *kit)
 {
-    static char list[PATH + 8];
-    snprintf(list, sizeof list, "only:%.*s", PATH, kit->path);
+    static char list[PATH_BYTES + 8];
+    snprintf(list, sizeof list, "only:%.*s", PATH_BYTES, kit->path);
     return list;
 }
 
@@ -75,7 +75,7 @@ static bool run_case(struct byoc_compiled *compiled, const struct byi_kit *kit,
     struct byi_arena *arena = byi_arena_new();
     bool fine = true;
     for (uint32_t i = 0; fine; i++) {
-        char set[PATH];
+        char set[PATH_BYTES];
         snprintf(set, sizeof set, "%s/test_data_set_%u", folder, i);
         DIR *dir = opendir(set);
         if (!dir)
@@ -97,7 +97,7 @@ void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c)
                                                .codegen = kit->codegen};
     struct byoc_compiled *compiled = NULL;
     struct byoc_error err, why;
-    char path[PATH];
+    char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/model.onnx", c->row);
     byi_step(NULL, "compiling %s", c->name);
     if (byoc_compile(path, &params, &compiled, &err) != BYOC_OK)
@@ -135,7 +135,7 @@ uint32_t byi_suite_list(const char *data,
     uint32_t count = 0;
     for (size_t p = 0; p < BYI_COUNT(groups); p++) {
         struct dirent **entries;
-        char folder[PATH], name[PATH], path[2 * PATH];
+        char folder[PATH_BYTES], name[PATH_BYTES], path[2 * PATH_BYTES];
         snprintf(folder, sizeof folder, "%s/%s", data, groups[p]);
         const int n = scandir(folder, &entries, is_case, by_name);
         for (int i = 0; i < n; i++) {

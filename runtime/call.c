@@ -19,7 +19,7 @@ static const struct byi_plan_func *func_of(const struct byoc_state *s,
     return &s->instance->plan->funcs[fr->func];
 }
 
-static enum byoc_status shape_fault(const struct byi_step *step,
+static enum byoc_status fail_shape(const struct byi_step *step,
                                     const char *what, uint32_t i,
                                     const struct byi_plan_func *callee,
                                     const struct byi_type *type,
@@ -82,7 +82,7 @@ static enum byoc_status pass_operand(struct byoc_state *s, struct byi_frame *fr,
     }
     uint32_t block = fr->block[f->values[v].root];
     if (!byi_tensor_fits(&fr->t[v], input->type))
-        return shape_fault(step, "operand", i, callee, input->type, &fr->t[v],
+        return fail_shape(step, "operand", i, callee, input->type, &fr->t[v],
                            err);
     bool stays = root->kind == BYI_V_CONST || root->kind == BYI_V_INPUT;
     if (tail && !block && !stays)
@@ -111,7 +111,7 @@ static enum byoc_status pass_captures(struct byoc_state *s,
             continue;
         }
         if (!byi_tensor_fits(&k->t, callee->values[v].type))
-            return shape_fault(step, "capture", i, callee,
+            return fail_shape(step, "capture", i, callee,
                                callee->values[v].type, &k->t, err);
         set_input(s, to, first + i, &k->t, k->block);
     }
@@ -176,7 +176,7 @@ static enum byoc_status take_result(struct byoc_state *s,
         return BYOC_OK;
     }
     if (!byi_tensor_fits(&from->t[w], value->type))
-        return shape_fault(&f->steps[fr->at], "result", i, callee, value->type,
+        return fail_shape(&f->steps[fr->at], "result", i, callee, value->type,
                            &from->t[w], err);
     memcpy(fr->t[v].dims, from->t[w].dims, sizeof fr->t[v].dims);
     bool open = value->kind == BYI_V_TEMP ||

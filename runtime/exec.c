@@ -14,7 +14,8 @@
 /* This many inferences of types share an arena. */
 enum { INFER_STEPS = 4096 };
 
-static bool same_dims(const struct byi_tensor *a, const struct byi_tensor *b)
+static bool have_same_dims(const struct byi_tensor *a,
+                           const struct byi_tensor *b)
 {
     return byi_dims_equal(a->rank, a->dims, b->rank, b->dims);
 }
@@ -67,10 +68,10 @@ static enum byoc_status provide_appended(struct byoc_state *s,
 
 /* --- shapes at run time --------------------------------------------- */
 
-static enum byoc_status type_fault(const struct byi_plan_func *f,
-                                   const struct byi_step *step, uint32_t i,
-                                   const struct byi_type *have,
-                                   struct byoc_error *err)
+static enum byoc_status fail_type(const struct byi_plan_func *f,
+                                  const struct byi_step *step, uint32_t i,
+                                  const struct byi_type *have,
+                                  struct byoc_error *err)
 {
     char found[128], expected[128];
     const struct byi_type *want = f->values[step->out[i]].type;
@@ -97,12 +98,12 @@ static enum byoc_status set_dims(const struct byi_plan_func *f,
     struct byi_tensor *t = &fr->t[step->out[i]];
     if (have->kind != BYI_TENSOR || have->dtype != want->dtype ||
         have->rank != want->rank)
-        return type_fault(f, step, i, have, err);
+        return fail_type(f, step, i, have, err);
     for (uint32_t d = 0; d < have->rank; d++) {
         bool number = !BYI_IS_SYMBOL(want->dims[d]);
         if (BYI_IS_SYMBOL(have->dims[d]) ||
             (number && have->dims[d] != want->dims[d]))
-            return type_fault(f, step, i, have, err);
+            return fail_type(f, step, i, have, err);
         t->dims[d] = have->dims[d];
     }
     return BYOC_OK;
@@ -190,7 +191,7 @@ static enum byoc_status take_dims(const struct byi_plan_func *f,
 {
     for (uint32_t i = 0; i < step->n_out; i++) {
         struct byi_tensor *t = &fr->t[step->out[i]];
-        if (same_dims(&out[i], t))
+        if (have_same_dims(&out[i], t))
             continue;
         char found[128], want[128];
         if (f->values[step->out[i]].fixed)
@@ -410,7 +411,7 @@ enum byoc_status byi_exec_fits(const struct byi_plan_func *f, uint32_t output,
                                struct byoc_error *err)
 {
     char found[128], want[128];
-    if (same_dims(t, dest))
+    if (have_same_dims(t, dest))
         return BYOC_OK;
     return byi_fail(err, BYOC_ETYPE,
                     "output %u of @%s: found memory of shape %s, expected %s",

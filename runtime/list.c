@@ -10,13 +10,14 @@
 
 /* Fail with `status` and a message that begins with the step's operator and
  * provenance. */
-static enum byoc_status fault(const struct byi_step *step,
-                              enum byoc_status status, struct byoc_error *err,
-                              const char *fmt, ...) BYI_PRINTF(4, 5);
+static enum byoc_status fail_list(const struct byi_step *step,
+                                  enum byoc_status status,
+                                  struct byoc_error *err, const char *fmt, ...)
+    BYI_PRINTF(4, 5);
 
-static enum byoc_status fault(const struct byi_step *step,
-                              enum byoc_status status, struct byoc_error *err,
-                              const char *fmt, ...)
+static enum byoc_status fail_list(const struct byi_step *step,
+                                  enum byoc_status status,
+                                  struct byoc_error *err, const char *fmt, ...)
 {
     char text[400];
     BYI_FORMAT(text, fmt);
@@ -97,9 +98,9 @@ static enum byoc_status read_position(const struct byi_frame *fr,
         i < step->n_in ? byi_tensor_int(&fr->t[step->in[i]], 0) : -1;
     const int64_t at = found < 0 ? found + n : found;
     if (at < 0 || at >= n)
-        return fault(step, BYOC_EINVAL, err,
-                     "found position %lld, expected %lld to %lld",
-                     (long long)found, -(long long)n, (long long)n - 1);
+        return fail_list(step, BYOC_EINVAL, err,
+                         "found position %lld, expected %lld to %lld",
+                         (long long)found, -(long long)n, (long long)n - 1);
     *position = (uint32_t)at;
     return BYOC_OK;
 }
@@ -118,7 +119,7 @@ static enum byoc_status take_tensor(struct byoc_state *s, struct byi_frame *fr,
     const struct byi_type *type = value->type;
     if (!byi_tensor_fits(&item->t, type)) {
         char found[128], want[128];
-        return fault(
+        return fail_list(
             step, BYOC_ETYPE, err, "found an element of %s %s, expected %s %s",
             byoc_dtype_name(item->t.dtype),
             byi_dims_text(found, sizeof found, item->t.rank, item->t.dims),
@@ -176,18 +177,18 @@ static enum byoc_status run_insert(struct byoc_state *s, struct byi_frame *fr,
     struct byi_item item = {0};
     uint32_t at;
     if (n == BYI_PLAN_MAX_ITEMS)
-        return fault(step, BYOC_ELIMIT, err,
-                     "found a list of %d elements, which is the limit",
-                     BYI_PLAN_MAX_ITEMS);
+        return fail_list(step, BYOC_ELIMIT, err,
+                         "found a list of %d elements, which is the limit",
+                         BYI_PLAN_MAX_ITEMS);
     /* there is one more position than elements: the end */
     const bool end = step->n_in < 3;
     int64_t position = end ? n : byi_tensor_int(&fr->t[step->in[2]], 0);
     position += position < 0 ? n : 0;
     if (position < 0 || position > n)
-        return fault(step, BYOC_EINVAL, err,
-                     "found position %lld, expected %lld to %lld",
-                     (long long)byi_tensor_int(&fr->t[step->in[2]], 0),
-                     -(long long)n, (long long)n);
+        return fail_list(step, BYOC_EINVAL, err,
+                         "found position %lld, expected %lld to %lld",
+                         (long long)byi_tensor_int(&fr->t[step->in[2]], 0),
+                         -(long long)n, (long long)n);
     at = (uint32_t)position;
     BYI_TRY(byi_object_capture(s, fr, step->in[1], &item, err));
     enum byoc_status status = own_list(s, fr, step, 1, &list, err);
@@ -258,8 +259,8 @@ static enum byoc_status run_get(struct byoc_state *s, struct byi_frame *fr,
 {
     const struct byi_object *value = fr->obj[step->in[0]];
     if (value->n == 0)
-        return fault(step, BYOC_EINVAL, err,
-                     "found no value; test it with optional.has first");
+        return fail_list(step, BYOC_EINVAL, err,
+                         "found no value; test it with optional.has first");
     return take_item(s, fr, step, &value->at[0], err);
 }
 
@@ -318,18 +319,18 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
     const int64_t whole = x->dims[axis];
     const int64_t part_size = sizes && !listed ? byi_tensor_int(sizes, 0) : 1;
     if (part_size < 1)
-        return fault(step, BYOC_EINVAL, err,
-                     "found %lld as size of the parts, expected 1 or more",
-                     (long long)part_size);
+        return fail_list(step, BYOC_EINVAL, err,
+                         "found %lld as size of the parts, expected 1 or more",
+                         (long long)part_size);
     const int64_t n =
         listed ? sizes->dims[0] : (whole + part_size - 1) / part_size;
     int64_t from = 0;
     struct byi_object *list;
     if (n > BYI_PLAN_MAX_ITEMS)
-        return fault(step, BYOC_ELIMIT, err,
-                     "found %lld parts, expected at "
-                     "most %d",
-                     (long long)n, BYI_PLAN_MAX_ITEMS);
+        return fail_list(step, BYOC_ELIMIT, err,
+                         "found %lld parts, expected at "
+                         "most %d",
+                         (long long)n, BYI_PLAN_MAX_ITEMS);
     BYI_TRY(byi_object_new(s, (uint32_t)n, &list, err));
     fr->obj[step->out[0]] = list;
     for (int64_t i = 0; i < n; i++) {
@@ -337,19 +338,19 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
         if (!listed && size > whole - from)
             size = whole - from;
         if (size < 0 || size > whole - from)
-            return fault(step, BYOC_EINVAL, err,
-                         "found size %lld of part %lld, expected 0 to %lld, "
-                         "the remaining size",
-                         (long long)size, (long long)i,
-                         (long long)(whole - from));
+            return fail_list(
+                step, BYOC_EINVAL, err,
+                "found size %lld of part %lld, expected 0 to %lld, "
+                "the remaining size",
+                (long long)size, (long long)i, (long long)(whole - from));
         BYI_TRY(cut_part(s, x, axis, from, size, kept, &list->at[i], err));
         from += size;
     }
     if (from == whole)
         return BYOC_OK;
-    return fault(step, BYOC_EINVAL, err,
-                 "found parts whose sizes sum up to %lld, expected %lld",
-                 (long long)from, (long long)whole);
+    return fail_list(step, BYOC_EINVAL, err,
+                     "found parts whose sizes sum up to %lld, expected %lld",
+                     (long long)from, (long long)whole);
 }
 
 /* Compute the dims of a concatenation. Fails unless the shapes of the elements
@@ -374,7 +375,7 @@ static enum byoc_status compute_joined_dims(const struct byi_object *list,
         }
         if (!fits) {
             char found[128], want[128];
-            return fault(
+            return fail_list(
                 step, BYOC_EINVAL, err,
                 "found shape %s of element %u, expected one that fits element "
                 "0, of shape %s",
@@ -418,8 +419,8 @@ static enum byoc_status run_concatenate(struct byoc_state *s,
     else if (byi_attr_int(step->attrs, "allow_empty"))
         set_empty_dims(s, fr, step, axis, out);
     else
-        return fault(step, BYOC_EINVAL, err,
-                     "found an empty sequence, expected an element");
+        return fail_list(step, BYOC_EINVAL, err,
+                         "found an empty sequence, expected an element");
     BYI_TRY(byi_frame_provide(s, fr, step->out[0], err));
     const struct lines l = lines_of(out, axis);
     for (uint32_t i = 0; i < list->n; i++) {

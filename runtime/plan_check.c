@@ -19,10 +19,10 @@ struct checker {
     struct byoc_error *err;
 };
 
-static enum byoc_status fault(struct checker *c, const char *fmt, ...)
+static enum byoc_status fail_step(struct checker *c, const char *fmt, ...)
     BYI_PRINTF(2, 3);
 
-static enum byoc_status fault(struct checker *c, const char *fmt, ...)
+static enum byoc_status fail_step(struct checker *c, const char *fmt, ...)
 {
     char text[400];
     BYI_FORMAT(text, fmt);
@@ -41,32 +41,34 @@ static enum byoc_status check_kinds(struct checker *c)
     bool is_main = f == c->plan->funcs;
     for (uint32_t i = 0; is_main && i < f->n_outputs; i++)
         if (byi_value_is_func(&f->values[f->outputs[i]]))
-            return fault(
+            return fail_step(
                 c, "outputs[%u]: found a function, expected a tensor or list",
                 i);
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         const struct byi_value *v = &f->values[f->inputs[i]];
         if (is_main && byi_value_is_func(v))
-            return fault(
+            return fail_step(
                 c, "inputs[%u]: found a function, expected a tensor or list",
                 i);
         if (v->kind != BYI_V_INPUT || v->index != i)
-            return fault(c,
-                         "inputs[%u]: found value %u, expected the value that "
-                         "is input %u",
-                         i, f->inputs[i], i);
+            return fail_step(
+                c,
+                "inputs[%u]: found value %u, expected the value that "
+                "is input %u",
+                i, f->inputs[i], i);
     }
     for (uint32_t i = 0; i < f->n_values; i++) {
         const struct byi_value *v = &f->values[i];
         if (v->kind == BYI_V_INPUT && f->inputs[v->index] != i)
-            return fault(c, "found value %u as input %u, expected value %u", i,
-                         v->index, f->inputs[v->index]);
+            return fail_step(c, "found value %u as input %u, expected value %u",
+                             i, v->index, f->inputs[v->index]);
         if (v->kind != BYI_V_OUTPUT)
             continue;
         const struct byi_value *out = &f->values[f->outputs[v->index]];
         if (out->root != i || out->fixed != v->fixed || (!v->fixed && out != v))
-            return fault(c, "found value %u as output %u, expected value %u", i,
-                         v->index, f->outputs[v->index]);
+            return fail_step(c,
+                             "found value %u as output %u, expected value %u",
+                             i, v->index, f->outputs[v->index]);
     }
     return BYOC_OK;
 }
@@ -108,15 +110,17 @@ static enum byoc_status check_view(struct checker *c, struct byi_step *step)
     if (step->kind != BYI_STEP_OP ||
         !byi_op_has(step->op->id, BYI_TRAIT_VIEW) || step->n_out != 1 ||
         step->n_in == 0)
-        return fault(c,
-                     "found value %u, an alias, as result of %s, expected an "
-                     "operator that returns a view",
-                     out, step->name);
+        return fail_step(
+            c,
+            "found value %u, an alias, as result of %s, expected an "
+            "operator that returns a view",
+            out, step->name);
     if (values[step->in[0]].root != values[out].root)
-        return fault(c,
-                     "found value %u as an alias of value %u, expected one of "
-                     "operand %u",
-                     out, values[out].root, step->in[0]);
+        return fail_step(
+            c,
+            "found value %u as an alias of value %u, expected one of "
+            "operand %u",
+            out, values[out].root, step->in[0]);
     step->view = true;
     return BYOC_OK;
 }
@@ -128,30 +132,31 @@ static enum byoc_status check_out(struct checker *c, struct byi_step *step,
     const struct byi_value *v = &c->f->values[out];
     if (v->kind == BYI_V_INPUT || v->kind == BYI_V_CONST ||
         is_free_alias(c->f, out))
-        return fault(c,
-                     "out[%u]: value %u is read-only, expected a temporary "
-                     "or an output",
-                     i, out);
+        return fail_step(c,
+                         "out[%u]: value %u is read-only, expected a temporary "
+                         "or an output",
+                         i, out);
     if (c->defined[out])
-        return fault(c,
-                     "out[%u]: value %u is written twice, expected one step "
-                     "that writes it",
-                     i, out);
+        return fail_step(
+            c,
+            "out[%u]: value %u is written twice, expected one step "
+            "that writes it",
+            i, out);
     c->defined[out] = true;
     if (v->kind == BYI_V_ALIAS)
         return check_view(c, step);
     for (uint32_t k = 0; k < step->n_in; k++)
         if (overlaps(c->f, out, step->in[k]))
-            return fault(c,
-                         "out[%u] overlaps in[%u] in the arena, expected "
-                         "separate memory",
-                         i, k);
+            return fail_step(c,
+                             "out[%u] overlaps in[%u] in the arena, expected "
+                             "separate memory",
+                             i, k);
     for (uint32_t k = 0; k < i; k++)
         if (overlaps(c->f, out, step->out[k]))
-            return fault(c,
-                         "out[%u] overlaps out[%u] in the arena, expected "
-                         "separate memory",
-                         i, k);
+            return fail_step(c,
+                             "out[%u] overlaps out[%u] in the arena, expected "
+                             "separate memory",
+                             i, k);
     return BYOC_OK;
 }
 
@@ -159,10 +164,10 @@ static enum byoc_status check_values(struct checker *c, struct byi_step *step)
 {
     for (uint32_t i = 0; i < step->n_in; i++)
         if (!is_defined(c, step->in[i]))
-            return fault(c,
-                         "in[%u]: value %u is read before it is written, "
-                         "expected an earlier step that writes it",
-                         i, step->in[i]);
+            return fail_step(c,
+                             "in[%u]: value %u is read before it is written, "
+                             "expected an earlier step that writes it",
+                             i, step->in[i]);
     for (uint32_t i = 0; i < step->n_out; i++)
         BYI_TRY(check_out(c, step, i));
     return BYOC_OK;
@@ -197,12 +202,13 @@ static enum byoc_status match_types(struct checker *c, struct byi_step *step,
     }
     char found[160], want[160];
     return same ? BYOC_OK
-                : fault(c,
-                        "%s[%u]: found %s as the type of value %u, expected %s "
-                        "for %s",
-                        what, i, byi_type_text(found, sizeof found, have),
-                        what[0] == 'i' ? step->in[i] : step->out[i],
-                        byi_type_text(want, sizeof want, need), step->name);
+                : fail_step(
+                      c,
+                      "%s[%u]: found %s as the type of value %u, expected %s "
+                      "for %s",
+                      what, i, byi_type_text(found, sizeof found, have),
+                      what[0] == 'i' ? step->in[i] : step->out[i],
+                      byi_type_text(want, sizeof want, need), step->name);
 }
 
 static void tensor_of(const struct checker *c, uint32_t v, struct byi_tensor *t)
@@ -240,8 +246,8 @@ static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
                           (uint32_t)(c->f - c->plan->funcs), c->step);
     bool tuple = out->kind == BYI_TUPLE;
     if (step->n_out != (tuple ? out->n_fields : 1))
-        return fault(c, "out: found %u values, expected %u results of %s",
-                     step->n_out, tuple ? out->n_fields : 1, step->name);
+        return fail_step(c, "out: found %u values, expected %u results of %s",
+                         step->n_out, tuple ? out->n_fields : 1, step->name);
     for (uint32_t i = 0; i < step->n_out; i++)
         BYI_TRY(match_types(c, step, "out", i, tuple ? out->fields[i] : out,
                             c->f->values[step->out[i]].type));
@@ -260,7 +266,7 @@ static enum byoc_status check_tensors(struct checker *c,
 {
     for (uint32_t i = 0; i < step->n_in; i++)
         if (byi_value_is_object(&c->f->values[step->in[i]]))
-            return fault(
+            return fail_step(
                 c, "in[%u]: value %u is %s, expected a tensor", i, step->in[i],
                 byi_type_kind_text(c->f->values[step->in[i]].type->kind));
     return BYOC_OK;
@@ -276,16 +282,18 @@ static enum byoc_status check_epilogue(struct checker *c,
     if (step->n_own != 2 ||
         !byi_epilogue_supported(step->op->id, step->attrs,
                                 values[step->in[1]].type, out))
-        return fault(c, "found an epilogue of %s, expected none", step->name);
+        return fail_step(c, "found an epilogue of %s, expected none",
+                         step->name);
     for (uint32_t i = 0; i < step->n_epilogue; i++) {
         const struct byi_op *op = step->epilogue[i].op;
         const struct byi_type *operand =
             byi_epilogue_is_binary(op->id) ? values[step->in[at++]].type : NULL;
         if (!byi_epilogue_allows(op->id, out, operand))
-            return fault(c,
-                         "epilogue[%u]: found %s, expected an operator that "
-                         "can follow %s",
-                         i, op->name, step->name);
+            return fail_step(
+                c,
+                "epilogue[%u]: found %s, expected an operator that "
+                "can follow %s",
+                i, op->name, step->name);
     }
     return BYOC_OK;
 }
@@ -300,10 +308,11 @@ static enum byoc_status divide_operands(struct checker *c,
         if (!byi_epilogue_is_binary(step->epilogue[i].op->id))
             continue;
         if (step->n_own == 0)
-            return fault(c,
-                         "found %u operands, expected those that the epilogue "
-                         "reads, too",
-                         step->n_in);
+            return fail_step(
+                c,
+                "found %u operands, expected those that the epilogue "
+                "reads, too",
+                step->n_in);
         step->n_own--;
     }
     return BYOC_OK;
@@ -327,7 +336,7 @@ static enum byoc_status check_count(struct checker *c, uint32_t found,
 {
     return found == wanted
                ? BYOC_OK
-               : fault(c, "found %u operands, expected %u", found, wanted);
+               : fail_step(c, "found %u operands, expected %u", found, wanted);
 }
 
 /* Check that the operands from `first` on and the results have the types of the
@@ -339,11 +348,12 @@ static enum byoc_status check_signature(struct checker *c,
     const struct byi_plan_func *callee = &c->plan->funcs[index];
     if (step->n_in < first || step->n_in - first < callee->n_inputs ||
         step->n_out != callee->n_outputs)
-        return fault(c,
-                     "found %u operands and %u results, expected %u and %u for "
-                     "function %u",
-                     step->n_in, step->n_out, first + callee->n_inputs,
-                     callee->n_outputs, index);
+        return fail_step(
+            c,
+            "found %u operands and %u results, expected %u and %u for "
+            "function %u",
+            step->n_in, step->n_out, first + callee->n_inputs,
+            callee->n_outputs, index);
     for (uint32_t i = 0; i < callee->n_inputs; i++)
         BYI_TRY(match_types(c, step, "in", first + i,
                             callee->values[callee->inputs[i]].type,
@@ -359,12 +369,12 @@ static enum byoc_status check_condition(struct checker *c,
                                         const struct byi_step *step)
 {
     if (step->n_in == 0)
-        return fault(c, "found no operands, expected a condition");
+        return fail_step(c, "found no operands, expected a condition");
     const struct byi_type *cond = c->f->values[step->in[0]].type;
     if (cond->kind != BYI_TENSOR || cond->dtype != BYOC_BOOL)
-        return fault(c, "in[0]: the condition is %s, expected bool",
-                     cond->kind == BYI_FUNC ? "a function"
-                                            : byoc_dtype_name(cond->dtype));
+        return fail_step(c, "in[0]: the condition is %s, expected bool",
+                         cond->kind == BYI_FUNC ? "a function"
+                                                : byoc_dtype_name(cond->dtype));
     return BYOC_OK;
 }
 
@@ -395,8 +405,9 @@ static enum byoc_status check_code(struct checker *c, struct byi_step *step)
     BYI_TRY(check_signature(c, step, 0, twin));
     BYI_TRY(check_count(c, step->n_in, c->plan->funcs[twin].n_inputs));
     if (step->infer && !region)
-        return fault(c, "found a shape of %s that varies, expected a fixed one",
-                     step->name);
+        return fail_step(
+            c, "found a shape of %s that varies, expected a fixed one",
+            step->name);
     if (step->infer)
         c->plan->regions[step->callee].varies = true;
     return BYOC_OK;
@@ -407,8 +418,8 @@ static enum byoc_status expect_func(struct checker *c, const char *what,
 {
     if (byi_value_is_func(&c->f->values[v]))
         return BYOC_OK;
-    return fault(c, "%s[%u]: value %u is %s, expected a function", what, i, v,
-                 byi_type_kind_text(c->f->values[v].type->kind));
+    return fail_step(c, "%s[%u]: value %u is %s, expected a function", what, i,
+                     v, byi_type_kind_text(c->f->values[v].type->kind));
 }
 
 /* Check a CLOSURE step, whose operands are captured as the callee's last
@@ -417,10 +428,11 @@ static enum byoc_status check_closure(struct checker *c, struct byi_step *step)
 {
     const struct byi_plan_func *callee = &c->plan->funcs[step->callee];
     if (step->n_in > callee->n_inputs || step->n_out != 1)
-        return fault(c,
-                     "found %u captures and %u results, expected at most the "
-                     "%u inputs of function %u, and 1 result",
-                     step->n_in, step->n_out, callee->n_inputs, step->callee);
+        return fail_step(
+            c,
+            "found %u captures and %u results, expected at most the "
+            "%u inputs of function %u, and 1 result",
+            step->n_in, step->n_out, callee->n_inputs, step->callee);
     uint32_t first = callee->n_inputs - step->n_in;
     for (uint32_t i = 0; i < step->n_in; i++)
         BYI_TRY(match_types(c, step, "in", i,
@@ -443,8 +455,9 @@ static enum byoc_status check_choose(struct checker *c, struct byi_step *step)
     BYI_TRY(check_condition(c, step));
     BYI_TRY(check_count(c, step->n_in, step->callee + 1));
     if (step->n_in != 3 || step->n_out != 1)
-        return fault(c, "found %u operands and %u results, expected 3 and 1",
-                     step->n_in, step->n_out);
+        return fail_step(c,
+                         "found %u operands and %u results, expected 3 and 1",
+                         step->n_in, step->n_out);
     BYI_TRY(expect_func(c, "in", 1, step->in[1]));
     BYI_TRY(expect_func(c, "in", 2, step->in[2]));
     return expect_func(c, "out", 0, step->out[0]);
@@ -525,15 +538,17 @@ static enum byoc_status add_place(struct checker *c, struct value_places *p,
     if (fresh.at == fresh.end)
         return BYOC_OK;
     if (i > 0 && p->list[i - 1].end > fresh.at)
-        return fault(c,
-                     "value %u overlaps value %u, which is in use, expected "
-                     "separate memory",
-                     v, p->list[i - 1].value);
+        return fail_step(
+            c,
+            "value %u overlaps value %u, which is in use, expected "
+            "separate memory",
+            v, p->list[i - 1].value);
     if (i < p->n && p->list[i].at < fresh.end)
-        return fault(c,
-                     "value %u overlaps value %u, which is in use, expected "
-                     "separate memory",
-                     v, p->list[i].value);
+        return fail_step(
+            c,
+            "value %u overlaps value %u, which is in use, expected "
+            "separate memory",
+            v, p->list[i].value);
     memmove(&p->list[i + 1], &p->list[i], (p->n - i) * sizeof *p->list);
     p->list[i] = fresh;
     p->n++;
@@ -638,10 +653,11 @@ static enum byoc_status check_func(struct checker *c)
     c->step = UINT32_MAX;
     for (uint32_t i = 0; i < c->f->n_outputs; i++)
         if (!is_defined(c, c->f->outputs[i]))
-            return fault(c,
-                         "outputs[%u]: value %u is never written, expected a "
-                         "step that writes it",
-                         i, c->f->outputs[i]);
+            return fail_step(
+                c,
+                "outputs[%u]: value %u is never written, expected a "
+                "step that writes it",
+                i, c->f->outputs[i]);
     BYI_TRY(check_places(c));
     find_dead(c);
     count_args(c->plan, c->f);

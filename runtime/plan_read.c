@@ -17,9 +17,9 @@ struct plan_reader {
     struct byi_name_table symbols;
 };
 
-static enum byoc_status fault(struct plan_reader *r, const struct byi_json *at,
-                              const char *what, long long found,
-                              long long limit)
+static enum byoc_status fail_member(struct plan_reader *r,
+                                    const struct byi_json *at, const char *what,
+                                    long long found, long long limit)
 {
     return byi_fail(r->err, BYOC_EPARSE,
                     "%s: found %s %lld, expected one below %lld", at->path,
@@ -75,7 +75,7 @@ static enum byoc_status read_list(struct plan_reader *r,
         int64_t v;
         BYI_TRY(byi_json_as_int(&item, 0, UINT32_MAX, &v, r->err));
         if (v >= limit)
-            return fault(r, &item, "index", v, limit);
+            return fail_member(r, &item, "index", v, limit);
         out[i] = (uint32_t)v;
     }
     *list = out;

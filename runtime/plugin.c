@@ -324,7 +324,7 @@ static void after_fork(void)
         pthread_mutex_unlock(&lock);
 }
 
-static void in_child(void)
+static void reset_in_child(void)
 {
     byi_loader_in_child();
     byi_customs_unlock();
@@ -333,7 +333,7 @@ static void in_child(void)
 
 static __attribute__((constructor)) void watch_forks(void)
 {
-    pthread_atfork(before_fork, after_fork, in_child);
+    pthread_atfork(before_fork, after_fork, reset_in_child);
 }
 
 /* --- users -------------------------------------------------------------- */

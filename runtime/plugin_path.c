@@ -19,7 +19,7 @@
 #define PREFIX "libbyoc_backend_"
 #define SUFFIX ".so"
 
-enum { PATH = 4096 };
+enum { PATH_BYTES = 4096 };
 
 /* The state of a search, which lists the paths of candidates, one per line, in
  * the order in which they are tried. */
@@ -50,7 +50,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
  * this library, whose code already runs in this process. */
 static bool is_trusted(uid_t owner)
 {
-    char folder[PATH];
+    char folder[PATH_BYTES];
     struct stat st;
     return owner == 0 || owner == geteuid() ||
            (byi_library_find_folder(folder, sizeof folder) &&
@@ -103,10 +103,11 @@ static bool is_listed(const struct walk *w, const char *name)
     return false;
 }
 
+/* Count a plug-in of a folder in *n, and add it if it is a candidate. */
 static enum byoc_status add_file(const struct walk *w, const char *folder,
                                  const char *name, uint32_t *n)
 {
-    char path[2 * PATH];
+    char path[2 * PATH_BYTES];
     ++*n;
     if (!is_wanted(w, name) || is_listed(w, name))
         return BYOC_OK;
@@ -185,7 +186,7 @@ static enum byoc_status add_list(const struct walk *w, const char *list,
     static const char word[] = "only";
     while (*list) {
         const size_t n = strcspn(list, ":");
-        char path[PATH];
+        char path[PATH_BYTES];
         if (n == strlen(word) && memcmp(list, word, n) == 0)
             *alone = true;
         else if (n >= sizeof path || (n > 0 && list[0] != '/'))
@@ -207,7 +208,7 @@ static enum byoc_status add_list(const struct walk *w, const char *list,
 /* Add the candidates of the runtime's folder and of its subfolder byoc/. */
 static enum byoc_status add_default(struct walk *w)
 {
-    char folder[PATH];
+    char folder[PATH_BYTES];
     uint32_t n;
     if (!byi_library_find_folder(folder, sizeof folder - sizeof "/byoc"))
         return BYOC_OK;

@@ -249,7 +249,7 @@ static void after_fork(void)
     pthread_mutex_unlock(&all_runners.lock);
 }
 
-static void in_child(void)
+static void reset_in_child(void)
 {
     pthread_mutex_init(&all_runners.lock, NULL);
     all_runners.process++;
@@ -260,5 +260,5 @@ static void in_child(void)
 
 static __attribute__((constructor)) void watch_forks(void)
 {
-    pthread_atfork(before_fork, after_fork, in_child);
+    pthread_atfork(before_fork, after_fork, reset_in_child);
 }

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
+static enum byoc_status fail_no_memory(struct byoc_error *err, uint64_t bytes)
 {
     return byi_fail(err, BYOC_ENOMEM, "out of memory for a state (%llu bytes)",
                     (unsigned long long)bytes);
@@ -25,7 +25,7 @@ static enum byoc_status init_outputs(struct byoc_state *s,
         uint64_t bytes = byi_type_bytes(v->type);
         s->out[i] = byi_memory_allocate(s->model->memory, bytes + BYI_ALIGN);
         if (!s->out[i])
-            return no_memory(err, bytes);
+            return fail_no_memory(err, bytes);
     }
     return BYOC_OK;
 }
@@ -40,7 +40,8 @@ static enum byoc_status init_args(struct byoc_state *s, struct byoc_error *err)
     s->type_store = byi_alloc(args, sizeof *s->type_store);
     s->known = byi_alloc(args, sizeof *s->known);
     if (!s->args || !s->buffers || !s->types || !s->type_store || !s->known)
-        return no_memory(err, args * (sizeof *s->args + sizeof *s->buffers +
+        return fail_no_memory(err,
+                              args * (sizeof *s->args + sizeof *s->buffers +
                                       sizeof *s->types + sizeof *s->type_store +
                                       sizeof *s->known));
     return BYOC_OK;
@@ -62,7 +63,7 @@ static enum byoc_status init_state(struct byoc_state *s, struct byoc_error *err)
     s->out_at = byi_alloc(plan->funcs[0].n_outputs + 1u, sizeof *s->out_at);
     if (!s->out || !s->dims || !s->inputs || !s->planes || !s->results ||
         !s->in_at || !s->out_at)
-        return no_memory(
+        return fail_no_memory(
             err,
             plan->n_symbols * sizeof *s->dims +
                 plan->funcs[0].n_inputs *
@@ -85,7 +86,7 @@ enum byoc_status byoc_state_new(const struct byoc_model *model,
     *state = NULL;
     struct byoc_state *s = byi_alloc(1, sizeof *s);
     if (!s)
-        return no_memory(err, sizeof *s);
+        return fail_no_memory(err, sizeof *s);
     s->model = model;
     enum byoc_status status = init_state(s, err);
     if (status != BYOC_OK) {

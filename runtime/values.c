@@ -23,9 +23,9 @@ static bool is_dense(const DLTensor *view)
 
 /* Report the rank, or the first axis and its symbol, in which the view's shape
  * differs from the declaration `io`. */
-static enum byoc_status shape_fault(const DLTensor *view, const char *what,
-                                    const struct byoc_io *io,
-                                    struct byoc_error *err)
+static enum byoc_status fail_shape(const DLTensor *view, const char *what,
+                                   const struct byoc_io *io,
+                                   struct byoc_error *err)
 {
     char found[320], expected[640], size[32] = "0 or more";
     if (io->rank == UINT32_MAX && (view->ndim < 0 || view->ndim > BYI_MAX_RANK))
@@ -96,9 +96,9 @@ static enum byoc_status check_layout(const DLTensor *view, const char *what,
                           what, io->name, strides_text(view, strides));
 }
 
-static enum byoc_status dtype_fault(const DLTensor *view, const char *what,
-                                    const struct byoc_io *io,
-                                    struct byoc_error *err)
+static enum byoc_status fail_dtype(const DLTensor *view, const char *what,
+                                   const struct byoc_io *io,
+                                   struct byoc_error *err)
 {
     const DLDataType want = byoc_dtype_dlpack(io->dtype), given = view->dtype;
     const char *name = byoc_dtype_name(byi_dtype_of_dlpack(given));
@@ -125,7 +125,7 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                         what, io->name, (int)view->device.device_type);
     if (view->dtype.code != want.code || view->dtype.bits != want.bits ||
         view->dtype.lanes != 1)
-        return dtype_fault(view, what, io, err);
+        return fail_dtype(view, what, io, err);
     bool any = io->rank == UINT32_MAX && view->ndim <= BYI_MAX_RANK;
     bool fits = view->ndim >= 0 && (any || (uint32_t)view->ndim == io->rank);
     for (int d = 0; fits && d < view->ndim; d++) {
@@ -134,7 +134,7 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
         t->dims[d] = view->shape[d];
     }
     if (!fits)
-        return shape_fault(view, what, io, err);
+        return fail_shape(view, what, io, err);
     t->dtype = io->dtype;
     t->rank = (uint32_t)view->ndim;
     if (byi_tensor_bytes(t) > (UINT64_C(1) << 44))

@@ -622,7 +622,7 @@ static void after_fork(void)
 
 /* Forget the workers, which a forked child does not have; it creates its own
  * when it needs them. */
-static void in_child(void)
+static void reset_in_child(void)
 {
     pool.n = 0;
     pool.turns = 0;
@@ -639,7 +639,7 @@ static void in_child(void)
 
 static __attribute__((constructor)) void watch_forks(void)
 {
-    pthread_atfork(before_fork, after_fork, in_child);
+    pthread_atfork(before_fork, after_fork, reset_in_child);
 }
 
 /* Before the library is unloaded or the process exits, end all workers. */

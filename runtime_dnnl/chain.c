@@ -242,8 +242,8 @@ enum byoc_status byi_dn_chain_read(struct byi_build *b, uint32_t first,
     return BYOC_OK;
 }
 
-static bool same_dims(const struct byoc_graph_value *type,
-                      const struct byi_desc *dst)
+static bool have_same_dims(const struct byoc_graph_value *type,
+                           const struct byi_desc *dst)
 {
     if (type->rank == 0)
         return byi_elements(dst->rank, dst->dims) == 1;
@@ -257,7 +257,8 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
 {
     *next = 0;
     if (chain->n == 0 || chain->at[0].kind != BYI_ITEM_BIN ||
-        chain->at[0].alg != BYI_BIN_ADD || !same_dims(chain->at[0].type, dst))
+        chain->at[0].alg != BYI_BIN_ADD ||
+        !have_same_dims(chain->at[0].type, dst))
         return BYOC_OK;
     struct byi_dnnl_value *value = byi_dn_operand(b, chain->at[0].operand);
     const struct byi_desc *desc = &value->views[0].desc;
@@ -360,7 +361,7 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
         const struct byi_chain_item *item = &chain->at[next + i];
         struct byi_post *post = &f->post[i];
         memset(post, 0, sizeof *post);
-        if (!same_dims(item->type, &core->dst))
+        if (!have_same_dims(item->type, &core->dst))
             return false;
         post->alg = item->alg;
         if (item->kind == BYI_ITEM_ELT) {
@@ -574,7 +575,7 @@ static enum byoc_status swap_operands(struct byi_build *b,
                              name);
     BYI_TRY(byi_dn_want_dense(b, value, &whole));
     struct byi_desc want;
-    if (!same_dims(item->type, &whole.desc) ||
+    if (!have_same_dims(item->type, &whole.desc) ||
         !operand_layout(&p->src.desc, &whole.desc, &want))
         return byi_dn_refuse(b,
                              "%s: both operands are broadcast, expected one "
@@ -628,7 +629,7 @@ static enum byoc_status describe_item(struct byi_build *b,
         core->params = &p->elt;
         core->no_posts = true; /* with post-ops, oneDNN uses its reference */
     } else {
-        const bool same = same_dims(item->type, &view->desc);
+        const bool same = have_same_dims(item->type, &view->desc);
         BYI_TRY(!same                          ? swap_operands(b, item, p)
                 : item->kind == BYI_ITEM_PRELU ? want_slopes(b, item, p)
                                                : want_other(b, item, p));
