@@ -22,6 +22,7 @@ static enum byoc_status put_node(const OrtApi *ort, const OrtNode *node,
                                  unsigned depth, struct byi_ep_bytes *out,
                                  const char **refusal, struct byoc_error *err);
 
+/* Append the names of values as strings; "" for omitted values. */
 static enum byoc_status put_names(const OrtApi *ort, unsigned field,
                                   const OrtValueInfo *const *values, size_t n,
                                   struct byi_ep_bytes *out,
@@ -49,6 +50,7 @@ static enum byoc_status put_values(const OrtApi *ort, unsigned field,
     return BYOC_OK;
 }
 
+/* Append the initialisers of a graph as fields of its GraphProto. */
 static enum byoc_status put_constants(const OrtApi *ort, const OrtGraph *graph,
                                       struct byi_ep_bytes *out,
                                       struct byoc_error *err)
@@ -114,6 +116,7 @@ static enum byoc_status put_graph(const OrtApi *ort, const OrtGraph *graph,
     return put_inputs_and_outputs(ort, graph, out, err);
 }
 
+/* Append the bodies of a node as attributes of its NodeProto. */
 static enum byoc_status put_bodies(const OrtApi *ort, const OrtNode *node,
                                    unsigned depth, struct byi_ep_bytes *out,
                                    const char **refusal, struct byoc_error *err)

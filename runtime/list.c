@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list.c: operators on sequences and optionals. Sequences and optionals are
- * reference-counted and immutable, like closures (closure.c); several may share
- * a tensor in one block. A list with one reference whose last reader is this
- * step grows in place, so that a loop that appends does not copy. */
+/* list.c: runs the operators on sequences and optionals. Sequences and
+ * optionals are reference-counted and immutable, like closures (closure.c);
+ * several may share a tensor in one block. A list with one reference whose last
+ * reader is this step grows in place, so that a loop that appends does not
+ * copy. */
 #include "state.h"
 
 #include <stdlib.h>
@@ -38,8 +39,9 @@ static void share_item(struct byoc_state *s, struct byi_item *to,
 }
 
 /* Enlarge an unshared list so that it has room for `capacity` values. */
-static enum byoc_status grow(struct byoc_state *s, struct byi_object **list,
-                             uint32_t capacity, struct byoc_error *err)
+static enum byoc_status grow_list(struct byoc_state *s,
+                                  struct byi_object **list, uint32_t capacity,
+                                  struct byoc_error *err)
 {
     const uint64_t more =
         byi_object_bytes(capacity) - byi_object_bytes((*list)->capacity);
@@ -71,7 +73,7 @@ static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
     if ((*from)->readers == 1 &&
         byi_has_id(step->dead, step->n_dead, step->in[0])) {
         if (n + more > (*from)->capacity)
-            BYI_TRY(grow(s, from, n + more + n / 2, err));
+            BYI_TRY(grow_list(s, from, n + more + n / 2, err));
         *list = *from;
         *from = NULL;
         return BYOC_OK;
@@ -151,6 +153,7 @@ static enum byoc_status take_item(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- operators ------------------------------------------------------------ */
 
+/* A function that runs an operator; its errors are those of byi_list_run. */
 typedef enum byoc_status (*list_fn)(struct byoc_state *s, struct byi_frame *fr,
                                     const struct byi_step *step,
                                     struct byoc_error *err);

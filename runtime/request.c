@@ -47,7 +47,7 @@ static const char *list_names(const struct byoc_io *ios, uint32_t n, char *text,
 
 /* The inputs or the outputs of a request. */
 struct io_side {
-    const char *what; /* "input" or "output" */
+    const char *kind; /* "input" or "output" */
     const struct byoc_io *ios;
     uint32_t n;
     const struct byoc_binding *bindings;
@@ -67,11 +67,11 @@ static enum byoc_status place_binding(const struct io_side *s, uint32_t binding,
         return byi_fail(err, BYOC_EINVAL,
                         "%s %u: found \"%.100s\", expected one of the model's "
                         "%ss: %s",
-                        s->what, binding, name ? name : "", s->what,
+                        s->kind, binding, name ? name : "", s->kind,
                         list_names(s->ios, s->n, names, sizeof names));
     if (s->at[i] != UINT32_MAX)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s \"%s\" is given twice, expected once", s->what,
+                        "%s \"%s\" is given twice, expected once", s->kind,
                         s->ios[i].name);
     s->at[i] = binding;
     return BYOC_OK;

@@ -21,8 +21,8 @@ static bool is_dense(const DLTensor *view)
     return true;
 }
 
-/* Report the rank, or the first axis and its symbol, in which the view's shape
- * differs from the declaration `io`. */
+/* Fail with the rank, or the first axis and its symbol, in which the view's
+ * shape differs from the declaration `io`. */
 static enum byoc_status fail_shape(const DLTensor *view, const char *what,
                                    const struct byoc_io *io,
                                    struct byoc_error *err)

@@ -180,6 +180,7 @@ struct byi_dnnl_reduce {
     enum byi_reduce_kind kind;
     struct byi_desc src, dst; /* reduced axes have size 1 in dst */
 };
+/* nearest or, if `linear`, linear interpolation */
 struct byi_dnnl_resample {
     bool linear;
     struct byi_desc src, dst;
@@ -197,6 +198,7 @@ struct byi_dnnl_batch_norm {
     bool own;
     struct byi_desc src;
 };
+/* over axis 1, across channels */
 struct byi_dnnl_lrn {
     int64_t size;
     float alpha, beta, k;
@@ -205,6 +207,7 @@ struct byi_dnnl_lrn {
 struct byi_dnnl_prelu {
     struct byi_desc src, weights;
 };
+/* n sources, side by side along `axis` */
 struct byi_dnnl_concat {
     uint32_t axis;
     uint32_t n;
