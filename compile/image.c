@@ -379,8 +379,9 @@ enum byoc_status byi_built_plan(const struct byi_module *m,
                                      .n_consts = built->regions.at[i].n_consts};
     struct byi_plan_code code = {0};
     if (kernels)
-        code = (struct byi_plan_code){
-            .n = kernels->list.n, .at = kernels->list.at, .of = kernels->of};
+        code = (struct byi_plan_code){.n = kernels->list.n,
+                                      .at = kernels->list.at,
+                                      .kernel_of = kernels->kernel_of};
     const struct byi_plan_params params = {.regions = regions,
                                            .n_regions = n,
                                            .code = code.n ? &code : NULL,
