@@ -20,6 +20,7 @@ static uint32_t class_of(uint64_t bytes)
     return 63 - (uint32_t)__builtin_clzll(bytes | 1);
 }
 
+/* Release the block's memory; its slot becomes empty. */
 static void drop_block(struct byi_pool *pool, uint32_t block)
 {
     struct byi_block *b = &pool->at[block];
@@ -29,6 +30,7 @@ static void drop_block(struct byi_pool *pool, uint32_t block)
     pool->empty = block + 1;
 }
 
+/* Add the block to the list of free blocks of its size. */
 static void list_block(struct byi_pool *pool, uint32_t block)
 {
     struct byi_block *b = &pool->at[block];
@@ -89,7 +91,9 @@ static uint32_t take_listed(struct byi_pool *pool, uint32_t *list,
     return block;
 }
 
-static uint32_t find_block(struct byi_pool *pool, uint64_t bytes)
+/* Take a listed block of at least `bytes` bytes, and at most about twice as
+ * many. Returns its number, or UINT32_MAX. */
+static uint32_t take_block(struct byi_pool *pool, uint64_t bytes)
 {
     uint32_t last = class_of(2 * (bytes + 4096));
     for (uint32_t c = class_of(bytes); c <= last; c++) {
@@ -121,7 +125,7 @@ static uint32_t find_slot(struct byi_pool *pool)
     return pool->n++;
 }
 
-static void drop_free(struct byi_pool *pool)
+static void drop_free_blocks(struct byi_pool *pool)
 {
     for (uint32_t c = 0; c < BYI_POOL_CLASSES; c++)
         while (pool->free[c]) {
@@ -136,7 +140,7 @@ enum byoc_status byi_pool_charge(struct byi_pool *pool, uint64_t bytes,
                                  struct byoc_error *err)
 {
     if (bytes > pool->limit || pool->bytes > pool->limit - bytes)
-        drop_free(pool);
+        drop_free_blocks(pool);
     if (bytes > pool->limit || pool->bytes > pool->limit - bytes)
         return byi_fail(err, BYOC_ELIMIT,
                         "found %llu bytes for values of varying size and for "
@@ -173,11 +177,11 @@ static enum byoc_status make_block(struct byi_pool *pool, uint64_t bytes,
 {
     bytes = round_up(pool, bytes);
     if (pool->idle > pool->most_used)
-        drop_free(pool);
+        drop_free_blocks(pool);
     BYI_TRY(byi_pool_charge(pool, bytes, err));
     void *at = byi_memory_allocate(pool->memory, bytes);
     if (!at && pool->idle) {
-        drop_free(pool);
+        drop_free_blocks(pool);
         at = byi_memory_allocate(pool->memory, bytes);
     }
     uint32_t i = at ? find_slot(pool) : UINT32_MAX;
@@ -202,7 +206,7 @@ enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
         bytes = UINT64_MAX / 4; /* exceeds any limit, so charging fails */
     const uint64_t filled = bytes;
     bytes = (bytes + BYI_ALIGN) / BYI_ALIGN * BYI_ALIGN; /* never 0 */
-    uint32_t i = find_block(pool, bytes);
+    uint32_t i = take_block(pool, bytes);
     if (i == UINT32_MAX)
         BYI_TRY(make_block(pool, bytes, &i, err));
     pool->at[i].readers = 1;

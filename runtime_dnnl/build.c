@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/build.c: functions that the builders of kernels share: queries
- * of the graph, values and their layouts, buffers, steps and packing. */
+/* runtime_dnnl/build.c: implements the functions that the builders of kernels
+ * share: queries of the graph, values and their layouts, buffers, steps and
+ * packing. */
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
 

@@ -11,7 +11,8 @@
  *              |
  *          nn.conv2d 1x1        reads a, b, scale and shift
  *
- * Of float16 and bfloat16 data, only a multiplication is computed this way.
+ * For float16 and bfloat16 data, the convolution computes only a multiplication
+ * this way.
  */
 #include "runtime_dnnl/build.h"
 
@@ -38,7 +39,7 @@ static bool are_all_equal(const struct byoc_graph_step *step, const char *name,
 
 /* Whether byoc's own kernels are as fast as oneDNN's for this number of
  * outputs. The kernels for AVX2 are not if a panel is only partly used. */
-static bool fill_panels(int64_t outputs)
+static bool suits_kernels(int64_t outputs)
 {
     const int rows = byi_f32_kernels()->rows;
     return rows > MIN_ROWS ||
@@ -65,7 +66,7 @@ static bool is_read_by_pointwise(const struct byi_build *b)
         return false;
     const struct byoc_graph_value *weights = &b->graph->values[step->args[1]];
     const int64_t outputs = b->graph->values[step->outs[0]].dims[1];
-    return (type->dtype != BYOC_F32 || fill_panels(outputs)) &&
+    return (type->dtype != BYOC_F32 || suits_kernels(outputs)) &&
            (int64_t)weights->count == outputs * type->dims[1] &&
            type->dims[1] <= MAX_CHANNELS && type->dims[2] * type->dims[3] > 1;
 }
@@ -125,6 +126,8 @@ static enum byoc_status keep_operand(struct byi_build *b,
     return BYOC_OK;
 }
 
+/* Set the views and parameters of *g, and keep their buffers until the reader
+ * is built. */
 static enum byoc_status keep_all(struct byi_build *b, uint32_t n,
                                  const uint32_t *values, const struct affine *a,
                                  struct byi_gathered *g)

@@ -131,6 +131,8 @@ enum byi_f32_binary byi_dn_fast_binary(const struct byi_post *post)
     return binaries[post->alg];
 }
 
+/* Set the epilogue of fast->conv from the post-ops; false if the kernels lack
+ * one of them. */
 static bool read_posts(const struct byi_posts *posts,
                        const struct byi_desc *dst, struct byi_dn_fast *fast)
 {
