@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-static const struct byi_domain any = {-2.0, 2.0}, positive = {0.5, 2.5},
+/* Domains of many operators. */
+static const struct byi_domain any_number = {-2.0, 2.0}, positive = {0.5, 2.5},
                                unit = {-0.9, 0.9};
 
 /* The domains of operands that do not accept all numbers, or whose results are
@@ -78,12 +79,12 @@ struct byi_domain byi_domain_of(const struct byi_op *op,
     for (size_t i = 0; i < BYI_COUNT(domains); i++)
         if (domains[i].op == op->id && domains[i].operand == (int)operand)
             return *domains[i].domain;
-    return any;
+    return any_number;
 }
 
 struct byi_domain byi_domain_of_param(const struct byi_func *f, uint32_t param)
 {
-    struct byi_domain all = any;
+    struct byi_domain all = any_number;
     bool seen = false;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];

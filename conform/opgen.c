@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opgen.c: helpers of op generators: they draw random sizes, plan the types of
- * operands, and set attributes, all within the limits of the pattern.
+/* opgen.c: implements the helpers of op generators, which draw random sizes,
+ * plan the types of operands, and set attributes, all within the limits of the
+ * pattern.
  */
 #include "opgen.h"
 

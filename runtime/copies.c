@@ -13,6 +13,7 @@
 #include <link.h>
 #include <string.h>
 
+/* The kinds of libraries that a process should load only once. */
 static const struct {
     const char *plural, *function; /* in messages; that the library defines */
 } library_kinds[] = {
@@ -65,7 +66,7 @@ static int list_object(struct dl_phdr_info *info, size_t size, void *ctx)
     return 0;
 }
 
-static void describe(struct byi_text *out)
+static void describe_copies(struct byi_text *out)
 {
     struct byi_text objects = {0};
     struct copies found[BYI_COUNT(library_kinds)] = {{.n = 0}};
@@ -93,6 +94,6 @@ void byoc_internal_copies(struct byi_text *out)
 {
     struct byi_text text = {0};
     BYI_BORDER_ELSE();
-    describe(&text);
+    describe_copies(&text);
     *out = text;
 }

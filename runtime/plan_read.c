@@ -17,6 +17,7 @@ struct plan_reader {
     struct byi_name_table symbols;
 };
 
+/* Fail because a number is not below its limit; `what` names it. */
 static enum byoc_status fail_member(struct plan_reader *r,
                                     const struct byi_json *at, const char *what,
                                     long long found, long long limit)

@@ -13,7 +13,7 @@
 #include "core/base/base.h"
 #include "runtime_dnnl/operators.h"
 
-/* bytes after the end of a buffer that 2.6 may read */
+/* Bytes after the end of a buffer that oneDNN 2.6 may read. */
 enum { BYI_DNNL_SLACK = 64 };
 
 /* --- layer.c: the library ------------------------------------------------ */
