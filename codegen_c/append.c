@@ -19,8 +19,8 @@
 struct linked_file {
     const char *path;
     const struct byi_image *image;
-    const char *at; /* its n bytes, mapped */
-    uint64_t n;
+    const char *bytes; /* its content, mapped */
+    uint64_t n_bytes;
     FILE *out; /* the same file, open for writing */
     Elf64_Ehdr header;
     struct byoc_error *err;
@@ -49,28 +49,28 @@ static enum byoc_status write_at(const struct linked_file *l, uint64_t at,
 
 static bool is_in_file(const struct linked_file *l, uint64_t at, uint64_t bytes)
 {
-    return at <= l->n && bytes <= l->n - at;
+    return at <= l->n_bytes && bytes <= l->n_bytes - at;
 }
 
 static Elf64_Phdr read_segment(const struct linked_file *l, uint32_t i)
 {
     Elf64_Phdr p;
-    memcpy(&p, l->at + l->header.e_phoff + i * sizeof p, sizeof p);
+    memcpy(&p, l->bytes + l->header.e_phoff + i * sizeof p, sizeof p);
     return p;
 }
 
 static Elf64_Shdr read_section(const struct linked_file *l, uint32_t i)
 {
     Elf64_Shdr s;
-    memcpy(&s, l->at + l->header.e_shoff + i * sizeof s, sizeof s);
+    memcpy(&s, l->bytes + l->header.e_shoff + i * sizeof s, sizeof s);
     return s;
 }
 
 static enum byoc_status read_header(struct linked_file *l)
 {
-    if (l->n < sizeof l->header)
+    if (l->n_bytes < sizeof l->header)
         return reject(l, "no complete header", "an ELF64 header");
-    memcpy(&l->header, l->at, sizeof l->header);
+    memcpy(&l->header, l->bytes, sizeof l->header);
     const Elf64_Ehdr *h = &l->header;
     if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 ||
         h->e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -91,7 +91,7 @@ static uint32_t find_section(const struct linked_file *l, const char *name)
     for (uint32_t i = 0; i < l->header.e_shnum; i++) {
         Elf64_Shdr s = read_section(l, i);
         if (is_in_file(l, names.sh_offset + s.sh_name, n) &&
-            memcmp(l->at + names.sh_offset + s.sh_name, name, n) == 0)
+            memcmp(l->bytes + names.sh_offset + s.sh_name, name, n) == 0)
             return i;
     }
     return l->header.e_shnum;
@@ -113,12 +113,12 @@ static enum byoc_status place_segment(struct linked_file *l,
         end = p.p_vaddr + p.p_memsz > end ? p.p_vaddr + p.p_memsz : end;
     }
     if (note == l->header.e_phnum)
-        return reject(l, "no segment for the note", "one, PT_NOTE");
+        return reject(l, "no segment for the note", "a PT_NOTE segment");
     uint64_t bytes = l->image->weights_bytes + 1;
     *weights = (Elf64_Phdr){
         .p_type = PT_LOAD,
         .p_flags = PF_R,
-        .p_offset = (l->n + align - 1) / align * align,
+        .p_offset = (l->n_bytes + align - 1) / align * align,
         .p_vaddr = (end + align - 1) / align * align,
         .p_filesz = bytes,
         .p_memsz = bytes,
@@ -146,7 +146,7 @@ static enum byoc_status move_section(struct linked_file *l,
     if (model.sh_size != sizeof d || !is_in_file(l, model.sh_offset, sizeof d))
         return reject(l, "a section .byoc.model of another size",
                       "the size of a descriptor");
-    memcpy(&d, l->at + model.sh_offset, sizeof d);
+    memcpy(&d, l->bytes + model.sh_offset, sizeof d);
     d.weights = (int64_t)(weights->p_vaddr - model.sh_addr);
     d.weights_bytes = l->image->weights_bytes;
     return write_at(l, model.sh_offset, &d, sizeof d);
@@ -183,8 +183,8 @@ enum byoc_status byi_artifact_append(const char *path,
     const void *data;
     size_t n;
     BYI_TRY(byi_map_file(path, &data, &n, err));
-    l.at = data;
-    l.n = n;
+    l.bytes = data;
+    l.n_bytes = n;
     l.out = fopen(path, "r+be");
     enum byoc_status status =
         l.out ? append_weights(&l)

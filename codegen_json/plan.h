@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codegen_json/plan.h: a plan being built. plan_funcs.c finds the functions
- * that it needs, plan.c plans each of them, memory.c chooses the offsets of
- * temporaries, plan_json.c prints the result.
+/* codegen_json/plan.h: declares a plan and the steps that build it.
+ * plan_funcs.c finds the functions that it needs, plan.c plans each of them,
+ * memory.c chooses the offsets of temporaries, plan_json.c prints the result.
  */
 #ifndef BYI_PLAN_H
 #define BYI_PLAN_H

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chains.c: cases that run many short chains in one process. In a chain, each
- * row reads the result of the previous one. Many rows move elements, so that
- * the next kernels must handle unusual strides and sizes. The first chain that
- * fails ends the case. A case begins no chain after a fifth of its time limit,
- * since a backend that calls a C compiler for each chain may not have time for
- * all.
+/* chains.c: implements the cases that run many short chains in one process. In
+ * a chain, each row reads the result of the previous one. Many rows move
+ * elements, so that the next kernels must handle unusual strides and sizes. The
+ * first chain that fails ends the case. A case begins no chain after a fifth of
+ * its time limit, since a backend that calls a C compiler for each chain may
+ * not have time for all.
  */
 #include "groups.h"
 
 #include "core/base/clock.h"
 
+/* Build and run one chain, unless the backend rejects it, and check results and
+ * the balance of what the backend holds. */
 static void try_chain(struct byi_kit *kit, const struct byi_sample *sample,
                       uint64_t seed)
 {

@@ -127,7 +127,7 @@ uint32_t byoc_model_in_place(const struct byoc_model *model, uint32_t output,
 
 /* --- callers' views ------------------------------------------------------- */
 
-static uint64_t product_of(const int64_t *dims, uint32_t n)
+static uint64_t count_elements(const int64_t *dims, uint32_t n)
 {
     return (uint64_t)byi_elements(n, dims);
 }
@@ -135,7 +135,7 @@ static uint64_t product_of(const int64_t *dims, uint32_t n)
 /* Bytes of one plane of a tensor whose first `axes` axes number its planes. */
 static uint64_t plane_bytes(const struct byi_tensor *t, uint32_t axes)
 {
-    return product_of(t->dims + axes, t->rank - axes) *
+    return count_elements(t->dims + axes, t->rank - axes) *
            byi_dtype_bytes(t->dtype);
 }
 
@@ -171,7 +171,7 @@ uint64_t byi_planes_extent(const struct byi_tensor *t,
     const uint64_t bytes = byi_tensor_bytes(t);
     if (!planes->pitch || bytes == 0)
         return bytes;
-    const uint64_t n = product_of(t->dims, planes->axes);
+    const uint64_t n = count_elements(t->dims, planes->axes);
     return (n - 1) * planes->pitch + plane_bytes(t, planes->axes);
 }
 
@@ -201,7 +201,7 @@ enum byoc_status byi_planes_pack(struct byoc_state *s, struct byi_frame *fr,
     struct byi_tensor *t = &fr->t[root];
     if (planes->pitch) {
         const uint64_t bytes = plane_bytes(t, planes->axes);
-        const uint64_t n = product_of(t->dims, planes->axes);
+        const uint64_t n = count_elements(t->dims, planes->axes);
         const char *from = t->data;
         BYI_TRY(byi_frame_block(s, fr, root, err));
         for (uint64_t i = 0; i < n; i++)
@@ -239,11 +239,11 @@ enum byoc_status byi_planes_alias(struct byoc_state *s, struct byi_frame *fr,
 
 /* Write the second operand's rows after the first operand's rows, which are
  * copied unless the result has them already. */
-static void concatenate(const struct byi_frame *fr, const struct byi_step *step,
-                        uint32_t axis)
+static void concatenate_rows(const struct byi_frame *fr,
+                             const struct byi_step *step, uint32_t axis)
 {
     const struct byi_tensor *all = &fr->t[step->out[0]];
-    const uint64_t n = product_of(all->dims, axis);
+    const uint64_t n = count_elements(all->dims, axis);
     const uint64_t pitch = pitch_of(all, axis, &fr->planes[step->out[0]]);
     uint64_t at = 0;
     for (uint32_t i = 0; i < 2; i++) {
@@ -257,11 +257,12 @@ static void concatenate(const struct byi_frame *fr, const struct byi_step *step,
     }
 }
 
-static void append(struct byoc_state *s, const struct byi_frame *fr,
-                   const struct byi_step *step, uint32_t axis)
+/* Run a step for which extends_operand holds. */
+static void append_rows(struct byoc_state *s, const struct byi_frame *fr,
+                        const struct byi_step *step, uint32_t axis)
 {
     if (step->op->id == BYI_OP_CONCATENATE) {
-        concatenate(fr, step, axis);
+        concatenate_rows(fr, step, axis);
         return;
     }
     const struct byi_call call =
@@ -270,10 +271,12 @@ static void append(struct byoc_state *s, const struct byi_frame *fr,
                      pitch_of(call.out, axis, &fr->planes[step->out[0]]));
 }
 
-/* Whether the step appends rows to its first operand, and the result has the
- * same planes as that operand. */
-static bool extends(const struct byi_plan_func *f, const struct byi_frame *fr,
-                    const struct byi_step *step, uint32_t *axis)
+/* Whether the step appends rows to its first operand, and the result has
+ * the same planes as that operand. Sets *axis to the axis of the rows, also
+ * where the planes differ. */
+static bool extends_operand(const struct byi_plan_func *f,
+                            const struct byi_frame *fr,
+                            const struct byi_step *step, uint32_t *axis)
 {
     const bool joins = step->op->id == BYI_OP_CONCATENATE && step->n_in == 2;
     if (!joins && step->op->id != BYI_OP_NN_CACHE_APPEND)
@@ -296,13 +299,14 @@ static bool is_batched(const struct byi_frame *fr, const struct byi_step *step)
         return false;
     const uint32_t axes = fr->planes[step->in[1]].axes;
     const struct byi_tensor *c = &fr->t[step->out[0]];
-    bool is = fr->planes[step->in[1]].pitch && !fr->planes[step->in[0]].pitch &&
-              c->rank >= axes + 2;
-    for (uint32_t i = 0; is && i < 2; i++) {
+    bool batched = fr->planes[step->in[1]].pitch &&
+                   !fr->planes[step->in[0]].pitch && c->rank >= axes + 2;
+    for (uint32_t i = 0; batched && i < 2; i++) {
         const struct byi_tensor *t = &fr->t[step->in[i]];
-        is = t->rank == c->rank && byi_dims_equal(axes, t->dims, axes, c->dims);
+        batched =
+            t->rank == c->rank && byi_dims_equal(axes, t->dims, axes, c->dims);
     }
-    return is;
+    return batched;
 }
 
 /* Call the kernel once for each plane, with the batch axes removed. */
@@ -312,7 +316,7 @@ static enum byoc_status run_batches(struct byoc_state *s, struct byi_frame *fr,
 {
     const struct byi_row_planes *planes = &fr->planes[step->in[1]];
     const uint32_t axes = planes->axes;
-    const uint64_t n = product_of(fr->t[step->out[0]].dims, axes);
+    const uint64_t n = count_elements(fr->t[step->out[0]].dims, axes);
     struct byi_call call = byi_exec_call(s->args, fr, step, s->model->threads);
     uint64_t pitch[3];
     call.packed = NULL;
@@ -342,10 +346,10 @@ enum byoc_status byi_planes_run(struct byoc_state *s, struct byi_frame *fr,
     const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
     uint32_t axis;
     *done = true;
-    if (extends(f, fr, step, &axis)) {
+    if (extends_operand(f, fr, step, &axis)) {
         for (uint32_t i = 1; i < step->n_in; i++)
             BYI_TRY(byi_planes_pack(s, fr, step->in[i], err));
-        append(s, fr, step, axis);
+        append_rows(s, fr, step, axis);
         return BYOC_OK;
     }
     if (is_batched(fr, step))

@@ -26,7 +26,7 @@ struct activation {
 };
 
 /* One specialisation while it is being made. */
-struct maker {
+struct specialisation {
     const struct byoc_model *model;
     struct byi_instance *instance;
     struct byi_plan_tables *plan; /* the result */
@@ -52,7 +52,7 @@ struct maker {
 /* --- values --------------------------------------------------------------- */
 
 /* The type with known sizes in place of their symbols. */
-static const struct byi_type *put_sizes(struct maker *m,
+static const struct byi_type *put_sizes(struct specialisation *m,
                                         const struct byi_type *type)
 {
     int64_t dims[BYI_MAX_RANK];
@@ -68,7 +68,7 @@ static const struct byi_type *put_sizes(struct maker *m,
                    : type;
 }
 
-static enum byoc_status check_bytes(struct maker *m,
+static enum byoc_status check_bytes(struct specialisation *m,
                                     const struct byi_type *type)
 {
     if (byi_type_bytes(type) <= UINT64_C(1) << 44)
@@ -81,7 +81,8 @@ static enum byoc_status check_bytes(struct maker *m,
 }
 
 /* Set the type of value v of f to a tensor type whose dims are numbers. */
-static enum byoc_status set_type(struct maker *m, struct byi_plan_func *f,
+static enum byoc_status set_type(struct specialisation *m,
+                                 struct byi_plan_func *f,
                                  const struct byi_step *step, uint32_t v,
                                  const struct byi_type *have)
 {
@@ -116,9 +117,9 @@ static bool are_all_fixed(const struct byi_plan_func *f, const uint32_t *list,
 
 /* The value of v if it is known, otherwise NULL. Also finds the value of an
  * alias that needs no step. */
-static const struct byi_tensor *known_of(const struct maker *m,
-                                         const struct byi_plan_func *f,
-                                         uint32_t v)
+static const struct byi_tensor *find_known(const struct specialisation *m,
+                                           const struct byi_plan_func *f,
+                                           uint32_t v)
 {
     const struct byi_tensor **known = m->known[f - m->plan->funcs];
     const struct byi_value *value = &f->values[v];
@@ -134,7 +135,8 @@ static const struct byi_tensor *known_of(const struct maker *m,
 
 /* Infer the sizes of a step's results from its operands. Leaves them unknown if
  * they depend on data. */
-static enum byoc_status infer_results(struct maker *m, struct byi_plan_func *f,
+static enum byoc_status infer_results(struct specialisation *m,
+                                      struct byi_plan_func *f,
                                       struct byi_step *step)
 {
     const struct byi_type **types =
@@ -143,7 +145,7 @@ static enum byoc_status infer_results(struct maker *m, struct byi_plan_func *f,
         byi_arena_calloc(m->scratch, step->n_in, sizeof *values);
     for (uint32_t i = 0; i < step->n_in; i++) {
         types[i] = f->values[step->in[i]].type;
-        values[i] = known_of(m, f, step->in[i]);
+        values[i] = find_known(m, f, step->in[i]);
     }
     struct byi_infer infer = {.arena = m->scratch,
                               .op = step->op,
@@ -169,14 +171,15 @@ static enum byoc_status infer_results(struct maker *m, struct byi_plan_func *f,
 
 /* Whether the step's results are small and follow from known operands and
  * sizes. */
-static bool is_computable(const struct maker *m, const struct byi_plan_func *f,
+static bool is_computable(const struct specialisation *m,
+                          const struct byi_plan_func *f,
                           const struct byi_step *step)
 {
     bool all = !step->infer;
     const struct byi_tensor **known =
         byi_arena_calloc(m->scratch, step->n_in, sizeof *known);
     for (uint32_t i = 0; i < step->n_in; i++)
-        known[i] = known_of(m, f, step->in[i]);
+        known[i] = find_known(m, f, step->in[i]);
     for (uint32_t i = 0; i < step->n_out && all; i++)
         all = byi_follows_from_sizes(step->op, step->n_in, known,
                                      f->values[step->out[i]].type);
@@ -184,8 +187,8 @@ static bool is_computable(const struct maker *m, const struct byi_plan_func *f,
 }
 
 /* Make value v a constant. */
-static void make_const(struct maker *m, struct byi_plan_func *f, uint32_t v,
-                       const struct byi_tensor *t)
+static void make_const(struct specialisation *m, struct byi_plan_func *f,
+                       uint32_t v, const struct byi_tensor *t)
 {
     struct byi_value *value = &f->values[v];
     const struct byi_plan_const c = {.view = *t};
@@ -199,7 +202,7 @@ static void make_const(struct maker *m, struct byi_plan_func *f, uint32_t v,
 /* Record the values *t[i] of the step's results; NULL if unknown. Make them
  * constants, unless one is unknown or is an output of the function. Returns
  * true if the step can be removed. */
-static bool keep_results(struct maker *m, struct byi_plan_func *f,
+static bool keep_results(struct specialisation *m, struct byi_plan_func *f,
                          const struct byi_step *step,
                          const struct byi_tensor *const *t)
 {
@@ -215,7 +218,7 @@ static bool keep_results(struct maker *m, struct byi_plan_func *f,
 
 /* Compute the step; returns true if it can be removed. If its kernel fails, the
  * step stays, and the run reports the error. */
-static bool compute_step(struct maker *m, struct byi_plan_func *f,
+static bool compute_step(struct specialisation *m, struct byi_plan_func *f,
                          const struct byi_step *step)
 {
     if (step->n_epilogue)
@@ -225,7 +228,7 @@ static bool compute_step(struct maker *m, struct byi_plan_func *f,
     struct byi_tensor *out =
         byi_arena_calloc(m->arena, step->n_out, sizeof *out);
     for (uint32_t i = 0; i < step->n_in; i++) {
-        const struct byi_tensor *known = known_of(m, f, step->in[i]);
+        const struct byi_tensor *known = find_known(m, f, step->in[i]);
         in[i] = known ? *known : byi_tensor_of(f->values[step->in[i]].type);
     }
     for (uint32_t i = 0; i < step->n_out; i++) {
@@ -250,7 +253,8 @@ static bool is_settled(const struct byi_plan_func *f,
     return step->view && !step->infer && v->fixed && f->values[v->root].fixed;
 }
 
-static enum byoc_status specialise_op(struct maker *m, struct byi_plan_func *f,
+static enum byoc_status specialise_op(struct specialisation *m,
+                                      struct byi_plan_func *f,
                                       struct byi_step *step)
 {
     bool *gone = &m->gone[f - m->plan->funcs][step - f->steps];
@@ -271,9 +275,9 @@ static enum byoc_status specialise_op(struct maker *m, struct byi_plan_func *f,
 
 /* The reason why the region cannot be specialised for any sizes, or NULL. The
  * compiler gets the same reasons through byoc_internal_region_faults. */
-static const char *refusal_of_region(const struct maker *m,
-                                     const struct byi_plan_func *f,
-                                     const struct byi_step *step)
+static const char *region_refusal(const struct specialisation *m,
+                                  const struct byi_plan_func *f,
+                                  const struct byi_step *step)
 {
     if (m->uses[step->callee] > 1)
         return "is called in several places";
@@ -282,7 +286,7 @@ static const char *refusal_of_region(const struct maker *m,
                : "the size of an input depends on data";
 }
 
-static enum byoc_status load_region(struct maker *m,
+static enum byoc_status load_region(struct specialisation *m,
                                     const struct byi_plan_func *f,
                                     const struct byi_step *step,
                                     struct byi_region *region,
@@ -295,7 +299,7 @@ static enum byoc_status load_region(struct maker *m,
     const struct byi_type **types =
         byi_arena_calloc(m->scratch, step->n_in, sizeof *types);
     struct byi_region_consts consts;
-    const char *refused = refusal_of_region(m, f, step);
+    const char *refused = region_refusal(m, f, step);
     for (uint32_t i = 0; i < step->n_in; i++)
         types[i] = f->values[step->in[i]].type;
     if (refused)
@@ -314,7 +318,7 @@ static enum byoc_status load_region(struct maker *m,
 
 /* Let the backend build the region for these sizes. If it cannot, the twin
  * runs, and the reason is stored in the instance. */
-static enum byoc_status specialise_region(struct maker *m,
+static enum byoc_status specialise_region(struct specialisation *m,
                                           struct byi_plan_func *f,
                                           struct byi_step *step)
 {
@@ -350,7 +354,7 @@ static enum byoc_status specialise_region(struct maker *m,
 
 /* The type of result i if it is the same in all functions that the step may
  * call; NULL if one is unknown or they differ. */
-static const struct byi_type *result_type(const struct maker *m,
+static const struct byi_type *result_type(const struct specialisation *m,
                                           const struct byi_plan_func *f,
                                           const struct byi_step *step,
                                           uint32_t i)
@@ -359,7 +363,7 @@ static const struct byi_type *result_type(const struct maker *m,
     uint32_t n = byi_step_callees(m->instance, step, callees);
     const struct byi_type *type = NULL;
     const struct byi_tensor *condition =
-        step->kind == BYI_STEP_IF ? known_of(m, f, step->in[0]) : NULL;
+        step->kind == BYI_STEP_IF ? find_known(m, f, step->in[0]) : NULL;
     if (condition && byi_elements(condition->rank, condition->dims) == 1) {
         callees[0] = callees[!byi_tensor_int(condition, 0)];
         n = 1; /* only this branch will run */
@@ -377,7 +381,7 @@ static const struct byi_type *result_type(const struct maker *m,
 
 /* Give results whose sizes are unknown the types that they have in the callees.
  */
-static enum byoc_status take_callee_types(struct maker *m,
+static enum byoc_status take_callee_types(struct specialisation *m,
                                           struct byi_plan_func *f,
                                           const struct byi_step *step)
 {
@@ -392,7 +396,8 @@ static enum byoc_status take_callee_types(struct maker *m,
 
 /* The only function that a step may call; UINT32_MAX if it calls none or one of
  * several. */
-static uint32_t only_callee(const struct maker *m, const struct byi_step *step)
+static uint32_t only_callee(const struct specialisation *m,
+                            const struct byi_step *step)
 {
     if (step->kind == BYI_STEP_KERNEL)
         return m->plan->kernels[step->callee].twin;
@@ -401,7 +406,8 @@ static uint32_t only_callee(const struct maker *m, const struct byi_step *step)
 
 /* Infer the call's results from this call's operands, independently of other
  * calls of the function. */
-static enum byoc_status evaluate_site(struct maker *m, struct byi_plan_func *f,
+static enum byoc_status evaluate_site(struct specialisation *m,
+                                      struct byi_plan_func *f,
                                       const struct byi_step *step)
 {
     const uint32_t func = only_callee(m, step);
@@ -417,7 +423,7 @@ static enum byoc_status evaluate_site(struct maker *m, struct byi_plan_func *f,
     for (uint32_t i = 0; i < step->n_in; i++) {
         types[i] =
             f->values[step->in[i]].fixed ? f->values[step->in[i]].type : NULL;
-        values[i] = known_of(m, f, step->in[i]);
+        values[i] = find_known(m, f, step->in[i]);
         any = any || values[i];
     }
     for (uint32_t i = 0; i < step->n_out; i++)
@@ -433,7 +439,8 @@ static enum byoc_status evaluate_site(struct maker *m, struct byi_plan_func *f,
     return BYOC_OK;
 }
 
-static enum byoc_status take_results(struct maker *m, struct byi_plan_func *f,
+static enum byoc_status take_results(struct specialisation *m,
+                                     struct byi_plan_func *f,
                                      const struct byi_step *step)
 {
     BYI_TRY(evaluate_site(m, f, step));
@@ -441,7 +448,7 @@ static enum byoc_status take_results(struct maker *m, struct byi_plan_func *f,
 }
 
 /* Begin function `func`: set the known sizes of its values. */
-static enum byoc_status begin_func(struct maker *m, uint32_t func)
+static enum byoc_status begin_func(struct specialisation *m, uint32_t func)
 {
     struct byi_plan_func *f = &m->plan->funcs[func];
     f->values = byi_arena_copy(m->arena, f->values,
@@ -472,7 +479,7 @@ static enum byoc_status begin_func(struct maker *m, uint32_t func)
 
 /* If this step is the only caller of the function, pass the sizes and values of
  * its operands to the function's inputs. */
-static void pass_sizes(struct maker *m, const struct byi_plan_func *f,
+static void pass_sizes(struct specialisation *m, const struct byi_plan_func *f,
                        const struct byi_step *step, uint32_t first,
                        uint32_t func)
 {
@@ -482,7 +489,7 @@ static void pass_sizes(struct maker *m, const struct byi_plan_func *f,
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const struct byi_value *from = &f->values[step->in[first + i]];
         struct byi_value *to = &g->values[g->inputs[i]];
-        m->known[func][g->inputs[i]] = known_of(m, f, step->in[first + i]);
+        m->known[func][g->inputs[i]] = find_known(m, f, step->in[first + i]);
         if (!from->fixed || to->fixed || to->type->kind != BYI_TENSOR ||
             to->type->dtype != from->type->dtype ||
             to->type->rank != from->type->rank)
@@ -494,7 +501,7 @@ static void pass_sizes(struct maker *m, const struct byi_plan_func *f,
 
 /* Begin a function that the step calls and that has not been specialised;
  * *entered is false if there is none. */
-static enum byoc_status enter_callee(struct maker *m,
+static enum byoc_status enter_callee(struct specialisation *m,
                                      const struct byi_plan_func *f,
                                      const struct byi_step *step, bool *entered)
 {
@@ -519,7 +526,7 @@ static enum byoc_status enter_callee(struct maker *m,
 
 /* Choose offsets for temporaries of known sizes, and delete the removed steps.
  */
-static enum byoc_status finish_func(struct maker *m, uint32_t func)
+static enum byoc_status finish_func(struct specialisation *m, uint32_t func)
 {
     struct byi_plan_func *f = &m->plan->funcs[func];
     const uint32_t n = f->n_values + 1;
@@ -569,7 +576,7 @@ static enum byoc_status finish_func(struct maker *m, uint32_t func)
 
 /* Specialise one step of the top function, after the functions that it calls.
  */
-static enum byoc_status specialise_step(struct maker *m)
+static enum byoc_status specialise_step(struct specialisation *m)
 {
     struct activation *top = &m->stack.at[m->stack.n - 1];
     struct byi_plan_func *f = &m->plan->funcs[top->func];
@@ -589,7 +596,7 @@ static enum byoc_status specialise_step(struct maker *m)
 
 /* --- the whole plan ------------------------------------------------------- */
 
-static void count_callers(struct maker *m)
+static void count_callers(struct specialisation *m)
 {
     const struct byi_plan_tables *plan = m->model->plan;
     m->callers[0] = 2; /* main has unknown callers */
@@ -624,8 +631,8 @@ static void count_callers(struct maker *m)
 
 /* Whether operand `from` of a call (NULL: unknown) may have other sizes than
  * input i of function `func` was specialised for. */
-static bool may_differ(const struct maker *m, const struct byi_value *from,
-                       uint32_t func, uint32_t i)
+static bool may_differ(const struct specialisation *m,
+                       const struct byi_value *from, uint32_t func, uint32_t i)
 {
     const uint32_t v = m->plan->funcs[func].inputs[i];
     const struct byi_value *to = &m->plan->funcs[func].values[v];
@@ -638,7 +645,7 @@ static bool may_differ(const struct maker *m, const struct byi_value *from,
  * those of the function's symbols. The operands of the call are those of the
  * step from index `at` on. For a closure they are the callee's last inputs; its
  * first inputs come from the step that applies it. */
-static bool calls_with_other_sizes(const struct maker *m,
+static bool calls_with_other_sizes(const struct specialisation *m,
                                    const struct byi_plan_func *f,
                                    const struct byi_step *step, uint32_t at,
                                    uint32_t func)
@@ -655,7 +662,7 @@ static bool calls_with_other_sizes(const struct maker *m,
 /* Mark functions in m->varying that are called with varying sizes, such as a
  * function that calls itself with growing operands: a symbol then has another
  * size in each call. Returns whether it marked any. */
-static bool find_varying(const struct maker *m)
+static bool find_varying(const struct specialisation *m)
 {
     bool found = false;
     for (uint32_t k = 0; k < m->plan->n_funcs; k++) {
@@ -677,7 +684,7 @@ static bool find_varying(const struct maker *m)
     return found;
 }
 
-static enum byoc_status specialise_plan(struct maker *m)
+static enum byoc_status specialise_plan(struct specialisation *m)
 {
     const struct byi_plan_tables *plan = m->model->plan;
     m->stage = byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->stage);
@@ -701,7 +708,7 @@ static enum byoc_status specialise_plan(struct maker *m)
 
 /* Specialise the plan once. Sets *again if functions were specialised for
  * wrong sizes; m->varying now marks these functions. */
-static enum byoc_status specialise_once(struct maker *m, bool *again)
+static enum byoc_status specialise_once(struct specialisation *m, bool *again)
 {
     const struct byoc_model *model = m->model;
     struct byi_arena *arena = m->arena = byi_arena_new();
@@ -733,7 +740,7 @@ static enum byoc_status specialise_once(struct maker *m, bool *again)
 static enum byoc_status specialise_until_stable(void *arg,
                                                 struct byoc_error *err)
 {
-    struct maker *m = arg;
+    struct specialisation *m = arg;
     enum byoc_status status;
     bool again;
     m->err = err;
@@ -750,11 +757,11 @@ enum byoc_status byi_specialise(const struct byoc_model *model,
                                 const int64_t *sizes, unsigned flags,
                                 struct byi_instance *in, struct byoc_error *err)
 {
-    struct maker m = {.model = model,
-                      .instance = in,
-                      .sizes = sizes,
-                      .last = flags & BYI_LAST,
-                      .twins = flags & BYI_TWINS};
+    struct specialisation m = {.model = model,
+                               .instance = in,
+                               .sizes = sizes,
+                               .last = flags & BYI_LAST,
+                               .twins = flags & BYI_TWINS};
     struct byi_guard guard;
     *in = (struct byi_instance){0};
     byi_memory_set_packing(model->memory, true);

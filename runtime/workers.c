@@ -84,6 +84,7 @@ struct byi_worker {
     cpu_set_t cpus;
 };
 
+/* The workers of this process. */
 static struct {
     pthread_mutex_t lock; /* for all members that are not atomic */
     uint32_t n;           /* workers that exist */
@@ -97,7 +98,7 @@ static struct {
     _Atomic uint64_t busy_ns;    /* length of the busy period */
     _Atomic uint64_t bad_window; /* end of the last window in which a thread
                                   * lost much time */
-    struct byi_worker at[MAX_WORKERS];
+    struct byi_worker workers[MAX_WORKERS];
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local struct byi_turn *current_turn;
@@ -284,7 +285,7 @@ static void make_workers(uint32_t wanted)
     pthread_sigmask(SIG_BLOCK, &all,
                     &before); /* so that signals go to the host's threads */
     while (pool.n < wanted && !pool.denied) {
-        struct byi_worker *w = &pool.at[pool.n];
+        struct byi_worker *w = &pool.workers[pool.n];
         atomic_store(&w->state, IDLE);
         pool.denied = pthread_create(&w->thread, NULL, run_worker, w) != 0;
         if (pool.denied)
@@ -650,7 +651,7 @@ static __attribute__((destructor)) void end_workers(void)
     clock_gettime(CLOCK_REALTIME, &limit);
     limit.tv_sec += JOIN_SECONDS; /* a part might never end */
     for (uint32_t i = 0; i < pool.n; i++) {
-        struct byi_worker *w = &pool.at[i];
+        struct byi_worker *w = &pool.workers[i];
         change_state(w, ASLEEP, IDLE);
         byi_futex_wake(&w->state, 1);
         if (!pthread_equal(w->thread, pthread_self()))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/workers.h: the worker threads of this process, one set for all
- * models, native kernels and plug-ins (docs/threads.md).
+/* runtime/workers.h: declares the worker threads of this process, one set for
+ * all models, native kernels and plug-ins (docs/threads.md).
  */
 #ifndef BYI_WORKERS_H
 #define BYI_WORKERS_H

@@ -61,6 +61,8 @@ static void add_bin(struct byi_chain *c, const struct byi_chain_item *like,
     c->at[c->n++] = item;
 }
 
+/* Read an elementwise step of one argument; false if the step is another
+ * operator. Two items may be added for one step. */
 static bool read_unary(const struct byoc_graph_step *step, struct byi_chain *c,
                        const struct byi_chain_item *like)
 {
@@ -306,8 +308,9 @@ static bool fold_operand(const struct byi_desc *dst,
 
 /* Find the layout that an operand must have if the result is `dst`; false if it
  * does not broadcast to dst. */
-static bool operand_layout(const struct byi_desc *operand,
-                           const struct byi_desc *dst, struct byi_desc *want)
+static bool find_operand_layout(const struct byi_desc *operand,
+                                const struct byi_desc *dst,
+                                struct byi_desc *want)
 {
     if (operand->rank > dst->rank || operand->dtype != dst->dtype)
         return false;
@@ -372,8 +375,8 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
         }
         const struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
         post->kind = BYI_POST_BIN;
-        if (core->elt_only ||
-            !operand_layout(&value->views[0].desc, &core->dst, &f->want[i]))
+        if (core->elt_only || !find_operand_layout(&value->views[0].desc,
+                                                   &core->dst, &f->want[i]))
             return false;
         post->desc = core->order ? byi_dn_permute_desc(&f->want[i], core->order)
                                  : f->want[i];
@@ -393,6 +396,7 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
     return !with_sum || f->sum != BYI_MAX_POSTS;
 }
 
+/* Create the primitive with the fusion's post-ops and check its result. */
 static enum byoc_status try_fusion(struct byi_build *b, struct byi_core *core,
                                    const struct byi_fusion *f,
                                    struct byi_prim **prim)
@@ -537,7 +541,7 @@ static enum byoc_status want_other(struct byi_build *b,
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     struct byi_desc want;
     const struct byi_desc *other = &value->views[0].desc, *src = &p->src.desc;
-    if (!operand_layout(other, src, &want)) {
+    if (!find_operand_layout(other, src, &want)) {
         char found[2][128];
         return byi_dn_refuse(
             b,
@@ -576,7 +580,7 @@ static enum byoc_status swap_operands(struct byi_build *b,
     BYI_TRY(byi_dn_want_dense(b, value, &whole));
     struct byi_desc want;
     if (!have_same_dims(item->type, &whole.desc) ||
-        !operand_layout(&p->src.desc, &whole.desc, &want))
+        !find_operand_layout(&p->src.desc, &whole.desc, &want))
         return byi_dn_refuse(b,
                              "%s: both operands are broadcast, expected one "
                              "with the result's shape",
