@@ -110,9 +110,9 @@ static int64_t count_reduced(const struct byi_printer *p, uint32_t v)
     return n;
 }
 
-/* The number of steps of the most expensive reduction, whose value *which
- * becomes. Without reductions, returns 1. */
-static int64_t reduced_steps(const struct byi_printer *p, uint32_t *which)
+/* The number of steps of the most expensive reduction, 1 without reductions.
+ * Sets *reduction to its value if it has more than 1 step. */
+static int64_t reduced_steps(const struct byi_printer *p, uint32_t *reduction)
 {
     int64_t most = 1;
     for (uint32_t v = 0; v < p->g->values.n; v++) {
@@ -123,7 +123,7 @@ static int64_t reduced_steps(const struct byi_printer *p, uint32_t *which)
         const int64_t n = count_steps(p, 0, level) * count_reduced(p, v);
         if (n > most) {
             most = n;
-            *which = v;
+            *reduction = v;
         }
     }
     return most;

@@ -340,14 +340,14 @@ static void print_parts(struct byi_printer *p, struct nest_reduction *r)
     print_line(p, "for (int64_t part = 0; part < %lld; part++)",
                (long long)parts);
     open_block(p);
-    char one[64];
-    snprintf(one, sizeof one, "%s_parts[part]", r->sum);
+    char result[64];
+    snprintf(result, sizeof result, "%s_parts[part]", r->sum);
     if (r->form.merge[0] == 'm')
-        print_line(p, "%s = %s %s %s ? %s : %s;", r->sum, one,
-                   strcmp(r->form.merge, "max") == 0 ? ">" : "<", r->sum, one,
-                   r->sum);
+        print_line(p, "%s = %s %s %s ? %s : %s;", r->sum, result,
+                   strcmp(r->form.merge, "max") == 0 ? ">" : "<", r->sum,
+                   result, r->sum);
     else
-        print_line(p, "%s = %s %s %s;", r->sum, r->sum, r->form.merge, one);
+        print_line(p, "%s = %s %s %s;", r->sum, r->sum, r->form.merge, result);
     if (r->nan)
         print_line(p, "%s_nan |= %s_nans[part];", r->sum, r->sum);
     close_blocks(p, 1);
@@ -574,18 +574,18 @@ static void print_columns(struct byi_printer *p)
     close_blocks(p, 1);
     mark_needed(p, value_at(p, r.value)->args[0], needed);
     print_column_loops(p, &r, needed, column);
-    char one[64];
-    snprintf(one, sizeof one, "%s[i%u - b]", r.sum, loop);
+    char column_sum[64];
+    snprintf(column_sum, sizeof column_sum, "%s[i%u - b]", r.sum, loop);
     print_line(p, "#pragma omp simd");
     open_range_loop(p, loop, "b", "end");
     print_needed(p, needed, r.value + 1, column);
-    print_step(p, &r, one, r.form.type);
+    print_step(p, &r, column_sum, r.form.type);
     close_blocks(p, 1 + r.n);
     mark_needed(p, p->g->result, needed);
     print_line(p, "#pragma omp simd");
     open_range_loop(p, loop, "b", "end");
     r.nan = false; /* the step propagates NaN */
-    print_finish(p, &r, one);
+    print_finish(p, &r, column_sum);
     print_needed(p, needed, 0, column);
     print_store(p);
     close_blocks(p, 2 + opened);
@@ -663,10 +663,10 @@ void byi_nest_print(const struct byi_group *domains, uint32_t n,
     print_line(&p, "%s *restrict const y = buffers[%u];",
                byi_c_type(f->nodes.at[f->result].type->dtype), f->params.n);
     for (uint32_t k = 0; k < n; k++) {
-        struct byi_printer one = {.g = &domains[k]};
-        name_values(&one);
-        byi_nest_decide(&one);
-        shared = shared || one.team > 1;
+        struct byi_printer printer = {.g = &domains[k]};
+        name_values(&printer);
+        byi_nest_decide(&printer);
+        shared = shared || printer.team > 1;
     }
     if (!shared)
         print_line(&p, "(void)threads;");

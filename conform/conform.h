@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conform/conform.h: the scorecard: the cases of `byoc conform` for one plug-in
- * and their results, and how it is printed.
+/* conform/conform.h: declares the scorecard, which has the cases of `byoc
+ * conform` for one plug-in and their results, and the functions that print it.
  */
 #ifndef BYI_CONFORM_H
 #define BYI_CONFORM_H

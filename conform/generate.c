@@ -30,7 +30,7 @@ struct graph_generator {
     struct byi_arena *arena;
     enum byi_emphasis emphasis;
     enum byoc_dtype dtype; /* default of created operands */
-    bool zero;             /* the graph still needs an axis of size 0 */
+    bool needs_zero;       /* the graph still needs an axis of size 0 */
     uint64_t state;        /* of byi_draw */
     byi_id *named;         /* values by name; BYI_NO_ID: not created yet */
     byi_id *once;          /* values of BYI_PAT_ONCE nodes, by node */
@@ -53,9 +53,10 @@ static enum byoc_status make_pattern(struct graph_generator *g, uint32_t at,
 
 /* Fail because the random choices do not fit together; byi_sample_make then
  * tries other ones. */
-static enum byoc_status fail_misfit(struct graph_generator *g, const char *what)
+static enum byoc_status fail_misfit(struct graph_generator *g,
+                                    const char *found)
 {
-    return byi_fail(g->err, BYOC_ETYPE, "%s", what);
+    return byi_fail(g->err, BYOC_ETYPE, "found %s; try another seed", found);
 }
 
 static const struct byi_type *type_of(const struct graph_generator *g,
@@ -126,7 +127,7 @@ static enum byoc_status make_operand(struct graph_generator *g,
                                      struct made_value *made,
                                      const struct byi_attrs *attrs)
 {
-    const struct byi_slot *s = &d->at[i];
+    const struct byi_slot *s = &d->operands[i];
     const struct byi_pat *leaf = made->leaf;
     const bool number = leaf && leaf->kind == BYI_PAT_CONST && leaf->has_value;
     int64_t ones[BYI_MAX_RANK];
@@ -137,7 +138,7 @@ static enum byoc_status make_operand(struct graph_generator *g,
         byi_type_tensor(g->m->arena, s->dtype, rank, number ? ones : s->dims);
     const struct byi_type *types[BYI_MAX_SLOTS];
     for (uint32_t k = 0; k < d->n; k++)
-        types[k] = d->at[k].type ? d->at[k].type : type;
+        types[k] = d->operands[k].type ? d->operands[k].type : type;
     const bool constant =
         number || s->constant || s->n || (leaf && leaf->kind == BYI_PAT_CONST);
     struct byi_func *here = g->f;
@@ -156,7 +157,7 @@ static enum byoc_status make_operand(struct graph_generator *g,
     if (leaf && leaf->name != BYI_NO_NAME && leaf->kind != BYI_PAT_ONCE)
         g->named[leaf->name] = made->id;
     made->id = capture_value(g, made->id);
-    d->at[i].type = type;
+    d->operands[i].type = type;
     return BYOC_OK;
 }
 
@@ -205,25 +206,26 @@ static enum byoc_status add_call(struct graph_generator *g,
                           .dtype = g->dtype,
                           .state = &g->state,
                           .arena = g->m->arena,
-                          .zero = g->zero,
+                          .needs_zero = g->needs_zero,
                           .n = n};
     byi_id ids[BYI_MAX_SLOTS];
     const struct byi_attrs *attrs = NULL;
     for (uint32_t i = 0; i < n; i++) {
         use_named_value(g, &args[i]);
         use_earlier_result(g, &args[i]);
-        d.at[i].asked = args[i].asked;
-        d.at[i].constant = args[i].leaf && args[i].leaf->kind == BYI_PAT_CONST;
+        d.operands[i].asked = args[i].asked;
+        d.operands[i].constant =
+            args[i].leaf && args[i].leaf->kind == BYI_PAT_CONST;
         if (args[i].id != BYI_NO_ID)
-            d.at[i].type = type_of(g, args[i].id);
-        if (d.at[i].type && d.at[i].type->kind != BYI_TENSOR)
-            return fail_misfit(g, "an operand is a tuple");
-        if (d.at[i].type && !d.dtype)
-            d.dtype = d.at[i].type->dtype;
+            d.operands[i].type = type_of(g, args[i].id);
+        if (d.operands[i].type && d.operands[i].type->kind != BYI_TENSOR)
+            return fail_misfit(g, "an operand that is a tuple");
+        if (d.operands[i].type && !d.dtype)
+            d.dtype = d.operands[i].type->dtype;
     }
     if (!byi_opgen_fill(&d))
-        return fail_misfit(g, "shapes that do not go together");
-    g->zero = d.zero;
+        return fail_misfit(g, "shapes that do not fit together");
+    g->needs_zero = d.needs_zero;
     BYI_TRY(byi_attrs_make(g->arena, d.op, d.given, d.n_given, &attrs, g->err));
     for (uint32_t i = 0; i < n; i++) {
         if (args[i].id == BYI_NO_ID)
@@ -313,9 +315,9 @@ static enum byoc_status make_value(struct graph_generator *g,
                           .state = &g->state,
                           .arena = g->m->arena,
                           .n = 1};
-    d.at[0].asked = made->asked;
+    d.operands[0].asked = made->asked;
     if (!byi_opgen_fill(&d))
-        return fail_misfit(g, "a value of no shape");
+        return fail_misfit(g, "a value for which no shape fits");
     return make_operand(g, &d, 0, made, NULL);
 }
 
@@ -438,7 +440,7 @@ static enum byoc_status make_get(struct graph_generator *g,
     BYI_TRY(make_pattern(g, pat->args[0], out));
     if (out->id == BYI_NO_ID || type_of(g, out->id)->kind != BYI_TUPLE ||
         type_of(g, out->id)->n_fields <= pat->index)
-        return fail_misfit(g, "found a tuple without the field, expected it");
+        return fail_misfit(g, "a tuple without the field");
     return byi_add_get(g->m, g->f, out->id, pat->index, NULL, &out->id, g->err);
 }
 
@@ -520,8 +522,9 @@ static enum byoc_status make_row(struct graph_generator *g,
     memset(g->once, 0xff, row->n_nodes * sizeof *g->once);
     BYI_TRY(make_pattern(g, row->root, &root));
     *id = root.id;
-    return root.id == BYI_NO_ID ? fail_misfit(g, "no operator at all")
-                                : BYOC_OK;
+    return root.id == BYI_NO_ID
+               ? fail_misfit(g, "a pattern without an operator")
+               : BYOC_OK;
 }
 
 /* The result of @main for several rows: all their results; for a chain, the
@@ -559,7 +562,7 @@ enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
                                 .arena = byi_arena_new(),
                                 .topology = topology,
                                 .emphasis = emphasis,
-                                .zero = emphasis == BYI_EMPHASIS_ZERO,
+                                .needs_zero = emphasis == BYI_EMPHASIS_ZERO,
                                 .state = seed * 0x9e3779b97f4a7c15u + 1,
                                 .err = err};
     const uint32_t func = byi_func_new(g.m, "main");
@@ -575,8 +578,8 @@ enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
     }
     if (status == BYOC_OK)
         status = check_inputs(&g);
-    if (status == BYOC_OK && g.zero)
-        status = fail_misfit(&g, "a graph in which no dim is 0");
+    if (status == BYOC_OK && g.needs_zero)
+        status = fail_misfit(&g, "a graph without an axis of size 0");
     if (status == BYOC_OK)
         g.f->result = n > 1 ? result_of(&g, last) : last;
     byi_arena_free(&g.arena);

@@ -91,9 +91,9 @@ struct byi_opgen {
     enum byoc_dtype dtype; /* default for planned operands */
     uint64_t *state;       /* of byi_draw */
     struct byi_arena *arena;
-    bool zero; /* the graph still needs an axis of size 0 */
+    bool needs_zero; /* the graph still needs an axis of size 0 */
     uint32_t n;
-    struct byi_slot at[BYI_MAX_SLOTS]; /* the n operands */
+    struct byi_slot operands[BYI_MAX_SLOTS]; /* the n operands */
     uint32_t n_given;
     struct byi_attr given[BYI_MAX_GIVEN]; /* the attributes set so far */
 };

@@ -25,8 +25,8 @@ static void set_broadcast(struct byi_opgen *d, uint32_t i, uint32_t to)
     const uint32_t rank = byi_opgen_rank_of(d, to);
     int64_t dims[BYI_MAX_RANK];
     memcpy(dims, byi_opgen_dims_of(d, to), rank * sizeof *dims);
-    const uint32_t kind = byi_opgen_below(d, 6);
-    const struct byi_pat_type *asked = d->at[i].asked;
+    const uint32_t kind = byi_opgen_draw_below(d, 6);
+    const struct byi_pat_type *asked = d->operands[i].asked;
     const bool one = asked && !asked->size.any && asked->size.value == 1;
     if (kind == 0 || one) { /* one number */
         const uint32_t r = byi_opgen_draw_chance(d, 50) ? 0 : 1;
@@ -38,7 +38,7 @@ static void set_broadcast(struct byi_opgen *d, uint32_t i, uint32_t to)
         for (uint32_t k = 2; k < rank; k++)
             dims[k] = 1;
         dims[0] = 1;
-        const uint32_t skip = byi_opgen_below(d, 2);
+        const uint32_t skip = byi_opgen_draw_below(d, 2);
         byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, to), rank - skip,
                            dims + skip);
     } else if (kind == 3 && rank > 0) { /* some axes of size 1 */
@@ -57,14 +57,14 @@ static bool broadcast(struct byi_opgen *d)
     while (base + 1 < d->n && !byi_opgen_is_known(d, base))
         base++;
     if (!byi_opgen_is_known(d, base))
-        base = d->op->id == BYI_OP_NN_PRELU ? 0 : byi_opgen_below(d, d->n);
+        base = d->op->id == BYI_OP_NN_PRELU ? 0 : byi_opgen_draw_below(d, d->n);
     if (!byi_opgen_want_free(d, base, UINT32_MAX))
         return false;
     for (uint32_t i = 0; i < d->n; i++)
         if (i != base && !byi_opgen_is_known(d, i))
             set_broadcast(d, i, base);
     if (d->op->id == BYI_OP_WHERE && !byi_opgen_is_known(d, 0))
-        d->at[0].dtype = BYOC_BOOL;
+        d->operands[0].dtype = BYOC_BOOL;
     return true;
 }
 
@@ -76,9 +76,10 @@ static bool logic(struct byi_opgen *d)
 
 static bool clip(struct byi_opgen *d)
 {
-    const double low =
-        byi_opgen_give_float(d, "a_min", -0.25 * (1 + byi_opgen_below(d, 4)));
-    byi_opgen_give_float(d, "a_max", low + 0.5 * (1 + byi_opgen_below(d, 5)));
+    const double low = byi_opgen_give_float(
+        d, "a_min", -0.25 * (1 + byi_opgen_draw_below(d, 4)));
+    byi_opgen_give_float(d, "a_max",
+                         low + 0.5 * (1 + byi_opgen_draw_below(d, 5)));
     return like_first(d);
 }
 
@@ -86,7 +87,7 @@ static bool cast(struct byi_opgen *d)
 {
     static const enum byoc_dtype to[] = {BYOC_F32, BYOC_F16, BYOC_F64, BYOC_I32,
                                          BYOC_I64, BYOC_U8,  BYOC_BOOL};
-    byi_opgen_give_int(d, "dtype", to[byi_opgen_below(d, BYI_COUNT(to))]);
+    byi_opgen_give_int(d, "dtype", to[byi_opgen_draw_below(d, BYI_COUNT(to))]);
     return like_first(d);
 }
 
@@ -106,7 +107,7 @@ static uint32_t spatial_axes(const struct byi_op *op)
 static bool want_image(struct byi_opgen *d, uint32_t spatial, bool last,
                        int64_t *channels, int64_t *space)
 {
-    struct byi_slot *s = &d->at[0];
+    struct byi_slot *s = &d->operands[0];
     if (!byi_opgen_want_free(d, 0, spatial + 2))
         return false;
     const int64_t *dims = byi_opgen_dims_of(d, 0);
@@ -146,7 +147,7 @@ static const char *const kernel_layouts[] = {"", "WIO", "HWIO", "DHWIO"};
 static bool enlarge_image(struct byi_opgen *d, uint32_t spatial, bool last,
                           int64_t *channels, int64_t *space)
 {
-    struct byi_slot *s = &d->at[0];
+    struct byi_slot *s = &d->operands[0];
     if (s->type || d->emphasis == BYI_EMPHASIS_ONES || *channels < 1 ||
         !byi_opgen_draw_chance(d, 40))
         return false;
@@ -172,7 +173,7 @@ static bool conv(struct byi_opgen *d)
     if (!want_image(d, spatial, last, &channels, space))
         return false;
     const bool large = enlarge_image(d, spatial, last, &channels, space);
-    const uint32_t how = byi_opgen_below(d, 10);
+    const uint32_t how = byi_opgen_draw_below(d, 10);
     int64_t groups = how < 6 || channels < 1 || large ? 1
                      : how < 8                        ? channels
                      : channels % 2 == 0              ? 2
@@ -181,12 +182,12 @@ static bool conv(struct byi_opgen *d)
     if (groups < 1 || channels % groups)
         return false;
     for (uint32_t i = 0; i < spatial; i++)
-        size[i] = large ? 3 : 1 + byi_opgen_below(d, 3);
+        size[i] = large ? 3 : 1 + byi_opgen_draw_below(d, 3);
     if (byi_opgen_is_known(d, 1) && byi_opgen_rank_of(d, 1) == spatial + 2)
         memcpy(size, byi_opgen_dims_of(d, 1) + 2, spatial * sizeof *size);
     give_windows(d, spatial, size, large);
     const int64_t outs =
-        groups * (1 + byi_opgen_below(d, groups == 1 ? 9 : 2)) +
+        groups * (1 + byi_opgen_draw_below(d, groups == 1 ? 9 : 2)) +
         (groups == 1 && large ? 15 : 0);
     const bool deconv = strstr(d->op->name, "transpose") != NULL;
     const int64_t a = deconv ? channels : outs;
@@ -219,7 +220,7 @@ static bool pool(struct byi_opgen *d)
     if (!want_image(d, spatial, last, &channels, space))
         return false;
     for (uint32_t i = 0; i < spatial; i++)
-        size[i] = 1 + byi_opgen_below(d, 3);
+        size[i] = 1 + byi_opgen_draw_below(d, 3);
     byi_opgen_give_ints(d, "pool_size", size, spatial);
     give_windows(d, spatial, size, false);
     if (last)
@@ -240,16 +241,16 @@ static bool dense(struct byi_opgen *d)
     if (!byi_opgen_is_known(d, 0) && byi_opgen_is_known(d, 1)) {
         if (byi_opgen_rank_of(d, 1) != 2)
             return false;
-        byi_opgen_set_dims(
-            d, 0, byi_opgen_dtype_of(d, 1), 2,
-            (const int64_t[]){byi_opgen_size(d), byi_opgen_dims_of(d, 1)[1]});
+        byi_opgen_set_dims(d, 0, byi_opgen_dtype_of(d, 1), 2,
+                           (const int64_t[]){byi_opgen_draw_size(d),
+                                             byi_opgen_dims_of(d, 1)[1]});
         return true;
     }
     if (!byi_opgen_want_free(d, 0, 2))
         return false;
     byi_opgen_set_dims(
         d, 1, byi_opgen_dtype_of(d, 0), 2,
-        (const int64_t[]){byi_opgen_size(d), byi_opgen_dims_of(d, 0)[1]});
+        (const int64_t[]){byi_opgen_draw_size(d), byi_opgen_dims_of(d, 0)[1]});
     return true;
 }
 
@@ -264,7 +265,8 @@ static void set_factor(struct byi_opgen *d, uint32_t i, uint32_t other,
     /* k, the reduced axis, is the last axis of operand 0 and the second-last
      * axis of operand 1, unless the operand is transposed */
     const bool k_last = (other == 0) != flip_other;
-    const int64_t k = dims[rank - (k_last ? 1 : 2)], free = byi_opgen_size(d);
+    const int64_t k = dims[rank - (k_last ? 1 : 2)],
+                  free = byi_opgen_draw_size(d);
     const bool my_k_last = (i == 0) != flip_i;
     dims[rank - 1] = my_k_last ? k : free;
     dims[rank - 2] = my_k_last ? free : k;
@@ -303,7 +305,7 @@ static bool matmul(struct byi_opgen *d)
 /* A random axis, sometimes counted from the end. */
 static int64_t draw_axis(struct byi_opgen *d, uint32_t rank)
 {
-    const int64_t axis = rank ? (int64_t)byi_opgen_below(d, rank) : 0;
+    const int64_t axis = rank ? (int64_t)byi_opgen_draw_below(d, rank) : 0;
     return byi_opgen_draw_chance(d, 40) ? axis - (int64_t)rank : axis;
 }
 
@@ -383,7 +385,7 @@ static bool layer_norm(struct byi_opgen *d)
 
 static bool lrn(struct byi_opgen *d)
 {
-    byi_opgen_give_int(d, "size", 1 + 2 * byi_opgen_below(d, 3));
+    byi_opgen_give_int(d, "size", 1 + 2 * byi_opgen_draw_below(d, 3));
     byi_opgen_give_float(d, "alpha",
                          byi_opgen_draw_chance(d, 50) ? 0.0001 : 0.5);
     byi_opgen_give_float(d, "beta", byi_opgen_draw_chance(d, 50) ? 0.75 : 0.5);
@@ -399,7 +401,7 @@ static bool reshape(struct byi_opgen *d)
     int64_t to[BYI_MAX_RANK + 1];
     uint32_t n = 0;
     if (rank >= 2 && byi_opgen_draw_chance(d, 50)) { /* join two axes */
-        const uint32_t at = byi_opgen_below(d, rank - 1);
+        const uint32_t at = byi_opgen_draw_below(d, rank - 1);
         for (uint32_t i = 0; i < rank; i++)
             if (i == at + 1)
                 to[n - 1] *= dims[i];
@@ -418,7 +420,7 @@ static bool reshape(struct byi_opgen *d)
 
 static bool squeeze(struct byi_opgen *d)
 {
-    struct byi_slot *s = &d->at[0];
+    struct byi_slot *s = &d->operands[0];
     int64_t axes[BYI_MAX_RANK];
     uint32_t n = 0;
     for (uint32_t i = 0; i < byi_opgen_rank_of(d, 0); i++) {
@@ -434,11 +436,12 @@ static bool squeeze(struct byi_opgen *d)
 static bool expand_dims(struct byi_opgen *d)
 {
     int64_t axes[2];
-    const uint32_t n = 1 + byi_opgen_below(d, 2),
+    const uint32_t n = 1 + byi_opgen_draw_below(d, 2),
                    rank = byi_opgen_rank_of(d, 0) + n;
-    axes[0] = byi_opgen_below(d, rank);
+    axes[0] = byi_opgen_draw_below(d, rank);
     if (n > 1)
-        axes[1] = (axes[0] + 1 + byi_opgen_below(d, rank - 1)) % (int64_t)rank;
+        axes[1] =
+            (axes[0] + 1 + byi_opgen_draw_below(d, rank - 1)) % (int64_t)rank;
     byi_opgen_give_ints(d, "axis", axes, n);
     return true;
 }
@@ -446,7 +449,7 @@ static bool expand_dims(struct byi_opgen *d)
 static bool flatten(struct byi_opgen *d)
 {
     byi_opgen_give_int(d, "axis",
-                       byi_opgen_below(d, byi_opgen_rank_of(d, 0) + 1));
+                       byi_opgen_draw_below(d, byi_opgen_rank_of(d, 0) + 1));
     return true;
 }
 
@@ -457,7 +460,7 @@ static bool transpose(struct byi_opgen *d)
     for (uint32_t i = 0; i < rank; i++)
         axes[i] = i;
     for (uint32_t i = rank; i > 1; i--) {
-        const uint32_t k = byi_opgen_below(d, i);
+        const uint32_t k = byi_opgen_draw_below(d, i);
         const int64_t kept = axes[k];
         axes[k] = axes[i - 1];
         axes[i - 1] = kept;
@@ -481,7 +484,7 @@ static bool concatenate(struct byi_opgen *d)
     for (uint32_t i = 0; i < d->n; i++) {
         int64_t dims[BYI_MAX_RANK];
         memcpy(dims, byi_opgen_dims_of(d, base), rank * sizeof *dims);
-        dims[axis] = byi_opgen_size(d);
+        dims[axis] = byi_opgen_draw_size(d);
         if (i != base)
             byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, base), rank, dims);
     }
@@ -495,14 +498,16 @@ static bool split(struct byi_opgen *d)
     if (!give_axis(d, rank, draw_axis(d, rank), &axis))
         return false;
     const int64_t size = byi_opgen_dims_of(d, 0)[axis];
-    const uint32_t n = size > 2 ? 2 + byi_opgen_below(d, 2) : size == 2 ? 2 : 1;
+    const uint32_t n = size > 2    ? 2 + byi_opgen_draw_below(d, 2)
+                       : size == 2 ? 2
+                                   : 1;
     int64_t left = size;
     for (uint32_t i = 0; i < n; i++) {
         const int64_t rest = (int64_t)(n - i - 1);
         sizes[i] =
             i + 1 == n
                 ? left
-                : 1 + (int64_t)byi_opgen_below(d, (uint32_t)(left - rest));
+                : 1 + (int64_t)byi_opgen_draw_below(d, (uint32_t)(left - rest));
         left -= sizes[i];
     }
     byi_opgen_give_ints(d, "sizes", sizes, n);
@@ -512,16 +517,17 @@ static bool split(struct byi_opgen *d)
 static bool strided_slice(struct byi_opgen *d)
 {
     const uint32_t rank = byi_opgen_rank_of(d, 0),
-                   first = byi_opgen_below(d, rank);
+                   first = byi_opgen_draw_below(d, rank);
     const uint32_t n =
-        1 + byi_opgen_below(d, rank - first < 3 ? rank - first : 3);
+        1 + byi_opgen_draw_below(d, rank - first < 3 ? rank - first : 3);
     int64_t begin[3], end[3], axes[3], strides[3];
     for (uint32_t i = 0; i < n; i++) {
         const int64_t size = byi_opgen_dims_of(d, 0)[first + i];
         axes[i] = first + i;
         strides[i] = byi_opgen_draw_chance(d, 25) ? 2 : 1;
         begin[i] =
-            size > 1 ? (int64_t)byi_opgen_below(d, (uint32_t)size / 2 + 1) : 0;
+            size > 1 ? (int64_t)byi_opgen_draw_below(d, (uint32_t)size / 2 + 1)
+                     : 0;
         end[i] =
             byi_opgen_draw_chance(d, 30) ? INT32_MAX
             : byi_opgen_draw_chance(d, 30) && size > 1 && begin[i] < size - 1
@@ -540,11 +546,11 @@ static bool take(struct byi_opgen *d)
     byi_opgen_give_int(d, "axis", draw_axis(d, byi_opgen_rank_of(d, 0)));
     if (byi_opgen_is_known(d, 1))
         return true;
-    const struct byi_pat_type *asked = d->at[1].asked;
-    d->at[1].rank = byi_opgen_below(d, 3);
-    for (uint32_t i = 0; i < d->at[1].rank; i++)
-        d->at[1].dims[i] = 1 + byi_opgen_below(d, 4);
-    d->at[1].dtype = byi_opgen_fit_dtype(
+    const struct byi_pat_type *asked = d->operands[1].asked;
+    d->operands[1].rank = byi_opgen_draw_below(d, 3);
+    for (uint32_t i = 0; i < d->operands[1].rank; i++)
+        d->operands[1].dims[i] = 1 + byi_opgen_draw_below(d, 4);
+    d->operands[1].dtype = byi_opgen_fit_dtype(
         d, asked, byi_opgen_draw_chance(d, 70) ? BYOC_I64 : BYOC_I32);
     return true;
 }
@@ -552,7 +558,7 @@ static bool take(struct byi_opgen *d)
 static bool gather(struct byi_opgen *d)
 {
     take(d);
-    byi_opgen_set_dims(d, 1, d->at[1].dtype, byi_opgen_rank_of(d, 0),
+    byi_opgen_set_dims(d, 1, d->operands[1].dtype, byi_opgen_rank_of(d, 0),
                        byi_opgen_dims_of(d, 0));
     return true;
 }
@@ -568,7 +574,7 @@ static bool tile(struct byi_opgen *d)
 
 static bool broadcast_to(struct byi_opgen *d)
 {
-    struct byi_slot *s = &d->at[0];
+    struct byi_slot *s = &d->operands[0];
     int64_t to[BYI_MAX_RANK];
     const uint32_t rank = byi_opgen_rank_of(d, 0);
     memcpy(to, byi_opgen_dims_of(d, 0), rank * sizeof *to);
@@ -589,8 +595,8 @@ static bool pad(struct byi_opgen *d)
                           byi_opgen_dims_of(d, 0)[i % rank] > 1
                       ? 1
                       : 0;
-    byi_opgen_give_string(d, "mode",
-                          byi_opgen_word(d, "constant|constant|edge|reflect"));
+    byi_opgen_give_string(
+        d, "mode", byi_opgen_draw_word(d, "constant|constant|edge|reflect"));
     byi_opgen_set_ints(d, 1, pads, 2 * rank);
     byi_opgen_set_dims(d, 2, byi_opgen_dtype_of(d, 0), 0, NULL);
     return true;
@@ -602,14 +608,14 @@ static bool blocks(struct byi_opgen *d)
     if (!byi_opgen_want_free(d, 0, 4))
         return false;
     const int64_t size = byi_opgen_give_int(d, "block_size", 2);
-    struct byi_slot *s = &d->at[0];
+    struct byi_slot *s = &d->operands[0];
     const bool to_space = d->op->id == BYI_OP_DEPTH_TO_SPACE;
     if (!s->type && to_space)
         s->dims[1] *= size * size;
     for (uint32_t i = 2; i < 4 && !s->type && !to_space; i++)
         s->dims[i] *= size;
     if (to_space)
-        byi_opgen_give_string(d, "mode", byi_opgen_word(d, "DCR|CRD"));
+        byi_opgen_give_string(d, "mode", byi_opgen_draw_word(d, "DCR|CRD"));
     return byi_opgen_fits(4, byi_opgen_dims_of(d, 0));
 }
 
@@ -618,7 +624,7 @@ static bool layout_transform(struct byi_opgen *d)
     static const char *const both[][2] = {{"NCHW", "NHWC"},   {"NHWC", "NCHW"},
                                           {"NCW", "NWC"},     {"NWC", "NCW"},
                                           {"NCDHW", "NDHWC"}, {"OIHW", "HWIO"}};
-    const char *const *pair = both[byi_opgen_below(d, BYI_COUNT(both))];
+    const char *const *pair = both[byi_opgen_draw_below(d, BYI_COUNT(both))];
     byi_opgen_give_string(d, "src_layout", pair[0]);
     byi_opgen_give_string(d, "dst_layout", pair[1]);
     return byi_opgen_want_free(d, 0, (uint32_t)strlen(pair[0]));
@@ -632,14 +638,14 @@ static bool resize(struct byi_opgen *d)
         {"linear", "half_pixel", "round_prefer_floor"},
         {"linear", "align_corners", "round_prefer_floor"},
         {"cubic", "half_pixel", "round_prefer_floor"}};
-    const char *const *mode = modes[byi_opgen_below(d, BYI_COUNT(modes))];
-    if (!byi_opgen_want_free(d, 0, 3 + byi_opgen_below(d, 3)))
+    const char *const *mode = modes[byi_opgen_draw_below(d, BYI_COUNT(modes))];
+    if (!byi_opgen_want_free(d, 0, 3 + byi_opgen_draw_below(d, 3)))
         return false;
     int64_t sizes[BYI_MAX_RANK];
     const uint32_t rank = byi_opgen_rank_of(d, 0);
     for (uint32_t i = 0; i < rank; i++)
         sizes[i] = byi_opgen_dims_of(d, 0)[i] *
-                   (i < 2 ? 1 : 1 + byi_opgen_below(d, 3));
+                   (i < 2 ? 1 : 1 + byi_opgen_draw_below(d, 3));
     if (rank > 3 && byi_opgen_draw_chance(d, 30))
         sizes[rank - 1] += 1;
     byi_opgen_give_string(d, "mode", mode[0]);
@@ -658,7 +664,7 @@ static bool quantized(struct byi_opgen *d)
     static const enum byoc_dtype bits[] = {BYOC_U8, BYOC_I8, BYOC_U8, BYOC_I8,
                                            BYOC_I32};
     const bool from = d->op->id == BYI_OP_DEQUANTIZE;
-    const enum byoc_dtype integer = bits[byi_opgen_below(d, from ? 5 : 4)];
+    const enum byoc_dtype integer = bits[byi_opgen_draw_below(d, from ? 5 : 4)];
     const enum byoc_dtype kept = d->dtype;
     if (from)
         d->dtype = integer;
@@ -687,9 +693,10 @@ static bool recurrent(struct byi_opgen *d)
     const bool first =
         byi_opgen_give_int(d, "batch_first", byi_opgen_draw_chance(d, 25)) != 0;
     const char *way = byi_opgen_give_string(
-        d, "direction", byi_opgen_word(d, "forward|reverse|bidirectional"));
+        d, "direction",
+        byi_opgen_draw_word(d, "forward|reverse|bidirectional"));
     const int64_t directions = strcmp(way, "bidirectional") == 0 ? 2 : 1;
-    const int64_t hidden = 1 + byi_opgen_below(d, 9),
+    const int64_t hidden = 1 + byi_opgen_draw_below(d, 9),
                   input = byi_opgen_dims_of(d, 0)[2];
     const int64_t batch = byi_opgen_dims_of(d, 0)[first ? 0 : 1];
     const enum byoc_dtype t = byi_opgen_dtype_of(d, 0);
@@ -767,12 +774,12 @@ static void give_rest(struct byi_opgen *d)
                  strcmp(def->name, "alpha") == 0 &&
                  byi_opgen_draw_chance(d, 70))
             byi_opgen_give_float(d, def->name,
-                                 0.05 + 0.1 * byi_opgen_below(d, 9));
+                                 0.05 + 0.1 * byi_opgen_draw_below(d, 9));
         for (size_t k = 0; k < BYI_COUNT(words); k++)
             if (def->kind == BYI_ATTR_STRING &&
                 strcmp(words[k].attr, def->name) == 0)
                 byi_opgen_give_string(d, def->name,
-                                      byi_opgen_word(d, words[k].words));
+                                      byi_opgen_draw_word(d, words[k].words));
     }
 }
 

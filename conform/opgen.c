@@ -9,19 +9,19 @@
 
 enum { MAX_ELEMENTS = 1 << 15 /* of a planned tensor */ };
 
-uint32_t byi_opgen_below(struct byi_opgen *d, uint32_t n)
+uint32_t byi_opgen_draw_below(struct byi_opgen *d, uint32_t n)
 {
     return byi_draw_below(d->state, n);
 }
 
 bool byi_opgen_draw_chance(struct byi_opgen *d, uint32_t percent)
 {
-    return byi_opgen_below(d, 100) < percent;
+    return byi_opgen_draw_below(d, 100) < percent;
 }
 
 /* --- sizes ---------------------------------------------------------------- */
 
-int64_t byi_opgen_size(struct byi_opgen *d)
+int64_t byi_opgen_draw_size(struct byi_opgen *d)
 {
     static const int64_t small[] = {1, 2, 3, 4, 5, 6, 8};
     static const int64_t odd[] = {3, 5, 7, 11, 13};
@@ -30,13 +30,13 @@ int64_t byi_opgen_size(struct byi_opgen *d)
     case BYI_EMPHASIS_ONES:
         return byi_opgen_draw_chance(d, 65)
                    ? 1
-                   : small[byi_opgen_below(d, BYI_COUNT(small))];
+                   : small[byi_opgen_draw_below(d, BYI_COUNT(small))];
     case BYI_EMPHASIS_ODD:
-        return odd[byi_opgen_below(d, BYI_COUNT(odd))];
+        return odd[byi_opgen_draw_below(d, BYI_COUNT(odd))];
     case BYI_EMPHASIS_LARGE:
-        return large[byi_opgen_below(d, BYI_COUNT(large))];
+        return large[byi_opgen_draw_below(d, BYI_COUNT(large))];
     default:
-        return small[byi_opgen_below(d, BYI_COUNT(small))];
+        return small[byi_opgen_draw_below(d, BYI_COUNT(small))];
     }
 }
 
@@ -45,8 +45,8 @@ static uint32_t draw_rank(struct byi_opgen *d)
     static const uint32_t usual[] = {1, 2, 2, 3, 3, 4, 4, 4, 5};
     static const uint32_t rare[] = {0, 1, 5, 6, 7};
     return d->emphasis == BYI_EMPHASIS_RANK
-               ? rare[byi_opgen_below(d, BYI_COUNT(rare))]
-               : usual[byi_opgen_below(d, BYI_COUNT(usual))];
+               ? rare[byi_opgen_draw_below(d, BYI_COUNT(rare))]
+               : usual[byi_opgen_draw_below(d, BYI_COUNT(usual))];
 }
 
 bool byi_opgen_fits(uint32_t rank, const int64_t *dims)
@@ -58,7 +58,7 @@ bool byi_opgen_fits(uint32_t rank, const int64_t *dims)
 /* A random size that the pattern allows. */
 static int64_t fit_dim(struct byi_opgen *d, const struct byi_pat_dim *dim)
 {
-    const int64_t size = byi_opgen_size(d);
+    const int64_t size = byi_opgen_draw_size(d);
     if (dim->any)
         return size;
     switch (dim->cmp) {
@@ -82,7 +82,8 @@ static uint32_t fit_rank(struct byi_opgen *d, const struct byi_pat_type *asked)
 {
     uint32_t rank = draw_rank(d);
     if (asked && asked->has_dims)
-        return asked->n_dims + (asked->has_rest ? byi_opgen_below(d, 3) : 0);
+        return asked->n_dims +
+               (asked->has_rest ? byi_opgen_draw_below(d, 3) : 0);
     if (asked && !asked->rank.any) {
         const struct byi_pat_dim *r = &asked->rank;
         const int64_t v = r->value;
@@ -102,7 +103,7 @@ enum byoc_dtype byi_opgen_fit_dtype(struct byi_opgen *d,
     for (uint32_t i = 0; i < asked->n_dtypes; i++)
         if (asked->dtypes[i] == dtype)
             return dtype;
-    return asked->dtypes[byi_opgen_below(d, asked->n_dtypes)];
+    return asked->dtypes[byi_opgen_draw_below(d, asked->n_dtypes)];
 }
 
 /* Draw a random shape of `rank` axes (UINT32_MAX: any rank that the pattern
@@ -120,7 +121,7 @@ static bool draw_shape(struct byi_opgen *d, struct byi_slot *s, uint32_t rank)
             if (asked && asked->has_dims && i < asked->n_dims &&
                 (!asked->has_rest || i < asked->rest))
                 dim = &asked->dims[i];
-            s->dims[i] = dim ? fit_dim(d, dim) : byi_opgen_size(d);
+            s->dims[i] = dim ? fit_dim(d, dim) : byi_opgen_draw_size(d);
         }
         if (byi_opgen_fits(s->rank, s->dims))
             break;
@@ -129,9 +130,9 @@ static bool draw_shape(struct byi_opgen *d, struct byi_slot *s, uint32_t rank)
         asked->size.value == 1)
         for (uint32_t i = 0; i < s->rank; i++)
             s->dims[i] = 1;
-    else if (d->zero && s->rank)
-        s->dims[byi_opgen_below(d, s->rank)] = 0;
-    d->zero = d->zero && !s->rank;
+    else if (d->needs_zero && s->rank)
+        s->dims[byi_opgen_draw_below(d, s->rank)] = 0;
+    d->needs_zero = d->needs_zero && !s->rank;
     return byi_opgen_fits(s->rank, s->dims);
 }
 
@@ -139,28 +140,31 @@ static bool draw_shape(struct byi_opgen *d, struct byi_slot *s, uint32_t rank)
 
 bool byi_opgen_is_known(const struct byi_opgen *d, uint32_t i)
 {
-    return d->at[i].type != NULL;
+    return d->operands[i].type != NULL;
 }
 
 uint32_t byi_opgen_rank_of(const struct byi_opgen *d, uint32_t i)
 {
-    return byi_opgen_is_known(d, i) ? d->at[i].type->rank : d->at[i].rank;
+    return byi_opgen_is_known(d, i) ? d->operands[i].type->rank
+                                    : d->operands[i].rank;
 }
 
 const int64_t *byi_opgen_dims_of(const struct byi_opgen *d, uint32_t i)
 {
-    return byi_opgen_is_known(d, i) ? d->at[i].type->dims : d->at[i].dims;
+    return byi_opgen_is_known(d, i) ? d->operands[i].type->dims
+                                    : d->operands[i].dims;
 }
 
 enum byoc_dtype byi_opgen_dtype_of(const struct byi_opgen *d, uint32_t i)
 {
-    return byi_opgen_is_known(d, i) ? d->at[i].type->dtype : d->at[i].dtype;
+    return byi_opgen_is_known(d, i) ? d->operands[i].type->dtype
+                                    : d->operands[i].dtype;
 }
 
 void byi_opgen_set_dims(struct byi_opgen *d, uint32_t i, enum byoc_dtype dtype,
                         uint32_t rank, const int64_t *dims)
 {
-    struct byi_slot *s = &d->at[i];
+    struct byi_slot *s = &d->operands[i];
     if (s->type || i >= d->n)
         return;
     s->dtype = byi_opgen_fit_dtype(d, s->asked, dtype);
@@ -171,7 +175,7 @@ void byi_opgen_set_dims(struct byi_opgen *d, uint32_t i, enum byoc_dtype dtype,
 void byi_opgen_set_ints(struct byi_opgen *d, uint32_t i, const int64_t *values,
                         uint32_t n)
 {
-    struct byi_slot *s = &d->at[i];
+    struct byi_slot *s = &d->operands[i];
     if (s->type || i >= d->n || n > BYI_MAX_INTS)
         return;
     *s = (struct byi_slot){.asked = s->asked,
@@ -185,7 +189,7 @@ void byi_opgen_set_ints(struct byi_opgen *d, uint32_t i, const int64_t *values,
 
 bool byi_opgen_want_free(struct byi_opgen *d, uint32_t i, uint32_t rank)
 {
-    struct byi_slot *s = &d->at[i];
+    struct byi_slot *s = &d->operands[i];
     if (s->type)
         return rank == UINT32_MAX || s->type->rank == rank;
     s->dtype = byi_opgen_fit_dtype(d, s->asked, d->dtype);
@@ -225,7 +229,7 @@ int64_t byi_opgen_give_int(struct byi_opgen *d, const char *name, int64_t value)
     if (!def)
         return value;
     if (pin && pin->values[0].kind != BYI_ATTR_INTS)
-        value = pin->values[byi_opgen_below(d, pin->n)].i;
+        value = pin->values[byi_opgen_draw_below(d, pin->n)].i;
     add_attr(
         d, (struct byi_attr){.name = def->name, .kind = def->kind, .i = value});
     return value;
@@ -238,7 +242,8 @@ double byi_opgen_give_float(struct byi_opgen *d, const char *name, double value)
     if (!def)
         return value;
     if (pin) {
-        const struct byi_attr *v = &pin->values[byi_opgen_below(d, pin->n)];
+        const struct byi_attr *v =
+            &pin->values[byi_opgen_draw_below(d, pin->n)];
         value = v->kind == BYI_ATTR_INT ? (double)v->i : v->f;
     }
     add_attr(d, (struct byi_attr){
@@ -254,7 +259,7 @@ const char *byi_opgen_give_string(struct byi_opgen *d, const char *name,
     if (!def)
         return value;
     if (pin)
-        value = pin->values[byi_opgen_below(d, pin->n)].s;
+        value = pin->values[byi_opgen_draw_below(d, pin->n)].s;
     add_attr(d, (struct byi_attr){
                     .name = def->name, .kind = BYI_ATTR_STRING, .s = value});
     return value;
@@ -268,7 +273,8 @@ void byi_opgen_give_ints(struct byi_opgen *d, const char *name, int64_t *values,
     if (!def)
         return;
     if (pin) {
-        const struct byi_attr *v = &pin->values[byi_opgen_below(d, pin->n)];
+        const struct byi_attr *v =
+            &pin->values[byi_opgen_draw_below(d, pin->n)];
         for (uint32_t i = 0; i < n; i++)
             if (v->kind != BYI_ATTR_INTS)
                 values[i] = v->i;
@@ -288,7 +294,7 @@ static void give_pinned_list(struct byi_opgen *d,
                              const struct byi_attr_def *def)
 {
     const struct byi_pat_test *pin = byi_opgen_pinned(d, def->name);
-    struct byi_attr list = pin->values[byi_opgen_below(d, pin->n)];
+    struct byi_attr list = pin->values[byi_opgen_draw_below(d, pin->n)];
     const bool one = list.kind != def->kind;
     if (one)
         list.n = 1;
@@ -335,12 +341,12 @@ void byi_opgen_give_pinned(struct byi_opgen *d, const struct byi_attr_def *def)
     }
 }
 
-const char *byi_opgen_word(struct byi_opgen *d, const char *words)
+const char *byi_opgen_draw_word(struct byi_opgen *d, const char *words)
 {
     uint32_t n = 1;
     for (const char *p = words; *p; p++)
         n += *p == '|';
-    for (uint32_t skip = byi_opgen_below(d, n); skip > 0; skip--)
+    for (uint32_t skip = byi_opgen_draw_below(d, n); skip > 0; skip--)
         words = strchr(words, '|') + 1;
     return byi_arena_strn(d->arena, words, strcspn(words, "|"));
 }

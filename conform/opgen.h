@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conform/opgen.h: helpers of the op generators (op_generators.c): random
- * numbers, types of operands, attributes.
+/* conform/opgen.h: declares helpers of the op generators (op_generators.c):
+ * random numbers, types of operands, attributes.
  */
 #ifndef BYI_OPGEN_H
 #define BYI_OPGEN_H
@@ -8,13 +8,13 @@
 #include "generate.h"
 
 /* A random number from 0 to n - 1. */
-uint32_t byi_opgen_below(struct byi_opgen *d, uint32_t n);
+uint32_t byi_opgen_draw_below(struct byi_opgen *d, uint32_t n);
 /* True with a probability of `percent` percent. */
 bool byi_opgen_draw_chance(struct byi_opgen *d, uint32_t percent);
 /* A random size of an axis, according to the emphasis. */
-int64_t byi_opgen_size(struct byi_opgen *d);
+int64_t byi_opgen_draw_size(struct byi_opgen *d);
 /* A random word of "a|b|c", copied to d->arena. */
-const char *byi_opgen_word(struct byi_opgen *d, const char *words);
+const char *byi_opgen_draw_word(struct byi_opgen *d, const char *words);
 /* Whether a tensor of this shape is small enough to generate. */
 bool byi_opgen_fits(uint32_t rank, const int64_t *dims);
 

@@ -136,6 +136,7 @@ struct byi_frame *byi_frame_new(const struct byi_instance *in, uint32_t func)
 
 /* --- taking and returning frames ------------------------------------------ */
 
+/* Create one more frame of a function whose first frame is active. */
 static enum byoc_status make_extra(struct byoc_state *s, uint32_t func,
                                    struct byi_frame **frame,
                                    struct byoc_error *err)

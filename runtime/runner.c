@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runner.c: asynchronous runs, which call a callback when they end. A model has
- * a queue of states to run, and threads that take them from the queue in order.
- * The first asynchronous run starts the threads. A state is in the queue at
- * most once, so queueing needs no allocation.
+/* runner.c: implements asynchronous runs, which call a callback when they end.
+ * A model has a queue of states to run, and threads that take them from the
+ * queue in order. The first asynchronous run starts the threads. A state is in
+ * the queue at most once, so queueing needs no allocation.
  *
  *     idle -> queued -> running -> idle, and its callback is called
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/table.h: the rows of runtime_dnnl/patterns.def as a table of
- * builders. */
+/* runtime_dnnl/table.h: declares the rows of runtime_dnnl/patterns.def as a
+ * table of builders. */
 #ifndef BYI_DNNL_TABLE_H
 #define BYI_DNNL_TABLE_H
 
