@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conform/kit.h: shared by the files of the conformance kit. A case is a
- * function that runs in a child process (child.c), where it opens the plug-in,
- * and writes its verdict to shared memory. The kit therefore
- * continues after a plug-in crashes or hangs.
+/* conform/kit.h: declares what the files of the conformance kit share. A case
+ * is a function that runs in a child process (child.c), where it opens the
+ * plug-in, and writes its verdict to shared memory. The kit therefore continues
+ * after a plug-in crashes or hangs.
  */
 #ifndef BYI_KIT_H
 #define BYI_KIT_H

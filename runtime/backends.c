@@ -382,21 +382,22 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
     return status;
 }
 
-void byi_backends_drop_consts(const struct byi_instance *in)
+void byi_backends_drop_consts(const struct byi_instance *instance)
 {
-    for (uint32_t i = 0; i < in->plan->n_regions; i++) {
-        const struct byi_region_row *entry = &in->plan->regions[i];
-        const struct byi_region *region = &in->regions[i];
+    for (uint32_t i = 0; i < instance->plan->n_regions; i++) {
+        const struct byi_region_row *entry = &instance->plan->regions[i];
+        const struct byi_region *region = &instance->regions[i];
         if (!region->plugin || region->lent ||
             !(region->plugin->backend->flags & BYOC_BACKEND_COPIES_CONSTS))
             continue;
         for (uint32_t k = 0; k < entry->n_consts; k++) {
             const struct byi_plan_const *c =
-                &in->plan->consts[entry->consts[k]];
+                &instance->plan->consts[entry->consts[k]];
             if (c->narrow)
-                byi_drop_const(&in->model->image, c->narrow, c->narrow_bytes);
+                byi_drop_const(&instance->model->image, c->narrow,
+                               c->narrow_bytes);
             else
-                byi_drop_const(&in->model->image, c->view.data,
+                byi_drop_const(&instance->model->image, c->view.data,
                                byi_tensor_bytes(&c->view));
         }
     }

@@ -216,10 +216,10 @@ char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
 /* Whether region i runs its native twin in instance `in`, although its backend
  * opened without a fault when the model was loaded. */
 static bool is_refused(const struct byoc_model *model,
-                       const struct byi_instance *in, uint32_t i)
+                       const struct byi_instance *instance, uint32_t i)
 {
-    return in->regions[i].fault && !in->twins && model->own.regions[i].plugin &&
-           !model->own.regions[i].fault;
+    return instance->regions[i].fault && !instance->twins &&
+           model->own.regions[i].plugin && !model->own.regions[i].fault;
 }
 
 static void log_made(const struct byoc_model *model, const struct byi_entry *e,
@@ -625,12 +625,12 @@ static enum byoc_status read_dims(const struct byoc_model *model,
  * regions. Called without the lock, since a failed allocation in an arena jumps
  * to the guard. */
 static void list_faults(const struct byoc_model *model,
-                        const struct byi_instance *in, struct byi_arena *arena,
-                        const char **faults)
+                        const struct byi_instance *instance,
+                        struct byi_arena *arena, const char **faults)
 {
     for (uint32_t i = 0; i < model->plan->n_regions; i++)
-        if (in->regions[i].fault)
-            faults[i] = byi_arena_str(arena, in->regions[i].fault);
+        if (instance->regions[i].fault)
+            faults[i] = byi_arena_str(arena, instance->regions[i].fault);
 }
 
 enum byoc_status byoc_internal_region_faults(
@@ -649,11 +649,11 @@ enum byoc_status byoc_internal_region_faults(
     if (e && e->stage == READY) {
         list_faults(model, &e->instance, arena, faults);
     } else if (status == BYOC_OK) {
-        struct byi_instance in;
-        status = byi_specialise(model, sizes, BYI_LAST, &in, err);
+        struct byi_instance instance;
+        status = byi_specialise(model, sizes, BYI_LAST, &instance, err);
         if (status == BYOC_OK) {
-            list_faults(model, &in, arena, faults);
-            byi_instance_end(&in);
+            list_faults(model, &instance, arena, faults);
+            byi_instance_end(&instance);
         }
     }
     free(sizes);
@@ -665,12 +665,13 @@ enum byoc_status byoc_internal_check_dims(const struct byoc_model *model,
                                           uint32_t n, struct byoc_error *err)
 {
     int64_t *sizes;
-    struct byi_instance in;
+    struct byi_instance instance;
     enum byoc_status status = read_dims(model, dims, n, &sizes, err);
     if (status == BYOC_OK)
-        status = byi_specialise(model, sizes, BYI_LAST | BYI_TWINS, &in, err);
+        status =
+            byi_specialise(model, sizes, BYI_LAST | BYI_TWINS, &instance, err);
     if (status == BYOC_OK)
-        byi_instance_end(&in);
+        byi_instance_end(&instance);
     free(sizes);
     return status;
 }

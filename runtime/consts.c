@@ -190,14 +190,14 @@ void *byi_const_data(const struct byoc_model *model, uint32_t index)
 /* List the narrow constants of the functions that may run; returns their
  * number. `list` has n_consts entries, and behind them room for as many flags,
  * which are false. */
-static uint32_t list_read(const struct byi_instance *in, const bool *runs,
+static uint32_t list_read(const struct byi_instance *instance, const bool *runs,
                           uint32_t *list)
 {
-    const struct byi_plan_tables *all = in->model->plan;
+    const struct byi_plan_tables *all = instance->model->plan;
     uint32_t n = 0;
     bool *seen = (bool *)(list + all->n_consts);
-    for (uint32_t i = 0; i < in->plan->n_funcs; i++) {
-        const struct byi_plan_func *f = &in->plan->funcs[i];
+    for (uint32_t i = 0; i < instance->plan->n_funcs; i++) {
+        const struct byi_plan_func *f = &instance->plan->funcs[i];
         for (uint32_t v = 0; runs[i] && v < f->n_values; v++) {
             const uint32_t at = f->values[v].index;
             if (f->values[v].kind != BYI_V_CONST || at >= all->n_consts ||
@@ -210,12 +210,12 @@ static uint32_t list_read(const struct byi_instance *in, const bool *runs,
     return n;
 }
 
-enum byoc_status byi_consts_read(const struct byi_instance *in,
+enum byoc_status byi_consts_read(const struct byi_instance *instance,
                                  struct byi_plan_const *consts,
                                  struct byoc_error *err)
 {
-    const uint32_t n_funcs = in->plan->n_funcs,
-                   n_consts = in->model->plan->n_consts;
+    const uint32_t n_funcs = instance->plan->n_funcs,
+                   n_consts = instance->model->plan->n_consts;
     bool *runs = byi_alloc(n_funcs, sizeof *runs);
     uint32_t *list =
         byi_alloc((uint64_t)n_funcs + 2 * (uint64_t)n_consts + 1, sizeof *list);
@@ -224,12 +224,13 @@ enum byoc_status byi_consts_read(const struct byi_instance *in,
                      : fail_no_memory(err, (n_funcs + 2 * (uint64_t)n_consts) *
                                                sizeof *list);
     if (status == BYOC_OK) {
-        byi_mark_reached(in, runs, list);
+        byi_mark_reached(instance, runs, list);
         memset(list, 0, (n_funcs + 2 * (size_t)n_consts) * sizeof *list);
-        const uint32_t n = list_read(in, runs, list);
-        status = byi_consts_widen(in->model, list, n, err);
+        const uint32_t n = list_read(instance, runs, list);
+        status = byi_consts_widen(instance->model, list, n, err);
         for (uint32_t i = 0; status == BYOC_OK && i < n; i++)
-            consts[list[i]].view.data = byi_const_data(in->model, list[i]);
+            consts[list[i]].view.data =
+                byi_const_data(instance->model, list[i]);
     }
     free(runs);
     free(list);

@@ -29,15 +29,16 @@ static void *reserve(struct block_parts *l, uint64_t n, uint64_t size)
     return at;
 }
 
-static bool runs_on_backend(const struct byi_instance *in,
+static bool runs_on_backend(const struct byi_instance *instance,
                             const struct byi_step *step)
 {
-    return step->kind == BYI_STEP_REGION && in->regions[step->callee].plugin;
+    return step->kind == BYI_STEP_REGION &&
+           instance->regions[step->callee].plugin;
 }
 
 /* Reserve the frame and its arrays in the block, and set the pointers in *fr.
  * The arena, which is aligned, comes after them. */
-static void divide_block(const struct byi_instance *in,
+static void divide_block(const struct byi_instance *instance,
                          const struct byi_plan_func *f, struct block_parts *l,
                          struct byi_frame *fr)
 {
@@ -51,7 +52,7 @@ static void divide_block(const struct byi_instance *in,
     fr->views = reserve(l, f->n_steps, sizeof(void *));
     for (uint32_t s = 0; s < f->n_steps; s++) {
         const struct byi_step *step = &f->steps[s];
-        if (!runs_on_backend(in, step))
+        if (!runs_on_backend(instance, step))
             continue;
         void *views = reserve(l, (uint64_t)step->n_in + step->n_out,
                               sizeof(struct byoc_view));
@@ -105,31 +106,32 @@ static void init_views(const struct byi_plan_func *f, struct byi_frame *fr)
 /* Bytes of a frame of function `func`. Sets *head to the bytes before its
  * arena.
  */
-static uint64_t frame_bytes(const struct byi_instance *in, uint32_t func,
+static uint64_t frame_bytes(const struct byi_instance *instance, uint32_t func,
                             uint64_t *head)
 {
-    const struct byi_plan_func *f = &in->plan->funcs[func];
+    const struct byi_plan_func *f = &instance->plan->funcs[func];
     struct block_parts l = {0};
     struct byi_frame unused;
-    divide_block(in, f, &l, &unused);
+    divide_block(instance, f, &l, &unused);
     *head = byi_align_bytes(l.end);
     return *head + f->arena + BYI_ALIGN;
 }
 
-struct byi_frame *byi_frame_new(const struct byi_instance *in, uint32_t func)
+struct byi_frame *byi_frame_new(const struct byi_instance *instance,
+                                uint32_t func)
 {
-    const struct byi_plan_func *f = &in->plan->funcs[func];
-    uint64_t head, bytes = frame_bytes(in, func, &head);
-    struct block_parts l = {.at =
-                                byi_memory_allocate(in->model->memory, bytes)};
+    const struct byi_plan_func *f = &instance->plan->funcs[func];
+    uint64_t head, bytes = frame_bytes(instance, func, &head);
+    struct block_parts l = {
+        .at = byi_memory_allocate(instance->model->memory, bytes)};
     if (!l.at)
         return NULL;
     memset(l.at, 0, head);
     struct byi_frame *fr = (struct byi_frame *)(void *)l.at;
-    divide_block(in, f, &l, fr);
+    divide_block(instance, f, &l, fr);
     fr->func = func;
     fr->bytes = bytes;
-    init_tensors(in->plan, f, fr, l.at + head);
+    init_tensors(instance->plan, f, fr, l.at + head);
     init_views(f, fr);
     return fr;
 }

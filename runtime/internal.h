@@ -344,7 +344,8 @@ struct byi_memory {
     const void *file;
     uint64_t file_bytes;
     _Atomic uint32_t packers; /* number of threads that pack weights */
-    _Atomic uint64_t since; /* bytes allocated since pages were last dropped */
+    _Atomic uint64_t
+        undropped; /* bytes allocated since pages were last dropped */
 };
 /* Create a model's memory with the allocator and limit of `params`. NULL if an
  * allocation fails. */

@@ -82,9 +82,9 @@ void byi_memory_set_packing(struct byi_memory *m, bool packs)
 static void drop_file(struct byi_memory *m, uint64_t bytes)
 {
     if (!m->file || atomic_load(&m->packers) == 0 ||
-        atomic_fetch_add(&m->since, bytes) + bytes < DROP_EVERY)
+        atomic_fetch_add(&m->undropped, bytes) + bytes < DROP_EVERY)
         return;
-    atomic_store(&m->since, 0);
+    atomic_store(&m->undropped, 0);
     drop_pages(m->file, m->file_bytes);
 }
 

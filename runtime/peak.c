@@ -59,9 +59,8 @@ PEAK(peak_avx512_24, 16, 24, AVX512)
 #endif
 
 /* The two loops of an instruction set, with different numbers of independent
- * sums, since
- * a single loop may stay below the peak: on Zen 4 a loop with twelve sums
- * reached 0.82 of it. */
+ * sums, since a single loop may stay below the peak: on Zen 4 a loop with
+ * twelve sums reached 0.82 of it. */
 struct loops {
     int lanes;
     float (*run[2])(float x);

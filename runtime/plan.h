@@ -307,7 +307,7 @@ bool byi_const_get_codes(const struct byi_plan_const *c,
 /* Widen the constants that steps of the instance read, and set their data in
  * `consts`, the constants of the instance's plan. Call it after its regions are
  * loaded. Errors: BYOC_ENOMEM. */
-enum byoc_status byi_consts_read(const struct byi_instance *in,
+enum byoc_status byi_consts_read(const struct byi_instance *instance,
                                  struct byi_plan_const *consts,
                                  struct byoc_error *err);
 
@@ -343,7 +343,7 @@ enum byoc_status byi_region_consts(const struct byoc_model *model,
                                    struct byoc_error *err);
 /* Drop the pages of mapped constants of regions whose backends have copied
  * them. */
-void byi_backends_drop_consts(const struct byi_instance *in);
+void byi_backends_drop_consts(const struct byi_instance *instance);
 /* Let a backend build a region from its JSON of n bytes. Sets region->plugin
  * and region->compiled, which the caller passes to unload(). Errors: those of
  * the backend, BYOC_EUNSUPPORTED (its compile() returned C). */
@@ -366,10 +366,10 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
 enum { BYI_LAST = 1, BYI_TWINS = 2 };
 enum byoc_status byi_specialise(const struct byoc_model *model,
                                 const int64_t *sizes, unsigned flags,
-                                struct byi_instance *in,
+                                struct byi_instance *instance,
                                 struct byoc_error *err);
 /* Unload the instance's own regions and free its plan. */
-void byi_instance_end(struct byi_instance *in);
+void byi_instance_end(struct byi_instance *instance);
 
 /* --- site.c --------------------------------------------------------------- */
 
@@ -408,11 +408,11 @@ void byi_append_find(struct byoc_model *model);
 
 /* List the functions that a step may call; returns their number, at most two.
  */
-uint32_t byi_step_callees(const struct byi_instance *in,
+uint32_t byi_step_callees(const struct byi_instance *instance,
                           const struct byi_step *step, uint32_t callees[2]);
 /* Set `runs`, by function, for main and all functions that it may call. `list`
  * is working memory with an entry for each function of the plan. */
-void byi_mark_reached(const struct byi_instance *in, bool *runs,
+void byi_mark_reached(const struct byi_instance *instance, bool *runs,
                       uint32_t *list);
 
 /* --- cgroup.c ------------------------------------------------------------ */

@@ -755,23 +755,24 @@ static enum byoc_status specialise_until_stable(void *arg,
 
 enum byoc_status byi_specialise(const struct byoc_model *model,
                                 const int64_t *sizes, unsigned flags,
-                                struct byi_instance *in, struct byoc_error *err)
+                                struct byi_instance *instance,
+                                struct byoc_error *err)
 {
     struct specialisation m = {.model = model,
-                               .instance = in,
+                               .instance = instance,
                                .sizes = sizes,
                                .last = flags & BYI_LAST,
                                .twins = flags & BYI_TWINS};
     struct byi_guard guard;
-    *in = (struct byi_instance){0};
+    *instance = (struct byi_instance){0};
     byi_memory_set_packing(model->memory, true);
     const enum byoc_status status =
         byi_guarded(&guard, specialise_until_stable, &m, err);
     byi_memory_set_packing(model->memory, false);
     if (status == BYOC_OK)
-        byi_backends_drop_consts(in);
-    else if (in->plan)
-        byi_instance_end(in);
+        byi_backends_drop_consts(instance);
+    else if (instance->plan)
+        byi_instance_end(instance);
     byi_vec_free(m.stack.at);
     byi_vec_free(m.consts.at);
     byi_arena_free(&m.scratch);
@@ -779,15 +780,16 @@ enum byoc_status byi_specialise(const struct byoc_model *model,
     return status;
 }
 
-void byi_instance_end(struct byi_instance *in)
+void byi_instance_end(struct byi_instance *instance)
 {
-    for (uint32_t i = 0; in->regions && i < in->plan->n_regions; i++) {
-        const struct byi_region *region = &in->regions[i];
+    for (uint32_t i = 0; instance->regions && i < instance->plan->n_regions;
+         i++) {
+        const struct byi_region *region = &instance->regions[i];
         if (region->plugin && !region->lent)
             region->plugin->backend->unload(&region->plugin->host,
                                             region->compiled);
     }
-    struct byi_arena *arena = in->plan->arena;
+    struct byi_arena *arena = instance->plan->arena;
     byi_arena_free(&arena);
-    in->plan = NULL;
+    instance->plan = NULL;
 }

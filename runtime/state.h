@@ -201,7 +201,8 @@ struct byi_frame {
 
 /* Allocate the memory of an activation of function `func`; NULL if that fails.
  * Free it with byi_memory_release, with the model's memory. */
-struct byi_frame *byi_frame_new(const struct byi_instance *in, uint32_t func);
+struct byi_frame *byi_frame_new(const struct byi_instance *instance,
+                                uint32_t func);
 /* Take a frame for an activation of function `func`; byi_frame_give ends the
  * activation and frees or keeps the frame. Errors: BYOC_ENOMEM, BYOC_ELIMIT. */
 enum byoc_status byi_frame_take(struct byoc_state *state, uint32_t func,
@@ -244,7 +245,7 @@ struct byi_work {
 /* Create the memory of a run of the instance: frames, and states of its
  * regions. The instance must outlive it. Errors: BYOC_ENOMEM, and those of
  * backends. */
-enum byoc_status byi_work_new(const struct byi_instance *in,
+enum byoc_status byi_work_new(const struct byi_instance *instance,
                               struct byi_work **work, struct byoc_error *err);
 /* Free the memory; *work may be NULL and becomes NULL. No run may use it. */
 void byi_work_free(struct byi_work **work);

@@ -14,7 +14,7 @@ static enum byoc_status fail_no_memory(struct byoc_error *err, uint64_t bytes)
 
 /* --- frames --------------------------------------------------------------- */
 
-uint32_t byi_step_callees(const struct byi_instance *in,
+uint32_t byi_step_callees(const struct byi_instance *instance,
                           const struct byi_step *step, uint32_t callees[2])
 {
     switch (step->kind) {
@@ -23,11 +23,11 @@ uint32_t byi_step_callees(const struct byi_instance *in,
     case BYI_STEP_CHOOSE:
         return 0;
     case BYI_STEP_REGION:
-        callees[0] = in->plan->regions[step->callee].twin;
-        return in->regions[step->callee].plugin ? 0 : 1;
+        callees[0] = instance->plan->regions[step->callee].twin;
+        return instance->regions[step->callee].plugin ? 0 : 1;
     case BYI_STEP_KERNEL:
-        callees[0] = in->plan->kernels[step->callee].twin;
-        return in->model->kernels[step->callee] ? 0 : 1;
+        callees[0] = instance->plan->kernels[step->callee].twin;
+        return instance->model->kernels[step->callee] ? 0 : 1;
     case BYI_STEP_CALL:
     case BYI_STEP_CLOSURE:
         callees[0] = step->callee;
@@ -40,16 +40,18 @@ uint32_t byi_step_callees(const struct byi_instance *in,
     byi_unreachable();
 }
 
-void byi_mark_reached(const struct byi_instance *in, bool *runs, uint32_t *list)
+void byi_mark_reached(const struct byi_instance *instance, bool *runs,
+                      uint32_t *list)
 {
     uint32_t n = 0;
     runs[0] = true;
     list[n++] = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const struct byi_plan_func *f = &in->plan->funcs[list[i]];
+        const struct byi_plan_func *f = &instance->plan->funcs[list[i]];
         for (uint32_t k = 0; k < f->n_steps; k++) {
             uint32_t callees[2];
-            const uint32_t more = byi_step_callees(in, &f->steps[k], callees);
+            const uint32_t more =
+                byi_step_callees(instance, &f->steps[k], callees);
             for (uint32_t c = 0; c < more; c++) {
                 if (!runs[callees[c]])
                     list[n++] = callees[c];
@@ -169,16 +171,16 @@ static enum byoc_status init_work(struct byi_work *w, struct byoc_error *err)
     return init_regions(w, err);
 }
 
-enum byoc_status byi_work_new(const struct byi_instance *in,
+enum byoc_status byi_work_new(const struct byi_instance *instance,
                               struct byi_work **work, struct byoc_error *err)
 {
     *work = NULL;
     struct byi_work *w = byi_alloc(1, sizeof *w);
     if (!w)
         return fail_no_memory(err, sizeof *w);
-    w->instance = in;
+    w->instance = instance;
     enum byoc_status status = init_work(w, err);
-    for (uint32_t f = 0; status == BYOC_OK && f < in->plan->n_funcs; f++)
+    for (uint32_t f = 0; status == BYOC_OK && f < instance->plan->n_funcs; f++)
         w->bytes += w->frames[f] ? w->frames[f]->bytes : 0;
     if (status == BYOC_OK)
         *work = w;

@@ -90,9 +90,9 @@ enum byoc_status byi_dn_build_layout_transform(struct byi_build *b)
     uint32_t order[BYOC_GRAPH_RANK];
     if (!byoc_graph_axes(src, dst, order))
         return byi_dn_refuse(b,
-                             "layout_transform: from %s to %s, expected "
-                             "layouts without blocks, since oneDNN chooses its "
-                             "own",
+                             "layout_transform: found layouts %s and %s, "
+                             "expected layouts without blocks, since oneDNN "
+                             "chooses its own",
                              src, dst);
     return permute(b, order);
 }
@@ -148,7 +148,8 @@ enum byoc_status byi_dn_build_slice(struct byi_build *b)
         if (first + (count - 1) * strides[i] >= extent)
             return byi_dn_refuse(b,
                                  "strided_slice: found %lld elements from %lld "
-                                 "on by %lld; axis %lld has %lld",
+                                 "on by %lld of axis %lld, expected a slice "
+                                 "within its %lld elements",
                                  (long long)count, (long long)first,
                                  (long long)strides[i], (long long)axis,
                                  (long long)extent);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_conv.c: creators of convolution, deconvolution, matrix
- * product, pooling and resampling.
+/* runtime_dnnl/prim_conv.c: creates primitives of convolution, deconvolution,
+ * matrix product, pooling and resampling.
  */
 #include "runtime_dnnl/layer_dnnl.h"
 

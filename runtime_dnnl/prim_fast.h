@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_fast.h: primitives that byoc's own kernels run. */
+/* runtime_dnnl/prim_fast.h: declares the primitives that byoc's own kernels
+ * run. */
 #ifndef BYI_PRIM_FAST_H
 #define BYI_PRIM_FAST_H
 
@@ -32,7 +33,7 @@ struct byi_dn_fast_kind {
                 int threads);
 };
 
-/* largest number of sources of a concatenation */
+/* The largest number of sources of a concatenation. */
 enum { BYI_DN_SOURCES = 2 * BYI_MAX_POSTS };
 
 /* A primitive that byoc's own kernels run, with the plan of its kernel. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_i8.c: creators of primitives on 8-bit integers, which
- * byoc's own kernels run exactly on every CPU (kernels/i8.h).
+/* runtime_dnnl/prim_i8.c: creates primitives on 8-bit integers, which byoc's
+ * own kernels run exactly on every CPU (kernels/i8.h).
  */
 #include "runtime_dnnl/layer_dnnl.h"
 
@@ -44,7 +44,7 @@ static uint64_t qconv_packed(const struct byi_dn_fast *fast, int arg)
     return byi_i8_conv_packed(&fast->i8);
 }
 
-/* Packs `src`, weights (O, I, k...). */
+/* Pack the weights (O, I, k...) at `from`, which `src` describes. */
 static void pack_qconv(const struct byi_dn_fast *fast, int arg,
                        const struct byi_desc *src, const void *from, void *to)
 {
