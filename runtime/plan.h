@@ -356,7 +356,7 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
 
 /* --- specialise.c --------------------------------------------------------- */
 
-/* Set *in to a specialisation for `sizes`, by symbol of the plan; -1 for
+/* Set *instance to a specialisation for `sizes`, by symbol of the plan; -1 for
  * symbols that are not the inputs', and for those in model->open. `flags` is 0
  * or a sum of BYI_LAST and BYI_TWINS. A region that its backend cannot build
  * gets a fault. If memory runs out, this is a fault with BYI_LAST, otherwise an
