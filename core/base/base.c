@@ -98,7 +98,8 @@ bool byi_is_single(double value)
     return (double)(float)value == value;
 }
 
-/* Digits before the point; 1 for numbers that are printed with an exponent. */
+/* The number of digits before the point; 1 if the number is printed with an
+ * exponent. */
 static int whole_digits(double value)
 {
     int digits = 1;

@@ -59,7 +59,7 @@ static inline uint32_t byi_axis(int64_t axis, uint32_t rank)
     return (uint32_t)at;
 }
 
-/* For qsort: doubles in rising order. */
+/* The comparison for qsort() that sorts doubles in ascending order. */
 static inline int byi_compare_doubles(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -100,9 +100,10 @@ static inline uint64_t byi_align_bytes(uint64_t bytes)
     return (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
 }
 
-/* Reserve `bytes`, rounded up to BYI_ALIGN, behind the first *used bytes of
- * `base`, which is aligned to BYI_ALIGN. Returns their address; NULL if `base`
- * is NULL, to compute only the size. */
+/* Reserve `bytes`, rounded up to BYI_ALIGN, after the first *used bytes of
+ * `base`, which is aligned to BYI_ALIGN, and add them to *used. Returns the
+ * address of the reserved bytes; NULL if `base` is NULL, for a caller that
+ * computes only the size. */
 static inline void *byi_take_bytes(char *base, uint64_t *used, uint64_t bytes)
 {
     void *at = base ? base + *used : NULL;
@@ -112,11 +113,12 @@ static inline void *byi_take_bytes(char *base, uint64_t *used, uint64_t bytes)
 
 /* --- base.c: status ---------------------------------------------------- */
 
-/* Record a failure in err (may be NULL) and return `status`. */
+/* Record a failure in err (may be NULL) and return `status`. The message is cut
+ * to the size of err->text, and its control characters become '?'. */
 enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
                           const char *fmt, ...) BYI_PRINTF(3, 4);
-/* Put "PREFIX: " before the text err already holds; returns err's status
- * (without err: the status of this thread's last failure). */
+/* Put "PREFIX: " before the text that err already holds. Returns err's status,
+ * or the status of this thread's last failure if err is NULL. */
 enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
     BYI_PRINTF(2, 3);
 
@@ -137,8 +139,9 @@ struct byi_params_size {
             (uint32_t)BYI_UP_TO(struct type, last),                            \
             (uint32_t)offsetof(struct type, struct_size)                       \
     }
-/* Set *params from a caller's struct, whose struct_size may be smaller or
- * larger. Members after its end become zero; all do if `given` is NULL. Errors:
+/* Set *params from a caller's struct, which may be smaller or larger than the
+ * struct of this build. Members after its end become zero; all do if `given` is
+ * NULL. The struct_size of *params becomes that of this build. Errors:
  * BYOC_EINVAL (a size that no version had, or a member that this build does not
  * know is set). */
 enum byoc_status byi_params_read(void *params,
@@ -146,9 +149,9 @@ enum byoc_status byi_params_read(void *params,
                                  const void *given, struct byoc_error *err);
 /* Fails with BYOC_EINVAL if a reserved member is not 0. */
 enum byoc_status byi_reserved_check(uint32_t value, struct byoc_error *err);
-/* Check the enum `value`, called `what` in messages. Errors: BYOC_EINVAL, it is
- * above `last`. */
-enum byoc_status byi_enum_check(const char *what, uint32_t value, uint32_t last,
+/* Check the value of an enum, the member `name` of a struct. Errors:
+ * BYOC_EINVAL, the value is above `last`. */
+enum byoc_status byi_enum_check(const char *name, uint32_t value, uint32_t last,
                                 struct byoc_error *err);
 /* byi_params_read for byoc_load_params; also checks the members' values.
  * Errors: BYOC_EINVAL. */
@@ -185,11 +188,13 @@ bool byi_is_single(double value);
 
 /* --- arena.c: memory --------------------------------------------------- */
 
-/* Memory that is freed all at once. Zeroed, 16-byte aligned. If an allocation
- * fails, control jumps to the innermost guard (guard.h), or byi_oom is called.
- */
+/* Memory that is freed all at once. It is zeroed and aligned to 16 bytes. If an
+ * allocation fails, byi_oom is called, which jumps to the innermost guard
+ * (guard.h); no function of an arena returns NULL. Threads: one at a time for
+ * each arena. */
 struct byi_arena;
 struct byi_arena *byi_arena_new(void);
+/* Free the arena and set *arena to NULL; *arena may be NULL. */
 void byi_arena_free(struct byi_arena **arena);
 /* Free everything, as byi_arena_free does, but keep memory for reuse: at most
  * the largest amount that was in use at once. Takes time proportional to the
@@ -199,41 +204,49 @@ void byi_arena_reset(struct byi_arena *arena);
 size_t byi_arena_bytes(const struct byi_arena *arena);
 void *byi_arena_alloc(struct byi_arena *arena, size_t bytes);
 void *byi_arena_calloc(struct byi_arena *arena, size_t n, size_t size);
-/* 64-byte aligned, for the elements of tensors. */
+/* Memory for the elements of tensors, aligned to BYI_ALIGN. */
 void *byi_arena_data(struct byi_arena *arena, uint64_t bytes);
 void *byi_arena_copy(struct byi_arena *arena, const void *src, size_t bytes);
-/* A copy of an array of *cap elements with twice the capacity, or 32 if *cap is
- * 0; the new elements are zero. */
+/* Copy the array `at` of *cap elements of `size` bytes into an array with twice
+ * the capacity, or 32 if *cap is 0, and set *cap to it. The new elements are
+ * zero. */
 void *byi_arena_grow(struct byi_arena *arena, const void *at, uint32_t *cap,
                      size_t size);
+/* Strings in the arena, with a NUL: a copy of `text`, a copy of its first n
+ * bytes, and formatted text. */
 char *byi_arena_str(struct byi_arena *arena, const char *text);
 char *byi_arena_strn(struct byi_arena *arena, const char *text, size_t n);
 char *byi_arena_printf(struct byi_arena *arena, const char *fmt, ...)
     BYI_PRINTF(2, 3);
 /* Let byi_arena_free and byi_arena_reset call fn(arg), for a mapping or handle
  * that must live as long as the arena. The last registered is called first. If
- * an allocation fails, calls fn(arg) at once. */
+ * an allocation fails, fn(arg) is called at once, before the jump to the guard.
+ */
 void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg);
 
-/* 64-byte aligned memory; NULL if the allocation fails. byi_release(NULL) does
- * nothing. */
+/* Allocate memory aligned to BYI_ALIGN, with undefined content; NULL if the
+ * allocation fails. byi_release frees it; byi_release(NULL) does nothing. */
 void *byi_acquire(uint64_t bytes);
 void byi_release(void *memory);
-/* Heap calls that check for overflow; NULL if the allocation fails. */
+/* calloc() and realloc() of n elements of `size` bytes, also for 0 bytes; NULL
+ * if the allocation fails or n * size overflows. Free the memory with free().
+ */
 void *byi_alloc(size_t n, size_t size); /* zeroed */
 void *byi_realloc(void *old, size_t n, size_t size);
 /* Called if an allocation fails; does not return. The default jumps to the
  * innermost guard, or aborts without one. */
 extern void (*byi_oom)(size_t bytes);
 
-/* Grow-only arrays: BYI_PUSH(vec, item) with struct { T *at; uint32_t n, cap; }
- * on the heap. If an allocation fails, control jumps to the innermost guard
- * (guard.h). */
+/* An array on the heap that grows; a zeroed struct is an empty one. BYI_PUSH
+ * appends an item, byi_vec_free(vec.at) frees the array. If an allocation
+ * fails, control jumps to the innermost guard (guard.h). */
 #define BYI_VEC(T)                                                             \
     struct {                                                                   \
         T *at;                                                                 \
         uint32_t n, cap;                                                       \
     }
+/* Make room for at least `need` elements of `size` bytes: *at and *cap change.
+ */
 void byi_vec_grow(void **at, uint32_t *cap, uint32_t need, size_t size);
 #define BYI_PUSH(vec, item)                                                    \
     do {                                                                       \
@@ -244,7 +257,10 @@ void byi_vec_grow(void **at, uint32_t *cap, uint32_t need, size_t size);
     } while (0)
 void byi_vec_free(void *at);
 
-/* Text that grows. It is NUL-terminated once something was added. */
+/* Text on the heap that grows; a zeroed struct is an empty one. It is
+ * NUL-terminated once something was added. If an allocation fails, control
+ * jumps to the innermost guard (guard.h). byi_text_free frees and empties it.
+ */
 struct byi_text {
     char *at;
     size_t n, cap;
@@ -266,14 +282,14 @@ enum byoc_dtype byi_dtype_of_name(const char *name, size_t n);
 /* The dtype of a DLPack type, or BYOC_NONE. Never bool, which has the DLPack
  * type of uint8. */
 enum byoc_dtype byi_dtype_of_dlpack(DLDataType type);
-/* Of the types that are not narrow (see narrow.c): */
-bool byi_dtype_is_float(enum byoc_dtype dtype);  /* f16 bf16 f32 f64     */
-bool byi_dtype_is_half(enum byoc_dtype dtype);   /* f16 bf16             */
-bool byi_dtype_is_wide(enum byoc_dtype dtype);   /* f32 f64              */
+/* These return false for the narrow types (see narrow.c). */
+bool byi_dtype_is_float(enum byoc_dtype dtype);  /* f16, bf16, f32, f64  */
+bool byi_dtype_is_half(enum byoc_dtype dtype);   /* f16, bf16            */
+bool byi_dtype_is_wide(enum byoc_dtype dtype);   /* f32, f64             */
 bool byi_dtype_is_int(enum byoc_dtype dtype);    /* signed and unsigned  */
 bool byi_dtype_is_signed(enum byoc_dtype dtype); /* floats included      */
-/* The least and the largest value of an integer type whose values int64_t can
- * hold; false for other types. */
+/* Set the least and the largest value of an integer type, narrow ones included,
+ * whose values int64_t can hold. Returns false for other types. */
 bool byi_dtype_range(enum byoc_dtype dtype, int64_t *min, int64_t *max);
 float byi_f16_to_f32(uint16_t bits);
 uint16_t byi_f32_to_f16(float value); /* nearest even */
@@ -285,9 +301,11 @@ uint16_t byi_f32_to_bf16(float value); /* nearest even */
 enum { BYI_LAST_DTYPE = BYOC_I2 };
 
 /* The narrow types are the float8 and float4 types and the integers of 2 and 4
- * bits. Each element takes a byte in memory. The bits of a narrow type, 0 for
- * other types; whether the type is a narrow float. */
+ * bits. Each element takes a byte in memory. */
+
+/* The number of bits of a narrow type; 0 for other types. */
 uint32_t byi_narrow_bits(enum byoc_dtype dtype);
+/* Is the type a narrow float? */
 bool byi_narrow_is_float(enum byoc_dtype dtype);
 /* The value of the element `code` of a narrow float. */
 float byi_narrow_to_f32(enum byoc_dtype dtype, uint8_t code);
@@ -298,18 +316,19 @@ float byi_narrow_to_f32(enum byoc_dtype dtype, uint8_t code);
 enum byi_rounding { BYI_ROUND_NEAREST, BYI_ROUND_UP, BYI_ROUND_DOWN };
 uint8_t byi_f32_to_narrow(enum byoc_dtype dtype, float value, bool saturate,
                           enum byi_rounding mode);
-/* The bytes of n elements of fewer than 8 bits as ONNX packs them, the first
- * element in the low bits; unpack them. */
+/* The number of bytes into which ONNX packs n elements of a narrow type, the
+ * first element in the low bits of the first byte. */
 uint64_t byi_packed_bytes(enum byoc_dtype dtype, uint64_t n);
+/* Unpack n elements into one byte each. */
 void byi_unpack(enum byoc_dtype dtype, const uint8_t *packed, uint64_t n,
                 uint8_t *codes);
 
 /* --- string.c ------------------------------------------------------------- */
 
-/* n strings as bytes: one after the other, each with its NUL. */
+/* Append n strings to `out`, one after the other, each with its NUL. */
 void byi_strings_pack(const char *const *at, int64_t n, struct byi_text *out);
-/* The inverse: sets pointers into `bytes`; false if these are not exactly n
- * strings. */
+/* The inverse: set at[0..n-1] to the strings, which point into `bytes`. Returns
+ * false if `bytes` are not exactly n strings. */
 bool byi_strings_unpack(const char *bytes, uint64_t n_bytes, int64_t n,
                         const char **at);
 
@@ -345,8 +364,8 @@ struct byi_tensor {
     int64_t dims[BYI_MAX_RANK];
 };
 
-/* Number of elements in the axes [begin, end), and in all axes, of a tensor
- * whose dims have been checked. */
+/* The number of elements in the axes [begin, end) of a tensor whose dims have
+ * been checked. */
 static inline int64_t byi_span(const struct byi_tensor *t, uint32_t begin,
                                uint32_t end)
 {
@@ -356,6 +375,7 @@ static inline int64_t byi_span(const struct byi_tensor *t, uint32_t begin,
     return n;
 }
 
+/* The same in all axes. */
 static inline int64_t byi_count(const struct byi_tensor *t)
 {
     return byi_span(t, 0, t->rank);
@@ -371,19 +391,20 @@ bool byi_dims_equal(uint32_t ra, const int64_t *a, uint32_t rb,
  * truncates and saturates floats. */
 int64_t byi_tensor_int(const struct byi_tensor *t, int64_t i);
 double byi_tensor_float(const struct byi_tensor *t, int64_t i);
-/* Set element i: floats are rounded to nearest even; integers are truncated and
- * saturated. */
+/* Set element i of a tensor of any real dtype or bool: floats are rounded to
+ * nearest even, integers are truncated and saturated, a bool is whether `value`
+ * differs from 0. */
 void byi_tensor_set(struct byi_tensor *t, int64_t i, double value);
-/* Elements from .. from + n - 1 of `out` become those of x times `by`, both of
- * one float type; float32 is rounded once. */
+/* Set elements from .. from + n - 1 of `out` to those of x times `by`. The two
+ * tensors have the same float type; float32 is rounded once. */
 void byi_tensor_scale(const struct byi_tensor *x, struct byi_tensor *out,
                       int64_t from, int64_t n, double by);
 /* The tensor for DLPack, which borrows its data and dims. */
 DLTensor byi_tensor_dlpack(struct byi_tensor *t);
-/* "(1, 3, 224, 224)", for messages. Returns buf. */
+/* "(1, 3, 224, 224)", cut to n bytes, for messages. Returns buf. */
 char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims);
-/* The same with symbols, "(batch, 3, ?)": a symbolic dim is its name, or "?"
- * without one; `names` may be NULL. */
+/* The same with symbols, "(batch, 3, ?)": names[i] is the name of dim i if that
+ * is symbolic, or NULL for "?"; `names` may be NULL. */
 char *byi_shape_text(char *buf, size_t n, uint32_t rank, const int64_t *dims,
                      const char *const *names);
 
@@ -444,11 +465,13 @@ static inline bool byi_type_is_list(const struct byi_type *type)
 }
 /* "a sequence" and so on, for messages. */
 const char *byi_type_kind_text(enum byi_type_kind kind);
-/* "float32 (1, ?)", or the kind of another type, for messages; may use buf. */
+/* "float32 (1, ?)" in buf, cut to n bytes; for other types than tensors, the
+ * static text of their kind. For messages. */
 const char *byi_type_text(char *buf, size_t n, const struct byi_type *type);
 /* Whether values of sequence or optional `from` are values of `to`. */
 bool byi_type_accepts(const struct byi_type *to, const struct byi_type *from);
-/* The most specific sequence or optional that accepts both, or NULL. */
+/* The most specific sequence or optional that accepts both types; NULL if there
+ * is none, or if they nest deeper than 16. */
 const struct byi_type *byi_type_join(struct byi_arena *arena,
                                      const struct byi_type *a,
                                      const struct byi_type *b);
@@ -465,7 +488,7 @@ bool byi_tensor_fits(const struct byi_tensor *t, const struct byi_type *type);
 struct byi_tensor byi_tensor_of(const struct byi_type *type);
 /* Is it a tensor type without symbols? */
 bool byi_type_static(const struct byi_type *type);
-/* Is it a static tensor type, or a tuple of static types? */
+/* Is it a static tensor type, or a tuple of static tensor types? */
 bool byi_type_all_static(const struct byi_type *type);
 /* tensor.c: bytes of a static tensor type; UINT64_MAX otherwise. */
 uint64_t byi_type_bytes(const struct byi_type *type);
@@ -474,9 +497,10 @@ uint64_t byi_type_bytes(const struct byi_type *type);
 
 struct cJSON;
 
-/* A value being read, and its path, such as "nodes[3].attrs.strides". */
+/* A value being read, and its path, such as "nodes[3].attrs.strides". The tree
+ * owns the value. */
 struct byi_json {
-    const struct cJSON *at;
+    const struct cJSON *at; /* NULL: an absent member */
     char path[160];
 };
 
@@ -491,15 +515,17 @@ struct byi_json byi_json_root(const struct cJSON *root);
 /* The elements of a long array, as text: a tree of them would take ten times
  * the memory. */
 struct byi_json_items {
-    const char *key, *text;
-    size_t bytes;
-    uint32_t n;
+    const char *key;  /* of the array, as the caller passed it */
+    const char *text; /* the elements and their commas, without a NUL */
+    size_t bytes;     /* of `text` */
+    uint32_t n;       /* elements */
 };
 
 /* Parse an object without the elements of the arrays keys[0], and keys[1] if it
  * is not NULL: the tree has empty arrays there, and `items` refers to `text`.
  * items[k].n is 0 if the object has no array keys[k]. If `keys` is NULL, the
- * tree has everything. */
+ * tree has everything. Errors: as for byi_json_parse; if the allocation of the
+ * shortened text fails, control jumps to the innermost guard. */
 enum byoc_status byi_json_parse_around(const char *text, size_t n,
                                        size_t max_bytes,
                                        const char *const keys[2],
@@ -513,18 +539,23 @@ enum byoc_status byi_json_count(const struct byi_json *object,
                                 const struct byi_json_items *items,
                                 const char *key, uint32_t max, uint32_t *n,
                                 struct byoc_error *err);
-/* Read element `index`; `item` and `inner` are valid during the call. */
+/* Read element `index`; `item` and `inner` are valid during the call. A status
+ * other than BYOC_OK ends byi_json_each, which returns it. */
 typedef enum byoc_status byi_json_read(void *ctx, uint32_t index,
                                        const struct byi_json *item,
                                        const struct byi_json_items inner[2]);
-/* Parse each element around its arrays `keys` (NULL: none), and read it. */
+/* Parse each element of `items`, an array of `object`, with
+ * byi_json_parse_around and these keys, and read it. Errors: as for
+ * byi_json_parse_around, with the element's path, and those of `read`. */
 enum byoc_status byi_json_each(const struct byi_json *object,
                                const struct byi_json_items *items,
                                const char *const keys[2], byi_json_read *read,
                                void *ctx, struct byoc_error *err);
 
-/* Member `key` of an object. Errors name the path, the value found and the
- * expected kind. */
+/* The next functions read a JSON value; the tree owns the result. Errors:
+ * BYOC_EPARSE, with the path, the value found and the expected kind. */
+
+/* Member `key` of an object. */
 enum byoc_status byi_json_get(const struct byi_json *object, const char *key,
                               struct byi_json *out, struct byoc_error *err);
 /* The same, but out->at is NULL if the member is absent. */
@@ -539,7 +570,8 @@ enum byoc_status byi_json_int(const struct byi_json *object, const char *key,
                               struct byoc_error *err);
 enum byoc_status byi_json_string(const struct byi_json *object, const char *key,
                                  const char **out, struct byoc_error *err);
-/* Read a member that is an array of at most max items; *n is their number. */
+/* Read a member that is an array of at most max items; *n is their number.
+ * Errors: also BYOC_ELIMIT, more items. */
 enum byoc_status byi_json_array(const struct byi_json *object, const char *key,
                                 uint32_t max, struct byi_json *out, uint32_t *n,
                                 struct byoc_error *err);
@@ -601,9 +633,9 @@ void byi_printable_add(struct byi_text *out, const char *text, size_t n,
 
 /* --- nearest.c ---------------------------------------------------------- */
 
-/* The Levenshtein distance of two names, the least number of bytes to insert,
- * delete or replace, or `limit` if it is not less or a name has more than 128
- * bytes. */
+/* The Levenshtein distance of two names: the least number of bytes to insert,
+ * delete or replace. Returns `limit` if the distance is at least `limit`, or if
+ * a name has more than 128 bytes. */
 uint32_t byi_edit_distance(const char *a, const char *b, bool ignores_case,
                            uint32_t limit);
 
@@ -626,11 +658,12 @@ uint64_t byi_assign_offsets(struct byi_life *lives, uint32_t n);
 
 /* --- hash.c, sha256.c --------------------------------------------------- */
 
-/* SHA-256 as 64 lower-case hex digits and NUL (FIPS 180-4). */
+/* SHA-256 (FIPS 180-4): init once, add any number of times, then hex once,
+ * which writes 64 lower-case hex digits and a NUL. */
 struct byi_sha256 {
     uint32_t h[8];
-    uint64_t n;
-    uint8_t block[64];
+    uint64_t n;        /* bytes added */
+    uint8_t block[64]; /* the last n % 64 bytes, not yet hashed */
 };
 void byi_sha256_init(struct byi_sha256 *s);
 void byi_sha256_add(struct byi_sha256 *s, const void *data, size_t n);
@@ -654,12 +687,13 @@ struct byi_target {
     char *path; /* of the file to create or replace; links are resolved */
     /* write directly to a character device, FIFO or standard stream */
     bool through;
-    int stream;    /* write to this descriptor; -1: to `path` */
+    int fd;        /* write to this descriptor; -1: to `path` */
     unsigned mode; /* of the existing file; 0: none */
 };
 /* Find where to write an output for `path`. Errors: BYOC_EIO, the path is
  * something that must not be overwritten: a folder, a block device, a socket or
- * a dangling link; BYOC_ENOMEM. The caller frees *target. */
+ * a dangling link; BYOC_ENOMEM. The caller frees *target with byi_target_free.
+ */
 enum byoc_status byi_target_find(const char *path, struct byi_target *target,
                                  struct byoc_error *err);
 void byi_target_free(struct byi_target *target);
@@ -681,7 +715,8 @@ enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err);
 void byi_file_abort(struct byi_file *file);
 /* Create the folder unless it exists. Errors: BYOC_EIO. */
 enum byoc_status byi_folder_create(const char *path, struct byoc_error *err);
-/* Create a file, write the n bytes and commit it. Errors: BYOC_EIO. */
+/* Create a file, write the n bytes and commit it. Errors: BYOC_EIO,
+ * BYOC_ENOMEM. */
 enum byoc_status byi_file_write(const char *path, const void *data, size_t n,
                                 struct byoc_error *err);
 /* Like byi_file_commit, for a file that was created next to the target: rename

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child.c: runs functions in child processes. */
+/* child.c: runs functions in child processes with limits (child.h). */
 #include "child.h"
 
 #include <dirent.h>
@@ -29,7 +29,7 @@ struct child_shared {
 };
 
 static struct child_shared *shared; /* in a child; NULL elsewhere */
-/* bytes of address space that its steps may still add; 0: no limit */
+/* bytes of address space that the child's steps may still add; 0: no limit */
 static uint64_t bytes_left;
 static uint64_t bytes_before; /* address space before the current step */
 
@@ -77,6 +77,7 @@ void byi_step_end(void)
     limit_space(RLIM_INFINITY);
     const uint64_t now = address_space();
     const uint64_t added = now > bytes_before ? now - bytes_before : 0;
+    /* at least 1 is left, since 0 would mean no limit */
     bytes_left -= added < bytes_left ? added : bytes_left - 1;
 }
 
@@ -109,17 +110,17 @@ const char *byi_step_text(void)
  * and waits for a processor does not count, so that limits also work on a busy
  * machine. If Linux does not report CPU time, all time counts. */
 struct child_clock {
-    uint64_t sampled; /* the time of the last sample */
-    uint64_t ran;     /* CPU time of its threads by then */
-    uint64_t passed;  /* the time that counts */
-    bool known;       /* Linux reports CPU time */
+    uint64_t sampled;  /* the time of the last sample */
+    uint64_t ran;      /* CPU time of the child's threads at that time */
+    uint64_t passed;   /* the time that counts */
+    bool has_cpu_time; /* Linux reports CPU time */
 };
-enum { SAMPLE_NS = 20000000, MAX_TREE = 64 };
+enum { SAMPLE_NS = 20000000, MAX_TREE = 64 /* processes */ };
 
 /* CPU time of all threads of a child and of its descendants. */
 struct tree_time {
     uint64_t ran;
-    bool ready; /* one runs or waits for a processor */
+    bool ready; /* a thread runs or waits for a processor */
 };
 
 static void add_thread(const char *pid, const char *tid, struct tree_time *t)
@@ -184,7 +185,8 @@ static struct child_clock begin_clock(const struct byi_child_time *t)
     char pid[24];
     snprintf(pid, sizeof pid, "%d", (int)getpid());
     add_thread(pid, pid, &own);
-    return (struct child_clock){.sampled = t->began, .known = own.ran > 0};
+    return (struct child_clock){.sampled = t->began,
+                                .has_cpu_time = own.ran > 0};
 }
 
 static void sample(struct child_clock *c, pid_t child, uint64_t now)
@@ -196,13 +198,14 @@ static void sample(struct child_clock *c, pid_t child, uint64_t now)
     /* the sum shrinks if a process ended, and grows by more than `wall` if
      * several threads run at once */
     const uint64_t ran = t.ran > c->ran ? t.ran - c->ran : 0;
-    c->passed += c->known && t.ready && ran < wall ? ran : wall;
+    c->passed += c->has_cpu_time && t.ready && ran < wall ? ran : wall;
     c->ran = t.ran;
     c->sampled = now;
 }
 
 /* Wait until the child ends. Kills it and returns false if it exceeds the limit
- * t, or `step` nanoseconds in one step. */
+ * t, or `step` nanoseconds in one step. `w` says when the current step began;
+ * NULL: the child has no steps. */
 static bool wait_until(pid_t child, bool group, const struct byi_child_time *t,
                        const struct child_shared *w, uint64_t step, int *status)
 {
@@ -220,8 +223,8 @@ static bool wait_until(pid_t child, bool group, const struct byi_child_time *t,
         }
         const bool late =
             clock.passed > t->limit || (began && clock.passed - before > step);
-        /* checked last, since this process, too, may have waited for a
-         * processor */
+        /* waitpid() follows the time check, since a child that ended while this
+         * process waited for a processor was not late */
         const pid_t got = waitpid(child, status, polls ? WNOHANG : 0);
         if (got == child || (got < 0 && errno != EINTR))
             return true;
@@ -268,7 +271,7 @@ static bool write_all(int fd, const char *data, size_t n)
 
 /* Let fatal signals end the child, even if its parent has handlers for them,
  * without a core file; kill the child if its parent ends. */
-static void prepare(void)
+static void set_signals(void)
 {
     static const int deadly[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     for (size_t i = 0; i < BYI_COUNT(deadly); i++)
@@ -286,7 +289,7 @@ static _Noreturn void be_child(void (*run)(void *arg, struct byi_text *out),
         shared->exhausted = true;
         _exit(1);
     }
-    prepare();
+    set_signals();
     run(arg, &out);
     shared->returned = write_all(fd, out.at, out.n);
     _exit(0);

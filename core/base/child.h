@@ -22,8 +22,9 @@ struct byi_child_time {
     uint64_t began, limit; /* nanoseconds, on the clock of byi_now_ns */
 };
 struct byi_child_time byi_child_time(double seconds);
-/* Wait for a child. `group`: it leads a process group. Returns false if it
- * exceeded its time, and was killed. */
+/* Wait for a child; *status is as for waitpid(). `group`: the child leads a
+ * process group, which is killed with it. Returns false if the child exceeded
+ * its time and was killed. */
 bool byi_child_wait(pid_t child, bool group, const struct byi_child_time *time,
                     int *status);
 
@@ -46,16 +47,16 @@ struct byi_child {
     bool exhausted;
     int status;     /* from waitpid */
     char step[256]; /* the text of the last step; "": none */
-    char who[4096]; /* whose code the last step ran */
+    char who[4096]; /* the plug-in whose code the last step ran; "": none */
     /* if it did not return: "crashed with signal 6 (Aborted) in probe()" */
     char how[400];
-    const char *bytes; /* NULL if the output is empty */
+    const char *bytes; /* the output, n bytes; NULL if it is empty */
     size_t n;
 };
 
-/* Run the function in a child process and wait until it ends. The child writes
- * no core file, and is killed if this process ends. The caller frees the
- * result. */
+/* Run the function in a child process and wait until it ends; *child says how.
+ * The child writes no core file, and is killed if this process ends. The caller
+ * calls byi_child_free(child). */
 void byi_child_run(void (*run)(void *arg, struct byi_text *out), void *arg,
                    const struct byi_child_limits *limits,
                    struct byi_child *child);
@@ -65,10 +66,11 @@ void byi_child_free(struct byi_child *child);
 
 /* In a child: begin a step, which lasts until the next one or byi_step_end.
  * `who` names the plug-in whose code it runs, or is NULL; the rest is as for
- * printf. Outside of a child these have no effect. */
+ * printf, cut to 255 bytes. Outside of a child these have no effect. */
 void byi_step(const char *who, const char *format, ...) BYI_PRINTF(2, 3);
 void byi_step_end(void);
-/* In a child: the text of the last step. */
+/* In a child: the text of the last step; "" before the first, and outside of a
+ * child. */
 const char *byi_step_text(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
+/* Nanoseconds since a fixed time in the past. */
 static inline uint64_t byi_now_ns(void)
 {
     struct timespec t;
@@ -13,7 +14,7 @@ static inline uint64_t byi_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* In seconds. */
+/* The same in seconds. */
 static inline double byi_now(void)
 {
     return 1e-9 * (double)byi_now_ns();

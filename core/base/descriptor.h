@@ -44,9 +44,9 @@ struct byi_code_table {
 };
 
 /* Section .byoc.units of artifacts with regions that backends wrote as C:
- * places[level][unit] is the distance from this table to the function of the
- * unit, compiled for that level; units are in the order of the plan's regions
- * with "code". */
+ * places[level * n_units + unit] is the distance from this table to the
+ * function of the unit, compiled for that level; units are in the order of the
+ * plan's regions with "code". */
 struct byi_unit_table {
     uint32_t n_units, n_levels;
     int64_t places[];
@@ -69,9 +69,10 @@ struct byi_unit_table {
 #else
 #define BYI_CODE_LEVELS BYI_CODE_LEVELS_OTHER
 #endif
-enum { BYI_MAX_CODE_LEVELS = 3 };
+enum { BYI_MAX_CODE_LEVELS = 3 }; /* of any machine */
 /* runtime/artifact.c: like byoc_internal_artifact_open, for a file that is
- * being written and has no checksum yet. `machine` is its e_machine. */
+ * being written and has no checksum yet. `machine` is its e_machine. The caller
+ * closes *a. */
 struct byi_artifact;
 BYOC_API enum byoc_status byoc_internal_artifact_unsummed(
     const char *path, uint16_t machine, struct byi_artifact *a,
@@ -87,6 +88,7 @@ enum byi_code_level {
 /* isa.c: how many of the first `n` levels this process can run. The last of
  * them has the fastest code; 0: none. */
 uint32_t byi_code_levels(uint32_t n);
+/* "avx2" and so on, a static text; level < BYI_N_CODE_LEVELS. */
 const char *byi_code_level_name(uint32_t level);
 
 #endif

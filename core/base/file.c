@@ -91,7 +91,8 @@ static int standard_stream(const struct stat *st)
     return -1;
 }
 
-/* A copy, which the guard frees if a later allocation fails; or NULL. */
+/* A copy of the path, which the guard frees if a later allocation fails; NULL
+ * if this allocation fails. */
 static char *copy_path(const char *path)
 {
     const size_t n = strlen(path) + 1;
@@ -106,9 +107,9 @@ static enum byoc_status find_existing(const char *path, const struct stat *st,
                                       struct byi_target *target,
                                       struct byoc_error *err)
 {
-    target->stream = S_ISREG(st->st_mode) ? standard_stream(st) : -1;
+    target->fd = S_ISREG(st->st_mode) ? standard_stream(st) : -1;
     target->through =
-        S_ISCHR(st->st_mode) || S_ISFIFO(st->st_mode) || target->stream >= 0;
+        S_ISCHR(st->st_mode) || S_ISFIFO(st->st_mode) || target->fd >= 0;
     if (!target->through && !S_ISREG(st->st_mode))
         return byi_fail(
             err, BYOC_EIO,
@@ -132,7 +133,7 @@ enum byoc_status byi_target_find(const char *path, struct byi_target *target,
 {
     struct stat st;
 
-    *target = (struct byi_target){.stream = -1};
+    *target = (struct byi_target){.fd = -1};
     if (stat(path, &st) == 0)
         return find_existing(path, &st, target, err);
     if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
@@ -140,7 +141,7 @@ enum byoc_status byi_target_find(const char *path, struct byi_target *target,
                         "%s: cannot write: found a dangling symbolic link; "
                         "remove it, or name another path",
                         path);
-    target->path = copy_path(path); /* creating the file reports the error */
+    target->path = copy_path(path); /* creating the file reports other errors */
     return target->path ? BYOC_OK
                         : byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
 }
@@ -149,7 +150,7 @@ void byi_target_free(struct byi_target *target)
 {
     if (target->path)
         byi_vec_free(target->path);
-    *target = (struct byi_target){.stream = -1};
+    *target = (struct byi_target){.fd = -1};
 }
 
 /* --- writing -------------------------------------------------------------- */
@@ -169,11 +170,12 @@ static int open_beside(const char *path, char *temp, size_t size)
     return fd;
 }
 
-/* The guard's record of a file, which it removes if an allocation fails. */
+/* What byi_file_commit and byi_file_abort must release. The guard calls
+ * end_file if an allocation fails. */
 struct byi_file_own {
     FILE *stream;
     struct byi_target target;
-    char *temp;
+    char *temp; /* the path until the file is renamed; NULL: none */
     struct byi_temp *listed;
 };
 
@@ -184,9 +186,9 @@ static int open_target(struct byi_file_own *own)
     sigset_t before;
     int fd;
 
-    if (target->stream >= 0) {
+    if (target->fd >= 0) {
         fflush(NULL); /* earlier output of the process comes first */
-        return fcntl(target->stream, F_DUPFD_CLOEXEC, 0);
+        return fcntl(target->fd, F_DUPFD_CLOEXEC, 0);
     }
     if (target->through)
         return open(target->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -247,7 +249,7 @@ enum byoc_status byi_file_create(const char *path, struct byi_file *file,
     *file = (struct byi_file){.stream = NULL};
     if (!own)
         return byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
-    own->target.stream = -1;
+    own->target.fd = -1;
     file->own = own;
     const enum byoc_status status = open_stream(own, path, err);
     file->stream = own->stream;

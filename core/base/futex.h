@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* futex.h: sleep until a word changes (man 2 futex), and wait briefly
- * without sleeping.
+/* futex.h: sleeps until a word changes (man 2 futex), or waits briefly without
+ * sleeping.
  */
 #ifndef BYI_FUTEX_H
 #define BYI_FUTEX_H

@@ -123,7 +123,8 @@ static void jump_to_guard(size_t bytes)
 
 void (*byi_oom)(size_t bytes) = jump_to_guard;
 
-/* Release the list, oldest first: owners free what they own as usual. */
+/* Release the list, oldest first, so that an owner frees the memory it owns,
+ * which takes that off the list. */
 static void end_made(struct byi_guard *guard)
 {
     while (guard->made.prev != &guard->made) {

@@ -5,17 +5,17 @@
  *   - code that checks: byi_alloc, byi_acquire and byi_realloc return NULL, and
  *     the caller returns BYOC_ENOMEM. States, frames, caches and all other
  *     memory that lives across calls are allocated by this kind.
- *   - code that does not: arenas, BYI_VEC and byi_text always succeed. When the
- *     heap is exhausted they do not return; control jumps to the innermost
- *     guard of this thread, at the border of the API, which returns
- *     BYOC_ENOMEM.
+ *   - code that does not check: arenas, BYI_VEC and byi_text never report a
+ *     failure. When the heap is exhausted they do not return; control jumps to
+ *     the innermost guard of this thread, in a function of the API, which
+ *     returns BYOC_ENOMEM.
  *
- * A guard is a recovery point and a list of the memory allocated since, as are
- * PostgreSQL's PG_TRY with resource owners, and Lua's lua_pcall. Arenas,
+ * A guard is a recovery point and a list of the memory allocated since, like
+ * PostgreSQL's PG_TRY with resource owners, or Lua's lua_pcall. Arenas,
  * vectors and texts are added to the list automatically; anything else that
  * would leak (a file, a mapping, a library, a process) is added with byi_own.
  * If an allocation fails, the guard releases everything that is still in the
- * list in the order of adding, owners before what they own. If the call
+ * list in the order of adding, owners before the memory they own. If the call
  * succeeds, the rest of the list is its result: it moves to the enclosing
  * guard, or has an owner.
  *
@@ -88,11 +88,11 @@ void *byi_own(size_t n, size_t size, void (*end)(void *data));
  */
 void *byi_own_try(size_t n, size_t size, void (*end)(void *data));
 
-/* Take this arena, vector or text off the guard's list, since it has an owner
- * that outlives the guard. It may be NULL. */
+/* Take this arena, vector or text off the guard's list, since an owner that
+ * outlives the guard points to it. `memory` may be NULL. */
 void byi_keep(void *memory);
 /* The inverse: memory from another library, which has its own copy of guard.c,
- * now belongs to the innermost guard of this library. It may be NULL. */
+ * now belongs to the innermost guard of this library. `memory` may be NULL. */
 void byi_adopt(void *memory);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hash.c: the fast hash for tables in memory, and for the seeds of conform's
- * samples. No compiled model depends on it.
+ * samples. No artifact contains its results.
  */
 #include "base.h"
 

@@ -16,7 +16,8 @@
 #include "core/base/base.h"
 
 struct byi_index_slot {
-    uint32_t hash, position; /* position: 1 + the caller's, 0: empty */
+    uint32_t hash;
+    uint32_t position; /* 1 + the caller's; 0: the slot is empty */
 };
 
 /* A zeroed struct is an empty index. */

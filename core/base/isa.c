@@ -13,7 +13,7 @@
 #include <unistd.h>
 #endif
 
-static const char *const names[] = {
+static const char *const isa_names[] = {
 #define ISA(id, name) [BYI_ISA_##id] = (name),
     BYI_ISAS(ISA)
 #undef ISA
@@ -21,7 +21,7 @@ static const char *const names[] = {
 
 const char *byi_isa_name(enum byi_isa isa)
 {
-    return names[isa];
+    return isa_names[isa];
 }
 
 #if defined(__x86_64__)
@@ -133,11 +133,11 @@ bool byi_isa_halves_512(void)
 #endif
 }
 
-/* The instruction set `name`; BYI_N_ISAS if there is none. */
-static uint32_t find(const char *name)
+/* The instruction set called `name`; BYI_N_ISAS if the name is unknown. */
+static uint32_t find_isa(const char *name)
 {
     uint32_t i = 0;
-    while (i < BYI_N_ISAS && strcmp(name, names[i]) != 0)
+    while (i < BYI_N_ISAS && strcmp(name, isa_names[i]) != 0)
         i++;
     return i;
 }
@@ -145,7 +145,7 @@ static uint32_t find(const char *name)
 enum byi_isa byi_isa_widest(void)
 {
     const char *most = getenv("BYOC_MAX_ISA");
-    const uint32_t limit = most ? find(most) : BYI_N_ISAS;
+    const uint32_t limit = most ? find_isa(most) : BYI_N_ISAS;
     uint32_t isa = limit < BYI_N_ISAS ? limit : BYI_N_ISAS - 1;
     while (isa > 0 && !byi_isa_runs((enum byi_isa)isa))
         isa--;
@@ -155,12 +155,12 @@ enum byi_isa byi_isa_widest(void)
 enum byoc_status byi_isa_check(struct byoc_error *err)
 {
     const char *most = getenv("BYOC_MAX_ISA");
-    if (!most || !*most || find(most) < BYI_N_ISAS)
+    if (!most || !*most || find_isa(most) < BYI_N_ISAS)
         return BYOC_OK;
     char list[128] = "";
     for (uint32_t i = 0; i < BYI_N_ISAS; i++) {
         strcat(list, i ? ", " : "");
-        strcat(list, names[i]);
+        strcat(list, isa_names[i]);
     }
     return byi_fail(err, BYOC_EINVAL,
                     "BYOC_MAX_ISA: found \"%s\", expected one of %s; or unset "
@@ -171,7 +171,7 @@ enum byoc_status byi_isa_check(struct byoc_error *err)
 static const struct {
     enum byi_isa isa;
     const char *name;
-} levels[] = {
+} code_levels[] = {
 #define LEVEL(id, name, options) {BYI_ISA_##id, name},
     BYI_CODE_LEVELS(LEVEL)
 #undef LEVEL
@@ -179,12 +179,12 @@ static const struct {
 
 uint32_t byi_code_levels(uint32_t n)
 {
-    while (n > 0 && levels[n - 1].isa > byi_isa_widest())
+    while (n > 0 && code_levels[n - 1].isa > byi_isa_widest())
         n--;
     return n;
 }
 
 const char *byi_code_level_name(uint32_t level)
 {
-    return levels[level].name;
+    return code_levels[level].name;
 }

@@ -12,7 +12,7 @@
 #define BYI_ISAS(ISA)                                                          \
     ISA(SSE2, "sse2")                                                          \
     ISA(SSE42, "sse4.2")                                                       \
-    ISA(AVX2, "avx2")         /* FMA and F16C  */                              \
+    ISA(AVX2, "avx2")         /* AVX2, FMA and F16C */                         \
     ISA(AVX_VNNI, "avx_vnni") /* AVX2 and AVX-VNNI */                          \
     ISA(AVX512, "avx512")     /* F, DQ, VL, BW, FMA and F16C */                \
     ISA(VNNI, "avx512_vnni")                                                   \
@@ -30,6 +30,7 @@ enum byi_isa {
         BYI_N_ISAS
 };
 
+/* The name in the table above, a static text. */
 const char *byi_isa_name(enum byi_isa isa);
 /* Can this CPU, with this operating system, run `isa`? */
 bool byi_isa_runs(enum byi_isa isa);

@@ -15,7 +15,8 @@
 #include <cjson/cJSON.h>
 
 enum { MAX_DEPTH = 64 };
-static const double exact = 9007199254740992.0; /* 2^53 */
+/* 2^53: a double represents all integers up to this one */
+static const double max_integer = 9007199254740992.0;
 
 /* --- parsing ------------------------------------------------------------ */
 
@@ -27,8 +28,8 @@ static size_t find_byte(const char *text, size_t n, size_t from, char c)
 }
 
 /* Returns where the string that begins at text[at] ends: at its closing quote,
- * or n if it has none. Searches no byte twice for a quote, so that the time is
- * linear in texts of backslashes, too. */
+ * or n if that is missing. Searches no byte twice for a quote, so that the time
+ * is linear even for a text of backslashes. */
 static size_t string_end(const char *text, size_t n, size_t at)
 {
     size_t from = at + 1, quote = at;
@@ -92,12 +93,12 @@ static enum byoc_status scan(const char *text, size_t n, struct byoc_error *err)
     return BYOC_OK;
 }
 
-static bool only_space(const char *text)
+static bool is_space(const char *text)
 {
     return text[strspn(text, " \t\r\n")] == '\0';
 }
 
-static enum byoc_status no_memory(size_t n, struct byoc_error *err)
+static enum byoc_status fail_memory(size_t n, struct byoc_error *err)
 {
     return byi_fail(err, BYOC_ENOMEM, "out of memory for %zu bytes of JSON", n);
 }
@@ -111,7 +112,8 @@ static void end_tree(void *data)
     byi_vec_free(root);
 }
 
-/* Move the tree's root to memory that a guard frees together with the tree. */
+/* Move the tree's root to memory that a guard frees together with the tree. If
+ * that cannot be allocated, deletes the tree and returns NULL. */
 static cJSON *own_tree(cJSON *tree)
 {
     cJSON *root = byi_own_try(1, sizeof *root, end_tree);
@@ -143,7 +145,7 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
     /* Older cJSON reads one byte past a text that has no NUL. */
     copy = byi_alloc(n + 1, 1);
     if (!copy)
-        return no_memory(n, err);
+        return fail_memory(n, err);
     if (n)
         memcpy(copy, text, n);
     /* cJSON returns NULL for malformed text and for a failed allocation; only
@@ -151,13 +153,13 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
     errno = 0;
     tree = cJSON_ParseWithLengthOpts(copy, n + 1, &end, 0);
     exhausted = !tree && errno == ENOMEM;
-    whole = tree && only_space(end);
+    whole = tree && is_space(end);
     if (whole)
         *root = own_tree(tree);
     else
         cJSON_Delete(tree);
     if (exhausted || (whole && !*root))
-        status = no_memory(n, err);
+        status = fail_memory(n, err);
     else if (!whole)
         status = byi_fail(err, BYOC_EPARSE, "malformed JSON at byte %zu of %zu",
                           end ? (size_t)(end - copy) : (size_t)0, n);
@@ -201,9 +203,10 @@ static size_t skip_space(const char *text, size_t n, size_t at)
     return at;
 }
 
-/* Returns where the bracket is if text[at .. end) is "key": [, otherwise `end`.
- */
-static size_t array_of(const char *text, size_t at, size_t end, const char *key)
+/* Returns where the bracket is if text[at .. end) begins with "key": [,
+ * otherwise `end`. */
+static size_t find_array(const char *text, size_t at, size_t end,
+                         const char *key)
 {
     const size_t k = strlen(key);
 
@@ -247,7 +250,7 @@ enum byoc_status byi_json_parse_around(
     while (at < n) {
         size_t from = at + 1; /* where a member begins */
         for (uint32_t k = 0; k < 2 && keys[k]; k++) {
-            const size_t open = array_of(text, from, n, keys[k]);
+            const size_t open = find_array(text, from, n, keys[k]);
             if (open == n || items[k].text)
                 continue;
             byi_text_add(&rest, text + copied, open + 1 - copied);
@@ -393,7 +396,7 @@ enum byoc_status byi_json_as_int(const struct byi_json *item, int64_t min,
     if (!cJSON_IsNumber(item->at))
         return byi_json_mismatch(item, "an integer", err);
     value = item->at->valuedouble;
-    if (!(fabs(value) <= exact) || value != floor(value) ||
+    if (!(fabs(value) <= max_integer) || value != floor(value) ||
         (int64_t)value < min || (int64_t)value > max)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: found %s, expected an integer from %lld to %lld",
@@ -536,8 +539,8 @@ enum byoc_status byi_json_count(const struct byi_json *object,
 {
     struct byi_json list;
 
-    /* `items` has the elements, and the tree's array is empty; if the key is
-     * written with escapes, the array is not, and is refused */
+    /* `items` has the elements, and the tree has an empty array. An array whose
+     * key is written with escapes stays in the tree, and is refused here. */
     BYI_TRY(byi_json_array(object, key, 0, &list, n, err));
     *n = items->n;
     return *n <= max ? BYOC_OK

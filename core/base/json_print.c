@@ -12,8 +12,10 @@
 
 /* An object or array being printed. */
 struct json_level {
-    const cJSON *next;
-    bool object, flat, begun;
+    const cJSON *next; /* the member or element to print next */
+    bool is_object;
+    bool is_flat; /* on one line */
+    bool has_begun;
 };
 
 struct json_printer {
@@ -57,7 +59,7 @@ static bool is_scalar(const cJSON *item)
     return !cJSON_IsObject(item) && !cJSON_IsArray(item);
 }
 
-static bool only_scalars(const cJSON *list)
+static bool has_only_scalars(const cJSON *list)
 {
     const cJSON *item = NULL;
 
@@ -80,13 +82,13 @@ static void open_level(struct json_printer *p, const cJSON *item)
 {
     struct json_level level = {
         .next = item->child,
-        .object = cJSON_IsObject(item),
-        .flat = p->one_line || only_scalars(item),
+        .is_object = cJSON_IsObject(item),
+        .is_flat = p->one_line || has_only_scalars(item),
     };
 
-    put(p, level.object ? "{" : "[");
+    put(p, level.is_object ? "{" : "[");
     BYI_PUSH(&p->levels, level);
-    if (!level.flat)
+    if (!level.is_flat)
         indent(p);
 }
 
@@ -102,9 +104,9 @@ static void close_level(struct json_printer *p)
 {
     struct json_level level = p->levels.at[--p->levels.n];
 
-    if (!level.flat)
+    if (!level.is_flat)
         indent(p);
-    put(p, level.object ? "}" : "]");
+    put(p, level.is_object ? "}" : "]");
 }
 
 /* Print the next member of the innermost level, or its end. */
@@ -118,13 +120,13 @@ static void step(struct json_printer *p)
         return;
     }
     level->next = item->next;
-    if (level->begun) {
-        put(p, level->flat ? ", " : ",");
-        if (!level->flat)
+    if (level->has_begun) {
+        put(p, level->is_flat ? ", " : ",");
+        if (!level->is_flat)
             indent(p);
     }
-    level->begun = true;
-    if (level->object) {
+    level->has_begun = true;
+    if (level->is_object) {
         byi_json_quote(p->out, item->string);
         put(p, ": ");
     }

@@ -8,7 +8,8 @@
 
 #include <cjson/cJSON.h>
 
-static const double exact = 9007199254740992.0; /* 2^53 */
+/* 2^53: a double represents all integers up to this one */
+static const double max_integer = 9007199254740992.0;
 
 static cJSON *new_node(struct byi_arena *arena, int type)
 {
@@ -89,7 +90,7 @@ struct cJSON *byi_json_integer(struct byi_arena *arena, int64_t value)
 {
     char text[32];
 
-    if (fabs((double)value) <= exact)
+    if (fabs((double)value) <= max_integer)
         return byi_json_number(arena, (double)value);
     snprintf(text, sizeof text, "%lld", (long long)value);
     return byi_json_text(arena, text);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core/base/machine.h: the kinds of machines that artifacts are compiled for.
- */
+/* machine.h: the kinds of machines that artifacts are compiled for. */
 #ifndef BYI_MACHINE_H
 #define BYI_MACHINE_H
 
@@ -9,12 +8,13 @@
 /* The fused kernels are compiled once for each level, lowest first. On x86-64,
  * even levels[0] requires SSE4.2. */
 struct byi_machine_level {
-    const char *name, *options; /* of the compiler */
+    const char *name;    /* "avx2" */
+    const char *options; /* of the C compiler, for this level */
 };
 
 struct byi_machine {
     const char *name; /* "aarch64", in --target and in the manifest */
-    const char *cc;   /* the cross compiler's name; NULL: there is none */
+    const char *cc;   /* the cross compiler's name; NULL: unknown */
     uint16_t elf;     /* e_machine */
     uint32_t n_levels;
     const struct byi_machine_level *levels;

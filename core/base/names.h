@@ -12,7 +12,8 @@ struct byi_name_table {
     struct byi_index index;
 };
 
-/* The number of `name`; a new name gets the next one, and is copied. */
+/* The number of `name`; a new name gets the next number, and is copied to the
+ * arena, which must be the same in all calls. */
 uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
                          const char *name);
 

@@ -7,13 +7,15 @@
 
 #include <math.h>
 
-/* A float: sign, exponent, mantissa. The code `largest` has the largest number;
- * codes above it are NaN, except that the next one is infinity if `infinite`.
- * In formats without negative zero (fnuz), the code of -0 is the only NaN.
- * float4 has neither infinity nor NaN; NaN becomes -0. */
+/* A float has a sign, an exponent and a mantissa. The code `largest` stands for
+ * the largest number; codes above it are NaN, except that the next one is
+ * infinity if has_infinity. In formats without negative zero (fnuz), the code
+ * of -0 is the only NaN. float4 has neither infinity nor NaN; NaN becomes -0.
+ */
 struct narrow_row {
-    uint8_t bits, mantissa, bias, largest;
-    bool infinite, unsigned_zero, integer, sign;
+    uint8_t bits, mantissa; /* the bits of an element, and of its mantissa */
+    uint8_t bias, largest;
+    bool has_infinity, has_one_zero, is_integer, has_sign;
 };
 
 static const struct narrow_row rows[] = {
@@ -23,10 +25,10 @@ static const struct narrow_row rows[] = {
     [BYOC_F8E5M2FNUZ] = {8, 2, 16, 0x7f, false, true, false, true},
     [BYOC_F4E2M1] = {4, 1, 1, 0x7, false, false, false, true},
     [BYOC_F8E8M0] = {8, 0, 127, 0xfe, false, false, false, false},
-    [BYOC_U4] = {.bits = 4, .integer = true},
-    [BYOC_I4] = {.bits = 4, .integer = true, .sign = true},
-    [BYOC_U2] = {.bits = 2, .integer = true},
-    [BYOC_I2] = {.bits = 2, .integer = true, .sign = true},
+    [BYOC_U4] = {.bits = 4, .is_integer = true},
+    [BYOC_I4] = {.bits = 4, .is_integer = true, .has_sign = true},
+    [BYOC_U2] = {.bits = 2, .is_integer = true},
+    [BYOC_I2] = {.bits = 2, .is_integer = true, .has_sign = true},
 };
 
 uint32_t byi_narrow_bits(enum byoc_dtype dtype)
@@ -36,7 +38,7 @@ uint32_t byi_narrow_bits(enum byoc_dtype dtype)
 
 bool byi_narrow_is_float(enum byoc_dtype dtype)
 {
-    return byi_narrow_bits(dtype) != 0 && !rows[dtype].integer;
+    return byi_narrow_bits(dtype) != 0 && !rows[dtype].is_integer;
 }
 
 /* The low bits, sign-extended if the type is a signed integer. */
@@ -44,8 +46,9 @@ static uint8_t wrap(const struct narrow_row *r, int64_t value)
 {
     const int64_t size = (int64_t)1 << r->bits, low = value & (size - 1);
 
-    return (uint8_t)(r->integer && r->sign && low >= size / 2 ? low - size
-                                                              : low);
+    return (uint8_t)(r->is_integer && r->has_sign && low >= size / 2
+                         ? low - size
+                         : low);
 }
 
 /* The number that a code without its sign bit stands for. */
@@ -55,7 +58,7 @@ static float magnitude(const struct narrow_row *r, uint32_t code)
     const float part =
         ldexpf((float)(code & ((1u << r->mantissa) - 1)), -(int)r->mantissa);
 
-    if (!r->sign) /* float8e8m0 has no zero */
+    if (!r->has_sign) /* float8e8m0 has no zero */
         return ldexpf(1, exponent - r->bias);
     return exponent ? ldexpf(1 + part, exponent - r->bias)
                     : ldexpf(part, 1 - r->bias);
@@ -64,19 +67,19 @@ static float magnitude(const struct narrow_row *r, uint32_t code)
 float byi_narrow_to_f32(enum byoc_dtype dtype, uint8_t code)
 {
     const struct narrow_row *r = &rows[dtype];
-    const uint32_t top = r->sign ? 1u << (r->bits - 1) : 256;
-    const uint32_t size = code & (top - 1);
-    const bool negative = (code & top) != 0;
+    const uint32_t sign_bit = r->has_sign ? 1u << (r->bits - 1) : 256;
+    const uint32_t low = code & (sign_bit - 1);
+    const bool negative = (code & sign_bit) != 0;
 
-    if (r->integer)
-        return r->sign ? (float)(int8_t)code : (float)code;
-    if (r->unsigned_zero && code == top)
+    if (r->is_integer)
+        return r->has_sign ? (float)(int8_t)code : (float)code;
+    if (r->has_one_zero && code == sign_bit)
         return NAN;
-    if (size > r->largest)
-        return !r->infinite || size > r->largest + 1u ? NAN
-               : negative                             ? -INFINITY
-                                                      : INFINITY;
-    return negative ? -magnitude(r, size) : magnitude(r, size);
+    if (low > r->largest)
+        return !r->has_infinity || low > r->largest + 1u ? NAN
+               : negative                                ? -INFINITY
+                                                         : INFINITY;
+    return negative ? -magnitude(r, low) : magnitude(r, low);
 }
 
 /* The largest code whose number is at most `value`. */
@@ -94,7 +97,7 @@ static uint32_t code_below(const struct narrow_row *r, float value)
     return low;
 }
 
-/* The code of a number that is not negative; largest + 1: too large. */
+/* The code of a number that is not negative; largest + 1 if it is too large. */
 static uint32_t round_code(const struct narrow_row *r, float value,
                            enum byi_rounding mode)
 {
@@ -105,9 +108,9 @@ static uint32_t round_code(const struct narrow_row *r, float value,
                             : 2 * below - magnitude(r, code - 1);
     const float rest = value - below, gap = above - value;
 
-    if (rest <= 0 || (!r->sign && mode == BYI_ROUND_DOWN))
+    if (rest <= 0 || (!r->has_sign && mode == BYI_ROUND_DOWN))
         return code;
-    if (!r->sign) /* in float8e8m0, ties round up */
+    if (!r->has_sign) /* in float8e8m0, ties round up */
         return code + (mode == BYI_ROUND_UP || rest >= gap);
     return code + (rest > gap || (rest == gap && code % 2));
 }
@@ -116,25 +119,26 @@ uint8_t byi_f32_to_narrow(enum byoc_dtype dtype, float value, bool saturate,
                           enum byi_rounding mode)
 {
     const struct narrow_row *r = &rows[dtype];
-    const uint32_t top = r->sign ? 1u << (r->bits - 1) : 0;
-    const uint32_t sign = signbit(value) ? top : 0;
-    const uint32_t nan_code = r->unsigned_zero || r->bits == 4 ? top
-                              : r->sign ? sign | (top - 1)
-                                        : 0xff;
+    const uint32_t sign_bit = r->has_sign ? 1u << (r->bits - 1) : 0;
+    const uint32_t sign = signbit(value) ? sign_bit : 0;
+    const uint32_t nan_code = r->has_one_zero || r->bits == 4 ? sign_bit
+                              : r->has_sign ? sign | (sign_bit - 1)
+                                            : 0xff;
 
-    if (r->integer)
+    if (r->is_integer)
         return wrap(r,
                     value >= -0x1p62f && value <= 0x1p62f ? (int64_t)value : 0);
-    if (isnan(value) || (!r->sign && isinf(value)))
+    if (isnan(value) || (!r->has_sign && isinf(value)))
         return (uint8_t)nan_code;
+    /* a finite number, since differences with infinity would not be numbers */
     uint32_t code = round_code(r, fminf(fabsf(value), 0x1p127f * 1.5f), mode);
     if (code > r->largest) {
         if (saturate || r->bits == 4)
             code = r->largest;
-        else if (!r->infinite)
+        else if (!r->has_infinity)
             return (uint8_t)nan_code;
     }
-    return (uint8_t)(code == 0 && r->unsigned_zero ? 0 : code | sign);
+    return (uint8_t)(code == 0 && r->has_one_zero ? 0 : code | sign);
 }
 
 uint64_t byi_packed_bytes(enum byoc_dtype dtype, uint64_t n)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nearest.c: finds the names that a misspelt name most likely means. */
+/* nearest.c: finds the name that a misspelt name most likely means. */
 #include "base.h"
 
 #include <ctype.h>
 #include <string.h>
 
+/* Wagner and Fischer's algorithm: row[j] is the distance between the first i
+ * bytes of a and the first j of b. */
 uint32_t byi_edit_distance(const char *a, const char *b, bool ignores_case,
                            uint32_t limit)
 {

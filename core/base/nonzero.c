@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* set[i] = whether element i of 64 at x has a bit of `mask`, as 0 or 1 */
+/* Set set[i] to 1 if element i of the 64 at x has a bit of `mask`, else 0. */
 #define MARK(size, type)                                                       \
     static void mark_##size(const char *x, uint64_t mask, uint8_t *set)        \
     {                                                                          \

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core/base/nonzero.h: finds the elements of a tensor that are not zero, 64 at
- * a time:
+/* nonzero.h: finds the elements of a tensor that are not zero, 64 at a time:
  *
  *     struct byi_nonzero reader = byi_nonzero_begin(t);
  *     for (int64_t first = 0; reader.n > 0; first += 64)
@@ -14,9 +13,9 @@
 #include "core/base/base.h"
 
 struct byi_nonzero {
-    const char *x;
-    int64_t n; /* elements that are not read yet */
-    size_t size;
+    const char *x; /* the next element */
+    int64_t n;     /* elements that are not read yet */
+    size_t size;   /* bytes of an element */
     uint64_t mask; /* the bits of an element that make it not zero */
 };
 

@@ -7,8 +7,9 @@
  *       -> host->parallel_for(n, run_part, team)   workers, or a host's threads
  *            part i of n: fn(data), which asks omp_get_thread_num()
  *
- * A region has exactly as many parts as the caller requests. If fewer threads
- * are free, a thread runs several parts, one after the other. Only a barrier
+ * A region has exactly as many parts as the caller requests, up to MAX_PARTS.
+ * If fewer threads are free, a thread runs several parts, one after the other.
+ * Only a barrier
  * needs all parts at the same time: if a part waits at a barrier, each part
  * that has not begun after a while gets an extra thread.
  */
@@ -27,7 +28,7 @@
 
 enum {
     MAX_PARTS = 4096,
-    WORD = 64,
+    WORD = 64,            /* bits */
     SPIN_NS = 20000,      /* at a barrier, before sleeping   */
     PATIENCE_NS = 2000000 /* at a barrier, for parts to begin */
 };
@@ -52,35 +53,36 @@ struct team {
 struct omp_part {
     struct team *team; /* NULL: outside of any region */
     uint32_t number;
-    bool looped; /* the part has begun the region's dynamic loop */
-    long start, incr, chunk;
-    int64_t trips;
+    bool has_loop;           /* the part has begun the region's dynamic loop */
+    long start, incr, chunk; /* of that loop */
+    int64_t trips;           /* its iterations */
 };
 
 static _Thread_local struct omp_part part;
-static _Thread_local const struct byi_omp_host *current;
-static _Atomic uint64_t asked;
+static _Thread_local const struct byi_omp_host *current_host;
+static _Atomic uint64_t max_threads_calls; /* of omp_get_max_threads() */
 
 const struct byi_omp_host *byi_omp_use(const struct byi_omp_host *host)
 {
-    const struct byi_omp_host *before = current;
-    current = host;
+    const struct byi_omp_host *before = current_host;
+    current_host = host;
     return before;
 }
 
 uint64_t byi_omp_asked(void)
 {
-    return atomic_load_explicit(&asked, memory_order_relaxed);
+    return atomic_load_explicit(&max_threads_calls, memory_order_relaxed);
 }
 
 static const struct byi_omp_host *host_here(void)
 {
-    return current ? current : &byi_omp_home;
+    return current_host ? current_host : &byi_omp_home;
 }
 
 /* --- regions -------------------------------------------------------------- */
 
-static bool claim(struct team *team, uint32_t i)
+/* Mark part `i` as begun. Returns whether it had not begun. */
+static bool claim_part(struct team *team, uint32_t i)
 {
     const uint64_t bit = UINT64_C(1) << i % WORD;
     return !(atomic_fetch_or(&team->begun[i / WORD], bit) & bit);
@@ -100,7 +102,7 @@ static void run_claimed(struct team *team, uint32_t i)
 /* Run part `i`, unless another thread has begun it. */
 static void run_part(void *arg, uint32_t i)
 {
-    if (claim(arg, i))
+    if (claim_part(arg, i))
         run_claimed(arg, i);
 }
 
@@ -134,21 +136,22 @@ void GOMP_parallel(void (*fn)(void *), void *data, unsigned n, unsigned flags)
 
 /* --- barriers ------------------------------------------------------------- */
 
-struct extra {
+/* The part that an extra thread is to run. */
+struct extra_thread {
     struct team *team;
     uint32_t number;
-    _Atomic uint32_t taken;
+    _Atomic uint32_t taken; /* 1: the thread has read this struct */
 };
 
-/* Claims the part while the creator of this thread still waits at the barrier.
- * Afterwards another thread may run the part and end the region, and `team`
- * would be gone. */
+/* Run the part unless it has begun. Claims it before it sets `taken`, for which
+ * the creator of this thread waits at the barrier: afterwards another thread
+ * may run the part and end the region, and `team` would be gone. */
 static void *run_extra(void *arg)
 {
-    struct extra *extra = arg;
+    struct extra_thread *extra = arg;
     struct team *team = extra->team;
     const uint32_t number = extra->number;
-    const bool claimed = claim(team, number);
+    const bool claimed = claim_part(team, number);
     atomic_store(&extra->taken, 1);
     byi_futex_wake(&extra->taken, 1);
     if (claimed)
@@ -163,7 +166,7 @@ static void start_missing(struct team *team)
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     for (uint32_t i = 0; i < team->n; i++) {
-        struct extra extra = {team, i, 0};
+        struct extra_thread extra = {team, i, 0};
         pthread_t thread;
         if (atomic_load(&team->begun[i / WORD]) >> i % WORD & 1 ||
             pthread_create(&thread, NULL, run_extra, &extra) != 0)
@@ -215,7 +218,7 @@ EXPORTED int omp_get_max_threads(void);
 int omp_get_max_threads(void)
 {
     const struct byi_omp_host *host = host_here();
-    atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&max_threads_calls, 1, memory_order_relaxed);
     return host ? (int)host->threads : 1;
 }
 
@@ -256,8 +259,9 @@ EXPORTED bool GOMP_loop_nonmonotonic_dynamic_start(long start, long end,
 bool GOMP_loop_nonmonotonic_dynamic_start(long start, long end, long incr,
                                           long chunk, long *from, long *to)
 {
-    assert(part.team && !part.looped); /* a second loop would share `at` */
-    part.looped = true;
+    /* a second loop would share `at` */
+    assert(part.team && !part.has_loop);
+    part.has_loop = true;
     part.start = start;
     part.incr = incr;
     part.chunk = chunk;

@@ -35,10 +35,11 @@ uint64_t byi_omp_asked(void);
 /* The host of threads that have not set one; runtime/workers.c defines it. */
 extern const struct byi_omp_host byi_omp_home __attribute__((weak));
 
-/* Threads that a region of the calling thread may have. */
+/* The number of threads that a region of the calling thread may have. */
 int omp_get_max_threads(void);
 
-/* GCC's OpenMP entry: runs fn(data) on `n` threads at once. */
+/* The type of GOMP_parallel(): runs fn(data) in `n` parts and returns when all
+ * have ended; n = 0: in as many as omp_get_max_threads() returns. */
 typedef void (*byi_gomp_fn)(void (*fn)(void *data), void *data, unsigned n,
                             unsigned flags);
 /* GOMP_parallel() of an OpenMP library that the process loaded with global

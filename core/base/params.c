@@ -49,12 +49,12 @@ enum byoc_status byi_reserved_check(uint32_t value, struct byoc_error *err)
     return byi_fail(err, BYOC_EINVAL, "reserved: found %u, expected 0", value);
 }
 
-enum byoc_status byi_enum_check(const char *what, uint32_t value, uint32_t last,
+enum byoc_status byi_enum_check(const char *name, uint32_t value, uint32_t last,
                                 struct byoc_error *err)
 {
     if (value <= last)
         return BYOC_OK;
-    return byi_fail(err, BYOC_EINVAL, "%s: found %u, expected 0 to %u", what,
+    return byi_fail(err, BYOC_EINVAL, "%s: found %u, expected 0 to %u", name,
                     value, last);
 }
 

@@ -52,7 +52,7 @@ static uint64_t take_place(struct placer *p, uint64_t bytes)
         return at;
     }
     uint64_t at = p->end;
-    if (p->holes.n > 0) { /* grow the last hole when it touches the end */
+    if (p->holes.n > 0) { /* begin in the last hole if it touches the end */
         struct hole *h = &p->holes.at[p->holes.n - 1];
         if (h->at + h->bytes == p->end) {
             at = h->at;
@@ -132,14 +132,14 @@ static uint64_t place_in_order(struct byi_life *lives, uint32_t n,
 
 /* --- the largest first ---------------------------------------------------- */
 
-struct item {
-    uint32_t index;
+struct indexed_life {
+    uint32_t index; /* in the caller's array */
     struct byi_life life;
 };
 
 static int by_size(const void *a, const void *b)
 {
-    const struct item *x = a, *y = b;
+    const struct indexed_life *x = a, *y = b;
     if (x->life.bytes != y->life.bytes)
         return x->life.bytes > y->life.bytes ? -1 : 1;
     return x->index < y->index ? -1 : 1;
@@ -147,7 +147,8 @@ static int by_size(const void *a, const void *b)
 
 /* Put the item at the lowest offset that no item live at the same time uses,
  * and insert it into placed[0..n), which is ascending by offset. */
-static void place_item(struct item *placed, uint32_t n, struct item item)
+static void place_item(struct indexed_life *placed, uint32_t n,
+                       struct indexed_life item)
 {
     struct byi_life *life = &item.life;
     for (uint32_t i = 0; i < n; i++) {
@@ -165,14 +166,16 @@ static void place_item(struct item *placed, uint32_t n, struct item item)
     placed[to] = item;
 }
 
+/* Place the lives in the order of their sizes. Keeps the offsets that they have
+ * unless this needs fewer than `end` bytes. Returns the bytes needed. */
 static uint64_t place_by_size(struct byi_life *lives, uint32_t n, uint64_t end,
                               struct byi_arena *scratch)
 {
-    struct item *items = byi_arena_calloc(scratch, n, sizeof *items);
-    struct item *placed = byi_arena_calloc(scratch, n, sizeof *placed);
+    struct indexed_life *items = byi_arena_calloc(scratch, n, sizeof *items);
+    struct indexed_life *placed = byi_arena_calloc(scratch, n, sizeof *placed);
     uint64_t most = 0;
     for (uint32_t i = 0; i < n; i++) {
-        items[i] = (struct item){i, lives[i]};
+        items[i] = (struct indexed_life){i, lives[i]};
         items[i].life.at = 0;
     }
     qsort(items, n, sizeof *items, by_size);

@@ -27,9 +27,11 @@ void byi_json_quote(struct byi_text *out, const char *text)
     byi_text_add(out, "\"", 1);
 }
 
-/* The number of bytes of the UTF-8 character at `text`; 0 if it is not one. */
-static size_t character(const unsigned char *text, size_t n)
+/* The number of bytes of the UTF-8 character at `text`; 0 if the first of these
+ * n bytes begins none. */
+static size_t character_bytes(const unsigned char *text, size_t n)
 {
+    /* the ranges of the first and the second byte (RFC 3629, section 4) */
     static const struct {
         unsigned char first, last, low, high;
         size_t n;
@@ -58,7 +60,7 @@ void byi_utf8_add(struct byi_text *out, const char *text, size_t n)
 {
     size_t plain = 0;
     for (size_t i = 0; i < n;) {
-        size_t k = character((const unsigned char *)text + i, n - i);
+        size_t k = character_bytes((const unsigned char *)text + i, n - i);
         if (k) {
             i += k;
             continue;
@@ -135,7 +137,7 @@ void byi_printable_add(struct byi_text *out, const char *text, size_t n,
     const unsigned char *t = (const unsigned char *)text;
     size_t plain = 0;
     for (size_t i = 0; i < n;) {
-        const size_t k = character(t + i, n - i);
+        const size_t k = character_bytes(t + i, n - i);
         const bool passes =
             (k && !is_command(code_point(t + i, k))) ||
             (how != BYI_PRINTABLE_LINE && (t[i] == '\n' || t[i] == '\t'));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps.c: recovers the integers of dequantised weights. */
+/* steps.c: recovers the integers of dequantised weights (steps.h). */
 #include "steps.h"
 
 #include <math.h>
@@ -84,7 +84,8 @@ static float largest(const struct step_row *row)
     return most;
 }
 
-/* Replace the step by the largest one that also fits. */
+/* Multiply the step by the greatest common divisor of the integers (Euclid's
+ * algorithm), unless the product is rounded and no longer fits. */
 static void make_coarse(const struct step_row *row, float *step,
                         int16_t *integers)
 {

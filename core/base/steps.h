@@ -7,10 +7,10 @@
 
 #include "base.h"
 
-/* Find the largest step such that each of the n floats, `stride` apart, is an
- * integer from -255 to 255 times the step, bit for bit except for the sign of
- * zero. Writes the step and the n integers. Tries `guess`, and multiples of it,
- * first. Returns false if it finds no step. */
+/* Find the largest step such that each of the n floats, `stride` floats apart,
+ * is an integer from -255 to 255 times the step, bit for bit except for the
+ * sign of zero. Writes the step and the n integers. Tries `guess`, and
+ * multiples of it, first. Returns false if it finds no step. */
 bool byi_find_step(const float *at, int64_t n, int64_t stride, float guess,
                    float *step, int16_t *integers);
 
@@ -25,9 +25,10 @@ struct byi_row_codes {
     const float *steps;
     const int8_t *codes;
 };
-/* The bytes of that memory. */
+/* The number of bytes of that memory. */
 uint64_t byi_row_codes_bytes(int64_t rows, int64_t columns);
-/* The codes and steps that are stored at this address. */
+/* The codes and steps that are stored at this address, which must outlive the
+ * result. */
 struct byi_row_codes byi_row_codes_at(const void *at, int64_t rows,
                                       int64_t columns, bool turned);
 /* Write the codes of a float32 matrix to `to`, of byi_row_codes_bytes; `row`

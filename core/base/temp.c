@@ -80,7 +80,8 @@ void byi_temp_done(struct byi_temp **temp)
             return;
         }
     }
-    /* not found: byi_temp_clear took it, which a signal handler cannot free */
+    /* not found: byi_temp_clear removed the entry from the list, but did not
+     * free it, since a signal handler cannot */
 }
 
 void byi_temp_hold(sigset_t *before)

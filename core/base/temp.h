@@ -11,17 +11,19 @@
 #include "base.h"
 
 /* An entry of the list: a temporary file, a folder of them, or a child process.
- * NULL, which byi_temp_done accepts, if it could not be added to the list.
- * byi_temp_done removes the entry and sets *temp to NULL. */
+ * The first two functions add an entry, or return NULL if the list is full or
+ * an allocation fails. byi_temp_done frees the entry, without removing the file
+ * or ending the child, and sets *temp to NULL, which it may be already.
+ * Threads: safe. */
 struct byi_temp;
 struct byi_temp *byi_temp_path(const char *path);
 struct byi_temp *byi_temp_child(pid_t child); /* as for kill(): -N: a group */
 void byi_temp_done(struct byi_temp **temp);
-/* mkdtemp(name), and add the folder to the list. Returns false if that fails;
- * see errno. */
+/* Call mkdtemp(name), and add the folder to the list. Returns false if
+ * mkdtemp() fails; see errno. */
 bool byi_temp_folder(char *name, struct byi_temp **temp);
-/* fork(), and add the child to the list. `group`: the child leads a new process
- * group, which the entry stands for. */
+/* Call fork(), and add the child to the list. `group`: the child leads a new
+ * process group, which the entry stands for. Returns the result of fork(). */
 pid_t byi_temp_fork(bool group, struct byi_temp **temp);
 /* Block signals before creating a file or child; unblock them once it is on the
  * list. A child must unblock them, too; byi_temp_fork does. */

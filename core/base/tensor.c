@@ -26,7 +26,8 @@ int64_t byi_elements(uint32_t rank, const int64_t *dims)
     return overflow ? -1 : n;
 }
 
-/* Bytes of `n` elements; UINT64_MAX when n is -1 or they overflow. */
+/* The bytes of `n` elements; UINT64_MAX if n is -1 or their number overflows.
+ */
 static uint64_t bytes_of(enum byoc_dtype dtype, int64_t n)
 {
     uint64_t size = byi_dtype_bytes(dtype), bytes = 0;
