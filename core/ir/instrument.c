@@ -14,7 +14,9 @@ static const struct byi_module *module_of(const struct byoc_module *module)
     return (const struct byi_module *)module;
 }
 
-static bool counts(enum byi_node_kind kind)
+/* Does the node compute something? The others are parameters, constants and
+ * references to functions. */
+static bool is_counted(enum byi_node_kind kind)
 {
     return kind == BYI_CALL_OP || kind == BYI_CALL || kind == BYI_MAKE_TUPLE ||
            kind == BYI_GET || kind == BYI_IF;
@@ -27,7 +29,7 @@ static uint64_t count_nodes(const struct byi_module *m)
     for (uint32_t i = 0; i < m->funcs.n; i++) {
         const struct byi_func *f = m->funcs.at[i];
         for (byi_id id = 0; !f->dead && id < f->nodes.n; id++)
-            n += counts(f->nodes.at[id].kind);
+            n += is_counted(f->nodes.at[id].kind);
     }
     return n;
 }
@@ -88,7 +90,7 @@ struct byoc_instrument byi_timing_instrument(struct byi_timing *timing)
         .ctx = timing, .before = begin_pass, .after = end_pass};
 }
 
-static double share(uint64_t part, uint64_t whole)
+static double percent(uint64_t part, uint64_t whole)
 {
     return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
@@ -107,13 +109,13 @@ void byi_timing_print(const struct byi_timing *timing, struct byi_text *out)
     for (uint32_t i = 0; i < timing->passes.n; i++) {
         const struct byi_timed *t = &timing->passes.at[i];
         around[t->depth + 1] = t->total;
-        byi_text_addf(out, "%*s%-*s %10.3f %10.3f %7.1f %7.1f %9llu %9llu\n",
-                      2 * (int)t->depth, "", 32 - 2 * (int)t->depth, t->name,
-                      (double)t->total / 1e6,
-                      (double)(t->total - t->inner) / 1e6,
-                      share(t->total, whole), share(t->total, around[t->depth]),
-                      (unsigned long long)t->nodes_before,
-                      (unsigned long long)t->nodes_after);
+        byi_text_addf(
+            out, "%*s%-*s %10.3f %10.3f %7.1f %7.1f %9llu %9llu\n",
+            2 * (int)t->depth, "", 32 - 2 * (int)t->depth, t->name,
+            (double)t->total / 1e6, (double)(t->total - t->inner) / 1e6,
+            percent(t->total, whole), percent(t->total, around[t->depth]),
+            (unsigned long long)t->nodes_before,
+            (unsigned long long)t->nodes_after);
     }
     byi_text_addf(out, "%-32s %10.3f\n", "all", (double)whole / 1e6);
 }

@@ -18,17 +18,19 @@ enum { FIRST_ARGS = 256, LAST_ARGS = 1 << 15 };
  * that is reused. */
 struct byi_module_tables {
     struct byi_index consts, funcs, symbols, sources, targets;
-    byi_id *args; /* memory for operands */
-    uint32_t n_args, next_args;
+    byi_id *args;       /* memory for operands */
+    uint32_t n_args;    /* operands that still fit there */
+    uint32_t next_args; /* operands of the next block of memory */
     uint32_t next_symbol, next_suffix;
     /* all functions ever created, to be freed */
     BYI_VEC(struct byi_func *) all;
     /* holds each struct byi_func, so that they are adjacent in memory */
     struct byi_arena *heads;
     BYI_VEC(struct byi_node) spare; /* memory of a function that was replaced */
-    /* those of the first n_asked functions that may be open (byi_open_funcs) */
+    /* those of the first n_checked functions that may be open (byi_open_funcs)
+     */
     BYI_VEC(uint32_t) open;
-    uint32_t n_asked;
+    uint32_t n_checked;
 };
 
 /* The index of `name` in names[], which `t` indexes. */
@@ -164,7 +166,8 @@ static const struct byi_type *param_type(const struct byi_func *f, uint32_t i)
 
 /* Whether `type` matches the body, compared by pointers: a miss only costs a
  * new type. */
-static bool type_current(const struct byi_func *f, const struct byi_type *type)
+static bool is_current_type(const struct byi_func *f,
+                            const struct byi_type *type)
 {
     uint32_t n = f->params.n - f->n_captures;
 
@@ -184,7 +187,7 @@ const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func)
     BYI_VEC(const struct byi_type *) params = {0};
 
     assert(f->n_captures <= f->params.n);
-    if (f->result == BYI_NO_ID || type_current(f, f->type))
+    if (f->result == BYI_NO_ID || is_current_type(f, f->type))
         return f->type;
     for (uint32_t i = 0; i < n; i++)
         BYI_PUSH(&params, param_type(f, i));
@@ -314,12 +317,12 @@ const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n)
         if (!stays_closed(m->funcs.at[tables->open.at[i]]))
             tables->open.at[kept++] = tables->open.at[i];
     tables->open.n = kept;
-    for (; tables->n_asked < m->funcs.n; tables->n_asked++) {
-        if (tables->n_asked + PREFETCH < m->funcs.n)
+    for (; tables->n_checked < m->funcs.n; tables->n_checked++) {
+        if (tables->n_checked + PREFETCH < m->funcs.n)
             __builtin_prefetch(
-                &m->funcs.at[tables->n_asked + PREFETCH]->attr.compiler);
-        if (!stays_closed(m->funcs.at[tables->n_asked]))
-            BYI_PUSH(&tables->open, tables->n_asked);
+                &m->funcs.at[tables->n_checked + PREFETCH]->attr.compiler);
+        if (!stays_closed(m->funcs.at[tables->n_checked]))
+            BYI_PUSH(&tables->open, tables->n_checked);
     }
     *n = tables->open.n;
     return tables->open.at;
@@ -422,7 +425,7 @@ void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region)
 
 /* --- sources ------------------------------------------------------------ */
 
-static bool source_taken(const struct byi_module *m, const char *name)
+static bool is_source_taken(const struct byi_module *m, const char *name)
 {
     const struct byi_index *t = &m->tables->sources;
     uint64_t hash = byi_hash_text(name);
@@ -444,7 +447,7 @@ uint32_t byi_source_new(struct byi_module *m, const char *name, const char *op)
     char *unique = byi_arena_str(m->arena, empty ? op : name);
     const char *stem = unique;
 
-    while ((empty && unique == stem) || source_taken(m, unique))
+    while ((empty && unique == stem) || is_source_taken(m, unique))
         unique =
             byi_arena_printf(m->arena, "%s#%u", stem, ++tables->next_suffix);
     BYI_PUSH(&m->sources, ((struct byi_source){
@@ -635,15 +638,16 @@ uint32_t byi_const_given(struct byi_module *m, const struct byi_type *type,
     const uint64_t most = UINT64_MAX / BYI_MADE_PER_BYTE / 2;
     const uint64_t bytes = byi_type_bytes(type);
 
-    m->given = bytes < most - m->given ? m->given + bytes : most;
+    m->given_bytes =
+        bytes < most - m->given_bytes ? m->given_bytes + bytes : most;
     return byi_const_add(m, type, data, borrow);
 }
 
 bool byi_const_afford(const struct byi_module *m, uint64_t bytes)
 {
-    const uint64_t budget = BYI_MADE_FREE + BYI_MADE_PER_BYTE * m->given;
+    const uint64_t budget = BYI_MADE_FREE + BYI_MADE_PER_BYTE * m->given_bytes;
 
-    return bytes <= budget && m->made <= budget - bytes;
+    return bytes <= budget && m->made_bytes <= budget - bytes;
 }
 
 bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
@@ -654,7 +658,7 @@ bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
     if (bytes >= SIZE_MAX - BYI_ALIGN || byoc_dtype_size(type->dtype) == 0 ||
         !byi_const_afford(m, bytes))
         return false;
-    m->made += bytes;
+    m->made_bytes += bytes;
     *out = (struct byi_tensor){.data = byi_arena_data(m->arena, bytes),
                                .dtype = type->dtype,
                                .rank = type->rank};
@@ -711,8 +715,9 @@ struct byi_uses byi_uses_of(const struct byi_func *f, struct byi_arena *arena)
     uint32_t *first = byi_arena_calloc(arena, (size_t)n + 2, sizeof *first);
     byi_id *at = NULL;
 
-    /* Counted at id + 2, so that first[id + 1] is the next place for a reader
-     * of id while they are filled in, and their end afterwards. */
+    /* A counting sort. The readers of id are counted at id + 2, so that
+     * first[id + 1] is the place of the next reader of id while readers are
+     * filled in, and the end of id's readers afterwards. */
     for (byi_id id = 0; id < n; id++)
         for (uint32_t i = 0; i < f->nodes.at[id].n_args; i++)
             first[f->nodes.at[id].args[i] + 2]++;

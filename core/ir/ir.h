@@ -24,8 +24,8 @@ enum byi_node_kind {
     BYI_CALL,
     BYI_GLOBAL, /* index: a function of the module, as a value */
     /* index: a nested function, as a value; args: its captures, which are the
-     * last parameters of that function. In its own body: the function itself,
-     * args being those parameters */
+     * values of that function's last parameters. In the function's own body:
+     * the function itself; args: its last parameters */
     BYI_FN,
     BYI_MAKE_TUPLE, /* of args */
     BYI_GET,        /* index: field of the tuple args[0] */
@@ -132,18 +132,24 @@ struct byi_module {
     BYI_VEC(struct byi_source) sources;
     BYI_VEC(const char *) symbols; /* names of symbolic dims */
     BYI_VEC(const char *) targets; /* names of backends */
-    uint64_t given;                /* bytes of constants from the model */
-    uint64_t made;                 /* bytes of constants from byi_const_alloc */
+    uint64_t given_bytes;          /* of constants from the model */
+    uint64_t made_bytes;           /* of constants from byi_const_alloc */
     const char *entry;             /* the entry function; NULL: main */
     uint32_t n_metadata;           /* metadata of the model file */
     struct byoc_metadata *metadata;
     struct byi_module_tables *tables;
 };
 
+/* An empty module, which the caller frees with byi_module_free. The module owns
+ * everything that the functions below add or return. If an allocation fails,
+ * they jump to the innermost guard (guard.h). Threads: one at a time for each
+ * module. */
 struct byi_module *byi_module_new(void);
+/* Free the module and set *module to NULL; *module may be NULL. */
 void byi_module_free(struct byi_module **module);
 
-/* A new function; name NULL for a nested one. Returns its index. */
+/* Add a function without nodes. `name` is copied; NULL: a nested function.
+ * Returns its index. */
 uint32_t byi_func_new(struct byi_module *m, const char *name);
 /* The function of that name, or UINT32_MAX. */
 uint32_t byi_func_find(const struct byi_module *m, const char *name);
@@ -151,8 +157,8 @@ uint32_t byi_func_find(const struct byi_module *m, const char *name);
  * name. */
 const char *byi_entry_name(const struct byi_module *m);
 uint32_t byi_entry(const struct byi_module *m);
-/* Make function `name` the entry. If the module does not have it, the error
- * begins with `where` and lists the functions. */
+/* Make function `name` the entry. Errors: BYOC_EINVAL, the module does not have
+ * it; the message begins with `where` and lists the functions. */
 enum byoc_status byi_entry_set(struct byi_module *m, const char *name,
                                const char *where, struct byoc_error *err);
 /* Is it closed: a function with Compiler, Composite or Primitive, or a branch
@@ -168,12 +174,14 @@ const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n);
  * and the type of its result or, until it has one, the declared type. NULL if
  * it has neither. */
 const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func);
-/* Symbols and targets by name, created if new. byi_symbol returns a dim. */
+/* The dim that is the symbol `name`, which is added to the module if new. */
 int64_t byi_symbol(struct byi_module *m, const char *name);
-int64_t byi_symbol_fresh(struct byi_module *m); /* "?0", "?1", ... */
+/* A new symbol, called "?0", "?1" and so on. */
+int64_t byi_symbol_fresh(struct byi_module *m);
 const char *byi_symbol_name(const struct byi_module *m, int64_t dim);
-/* *target is 1 + its index, as in nodes. Fails for more than BYI_MAX_TARGETS
- * targets. */
+/* Set *target to 1 + the index of the target `name`, as in nodes; it is added
+ * to the module if new. Errors: BYOC_ELIMIT, more than BYI_MAX_TARGETS targets.
+ */
 enum byoc_status byi_target(struct byi_module *m, const char *name,
                             uint32_t *target, struct byoc_error *err);
 /* Annotate a node with a target from byi_target, or 0, and a region. */
@@ -181,6 +189,7 @@ void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region);
 /* Add a model node as a source, and return its index. The name gets a suffix if
  * it is taken; without a name (NULL or ""), `op` with a suffix is the name. */
 uint32_t byi_source_new(struct byi_module *m, const char *name, const char *op);
+/* The set of source s, and the empty set. */
 const struct byi_sources *byi_sources_one(struct byi_module *m, uint32_t s);
 const struct byi_sources *byi_sources_none(void);
 /* The union of two sets, in the module's arena. */
@@ -223,15 +232,19 @@ bool byi_const_afford(const struct byi_module *m, uint64_t bytes);
  */
 byi_id *byi_args_new(struct byi_module *m, uint32_t n);
 /* Append `node` unchanged, with operands from byi_args_new or another node: for
- * nodes that move without a change of type. */
+ * nodes that move without a change of type. Returns its id. */
 byi_id byi_add_node(struct byi_func *f, struct byi_node node);
 /* The same for a copy of `like` with other operands. */
 byi_id byi_add_like(struct byi_func *f, const struct byi_node *like,
                     const byi_id *args, uint32_t n_args);
 
-/* --- ir_build.c: append to function f of m, infer the type. They return the
- * first failure, with its message in err; *id is written only on success. Those
- * that return an id cannot fail. `sources` may be NULL. */
+/* --- ir_build.c --------------------------------------------------------- *
+ * These functions append a node to function f of m, and infer its type. They
+ * copy `args`, and set *id only on success. Errors: BYOC_ETYPE and those of
+ * type rules, with a message in err. Functions that return an id cannot fail.
+ * `sources` may be NULL: none. */
+
+/* Append a call of an operator; `attrs` NULL: all have their defaults. */
 enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
                             enum byi_op_id op, const byi_id *args, uint32_t n,
                             const struct byi_attrs *attrs,
@@ -243,14 +256,17 @@ enum byoc_status byi_add_call(struct byi_module *m, struct byi_func *f,
                               const struct byi_attr *given, uint32_t n_given,
                               const struct byi_sources *sources, byi_id *id,
                               struct byoc_error *err);
+/* Append a call of `callee`, a value of function type. */
 enum byoc_status byi_add_apply(struct byi_module *m, struct byi_func *f,
                                byi_id callee, const byi_id *args, uint32_t n,
                                const struct byi_sources *sources, byi_id *id,
                                struct byoc_error *err);
+/* Append field `index` of a tuple. */
 enum byoc_status byi_add_get(struct byi_module *m, struct byi_func *f,
                              byi_id tuple, uint32_t index,
                              const struct byi_sources *sources, byi_id *id,
                              struct byoc_error *err);
+/* Append an `if`; both branches are functions without parameters. */
 enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
                             byi_id cond, byi_id then, byi_id otherwise,
                             const struct byi_sources *sources, byi_id *id,
@@ -268,6 +284,8 @@ enum byoc_status byi_if_type(struct byi_arena *arena,
                              int64_t (*fresh)(void *), void *ctx,
                              const struct byi_type **out,
                              struct byoc_error *err);
+/* Append a parameter, a constant, a tuple, function `func` as a value, and the
+ * nested function `func`, whose n captures are copied. */
 byi_id byi_add_param(struct byi_module *m, struct byi_func *f, const char *name,
                      const struct byi_type *type);
 byi_id byi_add_const(struct byi_module *m, struct byi_func *f,
@@ -295,14 +313,14 @@ enum byoc_status byi_add_moved(struct byi_module *m, struct byi_func *f,
                                const byi_id *map, byi_id *id,
                                struct byoc_error *err);
 
-/* Replace the body of a function: passes build a new function and move it in
- * place of the old one (same index, name and attributes unless set), whose
- * nodes are then freed. */
+/* Replace function `index` by `fresh`, from byi_func_like. The name and the
+ * attributes stay unless `fresh` sets them. The nodes of the old function are
+ * freed. */
 void byi_func_replace(struct byi_module *m, uint32_t index,
                       struct byi_func *fresh);
-/* A function that is not in the module yet: the target of a rebuild. Takes over
- * the name, attributes and parameters of `like` (sets map[param] unless map is
- * NULL). */
+/* A function that has no index in the module yet: the target of a rebuild. It
+ * has the name, attributes and parameters of `like`; map[param] becomes the new
+ * parameter unless map is NULL. The module owns the function. */
 struct byi_func *byi_func_like(struct byi_module *m,
                                const struct byi_func *like, byi_id *map);
 
@@ -315,7 +333,8 @@ struct byi_uses {
 struct byi_uses byi_uses_of(const struct byi_func *f, struct byi_arena *arena);
 
 /* Nodes of each region: members->at[members->first[r] .. first[r + 1]) are the
- * nodes whose region is r, ascending; r = 0: those of no region. In `arena`. */
+ * nodes whose region is r, ascending; r = 0: nodes outside of regions. In
+ * `arena`. */
 struct byi_members {
     const uint32_t *first;
     const byi_id *at;
@@ -323,7 +342,8 @@ struct byi_members {
 struct byi_members byi_members_of(const struct byi_func *f, uint32_t n_regions,
                                   struct byi_arena *arena);
 
-/* The tensor of node `id` if it is a constant; otherwise returns false. */
+/* Set *view to the tensor of node `id`, whose data the module owns and nobody
+ * may change. Returns false if the node is not a constant. */
 bool byi_const_view(const struct byi_module *m, const struct byi_func *f,
                     byi_id id, struct byi_tensor *view);
 
@@ -350,7 +370,9 @@ void byi_print_module(const struct byi_module *m, struct byi_text *out,
 void byi_print_name(const struct byi_module *m, uint32_t func, byi_id id,
                     struct byi_text *out);
 /* Parse the text form. `file` is its name in messages: "file:line:col: ...".
- * `side` is the path of the side file of large constants, or NULL. */
+ * `side` is the path of the side file of large constants, or NULL. The caller
+ * frees *module, which is NULL on errors: BYOC_EPARSE, BYOC_ETYPE, BYOC_ELIMIT,
+ * and those of byi_side_open. */
 enum byoc_status byi_parse_module(const char *text, size_t n, const char *file,
                                   const char *side, struct byi_module **module,
                                   struct byoc_error *err);
@@ -358,14 +380,14 @@ enum byoc_status byi_parse_module(const char *text, size_t n, const char *file,
 /* --- verify.c ----------------------------------------------------------- */
 
 /* Check every invariant of the IR: operands before use, indices, arity, types
- * as inferred, captures, names, annotations. A failure is a bug of the pass
- * that ran last (or of the input, for parsed text). */
+ * as inferred, captures, names, annotations. Errors: BYOC_ETYPE, a bug of the
+ * pass that ran last (or of the input, for parsed text). */
 enum byoc_status byi_verify(const struct byi_module *m, struct byoc_error *err);
 /* Whether `type` equals `inferred`, except that symbols that the inference
- * created (dims from `minted` down) may have other names in `type`, where each
+ * created (dims from first_new down) may have other names in `type`, where each
  * has one name only. */
 bool byi_type_fits(const struct byi_type *type, const struct byi_type *inferred,
-                   int64_t minted);
+                   int64_t first_new);
 /* Whether the inference creates symbols for the type of a correct node. The
  * node's type may have existing symbols instead: the runtime then checks that
  * the sizes are equal. */
@@ -551,27 +573,29 @@ struct byoc_instrument byi_printing_instrument(struct byi_printing *printing);
  * files in it. */
 struct byi_dump {
     const char *folder;
-    uint32_t n;
+    uint32_t n; /* modules written so far */
 };
 struct byoc_instrument byi_dump_instrument(struct byi_dump *dump);
 
 /* --- tables ------------------------------------------------------------- */
 
 /* The probe sequence of a hash table with open addressing and mask + 1 slots,
- * for keys that arrive roughly in the order of a number below `of`, which equal
- * keys share: first the slots of one cache line chosen by that number, so that
- * a walk over a large graph reads the table in order, too; then, when that line
- * is full, the slots from the hash on. byi_slot(&p, 0), byi_slot(&p, 1),
- * ... until one is empty. */
+ * for keys that arrive roughly in the order of a number below `limit`, which
+ * equal keys share: first the slots of one cache line chosen by that number, so
+ * that a walk over a large graph reads the table in order, too; then, when that
+ * line is full, the slots from the hash on. A search tries the slots
+ * byi_slot(&p, 0), byi_slot(&p, 1), ... until it finds the key or an empty one.
+ */
 struct byi_hash_probe {
     uint64_t line, hash;
     uint32_t mask;
 };
-static inline struct byi_hash_probe byi_hash_probe(uint32_t at, uint32_t of,
+static inline struct byi_hash_probe byi_hash_probe(uint32_t number,
+                                                   uint32_t limit,
                                                    uint64_t hash, uint32_t mask)
 {
     return (struct byi_hash_probe){
-        at * ((uint64_t)mask + 1) / of & ~(uint64_t)7, hash, mask};
+        number * ((uint64_t)mask + 1) / limit & ~(uint64_t)7, hash, mask};
 }
 static inline uint32_t byi_slot(const struct byi_hash_probe *p, uint32_t i)
 {

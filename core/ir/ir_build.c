@@ -251,8 +251,9 @@ struct dim_binding {
     int64_t symbol, dim;
 };
 
-/* The list is searched linearly while it is short. Afterwards of_symbol has, by
- * symbol, 1 + the position in the list, or 0. */
+/* The list is searched linearly while it has fewer than MAX_LINEAR elements.
+ * Afterwards of_symbol has, by symbol, 1 + the position in the list, or 0. */
+enum { MAX_LINEAR = 64 };
 struct bindings {
     BYI_VEC(struct dim_binding) list;
     uint32_t *of_symbol, n_symbols;
@@ -290,7 +291,7 @@ static bool bind_dim(struct bindings *b, int64_t param, int64_t arg)
     BYI_PUSH(&b->list, ((struct dim_binding){param, arg}));
     if (b->of_symbol)
         b->of_symbol[-1 - param] = b->list.n;
-    else if (b->list.n == 64)
+    else if (b->list.n == MAX_LINEAR)
         index_bindings(b);
     return true;
 }
@@ -659,11 +660,13 @@ static enum byoc_status copy_literal(struct byi_module *m, struct byi_func *f,
     return BYOC_OK;
 }
 
-static enum byoc_status copy_kind(struct byi_module *m, struct byi_func *f,
-                                  const struct byi_func *from,
-                                  const struct byi_node *old,
-                                  const byi_id *args, bool moves, byi_id *id,
-                                  struct byoc_error *err)
+/* Append a copy of `old`. `moves`: it keeps its type if its operands are
+ * unchanged. */
+static enum byoc_status append_copy(struct byi_module *m, struct byi_func *f,
+                                    const struct byi_func *from,
+                                    const struct byi_node *old,
+                                    const byi_id *args, bool moves, byi_id *id,
+                                    struct byoc_error *err)
 {
     switch (old->kind) {
     case BYI_PARAM:
@@ -715,7 +718,7 @@ static enum byoc_status add_copy(struct byi_module *m, struct byi_func *f,
         args = byi_own(node.n_args, sizeof *args, NULL);
     for (uint32_t i = 0; i < node.n_args; i++)
         args[i] = map[node.args[i]];
-    status = copy_kind(m, f, from, &node, args, moves, id, err);
+    status = append_copy(m, f, from, &node, args, moves, id, err);
     if (status == BYOC_OK) {
         f->nodes.at[*id].target = node.target;
         f->nodes.at[*id].region = node.region;

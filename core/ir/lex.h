@@ -46,7 +46,7 @@ struct byi_lexer {
  * in NUL. */
 void byi_lex_init(struct byi_lexer *lex, const char *file, const char *text,
                   size_t n);
-/* Go to the next token. At the end, and at a bad token, it stays. */
+/* Go to the next token. The lexer stays at the end, and at a bad token. */
 void byi_lex_next(struct byi_lexer *lex);
 /* The token after the current one. */
 struct byi_token byi_lex_peek(const struct byi_lexer *lex);
@@ -54,20 +54,23 @@ struct byi_token byi_lex_peek(const struct byi_lexer *lex);
 /* Whether the current token has that kind, or is that identifier. */
 bool byi_lex_is(const struct byi_lexer *lex, int kind);
 bool byi_lex_is_word(const struct byi_lexer *lex, const char *word);
-/* If so, advance and return true. */
+/* If the current token is of that kind, or that identifier, advance and return
+ * true. */
 bool byi_lex_accept(struct byi_lexer *lex, int kind);
 bool byi_lex_accept_word(struct byi_lexer *lex, const char *word);
-/* Advance, or fail with the token that was found; `what` describes the expected
- * one: "')' after the operands". */
+/* Advance if the current token is of that kind. Otherwise fail with BYOC_EPARSE
+ * and a message that shows it; `what` describes the expected token: "')' after
+ * the operands". */
 enum byoc_status byi_lex_expect(struct byi_lexer *lex, int kind,
                                 const char *what, struct byoc_error *err);
 
-/* Fail with "FILE:LINE:COL: error: ..." at `tok`. */
+/* Fail with BYOC_EPARSE and "FILE:LINE:COL: error: ..." at `tok`. */
 enum byoc_status byi_lex_fail(const struct byi_lexer *lex,
                               const struct byi_token *tok,
                               struct byoc_error *err, const char *fmt, ...)
     BYI_PRINTF(4, 5);
-/* Fail with "... found X, expected WHAT" at the current token. */
+/* Fail with BYOC_EPARSE and "... found X, expected WHAT" at the current token.
+ */
 enum byoc_status byi_lex_expected(const struct byi_lexer *lex, const char *what,
                                   struct byoc_error *err);
 /* Prefix the message in err with the position of `tok`; returns its status. */

@@ -11,10 +11,10 @@
 /* --- heads -------------------------------------------------------------- */
 
 /* Fail because an attribute of a function has an unexpected value. */
-static enum byoc_status wrong_value(struct byi_parser *p,
-                                    const struct byi_token *tok,
-                                    const struct byi_attr *attr,
-                                    const char *expected)
+static enum byoc_status fail_value(struct byi_parser *p,
+                                   const struct byi_token *tok,
+                                   const struct byi_attr *attr,
+                                   const char *expected)
 {
     struct byi_text found = {0};
     enum byoc_status status;
@@ -35,7 +35,7 @@ static enum byoc_status set_string(struct byi_parser *p,
 
     memcpy(&before, (const char *)f + offset, sizeof before);
     if (attr->kind != BYI_ATTR_STRING)
-        return wrong_value(p, tok, attr, "a string");
+        return fail_value(p, tok, attr, "a string");
     if (before)
         return byi_lex_fail(&p->lex, tok, p->err,
                             "%s is given twice, expected it once", attr->name);
@@ -49,7 +49,7 @@ static enum byoc_status set_flag(struct byi_parser *p,
                                  struct byi_func *f)
 {
     if (attr->kind != BYI_ATTR_INT || attr->i < 0 || attr->i > 1)
-        return wrong_value(p, tok, attr, "0 or 1");
+        return fail_value(p, tok, attr, "0 or 1");
     memcpy((char *)f + offset, &(bool){attr->i != 0}, sizeof(bool));
     return BYOC_OK;
 }
@@ -67,7 +67,7 @@ static enum byoc_status set_attr(struct byi_parser *p,
             return set_flag(p, tok, byi_func_flags[i].offset, attr, f);
     if (strcmp(attr->name, "Outputs") == 0) {
         if (attr->kind != BYI_ATTR_STRINGS)
-            return wrong_value(p, tok, attr, "a list of strings");
+            return fail_value(p, tok, attr, "a list of strings");
         if (f->result_names.n)
             return byi_lex_fail(&p->lex, tok, p->err,
                                 "Outputs is given twice, expected it once");
@@ -128,7 +128,7 @@ static enum byoc_status parse_param(struct byi_parser *p, struct byi_func *f)
         byi_lex_expect(&p->lex, ':', "':' and the parameter's type", p->err));
     BYI_TRY(byi_parse_type(p, &type));
     id = byi_add_param(p->m, f, name->text, type);
-    return byi_parse_made(p, &tok, &f->nodes.at[id]);
+    return byi_parse_count_node(p, &tok, &f->nodes.at[id]);
 }
 
 enum byoc_status byi_parse_head(struct byi_parser *p, struct byi_func *f,
@@ -152,7 +152,7 @@ enum byoc_status byi_parse_head(struct byi_parser *p, struct byi_func *f,
     if (!byi_lex_accept(&p->lex, BYI_TOK_ARROW))
         return BYOC_OK;
     BYI_TRY(byi_parse_type(p, result));
-    return byi_parse_printed(p, &p->lex.tok, *result);
+    return byi_parse_count_type(p, &p->lex.tok, *result);
 }
 
 /* --- modules ------------------------------------------------------------ */
@@ -248,7 +248,7 @@ static enum byoc_status parse_module(struct byi_parser *p, struct defs *defs)
     return BYOC_OK;
 }
 
-static void release(struct byi_parser *p)
+static void free_parser(struct byi_parser *p)
 {
     for (uint32_t i = 0; i < p->scopes.n; i++)
         byi_vec_free(p->scopes.at[i].captures.at);
@@ -281,7 +281,7 @@ enum byoc_status byi_parse_module(const char *text, size_t n, const char *file,
     byi_lex_init(&p.lex, file ? file : "text", text, n);
     status = parse_module(&p, &defs);
     byi_vec_free(defs.list.at);
-    release(&p);
+    free_parser(&p);
     if (status == BYOC_OK) {
         status = byi_verify(p.m, err);
         if (status != BYOC_OK)

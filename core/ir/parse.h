@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse.h: the parser's state, shared by parse*.c only. The parser reads the
  * text once for the heads of functions and once for their bodies, with explicit
- * stacks instead of recursion.
+ * stacks instead of recursion. Functions that return a status fail with
+ * BYOC_EPARSE, BYOC_ETYPE or BYOC_ELIMIT, and a message in the parser's err.
  */
 #ifndef BYI_PARSE_H
 #define BYI_PARSE_H
@@ -98,20 +99,21 @@ void byi_parse_bind(struct byi_parser *p, uint32_t name, byi_id value);
 enum byoc_status byi_parse_resolve(struct byi_parser *p,
                                    const struct byi_token *tok, byi_id *value);
 /* Enter the body of a function: bind its parameters, and the name with index
- * `self` (BYI_NO_ID: none) to the function itself. Leave it: its captures
- * follow its own parameters, and the caller frees *captures with byi_vec_free.
- */
+ * `self` (BYI_NO_ID: none) to the function itself. */
 enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
                                  const struct byi_token *tok, uint32_t self);
+/* Leave the innermost body: move the parameters of its captures after its own
+ * parameters. The n *captures are values of the enclosing function; the caller
+ * frees them with byi_vec_free. */
 void byi_parse_leave(struct byi_parser *p, byi_id **captures, uint32_t *n);
 /* Count a new node, and check the size of its type. */
-enum byoc_status byi_parse_made(struct byi_parser *p,
-                                const struct byi_token *tok,
-                                const struct byi_node *node);
+enum byoc_status byi_parse_count_node(struct byi_parser *p,
+                                      const struct byi_token *tok,
+                                      const struct byi_node *node);
 /* Count a type that the printer will write. */
-enum byoc_status byi_parse_printed(struct byi_parser *p,
-                                   const struct byi_token *tok,
-                                   const struct byi_type *type);
+enum byoc_status byi_parse_count_type(struct byi_parser *p,
+                                      const struct byi_token *tok,
+                                      const struct byi_type *type);
 
 /* --- parse_types.c ------------------------------------------------------ */
 
@@ -126,12 +128,12 @@ enum byoc_status byi_parse_attr_value(struct byi_parser *p,
                                       struct byi_attr *attr);
 /* Annotations "@[...]" and "#[...]", in any order. */
 struct byi_parse_annotations {
-    bool any;
+    bool any; /* at least one was read */
     uint32_t target, region;
     const struct byi_sources *sources; /* or NULL */
 };
-enum byoc_status byi_parse_notes(struct byi_parser *p,
-                                 struct byi_parse_annotations *notes);
+enum byoc_status byi_parse_annotations(struct byi_parser *p,
+                                       struct byi_parse_annotations *notes);
 
 /* --- parse_const.c ------------------------------------------------------ */
 

@@ -26,24 +26,24 @@ struct parse_frame {
     enum frame_kind kind;
     struct byi_token tok; /* where the construct started */
     uint32_t base;        /* its operands so far are items[base..] */
-    bool comma;           /* PAREN: a ',' followed the last one */
-    bool binding;         /* bodies: the value gets this name ...  */
-    bool let;             /* ... by let                             */
+    /* bodies: the current statement binds its value to `name` */
+    bool has_name;
+    bool let; /* the statement begins with let */
     uint32_t name;
-    const struct byi_type *type;   /* ... and this declared type, or NULL   */
-    const struct byi_type *result; /* bodies: declared, or NULL           */
-    const struct byi_op *op;
-    byi_id callee;     /* CALL                                  */
-    byi_id cond, then; /* IF                                    */
+    const struct byi_type *type;   /* the statement declares it, or NULL */
+    const struct byi_type *result; /* bodies: the declared type, or NULL */
+    const struct byi_op *op;       /* IN_OP */
+    byi_id callee;                 /* IN_CALL */
+    byi_id cond, then;             /* IN_IF; BYI_NO_ID: not read yet */
 };
 
 struct body {
     struct byi_parser *p;
     BYI_VEC(struct parse_frame) frames;
-    BYI_VEC(byi_id) items;
-    BYI_VEC(struct byi_attr) attrs;
-    bool have;  /* a value was read; false: an expression starts here */
-    bool fresh; /* the value is a node of this expression */
+    BYI_VEC(byi_id) items;          /* operands of all open constructs */
+    BYI_VEC(struct byi_attr) attrs; /* of the operator that is being read */
+    bool has_value; /* a value was read; false: an expression starts here */
+    bool is_new;    /* the value is a node of this expression */
     byi_id value;
     uint32_t symbols; /* number of symbols before that node */
 };
@@ -63,24 +63,24 @@ static bool is_body(const struct parse_frame *frame)
     return frame->kind <= IN_ELSE;
 }
 
-static enum byoc_status open(struct body *b, struct parse_frame frame)
+static enum byoc_status open_frame(struct body *b, struct parse_frame frame)
 {
     if (b->frames.n >= MAX_FRAMES)
         return byi_parse_limit(b->p, &frame.tok, "open brackets", MAX_FRAMES);
     frame.base = b->items.n;
     BYI_PUSH(&b->frames, frame);
-    b->have = false;
+    b->has_value = false;
     return BYOC_OK;
 }
 
 /* Make the appended node `id` the current value. */
-static enum byoc_status made(struct body *b, const struct byi_token *tok,
-                             byi_id id)
+static enum byoc_status set_value(struct body *b, const struct byi_token *tok,
+                                  byi_id id)
 {
     b->value = id;
-    b->have = true;
-    b->fresh = true;
-    return byi_parse_made(b->p, tok, &func(b)->nodes.at[id]);
+    b->has_value = true;
+    b->is_new = true;
+    return byi_parse_count_node(b->p, tok, &func(b)->nodes.at[id]);
 }
 
 /* --- building ----------------------------------------------------------- */
@@ -94,7 +94,7 @@ static enum byoc_status build_op(struct body *b,
     if (byi_add_call(p->m, func(b), frame->op->id, b->items.at + frame->base, n,
                      b->attrs.at, b->attrs.n, NULL, &id, p->err))
         return byi_lex_place(&p->lex, &frame->tok, p->err);
-    return made(b, &frame->tok, id);
+    return set_value(b, &frame->tok, id);
 }
 
 static enum byoc_status build_call(struct body *b,
@@ -106,19 +106,19 @@ static enum byoc_status build_call(struct body *b,
     if (byi_add_apply(p->m, func(b), frame->callee, b->items.at + frame->base,
                       n, NULL, &id, p->err))
         return byi_lex_place(&p->lex, &frame->tok, p->err);
-    return made(b, &frame->tok, id);
+    return set_value(b, &frame->tok, id);
 }
 
 static enum byoc_status build_tuple(struct body *b,
                                     const struct parse_frame *frame, uint32_t n)
 {
-    return made(
+    return set_value(
         b, &frame->tok,
         byi_add_tuple(b->p->m, func(b), b->items.at + frame->base, n, NULL));
 }
 
 /* After the ')': build the node of the innermost frame. */
-static enum byoc_status build(struct body *b)
+static enum byoc_status build_node(struct body *b)
 {
     struct parse_frame frame = *top(b);
     uint32_t n = b->items.n - frame.base;
@@ -184,10 +184,10 @@ static enum byoc_status parse_attrs(struct body *b)
             break;
     }
     if (b->attrs.n > op->n_attrs)
-        return build(b);
+        return build_node(b);
     BYI_TRY(
         byi_lex_expect(&p->lex, ')', "',' or ')' after an attribute", p->err));
-    return build(b);
+    return build_node(b);
 }
 
 /* At the start of an operand. If the operands end here, or attributes follow,
@@ -199,7 +199,7 @@ static enum byoc_status start_operand(struct body *b, bool *none)
     *none = true;
     b->attrs.n = 0;
     if (byi_lex_accept(&p->lex, ')'))
-        return build(b);
+        return build_node(b);
     if (top(b)->kind == IN_OP && byi_lex_is(&p->lex, BYI_TOK_IDENT) &&
         byi_lex_peek(&p->lex).kind == '=')
         return parse_attrs(b);
@@ -215,7 +215,6 @@ static enum byoc_status take_operand(struct body *b)
 
     BYI_PUSH(&b->items, b->value);
     more = byi_lex_accept(&p->lex, ',');
-    frame->comma = more;
     if (!more && !byi_lex_is(&p->lex, ')'))
         return byi_lex_expected(&p->lex, "',' or ')' after a value", p->err);
     if (frame->kind == IN_PAREN && !more &&
@@ -225,7 +224,7 @@ static enum byoc_status take_operand(struct body *b)
         b->frames.n--;
         return BYOC_OK;
     }
-    b->have = false;
+    b->has_value = false;
     return start_operand(b, &none);
 }
 
@@ -251,7 +250,7 @@ static enum byoc_status use_global(struct body *b)
                             name, name);
     byi_lex_next(&p->lex);
     b->symbols = p->m->symbols.n;
-    return made(b, &tok, byi_add_global(p->m, func(b), index));
+    return set_value(b, &tok, byi_add_global(p->m, func(b), index));
 }
 
 static enum byoc_status use_literal(struct body *b)
@@ -262,7 +261,7 @@ static enum byoc_status use_literal(struct body *b)
 
     BYI_TRY(byi_parse_literal(p, &constant));
     b->symbols = p->m->symbols.n;
-    return made(b, &tok, byi_add_const(p->m, func(b), constant, NULL));
+    return set_value(b, &tok, byi_add_const(p->m, func(b), constant, NULL));
 }
 
 static enum byoc_status unknown_op(struct byi_parser *p,
@@ -295,7 +294,7 @@ static enum byoc_status start_op(struct body *b)
         return unknown_op(p, &tok);
     byi_lex_next(&p->lex);
     byi_lex_next(&p->lex);
-    BYI_TRY(open(b, frame));
+    BYI_TRY(open_frame(b, frame));
     return start_operand(b, &none);
 }
 
@@ -306,7 +305,7 @@ static enum byoc_status open_body(struct body *b, struct parse_frame frame,
                                   uint32_t index, uint32_t self)
 {
     BYI_TRY(byi_parse_enter(b->p, index, &frame.tok, self));
-    return open(b, frame);
+    return open_frame(b, frame);
 }
 
 static enum byoc_status new_func(struct body *b, const struct byi_token *tok,
@@ -327,7 +326,7 @@ static enum byoc_status start_fn(struct body *b)
     const struct parse_frame *outer = top(b);
     uint32_t index = 0, self = BYI_NO_ID;
 
-    if (is_body(outer) && outer->binding)
+    if (is_body(outer) && outer->has_name)
         self = outer->name;
     byi_lex_next(&p->lex); /* fn */
     BYI_TRY(new_func(b, &frame.tok, &index));
@@ -347,7 +346,7 @@ static enum byoc_status start_if(struct body *b)
     frame.cond = frame.then = BYI_NO_ID;
     byi_lex_next(&p->lex); /* if */
     BYI_TRY(byi_lex_expect(&p->lex, '(', "'(' and a condition", p->err));
-    return open(b, frame);
+    return open_frame(b, frame);
 }
 
 static enum byoc_status start_branch(struct body *b, enum frame_kind kind)
@@ -386,18 +385,20 @@ static enum byoc_status take_if(struct body *b)
                    p->err))
         return byi_lex_place(&p->lex, &tok, p->err);
     b->frames.n--;
-    return made(b, &tok, id);
+    return set_value(b, &tok, id);
 }
 
 /* --- statements --------------------------------------------------------- */
 
 /* Check that the value has the declared type; symbols that the value introduced
  * get the declared names. */
-static enum byoc_status declare(struct body *b, const struct byi_token *tok,
-                                const struct byi_type *type, const char *what)
+static enum byoc_status check_declared(struct body *b,
+                                       const struct byi_token *tok,
+                                       const struct byi_type *type,
+                                       const char *what)
 {
     struct byi_node *node = &func(b)->nodes.at[b->value];
-    uint32_t symbols = b->fresh ? b->symbols : b->p->m->symbols.n;
+    uint32_t symbols = b->is_new ? b->symbols : b->p->m->symbols.n;
     char found[300], wanted[300];
 
     if (!byi_type_fits(type, node->type, -1 - (int64_t)symbols)) {
@@ -407,22 +408,22 @@ static enum byoc_status declare(struct body *b, const struct byi_token *tok,
                  wanted);
         return byi_lex_place(&b->p->lex, tok, b->p->err);
     }
-    if (b->fresh)
+    if (b->is_new)
         node->type = type;
     return BYOC_OK;
 }
 
-static enum byoc_status parse_notes(struct body *b)
+static enum byoc_status parse_annotations(struct body *b)
 {
     struct byi_parser *p = b->p;
     struct byi_token tok = p->lex.tok;
     struct byi_node *node = &func(b)->nodes.at[b->value];
     struct byi_parse_annotations notes;
 
-    BYI_TRY(byi_parse_notes(p, &notes));
+    BYI_TRY(byi_parse_annotations(p, &notes));
     if (!notes.any)
         return BYOC_OK;
-    if (!b->fresh)
+    if (!b->is_new)
         return byi_lex_fail(&p->lex, &tok, p->err,
                             "found an annotation of a name, expected it where "
                             "the value is made");
@@ -441,7 +442,7 @@ static enum byoc_status start_statement(struct body *b)
     int next = 0;
 
     frame->let = let;
-    frame->binding = false;
+    frame->has_name = false;
     frame->type = NULL;
     if (!let && !byi_lex_is(&p->lex, BYI_TOK_LOCAL))
         return BYOC_OK;
@@ -450,7 +451,7 @@ static enum byoc_status start_statement(struct body *b)
         return BYOC_OK;
     if (!byi_lex_is(&p->lex, BYI_TOK_LOCAL))
         return byi_lex_expected(&p->lex, "a name such as %x", p->err);
-    frame->binding = true;
+    frame->has_name = true;
     frame->name = byi_parse_name(p, &p->lex.tok);
     byi_lex_next(&p->lex);
     if (byi_lex_accept(&p->lex, ':'))
@@ -470,18 +471,18 @@ static enum byoc_status close_body(struct body *b)
     enum byoc_status status = BYOC_OK;
 
     if (frame.result)
-        BYI_TRY(declare(b, &tok, frame.result, "the function's result"));
+        BYI_TRY(check_declared(b, &tok, frame.result, "the function's result"));
     func(b)->result = b->value;
     byi_parse_leave(p, &captures, &n);
     b->frames.n--;
     if (frame.kind != IN_DEF) {
         b->symbols = p->m->symbols.n;
-        status =
-            made(b, &tok, byi_add_fn(p->m, func(b), index, captures, n, NULL));
+        status = set_value(b, &tok,
+                           byi_add_fn(p->m, func(b), index, captures, n, NULL));
     }
     byi_vec_free(captures);
     BYI_TRY(status);
-    return byi_parse_printed(p, &tok, byi_func_type(p->m, index));
+    return byi_parse_count_type(p, &tok, byi_func_type(p->m, index));
 }
 
 /* Handle a statement whose value is complete. */
@@ -490,8 +491,8 @@ static enum byoc_status take_statement(struct body *b)
     struct byi_parser *p = b->p;
     struct parse_frame *frame = top(b);
 
-    BYI_TRY(parse_notes(b));
-    if (!frame->binding) {
+    BYI_TRY(parse_annotations(b));
+    if (!frame->has_name) {
         BYI_TRY(byi_lex_expect(&p->lex, '}',
                                "'}' after the result, or '%name =' in front of "
                                "the value",
@@ -499,12 +500,12 @@ static enum byoc_status take_statement(struct body *b)
         return close_body(b);
     }
     if (frame->type)
-        BYI_TRY(declare(b, &frame->tok, frame->type, "the value"));
+        BYI_TRY(check_declared(b, &frame->tok, frame->type, "the value"));
     BYI_TRY(byi_lex_expect(&p->lex, ';', "';' after a value", p->err));
-    if (frame->let && b->fresh)
+    if (frame->let && b->is_new)
         func(b)->nodes.at[b->value].let = true;
     byi_parse_bind(p, frame->name, b->value);
-    b->have = false;
+    b->has_value = false;
     return BYOC_OK;
 }
 
@@ -520,8 +521,8 @@ static enum byoc_status start_expression(struct body *b)
     if (byi_lex_is(&p->lex, BYI_TOK_LOCAL)) {
         struct byi_token tok = p->lex.tok;
         byi_lex_next(&p->lex);
-        b->have = true;
-        b->fresh = false;
+        b->has_value = true;
+        b->is_new = false;
         return byi_parse_resolve(p, &tok, &b->value);
     }
     if (byi_lex_is(&p->lex, BYI_TOK_GLOBAL))
@@ -538,8 +539,8 @@ static enum byoc_status start_expression(struct body *b)
         return byi_lex_expected(&p->lex, "a value", p->err);
     paren.tok = p->lex.tok;
     byi_lex_next(&p->lex);
-    BYI_TRY(open(b, paren));
-    return byi_lex_accept(&p->lex, ')') ? build(b) : BYOC_OK;
+    BYI_TRY(open_frame(b, paren));
+    return byi_lex_accept(&p->lex, ')') ? build_node(b) : BYOC_OK;
 }
 
 /* After a value: read .0 or a call, or pass the value to the innermost frame.
@@ -560,10 +561,10 @@ static enum byoc_status continue_expression(struct body *b)
         if (byi_add_get(p->m, func(b), b->value, (uint32_t)field, NULL, &id,
                         p->err))
             return byi_lex_place(&p->lex, &tok, p->err);
-        return made(b, &tok, id);
+        return set_value(b, &tok, id);
     }
     if (byi_lex_accept(&p->lex, '(')) {
-        BYI_TRY(open(b, call));
+        BYI_TRY(open_frame(b, call));
         return start_operand(b, &none);
     }
     if (is_body(top(b)))
@@ -576,7 +577,7 @@ static enum byoc_status run(struct body *b)
     while (b->frames.n > 0) {
         /* A branch is passed to its `if` immediately: nothing may follow it. */
         enum byoc_status status;
-        if (!b->have)
+        if (!b->has_value)
             status = start_expression(b);
         else if (top(b)->kind == IN_IF && top(b)->cond != BYI_NO_ID)
             status = take_if(b);

@@ -172,7 +172,7 @@ static enum byoc_status capture(struct byi_parser *p,
                                BYI_MAX_ARGS);
     snprintf(name, sizeof name, "c%u", s->captures.n);
     *param = byi_add_param(p->m, s->f, name, outer->nodes.at[value].type);
-    BYI_TRY(byi_parse_made(p, tok, &s->f->nodes.at[*param]));
+    BYI_TRY(byi_parse_count_node(p, tok, &s->f->nodes.at[*param]));
     BYI_PUSH(&s->captures, value);
     pair_add(&p->captures, s->func, value, *param + 1);
     return BYOC_OK;
@@ -195,7 +195,7 @@ static enum byoc_status refer_to_self(struct byi_parser *p,
                                 "%%%.*s = fn (...) -> TYPE",
                                 n, tok->at, n, tok->at);
         s->self = byi_add_fn(p->m, s->f, s->func, NULL, 0, NULL);
-        BYI_TRY(byi_parse_made(p, tok, &s->f->nodes.at[s->self]));
+        BYI_TRY(byi_parse_count_node(p, tok, &s->f->nodes.at[s->self]));
     }
     *value = s->self;
     return BYOC_OK;
@@ -365,9 +365,9 @@ static enum byoc_status check_type(struct byi_parser *p,
     return BYOC_OK;
 }
 
-enum byoc_status byi_parse_made(struct byi_parser *p,
-                                const struct byi_token *tok,
-                                const struct byi_node *node)
+enum byoc_status byi_parse_count_node(struct byi_parser *p,
+                                      const struct byi_token *tok,
+                                      const struct byi_node *node)
 {
     uint32_t size = 0;
 
@@ -378,9 +378,9 @@ enum byoc_status byi_parse_made(struct byi_parser *p,
     return check_type(p, tok, node->type, &size);
 }
 
-enum byoc_status byi_parse_printed(struct byi_parser *p,
-                                   const struct byi_token *tok,
-                                   const struct byi_type *type)
+enum byoc_status byi_parse_count_type(struct byi_parser *p,
+                                      const struct byi_token *tok,
+                                      const struct byi_type *type)
 {
     uint32_t size = 0;
 

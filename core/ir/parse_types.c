@@ -138,7 +138,7 @@ static enum byoc_status parse_element(struct byi_parser *p,
     return BYOC_OK;
 }
 
-/* Read a type up to its end, or up to its first field; *type is NULL then. */
+/* Read a type up to its end, or up to its first field: then *type is NULL. */
 static enum byoc_status start_type(struct byi_parser *p, struct types *t,
                                    const struct byi_type **type)
 {
@@ -439,8 +439,8 @@ static enum byoc_status parse_sources(struct byi_parser *p,
     return status;
 }
 
-enum byoc_status byi_parse_notes(struct byi_parser *p,
-                                 struct byi_parse_annotations *notes)
+enum byoc_status byi_parse_annotations(struct byi_parser *p,
+                                       struct byi_parse_annotations *notes)
 {
     *notes = (struct byi_parse_annotations){0};
     for (;; notes->any = true) {

@@ -36,6 +36,8 @@ static bool is_listed(const char *const *names, const char *name)
     return false;
 }
 
+/* The record of the pass, which is added if new. It is valid until the next
+ * call. */
 static struct pass_record *record_of(struct pass_run *run,
                                      const struct byi_pass *pass)
 {
@@ -199,8 +201,9 @@ static enum byoc_status run_body(struct pass_run *run,
     return status;
 }
 
-static enum byoc_status check(const struct pass_run *run,
-                              const struct byi_pass *pass)
+/* Run the verifier, if the caller wants that, after a pass. */
+static enum byoc_status verify_after(const struct pass_run *run,
+                                     const struct byi_pass *pass)
 {
     struct byoc_error found = {0};
 
@@ -211,6 +214,7 @@ static enum byoc_status check(const struct pass_run *run,
                     pass->name, found.text);
 }
 
+/* Run the pass between the hooks of the instruments. */
 static enum byoc_status run_watched(struct pass_run *run,
                                     const struct byi_pass *pass)
 {
@@ -227,7 +231,7 @@ static enum byoc_status run_watched(struct pass_run *run,
         byi_prefix(run->err, "%s", pass->name);
         return status;
     }
-    BYI_TRY(check(run, pass));
+    BYI_TRY(verify_after(run, pass));
     for (uint32_t i = 0; i < ctx->n_instruments; i++) {
         const struct byoc_instrument *in = &ctx->instruments[i];
         if (in->after)
@@ -238,8 +242,8 @@ static enum byoc_status run_watched(struct pass_run *run,
 
 /* --- needs ---------------------------------------------------------------- */
 
-static const struct byi_pass *find(const struct byi_pass *const *passes,
-                                   uint32_t n, const char *name)
+static const struct byi_pass *find_pass(const struct byi_pass *const *passes,
+                                        uint32_t n, const char *name)
 {
     for (uint32_t i = 0; i < n && passes[i]; i++)
         if (strcmp(passes[i]->name, name) == 0)
@@ -250,10 +254,10 @@ static const struct byi_pass *find(const struct byi_pass *const *passes,
 static const struct byi_pass *find_need(const struct pass_run *run,
                                         const char *name)
 {
-    const struct byi_pass *need = find(run->list, run->n, name);
+    const struct byi_pass *need = find_pass(run->list, run->n, name);
 
     if (!need && run->ctx->known)
-        need = find(run->ctx->known, UINT32_MAX, name);
+        need = find_pass(run->ctx->known, UINT32_MAX, name);
     return need;
 }
 

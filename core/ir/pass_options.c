@@ -32,9 +32,10 @@ static bool read_bool(const char *text, bool *value)
     return false;
 }
 
-/* The kind of value that the option expects, for messages; NULL: `text` is one.
- */
-static const char *fault(const struct byi_pass_option *option, const char *text)
+/* The kind of value that the option expects, for messages; NULL if `text` is of
+ * that kind. */
+static const char *expected_kind(const struct byi_pass_option *option,
+                                 const char *text)
 {
     int64_t number;
     bool flag;
@@ -66,8 +67,8 @@ static const struct byi_pass_option *find_option(
     return NULL;
 }
 
-/* List the options of the pass that `key` starts with; all options if there is
- * none. */
+/* List the options of the pass with whose name `key` starts, or of all passes
+ * if `all` or if that pass has no options. */
 static void list_options(const struct byi_pass *const *passes, uint32_t n,
                          const char *key, bool all, struct byi_text *out)
 {
@@ -105,11 +106,11 @@ static enum byoc_status check_one(const struct byi_pass *const *passes,
         status = byi_fail(err, BYOC_EINVAL,
                           "option '%.*s': no pass has it; there are %.700s",
                           (int)equals, given, others.n ? others.at : "none");
-    } else if (fault(option, given + equals + 1))
+    } else if (expected_kind(option, given + equals + 1))
         status =
             byi_fail(err, BYOC_EINVAL, "option '%.*s': found '%s', expected %s",
                      (int)equals, given, given + equals + 1,
-                     fault(option, given + equals + 1));
+                     expected_kind(option, given + equals + 1));
     byi_text_free(&others);
     return status;
 }
@@ -127,8 +128,9 @@ enum byoc_status byi_options_check(const struct byi_pass *const *passes,
 
 /* --- reading, by the pass that runs --------------------------------------- */
 
-static const char *text_of(const struct byi_pass_context *ctx, const char *name,
-                           enum byi_attr_kind kind)
+/* The value of the option as text: the last one given, or the default. */
+static const char *option_text(const struct byi_pass_context *ctx,
+                               const char *name, enum byi_attr_kind kind)
 {
     size_t bytes = strlen(name), pass = strlen(ctx->pass->name);
     const struct byi_pass_option *option = ctx->pass->options;
@@ -149,7 +151,7 @@ static const char *text_of(const struct byi_pass_context *ctx, const char *name,
 int64_t byi_option_int(const struct byi_pass_context *ctx, const char *name)
 {
     int64_t value = 0;
-    bool read = read_int(text_of(ctx, name, BYI_ATTR_INT), &value);
+    bool read = read_int(option_text(ctx, name, BYI_ATTR_INT), &value);
 
     assert(read);
     (void)read;
@@ -159,7 +161,7 @@ int64_t byi_option_int(const struct byi_pass_context *ctx, const char *name)
 bool byi_option_bool(const struct byi_pass_context *ctx, const char *name)
 {
     bool value = false;
-    bool read = read_bool(text_of(ctx, name, BYI_ATTR_BOOL), &value);
+    bool read = read_bool(option_text(ctx, name, BYI_ATTR_BOOL), &value);
 
     assert(read);
     (void)read;
@@ -169,5 +171,5 @@ bool byi_option_bool(const struct byi_pass_context *ctx, const char *name)
 const char *byi_option_string(const struct byi_pass_context *ctx,
                               const char *name)
 {
-    return text_of(ctx, name, BYI_ATTR_STRING);
+    return option_text(ctx, name, BYI_ATTR_STRING);
 }

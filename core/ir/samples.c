@@ -20,18 +20,19 @@ struct byi_samples {
     const struct byi_pass_context *ctx;
     struct byi_arena *arena;
     uint32_t n_rounds;
-    struct shapes **of; /* by round, by function of the module */
-    const char **fault; /* by round: why the model rejects it           */
-    bool *bound;        /* by symbol: a run binds it, as an input has it  */
-    uint32_t n_symbols; /* of the module when `bound` was made            */
+    struct shapes **shapes; /* by round, by function of the module */
+    const char **fault;     /* by round: why the model rejects it           */
+    bool *bound;            /* by symbol: a run binds it, as an input has it  */
+    uint32_t n_symbols;     /* of the module when `bound` was made            */
     uint32_t n_funcs;
-    uint32_t inside; /* depth of function literals, which may never run */
+    /* the number of function literals around, which may never run */
+    uint32_t literal_depth;
 };
 
 /* The larger sizes are for models that reject the first three, such as models
  * with reflective padding, which needs long axes. */
-static const int64_t usual[] = {1, 2, 64, 512, 4096, 32768};
-enum { N_FIRST = 3 };
+static const int64_t usual_sizes[] = {1, 2, 64, 512, 4096, 32768};
+enum { N_FIRST = 3 }; /* of them, for models that accept these */
 
 /* --- sizes ---------------------------------------------------------------- */
 
@@ -59,8 +60,8 @@ static int64_t size_of(const struct byi_samples *s, uint32_t round, int64_t dim)
     const struct byi_size_list *list = list_of(s->ctx->sizes, name);
     if (!is_bound(s, (uint32_t)(-1 - dim)))
         return -1;
-    const int64_t *at = list ? list->at : usual;
-    const uint32_t n = list ? list->n : BYI_COUNT(usual);
+    const int64_t *at = list ? list->at : usual_sizes;
+    const uint32_t n = list ? list->n : BYI_COUNT(usual_sizes);
     return at[round < n ? round : n - 1];
 }
 
@@ -139,7 +140,7 @@ static void visit_op(struct byi_samples *s, uint32_t round,
                               .err = &err};
     const struct byi_type *type;
     if (byi_infer_type(&infer, &type) != BYOC_OK) {
-        if (!s->fault[round] && s->inside == 0)
+        if (!s->fault[round] && s->literal_depth == 0)
             s->fault[round] = byi_arena_str(s->arena, err.text);
         return;
     }
@@ -175,7 +176,7 @@ static void enter_func(struct byi_samples *s, uint32_t round, uint32_t func,
                        const struct byi_tensor *const *values)
 {
     const struct byi_func *f = s->m->funcs.at[func];
-    struct shapes *sh = &s->of[round][func];
+    struct shapes *sh = &s->shapes[round][func];
     sh->type = byi_arena_calloc(s->arena, f->nodes.n, sizeof *sh->type);
     sh->value = byi_arena_calloc(s->arena, f->nodes.n, sizeof *sh->value);
     for (uint32_t i = 0; types && i < f->params.n; i++) {
@@ -225,8 +226,8 @@ static void visit_call(struct byi_samples *s, uint32_t round,
     enter_with(s, round, sh, callee->index, 0, node->args + 1, node->n_args - 1,
                callee->args);
     const byi_id result = s->m->funcs.at[callee->index]->result;
-    sh->type[id] = s->of[round][callee->index].type[result];
-    sh->value[id] = s->of[round][callee->index].value[result];
+    sh->type[id] = s->shapes[round][callee->index].type[result];
+    sh->value[id] = s->shapes[round][callee->index].value[result];
 }
 
 /* Visit a literal: its captures are known, its parameters are not. Recursion is
@@ -237,10 +238,10 @@ static void visit_fn(struct byi_samples *s, uint32_t round, uint32_t func,
     const struct byi_func *inner = s->m->funcs.at[node->index];
     if (node->index == func || is_called(inner))
         return;
-    s->inside++;
+    s->literal_depth++;
     enter_with(s, round, sh, node->index, inner->params.n - inner->n_captures,
                NULL, 0, node->args);
-    s->inside--;
+    s->literal_depth--;
 }
 
 /* Set the type of an `if`: the common type of both branches, or the type of the
@@ -253,9 +254,9 @@ static void visit_if(const struct byi_samples *s, uint32_t round,
     const struct byi_tensor *condition = sh->value[f->nodes.at[id].args[0]];
     for (uint32_t k = 0; k < 2; k++) {
         const struct byi_node *fn = &f->nodes.at[f->nodes.at[id].args[1 + k]];
-        if (fn->kind == BYI_FN && s->of[round][fn->index].type)
-            type[k] =
-                s->of[round][fn->index].type[s->m->funcs.at[fn->index]->result];
+        if (fn->kind == BYI_FN && s->shapes[round][fn->index].type)
+            type[k] = s->shapes[round][fn->index]
+                          .type[s->m->funcs.at[fn->index]->result];
     }
     if (condition && byi_elements(condition->rank, condition->dims) == 1)
         sh->type[id] = type[!byi_tensor_int(condition, 0)];
@@ -272,7 +273,7 @@ static void visit(struct byi_samples *s, uint32_t round, uint32_t func,
                   byi_id id)
 {
     const struct byi_func *f = s->m->funcs.at[func];
-    const struct shapes *sh = &s->of[round][func];
+    const struct shapes *sh = &s->shapes[round][func];
     const struct byi_node *node = &f->nodes.at[id];
     switch (node->kind) {
     case BYI_CONST: {
@@ -341,7 +342,7 @@ static bool find_bound(const struct byi_module *m, bool *bound)
 static void add_round(struct byi_samples *s)
 {
     const uint32_t r = s->n_rounds++;
-    s->of[r] = byi_arena_calloc(s->arena, s->n_funcs, sizeof **s->of);
+    s->shapes[r] = byi_arena_calloc(s->arena, s->n_funcs, sizeof **s->shapes);
     for (uint32_t i = 0; i < s->n_funcs; i++) {
         const struct byi_func *f = s->m->funcs.at[i];
         if (!f->dead && f->name && !is_called(f))
@@ -364,9 +365,10 @@ struct byi_samples *byi_samples_new(const struct byi_module *m,
                               .n_funcs = m->funcs.n,
                               .bound = bound};
     const uint32_t first = count_rounds(ctx->sizes);
-    const uint32_t most =
-        first > BYI_COUNT(usual) ? first : (uint32_t)BYI_COUNT(usual);
-    s->of = byi_arena_calloc(arena, most, sizeof *s->of);
+    const uint32_t most = first > BYI_COUNT(usual_sizes)
+                              ? first
+                              : (uint32_t)BYI_COUNT(usual_sizes);
+    s->shapes = byi_arena_calloc(arena, most, sizeof *s->shapes);
     s->fault = byi_arena_calloc(arena, most, sizeof *s->fault);
     while (s->n_rounds < first)
         add_round(s);
@@ -383,9 +385,9 @@ uint32_t byi_samples_rounds(const struct byi_samples *s)
 const struct byi_type *byi_sample_type(const struct byi_samples *s,
                                        uint32_t round, uint32_t func, byi_id id)
 {
-    if (func >= s->n_funcs || !s->of[round][func].type)
+    if (func >= s->n_funcs || !s->shapes[round][func].type)
         return NULL;
-    return s->of[round][func].type[id];
+    return s->shapes[round][func].type[id];
 }
 
 /* 1 + the last round that the model accepts; 0: none. */

@@ -22,7 +22,7 @@ struct template_reader {
     struct byoc_error *err;
     struct template_name names[MAX_NAMES];
     uint32_t n_names;
-    bool ended; /* an emission failed: the rest is parsed and not emitted */
+    bool has_failed; /* to emit a node: the rest is parsed and not emitted */
 };
 
 /* An operand: a value, or a number, which gets the type of the others. */
@@ -195,7 +195,7 @@ static enum byoc_status settle_operands(struct template_reader *r,
     for (uint32_t i = *n; i-- > 0;)
         if (!in[i].is_number && (dtype == BYOC_NONE || is_typed(r, &in[i])))
             dtype = dtype_of(r, in[i].value);
-    for (uint32_t i = 0; i < *n && !r->ended; i++) {
+    for (uint32_t i = 0; i < *n && !r->has_failed; i++) {
         args[i] = in[i].value;
         if (in[i].is_number)
             BYI_TRY(add_number(r, dtype, in[i].number, &args[i]));
@@ -230,11 +230,11 @@ static enum byoc_status parse_call(struct template_reader *r,
     BYI_TRY(byi_lex_expect(&r->lex, ')', "',' or ')'", r->err));
     BYI_TRY(settle_operands(r, op, in, &n, args));
     *x = (struct template_operand){.value = BYI_NO_ID};
-    if (r->ended)
+    if (r->has_failed)
         return BYOC_OK;
     x->value = own ? r->to->call(r->to->ctx, op->id, args, n, own->at, own->n)
                    : r->to->call(r->to->ctx, op->id, args, n, attrs, n_attrs);
-    r->ended = r->ended || x->value == BYI_NO_ID;
+    r->has_failed = r->has_failed || x->value == BYI_NO_ID;
     return BYOC_OK;
 }
 
@@ -303,7 +303,7 @@ static enum byoc_status parse_expression(struct template_reader *r,
         int64_t index = 0;
         BYI_TRY(byi_lex_int(&r->lex, 0, UINT32_MAX, "a field's number", &index,
                             r->err));
-        if (!r->ended)
+        if (!r->has_failed)
             BYI_TRY(byi_add_get(r->to->m, r->to->f, x->value, (uint32_t)index,
                                 r->to->sources, &x->value, r->err));
     }
@@ -361,7 +361,7 @@ static enum byoc_status read_results(struct template_reader *r, uint32_t n,
         if (x.is_number)
             return byi_lex_expected(&r->lex, "a value before this", r->err);
         if (found < n)
-            results[found] = r->ended ? BYI_NO_ID : x.value;
+            results[found] = r->has_failed ? BYI_NO_ID : x.value;
         found++;
     } while (many && byi_lex_accept(&r->lex, ','));
     if (found != n)

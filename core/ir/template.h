@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core/ir/template.h: graphs of operators as text. A template has the syntax of
- * a function literal of the text form (docs/text.md), without types:
+/* template.h: graphs of operators as text. A template has the syntax of a
+ * function literal of the text form (docs/text.md), without types:
  *
  *     fn (%x, %gamma) {
  *       %mean = mean(multiply(%x, %x), axis=axes, keepdims=true);

@@ -51,10 +51,10 @@ struct text_printer {
     const char **digests; /* by constant; NULL until needed */
     uint32_t *mentions;   /* by source: 1 + when it first appeared */
     uint32_t n_mentions;
-    /* by symbol: the top-level function, 1 + i, in whose text it has
-     * appeared */
+    /* by symbol: the `stamp` of the last top-level function in whose text it
+     * has appeared */
     uint32_t *known;
-    uint32_t stamp;
+    uint32_t stamp; /* 1 + the number of top-level functions printed before */
     const struct byi_attrs **defaults; /* by operator */
     /* the function of the value whose name is sought, or NULL */
     const struct byi_func *sought;
@@ -78,7 +78,7 @@ static void indent(struct text_printer *p, uint32_t depth)
         add(p, "  ");
 }
 
-static bool is_noted(const struct byi_node *node)
+static bool is_annotated(const struct byi_node *node)
 {
     return node->sources->n > 0 || node->target != 0 || node->region != 0 ||
            node->let;
@@ -87,7 +87,8 @@ static bool is_noted(const struct byi_node *node)
 /* --- symbols: a node's type is printed if it introduces one ------------- */
 
 struct text_symbols {
-    bool any, new;
+    bool any; /* the type has symbols */
+    bool new; /* one of them was not known */
 };
 
 /* Mark the symbols of a type as known. Returns whether it has any, and any that
@@ -122,7 +123,7 @@ static struct text_symbols learn_type(struct text_printer *p,
 }
 
 /* Does the printed text declare the type of the node, since it introduces a
- * symbol? Only calls and `if` can. */
+ * symbol? Only calls and `if` can introduce one. */
 static bool brings_symbols(struct text_printer *p, const struct byi_func *f,
                            byi_id id)
 {
@@ -357,6 +358,7 @@ static bool has_self(const struct text_printer *p, const struct byi_func *f)
     return false;
 }
 
+/* Can the function be printed without its head, as a branch of an `if`? */
 static bool is_block(const struct text_printer *p, const struct byi_func *f)
 {
     return f->params.n == f->n_captures && !has_self(p, f) &&
@@ -382,6 +384,7 @@ static void count_uses(struct text_level *l)
         l->uses[f->result] = (uint8_t)(l->uses[f->result] ? 2 : 1);
 }
 
+/* Find the branches that are printed with their `if`. */
 static void hide_blocks(const struct text_printer *p, struct text_level *l)
 {
     const struct byi_func *f = l->f;
@@ -392,7 +395,7 @@ static void hide_blocks(const struct text_printer *p, struct text_level *l)
             const struct byi_node *fn = &f->nodes.at[node->args[i]];
             l->hidden[node->args[i]] =
                 fn->kind == BYI_FN && l->uses[node->args[i]] == 1 &&
-                !is_noted(fn) && is_block(p, p->m->funcs.at[fn->index]);
+                !is_annotated(fn) && is_block(p, p->m->funcs.at[fn->index]);
         }
     }
 }
@@ -409,7 +412,7 @@ static void inline_values(struct text_level *l)
         const struct byi_node *node = &f->nodes.at[id];
         if (node->kind != BYI_CONST && node->kind != BYI_GLOBAL)
             continue;
-        if (l->uses[id] < 2 && !is_noted(node) &&
+        if (l->uses[id] < 2 && !is_annotated(node) &&
             (can || node->kind == BYI_GLOBAL))
             l->refs[id].kind = INLINE;
     }
@@ -424,7 +427,7 @@ static bool all_inline_in_order(const struct text_level *l)
 
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
-        if (node->kind == BYI_CONST && (l->uses[id] != 1 || is_noted(node)))
+        if (node->kind == BYI_CONST && (l->uses[id] != 1 || is_annotated(node)))
             return false;
         for (uint32_t i = 0; i < node->n_args; i++) {
             if (f->nodes.at[node->args[i]].kind != BYI_CONST)

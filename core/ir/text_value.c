@@ -51,18 +51,20 @@ static void add_tensor(const struct byi_module *m, const struct byi_type *type,
     byi_text_addf(out, "), %s]", dtype ? dtype : "none");
 }
 
-struct step {
+/* A type that is being printed. */
+struct type_level {
     const struct byi_type *type;
-    uint32_t i; /* the next field */
+    uint32_t field; /* the next one */
 };
 
-/* Print the text before field step->i, or close the type. Returns the field to
+/* Print the text before the next field, or close the type. Returns the field to
  * print next; NULL: the type is complete. */
-static const struct byi_type *type_step(struct step *step, struct byi_text *out)
+static const struct byi_type *print_up_to_field(struct type_level *level,
+                                                struct byi_text *out)
 {
-    const struct byi_type *type = step->type;
+    const struct byi_type *type = level->type;
     bool func = type->kind == BYI_FUNC;
-    uint32_t i = step->i++;
+    uint32_t i = level->field++;
 
     if (byi_type_is_list(type)) {
         byi_text_put(out, i                       ? "]"
@@ -89,12 +91,12 @@ static const struct byi_type *type_step(struct step *step, struct byi_text *out)
 void byi_text_type(const struct byi_module *m, const struct byi_type *type,
                    struct byi_text *out)
 {
-    BYI_VEC(struct step) steps = {0};
+    BYI_VEC(struct type_level) levels = {0};
 
-    BYI_PUSH(&steps, (struct step){.type = type});
-    while (steps.n > 0) {
+    BYI_PUSH(&levels, (struct type_level){.type = type});
+    while (levels.n > 0) {
         const struct byi_type *next = NULL;
-        struct step *top = &steps.at[steps.n - 1];
+        struct type_level *top = &levels.at[levels.n - 1];
         if (top->type->kind == BYI_TENSOR)
             add_tensor(m, top->type, out);
         else if (top->type->kind == BYI_ANY_TENSOR ||
@@ -103,13 +105,13 @@ void byi_text_type(const struct byi_module *m, const struct byi_type *type,
                           top->type->kind == BYI_ANY_TENSOR ? "any" : "none",
                           byoc_dtype_name(top->type->dtype));
         else
-            next = type_step(top, out);
+            next = print_up_to_field(top, out);
         if (next)
-            BYI_PUSH(&steps, (struct step){.type = next});
+            BYI_PUSH(&levels, (struct type_level){.type = next});
         else
-            steps.n--;
+            levels.n--;
     }
-    byi_vec_free(steps.at);
+    byi_vec_free(levels.at);
 }
 
 char *byi_text_type_buf(const struct byi_module *m, const struct byi_type *type,

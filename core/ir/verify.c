@@ -34,9 +34,9 @@ static enum byoc_status add_place(struct verifier *c)
     return byi_prefix(c->err, "%s, %%%u", name, c->id);
 }
 
-static enum byoc_status broken(struct verifier *c, const char *fmt, ...)
+static enum byoc_status fail_check(struct verifier *c, const char *fmt, ...)
     BYI_PRINTF(2, 3);
-static enum byoc_status broken(struct verifier *c, const char *fmt, ...)
+static enum byoc_status fail_check(struct verifier *c, const char *fmt, ...)
 {
     char text[700];
 
@@ -51,9 +51,9 @@ static enum byoc_status wrong_type(struct verifier *c, const char *what,
 {
     char a[300], b[300];
 
-    return broken(c, "%s is %s, expected %s", what,
-                  byi_text_type_buf(c->m, found, a, sizeof a),
-                  byi_text_type_buf(c->m, expected, b, sizeof b));
+    return fail_check(c, "%s is %s, expected %s", what,
+                      byi_text_type_buf(c->m, found, a, sizeof a),
+                      byi_text_type_buf(c->m, expected, b, sizeof b));
 }
 
 /* --- types -------------------------------------------------------------- */
@@ -63,20 +63,20 @@ struct inferred_pair {
 };
 
 /* The symbols in the module for dims that inference created, by their distance
- * below `minted`. */
+ * below first_new. */
 struct naming {
     BYI_VEC(int64_t) names; /* 0: none yet */
     BYI_VEC(struct inferred_pair) work;
-    int64_t minted;
+    int64_t first_new;
 };
 
 static bool dim_fits(struct naming *n, int64_t dim, int64_t inferred)
 {
     uint32_t i = 0;
 
-    if (!BYI_IS_SYMBOL(inferred) || inferred > n->minted)
+    if (!BYI_IS_SYMBOL(inferred) || inferred > n->first_new)
         return dim == inferred;
-    i = (uint32_t)(n->minted - inferred);
+    i = (uint32_t)(n->first_new - inferred);
     while (n->names.n <= i)
         BYI_PUSH(&n->names, 0);
     if (n->names.at[i] == 0)
@@ -117,9 +117,9 @@ static bool pair_fits(struct naming *n, struct inferred_pair p)
 }
 
 bool byi_type_fits(const struct byi_type *type, const struct byi_type *inferred,
-                   int64_t minted)
+                   int64_t first_new)
 {
-    struct naming n = {.minted = minted};
+    struct naming n = {.first_new = first_new};
     bool fits = true;
 
     BYI_PUSH(&n.work, ((struct inferred_pair){type, inferred}));
@@ -137,16 +137,17 @@ static enum byoc_status check_tensor(struct verifier *c,
         return BYOC_OK;
     if (type->rank > BYI_MAX_RANK || !byoc_dtype_name(type->dtype) ||
         type->dtype == BYOC_NONE)
-        return broken(c,
-                      "its type has rank %u and element type %d, expected "
-                      "a rank up to %d and a known type",
-                      type->rank, (int)type->dtype, BYI_MAX_RANK);
+        return fail_check(c,
+                          "its type has rank %u and element type %d, expected "
+                          "a rank up to %d and a known type",
+                          type->rank, (int)type->dtype, BYI_MAX_RANK);
     for (uint32_t i = 0; i < type->rank; i++)
         if (-1 - type->dims[i] >= (int64_t)c->m->symbols.n)
-            return broken(c,
-                          "its axis %u has symbol number %lld, expected one of "
-                          "the module's %u",
-                          i, (long long)(-1 - type->dims[i]), c->m->symbols.n);
+            return fail_check(
+                c,
+                "its axis %u has symbol number %lld, expected one of "
+                "the module's %u",
+                i, (long long)(-1 - type->dims[i]), c->m->symbols.n);
     return BYOC_OK;
 }
 
@@ -169,8 +170,9 @@ static enum byoc_status check_func_type(struct verifier *c,
     char found[300];
 
     if (type->kind != BYI_FUNC || type->n_fields != own)
-        return broken(c, "its type is %s, expected a function of %u",
-                      byi_text_type_buf(c->m, type, found, sizeof found), own);
+        return fail_check(c, "its type is %s, expected a function of %u",
+                          byi_text_type_buf(c->m, type, found, sizeof found),
+                          own);
     for (uint32_t i = 0; i < own; i++) {
         const struct byi_type *param = g->nodes.at[g->params.at[i]].type;
         if (!byi_type_equal(type->fields[i], param))
@@ -188,18 +190,18 @@ static enum byoc_status check_attrs(struct verifier *c, const struct byi_op *op,
                                     const struct byi_attrs *attrs)
 {
     if (!attrs || attrs->n != op->n_attrs)
-        return broken(c, "%s has %u attributes, expected %u", op->name,
-                      attrs ? attrs->n : 0, op->n_attrs);
+        return fail_check(c, "%s has %u attributes, expected %u", op->name,
+                          attrs ? attrs->n : 0, op->n_attrs);
     for (uint32_t i = 0; i < attrs->n; i++)
         if (!attrs->at[i].name || attrs->at[i].kind != op->attrs[i].kind ||
             strcmp(attrs->at[i].name, op->attrs[i].name) != 0)
-            return broken(c,
-                          "%s: attribute %u is '%s' of kind %d, expected '%s' "
-                          "of kind %d",
-                          op->name, i,
-                          attrs->at[i].name ? attrs->at[i].name : "",
-                          (int)attrs->at[i].kind, op->attrs[i].name,
-                          (int)op->attrs[i].kind);
+            return fail_check(
+                c,
+                "%s: attribute %u is '%s' of kind %d, expected '%s' "
+                "of kind %d",
+                op->name, i, attrs->at[i].name ? attrs->at[i].name : "",
+                (int)attrs->at[i].kind, op->attrs[i].name,
+                (int)op->attrs[i].kind);
     return BYOC_OK;
 }
 
@@ -236,7 +238,7 @@ static enum byoc_status check_op(struct verifier *c,
     for (uint32_t i = 0; i < node->n_args; i++) {
         types[i] = c->f->nodes.at[node->args[i]].type;
         if (types[i]->kind != BYI_TENSOR && !byi_op_has(op->id, BYI_TRAIT_LIST))
-            return broken(
+            return fail_check(
                 c, "%s: operand %u is %s, expected a tensor", op->name, i,
                 byi_text_type_buf(c->m, types[i], found, sizeof found));
         if (byi_const_view(c->m, c->f, node->args[i], &views[i]))
@@ -283,9 +285,9 @@ static enum byoc_status check_tuple(struct verifier *c,
     char found[300];
 
     if (type->kind != BYI_TUPLE || type->n_fields != node->n_args)
-        return broken(c, "its type is %s, expected a tuple of %u",
-                      byi_text_type_buf(c->m, type, found, sizeof found),
-                      node->n_args);
+        return fail_check(c, "its type is %s, expected a tuple of %u",
+                          byi_text_type_buf(c->m, type, found, sizeof found),
+                          node->n_args);
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_type *field = c->f->nodes.at[node->args[i]].type;
         if (!byi_type_equal(type->fields[i], field))
@@ -301,9 +303,9 @@ static enum byoc_status check_get(struct verifier *c,
     char found[300];
 
     if (tuple->kind != BYI_TUPLE || node->index >= tuple->n_fields)
-        return broken(c, "its operand is %s, expected a tuple with field %u",
-                      byi_text_type_buf(c->m, tuple, found, sizeof found),
-                      node->index);
+        return fail_check(
+            c, "its operand is %s, expected a tuple with field %u",
+            byi_text_type_buf(c->m, tuple, found, sizeof found), node->index);
     return expect_type(c, tuple->fields[node->index]);
 }
 
@@ -311,10 +313,11 @@ static enum byoc_status check_param(struct verifier *c,
                                     const struct byi_node *node)
 {
     if (node->index >= c->f->params.n || c->f->params.at[node->index] != c->id)
-        return broken(c,
-                      "it is parameter %u, expected the function to list it at "
-                      "that position",
-                      node->index);
+        return fail_check(
+            c,
+            "it is parameter %u, expected the function to list it at "
+            "that position",
+            node->index);
     return BYOC_OK;
 }
 
@@ -322,10 +325,11 @@ static enum byoc_status check_const(struct verifier *c,
                                     const struct byi_node *node)
 {
     if (node->index >= c->m->consts.n)
-        return broken(c,
-                      "it is constant number %u, expected one of the module's "
-                      "%u",
-                      node->index, c->m->consts.n);
+        return fail_check(
+            c,
+            "it is constant number %u, expected one of the module's "
+            "%u",
+            node->index, c->m->consts.n);
     return expect_type(c, c->m->consts.at[node->index].type);
 }
 
@@ -336,23 +340,25 @@ static enum byoc_status check_func_ref(struct verifier *c,
     bool nested = node->kind == BYI_FN;
 
     if (node->index >= c->m->funcs.n)
-        return broken(c,
-                      "it is function number %u, expected one of the module's "
-                      "%u",
-                      node->index, c->m->funcs.n);
+        return fail_check(
+            c,
+            "it is function number %u, expected one of the module's "
+            "%u",
+            node->index, c->m->funcs.n);
     *g = c->m->funcs.at[node->index];
     if ((*g)->dead)
-        return broken(c,
-                      "it is function %u, which is removed, expected one that "
-                      "exists",
-                      node->index);
+        return fail_check(
+            c,
+            "it is function %u, which is removed, expected one that "
+            "exists",
+            node->index);
     if (!c->f->refers)
-        return broken(c,
-                      "its function's mark `refers` is false, expected true");
+        return fail_check(
+            c, "its function's mark `refers` is false, expected true");
     if (((*g)->name == NULL) != nested)
-        return broken(c, "it is function %u, which is %s, expected a %s one",
-                      node->index, nested ? "not nested" : "nested",
-                      nested ? "nested" : "named");
+        return fail_check(
+            c, "it is function %u, which is %s, expected a %s one", node->index,
+            nested ? "not nested" : "nested", nested ? "nested" : "named");
     return BYOC_OK;
 }
 
@@ -375,10 +381,10 @@ static enum byoc_status check_self(struct verifier *c,
 
     for (uint32_t i = 0; i < node->n_args; i++)
         if (node->args[i] != f->params.at[own + i])
-            return broken(c,
-                          "it is the function itself with %%%u as capture "
-                          "%u, expected its own, %%%u",
-                          node->args[i], i, f->params.at[own + i]);
+            return fail_check(c,
+                              "it is the function itself with %%%u as capture "
+                              "%u, expected its own, %%%u",
+                              node->args[i], i, f->params.at[own + i]);
     return BYOC_OK;
 }
 
@@ -390,8 +396,8 @@ static enum byoc_status check_fn(struct verifier *c,
 
     BYI_TRY(check_func_ref(c, node, &g));
     if (g->n_captures != node->n_args)
-        return broken(c, "it captures %u values, expected %u", node->n_args,
-                      g->n_captures);
+        return fail_check(c, "it captures %u values, expected %u", node->n_args,
+                          g->n_captures);
     own = g->params.n - g->n_captures;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_type *found = c->f->nodes.at[node->args[i]].type;
@@ -421,22 +427,22 @@ static const struct {
 
 /* --- functions ---------------------------------------------------------- */
 
-static enum byoc_status check_notes(struct verifier *c,
-                                    const struct byi_node *node)
+static enum byoc_status check_annotations(struct verifier *c,
+                                          const struct byi_node *node)
 {
     const struct byi_sources *s = node->sources;
 
     if (node->target > c->m->targets.n)
-        return broken(c, "its target is number %u, expected at most %u",
-                      node->target, c->m->targets.n);
+        return fail_check(c, "its target is number %u, expected at most %u",
+                          node->target, c->m->targets.n);
     if (!s)
-        return broken(c, "it has no set of sources, expected an empty one");
+        return fail_check(c, "it has no set of sources, expected an empty one");
     for (uint32_t i = 0; i < s->n; i++)
         if (s->at[i] >= c->m->sources.n || (i > 0 && s->at[i - 1] >= s->at[i]))
-            return broken(c,
-                          "its source %u is number %u, expected ascending "
-                          "numbers below %u",
-                          i, s->at[i], c->m->sources.n);
+            return fail_check(c,
+                              "its source %u is number %u, expected ascending "
+                              "numbers below %u",
+                              i, s->at[i], c->m->sources.n);
     return BYOC_OK;
 }
 
@@ -445,24 +451,25 @@ static enum byoc_status check_node(struct verifier *c)
     const struct byi_node *node = &c->f->nodes.at[c->id];
 
     if ((unsigned)node->kind >= BYI_COUNT(kinds))
-        return broken(c, "its kind is %d, expected 0 to %zu", (int)node->kind,
-                      BYI_COUNT(kinds) - 1);
+        return fail_check(c, "its kind is %d, expected 0 to %zu",
+                          (int)node->kind, BYI_COUNT(kinds) - 1);
     if (node->n_args < kinds[node->kind].min ||
         node->n_args > kinds[node->kind].max)
-        return broken(c, "it has %u operands, expected %u to %u", node->n_args,
-                      kinds[node->kind].min, kinds[node->kind].max);
+        return fail_check(c, "it has %u operands, expected %u to %u",
+                          node->n_args, kinds[node->kind].min,
+                          kinds[node->kind].max);
     for (uint32_t i = 0; i < node->n_args; i++)
         if (node->args[i] >= c->id)
-            return broken(c, "operand %u is %%%u, expected an earlier node", i,
-                          node->args[i]);
+            return fail_check(c, "operand %u is %%%u, expected an earlier node",
+                              i, node->args[i]);
     if (!node->type)
-        return broken(c, "it has no type, expected one");
+        return fail_check(c, "it has no type, expected one");
     if (node->kind == BYI_CALL_OP &&
         (node->op <= BYI_OP_NONE || node->op >= BYI_N_OPS))
-        return broken(c, "its operator is number %d, expected %d to %d",
-                      (int)node->op, BYI_OP_NONE + 1, BYI_N_OPS - 1);
+        return fail_check(c, "its operator is number %d, expected %d to %d",
+                          (int)node->op, BYI_OP_NONE + 1, BYI_N_OPS - 1);
     BYI_TRY(check_tensor(c, node->type));
-    BYI_TRY(check_notes(c, node));
+    BYI_TRY(check_annotations(c, node));
     return kinds[node->kind].check(c, node);
 }
 
@@ -496,7 +503,7 @@ static enum byoc_status check_params(struct verifier *c)
 
     if (f->n_captures > f->params.n || f->param_names.n != f->params.n ||
         (f->name && f->n_captures))
-        return broken(
+        return fail_check(
             c,
             "it has %u parameters, %u names and %u captures, expected "
             "a name for each parameter, and captures only among the "
@@ -505,10 +512,11 @@ static enum byoc_status check_params(struct verifier *c)
     for (uint32_t i = 0; i < f->params.n; i++) {
         if (f->params.at[i] >= f->nodes.n ||
             f->nodes.at[f->params.at[i]].kind != BYI_PARAM)
-            return broken(c, "parameter %u is %%%u, expected a parameter node",
-                          i, f->params.at[i]);
+            return fail_check(c,
+                              "parameter %u is %%%u, expected a parameter node",
+                              i, f->params.at[i]);
         if (!f->param_names.at[i])
-            return broken(c, "parameter %u has no name, expected one", i);
+            return fail_check(c, "parameter %u has no name, expected one", i);
     }
     names = byi_arena_calloc(c->arena, own, sizeof *names);
     if (own > 0) {
@@ -517,10 +525,11 @@ static enum byoc_status check_params(struct verifier *c)
     }
     for (uint32_t i = 1; i < own; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
-            return broken(c,
-                          "it has two parameters %%%.80s, expected different "
-                          "names",
-                          names[i]);
+            return fail_check(
+                c,
+                "it has two parameters %%%.80s, expected different "
+                "names",
+                names[i]);
     return BYOC_OK;
 }
 
@@ -532,17 +541,17 @@ static enum byoc_status check_head(struct verifier *c)
 
     BYI_TRY(check_params(c));
     if (f->result >= f->nodes.n)
-        return broken(c, "its result is %%%u, expected one of its %u nodes",
-                      f->result, f->nodes.n);
+        return fail_check(c, "its result is %%%u, expected one of its %u nodes",
+                          f->result, f->nodes.n);
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (!f->nodes.at[id].type)
-            return broken(c, "%%%u has no type, expected one", id);
+            return fail_check(c, "%%%u has no type, expected one", id);
     result = f->nodes.at[f->result].type;
     if (f->result_names.n &&
         f->result_names.n != (result->kind == BYI_TUPLE ? result->n_fields : 1))
-        return broken(c, "it has %u names for its results, expected %u",
-                      f->result_names.n,
-                      result->kind == BYI_TUPLE ? result->n_fields : 1);
+        return fail_check(c, "it has %u names for its results, expected %u",
+                          f->result_names.n,
+                          result->kind == BYI_TUPLE ? result->n_fields : 1);
     return BYOC_OK;
 }
 
@@ -555,8 +564,9 @@ static enum byoc_status check_nodes(struct verifier *c)
     return BYOC_OK;
 }
 
-static enum byoc_status each_func(const struct byi_module *m, check_fn_t check,
-                                  struct byoc_error *err)
+static enum byoc_status check_each_func(const struct byi_module *m,
+                                        check_fn_t check,
+                                        struct byoc_error *err)
 {
     enum byoc_status status = BYOC_OK;
 
@@ -646,8 +656,8 @@ enum byoc_status byi_verify(const struct byi_module *m, struct byoc_error *err)
     enum byoc_status status;
 
     BYI_TRY(check_names(m, err));
-    BYI_TRY(each_func(m, check_head, err));
-    BYI_TRY(each_func(m, check_nodes, err));
+    BYI_TRY(check_each_func(m, check_head, err));
+    BYI_TRY(check_each_func(m, check_nodes, err));
     arena = byi_arena_new();
     status = check_nesting(m, arena, err);
     byi_arena_free(&arena);
