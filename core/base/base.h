@@ -576,7 +576,8 @@ enum byoc_status byi_json_array(const struct byi_json *object, const char *key,
                                 uint32_t max, struct byi_json *out, uint32_t *n,
                                 struct byoc_error *err);
 /* Walk an array in linear time: start with *item = {0} and index 0, and count
- * `index` up, which becomes part of the item's path. False at the end. */
+ * `index` up, which becomes part of the item's path. Returns false at the end.
+ */
 bool byi_json_next(const struct byi_json *array, struct byi_json *item,
                    uint32_t index);
 /* Read the item itself as a number or a string. */

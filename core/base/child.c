@@ -189,6 +189,7 @@ static struct child_clock begin_clock(const struct byi_child_time *t)
                                 .has_cpu_time = own.ran > 0};
 }
 
+/* Add the time since the last sample that counts. */
 static void sample(struct child_clock *c, pid_t child, uint64_t now)
 {
     const uint64_t wall = now - c->sampled;
@@ -295,8 +296,9 @@ static _Noreturn void be_child(void (*run)(void *arg, struct byi_text *out),
     _exit(0);
 }
 
-static void describe(struct byi_child *child, const struct child_shared *w,
-                     const struct byi_child_limits *limits)
+/* Write child->how. */
+static void describe_end(struct byi_child *child, const struct child_shared *w,
+                         const struct byi_child_limits *limits)
 {
     const int status = child->status;
     char how[128];
@@ -357,7 +359,7 @@ void byi_child_run(void (*run)(void *arg, struct byi_text *out), void *arg,
         memcpy(child->who, w->who, sizeof w->who);
         memcpy(child->step, w->text, sizeof w->text);
         if (!child->returned)
-            describe(child, w, limits);
+            describe_end(child, w, limits);
         map_bytes(child, fd);
     }
     byi_temp_done(&listed);

@@ -155,8 +155,8 @@ void byi_target_free(struct byi_target *target)
 
 /* --- writing -------------------------------------------------------------- */
 
-/* A new file in the folder of `path`; the umask applies, as it would to `path`.
- */
+/* Create a file in the folder of `path`, and write its path to `temp`. The
+ * umask applies, as it would to `path`. Returns the descriptor, or -1. */
 static int open_beside(const char *path, char *temp, size_t size)
 {
     int fd = -1;

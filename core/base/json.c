@@ -61,7 +61,8 @@ static bool has_nul(const char *text, size_t from, size_t end)
 
 /* Refuse input that cJSON accepts but byoc must not: deep nesting, since cJSON
  * recurses, and NULs, also as \u0000, which would end a string early. */
-static enum byoc_status scan(const char *text, size_t n, struct byoc_error *err)
+static enum byoc_status check_text(const char *text, size_t n,
+                                   struct byoc_error *err)
 {
     uint32_t depth = 0;
 
@@ -141,7 +142,7 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
         return byi_fail(err, BYOC_ELIMIT,
                         "found %zu bytes of JSON, expected at most %zu", n,
                         max_bytes);
-    BYI_TRY(scan(text, n, err));
+    BYI_TRY(check_text(text, n, err));
     /* Older cJSON reads one byte past a text that has no NUL. */
     copy = byi_alloc(n + 1, 1);
     if (!copy)

@@ -27,7 +27,8 @@ struct byi_temp {
 enum { MAX_TEMPS = 256 };
 static _Atomic(struct byi_temp *) temps[MAX_TEMPS];
 
-static struct byi_temp *add(struct byi_temp *temp)
+/* Put the entry on the list; frees it and returns NULL if the list is full. */
+static struct byi_temp *add_entry(struct byi_temp *temp)
 {
     for (size_t i = 0; temp && i < MAX_TEMPS; i++) {
         struct byi_temp *empty = NULL;
@@ -54,7 +55,7 @@ struct byi_temp *byi_temp_path(const char *path)
         return NULL;
     temp->owner = getpid();
     snprintf(temp->path, n, "%s%s", here, path);
-    return add(temp);
+    return add_entry(temp);
 }
 
 struct byi_temp *byi_temp_child(pid_t child)
@@ -65,7 +66,7 @@ struct byi_temp *byi_temp_child(pid_t child)
         return NULL;
     temp->owner = getpid();
     temp->child = child;
-    return add(temp);
+    return add_entry(temp);
 }
 
 void byi_temp_done(struct byi_temp **temp)
