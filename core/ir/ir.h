@@ -215,8 +215,8 @@ uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
 uint32_t byi_const_given(struct byi_module *m, const struct byi_type *type,
                          const void *data, bool borrow);
 /* Memory for a constant of `type`, in the module's arena, for byi_const_add to
- * use without a copy. False: the type has symbols or is of strings, or the
- * bytes exceed the budget of byi_const_afford. */
+ * use without a copy. Returns false if the type has symbols or is of strings,
+ * or if the bytes exceed the budget of byi_const_afford. */
 bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
                      struct byi_tensor *out);
 /* Whether a compile may create this many more bytes of constants from sizes
@@ -342,8 +342,8 @@ struct byi_members {
 struct byi_members byi_members_of(const struct byi_func *f, uint32_t n_regions,
                                   struct byi_arena *arena);
 
-/* Set *view to the tensor of node `id`, whose data the module owns and nobody
- * may change. Returns false if the node is not a constant. */
+/* Set *view to the tensor of node `id`. The module owns its data, which must
+ * not be changed. Returns false if the node is not a constant. */
 bool byi_const_view(const struct byi_module *m, const struct byi_func *f,
                     byi_id id, struct byi_tensor *view);
 

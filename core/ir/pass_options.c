@@ -86,9 +86,10 @@ static void list_options(const struct byi_pass *const *passes, uint32_t n,
         list_options(passes, n, key, true, out);
 }
 
-static enum byoc_status check_one(const struct byi_pass *const *passes,
-                                  uint32_t n, const char *given,
-                                  struct byoc_error *err)
+/* Check the option `given`, "FuseOps.max_depth=4". */
+static enum byoc_status check_option(const struct byi_pass *const *passes,
+                                     uint32_t n, const char *given,
+                                     struct byoc_error *err)
 {
     const size_t equals = strcspn(given, "=");
     struct byi_text others = {0};
@@ -121,8 +122,8 @@ enum byoc_status byi_options_check(const struct byi_pass *const *passes,
                                    struct byoc_error *err)
 {
     for (const char *const *o = ctx->options; o && *o; o++)
-        BYI_TRY(ctx->known ? check_one(ctx->known, UINT32_MAX, *o, err)
-                           : check_one(passes, n, *o, err));
+        BYI_TRY(ctx->known ? check_option(ctx->known, UINT32_MAX, *o, err)
+                           : check_option(passes, n, *o, err));
     return BYOC_OK;
 }
 
