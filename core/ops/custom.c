@@ -91,10 +91,10 @@ enum byoc_status byi_custom_attributes(struct byi_arena *arena,
         byi_arena_calloc(arena, op->n_attrs + 1u, sizeof *texts);
     struct byi_attr *attrs =
         byi_arena_calloc(arena, op->n_attrs + 1u, sizeof *attrs);
-    struct byi_op left = *all;
+    struct byi_op missing = *all; /* with only the attributes not given */
     const struct byi_attrs *rest;
-    left.attrs = defs;
-    left.n_attrs = 0;
+    missing.attrs = defs;
+    missing.n_attrs = 0;
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const char *name = op->attrs[i].name, *fallback = op->attrs[i].fallback;
         if (find_given(given, n, name))
@@ -104,10 +104,11 @@ enum byoc_status byi_custom_attributes(struct byi_arena *arena,
                             "attribute '%s' is missing; the operator's library "
                             "requires it",
                             name);
-        defs[left.n_attrs] = all->attrs[i];
-        texts[left.n_attrs++] = byi_custom_is_tensor(op, i) ? "\"\"" : fallback;
+        defs[missing.n_attrs] = all->attrs[i];
+        texts[missing.n_attrs++] =
+            byi_custom_is_tensor(op, i) ? "\"\"" : fallback;
     }
-    BYI_TRY(read_fallbacks(arena, &left, texts, &rest, err));
+    BYI_TRY(read_fallbacks(arena, &missing, texts, &rest, err));
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const char *name = op->attrs[i].name;
         const struct byi_attr *at = find_given(given, n, name);

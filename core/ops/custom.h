@@ -12,6 +12,7 @@
 
 #include "ops.h"
 
+/* The most operands and results of a call. */
 enum { BYI_CUSTOM_INPUTS = 64, BYI_CUSTOM_RESULTS = 16 };
 
 /* An operator with certain attributes. Lives until its plug-in is closed. */
@@ -45,10 +46,10 @@ struct byi_custom_call {
     const struct byi_custom *op;
 };
 
-/* Start a call of `custom` with these operands: find the operator, and store
- * each operand in the call's inputs or tensors. Errors: BYOC_EBACKEND (no
- * plug-in has the operator), BYOC_ETYPE (the operator has another number of
- * inputs, tensors or results). */
+/* Start a call of `custom` with these operands, whose data the call borrows:
+ * find the operator, and store each operand in the call's inputs or tensors.
+ * Errors: BYOC_EBACKEND (no plug-in has the operator), BYOC_ETYPE (the operator
+ * has another number of inputs, tensors or results). */
 enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
                                   const struct byoc_view *operands,
                                   struct byi_custom_call *call,
@@ -57,12 +58,14 @@ enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
 enum byoc_status byi_custom_end(struct byi_custom_call *call, bool run,
                                 struct byoc_error *err);
 
-/* The attributes as a table: every one required. `op` may be of any plug-in. */
+/* A row with the operator's name and its attributes, all of them required, in
+ * the arena. It borrows the names from `op`. */
 const struct byi_op *byi_custom_row(struct byi_arena *arena,
                                     const struct byoc_operator *op);
-/* The text of all attributes of a call that gives some of them. Errors:
- * BYOC_EPARSE (a required one is missing), BYOC_EBACKEND (a default is not JSON
- * of the attribute's kind). */
+/* Set *text to the JSON of all attributes of a call that gives n of them; the
+ * others have their defaults. The text is in the arena. Errors: BYOC_EPARSE (a
+ * required attribute is missing), BYOC_EBACKEND (a default is not JSON of the
+ * attribute's kind). */
 enum byoc_status byi_custom_attributes(struct byi_arena *arena,
                                        const struct byoc_operator *op,
                                        const struct byi_attr *given, uint32_t n,

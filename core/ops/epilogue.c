@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Operators with a float32 loop for every instruction set. */
+/* Unary operators with a float32 loop for every instruction set. */
 static const bool unary[BYI_N_OPS] = {
 #define UNARY(id, wide, single) [BYI_OP_##id] = true,
 #define UNARY_FLOAT32(id, wide, single) [BYI_OP_##id] = true,

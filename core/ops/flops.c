@@ -3,7 +3,8 @@
  * cost model. */
 #include "layout.h"
 
-/* Elements of a tensor (of a tuple: of its first field); 0 when unknown. */
+/* The number of elements of a tensor, or of a tuple's first field; 0 if it is
+ * unknown. */
 static double elements(const struct byi_type *type)
 {
     int64_t n = 0;
@@ -32,7 +33,8 @@ static double weights_tail(const struct byi_attrs *attrs,
     return n;
 }
 
-static double window(const struct byi_attrs *attrs)
+/* The number of elements of a pooling window. */
+static double window_elements(const struct byi_attrs *attrs)
 {
     double n = 1;
     uint32_t rank = 0;
@@ -43,8 +45,9 @@ static double window(const struct byi_attrs *attrs)
     return n;
 }
 
-/* The dim that a product sums over: (M, K) or, transposed, (K, M). */
-static double inner(const struct byi_attrs *attrs, const struct byi_type *a)
+/* The dim K that a product sums over: operand 0 is (M, K) or, transposed,
+ * (K, M). */
+static double inner_dim(const struct byi_attrs *attrs, const struct byi_type *a)
 {
     uint32_t axis = 0;
 
@@ -59,7 +62,7 @@ static double inner(const struct byi_attrs *attrs, const struct byi_type *a)
 
 /* Each row of x goes through both products: one multiply-add per weight and
  * row. */
-static double recurrent(const struct byi_type *const *in)
+static double recurrent_flops(const struct byi_type *const *in)
 {
     const struct byi_type *x = in[0];
 
@@ -81,15 +84,15 @@ double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
     case BYI_COST_INPUT:
         return elements(in[0]);
     case BYI_COST_WINDOW:
-        return elements(out) * window(attrs);
+        return elements(out) * window_elements(attrs);
     case BYI_COST_CONV:
         return 2 * elements(out) * weights_tail(attrs, in[1], 'O');
     case BYI_COST_DECONV:
         return 2 * elements(in[0]) * weights_tail(attrs, in[1], 'I');
     case BYI_COST_MATMUL:
-        return 2 * elements(out) * inner(attrs, in[0]);
+        return 2 * elements(out) * inner_dim(attrs, in[0]);
     case BYI_COST_RECURRENT:
-        return recurrent(in);
+        return recurrent_flops(in);
     }
     return 0;
 }

@@ -18,25 +18,25 @@ struct byi_layout {
     } at[BYI_MAX_RANK];
 };
 
-/* Parse a layout's name. Returns NULL, or the error: no letters, a letter
- * twice, a block without its axis, before it or beyond BYI_MAX_BLOCK, more than
- * BYI_MAX_RANK axes. */
+/* Parse a layout's name. Returns NULL, or a static text of the error: the name
+ * has no letters, a letter twice, more than BYI_MAX_RANK axes, or a block that
+ * does not follow its axis or has more than BYI_MAX_BLOCK elements. */
 const char *byi_layout_parse(const char *text, struct byi_layout *layout);
-/* The index of the axis `letter`, or -1; the elements of its block, or 1 if it
- * has none. */
+/* The index of the axis `letter`; -1 if the layout does not have it. */
 int byi_layout_find(const struct byi_layout *l, char letter);
+/* The elements of that axis's block; 1 if the axis has no block. */
 int64_t byi_layout_block(const struct byi_layout *l, char letter);
 /* Whether the layout has no blocks. */
 bool byi_layout_is_plain(const struct byi_layout *l);
 /* axes[i]: the axis of `from` that becomes axis i of `to`, as for `transpose`.
- * False if a layout has blocks or their letters differ. */
+ * Returns false if a layout has blocks or their letters differ. */
 bool byi_layout_permutation(const struct byi_layout *from,
                             const struct byi_layout *to,
                             int64_t axes[BYI_MAX_RANK]);
 /* The dims in layout `to` of a tensor that has `dims` in `from`; a symbolic dim
- * can move, but not be split into blocks. Returns NULL, or the error: the
- * letters differ, a block does not divide its axis, a symbol would be divided,
- * neither of two block sizes divides the other. */
+ * can move, but not be split into blocks. Returns NULL, or a static text of the
+ * error: the letters differ, a block does not divide its axis, a symbol would
+ * be divided, or neither of two block sizes divides the other. */
 const char *byi_layout_dims(const struct byi_layout *from,
                             const struct byi_layout *to, const int64_t *dims,
                             int64_t out[BYI_MAX_RANK]);

@@ -153,8 +153,9 @@ struct byi_op {
     const char *doc;
 };
 
-/* The row of `id`; the row called `name`, or NULL. */
+/* The row of `id`. */
 const struct byi_op *byi_op(enum byi_op_id id);
+/* The row whose name is name[0..n-1], or NULL. Threads: safe. */
 const struct byi_op *byi_op_of_name(const char *name, size_t n);
 /* The declaration of attribute `name` of `op`, or NULL. */
 const struct byi_attr_def *byi_op_attr(const struct byi_op *op,
@@ -206,7 +207,7 @@ struct byi_recurrent {
     bool reverse[2];     /* of each direction: from the end to the beginning */
     uint32_t n_fns;      /* 1, 2, 3: of each direction */
     struct byi_gate_fn fn[2][BYI_MAX_GATE_FNS];
-    bool usual; /* the functions are the defaults (an empty list) */
+    bool usual; /* the functions are the defaults, listed or not */
 };
 
 /* Read the attributes of one of these operators. Errors: BYOC_ETYPE, with the
@@ -238,9 +239,10 @@ struct byi_infer {
     struct byoc_error *err;
 };
 
-/* The result type of a call. Checks the number, kinds and sizes of the
- * operands, then runs the rule. A data-dependent dim becomes a fresh symbol.
- * Errors: BYOC_ETYPE with "OP: found, expected". */
+/* Set *out to the result type of a call, which is in t->arena or is an
+ * operand's type. Checks the number, kinds and sizes of the operands, then runs
+ * the rule. A data-dependent dim becomes a fresh symbol. Errors: BYOC_ETYPE
+ * with "OP: found, expected". */
 enum byoc_status byi_infer_type(struct byi_infer *t,
                                 const struct byi_type **out);
 
@@ -257,9 +259,9 @@ bool byi_follows_from_sizes(const struct byi_op *op, uint32_t n_in,
 /* --- json_attrs.c --------------------------------------------------------- */
 
 /* Read the attributes {"strides": [1, 1], ...} of `op`, and complete them.
- * Floats that JSON cannot represent are the strings "inf", "-inf", "nan".
- * Errors: BYOC_EPARSE, BYOC_ELIMIT (a list is too long), and those of
- * byi_attrs_make. */
+ * Floats that JSON cannot represent are the strings "inf", "-inf", "nan". The
+ * result is in the arena. Errors: BYOC_EPARSE, BYOC_ELIMIT (a list is too
+ * long), and those of byi_attrs_make. */
 enum byoc_status byi_json_attrs(const struct byi_json *object,
                                 struct byi_arena *arena,
                                 const struct byi_op *op,

@@ -68,7 +68,7 @@ static enum byoc_status read_direction(const struct byi_op *op,
     return BYOC_OK;
 }
 
-/* Check that a list has one entry for every function, or none. */
+/* Check that a list has one entry for every function, or is empty. */
 static enum byoc_status check_count(const struct byi_op *op,
                                     const struct byi_recurrent *r,
                                     const char *name, uint32_t found,

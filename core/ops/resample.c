@@ -52,7 +52,7 @@ struct filter {
     int64_t radius;       /* taps on each side; nearest: 0 */
 };
 
-static uint32_t find(const char *const *names, const char *name)
+static uint32_t find_word(const char *const *names, const char *name)
 {
     uint32_t i = 0;
     while (strcmp(names[i], name) != 0)
@@ -66,10 +66,12 @@ static struct filter read_filter(const struct byi_resample *r, uint32_t axis)
     const char *coordinates =
         byi_attr_string(attrs, "coordinate_transformation_mode");
     return (struct filter){
-        .mode = (enum mode)find(mode_names, byi_attr_string(attrs, "mode")),
-        .coordinates = (enum coordinates)find(coordinate_names, coordinates),
-        .nearest = (enum nearest)find(nearest_names,
-                                      byi_attr_string(attrs, "nearest_mode")),
+        .mode =
+            (enum mode)find_word(mode_names, byi_attr_string(attrs, "mode")),
+        .coordinates =
+            (enum coordinates)find_word(coordinate_names, coordinates),
+        .nearest = (enum nearest)find_word(
+            nearest_names, byi_attr_string(attrs, "nearest_mode")),
         .cubic_a = byi_attr_float(attrs, "cubic_coeff_a"),
         .exclude_outside = byi_attr_int(attrs, "exclude_outside") != 0,
         .antialias = byi_attr_int(attrs, "antialias") != 0,
@@ -123,13 +125,14 @@ uint64_t byi_resample_plan(struct byi_resample *r, void *memory)
 
 /* --- one position -------------------------------------------------------- */
 
+/* The position in the input of position j of the output. */
 static double source_of(const struct filter *f, int64_t j)
 {
     const double at = (double)j, last = (double)(f->in - 1);
     switch (f->coordinates) {
     case HALF_PIXEL:
         return (at + 0.5) / f->scale - 0.5;
-    case HALF_PIXEL_SYMMETRIC: /* what rounding cuts is cut at both ends */
+    case HALF_PIXEL_SYMMETRIC: /* rounding shortens both ends alike */
         return (double)f->in / 2 * (1 - (double)f->out / f->length) +
                (at + 0.5) / f->scale - 0.5;
     case PYTORCH_HALF_PIXEL:
@@ -148,8 +151,9 @@ static double source_of(const struct filter *f, int64_t j)
     }
 }
 
-/* Positions are kept near the input, so that none overflows an integer. */
-static double bound(const struct filter *f, double at)
+/* Clamp a position to the surroundings of the input, so that it fits in an
+ * integer. */
+static double clamp_position(const struct filter *f, double at)
 {
     const double out = (double)(FAR + f->radius), far = (double)f->in + out;
     return !(at > -out) ? -out : at > far ? far : at;
@@ -199,6 +203,8 @@ static double whole_of(const struct filter *f, int64_t first, double at)
     return sum != 0 ? sum : 1;
 }
 
+/* Write the weights of position j of the output, which is at the position `at`
+ * of the input. */
 static void set_weights(const struct filter *f, const struct byi_taps *a,
                         int64_t j, double at, bool f64, void *weights)
 {
@@ -212,7 +218,7 @@ static void set_weights(const struct filter *f, const struct byi_taps *a,
         to = byi_clamp(byi_clamp(first + t, 0, last) - low, 0, a->n - 1);
         const int64_t next = byi_clamp(first + t + 1, 0, last) - low;
         if (t + 1 < 2 * f->radius && next == to)
-            continue; /* beyond the end: it counts for the same input */
+            continue; /* the next tap is beyond the end: the same input */
         if (f64)
             ((double *)weights)[j * a->at_j + to * a->at_t] = w / whole;
         else
@@ -294,7 +300,7 @@ static void set_firsts(struct byi_resample *r, uint32_t i,
     struct byi_taps *a = &r->axes[i];
     const int64_t pitch = (f->out + LANES - 1) / LANES * LANES;
     for (int64_t j = 0; j < f->out; j++) {
-        const double at = bound(f, source_of(f, j));
+        const double at = clamp_position(f, source_of(f, j));
         const int64_t first = f->mode == NEAREST
                                   ? round_nearest(f->nearest, at)
                                   : (int64_t)floor(at) + 1 - f->radius;
@@ -327,7 +333,7 @@ static void fill_axis(struct byi_resample *r, uint32_t i)
     for (int64_t j = 0; j < f.out; j++) {
         const double real = source_of(&f, j);
         if (f.mode != NEAREST)
-            set_weights(&f, a, j, bound(&f, real), f64, r->weight[i]);
+            set_weights(&f, a, j, clamp_position(&f, real), f64, r->weight[i]);
         r->outside[i][j] = f.coordinates == TF_CROP_AND_RESIZE &&
                            !(real >= 0 && real <= (double)(f.in - 1));
         r->reaches_out |= r->outside[i][j];

@@ -13,16 +13,16 @@ struct byi_resample {
     /* given by the caller */
     enum byi_op_id op;
     const struct byi_attrs *attrs;
-    const struct byi_tensor *x, *y; /* types */
+    const struct byi_tensor *x, *y; /* only their types are read */
     const struct byi_tensor *given; /* sizes or scales */
     const struct byi_tensor *roi;   /* of dyn.resize, else NULL */
     /* from byi_resample_plan */
     struct byi_taps axes[BYI_MAX_RANK];
-    int32_t *first[BYI_MAX_RANK];
+    int32_t *first[BYI_MAX_RANK]; /* the lists of axes[i], to be filled */
     void *weight[BYI_MAX_RANK];
     bool *outside[BYI_MAX_RANK]; /* positions that get extrapolation_value */
     /* from byi_resample_fill */
-    bool stays[BYI_MAX_RANK]; /* an axis that is copied */
+    bool stays[BYI_MAX_RANK]; /* the axis is copied */
     bool reaches_out;         /* some position is outside */
 };
 

@@ -41,12 +41,12 @@ enum {
 
 /* --- rules.c ------------------------------------------------------------ */
 
-/* Fail with "OP: TEXT". */
+/* Fail with BYOC_ETYPE and "OP: TEXT", as do all the checks below. */
 enum byoc_status byi_rule_fail(const struct byi_infer *t, const char *fmt, ...)
     BYI_PRINTF(2, 3);
 /* A new symbol. */
 int64_t byi_rule_fresh(const struct byi_infer *t);
-/* The result: a tensor type, checked against the limits of rank and size. */
+/* Set *out to a tensor type, after checking the limits of rank and size. */
 enum byoc_status byi_rule_tensor(const struct byi_infer *t,
                                  enum byoc_dtype dtype, uint32_t rank,
                                  const int64_t *dims,
@@ -55,15 +55,17 @@ enum byoc_status byi_rule_tensor(const struct byi_infer *t,
 enum byoc_status byi_rule_like(const struct byi_infer *t, enum byoc_dtype dtype,
                                const struct byi_type **out);
 
-/* Check that operand i has one of the element types `mask`; has rank `rank`;
- * has at least rank `rank`; has the element type of operand j. `name` is its
- * name in messages. */
+/* In the checks of operand i, `name` is its name in messages. */
+
+/* Check that operand i has one of the element types `mask`. */
 enum byoc_status byi_want_dtype(const struct byi_infer *t, uint32_t i,
                                 unsigned mask, const char *name);
+/* Check that operand i has this rank, or at least this rank. */
 enum byoc_status byi_want_rank(const struct byi_infer *t, uint32_t i,
                                uint32_t rank, const char *name);
 enum byoc_status byi_want_min_rank(const struct byi_infer *t, uint32_t i,
                                    uint32_t rank, const char *name);
+/* Check that operand i has the element type of operand j. */
 enum byoc_status byi_want_same_dtype(const struct byi_infer *t, uint32_t i,
                                      uint32_t j, const char *name);
 /* Check that operand i holds one element: it has rank 0, or rank 1 and size 1.
@@ -78,7 +80,8 @@ enum byoc_status byi_want_ints(const struct byi_infer *t, uint32_t i, int64_t n,
  * the element type of operand 0. */
 enum byoc_status byi_want_channels(const struct byi_infer *t, uint32_t i,
                                    int64_t n, const char *name);
-/* Check that attribute `name` lists exactly n integers in min .. max. */
+/* Check that attribute `name` lists exactly n integers in min .. max; *list
+ * becomes the attribute's list. */
 enum byoc_status byi_want_list(const struct byi_infer *t, const char *name,
                                uint32_t n, int64_t min, int64_t max,
                                const int64_t **list);
@@ -86,7 +89,7 @@ enum byoc_status byi_want_list(const struct byi_infer *t, const char *name,
  */
 enum byoc_status byi_want_word(const struct byi_infer *t, const char *name,
                                const char *words);
-/* Convert `axis` in -rank .. rank-1 to 0 .. rank-1. */
+/* Check that `axis` is in -rank .. rank-1, and convert it to 0 .. rank-1. */
 enum byoc_status byi_want_axis(const struct byi_infer *t, int64_t axis,
                                uint32_t rank, uint32_t *out);
 /* Read the axes of attribute `name`, each once, as flags. */
@@ -106,13 +109,15 @@ enum byoc_status byi_want_axis_operand(const struct byi_infer *t,
 
 /* The known value of operand i, or NULL. */
 const struct byi_tensor *byi_known_value(const struct byi_infer *t, uint32_t i);
-/* Read operand i, an integer vector or scalar of *n elements. False if it is
- * unknown or has more than `max` elements. */
+/* Read operand i, an integer vector or scalar of *n elements. Returns false if
+ * its value is unknown, or has more than `max` elements. */
 bool byi_known_ints(const struct byi_infer *t, uint32_t i, uint32_t max,
                     int64_t *values, uint32_t *n);
 
-/* Whether two dims can be equal; the more specific of two dims that can. */
+/* Whether two dims can be equal. */
 bool byi_dims_agree(int64_t a, int64_t b);
+/* The more specific of two dims that can be equal: a number rather than a
+ * symbol. */
 int64_t byi_dim_unify(int64_t a, int64_t b);
 /* a + b and a * b on dims; an unknown result is a fresh symbol. Numbers
  * saturate above BYI_MAX_ELEMENTS, which byi_rule_tensor then refuses. */
@@ -121,7 +126,8 @@ int64_t byi_dim_mul(const struct byi_infer *t, int64_t a, int64_t b);
 /* The product of n dims. */
 int64_t byi_dim_product(const struct byi_infer *t, uint32_t n,
                         const int64_t *dims);
-/* Broadcast (ra, a) with (rb, b) into dims: numpy's rule. dims may be a. */
+/* Broadcast shape a, of rank ra, with shape b, of rank rb, by numpy's rule, and
+ * set *rank and dims to the result; dims may be a. */
 enum byoc_status byi_dims_broadcast(const struct byi_infer *t, uint32_t ra,
                                     const int64_t *a, uint32_t rb,
                                     const int64_t *b, uint32_t *rank,

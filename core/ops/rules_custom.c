@@ -7,18 +7,18 @@
 
 #include <string.h>
 
-static const struct byi_custom_calls *calls;
+static const struct byi_custom_calls *custom_calls;
 
-void byi_custom_use(const struct byi_custom_calls *to)
+void byi_custom_use(const struct byi_custom_calls *calls)
 {
-    calls = to;
+    custom_calls = calls;
 }
 
 /* --- one call ------------------------------------------------------------ */
 
 /* The place of operand i: attribute `operands` lists the inputs that are given,
- * tensors as -1, -2, ...; [] stands for 0, 1, 2, ... NULL: there is no such
- * input or tensor. */
+ * tensors as -1, -2, ...; [] stands for 0, 1, 2, ... Returns NULL if the
+ * operator does not have that input or tensor. */
 static struct byoc_view *place_of(struct byi_custom_call *c, uint32_t i,
                                   const int64_t *places, uint32_t n)
 {
@@ -30,12 +30,17 @@ static struct byoc_view *place_of(struct byi_custom_call *c, uint32_t i,
     return NULL;
 }
 
+/* More inputs or results than any operator may have; check_counts refuses them.
+ */
+enum { TOO_MANY = 1000 };
+
+/* The number of inputs: 1 + the last one in attribute `operands`. */
 static uint32_t count_inputs(uint32_t n, const int64_t *places, uint32_t listed)
 {
     int64_t most = -1;
     for (uint32_t i = 0; i < listed; i++)
         most = places[i] > most ? places[i] : most;
-    return listed ? (uint32_t)(most < 1000 ? most + 1 : 1000) : n;
+    return listed ? (uint32_t)(most < TOO_MANY ? most + 1 : TOO_MANY) : n;
 }
 
 static enum byoc_status check_counts(const struct byoc_operator *op,
@@ -65,18 +70,19 @@ enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
     const int64_t *places = byi_attr_ints(attrs, "operands", &listed);
     const int64_t results = byi_attr_int(attrs, "results");
     memset(c, 0, sizeof *c);
-    if (!calls)
+    if (!custom_calls)
         return byi_fail(err, BYOC_EBACKEND,
                         "%s: this library has no custom operators", name);
-    BYI_TRY(
-        calls->find(name, byi_attr_string(attrs, "attributes"), &c->op, err));
-    const struct byoc_operator *op = calls->operator_of(c->op);
+    BYI_TRY(custom_calls->find(name, byi_attr_string(attrs, "attributes"),
+                               &c->op, err));
+    const struct byoc_operator *op = custom_calls->operator_of(c->op);
     c->call.struct_size = sizeof c->call;
     c->call.inputs = c->inputs;
     c->call.tensors = c->tensors;
     c->call.results = c->results;
     c->call.n_inputs = count_inputs(n, places, listed);
-    c->call.n_results = results < 1 || results > 1000 ? 0 : (uint32_t)results;
+    c->call.n_results =
+        results < 1 || results > TOO_MANY ? 0 : (uint32_t)results;
     for (uint32_t i = 0; i < op->n_attrs; i++)
         c->call.n_tensors += byi_custom_is_tensor(op, i);
     BYI_TRY(check_counts(op, name, c, err));
@@ -97,7 +103,7 @@ enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
 enum byoc_status byi_custom_end(struct byi_custom_call *call, bool run,
                                 struct byoc_error *err)
 {
-    return calls->call(call->op, run, &call->call, err);
+    return custom_calls->call(call->op, run, &call->call, err);
 }
 
 /* --- types --------------------------------------------------------------- */

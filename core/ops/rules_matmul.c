@@ -45,8 +45,8 @@ enum byoc_status byi_rule_sparse_dense(struct byi_infer *t,
  * on the right a column (numpy.matmul). */
 struct matrix {
     int64_t rows, cols;
-    uint32_t n_batch;
-    bool vector;
+    uint32_t n_batch; /* axes before those of the matrix */
+    bool is_vector;
 };
 
 static enum byoc_status read_matrix(const struct byi_infer *t, uint32_t i,
@@ -54,8 +54,8 @@ static enum byoc_status read_matrix(const struct byi_infer *t, uint32_t i,
 {
     const struct byi_type *in = t->in[i];
     BYI_TRY(byi_want_min_rank(t, i, 1, i ? "b" : "a"));
-    m->vector = in->rank == 1;
-    if (m->vector) {
+    m->is_vector = in->rank == 1;
+    if (m->is_vector) {
         if (transpose)
             return byi_rule_fail(t,
                                  "%s is a vector, expected at least rank "
@@ -87,9 +87,9 @@ enum byoc_status byi_infer_matmul(const struct byi_infer *t,
                              (long long)a.cols, (long long)b.rows);
     BYI_TRY(byi_dims_broadcast(t, a.n_batch, t->in[0]->dims, b.n_batch,
                                t->in[1]->dims, &rank, dims));
-    if (!a.vector)
+    if (!a.is_vector)
         dims[rank++] = a.rows;
-    if (!b.vector)
+    if (!b.is_vector)
         dims[rank++] = b.cols;
     return byi_rule_tensor(t, t->in[0]->dtype, rank, dims, out);
 }
@@ -121,15 +121,16 @@ enum byoc_status byi_rule_det(struct byi_infer *t, const struct byi_type **out)
 /* The state of parsing an equation. Letters have their own dims; the axes under
  * "..." are broadcast among the operands. */
 struct equation {
-    int64_t dim[128]; /* by letter; valid if seen > 0 */
-    uint32_t seen[128];
-    int64_t dots[BYI_MAX_RANK];
+    int64_t dim[128];           /* by letter; valid if seen > 0 */
+    uint32_t seen[128];         /* by letter: how often it occurs */
+    int64_t dots[BYI_MAX_RANK]; /* the n_dots dims under "..." */
     uint32_t n_dots;
 };
 
-/* Length of a term, without blanks, and whether it has "...". */
-static enum byoc_status measure(const struct byi_infer *t, const char *at,
-                                const char *end, uint32_t *letters, bool *dots)
+/* Count the letters of a term, and set *dots if it has "...". */
+static enum byoc_status count_letters(const struct byi_infer *t, const char *at,
+                                      const char *end, uint32_t *letters,
+                                      bool *dots)
 {
     *letters = 0;
     *dots = false;
@@ -159,7 +160,7 @@ static enum byoc_status bind_term(const struct byi_infer *t, uint32_t i,
     const struct byi_type *in = t->in[i];
     uint32_t letters, axis = 0;
     bool dots;
-    BYI_TRY(measure(t, at, end, &letters, &dots));
+    BYI_TRY(count_letters(t, at, end, &letters, &dots));
     if (dots ? letters > in->rank : letters != in->rank)
         return byi_rule_fail(t,
                              "term %u has %u letters, expected %s%u, the rank "
@@ -210,7 +211,7 @@ static enum byoc_status explicit_result(const struct byi_infer *t,
     bool used[128] = {false}, dots;
     const char *end = at + strlen(at);
     uint32_t letters;
-    BYI_TRY(measure(t, at, end, &letters, &dots));
+    BYI_TRY(count_letters(t, at, end, &letters, &dots));
     if (letters + (dots ? e->n_dots : 0) > BYI_MAX_RANK)
         return byi_rule_fail(t, "the result has rank %u, expected at most %d",
                              letters + e->n_dots, BYI_MAX_RANK);

@@ -105,8 +105,8 @@ static enum byoc_status data_result(const struct byi_infer *t,
 struct window {
     int64_t kernel; /* taps; may be a symbol */
     int64_t stride, dilation;
-    int64_t pad; /* begin and end together */
-    int64_t begin;
+    int64_t pad;   /* padding on both sides together */
+    int64_t begin; /* padding before the data */
     bool ceil_mode;
 };
 
@@ -114,7 +114,8 @@ struct window {
  * of two of them fit in 64. */
 #define MAX_WINDOW INT32_MAX
 
-/* Outputs along one axis of size `in`; -1 if the window does not fit. */
+/* The number of positions of the window along an axis of size `in`; -1 if the
+ * window does not fit. */
 static int64_t count_windows(const struct window *w, int64_t in)
 {
     const int64_t extent = (w->kernel - 1) * w->dilation + 1;
@@ -152,7 +153,8 @@ static enum byoc_status window_size(const struct byi_infer *t,
         (long long)w->pad, axis);
 }
 
-/* Spatial axes of an operator whose name ends in 1d, 2d, 3d; 0 for others. */
+/* The number of spatial axes of an operator whose name ends in 1d, 2d or 3d; 0
+ * for others. */
 static uint32_t spatial_of_name(const struct byi_op *op)
 {
     const size_t n = strlen(op->name);
@@ -163,20 +165,20 @@ static uint32_t spatial_of_name(const struct byi_op *op)
 }
 
 /* The lists strides, padding and dilation, for n spatial axes. */
-struct lists {
+struct window_lists {
     const int64_t *strides, *padding, *dilation;
 };
 
 static enum byoc_status read_lists(const struct byi_infer *t, uint32_t n,
-                                   struct lists *l)
+                                   struct window_lists *l)
 {
     BYI_TRY(byi_want_list(t, "strides", n, 1, MAX_WINDOW, &l->strides));
     BYI_TRY(byi_want_list(t, "padding", 2 * n, 0, MAX_WINDOW, &l->padding));
     return byi_want_list(t, "dilation", n, 1, MAX_WINDOW, &l->dilation);
 }
 
-static struct window window_at(const struct lists *l, uint32_t n, uint32_t i,
-                               int64_t kernel)
+static struct window window_at(const struct window_lists *l, uint32_t n,
+                               uint32_t i, int64_t kernel)
 {
     return (struct window){
         .kernel = kernel,
@@ -187,7 +189,8 @@ static struct window window_at(const struct lists *l, uint32_t n, uint32_t i,
     };
 }
 
-/* Kernel sizes come from weights here: they must be 31-bit numbers too. */
+/* Check the kernel sizes, which are dims of the weights here: like attributes,
+ * they must be 31-bit numbers. */
 static enum byoc_status check_kernel(const struct byi_infer *t, uint32_t n,
                                      const int64_t *kernel)
 {
@@ -205,7 +208,7 @@ struct conv {
     uint32_t n; /* spatial axes */
     int64_t groups;
     struct byi_layout data;
-    int64_t x[BYI_MAX_RANK], w[BYI_MAX_RANK];
+    int64_t x[BYI_MAX_RANK], w[BYI_MAX_RANK]; /* dims of data and weights */
 };
 
 static enum byoc_status read_conv(const struct byi_infer *t, uint32_t n,
@@ -233,7 +236,7 @@ static enum byoc_status read_alike(const struct byi_infer *t, uint32_t n,
 enum byoc_status byi_infer_conv(const struct byi_infer *t, uint32_t n,
                                 const struct byi_type **out)
 {
-    struct lists l;
+    struct window_lists l;
     struct conv c;
     BYI_TRY(read_conv(t, n, conv_first[n], &c));
     BYI_TRY(read_lists(t, n, &l));
@@ -300,7 +303,7 @@ enum byoc_status byi_rule_deconv(struct byi_infer *t,
     const uint32_t n = t->op->id == BYI_OP_NN_CONV1D_TRANSPOSE   ? 1
                        : t->op->id == BYI_OP_NN_CONV2D_TRANSPOSE ? 2
                                                                  : 3;
-    struct lists l;
+    struct window_lists l;
     struct conv c;
     const int64_t *extra;
     BYI_TRY(read_alike(t, n, deconv_first[n], &c));
@@ -356,7 +359,7 @@ static enum byoc_status pool(struct byi_infer *t, const struct byi_type **out)
     if (n < 1 || n > BYI_MAX_RANK - 2)
         return byi_rule_fail(t, "pool_size has %u entries, expected 1 to %d", n,
                              BYI_MAX_RANK - 2);
-    struct lists l;
+    struct window_lists l;
     struct byi_layout layout;
     const int64_t *size;
     int64_t x[BYI_MAX_RANK];

@@ -44,8 +44,9 @@ static void cancel_symbols(struct product *a, struct product *b)
     }
 }
 
-static enum byoc_status misfit(const struct byi_infer *t, uint32_t n,
-                               const int64_t *shape)
+/* Fail because x has another number of elements than `shape`. */
+static enum byoc_status fail_shape(const struct byi_infer *t, uint32_t n,
+                                   const int64_t *shape)
 {
     char sx[256], text[256];
     const struct byi_type *x = t->in[0];
@@ -102,7 +103,7 @@ static enum byoc_status reshape(const struct byi_infer *t, uint32_t n,
                                  i, (long long)shape[i]);
         else if (shape[i] > 0 || !copy)
             if (!multiply(&want, shape[i]))
-                return misfit(t, n, shape);
+                return fail_shape(t, n, shape);
         if (shape[i] == 0 && copy) {
             if (i >= x->rank)
                 return byi_rule_fail(t,
@@ -116,17 +117,19 @@ static enum byoc_status reshape(const struct byi_infer *t, uint32_t n,
     for (uint32_t i = 0; i < x->rank; i++)
         if (!(copy && i < n && shape[i] == 0))
             if (!multiply(&have, x->dims[i]))
-                return misfit(t, n, shape);
+                return fail_shape(t, n, shape);
     cancel_symbols(&have, &want);
     if (rest != UINT32_MAX)
-        return infer_rest(t, &have, &want, &dims[rest]) ? BYOC_OK
-                                                        : misfit(t, n, shape);
+        return infer_rest(t, &have, &want, &dims[rest])
+                   ? BYOC_OK
+                   : fail_shape(t, n, shape);
     if (have.n == 0 && want.n == 0 && have.number != want.number)
-        return misfit(t, n, shape);
+        return fail_shape(t, n, shape);
     return BYOC_OK;
 }
 
-/* A shape operand of unknown value: a fresh dim for each entry. */
+/* Set the dims that operand i, a shape of unknown value, stands for: a fresh
+ * symbol for each entry. */
 static enum byoc_status unknown_shape(const struct byi_infer *t, uint32_t i,
                                       uint32_t *rank, int64_t *dims)
 {
@@ -197,7 +200,7 @@ enum byoc_status byi_rule_squeeze(struct byi_infer *t,
     return squeeze(t, flags, out);
 }
 
-/* The rank of x with n more axes of size 1. */
+/* Set *rank to the rank of x with n more axes of size 1. */
 static enum byoc_status expanded_rank(const struct byi_infer *t, uint32_t n,
                                       uint32_t *rank)
 {
@@ -233,9 +236,9 @@ enum byoc_status byi_rule_expand_dims(struct byi_infer *t,
     return expand_dims(t, rank, flags, out);
 }
 
-/* A result of known rank; every dim is a new symbol. */
-static enum byoc_status of_rank(struct byi_infer *t, uint32_t rank,
-                                const struct byi_type **out)
+/* Set *out to a type of known rank; every dim is a new symbol. */
+static enum byoc_status result_of_rank(struct byi_infer *t, uint32_t rank,
+                                       const struct byi_type **out)
 {
     int64_t dims[BYI_MAX_RANK];
     for (uint32_t i = 0; i < rank; i++)
@@ -256,7 +259,7 @@ enum byoc_status byi_rule_dyn_squeeze(struct byi_infer *t,
         return byi_rule_fail(t, "found %u axes, expected at most %u, x's rank",
                              n, x->rank);
     if (!known)
-        return of_rank(t, x->rank - n, out);
+        return result_of_rank(t, x->rank - n, out);
     BYI_TRY(byi_want_axis_list(t, "axes", axes, n, x->rank, flags));
     return squeeze(t, flags, out);
 }
@@ -271,7 +274,7 @@ enum byoc_status byi_rule_dyn_expand_dims(struct byi_infer *t,
     BYI_TRY(byi_want_axis_operand(t, axes, &n, &known));
     BYI_TRY(expanded_rank(t, n, &rank));
     if (!known)
-        return of_rank(t, rank, out);
+        return result_of_rank(t, rank, out);
     BYI_TRY(byi_want_axis_list(t, "axes", axes, n, rank, flags));
     return expand_dims(t, rank, flags, out);
 }

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* The length of a transform: the value of operand 1, or if there is none, the
- * size of x's axis. */
+/* Set *length to the length of a transform: the value of operand 1, or without
+ * that operand the size of x's axis. */
 static enum byoc_status transform_length(const struct byi_infer *t,
                                          uint32_t axis, int64_t *length)
 {

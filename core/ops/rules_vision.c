@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* One resized dim from its scale. ONNX computes the product in float32, so
- * that 0.7f * 10 is 7. */
+/* Multiply *dim by its scale and by the fraction `span` that is resized. ONNX
+ * computes the product in float32, so that 0.7f * 10 is 7. */
 static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
                                   double scale, double span, int64_t *dim)
 {

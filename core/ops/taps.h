@@ -10,7 +10,8 @@
  * input of weight 0 is not read. `weight` is NULL if n is 1 and all weights are
  * 1. Both lists are padded to a multiple of 16 positions. */
 struct byi_taps {
-    int64_t in, out, n;
+    int64_t in, out; /* sizes of the axis before and after */
+    int64_t n;
     const int32_t *first;
     const float *weight; /* doubles if the tensor is float64 */
     int64_t at_j, at_t;
