@@ -158,8 +158,10 @@ struct byoc_compile_params {
     /* the time limit for timing candidates; nodes that are not timed by then
      * are placed greedily; 0: 60 */
     double measure_seconds;
+    /* NULL, or called during long work: `what` names the work, of which `done`
+     * of `total` parts are done */
     void (*progress)(void *ctx, const char *what, uint32_t done,
-                     uint32_t of); /* called during long work; or NULL */
+                     uint32_t total);
     void *progress_ctx;
     /* not 0: compile in a child process. If a plug-in crashes or hangs, the
      * ledger and a warning say so, and the model is compiled again without it.
@@ -199,7 +201,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compile_memory(
     const void *data, uint64_t bytes, const char *name,
     const struct byoc_compile_params *params, struct byoc_compiled **compiled,
     struct byoc_error *err);
-/* Free *compiled and null it; *compiled may be NULL. */
+/* Free *compiled and set it to NULL; *compiled may be NULL. */
 BYOC_API void byoc_compiled_free(struct byoc_compiled **compiled);
 
 /* Write the artifact: a shared library. It is written to another file and
@@ -222,7 +224,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_load(
 
 /* NULL if the gates of the params hold, otherwise a sentence: the requirement,
  * what was found, and which nodes stayed native. Lives as long as `compiled`,
- * which can be used either way. */
+ * which can be used even if a gate does not hold. */
 BYOC_API const char *byoc_compiled_verdict(
     const struct byoc_compiled *compiled);
 
@@ -326,8 +328,10 @@ struct byoc_conform_params {
     const char *options;
     enum byoc_codegen codegen; /* not BYOC_CODEGEN_JSON */
     uint32_t reserved;         /* 0 */
+    /* NULL, or called before each case: `what` is its name, and `done` of
+     * `total` cases are done */
     void (*progress)(void *ctx, const char *what, uint32_t done,
-                     uint32_t of); /* or NULL */
+                     uint32_t total);
     void *progress_ctx;
 };
 

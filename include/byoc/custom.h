@@ -100,9 +100,10 @@ struct byoc_operator {
     uint32_t n_attrs;
     uint32_t reserved;
     const struct byoc_attr_row *attrs; /* may be NULL if n_attrs is 0    */
-    /* Optional, both or none. Make *made, once for each set of attributes,
-     * before the first run(): read tables and models. Only attrs and tensors of
-     * the call are set. Any thread. */
+    /* Optional, both or none. make() makes *made, once for each set of
+     * attributes, before the first run(): it reads tables and models. Only
+     * attrs and tensors of the call are set. drop() frees `made` when no call
+     * uses it any more. Any thread. */
     struct byoc_fail *(*make)(const struct byoc_host *host,
                               const struct byoc_operator_call *call,
                               void **made);

@@ -16,8 +16,9 @@
  * unsupported.
  *
  * All functions are inline: a plug-in links against no library. The host must
- * speak 1.2, which a backend asks for (BYOC_BACKEND_NEEDS) if it includes this
- * before byoc/backend.h. Threads: a graph does not change once it is read.
+ * support version 1.2, which a backend requires (BYOC_BACKEND_NEEDS) if it
+ * includes this header before byoc/backend.h. Threads: a graph does not change
+ * once it is read.
  */
 #ifndef BYOC_GRAPH_H
 #define BYOC_GRAPH_H

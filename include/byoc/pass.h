@@ -72,13 +72,14 @@ struct byoc_attr {
 
 /* The function that a rule works on. It is rebuilt in topological order: the
  * operands of the node that a rule sees are rewritten already. Strings and
- * views that it returns live until the rule emits a node. Valid only during the
- * call of the rule, in its thread. */
+ * views that the members return live until the rule emits a node. A rewriter is
+ * valid only during the call of the rule, in its thread. */
 struct byoc_rewriter {
     uint32_t struct_size;
     uint32_t reserved;
     /* The operator of a call, "add"; NULL for all other nodes. */
     const char *(*op)(const struct byoc_rewriter *rw, byoc_node node);
+    /* The number of operands, and operand `index`. */
     uint32_t (*n_args)(const struct byoc_rewriter *rw, byoc_node node);
     byoc_node (*arg)(const struct byoc_rewriter *rw, byoc_node node,
                      uint32_t index); /* BYOC_NO_NODE: no such operand */
@@ -96,6 +97,7 @@ struct byoc_rewriter {
                     const char *name, int64_t *values, uint32_t max);
     int64_t (*floats)(const struct byoc_rewriter *rw, byoc_node node,
                       const char *name, double *values, uint32_t max);
+    /* A string attribute of a call; NULL if the call has no such attribute. */
     const char *(*string)(const struct byoc_rewriter *rw, byoc_node node,
                           const char *name);
     /* Emit a call; `attrs` are the attributes that differ from the defaults.

@@ -5,8 +5,8 @@
  * immutable and may be shared by any number of threads; each thread (or
  * request) runs it through its own state. Nothing here prints or exits. Of the
  * arguments only the callbacks of struct byoc_load_params and their contexts
- * are kept after the call, unless a function says otherwise. Pointers must not
- * be NULL unless it says that they may.
+ * are kept after the call, unless a function says otherwise. A pointer must not
+ * be NULL unless the function says that it may.
  *
  * When an allocation fails, the call returns BYOC_ENOMEM, whatever the memory
  * was for: every function that returns a status may return this one, even if
@@ -227,7 +227,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load_fd(
     int fd, const struct byoc_load_params *params, struct byoc_model **model,
     struct byoc_error *err);
 
-/* Free *model and null it; *model may be NULL. Free its states first:
+/* Free *model and set it to NULL; *model may be NULL. Free its states first:
  * byoc_state_free waits for their runs. Do not call this from a log, event or
  * byoc_run_async callback of the model. Free every model before
  * libbyoc_runtime.so is closed: runners execute its code. */
@@ -355,7 +355,7 @@ struct byoc_cache_stats {
     uint32_t max_shapes;
     uint32_t shapes; /* sizes that are kept now */
 };
-/* Threads: safe. */
+/* Set *stats to the present numbers. Threads: safe. */
 BYOC_API void byoc_model_cache(const struct byoc_model *model,
                                struct byoc_cache_stats *stats);
 
@@ -366,9 +366,9 @@ BYOC_API void byoc_model_cache(const struct byoc_model *model,
 BYOC_API BYOC_CHECKED enum byoc_status byoc_state_new(
     const struct byoc_model *model, struct byoc_state **state,
     struct byoc_error *err);
-/* Free *state, close its trace, and null it; *state may be NULL. Waits for a
- * run of byoc_run_async and for its callbacks to return, except for a callback
- * that frees the state itself. */
+/* Free *state, close its trace, and set *state to NULL; *state may be NULL.
+ * Waits for a run of byoc_run_async and for its callbacks to return, except for
+ * a callback that frees the state itself. */
 BYOC_API void byoc_state_free(struct byoc_state **state);
 
 /* Run once.
