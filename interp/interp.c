@@ -13,14 +13,14 @@ enum value_kind { TENSOR, TUPLE, FUNC };
 
 struct value {
     enum value_kind kind;
-    struct byi_tensor t;
-    uint32_t n; /* fields of a tuple, captures of a function */
+    struct byi_tensor t; /* TENSOR */
+    uint32_t n;          /* fields of a tuple, captures of a function */
     const struct value *fields;
-    uint32_t func;
+    uint32_t func; /* FUNC: its index in the module */
 };
 
 /* A function that is being run. values[base..] are its nodes' values. */
-struct active {
+struct active_call {
     const struct byi_func *f;
     byi_id at; /* the next node; of a caller: the call that it waits for */
     uint32_t base;
@@ -33,7 +33,7 @@ struct interp {
     int64_t next_symbol;
     byi_perturb_fn perturb; /* or NULL */
     void *perturb_ctx;
-    BYI_VEC(struct active) calls;
+    BYI_VEC(struct active_call) calls; /* the outermost first */
     BYI_VEC(struct value) values;
 };
 
@@ -167,7 +167,7 @@ static enum byoc_status enter_func(struct interp *in, struct value callee,
         env[f->params.at[i]] = args[which ? which[i] : i];
     for (uint32_t i = 0; i < callee.n; i++)
         env[f->params.at[n + i]] = callee.fields[i];
-    BYI_PUSH(&in->calls, ((struct active){.f = f, .base = base}));
+    BYI_PUSH(&in->calls, ((struct active_call){.f = f, .base = base}));
     return BYOC_OK;
 }
 
@@ -221,7 +221,7 @@ static enum byoc_status run_calls(struct interp *in, struct value *out)
 {
     while (in->calls.n > 0) {
         const uint32_t depth = in->calls.n;
-        struct active *a = &in->calls.at[depth - 1];
+        struct active_call *a = &in->calls.at[depth - 1];
         const struct byi_func *f = a->f;
         if (a->at < f->nodes.n) {
             const byi_id id = a->at;
@@ -309,6 +309,8 @@ enum byoc_status byi_interp_perturbed(const struct byi_module *m, uint32_t func,
 
 /* --- inputs and results -------------------------------------------------- */
 
+/* The next number in [0, 1) of a linear congruential generator, with Knuth's
+ * constants for MMIX. */
 static double next_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interp/interp.h: a naive interpreter of the IR, the reference that tests
- * compare everything else with. Runs node by node on the native kernels, and
- * keeps calls on an explicit stack.
+/* interp.h: a naive interpreter of the IR, the reference that tests compare
+ * everything else with. Runs node by node on the native kernels, and keeps
+ * calls on an explicit stack.
  */
 #ifndef BYI_INTERP_H
 #define BYI_INTERP_H
@@ -9,8 +9,8 @@
 #include "core/ir/ir.h"
 
 /* Run function `func` of m. `in` has one tensor for each parameter. The result
- * is in out[0 .. *n_out-1]; of a tuple these are its fields, in order, also
- * those of nested tuples. The memory of the results is in `arena`. Errors:
+ * is in out[0 .. *n_out-1]: a tensor, or the fields of a tuple in order, nested
+ * tuples included. The memory of the results is in `arena`. Errors:
  * those of type rules and kernels; BYOC_EINVAL for another number of inputs;
  * BYOC_ELIMIT for more than max_out results, calls nested too deep, a result of
  * more than 4 GiB. */
@@ -20,8 +20,9 @@ enum byoc_status byi_interp_run(const struct byi_module *m, uint32_t func,
                                 uint32_t max_out, uint32_t *n_out,
                                 struct byoc_error *err);
 
-/* Perturbs a call: called before it, with copies of its operands and NULL for
- * the results, and after it, with its results. */
+/* Perturbs a call of an operator. The interpreter calls this before the call,
+ * with copies of the operands and NULL for the results, and after the call,
+ * with its results. */
 typedef void (*byi_perturb_fn)(void *ctx, const struct byi_func *f,
                                const struct byi_node *node,
                                struct byi_tensor *operands,

@@ -20,9 +20,8 @@ static const struct {
     {"c8", BYOC_C64}, {"c16", BYOC_C128},
 };
 
-/* The text of key's value in the header's dictionary; NULL if there is no such
- * key.
- */
+/* The text of the value of `key`, which is in quotes, in the header's
+ * dictionary; NULL if the dictionary does not have the key. */
 static const char *find_key(const char *header, const char *key)
 {
     const char *at = strstr(header, key);
@@ -132,7 +131,8 @@ static enum byoc_status parse_npy(const uint8_t *bytes, size_t n,
                                  arena, t, err);
     if (want != have)
         return byi_fail(err, BYOC_EPARSE,
-                        "%s: found %llu bytes of data, its shape needs %llu",
+                        "%s: found %llu bytes of data, expected %llu for its "
+                        "shape",
                         path, (unsigned long long)have,
                         (unsigned long long)want);
     t->data = byi_acquire(want ? want : 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* npy/npy.h: reads and writes numpy's .npy arrays, and reads .npz archives. */
+/* npy.h: reads and writes numpy's .npy arrays, and reads .npz archives. */
 #ifndef BYI_NPY_H
 #define BYI_NPY_H
 
@@ -32,16 +32,18 @@ enum byoc_status byi_npz_read(const char *path, const char *name,
  * the closing quote: "U5'". *width: the bytes of each string; *wide: they are
  * code points of 32 bits. */
 bool byi_npy_is_text(const char *descr, size_t *width, bool *wide);
-/* Read the strings of an array whose shape is in *t into t->data, in `arena`.
- */
+/* Read the strings of an array whose shape is in *t into t->data, in `arena`;
+ * `path` is for messages. Errors: BYOC_EPARSE, the bytes are not that many
+ * strings. */
 enum byoc_status byi_npy_read_text(const uint8_t *bytes, uint64_t n_bytes,
                                    size_t width, bool wide, const char *path,
                                    struct byi_arena *arena,
                                    struct byi_tensor *t,
                                    struct byoc_error *err);
-/* The number of code points of the longest string, at least 1. */
+/* The number of code points of the longest string of a tensor, at least 1. */
 uint32_t byi_npy_text_width(const struct byi_tensor *t);
-/* Write all strings, each padded with zeros to `width` code points. */
+/* Write all strings, each padded with zeros to `width` code points. Errors are
+ * in ferror(stream). */
 void byi_npy_write_text(const struct byi_tensor *t, uint32_t width,
                         FILE *stream);
 

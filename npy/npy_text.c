@@ -15,7 +15,7 @@ static uint32_t code_at(const uint8_t *at)
 
 static void add_code(struct byi_text *out, uint32_t c)
 {
-    c = c > 0x10ffff ? 0xfffd : c; /* not a character: U+FFFD            */
+    c = c > 0x10ffff ? 0xfffd : c; /* not a character: U+FFFD */
     const int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
     char head = (char)(more ? 0xf00 >> (more + 1) & 0xff : 0);
 

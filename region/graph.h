@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* region/graph.h: a region as read from JSON ("byoc-graph", described in
+/* graph.h: a region as read from JSON ("byoc-graph", described in
  * docs/json.md). Backends get it from the host as the structs of
  * byoc/backend.h (lend.c); codegen_json/codegen_json.h declares the writer.
  */
@@ -95,8 +95,9 @@ struct byi_graph {
 
 /* Read and check a region: counts, order (so no cycles), references, operator
  * names, arity, attributes, every step's type against its operator's type rule.
- * Free *graph with byi_graph_free. Errors: BYOC_EPARSE, BYOC_ETYPE, BYOC_ELIMIT
- * and BYOC_EINCOMPATIBLE (another version); they name the path:
+ * *graph keeps nothing of `json`; free it with byi_graph_free. Errors, which
+ * leave *graph unchanged: BYOC_EPARSE, BYOC_ETYPE, BYOC_ELIMIT and
+ * BYOC_EINCOMPATIBLE (another version); they name the path:
  * "nodes[3].attrs.strides: ...". */
 enum byoc_status byi_graph_read(const char *json, size_t n,
                                 struct byi_graph **graph,
@@ -106,6 +107,7 @@ enum byoc_status byi_graph_read(const char *json, size_t n,
 enum byoc_status byi_graph_read_varying(const char *json, size_t n,
                                         struct byi_graph **graph,
                                         struct byoc_error *err);
+/* Free the graph and set *graph to NULL; *graph may be NULL. */
 void byi_graph_free(struct byi_graph **graph);
 
 /* lend.c: graph_open and graph_close of struct byoc_host. The constants of

@@ -28,12 +28,12 @@ struct lender {
     struct byoc_graph_value *values;
     struct byoc_graph_step *steps;
     struct byoc_graph_kernel *kernels;
-    struct lent_outs *nodes;
-    uint32_t node;
+    struct lent_outs *nodes; /* the results of each node */
+    uint32_t node;           /* the current one, for messages */
     struct byoc_error *err;
 };
 
-static uint32_t n_results(const struct byi_type *type)
+static uint32_t count_results(const struct byi_type *type)
 {
     return type->kind == BYI_TUPLE ? type->n_fields : 1;
 }
@@ -42,7 +42,8 @@ static enum byoc_status lend_value(struct lender *l,
                                    const struct byi_type *type,
                                    enum byoc_graph_kind kind, uint32_t index)
 {
-    /* rounds up to 64 bytes, and adds 64 that vectors may read after it */
+    /* rounds up to 64 bytes, and adds 64 that vectors may read after the value
+     */
     const uint64_t padding = 127;
     struct byoc_graph_value *v = &l->values[l->to->n_values++];
     if (type->kind != BYI_TENSOR || byoc_dtype_size(type->dtype) == 0)
@@ -72,7 +73,7 @@ static enum byoc_status lend_values(struct lender *l,
                                     enum byoc_graph_kind kind, uint32_t index,
                                     struct lent_outs *outs)
 {
-    outs->n = n_results(type);
+    outs->n = count_results(type);
     uint32_t *at = byi_arena_calloc(l->arena, outs->n, sizeof *at);
     outs->at = at;
     for (uint32_t i = 0; i < outs->n; i++) {
@@ -234,7 +235,7 @@ static void alloc_lent(struct lender *l)
         kernels += n->kind == BYI_G_KERNEL;
         steps += n->n_steps;
         for (uint32_t s = 0; s < n->n_steps; s++)
-            values += n_results(n->steps[s].type);
+            values += count_results(n->steps[s].type);
     }
     l->nodes = byi_arena_calloc(l->arena, l->from->n_nodes, sizeof *l->nodes);
     l->values = byi_arena_calloc(l->arena, values, sizeof *l->values);

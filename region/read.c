@@ -45,7 +45,7 @@ static enum byoc_status read_ref(struct region_reader *r,
 /* --- kernels ------------------------------------------------------------- */
 
 /* Operands sorted by name, to find them and to detect duplicates. */
-struct names {
+struct operand_names {
     const struct byi_graph_operand **sorted;
     uint32_t n;
 };
@@ -69,7 +69,7 @@ static int compare_key(const void *key, const void *member)
 static enum byoc_status read_operands(struct region_reader *r,
                                       const struct byi_json *object,
                                       struct byi_graph_node *node,
-                                      struct names *names)
+                                      struct operand_names *names)
 {
     struct byi_json json;
     BYI_TRY(byi_json_get(object, "operands", &json, r->err));
@@ -151,7 +151,8 @@ static enum byoc_status read_field(struct region_reader *r,
 static enum byoc_status read_arg(struct region_reader *r,
                                  const struct byi_json *json,
                                  const struct byi_graph_node *node,
-                                 uint32_t step, const struct names *names,
+                                 uint32_t step,
+                                 const struct operand_names *names,
                                  struct byi_graph_arg *arg)
 {
     if (cJSON_IsArray(json->at))
@@ -289,7 +290,7 @@ static enum byoc_status check_step(struct region_reader *r,
 static enum byoc_status read_branches(struct region_reader *r,
                                       const struct byi_json *json,
                                       const struct byi_graph_node *node,
-                                      const struct names *names,
+                                      const struct operand_names *names,
                                       struct byi_graph_step *step,
                                       struct byi_graph_arg *args);
 
@@ -307,7 +308,8 @@ static const struct byi_op *step_op(const char *name)
 static enum byoc_status read_step(struct region_reader *r,
                                   const struct byi_json *json,
                                   const struct byi_graph_node *node,
-                                  const struct names *names, uint32_t *out)
+                                  const struct operand_names *names,
+                                  uint32_t *out)
 {
     const char *name;
     if (r->n_steps == BYI_GRAPH_MAX_STEPS)
@@ -353,7 +355,8 @@ static bool is_if(const struct byi_json *json)
 static enum byoc_status read_list(struct region_reader *r,
                                   const struct byi_json *from, const char *key,
                                   const struct byi_graph_node *node,
-                                  const struct names *names, uint32_t *last)
+                                  const struct operand_names *names,
+                                  uint32_t *last)
 {
     static const char *const keys[] = {"name", "args", "attrs",
                                        "type", "then", "else"};
@@ -371,7 +374,7 @@ static enum byoc_status read_list(struct region_reader *r,
 static enum byoc_status read_branch(struct region_reader *r,
                                     const struct byi_json *json,
                                     const struct byi_graph_node *node,
-                                    const struct names *names,
+                                    const struct operand_names *names,
                                     struct byi_graph_branch *branch,
                                     struct byi_graph_arg *result)
 {
@@ -393,7 +396,7 @@ static enum byoc_status read_branch(struct region_reader *r,
 static enum byoc_status read_branches(struct region_reader *r,
                                       const struct byi_json *json,
                                       const struct byi_graph_node *node,
-                                      const struct names *names,
+                                      const struct operand_names *names,
                                       struct byi_graph_step *step,
                                       struct byi_graph_arg *args)
 {
@@ -446,7 +449,7 @@ static uint32_t count_steps(const cJSON *list)
 static enum byoc_status read_steps(struct region_reader *r,
                                    const struct byi_json *object,
                                    struct byi_graph_node *node,
-                                   const struct names *names)
+                                   const struct operand_names *names)
 {
     const uint32_t n =
         1 + count_in_branches(object->at) +
@@ -510,7 +513,7 @@ static enum byoc_status read_kernel(struct region_reader *r,
     BYI_TRY(byi_json_string(object, "pattern", &pattern, r->err));
     node->pattern = byi_arena_str(r->arena, pattern);
     BYI_TRY(byi_json_flag(object, "exact", &node->exact, r->err));
-    struct names names;
+    struct operand_names names;
     BYI_TRY(read_operands(r, object, node, &names));
     BYI_TRY(read_steps(r, object, node, &names));
     BYI_TRY(byi_region_outs(r, object, node));

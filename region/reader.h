@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* region/reader.h: shared by the files that read region JSON. */
+/* reader.h: the state and functions that the readers of region JSON share. */
 #ifndef BYI_REGION_READER_H
 #define BYI_REGION_READER_H
 
