@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* extract/extract.h: turns one region of a model into a separate program, with
- * the inputs that the region has in a run, and reduces this program as long as
- * a test fails.
+/* extract.h: turns one region of a model into a separate program, with the
+ * inputs that the region has in a run, and reduces this program as long as a
+ * test fails.
  */
 #ifndef BYI_EXTRACT_H
 #define BYI_EXTRACT_H
@@ -45,7 +45,8 @@ const struct byi_attrs *byi_attrs_copy(struct byi_arena *arena,
 
 /* --- folder.c ------------------------------------------------------------- */
 
-/* Remove a folder and the files in it; errors are ignored. */
+/* Remove a folder and the files in it; errors are ignored, and a folder with
+ * subfolders stays. */
 void byi_folder_remove(const char *folder);
 /* Write the program to a new folder: region.ir and region.consts; unless
  * x->json is NULL, region.json and const_K.npy as the backend gets them;
@@ -63,8 +64,8 @@ struct byi_reduce {
     const char *test;   /* command for sh -c, run in the program's folder */
     uint32_t max_tests; /* 0: 500 */
     double seconds;     /* limit of one test; 0: 60 */
-    /* called at the start and after each change that is kept, with a line about
-     * the program's size; or NULL */
+    /* NULL, or called at the start and after each change that is kept, with a
+     * line about the program's size */
     void (*say)(void *ctx, const char *line);
     void *say_ctx;
     uint32_t n_tests; /* out: tests that ran */
@@ -74,9 +75,10 @@ struct byi_reduce {
  * the whole region: drop operators, replace computed values by inputs, and
  * choose smaller sizes and simpler values (delta debugging: A. Zeller, R.
  * Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002).
- * Deterministic if the test is. On an error x is unchanged. Errors: BYOC_EINVAL
- * (the test succeeds, or does not end in time), BYOC_EUNSUPPORTED (the program
- * has an `if` or too many inputs), those of writing. */
+ * Deterministic if the test is. The caller then frees x with byi_extract_free;
+ * its old program is freed here. On an error x is unchanged. Errors:
+ * BYOC_EINVAL (the test succeeds, or does not end in time), BYOC_EUNSUPPORTED
+ * (the program has an `if` or too many inputs), those of writing. */
 enum byoc_status byi_extract_reduce(struct byi_extract *x, struct byi_reduce *r,
                                     struct byoc_error *err);
 

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH = 4096 };
+enum { PATH = 4096 }; /* bytes */
 
 static enum byoc_status write_text(const char *folder, const char *name,
                                    const struct byi_text *text,
@@ -25,13 +25,14 @@ static enum byoc_status write_text(const char *folder, const char *name,
     return byi_file_write(path, text->at, text->n, err);
 }
 
-static enum byoc_status write_tensors(const char *folder, const char *what,
+/* Write tensor i of n to PREFIX_i.npy. */
+static enum byoc_status write_tensors(const char *folder, const char *prefix,
                                       const struct byi_tensor *t, uint32_t n,
                                       struct byoc_error *err)
 {
     for (uint32_t i = 0; i < n; i++) {
         char path[PATH + 40];
-        snprintf(path, sizeof path, "%s/%s_%u.npy", folder, what, i);
+        snprintf(path, sizeof path, "%s/%s_%u.npy", folder, prefix, i);
         BYI_TRY(byi_npy_write(path, &t[i], err));
     }
     return BYOC_OK;
@@ -127,7 +128,9 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
     struct byi_temp *listed = NULL;
     if (stat(folder, &st) == 0)
         return byi_fail(err, BYOC_EIO,
-                        "%s exists, expected the name of a new folder", folder);
+                        "%s: found an existing file or folder, expected the "
+                        "name of a new one",
+                        folder);
     const int n = snprintf(temp, sizeof temp, "%s.XXXXXX", folder);
     if (n < 0 || n >= (int)sizeof temp || !byi_temp_folder(temp, &listed))
         return byi_fail(err, BYOC_EIO, "%s: cannot create the folder: %s",

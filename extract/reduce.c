@@ -236,6 +236,7 @@ static void mark_used(struct program_rewrite *w, byi_id result)
     }
 }
 
+/* Copy node `id` with the edit. */
 static bool add_node(struct program_rewrite *w, byi_id id,
                      struct byoc_error *err)
 {
@@ -492,8 +493,10 @@ static bool simplify_values(struct reducer *d)
     return false;
 }
 
+/* The kinds of changes, those that drop most first. `try` keeps one change and
+ * returns true, or returns false if the test does not fail with any. */
 static const struct {
-    const char *what;
+    const char *description;
     bool (*try)(struct reducer *d);
 } changes[] = {
     {"dropped operators at the end", end_earlier},
@@ -529,7 +532,7 @@ enum byoc_status byi_extract_reduce(struct byi_extract *x, struct byi_reduce *r,
         report_size(&d, "whole region");
     for (size_t i = 0; d.status == BYOC_OK && i < BYI_COUNT(changes);)
         if (changes[i].try(&d)) {
-            report_size(&d, changes[i].what);
+            report_size(&d, changes[i].description);
             i = 0;
         } else {
             i++;

@@ -12,7 +12,7 @@
 struct region_import {
     const struct byi_graph *graph;
     struct byi_module *m;
-    struct byi_func *f;
+    struct byi_func *f; /* @main */
     struct byi_arena *arena;
     byi_id **value; /* by node of the graph and its output */
     struct byoc_error *err;
