@@ -133,8 +133,8 @@ static bool fits_one(struct cover *c, struct pattern_place a,
     }
 }
 
-/* Whether a matches everything that b matches. False if that cannot be decided.
- */
+/* Whether a matches everything that b matches. Returns false if that cannot be
+ * decided. */
 static bool covers(struct cover *c, struct pattern_place a,
                    struct pattern_place b)
 {

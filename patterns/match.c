@@ -23,7 +23,7 @@ struct goal {
     byi_id value;
     /* GROUP: the operands that `value` is made of, a bit each; 0: all */
     uint32_t set;
-    bool inverse; /* ... and `value` is subtracted or divided by */
+    bool inverse; /* GROUP: `value` is subtracted, or is a divisor */
     const struct match_frame *frame;
     const struct goal *next;
 };
@@ -46,10 +46,11 @@ struct known_value {
 struct solver {
     const struct byi_module *m;
     const struct byi_pattern *p;
-    byi_match_fn take;
+    byi_match_fn take; /* the caller's function, which accepts a match */
     void *ctx;
-    uint32_t tried, budget;
-    bool base_only; /* match only the bases of chains, without steps */
+    uint32_t tried;  /* matches passed to `take` */
+    uint32_t budget; /* steps that the search may still take */
+    bool base_only;  /* match only the bases of chains, without steps */
     uint32_t n_ops, n_bound, n_known;
     byi_id ops[BYI_MATCH_MAX_OPS];
     uint32_t roles[BYI_MATCH_MAX_OPS]; /* the pattern node of each operator */
@@ -77,8 +78,8 @@ static byi_id arg_of(const struct solver *s, byi_id value, uint32_t i)
 }
 
 /* List the operators in the order of byi_match_before, each once. A node may
- * match one node of the pattern several times (a diamond). False: it matches
- * two different ones. */
+ * match one node of the pattern several times (a diamond). Returns false if a
+ * node matches two different ones. */
 static bool collect_ops(const struct solver *s, struct byi_match *match)
 {
     uint32_t roles[BYI_MATCH_MAX_OPS];
@@ -129,6 +130,7 @@ static bool comes_before(const struct pattern_binding *a,
     return a->name < b->name;
 }
 
+/* Set the match's operands, sorted, with numbers after repeated names. */
 static void name_bindings(struct solver *s)
 {
     struct byi_match *match = s->match;
@@ -176,6 +178,7 @@ static void name_ops(const struct solver *s, struct byi_match *match)
     }
 }
 
+/* All goals are solved: complete the match, and offer it to the caller. */
 static bool finish_match(struct solver *s)
 {
     struct byi_match *match = s->match;
@@ -306,8 +309,8 @@ static bool bind_rest(struct solver *s, const struct byi_pat *pat, byi_id value)
     return true;
 }
 
-/* Add the operator to the match. False: there are too many, or its value is
- * bound as an operand, which must be outside. */
+/* Add the operator to the match. Returns false if the match has too many, or if
+ * the operator's value is bound as an operand, which must be outside. */
 static bool push_op(struct solver *s, const struct goal *goal)
 {
     if (s->n_ops == BYI_MATCH_MAX_OPS)
@@ -372,7 +375,7 @@ static bool solve_if(struct solver *s, const struct goal *goal,
 
 /* --- operands grouped in any way ------------------------------------------ */
 
-/* add and multiply, with their inverses for two operands and for one. */
+/* add or multiply, with its inverses for two operands and for one. */
 struct group_ops {
     enum byi_op_id op, inverse, single;
 };

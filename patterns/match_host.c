@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct byi_match *view(const struct byoc_match *m)
+static const struct byi_match *as_match(const struct byoc_match *m)
 {
     return (const struct byi_match *)(const void *)m;
 }
@@ -50,14 +50,14 @@ static const struct byi_node *find_value(const struct byi_match *match,
 static int match_type(const struct byoc_match *m, const char *name,
                       uint32_t *dtype, uint32_t *rank, const int64_t **dims)
 {
-    const struct byi_node *node = find_value(view(m), name);
+    const struct byi_node *node = find_value(as_match(m), name);
     return node ? give_type(node->type, dtype, rank, dims) : 0;
 }
 
 static const void *match_const(const struct byoc_match *m, const char *name,
                                uint64_t *bytes)
 {
-    const struct byi_match *match = view(m);
+    const struct byi_match *match = as_match(m);
     const struct byi_bound *bound = find_bound(match, name);
     if (!bound)
         return NULL;
@@ -70,12 +70,12 @@ static const void *match_const(const struct byoc_match *m, const char *name,
 
 static uint32_t match_n_ops(const struct byoc_match *m)
 {
-    return view(m)->n_ops;
+    return as_match(m)->n_ops;
 }
 
 static const struct byi_node *match_node(const struct byoc_match *m, uint32_t i)
 {
-    const struct byi_match *match = view(m);
+    const struct byi_match *match = as_match(m);
     return i < match->n_ops ? byi_match_node(match, match->ops[i]) : NULL;
 }
 
@@ -190,12 +190,12 @@ static const char *match_say(const struct byoc_match *m, const char *format,
                              ...)
 {
     size_t n;
-    char *text = remaining_text(view(m), &n);
+    char *text = remaining_text(as_match(m), &n);
     va_list list;
     va_start(list, format);
     vsnprintf(text, n, format, list);
     va_end(list);
-    return keep_text(view(m), text);
+    return keep_text(as_match(m), text);
 }
 
 static const char *show_node(const struct byi_match *match,
@@ -211,17 +211,17 @@ static const char *show_node(const struct byi_match *match,
 
 static const char *match_show(const struct byoc_match *m, const char *name)
 {
-    return show_node(view(m), find_value(view(m), name));
+    return show_node(as_match(m), find_value(as_match(m), name));
 }
 
 static const char *match_show_op(const struct byoc_match *m, uint32_t i)
 {
-    return show_node(view(m), match_node(m, i));
+    return show_node(as_match(m), match_node(m, i));
 }
 
 static uint32_t match_find(const struct byoc_match *m, const char *name)
 {
-    const struct byi_match *match = view(m);
+    const struct byi_match *match = as_match(m);
     for (uint32_t i = 0; i < match->n_named; i++) {
         if (strcmp(match->named[i].name, name) != 0)
             continue;

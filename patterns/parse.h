@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* patterns/parse.h: parts of the parser: attribute tests in braces after an
- * operator, and types after a colon.
+/* parse.h: parts of the parser: attribute tests in braces after an operator,
+ * and types after a colon.
  */
 #ifndef BYI_PATTERNS_PARSE_H
 #define BYI_PATTERNS_PARSE_H
@@ -24,9 +24,9 @@ enum byoc_status byi_parse_pat_type(struct byi_lexer *lex,
 /* roots.c. Mark the kinds of graph nodes that this node of a pattern can match:
  * sets roots[kind], of BYI_N_ROOTS elements. */
 void byi_pat_mark_ops(const struct byi_pat *pat, bool *roots);
-/* roots.c. Mark the kinds of nodes that can be the root of the pattern. Returns
- * false if the root can be a bare operand, so the row would match every node.
- */
+/* roots.c. Mark the kinds of graph nodes that can be the root of the pattern
+ * from its node `at` on. Returns false if the root can be a bare operand, since
+ * the row would then match every node. */
 bool byi_pat_mark_roots(const struct byi_pattern *p, uint32_t at, bool *roots);
 
 #endif

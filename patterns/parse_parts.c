@@ -123,9 +123,9 @@ static void ints_to_floats(struct byi_arena *arena, struct byi_attr *value)
 }
 
 /* Convert a literal for an attribute of `kind`: an integer can be a float, a
- * string a dtype. False: impossible. */
-static bool convert(struct byi_arena *arena, enum byi_attr_kind kind,
-                    struct byi_attr *value)
+ * string can be a dtype. Returns false if that is impossible. */
+static bool convert_value(struct byi_arena *arena, enum byi_attr_kind kind,
+                          struct byi_attr *value)
 {
     const bool floats = kind == BYI_ATTR_FLOAT || kind == BYI_ATTR_FLOATS;
     if (value->kind == kind)
@@ -192,7 +192,7 @@ static enum byoc_status check_test(const struct byi_lexer *lex,
         const struct byi_op *op = byi_op(pat->ops[i]);
         const struct byi_attr_def *def = byi_op_attr(op, test->name);
         for (uint32_t k = 0; k < test->n; k++)
-            if (!def || !convert(arena, def->kind, &values[k]))
+            if (!def || !convert_value(arena, def->kind, &values[k]))
                 return byi_lex_fail(lex, at, err, "%s has no attribute '%s'%s",
                                     op->name, test->name,
                                     def ? " of this kind, expected a value of "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* patterns/patterns.h: the pattern language and its matcher.
+/* patterns.h: the pattern language and its matcher.
  *
  * A row of a table is text in the notation of docs/patterns.md:
  *
@@ -24,7 +24,7 @@ enum {
     BYI_MATCH_MAX_OPS = 64,      /* operators of one match */
     BYI_MATCH_MAX_OPERANDS = 64,
     BYI_MATCH_MAX_BRANCHES = 32, /* opened while matching */
-    BYI_MATCH_MAX_TEXT = 1024    /* bytes of a predicate's message */
+    BYI_MATCH_MAX_TEXT = 1024    /* bytes of all texts for one predicate */
 };
 
 enum byi_pat_kind {
@@ -124,7 +124,7 @@ struct byi_pattern {
     uint32_t nameless;
     uint32_t n_defs; /* the ONCE nodes that `with` defines, in order */
     const uint32_t *defs;
-    bool roots[BYI_N_ROOTS];
+    bool roots[BYI_N_ROOTS]; /* kinds of nodes at which the row can match */
 };
 
 /* The rows of one backend. */
@@ -150,6 +150,7 @@ enum byoc_status byi_patterns_compile_in(struct byi_arena *arena,
                                          uint32_t n,
                                          struct byi_pattern_table **table,
                                          struct byoc_error *err);
+/* Free the table and set *table to NULL; *table may be NULL. */
 void byi_patterns_free(struct byi_pattern_table **table);
 bool byi_pat_type_equal(const struct byi_pat_type *a,
                         const struct byi_pat_type *b);
@@ -158,7 +159,8 @@ bool byi_pat_test_equal(const struct byi_pat_test *a,
 
 /* --- lint.c --------------------------------------------------------------- */
 
-/* Check rows; findings[i] is an error in rows[i], in the arena, or NULL. */
+/* Check n rows, and set findings[0..n-1]: findings[i] is an error in rows[i],
+ * in the arena, or NULL. */
 void byi_patterns_lint(const struct byoc_pattern *rows, uint32_t n,
                        struct byi_arena *arena, const char **findings);
 
@@ -230,6 +232,7 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
                const uint32_t *reach, uint64_t *steps, byi_match_fn take,
                void *ctx, uint32_t *tried);
+/* The steps that all searches for one pattern in f may take. */
 uint64_t byi_match_steps(const struct byi_func *f);
 
 /* --- match_reach.c ------------------------------------------------------- */
@@ -245,6 +248,7 @@ const uint32_t *byi_match_reach(const struct byi_func *f,
 
 /* --- match_fits.c -------------------------------------------------------- */
 
+/* Whether the type passes the test `want`. */
 bool byi_match_type_fits(const struct byi_pat_type *want,
                          const struct byi_type *type);
 /* Whether the node calls an operator of the pattern, with as many operands and
@@ -257,17 +261,18 @@ bool byi_match_value_fits(const struct byi_module *m,
 
 /* --- match_value.c ------------------------------------------------------- */
 
-/* The node of this value, and the branch that it is in; a NULL branch: it is in
- * match->f. */
+/* The node of this value. */
 const struct byi_node *byi_match_node(const struct byi_match *match,
                                       byi_id value);
+/* The branch that the value is in; NULL: it is in match->f. */
 const struct byi_branch *byi_match_branch(const struct byi_match *match,
                                           byi_id value);
 /* Operand i of a value, with captures resolved. Operands 1 and 2 of an `if` are
  * the results of its branches, which must be open. */
 byi_id byi_match_arg(const struct byi_match *match, byi_id value, uint32_t i);
-/* Open both branches of an `if`. False: one is not a function literal that
- * passes may change, or the match has BYI_MATCH_MAX_BRANCHES already. */
+/* Open both branches of an `if`. Returns false if a branch is not a function
+ * literal that passes may change, or if the match has BYI_MATCH_MAX_BRANCHES
+ * already. */
 bool byi_match_open(struct byi_match *match, byi_id value);
 /* The open branch that is operand `arg`, 1 or 2, of an `if`, or NULL. */
 const struct byi_branch *byi_match_branch_of(const struct byi_match *match,
