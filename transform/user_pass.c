@@ -31,7 +31,7 @@ static struct user_rewrite *rewrite_of(const struct byoc_rewriter *rewriter)
             byi_fail(&(s)->fault, BYOC_EINVAL, __VA_ARGS__);                   \
     } while (0)
 
-/* The node; NULL: the id is out of range. */
+/* Returns the node, or NULL if the id is out of range. */
 static const struct byi_node *node_of(const struct byoc_rewriter *rewriter,
                                       byoc_node id)
 {
@@ -171,7 +171,7 @@ static bool read_attr(const struct byi_attr_def *def,
                               : NULL;
         return floats;
     case BYI_ATTR_STRINGS:
-        return false; /* no operator has any */
+        return false; /* no operator has an attribute of this kind */
     }
     byi_unreachable();
 }
@@ -184,7 +184,7 @@ static const char *given_kind(const struct byoc_attr *given)
                            : "no value";
 }
 
-static const char *wanted_kind(enum byi_attr_kind kind)
+static const char *expected_kind(enum byi_attr_kind kind)
 {
     switch (kind) {
     case BYI_ATTR_INT:
@@ -216,7 +216,9 @@ static byoc_node emit_call(struct byoc_rewriter *rewriter, const char *name,
     const struct byi_op *op = byi_op_of_name(name, strlen(name));
     struct byi_attr attrs[MAX_GIVEN];
     if (!op) {
-        RECORD_FAULT(s, "a rule emits an operator that does not exist: '%s'",
+        RECORD_FAULT(s,
+                     "a rule emits '%s', expected an operator of "
+                     "docs/operators.md",
                      name);
         return BYOC_NO_NODE;
     }
@@ -235,11 +237,12 @@ static byoc_node emit_call(struct byoc_rewriter *rewriter, const char *name,
                          "a rule gives %s to the attribute '%s' of '%s', "
                          "expected %s",
                          given_kind(&given[i]), def->name, name,
-                         wanted_kind(def->kind));
+                         expected_kind(def->kind));
         else
-            RECORD_FAULT(
-                s, "a rule gives '%s' an attribute that does not exist: '%s'",
-                name, given[i].name);
+            RECORD_FAULT(s,
+                         "a rule gives '%s' the attribute '%s', expected an "
+                         "attribute of this operator",
+                         name, given[i].name);
         return BYOC_NO_NODE;
     }
     for (uint32_t i = 0; i < n; i++)
@@ -279,7 +282,8 @@ static byoc_node emit_constant(struct byoc_rewriter *rewriter,
 
 /* --- the pass ------------------------------------------------------------- */
 
-static bool applies(const struct byoc_rule *rule, const struct byi_node *node)
+static bool rule_applies(const struct byoc_rule *rule,
+                         const struct byi_node *node)
 {
     return !rule->op || (node->kind == BYI_CALL_OP &&
                          strcmp(rule->op, byi_op(node->op)->name) == 0);
@@ -291,14 +295,17 @@ static byi_id apply_rules(struct byi_rewrite *rw, byi_id at)
     s->rw = rw;
     for (uint32_t i = 0; i < s->pass->n_rules; i++) {
         const struct byoc_rule *rule = &s->pass->rules[i];
-        if (s->fault.status != BYOC_OK || !applies(rule, byi_rw_node(rw, at)))
+        if (s->fault.status != BYOC_OK ||
+            !rule_applies(rule, byi_rw_node(rw, at)))
             continue;
         const byoc_node with = rule->apply(s->pass->ctx, &s->rewriter, at);
         if (with == BYOC_NO_NODE)
             continue;
         if (with < rw->f->nodes.n)
             return with;
-        RECORD_FAULT(s, "a rule returns a node that does not exist, for '%s'",
+        RECORD_FAULT(s,
+                     "a rule for '%s' returns a node that does not exist, "
+                     "expected a node of the function or BYOC_NO_NODE",
                      rule->op ? rule->op : "any node");
     }
     return BYI_NO_ID;
@@ -374,8 +381,8 @@ static enum byoc_status check_pass(const struct byoc_pass *pass,
                             i, name);
         if (rule->op && !byi_op_of_name(rule->op, strlen(rule->op)))
             return byi_fail(err, BYOC_EINVAL,
-                            "the pass '%s' has a rule for an operator that "
-                            "does not exist: '%s'",
+                            "the pass '%s' has a rule for '%s', expected an "
+                            "operator of docs/operators.md",
                             name, rule->op);
     }
     return BYOC_OK;

@@ -214,17 +214,22 @@ static const struct {
     const char *message;
 } wrong[] = {
     {{"nn.gelu", no_operator},
-     "Wrong0: a rule emits an operator that does not exist: 'nn.rleu'"},
+     "Wrong0: a rule emits 'nn.rleu', expected an operator of "
+     "docs/operators.md"},
     {{"nn.gelu", no_attribute},
-     "Wrong1: a rule gives 'nn.gelu' an attribute that does not exist: "
-     "'aproximate'"},
+     "Wrong1: a rule gives 'nn.gelu' the attribute 'aproximate', expected an "
+     "attribute of this operator"},
     {{"nn.gelu", wrong_kind},
      "Wrong2: a rule gives a float to the attribute 'approximate' of "
      "'nn.gelu', expected a string"},
     {{"nn.gelu", no_node},
-     "Wrong3: a rule returns a node that does not exist, for 'nn.gelu'"},
+     "Wrong3: a rule for 'nn.gelu' returns a node that does not exist, "
+     "expected a "
+     "node of the function or BYOC_NO_NODE"},
     {{NULL, no_node},
-     "Wrong4: a rule returns a node that does not exist, for 'any node'"},
+     "Wrong4: a rule for 'any node' returns a node that does not exist, "
+     "expected a "
+     "node of the function or BYOC_NO_NODE"},
     {{"nn.gelu", short_constant},
      "Wrong5: a rule emits a constant of dtype float32, rank 1 and 8 bytes, "
      "expected dims of 0 or more, data, and as many bytes as they need"},
@@ -273,8 +278,8 @@ static void test_register_refused(void **state)
     assert_int_equal(byoc_pass_register(&pass, &err), BYOC_EINVAL);
     assert_string_equal(
         err.text,
-        "the pass 'Unknown' has a rule for an operator that does not exist: "
-        "'nn.rleu'");
+        "the pass 'Unknown' has a rule for 'nn.rleu', expected an operator of "
+        "docs/operators.md");
     pass.n_rules = 0;
     assert_int_equal(byoc_pass_register(&pass, &err), BYOC_EINVAL);
     pass = scaling;
