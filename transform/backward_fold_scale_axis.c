@@ -14,7 +14,7 @@
  *   %2 = nn.relu(%1);                 ==>    nn.relu(%1)
  *   multiply(%2, const[s])
  *
- *   with s (C, 1, 1), no element below 0
+ *   with s of shape (C, 1, 1) and without negative elements
  */
 #include "transform.h"
 
@@ -26,12 +26,12 @@ struct backward {
     /* by node: the scales that its result can absorb */
     struct byi_scale_limits *limits;
     /* by node: the scale requested of it, or NULL */
-    const struct byi_scale **want;
+    const struct byi_scale **requested;
 };
 
 /* --- first walk, operands first: limits ----------------------------------- */
 
-/* The scales that operand i can absorb, as scales of the result. */
+/* Returns the scales that operand i can absorb, as scales of the result. */
 static struct byi_scale_limits limits_of_operand(const struct backward *b,
                                                  byi_id id, uint32_t i)
 {
@@ -41,10 +41,9 @@ static struct byi_scale_limits limits_of_operand(const struct backward *b,
                : byi_scale_limits_none;
 }
 
-/* The operand of a product that absorbs a factor: a constant; otherwise a
- * division's dividend, or the first operand of a multiplication that can absorb
- * a scale.
- */
+/* Returns the operand of a product that absorbs a factor: a constant; otherwise
+ * a division's dividend, or the first operand of a multiplication that can
+ * absorb a scale. */
 static uint32_t factor_arg(struct backward *b, byi_id id)
 {
     const int arg = byi_scale_const_arg(&b->s, id);
@@ -66,6 +65,8 @@ static struct byi_scale_limits limits_of_sum(struct backward *b, byi_id id)
                                  limits_of_operand(b, id, 1));
 }
 
+/* A scale along the concatenated axis is divided among the operands, so every
+ * operand must have a static size there. */
 static struct byi_scale_limits limits_of_concat(struct backward *b, byi_id id)
 {
     const struct byi_node *node = byi_scale_node(&b->s, id);
@@ -113,15 +114,17 @@ static struct byi_scale_limits limits_of(struct backward *b, byi_id id)
 
 /* --- second walk, results first: assign scales --------------------------- */
 
-static void pass_on(struct backward *b, byi_id id, uint32_t i,
-                    const struct byi_scale *want)
+/* Request of operand i the scale that makes the result absorb `requested`. */
+static void request_of_operand(struct backward *b, byi_id id, uint32_t i,
+                               const struct byi_scale *requested)
 {
-    b->want[byi_scale_node(&b->s, id)->args[i]] =
-        byi_scale_to_arg(&b->s, id, i, want);
+    b->requested[byi_scale_node(&b->s, id)->args[i]] =
+        byi_scale_to_arg(&b->s, id, i, requested);
 }
 
-static void pass_to_parts(struct backward *b, byi_id id,
-                          const struct byi_scale *want)
+/* Request of every operand of a concatenation its part of the scale. */
+static void request_of_parts(struct backward *b, byi_id id,
+                             const struct byi_scale *requested)
 {
     const struct byi_node *node = byi_scale_node(&b->s, id);
     const uint32_t axis = byi_attr_axis(node->attrs, node->type->rank);
@@ -129,9 +132,10 @@ static void pass_to_parts(struct backward *b, byi_id id,
     for (uint32_t i = 0; i < node->n_args; i++) {
         const int64_t n =
             byi_scale_node(&b->s, node->args[i])->type->dims[axis];
-        b->want[node->args[i]] = want->axis == (int)axis
-                                     ? byi_scale_part(&b->s, want, first, n)
-                                     : want;
+        b->requested[node->args[i]] =
+            requested->axis == (int)axis
+                ? byi_scale_part(&b->s, requested, first, n)
+                : requested;
         first += n;
     }
 }
@@ -139,56 +143,56 @@ static void pass_to_parts(struct backward *b, byi_id id,
 /* A product is dissolved if its operand can absorb both its own factor and
  * the requested one; otherwise the product's constant, or its operand
  * factor_arg(), absorbs the requested factor. */
-static void settle_product(struct backward *b, byi_id id,
-                           const struct byi_scale *want)
+static void scale_product(struct backward *b, byi_id id,
+                          const struct byi_scale *requested)
 {
     byi_id x = BYI_NO_ID;
     const struct byi_scale *own = byi_scale_of(&b->s, id, &x);
     const struct byi_scale *all =
-        own ? byi_scale_times(&b->s, own, want) : NULL;
+        own ? byi_scale_times(&b->s, own, requested) : NULL;
     if (all && b->reads[x] == 1 && byi_scale_limits_fit(&b->limits[x], all)) {
-        b->want[x] = all;
+        b->requested[x] = all;
         byi_scale_edit(&b->s, id, BYI_EDIT_DISSOLVE, x, NULL);
         return;
     }
-    if (!want)
+    if (!requested)
         return;
     if (byi_scale_const_arg(&b->s, id) < 0)
-        pass_on(b, id, factor_arg(b, id), want);
+        request_of_operand(b, id, factor_arg(b, id), requested);
     else if (byi_scale_node(&b->s, id)->op == BYI_OP_DIVIDE)
-        byi_scale_edit(&b->s, id, BYI_EDIT_UNDER, BYI_NO_ID, want);
+        byi_scale_edit(&b->s, id, BYI_EDIT_UNDER, BYI_NO_ID, requested);
     else
-        byi_scale_edit(&b->s, id, BYI_EDIT_TIMES, BYI_NO_ID, want);
+        byi_scale_edit(&b->s, id, BYI_EDIT_TIMES, BYI_NO_ID, requested);
 }
 
-static void settle_sum(struct backward *b, byi_id id,
-                       const struct byi_scale *want)
+static void scale_sum(struct backward *b, byi_id id,
+                      const struct byi_scale *requested)
 {
     const int arg = byi_scale_const_arg(&b->s, id);
     for (int i = 0; i < 2; i++)
         if (i != arg)
-            pass_on(b, id, (uint32_t)i, want);
+            request_of_operand(b, id, (uint32_t)i, requested);
     if (arg >= 0)
-        byi_scale_edit(&b->s, id, BYI_EDIT_TIMES, BYI_NO_ID, want);
+        byi_scale_edit(&b->s, id, BYI_EDIT_TIMES, BYI_NO_ID, requested);
 }
 
-static void settle_scale(struct backward *b, byi_id id)
+static void scale_node(struct backward *b, byi_id id)
 {
-    const struct byi_scale *want = b->want[id];
+    const struct byi_scale *requested = b->requested[id];
     bool positive;
     const enum byi_scale_how how = byi_scale_how(&b->s, id, &positive);
     if (how == BYI_SCALE_PRODUCT)
-        settle_product(b, id, want);
-    else if (!want)
+        scale_product(b, id, requested);
+    else if (!requested)
         return;
     else if (how == BYI_SCALE_WEIGHTS)
-        byi_scale_edit(&b->s, id, BYI_EDIT_WEIGHTS_OUT, BYI_NO_ID, want);
+        byi_scale_edit(&b->s, id, BYI_EDIT_WEIGHTS_OUT, BYI_NO_ID, requested);
     else if (how == BYI_SCALE_ADDS)
-        settle_sum(b, id, want);
+        scale_sum(b, id, requested);
     else if (how == BYI_SCALE_CONCATS)
-        pass_to_parts(b, id, want);
+        request_of_parts(b, id, requested);
     else
-        pass_on(b, id, 0, want);
+        request_of_operand(b, id, 0, requested);
 }
 
 static enum byoc_status run(struct byi_module *m, uint32_t func,
@@ -202,7 +206,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
         return BYOC_OK;
     b.reads = byi_arena_calloc(scratch, n + 1, sizeof *b.reads);
     b.limits = byi_arena_calloc(scratch, n + 1, sizeof *b.limits);
-    b.want = byi_arena_calloc(scratch, n + 1, sizeof *b.want);
+    b.requested = byi_arena_calloc(scratch, n + 1, sizeof *b.requested);
     b.reads[b.s.f->result] = 1;
     for (byi_id id = 0; id < n; id++)
         for (uint32_t i = 0; i < byi_scale_node(&b.s, id)->n_args; i++)
@@ -210,7 +214,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     for (byi_id id = 0; id < n; id++)
         b.limits[id] = limits_of(&b, id);
     for (byi_id id = n; id-- > 0;)
-        settle_scale(&b, id);
+        scale_node(&b, id);
     return byi_scaling_end(&b.s, func, err);
 }
 

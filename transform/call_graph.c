@@ -13,22 +13,23 @@ struct call_visit {
 struct scc_finder {
     const struct byi_module *m;
     struct byi_call_graph g;
-    uint32_t clock;
-    uint32_t *number; /* by function: visiting order, from 1; 0: not visited */
-    uint32_t *low;    /* Tarjan's lowlink */
-    bool *waiting;    /* by function: it is on `open` */
-    struct call_visit *visits;
+    uint32_t n_visited;
+    /* by function: its place in the order of visits, from 1; 0: not visited */
+    uint32_t *number;
+    uint32_t *lowlink;         /* Tarjan's lowlink */
+    bool *on_stack;            /* by function: it is on `stack` */
+    struct call_visit *visits; /* unfinished ones, from the root downwards */
     uint32_t n_visits;
-    uint32_t *open; /* Tarjan's stack: visited, not in a component yet */
-    uint32_t n_open;
+    uint32_t *stack; /* Tarjan's stack: visited, not in a component yet */
+    uint32_t n_on_stack;
 };
 
 static void open_visit(struct scc_finder *s, uint32_t func)
 {
-    s->number[func] = s->low[func] = ++s->clock;
+    s->number[func] = s->lowlink[func] = ++s->n_visited;
     s->g.reached[func] = true;
-    s->open[s->n_open++] = func;
-    s->waiting[func] = true;
+    s->stack[s->n_on_stack++] = func;
+    s->on_stack[func] = true;
     s->visits[s->n_visits++] = (struct call_visit){func, 0};
 }
 
@@ -36,12 +37,12 @@ static void open_visit(struct scc_finder *s, uint32_t func)
  * of one, then continue with the function that referred to it. */
 static void close_visit(struct scc_finder *s, uint32_t func)
 {
-    if (s->low[func] == s->number[func]) {
-        const bool several = s->open[s->n_open - 1] != func;
+    if (s->lowlink[func] == s->number[func]) {
+        const bool several = s->stack[s->n_on_stack - 1] != func;
         uint32_t at;
         do {
-            at = s->open[--s->n_open];
-            s->waiting[at] = false;
+            at = s->stack[--s->n_on_stack];
+            s->on_stack[at] = false;
             s->g.recursive[at] = s->g.recursive[at] || several;
             s->g.order[s->g.n++] = at;
         } while (at != func);
@@ -49,8 +50,8 @@ static void close_visit(struct scc_finder *s, uint32_t func)
     s->n_visits--;
     if (s->n_visits > 0) {
         const uint32_t by = s->visits[s->n_visits - 1].func;
-        if (s->low[func] < s->low[by])
-            s->low[by] = s->low[func];
+        if (s->lowlink[func] < s->lowlink[by])
+            s->lowlink[by] = s->lowlink[func];
     }
 }
 
@@ -68,8 +69,8 @@ static void follow_reference(struct scc_finder *s, uint32_t func,
         if (node->kind == BYI_FN)
             s->g.root[to] = s->g.root[func];
         open_visit(s, to);
-    } else if (s->waiting[to] && s->number[to] < s->low[func]) {
-        s->low[func] = s->number[to];
+    } else if (s->on_stack[to] && s->number[to] < s->lowlink[func]) {
+        s->lowlink[func] = s->number[to];
     }
 }
 
@@ -119,10 +120,10 @@ struct byi_call_graph byi_call_graph(const struct byi_module *m,
               .n_globals = byi_arena_calloc(arena, n, sizeof(uint32_t)),
               .root = byi_arena_calloc(arena, n, sizeof(uint32_t))},
         .number = byi_arena_calloc(arena, n, sizeof(uint32_t)),
-        .low = byi_arena_calloc(arena, n, sizeof(uint32_t)),
-        .waiting = byi_arena_calloc(arena, n, sizeof(bool)),
+        .lowlink = byi_arena_calloc(arena, n, sizeof(uint32_t)),
+        .on_stack = byi_arena_calloc(arena, n, sizeof(bool)),
         .visits = byi_arena_calloc(arena, n, sizeof(struct call_visit)),
-        .open = byi_arena_calloc(arena, n, sizeof(uint32_t)),
+        .stack = byi_arena_calloc(arena, n, sizeof(uint32_t)),
     };
     for (uint32_t i = 0; i < n; i++)
         s.g.root[i] = i;

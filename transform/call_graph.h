@@ -27,12 +27,15 @@ struct byi_call_graph {
 /* Time: linear in the module. The arrays are in `arena`. */
 struct byi_call_graph byi_call_graph(const struct byi_module *m,
                                      struct byi_arena *arena);
-/* Numbers for the nodes of all functions in the graph: base[func] + id. */
+
+/* Numbers for the nodes of all functions in the graph: node `id` of function
+ * `func` has the number base[func] + id. */
 struct byi_numbers {
-    uint32_t n;      /* nodes                */
-    uint32_t *base;  /* by function          */
-    uint32_t *owner; /* by number: its function */
+    uint32_t n;      /* nodes of all functions in the graph */
+    uint32_t *base;  /* by function: the number of its first node */
+    uint32_t *owner; /* by number: the function of the node */
 };
+
 /* Number the nodes. The arrays are in `arena`. */
 struct byi_numbers byi_number_values(const struct byi_module *m,
                                      const struct byi_call_graph *graph,

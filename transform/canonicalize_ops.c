@@ -2,8 +2,9 @@
 /* CanonicalizeOps: rewrite to canonical forms, so that a pattern needs one row.
  * requires: nothing
  * leaves:   constants on the right of commutative operators, without leading
- *           axes of size 1, as (O, 1, 1) after a convolution and (N) after a
- *           matmul; no subtraction of or division by a float constant; no
+ *           axes of size 1, except that a bias has the shape (O, 1, 1) after a
+ *           2-D convolution; no subtraction of or division by a float constant
+ *           whose negative or inverse is a normal number; no
  *           power 2, 1 or 1/2; clip and nn.relu instead of minimum and maximum
  *           with a scalar constant; global pooling operators instead of means
  *           and full windows; zero padding merged into convolutions and average
@@ -31,7 +32,7 @@ static bool is_const(const struct byi_rewrite *rw, byi_id id)
 
 /* --- constant operands --------------------------------------------------- */
 
-/* Whether the left operand is the constant, and the right one is not. */
+/* Whether only the left operand is a constant. */
 static bool is_left(struct byi_row_match *r)
 {
     return byi_rw_arg(r->rw, r->root, 0) == byi_row_value(r, "c") &&
@@ -52,8 +53,9 @@ static bool is_conv(const struct byi_rewrite *rw, byi_id id)
     return false;
 }
 
-/* The canonical rank of a constant operand of x: a bias has a fixed rank, other
- * constants drop leading axes of size 1. */
+/* Returns the canonical rank of constant c, which is an operand beside x. A
+ * bias has one axis for the channels and one for each axis after it; other
+ * constants have no leading axes of size 1. */
 static uint32_t const_rank(const struct byi_rewrite *rw, byi_id x,
                            const struct byi_tensor *c)
 {
@@ -100,8 +102,10 @@ static double invert(double v)
     return 1.0 / v;
 }
 
-/* f of every element. BYI_NO_ID if a result is infinite, NaN or subnormal, if
- * an inverse is 0, or if a 16-bit result is rounded. */
+/* Emit a constant with f of every element of c. Returns BYI_NO_ID if c is not a
+ * float constant, if a result is infinite, NaN or subnormal, if an inverse is
+ * 0, if a 16-bit result is rounded, or if the result exceeds the module's
+ * budget of constants. */
 static byi_id map_const(struct byi_rewrite *rw, byi_id c, double (*f)(double))
 {
     struct byi_tensor in, out;
@@ -159,7 +163,8 @@ static bool has_bound(struct byi_row_match *r)
                : give_bounds(r, -INFINITY, bound);
 }
 
-/* Read the bounds of a clip or nn.relu; false unless it is of floats. */
+/* Read the bounds of a clip or nn.relu. False if its values are not floats, or
+ * if the lower bound exceeds the upper one. */
 static bool bounds_of(const struct byi_rewrite *rw, byi_id id, double *lo,
                       double *hi)
 {
@@ -183,7 +188,7 @@ bool byi_has_relu_bounds(struct byi_row_match *r)
     return bounds_of(r->rw, r->root, &lo, &hi) && lo == 0.0 && hi == INFINITY;
 }
 
-/* Binds `lo` and `hi` to the bounds that both operators leave. */
+/* Binds `lo` and `hi` to the intersection of the ranges of both operators. */
 bool byi_bounds_overlap(struct byi_row_match *r)
 {
     double lo, hi, inner_lo, inner_hi;
@@ -257,8 +262,9 @@ static bool is_global(struct byi_row_match *r)
 
 /* --- padding ------------------------------------------------------------- */
 
-/* Read the padding of an nn.pad: begins, then ends. False if the padding is not
- * constant, is negative, or is not only on spatial axes. */
+/* Read the padding of an nn.pad, without the first two axes: begins, then ends.
+ * False if the padding is not constant, is negative, or pads one of the first
+ * two axes, and if the root has another layout than channels first. */
 static bool read_zero_pads(const struct byi_row_match *r,
                            int64_t pads[2 * BYI_MAX_RANK])
 {
@@ -280,8 +286,8 @@ static bool read_zero_pads(const struct byi_row_match *r,
     return true;
 }
 
-/* Binds `padded` to the root with operand x and another padding, which a
- * pooling counts if `include`. */
+/* Binds `padded` to the root with operand x and another padding. If `include`,
+ * a pooling counts the padding. */
 static bool give_padded(struct byi_row_match *r, const int64_t *padding,
                         bool include)
 {

@@ -12,7 +12,8 @@
 
 #include "scope.h"
 
-static const char *name_of(const struct byi_module *m, const struct byi_node *n)
+static const char *describe_node(const struct byi_module *m,
+                                 const struct byi_node *n)
 {
     switch (n->kind) {
     case BYI_CALL_OP:
@@ -37,8 +38,9 @@ static const char *name_of(const struct byi_module *m, const struct byi_node *n)
     byi_unreachable();
 }
 
-/* The condition of the `if` with branch `branch`, and which of its two branches
- * this is. Each branch belongs to one `if`. */
+/* Find the `if` that has the function `branch` as a branch, and print the name
+ * of its condition to `cond`. Returns "then" or "else". Each branch belongs to
+ * one `if`. */
 static const char *find_if(const struct byi_module *m, uint32_t branch,
                            struct byi_text *cond)
 {
@@ -71,7 +73,8 @@ static enum byoc_status report_misplaced(
         err, BYOC_EINVAL,
         "@%.80s: %.20s (%.60s) is needed only in the %s branch of if (%.80s), "
         "expected it to be computed there; ToBasicBlockNormalForm moves it",
-        m->funcs.at[root]->name, name.at, name_of(m, node), which, cond.at);
+        m->funcs.at[root]->name, name.at, describe_node(m, node), which,
+        cond.at);
     byi_text_free(&name);
     byi_text_free(&cond);
     return status;

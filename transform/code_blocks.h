@@ -10,12 +10,13 @@
 /* Weights (n, blocks * block) as codes (n, blocks, block * bits / 8), scales
  * (n, blocks) and zero points (n, blocks), or one zero point. */
 struct byi_code_blocks {
-    int64_t n, blocks, block; /* block: weights per block */
-    int bits;                 /* of a code: 4 or 8 */
-    bool one_zero;
+    /* rows of the weights, blocks of a row, weights of a block */
+    int64_t n, blocks, block;
+    int bits;              /* of a code: 4 or 8 */
+    bool one_zero;         /* one zero point, a scalar, serves all blocks */
     enum byoc_dtype dtype; /* of the scales */
     struct byi_tensor codes, scales, zeros;
-    const struct byi_type *types[3];
+    const struct byi_type *types[3]; /* of codes, scales and zeros */
 };
 
 /* Allocate the constants in the module's arena; false if they exceed the
@@ -33,7 +34,8 @@ static inline bool byi_code_blocks_alloc(struct byi_rewrite *rw,
            byi_rw_alloc(rw, b->types[2], &b->zeros);
 }
 
-/* Set code i of block `at`. Codes of a block must be set in ascending order. */
+/* Set code i of block `at`, which counts the blocks of all rows. The codes of a
+ * block must be set in ascending order. */
 static inline void byi_code_blocks_set(const struct byi_code_blocks *b,
                                        int64_t at, int64_t i, int code)
 {
@@ -44,8 +46,8 @@ static inline void byi_code_blocks_set(const struct byi_code_blocks *b,
         codes[i / 2] = (uint8_t)(i % 2 ? codes[i / 2] | code << 4 : code);
 }
 
-/* Emit x (..., blocks * block) times the transposed weights; BYI_NO_ID if the
- * types do not fit. */
+/* Emit x (..., blocks * block) times the transposed weights. Returns BYI_NO_ID
+ * if the types do not fit. */
 static inline byi_id byi_code_blocks_product(struct byi_rewrite *rw,
                                              const struct byi_code_blocks *b,
                                              byi_id x)

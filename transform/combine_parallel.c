@@ -12,9 +12,10 @@
 
 #include "rewrite.h"
 
-enum { MAX_BRANCHES = 128 }; /* of one group; more start another group */
+enum { MAX_BRANCHES = 128 }; /* of one group; the next one starts a new group */
 
-/* One operator of every branch: at[i] in branch i. */
+/* One operator of every branch: at[i] in branch i. Its result is an operand of
+ * the step `next`, or of the split if `next` is NULL. */
 struct parallel_step {
     const byi_id *at;
     struct parallel_step *next;
@@ -23,7 +24,7 @@ struct parallel_step {
 /* An operator that may be combined, and the next one of its group. */
 struct parallel_member {
     byi_id id;
-    uint32_t next; /* in `members` */
+    uint32_t next; /* its index in `members`; undefined for the last one */
     struct byi_channels channels;
 };
 
@@ -39,7 +40,7 @@ struct parallel_group {
 struct combine_work {
     struct byi_module *m;
     const struct byi_func *f;
-    byi_combine_fn takes;
+    byi_combine_fn is_combinable;
     struct byi_arena *scratch;
     struct byi_uses uses;
     BYI_VEC(struct parallel_member) members;
@@ -58,8 +59,8 @@ static const struct byi_node *node_of(const struct combine_work *w, byi_id id)
 
 /* --- members ------------------------------------------------------------- */
 
-static bool same_weights(const struct byi_type *a, const struct byi_type *b,
-                         uint32_t axis)
+static bool has_same_weights(const struct byi_type *a, const struct byi_type *b,
+                             uint32_t axis)
 {
     if (a->dtype != b->dtype || a->rank != b->rank)
         return false;
@@ -69,15 +70,15 @@ static bool same_weights(const struct byi_type *a, const struct byi_type *b,
     return true;
 }
 
-static bool same_group(const struct combine_work *w, byi_id a, byi_id b,
-                       uint32_t axis)
+static bool is_same_group(const struct combine_work *w, byi_id a, byi_id b,
+                          uint32_t axis)
 {
     const struct byi_node *x = node_of(w, a), *y = node_of(w, b);
     return x->op == y->op && x->args[0] == y->args[0] &&
            x->target == y->target && x->region == y->region &&
            byi_attrs_equal(x->attrs, y->attrs) &&
-           same_weights(node_of(w, x->args[1])->type,
-                        node_of(w, y->args[1])->type, axis);
+           has_same_weights(node_of(w, x->args[1])->type,
+                            node_of(w, y->args[1])->type, axis);
 }
 
 static uint64_t hash_member(const struct combine_work *w, byi_id id,
@@ -127,7 +128,7 @@ static void add_member(struct combine_work *w, uint32_t index)
     uint32_t i = 0, slot;
     for (; w->slots[slot = byi_slot(&near, i)]; i++) {
         struct parallel_group *g = &w->groups.at[w->slots[slot] - 1];
-        if (!same_group(w, g->first, id, channels.weight_axis))
+        if (!is_same_group(w, g->first, id, channels.weight_axis))
             continue;
         if (g->n == MAX_BRANCHES)
             break;
@@ -148,7 +149,8 @@ static void find_groups(struct combine_work *w)
 {
     for (byi_id id = 0; id < w->f->nodes.n; id++) {
         struct byi_channels channels;
-        if (w->takes(w->m, w->f, id, &channels) && has_known_sizes(w, id))
+        if (w->is_combinable(w->m, w->f, id, &channels) &&
+            has_known_sizes(w, id))
             BYI_PUSH(&w->members, ((struct parallel_member){
                                       .id = id, .channels = channels}));
     }
@@ -163,7 +165,7 @@ static void find_groups(struct combine_work *w)
 
 /* --- elementwise followers ----------------------------------------------- */
 
-/* The only reader of `id`; BYI_NO_ID if there are several. */
+/* Returns the only reader of `id`; BYI_NO_ID if there are several. */
 static byi_id only_reader(const struct combine_work *w, byi_id id)
 {
     const uint32_t first = w->uses.first[id];
@@ -206,7 +208,8 @@ static bool may_follow(const struct combine_work *w, byi_id id, byi_id x,
            fits_channels(w, node->args[1 - *side], type, axis);
 }
 
-/* The next common step of all branches; NULL if their readers differ. */
+/* Returns the next common step of all branches; NULL if their readers differ.
+ */
 static struct parallel_step *next_step(const struct combine_work *w,
                                        const struct parallel_group *g,
                                        const struct parallel_step *end)
@@ -256,7 +259,8 @@ static void find_steps(struct combine_work *w, uint32_t group)
 
 /* --- the rebuild --------------------------------------------------------- */
 
-/* Concatenate tensors along `axis`; their types differ in it only. */
+/* Emit the concatenation of tensors along `axis`; their types differ in it
+ * only. Returns BYI_NO_ID if it exceeds the module's budget of constants. */
 static byi_id emit_joined(struct combine_work *w, struct byi_func *fresh,
                           const struct byi_tensor *parts, uint32_t n,
                           uint32_t axis)
@@ -297,7 +301,7 @@ static struct byi_tensor view_of(const struct combine_work *w, byi_id id)
 
 /* Emit operand `side` of a step's nodes as one constant with a value per
  * channel of the joined type, or the constant itself if all branches read the
- * same scalar. */
+ * same scalar. Returns BYI_NO_ID like emit_joined. */
 static byi_id emit_channels(struct combine_work *w, struct byi_func *fresh,
                             const struct parallel_group *g,
                             const struct parallel_step *step, uint32_t side)
@@ -330,8 +334,8 @@ static byi_id emit_channels(struct combine_work *w, struct byi_func *fresh,
     return emit_joined(w, fresh, parts, g->n, 0);
 }
 
-/* Emit one node for a step of all branches; `x` is the node of the step before.
- */
+/* Emit one node for a step of all branches. *x is the node of the step before,
+ * and becomes the new node. */
 static enum byoc_status emit_step(struct combine_work *w,
                                   struct byi_func *fresh,
                                   const struct parallel_group *g,
@@ -412,12 +416,13 @@ static enum byoc_status rebuild(struct combine_work *w, uint32_t func,
 }
 
 enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,
-                                      byi_combine_fn takes,
+                                      byi_combine_fn is_combinable,
                                       int64_t min_branches,
                                       struct byi_arena *scratch,
                                       struct byoc_error *err)
 {
-    struct combine_work w = {.m = m, .takes = takes, .scratch = scratch};
+    struct combine_work w = {
+        .m = m, .is_combinable = is_combinable, .scratch = scratch};
     enum byoc_status status = BYOC_OK;
     byi_sweep(m, m->funcs.at[func], scratch);
     w.f = m->funcs.at[func];

@@ -30,7 +30,9 @@ struct desired_layout {
     const char *kernel; /* NULL: the operator has no weights */
 };
 
-/* The plain layout with channels first: the default of the attribute. */
+/* Returns the plain layout with channels first: the default of the attribute,
+ * which the operators' table has in quotes. NULL if `op` has no such attribute.
+ */
 static const char *first_layout(const struct byi_op *op, const char *attr,
                                 struct byi_arena *arena)
 {
@@ -42,17 +44,17 @@ static const char *first_layout(const struct byi_op *op, const char *attr,
 
 /* Put the channels of a channels-first layout last: "NCHW" (`batch`) becomes
  * "NHWC"; the weights' "OIHW" and "IOHW" become "HWIO". */
-static const char *channels_last(const char *first, bool batch,
-                                 struct byi_arena *arena)
+static const char *move_channels_last(const char *first, bool batch,
+                                      struct byi_arena *arena)
 {
     return batch ? byi_arena_printf(arena, "%c%s%c", first[0], first + 2,
                                     first[1])
                  : byi_arena_printf(arena, "%sIO", first + 2);
 }
 
-static enum byoc_status unknown_op(const char *name, size_t n,
-                                   struct byi_arena *arena,
-                                   struct byoc_error *err)
+static enum byoc_status report_unknown_op(const char *name, size_t n,
+                                          struct byi_arena *arena,
+                                          struct byoc_error *err)
 {
     struct byi_text text = {0};
     for (uint32_t id = 1; id < BYI_N_OPS; id++)
@@ -66,9 +68,9 @@ static enum byoc_status unknown_op(const char *name, size_t n,
                     (int)n, name, list);
 }
 
-static enum byoc_status read_data(struct desired_layout *desired,
-                                  struct byi_arena *arena,
-                                  struct byoc_error *err)
+static enum byoc_status check_data(struct desired_layout *desired,
+                                   struct byi_arena *arena,
+                                   struct byoc_error *err)
 {
     struct byi_layout layout;
     const char *first = first_layout(desired->op, "layout", arena);
@@ -81,7 +83,7 @@ static enum byoc_status read_data(struct desired_layout *desired,
                     "desired: %s has no layout '%s', expected %s, %s or blocks "
                     "of channels such as %s16c",
                     desired->op->name, desired->data, first,
-                    channels_last(first, true, arena), first);
+                    move_channels_last(first, true, arena), first);
 }
 
 /* Check the desired weight layout. If there is none and the data have their
@@ -102,7 +104,7 @@ static enum byoc_status read_kernel(struct desired_layout *desired,
                         desired->kernel, desired->op->name, desired->op->name);
     if (!desired->kernel)
         desired->kernel = desired->data[n - 1] == 'C'
-                              ? channels_last(first, false, arena)
+                              ? move_channels_last(first, false, arena)
                               : first;
     if (byi_layout_parse(desired->kernel, &layout) == NULL &&
         byi_layout_is_kernel(&layout, first))
@@ -128,13 +130,14 @@ static enum byoc_status read_desired(const char *text, size_t n,
                         copy);
     desired->op = byi_op_of_name(copy, name);
     if (!desired->op || desired->op->layout != BYI_LAYOUT_SENSITIVE)
-        return unknown_op(copy, name, arena, err);
+        return report_unknown_op(copy, name, arena, err);
     desired->data = byi_arena_strn(arena, copy + name + 1, data - name - 1);
     desired->kernel = copy[data] ? copy + data + 1 : NULL;
-    BYI_TRY(read_data(desired, arena, err));
+    BYI_TRY(check_data(desired, arena, err));
     return read_kernel(desired, arena, err);
 }
 
+/* Read all items of `text`; of_op, by operator id, receives them. */
 static enum byoc_status read_all_desired(const char *text,
                                          struct byi_arena *arena,
                                          struct desired_layout *of_op,

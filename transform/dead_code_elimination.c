@@ -2,9 +2,10 @@
 /* DeadCodeElimination: drop nodes and functions that no result needs.
  * requires: nothing
  * breaks:   ToBasicBlockNormalForm
- * leaves:   only nodes that are reachable from their function's result, `let`
- *           or not, including nested functions; only functions that are
- *           reachable from @main, or, without @main, from any named function.
+ * leaves:   only nodes that are reachable from the result of their function,
+ *           also among the nodes that `let` binds and those of nested
+ *           functions; only functions that are reachable from @main or, without
+ *           @main, from any named function.
  *           Parameters stay, except unread captures of branches and literals,
  *           and unread parameters without symbolic dims of a literal that is
  *           only called directly, in the function that has it.
@@ -81,7 +82,8 @@ static void drop_args(struct byi_module *m, struct byi_node *node,
     node->n_args = kept;
 }
 
-/* Remove parameters; their nodes stay without readers. */
+/* Remove the parameters i with drop[i]. Their nodes, which have no readers,
+ * become empty tuples, so that byi_sweep removes them. */
 static void drop_params(struct sweeper *s, uint32_t func, const bool *drop)
 {
     struct byi_func *f = s->m->funcs.at[func];
@@ -108,8 +110,7 @@ static void drop_params(struct sweeper *s, uint32_t func, const bool *drop)
 
 /* --- literals in their functions ------------------------------------------ */
 
-/* called[id]: node id of f is a literal, and every use of it is a direct call.
- */
+/* Returns, by node of f, whether it is a literal that f only calls directly. */
 static bool *find_called(const struct sweeper *s, const struct byi_func *f)
 {
     bool *called = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *called);

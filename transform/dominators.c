@@ -28,8 +28,8 @@ static void insert_below(struct byi_dominator *tree, byi_id id, byi_id parent,
         d->jump_kind = stronger(kind, stronger(p->jump_kind, j->jump_kind));
 }
 
-/* The ancestor of `at` at that depth; *kind becomes the strongest of *kind and
- * the kinds on the path. */
+/* Returns the ancestor of `at` at that depth; *kind becomes the strongest of
+ * *kind and the kinds on the path. */
 static byi_id ancestor_at(const struct byi_dominator *tree, byi_id at,
                           uint32_t depth, uint8_t *kind)
 {
@@ -42,8 +42,8 @@ static byi_id ancestor_at(const struct byi_dominator *tree, byi_id at,
     return at;
 }
 
-/* The lowest common ancestor; *kind becomes the maximum of the kinds on both
- * paths. Nodes of equal depth have jumps of equal length. */
+/* Returns the lowest common ancestor; *kind becomes the maximum of the kinds on
+ * both paths. Nodes of equal depth have jumps of equal length. */
 static byi_id common_ancestor(const struct byi_dominator *tree, byi_id a,
                               byi_id b, uint8_t *kind)
 {

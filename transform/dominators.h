@@ -13,18 +13,19 @@
 #include "core/ir/ir.h"
 
 struct byi_dominator {
-    byi_id parent; /* in the tree; the number of nodes: none   */
-    byi_id jump;   /* an ancestor further up                   */
-    uint32_t depth;
+    byi_id parent;     /* in the tree; f->nodes.n if the node has no parent */
+    byi_id jump;       /* the parent or an ancestor further up */
+    uint32_t depth;    /* nodes without a parent have depth 1 */
     uint8_t kind;      /* the strongest edge on the paths to the parent */
-    uint8_t jump_kind; /* ... to the node `jump`                       */
+    uint8_t jump_kind; /* the strongest edge on the paths to `jump` */
 };
 
-/* The kind of the edge from a value to its reader; larger is stronger. */
+/* The kind of the edge from a value to its reader; larger is stronger. `ctx` is
+ * byi_post_dominators' own argument. */
 typedef uint8_t (*byi_edge_fn)(const void *ctx, byi_id value, byi_id reader);
 
-/* The tree by node, in `arena`. The function's result and nodes without readers
- * have no parent, and the kind `outside`. Time: O(n log n). */
+/* Returns the tree by node, in `arena`. The function's result and nodes without
+ * readers have no parent, and the kind `outside`. Time: O(n log n). */
 struct byi_dominator *byi_post_dominators(const struct byi_func *f,
                                           const struct byi_uses *uses,
                                           byi_edge_fn edge, const void *ctx,

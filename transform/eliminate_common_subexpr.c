@@ -21,7 +21,8 @@
 
 /* The nodes seen, in a hash table with open addressing. Part of the hash is
  * stored next to the id, so that a probe reads a node only if it probably
- * matches. Equal nodes have the same newest operand: byi_hash_probe. */
+ * matches. Equal nodes have the same newest operand, from which byi_hash_probe
+ * chooses the slots to try first. */
 struct cse_slot {
     uint32_t id; /* plus one; 0 is empty */
     uint32_t hash;
@@ -54,7 +55,7 @@ static bool is_shareable(const struct byi_module *m,
     byi_unreachable();
 }
 
-/* An operand's key: a constant's index, or any other node's id. */
+/* Returns an operand's key: a constant's index, or any other node's id. */
 static uint64_t key_of(const struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_node *node = byi_rw_node(rw, id);
@@ -63,7 +64,8 @@ static uint64_t key_of(const struct byi_rewrite *rw, byi_id id)
 
 /* Whether the operands of a commutative operator are not in the order of their
  * keys. */
-static bool swapped(const struct byi_rewrite *rw, const struct byi_node *node)
+static bool is_swapped(const struct byi_rewrite *rw,
+                       const struct byi_node *node)
 {
     return node->kind == BYI_CALL_OP && node->n_args == 2 &&
            byi_op_has(node->op, BYI_TRAIT_COMMUTES) &&
@@ -122,16 +124,16 @@ static uint64_t hash_body(const struct byi_func *f)
     return h;
 }
 
-static bool same_attrs(const struct byi_attrs *a, const struct byi_attrs *b)
+static bool has_same_attrs(const struct byi_attrs *a, const struct byi_attrs *b)
 {
     return a && b ? byi_attrs_equal(a, b) : a == b;
 }
 
-static bool same_node(const struct byi_node *a, const struct byi_node *b)
+static bool is_same_node(const struct byi_node *a, const struct byi_node *b)
 {
     if (a->kind != b->kind || a->op != b->op || a->index != b->index ||
         a->n_args != b->n_args || a->target != b->target ||
-        a->region != b->region || !same_attrs(a->attrs, b->attrs) ||
+        a->region != b->region || !has_same_attrs(a->attrs, b->attrs) ||
         !byi_type_equal(a->type, b->type))
         return false;
     for (uint32_t i = 0; i < a->n_args; i++)
@@ -140,7 +142,7 @@ static bool same_node(const struct byi_node *a, const struct byi_node *b)
     return true;
 }
 
-static bool same_body(const struct byi_module *m, uint32_t x, uint32_t y)
+static bool has_same_body(const struct byi_module *m, uint32_t x, uint32_t y)
 {
     const struct byi_func *a = m->funcs.at[x], *b = m->funcs.at[y];
     if (x == y)
@@ -150,7 +152,7 @@ static bool same_body(const struct byi_module *m, uint32_t x, uint32_t y)
         a->result != b->result)
         return false;
     for (byi_id id = 0; id < a->nodes.n; id++)
-        if (!same_node(&a->nodes.at[id], &b->nodes.at[id]))
+        if (!is_same_node(&a->nodes.at[id], &b->nodes.at[id]))
             return false;
     return true;
 }
@@ -166,21 +168,21 @@ static uint64_t hash_literal(const struct byi_rewrite *rw,
     return h;
 }
 
-static bool same_literal(const struct byi_rewrite *rw, const struct byi_node *a,
-                         const struct byi_node *b)
+static bool is_same_literal(const struct byi_rewrite *rw,
+                            const struct byi_node *a, const struct byi_node *b)
 {
     if (a->n_args != b->n_args)
         return false;
     for (uint32_t i = 0; i < a->n_args; i++)
         if (key_of(rw, a->args[i]) != key_of(rw, b->args[i]))
             return false;
-    return same_body(rw->m, a->index, b->index);
+    return has_same_body(rw->m, a->index, b->index);
 }
 
 /* --- the table ----------------------------------------------------------- */
 
-/* Operand i of node if it is a branch of an `if`, which is compared by its
- * content; otherwise NULL. */
+/* Returns operand i of node if the operand is a branch of an `if`, which is
+ * compared by its content; otherwise NULL. */
 static const struct byi_node *branch_of(const struct byi_rewrite *rw,
                                         const struct byi_node *node, uint32_t i)
 {
@@ -195,7 +197,7 @@ static uint64_t hash_node(const struct byi_rewrite *rw,
         return hash_literal(rw, node);
     const uint32_t head[] = {(uint32_t)node->kind, (uint32_t)node->op,
                              node->index, node->n_args};
-    const bool swap = swapped(rw, node);
+    const bool swap = is_swapped(rw, node);
     uint64_t h = byi_hash(0, head, sizeof head);
     for (uint32_t i = 0; i < node->n_args; i++) {
         const uint32_t at = swap ? 1 - i : i;
@@ -208,28 +210,29 @@ static uint64_t hash_node(const struct byi_rewrite *rw,
 }
 
 /* Whether two nodes of the fresh function have the same value. */
-static bool same_value(const struct byi_rewrite *rw, const struct byi_node *a,
-                       const struct byi_node *b)
+static bool has_same_value(const struct byi_rewrite *rw,
+                           const struct byi_node *a, const struct byi_node *b)
 {
     if (a->kind != b->kind || a->op != b->op || a->n_args != b->n_args ||
         a->target != b->target || a->region != b->region ||
-        !same_attrs(a->attrs, b->attrs))
+        !has_same_attrs(a->attrs, b->attrs))
         return false;
     if (a->kind == BYI_FN)
-        return same_literal(rw, a, b);
-    const bool swap = swapped(rw, a) != swapped(rw, b);
+        return is_same_literal(rw, a, b);
+    const bool swap = is_swapped(rw, a) != is_swapped(rw, b);
     for (uint32_t i = 0; i < a->n_args; i++) {
         const uint32_t k = swap ? 1 - i : i;
         const struct byi_node *x = branch_of(rw, a, i),
                               *y = branch_of(rw, b, k);
-        if (x && y ? !same_literal(rw, x, y)
+        if (x && y ? !is_same_literal(rw, x, y)
                    : key_of(rw, a->args[i]) != key_of(rw, b->args[k]))
             return false;
     }
     return a->index == b->index;
 }
 
-/* The newest operand whose key is its id. */
+/* Returns the newest operand that is neither a constant nor a literal, which
+ * may be equal without being identical; 0 if there is no such operand. */
 static byi_id newest_operand(const struct byi_rewrite *rw,
                              const struct byi_node *node)
 {
@@ -260,7 +263,7 @@ static byi_id find_equal(struct byi_rewrite *rw, byi_id at)
             return BYI_NO_ID;
         }
         if (slot->hash == rest &&
-            same_value(rw, byi_rw_node(rw, slot->id - 1), node))
+            has_same_value(rw, byi_rw_node(rw, slot->id - 1), node))
             return slot->id - 1;
     }
 }

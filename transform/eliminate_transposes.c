@@ -4,8 +4,8 @@
  * leaves:   no two consecutive transposes, no transpose of a constant, and no
  *           pair that cancels across operators that propagate layouts. A
  *           remaining transpose is where it moves the fewest bytes, or became
- *           a flag of a matmul, an order of constant weights after a flatten,
- *           or a reshape if only axes of size 1 move
+ *           a flag of a matmul, a new order of constant weights after a
+ * flatten, or a reshape if only axes of size 1 move
  *
  *   %0 = transpose(%x, axes=[0, 2, 3, 1]);
  *   %1 = nn.relu(%0);                        ==>   nn.relu(%x)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ExactMath: compute functions of float32 in float64, where native kernels call
- * the C library: results are correctly rounded, except in rare cases near a
- * tie.
- * requires: types                         breaks: nothing
+/* ExactMath: compute functions of float32 in float64, for which native kernels
+ * call the C library. Results are then correctly rounded, except in rare cases
+ * near a tie.
+ * requires: nothing
+ * leaves:   no operator of float32 with the trait BYI_TRAIT_WIDENS
  *
  *                           %0 = cast(%x, dtype="float64");
  *   tanh(%x)        ==>     %1 = tanh(%0);

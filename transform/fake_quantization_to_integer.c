@@ -19,6 +19,10 @@
  * The bias is rounded to a multiple of the sums' unit, if the error is below
  * TOLERANCE of the result's step. A compile runs this after partitioning, since
  * backends match the QDQ pattern.
+ *
+ * ScaleIntegerProducts, the second pass of this file, only lets products of
+ * int32 absorb the scale that multiplies their result. A compile runs it before
+ * partitioning, so that a backend cannot take the multiplication alone.
  */
 #include "transform.h"
 
@@ -126,8 +130,8 @@ static const struct quant_product *find_product(const struct byi_rewrite *rw,
 /* The weights of a product: element (channel o, i) is at index
  * o outer_stride + i inner_stride. */
 struct quant_weights {
-    const void *at;
-    int64_t channels, n; /* n: of a channel */
+    const void *data;
+    int64_t channels, n; /* n: weights of a channel */
     int64_t outer_stride, inner_stride;
 };
 
@@ -137,6 +141,8 @@ static bool transposes_right(const struct byi_node *node)
            byi_attr_int(node->attrs, "transpose_b");
 }
 
+/* Describe constant weights t of a product. False unless they are float32, not
+ * empty and, for a matrix product, of rank 2. */
 static bool find_weights(const struct byi_node *node, bool image,
                          const struct byi_tensor *t, struct quant_weights *w)
 {
@@ -144,7 +150,7 @@ static bool find_weights(const struct byi_node *node, bool image,
     if (t->dtype != BYOC_F32 || all <= 0 || (!image && t->rank != 2))
         return false;
     const bool rows = image || transposes_right(node);
-    w->at = t->data;
+    w->data = t->data;
     w->channels = t->dims[rows ? 0 : 1];
     w->n = all / w->channels;
     w->outer_stride = rows ? w->n : 1;
@@ -156,43 +162,48 @@ static bool find_weights(const struct byi_node *node, bool image,
 
 /* The integers of all channels, stored as the weights are, and the step of each
  * channel. */
-struct integers {
-    int16_t *at;
-    double *steps;
-    int low, high; /* the integers and 0 are between these */
-    int64_t most;  /* sum of a channel's absolute values, at most */
+struct weight_integers {
+    int16_t *values;
+    double *steps;   /* by channel */
+    int low, high;   /* the integers and 0 are between these */
+    int64_t max_sum; /* largest sum of the absolute values of one channel */
 };
 
+/* Find the integers and steps of all channels; the arrays are in the scratch
+ * arena. False if the weights of a channel are not integers times a step, or if
+ * the integers of all channels do not fit in 8 bits with one zero point. */
 static bool find_integers(struct byi_rewrite *rw, const struct quant_weights *w,
-                          struct integers *q)
+                          struct weight_integers *q)
 {
     float step = 1;
     int16_t *row = byi_arena_alloc(rw->scratch, (size_t)w->n * sizeof *row + 1);
-    q->at = byi_arena_alloc(rw->scratch,
-                            (size_t)(w->n * w->channels) * sizeof *q->at);
+    q->values = byi_arena_alloc(rw->scratch, (size_t)(w->n * w->channels) *
+                                                 sizeof *q->values);
     q->steps =
         byi_arena_calloc(rw->scratch, (size_t)w->channels, sizeof *q->steps);
     for (int64_t o = 0; o < w->channels; o++) {
         int64_t sum = 0;
-        if (!byi_find_step((const float *)w->at + o * w->outer_stride, w->n,
+        if (!byi_find_step((const float *)w->data + o * w->outer_stride, w->n,
                            w->inner_stride, step, &step, row))
             return false;
         for (int64_t i = 0; i < w->n; i++) {
-            q->at[o * w->outer_stride + i * w->inner_stride] = row[i];
+            q->values[o * w->outer_stride + i * w->inner_stride] = row[i];
             q->low = row[i] < q->low ? row[i] : q->low;
             q->high = row[i] > q->high ? row[i] : q->high;
             sum += abs(row[i]);
         }
         q->steps[o] = (double)step;
-        q->most = sum > q->most ? sum : q->most;
+        q->max_sum = sum > q->max_sum ? sum : q->max_sum;
     }
     return q->high - q->low <= UINT8_MAX;
 }
 
-/* Emit the integers as a constant of 8 bits, signed if they fit, and the
- * constant's zero point. */
+/* Emit the integers as a constant of 8 bits, signed if they fit, in the shape
+ * of t. *zero_point becomes a constant with their zero point. Returns BYI_NO_ID
+ * if the module's budget of constants is exhausted. */
 static byi_id store_integers(struct byi_rewrite *rw, const struct byi_tensor *t,
-                             const struct integers *q, byi_id *zero_point)
+                             const struct weight_integers *q,
+                             byi_id *zero_point)
 {
     const bool fits = q->low >= INT8_MIN && q->high <= INT8_MAX;
     const enum byoc_dtype dtype = fits ? BYOC_I8 : BYOC_U8;
@@ -203,7 +214,7 @@ static byi_id store_integers(struct byi_rewrite *rw, const struct byi_tensor *t,
     if (!byi_rw_alloc(rw, type, &stored))
         return BYI_NO_ID;
     for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++)
-        ((uint8_t *)stored.data)[i] = (uint8_t)(q->at[i] + zero);
+        ((uint8_t *)stored.data)[i] = (uint8_t)(q->values[i] + zero);
     *zero_point = make_number(rw, dtype, zero);
     return byi_rw_const(rw, type, &stored);
 }
@@ -249,10 +260,10 @@ static bool split_weights(struct byi_rewrite *rw, byi_id at, bool image,
 {
     struct byi_tensor t;
     struct quant_weights w;
-    struct integers q = {0};
+    struct weight_integers q = {0};
     if (!byi_rw_view(rw, byi_rw_arg(rw, at, 1), &t) ||
         !find_weights(byi_rw_node(rw, at), image, &t, &w) ||
-        !find_integers(rw, &w, &q) || q.most * UINT8_MAX > MAX_SUM)
+        !find_integers(rw, &w, &q) || q.max_sum * UINT8_MAX > MAX_SUM)
         return false;
     args[WEIGHTS] = store_integers(rw, &t, &q, &args[WEIGHTS_ZERO]);
     for (int64_t o = 0; o < w.channels; o++)
@@ -261,7 +272,8 @@ static bool split_weights(struct byi_rewrite *rw, byi_id at, bool image,
     return true;
 }
 
-/* Use 8-bit values that are dequantised at run time as the weights. */
+/* Use 8-bit values that are dequantised at run time as the weights. False if
+ * the right operand is not such a value, or if sums may overflow. */
 static bool take_weights(struct byi_rewrite *rw, byi_id at,
                          const struct quant_steps *x, byi_id *args)
 {
@@ -282,7 +294,7 @@ static bool take_weights(struct byi_rewrite *rw, byi_id at,
 }
 
 /* Rewrite a product of dequantised values. */
-static byi_id from_floats(struct byi_rewrite *rw, byi_id at)
+static byi_id rewrite_float_product(struct byi_rewrite *rw, byi_id at)
 {
     const struct quant_product *row = find_product(rw, at);
     byi_id args[OPERANDS];
@@ -302,7 +314,7 @@ static byi_id from_floats(struct byi_rewrite *rw, byi_id at)
 
 /* An integer product and the operations between it and a quantize. */
 struct quant_chain {
-    byi_id product, bias; /* bias BYI_NO_ID: none */
+    byi_id product, bias; /* bias: BYI_NO_ID if there is none */
     double low, high;     /* bounds of the result */
 };
 
@@ -365,7 +377,9 @@ static bool read_bias(const struct byi_rewrite *rw, byi_id id, int64_t channels,
 }
 
 /* Set the operands of the bias, in units of the sums, and of the scale from
- * sums to the result's steps. False if the bias cannot be rounded. */
+ * sums to the result's steps. False if the bias cannot be rounded or is no
+ * constant that read_bias accepts, or if the scale is not constant or the
+ * number of channels is symbolic or too large. */
 static bool scale_bias(struct byi_rewrite *rw, const struct quant_chain *c,
                        double result_step, byi_id *args)
 {
@@ -384,30 +398,31 @@ static bool scale_bias(struct byi_rewrite *rw, const struct quant_chain *c,
         return false;
     const bool one = byi_elements(scale.rank, scale.dims) == 1;
     double *units = byi_arena_calloc(rw->scratch, (size_t)channels + 1, 8);
-    double *by = byi_arena_calloc(rw->scratch, (size_t)channels + 1, 8);
+    double *factors = byi_arena_calloc(rw->scratch, (size_t)channels + 1, 8);
     for (int64_t o = 0; o < channels; o++) {
         const double unit = byi_tensor_float(&scale, one ? 0 : o);
-        by[o] = unit / result_step;
+        factors[o] = unit / result_step;
         if (c->bias == BYI_NO_ID)
             continue;
         const bool same = byi_elements(bias.rank, bias.dims) == 1;
         const double whole = byi_tensor_float(&bias, same ? 0 : o) / unit;
         units[o] = rint(whole);
         if (!(fabs(units[o]) < MAX_SUM) ||
-            fabs(whole - units[o]) * by[o] > TOLERANCE)
+            fabs(whole - units[o]) * factors[o] > TOLERANCE)
             return false;
     }
     args[BIAS] = c->bias == BYI_NO_ID
                      ? node->args[BIAS]
                      : make_const(rw, BYOC_I32, channels, units);
-    args[SCALE] = make_const(rw, BYOC_F32,
-                             one && c->bias == BYI_NO_ID ? -1 : channels, by);
+    args[SCALE] = make_const(
+        rw, BYOC_F32, one && c->bias == BYI_NO_ID ? -1 : channels, factors);
     return true;
 }
 
-/* A bound of the result as an attribute: quantised with the result's steps. */
-static struct byi_attr bound(const char *name, double value,
-                             const struct quant_steps *y)
+/* Make the attribute of a bound of the result: quantised with the result's
+ * steps. */
+static struct byi_attr make_bound(const char *name, double value,
+                                  const struct quant_steps *y)
 {
     const float steps = rintf((float)value / (float)y->scale);
     return (struct byi_attr){
@@ -416,7 +431,7 @@ static struct byi_attr bound(const char *name, double value,
         .i = (int64_t)fmin(fmax((double)steps + y->zero, INT8_MIN), UINT8_MAX)};
 }
 
-static byi_id to_integers(struct byi_rewrite *rw, byi_id at)
+static byi_id requantize_product(struct byi_rewrite *rw, byi_id at)
 {
     struct quant_steps y;
     struct quant_chain c;
@@ -428,8 +443,8 @@ static byi_id to_integers(struct byi_rewrite *rw, byi_id at)
     if (!scale_bias(rw, &c, y.scale, args))
         return BYI_NO_ID;
     args[ZERO] = byi_rw_arg(rw, at, 2);
-    const struct byi_attr bounds[] = {bound("a_min", c.low, &y),
-                                      bound("a_max", c.high, &y)};
+    const struct byi_attr bounds[] = {make_bound("a_min", c.low, &y),
+                                      make_bound("a_max", c.high, &y)};
     return emit_product(rw, c.product, byi_rw_node(rw, c.product)->op, args,
                         OPERANDS, bounds, BYI_COUNT(bounds));
 }
@@ -437,7 +452,7 @@ static byi_id to_integers(struct byi_rewrite *rw, byi_id at)
 /* --- operators that select elements --------------------------------------- */
 
 /* Whether every element of node `id` is an element of its first operand. */
-static bool selects(const struct byi_rewrite *rw, byi_id id)
+static bool selects_elements(const struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_node *node = byi_rw_node(rw, id);
     if (node->kind != BYI_CALL_OP || node->type->kind != BYI_TENSOR)
@@ -464,7 +479,8 @@ static byi_id select_integers(struct byi_rewrite *rw, byi_id at)
     const byi_id inner = byi_rw_arg(rw, at, 0);
     struct quant_steps x, y;
     if (!read_steps(rw, at, BYI_OP_QUANTIZE, &y) || !byi_rw_once(rw, inner) ||
-        !selects(rw, inner) || byi_rw_node(rw, inner)->n_args > MAX_OPERANDS ||
+        !selects_elements(rw, inner) ||
+        byi_rw_node(rw, inner)->n_args > MAX_OPERANDS ||
         !read_steps(rw, byi_rw_arg(rw, inner, 0), BYI_OP_DEQUANTIZE, &x) ||
         x.scale != y.scale || x.zero != y.zero ||
         byi_rw_tensor(rw, x.integers)->dtype != byi_rw_tensor(rw, at)->dtype)
@@ -478,7 +494,8 @@ static byi_id select_integers(struct byi_rewrite *rw, byi_id at)
 
 /* --- products of int32 ---------------------------------------------------- */
 
-/* Match int32 values that are 8-bit integers minus a scalar zero point. */
+/* Match int32 values that are 8-bit integers minus a scalar zero point. *x
+ * becomes the integers and *zero their zero point, both of the same dtype. */
 static bool read_centred(struct byi_rewrite *rw, byi_id id, byi_id *x,
                          byi_id *zero)
 {
@@ -510,16 +527,16 @@ static bool read_centred(struct byi_rewrite *rw, byi_id id, byi_id *x,
 static bool narrow_weights(struct byi_rewrite *rw, byi_id id, byi_id *args)
 {
     struct byi_tensor t;
-    struct integers q = {0};
+    struct weight_integers q = {0};
     if (!byi_rw_view(rw, id, &t) || t.dtype != BYOC_I32)
         return false;
     const int32_t *at = t.data;
     const int64_t n = byi_elements(t.rank, t.dims);
-    q.at = byi_arena_alloc(rw->scratch, (size_t)n * sizeof *q.at + 1);
+    q.values = byi_arena_alloc(rw->scratch, (size_t)n * sizeof *q.values + 1);
     for (int64_t i = 0; i < n; i++) {
         if (at[i] < -UINT8_MAX || at[i] > UINT8_MAX)
             return false;
-        q.at[i] = (int16_t)at[i];
+        q.values[i] = (int16_t)at[i];
         q.low = at[i] < q.low ? at[i] : q.low;
         q.high = at[i] > q.high ? at[i] : q.high;
     }
@@ -545,7 +562,7 @@ static const struct quant_product *read_integers(struct byi_rewrite *rw,
     return row;
 }
 
-static byi_id from_integers(struct byi_rewrite *rw, byi_id at)
+static byi_id rewrite_int32_product(struct byi_rewrite *rw, byi_id at)
 {
     byi_id args[OPERANDS];
     const struct quant_product *row = read_integers(rw, at, args);
@@ -571,17 +588,19 @@ static enum byi_op_id read_sums(struct byi_rewrite *rw, byi_id sums,
     return node->op;
 }
 
-/* Whether `scale` is one number, or one for each column of a matrix. */
-static bool scales_sums(const struct byi_rewrite *rw, byi_id scale,
-                        enum byi_op_id op, byi_id sums)
+/* Whether `scale` is one float32 number, or one for each column of the sums of
+ * a matrix product. */
+static bool is_scale_of_sums(const struct byi_rewrite *rw, byi_id scale,
+                             enum byi_op_id op, byi_id sums)
 {
-    const struct byi_type *by = byi_rw_tensor(rw, scale);
+    const struct byi_type *scale_type = byi_rw_tensor(rw, scale);
     const struct byi_type *type = byi_rw_tensor(rw, sums);
-    if (!by || !type || by->dtype != BYOC_F32 || by->rank > 1)
+    if (!scale_type || !type || scale_type->dtype != BYOC_F32 ||
+        scale_type->rank > 1)
         return false;
-    return byi_elements(by->rank, by->dims) == 1 ||
+    return byi_elements(scale_type->rank, scale_type->dims) == 1 ||
            (op == BYI_OP_QNN_MATMUL && type->rank > 0 &&
-            type->dims[type->rank - 1] == by->dims[0]);
+            type->dims[type->rank - 1] == scale_type->dims[0]);
 }
 
 /* Rewrite cast(sums) times a scale, per-tensor or per-column, to a product with
@@ -596,7 +615,7 @@ static byi_id scale_sums(struct byi_rewrite *rw, byi_id at)
             continue;
         const byi_id sums = byi_rw_arg(rw, wide, 0);
         const enum byi_op_id op = read_sums(rw, sums, args);
-        if (op == BYI_OP_NONE || !scales_sums(rw, scale, op, sums))
+        if (op == BYI_OP_NONE || !is_scale_of_sums(rw, scale, op, sums))
             continue;
         args[BIAS] = make_number(rw, BYOC_I32, 0);
         args[SCALE] = scale;
@@ -606,17 +625,17 @@ static byi_id scale_sums(struct byi_rewrite *rw, byi_id at)
 }
 
 static const struct byi_rule rules[] = {
-    {BYI_OP_NN_CONV1D, from_floats},
-    {BYI_OP_NN_CONV2D, from_floats},
-    {BYI_OP_NN_CONV3D, from_floats},
-    {BYI_OP_NN_DENSE, from_floats},
-    {BYI_OP_NN_MATMUL, from_floats},
-    {BYI_OP_NN_CONV1D, from_integers},
-    {BYI_OP_NN_CONV2D, from_integers},
-    {BYI_OP_NN_CONV3D, from_integers},
-    {BYI_OP_NN_MATMUL, from_integers},
+    {BYI_OP_NN_CONV1D, rewrite_float_product},
+    {BYI_OP_NN_CONV2D, rewrite_float_product},
+    {BYI_OP_NN_CONV3D, rewrite_float_product},
+    {BYI_OP_NN_DENSE, rewrite_float_product},
+    {BYI_OP_NN_MATMUL, rewrite_float_product},
+    {BYI_OP_NN_CONV1D, rewrite_int32_product},
+    {BYI_OP_NN_CONV2D, rewrite_int32_product},
+    {BYI_OP_NN_CONV3D, rewrite_int32_product},
+    {BYI_OP_NN_MATMUL, rewrite_int32_product},
     {BYI_OP_MULTIPLY, scale_sums},
-    {BYI_OP_QUANTIZE, to_integers},
+    {BYI_OP_QUANTIZE, requantize_product},
     {BYI_OP_QUANTIZE, select_integers},
     {0},
 };

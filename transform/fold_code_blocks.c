@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FoldCodeBlocks: use weights that were quantised in blocks as codes.
+/* FoldCodeBlocks: compute with the codes of weights that are quantised in
+ * blocks, instead of dequantising the weights.
  * requires: types                         breaks: nothing
  *
  *   %w = qnn.dequantize(const[codes], const[scales], const[zeros],
@@ -9,10 +10,11 @@
  *                                                ...)
  *
  * if the blocks of a product's weights are along the axis that it sums, and
- * the blocks of take's data along an axis that take keeps. Also for nn.dense,
- * transpose_b, and a transpose of %w. It runs before FoldConstant, which would
- * compute %w, which takes 4 or 8 times the memory of its codes. Products add in
- * another order than with %w; results of take are bit-identical.
+ * the blocks of take's data along an axis that take keeps. The pass also
+ * rewrites nn.dense, products with transpose_b, and products with a transpose
+ * of %w. It runs before FoldConstant, since FoldConstant would compute %w, and
+ * %w takes 4 or 8 times the memory of its codes. Products add in another order
+ * than with %w; results of take are bit-identical.
  */
 #include "code_blocks.h"
 #include "transform.h"
@@ -36,7 +38,8 @@ static bool read_zeros(const struct byi_rewrite *rw, byi_id id,
            byi_attr_float(byi_rw_node(rw, id)->attrs, "value") == 0;
 }
 
-/* Read a constant matrix that is dequantised in blocks; false: another node. */
+/* Read a constant matrix that is dequantised in blocks. False if the node is
+ * another one. */
 static bool read_codes(const struct byi_rewrite *rw, byi_id id,
                        struct coded_matrix *w)
 {
@@ -65,7 +68,8 @@ static int unsigned_code(const struct coded_matrix *w,
     return (t->data ? (int)byi_tensor_int(t, at) : 0) + w->offset;
 }
 
-/* Copy the blocks of row n; the axis without blocks numbers the rows. */
+/* Copy the blocks of row n; the axis without blocks numbers the rows. Codes
+ * beyond the end of the row become the zero point, so that they count as 0. */
 static void copy_row(const struct coded_matrix *w,
                      const struct byi_code_blocks *b, int64_t n)
 {
@@ -131,12 +135,12 @@ static byi_id fold_take(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node *node = byi_rw_node(rw, at);
     const byi_id weights = node->args[0], indices = node->args[1];
-    const struct byi_type *which = byi_rw_tensor(rw, indices);
+    const struct byi_type *index_type = byi_rw_tensor(rw, indices);
     const struct byi_attr *attrs = node->attrs->at;
     const uint32_t n = node->attrs->n;
     struct coded_matrix w;
     byi_id args[3];
-    if (!which || !read_codes(rw, weights, &w))
+    if (!index_type || !read_codes(rw, weights, &w))
         return BYI_NO_ID;
     const uint32_t axis = byi_attr_axis(node->attrs, 2);
     if (axis == w.axis)
@@ -145,9 +149,9 @@ static byi_id fold_take(struct byi_rewrite *rw, byi_id at)
         const byi_id all[] = {byi_rw_arg(rw, weights, i), indices};
         args[i] = byi_rw_call(rw, BYI_OP_TAKE, all, 2, attrs, n);
     }
-    const int64_t later = w.axis > axis ? (int64_t)which->rank - 1 : 0;
+    const int64_t shift = w.axis > axis ? (int64_t)index_type->rank - 1 : 0;
     const struct byi_attr blocks[] = {
-        {.name = "axis", .kind = BYI_ATTR_INT, .i = (int64_t)w.axis + later},
+        {.name = "axis", .kind = BYI_ATTR_INT, .i = (int64_t)w.axis + shift},
         {.name = "block_size", .kind = BYI_ATTR_INT, .i = w.block}};
     return byi_rw_call(rw, BYI_OP_DEQUANTIZE, args, 3, blocks, 2);
 }

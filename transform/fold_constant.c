@@ -19,7 +19,9 @@
 
 #include "rewrite.h"
 
+/* Largest result in bytes, unless the context has a limit. */
 #define DEFAULT_LIMIT ((uint64_t)64 << 20)
+/* A result of more bytes must not be much larger than the operands. */
 #define LARGE_RESULT ((uint64_t)1 << 20)
 enum {
     MAX_OPERANDS = 64,
@@ -32,13 +34,14 @@ enum {
 static bool is_worth_keeping(const struct byi_rewrite *rw, uint64_t in,
                              uint64_t out)
 {
-    const uint64_t asked = rw->ctx->fold_limit;
-    if (out > (asked ? asked : DEFAULT_LIMIT))
+    const uint64_t given_limit = rw->ctx->fold_limit;
+    if (out > (given_limit ? given_limit : DEFAULT_LIMIT))
         return false;
     return out <= LARGE_RESULT || out / 4 <= in;
 }
 
-/* The result types of a call; returns their number, 0 if one is not static. */
+/* List the result types of a call. Returns their number, or 0 if one of them is
+ * not static or there are more than MAX_OPERANDS. */
 static uint32_t result_types(const struct byi_type *type,
                              const struct byi_type *out[MAX_OPERANDS])
 {
@@ -156,7 +159,7 @@ enum { BODY_RULES = 4, RULES = BODY_RULES + 2 };
 static const struct byi_rule rules[RULES + 1];
 
 /* Simplify a copied node by the rules above. */
-static byi_id settle_copy(struct byi_rewrite *rw, byi_id id)
+static byi_id fold_copy(struct byi_rewrite *rw, byi_id id)
 {
     for (size_t i = 0; i < BODY_RULES; i++) {
         const struct byi_node *node = byi_rw_node(rw, id);
@@ -174,7 +177,8 @@ static byi_id settle_copy(struct byi_rewrite *rw, byi_id id)
     return id;
 }
 
-/* Inline the body of a function in place of its call, and fold it. */
+/* Inline the body of a function in place of its call, and fold it. Returns the
+ * node of its result, or BYI_NO_ID if a node does not type-check here. */
 static byi_id inline_body(struct byi_rewrite *rw, const struct byi_func *body,
                           const byi_id *args)
 {
@@ -187,12 +191,13 @@ static byi_id inline_body(struct byi_rewrite *rw, const struct byi_func *body,
         if (byi_add_copy(rw->m, rw->f, body, id, map, &map[id], NULL) !=
             BYOC_OK)
             return BYI_NO_ID;
-        map[id] = settle_copy(rw, map[id]);
+        map[id] = fold_copy(rw, map[id]);
     }
     return map[body->result];
 }
 
-/* A branch is a function literal whose parameters are its captures. */
+/* Inline a branch, which is a function literal whose parameters are its
+ * captures. Returns BYI_NO_ID if the branch is another function. */
 static byi_id inline_branch(struct byi_rewrite *rw, byi_id branch)
 {
     const struct byi_node fn = *byi_rw_node(rw, branch);

@@ -13,7 +13,7 @@
  *   %2 = nn.relu(%1);                        nn.conv2d(%1, const[w s])
  *   nn.conv2d(%2, const[w])
  *
- *   with s (C, 1, 1), every element above 0
+ *   with s of shape (C, 1, 1) and positive elements
  */
 #include "transform.h"
 
@@ -27,7 +27,7 @@ struct forward {
     /* by node: the scales that all its readers can absorb */
     struct byi_scale_limits *limits;
     /* by node: old value = new value times this scale; NULL: unchanged */
-    const struct byi_scale **have;
+    const struct byi_scale **deferred;
 };
 
 /* --- first walk, readers first: limits ------------------------------------ */
@@ -44,8 +44,8 @@ static struct byi_scale_limits limits_of_sum(struct forward *f, byi_id id)
     return byi_scale_limits_both(limits, f->limits[id]);
 }
 
-/* The operand of a product whose factor the product passes on: the first
- * operand if it has the result's type, otherwise the second. */
+/* Returns the operand of a product whose factor the product passes on: the
+ * first operand if it has the result's type, otherwise the second. */
 static uint32_t main_arg(const struct forward *f, byi_id id)
 {
     const struct byi_node *node = byi_scale_node(&f->s, id);
@@ -84,7 +84,7 @@ static struct byi_scale_limits limits_of_part(const struct forward *f,
     return limits;
 }
 
-/* The limits of reader `id` for a scale of its operand i. */
+/* Returns the limits of reader `id` for a scale of its operand i. */
 static struct byi_scale_limits limits_at(struct forward *f, byi_id id,
                                          uint32_t i)
 {
@@ -131,86 +131,87 @@ static void find_limits(struct forward *f)
 
 /* --- second walk, operands first: assign scales -------------------------- */
 
-static void settle_product(struct forward *f, byi_id id)
+static void scale_product(struct forward *f, byi_id id)
 {
     const struct byi_node *node = byi_scale_node(&f->s, id);
     byi_id x = BYI_NO_ID;
     const struct byi_scale *own = byi_scale_of(&f->s, id, &x);
     const struct byi_scale *all =
-        own ? byi_scale_times(&f->s, own, f->have[x]) : NULL;
+        own ? byi_scale_times(&f->s, own, f->deferred[x]) : NULL;
     if (all && byi_scale_limits_fit(&f->limits[id], all)) {
-        f->have[id] = all;
+        f->deferred[id] = all;
         byi_scale_edit(&f->s, id, BYI_EDIT_DISSOLVE, x, NULL);
         return;
     }
     const int arg = byi_scale_const_arg(&f->s, id);
     const uint32_t i = arg >= 0 ? (uint32_t)(1 - arg) : main_arg(f, id);
-    const struct byi_scale *have = f->have[node->args[i]];
-    if (!have)
+    const struct byi_scale *deferred = f->deferred[node->args[i]];
+    if (!deferred)
         return;
     if (arg < 0)
-        f->have[id] = byi_scale_to_result(&f->s, id, i, have);
+        f->deferred[id] = byi_scale_to_result(&f->s, id, i, deferred);
     else if (node->op == BYI_OP_DIVIDE)
-        byi_scale_edit(&f->s, id, BYI_EDIT_UNDER, BYI_NO_ID, have);
+        byi_scale_edit(&f->s, id, BYI_EDIT_UNDER, BYI_NO_ID, deferred);
     else
-        byi_scale_edit(&f->s, id, BYI_EDIT_TIMES, BYI_NO_ID, have);
+        byi_scale_edit(&f->s, id, BYI_EDIT_TIMES, BYI_NO_ID, deferred);
 }
 
-static void settle_sum(struct forward *f, byi_id id)
+static void scale_sum(struct forward *f, byi_id id)
 {
     const struct byi_node *node = byi_scale_node(&f->s, id);
     const int arg = byi_scale_const_arg(&f->s, id);
-    if (arg < 0 || !f->have[node->args[1 - arg]])
+    if (arg < 0 || !f->deferred[node->args[1 - arg]])
         return;
-    f->have[id] = f->have[node->args[1 - arg]];
-    byi_scale_edit(&f->s, id, BYI_EDIT_OVER, BYI_NO_ID, f->have[id]);
+    f->deferred[id] = f->deferred[node->args[1 - arg]];
+    byi_scale_edit(&f->s, id, BYI_EDIT_OVER, BYI_NO_ID, f->deferred[id]);
 }
 
 /* Join the factors of all operands along the axis of concatenation; an operand
  * without factors has 1. */
-static void settle_concat(struct forward *f, byi_id id)
+static void scale_concat(struct forward *f, byi_id id)
 {
     const struct byi_node *node = byi_scale_node(&f->s, id);
     const uint32_t axis = byi_attr_axis(node->attrs, node->type->rank);
     int64_t at = 0;
     bool any = false;
     for (uint32_t i = 0; i < node->n_args; i++)
-        any = any || f->have[node->args[i]];
+        any = any || f->deferred[node->args[i]];
     if (!any)
         return;
     const int64_t all = node->type->dims[axis];
     double *v = byi_arena_calloc(f->s.scratch, (size_t)all + 1, sizeof *v);
     struct byi_scale_sources *sources = NULL;
     for (uint32_t i = 0; i < node->n_args; i++) {
-        const struct byi_scale *have = f->have[node->args[i]];
+        const struct byi_scale *deferred = f->deferred[node->args[i]];
         const int64_t n =
             byi_scale_node(&f->s, node->args[i])->type->dims[axis];
         for (int64_t k = 0; k < n; k++)
-            v[at++] = have ? have->values[have->n == 1 ? 0 : k] : 1.0;
-        if (have)
+            v[at++] =
+                deferred ? deferred->values[deferred->n == 1 ? 0 : k] : 1.0;
+        if (deferred)
             sources = byi_scale_sources_join(&f->s, byi_sources_none(), sources,
-                                             have->sources);
+                                             deferred->sources);
     }
-    f->have[id] = byi_scale_make(&f->s, (int)axis, all, v, sources);
+    f->deferred[id] = byi_scale_make(&f->s, (int)axis, all, v, sources);
 }
 
-static void settle_scale(struct forward *f, byi_id id)
+static void scale_node(struct forward *f, byi_id id)
 {
     const struct byi_node *node = byi_scale_node(&f->s, id);
     bool positive;
     const enum byi_scale_how how = byi_scale_how(&f->s, id, &positive);
     if (how == BYI_SCALE_PRODUCT) {
-        settle_product(f, id);
+        scale_product(f, id);
     } else if (how == BYI_SCALE_ADDS) {
-        settle_sum(f, id);
+        scale_sum(f, id);
     } else if (how == BYI_SCALE_CONCATS) {
-        settle_concat(f, id);
-    } else if (how != BYI_SCALE_BLOCKS && f->have[node->args[0]]) {
-        const struct byi_scale *have = f->have[node->args[0]];
+        scale_concat(f, id);
+    } else if (how != BYI_SCALE_BLOCKS && f->deferred[node->args[0]]) {
+        const struct byi_scale *deferred = f->deferred[node->args[0]];
         if (how == BYI_SCALE_WEIGHTS)
-            byi_scale_edit(&f->s, id, BYI_EDIT_WEIGHTS_IN, BYI_NO_ID, have);
+            byi_scale_edit(&f->s, id, BYI_EDIT_WEIGHTS_IN, BYI_NO_ID, deferred);
         else
-            f->have[id] = byi_scale_to_result(&f->s, id, 0, have);
+            f->deferred[id] = byi_scale_to_result(&f->s, id, 0, deferred);
     }
 }
 
@@ -224,10 +225,10 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     if (!byi_scaling_needed(&f.s))
         return BYOC_OK;
     f.limits = byi_arena_calloc(scratch, n + 1, sizeof *f.limits);
-    f.have = byi_arena_calloc(scratch, n + 1, sizeof *f.have);
+    f.deferred = byi_arena_calloc(scratch, n + 1, sizeof *f.deferred);
     find_limits(&f);
     for (byi_id id = 0; id < n; id++)
-        settle_scale(&f, id);
+        scale_node(&f, id);
     return byi_scaling_end(&f.s, func, err);
 }
 

@@ -43,7 +43,8 @@ struct grouper {
     uint8_t *kind; /* by node */
     struct byi_dominator *tree;
     struct fuse_group *groups; /* by node */
-    /* by node: number of the last walk that met it */
+    /* by node: the number of the last walk that met it, or the complement of
+     * that number once count_params has counted it */
     uint32_t *seen;
     /* by representative: number of the last walk that met the group */
     uint32_t *met;
@@ -83,7 +84,7 @@ static uint8_t op_kind(const struct grouper *g, byi_id id)
     const struct byi_node *node = &g->f->nodes.at[id];
     uint8_t kind = (uint8_t)byi_op(node->op)->kind;
     if (kind == BYI_OPAQUE || has_computed_shape(g->f, node) ||
-        (g->limits->takes && !g->limits->takes(g->f, id)))
+        (g->limits->is_fusable && !g->limits->is_fusable(g->f, id)))
         return KIND_OPAQUE;
     /* Interpolation reads several elements for each result. */
     if (node->op == BYI_OP_RESIZE &&
@@ -136,7 +137,7 @@ static uint8_t edge_kind(const void *ctx, byi_id value, byi_id reader)
 
 /* --- groups -------------------------------------------------------------- */
 
-static uint32_t find(struct grouper *g, byi_id id)
+static uint32_t find_group(struct grouper *g, byi_id id)
 {
     while (g->groups[id].parent != id) {
         const uint32_t up = g->groups[id].parent;
@@ -146,8 +147,8 @@ static uint32_t find(struct grouper *g, byi_id id)
     return id;
 }
 
-/* Union of two groups; returns the representative. */
-static uint32_t join(struct grouper *g, uint32_t a, uint32_t b)
+/* Unite two groups. Returns the representative. */
+static uint32_t join_groups(struct grouper *g, uint32_t a, uint32_t b)
 {
     const bool a_larger = g->groups[a].size > g->groups[b].size;
     struct fuse_group *big = &g->groups[a_larger ? a : b];
@@ -165,7 +166,7 @@ static uint32_t join(struct grouper *g, uint32_t a, uint32_t b)
  * large. */
 static bool record_visit(struct grouper *g, byi_id id, uint32_t *size)
 {
-    const uint32_t group = find(g, id);
+    const uint32_t group = find_group(g, id);
     BYI_PUSH(&g->path, id);
     g->seen[id] = g->walk;
     if (g->met[group] == g->walk)
@@ -186,8 +187,8 @@ static bool walk_path(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
     uint32_t size = 0;
     g->walk++;
     g->path.n = g->joined.n = 0;
-    if (g->groups[find(g, to)].kind > last || !record_visit(g, to, &size) ||
-        !record_visit(g, from, &size))
+    if (g->groups[find_group(g, to)].kind > last ||
+        !record_visit(g, to, &size) || !record_visit(g, from, &size))
         return false;
     for (uint32_t i = 1; i < g->path.n; i++) {
         const byi_id id = g->path.at[i];
@@ -195,7 +196,7 @@ static bool walk_path(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
             const byi_id reader = g->uses->at[u];
             if (g->seen[reader] == g->walk)
                 continue;
-            if (g->groups[find(g, reader)].kind > inner ||
+            if (g->groups[find_group(g, reader)].kind > inner ||
                 !record_visit(g, reader, &size))
                 return false;
         }
@@ -206,10 +207,11 @@ static bool walk_path(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
 /* Whether node `id` is in a group of the last walk. */
 static bool is_inside(struct grouper *g, byi_id id)
 {
-    return g->met[find(g, id)] == g->walk;
+    return g->met[find_group(g, id)] == g->walk;
 }
 
-/* The number of values that the groups of the last walk read from outside. */
+/* Returns the number of values that the groups of the last walk read from
+ * outside. */
 static uint32_t count_params(struct grouper *g)
 {
     uint32_t n = 0;
@@ -234,8 +236,8 @@ static uint32_t count_params(struct grouper *g)
     return n;
 }
 
-/* Whether the groups of the last walk, joined, have at most max_args parameters
- * and results. */
+/* Whether the union of the groups of the last walk has at most max_args
+ * parameters and results. */
 static bool args_fit(struct grouper *g, byi_id last)
 {
     const struct byi_type *type = g->f->nodes.at[last].type;
@@ -253,13 +255,13 @@ static void try_fuse(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
 {
     if (!walk_path(g, from, to, inner, last) || !args_fit(g, to))
         return;
-    uint8_t kind = g->groups[find(g, to)].kind;
+    uint8_t kind = g->groups[find_group(g, to)].kind;
     uint32_t group = g->joined.at[0];
     for (uint32_t i = 0; i < g->joined.n; i++)
         if (g->groups[g->joined.at[i]].kind == BYI_OUT_FUSABLE)
             kind = BYI_OUT_FUSABLE;
     for (uint32_t i = 1; i < g->joined.n; i++)
-        group = join(g, group, g->joined.at[i]);
+        group = join_groups(g, group, g->joined.at[i]);
     g->groups[group].kind = kind;
 }
 
@@ -269,19 +271,19 @@ static void try_fuse(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
 static void fuse_field(struct grouper *g, byi_id id, byi_id tuple)
 {
     if (g->kind[tuple] == KIND_TUPLE &&
-        g->groups[find(g, id)].kind <= BYI_INJECTIVE)
+        g->groups[find_group(g, id)].kind <= BYI_INJECTIVE)
         try_fuse(g, id, tuple, BYI_INJECTIVE, BYI_INJECTIVE);
 }
 
 /* Fuse node `id` into its immediate post-dominator, if this phase does that. */
-static void visit(struct grouper *g, enum phase phase, byi_id id)
+static void fuse_node(struct grouper *g, enum phase phase, byi_id id)
 {
     const byi_id to = g->tree[id].parent;
     const uint8_t path_kind = g->tree[id].kind;
     if (g->kind[id] == KIND_OPAQUE || to == g->f->nodes.n ||
-        g->kind[to] == KIND_OPAQUE || find(g, id) == find(g, to))
+        g->kind[to] == KIND_OPAQUE || find_group(g, id) == find_group(g, to))
         return;
-    const uint8_t kind = g->groups[find(g, id)].kind;
+    const uint8_t kind = g->groups[find_group(g, id)].kind;
     if (phase == FIELDS) {
         fuse_field(g, id, to);
         return;
@@ -300,8 +302,8 @@ static void visit(struct grouper *g, enum phase phase, byi_id id)
 
 /* --- epilogues ------------------------------------------------------------ */
 
-/* The only reader of node `id`, if it can be in the epilogue of the group of
- * `id` and is not in another group; otherwise BYI_NO_ID. */
+/* Returns the only reader of node `id`, if it can be in the epilogue of the
+ * group of `id` and is not in another group; otherwise BYI_NO_ID. */
 static byi_id next_in_epilogue(struct grouper *g, byi_id id)
 {
     const struct byi_node *node = &g->f->nodes.at[id];
@@ -315,7 +317,7 @@ static byi_id next_in_epilogue(struct grouper *g, byi_id id)
     if (reader->kind != BYI_CALL_OP || reader->target || reader->region ||
         reader->n_args == 0 || reader->n_args > 2 ||
         (reader->args[0] != id && !commutes) ||
-        g->groups[find(g, next)].size > 1 ||
+        g->groups[find_group(g, next)].size > 1 ||
         !byi_type_equal(reader->type, node->type))
         return BYI_NO_ID;
     const struct byi_type *operand =
@@ -339,15 +341,15 @@ static void join_epilogue(struct grouper *g, byi_id id)
     for (uint32_t n = 1; n <= BYI_EPILOGUE_OPS && n < g->limits->max_depth &&
                          (next = next_in_epilogue(g, last)) != BYI_NO_ID;
          n++) {
-        join(g, find(g, last), find(g, next));
+        join_groups(g, find_group(g, last), find_group(g, next));
         g->kind[next] = KIND_OPAQUE;
         last = next;
     }
     g->kind[id] = KIND_OPAQUE;
-    g->groups[find(g, id)].kind = KIND_OPAQUE;
+    g->groups[find_group(g, id)].kind = KIND_OPAQUE;
 }
 
-static void start(struct grouper *g, struct byi_arena *scratch)
+static void init_groups(struct grouper *g, struct byi_arena *scratch)
 {
     const uint32_t n = g->f->nodes.n;
     g->kind = byi_arena_calloc(scratch, n, sizeof *g->kind);
@@ -374,14 +376,14 @@ const uint32_t *byi_fuse_groups(const struct byi_func *f,
                                 struct byi_arena *scratch)
 {
     struct grouper g = {.f = f, .uses = uses, .limits = limits};
-    start(&g, scratch);
+    init_groups(&g, scratch);
     for (enum phase phase = POINTWISE; phase < N_PHASES; phase++)
         for (byi_id id = 0; id < f->nodes.n; id++)
-            visit(&g, phase, id);
+            fuse_node(&g, phase, id);
     uint32_t *groups =
         byi_arena_calloc(scratch, f->nodes.n + 1, sizeof *groups);
     for (byi_id id = 0; id < f->nodes.n; id++)
-        groups[id] = find(&g, id);
+        groups[id] = find_group(&g, id);
     byi_vec_free(g.path.at);
     byi_vec_free(g.joined.at);
     return groups;

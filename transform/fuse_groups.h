@@ -7,18 +7,18 @@
 
 struct byi_fuse_limits {
     uint32_t max_depth; /* largest number of nodes of a group            */
-    uint32_t max_args;  /* of its parameters and results together        */
+    uint32_t max_args;  /* largest number of its parameters and results  */
     bool anchors;       /* groups may have an operator of kind
                          * BYI_OUT_FUSABLE, such as a convolution */
     bool epilogues;     /* group native kernels with their epilogues first */
     /* whether a group may have call `id` of f; NULL: any call */
-    bool (*takes)(const struct byi_func *f, byi_id id);
+    bool (*is_fusable)(const struct byi_func *f, byi_id id);
 };
 
-/* By node: the number of its group, its own id if the group has no other node.
- * The last node of a group is the only one that other groups or the function's
- * result read, except that a BYI_GET may be in another group than its tuple. In
- * `scratch`.
+/* Returns, by node, the number of its group; a node without a group has its own
+ * id as the number. The last node of a group is the only one that other groups
+ * or the function's result read, except that a BYI_GET may be in another group
+ * than its tuple. The array is in `scratch`.
  */
 const uint32_t *byi_fuse_groups(const struct byi_func *f,
                                 const struct byi_uses *uses,

@@ -30,13 +30,14 @@ struct fuser {
     struct byi_arena *scratch;
     struct byoc_error *err;
     const uint32_t *groups; /* by node */
-    uint32_t *home;  /* by node: 1 + its group; 0: not in a new function */
-    uint32_t *last;  /* by group: its last node */
-    uint32_t *first; /* by group: its nodes are at[first[g]..first[g + 1]) */
-    byi_id *at;
-    byi_id *inner; /* by node: its copy in the body of group in[node] - 1 */
-    uint32_t *in;  /* by node: 1 + the group with that copy; 0: none */
-    byi_id *map;   /* by node: its copy in the fresh function */
+    uint32_t *home; /* by node: 1 + its group; 0: not in a new function */
+    uint32_t *last; /* by group: its last node */
+    /* by group g: its nodes are members[first[g]..first[g + 1]) */
+    uint32_t *first;
+    byi_id *members;
+    byi_id *copy; /* by node: its copy in the body of group copied_to - 1 */
+    uint32_t *copied_to; /* by node: 1 + the group with that copy; 0: none */
+    byi_id *map;         /* by node: its copy in the fresh function */
 };
 
 /* --- choosing groups ----------------------------------------------------- */
@@ -112,7 +113,7 @@ static void list_members(struct fuser *s)
 {
     const uint32_t n = s->f->nodes.n;
     s->first = byi_arena_calloc(s->scratch, (size_t)n + 2, sizeof *s->first);
-    s->at = byi_arena_calloc(s->scratch, n, sizeof *s->at);
+    s->members = byi_arena_calloc(s->scratch, n, sizeof *s->members);
     for (byi_id id = 0; id < n; id++)
         if (s->home[id])
             s->first[s->home[id] + 1]++;
@@ -120,7 +121,7 @@ static void list_members(struct fuser *s)
         s->first[i] += s->first[i - 1];
     for (byi_id id = 0; id < n; id++)
         if (s->home[id])
-            s->at[s->first[s->home[id]]++] = id;
+            s->members[s->first[s->home[id]]++] = id;
 }
 
 /* --- the function of a group --------------------------------------------- */
@@ -134,14 +135,14 @@ static void mark_constants(struct fuser *s, const byi_id *members, uint32_t n)
         for (uint32_t a = 0; a < node->n_args; a++) {
             if (!byi_fuse_embeds(s->f, node, a))
                 continue;
-            s->in[node->args[a]] = s->home[members[i]];
-            s->inner[node->args[a]] = BYI_NO_ID;
+            s->copied_to[node->args[a]] = s->home[members[i]];
+            s->copy[node->args[a]] = BYI_NO_ID;
         }
     }
 }
 
-/* Add the parameters of the body; *args: the arguments of its call. Returns
- * their number. */
+/* Add the parameters of the body. *args becomes the arguments of its call, in
+ * the scratch arena. Returns their number. */
 static uint32_t add_params(struct fuser *s, struct byi_func *body,
                            const byi_id *members, uint32_t n, byi_id **args)
 {
@@ -152,11 +153,11 @@ static uint32_t add_params(struct fuser *s, struct byi_func *body,
         const struct byi_node *node = &s->f->nodes.at[members[i]];
         for (uint32_t a = 0; a < node->n_args; a++) {
             const byi_id value = node->args[a];
-            if (s->home[value] == home || s->in[value] == home)
+            if (s->home[value] == home || s->copied_to[value] == home)
                 continue;
             const char *name = byi_arena_printf(s->m->arena, "p%u", list.n);
-            s->in[value] = home;
-            s->inner[value] =
+            s->copied_to[value] = home;
+            s->copy[value] =
                 byi_add_param(s->m, body, name, s->f->nodes.at[value].type);
             BYI_PUSH(&list, s->map[value]);
         }
@@ -176,8 +177,8 @@ static enum byoc_status add_member(struct fuser *s, struct byi_func *body,
     for (uint32_t a = 0; a < node->n_args; a++) {
         const byi_id arg = node->args[a];
         const struct byi_node *constant = &s->f->nodes.at[arg];
-        if (s->in[arg] == home && s->inner[arg] == BYI_NO_ID)
-            s->inner[arg] =
+        if (s->copied_to[arg] == home && s->copy[arg] == BYI_NO_ID)
+            s->copy[arg] =
                 byi_add_const(s->m, body, constant->index, constant->sources);
     }
     if (node->kind == BYI_MAKE_TUPLE)
@@ -185,19 +186,18 @@ static enum byoc_status add_member(struct fuser *s, struct byi_func *body,
     if (node->kind == BYI_GET &&
         s->f->nodes.at[node->args[0]].kind == BYI_MAKE_TUPLE) {
         const struct byi_node *tuple = &s->f->nodes.at[node->args[0]];
-        s->inner[id] = s->inner[tuple->args[node->index]];
+        s->copy[id] = s->copy[tuple->args[node->index]];
         return BYOC_OK;
     }
-    BYI_TRY(
-        byi_add_moved(s->m, body, s->f, id, s->inner, &s->inner[id], s->err));
-    body->nodes.at[s->inner[id]].type = node->type;
+    BYI_TRY(byi_add_moved(s->m, body, s->f, id, s->copy, &s->copy[id], s->err));
+    body->nodes.at[s->copy[id]].type = node->type;
     return BYOC_OK;
 }
 
 static enum byoc_status make_group(struct fuser *s, byi_id sink)
 {
     const uint32_t home = s->home[sink];
-    const byi_id *members = &s->at[s->first[home - 1]];
+    const byi_id *members = &s->members[s->first[home - 1]];
     const uint32_t n = s->first[home] - s->first[home - 1];
     const uint32_t func = byi_func_new(s->m, NULL);
     struct byi_func *body = s->m->funcs.at[func];
@@ -205,7 +205,7 @@ static enum byoc_status make_group(struct fuser *s, byi_id sink)
     const uint32_t n_args = add_params(s, body, members, n, &args);
     for (uint32_t i = 0; i < n; i++)
         BYI_TRY(add_member(s, body, members[i]));
-    body->result = s->inner[sink];
+    body->result = s->copy[sink];
     body->attr.primitive = true;
     const byi_id fn = byi_add_fn(s->m, s->fresh, func, NULL, 0, NULL);
     return byi_add_apply(s->m, s->fresh, fn, args, n_args,
@@ -229,8 +229,8 @@ static enum byoc_status rebuild(struct fuser *s)
 {
     const uint32_t n = s->f->nodes.n;
     s->map = byi_arena_calloc(s->scratch, n, sizeof *s->map);
-    s->inner = byi_arena_calloc(s->scratch, n, sizeof *s->inner);
-    s->in = byi_arena_calloc(s->scratch, n, sizeof *s->in);
+    s->copy = byi_arena_calloc(s->scratch, n, sizeof *s->copy);
+    s->copied_to = byi_arena_calloc(s->scratch, n, sizeof *s->copied_to);
     s->fresh = byi_func_like(s->m, s->f, s->map);
     for (byi_id id = 0; id < n; id++) {
         const struct byi_node *node = &s->f->nodes.at[id];
@@ -248,7 +248,7 @@ static enum byoc_status rebuild(struct fuser *s)
     return BYOC_OK;
 }
 
-/* One group per node. */
+/* Give every node a group of its own. The array is in `scratch`. */
 static const uint32_t *split_all(const struct byi_func *f,
                                  struct byi_arena *scratch)
 {
@@ -277,7 +277,7 @@ static enum byoc_status read_limits(const struct byi_pass_context *ctx,
             args == 0 || args > BYI_MAX_ARGS ? BYI_MAX_ARGS : (uint32_t)args,
         .anchors = byi_option_bool(ctx, "FuseOps.anchors"),
         .epilogues = byi_option_bool(ctx, "FuseOps.epilogues"),
-        .takes =
+        .is_fusable =
             byi_option_bool(ctx, "FuseOps.generated") ? ctx->generates : NULL};
     return BYOC_OK;
 }
@@ -301,7 +301,7 @@ static enum byoc_status fuse_function(struct byi_module *m, uint32_t func,
     s.groups = level == 0 ? split_all(s.f, scratch)
                           : byi_fuse_groups(s.f, &uses, &limits, scratch);
     choose_groups(&s, level == 0 || byi_option_bool(ctx, "FuseOps.singles"),
-                  limits.takes != NULL);
+                  limits.is_fusable != NULL);
     list_members(&s);
     BYI_TRY(rebuild(&s));
     byi_sweep(m, s.fresh, scratch); /* drop constants that moved to bodies */

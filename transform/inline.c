@@ -7,7 +7,7 @@
  *           functions; regions, composites and fused groups; bodies of
  *           more than max_nodes nodes, counting nested and inlined ones; and
  *           bodies whose result has another type than the call, unless it only
- *           has more static dims and the caller has no references. Functions
+ *           has more static dims and no node refers to the caller. Functions
  *           without calls stay (RemoveUnusedFunctions drops them); values
  *           without readers are dropped.
  *
@@ -36,12 +36,13 @@ enum inline_frame_kind {
 
 struct inline_frame {
     enum inline_frame_kind kind;
-    uint32_t func, fresh; /* func: copied from; fresh, if NESTED: the clone */
-    struct byi_func *to;
-    byi_id *map;  /* nodes of `func` to those of `to` */
-    byi_id at;    /* the next node                    */
-    byi_id place; /* the call or literal of the frame below */
-    bool keep;    /* this is the only copy, so symbols keep their names */
+    uint32_t func;       /* the function that is copied */
+    uint32_t fresh;      /* NESTED: the clone of `func` */
+    struct byi_func *to; /* receives the copies */
+    byi_id *map;         /* by node of `func`: its copy in `to` */
+    byi_id at;           /* the next node of `func` */
+    byi_id place;        /* the call or literal in the frame below */
+    bool is_only_copy;   /* the original is dropped: symbols keep their names */
     /* CALLEE: nodes of `to` before the inlining, to undo it */
     uint32_t nodes_before;
 };
@@ -55,12 +56,12 @@ struct inliner {
     uint32_t *reads, *calls;
     BYI_VEC(uint64_t) size; /* by function: nodes, nested ones included */
     uint64_t max_nodes;
-    uint64_t total; /* nodes of the module, with the inlined ones */
-    bool strict;    /* a result must have the same type as its call */
+    uint64_t total;   /* nodes of the module, with the inlined ones */
+    bool equal_types; /* a result must have the same type as its call */
     BYI_VEC(struct inline_frame) frames;
 };
 
-static struct inline_frame *top(struct inliner *s)
+static struct inline_frame *innermost(struct inliner *s)
 {
     return &s->frames.at[s->frames.n - 1];
 }
@@ -85,8 +86,8 @@ static void count_reads(struct inliner *s, const struct byi_func *f)
         s->reads[f->nodes.at[f->result].index]++;
 }
 
-static bool is_inlined(const struct inliner *s, const struct byi_func *f,
-                       const struct byi_node *call)
+static bool should_inline(const struct inliner *s, const struct byi_func *f,
+                          const struct byi_node *call)
 {
     if (call->kind != BYI_CALL)
         return false;
@@ -102,8 +103,8 @@ static bool is_inlined(const struct inliner *s, const struct byi_func *f,
 }
 
 /* Whether an argument has another type than its parameter while the body has a
- * literal with parameters, whose types may name the same symbols, or nested
- * literals. */
+ * literal with parameters of its own, whose types may name the same symbols, or
+ * a literal with nested literals. */
 static bool renames_sizes(const struct inliner *s, const struct byi_func *f,
                           const struct byi_node *call)
 {
@@ -138,46 +139,46 @@ static byi_id *new_map(struct inliner *s, uint32_t func)
 
 static void open_callee(struct inliner *s, byi_id place)
 {
-    const struct inline_frame *by = top(s);
-    const struct byi_func *f = s->m->funcs.at[by->func];
+    const struct inline_frame *outer = innermost(s);
+    const struct byi_func *f = s->m->funcs.at[outer->func];
     const struct byi_node *call = &f->nodes.at[place];
     const struct byi_node *callee = &f->nodes.at[call->args[0]];
     const struct byi_func *body = s->m->funcs.at[callee->index];
     struct inline_frame frame = {
         .kind = CALLEE,
         .func = callee->index,
-        .to = by->to,
+        .to = outer->to,
         .map = new_map(s, callee->index),
         .place = place,
-        .keep = s->reads[callee->index] == 1,
-        .nodes_before = by->to->nodes.n,
+        .is_only_copy = s->reads[callee->index] == 1,
+        .nodes_before = outer->to->nodes.n,
     };
     const uint32_t own = call->n_args - 1;
     for (uint32_t i = 0; i < own; i++)
-        frame.map[body->params.at[i]] = by->map[call->args[i + 1]];
+        frame.map[body->params.at[i]] = outer->map[call->args[i + 1]];
     for (uint32_t i = 0; callee->kind == BYI_FN && i < callee->n_args; i++)
-        frame.map[body->params.at[own + i]] = by->map[callee->args[i]];
+        frame.map[body->params.at[own + i]] = outer->map[callee->args[i]];
     BYI_PUSH(&s->frames, frame);
 }
 
 static void open_nested(struct inliner *s, byi_id place)
 {
-    const struct inline_frame *by = top(s);
-    const struct byi_node *fn = &s->m->funcs.at[by->func]->nodes.at[place];
+    const struct inline_frame *outer = innermost(s);
+    const struct byi_node *fn = &s->m->funcs.at[outer->func]->nodes.at[place];
     struct inline_frame frame = {.kind = NESTED,
                                  .func = fn->index,
                                  .fresh = byi_func_new(s->m, NULL),
                                  .map = new_map(s, fn->index),
                                  .place = place,
-                                 .keep = by->keep};
+                                 .is_only_copy = outer->is_only_copy};
     const struct byi_func *from = s->m->funcs.at[fn->index];
     const uint32_t own = from->params.n - from->n_captures;
     frame.to = byi_func_like(s->m, from, frame.map);
-    if (!frame.keep)
+    if (!frame.is_only_copy)
         frame.to->origin = NULL;
     for (uint32_t i = 0; i < fn->n_args; i++)
         frame.to->nodes.at[frame.to->params.at[own + i]].type =
-            by->to->nodes.at[by->map[fn->args[i]]].type;
+            outer->to->nodes.at[outer->map[fn->args[i]]].type;
     s->m->funcs.at[frame.fresh]->type = from->type;
     BYI_PUSH(&s->size, s->size.at[fn->index]);
     BYI_PUSH(&s->frames, frame);
@@ -189,14 +190,14 @@ static void open_nested(struct inliner *s, byi_id place)
  * allow it. */
 static bool close_callee(struct inliner *s)
 {
-    const struct inline_frame frame = *top(s);
-    struct inline_frame *by = &s->frames.at[s->frames.n - 2];
+    const struct inline_frame frame = *innermost(s);
+    struct inline_frame *outer = &s->frames.at[s->frames.n - 2];
     const struct byi_node *call =
-        &s->m->funcs.at[by->func]->nodes.at[frame.place];
+        &s->m->funcs.at[outer->func]->nodes.at[frame.place];
     const byi_id id = frame.map[s->m->funcs.at[frame.func]->result];
-    struct byi_node *result = &by->to->nodes.at[id];
+    struct byi_node *result = &outer->to->nodes.at[id];
     if (!byi_type_equal(result->type, call->type) &&
-        (s->strict || !byi_type_refines(result->type, call->type)))
+        (s->equal_types || !byi_type_refines(result->type, call->type)))
         return false;
     if (id >= frame.nodes_before && result->kind != BYI_PARAM) {
         result->sources =
@@ -204,8 +205,8 @@ static bool close_callee(struct inliner *s)
         result->let = result->let || (call->let && result->kind != BYI_CONST &&
                                       result->kind != BYI_GLOBAL);
     }
-    by->map[frame.place] = id;
-    by->at++;
+    outer->map[frame.place] = id;
+    outer->at++;
     s->frames.n--;
     s->total += s->size.at[frame.func];
     return true;
@@ -213,21 +214,22 @@ static bool close_callee(struct inliner *s)
 
 static void close_nested(struct inliner *s)
 {
-    const struct inline_frame frame = *top(s);
-    struct inline_frame *by = &s->frames.at[s->frames.n - 2];
-    const struct byi_node fn = s->m->funcs.at[by->func]->nodes.at[frame.place];
+    const struct inline_frame frame = *innermost(s);
+    struct inline_frame *outer = &s->frames.at[s->frames.n - 2];
+    const struct byi_node fn =
+        s->m->funcs.at[outer->func]->nodes.at[frame.place];
     byi_id *args = byi_arena_calloc(s->scratch, fn.n_args, sizeof *args);
     for (uint32_t i = 0; i < fn.n_args; i++)
-        args[i] = by->map[fn.args[i]];
+        args[i] = outer->map[fn.args[i]];
     frame.to->result = frame.map[s->m->funcs.at[frame.func]->result];
     byi_func_replace(s->m, frame.fresh, frame.to);
     const byi_id id =
-        byi_add_fn(s->m, by->to, frame.fresh, args, fn.n_args, fn.sources);
-    by->to->nodes.at[id].let = fn.let;
-    by->to->nodes.at[id].target = fn.target;
-    by->to->nodes.at[id].region = fn.region;
-    by->map[frame.place] = id;
-    by->at++;
+        byi_add_fn(s->m, outer->to, frame.fresh, args, fn.n_args, fn.sources);
+    outer->to->nodes.at[id].let = fn.let;
+    outer->to->nodes.at[id].target = fn.target;
+    outer->to->nodes.at[id].region = fn.region;
+    outer->map[frame.place] = id;
+    outer->at++;
     s->frames.n--;
 }
 
@@ -235,24 +237,24 @@ static void close_nested(struct inliner *s)
  * call. */
 static enum byoc_status undo_callee(struct inliner *s, struct byoc_error *err)
 {
-    while (top(s)->kind == NESTED)
+    while (innermost(s)->kind == NESTED)
         s->frames.n--;
-    const struct inline_frame frame = *top(s);
+    const struct inline_frame frame = *innermost(s);
     s->frames.n--;
     frame.to->nodes.n = frame.nodes_before;
-    struct inline_frame *by = top(s);
-    BYI_TRY(byi_add_copy(s->m, by->to, s->m->funcs.at[by->func], by->at,
-                         by->map, &by->map[by->at], err));
-    by->at++;
+    struct inline_frame *outer = innermost(s);
+    BYI_TRY(byi_add_copy(s->m, outer->to, s->m->funcs.at[outer->func],
+                         outer->at, outer->map, &outer->map[outer->at], err));
+    outer->at++;
     return BYOC_OK;
 }
 
-/* --- the loop ------------------------------------------------------------- */
+/* --- copying nodes -------------------------------------------------------- */
 
 /* In a clone, self references refer to the clone. */
 static byi_id copy_self(struct inliner *s, const struct byi_node *old)
 {
-    struct inline_frame *frame = top(s);
+    struct inline_frame *frame = innermost(s);
     struct byi_node node = *old;
     byi_id *args = byi_args_new(s->m, node.n_args);
     for (uint32_t i = 0; i < node.n_args; i++)
@@ -264,9 +266,9 @@ static byi_id copy_self(struct inliner *s, const struct byi_node *old)
 
 static enum byoc_status copy_node(struct inliner *s, struct byoc_error *err)
 {
-    struct inline_frame *frame = top(s);
+    struct inline_frame *frame = innermost(s);
     const struct byi_func *from = s->m->funcs.at[frame->func];
-    const bool moves = frame->kind == CALLEE && frame->keep;
+    const bool moves = frame->kind == CALLEE && frame->is_only_copy;
     const enum byoc_status status = (moves ? byi_add_moved : byi_add_copy)(
         s->m, frame->to, from, frame->at, frame->map, &frame->map[frame->at],
         err);
@@ -291,9 +293,9 @@ static bool captures_fit(const struct inliner *s,
 
 /* Process a node of the innermost frame. A failing callee is undone; only the
  * function itself can fail the pass. */
-static enum byoc_status step(struct inliner *s, struct byoc_error *err)
+static enum byoc_status process_node(struct inliner *s, struct byoc_error *err)
 {
-    struct inline_frame *frame = top(s);
+    struct inline_frame *frame = innermost(s);
     const struct byi_func *from = s->m->funcs.at[frame->func];
     const struct byi_node *node = &from->nodes.at[frame->at];
     if (node->kind == BYI_PARAM) {
@@ -307,7 +309,7 @@ static enum byoc_status step(struct inliner *s, struct byoc_error *err)
                         "more static dims than the literal's parameter, "
                         "expected equal types");
     if (frame->kind == BODY) {
-        if (!is_inlined(s, from, node) || renames_sizes(s, from, node))
+        if (!should_inline(s, from, node) || renames_sizes(s, from, node))
             return copy_node(s, err);
         open_callee(s, frame->at);
         return BYOC_OK;
@@ -327,9 +329,9 @@ static enum byoc_status step(struct inliner *s, struct byoc_error *err)
 static enum byoc_status run_frames(struct inliner *s, struct byoc_error *err)
 {
     for (;;) {
-        struct inline_frame *frame = top(s);
+        struct inline_frame *frame = innermost(s);
         if (frame->at < s->m->funcs.at[frame->func]->nodes.n) {
-            BYI_TRY(step(s, err));
+            BYI_TRY(process_node(s, err));
             continue;
         }
         if (frame->kind == BODY)
@@ -360,27 +362,28 @@ static enum byoc_status rebuild(struct inliner *s, uint32_t func,
 static bool has_work(const struct inliner *s, const struct byi_func *f)
 {
     for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
-        if (is_inlined(s, f, &f->nodes.at[id]))
+        if (should_inline(s, f, &f->nodes.at[id]))
             return true;
     return false;
 }
 
-/* Types may change only in a function without references. */
+/* Inline calls in the body of `func`. If no node refers to `func`, results may
+ * get more static dims; if that fails, the types must stay equal. */
 static enum byoc_status inline_into(struct inliner *s, uint32_t func,
                                     struct byoc_error *err)
 {
-    s->strict = s->graph.n_fns[func] + s->graph.n_globals[func] > 0;
+    s->equal_types = s->graph.n_fns[func] + s->graph.n_globals[func] > 0;
     if (!has_work(s, s->m->funcs.at[func]))
         return BYOC_OK;
-    enum byoc_status status = rebuild(s, func, s->strict ? err : NULL);
-    if (status != BYOC_OK && !s->strict) {
-        s->strict = true;
+    enum byoc_status status = rebuild(s, func, s->equal_types ? err : NULL);
+    if (status != BYOC_OK && !s->equal_types) {
+        s->equal_types = true;
         status = rebuild(s, func, err);
     }
     return status;
 }
 
-static void measure(struct inliner *s, uint32_t func)
+static void measure_body(struct inliner *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
     s->size.at[func] = f->nodes.n;
@@ -424,7 +427,7 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
         const uint32_t func = s.graph.order[i];
         if (!s.graph.closed[func])
             status = inline_into(&s, func, err);
-        measure(&s, func);
+        measure_body(&s, func);
     }
     drop_orphans(&s);
     byi_vec_free(s.frames.at);

@@ -8,10 +8,10 @@
  *   nn.matmul(const[C^T], nn.matmul(%x, const[C]))
  *                                         signal.idct8(%x, axes=[-1, -2])
  *
- * and nn.dense(%x, const[C^T]), of float32. C is the matrix of core/ops/dct.h,
- * with each element within 2^-23, stored plain or transposed. This runs before
- * partitioning, since a backend would multiply small matrices that are mostly
- * zero.
+ * nn.dense(%x, const[C^T]) becomes an inverse transform too. Values are
+ * float32. C is the matrix of core/ops/dct.h, stored plain or transposed; its
+ * elements may differ from the table by 2^-23. The pass runs before
+ * partitioning, since a backend would multiply the whole matrices.
  */
 #include "transform.h"
 
@@ -21,7 +21,7 @@
 
 #include "core/ops/dct.h"
 
-enum { ALL = BYI_DCT * BYI_DCT };
+enum { BASIS_SIZE = BYI_DCT * BYI_DCT };
 
 /* Whether constant `id` is the basis, or its transpose if `transposed`. Leading
  * axes must have size 1. */
@@ -30,21 +30,21 @@ static bool is_basis(const struct byi_rewrite *rw, byi_id id, bool transposed)
     struct byi_tensor t;
     if (!byi_rw_view(rw, id, &t) || t.dtype != BYOC_F32 || t.rank < 2 ||
         t.dims[t.rank - 1] != BYI_DCT || t.dims[t.rank - 2] != BYI_DCT ||
-        byi_elements(t.rank, t.dims) != ALL)
+        byi_elements(t.rank, t.dims) != BASIS_SIZE)
         return false;
-    for (int i = 0; i < ALL; i++) {
+    for (int i = 0; i < BASIS_SIZE; i++) {
         const int row = i / BYI_DCT, column = i % BYI_DCT;
-        const double want =
+        const double expected =
             transposed ? byi_dct[column][row] : byi_dct[row][column];
-        if (!(fabs(byi_tensor_float(&t, i) - want) <= 0x1p-23))
+        if (!(fabs(byi_tensor_float(&t, i) - expected) <= 0x1p-23))
             return false;
     }
     return true;
 }
 
-/* The transform of x along `axis`, -1 or -2, merged with a transform along the
- * other axis that has no other reader. */
-static byi_id transform(struct byi_rewrite *rw, byi_id x, int64_t axis)
+/* Emit the transform of x along `axis`, which is -1 or -2. If x is a transform
+ * along the other axis without other readers, both become one node. */
+static byi_id emit_transform(struct byi_rewrite *rw, byi_id x, int64_t axis)
 {
     int64_t axes[2] = {axis};
     uint32_t n = 1;
@@ -63,29 +63,29 @@ static byi_id transform(struct byi_rewrite *rw, byi_id x, int64_t axis)
     return byi_rw_call(rw, BYI_OP_IDCT8, &x, 1, &given, 1);
 }
 
-static byi_id from_matmul(struct byi_rewrite *rw, byi_id at)
+static byi_id rewrite_matmul(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node *node = byi_rw_node(rw, at);
     const byi_id a = node->args[0], b = node->args[1];
     const bool transposed_a = byi_attr_int(node->attrs, "transpose_a") != 0;
     const bool transposed_b = byi_attr_int(node->attrs, "transpose_b") != 0;
     if (!transposed_a && is_basis(rw, b, transposed_b))
-        return transform(rw, a, -1);
+        return emit_transform(rw, a, -1);
     if (!transposed_b && is_basis(rw, a, !transposed_a))
-        return transform(rw, b, -2);
+        return emit_transform(rw, b, -2);
     return BYI_NO_ID;
 }
 
-static byi_id from_dense(struct byi_rewrite *rw, byi_id at)
+static byi_id rewrite_dense(struct byi_rewrite *rw, byi_id at)
 {
     return is_basis(rw, byi_rw_arg(rw, at, 1), true)
-               ? transform(rw, byi_rw_arg(rw, at, 0), -1)
+               ? emit_transform(rw, byi_rw_arg(rw, at, 0), -1)
                : BYI_NO_ID;
 }
 
 static const struct byi_rule rules[] = {
-    {BYI_OP_NN_MATMUL, from_matmul},
-    {BYI_OP_NN_DENSE, from_dense},
+    {BYI_OP_NN_MATMUL, rewrite_matmul},
+    {BYI_OP_NN_DENSE, rewrite_dense},
     {0},
 };
 

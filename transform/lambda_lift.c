@@ -53,12 +53,12 @@ struct lifter {
     /* by value: the outer value that a capture stands for, else itself */
     value *def;
     /* by value: a literal that is read as a value, not only called */
-    bool *wanted;
+    bool *read_as_value;
     /* by function: the values of enclosing functions that it reads */
     struct value_list *captures;
     /* by function: the enclosing functions that it calls, whose captures it
      * needs but which are not known yet */
-    struct value_list *around;
+    struct value_list *outer_calls;
     /* by value, by function: 1 + the last function that recorded it */
     uint32_t *seen, *seen_func;
     byi_id *local; /* by value: its node in the function that is being built */
@@ -75,7 +75,7 @@ static const struct byi_node *node_of(const struct lifter *s, value v)
     return &s->m->funcs.at[func]->nodes.at[v - s->values.base[func]];
 }
 
-/* --- which functions ------------------------------------------------------ */
+/* --- choosing the functions ----------------------------------------------- */
 
 /* Whether the function only calls a global with its parameters: already lifted.
  */
@@ -99,6 +99,7 @@ static bool is_plain(const struct byi_func *f)
            !f->attr.operands && f->result_names.n == 0;
 }
 
+/* Set `inner` and `lift` of a function; keep_branches corrects `lift`. */
 static void classify(struct lifter *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
@@ -124,8 +125,8 @@ static void keep_branches(struct lifter *s, uint32_t func)
 
 /* --- the order, and definitions of captures ------------------------------- */
 
-/* Name the global of a lifted function. By root function: next, the number of
- * the next name. */
+/* Name the global of a lifted function. next[f] is the number of the next name
+ * for literals in the named function f. */
 static void name_function(struct lifter *s, uint32_t func, uint32_t *next)
 {
     const uint32_t root = s->graph.root[func];
@@ -149,6 +150,8 @@ static void enter_literal(struct lifter *s, uint32_t outer,
         name_function(s, fn->index, next);
 }
 
+/* Append the literals nested in `root` to s->order, inner ones first, then
+ * root. `visits` has room for all functions. */
 static void visit_from(struct lifter *s, uint32_t root, uint32_t *next,
                        struct lift_visit *visits)
 {
@@ -173,7 +176,8 @@ static void visit_from(struct lifter *s, uint32_t root, uint32_t *next,
 
 /* --- captures ------------------------------------------------------------- */
 
-static void read_value(struct lifter *s, uint32_t func, value v)
+/* Record that `func` reads v, once, unless v is its own value. */
+static void record_read(struct lifter *s, uint32_t func, value v)
 {
     if (s->values.owner[v] == func || s->seen[v] == func + 1)
         return;
@@ -181,14 +185,14 @@ static void read_value(struct lifter *s, uint32_t func, value v)
     BYI_PUSH(&s->reads, v);
 }
 
-static void read_captures(struct lifter *s, uint32_t func, uint32_t of)
+static void record_captures(struct lifter *s, uint32_t func, uint32_t of)
 {
     for (uint32_t i = 0; i < s->captures[of].n; i++)
-        read_value(s, func, s->captures[of].at[i]);
+        record_read(s, func, s->captures[of].at[i]);
 }
 
 /* `func` needs the captures of `of`, an enclosing function or itself. */
-static void read_around(struct lifter *s, uint32_t func, uint32_t of)
+static void record_outer_call(struct lifter *s, uint32_t func, uint32_t of)
 {
     if (of == func || s->seen_func[of] == func + 1)
         return;
@@ -197,15 +201,17 @@ static void read_around(struct lifter *s, uint32_t func, uint32_t of)
 }
 
 /* `func` needs the captures of the literal `of`. */
-static void read_literal(struct lifter *s, uint32_t func, uint32_t of)
+static void record_literal(struct lifter *s, uint32_t func, uint32_t of)
 {
-    read_captures(s, func, of);
-    for (uint32_t i = 0; i < s->around[of].n; i++)
-        read_around(s, func, s->around[of].at[i]);
+    record_captures(s, func, of);
+    for (uint32_t i = 0; i < s->outer_calls[of].n; i++)
+        record_outer_call(s, func, s->outer_calls[of].at[i]);
 }
 
-/* The lifted function that node `call` of func calls directly; UINT32_MAX:
- * none. A symbol that an argument binds must not be bound by a capture too. */
+/* Returns the lifted function that node `call` of func calls directly, or
+ * UINT32_MAX. A call whose arguments have other types than the parameters does
+ * not count if the function has captures: a symbol that an argument binds must
+ * not be bound by a capture too. */
 static uint32_t callee_of(const struct lifter *s, uint32_t func,
                           const struct byi_node *call)
 {
@@ -224,26 +230,26 @@ static uint32_t callee_of(const struct lifter *s, uint32_t func,
     return fn->index;
 }
 
-static void read_node(struct lifter *s, uint32_t func,
-                      const struct byi_node *node)
+static void record_node_reads(struct lifter *s, uint32_t func,
+                              const struct byi_node *node)
 {
     const value base = s->values.base[func];
     if (node->kind == BYI_FN && node->index == func)
         return; /* a self reference needs the function's own captures */
     if (node->kind == BYI_FN && s->inner[node->index]) {
-        read_literal(s, func, node->index);
+        record_literal(s, func, node->index);
         return;
     }
     const uint32_t callee = callee_of(s, func, node);
     for (uint32_t i = 0; i < node->n_args; i++) {
         const value v = s->def[base + node->args[i]];
         if (i > 0 || callee == UINT32_MAX) {
-            s->wanted[v] = true;
-            read_value(s, func, v);
+            s->read_as_value[v] = true;
+            record_read(s, func, v);
         } else if (s->values.owner[v] == callee) {
-            read_around(s, func, callee);
+            record_outer_call(s, func, callee);
         } else {
-            read_literal(s, func, callee);
+            record_literal(s, func, callee);
         }
     }
 }
@@ -260,30 +266,30 @@ static void find_captures(struct lifter *s, uint32_t func)
     const struct byi_func *f = s->m->funcs.at[func];
     s->reads.n = s->calls.n = 0;
     for (byi_id id = 0; id < f->nodes.n; id++)
-        read_node(s, func, &f->nodes.at[id]);
+        record_node_reads(s, func, &f->nodes.at[id]);
     const value result = s->def[s->values.base[func] + f->result];
-    s->wanted[result] = true;
-    read_value(s, func, result);
+    s->read_as_value[result] = true;
+    record_read(s, func, result);
     s->captures[func] = copy_list(s, s->reads.at, s->reads.n);
-    s->around[func] = copy_list(s, s->calls.at, s->calls.n);
+    s->outer_calls[func] = copy_list(s, s->calls.at, s->calls.n);
 }
 
 /* Add the captures of enclosing functions, from the outside in. False if a
  * function would have more than BYI_MAX_ARGS parameters. */
-static bool add_around(struct lifter *s)
+static bool add_outer_captures(struct lifter *s)
 {
     for (uint32_t i = s->n_order; i-- > 0;) {
         const uint32_t func = s->order[i];
         const struct byi_func *f = s->m->funcs.at[func];
         const struct value_list own = s->captures[func];
-        if (s->around[func].n > 0) {
+        if (s->outer_calls[func].n > 0) {
             s->reads.n = 0;
             for (uint32_t k = 0; k < own.n; k++) {
                 s->seen[own.at[k]] = func + 1;
                 BYI_PUSH(&s->reads, own.at[k]);
             }
-            for (uint32_t k = 0; k < s->around[func].n; k++)
-                read_captures(s, func, s->around[func].at[k]);
+            for (uint32_t k = 0; k < s->outer_calls[func].n; k++)
+                record_captures(s, func, s->outer_calls[func].at[k]);
             s->captures[func] = copy_list(s, s->reads.at, s->reads.n);
         }
         if (f->params.n - f->n_captures + s->captures[func].n > BYI_MAX_ARGS)
@@ -300,14 +306,15 @@ static void set_local(struct lifter *s, uint32_t func, value v, byi_id id)
     s->local[v] = id;
 }
 
-static byi_id local_of(const struct lifter *s, uint32_t func, value v)
+static byi_id node_in_func(const struct lifter *s, uint32_t func, value v)
 {
     (void)func;
     assert(s->seen[v] == func + 1);
     return s->local[v];
 }
 
-/* "c0", "c1", ..., skipping names of the function's own parameters. */
+/* Returns the next of the names c0, c1, ... that none of the function's `own`
+ * first parameters has. */
 static const char *capture_name(struct lifter *s, const struct byi_func *f,
                                 uint32_t own, uint32_t *next)
 {
@@ -356,7 +363,8 @@ static byi_id add_global(struct lifter *s, struct byi_func *f, uint32_t func)
     return byi_add_like(f, &node, NULL, 0);
 }
 
-/* fn (own parameters) { @lifted(own parameters, captures) } */
+/* Make the literal fn (own parameters) { @lifted(own parameters, captures) }.
+ * Returns its function. */
 static uint32_t make_closure(struct lifter *s, uint32_t func)
 {
     const struct byi_func *old = s->m->funcs.at[func];
@@ -379,14 +387,15 @@ static uint32_t make_closure(struct lifter *s, uint32_t func)
     return index;
 }
 
-/* The values that `func` passes for the captures of `of`, after n arguments. */
+/* Returns the values that `func` passes for the captures of `of`, after n
+ * arguments. */
 static byi_id *pass_captures(struct lifter *s, uint32_t func, uint32_t of,
                              uint32_t n)
 {
     const struct value_list *captures = &s->captures[of];
     byi_id *args = byi_args_new(s->m, n + captures->n);
     for (uint32_t i = 0; i < captures->n; i++)
-        args[n + i] = local_of(s, func, captures->at[i]);
+        args[n + i] = node_in_func(s, func, captures->at[i]);
     return args;
 }
 
@@ -395,7 +404,7 @@ static void build_literal(struct lifter *s, uint32_t func, value v,
 {
     struct byi_func *f = s->fresh[func];
     const uint32_t n = s->captures[fn->index].n;
-    if (s->lift[fn->index] && !s->wanted[v])
+    if (s->lift[fn->index] && !s->read_as_value[v])
         return;
     if (s->lift[fn->index] && n == 0) {
         set_local(s, func, v, add_global(s, f, fn->index));
@@ -416,7 +425,7 @@ static void build_call(struct lifter *s, uint32_t func, value v,
     args[0] = add_global(s, f, callee);
     for (uint32_t i = 1; i < call->n_args; i++)
         args[i] =
-            local_of(s, func, s->def[s->values.base[func] + call->args[i]]);
+            node_in_func(s, func, s->def[s->values.base[func] + call->args[i]]);
     set_local(
         s, func, v,
         byi_add_like(f, call, args, call->n_args + s->captures[callee].n));
@@ -439,7 +448,7 @@ static void build_node(struct lifter *s, uint32_t func, byi_id id)
     }
     byi_id *args = byi_args_new(s->m, node->n_args);
     for (uint32_t i = 0; i < node->n_args; i++)
-        args[i] = local_of(s, func, s->def[base + node->args[i]]);
+        args[i] = node_in_func(s, func, s->def[base + node->args[i]]);
     set_local(s, func, base + id,
               byi_add_like(s->fresh[func], node, args, node->n_args));
 }
@@ -463,7 +472,8 @@ static void build(struct lifter *s, uint32_t func)
         set_local(s, func, s->captures[func].at[i - own], f->params.at[i]);
     for (byi_id id = 0; id < old->nodes.n; id++)
         build_node(s, func, id);
-    f->result = local_of(s, func, s->def[s->values.base[func] + old->result]);
+    f->result =
+        node_in_func(s, func, s->def[s->values.base[func] + old->result]);
     if (s->lift[func])
         f->name = byi_arena_str(s->m->arena, s->name[func]);
 }
@@ -488,11 +498,11 @@ static void set_up_values(struct lifter *s)
     const size_t n = s->values.n;
     s->name = byi_arena_calloc(a, funcs, sizeof *s->name);
     s->captures = byi_arena_calloc(a, funcs, sizeof *s->captures);
-    s->around = byi_arena_calloc(a, funcs, sizeof *s->around);
+    s->outer_calls = byi_arena_calloc(a, funcs, sizeof *s->outer_calls);
     s->seen_func = byi_arena_calloc(a, funcs, sizeof *s->seen_func);
     s->fresh = byi_arena_calloc(a, funcs, sizeof *s->fresh);
     s->order = byi_arena_calloc(a, funcs, sizeof *s->order);
-    s->wanted = byi_arena_calloc(a, n, sizeof *s->wanted);
+    s->read_as_value = byi_arena_calloc(a, n, sizeof *s->read_as_value);
     s->seen = byi_arena_calloc(a, n, sizeof *s->seen);
     s->local = byi_arena_calloc(a, n, sizeof *s->local);
     s->def = byi_arena_calloc(a, n, sizeof *s->def);
@@ -500,7 +510,7 @@ static void set_up_values(struct lifter *s)
         s->def[v] = v;
 }
 
-/* Find the literals to lift; false: none. */
+/* Find the literals to lift. Returns whether there are any. */
 static bool find_literals(struct lifter *s)
 {
     bool any = false;
@@ -524,7 +534,7 @@ static void lift_all(struct lifter *s)
             visit_from(s, i, next, visits);
     for (uint32_t i = 0; i < s->n_order; i++)
         find_captures(s, s->order[i]);
-    if (!add_around(s))
+    if (!add_outer_captures(s))
         return;
     memset(s->seen, 0, s->values.n * sizeof *s->seen);
     for (uint32_t i = 0; i < s->n_order; i++)

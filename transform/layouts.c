@@ -23,8 +23,8 @@ static bool is_identity(const struct byi_rl_layout *layout)
     return layout->block == 0;
 }
 
-static bool same_layout(const struct byi_rl_layout *a,
-                        const struct byi_rl_layout *b)
+static bool is_same_layout(const struct byi_rl_layout *a,
+                           const struct byi_rl_layout *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
 }
@@ -39,7 +39,7 @@ byi_rl_layout_id byi_rl_layout_intern(struct byi_rl_layouts *layouts,
         BYI_PUSH(&layouts->all, ((struct byi_rl_layout){0}));
     const uint64_t hash = byi_hash(0, layout, sizeof *layout);
     BYI_INDEX_EACH (&layouts->index, hash, i)
-        if (same_layout(&layouts->all.at[i], layout))
+        if (is_same_layout(&layouts->all.at[i], layout))
             return i;
     byi_index_add(&layouts->index, hash, layouts->all.n);
     BYI_PUSH(&layouts->all, *layout);
@@ -85,6 +85,7 @@ byi_rl_layout_id byi_rl_layout_inverse(struct byi_rl_layouts *layouts,
 
 /* --- other axes ----------------------------------------------------------- */
 
+/* Returns the layout of a tensor whose axes in `mask` are removed. */
 static struct byi_rl_layout drop_axes(const struct byi_rl_layout *x,
                                       uint32_t mask)
 {
@@ -100,8 +101,10 @@ static struct byi_rl_layout drop_axes(const struct byi_rl_layout *x,
     return y;
 }
 
-static struct byi_rl_layout insert(const struct byi_rl_layout *x, uint32_t rank,
-                                   uint32_t mask)
+/* Returns the layout of a tensor of the given rank, whose axes in `mask` are
+ * new and stay where they are. */
+static struct byi_rl_layout insert_axes(const struct byi_rl_layout *x,
+                                        uint32_t rank, uint32_t mask)
 {
     struct byi_rl_layout y = {.rank = (uint8_t)rank, .block = x->block};
     uint8_t renamed[BYI_MAX_RANK] = {0};
@@ -115,8 +118,11 @@ static struct byi_rl_layout insert(const struct byi_rl_layout *x, uint32_t rank,
     return y;
 }
 
-static struct byi_rl_layout ungroup(const struct byi_rl_layout *x,
-                                    uint32_t rank, uint32_t begins)
+/* Returns the layout of a tensor of the given rank after each axis of x becomes
+ * a group of consecutive axes; `begins` is the mask of the groups' first axes.
+ */
+static struct byi_rl_layout ungroup_axes(const struct byi_rl_layout *x,
+                                         uint32_t rank, uint32_t begins)
 {
     struct byi_rl_layout y = {0};
     for (uint32_t k = 0; k < x->rank; k++) {
@@ -130,19 +136,20 @@ static struct byi_rl_layout ungroup(const struct byi_rl_layout *x,
     return y;
 }
 
-static struct byi_rl_layout group(const struct byi_rl_layout *x,
-                                  uint32_t begins)
+/* Invert ungroup_axes: each group of axes of x becomes one axis. */
+static struct byi_rl_layout group_axes(const struct byi_rl_layout *x,
+                                       uint32_t begins)
 {
-    uint8_t group_of[BYI_MAX_RANK] = {0};
+    uint8_t new_axis[BYI_MAX_RANK] = {0};
     struct byi_rl_layout y = {0};
     uint32_t n = 0;
     for (uint32_t axis = 0; axis < x->rank; axis++) {
         n += begins >> axis & 1;
-        group_of[axis] = (uint8_t)(n - 1);
+        new_axis[axis] = (uint8_t)(n - 1);
     }
     for (uint32_t i = 0; i < x->rank; i++)
         if (begins >> x->at[i] & 1)
-            y.at[y.rank++] = group_of[x->at[i]];
+            y.at[y.rank++] = new_axis[x->at[i]];
     return y;
 }
 
@@ -151,19 +158,19 @@ byi_rl_layout_id byi_rl_layout_change(struct byi_rl_layouts *layouts,
                                       byi_rl_layout_id id, uint32_t rank,
                                       uint32_t axes)
 {
-    const uint32_t some = (uint32_t)__builtin_popcount(axes);
+    const uint32_t n_axes = (uint32_t)__builtin_popcount(axes);
     if (!id)
         return 0;
     const struct byi_rl_layout x =
         byi_rl_layout_at(layouts, id,
-                         change == BYI_RL_INSERT_AXES ? rank - some
-                         : change == BYI_RL_UNGROUP   ? some
+                         change == BYI_RL_INSERT_AXES ? rank - n_axes
+                         : change == BYI_RL_UNGROUP   ? n_axes
                                                       : rank);
     const struct byi_rl_layout y =
         change == BYI_RL_DROP_AXES     ? drop_axes(&x, axes)
-        : change == BYI_RL_INSERT_AXES ? insert(&x, rank, axes)
-        : change == BYI_RL_UNGROUP     ? ungroup(&x, rank, axes)
-                                       : group(&x, axes);
+        : change == BYI_RL_INSERT_AXES ? insert_axes(&x, rank, axes)
+        : change == BYI_RL_UNGROUP     ? ungroup_axes(&x, rank, axes)
+                                       : group_axes(&x, axes);
     return byi_rl_layout_intern(layouts, &y);
 }
 
@@ -190,7 +197,7 @@ bool byi_rl_layout_fits(const struct byi_rl_layout *layout,
            (dim == 1 || (dim > 0 && dim % layout->block == 0));
 }
 
-/* The dims in storage order; returns their number. */
+/* Write the dims in storage order to `dims`. Returns their number. */
 static uint32_t stored_dims(const struct byi_rl_layout *layout,
                             const struct byi_type *type,
                             int64_t dims[BYI_MAX_RANK])
@@ -215,8 +222,8 @@ const struct byi_type *byi_rl_layout_type(struct byi_arena *arena,
     return byi_type_tensor(arena, type->dtype, rank, dims);
 }
 
-/* The axes with more than one element in storage order; a blocked axis may
- * appear twice. Returns their number. */
+/* Write the axes with more than one element in storage order to `axes`; a
+ * blocked axis may appear twice. Returns their number. */
 static uint32_t real_axes(const struct byi_rl_layout *layout,
                           const struct byi_type *type,
                           uint32_t axes[BYI_MAX_RANK + 1])

@@ -36,22 +36,22 @@ struct narrowing_state {
     int64_t least, block; /* the options of these names */
 };
 
-/* A weight matrix: element (n, k) is at[n * ns + k * ks]. */
+/* A weight matrix (n, k) of float32: its element (i, j) is float
+ * i * ns + j * ks of `data`, which need not be aligned. */
 struct wide_matrix {
-    const void *at;
+    const void *data;
     int64_t n, k, ns, ks;
 };
 
 static float weight_at(const struct wide_matrix *w, int64_t n, int64_t k)
 {
-    return byi_float_at(w->at, n * w->ns + k * w->ks);
+    return byi_float_at(w->data, n * w->ns + k * w->ks);
 }
 
 /* --- errors --------------------------------------------------------------- */
 
-/* Of the weights and of their errors: the largest magnitude, the sum of
- * squares.
- */
+/* The largest magnitude and the sum of squares of the weights and of their
+ * errors. */
 struct error_sums {
     double largest, largest_error, squares, error_squares;
 };
@@ -85,7 +85,8 @@ static bool is_16_bit(enum narrow_form form)
     return form == FORM_FP16 || form == FORM_BF16;
 }
 
-/* Why the form cannot hold the n weights; NULL: it can. */
+/* Returns why the form cannot hold the n weights, or NULL if it can. The text
+ * is static or in the module's arena. */
 static const char *find_obstacle(struct byi_module *m, const void *at,
                                  int64_t n, enum narrow_form form)
 {
@@ -102,7 +103,8 @@ static const char *find_obstacle(struct byi_module *m, const void *at,
     return NULL;
 }
 
-/* Add the rounded weights as a constant; false if there is no budget for it. */
+/* Add the rounded weights as a constant, weight->made. False if it would exceed
+ * the module's budget of constants. */
 static bool round_weights(struct byi_rewrite *rw, const struct byi_tensor *view,
                           enum narrow_form form,
                           struct byi_narrowed_weight *weight)
@@ -126,15 +128,16 @@ static bool round_weights(struct byi_rewrite *rw, const struct byi_tensor *view,
 
 /* --- blocks of codes ------------------------------------------------------ */
 
-/* A block of codes from `least` to `most`: w' = (code - zero) * scale. */
+/* A block of codes from `least` to `most`, which stand for the weights
+ * (code - zero) * scale. */
 struct code_block {
     float scale;
     int zero, least, most;
 };
 
-/* The scale of weights from .. to - 1 of row n. 8-bit codes are symmetric
- * around 128; 4-bit codes use the range of the weights and 0, which is exact.
- */
+/* Choose scale and zero point for the weights from .. to - 1 of row n. 8-bit
+ * codes are symmetric around 128. 4-bit codes cover the range of the weights,
+ * extended to 0, and represent 0 exactly. */
 static struct code_block find_scale(const struct wide_matrix *w, int64_t n,
                                     int64_t from, int64_t to, int bits)
 {
@@ -180,7 +183,8 @@ static void encode_block(const struct wide_matrix *w,
     }
 }
 
-/* Emit the product with codes; BYI_NO_ID if there is no budget for them. */
+/* Emit the product with codes. Returns BYI_NO_ID if they would exceed the
+ * module's budget of constants. */
 static byi_id encode_product(struct byi_rewrite *rw, byi_id x,
                              const struct wide_matrix *w,
                              struct byi_narrowed_weight *weight)
@@ -208,7 +212,9 @@ static byi_id encode_product(struct byi_rewrite *rw, byi_id x,
     return byi_code_blocks_product(rw, &c, x);
 }
 
-/* The weights of a product as a matrix; false: they do not form one. */
+/* Read the weights of a product as a matrix. False if the node is no product,
+ * if its weights have another rank than 2, or if it transposes its left
+ * operand. */
 static bool read_matrix(const struct byi_node *node,
                         const struct byi_tensor *view, struct wide_matrix *w)
 {
@@ -226,8 +232,8 @@ static bool read_matrix(const struct byi_node *node,
 
 /* --- the pass ------------------------------------------------------------- */
 
-/* The entry of a constant, or of the rounded constant that it became; NULL:
- * none. */
+/* Returns the entry of a constant, or of a constant that became this rounded
+ * constant; NULL if the list has no such entry. */
 static struct byi_narrowed_weight *find_weight(struct byi_narrow_list *list,
                                                uint32_t constant)
 {
@@ -239,7 +245,8 @@ static struct byi_narrowed_weight *find_weight(struct byi_narrow_list *list,
 }
 
 /* Emit the same node with constant `made` as its weights. */
-static byi_id with_weights(struct byi_rewrite *rw, byi_id at, uint32_t made)
+static byi_id emit_with_weights(struct byi_rewrite *rw, byi_id at,
+                                uint32_t made)
 {
     byi_id args[8];
     const struct byi_node *node = byi_rw_node(rw, at);
@@ -270,7 +277,7 @@ static byi_id narrow_weights(struct byi_rewrite *rw, byi_id at,
     if (codes)
         id = encode_product(rw, node->args[0], &w, weight);
     else if (round_weights(rw, view, s->form, weight))
-        id = with_weights(rw, at, weight->made);
+        id = emit_with_weights(rw, at, weight->made);
     if (id == BYI_NO_ID)
         weight->kept = "another constant would exceed the limit of constants";
     return id;
@@ -298,7 +305,7 @@ static byi_id narrow_node(struct byi_rewrite *rw, byi_id at)
         (seen->kept || (is_16_bit(s->form) && seen->made == constant->index)))
         return BYI_NO_ID;
     if (seen && is_16_bit(s->form))
-        return with_weights(rw, at, seen->made);
+        return emit_with_weights(rw, at, seen->made);
     const byi_id id = narrow_weights(rw, at, &view, &weight);
     if (!seen)
         BYI_PUSH(&s->list->all, weight);

@@ -14,15 +14,16 @@ struct byi_narrowed_weight {
     const char *to;                    /* the option NarrowWeights.to */
     const struct byi_sources *sources; /* of the first node that reads it */
     const struct byi_type *type;
-    uint64_t bytes, narrow; /* its size in float32; narrowed, with scales */
+    uint64_t bytes;  /* its size in float32 */
+    uint64_t narrow; /* its narrowed size in bytes, with scales */
     double largest, rms;
     const char *kept;  /* why it stays float32; NULL: it was narrowed */
     uint32_t constant; /* index of the module's constant */
-    uint32_t made;     /* index of the rounded constant, if there is one */
+    uint32_t made;     /* index of the rounded constant, otherwise `constant` */
 };
 
-/* Owned by the caller of the passes, who frees `all.at`; texts are in the
- * module's arena. */
+/* Owned by the caller of the passes, who frees `all.at`. Texts are static or in
+ * the module's arena. */
 struct byi_narrow_list {
     BYI_VEC(struct byi_narrowed_weight) all;
 };

@@ -19,7 +19,7 @@
 
 /* Whether all reductions and softmaxes of the match are over the same single
  * axis. Binds `axis` to that axis, -1 for the last one. */
-static bool same_axis(struct byi_row_match *r)
+static bool has_same_axis(struct byi_row_match *r)
 {
     const int64_t rank = byi_rw_node(r->rw, r->match->root)->type->rank;
     int64_t found = -1;
@@ -52,13 +52,13 @@ static const struct byi_row rows[] = {
     BYI_NORM_ROWS,
     /* softmax, as a quotient or a product with the reciprocal */
     BYI_ROW_IF("multiply(%e, / " SUM("%e") ") with %e = exp(" SHIFTED ")",
-     "nn.softmax(%x, axis=axis)", same_axis),
+     "nn.softmax(%x, axis=axis)", has_same_axis),
     BYI_ROW_IF("multiply(%e, / " SUM("%e") ") with %e = exp(%x)",
-     "nn.softmax(%x, axis=axis)", same_axis),
-    BYI_ROW_IF("log(nn.softmax(%x))", "nn.log_softmax(%x, axis=axis)", same_axis),
+     "nn.softmax(%x, axis=axis)", has_same_axis),
+    BYI_ROW_IF("log(nn.softmax(%x))", "nn.log_softmax(%x, axis=axis)", has_same_axis),
     BYI_ROW_IF("subtract(%z, " LOG_SUM("%z") ") with %z = " SHIFTED,
-     "nn.log_softmax(%x, axis=axis)", same_axis),
-    BYI_ROW_IF("subtract(%x, " LOG_SUM("%x") ")", "nn.log_softmax(%x, axis=axis)", same_axis),
+     "nn.log_softmax(%x, axis=axis)", has_same_axis),
+    BYI_ROW_IF("subtract(%x, " LOG_SUM("%x") ")", "nn.log_softmax(%x, axis=axis)", has_same_axis),
     /* functions of 1 + e^x */
     BYI_ROW("log(" EXP_PLUS_ONE("%x") ")", "nn.softplus(%x)"),
     BYI_ROW("divide(const %one1, " EXP_PLUS_ONE("negative(%x)") ")", "sigmoid(%x)"),

@@ -36,11 +36,12 @@ byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at);
     "add(multiply(%x, %s), subtract(%beta, multiply(" BYI_MEAN(                \
         "%x") ", %s)))"                                                        \
               " with %s = " s
-/* Rows that merge gamma and beta into a layer normalisation without them. */
 #define BYI_ROW_NORM(from)                                                     \
     BYI_ROW_IF(from,                                                           \
                "nn.layer_norm(%x, %gamma, %beta, axis=axis, epsilon=epsilon)", \
                byi_is_norm)
+/* The first two rows merge gamma and beta into a layer normalisation without
+ * them. */
 #define BYI_NORM_ROWS                                                          \
     BYI_ROW_NORM("multiply(nn.layer_norm(%x, const %one, %zero...), %gamma)"), \
         BYI_ROW_NORM("add(nn.layer_norm(%x, %gamma, %zero...), %beta)"),       \
@@ -49,7 +50,10 @@ byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at);
         BYI_ROW_NORM("multiply(" BYI_CENTRED ", " BYI_INVERSE ")"),            \
         BYI_ROW_NORM(BYI_AFFINE("multiply(" BYI_INVERSE ", %gamma)")),         \
         BYI_ROW_NORM(BYI_AFFINE(BYI_INVERSE))
-/* Binds the operands and attributes of the layer normalisation of a match. */
+/* Binds the operands and attributes of the layer normalisation of a match.
+ * False if its means are over different axes, if epsilon is no constant of at
+ * least 0, or if gamma or beta does not have the shape of the normalised axes.
+ */
 bool byi_is_norm(struct byi_row_match *match);
 
 #endif

@@ -18,18 +18,18 @@
 /* The nodes between a match's operands and its root. The replacement of the
  * root removes them, so they must not have other readers. */
 struct gate_inner {
-    byi_id at[32];
+    byi_id ids[32];
     uint32_t n;
 };
 
 /* Add an inner node once; false if there are too many. */
 static bool gate_inner_add(struct gate_inner *inner, byi_id id)
 {
-    if (byi_has_id(inner->at, inner->n, id))
+    if (byi_has_id(inner->ids, inner->n, id))
         return true;
-    if (inner->n == BYI_COUNT(inner->at))
+    if (inner->n == BYI_COUNT(inner->ids))
         return false;
-    inner->at[inner->n++] = id;
+    inner->ids[inner->n++] = id;
     return true;
 }
 
@@ -48,13 +48,14 @@ struct poly {
 
 struct poly_reading {
     struct byi_rewrite *rw;
-    byi_id root, x, g; /* g: BYI_NO_ID: none */
+    byi_id root, x, g; /* g: BYI_NO_ID if the polynomial is in x only */
     int steps;
     struct gate_inner inner;
 };
 
-static bool combine(const struct poly *a, const struct poly *b, double sign,
-                    struct poly *out)
+/* *out = a + sign * b. Always true, like the other operations on success. */
+static bool add_scaled(const struct poly *a, const struct poly *b, double sign,
+                       struct poly *out)
 {
     for (int i = 0; i <= DEGREE; i++)
         for (int j = 0; j < 2; j++)
@@ -62,8 +63,9 @@ static bool combine(const struct poly *a, const struct poly *b, double sign,
     return true;
 }
 
-static bool product(const struct poly *a, const struct poly *b,
-                    struct poly *out)
+/* *out = a * b; false if a power of x or g would be too large. */
+static bool multiply(const struct poly *a, const struct poly *b,
+                     struct poly *out)
 {
     struct poly sum = {0};
     for (int i = 0; i <= DEGREE; i++)
@@ -80,8 +82,8 @@ static bool product(const struct poly *a, const struct poly *b,
     return true;
 }
 
-/* a / b, for a constant b. */
-static bool quotient(const struct poly *a, struct poly b, struct poly *out)
+/* *out = a / b; false unless b is a constant other than 0. */
+static bool divide(const struct poly *a, struct poly b, struct poly *out)
 {
     const double by = b.c[0][0];
     b.c[0][0] = 0.0;
@@ -89,19 +91,20 @@ static bool quotient(const struct poly *a, struct poly b, struct poly *out)
         if (b.c[i][0] != 0.0 || b.c[i][1] != 0.0)
             return false;
     b.c[0][0] = 1.0 / by;
-    return by != 0.0 && product(a, &b, out);
+    return by != 0.0 && multiply(a, &b, out);
 }
 
-static bool power(const struct poly *a, const struct poly *e, struct poly *out)
+/* *out = a to the power of e; false unless e is 2 or 3. */
+static bool raise(const struct poly *a, const struct poly *e, struct poly *out)
 {
     const double n = e->c[0][0];
     if (n != 2.0 && n != 3.0)
         return false;
     struct poly square;
-    if (!product(a, a, &square))
+    if (!multiply(a, a, &square))
         return false;
     *out = square;
-    return n == 2.0 || product(&square, a, out);
+    return n == 2.0 || multiply(&square, a, out);
 }
 
 /* Read node id as a polynomial. The recursion is bounded by MAX_DEPTH and
@@ -127,28 +130,28 @@ static bool read_poly(struct poly_reading *r, byi_id id, int depth,
         return false;
     switch (node->op) {
     case BYI_OP_ADD:
-        return combine(&a, &b, 1.0, out);
+        return add_scaled(&a, &b, 1.0, out);
     case BYI_OP_SUBTRACT:
-        return combine(&a, &b, -1.0, out);
+        return add_scaled(&a, &b, -1.0, out);
     case BYI_OP_NEGATIVE:
-        return combine(&b, &a, -1.0, out);
+        return add_scaled(&b, &a, -1.0, out);
     case BYI_OP_MULTIPLY:
-        return product(&a, &b, out);
+        return multiply(&a, &b, out);
     case BYI_OP_DIVIDE:
-        return quotient(&a, b, out);
+        return divide(&a, b, out);
     case BYI_OP_POWER:
         return byi_rw_splat(r->rw, node->args[1], &number) &&
-               power(&a, &b, out);
+               raise(&a, &b, out);
     default:
         return false;
     }
 }
 
-/* One activation: its gate operator, the operand of the gate as coefficients
- * of x^0 .. x^3, the root's coefficients of x, g and x g. `first` and
- * `second` are the attributes of the gate, if it has two. */
+/* One activation: the operator of its gate, the operand of the gate as
+ * coefficients of x^0 .. x^3, the root's coefficients of x, g and x g. `first`
+ * and `second` are the attributes of the gate, if it has two. */
 struct gate {
-    enum byi_op_id gate;
+    enum byi_op_id op;
     double first, second;
     double operand[DEGREE + 1];
     double x, g, xg;
@@ -172,33 +175,34 @@ static const struct gate gates[] = {
 };
 /* clang-format on */
 
-static bool near(double a, double b)
+static bool is_near(double a, double b)
 {
     return fabs(a - b) <= TOLERANCE * fabs(b);
 }
 
-static bool same_gate(const struct byi_rewrite *rw, byi_id id,
-                      const struct gate *row)
+static bool is_gate(const struct byi_rewrite *rw, byi_id id,
+                    const struct gate *row)
 {
     const struct byi_attrs *attrs = byi_rw_node(rw, id)->attrs;
-    if (!byi_rw_is(rw, id, row->gate))
+    if (!byi_rw_is(rw, id, row->op))
         return false;
-    return attrs->n < 2 || (near(attrs->at[0].f, row->first) &&
-                            near(attrs->at[1].f, row->second));
+    return attrs->n < 2 || (is_near(attrs->at[0].f, row->first) &&
+                            is_near(attrs->at[1].f, row->second));
 }
 
-static bool same_poly(const struct poly *p, const double x0[DEGREE + 1],
-                      double g, double xg)
+static bool has_coefficients(const struct poly *p, const double x0[DEGREE + 1],
+                             double g, double xg)
 {
     for (int i = 0; i <= DEGREE; i++) {
         const double with_g = i == 0 ? g : i == 1 ? xg : 0.0;
-        if (!near(p->c[i][0], x0[i]) || !near(p->c[i][1], with_g))
+        if (!is_near(p->c[i][0], x0[i]) || !is_near(p->c[i][1], with_g))
             return false;
     }
     return true;
 }
 
-/* Nodes below `from` through arithmetic, breadth first, `from` included. */
+/* Find the nodes that `from` reads through arithmetic, breadth first, `from`
+ * included. Returns their number, at most MAX_FOUND; a node may occur twice. */
 static uint32_t arithmetic_below(const struct byi_rewrite *rw, byi_id from,
                                  byi_id found[MAX_FOUND])
 {
@@ -243,13 +247,13 @@ static bool match_gate(struct byi_rewrite *rw, byi_id root, byi_id g, byi_id x,
     const double linear[DEGREE + 1] = {0, row->x};
     struct poly p;
     if (x == g || !read_poly(&r, byi_rw_arg(rw, g, 0), MAX_DEPTH, &p) ||
-        !same_poly(&p, row->operand, 0, 0))
+        !has_coefficients(&p, row->operand, 0, 0))
         return false;
     r.g = g;
     return read_poly(&r, root, MAX_DEPTH, &p) &&
-           same_poly(&p, linear, row->g, row->xg) &&
+           has_coefficients(&p, linear, row->g, row->xg) &&
            gate_inner_add(&r.inner, g) &&
-           byi_rw_only_inner_readers(rw, root, r.inner.at, r.inner.n);
+           byi_rw_only_inner_readers(rw, root, r.inner.ids, r.inner.n);
 }
 
 byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at)
@@ -258,7 +262,7 @@ byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at)
     const uint32_t n = arithmetic_below(rw, at, below);
     for (uint32_t i = 1; i < n; i++)
         for (size_t k = 0; k < BYI_COUNT(gates); k++) {
-            if (!same_gate(rw, below[i], &gates[k]))
+            if (!is_gate(rw, below[i], &gates[k]))
                 continue;
             const uint32_t n_xs =
                 arithmetic_below(rw, byi_rw_arg(rw, below[i], 0), xs);

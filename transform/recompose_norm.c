@@ -4,14 +4,14 @@
  *   (x - mean) / sqrt(variance + eps)   nn.layer_norm(x, const[1], const[0])
  *   ... times gamma, plus beta          nn.layer_norm(x, gamma, beta)
  *
- * with mean over the last axes, kept, and variance = mean((x - mean)^2). The
- * patterns are in recompose.h.
+ * with a mean over the last axes that keeps them as axes of size 1, and
+ * variance = mean((x - mean)^2). The patterns are in recompose.h.
  */
 #include "recompose.h"
 
-/* The first axis (negative, counted from the end) of a reduction over the last
- * axes with keepdims; 0 for other reductions. */
-static int64_t last_axes(const struct byi_rewrite *rw, byi_id id)
+/* Returns the first axis (negative, counted from the end) of a reduction over
+ * the last axes with keepdims; 0 for other reductions. */
+static int64_t first_of_last_axes(const struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_node *node = byi_rw_node(rw, id);
     const struct byi_type *type = byi_rw_tensor(rw, node->args[0]);
@@ -29,10 +29,11 @@ static int64_t last_axes(const struct byi_rewrite *rw, byi_id id)
     return seen == (1u << n) - 1 ? -(int64_t)n : 0;
 }
 
-/* `id` as a tensor over the normalised axes of x: itself, or a constant that
- * has the same elements in another shape. */
-static byi_id as_parameter(struct byi_rewrite *rw, byi_id id,
-                           const struct byi_type *x, int64_t axis)
+/* Give `id` the shape of the normalised axes of x. Returns `id` if it has that
+ * shape, a constant with the same elements if `id` is a constant of another
+ * shape, otherwise BYI_NO_ID. */
+static byi_id shape_parameter(struct byi_rewrite *rw, byi_id id,
+                              const struct byi_type *x, int64_t axis)
 {
     const uint32_t rank = (uint32_t)-axis;
     const int64_t *dims = x->dims + (x->rank - rank);
@@ -48,9 +49,10 @@ static byi_id as_parameter(struct byi_rewrite *rw, byi_id id,
     return byi_rw_const_as(rw, id, rank, dims);
 }
 
-/* A constant over the normalised axes of x, all `value`. */
-static byi_id filled_parameter(struct byi_rewrite *rw, const struct byi_type *x,
-                               int64_t axis, double value)
+/* Emit a constant with the shape of the normalised axes of x, filled with
+ * `value`. Returns BYI_NO_ID if the shape is symbolic or too large. */
+static byi_id fill_parameter(struct byi_rewrite *rw, const struct byi_type *x,
+                             int64_t axis, double value)
 {
     const uint32_t rank = (uint32_t)-axis;
     const struct byi_type *type = byi_type_tensor(rw->m->arena, x->dtype, rank,
@@ -81,7 +83,7 @@ static bool read_attributes(const struct byi_row_match *r, int64_t *axis,
         }
         if (node->op != BYI_OP_MEAN)
             continue;
-        const int64_t own = last_axes(r->rw, id);
+        const int64_t own = first_of_last_axes(r->rw, id);
         if (own == 0 || (*axis != 0 && own != *axis))
             return false;
         *axis = own;
@@ -103,8 +105,8 @@ bool byi_is_norm(struct byi_row_match *r)
         const byi_id given = byi_row_value(r, names[i]);
         if (!byi_row_give(r, names[i],
                           given == BYI_NO_ID
-                              ? filled_parameter(r->rw, x, axis, i ? 0.0 : 1.0)
-                              : as_parameter(r->rw, given, x, axis)))
+                              ? fill_parameter(r->rw, x, axis, i ? 0.0 : 1.0)
+                              : shape_parameter(r->rw, given, x, axis)))
             return false;
     }
     return byi_row_give_int(r, "axis", axis) &&

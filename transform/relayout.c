@@ -28,7 +28,7 @@ static bool is_long(const struct byi_relayout *rl, byi_id root)
     return rl->needs.at[rl->first_need[root]].depth >= FEW_NEEDS;
 }
 
-/* The index of the need; 0: it does not exist. */
+/* Returns the index of the need, or 0 if it does not exist. */
 static uint32_t find_need(const struct byi_relayout *rl, byi_id root,
                           byi_rl_layout_id layout)
 {
@@ -44,6 +44,8 @@ static uint32_t find_need(const struct byi_relayout *rl, byi_id root,
     return 0;
 }
 
+/* Count one more reader that needs `root` in this layout. A list that reaches
+ * FEW_NEEDS is hashed as a whole; later needs are hashed one by one. */
 static void add_need(struct byi_relayout *rl, byi_id root,
                      byi_rl_layout_id layout)
 {
@@ -84,7 +86,8 @@ static void count_needs(struct byi_relayout *rl, byi_id id, uint32_t state,
 
 /* --- cost ---------------------------------------------------------------- */
 
-/* The bytes of a value, at most 2^40. */
+/* Returns the bytes of a value, at most 2^40; symbolic dims count as
+ * UNKNOWN_DIM. */
 static uint64_t bytes_of(const struct byi_type *type)
 {
     uint64_t bytes = 0;
@@ -99,8 +102,8 @@ static uint64_t bytes_of(const struct byi_type *type)
     return bytes < UINT64_C(1) << 40 ? bytes : UINT64_C(1) << 40;
 }
 
-/* The cost of converting `root` from one layout to another: 0 for a constant,
- * almost 0 for a conversion that moves no elements. */
+/* Returns the cost of converting `root` from one layout to another: 0 for a
+ * constant, 1 for a conversion that moves no elements. */
 static uint64_t conversion_cost(const struct byi_relayout *rl, byi_id root,
                                 byi_rl_layout_id from, byi_rl_layout_id to)
 {
@@ -116,7 +119,7 @@ static uint64_t conversion_cost(const struct byi_relayout *rl, byi_id root,
         if (byi_rl_layout_same_order(&a, &b, type))
             return 1;
     }
-    return rl->sites[root].weight;
+    return rl->sites[root].move_cost;
 }
 
 static byi_rl_layout_id layout_of(struct byi_relayout *rl, byi_id root)
@@ -124,7 +127,8 @@ static byi_rl_layout_id layout_of(struct byi_relayout *rl, byi_id root)
     return byi_rl_out(rl, root, rl->sites[root].state);
 }
 
-/* The conversion cost of the readers of `id` if its result has layout `out`. */
+/* Returns the conversion cost of the readers of `id` if its result has layout
+ * `out`. */
 static uint64_t readers_cost(const struct byi_relayout *rl, byi_id id,
                              byi_rl_layout_id out)
 {
@@ -136,10 +140,10 @@ static uint64_t readers_cost(const struct byi_relayout *rl, byi_id id,
     return cost;
 }
 
-/* The cost of aligning a broadcast operand of lower rank with the state: 0 if
- * the operand is a constant or if only axes of size 1 move. */
-static uint64_t small_cost(const struct byi_relayout *rl, byi_id id, uint32_t i,
-                           uint32_t state)
+/* Returns the cost of aligning a broadcast operand of lower rank with the
+ * state: 0 if the operand is a constant or if only axes of size 1 move. */
+static uint64_t alignment_cost(const struct byi_relayout *rl, byi_id id,
+                               uint32_t i, uint32_t state)
 {
     const byi_id arg = byi_rl_node(rl, id)->args[i];
     const struct byi_type *type = byi_rl_type(rl, arg);
@@ -157,10 +161,10 @@ static uint64_t small_cost(const struct byi_relayout *rl, byi_id id, uint32_t i,
         moves |= axis < last || (layout.block && axis == layout.block_axis);
         last = axis;
     }
-    return moves ? rl->sites[rl->sites[arg].root].weight : 0;
+    return moves ? rl->sites[rl->sites[arg].root].move_cost : 0;
 }
 
-/* The conversion cost of the operands if node `id`, whose needs are not
+/* Returns the conversion cost of the operands if node `id`, whose needs are not
  * counted, is in this state. Needs are added temporarily, so that operands
  * share conversions. */
 static uint64_t operands_cost(struct byi_relayout *rl, byi_id id,
@@ -176,7 +180,7 @@ static uint64_t operands_cost(struct byi_relayout *rl, byi_id id,
         if (!found || rl->needs.at[found].count == 0)
             cost += conversion_cost(rl, root, layout_of(rl, root), layout);
         if (byi_rl_is_small(rl, id, i))
-            cost += small_cost(rl, id, i, state);
+            cost += alignment_cost(rl, id, i, state);
         add_need(rl, root, layout);
     }
     count_needs(rl, id, state, -1);
@@ -193,17 +197,17 @@ static uint64_t cost_of(struct byi_relayout *rl, byi_id id, uint32_t state)
 
 struct layout_candidates {
     uint32_t n;
-    uint32_t at[MAX_CANDIDATES];
+    uint32_t states[MAX_CANDIDATES];
 };
 
 static void propose(const struct byi_relayout *rl, struct layout_candidates *c,
                     byi_id id, uint32_t state)
 {
     for (uint32_t i = 0; i < c->n; i++)
-        if (c->at[i] == state)
+        if (c->states[i] == state)
             return;
     if (c->n < MAX_CANDIDATES && byi_rl_allows(rl, id, state))
-        c->at[c->n++] = state;
+        c->states[c->n++] = state;
 }
 
 static void propose_operands(struct byi_relayout *rl,
@@ -222,7 +226,7 @@ static void propose_operands(struct byi_relayout *rl,
         const struct byi_type *type = byi_rl_type(rl, node->args[i]);
         if (!type)
             continue;
-        /* `layout` of home as a layout of this value, which is home in `rel` */
+        /* the layout that the home has now, as a layout of this value */
         const byi_rl_layout_id back =
             arg->rel ? byi_rl_layout_inverse(&rl->layouts, arg->rel, type->rank)
                      : 0;
@@ -264,10 +268,10 @@ static uint64_t improve(struct byi_relayout *rl, byi_id id, bool down)
     const uint64_t now = cost_of(rl, id, site->state);
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < c.n; i++) {
-        const uint64_t cost = cost_of(rl, id, c.at[i]);
+        const uint64_t cost = cost_of(rl, id, c.states[i]);
         if (cost < least) {
             least = cost;
-            site->state = c.at[i];
+            site->state = c.states[i];
         }
     }
     count_needs(rl, id, site->state, 1);
@@ -305,10 +309,10 @@ static void follow_operands(struct byi_relayout *rl, byi_id id)
     propose(rl, &c, id, 0);
     count_needs(rl, id, rl->sites[id].state, -1);
     for (uint32_t k = 0; k < c.n; k++) {
-        const uint64_t cost = operands_cost(rl, id, c.at[k]);
+        const uint64_t cost = operands_cost(rl, id, c.states[k]);
         if (cost < least) {
             least = cost;
-            rl->sites[id].state = c.at[k];
+            rl->sites[id].state = c.states[k];
         }
     }
     count_needs(rl, id, rl->sites[id].state, 1);
@@ -404,7 +408,7 @@ static void analyse_node(struct byi_relayout *rl, byi_id id)
     struct byi_site *site = &rl->sites[id];
     struct byi_rl_layout layout;
     site->home = site->root = id;
-    site->weight = bytes_of(node->type) + CALL_COST;
+    site->move_cost = bytes_of(node->type) + CALL_COST;
     if (transposes(rl, id, &layout)) {
         const struct byi_site *arg = &rl->sites[node->args[0]];
         const byi_rl_layout_id own =
@@ -455,8 +459,8 @@ static void pin_tuple(struct byi_relayout *rl, byi_id id)
         rl->sites[id].pinned = true;
 }
 
-/* Whether `id` needs its operands in some layout: not a transpose, which is
- * itself a layout, nor a field, which has its tuple's layout. */
+/* Whether node `id` needs its operands in some layout. A transpose does not,
+ * since it is itself a layout; a field has the layout of its tuple. */
 static bool has_needs(const struct byi_relayout *rl, byi_id id)
 {
     const struct byi_site *site = &rl->sites[id];
@@ -475,7 +479,8 @@ static void analyse_nodes(struct byi_relayout *rl)
             const byi_rl_layout_id from = rl->sites[node->args[0]].rel;
             const uint64_t now =
                 conversion_cost(rl, site->home, from, site->rel);
-            /* count a transpose that could be a view as 1 */
+            /* a transpose that moves nothing costs more than its conversion,
+             * so that a plan without it is cheaper */
             rl->before += now > 1 ? now : now + 1;
         }
         for (uint32_t i = 0; has_needs(rl, id) && i < node->n_args; i++)

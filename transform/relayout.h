@@ -45,8 +45,9 @@ struct byi_rl_layouts {
     BYI_VEC(struct byi_rl_layout) all;
     struct byi_index index;
 };
+/* Free the table, whose ids become invalid. */
 void byi_rl_layouts_free(struct byi_rl_layouts *layouts);
-/* The index of the layout, which is added if it is new. */
+/* Returns the index of the layout, which is added if it is new. */
 byi_rl_layout_id byi_rl_layout_intern(struct byi_rl_layouts *layouts,
                                       const struct byi_rl_layout *layout);
 /* Layout `id` of a value of that rank. */
@@ -56,14 +57,14 @@ struct byi_rl_layout byi_rl_layout_at(const struct byi_rl_layouts *layouts,
 byi_rl_layout_id byi_rl_layout_compose(struct byi_rl_layouts *layouts,
                                        byi_rl_layout_id a, byi_rl_layout_id b,
                                        uint32_t rank);
-/* The inverse of a plain layout. */
+/* Returns the inverse of a plain layout. */
 byi_rl_layout_id byi_rl_layout_inverse(struct byi_rl_layouts *layouts,
                                        byi_rl_layout_id id, uint32_t rank);
 /* How to change the axes of a layout. A mask selects axes of the larger layout,
  * before or after the change. */
 enum byi_rl_change {
     BYI_RL_DROP_AXES, /* the blocked axis must not be dropped */
-    /* each new axis is stored at its own position or the last */
+    /* new axis i is stored at position i */
     BYI_RL_INSERT_AXES,
     /* from a layout of groups of axes to a layout of the axes; groups begin at
      * the axes of the mask */
@@ -77,13 +78,13 @@ byi_rl_layout_id byi_rl_layout_change(struct byi_rl_layouts *layouts,
                                       enum byi_rl_change change,
                                       byi_rl_layout_id id, uint32_t rank,
                                       uint32_t axes);
-/* The storage position of axis `axis`. */
+/* Returns the storage position of axis `axis`. */
 uint32_t byi_rl_layout_place(const struct byi_rl_layout *layout, uint32_t axis);
 /* Whether a tensor of this type can have the layout: the rank matches, and the
  * block divides its axis, or the axis has size 1. */
 bool byi_rl_layout_fits(const struct byi_rl_layout *layout,
                         const struct byi_type *type);
-/* The type of the stored tensor. */
+/* Returns the type of the stored tensor. */
 const struct byi_type *byi_rl_layout_type(struct byi_arena *arena,
                                           const struct byi_rl_layout *layout,
                                           const struct byi_type *type);
@@ -125,13 +126,16 @@ enum { BYI_RL_RESULT = 16 }; /* the first bit of the result's groups */
 
 /* A value of the old function, and the state of its node. */
 struct byi_site {
-    /* this value is `home` in layout rel; itself if not a transpose */
+    /* this value is value `home` in layout `rel`; if it is not a transpose, it
+     * is its own home in layout 0 */
     byi_id home;
     byi_id root; /* the node whose state decides: home, or its tuple */
     byi_rl_layout_id rel;
-    uint32_t state;
-    uint32_t mask; /* DROP, INSERT: axes of the larger side */
-    uint8_t rule;
+    uint32_t state; /* its meaning depends on the rule */
+    /* DROP, INSERT: axes of the larger side; GROUP, UNROLL: the first axes of
+     * the operand's groups and, from bit BYI_RL_RESULT, of the result's */
+    uint32_t mask;
+    uint8_t rule; /* enum byi_relayout_rule */
     bool live;    /* the result of the function needs it */
     bool claimed; /* a transpose whose sources another node has taken over */
     bool pinned;  /* the state must not change */
@@ -139,7 +143,7 @@ struct byi_site {
     /* SENSITIVE, pinned: the layout that its weights need */
     byi_rl_layout_id kernel_layout;
     const char *kernel; /* the name of that layout; NULL: unchanged   */
-    uint64_t weight;    /* the cost of one conversion of its result */
+    uint64_t move_cost; /* of one conversion of its result */
     /* while rebuilding */
     byi_id base; /* the node in the fresh function */
     byi_rl_layout_id base_layout;
@@ -161,7 +165,7 @@ struct byi_relayout_value {
     byi_id node;
 };
 
-/* The hash of `id` in that layout. */
+/* Returns the hash of `id` in that layout. */
 static inline uint64_t byi_rl_hash(byi_id id, byi_rl_layout_id layout)
 {
     const uint32_t key[2] = {id, layout};
@@ -172,8 +176,8 @@ struct byi_relayout {
     struct byi_module *m;
     struct byi_pass_context *ctx;
     struct byi_arena *scratch;
-    const struct byi_func *old;
-    struct byi_func *f;
+    const struct byi_func *old; /* the function that is analysed */
+    struct byi_func *f;         /* the function that byi_rl_emit builds */
     struct byi_rl_layouts layouts;
     struct byi_site *sites;         /* by node of the old function */
     BYI_VEC(struct byi_need) needs; /* index 0: none */
@@ -189,15 +193,16 @@ struct byi_relayout {
 };
 
 /* Analyse function `func`: find the values that are other values in another
- * layout, and set the states of the nodes as they are in the function. Free
- * with byi_relayout_free. */
+ * layout, and set the states of the nodes as they are in the function. The
+ * module, ctx and scratch must outlive rl. Free with byi_relayout_free. */
 void byi_relayout_init(struct byi_relayout *rl, struct byi_module *m,
                        uint32_t func, struct byi_pass_context *ctx,
                        struct byi_arena *scratch);
 void byi_relayout_free(struct byi_relayout *rl);
-/* Pin call `id`, whose operator is SENSITIVE, to data layout `data` and weight
- * layout `kernel` (NULL: unchanged), at any cost. False if that is impossible.
- * Strings must live as long as rl. */
+/* Between byi_relayout_init and byi_relayout_run: pin call `id`, whose operator
+ * is SENSITIVE, to data layout `data` and weight layout `kernel` (NULL:
+ * unchanged), at any cost. False, and the call stays unpinned, if that is
+ * impossible. The strings must live as long as rl. */
 bool byi_relayout_pin(struct byi_relayout *rl, byi_id id, const char *data,
                       const char *kernel);
 /* Find a plan and replace `func` by the function that follows it. Without pins,
@@ -214,13 +219,14 @@ byi_rl_layout_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
 void byi_rl_classify(struct byi_relayout *rl, byi_id id);
 /* Whether the operator supports the state. */
 bool byi_rl_allows(const struct byi_relayout *rl, byi_id id, uint32_t state);
-/* The layout of the result in that state. */
+/* Returns the layout of the result in that state. */
 byi_rl_layout_id byi_rl_out(struct byi_relayout *rl, byi_id id, uint32_t state);
-/* The layout that operand i must have in that state. */
+/* Returns the layout that operand i must have in that state. */
 byi_rl_layout_id byi_rl_need(struct byi_relayout *rl, byi_id id, uint32_t state,
                              uint32_t i);
-/* The state in which operand i, or the result, has that layout; the present
- * state if none has. The caller checks it with byi_rl_allows. */
+/* Returns the state in which operand i, or the result, has that layout; the
+ * present state if there is no such state. The caller checks it with
+ * byi_rl_allows. */
 uint32_t byi_rl_from_operand(struct byi_relayout *rl, byi_id id, uint32_t i,
                              byi_rl_layout_id layout);
 uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
@@ -228,15 +234,15 @@ uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
 /* Whether operand i is broadcast from a lower rank: its axes are the result's
  * trailing axes. */
 bool byi_rl_is_small(const struct byi_relayout *rl, byi_id id, uint32_t i);
-/* The tensor type that operand or node `id` has in the old function, or NULL.
- */
+/* Returns the tensor type of node `id` of the old function; NULL for another
+ * type. */
 const struct byi_type *byi_rl_type(const struct byi_relayout *rl, byi_id id);
 
 /* --- relayout_emit.c ------------------------------------------------------ */
 
 /* Build the function of the plan as rl->f. */
 enum byoc_status byi_rl_emit(struct byi_relayout *rl, struct byoc_error *err);
-/* Operand or node `id` of the old function. */
+/* Node `id` of the old function. */
 static inline const struct byi_node *byi_rl_node(const struct byi_relayout *rl,
                                                  byi_id id)
 {

@@ -11,13 +11,14 @@
 #include "rewrite.h"
 
 enum { MAX_ATTRS = 16 };
+/* Set in the ids of layouts of weights that are not interned. */
 #define KERNEL_LAYOUTS ((byi_rl_layout_id)1 << 31)
 
 /* --- sources ------------------------------------------------------------- */
 
 /* Queue the sources of the transposes that value `id` replaces, unless another
  * node took them over. */
-static void claim(struct byi_relayout *rl, byi_id id)
+static void claim_sources(struct byi_relayout *rl, byi_id id)
 {
     while (rl->sites[id].home != id && !rl->sites[id].claimed) {
         const struct byi_node *node = byi_rl_node(rl, id);
@@ -28,8 +29,8 @@ static void claim(struct byi_relayout *rl, byi_id id)
     }
 }
 
-/* Move the pending sources from index `first` on to fresh node `id`; a
- * parameter has none, so they are lost. */
+/* Move the pending sources from index `first` on to fresh node `id`. If it is a
+ * parameter, which cannot have sources, drop them. */
 static void move_sources(struct byi_relayout *rl, byi_id id, uint32_t first)
 {
     struct byi_node *node = &rl->f->nodes.at[id];
@@ -47,7 +48,7 @@ static void move_sources(struct byi_relayout *rl, byi_id id, uint32_t first)
 /* --- conversions --------------------------------------------------------- */
 
 /* Fold the call just added if its operands are constants. */
-static byi_id fold(struct byi_relayout *rl, byi_id call)
+static byi_id fold_call(struct byi_relayout *rl, byi_id call)
 {
     const struct byi_node node = rl->f->nodes.at[call];
     const struct byi_sources *sources = rl->f->nodes.at[node.args[0]].sources;
@@ -87,7 +88,7 @@ static enum byoc_status add_reshape(struct byi_relayout *rl, byi_id x,
     const bool empty = byi_elements(to->rank, to->dims) == 0;
     BYI_TRY(byi_add_call(rl->m, rl->f, BYI_OP_RESHAPE, args, 2, &allow,
                          empty ? 1 : 0, NULL, id, err));
-    *id = fold(rl, *id);
+    *id = fold_call(rl, *id);
     return BYOC_OK;
 }
 
@@ -103,7 +104,7 @@ static enum byoc_status add_transpose(struct byi_relayout *rl, byi_id x,
         .name = "axes", .kind = BYI_ATTR_INTS, .n = to->rank, .ints = axes};
     BYI_TRY(byi_add_call(rl->m, rl->f, BYI_OP_TRANSPOSE, &x, 1, &attr, 1, NULL,
                          id, err));
-    *id = fold(rl, *id);
+    *id = fold_call(rl, *id);
     return BYOC_OK;
 }
 
@@ -116,11 +117,11 @@ static enum byoc_status add_layout_transform(struct byi_relayout *rl, byi_id x,
         {.name = "dst_layout", .kind = BYI_ATTR_STRING, .s = to}};
     BYI_TRY(byi_add_call(rl->m, rl->f, BYI_OP_LAYOUT_TRANSFORM, &x, 1, attrs, 2,
                          NULL, id, err));
-    *id = fold(rl, *id);
+    *id = fold_call(rl, *id);
     return BYOC_OK;
 }
 
-/* The conventional letters of the axes of images. */
+/* Returns the conventional letters of the axes of images. */
 static const char *letters_of(uint32_t rank)
 {
     static const char *const letters[] = {
@@ -161,7 +162,8 @@ static enum byoc_status convert(struct byi_relayout *rl, byi_id x,
                                 byi_rl_layout_name(to, letters, dst), id, err);
 }
 
-/* The conversion of `home` to `layout`; NULL: none has been made. */
+/* Returns the conversion of `home` to `layout`, or NULL if there is none yet.
+ */
 static const struct byi_relayout_value *find_made(const struct byi_relayout *rl,
                                                   byi_id home,
                                                   byi_rl_layout_id layout)
@@ -179,7 +181,8 @@ static void keep_made(struct byi_relayout *rl, byi_id home,
     BYI_PUSH(&rl->made, ((struct byi_relayout_value){home, layout, node}));
 }
 
-/* Value `id` of the old function in layout `need`. */
+/* *out becomes the fresh node of value `id` of the old function in layout
+ * `need`; emit a conversion if there is none yet. */
 static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
                               byi_rl_layout_id need, byi_id *out,
                               struct byoc_error *err)
@@ -188,7 +191,7 @@ static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
     const struct byi_site *site = &rl->sites[home];
     const byi_rl_layout_id layout = byi_rl_at_home(rl, id, need);
     const uint32_t first = rl->pending.n;
-    claim(rl, id);
+    claim_sources(rl, id);
     *out = site->base;
     if (layout == site->base_layout)
         return BYOC_OK;
@@ -212,14 +215,14 @@ static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
 
 /* A call being built: its operands in the fresh function, its attributes. */
 struct relayout_call {
-    byi_id old;
+    byi_id old;                  /* its node in the old function */
     struct byi_rl_layout layout; /* of the state */
     byi_id *args;
     enum byi_op_id op;
     uint32_t n_attrs;
     struct byi_attr attrs[MAX_ATTRS];
-    int64_t axes[BYI_MAX_RANK]; /* memory of attribute `axis` */
-    double roi[2 * BYI_MAX_RANK];
+    int64_t axes[BYI_MAX_RANK];   /* memory of attribute `axis` */
+    double roi[2 * BYI_MAX_RANK]; /* memory of attribute `roi` */
 };
 
 static struct byi_attr *attr_of(struct relayout_call *call, const char *name)
@@ -230,7 +233,8 @@ static struct byi_attr *attr_of(struct relayout_call *call, const char *name)
     return NULL;
 }
 
-/* The storage position of an axis of the state; an axis out of range stays. */
+/* Returns the storage position of an axis of the state; an axis out of range
+ * stays. */
 static int64_t place_axis(const struct relayout_call *call, int64_t axis)
 {
     const int64_t rank = call->layout.rank;
@@ -261,7 +265,8 @@ static void rewrite_axis(struct relayout_call *call)
     attr->ints = call->axes;
 }
 
-/* Permute constant operand 1: `groups` lists with one entry per axis each. */
+/* Permute operand 1: `groups` lists with one entry per axis each. False if it
+ * is not such a constant. */
 static bool permute_list(struct byi_relayout *rl, struct relayout_call *call,
                          uint32_t groups)
 {
@@ -285,7 +290,7 @@ static bool permute_list(struct byi_relayout *rl, struct relayout_call *call,
     return true;
 }
 
-/* Rename the axes that constant operand i lists. */
+/* Rename the axes that operand i lists. False if it is not constant. */
 static bool rename_axes(struct byi_relayout *rl, struct relayout_call *call,
                         uint32_t i)
 {
@@ -402,7 +407,8 @@ static enum byoc_status rewrite_layout(struct byi_relayout *rl,
     return BYOC_OK;
 }
 
-/* Whether the first `lead` axes stay in place; then *own orders the others. */
+/* Whether a layout without blocks leaves the first `lead` axes in place. *own
+ * becomes the layout of the other axes. */
 static bool keeps_lead(const struct byi_rl_layout *layout, uint32_t lead,
                        struct byi_rl_layout *own)
 {
@@ -456,7 +462,7 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
             .name = "axis", .kind = BYI_ATTR_INTS, .n = lead, .ints = axes};
         BYI_TRY(byi_add_call(rl->m, rl->f, BYI_OP_EXPAND_DIMS, x, 1, &axis, 1,
                              NULL, x, err));
-        *x = fold(rl, *x);
+        *x = fold_call(rl, *x);
         BYI_TRY(convert(rl, *x, wide, &plain, &call->layout, x, err));
     }
     if (!byi_type_static(wide))
@@ -473,9 +479,10 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
     return add_reshape(rl, *x, stored, x, err);
 }
 
-/* The site of the reshape that computes operand 0 of call `id` with its
- * elements in another order; NULL: none. */
-static const struct byi_site *unrolled(const struct byi_relayout *rl, byi_id id)
+/* Returns the site of the reshape that computes operand 0 of call `id` with its
+ * elements in another order, or NULL if operand 0 is another value. */
+static const struct byi_site *unrolled_operand(const struct byi_relayout *rl,
+                                               byi_id id)
 {
     const struct byi_node *node = byi_rl_node(rl, id);
     if (node->kind != BYI_CALL_OP || node->op != BYI_OP_NN_DENSE)
@@ -491,7 +498,7 @@ static enum byoc_status unroll_weights(struct byi_relayout *rl,
                                        struct byoc_error *err)
 {
     const struct byi_node *node = byi_rl_node(rl, call->old);
-    const struct byi_site *site = unrolled(rl, call->old);
+    const struct byi_site *site = unrolled_operand(rl, call->old);
     const struct byi_type *data =
         byi_rl_type(rl, byi_rl_node(rl, node->args[0])->args[0]);
     const struct byi_type *weights = byi_rl_type(rl, node->args[1]);
@@ -517,7 +524,7 @@ static enum byoc_status rewrite_call(struct byi_relayout *rl,
     const struct byi_node *node = byi_rl_node(rl, call->old);
     const struct byi_site *site = &rl->sites[call->old];
     if (site->rule == BYI_RL_MATMUL) {
-        if (unrolled(rl, call->old))
+        if (unrolled_operand(rl, call->old))
             BYI_TRY(unroll_weights(rl, call, err));
         if (site->state)
             rewrite_matmul(call, site->state);
@@ -564,7 +571,7 @@ static bool is_stored(struct byi_relayout *rl, const struct byi_type *fresh,
     return true;
 }
 
-/* The number of axes that a state orders. */
+/* Returns the number of axes that a state orders. */
 static uint32_t state_rank(const struct byi_relayout *rl, byi_id id)
 {
     const struct byi_node *node = byi_rl_node(rl, id);
@@ -573,9 +580,9 @@ static uint32_t state_rank(const struct byi_relayout *rl, byi_id id)
     return byi_rl_type(rl, result ? id : node->args[0])->rank;
 }
 
-/* Copy the annotations of the old node. */
-static void annotate(struct byi_relayout *rl, byi_id fresh,
-                     const struct byi_node *old)
+/* Copy the annotations of the old node, and add its sources. */
+static void copy_annotations(struct byi_relayout *rl, byi_id fresh,
+                             const struct byi_node *old)
 {
     struct byi_node *node = &rl->f->nodes.at[fresh];
     node->target = old->target;
@@ -599,7 +606,7 @@ static enum byoc_status emit_groups(struct byi_relayout *rl, byi_id id,
     const struct byi_type *to =
         byi_rl_layout_type(rl->scratch, &layout, node->type);
     BYI_TRY(add_reshape(rl, x, to, &site->base, err));
-    annotate(rl, site->base, node);
+    copy_annotations(rl, site->base, node);
     return BYOC_OK;
 }
 
@@ -638,7 +645,7 @@ static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
         rl->f->nodes.n--;
         return BYOC_OK;
     }
-    annotate(rl, fresh, node);
+    copy_annotations(rl, fresh, node);
     site->base = fresh;
     site->base_layout = byi_rl_out(rl, id, site->state);
     *fits = true;
@@ -669,7 +676,7 @@ static bool emit_view(struct byi_relayout *rl, byi_id id)
     if (!byi_rl_layout_same_order(&a, &b, type) ||
         add_reshape(rl, site->base, node->type, &fresh, NULL) != BYOC_OK)
         return false;
-    claim(rl, node->args[0]);
+    claim_sources(rl, node->args[0]);
     rl->f->nodes.at[fresh].sources =
         byi_sources_join(rl->m, rl->f->nodes.at[fresh].sources, node->sources);
     rl->sites[id].base = fresh;
@@ -702,9 +709,9 @@ static enum byoc_status emit_node(struct byi_relayout *rl, byi_id id,
                             node->index, node->sources, &site->base, err));
         return BYOC_OK;
     }
-    if (site->state || site->kernel || unrolled(rl, id))
+    if (site->state || site->kernel || unrolled_operand(rl, id))
         BYI_TRY(emit_state(rl, id, &done, err));
-    if (!done && unrolled(rl, id))
+    if (!done && unrolled_operand(rl, id))
         return byi_fail(err, BYOC_EINTERNAL,
                         "the weights of an nn.dense could not be converted "
                         "to the layout of its data");

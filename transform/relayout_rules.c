@@ -15,14 +15,14 @@ const struct byi_type *byi_rl_type(const struct byi_relayout *rl, byi_id id)
     return type->kind == BYI_TENSOR ? type : NULL;
 }
 
-/* The type of operand i. */
+/* Returns the type of operand i. */
 static const struct byi_type *arg_type(const struct byi_relayout *rl, byi_id id,
                                        uint32_t i)
 {
     return byi_rl_type(rl, byi_rl_node(rl, id)->args[i]);
 }
 
-/* The type whose axes a state orders. */
+/* Returns the type whose axes a state orders. */
 static const struct byi_type *state_type(const struct byi_relayout *rl,
                                          byi_id id)
 {
@@ -40,8 +40,8 @@ static uint32_t normal_axis(int64_t axis, uint32_t rank)
     return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
-/* The mask of the axes in attribute `axis`, without axes out of range; 0 if the
- * attribute is absent. */
+/* Returns the mask of the axes in attribute `axis`, without axes out of range;
+ * 0 if the attribute is absent. */
 static uint32_t axis_mask(const struct byi_attrs *attrs, uint32_t rank)
 {
     const struct byi_attr *axis = byi_attr_find(attrs, "axis");
@@ -144,7 +144,8 @@ static uint32_t classify_reshape(struct byi_relayout *rl, byi_id id)
             else
                 b *= out->dims[k++];
     }
-    const uint32_t rows = 3u | 3u << BYI_RL_RESULT; /* axis 0, all others */
+    /* two groups: axis 0, and all others */
+    const uint32_t rows = 3u | 3u << BYI_RL_RESULT;
     if (site->mask == rows && out->rank == 2 && in->rank > 2 && !site->mixed)
         return BYI_RL_UNROLL;
     return __builtin_popcount(site->mask) > 2 ? BYI_RL_GROUP : BYI_RL_FIXED;
@@ -208,7 +209,7 @@ void byi_rl_classify(struct byi_relayout *rl, byi_id id)
 
 /* --- states -------------------------------------------------------------- */
 
-/* The attribute that names the data's layout. */
+/* Returns the attribute that names the data's layout. */
 static const char *layout_attr(const struct byi_attrs *attrs)
 {
     return byi_attr_find(attrs, "layout") ? "layout" : "data_layout";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RemoveUnusedFunctions: drop the functions that no entry reaches.
  * requires: nothing
- * leaves:   the functions that `entry` names (none: the model's entry), and the
- *           functions reachable from them, by calls or as values, also through
- *           branches, literals and composites. Nodes are unchanged.
+ * leaves:   the functions that `entry` names (by default the model's entry),
+ * and the functions reachable from them, by calls or as values, also through
+ * branches, literals and composites. Nodes are unchanged.
  *
  *   def @main(%x) { @used(%x) }         def @main(%x) { @used(%x) }
  *   def @used(%x) { abs(%x) }     ==>   def @used(%x) { abs(%x) }
@@ -21,8 +21,9 @@ static const struct byi_pass_option options[] = {
     {.name = NULL},
 };
 
-static enum byoc_status unknown_entry(const struct byi_module *m,
-                                      const char *name, struct byoc_error *err)
+static enum byoc_status report_unknown_entry(const struct byi_module *m,
+                                             const char *name,
+                                             struct byoc_error *err)
 {
     struct byi_text names = {0};
     for (uint32_t i = 0; i < m->funcs.n; i++)
@@ -48,7 +49,7 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
         const char *name = byi_arena_strn(scratch, entries, n);
         const uint32_t func = byi_func_find(m, name);
         if (func == UINT32_MAX)
-            return unknown_entry(m, name, err);
+            return report_unknown_entry(m, name, err);
         needed[func] = true;
         if (!entries[n])
             break;

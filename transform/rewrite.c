@@ -231,8 +231,9 @@ void byi_rw_merge(struct byi_rewrite *rw, byi_id to, byi_id from)
 /* The prefetch distance in nodes: this walk is bound by memory. */
 enum { PREFETCH = 32 };
 
-/* live[id]: the result needs node id. Operands come before their readers, so
- * one walk backwards finds all live nodes. */
+/* Returns, by node, whether it is live: a parameter, or needed by the result.
+ * *n_live becomes the number of live nodes. Operands come before their readers,
+ * so one walk backwards finds all live nodes. */
 static bool *mark_live(const struct byi_func *f, struct byi_arena *scratch,
                        uint32_t *n_live)
 {
@@ -297,7 +298,7 @@ typedef BYI_VEC(uint32_t) ids_vec;
 
 /* Turn the links of every live node into its set of sources. `seen` holds
  * the node for which an id was last visited, plus one. */
-static void settle_sources(struct byi_rewrite *rw)
+static void resolve_sources(struct byi_rewrite *rw)
 {
     struct byi_func *f = rw->f;
     if (!rw->merged)
@@ -305,7 +306,7 @@ static void settle_sources(struct byi_rewrite *rw)
     uint32_t n_live;
     const bool *live = mark_live(f, rw->scratch, &n_live);
     uint32_t *seen = byi_arena_calloc(rw->scratch, f->nodes.n, sizeof *seen);
-    const struct byi_sources **settled =
+    const struct byi_sources **resolved =
         byi_arena_calloc(rw->scratch, f->nodes.n, sizeof(void *));
     ids_vec stack = {0}, all = {0};
     for (byi_id id = 0; id < f->nodes.n; id++) {
@@ -327,11 +328,11 @@ static void settle_sources(struct byi_rewrite *rw)
                 BYI_PUSH(&stack, l->from);
             }
         }
-        settled[id] = byi_sources_of(rw->m, all.at, all.n);
+        resolved[id] = byi_sources_of(rw->m, all.at, all.n);
     }
     for (byi_id id = 0; id < f->nodes.n; id++)
-        if (settled[id])
-            f->nodes.at[id].sources = settled[id];
+        if (resolved[id])
+            f->nodes.at[id].sources = resolved[id];
     byi_vec_free(stack.at);
     byi_vec_free(all.at);
 }
@@ -350,10 +351,11 @@ static bool may_replace(const struct byi_rewrite *rw, byi_id at, byi_id out)
 }
 
 /* Node `dead` lost its last reader: take it from its operands' readers, and
- * release operands that lose their last reader too. Nodes first .. end - 1 that
- * have readers inherit the sources, constants only as the last one. */
-static void release(struct byi_rewrite *rw, byi_id dead, byi_id first,
-                    byi_id end)
+ * release operands that lose their last reader too. Of the nodes first .. end -
+ * 1 the ones that have readers inherit the sources; a constant inherits them
+ * only if it is node end - 1. */
+static void release_node(struct byi_rewrite *rw, byi_id dead, byi_id first,
+                         byi_id end)
 {
     ids_vec stack = {0};
     BYI_PUSH(&stack, dead);
@@ -401,11 +403,11 @@ static void replace_node(struct byi_rewrite *rw, byi_id at, byi_id out,
     /* In ascending order: a dead node's operands come before it. */
     for (byi_id id = before; id < end; id++)
         if (rw->notes.at[id].readers == 0)
-            release(rw, id, 0, 0);
+            release_node(rw, id, 0, 0);
     /* Up to MAX_SHARERS new nodes share the sources of the replaced node; of
      * more (an inlined branch) only the last one inherits them. */
     const bool few = out >= before && out - before < MAX_SHARERS;
-    release(rw, at, few ? before : out, out + 1);
+    release_node(rw, at, few ? before : out, out + 1);
 }
 
 /* Apply the first rule that replaces `at`; returns the replacement, or
@@ -498,7 +500,7 @@ enum byoc_status byi_rewrite(struct byi_module *m, uint32_t func,
     rw.f = byi_func_like(m, rw.old, rw.map);
     const enum byoc_status status = rebuild(&rw, rules, n_rules, err);
     if (status == BYOC_OK) {
-        settle_sources(&rw);
+        resolve_sources(&rw);
         byi_sweep(m, rw.f, scratch);
         byi_func_replace(m, func, rw.f);
     }

@@ -51,7 +51,8 @@ enum byoc_status byi_rules_run(struct byi_module *m, uint32_t func,
                                struct byi_pass_context *ctx,
                                struct byi_arena *scratch,
                                struct byoc_error *err);
-/* Drop the nodes of f that its result does not need, except parameters. */
+/* Drop the nodes of f that its result does not need, except parameters. The ids
+ * of the remaining nodes change. */
 void byi_sweep(struct byi_module *m, struct byi_func *f,
                struct byi_arena *scratch);
 
@@ -61,9 +62,9 @@ void byi_sweep(struct byi_module *m, struct byi_func *f,
 const struct byi_node *byi_rw_node(const struct byi_rewrite *rw, byi_id id);
 /* Whether node id is a call of operator `op`. */
 bool byi_rw_is(const struct byi_rewrite *rw, byi_id id, enum byi_op_id op);
-/* Operand i of node id. */
+/* Returns operand i of node id. */
 byi_id byi_rw_arg(const struct byi_rewrite *rw, byi_id id, uint32_t i);
-/* The type of node id; NULL if it is not a tensor. */
+/* Returns the type of node id; NULL if it is not a tensor. */
 const struct byi_type *byi_rw_tensor(const struct byi_rewrite *rw, byi_id id);
 /* Whether node id is a tensor of floats. */
 bool byi_rw_float(const struct byi_rewrite *rw, byi_id id);
@@ -72,7 +73,8 @@ bool byi_rw_once(const struct byi_rewrite *rw, byi_id id);
 /* Whether all readers of the n inner nodes are inner nodes or the root. */
 bool byi_rw_only_inner_readers(const struct byi_rewrite *rw, byi_id root,
                                const byi_id *inner, uint32_t n);
-/* Whether id is a constant; if so, *view borrows its data. */
+/* Whether id is a constant; if so, *view borrows its data, which live as long
+ * as the module. */
 bool byi_rw_view(const struct byi_rewrite *rw, byi_id id,
                  struct byi_tensor *view);
 /* Whether id is a numeric constant with at least one element whose elements are
@@ -98,28 +100,31 @@ static inline float byi_float_at(const void *at, int64_t i)
 
 /* --- emitting. BYI_NO_ID operands or a type error return BYI_NO_ID -------- */
 
-/* A call with n operands; attributes that are not given have their defaults. */
+/* Emit a call with n operands; attributes that are not given have their
+ * defaults. */
 byi_id byi_rw_call(struct byi_rewrite *rw, enum byi_op_id op,
                    const byi_id *args, uint32_t n, const struct byi_attr *given,
                    uint32_t n_given);
-/* A call with one or two operands and default attributes. */
+/* Emit a call with one or two operands and default attributes. */
 byi_id byi_rw_op1(struct byi_rewrite *rw, enum byi_op_id op, byi_id a);
 byi_id byi_rw_op2(struct byi_rewrite *rw, enum byi_op_id op, byi_id a,
                   byi_id b);
-/* A call of the operator and with the attributes of `at`, with operands args[],
- * as many as `at` has. */
+/* Emit a call of the operator and with the attributes of `at`, with operands
+ * args[], as many as `at` has. */
 byi_id byi_rw_again(struct byi_rewrite *rw, byi_id at, const byi_id *args);
-/* Allocate the data of a constant, in the module's arena; byi_rw_const then
- * adds it without a copy. False if the type has symbolic dims, or the data
- * exceed the budget of byi_const_afford. */
+/* Allocate the data of a constant in the module's arena, as *out. False if the
+ * type has symbolic dims, or the data exceed the budget of byi_const_afford. */
 bool byi_rw_alloc(struct byi_rewrite *rw, const struct byi_type *type,
                   struct byi_tensor *out);
+/* Add a constant with the data of t, which are not copied: they must be in the
+ * module's arena. */
 byi_id byi_rw_const(struct byi_rewrite *rw, const struct byi_type *type,
                     const struct byi_tensor *t);
-/* An int64 constant (n) with a copy of the values. */
+/* Add an int64 constant of shape (n) with a copy of the values. */
 byi_id byi_rw_int_vector(struct byi_rewrite *rw, const int64_t *values,
                          uint32_t n);
-/* The constant's elements with other dims. */
+/* Add a constant with the elements of another constant and other dims. Returns
+ * BYI_NO_ID if `constant` is no constant or has another number of elements. */
 byi_id byi_rw_const_as(struct byi_rewrite *rw, byi_id constant, uint32_t rank,
                        const int64_t *dims);
 /* Drop the nodes from `before` on, which have no readers. */

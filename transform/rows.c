@@ -11,15 +11,16 @@
 #include "core/ir/template.h"
 
 /* The rows of a pass, with their patterns. The rows that can apply to a node of
- * kind k are at[first[k]] .. at[first[k + 1] - 1]. */
+ * kind k are by_root[first[k]] .. by_root[first[k + 1] - 1]. */
 struct byi_compiled_rows {
     struct byi_arena *arena; /* owns the members below */
     const struct byi_row *rows;
     const struct byi_pattern **patterns; /* of each row; NULL: it is a rule */
     /* of each row: whether a name in its pattern implies a value (zero, one) */
-    bool *values;
-    uint32_t n, first[BYI_N_ROOTS + 1];
-    const uint32_t *at;
+    bool *implies_values;
+    uint32_t n; /* rows */
+    uint32_t first[BYI_N_ROOTS + 1];
+    const uint32_t *by_root;
 };
 
 struct rows_run {
@@ -31,7 +32,7 @@ struct rows_run {
 struct row_try {
     struct byi_row_match match;
     const struct byi_row *row;
-    bool values;
+    bool implies_values; /* as in byi_compiled_rows */
     byi_id out;
 };
 
@@ -105,8 +106,8 @@ static bool has_only(const struct byi_rewrite *rw, byi_id id, double value)
            (byi_rw_view(rw, id, &t) && byi_elements(t.rank, t.dims) == 0);
 }
 
-/* The value that a constant with this name must have; digits at the name's end
- * do not matter. NULL: any value. */
+/* Returns the value that a constant with this name must have, or NULL if it may
+ * have any value. Digits at the end of the name do not matter. */
 static const double *value_of_name(const char *name)
 {
     static const struct {
@@ -136,20 +137,20 @@ static bool has_named_values(const struct byi_row_match *r)
 
 /* --- emitting ------------------------------------------------------------- */
 
-static byi_id call_of(void *rw, enum byi_op_id op, const byi_id *args,
-                      uint32_t n, const struct byi_attr *attrs,
-                      uint32_t n_attrs)
+static byi_id emit_call(void *rw, enum byi_op_id op, const byi_id *args,
+                        uint32_t n, const struct byi_attr *attrs,
+                        uint32_t n_attrs)
 {
     return byi_rw_call(rw, op, args, n, attrs, n_attrs);
 }
 
-/* Emit the row's template; BYI_NO_ID if that fails. */
+/* Emit the row's template. Returns its result, or BYI_NO_ID if that fails. */
 static byi_id emit_template(const struct row_try *t)
 {
     const struct byi_row_match *r = &t->match;
     const struct byi_match *match = r->match;
     const struct byi_emitter to = {
-        .ctx = r->rw, .m = r->rw->m, .f = r->rw->f, .call = call_of};
+        .ctx = r->rw, .m = r->rw->m, .f = r->rw->f, .call = emit_call};
     const struct byi_node root = *byi_rw_node(r->rw, r->root);
     const char *names[BYI_MATCH_MAX_OPERANDS + BYI_MATCH_MAX_OPS +
                       BYI_COUNT(r->values)];
@@ -194,7 +195,7 @@ static bool try_match(const struct byi_match *match, void *ctx)
     const byi_id before = rw->f->nodes.n;
     t->match.match = match;
     t->match.n_attrs = t->match.n_values = 0;
-    if ((!t->values || has_named_values(&t->match)) &&
+    if ((!t->implies_values || has_named_values(&t->match)) &&
         (t->row->shared ||
          byi_rw_only_inner_readers(rw, match->root, match->ops,
                                    match->n_ops - 1)) &&
@@ -231,12 +232,12 @@ static byi_id apply_rows(struct byi_rewrite *rw, byi_id at)
     const struct byi_compiled_rows *table = run->table;
     const uint32_t root = byi_root_of(byi_rw_node(rw, at));
     for (uint32_t i = table->first[root]; i < table->first[root + 1]; i++) {
-        const uint32_t row = table->at[i];
+        const uint32_t row = table->by_root[i];
         struct row_try t;
         t.match.rw = rw;
         t.match.root = at;
         t.row = &table->rows[row];
-        t.values = table->values[row];
+        t.implies_values = table->implies_values[row];
         if (try_row(&t, table->patterns[row], &run->steps[row]))
             return t.out;
     }
@@ -273,10 +274,10 @@ static void list_by_root(struct byi_compiled_rows *table,
                 at[n++] = i;
     }
     table->first[BYI_N_ROOTS] = n;
-    table->at = at;
+    table->by_root = at;
 }
 
-static bool names_values(const struct byi_pattern *pattern)
+static bool implies_values(const struct byi_pattern *pattern)
 {
     for (uint32_t i = 0; i < pattern->n_names; i++)
         if (value_of_name(pattern->names[i]))
@@ -304,14 +305,14 @@ static enum byoc_status compile_rows(const struct byi_row_table *given,
     table->n = given->n;
     table->patterns =
         byi_arena_calloc(arena, given->n + 1, sizeof *table->patterns);
-    table->values =
-        byi_arena_calloc(arena, given->n + 1, sizeof *table->values);
+    table->implies_values =
+        byi_arena_calloc(arena, given->n + 1, sizeof *table->implies_values);
     n = 0;
     for (uint32_t i = 0; i < given->n; i++) {
         if (!given->rows[i].pattern)
             continue;
         table->patterns[i] = &compiled->at[n++];
-        table->values[i] = names_values(table->patterns[i]);
+        table->implies_values[i] = implies_values(table->patterns[i]);
     }
     list_by_root(table, arena);
     table->arena = arena;

@@ -28,7 +28,8 @@ struct byi_row_match {
 };
 
 struct byi_row {
-    const char *pattern, *to;
+    const char *pattern;                       /* NULL: the row is a rule */
+    const char *to;                            /* the replacement */
     bool (*when)(struct byi_row_match *match); /* NULL: always */
     /* The nodes inside the match may have other readers; they are then kept.
      */
@@ -61,17 +62,21 @@ struct byi_row {
     }
 
 /* A pass that consists of rows has this table as `data`, and the functions
- * below. The first run of the pass in a process compiles the rows, and stores
- * them at *compiled for all later runs. */
+ * below as `prepare` and `run_func`. The first run of the pass in a process
+ * compiles the rows, and stores them at *compiled for all later runs, in any
+ * thread. */
 struct byi_compiled_rows;
 struct byi_row_table {
     const struct byi_row *rows;
     uint32_t n;
     const struct byi_compiled_rows *_Atomic *compiled;
 };
+/* *prepared becomes the compiled rows, which live until the process ends.
+ * Errors: a pattern does not compile. */
 enum byoc_status byi_rows_prepare(const struct byi_pass *pass,
                                   const void **prepared,
                                   struct byoc_error *err);
+/* Rewrite function `func` with the rows in ctx->prepared. */
 enum byoc_status byi_rows_run(struct byi_module *m, uint32_t func,
                               struct byi_pass_context *ctx,
                               struct byi_arena *scratch,
@@ -79,10 +84,11 @@ enum byoc_status byi_rows_run(struct byi_module *m, uint32_t func,
 
 /* --- for conditions ------------------------------------------------------- */
 
-/* The value that the pattern binds to that name; BYI_NO_ID: none. */
+/* Returns the value that the pattern binds to that name, or BYI_NO_ID if it
+ * binds none. */
 byi_id byi_row_value(const struct byi_row_match *match, const char *name);
-/* The node bound to that name, which must be bound. Valid until the next
- * emission. */
+/* Returns the node bound to that name, which must be bound. Valid until the
+ * next emission. */
 const struct byi_node *byi_row_node(const struct byi_row_match *match,
                                     const char *name);
 /* Whether the root is a tensor of floats. */

@@ -38,7 +38,7 @@ bool byi_scale_limits_fit(const struct byi_scale_limits *limits,
 
 /* --- queries ------------------------------------------------------------- */
 
-/* The type of a tensor, owned by the function; NULL: not a tensor. */
+/* Returns the tensor type of node `id`; NULL if its type is another one. */
 static const struct byi_type *tensor_of(const struct byi_scaling *s, byi_id id)
 {
     const struct byi_type *type = byi_scale_node(s, id)->type;
@@ -50,8 +50,8 @@ static double largest_finite(enum byoc_dtype dtype)
     return dtype == BYOC_F64 ? DBL_MAX : (double)FLT_MAX;
 }
 
-/* The largest magnitude in constant `id`, cached; infinite if an element is not
- * a number. */
+/* Returns the largest magnitude in constant `id`, cached; infinite if an
+ * element is not a number. */
 static double largest_of(struct byi_scaling *s, byi_id id)
 {
     const uint32_t index = byi_scale_node(s, id)->index;
@@ -63,19 +63,20 @@ static double largest_of(struct byi_scaling *s, byi_id id)
     if (!byi_const_view(s->m, s->f, id, &t))
         return INFINITY;
     const int64_t n = byi_elements(t.rank, t.dims);
-    const bool wide = t.dtype == BYOC_F32;
+    const bool is_f32 = t.dtype == BYOC_F32;
     for (int64_t i = 0; i < n; i++) {
-        const double v = fabs(wide ? (double)byi_float_at(t.data, i)
-                                   : byi_tensor_float(&t, i));
+        const double v = fabs(is_f32 ? (double)byi_float_at(t.data, i)
+                                     : byi_tensor_float(&t, i));
         most = !isfinite(v) ? INFINITY : v > most ? v : most;
     }
     return s->largest[index] = most;
 }
 
+/* Operators that are linear in their first operand. */
 static const struct {
     enum byi_op_id op;
-    bool rows_are_out;
-} linears[] = {
+    bool rows_are_out; /* axis 0 of the weights is the output channels */
+} linear_ops[] = {
     {BYI_OP_NN_CONV1D, true},
     {BYI_OP_NN_CONV2D, true},
     {BYI_OP_NN_CONV3D, true},
@@ -116,13 +117,13 @@ static bool read_weights(const struct byi_scaling *s, byi_id id,
 {
     const struct byi_node *node = byi_scale_node(s, id);
     size_t row = 0;
-    while (row < BYI_COUNT(linears) && linears[row].op != node->op)
+    while (row < BYI_COUNT(linear_ops) && linear_ops[row].op != node->op)
         row++;
-    if (node->kind != BYI_CALL_OP || row == BYI_COUNT(linears) ||
+    if (node->kind != BYI_CALL_OP || row == BYI_COUNT(linear_ops) ||
         !byi_const_view(s->m, s->f, node->args[1], &w->view) ||
         !byi_dtype_is_wide(w->view.dtype))
         return false;
-    w->rows_are_out = linears[row].rows_are_out;
+    w->rows_are_out = linear_ops[row].rows_are_out;
     if (!find_axes(s, node, w))
         return false;
     const int64_t rows = w->view.dims[0], columns = w->view.dims[1] * w->groups;
@@ -219,7 +220,8 @@ int byi_scale_const_arg(struct byi_scaling *s, byi_id id)
     return -1;
 }
 
-/* The axis of constant t that is axis a of the result; -1: it has none. */
+/* Returns the axis of constant t that is axis a of the result; -1 if the rank
+ * of t is too low. */
 static int const_axis(const struct byi_tensor *t, const struct byi_type *type,
                       uint32_t a)
 {
@@ -297,7 +299,8 @@ const struct byi_scale *byi_scale_make(struct byi_scaling *s, int axis,
     return made;
 }
 
-/* The axis of `type` along which the constant varies; -1: none, -2: several. */
+/* Returns the axis of `type` along which the constant varies; -1 if there is
+ * none, -2 if there are several or the sizes differ. */
 static int varying_axis(const struct byi_tensor *t, const struct byi_type *type)
 {
     int axis = -1;
@@ -370,8 +373,8 @@ const struct byi_scale *byi_scale_part(struct byi_scaling *s,
 /* --- through operators --------------------------------------------------- */
 
 /* Whether dims x[0..nx-1] and y[0..ny-1] are equal, ignoring ones. */
-static bool same_but_ones(const int64_t *x, uint32_t nx, const int64_t *y,
-                          uint32_t ny)
+static bool are_equal_but_ones(const int64_t *x, uint32_t nx, const int64_t *y,
+                               uint32_t ny)
 {
     uint32_t i = 0, k = 0;
     for (;;) {
@@ -386,9 +389,9 @@ static bool same_but_ones(const int64_t *x, uint32_t nx, const int64_t *y,
     }
 }
 
-/* The axis of a reshaped result y that is axis a of x: it has the same size,
- * and the same axes before it or after it, ignoring axes of size 1. -1: none.
- */
+/* Returns the axis of a reshaped result y that is axis a of x: it has the same
+ * size, and the same axes before it or after it, ignoring axes of size 1. -1 if
+ * there is none. */
 static int reshaped_axis(const struct byi_type *x, const struct byi_type *y,
                          uint32_t a)
 {
@@ -396,9 +399,9 @@ static int reshaped_axis(const struct byi_type *x, const struct byi_type *y,
         return -1;
     for (uint32_t b = 0; b < y->rank; b++)
         if (y->dims[b] == x->dims[a] &&
-            (same_but_ones(x->dims, a, y->dims, b) ||
-             same_but_ones(x->dims + a + 1, x->rank - a - 1, y->dims + b + 1,
-                           y->rank - b - 1)))
+            (are_equal_but_ones(x->dims, a, y->dims, b) ||
+             are_equal_but_ones(x->dims + a + 1, x->rank - a - 1,
+                                y->dims + b + 1, y->rank - b - 1)))
             return (int)b;
     return -1;
 }
@@ -423,7 +426,8 @@ static bool is_window(const struct byi_node *node, uint32_t a)
            (a > 1 || !byi_layout_is_default(byi_op(node->op), node->attrs));
 }
 
-/* The axis of the result of `id` that is axis a of its operand `arg`. */
+/* Returns the axis of the result of `id` that is axis a of its operand `arg`;
+ * -1 if there is none. */
 static int result_axis(const struct byi_scaling *s, byi_id id, uint32_t arg,
                        uint32_t a)
 {
@@ -468,9 +472,10 @@ struct byi_scale_limits byi_scale_limits_to_arg(const struct byi_scaling *s,
     return limits;
 }
 
-/* The same factors along another axis. */
-static const struct byi_scale *moved(struct byi_scaling *s,
-                                     const struct byi_scale *scale, int axis)
+/* Returns the same factors along another axis. */
+static const struct byi_scale *move_to_axis(struct byi_scaling *s,
+                                            const struct byi_scale *scale,
+                                            int axis)
 {
     if (axis == scale->axis)
         return scale;
@@ -485,7 +490,8 @@ const struct byi_scale *byi_scale_to_result(struct byi_scaling *s, byi_id id,
 {
     if (scale->axis < 0)
         return scale;
-    return moved(s, scale, result_axis(s, id, arg, (uint32_t)scale->axis));
+    return move_to_axis(s, scale,
+                        result_axis(s, id, arg, (uint32_t)scale->axis));
 }
 
 const struct byi_scale *byi_scale_to_arg(struct byi_scaling *s, byi_id id,
@@ -497,13 +503,13 @@ const struct byi_scale *byi_scale_to_arg(struct byi_scaling *s, byi_id id,
         return scale;
     for (uint32_t a = 0; a < x->rank; a++)
         if (result_axis(s, id, arg, a) == scale->axis)
-            return moved(s, scale, (int)a);
+            return move_to_axis(s, scale, (int)a);
     byi_unreachable(); /* the limits had this axis */
 }
 
 /* --- absorbing scales ---------------------------------------------------- */
 
-static double value_at(const struct byi_scale *scale, int64_t i)
+static double factor_at(const struct byi_scale *scale, int64_t i)
 {
     return scale->values[scale->n == 1 ? 0 : i];
 }
@@ -520,11 +526,11 @@ static void scale_weights(const struct byi_weights *w, struct byi_tensor *out,
         for (int64_t j = 0; j < width; j++) {
             const int64_t at = rows ? i : i / in_group * width + j;
             byi_tensor_scale(t, out, (i * width + j) * inner, inner,
-                             value_at(scale, at));
+                             factor_at(scale, at));
         }
 }
 
-static double edited(enum byi_scale_edit_kind kind, double c, double by)
+static double edit_value(enum byi_scale_edit_kind kind, double c, double by)
 {
     return kind == BYI_EDIT_TIMES  ? c * by
            : kind == BYI_EDIT_OVER ? c / by
@@ -532,8 +538,9 @@ static double edited(enum byi_scale_edit_kind kind, double c, double by)
 }
 
 /* Apply an edit to constant t, an operand of a node with result `type`. If t
- * has one element and the scale is per channel, t becomes one element per
- * channel. */
+ * has one element and the scale is per channel, *out has one element per
+ * channel. Returns the type of *out, or NULL if it exceeds the module's budget
+ * of constants. */
 static const struct byi_type *edit_const(struct byi_scaling *s,
                                          const struct byi_tensor *t,
                                          const struct byi_type *type,
@@ -561,9 +568,10 @@ static const struct byi_type *edit_const(struct byi_scaling *s,
     const int64_t inner =
         by->n > 1 ? byi_elements(rank - (uint32_t)own - 1, dims + own + 1) : 1;
     for (int64_t i = 0; i < n; i++)
-        byi_tensor_set(out, i,
-                       edited(edit->kind, byi_tensor_float(t, one ? 0 : i),
-                              value_at(by, inner > 0 ? i / inner % by->n : 0)));
+        byi_tensor_set(
+            out, i,
+            edit_value(edit->kind, byi_tensor_float(t, one ? 0 : i),
+                       factor_at(by, inner > 0 ? i / inner % by->n : 0)));
     return made;
 }
 
@@ -587,7 +595,7 @@ struct byi_scaling byi_scaling_begin(struct byi_module *m, uint32_t func,
 typedef BYI_VEC(struct byi_scale_sources *) scale_sources_vec;
 typedef BYI_VEC(uint32_t) source_vec;
 
-/* Take the scale's sources that no other node has taken; returns their union
+/* Take the scale's sources that no other node has taken. Returns their union
  * with `own`. */
 static const struct byi_sources *collect_sources(
     struct byi_scaling *s, const struct byi_sources *own,
@@ -618,7 +626,8 @@ static const struct byi_sources *collect_sources(
     return made;
 }
 
-/* The constant that replaces operand `arg`. */
+/* Emit the constant that replaces operand `arg`. Returns BYI_NO_ID if it
+ * exceeds the module's budget of constants. */
 static byi_id emit_const(struct byi_scaling *s, struct byi_func *fresh,
                          byi_id id, const struct byi_scale_edit *edit, int arg)
 {

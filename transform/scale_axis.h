@@ -41,9 +41,11 @@ struct byi_scale_limits {
 };
 #define BYI_ALL_AXES (1u << BYI_MAX_RANK) /* one factor for all */
 
+/* The limits of a value that can absorb no scale, and of one that can absorb
+ * every scale. */
 extern const struct byi_scale_limits byi_scale_limits_none,
     byi_scale_limits_any;
-/* The scales within both limits. */
+/* Returns the scales within both limits. */
 struct byi_scale_limits byi_scale_limits_both(struct byi_scale_limits a,
                                               struct byi_scale_limits b);
 /* Whether a value with these limits can absorb the scale. */
@@ -71,7 +73,7 @@ struct byi_weights {
     uint32_t in_axis, out_axis;
 };
 
-/* The edit of a node. */
+/* The edit of a node; s is the scale `by`. */
 enum byi_scale_edit_kind {
     BYI_EDIT_NONE,
     BYI_EDIT_DISSOLVE,    /* its operand x takes its place          */
@@ -84,18 +86,19 @@ enum byi_scale_edit_kind {
 
 struct byi_scale_edit {
     enum byi_scale_edit_kind kind;
-    byi_id x;
+    byi_id x; /* DISSOLVE */
     const struct byi_scale *by;
 };
 
-/* One function in one direction. */
+/* The work on one function in one direction. Scales and edits are in `scratch`.
+ */
 struct byi_scaling {
     struct byi_module *m;
     const struct byi_func *f; /* swept: every node is live       */
     struct byi_arena *scratch;
     double *largest; /* by constant, its largest magnitude; 0: not computed */
     uint32_t n_largest;
-    struct byi_scale_edit *edits;
+    struct byi_scale_edit *edits; /* by node */
 };
 
 static inline const struct byi_node *byi_scale_node(const struct byi_scaling *s,
@@ -104,6 +107,7 @@ static inline const struct byi_node *byi_scale_node(const struct byi_scaling *s,
     return &s->f->nodes.at[id];
 }
 
+/* Record the edit of node `id`. */
 static inline void byi_scale_edit(struct byi_scaling *s, byi_id id,
                                   enum byi_scale_edit_kind kind, byi_id x,
                                   const struct byi_scale *by)
@@ -118,30 +122,33 @@ struct byi_scaling byi_scaling_begin(struct byi_module *m, uint32_t func,
  * need not be read. */
 bool byi_scaling_needed(const struct byi_scaling *s);
 /* Rebuild the function with its edits. Errors: BYOC_ELIMIT (a constant exceeds
- * the budget of byi_const_afford). */
+ * the budget of byi_const_afford); the function is then unchanged. */
 enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
                                  struct byoc_error *err);
 
-/* How node `id` propagates a scale. *positive: only factors of 0 or more. */
+/* Returns how node `id` propagates a scale. *positive: only factors of 0 or
+ * more. */
 enum byi_scale_how byi_scale_how(const struct byi_scaling *s, byi_id id,
                                  bool *positive);
-/* The limits of the weights of node `id`, for a scale of the result if `out`,
- * otherwise of the data. */
+/* Returns the limits of the weights of node `id`, for a scale of the result if
+ * `out`, otherwise of the data. */
 struct byi_scale_limits byi_scale_weights_limits(struct byi_scaling *s,
                                                  byi_id id, bool out);
-/* The index of the float constant operand of an add, subtract, multiply or
- * divide that scales may change; -1: none. */
+/* Returns the index of the float constant operand of an add, subtract, multiply
+ * or divide that scales may change; -1 if there is none. */
 int byi_scale_const_arg(struct byi_scaling *s, byi_id id);
-/* The axes along which this constant can be scaled without growing much. */
+/* Returns the limits of the operand that byi_scale_const_arg finds. It can be
+ * scaled along an axis if it has all indices of that axis, or only one element.
+ */
 struct byi_scale_limits byi_scale_const_limits(struct byi_scaling *s,
                                                byi_id id);
-/* The scale of a multiplication or division by a constant; *x: the scaled
- * operand. NULL if the node is another one, or its constant varies along
- * several axes. */
+/* Returns the scale of a multiplication or division by a constant; *x: the
+ * scaled operand. NULL if the node is another one, if its constant varies along
+ * several axes, or if a factor is not finite. */
 const struct byi_scale *byi_scale_of(struct byi_scaling *s, byi_id id,
                                      byi_id *x);
-/* The product a b; NULL if a and b vary along different axes. Either may be
- * NULL, which stands for 1. */
+/* Returns the product a b; NULL if a and b vary along different axes, or if a
+ * factor is not finite. Either may be NULL, which stands for 1. */
 const struct byi_scale *byi_scale_times(struct byi_scaling *s,
                                         const struct byi_scale *a,
                                         const struct byi_scale *b);
@@ -149,7 +156,8 @@ const struct byi_scale *byi_scale_times(struct byi_scaling *s,
 const struct byi_scale *byi_scale_part(struct byi_scaling *s,
                                        const struct byi_scale *scale,
                                        int64_t first, int64_t n);
-/* A scale of n factors along `axis` (-1: one factor), which are not copied. */
+/* Returns a scale of n factors along `axis` (-1: one factor); NULL if a factor
+ * is not finite. The factors are not copied. */
 const struct byi_scale *byi_scale_make(struct byi_scaling *s, int axis,
                                        int64_t n, const double *values,
                                        struct byi_scale_sources *sources);

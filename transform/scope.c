@@ -13,8 +13,8 @@
 
 enum {
     NOWHERE = 0, /* no reader yet; scopes count from 1 */
-    /* an `if` is not moved deeper: the text form and other walks of nested
-     * functions have limits */
+    /* an `if` is not moved deeper, since the text form and other walks of
+     * nested functions limit the depth */
     MAX_DEPTH = 64
 };
 
@@ -43,8 +43,8 @@ struct byi_scopes {
     struct byi_numbers values;
     /* by value: the value that a capture stands for, otherwise itself */
     value *def;
-    uint32_t *at;   /* by value: the scope it belongs to                  */
-    uint32_t *home; /* by function: its scope                             */
+    uint32_t *scope_of; /* by value: the scope it belongs to */
+    uint32_t *home;     /* by function: its scope                             */
     struct scope_entry *scopes; /* from 1 */
     uint32_t n_scopes;
     uint32_t first; /* the scope of the function that is being settled    */
@@ -66,6 +66,7 @@ static const struct byi_node *node_of(const struct byi_scopes *s, value v)
     return &s->m->funcs.at[func]->nodes.at[v - s->values.base[func]];
 }
 
+/* Whether the node is copied to each scope that reads it, instead of moved. */
 static bool is_atom(const struct byi_node *node)
 {
     return node->kind == BYI_CONST || node->kind == BYI_GLOBAL;
@@ -132,7 +133,7 @@ struct byi_scopes *byi_scopes_new(const struct byi_module *m,
     s->def = byi_arena_calloc(scratch, n, sizeof *s->def);
     for (value v = 0; v < n; v++)
         s->def[v] = v;
-    s->at = byi_arena_calloc(scratch, n, sizeof *s->at);
+    s->scope_of = byi_arena_calloc(scratch, n, sizeof *s->scope_of);
     s->order = byi_arena_calloc(scratch, n, sizeof *s->order);
     s->members = byi_arena_calloc(scratch, n, sizeof *s->members);
     s->member_ends =
@@ -160,8 +161,9 @@ uint32_t byi_scopes_holder(const struct byi_scopes *s, uint32_t func)
 
 /* --- settling ------------------------------------------------------------- */
 
-/* The lowest common ancestor of two scopes. */
-static uint32_t common(const struct byi_scopes *s, uint32_t a, uint32_t b)
+/* Returns the lowest common ancestor of two scopes. */
+static uint32_t common_ancestor(const struct byi_scopes *s, uint32_t a,
+                                uint32_t b)
 {
     const struct scope_entry *at = s->scopes;
     if (at[a].depth < at[b].depth) {
@@ -180,15 +182,18 @@ static uint32_t common(const struct byi_scopes *s, uint32_t a, uint32_t b)
 }
 
 /* Record that node `id` of `func` has a reader in `scope`. */
-static void read_in(struct byi_scopes *s, uint32_t func, byi_id id,
-                    uint32_t scope)
+static void record_reader(struct byi_scopes *s, uint32_t func, byi_id id,
+                          uint32_t scope)
 {
     if (is_atom(&s->m->funcs.at[func]->nodes.at[id]))
         return; /* an atom moves with its reader */
     const value v = s->def[s->values.base[func] + id];
-    s->at[v] = s->at[v] == NOWHERE ? scope : common(s, s->at[v], scope);
+    s->scope_of[v] = s->scope_of[v] == NOWHERE
+                         ? scope
+                         : common_ancestor(s, s->scope_of[v], scope);
 }
 
+/* Add the scope of `func` below scope `parent`; NOWHERE: as a root. */
 static void enter_scope(struct byi_scopes *s, uint32_t func, uint32_t parent)
 {
     const uint32_t scope = ++s->n_scopes;
@@ -208,7 +213,7 @@ static void enter_scope(struct byi_scopes *s, uint32_t func, uint32_t parent)
     s->home[func] = scope;
     const struct byi_func *f = s->m->funcs.at[func];
     s->walks[s->n_walks++] = (struct scope_walk){func, f->nodes.n};
-    read_in(s, func, f->result, scope);
+    record_reader(s, func, f->result, scope);
 }
 
 static void enter_branch(struct byi_scopes *s, uint32_t outer,
@@ -227,20 +232,20 @@ static void record_reads(struct byi_scopes *s, uint32_t func, byi_id id)
     const struct byi_func *f = s->m->funcs.at[func];
     const struct byi_node *node = &f->nodes.at[id];
     const value v = s->values.base[func] + id;
-    if (s->at[v] == NOWHERE || node->kind == BYI_PARAM || is_atom(node) ||
+    if (s->scope_of[v] == NOWHERE || node->kind == BYI_PARAM || is_atom(node) ||
         is_branch(s, node))
         return;
     if (is_self(node, func) ||
-        (node->kind == BYI_IF && s->scopes[s->at[v]].depth >= MAX_DEPTH))
-        s->at[v] = s->home[func];
-    const uint32_t scope = s->at[v];
+        (node->kind == BYI_IF && s->scopes[s->scope_of[v]].depth >= MAX_DEPTH))
+        s->scope_of[v] = s->home[func];
+    const uint32_t scope = s->scope_of[v];
     s->order[s->n_order++] = v;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_node *arg = &f->nodes.at[node->args[i]];
         if (node->kind == BYI_IF && i > 0 && is_branch(s, arg))
             enter_branch(s, func, arg, scope);
         else
-            read_in(s, func, node->args[i], scope);
+            record_reader(s, func, node->args[i], scope);
     }
 }
 
@@ -265,11 +270,12 @@ bool byi_scopes_find_misplaced(const struct byi_scopes *s,
     for (uint32_t i = s->n_order; i-- > 0;) {
         const value v = s->order[i];
         const uint32_t func = s->values.owner[v];
-        if (s->at[v] == s->home[func])
+        if (s->scope_of[v] == s->home[func])
             continue;
         *out = (struct byi_misplaced_value){.func = func,
                                             .id = v - s->values.base[func],
-                                            .into = s->scopes[s->at[v]].func};
+                                            .into =
+                                                s->scopes[s->scope_of[v]].func};
         return true;
     }
     return false;
@@ -277,14 +283,14 @@ bool byi_scopes_find_misplaced(const struct byi_scopes *s,
 
 /* --- captures ------------------------------------------------------------- */
 
-/* The scope that holds a value. Parameters and captured constants do not move.
- */
-static uint32_t place_of(const struct byi_scopes *s, value v)
+/* Returns the scope that holds a value. Parameters and captured constants do
+ * not move. */
+static uint32_t scope_holding(const struct byi_scopes *s, value v)
 {
     const struct byi_node *node = node_of(s, v);
     if (node->kind == BYI_PARAM || is_atom(node))
         return s->home[s->values.owner[v]];
-    return s->at[v];
+    return s->scope_of[v];
 }
 
 /* Sort the values of the function by scope, operands before readers. The values
@@ -296,11 +302,11 @@ static void sort_members(struct byi_scopes *s)
     for (uint32_t i = 0; i <= n; i++)
         ends[i] = 0;
     for (uint32_t i = 0; i < s->n_order; i++)
-        ends[s->at[s->order[i]] - s->first + 1]++;
+        ends[s->scope_of[s->order[i]] - s->first + 1]++;
     for (uint32_t i = 0; i < n; i++)
         ends[i + 1] += ends[i];
     for (uint32_t i = s->n_order; i-- > 0;)
-        s->members[ends[s->at[s->order[i]] - s->first]++] = s->order[i];
+        s->members[ends[s->scope_of[s->order[i]] - s->first]++] = s->order[i];
 }
 
 static uint32_t first_member(const struct byi_scopes *s, uint32_t scope)
@@ -310,10 +316,11 @@ static uint32_t first_member(const struct byi_scopes *s, uint32_t scope)
 
 typedef BYI_VEC(value) value_vec;
 
+/* Add v to the captures of `scope`, once, unless the scope holds v. */
 static void capture(struct byi_scopes *s, uint32_t scope, value v,
                     value_vec *list)
 {
-    if (place_of(s, v) == scope || s->seen[v] == scope)
+    if (scope_holding(s, v) == scope || s->seen[v] == scope)
         return;
     s->seen[v] = scope;
     s->shared[v] = true;
@@ -377,15 +384,14 @@ static bool find_captures(struct byi_scopes *s)
 
 /* --- rebuilding ----------------------------------------------------------- */
 
-static void settle_local(struct byi_scopes *s, uint32_t scope, value v,
-                         byi_id id)
+static void set_local(struct byi_scopes *s, uint32_t scope, value v, byi_id id)
 {
     s->seen[v] = scope;
     s->local[v] = id;
 }
 
 /* Create the function of scope i, with its parameters. */
-static void begin(struct byi_scopes *s, uint32_t i)
+static void begin_function(struct byi_scopes *s, uint32_t i)
 {
     struct scope_entry *scope = &s->scopes[i];
     const struct byi_func *old = s->m->funcs.at[scope->func];
@@ -393,8 +399,8 @@ static void begin(struct byi_scopes *s, uint32_t i)
     scope->fresh = f;
     if (i == s->first) {
         for (uint32_t k = 0; k < f->params.n; k++)
-            settle_local(s, i, s->values.base[scope->func] + old->params.at[k],
-                         f->params.at[k]);
+            set_local(s, i, s->values.base[scope->func] + old->params.at[k],
+                      f->params.at[k]);
         return;
     }
     f->nodes.n = f->params.n = f->param_names.n = 0;
@@ -403,8 +409,8 @@ static void begin(struct byi_scopes *s, uint32_t i)
         const value v = scope->captures[k];
         char name[16];
         snprintf(name, sizeof name, "c%u", k);
-        settle_local(s, i, v,
-                     byi_add_param(s->target, f, name, node_of(s, v)->type));
+        set_local(s, i, v,
+                  byi_add_param(s->target, f, name, node_of(s, v)->type));
     }
 }
 
@@ -418,10 +424,10 @@ static byi_id atom_in(struct byi_scopes *s, uint32_t scope, value v)
     return s->local_atom[v];
 }
 
-/* The node that holds value v in `scope`. */
+/* Returns the node that holds value v in `scope`. */
 static byi_id value_in(struct byi_scopes *s, uint32_t scope, value v)
 {
-    if (is_atom(node_of(s, v)) && place_of(s, v) == scope)
+    if (is_atom(node_of(s, v)) && scope_holding(s, v) == scope)
         return atom_in(s, scope, v);
     assert(s->seen[v] == scope);
     return s->local[v];
@@ -463,7 +469,7 @@ static void make_node(struct byi_scopes *s, uint32_t scope, value v,
     const byi_id id = byi_add_like(fresh, node, args, node->n_args);
     if (!is_self(node, func) && (let == BYI_LET_ALL || s->shared[v]))
         fresh->nodes.at[id].let = true;
-    settle_local(s, scope, v, id);
+    set_local(s, scope, v, id);
 }
 
 /* Rebuild the settled functions. False if a branch would capture too many
@@ -478,7 +484,7 @@ static bool rebuild_settled(struct byi_scopes *s, struct byi_module *m,
         return false;
     for (uint32_t i = s->n_scopes; i >= s->first; i--) {
         const struct scope_entry *scope = &s->scopes[i];
-        begin(s, i);
+        begin_function(s, i);
         for (uint32_t k = first_member(s, i); k < s->member_ends[i - s->first];
              k++)
             make_node(s, i, s->members[k], let);

@@ -18,9 +18,10 @@ struct byi_scopes *byi_scopes_new(const struct byi_module *m,
 /* Whether `func` exists, may be changed and is not a branch: it is settled
  * together with its branches. */
 bool byi_scopes_is_root(const struct byi_scopes *s, uint32_t func);
-/* The named function that contains `func`, or is `func`. */
+/* Returns the named function that contains `func`, or is `func`. */
 uint32_t byi_scopes_holder(const struct byi_scopes *s, uint32_t func);
-/* Find the scopes of the values of `func` and of its branches. */
+/* Find the scopes of the values of `func`, which must be a root, and of its
+ * branches. */
 void byi_scopes_settle(struct byi_scopes *s, uint32_t func);
 
 /* A value that is not in the scope to which it belongs. */
@@ -29,7 +30,8 @@ struct byi_misplaced_value {
     byi_id id;
     uint32_t into; /* the branch to which it belongs */
 };
-/* The first misplaced value of the settled functions; false: none. */
+/* Find the first misplaced value of the function that was settled last. False
+ * if there is none. */
 bool byi_scopes_find_misplaced(const struct byi_scopes *s,
                                struct byi_misplaced_value *out);
 

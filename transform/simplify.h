@@ -34,7 +34,7 @@ bool byi_gives_full(struct byi_row_match *match);
 
 /* transpose that moves nothing, or of a transpose */
 #define BYI_ROWS_TRANSPOSES                                                    \
-    BYI_ROW_IF("transpose(%x)", "%x", byi_is_identity_transpose),                      \
+    BYI_ROW_IF("transpose(%x)", "%x", byi_is_identity_transpose),              \
     BYI_ROW_SHARED_IF("transpose(%y) with %y = transpose(%x)",                 \
                       "transpose(%x, axes=axes)", byi_gives_axes)
 bool byi_is_identity_transpose(struct byi_row_match *match);
@@ -70,15 +70,15 @@ byi_id byi_slice_concat(struct byi_rewrite *rw, byi_id at);
 
 /* --- simplify_product.c -------------------------------------------------- */
 
-/* nn.matmul whose second operand is a transpose, which the first one may be
- * too; nn.matmul whose second operand repeats heads */
+/* nn.matmul whose second operand is a transpose; nn.matmul of one transpose with
+ * itself; nn.matmul whose second operand repeats heads */
 #define BYI_ROWS_PRODUCTS                                                      \
     BYI_ROW_SHARED_IF("nn.matmul(%a, %t) with %t = transpose(%b)",             \
                       "nn.matmul(%a, %b, transpose_a=a, transpose_b=b)",       \
-                      byi_swaps_last_axes),                                              \
+                      byi_swaps_last_axes),                                    \
     BYI_ROW_SHARED_IF("nn.matmul(%t, %t) with %t = transpose(%b)",             \
                       "nn.matmul(%t, %b, transpose_a=a, transpose_b=b)",       \
-                      byi_swaps_last_axes),                                              \
+                      byi_swaps_last_axes),                                    \
     BYI_ROW_SHARED_IF("nn.matmul(%a, %all) with %all = "                       \
                       "reshape(broadcast_to(%x, %wide), %to)",                 \
                       "squeeze(reshape(again(reshape(expand_dims(%a, "         \

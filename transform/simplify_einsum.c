@@ -4,18 +4,23 @@
  */
 #include "simplify.h"
 
-enum { LETTERS = 128, MAX_TERMS = 8, TEXT = 256 };
+enum {
+    LETTERS = 128, /* size of a table by letter */
+    MAX_TERMS = 8, /* operands                  */
+    TEXT = 256     /* size of an equation       */
+};
 
-/* An equation of letters only; the labels of each operand and the result. */
+/* An equation of letters only: the labels of the n operands, then of the
+ * result. */
 struct einsum_terms {
     uint32_t n;
-    const char *at[MAX_TERMS + 1]; /* at[n]: the result's */
+    const char *labels[MAX_TERMS + 1]; /* not terminated */
     uint32_t length[MAX_TERMS + 1];
 };
 
-static bool has(const struct einsum_terms *e, uint32_t term, char label)
+static bool has_label(const struct einsum_terms *e, uint32_t term, char label)
 {
-    return memchr(e->at[term], label, e->length[term]) != NULL;
+    return memchr(e->labels[term], label, e->length[term]) != NULL;
 }
 
 /* Copy the letters of [from, to) to `text`, without blanks; false if there is
@@ -34,9 +39,9 @@ static bool read_labels(const char *from, const char *to, char *text,
     return true;
 }
 
-/* False if the rules of this file do not support the equation: without "->",
- * with "...", with a label twice in a term, or for 16-bit floats, whose partial
- * results would be rounded. */
+/* Read the equation of node `at`. False if the rules of this file do not
+ * support it: without "->", with "...", with a label twice in a term, or for
+ * 16-bit floats, whose partial results would be rounded. */
 static bool read_equation(struct byi_rewrite *rw, byi_id at,
                           struct einsum_terms *e)
 {
@@ -55,7 +60,7 @@ static bool read_equation(struct byi_rewrite *rw, byi_id at,
         const char *end = i == e->n                ? text + strlen(text)
                           : comma && comma < arrow ? comma
                                                    : arrow;
-        e->at[i] = copy;
+        e->labels[i] = copy;
         if (!read_labels(text, end, copy, &e->length[i]))
             return false;
         copy += e->length[i];
@@ -64,8 +69,8 @@ static bool read_equation(struct byi_rewrite *rw, byi_id at,
     return true;
 }
 
-static byi_id emit(struct byi_rewrite *rw, const byi_id *args, uint32_t n,
-                   const char *equation)
+static byi_id emit_einsum(struct byi_rewrite *rw, const byi_id *args,
+                          uint32_t n, const char *equation)
 {
     const struct byi_attr attr = {.name = "equation",
                                   .kind = BYI_ATTR_STRING,
@@ -76,8 +81,8 @@ static byi_id emit(struct byi_rewrite *rw, const byi_id *args, uint32_t n,
 
 /* --- three and more operands ---------------------------------------------- */
 
-/* The number of multiplications in the product of operands a and b; a symbolic
- * size counts as 64. */
+/* Returns the number of multiplications in the product of operands a and b; a
+ * symbolic size counts as 64. */
 static double work_of(const struct byi_rewrite *rw, byi_id at,
                       const struct einsum_terms *e, uint32_t a, uint32_t b)
 {
@@ -90,7 +95,7 @@ static double work_of(const struct byi_rewrite *rw, byi_id at,
         for (uint32_t i = 0; type && i < e->length[terms[t]]; i++) {
             const double dim =
                 BYI_IS_SYMBOL(type->dims[i]) ? usual : (double)type->dims[i];
-            double *to = &size[e->at[terms[t]][i] & 127];
+            double *to = &size[e->labels[terms[t]][i] & 127];
             *to = dim > *to ? dim : *to;
         }
     }
@@ -104,14 +109,14 @@ static bool is_needed(const struct einsum_terms *e, uint32_t a, uint32_t b,
                       char label)
 {
     for (uint32_t i = 0; i <= e->n; i++)
-        if (i != a && i != b && has(e, i, label))
+        if (i != a && i != b && has_label(e, i, label))
             return true;
     return false;
 }
 
-/* The labels of the product of a and b, in the order of a batch of matrix
- * products: the labels that both have, then the rest of a's, then the rest of
- * b's. */
+/* Write the labels of the product of a and b to `to`, in the order of a batch
+ * of matrix products: the labels that both have, then the other labels of a,
+ * then the other labels of b. Returns their number. */
 static uint32_t product_labels(const struct einsum_terms *e, uint32_t a,
                                uint32_t b, char *to)
 {
@@ -119,8 +124,8 @@ static uint32_t product_labels(const struct einsum_terms *e, uint32_t a,
     for (uint32_t part = 0; part < 3; part++) {
         const uint32_t from = part == 2 ? b : a, other = part == 2 ? a : b;
         for (uint32_t i = 0; i < e->length[from]; i++) {
-            const char label = e->at[from][i];
-            if (has(e, other, label) == (part == 0) &&
+            const char label = e->labels[from][i];
+            if (has_label(e, other, label) == (part == 0) &&
                 is_needed(e, a, b, label))
                 to[n++] = label;
         }
@@ -129,8 +134,8 @@ static uint32_t product_labels(const struct einsum_terms *e, uint32_t a,
 }
 
 /* Append `before`, then `count` labels. */
-static void append(char *text, uint32_t *n, const char *labels, uint32_t count,
-                   const char *before)
+static void append_labels(char *text, uint32_t *n, const char *labels,
+                          uint32_t count, const char *before)
 {
     for (; *before; before++)
         text[(*n)++] = *before;
@@ -146,20 +151,20 @@ static byi_id split_pair(struct byi_rewrite *rw, byi_id at,
     char pair[TEXT], rest[TEXT], made[TEXT];
     uint32_t n_pair = 0, n_rest = 0, n = 1;
     const uint32_t n_made = product_labels(e, a, b, made);
-    append(pair, &n_pair, e->at[a], e->length[a], "");
-    append(pair, &n_pair, e->at[b], e->length[b], ",");
-    append(pair, &n_pair, made, n_made, "->");
-    append(rest, &n_rest, made, n_made, "");
+    append_labels(pair, &n_pair, e->labels[a], e->length[a], "");
+    append_labels(pair, &n_pair, e->labels[b], e->length[b], ",");
+    append_labels(pair, &n_pair, made, n_made, "->");
+    append_labels(rest, &n_rest, made, n_made, "");
     byi_id args[MAX_TERMS];
-    args[0] = emit(rw, (byi_id[]){byi_rw_arg(rw, at, a), byi_rw_arg(rw, at, b)},
-                   2, pair);
+    args[0] = emit_einsum(
+        rw, (byi_id[]){byi_rw_arg(rw, at, a), byi_rw_arg(rw, at, b)}, 2, pair);
     for (uint32_t i = 0; i < e->n; i++)
         if (i != a && i != b) {
-            append(rest, &n_rest, e->at[i], e->length[i], ",");
+            append_labels(rest, &n_rest, e->labels[i], e->length[i], ",");
             args[n++] = byi_rw_arg(rw, at, i);
         }
-    append(rest, &n_rest, e->at[e->n], e->length[e->n], "->");
-    return emit(rw, args, n, rest);
+    append_labels(rest, &n_rest, e->labels[e->n], e->length[e->n], "->");
+    return emit_einsum(rw, args, n, rest);
 }
 
 /* einsum(a, b, c, equation="bik,kj,bj->bi")
@@ -214,8 +219,9 @@ byi_id byi_sum_in_einsum(struct byi_rewrite *rw, byi_id at)
         char kept[BYI_MAX_RANK];
         uint32_t n = 0, n_kept = 0;
         for (uint32_t i = 0; i < e.length[t] && i < BYI_MAX_RANK; i++)
-            if (has(&e, 1 - t, e.at[t][i]) || has(&e, 2, e.at[t][i]))
-                kept[n_kept++] = e.at[t][i];
+            if (has_label(&e, 1 - t, e.labels[t][i]) ||
+                has_label(&e, 2, e.labels[t][i]))
+                kept[n_kept++] = e.labels[t][i];
             else
                 axes[n++] = i;
         const struct byi_attr attrs[] = {
@@ -225,9 +231,9 @@ byi_id byi_sum_in_einsum(struct byi_rewrite *rw, byi_id at)
         if (n)
             args[t] = byi_rw_call(rw, BYI_OP_SUM, &args[t], 1, attrs,
                                   BYI_COUNT(attrs));
-        append(text, &n_text, kept, n_kept, t ? "," : "");
+        append_labels(text, &n_text, kept, n_kept, t ? "," : "");
         found += n;
     }
-    append(text, &n_text, e.at[2], e.length[2], "->");
-    return found ? emit(rw, args, 2, text) : BYI_NO_ID;
+    append_labels(text, &n_text, e.labels[2], e.length[2], "->");
+    return found ? emit_einsum(rw, args, 2, text) : BYI_NO_ID;
 }

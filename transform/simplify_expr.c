@@ -62,7 +62,9 @@ static bool put_exact(struct byi_tensor *out, int64_t i, double v)
     return !is_float ? kept == v : kept == 0.0 ? v == 0.0 : isnormal(kept);
 }
 
-/* Combine constants a and b elementwise; scalars broadcast. */
+/* Emit two constants combined elementwise; scalars broadcast. Returns BYI_NO_ID
+ * if one is no constant of a supported dtype and shape, or if a result must not
+ * be combined or stored. */
 static byi_id combine_constants(struct byi_rewrite *rw, byi_id left,
                                 byi_id right, combine_fn both)
 {
@@ -132,7 +134,7 @@ static bool have_products(struct byi_row_match *r)
 /* --- movement ------------------------------------------------------------ */
 
 /* The field of a split into one part is the operand of the split. */
-static byi_id split_one(struct byi_rewrite *rw, byi_id at)
+static byi_id drop_single_split(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node *get = byi_rw_node(rw, at);
     if (get->kind != BYI_GET || !byi_rw_is(rw, get->args[0], BYI_OP_SPLIT) ||
@@ -204,7 +206,7 @@ static const struct byi_row rows[] = {
     BYI_ROW("tile(%x, const %one)", "%x"),
     BYI_ROW("strided_slice(%x, %begin, %end, %axes, const %one)", "%x"),
     BYI_ROW_SAME_TYPE("reshape|broadcast_to|cast|squeeze|nn.flatten"),
-    BYI_ROW_RULE(BYI_ROOT_NONE, split_one),
+    BYI_ROW_RULE(BYI_ROOT_NONE, drop_single_split),
     /* two movements */
     BYI_ROWS_RESHAPE_FULL,
     BYI_ROWS_VIEWS(BYI_VIEWS),

@@ -32,7 +32,7 @@ struct linear_op {
     int weight_axis, result_axis;
 };
 
-static const struct linear_op linears[] = {
+static const struct linear_op linear_ops[] = {
     {BYI_OP_NN_CONV1D, 0, 1},           {BYI_OP_NN_CONV2D, 0, 1},
     {BYI_OP_NN_CONV3D, 0, 1},           {BYI_OP_NN_CONV1D_TRANSPOSE, 1, 1},
     {BYI_OP_NN_CONV2D_TRANSPOSE, 1, 1}, {BYI_OP_NN_CONV3D_TRANSPOSE, 1, 1},
@@ -47,9 +47,9 @@ struct linear_block {
     int64_t groups, channels;
 };
 
-/* The constant's elements as one finite double per index of `axis`, in scratch
- * memory; NULL if it does not broadcast that way, has another dtype, is not
- * finite, or is too large. */
+/* Returns the constant's elements as one finite double per index of `axis`, in
+ * scratch memory; NULL if it does not broadcast that way, has another dtype, is
+ * not finite, or is too large. */
 static double *per_channel(struct byi_rewrite *rw, byi_id id,
                            const struct byi_type *type, uint32_t axis)
 {
@@ -74,9 +74,11 @@ static double *per_channel(struct byi_rewrite *rw, byi_id id,
     return v;
 }
 
-/* A constant (C, 1, ...) that broadcasts along `axis` of `type`. */
-static byi_id channel_const(struct byi_rewrite *rw, const struct byi_type *type,
-                            uint32_t axis, const double *values)
+/* Emit a constant (C, 1, ...) that broadcasts along `axis` of `type`. Returns
+ * BYI_NO_ID if it exceeds the module's budget of constants. */
+static byi_id emit_channel_const(struct byi_rewrite *rw,
+                                 const struct byi_type *type, uint32_t axis,
+                                 const double *values)
 {
     int64_t dims[BYI_MAX_RANK];
     struct byi_tensor t;
@@ -91,9 +93,10 @@ static byi_id channel_const(struct byi_rewrite *rw, const struct byi_type *type,
     return byi_rw_const(rw, made, &t);
 }
 
+/* Returns the row of `op`, which must be in the table. */
 static const struct linear_op *find_linear(enum byi_op_id op)
 {
-    const struct linear_op *row = linears;
+    const struct linear_op *row = linear_ops;
     while (row->op != op)
         row++;
     return row;
@@ -165,7 +168,7 @@ static byi_id emit_block(struct byi_rewrite *rw, const struct linear_block *b,
         (byi_id[]){linear.args[0], byi_rw_const(rw, type, &scaled)});
     if (!shift || id == BYI_NO_ID)
         return id;
-    const byi_id bias = channel_const(rw, linear.type, b->axis, shift);
+    const byi_id bias = emit_channel_const(rw, linear.type, b->axis, shift);
     return byi_rw_op2(rw, BYI_OP_ADD, id, bias);
 }
 
@@ -187,14 +190,15 @@ static byi_id fold_block(struct byi_rewrite *rw, const struct linear_block *b,
     return emit_block(rw, b, scale, sum);
 }
 
-static uint32_t bn_axis(const struct byi_node *bn)
+static uint32_t batch_norm_axis(const struct byi_node *bn)
 {
     return byi_attr_axis(bn->attrs, bn->type->rank);
 }
 
-/* Scale and shift of a batch_norm with constant statistics. */
-static bool bn_numbers(struct byi_rewrite *rw, byi_id at, double **scale,
-                       double **shift)
+/* Compute scale and shift of a batch_norm, one per channel, in scratch memory.
+ * False if its statistics are not constant, or a result is not finite. */
+static bool fold_statistics(struct byi_rewrite *rw, byi_id at, double **scale,
+                            double **shift)
 {
     const struct byi_node bn = *byi_rw_node(rw, at);
     struct byi_tensor p[4]; /* gamma, beta, mean, var */
@@ -204,7 +208,7 @@ static bool bn_numbers(struct byi_rewrite *rw, byi_id at, double **scale,
         if (!byi_rw_view(rw, bn.args[i + 1], &p[i]))
             return false;
     const double epsilon = byi_attr_float(bn.attrs, "epsilon");
-    const int64_t n = bn.type->dims[bn_axis(&bn)];
+    const int64_t n = bn.type->dims[batch_norm_axis(&bn)];
     for (uint32_t i = 0; i < 4; i++)
         if (byi_elements(p[i].rank, p[i].dims) != n)
             return false;
@@ -227,8 +231,8 @@ static bool folds_batch_norm(struct byi_row_match *r)
     double *scale, *shift;
     struct linear_block b;
     return read_block(r, &b) &&
-           b.axis == bn_axis(byi_rw_node(r->rw, r->root)) &&
-           bn_numbers(r->rw, r->root, &scale, &shift) &&
+           b.axis == batch_norm_axis(byi_rw_node(r->rw, r->root)) &&
+           fold_statistics(r->rw, r->root, &scale, &shift) &&
            byi_row_give(r, "folded", fold_block(r->rw, &b, scale, shift));
 }
 
@@ -237,10 +241,12 @@ static bool bind_scale_shift(struct byi_row_match *r)
 {
     double *scale, *shift;
     const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
-    const uint32_t axis = bn_axis(byi_rw_node(r->rw, r->root));
-    return bn_numbers(r->rw, r->root, &scale, &shift) &&
-           byi_row_give(r, "scale", channel_const(r->rw, type, axis, scale)) &&
-           byi_row_give(r, "shift", channel_const(r->rw, type, axis, shift));
+    const uint32_t axis = batch_norm_axis(byi_rw_node(r->rw, r->root));
+    return fold_statistics(r->rw, r->root, &scale, &shift) &&
+           byi_row_give(r, "scale",
+                        emit_channel_const(r->rw, type, axis, scale)) &&
+           byi_row_give(r, "shift",
+                        emit_channel_const(r->rw, type, axis, shift));
 }
 
 /* Binds `folded` to a block whose weights and bias are multiplied by the

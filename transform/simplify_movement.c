@@ -23,6 +23,7 @@ bool byi_gives_shape(struct byi_row_match *r)
     return unknown <= 1 && byi_row_give_ints(r, "shape", shape, type->rank);
 }
 
+/* Binds `const` to constant x with the shape of the root. */
 bool byi_gives_const(struct byi_row_match *r)
 {
     const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
@@ -32,6 +33,7 @@ bool byi_gives_const(struct byi_row_match *r)
                                         type->rank, type->dims));
 }
 
+/* Binds `full` to the full with the shape of the root. */
 bool byi_gives_full(struct byi_row_match *r)
 {
     const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
@@ -44,7 +46,9 @@ bool byi_gives_full(struct byi_row_match *r)
 
 /* --- transposes ---------------------------------------------------------- */
 
-/* The axes of a transpose, or its default. */
+/* Read the axes of a transpose, counted from 0, or its default. Returns the
+ * rank.
+ */
 static uint32_t axes_of(const struct byi_rewrite *rw, byi_id id,
                         int64_t axes[BYI_MAX_RANK])
 {
@@ -67,6 +71,7 @@ bool byi_is_identity_transpose(struct byi_row_match *r)
     return true;
 }
 
+/* Binds `axes` to the axes of both transposes as one. */
 bool byi_gives_axes(struct byi_row_match *r)
 {
     int64_t outer[BYI_MAX_RANK], inner[BYI_MAX_RANK], both[BYI_MAX_RANK];
@@ -97,7 +102,7 @@ static uint32_t bits_of(enum byoc_dtype dtype, bool *sign)
 
 /* Whether `out` represents all values of `in`. Integers of up to 15 bits are in
  * float16's range, those of up to 64 bits in the range of the wider floats. */
-static bool holds(enum byoc_dtype in, enum byoc_dtype out)
+static bool is_exact_in(enum byoc_dtype in, enum byoc_dtype out)
 {
     bool in_sign, out_sign;
     const uint32_t in_bits = bits_of(in, &in_sign);
@@ -113,8 +118,8 @@ static bool holds(enum byoc_dtype in, enum byoc_dtype out)
 
 bool byi_is_lossless_cast(struct byi_row_match *r)
 {
-    return holds(byi_rw_tensor(r->rw, byi_row_value(r, "x"))->dtype,
-                 byi_rw_tensor(r->rw, byi_row_value(r, "y"))->dtype);
+    return is_exact_in(byi_rw_tensor(r->rw, byi_row_value(r, "x"))->dtype,
+                       byi_rw_tensor(r->rw, byi_row_value(r, "y"))->dtype);
 }
 
 /* --- pads ---------------------------------------------------------------- */
@@ -132,6 +137,7 @@ static bool read_pads(const struct byi_row_match *r, const char *name,
     return true;
 }
 
+/* Binds `sum` to the pads of both nn.pad added, if they pad with one value. */
 bool byi_gives_sum_of_pads(struct byi_row_match *r)
 {
     int64_t outer[2 * BYI_MAX_RANK], inner[2 * BYI_MAX_RANK];
@@ -158,8 +164,8 @@ struct slice_match {
 
 /* Read slice `id`. False unless its operands are constant, its steps positive,
  * and the axes that it cuts static. */
-static bool slice_of(const struct byi_rewrite *rw, byi_id id,
-                     struct slice_match *s)
+static bool read_slice(const struct byi_rewrite *rw, byi_id id,
+                       struct slice_match *s)
 {
     int64_t v[5][BYI_MAX_RANK];
     uint32_t n[5];
@@ -210,12 +216,13 @@ static byi_id emit_slice(struct byi_rewrite *rw, byi_id x,
     return byi_rw_call(rw, BYI_OP_STRIDED_SLICE, args, 5, NULL, 0);
 }
 
-/* A slice of a slice is one: begin b + b' s, step s s'. */
+/* Binds `slice` to one slice with the effect of both: a slice (begin b', step
+ * s') of a slice (b, s) begins at b + b' s and has step s s'. */
 bool byi_gives_slice(struct byi_row_match *r)
 {
     struct slice_match a, b;
-    if (!slice_of(r->rw, byi_row_value(r, "y"), &a) ||
-        !slice_of(r->rw, r->root, &b))
+    if (!read_slice(r->rw, byi_row_value(r, "y"), &a) ||
+        !read_slice(r->rw, r->root, &b))
         return false;
     for (uint32_t i = 0; i < a.x->rank; i++) {
         a.begin[i] += b.begin[i] * a.step[i];
@@ -240,7 +247,7 @@ byi_id byi_slice_concat(struct byi_rewrite *rw, byi_id at)
 {
     const byi_id concat = byi_rw_arg(rw, at, 0);
     struct slice_match s;
-    if (!byi_rw_is(rw, concat, BYI_OP_CONCATENATE) || !slice_of(rw, at, &s))
+    if (!byi_rw_is(rw, concat, BYI_OP_CONCATENATE) || !read_slice(rw, at, &s))
         return BYI_NO_ID;
     const struct byi_node *node = byi_rw_node(rw, concat);
     const int64_t axis = axis_of(rw, concat);
@@ -266,7 +273,8 @@ byi_id byi_slice_concat(struct byi_rewrite *rw, byi_id at)
 
 /* --- concatenations ------------------------------------------------------ */
 
-/* concatenate(p.0, p.1, ..) with p = split(x), every field, on one axis */
+/* concatenate(p.0, p.1, ..) with p = split(x)  ==>  x, if it joins all fields
+ * of p in order, along the axis of the split */
 byi_id byi_concat_fields(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node *node = byi_rw_node(rw, at);
@@ -302,12 +310,12 @@ byi_id byi_concat_slices(struct byi_rewrite *rw, byi_id at)
     const struct byi_node node = *byi_rw_node(rw, at);
     const int64_t axis = axis_of(rw, at);
     struct slice_match all, s;
-    if (node.n_args < 2 || !slice_of(rw, node.args[0], &all))
+    if (node.n_args < 2 || !read_slice(rw, node.args[0], &all))
         return BYI_NO_ID;
     const byi_id x = byi_rw_arg(rw, node.args[0], 0);
     int64_t end = all.begin[axis];
     for (uint32_t i = 0; i < node.n_args; i++) {
-        if (!slice_of(rw, node.args[i], &s) || !cuts_only(&s, axis) ||
+        if (!read_slice(rw, node.args[i], &s) || !cuts_only(&s, axis) ||
             byi_rw_arg(rw, node.args[i], 0) != x || s.begin[axis] != end)
             return BYI_NO_ID;
         end += s.type->dims[axis];

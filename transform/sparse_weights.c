@@ -25,9 +25,10 @@ enum {
     GATHERING = 40,     /* im2col costs as much as this many outputs    */
 };
 
-/* Weights (m, k): element (row, column) is at[row rs + column cs]. */
+/* Weights (m, k) of float32: element (row, column) is float row * rs +
+ * column * cs of `data`, which need not be aligned. */
 struct pruned_weights {
-    const void *at;
+    const void *data;
     int64_t m, k, rs, cs;
 };
 
@@ -58,7 +59,7 @@ static bool is_sparse(const struct byi_rewrite *rw,
         for (int64_t k = 0; k < w->k; k++, all++) {
             bool any = false;
             for (int64_t m = m0; m < m0 + SHARING && m < w->m; m++)
-                any = any || byi_float_at(w->at, m * w->rs + k * w->cs) != 0;
+                any = any || byi_float_at(w->data, m * w->rs + k * w->cs) != 0;
             reads += any;
         }
     const double share =
@@ -76,7 +77,7 @@ static bool read_weights(const struct byi_rewrite *rw, byi_id at,
            byi_rw_view(rw, node->args[1], view) && view->rank >= 2;
 }
 
-static byi_id from_dense(struct byi_rewrite *rw, byi_id at)
+static byi_id rewrite_dense(struct byi_rewrite *rw, byi_id at)
 {
     struct byi_tensor view;
     const struct byi_type *type = byi_rw_tensor(rw, at);
@@ -90,8 +91,10 @@ static byi_id from_dense(struct byi_rewrite *rw, byi_id at)
                       byi_rw_arg(rw, at, 1));
 }
 
-static byi_id transposed_weights(struct byi_rewrite *rw,
-                                 const struct pruned_weights *w)
+/* Emit the weights (m, k) as a contiguous constant. Returns BYI_NO_ID if it
+ * exceeds the module's budget of constants. */
+static byi_id emit_transposed_weights(struct byi_rewrite *rw,
+                                      const struct pruned_weights *w)
 {
     const int64_t dims[] = {w->m, w->k};
     const struct byi_type *type =
@@ -102,11 +105,11 @@ static byi_id transposed_weights(struct byi_rewrite *rw,
     float *to = t.data;
     for (int64_t m = 0; m < w->m; m++)
         for (int64_t k = 0; k < w->k; k++)
-            *to++ = byi_float_at(w->at, m * w->rs + k * w->cs);
+            *to++ = byi_float_at(w->data, m * w->rs + k * w->cs);
     return byi_rw_const(rw, type, &t);
 }
 
-static byi_id from_matmul(struct byi_rewrite *rw, byi_id at)
+static byi_id rewrite_matmul(struct byi_rewrite *rw, byi_id at)
 {
     struct byi_tensor view;
     const struct byi_node *node = byi_rw_node(rw, at);
@@ -123,10 +126,10 @@ static byi_id from_matmul(struct byi_rewrite *rw, byi_id at)
     if (!is_sparse(rw, &w, 0))
         return BYI_NO_ID;
     return byi_rw_op2(rw, BYI_OP_NN_SPARSE_DENSE, x,
-                      transposed ? constant : transposed_weights(rw, &w));
+                      transposed ? constant : emit_transposed_weights(rw, &w));
 }
 
-static byi_id from_conv(struct byi_rewrite *rw, byi_id at)
+static byi_id rewrite_conv(struct byi_rewrite *rw, byi_id at)
 {
     struct byi_tensor view;
     const struct byi_node *node = byi_rw_node(rw, at);
@@ -146,9 +149,9 @@ static byi_id from_conv(struct byi_rewrite *rw, byi_id at)
 }
 
 static const struct byi_rule rules[] = {
-    {BYI_OP_NN_DENSE, from_dense},
-    {BYI_OP_NN_MATMUL, from_matmul},
-    {BYI_OP_NN_CONV2D, from_conv},
+    {BYI_OP_NN_DENSE, rewrite_dense},
+    {BYI_OP_NN_MATMUL, rewrite_matmul},
+    {BYI_OP_NN_CONV2D, rewrite_conv},
 };
 
 static enum byoc_status run(struct byi_module *m, uint32_t func,

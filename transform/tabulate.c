@@ -25,7 +25,7 @@ enum { ENTRIES = 256, MAX_STEPS = 32, MAX_OPERANDS = 4 };
 /* The nodes from the quantize back to the dequantize, and for each of them the
  * index of the operand that leads to the next node. */
 struct table_chain {
-    byi_id at[MAX_STEPS];
+    byi_id nodes[MAX_STEPS];
     uint32_t operand[MAX_STEPS], n;
 };
 
@@ -61,6 +61,8 @@ static bool is_step(const struct byi_rewrite *rw, byi_id id, uint32_t *operand)
                                   node->type->dims);
 }
 
+/* Find the chain that ends at the quantize `at`. False if there is none: a node
+ * is not a step or has other readers, or it has more than MAX_STEPS nodes. */
 static bool read_chain(const struct byi_rewrite *rw, byi_id at,
                        struct table_chain *chain)
 {
@@ -71,7 +73,7 @@ static bool read_chain(const struct byi_rewrite *rw, byi_id at,
         uint32_t operand;
         if ((chain->n && !byi_rw_once(rw, at)) || !is_step(rw, at, &operand))
             return false;
-        chain->at[chain->n] = at;
+        chain->nodes[chain->n] = at;
         chain->operand[chain->n++] = operand;
         const bool last = byi_rw_is(rw, at, BYI_OP_DEQUANTIZE);
         at = byi_rw_arg(rw, at, operand);
@@ -82,9 +84,9 @@ static bool read_chain(const struct byi_rewrite *rw, byi_id at,
 }
 
 /* Replace the ENTRIES values of operand `operand` by the node's results for
- * them. */
-static bool compute(struct byi_rewrite *rw, const struct byi_node *node,
-                    uint32_t operand, struct byi_tensor *values)
+ * them, in scratch memory. False if the kernel fails. */
+static bool apply_node(struct byi_rewrite *rw, const struct byi_node *node,
+                       uint32_t operand, struct byi_tensor *values)
 {
     struct byi_tensor in[MAX_OPERANDS];
     struct byi_tensor out = {
@@ -110,7 +112,7 @@ static byi_id tabulate(struct byi_rewrite *rw, byi_id at)
     uint8_t bytes[ENTRIES];
     if (!rw->ctx->eval || !read_chain(rw, at, &chain))
         return BYI_NO_ID;
-    const byi_id x = byi_rw_arg(rw, chain.at[chain.n - 1], 0);
+    const byi_id x = byi_rw_arg(rw, chain.nodes[chain.n - 1], 0);
     struct byi_tensor values = {.data = bytes,
                                 .dtype = byi_rw_tensor(rw, x)->dtype,
                                 .rank = 1,
@@ -118,8 +120,8 @@ static byi_id tabulate(struct byi_rewrite *rw, byi_id at)
     for (uint32_t i = 0; i < ENTRIES; i++)
         bytes[i] = (uint8_t)i;
     for (uint32_t i = chain.n; i-- > 0;)
-        if (!compute(rw, byi_rw_node(rw, chain.at[i]), chain.operand[i],
-                     &values))
+        if (!apply_node(rw, byi_rw_node(rw, chain.nodes[i]), chain.operand[i],
+                        &values))
             return BYI_NO_ID;
     struct byi_tensor table;
     const struct byi_type *type =
