@@ -40,7 +40,7 @@ struct layout_query {
 };
 
 /* Whether the call has weights, known shapes, and the default layout. */
-static bool may_ask(const struct layout_query *a, byi_id id)
+static bool may_have_preference(const struct layout_query *a, byi_id id)
 {
     const struct byi_node *node = &a->f->nodes.at[id];
     if (node->kind != BYI_CALL_OP ||
@@ -64,8 +64,8 @@ static uint64_t hash_call(const struct byi_func *f, const struct byi_node *node)
     return hash;
 }
 
-static bool same_call(const struct byi_func *f, const struct byi_node *a,
-                      const struct byi_node *b)
+static bool is_same_call(const struct byi_func *f, const struct byi_node *a,
+                         const struct byi_node *b)
 {
     if (a->op != b->op || a->n_args != b->n_args ||
         !byi_attrs_equal(a->attrs, b->attrs))
@@ -81,9 +81,9 @@ static bool same_call(const struct byi_func *f, const struct byi_node *a,
 }
 
 /* Build a module of one function that makes only this call. */
-static enum byoc_status isolate(const struct layout_query *a, byi_id id,
-                                struct byi_module *alone,
-                                struct byoc_error *err)
+static enum byoc_status isolate_call(const struct layout_query *a, byi_id id,
+                                     struct byi_module *alone,
+                                     struct byoc_error *err)
 {
     const struct byi_node *node = &a->f->nodes.at[id];
     const uint32_t func = byi_func_new(alone, "main");
@@ -108,7 +108,8 @@ static enum byoc_status isolate(const struct layout_query *a, byi_id id,
     return BYOC_OK;
 }
 
-/* The backend that matched the one call of `alone` as a composite, or NULL. */
+/* Returns the backend that matched the only call of `alone`, or NULL;
+ * *composite becomes the function of its composite. */
 static const struct byi_backend *matching_backend(
     const struct layout_query *a, const struct byi_module *alone,
     uint32_t *composite)
@@ -146,7 +147,7 @@ static enum byoc_status ask_backend(const struct layout_query *a, byi_id id,
     ctx.stop_after = NULL;
     ctx.options = ctx.disabled = ctx.required = NULL;
     ctx.by_hand = true;
-    enum byoc_status status = isolate(a, id, alone, err);
+    enum byoc_status status = isolate_call(a, id, alone, err);
     if (status == BYOC_OK)
         status = byi_run_passes(alone, merge, 1, &ctx, err);
     const struct byi_backend *backend =
@@ -158,14 +159,16 @@ static enum byoc_status ask_backend(const struct layout_query *a, byi_id id,
     return status;
 }
 
-static enum byoc_status preference_of(struct layout_query *a, byi_id id,
-                                      struct byi_layout_preference *preferred,
-                                      struct byoc_error *err)
+/* Find the preference of the backend for call `id`, among earlier answers or by
+ * asking. *preferred is empty if no backend has one. */
+static enum byoc_status find_preference(struct layout_query *a, byi_id id,
+                                        struct byi_layout_preference *preferred,
+                                        struct byoc_error *err)
 {
     const struct byi_node *node = &a->f->nodes.at[id];
     const uint64_t hash = hash_call(a->f, node);
     BYI_INDEX_EACH (&a->index, hash, i)
-        if (same_call(a->f, node, &a->f->nodes.at[a->answers.at[i].id])) {
+        if (is_same_call(a->f, node, &a->f->nodes.at[a->answers.at[i].id])) {
             *preferred = a->answers.at[i].preferred;
             return BYOC_OK;
         }
@@ -175,14 +178,15 @@ static enum byoc_status preference_of(struct layout_query *a, byi_id id,
     return BYOC_OK;
 }
 
-static enum byoc_status pin_all(struct layout_query *a, struct byi_relayout *rl,
-                                struct byoc_error *err)
+static enum byoc_status pin_preferred(struct layout_query *a,
+                                      struct byi_relayout *rl,
+                                      struct byoc_error *err)
 {
     for (byi_id id = 0; id < a->f->nodes.n; id++) {
         struct byi_layout_preference preferred = {0};
-        if (!may_ask(a, id))
+        if (!may_have_preference(a, id))
             continue;
-        BYI_TRY(preference_of(a, id, &preferred, err));
+        BYI_TRY(find_preference(a, id, &preferred, err));
         if (preferred.data[0] == '\0')
             continue;
         const char *kernel = preferred.kernel[0]
@@ -206,7 +210,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     a->ctx = ctx;
     a->scratch = a->index.arena = scratch;
     byi_relayout_init(&rl, m, func, ctx, scratch);
-    enum byoc_status status = pin_all(a, &rl, err);
+    enum byoc_status status = pin_preferred(a, &rl, err);
     if (status == BYOC_OK && rl.changed)
         status = byi_relayout_run(&rl, func, err);
     byi_relayout_free(&rl);

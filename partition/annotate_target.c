@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AnnotateTarget: mark every call of a backend's composite, and every
- * projection of its result, with the backend.
+/* AnnotateTarget: mark every call of a backend's composite, and every field of
+ * its result, with the backend.
  * requires: MergeComposite                 breaks: nothing
  *
  *   %1 = %0(%x)                    ==>     %1 = %0(%x) @[dnnl]

@@ -11,15 +11,15 @@
 #include "core/base/index.h"
 
 /* A cached answer to probes about composites of one signature. */
-struct answer {
-    char *key; /* backend and JSON without sources */
+struct probe_answer {
+    char *key; /* backend, JSON without sources, small constants */
     size_t key_bytes;
     struct byi_probed probed;
 };
 
 struct byi_probe_cache {
     struct byi_arena *arena;
-    struct answer **at;
+    struct probe_answer **answers;
     uint32_t n, cap;
     struct byi_index index; /* by key */
 };
@@ -66,27 +66,29 @@ void byi_backends_free(struct byi_backends *v)
 
 /* --- probing -------------------------------------------------------------- */
 
-static struct answer *find_answer(const struct byi_probe_cache *cache,
-                                  uint64_t hash, const struct byi_text *key)
+static struct probe_answer *find_answer(const struct byi_probe_cache *cache,
+                                        uint64_t hash,
+                                        const struct byi_text *key)
 {
     BYI_INDEX_EACH (&cache->index, hash, i)
-        if (cache->at[i]->key_bytes == key->n &&
-            memcmp(cache->at[i]->key, key->at, key->n) == 0)
-            return cache->at[i];
+        if (cache->answers[i]->key_bytes == key->n &&
+            memcmp(cache->answers[i]->key, key->at, key->n) == 0)
+            return cache->answers[i];
     return NULL;
 }
 
-static struct answer *add_answer(struct byi_probe_cache *cache, uint64_t hash,
-                                 const struct byi_text *key)
+static struct probe_answer *add_answer(struct byi_probe_cache *cache,
+                                       uint64_t hash,
+                                       const struct byi_text *key)
 {
-    struct answer *a = byi_arena_calloc(cache->arena, 1, sizeof *a);
+    struct probe_answer *a = byi_arena_calloc(cache->arena, 1, sizeof *a);
     a->key = byi_arena_copy(cache->arena, key->at, key->n);
     a->key_bytes = key->n;
     if (cache->n == cache->cap)
-        cache->at = byi_arena_grow(cache->arena, cache->at, &cache->cap,
-                                   sizeof(*cache->at));
+        cache->answers = byi_arena_grow(cache->arena, cache->answers,
+                                        &cache->cap, sizeof(*cache->answers));
     byi_index_add(&cache->index, hash, cache->n);
-    cache->at[cache->n++] = a;
+    cache->answers[cache->n++] = a;
     return a;
 }
 
@@ -116,9 +118,10 @@ static void add_small_consts(const struct byoc_view *views, uint32_t n,
             byi_text_add(key, views[i].data, views[i].bytes);
 }
 
-static void ask(const struct byi_backend *backend, const struct byi_text *json,
-                const struct byoc_view *views, uint32_t n_consts,
-                struct byi_arena *arena, struct byi_probed *probed)
+static void call_probe(const struct byi_backend *backend,
+                       const struct byi_text *json,
+                       const struct byoc_view *views, uint32_t n_consts,
+                       struct byi_arena *arena, struct byi_probed *probed)
 {
     const struct byoc_region graph = {.struct_size = sizeof graph,
                                       .n_consts = n_consts,
@@ -190,11 +193,12 @@ enum byoc_status byi_layout_preference_of(
 
 /* Replace the parameters' types in a composite's JSON by `types`. No parameter
  * may be a constant. */
-static enum byoc_status put_types(const struct byi_module *m, uint32_t func,
-                                  const uint32_t *consts, uint32_t n_consts,
-                                  const struct byi_type *const *types,
-                                  struct byi_arena *scratch,
-                                  struct byi_text *json, struct byoc_error *err)
+static enum byoc_status bind_types(const struct byi_module *m, uint32_t func,
+                                   const uint32_t *consts, uint32_t n_consts,
+                                   const struct byi_type *const *types,
+                                   struct byi_arena *scratch,
+                                   struct byi_text *json,
+                                   struct byoc_error *err)
 {
     struct byi_sized sized;
     const struct byi_region_consts lent = {
@@ -235,7 +239,7 @@ enum byoc_status byi_probe(struct byi_backends *v,
     enum byoc_status status = byi_composite_write(m, func, const_args, scratch,
                                                   &json, &consts, &n, err);
     if (status == BYOC_OK && types)
-        status = put_types(m, func, consts, n, types, scratch, &json, err);
+        status = bind_types(m, func, consts, n, types, scratch, &json, err);
     if (status == BYOC_ETYPE && types && !has_bodies(m->funcs.at[func])) {
         probed->misfit = true;
         status = BYOC_OK;
@@ -245,11 +249,11 @@ enum byoc_status byi_probe(struct byi_backends *v,
         struct byoc_view *views = byi_const_views(m, consts, n, scratch);
         add_small_consts(views, n, &key);
         uint64_t hash = byi_hash(0, key.at, key.n);
-        const struct answer *a = find_answer(cache, hash, &key);
+        const struct probe_answer *a = find_answer(cache, hash, &key);
         if (a) {
             *probed = a->probed;
         } else {
-            ask(backend, &json, views, n, cache->arena, probed);
+            call_probe(backend, &json, views, n, cache->arena, probed);
             add_answer(cache, hash, &key)->probed = *probed;
         }
     }

@@ -15,11 +15,12 @@ struct candidate_finder {
     const struct byi_func *f;
     uint32_t func;
     byi_id *parent;      /* union-find: towards the candidate's first node */
-    uint64_t *backends;  /* of each node */
-    uint32_t *candidate; /* of each node: 1 + its candidate */
+    uint64_t *backends;  /* of each node: as in byi_candidate */
+    uint32_t *candidate; /* of each node: 1 + its candidate; 0: none */
 };
 
-static byi_id first_of(struct candidate_finder *d, byi_id id)
+/* Returns the first node of the candidate of node `id`. */
+static byi_id find_first(struct candidate_finder *d, byi_id id)
 {
     while (d->parent[id] != id) {
         d->parent[id] = d->parent[d->parent[id]];
@@ -30,8 +31,8 @@ static byi_id first_of(struct candidate_finder *d, byi_id id)
 
 static void unite(struct candidate_finder *d, byi_id a, byi_id b)
 {
-    a = first_of(d, a);
-    b = first_of(d, b);
+    a = find_first(d, a);
+    b = find_first(d, b);
     if (a < b)
         d->parent[b] = a;
     else
@@ -81,7 +82,7 @@ static void list_candidates(struct candidate_finder *d)
     for (byi_id id = 0; id < n; id++) {
         if (!d->backends[id])
             continue;
-        const byi_id first = first_of(d, id);
+        const byi_id first = find_first(d, id);
         if (!d->candidate[first]) {
             const struct byi_candidate fresh = {.func = d->func};
             BYI_PUSH(&candidates->list, fresh);
@@ -109,8 +110,8 @@ static void list_candidates(struct candidate_finder *d)
         }
 }
 
-static enum byoc_status find_in(struct candidate_finder *d,
-                                struct byoc_error *err)
+static enum byoc_status find_in_function(struct candidate_finder *d,
+                                         struct byoc_error *err)
 {
     const uint32_t n = d->f->nodes.n;
     d->parent = byi_arena_calloc(d->arena, n, sizeof *d->parent);
@@ -142,7 +143,7 @@ enum byoc_status byi_candidates_find(struct byi_module *m,
                                      .candidates = candidates,
                                      .f = f,
                                      .func = i};
-        BYI_TRY(find_in(&d, err));
+        BYI_TRY(find_in_function(&d, err));
     }
     return BYOC_OK;
 }

@@ -27,23 +27,23 @@ struct composite_body {
     byi_id result[BYI_MATCH_MAX_OPS];
 };
 
-/* The body's node for operand `value`. If the value is bound several times,
- * each call returns the next binding; calls after the last binding return it
- * again. */
-static byi_id find_operand(struct composite_body *in, byi_id value)
+/* Returns the body's node for operand `value`. If the value is bound several
+ * times, each call returns the next binding; calls after the last binding
+ * return it again. */
+static byi_id find_operand(struct composite_body *composite, byi_id value)
 {
-    const struct byi_match *match = in->match;
+    const struct byi_match *match = composite->match;
     uint32_t any = match->n_bound;
     for (uint32_t i = 0; i < match->n_bound; i++) {
         if (!byi_match_same(match, match->bound[i].value, value))
             continue;
         any = i;
-        if (!in->used[i])
+        if (!composite->used[i])
             break;
     }
     assert(any < match->n_bound);
-    in->used[any] = true;
-    return in->operand[any];
+    composite->used[any] = true;
+    return composite->operand[any];
 }
 
 bool byi_composite_embeds(const struct byi_match *match, uint32_t bound)
@@ -51,44 +51,50 @@ bool byi_composite_embeds(const struct byi_match *match, uint32_t bound)
     return byi_match_node(match, match->bound[bound].value)->kind == BYI_CONST;
 }
 
-static byi_id add_operand(const struct composite_body *in,
+static byi_id add_operand(const struct composite_body *composite,
                           struct byi_func *body, const struct byi_bound *bound)
 {
-    const struct byi_node *node = byi_match_node(in->match, bound->value);
+    const struct byi_node *node =
+        byi_match_node(composite->match, bound->value);
     if (node->kind == BYI_CONST)
-        return byi_add_const(in->m, body, node->index, node->sources);
-    return byi_add_param(in->m, body, byi_arena_str(in->m->arena, bound->name),
+        return byi_add_const(composite->m, body, node->index, node->sources);
+    return byi_add_param(composite->m, body,
+                         byi_arena_str(composite->m->arena, bound->name),
                          node->type);
 }
 
-/* The operators of the alternative that matched: "nn.conv2d_add_nn.relu". */
-static const char *join_ops(const struct composite_body *in)
+/* Join the names of the operators of the alternative that matched:
+ * "nn.conv2d_add_nn.relu". */
+static const char *join_ops(const struct composite_body *composite)
 {
-    const struct byi_match *match = in->match;
+    const struct byi_match *match = composite->match;
     struct byi_text text = {0};
     for (uint32_t i = 0; i < match->n_ops; i++)
         byi_text_addf(&text, "%s%s", i ? "_" : "",
                       byi_composite_op(byi_match_node(match, match->ops[i])));
-    const char *joined = byi_arena_str(in->m->arena, text.at);
+    const char *joined = byi_arena_str(composite->m->arena, text.at);
     byi_text_free(&text);
     return joined;
 }
 
-/* The names of the operands that are constants: "w,b"; NULL if no operand is a
- * constant. */
-static const char *join_consts(const struct composite_body *in)
+/* Join the names of the operands that are constants: "w,b". Returns NULL if no
+ * operand is a constant. */
+static const char *join_consts(const struct composite_body *composite)
 {
-    const struct byi_match *match = in->match;
+    const struct byi_match *match = composite->match;
     struct byi_text text = {0};
     for (uint32_t i = 0; i < match->n_bound; i++)
         if (byi_composite_embeds(match, i))
             byi_text_addf(&text, "%s%s", text.n ? "," : "",
                           match->bound[i].name);
-    const char *joined = text.n ? byi_arena_str(in->m->arena, text.at) : NULL;
+    const char *joined =
+        text.n ? byi_arena_str(composite->m->arena, text.at) : NULL;
     byi_text_free(&text);
     return joined;
 }
 
+/* Returns the index of operator `id` of the match, or n_ops if the match does
+ * not have it. */
 static uint32_t find_op(const struct byi_match *match, byi_id id)
 {
     uint32_t k = 0;
@@ -103,7 +109,7 @@ struct open_function {
     const struct byi_branch *branch; /* NULL: the body */
     const struct open_function *outer;
     struct byi_func *f;
-    struct composite_body *in;
+    struct composite_body *composite;
     BYI_VEC(byi_id) captured; /* the match's value of each parameter */
 };
 
@@ -112,7 +118,7 @@ struct open_function {
 static enum byoc_status find_arg(const struct open_function *to, byi_id value,
                                  byi_id *arg)
 {
-    const struct byi_match *match = to->in->match;
+    const struct byi_match *match = to->composite->match;
     for (uint32_t i = 0; i < to->captured.n; i++)
         if (to->captured.at[i] == value) {
             *arg = to->f->params.at[i];
@@ -120,25 +126,25 @@ static enum byoc_status find_arg(const struct open_function *to, byi_id value,
         }
     const uint32_t op = find_op(match, value);
     if (op < match->n_ops) {
-        *arg = to->in->result[op];
+        *arg = to->composite->result[op];
         return BYOC_OK;
     }
     const struct byi_node *get = byi_match_node(match, value);
     byi_id tuple;
     if (get->kind != BYI_GET ||
         find_op(match, byi_match_arg(match, value, 0)) == match->n_ops) {
-        *arg = find_operand(to->in, value);
+        *arg = find_operand(to->composite, value);
         return BYOC_OK;
     }
     BYI_TRY(find_arg(to, byi_match_arg(match, value, 0), &tuple));
-    return byi_add_get(to->in->m, to->f, tuple, get->index, get->sources, arg,
-                       to->in->err);
+    return byi_add_get(to->composite->m, to->f, tuple, get->index, get->sources,
+                       arg, to->composite->err);
 }
 
 /* Record that the branch reads `value`, capturing it if it is outside. */
-static void note_read(struct open_function *to, byi_id value)
+static void record_read(struct open_function *to, byi_id value)
 {
-    const struct byi_match *match = to->in->match;
+    const struct byi_match *match = to->composite->match;
     while (byi_match_node(match, value)->kind == BYI_GET &&
            byi_match_within(match, value, to->branch))
         value = byi_match_arg(match, value, 0);
@@ -151,17 +157,17 @@ static void note_read(struct open_function *to, byi_id value)
     BYI_PUSH(&to->captured, value);
 }
 
-static void note_reads(struct open_function *to)
+static void record_reads(struct open_function *to)
 {
-    const struct byi_match *match = to->in->match;
+    const struct byi_match *match = to->composite->match;
     for (uint32_t i = 0; i < match->n_ops; i++) {
         const byi_id op = match->ops[i];
         if (!byi_match_within(match, op, to->branch))
             continue;
         for (uint32_t a = 0; a < byi_match_node(match, op)->n_args; a++)
-            note_read(to, byi_match_arg(match, op, a));
+            record_read(to, byi_match_arg(match, op, a));
     }
-    note_read(to, byi_match_arg(match, to->branch->owner, to->branch->arg));
+    record_read(to, byi_match_arg(match, to->branch->owner, to->branch->arg));
 }
 
 static enum byoc_status add_operators(struct open_function *to);
@@ -170,15 +176,16 @@ static enum byoc_status add_operators(struct open_function *to);
 static enum byoc_status close_branch(struct open_function *to, uint32_t func,
                                      const byi_id *captures, byi_id *fn)
 {
-    const struct byi_match *match = to->in->match;
+    const struct byi_match *match = to->composite->match;
     const struct byi_branch *branch = to->branch;
     BYI_TRY(add_operators(to));
     BYI_TRY(find_arg(to, byi_match_arg(match, branch->owner, branch->arg),
                      &to->f->result));
     to->f->n_captures = to->captured.n;
     to->f->attr.inner = true;
-    *fn = byi_add_fn(to->in->m, to->outer->f, func, captures, to->captured.n,
-                     byi_match_node(match, branch->fn)->sources);
+    *fn =
+        byi_add_fn(to->composite->m, to->outer->f, func, captures,
+                   to->captured.n, byi_match_node(match, branch->fn)->sources);
     return BYOC_OK;
 }
 
@@ -186,22 +193,23 @@ static enum byoc_status close_branch(struct open_function *to, uint32_t func,
 static enum byoc_status add_branch(const struct open_function *outer, byi_id op,
                                    uint32_t arg, byi_id *fn)
 {
-    const uint32_t func = byi_func_new(outer->in->m, NULL);
+    const uint32_t func = byi_func_new(outer->composite->m, NULL);
     struct open_function to = {
-        .branch = byi_match_branch_of(outer->in->match, op, arg),
+        .branch = byi_match_branch_of(outer->composite->match, op, arg),
         .outer = outer,
-        .f = outer->in->m->funcs.at[func],
-        .in = outer->in};
+        .f = outer->composite->m->funcs.at[func],
+        .composite = outer->composite};
     enum byoc_status status = BYOC_OK;
-    note_reads(&to);
-    byi_id *captures =
-        byi_arena_calloc(outer->in->scratch, to.captured.n, sizeof *captures);
+    record_reads(&to);
+    byi_id *captures = byi_arena_calloc(outer->composite->scratch,
+                                        to.captured.n, sizeof *captures);
     for (uint32_t i = 0; i < to.captured.n && status == BYOC_OK; i++) {
         status = find_arg(outer, to.captured.at[i], &captures[i]);
         if (status == BYOC_OK)
-            byi_add_param(outer->in->m, to.f,
-                          byi_arena_printf(outer->in->m->arena, "c%u", i),
-                          outer->f->nodes.at[captures[i]].type);
+            byi_add_param(
+                outer->composite->m, to.f,
+                byi_arena_printf(outer->composite->m->arena, "c%u", i),
+                outer->f->nodes.at[captures[i]].type);
     }
     if (status == BYOC_OK)
         status = close_branch(&to, func, captures, fn);
@@ -210,23 +218,24 @@ static enum byoc_status add_branch(const struct open_function *outer, byi_id op,
 }
 
 /* The copy in a composite computes the same as the matched operator, so
- * symbolic sizes that the operator introduces keep their outer names. */
+ * symbolic sizes that the operator introduces keep their outer names.
+ * `first_new` is the first symbol that the copy introduced. */
 static void keep_sizes(const struct open_function *to, byi_id made,
-                       const struct byi_node *node, int64_t minted)
+                       const struct byi_node *node, int64_t first_new)
 {
     const struct byi_type **type = &to->f->nodes.at[made].type;
-    if (byi_type_fits(node->type, *type, minted))
+    if (byi_type_fits(node->type, *type, first_new))
         *type = node->type;
 }
 
 static enum byoc_status add_operator(struct open_function *to, uint32_t op)
 {
-    const struct byi_match *match = to->in->match;
+    const struct byi_match *match = to->composite->match;
     const struct byi_node *node = byi_match_node(match, match->ops[op]);
     byi_id *args =
-        byi_arena_calloc(to->in->scratch, node->n_args, sizeof *args);
-    byi_id *result = &to->in->result[op];
-    const int64_t minted = -1 - (int64_t)to->in->m->symbols.n;
+        byi_arena_calloc(to->composite->scratch, node->n_args, sizeof *args);
+    byi_id *result = &to->composite->result[op];
+    const int64_t first_new = -1 - (int64_t)to->composite->m->symbols.n;
     for (uint32_t a = 0; a < node->n_args; a++)
         if (node->kind == BYI_IF && a > 0)
             BYI_TRY(add_branch(to, match->ops[op], a, &args[a]));
@@ -234,15 +243,16 @@ static enum byoc_status add_operator(struct open_function *to, uint32_t op)
             BYI_TRY(find_arg(to, byi_match_arg(match, match->ops[op], a),
                              &args[a]));
     if (node->kind == BYI_IF)
-        BYI_TRY(byi_add_if(to->in->m, to->f, args[0], args[1], args[2],
-                           node->sources, result, to->in->err));
+        BYI_TRY(byi_add_if(to->composite->m, to->f, args[0], args[1], args[2],
+                           node->sources, result, to->composite->err));
     else if (node->kind == BYI_CALL_OP)
-        BYI_TRY(byi_add_op(to->in->m, to->f, node->op, args, node->n_args,
-                           node->attrs, node->sources, result, to->in->err));
+        BYI_TRY(byi_add_op(to->composite->m, to->f, node->op, args,
+                           node->n_args, node->attrs, node->sources, result,
+                           to->composite->err));
     else
-        *result =
-            byi_add_tuple(to->in->m, to->f, args, node->n_args, node->sources);
-    keep_sizes(to, *result, node, minted);
+        *result = byi_add_tuple(to->composite->m, to->f, args, node->n_args,
+                                node->sources);
+    keep_sizes(to, *result, node, first_new);
     return BYOC_OK;
 }
 
@@ -250,7 +260,7 @@ static enum byoc_status add_operator(struct open_function *to, uint32_t op)
  */
 static enum byoc_status add_operators(struct open_function *to)
 {
-    const struct byi_match *match = to->in->match;
+    const struct byi_match *match = to->composite->match;
     for (uint32_t i = 0; i < match->n_ops; i++)
         if (byi_match_branch(match, match->ops[i]) == to->branch)
             BYI_TRY(add_operator(to, i));
@@ -271,7 +281,8 @@ enum byoc_status byi_composite_build(struct byi_module *m,
             if (byi_composite_embeds(match, i) == (pass == 1))
                 inside.operand[i] =
                     add_operand(&inside, body, &match->bound[i]);
-    BYI_TRY(add_operators(&(struct open_function){.f = body, .in = &inside}));
+    BYI_TRY(add_operators(
+        &(struct open_function){.f = body, .composite = &inside}));
     body->result = inside.result[match->n_ops - 1];
     body->attr.composite = byi_arena_str(m->arena, match->pattern->row->name);
     body->attr.from_pattern = join_ops(&inside);

@@ -7,10 +7,10 @@
 
 #include "partition.h"
 
-/* Build the composite's function. Its parameters are the operands that are not
- * constants, in binding order; its attributes are set. On failure *func is the
- * incomplete function. `scratch` is used only during the call.
- */
+/* Build the composite's function, *func, and set its attributes. Its parameters
+ * are the operands that are not constants, in binding order. On an error *func
+ * is the incomplete function, which the caller must mark dead. `scratch` is
+ * used only during the call. */
 enum byoc_status byi_composite_build(struct byi_module *m,
                                      const struct byi_match *match,
                                      struct byi_arena *scratch, uint32_t *func,
@@ -18,7 +18,8 @@ enum byoc_status byi_composite_build(struct byi_module *m,
 /* Whether operand `bound` of the match is a constant, and thus part of the
  * body. */
 bool byi_composite_embeds(const struct byi_match *match, uint32_t bound);
-/* An operator's name in attributes and messages: "nn.relu", "if". */
+/* Returns the name of an operator, `if` or tuple in attributes and messages:
+ * "nn.relu", "if", "tuple". */
 const char *byi_composite_op(const struct byi_node *node);
 
 #endif

@@ -9,30 +9,32 @@
 
 /* --- assignment.c: which backend may take a node -------------------------- */
 
-/* An assignment, in `arena`: for each node of a module's functions either no
- * decision, or the only backend that may run it (NULL: native kernels only),
- * with the reason. */
+/* Create an assignment in `arena`. It has for each node of a module's functions
+ * either no decision, as at first, or the only backend that may run the node
+ * (NULL: native kernels only), with the reason. */
 struct byi_assignment *byi_assignment_new(const struct byi_module *m,
                                           struct byi_arena *arena);
 /* Allow only `backend` (NULL: no backend) to run the node. `why` is a sentence
  * about the costs. Keeps both pointers. */
 void byi_assign(struct byi_assignment *a, uint32_t func, byi_id id,
                 const char *backend, const char *why);
-/* Why `backend` may not run the node; NULL if it may. `a` may be NULL. */
+/* Returns why `backend` may not run the node, or NULL if it may. `a` may be
+ * NULL. */
 const char *byi_assigned_away(const struct byi_assignment *a, uint32_t func,
                               byi_id id, const char *backend);
-/* Update after a rebuild: node i is now map[i], of n nodes. `a` may be NULL. */
+/* Update after a rebuild of `func`: node i of the n_old nodes is now map[i], of
+ * n nodes; a removed node maps to 0. `a` may be NULL. */
 void byi_assignment_move(struct byi_assignment *a, uint32_t func,
                          uint32_t n_old, const byi_id *map, uint32_t n);
-/* A copy, for another clone of the module. */
+/* Copy to `arena`, for another clone of the module. */
 struct byi_assignment *byi_assignment_copy(const struct byi_assignment *a,
                                            struct byi_arena *arena);
 
 /* --- merge_composite.c ---------------------------------------------------- */
 
-/* The composites that MergeComposite would make of function `func` for one
- * backend, without changing it: (*claimed)[id] is 1 + the composite of node id,
- * or 0. In `arena`. */
+/* Find the composites that MergeComposite would make of function `func` for one
+ * backend, without changing the function: (*claimed)[id] is 1 + the composite
+ * of node id, or 0. The array is in `arena`. */
 enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,
                             const struct byi_backend *backend,
@@ -53,6 +55,8 @@ struct byi_candidate {
 struct byi_candidates {
     BYI_VEC(struct byi_candidate) list; /* by function, by first node */
 };
+/* The most backends of a context with placement by cost: together with native
+ * kernels they are the bits of a uint64_t. */
 enum { BYI_MAX_COST_BACKENDS = 63 };
 /* Find the candidates of every function that is not yet offloaded. The
  * backends' probes add dead functions to `m`; its other functions are

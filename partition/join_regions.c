@@ -54,22 +54,22 @@ static uint32_t bit_of(uint32_t region)
     return (region - 1) % WINDOW;
 }
 
-static bool has(const uint64_t *r, uint32_t bit)
+static bool set_has(const uint64_t *r, uint32_t bit)
 {
     return r[bit / 64] >> (bit % 64) & 1;
 }
 
-static void put(uint64_t *r, uint32_t bit)
+static void set_add(uint64_t *r, uint32_t bit)
 {
     r[bit / 64] |= (uint64_t)1 << (bit % 64);
 }
 
-static void take_out(uint64_t *r, uint32_t bit)
+static void set_remove(uint64_t *r, uint32_t bit)
 {
     r[bit / 64] &= ~((uint64_t)1 << (bit % 64));
 }
 
-static void unite(uint64_t *into, const uint64_t *from)
+static void set_union(uint64_t *into, const uint64_t *from)
 {
     for (uint32_t i = 0; i < WORDS; i++)
         into[i] |= from[i];
@@ -77,8 +77,8 @@ static void unite(uint64_t *into, const uint64_t *from)
 
 /* --- dependences ---------------------------------------------------------- */
 
-/* The latest window of the regions that `node` reads, directly or through
- * native nodes; UINT32_MAX if there are none. */
+/* Returns the latest window of the regions that `node` reads, directly or
+ * through native nodes; UINT32_MAX if there are none. */
 static uint32_t last_window(const struct joiner *j, const struct byi_node *node,
                             const struct native_reads *const *reads)
 {
@@ -95,8 +95,8 @@ static uint32_t last_window(const struct joiner *j, const struct byi_node *node,
     return last;
 }
 
-/* The regions that native node `id` depends on, NULL for none. The set is
- * shared with an operand if that has the same set. */
+/* Returns the regions that native node `id` depends on, NULL for none. The set
+ * is shared with an operand if that has the same set. */
 static const struct native_reads *native_reads_of(
     const struct joiner *j, byi_id id, const struct native_reads *const *reads)
 {
@@ -123,9 +123,9 @@ static const struct native_reads *native_reads_of(
             shared = own;
         }
         if (region)
-            put(own->regions, bit_of(region));
+            set_add(own->regions, bit_of(region));
         else
-            unite(own->regions, arg->regions);
+            set_union(own->regions, arg->regions);
     }
     return shared;
 }
@@ -139,9 +139,9 @@ static void read_member(struct joiner *j, byi_id id,
         const uint32_t region = j->f->nodes.at[node->args[a]].region;
         const struct native_reads *arg = reads[node->args[a]];
         if (region && region != node->region && window_of(region) == window)
-            put(j->direct[node->region], bit_of(region));
+            set_add(j->direct[node->region], bit_of(region));
         else if (arg && arg->window == window)
-            unite(j->via_native[node->region], arg->regions);
+            set_union(j->via_native[node->region], arg->regions);
     }
 }
 
@@ -168,28 +168,28 @@ static bool is_representative(const struct joiner *j, uint32_t region)
     return j->into[region] == region;
 }
 
-/* All regions on paths to `region`; if `around`, except regions that it only
- * reads directly. */
-static void gather(const struct joiner *j, uint32_t region, bool around,
-                   uint64_t *out)
+/* All regions on paths to `region`; if `only_around`, except regions that it
+ * only reads directly. */
+static void gather_before(const struct joiner *j, uint32_t region,
+                          bool only_around, uint64_t *out)
 {
     memset(out, 0, sizeof(region_set));
     for (uint32_t w = 0; w < WORDS; w++) {
         uint64_t left = j->direct[region][w] | j->via_native[region][w];
         for (; left; left &= left - 1) {
             const uint32_t bit = w * 64 + (uint32_t)__builtin_ctzll(left);
-            unite(out, j->before[bit]);
-            if (!around || has(j->via_native[region], bit))
-                put(out, bit);
+            set_union(out, j->before[bit]);
+            if (!only_around || set_has(j->via_native[region], bit))
+                set_add(out, bit);
         }
     }
 }
 
-static const uint64_t *around(struct joiner *j, uint32_t region)
+static const uint64_t *regions_around(struct joiner *j, uint32_t region)
 {
     const uint32_t bit = bit_of(region);
     if (j->asked[bit] != j->joins + 1)
-        gather(j, region, true, j->around[bit]);
+        gather_before(j, region, true, j->around[bit]);
     j->asked[bit] = j->joins + 1;
     return j->around[bit];
 }
@@ -198,31 +198,32 @@ static bool may_join(struct joiner *j, uint32_t a, uint32_t b)
 {
     if (j->target[a] != j->target[b])
         return false;
-    if (has(j->before[bit_of(b)], bit_of(a)) && has(around(j, b), bit_of(a)))
+    if (set_has(j->before[bit_of(b)], bit_of(a)) &&
+        set_has(regions_around(j, b), bit_of(a)))
         return false;
-    return !has(j->before[bit_of(a)], bit_of(b)) ||
-           !has(around(j, a), bit_of(b));
+    return !set_has(j->before[bit_of(a)], bit_of(b)) ||
+           !set_has(regions_around(j, a), bit_of(b));
 }
 
 /* Dependences on b become dependences on a. */
 static void rename_bit(uint64_t *r, uint32_t a, uint32_t b)
 {
-    if (!has(r, b))
+    if (!set_has(r, b))
         return;
-    take_out(r, b);
-    put(r, a);
+    set_remove(r, b);
+    set_add(r, a);
 }
 
-static void join(struct joiner *j, uint32_t a, uint32_t b)
+static void join_pair(struct joiner *j, uint32_t a, uint32_t b)
 {
     const uint32_t x = bit_of(a), y = bit_of(b);
     uint64_t *const sets[] = {j->before[x], j->direct[a], j->via_native[a]};
     const uint64_t *const more[] = {j->before[y], j->direct[b],
                                     j->via_native[b]};
     for (uint32_t i = 0; i < BYI_COUNT(sets); i++) {
-        unite(sets[i], more[i]);
-        take_out(sets[i], x);
-        take_out(sets[i], y);
+        set_union(sets[i], more[i]);
+        set_remove(sets[i], x);
+        set_remove(sets[i], y);
     }
     j->into[b] = a;
     j->joins++;
@@ -233,8 +234,8 @@ static void join(struct joiner *j, uint32_t a, uint32_t b)
         rename_bit(j->direct[r], x, y);
         rename_bit(j->via_native[r], x, y);
         rename_bit(before, x, y);
-        if (has(before, x))
-            unite(before, j->before[x]);
+        if (set_has(before, x))
+            set_union(before, j->before[x]);
     }
 }
 
@@ -243,13 +244,13 @@ static void join_window(struct joiner *j)
 {
     uint32_t joins;
     for (uint32_t r = j->first; r < j->end; r++)
-        gather(j, r, false, j->before[bit_of(r)]);
+        gather_before(j, r, false, j->before[bit_of(r)]);
     do {
         joins = j->joins;
         for (uint32_t a = j->first; a < j->end; a++)
             for (uint32_t b = a + 1; b < j->end && is_representative(j, a); b++)
                 if (is_representative(j, b) && may_join(j, a, b))
-                    join(j, a, b);
+                    join_pair(j, a, b);
     } while (j->joins != joins);
 }
 

@@ -13,7 +13,9 @@
 /* A region: marked nodes of a function, or a backend's function. */
 struct listed_region {
     uint32_t func, number; /* number 0: already a function, kept */
-    bool computes, dropped, noted;
+    bool computes;         /* it does more than move data */
+    bool dropped;
+    bool noted; /* the ledger has the reason why it was dropped */
     uint32_t n_composites;
     BYI_VEC(uint32_t) sources; /* list_marked() sorts and dedupes them */
     double flops;
@@ -104,7 +106,7 @@ static void list_marked(struct limiter *l, uint32_t func)
     }
 }
 
-static void list_made(struct limiter *l, uint32_t func)
+static void list_existing(struct limiter *l, uint32_t func)
 {
     const struct listed_region made = {
         .func = func, .flops = byi_func_flops(l->m, l->samples, func)};
@@ -121,14 +123,14 @@ static void drop_region(struct listed_region *c, enum byi_reason reason,
     c->detail = detail;
 }
 
-/* The number of model nodes; if the module was read as text and has none, of
- * composites. */
-static uint32_t size_of(const struct listed_region *c)
+/* Returns the number of the model's nodes in the region; of its composites if
+ * the module has no provenance, as when it was read as text. */
+static uint32_t count_nodes(const struct listed_region *c)
 {
     return c->sources.n ? c->sources.n : c->n_composites;
 }
 
-static void check_size(struct limiter *l, struct listed_region *c)
+static void drop_small(struct limiter *l, struct listed_region *c)
 {
     const struct byi_limits *limits = l->limits;
     struct byi_arena *arena = l->scratch;
@@ -136,13 +138,13 @@ static void check_size(struct limiter *l, struct listed_region *c)
         return;
     if (!c->computes)
         drop_region(c, BYI_REASON_MOVES_ONLY, NULL);
-    else if (size_of(c) < limits->min_nodes)
+    else if (count_nodes(c) < limits->min_nodes)
         drop_region(
             c, BYI_REASON_TOO_SMALL,
             byi_arena_printf(arena,
                              "its region has %u node%s, --min-region-nodes "
                              "requires %u",
-                             size_of(c), size_of(c) == 1 ? "" : "s",
+                             count_nodes(c), count_nodes(c) == 1 ? "" : "s",
                              limits->min_nodes));
     else if (c->flops < limits->min_flops)
         drop_region(
@@ -165,7 +167,7 @@ static int compare_work(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void check_number(struct limiter *l)
+static void drop_excess(struct limiter *l)
 {
     const uint32_t most = l->limits->max_regions;
     uint32_t n = 0;
@@ -237,12 +239,12 @@ void byi_limit_regions(struct byi_module *m, struct byi_pass_context *ctx,
                         .scratch = scratch};
     for (uint32_t i = 0; i < m->funcs.n; i++)
         if (!m->funcs.at[i]->dead && m->funcs.at[i]->attr.compiler)
-            list_made(&l, i);
+            list_existing(&l, i);
         else if (has_marks(m->funcs.at[i]))
             list_marked(&l, i);
     for (uint32_t i = 0; i < l.list.n; i++)
-        check_size(&l, &l.list.at[i]);
-    check_number(&l);
+        drop_small(&l, &l.list.at[i]);
+    drop_excess(&l);
     for (uint32_t i = 0; i < l.list.n; i++) {
         const struct listed_region *c = &l.list.at[i];
         if (c->number == 1) /* the first of its function */

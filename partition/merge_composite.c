@@ -51,7 +51,7 @@ struct merger {
     uint32_t n_all;            /* 0: only this function is examined       */
     uint32_t n_fns;            /* literals of f that no match has claimed */
     uint16_t *roots;           /* by node: byi_root_of                    */
-    bool *fits;                /* by node: a pattern matched there        */
+    bool *matched;             /* by node: a pattern matched there        */
     bool occurs[BYI_N_ROOTS];  /* by kind of root: f has such a node      */
     BYI_VEC(struct accepted_match) matches;
     enum byoc_status status;
@@ -181,7 +181,8 @@ static bool has_other_than_tensors(const struct byi_node *node)
     return false;
 }
 
-/* The type of a value with the sizes of a round; NULL if unknown. */
+/* Returns the type of a value with the sizes of a round of core/ir/samples.h;
+ * NULL if it is unknown. */
 static const struct byi_type *sample_of(const struct merger *g,
                                         const struct byi_match *match,
                                         byi_id value, uint32_t round)
@@ -205,9 +206,9 @@ static bool is_sampled(const struct merger *g, const struct byi_match *match,
     return false;
 }
 
-/* The message for a tensor whose shape is unknown for all sizes that were
- * tried. */
-static const char *say_dynamic(const struct merger *g, const char *what)
+/* Returns the message for a tensor whose shape is unknown for all sizes that
+ * were tried. */
+static const char *describe_dynamic(const struct merger *g, const char *what)
 {
     const char *fault = g->samples ? byi_sample_fault(g->samples) : NULL;
     if (!fault)
@@ -220,8 +221,8 @@ static const char *say_dynamic(const struct merger *g, const char *what)
         what, byi_sample_text(g->samples, 0), fault);
 }
 
-/* Why the assignment places an operator of the match elsewhere; NULL if it does
- * not. */
+/* Returns why the assignment places an operator of the match elsewhere, or NULL
+ * if it does not. */
 static const char *assigned_away(const struct merger *g,
                                  const struct byi_match *match, byi_id op)
 {
@@ -246,17 +247,18 @@ static bool extends_input(const struct merger *g, const struct byi_match *match,
             input->type->dims[byi_attr_axis(node->attrs, input->type->rank)]))
         return false;
     const struct byi_node *result = &g->f->nodes.at[g->f->result];
-    bool is = g->f->result == id;
+    bool is_result = g->f->result == id;
     for (uint32_t i = 0; result->kind == BYI_MAKE_TUPLE && i < result->n_args;
          i++)
-        is = is || result->args[i] == id;
-    return is;
+        is_result = is_result || result->args[i] == id;
+    return is_result;
 }
 
-/* Why the match is refused before its composite is built and probed; NULL if it
- * is not. */
-static const char *refuse(const struct merger *g, const struct byi_match *match,
-                          enum byi_reason *reason)
+/* Returns why the match is refused before its composite is built and probed, or
+ * NULL if it is not. */
+static const char *find_refusal(const struct merger *g,
+                                const struct byi_match *match,
+                                enum byi_reason *reason)
 {
     const struct byi_backends *backends = g->backends;
     for (uint32_t i = 0; i < match->n_ops; i++) {
@@ -284,7 +286,7 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
             return "it appends rows to an input, which native kernels do in "
                    "the input's memory";
         if (!is_sampled(g, match, match->ops[i]))
-            return say_dynamic(g, "a result");
+            return describe_dynamic(g, "a result");
     }
     for (uint32_t i = 0; i < match->n_bound; i++) {
         const struct byi_type *type =
@@ -294,7 +296,7 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
             return "an operand is not a tensor; composites take tensors only";
         *reason = BYI_REASON_DYNAMIC;
         if (!is_sampled(g, match, match->bound[i].value))
-            return say_dynamic(g, "an operand");
+            return describe_dynamic(g, "an operand");
     }
     *reason = BYI_REASON_PREDICATE;
     if (!match->pattern->row->accept)
@@ -350,8 +352,8 @@ static void claim_branches(struct merger *g, const struct byi_match *match,
     }
 }
 
-static void claim(struct merger *g, const struct byi_match *match,
-                  uint32_t func)
+static void claim_match(struct merger *g, const struct byi_match *match,
+                        uint32_t func)
 {
     byi_id *args = byi_arena_calloc(g->scratch, match->n_bound, sizeof *args);
     uint32_t n = 0;
@@ -376,8 +378,8 @@ static void claim(struct merger *g, const struct byi_match *match,
     }
 }
 
-/* The types of a composite's parameters with the sizes of a round; NULL if a
- * value of the match has no shape then. */
+/* Returns the types of a composite's parameters with the sizes of a round; NULL
+ * if a value of the match has no shape then. */
 static const struct byi_type *const *param_types(const struct merger *g,
                                                  const struct byi_match *match,
                                                  uint32_t round)
@@ -398,7 +400,7 @@ static const struct byi_type *const *param_types(const struct merger *g,
 }
 
 /* Whether an operand or result of the match has a symbolic dim. */
-static bool varies(const struct byi_match *match)
+static bool has_symbolic_dims(const struct byi_match *match)
 {
     for (uint32_t i = 0; i < match->n_bound; i++)
         if (!byi_type_all_static(
@@ -411,8 +413,8 @@ static bool varies(const struct byi_match *match)
 }
 
 /* Probe with the sizes of every round in which the match's shapes are known and
- * its operators accept them. *probed refuses if a probe does, or if there is no
- * such round. */
+ * its operators accept them. probed->refused is set if a probe refuses, or if
+ * there is no such round. */
 static enum byoc_status probe_samples(struct merger *g,
                                       const struct byi_match *match,
                                       uint32_t func, const uint32_t *none,
@@ -443,19 +445,20 @@ static enum byoc_status probe_samples(struct merger *g,
     return BYOC_OK;
 }
 
-static enum byoc_status probe(struct merger *g, const struct byi_match *match,
-                              uint32_t func, struct byi_probed *probed)
+static enum byoc_status probe_match(struct merger *g,
+                                    const struct byi_match *match,
+                                    uint32_t func, struct byi_probed *probed)
 {
     uint32_t none[BYI_MATCH_MAX_OPERANDS];
     memset(none, 0xff, sizeof none);
-    if (varies(match))
+    if (has_symbolic_dims(match))
         return probe_samples(g, match, func, none, probed);
     return byi_probe(g->backends, g->backend, g->m, func, none, NULL, probed,
                      g->err);
 }
 
 /* The callback of byi_match: claim the match, unless it is refused. */
-static bool take(const struct byi_match *match, void *ctx)
+static bool take_match(const struct byi_match *match, void *ctx)
 {
     struct merger *g = ctx;
     if (g->status != BYOC_OK)
@@ -466,7 +469,7 @@ static bool take(const struct byi_match *match, void *ctx)
         return false;
     }
     enum byi_reason reason;
-    const char *why = refuse(g, match, &reason);
+    const char *why = find_refusal(g, match, &reason);
     if (why) {
         note_match(g, match, reason, why);
         return false;
@@ -477,7 +480,7 @@ static bool take(const struct byi_match *match, void *ctx)
     if (g->status != BYOC_OK)
         return false;
     g->m->funcs.at[func]->attr.exact = g->backends->exact;
-    g->status = probe(g, match, func, &probed);
+    g->status = probe_match(g, match, func, &probed);
     if (g->status != BYOC_OK)
         return false;
     if (!probed.refused && probed.reference && g->backends->forbid_ref) {
@@ -485,7 +488,7 @@ static bool take(const struct byi_match *match, void *ctx)
     } else if (probed.refused) {
         note_match(g, match, BYI_REASON_PROBE, probed.refused);
     } else {
-        claim(g, match, func);
+        claim_match(g, match, func);
         if (g->ledger)
             byi_ledger_set_impl(g->ledger,
                                 g->matches.at[g->matches.n - 1].sources,
@@ -513,13 +516,15 @@ static void match_row(struct merger *g, const struct byi_pattern *row)
         if (!row->roots[g->roots[id]] || g->claimed[id] ||
             (reach && reach[id] == BYI_NEVER))
             continue;
-        byi_match(g->m, g->f, row, id, reach, &steps, take, g, &n_matches);
-        g->fits[id] = g->fits[id] || n_matches > 0;
+        byi_match(g->m, g->f, row, id, reach, &steps, take_match, g,
+                  &n_matches);
+        g->matched[id] = g->matched[id] || n_matches > 0;
     }
 }
 
-/* The node and its operands: "add(nn.conv2d, const)". */
-static const char *say_call(const struct merger *g, const struct byi_node *node)
+/* Returns the node and its operands: "add(nn.conv2d, const)". */
+static const char *describe_call(const struct merger *g,
+                                 const struct byi_node *node)
 {
     enum { MAX_SHOWN = 8 };
     struct byi_text text = {0};
@@ -537,10 +542,10 @@ static const char *say_call(const struct merger *g, const struct byi_node *node)
     return call;
 }
 
-/* Why no pattern fits the node. The text names the IR operator, since passes
- * may have replaced the model's. */
-static const char *say_unmatched(const struct merger *g,
-                                 const struct byi_node *node)
+/* Returns why no pattern fits the node. The text names the IR operator, since
+ * passes may have replaced the model's. */
+static const char *describe_unmatched(const struct merger *g,
+                                      const struct byi_node *node)
 {
     const char *op = byi_composite_op(node);
     if (!g->backend->table->inside[node->op])
@@ -551,7 +556,7 @@ static const char *say_unmatched(const struct merger *g,
             g->scratch, "%s of %u operands, expected at most %u in a pattern",
             op, node->n_args, (unsigned)BYI_MATCH_MAX_OPERANDS);
     return byi_arena_printf(g->scratch, "found %s; no pattern with %s fits",
-                            say_call(g, node), op);
+                            describe_call(g, node), op);
 }
 
 /* Record the reason for nodes at which no pattern fits. */
@@ -560,11 +565,12 @@ static void note_unmatched(struct merger *g)
     const struct byi_pattern_table *table = g->backend->table;
     for (byi_id id = g->f->nodes.n; id-- > 0 && g->ledger;) {
         const struct byi_node *node = &g->f->nodes.at[id];
-        if (node->kind == BYI_CALL_OP && !g->claimed[id] && !g->fits[id])
+        if (node->kind == BYI_CALL_OP && !g->claimed[id] && !g->matched[id])
             byi_ledger_note(g->ledger, node->sources,
                             table->inside[node->op] ? BYI_REASON_PATTERN_SHAPE
                                                     : BYI_REASON_NO_PATTERN,
-                            g->backend->name, NULL, say_unmatched(g, node));
+                            g->backend->name, NULL,
+                            describe_unmatched(g, node));
     }
 }
 
@@ -580,13 +586,13 @@ static void note_excluded(const struct merger *g)
     }
 }
 
-static void start(struct merger *g)
+static void init_merger(struct merger *g)
 {
     const uint32_t n = g->f->nodes.n;
     g->uses = byi_uses_of(g->f, g->scratch);
     g->claimed = byi_arena_calloc(g->scratch, n, sizeof *g->claimed);
     g->roots = byi_arena_calloc(g->scratch, n, sizeof *g->roots);
-    g->fits = byi_arena_calloc(g->scratch, n, sizeof *g->fits);
+    g->matched = byi_arena_calloc(g->scratch, n, sizeof *g->matched);
     for (byi_id id = 0; id < n; id++) {
         g->roots[id] = (uint16_t)byi_root_of(&g->f->nodes.at[id]);
         g->occurs[g->roots[id]] = true;
@@ -599,7 +605,7 @@ static enum byoc_status find_matches(const struct byi_backend *backend,
                                      struct merger *const *list, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        start(list[i]);
+        init_merger(list[i]);
     for (uint32_t i = 0; i < n && backend->excluded; i++)
         note_excluded(list[i]);
     if (backend->excluded)
@@ -616,6 +622,7 @@ static enum byoc_status find_matches(const struct byi_backend *backend,
 
 /* --- rebuilding the function ---------------------------------------------- */
 
+/* Whether the node was claimed and no other node of its match reads it. */
 static bool is_root(const struct merger *g, byi_id id)
 {
     uint32_t accepted = g->claimed[id];

@@ -32,7 +32,7 @@ struct regions {
     uint32_t *target; /* of each region; set if there are several backends */
 };
 
-/* The region of a level and backend, numbered by its first member. */
+/* Returns the region of a level and backend, numbered by its first member. */
 static uint32_t region_at(struct regions *r, uint32_t level, uint32_t target)
 {
     const size_t place = (size_t)level * r->n_targets + target - 1;

@@ -19,8 +19,9 @@ extern const struct byi_pass byi_pass_annotate_target; /* annotate_target.c */
 extern const struct byi_pass byi_pass_merge_regions;   /* merge_regions.c */
 extern const struct byi_pass byi_pass_partition_graph; /* partition_graph.c */
 
-/* The body of the composite that node `call` of f calls; NULL if it calls none.
- * A function that captures values is never a backend's composite. */
+/* Returns the body of the composite that node `call` of f calls; NULL if it
+ * calls none. A function that captures values is never a backend's composite.
+ */
 const struct byi_func *byi_composite_of(const struct byi_module *m,
                                         const struct byi_func *f,
                                         const struct byi_node *call);
@@ -29,7 +30,9 @@ const struct byi_func *byi_composite_of(const struct byi_module *m,
 bool byi_has_region(const struct byi_module *m, const char *backend);
 
 /* Turn the marked regions of function `func` into functions, regardless of the
- * limits; composites outside of regions become plain operators. */
+ * limits; composites outside of regions become plain operators. Errors:
+ * BYOC_EINVAL (marks that AnnotateTarget and MergeRegions do not make),
+ * BYOC_EINTERNAL (regions that depend on each other). */
 enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
                                         struct byi_arena *scratch,
                                         struct byoc_error *err);
@@ -37,9 +40,8 @@ enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
 /* join_regions.c: join regions 1 .. n of f, each of one backend, if no path
  * leads from one to the other through a node outside both. Exact among
  * BYI_JOINED_TOGETHER consecutive regions. Numbers must ascend along every
- * path. Returns for each region the region that it now belongs to; in
- * `scratch`.
- */
+ * path. target[r] is the backend of region r. Returns, in `scratch`, for each
+ * region the region that it now belongs to. */
 enum { BYI_JOINED_TOGETHER = 512 };
 const uint32_t *byi_join_regions(const struct byi_func *f, uint32_t n,
                                  const uint32_t *target,
@@ -81,8 +83,8 @@ struct byi_backends {
     struct byi_limits limits;
     const char *const *exclude; /* node names or operators, NULL-terminated */
     const char *const *only;    /* the same; empty or NULL: all */
-    struct byi_probe_cache *cache;
-    /* by cost; NULL: greedy, any backend may take any node */
+    struct byi_probe_cache *cache; /* the answers of earlier probes */
+    /* the placement by cost; NULL: greedy, any backend may take any node */
     struct byi_assignment *assignment;
     /* Decides the assignment when partitioning starts; NULL: greedy. */
     enum byoc_status (*decide)(void *decide_ctx, struct byi_module *m,
@@ -109,8 +111,9 @@ struct byi_probed {
 };
 
 /* Compile the pattern tables of n backends and set v->at, v->n and v->cache.
- * Keeps the elements of `backends` and `hosts`. Errors: those of
- * byi_patterns_compile, with the backend's name; then *v is freed. */
+ * The structs that `backends` and `hosts` point to must outlive *v; the arrays
+ * need not. Errors: those of byi_patterns_compile, with the backend's name;
+ * then *v is freed. */
 enum byoc_status byi_backends_init(struct byi_backends *v,
                                    const struct byoc_backend *const *backends,
                                    const struct byoc_host *const *hosts,
@@ -120,7 +123,9 @@ void byi_backends_free(struct byi_backends *v);
 /* Ask whether the backend can build a composite (a nested function with
  * Composite). Parameter i is the module's constant const_args[i], or computed
  * if that is BYI_NO_ID. If `types` is not NULL, a types[i] that is not NULL
- * replaces the parameter's symbolic type. Answers are cached by signature. */
+ * replaces the parameter's symbolic type. Answers are cached by signature. A
+ * backend without probe() accepts. Errors: those of writing the composite's
+ * JSON, and of types that do not fit; a refusal is not an error. */
 enum byoc_status byi_probe(struct byi_backends *v,
                            const struct byi_backend *backend,
                            const struct byi_module *m, uint32_t func,
@@ -131,7 +136,7 @@ enum byoc_status byi_probe(struct byi_backends *v,
 /* The layouts that a backend prefers for a composite of one operator. Empty:
  * the current layout. */
 struct byi_layout_preference {
-    char data[24], kernel[24];
+    char data[24], kernel[24]; /* layouts of the data and of the weights */
 };
 /* Ask the backend which layouts it prefers for composite `func`. A failure of
  * the backend counts as no preference. Errors: those of writing the JSON. */
@@ -157,8 +162,8 @@ struct byi_revert {
     const struct byi_node_revert *nodes;
 };
 /* Inline backends' functions at their calls, record this in the context's
- * ledger, and partition the callers again under the current limits. Strings are
- * copied. Reverted operators are not fused. */
+ * ledger, and partition the callers again under the current limits. Strings of
+ * `list` are copied. The caller must fuse the reverted operators. */
 enum byoc_status byi_revert_regions(struct byi_module *m,
                                     const struct byi_revert *list, uint32_t n,
                                     struct byi_pass_context *ctx,

@@ -74,17 +74,18 @@ static enum byoc_status check_marks(struct partitioner *p)
                             "found region %u in a function "
                             "with %u nodes, expected MergeRegions' numbers",
                             node->region, f->nodes.n);
-        uint32_t *want = &target[node->region];
-        if (!*want)
-            *want = node->target;
+        uint32_t *expected = &target[node->region];
+        if (!*expected)
+            *expected = node->target;
         const bool is_field = node->kind == BYI_GET &&
                               f->nodes.at[node->args[0]].region == node->region;
-        if (!*want || node->target != *want ||
+        if (!*expected || node->target != *expected ||
             (!is_field && !composite_of(p, id)))
             return byi_fail(p->err, BYOC_EINVAL,
-                            "region %u has a node that is not a "
-                            "composite of its backend; run AnnotateTarget and "
-                            "MergeRegions first",
+                            "region %u has a node that is not a composite of "
+                            "its backend, expected the marks of "
+                            "AnnotateTarget and MergeRegions; run these "
+                            "passes first",
                             node->region);
         p->n_regions =
             node->region > p->n_regions ? node->region : p->n_regions;
@@ -362,13 +363,13 @@ static enum byoc_status emit_region(struct partitioner *p, uint32_t number)
 /* A vertex is a native node or a region. Its key is (first old id << 32) |
  * region number. Most vertices are ready at once and are listed in order; the
  * others go through the heap. */
-struct ready {
+struct ready_queue {
     uint64_t *listed, *heap;
     uint32_t n_listed, next; /* entries before `next` were popped */
     uint32_t n;              /* in the heap */
 };
 
-static void push_ready(struct ready *h, uint64_t key)
+static void push_ready(struct ready_queue *h, uint64_t key)
 {
     uint32_t i = h->n++;
     for (; i > 0 && h->heap[(i - 1) / 2] > key; i = (i - 1) / 2)
@@ -376,12 +377,12 @@ static void push_ready(struct ready *h, uint64_t key)
     h->heap[i] = key;
 }
 
-static bool has_ready(const struct ready *h)
+static bool has_ready(const struct ready_queue *h)
 {
     return h->n || h->next < h->n_listed;
 }
 
-static uint64_t pop_ready(struct ready *h)
+static uint64_t pop_ready(struct ready_queue *h)
 {
     if (!h->n || (h->next < h->n_listed && h->listed[h->next] < h->heap[0]))
         return h->listed[h->next++];
@@ -423,7 +424,7 @@ static void count_waiting(struct partitioner *p, uint32_t *waiting)
 }
 
 static void release_readers(struct partitioner *p, byi_id id, uint32_t *waiting,
-                            struct ready *ready)
+                            struct ready_queue *ready_queue)
 {
     uint32_t number = p->f->nodes.at[id].region;
     for (uint32_t u = p->uses.first[id]; u < p->uses.first[id + 1]; u++) {
@@ -433,20 +434,20 @@ static void release_readers(struct partitioner *p, byi_id id, uint32_t *waiting,
             continue;
         uint32_t *left = other ? &p->regions[other].waiting : &waiting[reader];
         if (--*left == 0)
-            push_ready(ready, key_of(p, reader));
+            push_ready(ready_queue, key_of(p, reader));
     }
 }
 
 /* List the vertices that are ready at once, in order of first node. */
 static void list_ready(const struct partitioner *p, const uint32_t *waiting,
-                       struct ready *ready)
+                       struct ready_queue *ready_queue)
 {
     for (byi_id id = 0; id < p->f->nodes.n; id++) {
         const uint32_t number = p->f->nodes.at[id].region;
         if (number ? p->members.at[p->members.first[number]] == id &&
                          !p->regions[number].waiting
                    : !waiting[id])
-            ready->listed[ready->n_listed++] = key_of(p, id);
+            ready_queue->listed[ready_queue->n_listed++] = key_of(p, id);
     }
 }
 
@@ -454,21 +455,23 @@ static enum byoc_status emit_all(struct partitioner *p)
 {
     const uint32_t n = p->f->nodes.n;
     uint32_t *waiting = byi_arena_calloc(p->scratch, n, sizeof *waiting);
-    struct ready ready = {
-        .listed = byi_arena_alloc(p->scratch, n * sizeof *ready.listed),
-        .heap = byi_arena_alloc(p->scratch, (n + 1u) * sizeof *ready.heap)};
+    struct ready_queue ready_queue = {
+        .listed = byi_arena_alloc(p->scratch, n * sizeof *ready_queue.listed),
+        .heap =
+            byi_arena_alloc(p->scratch, (n + 1u) * sizeof *ready_queue.heap)};
     count_waiting(p, waiting);
-    list_ready(p, waiting, &ready);
+    list_ready(p, waiting, &ready_queue);
     uint32_t emitted = 0;
-    while (has_ready(&ready)) {
-        uint64_t key = pop_ready(&ready);
+    while (has_ready(&ready_queue)) {
+        uint64_t key = pop_ready(&ready_queue);
         uint32_t number = (uint32_t)key;
         byi_id id = (byi_id)(key >> 32);
         BYI_TRY(number ? emit_region(p, number) : emit_native(p, id));
         uint32_t from = number ? p->members.first[number] : 0;
         uint32_t to = number ? p->members.first[number + 1] : 1;
         for (uint32_t i = from; i < to; i++, emitted++)
-            release_readers(p, number ? p->members.at[i] : id, waiting, &ready);
+            release_readers(p, number ? p->members.at[i] : id, waiting,
+                            &ready_queue);
     }
     if (emitted != n)
         return byi_fail(p->err, BYOC_EINTERNAL,
@@ -525,8 +528,9 @@ static enum byoc_status partition_function(struct partitioner *p)
     return BYOC_OK;
 }
 
-/* The first number to try for the name of a new region, by target. Names are
- * never reused, since the ledger refers to reverted regions by name. */
+/* Returns the first number to try for the name of a new region, by target.
+ * Names are never reused, since the ledger refers to reverted regions by name.
+ */
 static uint32_t *next_numbers(struct byi_module *m, struct byi_arena *scratch)
 {
     uint32_t *next = byi_arena_calloc(scratch, m->targets.n, sizeof *next);

@@ -11,8 +11,8 @@ struct cutter {
     const struct byi_func *f;
     const struct byi_piece *piece;
     struct byi_arena *arena;
-    byi_id *inner; /* of each node of f */
-    bool *inside;
+    byi_id *inner; /* of each node of f: its copy, or its number in a hash */
+    bool *inside;  /* of each node of f: it belongs to the piece */
 };
 
 static void open_cutter(struct cutter *c, const struct byi_module *m,
@@ -45,8 +45,8 @@ static enum byoc_status add_operand(struct cutter *c, struct byi_module *to,
     }
     if (!byi_type_static(node->type))
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "operand %u of the piece is not a tensor with fixed "
-                        "dims",
+                        "found operand %u of another type, expected a tensor "
+                        "with fixed dims",
                         id);
     c->inner[id] =
         byi_add_param(to, body, byi_arena_printf(to->arena, "i%u", id),
@@ -65,7 +65,8 @@ static enum byoc_status add_node(struct cutter *c, struct byi_module *to,
                            &c->inner[id], err);
     if (node->kind != BYI_CALL_OP)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "node %u of the piece is not an operator", id);
+                        "found node %u of another kind, expected an operator",
+                        id);
     byi_id *args = byi_arena_calloc(c->arena, node->n_args, sizeof *args);
     for (uint32_t a = 0; a < node->n_args; a++)
         args[a] = c->inner[node->args[a]];
@@ -111,7 +112,8 @@ static enum byoc_status add_results(struct cutter *c, struct byi_module *to,
     }
     if (status == BYOC_OK && !results.n)
         status = byi_fail(err, BYOC_EUNSUPPORTED,
-                          "no node reads the results of the piece");
+                          "found no node that reads a result, expected at "
+                          "least one");
     if (status == BYOC_OK)
         body->result = results.n == 1 ? results.at[0]
                                       : byi_add_tuple(to, body, results.at,

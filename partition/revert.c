@@ -22,21 +22,22 @@ struct reverter {
     struct byi_module *m;
     const struct byi_func *f;
     struct byi_func *fresh;
-    const struct byi_revert *const *of; /* by function; NULL: keep          */
-    uint32_t n_regions;                 /* numbers in use in fresh          */
-    byi_id *map;                        /* by node of f: its node in fresh  */
+    const struct byi_revert *const *decisions; /* by function; NULL: keep */
+    uint32_t n_regions; /* numbers in use in fresh          */
+    byi_id *map;        /* by node of f: its node in fresh  */
     struct byi_arena *scratch;
     struct byoc_error *err;
 };
 
-/* The decision about the function that node `id` of f calls, or NULL. */
+/* Returns the decision about the function that node `id` of f calls, or NULL.
+ */
 static const struct byi_revert *revert_of(const struct reverter *d, byi_id id)
 {
     const struct byi_node *node = &d->f->nodes.at[id];
     if (node->kind != BYI_CALL)
         return NULL;
     const struct byi_node *callee = &d->f->nodes.at[node->args[0]];
-    return callee->kind == BYI_GLOBAL ? d->of[callee->index] : NULL;
+    return callee->kind == BYI_GLOBAL ? d->decisions[callee->index] : NULL;
 }
 
 /* Inline the body of a region at its call, with the marks of its parts. */
@@ -67,7 +68,7 @@ static enum byoc_status inline_region(struct reverter *d, byi_id id,
 }
 
 /* A field of a tuple that was inlined is the tuple's operand. */
-static bool take_field(struct reverter *d, byi_id id)
+static bool replace_field(struct reverter *d, byi_id id)
 {
     const struct byi_node *node = &d->f->nodes.at[id];
     if (node->kind != BYI_GET || !revert_of(d, node->args[0]))
@@ -85,7 +86,7 @@ static enum byoc_status inline_regions(struct reverter *d, uint32_t func)
     d->fresh = byi_func_like(d->m, d->f, d->map);
     for (byi_id id = 0; id < d->f->nodes.n; id++) {
         const struct byi_revert *revert = revert_of(d, id);
-        if (d->f->nodes.at[id].kind == BYI_PARAM || take_field(d, id))
+        if (d->f->nodes.at[id].kind == BYI_PARAM || replace_field(d, id))
             continue;
         if (revert)
             BYI_TRY(inline_region(d, id, revert));
@@ -134,20 +135,20 @@ enum byoc_status byi_revert_regions(struct byi_module *m,
     struct byi_ledger *ledger = byi_ledger_of(ctx);
     struct byi_arena *scratch = byi_arena_new();
     const uint32_t n_funcs = m->funcs.n;
-    const struct byi_revert **of =
+    const struct byi_revert **decisions =
         byi_arena_calloc(scratch, n_funcs, sizeof(struct byi_revert *));
     const struct byi_samples *samples =
         ledger ? byi_samples_new(m, ctx, scratch) : NULL;
     enum byoc_status status = BYOC_OK;
     for (uint32_t i = 0; i < n; i++) {
-        of[list[i].func] = &list[i];
+        decisions[list[i].func] = &list[i];
         if (ledger)
             note_revert(ledger, m, samples, &list[i]);
     }
     for (uint32_t i = 0; i < n_funcs && status == BYOC_OK; i++) {
         struct reverter d = {.m = m,
                              .f = m->funcs.at[i],
-                             .of = of,
+                             .decisions = decisions,
                              .scratch = scratch,
                              .err = err};
         if (d.f->dead || byi_is_closed(d.f) || !calls_any(&d))
@@ -173,11 +174,12 @@ struct splitter {
     uint32_t func;
     byi_id *calls; /* of composites, in the region's order */
     uint32_t n;
-    struct byi_builds can;
+    struct byi_builds builds;
     struct byi_arena *scratch;
     struct byoc_error *err;
-    uint32_t tries, last; /* last: size of the previous part   */
-    const char *why;      /* reason of the last failed build   */
+    uint32_t tries;
+    uint32_t last_size; /* calls of the previous part         */
+    const char *why;    /* reason of the last failed build   */
     enum byoc_status status;
 };
 
@@ -228,7 +230,7 @@ static enum byoc_status take_part(struct splitter *s, uint32_t first,
 }
 
 /* Whether the backend can build calls first .. end-1 as one region. */
-static bool builds(struct splitter *s, uint32_t first, uint32_t end)
+static bool can_build(struct splitter *s, uint32_t first, uint32_t end)
 {
     uint32_t part;
     if (s->status != BYOC_OK)
@@ -241,20 +243,20 @@ static bool builds(struct splitter *s, uint32_t first, uint32_t end)
     s->status = take_part(s, first, end, &part);
     if (s->status != BYOC_OK)
         return false;
-    s->status = s->can.ask(s->can.ctx, s->m, part, &why, s->err);
+    s->status = s->builds.ask(s->builds.ctx, s->m, part, &why, s->err);
     s->m->funcs.at[part]->dead = true;
     s->m->funcs.at[part]->name = NULL; /* discard it */
     s->why = why ? why : s->why;
     return s->status == BYOC_OK && !why;
 }
 
-/* How many calls from `first` on can be built together. Backends with a size
- * limit refuse the same number repeatedly, so try the rest, then the size of
- * the last part and that plus one, then bisect. */
-static uint32_t longest(struct splitter *s, uint32_t first)
+/* Returns how many calls from `first` on can be built together. Backends with a
+ * size limit refuse the same number repeatedly, so try the rest, then the size
+ * of the last part, then one call more than that, then bisect. */
+static uint32_t longest_buildable(struct splitter *s, uint32_t first)
 {
     const uint32_t rest = s->n - first;
-    const uint32_t guesses[] = {rest, s->last, s->last + 1};
+    const uint32_t guesses[] = {rest, s->last_size, s->last_size + 1};
     /* a part of `most` calls cannot be built */
     uint32_t least = 0, most = rest + (first > 0);
     for (uint32_t i = 0; least + 1 < most && s->status == BYOC_OK;) {
@@ -263,7 +265,7 @@ static uint32_t longest(struct splitter *s, uint32_t first)
             size = guesses[i++];
         if (size <= least || size >= most)
             continue;
-        if (builds(s, first, first + size))
+        if (can_build(s, first, first + size))
             least = size;
         else
             most = size;
@@ -299,28 +301,32 @@ static void finish_split(struct splitter *s, struct byi_revert *revert,
     revert->nodes = nodes;
 }
 
-enum byoc_status byi_split_region(struct byi_module *m, struct byi_builds can,
+enum byoc_status byi_split_region(struct byi_module *m,
+                                  struct byi_builds builds,
                                   struct byi_arena *arena,
                                   struct byi_revert *revert,
                                   struct byoc_error *err)
 {
-    struct splitter s = {
-        .m = m, .func = revert->func, .can = can, .scratch = arena, .err = err};
+    struct splitter s = {.m = m,
+                         .func = revert->func,
+                         .builds = builds,
+                         .scratch = arena,
+                         .err = err};
     uint32_t n_parts = 0;
     list_calls(&s);
-    if (s.n < 2 || builds(&s, 0, s.n))
+    if (s.n < 2 || can_build(&s, 0, s.n))
         return s.status;
     struct byi_node_revert *nodes = byi_arena_calloc(
         arena, m->funcs.at[revert->func]->nodes.n, sizeof *nodes);
     for (uint32_t first = 0; first < s.n && s.status == BYOC_OK;) {
-        const uint32_t size = longest(&s, first);
+        const uint32_t size = longest_buildable(&s, first);
         for (uint32_t i = 0; i < size; i++)
             nodes[s.calls[first + i]].region = n_parts + 1;
         if (!size)
             nodes[s.calls[first]].detail = s.why;
         n_parts += size > 0;
         first += size ? size : 1;
-        s.last = size;
+        s.last_size = size;
     }
     finish_split(&s, revert, n_parts, nodes);
     return s.status;
