@@ -18,31 +18,31 @@ enum {
 
 /* A change, as an option of the command byoc. If `value` is NULL, the caller's
  * option is dropped. */
-struct change {
+struct advice_change {
     const char *option, *value;
 };
 
 /* Changes that are tried together, and their result. */
 struct advice_trial {
-    BYI_VEC(struct change) changes;
+    BYI_VEC(struct advice_change) changes;
     struct byi_coverage after;
     bool fails; /* the model does not compile with the changes */
 };
 
 struct advisor {
     const char *path;
-    const struct byoc_compile_params *params;
+    const struct byoc_compile_params *params; /* the caller's */
     struct byi_arena *arena;
-    struct byoc_compiled *base;
-    struct byi_coverage now;
+    struct byoc_compiled *base;         /* compiled with `params` */
+    struct byi_coverage now;            /* of `base` */
     BYI_VEC(struct advice_trial) found; /* the trials that help */
     uint32_t n_tried;
 };
 
 /* --- trying --------------------------------------------------------------- */
 
-/* The values of `option`: the caller's, then the trial's; only the trial's if
- * the trial drops the option. */
+/* Returns the values of `option`: the caller's, then the trial's; only the
+ * trial's if the trial drops the option. */
 static const char *const *list_with(struct advisor *a, const char *const *given,
                                     const struct advice_trial *t,
                                     const char *option)
@@ -76,27 +76,28 @@ static bool drops(const struct advice_trial *t, const char *option)
     return false;
 }
 
-/* The caller's parameters for compiling up to partitioning, without instruments
- * and without output. */
-static struct byoc_compile_params plain(const struct byoc_compile_params *p)
+/* Returns the caller's parameters for compiling up to partitioning, without
+ * instruments and without output. */
+static struct byoc_compile_params base_params(
+    const struct byoc_compile_params *p)
 {
-    struct byoc_compile_params plain = *p;
+    struct byoc_compile_params base = *p;
 
-    plain.stop_after = byi_pass_partition_graph.name;
+    base.stop_after = byi_pass_partition_graph.name;
     /* offload as much as possible, whatever the cost */
-    plain.partition_by = BYOC_PARTITION_GREEDY;
-    plain.instruments = NULL;
-    plain.n_instruments = 0;
-    plain.print = NULL;
-    plain.print_before = plain.print_after = NULL;
-    plain.dump_passes = plain.keep_c = NULL;
-    return plain;
+    base.partition_by = BYOC_PARTITION_GREEDY;
+    base.instruments = NULL;
+    base.n_instruments = 0;
+    base.print = NULL;
+    base.print_before = base.print_after = NULL;
+    base.dump_passes = base.keep_c = NULL;
+    return base;
 }
 
-static struct byoc_compile_params changed(struct advisor *a,
-                                          const struct advice_trial *t)
+static struct byoc_compile_params changed_params(struct advisor *a,
+                                                 const struct advice_trial *t)
 {
-    struct byoc_compile_params p = plain(a->params);
+    struct byoc_compile_params p = base_params(a->params);
 
     p.dims = list_with(a, p.dims, t, "--dim");
     p.shapes = list_with(a, p.shapes, t, "--shape");
@@ -123,25 +124,26 @@ static struct byoc_compile_params changed(struct advisor *a,
     return p;
 }
 
-static double share(const struct byi_coverage *c)
+static double offloaded_share(const struct byi_coverage *c)
 {
     return c->flops > 0 ? 100 * c->flops_offloaded / c->flops : 0;
 }
 
 /* Whether a change helps: more operators or floating-point operations (FLOPs)
  * are offloaded, and the offloaded share of the FLOPs does not fall. Folded
- * operators do not count; in an .ir file without provenance none count. */
+ * operators do not count, nor does any operator of an .ir file without
+ * provenance. */
 static bool helps(const struct byi_coverage *before,
                   const struct byi_coverage *after)
 {
     return (after->offloaded > before->offloaded ||
             after->flops_offloaded > before->flops_offloaded) &&
-           share(after) >= share(before);
+           offloaded_share(after) >= offloaded_share(before);
 }
 
 static void run_trial(struct advisor *a, struct advice_trial *t)
 {
-    const struct byoc_compile_params params = changed(a, t);
+    const struct byoc_compile_params params = changed_params(a, t);
     struct byoc_compiled *c = NULL;
     struct byoc_error err;
 
@@ -166,10 +168,10 @@ static bool keep_trial(struct advisor *a, struct advice_trial *t)
 
 static bool try_one(struct advisor *a, const char *option, const char *value)
 {
-    const struct change change = {option, value};
+    const struct advice_change advice_change = {option, value};
     struct advice_trial t = {0};
 
-    BYI_PUSH(&t.changes, change);
+    BYI_PUSH(&t.changes, advice_change);
     return keep_trial(a, &t);
 }
 
@@ -207,9 +209,10 @@ static void try_limits(struct advisor *a)
             try_one(a, limits[i].option, NULL);
 }
 
-/* The size to try for a symbolic axis after size 1: again 1 for axis 0, which
- * is usually the batch, otherwise a common size of images or sequences. */
-static int64_t size_of(const struct byi_type *type, uint32_t axis)
+/* Returns the size to try for a symbolic axis after size 1: again 1 for axis 0,
+ * which is usually the batch, otherwise a common size of images or sequences.
+ */
+static int64_t usual_size(const struct byi_type *type, uint32_t axis)
 {
     if (axis == 0)
         return 1;
@@ -240,57 +243,58 @@ static void add_shapes(struct advisor *a, struct advice_trial *t, int64_t dim)
         for (uint32_t d = 0; d < type->rank; d++)
             byi_text_addf(&text, "%s%lld", d ? "x" : "",
                           (long long)(BYI_IS_SYMBOL(type->dims[d])
-                                          ? size_of(type, d)
+                                          ? usual_size(type, d)
                                           : type->dims[d]));
-        const struct change change = {"--shape",
-                                      byi_arena_str(a->arena, text.at)};
-        BYI_PUSH(&t->changes, change);
+        const struct advice_change advice_change = {
+            "--shape", byi_arena_str(a->arena, text.at)};
+        BYI_PUSH(&t->changes, advice_change);
         byi_text_free(&text);
     }
 }
 
 /* A symbol of the model's inputs. */
-struct symbol {
+struct input_symbol {
     int64_t dim, size;
-    const char *name; /* NULL: none, or fixing it by name does not compile */
+    const char *name; /* NULL: without a name, or the model does not compile
+                         if the name is fixed */
 };
 
 static void add_dim(struct advisor *a, struct advice_trial *t,
-                    const struct symbol *symbol, int64_t size)
+                    const struct input_symbol *input_symbol, int64_t size)
 {
-    const struct change change = {
-        "--dim",
-        byi_arena_printf(a->arena, "%s=%lld", symbol->name, (long long)size)};
+    const struct advice_change advice_change = {
+        "--dim", byi_arena_printf(a->arena, "%s=%lld", input_symbol->name,
+                                  (long long)size)};
 
-    BYI_PUSH(&t->changes, change);
+    BYI_PUSH(&t->changes, advice_change);
 }
 
 /* Try to fix a symbol by its name or, if the model does not compile then, by
  * the shapes of the inputs that have it. */
-static void try_symbol(struct advisor *a, struct symbol *symbol)
+static void try_symbol(struct advisor *a, struct input_symbol *input_symbol)
 {
-    const int64_t sizes[] = {1, symbol->size};
+    const int64_t sizes[] = {1, input_symbol->size};
     const uint32_t found = a->found.n;
     struct advice_trial by_shape = {0};
     bool compiles = false;
 
-    for (uint32_t i = 0; i < BYI_COUNT(sizes) && symbol->name; i++) {
+    for (uint32_t i = 0; i < BYI_COUNT(sizes) && input_symbol->name; i++) {
         struct advice_trial t = {0};
         if ((i && sizes[i] == sizes[0]) || a->found.n > found)
             continue;
-        add_dim(a, &t, symbol, sizes[i]);
+        add_dim(a, &t, input_symbol, sizes[i]);
         compiles |= keep_trial(a, &t);
     }
     if (compiles)
         return;
-    symbol->name = NULL;
-    add_shapes(a, &by_shape, symbol->dim);
+    input_symbol->name = NULL;
+    add_shapes(a, &by_shape, input_symbol->dim);
     keep_trial(a, &by_shape);
 }
 
 /* Try to fix all symbols at once, if there are several: by their names,
  * otherwise by the shapes of the inputs. */
-static void try_symbols(struct advisor *a, const struct symbol *symbols,
+static void try_symbols(struct advisor *a, const struct input_symbol *symbols,
                         uint32_t n)
 {
     struct advice_trial by_name = {0}, by_shape = {0};
@@ -311,7 +315,7 @@ static void try_sizes(struct advisor *a)
 {
     const struct byi_module *m = byi_compiled_module(a->base);
     const struct byi_func *f = entry_of(a);
-    BYI_VEC(struct symbol) symbols = {0};
+    BYI_VEC(struct input_symbol) symbols = {0};
 
     for (uint32_t i = 0; i < f->params.n; i++) {
         const struct byi_type *type = f->nodes.at[f->params.at[i]].type;
@@ -322,9 +326,9 @@ static void try_sizes(struct advisor *a)
             if (known)
                 continue;
             const char *name = byi_symbol_name(m, type->dims[d]);
-            const struct symbol symbol = {type->dims[d], size_of(type, d),
-                                          *name == '?' ? NULL : name};
-            BYI_PUSH(&symbols, symbol);
+            const struct input_symbol input_symbol = {
+                type->dims[d], usual_size(type, d), *name == '?' ? NULL : name};
+            BYI_PUSH(&symbols, input_symbol);
             try_symbol(a, &symbols.at[symbols.n - 1]);
         }
     }
@@ -345,7 +349,7 @@ static void try_values(struct advisor *a)
     }
 }
 
-/* The default layout of an operator; NULL: it has no layout. */
+/* Returns the default layout of an operator, or NULL if it has no layout. */
 static const char *usual_layout(struct advisor *a, const struct byi_op *op)
 {
     for (uint32_t i = 0; i < op->n_attrs; i++) {
@@ -357,8 +361,8 @@ static const char *usual_layout(struct advisor *a, const struct byi_op *op)
     return NULL;
 }
 
-/* "NHWC" for "NCHW": move the channels to the end. */
-static const char *channels_last(struct advisor *a, const char *usual)
+/* Returns the layout with its channels last: "NHWC" for "NCHW". */
+static const char *move_channels_last(struct advisor *a, const char *usual)
 {
     char *last = byi_arena_str(a->arena, usual);
     const size_t n = strlen(last);
@@ -393,7 +397,7 @@ static void list_layouts(struct advisor *a, bool last, struct byi_text *out)
             const char *layout =
                 attr ? usual_layout(a, byi_op(node->op)) : NULL;
             if (layout && last)
-                layout = channels_last(a, layout);
+                layout = move_channels_last(a, layout);
             if (!layout || strcmp(attr->s, layout) == 0)
                 continue;
             seen[node->op] = true;
@@ -411,7 +415,7 @@ static void try_layouts(struct advisor *a)
         struct advice_trial t = {0};
         list_layouts(a, last == 1, &text);
         if (text.n) {
-            const struct change changes[] = {
+            const struct advice_change changes[] = {
                 {"--pass", "ConvertLayout"},
                 {"--pass-option",
                  byi_arena_printf(a->arena, "ConvertLayout.desired=%s",
@@ -431,8 +435,8 @@ static void try_layouts(struct advisor *a)
 static bool is_better(const struct advice_trial *x,
                       const struct advice_trial *y)
 {
-    if (share(&x->after) != share(&y->after))
-        return share(&x->after) > share(&y->after);
+    if (offloaded_share(&x->after) != offloaded_share(&y->after))
+        return offloaded_share(&x->after) > offloaded_share(&y->after);
     if (x->after.offloaded != y->after.offloaded)
         return x->after.offloaded > y->after.offloaded;
     return x->changes.n < y->changes.n;
@@ -492,14 +496,14 @@ static bool is_text(const char *path)
 static void print_changes(const struct advice_trial *t, struct byi_text *out)
 {
     for (uint32_t i = 0; i < t->changes.n; i++) {
-        const struct change *c = &t->changes.at[i];
+        const struct advice_change *c = &t->changes.at[i];
         byi_text_addf(out, "%s%s%s%s%s", i ? " " : "",
                       c->value ? "" : "without ", c->option,
                       c->value ? " " : "", c->value ? c->value : "");
     }
 }
 
-static const char *plural(uint32_t n)
+static const char *plural_suffix(uint32_t n)
 {
     return n == 1 ? "" : "s";
 }
@@ -511,10 +515,11 @@ static void print_text(const struct advisor *a, struct byi_text *out)
     byi_text_addf(out, " of ");
     byi_report_add_flops(out, a->now.flops);
     byi_text_addf(out, " offloaded, %u operator%s; %u stay native\n",
-                  a->now.offloaded, plural(a->now.offloaded), a->now.native);
+                  a->now.offloaded, plural_suffix(a->now.offloaded),
+                  a->now.native);
     if (!a->found.n)
         byi_text_addf(out, "none of the %u change%s tried offloads more\n",
-                      a->n_tried, plural(a->n_tried));
+                      a->n_tried, plural_suffix(a->n_tried));
     else
         byi_text_addf(out, "changes that offload more, of %u tried:\n",
                       a->n_tried);
@@ -527,7 +532,7 @@ static void print_text(const struct advisor *a, struct byi_text *out)
         byi_text_addf(out, " of ");
         byi_report_add_flops(out, t->after.flops);
         byi_text_addf(out, ", %u operator%s; %u stay native\n",
-                      t->after.offloaded, plural(t->after.offloaded),
+                      t->after.offloaded, plural_suffix(t->after.offloaded),
                       t->after.native);
     }
 }
@@ -538,8 +543,8 @@ static void print_counts(const struct byi_coverage *c, struct byi_text *out)
                   "\"share\": %.4f, \"flops\": %.17g, \"offloaded\": %u, "
                   "\"native\": %u, \"folded\": %u, \"removed\": %u, "
                   "\"regions\": %u}",
-                  share(c), c->flops, c->offloaded, c->native, c->folded,
-                  c->removed, c->regions);
+                  offloaded_share(c), c->flops, c->offloaded, c->native,
+                  c->folded, c->removed, c->regions);
 }
 
 static void print_json(const struct advisor *a, struct byi_text *out)
@@ -580,7 +585,7 @@ enum byoc_status byoc_advise(const char *path,
     *text = NULL;
     BYI_BORDER(err);
     BYI_TRY(byi_compile_params_read(&all, params, err));
-    const struct byoc_compile_params base = plain(a.params);
+    const struct byoc_compile_params base = base_params(a.params);
     if (a.params->passes || a.params->stop_after)
         return byi_fail(err, BYOC_EINVAL,
                         "advice: found %s, expected a whole compile; leave it "

@@ -6,6 +6,7 @@
 
 #include "core/base/guard.h"
 
+/* The arguments and the result of compile_all. */
 struct compiling {
     const struct byi_given *given;
     const struct byoc_compile_params *params;

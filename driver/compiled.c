@@ -111,7 +111,7 @@ enum byoc_status byoc_compiled_write(const struct byoc_compiled *c,
 
 /* --- loading from memory -------------------------------------------------- */
 
-/* Whether the model that try_regions loaded is one that `p` asks for. */
+/* Whether the model that try_regions loaded has the parameters `p`. */
 static bool fits_tried(const struct byoc_compiled *c,
                        const struct byoc_load_params *p)
 {

@@ -27,8 +27,8 @@ struct byoc_compiled {
     uint32_t n_added; /* passes of the list that the caller added */
     struct byi_by_cost by_cost;
     struct byi_narrow_list narrowing;
-    char *cc;
-    char *keep_c;
+    char *cc;     /* the C compiler, as in byoc_compile_params */
+    char *keep_c; /* the folder for generated C; NULL: not kept */
     /* the type in which the artifact stores float32 constants that this type
      * represents exactly; BYOC_NONE: all stay float32 */
     enum byoc_dtype store;
@@ -39,12 +39,13 @@ struct byoc_compiled {
     const char *tried_plugins;
 };
 
-/* The module after the last pass, and its coverage; both belong to c. */
+/* Returns the module after the last pass, and its coverage; both belong to c.
+ */
 const struct byi_module *byi_compiled_module(const struct byoc_compiled *c);
 const struct byi_coverage *byi_compiled_coverage(const struct byoc_compiled *c);
 
-/* The image from which the runtime loads c: plan, weights, blobs and ledger.
- * Its pointers are valid until c is freed. */
+/* Returns the image from which the runtime loads c: plan, weights, blobs and
+ * ledger. Its pointers are valid until c is freed. */
 struct byi_image byi_compiled_image(const struct byoc_compiled *c);
 
 /* The model to compile: a file, or its content in memory. The caller owns what

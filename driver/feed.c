@@ -17,8 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum byoc_status read_file(const char *path, struct byi_arena *arena,
-                                  struct byi_tensor *t, struct byoc_error *err)
+static enum byoc_status read_tensor(const char *path, struct byi_arena *arena,
+                                    struct byi_tensor *t,
+                                    struct byoc_error *err)
 {
     const char *name;
     if (byi_path_ends_in(path, ".npy"))
@@ -40,9 +41,9 @@ static void adopt_bits(const struct byoc_io *io, struct byi_tensor *t)
         t->dtype = io->dtype;
 }
 
-/* The path `data` + "input_0" (or "output_0") + ".pb" or ".npy", whichever
- * exists; NULL: neither. `data` is a folder, such as "." or "a/.", otherwise a
- * prefix that ends in a dot. */
+/* Returns the path `data` + "input_0" (or "output_0") + ".pb" or ".npy",
+ * whichever exists, or NULL if neither does. `data` is a folder, such as "." or
+ * "a/.", otherwise a prefix that ends in a dot. */
 static const char *find_file(const char *data, const char *what, uint32_t k,
                              struct byi_arena *arena)
 {
@@ -74,41 +75,40 @@ static uint64_t next_random(uint64_t *state)
 /* --- sizes ---------------------------------------------------------------- */
 
 /* The symbolic dims of the inputs, each once. */
-struct sizes {
+struct dim_sizes {
     struct byoc_dim at[64];
     bool given[64]; /* by a file or --dim */
     uint32_t n;
     bool whole; /* every symbolic dim has a name and is in the list */
 };
 
-/* The dim of that name, which is added if it is missing; NULL: the list is
- * full.
- */
-static struct byoc_dim *find_size(struct sizes *sizes, const char *name)
+/* Returns the dim of that name, which is added if it is missing, or NULL if the
+ * list is full. */
+static struct byoc_dim *find_size(struct dim_sizes *dim_sizes, const char *name)
 {
     uint32_t i = 0;
-    while (i < sizes->n && strcmp(sizes->at[i].name, name) != 0)
+    while (i < dim_sizes->n && strcmp(dim_sizes->at[i].name, name) != 0)
         i++;
-    if (i == sizes->n && i < BYI_COUNT(sizes->at))
-        sizes->at[sizes->n++] = (struct byoc_dim){name, 1};
-    return i < sizes->n ? &sizes->at[i] : NULL;
+    if (i == dim_sizes->n && i < BYI_COUNT(dim_sizes->at))
+        dim_sizes->at[dim_sizes->n++] = (struct byoc_dim){name, 1};
+    return i < dim_sizes->n ? &dim_sizes->at[i] : NULL;
 }
 
 /* List the symbolic dims of the inputs, with the sizes that files give. */
 static void add_sizes(const struct byoc_model *model,
-                      const struct byi_feed *feed, struct sizes *sizes)
+                      const struct byi_feed *feed, struct dim_sizes *dim_sizes)
 {
     for (uint32_t i = 0; i < feed->n; i++) {
         const struct byoc_io *io = byoc_model_input(model, i);
         for (uint32_t d = 0; d < io->rank && io->kind == BYOC_TENSOR; d++) {
             struct byoc_dim *dim = io->dims[d] < 0 && io->dim_names[d]
-                                       ? find_size(sizes, io->dim_names[d])
+                                       ? find_size(dim_sizes, io->dim_names[d])
                                        : NULL;
-            sizes->whole = sizes->whole && (dim || io->dims[d] >= 0);
+            dim_sizes->whole = dim_sizes->whole && (dim || io->dims[d] >= 0);
             if (!dim || feed->random[i] || d >= feed->at[i].rank)
                 continue;
             dim->size = feed->at[i].dims[d];
-            sizes->given[dim - sizes->at] = true;
+            dim_sizes->given[dim - dim_sizes->at] = true;
         }
     }
 }
@@ -118,60 +118,62 @@ static void add_sizes(const struct byoc_model *model,
  * 1, and the run fails with the reason. */
 static void choose_sizes(const struct byoc_model *model,
                          const struct byi_feed_params *params,
-                         const struct byi_feed *feed, struct sizes *sizes)
+                         const struct byi_feed *feed,
+                         struct dim_sizes *dim_sizes)
 {
     static const int64_t usual[] = {1, 2, 64, 512, 4096, 32768};
     uint32_t n_given = 0;
-    *sizes = (struct sizes){.whole = true};
-    add_sizes(model, feed, sizes);
+    *dim_sizes = (struct dim_sizes){.whole = true};
+    add_sizes(model, feed, dim_sizes);
     for (const char *const *at = params->dims; at && *at; at++)
-        for (uint32_t i = 0; i < sizes->n; i++) {
-            const size_t n = strlen(sizes->at[i].name);
-            if (strncmp(*at, sizes->at[i].name, n) != 0 || (*at)[n] != '=')
+        for (uint32_t i = 0; i < dim_sizes->n; i++) {
+            const size_t n = strlen(dim_sizes->at[i].name);
+            if (strncmp(*at, dim_sizes->at[i].name, n) != 0 || (*at)[n] != '=')
                 continue;
-            sizes->at[i].size = strtoll(*at + n + 1, NULL, 10);
-            sizes->given[i] = true;
+            dim_sizes->at[i].size = strtoll(*at + n + 1, NULL, 10);
+            dim_sizes->given[i] = true;
         }
-    for (uint32_t i = 0; i < sizes->n; i++)
-        n_given += sizes->given[i];
-    for (uint32_t k = 0; k < BYI_COUNT(usual) && n_given < sizes->n; k++) {
-        for (uint32_t i = 0; i < sizes->n; i++)
-            if (!sizes->given[i])
-                sizes->at[i].size = usual[k];
+    for (uint32_t i = 0; i < dim_sizes->n; i++)
+        n_given += dim_sizes->given[i];
+    for (uint32_t k = 0; k < BYI_COUNT(usual) && n_given < dim_sizes->n; k++) {
+        for (uint32_t i = 0; i < dim_sizes->n; i++)
+            if (!dim_sizes->given[i])
+                dim_sizes->at[i].size = usual[k];
         struct byoc_error err;
-        if (!sizes->whole ||
-            byoc_internal_check_dims(model, sizes->at, sizes->n, &err) !=
-                BYOC_ETYPE)
+        if (!dim_sizes->whole ||
+            byoc_internal_check_dims(model, dim_sizes->at, dim_sizes->n,
+                                     &err) != BYOC_ETYPE)
             return;
     }
-    for (uint32_t i = 0; i < sizes->n; i++)
-        if (!sizes->given[i])
-            sizes->at[i].size = usual[0];
+    for (uint32_t i = 0; i < dim_sizes->n; i++)
+        if (!dim_sizes->given[i])
+            dim_sizes->at[i].size = usual[0];
 }
 
-/* The size of an input's axis. */
+/* Returns the size of an input's axis. */
 static int64_t dim_of(const struct byoc_io *io, uint32_t axis,
-                      const struct sizes *sizes)
+                      const struct dim_sizes *dim_sizes)
 {
     const char *name = io->dim_names[axis];
     if (io->dims[axis] >= 0)
         return io->dims[axis];
-    for (uint32_t i = 0; name && i < sizes->n; i++)
-        if (strcmp(sizes->at[i].name, name) == 0)
-            return sizes->at[i].size;
+    for (uint32_t i = 0; name && i < dim_sizes->n; i++)
+        if (strcmp(dim_sizes->at[i].name, name) == 0)
+            return dim_sizes->at[i].size;
     return 1;
 }
 
 /* Make input `index` from random numbers of this seed. */
 static enum byoc_status make_random(const struct byoc_io *io,
-                                    const struct sizes *sizes, uint64_t seed,
-                                    uint32_t index, struct byi_arena *arena,
+                                    const struct dim_sizes *dim_sizes,
+                                    uint64_t seed, uint32_t index,
+                                    struct byi_arena *arena,
                                     struct byi_tensor *t,
                                     struct byoc_error *err)
 {
     *t = (struct byi_tensor){.dtype = io->dtype, .rank = io->rank};
     for (uint32_t i = 0; i < io->rank; i++)
-        t->dims[i] = dim_of(io, i, sizes);
+        t->dims[i] = dim_of(io, i, dim_sizes);
     uint64_t bytes = byi_tensor_bytes(t);
     if (bytes > (UINT64_C(1) << 36))
         return byi_fail(
@@ -203,7 +205,8 @@ static enum byoc_status make_random(const struct byoc_io *io,
     return BYOC_OK;
 }
 
-/* The file that --input NAME=FILE or NAME=@FILE gives for an input, or NULL. */
+/* Returns the file that --input NAME=FILE or NAME=@FILE gives for an input, or
+ * NULL. */
 static const char *given_file(const struct byi_feed_params *params,
                               const char *name)
 {
@@ -236,7 +239,8 @@ static enum byoc_status check_names(const struct byoc_model *model,
                             *in);
         if (!known)
             return byi_fail(err, BYOC_EINVAL,
-                            "the model has no input '%.*s'; its first is '%s'",
+                            "found the input '%.*s', expected one of the "
+                            "model's inputs, such as '%s'",
                             (int)n, *in, byoc_model_input(model, 0)->name);
     }
     return BYOC_OK;
@@ -284,8 +288,9 @@ static uint32_t list_dims(const struct byoc_model *model,
 
 /* Fail because no input has the dim; `names` are the n dims that inputs have.
  */
-static enum byoc_status unknown_dim(const char *dim, const char *const *names,
-                                    uint32_t n, struct byoc_error *err)
+static enum byoc_status report_unknown_dim(const char *dim,
+                                           const char *const *names, uint32_t n,
+                                           struct byoc_error *err)
 {
     struct byi_text list = {0};
     const char *nearest = byi_nearest(dim, names, n);
@@ -332,7 +337,7 @@ static enum byoc_status check_dims(const struct byoc_model *model,
         while (k < n && strcmp(names[k], name) != 0)
             k++;
         if (k == n)
-            return unknown_dim(name, names, n, err);
+            return report_unknown_dim(name, names, n, err);
         if (!used)
             return byi_fail(err, BYOC_EINVAL,
                             "dim '%s': the files of the inputs give its size, "
@@ -384,7 +389,7 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
             continue;
         }
         if (path)
-            BYI_TRY(read_file(path, arena, &feed->at[i], err));
+            BYI_TRY(read_tensor(path, arena, &feed->at[i], err));
         else if (params->npz)
             BYI_TRY(
                 byi_npz_read(params->npz, io->name, arena, &feed->at[i], err));
@@ -404,14 +409,14 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
                         "seed %llu: every input is from a file, so it has no "
                         "effect; leave it out",
                         (unsigned long long)params->seed);
-    struct sizes sizes;
-    choose_sizes(model, params, feed, &sizes);
+    struct dim_sizes dim_sizes;
+    choose_sizes(model, params, feed, &dim_sizes);
     for (uint32_t i = 0; i < n; i++) {
         const struct byoc_io *io = byoc_model_input(model, i);
         if (io->kind != BYOC_TENSOR)
             continue;
         if (feed->random[i])
-            BYI_TRY(make_random(io, &sizes, params->seed, i, arena,
+            BYI_TRY(make_random(io, &dim_sizes, params->seed, i, arena,
                                 &feed->at[i], err));
         adopt_bits(io, &feed->at[i]);
         feed->views[i] = byi_tensor_dlpack(&feed->at[i]);
@@ -446,7 +451,7 @@ enum byoc_status byi_feed_expected(const struct byoc_model *model,
             BYI_TRY(read_list(path, io, arena, &feed->values[i], err));
             continue;
         }
-        BYI_TRY(read_file(path, arena, &feed->at[i], err));
+        BYI_TRY(read_tensor(path, arena, &feed->at[i], err));
         adopt_bits(io, &feed->at[i]);
     }
     *found = true;
@@ -493,9 +498,9 @@ struct byi_tensor byi_feed_tensor(const DLTensor *view)
 }
 
 /* Check that dtypes, up to bool, and shapes are equal. */
-static enum byoc_status check_same(const struct byi_tensor *a,
-                                   const struct byi_tensor *b,
-                                   struct byoc_error *err)
+static enum byoc_status check_types(const struct byi_tensor *a,
+                                    const struct byi_tensor *b,
+                                    struct byoc_error *err)
 {
     char found[96], expected[96];
     if (byoc_dtype_size(a->dtype) == byoc_dtype_size(b->dtype) &&
@@ -511,9 +516,9 @@ static enum byoc_status check_same(const struct byi_tensor *a,
 }
 
 /* Compare strings; two that differ count as a difference of 1. */
-static enum byoc_status differ_strings(const struct byi_tensor *found,
-                                       const struct byi_tensor *expected,
-                                       int64_t n, struct byi_difference *d)
+static enum byoc_status compare_strings(const struct byi_tensor *found,
+                                        const struct byi_tensor *expected,
+                                        int64_t n, struct byi_difference *d)
 {
     const char *const *f = found->data, *const *e = expected->data;
     for (int64_t i = n; i-- > 0;) {
@@ -564,10 +569,10 @@ enum byoc_status byi_difference(const struct byi_tensor *found,
                                 struct byoc_error *err)
 {
     *d = (struct byi_difference){.worst = -1};
-    BYI_TRY(check_same(found, expected, err));
+    BYI_TRY(check_types(found, expected, err));
     int64_t n = byi_elements(found->rank, found->dims);
     if (found->dtype == BYOC_STRING)
-        return differ_strings(found, expected, n, d);
+        return compare_strings(found, expected, n, d);
     double scale = 0, sum = 0;
     if (tolerance->steps > 0 && expected->dtype == BYOC_F32 && n >= MIN_VALUES)
         BYI_TRY(read_step(expected, n, &d->step, err));

@@ -51,7 +51,7 @@ enum byoc_status byi_feed_expected(const struct byoc_model *model,
                                    struct byi_arena *arena,
                                    struct byi_feed *feed, bool *found,
                                    struct byoc_error *err);
-/* Empty outputs, for byi_feed_run to fill in. */
+/* Returns empty outputs, for byi_feed_run to fill in. */
 struct byi_feed byi_feed_outputs(const struct byoc_model *model,
                                  struct byi_arena *arena);
 /* Run with byoc_run if all values are tensors, otherwise with byoc_run_values.
@@ -59,7 +59,7 @@ struct byi_feed byi_feed_outputs(const struct byoc_model *model,
 enum byoc_status byi_feed_run(struct byoc_state *state,
                               const struct byi_feed *in, struct byi_feed *out,
                               struct byoc_error *err);
-/* A filled-in view as a tensor in the same memory. */
+/* Returns a filled-in view as a tensor in the same memory. */
 struct byi_tensor byi_feed_tensor(const DLTensor *view);
 
 /* The difference of two tensors. */

@@ -27,7 +27,7 @@ struct isolated_compile {
 
 /* Each item of the result is its length, a size_t, then its bytes. */
 
-static void put(struct byi_text *out, const void *data, size_t n)
+static void put_item(struct byi_text *out, const void *data, size_t n)
 {
     byi_text_add(out, (const char *)&n, sizeof n);
     byi_text_add(out, data, n);
@@ -36,12 +36,12 @@ static void put(struct byi_text *out, const void *data, size_t n)
 /* Put a string with its NUL; NULL has length 0. */
 static void put_string(struct byi_text *out, const char *text)
 {
-    put(out, text, text ? strlen(text) + 1 : 0);
+    put_item(out, text, text ? strlen(text) + 1 : 0);
 }
 
 static void put_text(struct byi_text *out, const struct byi_text *text)
 {
-    put(out, text->at, text->n);
+    put_item(out, text->at, text->n);
 }
 
 static void put_module(const struct byi_module *m, int consts,
@@ -56,10 +56,10 @@ static void put_module(const struct byi_module *m, int consts,
     put_text(out, &text);
     byi_text_free(&text);
     put_string(out, m->entry);
-    put(out, &m->targets.n, sizeof m->targets.n);
+    put_item(out, &m->targets.n, sizeof m->targets.n);
     for (uint32_t i = 0; i < m->targets.n; i++)
         put_string(out, m->targets.at[i]);
-    put(out, &m->n_metadata, sizeof m->n_metadata);
+    put_item(out, &m->n_metadata, sizeof m->n_metadata);
     for (uint32_t i = 0; i < m->n_metadata; i++) {
         put_string(out, m->metadata[i].key);
         put_string(out, m->metadata[i].value);
@@ -68,7 +68,7 @@ static void put_module(const struct byi_module *m, int consts,
 
 static void put_backends(const struct byi_found *found, struct byi_text *out)
 {
-    put(out, &found->plugins.n, sizeof found->plugins.n);
+    put_item(out, &found->plugins.n, sizeof found->plugins.n);
     for (uint32_t i = 0; i < found->plugins.n; i++) {
         const struct byoc_backend *b = found->plugins.at[i]->backend;
         put_string(out, b->name);
@@ -80,7 +80,7 @@ static void put_backends(const struct byi_found *found, struct byi_text *out)
 static void put_regions(const struct byi_module *m,
                         const struct byi_built *built, struct byi_text *out)
 {
-    put(out, &built->regions.n, sizeof built->regions.n);
+    put_item(out, &built->regions.n, sizeof built->regions.n);
     for (uint32_t i = 0; i < built->regions.n; i++) {
         const struct byi_built_region *r = &built->regions.at[i];
         put_string(out, m->funcs.at[r->func]->name);
@@ -104,13 +104,13 @@ static void compile_in_child(void *arg, struct byi_text *out)
          STDOUT_FILENO); /* plug-ins must not print to the output */
     err.status = byi_compile_here(job->given, job->params, job->crashed.at,
                                   job->crashed.n, &c, &err);
-    put(out, &err, sizeof err);
+    put_item(out, &err, sizeof err);
     if (err.status != BYOC_OK)
         return;
     put_module(c->m, job->consts, out);
     put_backends(&c->found, out);
     put_regions(c->m, &c->built, out);
-    put(out, &c->coverage, sizeof c->coverage);
+    put_item(out, &c->coverage, sizeof c->coverage);
     put_string(out, c->coverage.sizes);
     put_string(out, c->verdict);
     put_text(out, &c->ledger_json);
@@ -129,8 +129,9 @@ struct result_reader {
     bool bad;
 };
 
-/* The bytes of the next item, *n of them. */
-static const char *get(struct result_reader *in, size_t *n)
+/* Returns the bytes of the next item, in the child's result; *n becomes their
+ * number. */
+static const char *get_item(struct result_reader *in, size_t *n)
 {
     const char *at = in->at + sizeof *n;
     *n = 0;
@@ -149,7 +150,7 @@ static const char *get(struct result_reader *in, size_t *n)
 static void get_value(struct result_reader *in, void *value, size_t n)
 {
     size_t found;
-    const char *at = get(in, &found);
+    const char *at = get_item(in, &found);
     in->bad = in->bad || found != n;
     memset(value, 0, n);
     if (!in->bad)
@@ -169,12 +170,12 @@ static uint32_t get_count(struct result_reader *in)
 static const char *get_string(struct result_reader *in)
 {
     size_t n;
-    const char *at = get(in, &n);
+    const char *at = get_item(in, &n);
     in->bad = in->bad || (n && at[n - 1]);
     return n && !in->bad ? byi_arena_str(in->arena, at) : NULL;
 }
 
-/* Like get_string, with "" for NULL. */
+/* Returns the same as get_string, with "" for NULL. */
 static const char *get_name(struct result_reader *in)
 {
     const char *name = get_string(in);
@@ -184,7 +185,7 @@ static const char *get_name(struct result_reader *in)
 static void get_text(struct result_reader *in, struct byi_text *text)
 {
     size_t n;
-    const char *at = get(in, &n);
+    const char *at = get_item(in, &n);
     if (n)
         byi_text_add(text, at, n);
 }
@@ -195,7 +196,7 @@ static enum byoc_status get_module(struct result_reader *in, int consts,
 {
     char side[64];
     size_t n;
-    const char *text = get(in, &n);
+    const char *text = get_item(in, &n);
     snprintf(side, sizeof side, "/proc/self/fd/%d", consts);
     BYI_TRY(byi_parse_module(text, n, "isolated compile", side, m, err));
     (*m)->entry = get_string(in);
@@ -238,7 +239,7 @@ static void get_answers(struct result_reader *in, struct byi_found *found)
     for (uint32_t i = 0; i < n; i++) {
         struct byi_answer *a = &answers[i];
         a->region = get_name(in);
-        a->data = get(in, &a->bytes);
+        a->data = get_item(in, &a->bytes);
         a->symbol = get_string(in);
         if (!a->symbol)
             continue;
@@ -310,8 +311,8 @@ static void end_isolated(void *job)
     byi_vec_free(job);
 }
 
-/* Record the backend whose call ended the child. Returns false if the child was
- * in no call of a backend, or this backend was excluded already. */
+/* Record the backend whose call ended the child. Returns false if the child did
+ * not end in a call of a backend, or this backend was excluded already. */
 static bool note_crashed(struct isolated_compile *job)
 {
     const struct byi_child *child = &job->child;

@@ -41,9 +41,9 @@ static enum byoc_status list_passes(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
-/* The pass options of a compile, then the user's. FuseOps may fuse epilogues
- * into the native kernels of convolutions and products, but must not put
- * operators without generated C into other groups. */
+/* Returns the pass options of a compile, then the user's. FuseOps may fuse
+ * epilogues into the native kernels of convolutions and products, but must not
+ * put operators without generated C into other groups. */
 static const char *const *list_options(struct byoc_compiled *c,
                                        const struct byoc_compile_params *params)
 {
@@ -70,8 +70,8 @@ static const char *const *list_options(struct byoc_compiled *c,
     return kept;
 }
 
-/* The caller's list and the passes that the caller adds: a pass that the caller
- * names runs, whatever its level. */
+/* Returns, in c's arena, the names of the passes that run whatever their level:
+ * the caller's list and the passes that the caller adds. */
 static const char *const *list_required(
     struct byoc_compiled *c, const struct byoc_compile_params *params)
 {
@@ -87,7 +87,8 @@ static const char *const *list_required(
     return kept;
 }
 
-/* The requested built-in instruments, then the caller's. */
+/* The requested built-in instruments, then the caller's. The members `printing`
+ * and `dump` are the state of the built-in ones. */
 struct instruments {
     struct byi_printing printing;
     struct byi_dump dump;
@@ -112,27 +113,28 @@ static void list_instruments(struct byoc_compiled *c,
         BYI_PUSH(&in->list, params->instruments[i]);
 }
 
-/* The level of passes, 0 to 3. */
-static int level_of(enum byoc_opt opt)
+/* Returns the level of passes, 0 to 3. */
+static int pass_level(enum byoc_opt opt)
 {
     return opt ? (int)opt - (int)BYOC_O0 : 2;
 }
 
-/* An action that runs with a pass context; `what` is its own argument. */
-typedef enum byoc_status (*in_context)(struct byoc_compiled *c, void *what,
-                                       struct byi_pass_context *ctx,
-                                       struct byoc_error *err);
+/* An action that runs with a pass context; `arg` is the argument that
+ * with_context passes on. */
+typedef enum byoc_status (*context_action)(struct byoc_compiled *c, void *arg,
+                                           struct byi_pass_context *ctx,
+                                           struct byoc_error *err);
 
 /* Call work() with the pass context of this compile. */
 static enum byoc_status with_context(struct byoc_compiled *c,
                                      const struct byoc_compile_params *params,
-                                     in_context work, void *what,
+                                     context_action work, void *arg,
                                      struct byoc_error *err)
 {
     struct instruments in = {0};
     list_instruments(c, params, &in);
     struct byi_pass_context ctx = {
-        .opt_level = level_of(params->opt_level),
+        .opt_level = pass_level(params->opt_level),
         .disabled = params->disable,
         .required = list_required(c, params),
         .options = list_options(c, params),
@@ -149,16 +151,16 @@ static enum byoc_status with_context(struct byoc_compiled *c,
         .entries = {byi_ledger_entry(c->ledger),
                     byi_backends_entry(&c->found.backends),
                     byi_narrow_list_entry(&c->narrowing)}};
-    const enum byoc_status status = work(c, what, &ctx, err);
+    const enum byoc_status status = work(c, arg, &ctx, err);
     byi_vec_free(in.list.at);
     return status;
 }
 
-static enum byoc_status run_passes(struct byoc_compiled *c, void *what,
+static enum byoc_status run_passes(struct byoc_compiled *c, void *arg,
                                    struct byi_pass_context *ctx,
                                    struct byoc_error *err)
 {
-    (void)what;
+    (void)arg;
     return byi_run_passes(c->m, c->list.passes.at, c->list.passes.n, ctx, err);
 }
 
@@ -208,8 +210,8 @@ static enum byoc_status check_pass_names(
     return BYOC_OK;
 }
 
-/* The passes of c->list and their members, up to `stop_after` (NULL: all); if
- * `members`, only the members of sequences. */
+/* Returns the passes of c->list and their members, up to `stop_after` (NULL:
+ * all); if `members`, only the members of sequences. */
 static struct byi_pass_list list_running(const struct byoc_compiled *c,
                                          bool members, const char *stop_after)
 {
@@ -412,10 +414,10 @@ static enum byoc_status read_model(struct byoc_compiled *c,
     return byi_onnx_import(given->path, &onnx, m, err);
 }
 
-static enum byoc_status import(struct byoc_compiled *c,
-                               const struct byi_given *given,
-                               const struct byoc_compile_params *params,
-                               struct byoc_error *err)
+static enum byoc_status import_model(struct byoc_compiled *c,
+                                     const struct byi_given *given,
+                                     const struct byoc_compile_params *params,
+                                     struct byoc_error *err)
 {
     BYI_TRY(read_model(c, given, params, &c->m, err));
     enum byoc_status status = byi_entry_set(
@@ -574,7 +576,7 @@ static enum byoc_status list_faults(struct byoc_compiled *c, bool last,
                                     struct byi_revert *list, uint32_t *n,
                                     struct byoc_error *err)
 {
-    const struct byi_builds can = {ask_backend, c};
+    const struct byi_builds builds = {ask_backend, c};
     for (uint32_t i = 0; i < c->built.regions.n; i++) {
         const struct byi_built_region *r = &c->built.regions.at[i];
         if (!r->fault)
@@ -583,32 +585,32 @@ static enum byoc_status list_faults(struct byoc_compiled *c, bool last,
         *revert = (struct byi_revert){
             .func = r->func, .reason = r->reason, .detail = r->fault};
         if (!last && r->reason == BYI_REASON_NOT_BUILT)
-            BYI_TRY(byi_split_region(c->m, can, scratch, revert, err));
+            BYI_TRY(byi_split_region(c->m, builds, scratch, revert, err));
     }
     return BYOC_OK;
 }
 
 /* A round of building the image. */
-struct round {
+struct build_round {
     bool last;  /* revert all regions that have a fault; split none */
     bool again; /* a region had a fault, so the image must be rebuilt */
 };
 
 /* Split or revert the regions that have a fault, then clean up. */
-static enum byoc_status amend_regions(struct byoc_compiled *c, void *what,
+static enum byoc_status amend_regions(struct byoc_compiled *c, void *arg,
                                       struct byi_pass_context *ctx,
                                       struct byoc_error *err)
 {
     const struct byi_pass *const clean[] = {&byi_pass_dead_code_elimination,
                                             &byi_pass_fuse_ops};
-    struct round *round = what;
+    struct build_round *build_round = arg;
     struct byi_arena *scratch = byi_arena_new();
     struct byi_revert *list =
         byi_arena_calloc(scratch, c->built.regions.n, sizeof *list);
     uint32_t n = 0;
     enum byoc_status status =
-        list_faults(c, round->last, scratch, list, &n, err);
-    round->again = n > 0;
+        list_faults(c, build_round->last, scratch, list, &n, err);
+    build_round->again = n > 0;
     if (status == BYOC_OK && n)
         status = byi_revert_regions(c->m, list, n, ctx, err);
     if (status == BYOC_OK && n)
@@ -624,11 +626,11 @@ static enum byoc_status build_image(struct byoc_compiled *c,
                                     const struct byoc_compile_params *params,
                                     struct byoc_error *err)
 {
-    struct round round = {.again = true};
-    for (; round.again; round.last = true) {
+    struct build_round build_round = {.again = true};
+    for (; build_round.again; build_round.last = true) {
         BYI_TRY(byi_build(c->m, &c->found, NULL, c->arena, &c->built, err));
         BYI_TRY(try_regions(c, params, err));
-        BYI_TRY(with_context(c, params, amend_regions, &round, err));
+        BYI_TRY(with_context(c, params, amend_regions, &build_round, err));
     }
     return BYOC_OK;
 }
@@ -714,10 +716,10 @@ enum byoc_status byi_compile_params_read(
 
 /* --- compiling ------------------------------------------------------------ */
 
-static enum byoc_status compile(struct byoc_compiled *c,
-                                const struct byi_given *given,
-                                const struct byoc_compile_params *params,
-                                struct byoc_error *err)
+static enum byoc_status compile_model(struct byoc_compiled *c,
+                                      const struct byi_given *given,
+                                      const struct byoc_compile_params *params,
+                                      struct byoc_error *err)
 {
     for (const char *const *p = params->pass_plugins; p && *p; p++)
         BYI_TRY(byi_passes_load(*p, err));
@@ -732,7 +734,7 @@ static enum byoc_status compile(struct byoc_compiled *c,
     BYI_TRY(list_passes(c, params, err));
     BYI_TRY(check_effects(c, params, err));
     BYI_TRY(byi_find_backends(&c->found, c->arena, params, err));
-    BYI_TRY(import(c, given, params, err));
+    BYI_TRY(import_model(c, given, params, err));
     if (!params->passes && !params->stop_after)
         name_operators(c->m);
     BYI_TRY(check_node_names(c->m, "exclude", params->exclude, err));
@@ -772,7 +774,7 @@ enum byoc_status byi_compile_here(const struct byi_given *given,
     *c = byi_compiled_new(params);
     (*c)->found.crashed = crashed;
     (*c)->found.n_crashed = n_crashed;
-    BYI_TRY(compile(*c, given, params, err));
+    BYI_TRY(compile_model(*c, given, params, err));
     byi_found_warnings(&(*c)->found, &(*c)->warnings);
     if ((*c)->by_cost.notes.n)
         byi_text_add(&(*c)->warnings, (*c)->by_cost.notes.at,
