@@ -21,7 +21,7 @@
  * v.
  */
 struct decider {
-    struct byi_by_cost *by;
+    struct byi_by_cost *by_cost;
     struct byi_module *m;
     struct byi_arena *arena;
     struct byi_pass_context ctx;
@@ -60,15 +60,14 @@ static enum byoc_status time_candidates(struct decider *d,
     return byi_workloads_time(&d->workloads, err);
 }
 
-/* The relative resolution of a measurement. A candidate goes to a backend, as
- * in greedy partitioning, unless native kernels are faster by more than this.
- */
+/* The relative error of a measurement. A candidate goes to a backend, as in
+ * greedy partitioning, unless native kernels are faster by more than this. */
 static const double noise = 0.05;
 
-/* The label with the shortest time for a candidate; the times of backends count
- * less by `noise`. A candidate that was not measured goes to the first backend
- * that takes it, as in greedy partitioning. */
-static uint32_t choose(const struct decider *d, uint32_t c)
+/* Returns the label with the shortest time for a candidate; the times of
+ * backends count less by `noise`. A candidate that was not measured goes to the
+ * first backend that takes it, as in greedy partitioning. */
+static uint32_t choose_label(const struct decider *d, uint32_t c)
 {
     const struct byi_workload *p = workload_of(d, c);
     const uint64_t backends = d->candidates.list.at[c].backends;
@@ -85,7 +84,8 @@ static uint32_t choose(const struct decider *d, uint32_t c)
     return best;
 }
 
-/* A workload's known times as text, such as "native 12.3 us, dnnl 40.1 us". */
+/* Returns a workload's known times as text, such as "native 12.3 us, dnnl
+ * 40.1 us", in the caller's arena; "" if no time is known. */
 static const char *times_text(const struct decider *d,
                               const struct byi_workload *p)
 {
@@ -100,7 +100,7 @@ static const char *times_text(const struct decider *d,
         else
             byi_text_addf(&text, "cannot run it");
     }
-    const char *kept = byi_arena_str(d->by->arena, text.n ? text.at : "");
+    const char *kept = byi_arena_str(d->by_cost->arena, text.n ? text.at : "");
     byi_text_free(&text);
     return kept;
 }
@@ -159,10 +159,11 @@ static void mark_operators(struct decider *d, struct marked_module *t)
     }
 }
 
-/* The nodes of the module that a region of the marked clone comes from. */
-static struct byi_piece origin_of(struct decider *d,
-                                  const struct marked_module *t,
-                                  const struct byi_func *region)
+/* Returns the nodes of the module that a region of the marked clone comes from;
+ * none if the input module already had the region. */
+static struct byi_piece find_origin(struct decider *d,
+                                    const struct marked_module *t,
+                                    const struct byi_func *region)
 {
     const struct byi_sources *all = byi_sources_none();
     for (byi_id id = 0; id < region->nodes.n; id++)
@@ -189,7 +190,8 @@ static struct byi_piece origin_of(struct decider *d,
     return piece;
 }
 
-/* The label of a backend; n_labels if the context has no such backend. */
+/* Returns the label of a backend; n_labels if the context has no such backend.
+ */
 static uint32_t label_of(const struct decider *d, const char *backend)
 {
     uint32_t l = 1;
@@ -236,7 +238,7 @@ static enum byoc_status try_regions(struct decider *d,
         if (f->dead || !f->attr.compiler)
             continue;
         const uint32_t label = label_of(d, f->attr.compiler);
-        const struct byi_piece piece = origin_of(d, &t->marked, f);
+        const struct byi_piece piece = find_origin(d, &t->marked, f);
         if (label == d->n_labels || !piece.n)
             continue; /* a region that the input module already had */
         const struct trial_region region = {
@@ -261,8 +263,8 @@ static bool revert_slower(struct decider *d, struct byi_assignment *a,
         const struct byi_workload *p = &d->workloads.list.at[r->workload];
         if (isnan(p->us[0]) || !((1 - noise) * p->us[r->label] > p->us[0]))
             continue;
-        const char *why =
-            byi_arena_printf(d->by->arena, "as a region: %s", times_text(d, p));
+        const char *why = byi_arena_printf(d->by_cost->arena, "as a region: %s",
+                                           times_text(d, p));
         for (uint32_t k = 0; k < r->piece.n; k++)
             byi_assign(a, r->piece.func, r->piece.at[k], NULL, why);
         reverted = true;
@@ -272,10 +274,10 @@ static bool revert_slower(struct decider *d, struct byi_assignment *a,
 
 /* Partition again until no region is slower than native kernels, or MAX_ROUNDS
  * times: the nodes of a reverted region change the regions around it. */
-static enum byoc_status settle_regions(struct decider *d,
-                                       struct byi_assignment *a,
-                                       struct cost_trial *t,
-                                       struct byoc_error *err)
+static enum byoc_status revert_slow_regions(struct decider *d,
+                                            struct byi_assignment *a,
+                                            struct cost_trial *t,
+                                            struct byoc_error *err)
 {
     enum { MAX_ROUNDS = 8 };
     for (uint32_t round = 0; round < MAX_ROUNDS; round++) {
@@ -337,10 +339,10 @@ static enum byoc_status compare_placements(struct decider *d,
         in[n++] = &p->alternative;
     }
     BYI_TRY(byi_alternatives_time(in, n, 0.1 * n, &failed, err));
-    d->by->n_timed++;
+    d->by_cost->n_timed++;
     const bool decided = byi_alternatives_decided(in, n);
     if (!decided)
-        byi_text_addf(&d->by->notes,
+        byi_text_addf(&d->by_cost->notes,
                       "the machine is too busy to tell which placement of the "
                       "whole model is the fastest; measure again\n");
     for (uint32_t i = 0; i < N_PLACEMENTS; i++) {
@@ -383,9 +385,9 @@ static enum byoc_status time_placements(struct decider *d,
     return BYOC_OK;
 }
 
-/* The better of native and greedy, unless the assignment is faster by more than
- * `noise` or gives the same module: measuring must not give a slower model than
- * not measuring. */
+/* Returns the better of native and greedy, unless the assignment is faster by
+ * more than `noise` or gives the same module: measuring must not give a slower
+ * model than not measuring. */
 static uint32_t best_of(const struct model_placement *placements)
 {
     const struct model_placement *assigned = &placements[ASSIGNED];
@@ -400,7 +402,7 @@ static uint32_t best_of(const struct model_placement *placements)
 
 /* --- results -------------------------------------------------------------- */
 
-/* The ledger's form of a time: -1 if it is unknown or infinite. */
+/* Returns a time as the ledger records it: -1 if it is unknown or infinite. */
 static double us_or_minus_one(double us)
 {
     return isfinite(us) ? us : -1;
@@ -422,7 +424,7 @@ static void note_candidates(struct decider *d, const uint32_t *label)
         for (uint32_t i = 0; i < candidate->n; i++)
             all = byi_sources_join(d->m, all,
                                    f->nodes.at[candidate->at[i]].sources);
-        byi_ledger_set_node_times(d->by->ledger, all, us_or_minus_one(backend),
+        byi_ledger_set_node_times(d->by_cost->ledger, all, us_or_minus_one(backend),
                                   us_or_minus_one(p->us[0]));
     }
 }
@@ -432,7 +434,7 @@ static void note_regions(struct decider *d, const struct cost_trial *t)
     for (uint32_t i = 0; i < t->regions.n; i++) {
         const struct trial_region *r = &t->regions.at[i];
         const struct byi_workload *p = &d->workloads.list.at[r->workload];
-        byi_ledger_set_region_times(d->by->ledger, r->name,
+        byi_ledger_set_region_times(d->by_cost->ledger, r->name,
                                     us_or_minus_one(p->us[r->label]),
                                     us_or_minus_one(p->us[0]));
     }
@@ -444,7 +446,7 @@ static void assign_native(struct decider *d, struct byi_assignment *a,
                           const struct model_placement *placements)
 {
     const char *why = byi_arena_printf(
-        d->by->arena,
+        d->by_cost->arena,
         "the whole model: native %.1f us, greedy %.1f us, measured %.1f us",
         placements[ALL_NATIVE].us, placements[GREEDY].us,
         placements[ASSIGNED].us);
@@ -466,9 +468,9 @@ static uint32_t pick_placement(struct decider *d, struct byi_assignment *a)
             .greedy_us = placements[GREEDY].us,
             .measured_us = placements[ASSIGNED].us,
             .chosen = placement_names[placements[best].same]};
-        byi_ledger_set_measured(d->by->ledger, &measured);
+        byi_ledger_set_measured(d->by_cost->ledger, &measured);
     } else {
-        byi_text_addf(&d->by->notes,
+        byi_text_addf(&d->by_cost->notes,
                       "the whole model could not be timed, so the times of its "
                       "candidates and regions decide: %s\n",
                       err.text);
@@ -493,11 +495,11 @@ static enum byoc_status decide(struct decider *d, struct byoc_error *err)
     uint32_t *label =
         byi_arena_calloc(d->arena, d->candidates.list.n, sizeof *label);
     for (uint32_t c = 0; c < d->candidates.list.n; c++)
-        label[c] = choose(d, c);
-    struct byi_assignment *a = byi_assignment_new(d->m, d->by->arena);
+        label[c] = choose_label(d, c);
+    struct byi_assignment *a = byi_assignment_new(d->m, d->by_cost->arena);
     assign_candidates(d, a, label);
     struct cost_trial t = {0};
-    enum byoc_status status = settle_regions(d, a, &t, err);
+    enum byoc_status status = revert_slow_regions(d, a, &t, err);
     if (status == BYOC_OK) {
         const uint32_t best = pick_placement(d, a);
         d->backends->assignment = best == GREEDY ? NULL : a;
@@ -515,7 +517,7 @@ static enum byoc_status check_backends(const struct decider *d,
                                        struct byoc_error *err)
 {
     for (uint32_t v = 0; v < d->backends->n; v++)
-        if (!byi_found_plugin(d->by->found, d->backends->at[v].name))
+        if (!byi_found_plugin(d->by_cost->found, d->backends->at[v].name))
             return byi_fail(
                 err, BYOC_EINVAL,
                 "backend '%s' consists of patterns only and cannot be "
@@ -532,25 +534,25 @@ static enum byoc_status check_backends(const struct decider *d,
 
 /* Add notes about times that are unknown or not kept, save the cost table, and
  * free *d. */
-static void finish(struct decider *d)
+static void finish_decider(struct decider *d)
 {
     struct byoc_error err;
     const struct byi_meter *meter = &d->workloads.meter;
-    d->by->n_timed += d->workloads.n_timed;
+    d->by_cost->n_timed += d->workloads.n_timed;
     if (d->workloads.n_undecided)
-        byi_text_addf(&d->by->notes,
+        byi_text_addf(&d->by_cost->notes,
                       "the machine is too busy: the times of %u of %u "
                       "candidates and regions do not tell where they run "
                       "faster; these get their greedy placement; measure "
                       "again\n",
                       d->workloads.n_undecided, d->workloads.n_timed);
     if (meter->no_compiler)
-        byi_text_addf(&d->by->notes,
+        byi_text_addf(&d->by_cost->notes,
                       "fused groups were timed operator by operator, and the "
                       "times are not kept: %s\n",
                       meter->why_none.at);
     else if (byi_cost_table_save(&d->workloads.table, &err) != BYOC_OK)
-        byi_text_addf(&d->by->notes, "the cost table is not kept: %s\n",
+        byi_text_addf(&d->by_cost->notes, "the cost table is not kept: %s\n",
                       err.text);
     byi_candidates_free(&d->candidates);
     byi_workloads_close(&d->workloads);
@@ -566,7 +568,7 @@ enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
     struct byi_backends *backends = byi_backends_of(ctx);
     if (!backends->n)
         return BYOC_OK;
-    struct decider d = {.by = by,
+    struct decider d = {.by_cost = by,
                         .m = m,
                         .arena = byi_arena_new(),
                         .ctx = *ctx,
@@ -593,6 +595,6 @@ enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
         status = byi_workloads_open(&d.workloads, by->table, &by->notes, err);
     if (status == BYOC_OK)
         status = decide(&d, err);
-    finish(&d);
+    finish_decider(&d);
     return status;
 }

@@ -19,8 +19,8 @@ struct byi_by_cost {
     const char *plugins, *cc; /* list of plug-ins; C compiler; or NULL */
     const char *table;        /* path of the cost table; NULL: the default */
     double seconds;           /* time limit of measuring workloads; 0: 60 */
-    /* called after each workload (workloads.h), `done` of `of`; NULL: not
-     * called */
+    /* called after each workload (workloads.h): `done` of `of` workloads are
+     * timed, `what` is "measuring"; NULL: not called */
     void (*progress)(void *ctx, const char *what, uint32_t done, uint32_t of);
     void *progress_ctx;
     /* ------------------------------------------------------------------- */

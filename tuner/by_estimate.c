@@ -21,8 +21,8 @@ struct estimator {
     struct byi_candidates candidates;
 };
 
-/* The backend's estimate for function `func` of m, one of its regions, in
- * microseconds; NAN: no estimate. */
+/* Returns the backend's estimate for function `func` of m, one of its regions,
+ * in microseconds; NAN if it has no estimate. */
 static double estimate_function(struct estimator *e,
                                 const struct byi_backend *backend,
                                 const struct byi_module *m, uint32_t func)
@@ -71,8 +71,9 @@ static bool is_offloaded(const struct byi_module *m)
     return true;
 }
 
-/* The backend's estimate for a candidate as a separate model, in microseconds;
- * NAN: the backend has no estimate, or cannot run the whole candidate. */
+/* Returns the backend's estimate for a candidate as a separate model, in
+ * microseconds; NAN if the backend has no estimate or cannot run the whole
+ * candidate. */
 static double estimate_candidate(struct estimator *e,
                                  const struct byi_candidate *candidate,
                                  struct byi_backend *backend)

@@ -16,8 +16,8 @@ enum {
 
 /* --- in memory ------------------------------------------------------------ */
 
-static struct byi_cost_entry *find(const struct byi_cost_table *t,
-                                   const char *key)
+static struct byi_cost_entry *find_entry(const struct byi_cost_table *t,
+                                         const char *key)
 {
     BYI_INDEX_EACH (&t->by_key, byi_hash_text(key), i)
         if (strcmp(t->list.at[i].key, key) == 0)
@@ -25,23 +25,23 @@ static struct byi_cost_entry *find(const struct byi_cost_table *t,
     return NULL;
 }
 
-static void put(struct byi_cost_table *t, const char *key, int64_t ns,
-                const char *label)
+static void put_entry(struct byi_cost_table *t, const char *key, int64_t ns,
+                      const char *label)
 {
-    if (!find(t, key)) {
+    if (!find_entry(t, key)) {
         struct byi_cost_entry fresh = {.ns = 0};
         snprintf(fresh.key, sizeof fresh.key, "%s", key);
         byi_index_add(&t->by_key, byi_hash_text(fresh.key), t->list.n);
         BYI_PUSH(&t->list, fresh);
     }
-    struct byi_cost_entry *e = find(t, key);
+    struct byi_cost_entry *e = find_entry(t, key);
     e->ns = ns;
     e->label = byi_arena_str(t->arena, label);
 }
 
 bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us)
 {
-    const struct byi_cost_entry *e = find(t, key);
+    const struct byi_cost_entry *e = find_entry(t, key);
     if (!e)
         return false;
     const int64_t ns = e->ns;
@@ -52,7 +52,7 @@ bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us)
 void byi_cost_put(struct byi_cost_table *t, const char *key, double us,
                   const char *label)
 {
-    put(t, key, isfinite(us) ? (int64_t)llround(us * 1e3) : -1, label);
+    put_entry(t, key, isfinite(us) ? (int64_t)llround(us * 1e3) : -1, label);
     t->changed = true;
 }
 
@@ -71,7 +71,7 @@ static enum byoc_status read_entry(struct byi_cost_table *t,
         return byi_fail(err, BYOC_EPARSE,
                         "%s.key: found \"%.80s\", expected 64 hex digits",
                         item->path, key);
-    put(t, key, ns, label);
+    put_entry(t, key, ns, label);
     return BYOC_OK;
 }
 
@@ -122,7 +122,8 @@ static enum byoc_status read_file(struct byi_cost_table *t,
     return status;
 }
 
-/* Environment variables may only name absolute folders. */
+/* Returns the default path of the table, or NULL if no environment variable
+ * gives a folder. Relative folders are ignored. */
 static const char *default_path(struct byi_arena *arena)
 {
     static const char *const places[][2] = {{"BYOC_CACHE_DIR", ""},
@@ -203,18 +204,19 @@ static enum byoc_status write_file(const struct byi_cost_table *t,
 enum byoc_status byi_cost_table_save(struct byi_cost_table *t,
                                      struct byoc_error *err)
 {
-    struct byi_cost_table now = {.arena = t->arena, .path = t->path};
+    struct byi_cost_table merged = {.arena = t->arena, .path = t->path};
     struct byoc_error unused;
     if (!t->path || !t->changed)
         return BYOC_OK;
     BYI_TRY(make_folders(t, err));
     if (access(t->path, F_OK) == 0)
-        (void)read_file(&now, &unused); /* a damaged file is replaced */
+        (void)read_file(&merged, &unused); /* a damaged file is replaced */
     for (uint32_t i = 0; i < t->list.n; i++)
-        put(&now, t->list.at[i].key, t->list.at[i].ns, t->list.at[i].label);
-    enum byoc_status status = write_file(&now, err);
-    byi_vec_free(now.list.at);
-    byi_index_free(&now.by_key);
+        put_entry(&merged, t->list.at[i].key, t->list.at[i].ns,
+                  t->list.at[i].label);
+    enum byoc_status status = write_file(&merged, err);
+    byi_vec_free(merged.list.at);
+    byi_index_free(&merged.by_key);
     t->changed = status != BYOC_OK;
     return status;
 }

@@ -15,7 +15,7 @@ struct byi_cost_entry {
     const char *label; /* describes what was timed, for people */
 };
 
-/* Zero-initialise. */
+/* Zero-initialise, open with byi_cost_table_open, and close. */
 struct byi_cost_table {
     struct byi_arena *arena; /* owns path and texts */
     const char *path;        /* NULL: the table is not saved */
@@ -26,15 +26,17 @@ struct byi_cost_table {
 /* Read the table at `path`; NULL: $BYOC_CACHE_DIR/costs.json, otherwise
  * $XDG_CACHE_HOME/byoc/costs.json, otherwise ~/.cache/byoc/costs.json. If there
  * is no file, the table is empty. A file that cannot be read, is damaged, or is
- * not a cost table of this version is not used: a line in `note` says so, and
- * saving replaces it. */
+ * not a cost table of this version is not used, and saving replaces it. A line
+ * is added to `note` for such a file, and if no folder for the table is known.
+ */
 void byi_cost_table_open(struct byi_cost_table *t, const char *path,
                          struct byi_text *note);
 /* Set *us to the time of an entry in microseconds, or to INFINITY if the entry
  * records that the model cannot run. Returns false if no entry has this key. */
 bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us);
-/* Add or replace an entry. The time is rounded to nanoseconds, as in the file,
- * so that a later compile decides from the same numbers. */
+/* Add or replace an entry; key and label are copied. `us` is in microseconds;
+ * INFINITY: the model cannot run. The time is rounded to nanoseconds, as in the
+ * file, so that a later compile decides from the same numbers. */
 void byi_cost_put(struct byi_cost_table *t, const char *key, double us,
                   const char *label);
 /* If the table changed, write it, with the entries that other compiles have
@@ -43,6 +45,7 @@ void byi_cost_put(struct byi_cost_table *t, const char *key, double us,
  * BYOC_EIO. */
 enum byoc_status byi_cost_table_save(struct byi_cost_table *t,
                                      struct byoc_error *err);
+/* Free what the table owns, without saving, and zero it. */
 void byi_cost_table_close(struct byi_cost_table *t);
 
 #endif

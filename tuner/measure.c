@@ -114,9 +114,9 @@ void byi_compiled_groups_free(struct byi_compiled_groups *groups)
 
 /* --- alternatives --------------------------------------------------------- */
 
-static enum byoc_status load(const struct byi_meter *meter,
-                             const struct byi_compiled_groups *groups,
-                             struct byi_alternative *a, struct byoc_error *err)
+static enum byoc_status load_alternative(
+    const struct byi_meter *meter, const struct byi_compiled_groups *groups,
+    struct byi_alternative *a, struct byoc_error *err)
 {
     struct byi_image image = byi_built_image(&a->built);
     if (groups->has_code) {
@@ -148,7 +148,7 @@ enum byoc_status byi_alternative_open(const struct byi_meter *meter,
         byi_build(m, meter->found, groups->has_code ? &groups->kernels : NULL,
                   meter->arena, &a->built, err);
     if (status == BYOC_OK)
-        status = load(meter, groups, a, err);
+        status = load_alternative(meter, groups, a, err);
     if (status != BYOC_OK)
         byi_alternative_close(a);
     return status;
@@ -202,20 +202,24 @@ static enum byoc_status make_random(const struct byoc_io *io, int64_t size,
 
 /* --- timing --------------------------------------------------------------- */
 
-enum { ROUNDS_IF_CLEAR = 3, MIN_ROUNDS = 7, MAX_ROUNDS = 301 };
+enum {
+    ROUNDS_IF_CLEAR = 3, /* enough if there is a clear winner */
+    MIN_ROUNDS = 7,      /* otherwise, even if the time is over */
+    MAX_ROUNDS = 301
+};
 
 /* The times of one alternative, by round. */
-struct times {
+struct round_times {
     uint32_t repeats; /* runs in a row, so that the clock is fine enough */
     double us[MAX_ROUNDS];
 };
 
 struct comparison {
-    struct byi_alternative *const *at;
-    uint32_t n, rounds;
+    struct byi_alternative *const *alternatives;
+    uint32_t n, rounds; /* alternatives; rounds that were run */
     DLTensor *inputs;
     uint32_t n_inputs;
-    struct times *times; /* by alternative */
+    struct round_times *round_times; /* by alternative */
 };
 
 /* The times and sleeps of this thread, as the operating system counts them. */
@@ -224,7 +228,7 @@ struct usage {
     long sleeps;      /* voluntary context switches */
 };
 
-static struct usage usage_now(void)
+static struct usage thread_usage_now(void)
 {
     struct rusage usage;
     struct timespec t;
@@ -244,15 +248,15 @@ static enum byoc_status run_once(const struct comparison *r, uint32_t i,
                                  uint32_t repeats, double *us,
                                  struct byoc_error *err)
 {
-    struct byi_alternative *a = r->at[i];
-    const struct usage began = usage_now();
+    struct byi_alternative *a = r->alternatives[i];
+    const struct usage began = thread_usage_now();
     for (uint32_t k = 0; k < repeats; k++) {
         for (uint32_t o = 0; o < a->n_outputs; o++)
             a->outputs[o].data = NULL;
         BYI_TRY(byoc_run(a->state, r->inputs, r->n_inputs, a->outputs,
                          a->n_outputs, err));
     }
-    const struct usage ended = usage_now();
+    const struct usage ended = thread_usage_now();
     *us = 1e6 / repeats *
           (ended.sleeps > began.sleeps ? ended.wall - began.wall
                                        : ended.cpu - began.cpu);
@@ -272,7 +276,8 @@ static enum byoc_status warm_up(struct comparison *r, uint32_t *failed,
             BYI_TRY(run_once(r, i, 1, &us, err));
         if (us < fine)
             BYI_TRY(run_once(r, i, 5, &us, err));
-        r->times[i].repeats = us < fine ? 1 + (uint32_t)(fine / (us + 0.1)) : 1;
+        r->round_times[i].repeats =
+            us < fine ? 1 + (uint32_t)(fine / (us + 0.1)) : 1;
     }
     return BYOC_OK;
 }
@@ -284,8 +289,8 @@ static enum byoc_status run_round(struct comparison *r, uint32_t *failed,
         /* the alternatives take turns to run first */
         const uint32_t i = (r->rounds + k) % r->n;
         *failed = i;
-        BYI_TRY(run_once(r, i, r->times[i].repeats, &r->times[i].us[r->rounds],
-                         err));
+        BYI_TRY(run_once(r, i, r->round_times[i].repeats,
+                         &r->round_times[i].us[r->rounds], err));
     }
     r->rounds++;
     return BYOC_OK;
@@ -294,27 +299,27 @@ static enum byoc_status run_round(struct comparison *r, uint32_t *failed,
 /* The minimum and the quartiles of an alternative's times. Other processes that
  * use the caches and the memory only make runs slower, so the lower quartile
  * counts. */
-struct spread {
+struct time_spread {
     double least, low, high;
 };
 
-static struct spread spread_of(const struct comparison *r, uint32_t i)
+static struct time_spread spread_of(const struct comparison *r, uint32_t i)
 {
     double sorted[MAX_ROUNDS];
-    memcpy(sorted, r->times[i].us, r->rounds * sizeof *sorted);
+    memcpy(sorted, r->round_times[i].us, r->rounds * sizeof *sorted);
     qsort(sorted, r->rounds, sizeof *sorted, byi_compare_doubles);
-    return (struct spread){sorted[0], sorted[(r->rounds - 1) / 4],
-                           sorted[3 * (r->rounds - 1) / 4]};
+    return (struct time_spread){sorted[0], sorted[(r->rounds - 1) / 4],
+                                sorted[3 * (r->rounds - 1) / 4]};
 }
 
 /* Whether there is a clear winner: every round of the other alternatives is
  * slower, by more than `margin`, than three quarters of the winner's rounds. */
 static bool is_clear(const struct comparison *r, double margin)
 {
-    struct spread best = spread_of(r, 0);
+    struct time_spread best = spread_of(r, 0);
     uint32_t winner = 0;
     for (uint32_t i = 1; i < r->n; i++) {
-        const struct spread s = spread_of(r, i);
+        const struct time_spread s = spread_of(r, i);
         if (s.low < best.low) {
             best = s;
             winner = i;
@@ -328,8 +333,9 @@ static bool is_clear(const struct comparison *r, double margin)
 
 /* Run rounds until there is a clear winner or the time is over, and set the
  * alternatives' times. */
-static enum byoc_status compare(struct comparison *r, double seconds,
-                                uint32_t *failed, struct byoc_error *err)
+static enum byoc_status compare_alternatives(struct comparison *r,
+                                             double seconds, uint32_t *failed,
+                                             struct byoc_error *err)
 {
     const double margin = 0.1;
     const double began = byi_now();
@@ -341,16 +347,16 @@ static enum byoc_status compare(struct comparison *r, double seconds,
         gone = byi_now() - began;
     }
     for (uint32_t i = 0; i < r->n; i++) {
-        const struct spread s = spread_of(r, i);
-        r->at[i]->us = s.low;
-        r->at[i]->noise = s.high / s.low - 1;
+        const struct time_spread s = spread_of(r, i);
+        r->alternatives[i]->us = s.low;
+        r->alternatives[i]->noise = s.high / s.low - 1;
     }
     return BYOC_OK;
 }
 
 bool byi_alternatives_decided(struct byi_alternative *const *at, uint32_t n)
 {
-    const double busy = 0.25;
+    const double busy = 0.25; /* more noise means that the machine is busy */
     const struct byi_alternative *best = at[0];
     for (uint32_t i = 1; i < n; i++)
         best = at[i]->us < best->us ? at[i] : best;
@@ -364,15 +370,16 @@ bool byi_alternatives_decided(struct byi_alternative *const *at, uint32_t n)
 }
 
 /* Make random inputs of this size, and run each alternative once or more. */
-static enum byoc_status begin(struct comparison *r, int64_t size,
-                              struct byi_arena *arena, uint32_t *failed,
-                              struct byoc_error *err)
+static enum byoc_status begin_comparison(struct comparison *r, int64_t size,
+                                         struct byi_arena *arena,
+                                         uint32_t *failed,
+                                         struct byoc_error *err)
 {
     uint64_t seed = 1;
     *failed = 0;
     for (uint32_t i = 0; i < r->n_inputs; i++)
-        BYI_TRY(make_random(byoc_model_input(r->at[0]->model, i), size, arena,
-                            &seed, &r->inputs[i], err));
+        BYI_TRY(make_random(byoc_model_input(r->alternatives[0]->model, i),
+                            size, arena, &seed, &r->inputs[i], err));
     return warm_up(r, failed, err);
 }
 
@@ -382,16 +389,18 @@ enum byoc_status byi_alternatives_time(struct byi_alternative *const *at,
 {
     static const int64_t sizes[] = {1, 2, 64};
     struct byi_arena *arena = byi_arena_new();
-    struct comparison r = {
-        .at = at, .n = n, .n_inputs = byoc_model_n_inputs(at[0]->model)};
+    struct comparison r = {.alternatives = at,
+                           .n = n,
+                           .n_inputs = byoc_model_n_inputs(at[0]->model)};
     r.inputs = byi_arena_calloc(arena, r.n_inputs + 1u, sizeof *r.inputs);
-    r.times = byi_arena_calloc(arena, n, sizeof *r.times);
-    enum byoc_status status = begin(&r, sizes[0], arena, failed, err);
+    r.round_times = byi_arena_calloc(arena, n, sizeof *r.round_times);
+    enum byoc_status status =
+        begin_comparison(&r, sizes[0], arena, failed, err);
     for (size_t i = 1; i < BYI_COUNT(sizes); i++)
         if (status != BYOC_OK && status != BYOC_ENOMEM)
-            status = begin(&r, sizes[i], arena, failed, err);
+            status = begin_comparison(&r, sizes[i], arena, failed, err);
     if (status == BYOC_OK)
-        status = compare(&r, seconds, failed, err);
+        status = compare_alternatives(&r, seconds, failed, err);
     byi_arena_free(&arena);
     return status;
 }

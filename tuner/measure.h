@@ -19,7 +19,8 @@ struct byi_meter {
     /* the C compiler failed: groups ran operator by operator, as models in
      * memory do */
     bool no_compiler;
-    struct byi_text why_none; /* its message; freed by the caller */
+    struct byi_text why_none; /* the error of the C compiler; freed by the
+                               * caller */
 };
 
 /* Partition `m` for these backends (NULL: all nodes stay native) and fuse the
@@ -35,8 +36,9 @@ struct byi_compiled_groups {
     struct byi_code_library library;
     bool has_code;
 };
-/* Compile the fused groups of m in a temporary folder in $TMPDIR. If that
- * fails, sets meter->no_compiler, and groups run operator by operator. */
+/* Compile the fused groups of m in a temporary folder in $TMPDIR, as *groups,
+ * which the caller frees. If that fails, sets meter->no_compiler, and groups
+ * run operator by operator. */
 void byi_meter_compile(struct byi_meter *meter, const struct byi_module *m,
                        struct byi_compiled_groups *groups);
 void byi_compiled_groups_free(struct byi_compiled_groups *groups);
@@ -52,17 +54,19 @@ struct byi_alternative {
     double us;    /* of one run */
     double noise; /* spread of its rounds, relative to `us` */
 };
-/* Load `m`, whose fused groups are `groups`; both must outlive *a. The caller
- * closes *a. Errors: those of building and loading; BYOC_EBACKEND if a backend
- * cannot load a region; then *a is closed. */
+/* Load `m`, whose fused groups are `groups`; both must outlive *a, which the
+ * caller closes. On an error *a is closed already. Errors: those of building
+ * and loading; BYOC_EBACKEND if a backend cannot load a region. */
 enum byoc_status byi_alternative_open(const struct byi_meter *meter,
                                       const struct byi_module *m,
                                       const struct byi_compiled_groups *groups,
                                       struct byi_alternative *a,
                                       struct byoc_error *err);
+/* Free the model and its state; *a may be zero. */
 void byi_alternative_close(struct byi_alternative *a);
 
-/* Run the alternatives in turn on the same random inputs and set their times:
+/* Run n alternatives, one or more, in turn on the same random inputs and set
+ * their times:
  * CPU time of this thread, or wall time if it sleeps. Takes `seconds`, less if
  * the winner is certain, more if a few rounds take longer. Symbolic dims are 1
  * or, if the model does not accept that, 2 or 64. Fails if an alternative

@@ -183,20 +183,21 @@ static enum byoc_status open_backend(struct byi_workloads *d,
     return status;
 }
 
-/* The alternatives of a workload. in[] are the n that run, in the order of
- * labels, and label[] their labels; in[0] is native. */
-struct alternatives {
-    struct byi_alternative at[1 + BYI_MAX_COST_BACKENDS];
-    struct byi_module *modules[1 + BYI_MAX_COST_BACKENDS];
-    struct byi_alternative *in[1 + BYI_MAX_COST_BACKENDS];
+/* The alternatives of a workload. running[] are the n that can run, in the
+ * order of labels, and label[] their labels; running[0] is native. */
+struct workload_alternatives {
+    struct byi_alternative at[1 + BYI_MAX_COST_BACKENDS];  /* by label */
+    struct byi_module *modules[1 + BYI_MAX_COST_BACKENDS]; /* by label */
+    struct byi_alternative *running[1 + BYI_MAX_COST_BACKENDS];
     uint32_t label[1 + BYI_MAX_COST_BACKENDS];
     uint32_t n;
 };
 
-static void drop_alternative(struct alternatives *f, uint32_t i)
+static void drop_alternative(struct workload_alternatives *f, uint32_t i)
 {
     f->n--;
-    memmove(&f->in[i], &f->in[i + 1], (f->n - i) * sizeof *f->in);
+    memmove(&f->running[i], &f->running[i + 1],
+            (f->n - i) * sizeof *f->running);
     memmove(&f->label[i], &f->label[i + 1], (f->n - i) * sizeof *f->label);
 }
 
@@ -204,27 +205,27 @@ static void drop_alternative(struct alternatives *f, uint32_t i)
  * the native one cannot run, or the times do not show which is the fastest, the
  * workload's native time stays unknown. */
 static void time_alternatives(struct byi_workloads *d, struct byi_workload *p,
-                              struct alternatives *f)
+                              struct workload_alternatives *f)
 {
     const double each = 0.015; /* seconds */
     struct byoc_error err;
     uint32_t failed;
-    while (f->n > 1 && byi_alternatives_time(f->in, f->n, each * f->n, &failed,
-                                             &err) != BYOC_OK) {
+    while (f->n > 1 && byi_alternatives_time(f->running, f->n, each * f->n,
+                                             &failed, &err) != BYOC_OK) {
         if (failed == 0)
             return;
         p->us[f->label[failed]] = (double)INFINITY;
         drop_alternative(f, failed);
     }
-    if (f->n == 1 && byi_alternatives_time(f->in, 1, each, &failed, &err))
+    if (f->n == 1 && byi_alternatives_time(f->running, 1, each, &failed, &err))
         return;
     d->n_timed++;
-    if (!byi_alternatives_decided(f->in, f->n)) {
+    if (!byi_alternatives_decided(f->running, f->n)) {
         d->n_undecided++;
         return;
     }
     for (uint32_t i = 0; i < f->n; i++)
-        p->us[f->label[i]] = f->in[i]->us;
+        p->us[f->label[i]] = f->running[i]->us;
     for (uint32_t l = 1; l < d->n_labels; l++)
         if (byi_workload_wants(p, l) && isnan(p->us[l]))
             p->us[l] = p->us[0]; /* the backend takes no node of it */
@@ -236,13 +237,13 @@ static void time_workload(struct byi_workloads *d, struct byi_workload *p,
                           const char *entry)
 {
     struct byoc_error err;
-    struct alternatives *f = byi_arena_alloc(d->arena, sizeof *f);
+    struct workload_alternatives *f = byi_arena_alloc(d->arena, sizeof *f);
     for (uint32_t l = 0; l < d->n_labels; l++)
         p->us[l] = (double)NAN;
     if (byi_entry_set(natives, entry, "workloads", &err) != BYOC_OK ||
         byi_alternative_open(&d->meter, natives, groups, &f->at[0], &err))
         return;
-    f->in[f->n++] = &f->at[0];
+    f->running[f->n++] = &f->at[0];
     for (uint32_t l = 1; l < d->n_labels; l++) {
         if (!byi_workload_wants(p, l))
             continue;
@@ -252,7 +253,7 @@ static void time_workload(struct byi_workloads *d, struct byi_workload *p,
             p->us[l] = (double)INFINITY;
         } else if (f->modules[l]) {
             f->label[f->n] = l;
-            f->in[f->n++] = &f->at[l];
+            f->running[f->n++] = &f->at[l];
         }
     }
     time_alternatives(d, p, f);
@@ -264,7 +265,7 @@ static void time_workload(struct byi_workloads *d, struct byi_workload *p,
         keep_times(d, p);
 }
 
-static void report(struct byi_workloads *d)
+static void report_progress(struct byi_workloads *d)
 {
     if (d->progress)
         d->progress(d->progress_ctx, "measuring", d->done, d->of);
@@ -317,7 +318,7 @@ static enum byoc_status time_missing(struct byi_workloads *d,
         if (byi_now() < d->deadline)
             time_workload(d, &d->list.at[missing[i]], natives, &groups, entry);
         d->done++;
-        report(d);
+        report_progress(d);
     }
     byi_compiled_groups_free(&groups);
     return BYOC_OK;

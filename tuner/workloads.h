@@ -35,7 +35,7 @@ struct byi_workloads {
     const struct byi_pass_context *ctx; /* the user's options of passes  */
     struct byi_meter meter;
     struct byi_arena *arena;
-    double deadline; /* deadline, by byi_now */
+    double deadline; /* the time of byi_now at which measuring stops */
     /* as in struct byi_by_cost */
     void (*progress)(void *ctx, const char *what, uint32_t done, uint32_t of);
     void *progress_ctx;
@@ -55,6 +55,7 @@ struct byi_workloads {
 enum byoc_status byi_workloads_open(struct byi_workloads *workloads,
                                     const char *path, struct byi_text *note,
                                     struct byoc_error *err);
+/* Free the list and the table; the other members belong to the caller. */
 void byi_workloads_close(struct byi_workloads *workloads);
 /* "native", or the backend's name. */
 const char *byi_workloads_label(const struct byi_workloads *workloads,
