@@ -52,6 +52,7 @@ static void number_names(struct quant_model *m)
         m->values[i].name = m->names.at[i];
 }
 
+/* Returns the tensor of a Constant node, or NULL. */
 static const Onnx__TensorProto *constant_of(const Onnx__NodeProto *node)
 {
     if (strcmp(node->op_type, "Constant") != 0 || node->n_attribute != 1)

@@ -23,7 +23,7 @@ struct quant_value {
     const Onnx__NodeProto *reader;     /* the last one in the graph     */
     uint32_t n_readers;                /* of the graph                  */
     bool input, output;                /* of the graph                  */
-    bool wanted;                       /* byi_quant_rewrite quantises it */
+    bool to_quantize;                  /* byi_quant_rewrite quantises it */
     bool selected; /* depends on TopK, NonMaxSuppression or NonZero */
     struct quant_value *range_of; /* has its range; NULL: its own range */
     float low, high;              /* its own range; includes 0          */
@@ -35,7 +35,8 @@ struct quant_value {
 /* A convolution or product to quantise. */
 struct quant_layer {
     Onnx__NodeProto *node;
-    struct quant_value *x, *weights, *bias, *y; /* bias may be NULL */
+    struct quant_value *x, *weights, *bias; /* operands; bias may be NULL */
+    struct quant_value *y;                  /* result */
     int64_t axis; /* of the weights' output channels */
     bool kept;    /* stays float32 */
     /* signal to noise of the weights, in dB; set by byi_quant_rewrite */
@@ -62,12 +63,13 @@ struct quant_model {
  * weights, and the errors of byi_quant_upgrade). */
 enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
                                 struct quant_model *m, struct byoc_error *err);
-/* The tensor of that name; NULL for "". */
+/* Returns the tensor of that name, in m; NULL for "" and for names that the
+ * graph does not have. */
 struct quant_value *byi_quant_value(struct quant_model *m, const char *name);
 /* Pack the model as *n bytes, in m->arena. */
 const void *byi_quant_pack(const struct quant_model *m, size_t *n);
-/* The *n elements of a float32 constant; NULL if it has another type or no
- * data. */
+/* Returns the *n elements of a float32 constant, in the model; NULL if it has
+ * another type, more than BYI_MAX_RANK axes, or no data in the file. */
 const float *byi_quant_floats(const Onnx__TensorProto *t, int64_t *n);
 
 /* --- upgrade.c ------------------------------------------------------------ */
@@ -80,9 +82,10 @@ enum byoc_status byi_quant_upgrade(struct quant_model *m,
 
 /* --- plan.c --------------------------------------------------------------- */
 
-/* Fill in m->layers, and `wanted` and `range_of` of the tensors. kept[i]: layer
- * i stays float32, in addition to the nodes of `params`; `kept` may be NULL.
- * Errors: BYOC_EINVAL (an unknown node in `params`, nothing to quantise). */
+/* Fill in m->layers, and `to_quantize` and `range_of` of the tensors. kept[i]:
+ * layer i stays float32, in addition to the nodes of `params`; `kept` may be
+ * NULL. Errors: BYOC_EINVAL (an unknown node in `params`, nothing to quantise).
+ */
 enum byoc_status byi_quant_plan(struct quant_model *m,
                                 const struct byi_quantize_params *params,
                                 const bool *kept, struct byoc_error *err);
@@ -130,6 +133,7 @@ enum byoc_status byi_quant_open(const struct quant_model *m,
 enum byoc_status byi_quant_run(struct quant_run *run,
                                const struct quant_sample *sample,
                                struct byoc_error *err);
+/* Free what *run owns; *run may be zero. */
 void byi_quant_close(struct quant_run *run);
 
 /* --- range.c -------------------------------------------------------------- */
@@ -154,8 +158,8 @@ void byi_quant_range(const struct quant_histogram *h,
 
 /* --- rewrite.c ------------------------------------------------------------ */
 
-/* The ratio of signal to noise, which are sums of squares, in dB; INFINITY
- * without noise. */
+/* Returns the ratio of signal to noise, which are sums of squares, in dB;
+ * INFINITY without noise. */
 double byi_quant_decibels(double signal, double noise);
 /* Set scales and zero points from the ranges, insert QuantizeLinear and
  * DequantizeLinear, and replace the weights by 8-bit integers. */

@@ -16,7 +16,7 @@ static const void *pack_observed(const struct quant_model *m,
     const Onnx__GraphProto *old = m->graph;
     Onnx__GraphProto graph = *old;
     Onnx__ModelProto proto = *m->proto;
-    struct quant_model with = *m;
+    struct quant_model observed = *m;
     graph.n_output = old->n_output + n;
     graph.output =
         byi_arena_calloc(m->arena, graph.n_output, sizeof(*graph.output));
@@ -30,8 +30,8 @@ static const void *pack_observed(const struct quant_model *m,
         graph.output[old->n_output + i] = info;
     }
     proto.graph = &graph;
-    with.proto = &proto;
-    return byi_quant_pack(&with, bytes);
+    observed.proto = &proto;
+    return byi_quant_pack(&observed, bytes);
 }
 
 enum byoc_status byi_quant_open(const struct quant_model *m,

@@ -142,11 +142,12 @@ static enum byoc_status check_kept(const struct quant_model *m,
 /* Whether the result of the node, or of up to two clamps after it, is
  * quantised.
  */
-static bool is_demanded(struct quant_model *m, const Onnx__NodeProto *node)
+static bool result_is_quantized(struct quant_model *m,
+                                const Onnx__NodeProto *node)
 {
     for (int hops = 0; hops < 3 && node->n_output > 0; hops++) {
         const struct quant_value *y = byi_quant_value(m, node->output[0]);
-        if (!y || y->wanted)
+        if (!y || y->to_quantize)
             return y != NULL;
         if (y->output || y->n_readers != 1 ||
             role_of(y->reader) != ROLE_CLAMP ||
@@ -159,30 +160,32 @@ static bool is_demanded(struct quant_model *m, const Onnx__NodeProto *node)
 
 /* Quantise the operands of an operator that computes on bytes, unless one of
  * them is constant or missing. */
-static void want_bytes(struct quant_model *m, const Onnx__NodeProto *node)
+static void mark_byte_operands(struct quant_model *m,
+                               const Onnx__NodeProto *node)
 {
     for (size_t k = 0; k < node->n_input; k++)
         if (!input_of(m, node, k) || input_of(m, node, k)->constant)
             return;
     for (size_t k = 0; k < node->n_input; k++)
-        input_of(m, node, k)->wanted = true;
+        input_of(m, node, k)->to_quantize = true;
 }
 
 /* Quantise the operand of an operator that moves elements, and give the result
  * its range, so that the operator moves bytes without requantising them. */
-static void want_moved(struct quant_model *m, const Onnx__NodeProto *node)
+static void mark_moved_operand(struct quant_model *m,
+                               const Onnx__NodeProto *node)
 {
     struct quant_value *x = input_of(m, node, 0),
                        *y = byi_quant_value(m, node->output[0]);
-    if (!x || x->constant || !y || !y->wanted)
+    if (!x || x->constant || !y || !y->to_quantize)
         return;
-    x->wanted = true;
+    x->to_quantize = true;
     y->range_of = x;
 }
 
-/* Set `wanted` and `range_of` of all tensors, from the last node to the first,
- * so that readers come before producers. */
-static void want_tensors(struct quant_model *m,
+/* Set `to_quantize` and `range_of` of all tensors, from the last node to the
+ * first, so that readers come before producers. */
+static void mark_tensors(struct quant_model *m,
                          const struct byi_quantize_params *params)
 {
     const Onnx__GraphProto *g = m->graph;
@@ -191,16 +194,16 @@ static void want_tensors(struct quant_model *m,
         const Onnx__NodeProto *node = g->node[i];
         if (next > 0 && m->layers[next - 1].node == node) {
             next--;
-            m->layers[next].x->wanted |= !m->layers[next].kept;
+            m->layers[next].x->to_quantize |= !m->layers[next].kept;
             continue;
         }
         const enum quant_role role = role_of(node);
-        if (is_kept(node, params) || !is_demanded(m, node))
+        if (is_kept(node, params) || !result_is_quantized(m, node))
             continue;
         if (role == ROLE_BYTES)
-            want_bytes(m, node);
+            mark_byte_operands(m, node);
         else if (role == ROLE_MOVE)
-            want_moved(m, node);
+            mark_moved_operand(m, node);
     }
 }
 
@@ -229,6 +232,6 @@ enum byoc_status byi_quant_plan(struct quant_model *m,
                         "or MatMul with constant float32 weights that is not "
                         "kept in float32",
                         m->path);
-    want_tensors(m, params);
+    mark_tensors(m, params);
     return BYOC_OK;
 }

@@ -88,12 +88,12 @@ static void list_observed(struct quantization *q)
         observe(q, m->layers[i].y);
     q->n_results = q->n_observed;
     for (uint32_t i = 0; i < m->n_values; i++)
-        if (m->values[i].wanted && !m->values[i].range_of)
+        if (m->values[i].to_quantize && !m->values[i].range_of)
             observe(q, &m->values[i]);
 }
 
-/* The value of `v` in the last run. An output of the model is not observed a
- * second time. */
+/* Returns the value of `v` in the last run; NULL if `v` is an output that the
+ * model does not have. An output of the model is not observed a second time. */
 static const struct byi_tensor *tensor_of(const struct quantization *q,
                                           const struct quant_run *run,
                                           const struct quant_value *v)
@@ -120,23 +120,23 @@ static enum byoc_status check_float(const struct quant_value *v,
                     v->name, byoc_dtype_name(t->dtype));
 }
 
-/* Run the original model on all samples, and call see() with each value of each
- * tensor that needs a range of its own. */
-static enum byoc_status scan_samples(struct quantization *q,
-                                     void (*see)(struct quant_histogram *h,
-                                                 const struct byi_tensor *t),
-                                     struct byoc_error *err)
+/* Run the original model on all samples, and call add_values() with each value
+ * of each tensor that needs a range of its own. */
+static enum byoc_status scan_samples(
+    struct quantization *q,
+    void (*add_values)(struct quant_histogram *h, const struct byi_tensor *t),
+    struct byoc_error *err)
 {
     const struct quant_model *m = &q->m;
     for (uint32_t s = 0; s < q->samples.n; s++) {
         BYI_TRY(byi_quant_run(&q->original, &q->samples.at[s], err));
         for (uint32_t i = 0; i < m->n_values; i++) {
             const struct quant_value *v = &m->values[i];
-            if (!v->wanted || v->range_of)
+            if (!v->to_quantize || v->range_of)
                 continue;
             const struct byi_tensor *t = tensor_of(q, &q->original, v);
             BYI_TRY(check_float(v, t, err));
-            see(&q->histograms[i], t);
+            add_values(&q->histograms[i], t);
         }
     }
     return BYOC_OK;
@@ -176,7 +176,8 @@ static void add_noise(const struct byi_tensor *a, const struct byi_tensor *b,
     }
 }
 
-/* The number of rows of `scores` whose largest element is at their label. */
+/* Returns the number of rows of `scores` whose largest element is at their
+ * label. */
 static int64_t count_correct(const struct byi_tensor *scores,
                              const struct byi_tensor *labels)
 {
@@ -233,8 +234,8 @@ static void compare_outputs(struct quantization *q)
                   noise + i);
 }
 
-/* The mean ratio of noise to signal over all outputs. Each output counts the
- * same, whatever its size. */
+/* Returns the mean ratio of noise to signal over all outputs. Each output
+ * counts the same, whatever its size. */
 static double output_noise(const struct quantization *q)
 {
     double sum = 0;
@@ -274,7 +275,7 @@ static enum byoc_status compare_models(struct quantization *q,
     return BYOC_OK;
 }
 
-/* The outputs' relative error, in percent. */
+/* Returns the outputs' relative error, in percent. */
 static double output_error(const struct quantization *q)
 {
     return 100 * sqrt(output_noise(q));
@@ -369,7 +370,7 @@ static enum byoc_status search_layers(struct quantization *q,
     if (q->all <= most)
         return BYOC_OK;
     BYI_TRY(rank_layers(q, order, &n, err));
-    uint32_t low = 1, high = n; /* n: no layer is left to quantise      */
+    uint32_t low = 1, high = n; /* to keep n layers is no solution */
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
         memset(kept, false, n_layers * sizeof *kept);
@@ -392,8 +393,8 @@ static enum byoc_status search_layers(struct quantization *q,
                     q->path, q->all, BYI_FLOAT_TEXT(most));
 }
 
-static void report(const struct quantization *q, struct byi_arena *arena,
-                   struct byi_quantized *to)
+static void fill_report(const struct quantization *q, struct byi_arena *arena,
+                        struct byi_quantized *to)
 {
     const struct quant_model *m = &q->quantized.m;
     struct byi_quantized_layer *layers =
@@ -423,7 +424,7 @@ static void report(const struct quantization *q, struct byi_arena *arena,
                                .all = q->all,
                                .n_trials = q->n_trials};
     for (uint32_t i = 0; i < m->n_values; i++)
-        to->n_tensors += m->values[i].wanted;
+        to->n_tensors += m->values[i].to_quantize;
 }
 
 /* --- the whole quantisation ----------------------------------------------- */
@@ -440,10 +441,10 @@ static void alloc_layers(struct quantization *q)
         q->alone[i] = -1;
 }
 
-static enum byoc_status quantize(struct quantization *q, const char *to,
-                                 struct byi_arena *arena,
-                                 struct byi_quantized *out,
-                                 struct byoc_error *err)
+static enum byoc_status quantize_model(struct quantization *q, const char *to,
+                                       struct byi_arena *arena,
+                                       struct byi_quantized *out,
+                                       struct byoc_error *err)
 {
     struct quant_model *m = &q->m;
     BYI_TRY(byi_quant_samples(q->params->samples, m->arena, &q->samples, err));
@@ -459,7 +460,7 @@ static enum byoc_status quantize(struct quantization *q, const char *to,
     BYI_TRY(open_trial(q, q->kept, true, err));
     BYI_TRY(compare_models(q, err));
     BYI_TRY(byi_file_write(to, q->quantized.data, q->quantized.bytes, err));
-    report(q, arena, out);
+    fill_report(q, arena, out);
     return BYOC_OK;
 }
 
@@ -471,7 +472,7 @@ enum byoc_status byi_quantize(const char *path,
     struct byi_arena *own = byi_arena_new();
     struct quantization q = {
         .params = params, .path = path, .m.arena = own, .all = -1};
-    const enum byoc_status status = quantize(&q, to, arena, out, err);
+    const enum byoc_status status = quantize_model(&q, to, arena, out, err);
     byi_quant_close(&q.original);
     close_trial(&q.quantized);
     byi_arena_free(&own);

@@ -2,8 +2,8 @@
 /* quantize/quantize.h: post-training static quantisation of ONNX models.
  *
  *   model.onnx -read-> tensors to quantise -run on samples-> their ranges
- *              -rewrite-> QuantizeLinear and DequantizeLinear behind them,
- * 8-bit weights with a scale per channel -write-> model.q.onnx
+ *              -rewrite-> QuantizeLinear and DequantizeLinear after the
+ * tensors, 8-bit weights with a scale per channel -write-> model.q.onnx
  */
 #ifndef BYI_QUANTIZE_H
 #define BYI_QUANTIZE_H
@@ -37,9 +37,9 @@ struct byi_quantize_params {
 
 /* A convolution or product. */
 struct byi_quantized_layer {
-    const char *name,
-        *type; /* of the node; without a name, its output's name */
-    bool kept; /* it stays float32 */
+    const char *name; /* of the node or, if it has no name, of its output */
+    const char *type; /* its op_type */
+    bool kept;        /* it stays float32 */
     /* signal to noise, in dB: of its quantised weights, and of its result in
      * the quantised model */
     double weights, result;

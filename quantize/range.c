@@ -44,8 +44,8 @@ void byi_quant_count(struct quant_histogram *h, const struct byi_tensor *t)
     }
 }
 
-/* The number of values. */
-static double total(const struct quant_histogram *h)
+/* Returns the number of values. */
+static double count_values(const struct quant_histogram *h)
 {
     double sum = 0;
     for (int i = 0; i < QUANT_BINS; i++)
@@ -53,38 +53,39 @@ static double total(const struct quant_histogram *h)
     return sum;
 }
 
-/* The middle of a bin. */
-static double middle(const struct quant_histogram *h, int bin)
+/* Returns the middle of a bin. */
+static double bin_middle(const struct quant_histogram *h, int bin)
 {
     return h->low + (bin + 0.5) * bin_width(h);
 }
 
-/* The square error of 256 levels from low to high. The rounding error of a
- * value in the range is assumed to be uniform in half a step to either side. */
+/* Returns the square error of 256 levels from low to high. The rounding error
+ * of a value in the range is assumed to be uniform in half a step to either
+ * side. */
 static double square_error(const struct quant_histogram *h, double low,
                            double high)
 {
     const double step = (high - low) / (LEVELS - 1);
     double sum = 0;
     for (int i = 0; i < QUANT_BINS; i++) {
-        const double x = middle(h, i);
+        const double x = bin_middle(h, i);
         const double out = x < low ? low - x : x > high ? x - high : 0;
         sum += h->bins[i] * (out > 0 ? out * out : step * step / 12);
     }
     return sum;
 }
 
-/* The level that the values of a bin are rounded to. */
+/* Returns the level that the values of a bin are rounded to. */
 static int level_of(const struct quant_histogram *h, int bin, double low,
                     double step)
 {
-    const int level = (int)((middle(h, bin) - low) / step + 0.5);
+    const int level = (int)((bin_middle(h, bin) - low) / step + 0.5);
     return level < 0 ? 0 : level < LEVELS ? level : LEVELS - 1;
 }
 
-/* Kullback-Leibler divergence of the quantised distribution, in which the bins
- * of a level share its count, from the distribution of the clipped values:
- * Migacz, "8-bit inference with TensorRT", 2017. */
+/* Returns the Kullback-Leibler divergence of the quantised distribution, in
+ * which the bins of a level share its count, from the distribution of the
+ * clipped values: Migacz, "8-bit inference with TensorRT", 2017. */
 static double divergence(const struct quant_histogram *h, double low,
                          double high)
 {
@@ -117,13 +118,12 @@ static double divergence(const struct quant_histogram *h, double low,
     return result;
 }
 
-/* Shrink the range in steps down to a fifth, and choose the range of least
- * cost.
- */
-static void least_cost(const struct quant_histogram *h,
-                       double (*cost)(const struct quant_histogram *h,
-                                      double low, double high),
-                       float *low, float *high)
+/* Try 100 % down to 21 % of the range, in steps of 1 %, and choose the range of
+ * least cost. */
+static void choose_least_cost(const struct quant_histogram *h,
+                              double (*cost)(const struct quant_histogram *h,
+                                             double low, double high),
+                              float *low, float *high)
 {
     double best = INFINITY;
     for (int i = SHRINKS; i > SHRINKS / 5; i--) {
@@ -143,7 +143,7 @@ static void least_cost(const struct quant_histogram *h,
 static void cut_ends(const struct quant_histogram *h, double percentile,
                      float *low, float *high)
 {
-    const double cut = total(h) * (100 - percentile) / 100;
+    const double cut = count_values(h) * (100 - percentile) / 100;
     double seen = 0;
     int i = 0;
     for (; i < QUANT_BINS && (seen += h->bins[i]) <= cut; i++)
@@ -163,11 +163,11 @@ void byi_quant_range(const struct quant_histogram *h,
 {
     *low = (float)h->low;
     *high = (float)h->high;
-    if (method == BYI_RANGE_MINMAX || total(h) <= 0)
+    if (method == BYI_RANGE_MINMAX || count_values(h) <= 0)
         return;
     if (method == BYI_RANGE_PERCENTILE)
         cut_ends(h, percentile, low, high);
     else
-        least_cost(h, method == BYI_RANGE_MSE ? square_error : divergence, low,
-                   high);
+        choose_least_cost(
+            h, method == BYI_RANGE_MSE ? square_error : divergence, low, high);
 }

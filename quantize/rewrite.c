@@ -31,7 +31,8 @@ struct quant_rewrite {
 
 /* --- protobuf messages ---------------------------------------------------- */
 
-/* A new name that begins with `stem` and that the model does not have. */
+/* Returns a new name that begins with `stem` and that the model does not have.
+ */
 static char *new_name(struct quant_rewrite *r, const char *stem,
                       const char *suffix)
 {
@@ -77,7 +78,8 @@ static char *add_tensor(struct quant_rewrite *r, const char *stem,
 }
 
 /* Add a QuantizeLinear or DequantizeLinear. Returns the name of the node, which
- * is also the name of its output. `axis`: of the scales; -1: there is one. */
+ * is also the name of its output. `axis` is the axis of the scales, or -1 if
+ * there is only one scale. */
 static char *add_linear(struct quant_rewrite *r, const char *type,
                         const char *stem, char *x, char *scale, char *zero,
                         int64_t axis)
@@ -114,7 +116,7 @@ static char *add_linear(struct quant_rewrite *r, const char *type,
 
 /* --- activations ---------------------------------------------------------- */
 
-/* The tensor that has the range of `v`. */
+/* Returns the tensor that has the range of `v`. */
 static const struct quant_value *range_root(const struct quant_value *v)
 {
     while (v->range_of)
@@ -123,7 +125,7 @@ static const struct quant_value *range_root(const struct quant_value *v)
 }
 
 /* Set scale and zero point from the range. */
-static void set_steps(struct quant_value *v)
+static void set_scale(struct quant_value *v)
 {
     const struct quant_value *root = range_root(v);
     const float width = root->high - root->low;
@@ -154,7 +156,7 @@ static void quantize_results(struct quant_rewrite *r,
 {
     for (size_t k = 0; k < node->n_output; k++) {
         struct quant_value *v = byi_quant_value(r->m, node->output[k]);
-        if (v && v->wanted)
+        if (v && v->to_quantize)
             quantize_value(r, v);
     }
 }
@@ -208,7 +210,7 @@ static float *quantize_weights(struct quant_rewrite *r,
 }
 
 /* Quantise the bias with the scales of the sums. Returns the name of the
- * dequantised bias; NULL if an element reaches MAX_BIAS steps. */
+ * dequantised bias, or NULL if an element reaches MAX_BIAS steps. */
 static char *quantize_bias(struct quant_rewrite *r,
                            const struct quant_layer *layer, const float *scales,
                            int64_t n)
@@ -350,10 +352,10 @@ void byi_quant_rewrite(struct quant_model *m)
     Onnx__GraphProto *g = m->graph;
     uint32_t next = 0;
     for (uint32_t i = 0; i < m->n_values; i++)
-        if (m->values[i].wanted)
-            set_steps(&m->values[i]);
+        if (m->values[i].to_quantize)
+            set_scale(&m->values[i]);
     for (uint32_t i = 0; i < m->n_values; i++)
-        if (m->values[i].wanted && !m->values[i].producer)
+        if (m->values[i].to_quantize && !m->values[i].producer)
             quantize_value(&r, &m->values[i]);
     for (size_t i = 0; i < g->n_node; i++) {
         Onnx__NodeProto *node = g->node[i];

@@ -16,8 +16,8 @@ struct sample_list {
 };
 
 /* Add a sample. `labels`: the path of its labels, which may not exist. */
-static void add(struct sample_list *list, const char *data, const char *npz,
-                const char *labels)
+static void add_sample(struct sample_list *list, const char *data,
+                       const char *npz, const char *labels)
 {
     if (list->n == list->cap)
         list->at =
@@ -50,21 +50,22 @@ static void add_entry(struct sample_list *list, const char *name)
             continue;
         const char *prefix = byi_arena_printf(arena, "%s/%.*s", list->folder,
                                               (int)(n - k), name);
-        add(list, prefix, NULL,
-            byi_arena_printf(arena, "%slabels.npy", prefix));
+        add_sample(list, prefix, NULL,
+                   byi_arena_printf(arena, "%slabels.npy", prefix));
         return;
     }
     const char *path = byi_arena_printf(arena, "%s/%s", list->folder, name);
     if (n > 4 && strcmp(name + n - 4, ".npz") == 0)
-        add(list, NULL, path,
-            byi_arena_printf(arena, "%.*s.labels.npy", (int)strlen(path) - 4,
-                             path));
+        add_sample(list, NULL, path,
+                   byi_arena_printf(arena, "%.*s.labels.npy",
+                                    (int)strlen(path) - 4, path));
     else if (name[0] != '.' &&
              has_input(arena, byi_arena_printf(arena, "%s/", path)))
-        add(list, path, NULL, byi_arena_printf(arena, "%s/labels.npy", path));
+        add_sample(list, path, NULL,
+                   byi_arena_printf(arena, "%s/labels.npy", path));
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     const struct quant_sample *x = a, *y = b;
     return strcmp(x->data ? x->data : x->npz, y->data ? y->data : y->npz);
@@ -91,7 +92,7 @@ enum byoc_status byi_quant_samples(const char *folder, struct byi_arena *arena,
                         "%s: found no sample, expected input_0.npy or .pb, "
                         "NAME.input_0.npy, NAME/input_0.npy, or NAME.npz",
                         folder);
-    qsort(list.at, list.n, sizeof *list.at, by_name);
+    qsort(list.at, list.n, sizeof *list.at, compare_names);
     *samples = (struct quant_samples){.at = list.at, .n = list.n};
     return BYOC_OK;
 }

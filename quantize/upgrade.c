@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-enum { OLD = 9, NEW = 10 };
+enum { OLD_OPSET = 9, NEW_OPSET = 10 };
 
-/* A model, and the names of its tensors. */
+/* A model that is converted, and the names of its tensors. */
 struct quant_upgrade {
     struct quant_model *m;
     struct byi_name_table names;
@@ -22,9 +22,9 @@ struct quant_upgrade {
 };
 
 static const struct {
-    const char *type, *now;
+    const char *type, *new_type;
     const char *attrs[4]; /* attributes that become inputs, in this order */
-} forms[] = {
+} changed_ops[] = {
     {"Slice", "Slice", {"starts", "ends", "axes"}},
     {"TopK", "TopK", {"k"}},
     {"Upsample", "Resize", {NULL}},
@@ -39,7 +39,7 @@ static void add_tensor(struct quant_upgrade *u, Onnx__TensorProto *t)
 }
 
 /* Record the names that new tensors must not have, and the initialisers. */
-static void note_names(struct quant_upgrade *u)
+static void collect_names(struct quant_upgrade *u)
 {
     const Onnx__GraphProto *g = u->m->graph;
     struct byi_arena *arena = u->m->arena;
@@ -78,8 +78,8 @@ static char *make_tensor(struct quant_upgrade *u, const Onnx__NodeProto *node,
     return t->name;
 }
 
-/* Remove attribute `name` from the node and return it; NULL: the node does not
- * have it. */
+/* Remove attribute `name` from the node and return it, or NULL if the node does
+ * not have it. */
 static const Onnx__AttributeProto *take_attribute(Onnx__NodeProto *node,
                                                   const char *name)
 {
@@ -104,15 +104,16 @@ static void upgrade_node(struct quant_upgrade *u, Onnx__NodeProto *node)
     struct byi_arena *arena = u->m->arena;
     if (!is_default(node->domain) || node->n_output == 0)
         return;
-    for (size_t i = 0; i < BYI_COUNT(forms); i++) {
-        if (strcmp(node->op_type, forms[i].type) != 0)
+    for (size_t i = 0; i < BYI_COUNT(changed_ops); i++) {
+        if (strcmp(node->op_type, changed_ops[i].type) != 0)
             continue;
         char **inputs = byi_arena_calloc(
-            arena, node->n_input + BYI_COUNT(forms[i].attrs), sizeof *inputs);
+            arena, node->n_input + BYI_COUNT(changed_ops[i].attrs),
+            sizeof *inputs);
         for (size_t k = 0; k < node->n_input; k++)
             inputs[k] = node->input[k];
-        node->op_type = byi_arena_str(arena, forms[i].now);
-        for (const char *const *name = forms[i].attrs; *name; name++) {
+        node->op_type = byi_arena_str(arena, changed_ops[i].new_type);
+        for (const char *const *name = changed_ops[i].attrs; *name; name++) {
             const Onnx__AttributeProto *a = take_attribute(node, *name);
             if (a)
                 inputs[node->n_input++] = make_tensor(u, node, a);
@@ -137,19 +138,19 @@ enum byoc_status byi_quant_upgrade(struct quant_model *m,
     Onnx__ModelProto *p = m->proto;
     struct quant_upgrade u = {.m = m};
     bool bodies = false;
-    if (m->opset >= NEW)
+    if (m->opset >= NEW_OPSET)
         return BYOC_OK;
     for (size_t i = 0; i < g->n_node; i++)
         bodies |= has_body(g->node[i]);
-    if (m->opset < OLD || bodies)
+    if (m->opset < OLD_OPSET || bodies)
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "%s: opset %lld%s has no integer convolutions, "
                         "expected %d or newer; convert the model, for example "
                         "with onnx.version_converter",
                         m->path, (long long)m->opset,
                         bodies ? " with If, Loop or Scan" : "",
-                        bodies ? NEW : OLD);
-    note_names(&u);
+                        bodies ? NEW_OPSET : OLD_OPSET);
+    collect_names(&u);
     for (size_t i = 0; i < g->n_node; i++)
         upgrade_node(&u, g->node[i]);
     g->initializer = u.tensors;
@@ -157,7 +158,7 @@ enum byoc_status byi_quant_upgrade(struct quant_model *m,
     for (size_t i = 0; i < p->n_opset_import; i++)
         if (p->opset_import[i]->version == m->opset &&
             is_default(p->opset_import[i]->domain))
-            p->opset_import[i]->version = NEW;
-    m->opset = NEW;
+            p->opset_import[i]->version = NEW_OPSET;
+    m->opset = NEW_OPSET;
     return BYOC_OK;
 }
