@@ -12,8 +12,8 @@
 struct byi_code {
     struct byi_c_unit unit;
     const char *fault; /* why it is refused; NULL: it is accepted */
-    struct byi_memory_library library;
-    byi_unit_fn function; /* for this machine; NULL: none, or not mapped */
+    struct byi_memory_library library; /* the mapped code */
+    byi_unit_fn function; /* for this CPU; NULL: not mapped, or no version */
 };
 
 /* Zero-initialise, then set the compiler (NULL: $CC, then cc) and the arena. */
@@ -22,12 +22,12 @@ struct byi_codes {
     struct byi_arena *arena;
     BYI_VEC(struct byi_code *) list;
 };
-/* The name of the C function for region `func` of the module: unique in it, and
- * different from all names of the C library. In `arena`. */
+/* Returns, in `arena`, a name for the C function of region `func`: unique in
+ * the module, and different from all names of the C library. */
 const char *byi_code_symbol(const struct byi_module *m, uint32_t func,
                             struct byi_arena *arena);
-/* The code of this source of n bytes, which is compiled on first use; never
- * NULL. If the compiler refuses it, its `fault` is set. Lives as long as
+/* Returns the code of this source of n bytes, which is compiled on first use;
+ * never NULL. If the compiler refuses it, its `fault` is set. Lives as long as
  * `codes`. */
 struct byi_code *byi_code_get(struct byi_codes *codes, const char *symbol,
                               const void *source, size_t n);
@@ -35,6 +35,7 @@ struct byi_code *byi_code_get(struct byi_codes *codes, const char *symbol,
  * already, was refused, or has no version for this CPU. Errors: BYOC_EIO,
  * BYOC_EBACKEND. */
 enum byoc_status byi_code_map(struct byi_code *code, struct byoc_error *err);
+/* Unmap and free all code; the arena belongs to the caller. */
 void byi_codes_free(struct byi_codes *codes);
 
 #endif

@@ -18,9 +18,11 @@
 /* Call each(ctx, path) for every plug-in of `list`, as
  * byoc_compile_params.plugins describes it. Append the searched folders to
  * `places`, which may be NULL. */
-static enum byoc_status each_plugin(const char *list, struct byi_text *places,
-                                    void (*each)(void *ctx, const char *path),
-                                    void *ctx, struct byoc_error *err)
+static enum byoc_status call_each_plugin(const char *list,
+                                         struct byi_text *places,
+                                         void (*each)(void *ctx,
+                                                      const char *path),
+                                         void *ctx, struct byoc_error *err)
 {
     struct byi_text paths = {0};
     enum byoc_status status =
@@ -39,7 +41,7 @@ static enum byoc_status each_plugin(const char *list, struct byi_text *places,
 }
 
 /* The state of a search through the plug-ins. */
-struct search {
+struct plugin_search {
     struct byi_found *found;
     const struct byoc_compile_params *params;
     struct byi_text failures, places;
@@ -71,7 +73,8 @@ const struct byoc_operator *byi_found_operator(const struct byi_found *found,
     return op;
 }
 
-/* Why a backend, or the plug-in at a path, was excluded; NULL if it was not. */
+/* Returns why a backend, or the plug-in at a path, was excluded, or NULL if it
+ * was not. */
 static const char *crash_reason(const struct byi_found *found, const char *who)
 {
     for (uint32_t i = 0; i < found->n_crashed; i++)
@@ -91,7 +94,8 @@ struct byi_stand_in {
  * name comes from the file's, libbyoc_backend_NAME.so: NAME, cut to 32
  * characters, with '_' for each character that a name cannot have.
  */
-static struct byi_plugin *stand_in(struct byi_arena *arena, const char *path)
+static struct byi_plugin *make_stand_in(struct byi_arena *arena,
+                                        const char *path)
 {
     static const char prefix[] = "libbyoc_backend_", suffix[] = ".so";
     enum { MAX_NAME = 32 };
@@ -117,8 +121,8 @@ static struct byi_plugin *stand_in(struct byi_arena *arena, const char *path)
     return &s->plugin;
 }
 
-/* Set the name of the first stand-in without a name to that of a requested
- * backend, and return the stand-in; NULL if all stand-ins have names. */
+/* Give the first stand-in without a name the name of a requested backend, and
+ * return it; NULL if all stand-ins have names. */
 static struct byi_plugin *name_stand_in(const struct byi_found *found,
                                         const char *name)
 {
@@ -133,12 +137,13 @@ static struct byi_plugin *name_stand_in(const struct byi_found *found,
     return NULL;
 }
 
-static enum byoc_status open_plugin(const struct search *s, const char *path,
+static enum byoc_status open_plugin(const struct plugin_search *s,
+                                    const char *path,
                                     struct byi_plugin **plugin,
                                     struct byoc_error *err)
 {
     if (crash_reason(s->found, path)) {
-        *plugin = stand_in(s->found->arena, path);
+        *plugin = make_stand_in(s->found->arena, path);
         return BYOC_OK;
     }
     byi_step(path, "query()");
@@ -156,7 +161,7 @@ static void close_plugin(struct byi_plugin **plugin)
 
 static void try_plugin(void *ctx, const char *path)
 {
-    struct search *s = ctx;
+    struct plugin_search *s = ctx;
     struct byi_plugin *plugin = NULL;
     struct byoc_error err;
     /* grow the list first: a failed allocation must not leave a plug-in open */
@@ -236,9 +241,10 @@ static enum byoc_status make_pattern_backends(struct byi_found *found,
 
 /* Find the plug-in of a requested backend. It may be a plug-in that crashed
  * before it told its name. */
-static enum byoc_status named_plugin(const struct search *s, const char *name,
-                                     struct byi_plugin **plugin,
-                                     struct byoc_error *err)
+static enum byoc_status find_named_plugin(const struct plugin_search *s,
+                                          const char *name,
+                                          struct byi_plugin **plugin,
+                                          struct byoc_error *err)
 {
     struct byi_found *found = s->found;
     *plugin = byi_found_plugin(found, name);
@@ -259,14 +265,15 @@ static enum byoc_status load_backends(struct byi_found *found,
                                       const struct byoc_compile_params *params,
                                       struct byoc_error *err)
 {
-    struct search s = {.found = found, .params = params};
+    struct plugin_search s = {.found = found, .params = params};
     BYI_VEC(const struct byoc_backend *) backends = {0};
     BYI_VEC(const struct byoc_host *) hosts = {0};
     enum byoc_status status = BYOC_OK;
     /* an empty list of backends: plug-ins of the user may still have operators
      */
     if (!params->backends || params->backends[0] || params->plugins)
-        status = each_plugin(params->plugins, &s.places, try_plugin, &s, err);
+        status =
+            call_each_plugin(params->plugins, &s.places, try_plugin, &s, err);
     if (status == BYOC_OK && s.exhausted.status != BYOC_OK)
         status = byi_fail(err, s.exhausted.status, "%s", s.exhausted.text);
     if (status == BYOC_OK && params->plugins && *params->plugins &&
@@ -280,7 +287,7 @@ static enum byoc_status load_backends(struct byi_found *found,
     for (uint32_t i = 0;
          status == BYOC_OK && params->backends && params->backends[i]; i++) {
         struct byi_plugin *plugin = NULL;
-        status = named_plugin(&s, params->backends[i], &plugin, err);
+        status = find_named_plugin(&s, params->backends[i], &plugin, err);
         if (status != BYOC_OK)
             break;
         BYI_PUSH(&backends, plugin->backend);
@@ -309,8 +316,8 @@ bool byi_found_writes_c(const struct byi_found *found,
 }
 
 /* Exclude the backend for this reason, unless `why` is NULL. */
-static void exclude(struct byi_backend *backend, enum byi_reason reason,
-                    const char *why)
+static void exclude_backend(struct byi_backend *backend, enum byi_reason reason,
+                            const char *why)
 {
     if (!why)
         return;
@@ -328,21 +335,24 @@ static void exclude_backends(struct byi_found *found)
             byi_found_plugin(found, backend->name);
         if (backend->api->flags & BYOC_BACKEND_WRITES_C &&
             !byi_found_writes_c(found, backend->api))
-            exclude(backend, BYI_REASON_WRITES_C,
-                    "it generates C only, which --codegen json excludes");
-        exclude(backend, BYI_REASON_BACKEND_FAILED,
-                crash_reason(found, backend->name));
+            exclude_backend(
+                backend, BYI_REASON_WRITES_C,
+                "it generates C only, which --codegen json excludes");
+        exclude_backend(backend, BYI_REASON_BACKEND_FAILED,
+                        crash_reason(found, backend->name));
         if (plugin && found->machine != byi_machine_host())
-            exclude(backend, BYI_REASON_OTHER_MACHINE,
-                    byi_arena_printf(found->arena,
-                                     "this plug-in runs on %s, the model "
-                                     "is compiled for %s",
-                                     byi_machine_host()->name,
-                                     found->machine->name));
+            exclude_backend(
+                backend, BYI_REASON_OTHER_MACHINE,
+                byi_arena_printf(found->arena,
+                                 "this plug-in runs on %s, the model "
+                                 "is compiled for %s",
+                                 byi_machine_host()->name,
+                                 found->machine->name));
         if (plugin && !plugin->library)
-            exclude(backend, BYI_REASON_BACKEND_FAILED,
-                    byi_arena_printf(found->arena, "%s: %s", plugin->path,
-                                     crash_reason(found, plugin->path)));
+            exclude_backend(
+                backend, BYI_REASON_BACKEND_FAILED,
+                byi_arena_printf(found->arena, "%s: %s", plugin->path,
+                                 crash_reason(found, plugin->path)));
     }
 }
 
@@ -414,13 +424,14 @@ struct named_plugin {
 };
 
 struct backend_listing {
+    /* as in byoc_backends_list */
     void (*use)(void *, const char *, const char *, const char *, const char *);
     void *ctx;
     struct byi_arena *arena;
     BYI_VEC(struct named_plugin) seen; /* usable plug-ins so far */
 };
 
-/* The path of an earlier plug-in with this name, or NULL. */
+/* Returns the path of an earlier plug-in with this name, or NULL. */
 static const char *path_of_name(const struct backend_listing *l,
                                 const char *name)
 {
@@ -505,7 +516,7 @@ void byoc_backends_list(const char *plugins,
         return;
     }
     listing.arena = byi_arena_new();
-    if (each_plugin(plugins, NULL, list_plugin, &listing, &err) != BYOC_OK)
+    if (call_each_plugin(plugins, NULL, list_plugin, &listing, &err) != BYOC_OK)
         use(ctx, plugins ? plugins : "", NULL, NULL, err.text);
     byi_vec_free(listing.seen.at);
     byi_arena_free(&listing.arena);
@@ -553,7 +564,7 @@ enum byoc_status byoc_patterns_lint(const char *plugins,
     struct linting linting = {.use = use, .ctx = ctx};
     BYI_BORDER(err);
     if (!patterns || !*patterns)
-        return each_plugin(plugins, NULL, lint_plugin, &linting, err);
+        return call_each_plugin(plugins, NULL, lint_plugin, &linting, err);
     struct byi_found found = {.arena = byi_arena_new()};
     const enum byoc_status status =
         make_pattern_backends(&found, patterns, err);

@@ -64,10 +64,11 @@ enum byoc_status byi_find_backends(struct byi_found *found,
                                    struct byi_arena *arena,
                                    const struct byoc_compile_params *params,
                                    struct byoc_error *err);
+/* Close the plug-ins and free what *found owns, except `arena`. */
 void byi_found_free(struct byi_found *found);
 /* warm.c: set found->warm and found->sizes from the texts of --warm, such as
- * "batch=1,2,8,sequence=16"; in `arena`. Errors: BYOC_EINVAL (malformed text,
- * the name of no symbolic dim of an input, a missing dim, too many
+ * "batch=1,2,8,sequence=16"; in `arena`. Errors: BYOC_EINVAL (malformed text, a
+ * name that is not a symbolic dim of an input, a missing dim, too many
  * combinations). */
 enum byoc_status byi_find_warm(struct byi_found *found,
                                const struct byi_module *m,
@@ -80,16 +81,16 @@ bool byi_found_writes_c(const struct byi_found *found,
 /* Add a line for each backend that was excluded because it failed, or because
  * it does not run on the machine of the artifact. */
 void byi_found_warnings(const struct byi_found *found, struct byi_text *lines);
-/* The operator `type` of a domain at this version of the domain, in the first
- * plug-in that has it, whose name becomes *plugin. Returns NULL if there is
- * none. */
+/* Returns the operator `type` of a domain at this version of the domain, in the
+ * first plug-in that has it, whose name becomes *plugin. Returns NULL if there
+ * is none. */
 const struct byoc_operator *byi_found_operator(const struct byi_found *found,
                                                const char *domain,
                                                const char *type,
                                                int64_t version,
                                                const char **plugin);
-/* The plug-in of the backend of that name, or NULL. A plug-in that crashed
- * while it was opened has no library. */
+/* Returns the plug-in of the backend of that name, or NULL. A plug-in that
+ * crashed while it was opened has no library. */
 struct byi_plugin *byi_found_plugin(const struct byi_found *found,
                                     const char *name);
 

@@ -38,7 +38,7 @@ static const char *take_message(const struct byi_plugin *plugin,
 
 /* Whether a region has symbolic dims: it stays JSON, which the runtime
  * specialises and passes to the backend. */
-static bool varies(const struct byi_module *m, uint32_t func)
+static bool has_symbolic_inputs(const struct byi_module *m, uint32_t func)
 {
     const struct byi_func *f = m->funcs.at[func];
     for (uint32_t i = 0; i < f->params.n; i++)
@@ -149,7 +149,7 @@ static enum byoc_status write_region(const struct byi_module *m, uint32_t func,
     *r = (struct byi_built_region){.func = func};
     BYI_TRY(byi_region_write(m, func, arena, &r->blob, &r->consts, &r->n_consts,
                              err));
-    r->varies = varies(m, func);
+    r->varies = has_symbolic_inputs(m, func);
     if (found->answers)
         take_answer(found, r, m->funcs.at[func]->name);
     else if (plugin && !r->varies)
@@ -223,13 +223,13 @@ static enum byoc_status align_consts(struct byoc_view *views, uint32_t n,
 }
 
 /* The state of byi_describe_region. */
-struct description {
+struct region_description {
     struct byi_built_step **end;
     struct byi_arena *arena;
-    bool starved; /* an allocation failed */
+    bool out_of_memory; /* an allocation failed */
 };
 
-static bool add_step(struct description *to, const char *impl,
+static bool add_step(struct region_description *to, const char *impl,
                      const char *sources)
 {
     BYI_BORDER_ELSE(false);
@@ -246,10 +246,10 @@ static bool add_step(struct description *to, const char *impl,
 static void list_step(void *ctx, const char *name, const char *impl,
                       const char *sources, uint64_t begin, uint64_t end)
 {
-    struct description *to = ctx;
+    struct region_description *to = ctx;
     (void)name, (void)begin, (void)end;
     if (impl && sources && !add_step(to, impl, sources))
-        to->starved = true;
+        to->out_of_memory = true;
 }
 
 enum byoc_status byi_describe_region(
@@ -257,10 +257,11 @@ enum byoc_status byi_describe_region(
     void (*describe)(const void *ctx, byoc_trace_fn say, void *to),
     const void *ctx, struct byoc_error *err)
 {
-    struct description to = {.end = &r->steps, .arena = arena};
+    struct region_description to = {.end = &r->steps, .arena = arena};
     r->steps = NULL;
     describe(ctx, list_step, &to);
-    return to.starved ? byi_fail(err, BYOC_ENOMEM, "out of memory") : BYOC_OK;
+    return to.out_of_memory ? byi_fail(err, BYOC_ENOMEM, "out of memory")
+                            : BYOC_OK;
 }
 
 struct loaded_region {

@@ -61,6 +61,7 @@ enum byoc_status byi_build(const struct byi_module *m,
                            const struct byi_kernels *kernels,
                            struct byi_arena *arena, struct byi_built *built,
                            struct byoc_error *err);
+/* Free what *built owns, and zero it; it may be zero already. */
 void byi_built_free(struct byi_built *built);
 /* Map the code of the regions in C, and set built->functions, for a model in
  * this process. Errors: those of byi_code_map. */
@@ -86,10 +87,12 @@ enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
                                 const struct byi_found *found,
                                 struct byi_arena *arena, const char **why,
                                 struct byoc_error *err);
-/* The image for the runtime, without ledger and code. Borrows from `built`. */
+/* Returns the image for the runtime, without ledger and code. Its pointers are
+ * valid until `built` changes or is freed. */
 struct byi_image byi_built_image(const struct byi_built *built);
-/* The plan for an artifact, in which fused groups have code and regions are
- * built; free it with byi_plan_free. `store`: see struct byi_plan_params. */
+/* Make the plan for an artifact, in which fused groups have code and regions
+ * are built; free it with byi_plan_free. `store`: see struct byi_plan_params.
+ */
 enum byoc_status byi_built_plan(const struct byi_module *m,
                                 const struct byi_built *built,
                                 const struct byi_kernels *kernels,

@@ -83,10 +83,10 @@ static const struct byi_pass *const pipeline[] = {
 
 static const struct byi_pass *known[BYI_COUNT(built_in) + MAX_USER_PASSES + 1];
 static uint32_t n_known;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t filled = PTHREAD_ONCE_INIT;
+static pthread_mutex_t passes_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t known_filled = PTHREAD_ONCE_INIT;
 
-static void fill(void)
+static void fill_known(void)
 {
     memcpy(known, built_in, sizeof built_in);
     n_known = BYI_COUNT(built_in);
@@ -94,7 +94,7 @@ static void fill(void)
 
 const struct byi_pass *const *byi_passes_known(void)
 {
-    pthread_once(&filled, fill);
+    pthread_once(&known_filled, fill_known);
     return known;
 }
 
@@ -113,8 +113,8 @@ const struct byi_pass *byi_pass_find(const char *name)
     return NULL;
 }
 
-static enum byoc_status append(const struct byi_pass *pass,
-                               struct byoc_error *err)
+static enum byoc_status append_pass(const struct byi_pass *pass,
+                                    struct byoc_error *err)
 {
     if (byi_pass_find(pass->name))
         return byi_fail(
@@ -137,9 +137,9 @@ static enum byoc_status add_user_pass(const struct byoc_pass *pass,
 {
     struct byi_pass *made;
     BYI_TRY(byi_user_pass(pass, &made, err));
-    pthread_mutex_lock(&lock);
-    enum byoc_status status = append(made, err);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&passes_lock);
+    enum byoc_status status = append_pass(made, err);
+    pthread_mutex_unlock(&passes_lock);
     if (status != BYOC_OK)
         free(made);
     return status;

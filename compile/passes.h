@@ -5,17 +5,18 @@
 
 #include "core/ir/ir.h"
 
-/* The pass of that name, or NULL. */
+/* Returns the pass of that name, or NULL. */
 const struct byi_pass *byi_pass_find(const char *name);
-/* All passes, ending in NULL: built-in passes, then passes of users. The array
- * grows at its end and never moves. */
+/* Returns all passes, ending in NULL: built-in passes, then passes of users.
+ * The array grows at its end and never moves. */
 const struct byi_pass *const *byi_passes_known(void);
 /* Register the passes of a library (byoc/pass.h). Skips a library that is
  * registered already. Any thread may call it. Errors: the loader's;
  * BYOC_EBACKEND (no entry function byoc_passes, another ABI version), and the
  * errors of byoc_pass_register. */
 enum byoc_status byi_passes_load(const char *path, struct byoc_error *err);
-/* The passes of a compile, ending in NULL: clean-up, partitioning, fusion. */
+/* Returns the passes of a compile, ending in NULL: clean-up, partitioning,
+ * fusion. */
 const struct byi_pass *const *byi_passes_pipeline(void);
 
 /* Add the passes named in `text` to `list`: "A,B,[C,[D,E]]". Brackets make a

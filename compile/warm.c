@@ -19,12 +19,12 @@ struct warm_reader {
     const char *text;                     /* value of the current --warm */
     struct byi_size_list lists[MAX_DIMS]; /* the n lists of this text */
     uint32_t n;
-    BYI_VEC(int64_t) sizes; /* of the last list, which is still open */
+    BYI_VEC(int64_t) sizes; /* of the last list, whose end is not read yet */
     BYI_VEC(struct byi_warm_set) sets;
     struct byoc_error *err;
 };
 
-static enum byoc_status fail(struct warm_reader *r, const char *what)
+static enum byoc_status fail_option(struct warm_reader *r, const char *what)
 {
     return byi_fail(r->err, BYOC_EINVAL,
                     "warm '%s': %s, expected NAME=SIZE,..., such as "
@@ -32,7 +32,7 @@ static enum byoc_status fail(struct warm_reader *r, const char *what)
                     r->text, what);
 }
 
-/* Copy the sizes of the last list to it. */
+/* Copy r->sizes to the last list, which is complete. */
 static void close_list(struct warm_reader *r)
 {
     if (r->n > 0) {
@@ -52,17 +52,18 @@ static enum byoc_status read_item(struct warm_reader *r, const char *item)
     if (number) {
         close_list(r);
         if (r->n == MAX_DIMS || number == item)
-            return fail(r, "found a dim without a name, or more than 64 dims");
+            return fail_option(
+                r, "found a dim without a name, or more than 64 dims");
         r->lists[r->n++] = (struct byi_size_list){
             .name = byi_arena_strn(r->arena, item, (size_t)(number - item))};
     }
     if (r->n == 0)
-        return fail(r, "found a size without a dim");
+        return fail_option(r, "found a size without a dim");
     number = number ? number + 1 : item;
     errno = 0;
     const long long size = strtoll(number, &end, 10);
     if (end == number || *end || errno || size < 0)
-        return fail(r, "found a size that is not a number of 0 or more");
+        return fail_option(r, "found a size that is not a number of 0 or more");
     BYI_PUSH(&r->sizes, size);
     return BYOC_OK;
 }
@@ -74,14 +75,14 @@ static enum byoc_status add_sets(struct warm_reader *r)
     for (uint32_t i = 0; i < r->n; i++)
         n = n <= MAX_SETS ? n * r->lists[i].n : n;
     if (r->sets.n + n > MAX_SETS)
-        return fail(r, "found more than 1024 combinations");
+        return fail_option(r, "found more than 1024 combinations");
     for (uint32_t k = 0; k < n; k++) {
         struct byoc_dim *dims = byi_arena_calloc(r->arena, r->n, sizeof *dims);
-        uint32_t left = k;
+        uint32_t rest = k;
         for (uint32_t i = r->n; i-- > 0;) {
             dims[i].name = r->lists[i].name;
-            dims[i].size = r->lists[i].at[left % r->lists[i].n];
-            left /= r->lists[i].n;
+            dims[i].size = r->lists[i].at[rest % r->lists[i].n];
+            rest /= r->lists[i].n;
         }
         const struct byi_warm_set set = {r->n, dims};
         BYI_PUSH(&r->sets, set);
@@ -99,11 +100,11 @@ static enum byoc_status read_option(struct warm_reader *r)
     }
     close_list(r);
     if (r->n == 0)
-        return fail(r, "found nothing");
+        return fail_option(r, "found no dims");
     return add_sets(r);
 }
 
-/* --- against the model ---------------------------------------------------- */
+/* --- checks against the model --------------------------------------------- */
 
 /* Whether the shape of an input has the symbol `name`. */
 static bool is_input_symbol(const struct byi_module *m, const char *name)
