@@ -17,18 +17,18 @@
 
 #define KEY_PREFIX "byoc."
 
-/* A piece of the output: bytes of the old file, or new bytes. */
+/* A part of the output: n bytes of the old file, or n new bytes. */
 struct output_chunk {
-    const uint8_t *old; /* NULL: new */
-    size_t at, n;       /* at: offset in annotation.fresh */
+    const uint8_t *old; /* NULL: the bytes are new */
+    size_t at, n;       /* at: the offset of new bytes in annotation.fresh */
 };
 
 struct annotation {
     const char *from, *to;
     const struct byi_onnx_notes *nodes, *model;
-    uint32_t n_nodes, next; /* the next node's number */
-    struct byi_text fresh;
-    BYI_VEC(struct output_chunk) chunks;
+    uint32_t n_nodes, next;              /* the next node's number */
+    struct byi_text fresh;               /* all new bytes */
+    BYI_VEC(struct output_chunk) chunks; /* the output, in order */
 };
 
 /* --- chunks ----------------------------------------------------------------
@@ -55,7 +55,8 @@ static void add_fresh(struct annotation *a, size_t before)
     BYI_PUSH(&a->chunks, chunk);
 }
 
-static size_t total(const struct annotation *a, uint32_t from)
+/* Returns the bytes of the chunks from index `from` on. */
+static size_t chunk_bytes(const struct annotation *a, uint32_t from)
 {
     size_t n = 0;
 
@@ -109,17 +110,17 @@ static enum byoc_status check_node(const struct annotation *a,
                                    const struct byi_field *type,
                                    struct byoc_error *err)
 {
-    const char *wanted =
+    const char *expected =
         a->next < a->n_nodes ? a->nodes[a->next].op_type : "no further node";
 
-    if (a->next < a->n_nodes && type->n == strlen(wanted) &&
-        (!type->n || memcmp(type->data, wanted, type->n) == 0))
+    if (a->next < a->n_nodes && type->n == strlen(expected) &&
+        (!type->n || memcmp(type->data, expected, type->n) == 0))
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
                     "%s: node %u is %.*s, expected %s, as in the ledger; the "
                     "file has changed since the import",
                     a->from, a->next, (int)(type->n < 64 ? type->n : 64),
-                    type->n ? (const char *)type->data : "", wanted);
+                    type->n ? (const char *)type->data : "", expected);
 }
 
 /* Reserve the chunk for a message's tag and length. */
@@ -133,7 +134,7 @@ static void close_message(struct annotation *a, uint32_t head, unsigned number)
 {
     const size_t before = a->fresh.n;
 
-    byi_wire_head(&a->fresh, number, total(a, head + 1));
+    byi_wire_head(&a->fresh, number, chunk_bytes(a, head + 1));
     a->chunks.at[head] =
         (struct output_chunk){.at = before, .n = a->fresh.n - before};
 }
@@ -235,11 +236,11 @@ static enum byoc_status annotate_model(struct annotation *a,
                         "%s: found %u nodes, expected %u, as in the ledger; "
                         "the file has changed since the import",
                         a->from, a->next, a->n_nodes);
-    if (total(a, 0) > INT_MAX)
+    if (chunk_bytes(a, 0) > INT_MAX)
         return byi_fail(err, BYOC_ELIMIT,
                         "%s: would be %zu bytes; ONNX files are limited to "
                         "2 GiB; export the model with external weights",
-                        a->to, total(a, 0));
+                        a->to, chunk_bytes(a, 0));
     return BYOC_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention.h: shared by the converters of attention operators of ai.onnx and
- * com.microsoft (ops_attention.c, ops_grouped.c, ops_rotary.c). Dims: b
- * sequences, n query heads, g query heads per key head, s queries, t keys, h
- * elements of a head. Errors are sticky, as in struct byi_import.
+/* frontend_onnx/attention.h: shared by the converters of attention operators of
+ * ai.onnx and com.microsoft (ops_attention.c, ops_grouped.c, ops_rotary.c).
+ * Dims: b sequences, n query heads, g query heads per key head, s queries, t
+ * keys, h elements of a head. Errors are sticky, as in struct byi_import.
  */
 #ifndef BYI_FRONTEND_ONNX_ATTENTION_H
 #define BYI_FRONTEND_ONNX_ATTENTION_H
@@ -53,13 +53,13 @@ byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
 void byi_split_qkv(struct byi_import *o, byi_id x, const int64_t sizes[3],
                    byi_id parts[3]);
 
-/* An additive mask: 0 where `allowed` is true, otherwise `filter`. The result
- * has n additional axes of size 1, `axes`. */
+/* Emit an additive mask: 0 where `allowed` is true, otherwise `filter`. The
+ * result has n additional axes of size 1, `axes`. */
 byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
                           byi_id allowed, double filter, uint32_t n,
                           const int64_t *axes);
-/* The value of an additive mask that excludes a key: -infinity in ai.onnx's
- * Attention, otherwise the lowest finite float. */
+/* Returns the value of an additive mask that excludes a key: -infinity in
+ * ai.onnx's Attention, otherwise the lowest finite float. */
 double byi_attention_lowest(struct byi_import *o,
                             const struct byi_attention *a);
 

@@ -29,7 +29,7 @@ static void add_float(struct byi_text *out, float value)
     byi_text_put(out, byi_float_text(text, strtod(text, NULL), false));
 }
 
-/* Element i of a list. */
+/* Append element i of a list. */
 static void add_element(struct byi_text *out, const Onnx__AttributeProto *a,
                         size_t i)
 {

@@ -51,6 +51,8 @@ const struct byi_dim_item *byi_o_items(struct byi_import *o, byi_id id,
 
 /* --- through operators ---------------------------------------------------- */
 
+/* A call of an operator. Each through_*() returns the elements of its result
+ * and sets n and rank, or returns NULL if the elements cannot be tracked. */
 struct dims_call {
     struct byi_import *o;
     uint32_t n_args;
@@ -136,8 +138,8 @@ static const struct byi_dim_item *through_concatenate(struct dims_call *c)
     return items;
 }
 
-/* The value of a constant operand of one element; false otherwise. */
-static bool one_int(struct dims_call *c, uint32_t arg, int64_t *value)
+/* Read a constant operand of one element. False for other operands. */
+static bool read_one_int(struct dims_call *c, uint32_t arg, int64_t *value)
 {
     struct byi_tensor t = {0};
 
@@ -155,8 +157,8 @@ static const struct byi_dim_item *through_slice(struct dims_call *c)
     const struct byi_dim_item *x = byi_o_items(c->o, c->args[0], &n);
 
     if (!x || c->n_args != 5 || byi_o_rank(c->o, c->args[0]) != 1 ||
-        !one_int(c, 1, &begin) || !one_int(c, 2, &end) ||
-        !one_int(c, 3, &axis) || !one_int(c, 4, &step) || step != 1 ||
+        !read_one_int(c, 1, &begin) || !read_one_int(c, 2, &end) ||
+        !read_one_int(c, 3, &axis) || !read_one_int(c, 4, &step) || step != 1 ||
         axis < -1 || axis > 0)
         return NULL;
     begin = begin < 0 ? begin + n : begin;
@@ -209,30 +211,30 @@ static int equal_items(struct byi_dim_item a, struct byi_dim_item b)
 static const struct byi_dim_item *through_where(struct dims_call *c)
 {
     const struct byi_node *test = &c->o->f->nodes.at[c->args[0]];
-    const struct byi_dim_item *of[4];
+    const struct byi_dim_item *operands[4];
     uint32_t n[4];
 
     if (test->kind != BYI_CALL_OP || test->op != BYI_OP_EQUAL)
         return NULL;
     const byi_id ids[] = {test->args[0], test->args[1], c->args[1], c->args[2]};
     for (uint32_t i = 0; i < BYI_COUNT(ids); i++) {
-        of[i] = byi_o_items(c->o, ids[i], &n[i]);
-        if (!of[i] || byi_o_rank(c->o, ids[i]) != 1 || n[i] != n[0])
+        operands[i] = byi_o_items(c->o, ids[i], &n[i]);
+        if (!operands[i] || byi_o_rank(c->o, ids[i]) != 1 || n[i] != n[0])
             return NULL;
     }
     struct byi_dim_item *items = items_new(c->o, n[0]);
     for (uint32_t k = 0; k < n[0]; k++) {
-        const int same = equal_items(of[0][k], of[1][k]);
+        const int same = equal_items(operands[0][k], operands[1][k]);
         items[k] = same < 0 ? (struct byi_dim_item){.kind = BYI_UNKNOWN}
-                            : of[same ? 2 : 3][k];
+                            : operands[same ? 2 : 3][k];
     }
     c->n = n[0];
     c->rank = 1;
     return items;
 }
 
-static const struct byi_dim_item *through(struct dims_call *c,
-                                          enum byi_op_id op)
+static const struct byi_dim_item *through_operator(struct dims_call *c,
+                                                   enum byi_op_id op)
 {
     switch (op) {
     case BYI_OP_SHAPE_OF:
@@ -257,7 +259,7 @@ static const struct byi_dim_item *through(struct dims_call *c,
     }
 }
 
-static bool is_followed(enum byi_op_id op)
+static bool is_tracked(enum byi_op_id op)
 {
     return op == BYI_OP_SHAPE_OF || op == BYI_OP_SIZE_OF || op == BYI_OP_TAKE ||
            op == BYI_OP_CONCATENATE || op == BYI_OP_STRIDED_SLICE ||
@@ -274,14 +276,14 @@ const struct byi_dim_item *byi_o_items_of(struct byi_import *o,
     struct dims_call c = {.o = o, .n_args = n, .args = args};
     const bool measures = op == BYI_OP_SHAPE_OF || op == BYI_OP_SIZE_OF;
 
-    if (!is_followed(op) || n < byi_op(op)->min_in ||
+    if (!is_tracked(op) || n < byi_op(op)->min_in ||
         (!measures &&
          byi_o_dtype(o, args[op == BYI_OP_WHERE ? 1 : 0]) != BYOC_I64))
         return NULL;
     if (byi_attrs_make(o->scratch, byi_op(op), given, n_attrs, &c.attrs,
                        NULL) != BYOC_OK)
         return NULL;
-    const struct byi_dim_item *items = through(&c, op);
+    const struct byi_dim_item *items = through_operator(&c, op);
     *n_items = c.n;
     *rank = c.rank;
     return items;

@@ -147,9 +147,9 @@ byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor)
 
 /* --- templates ------------------------------------------------------------ */
 
-static byi_id call_of(void *ctx, enum byi_op_id op, const byi_id *args,
-                      uint32_t n, const struct byi_attr *attrs,
-                      uint32_t n_attrs)
+static byi_id emit_call(void *ctx, enum byi_op_id op, const byi_id *args,
+                        uint32_t n, const struct byi_attr *attrs,
+                        uint32_t n_attrs)
 {
     if (op == BYI_OP_CAST)
         return byi_o_cast(ctx, args[0], (enum byoc_dtype)attrs[0].i);
@@ -163,8 +163,11 @@ void byi_o_texts(struct byi_import *o, const char *text, uint32_t n,
                  const struct byi_attr *attrs, uint32_t n_results,
                  byi_id *results)
 {
-    const struct byi_emitter to = {
-        .ctx = o, .m = o->m, .f = o->f, .sources = o->sources, .call = call_of};
+    const struct byi_emitter to = {.ctx = o,
+                                   .m = o->m,
+                                   .f = o->f,
+                                   .sources = o->sources,
+                                   .call = emit_call};
     const struct byi_template_given given = {
         .n_values = n, .values = args, .n_attrs = n_attrs, .attrs = attrs};
     struct byoc_error err;
@@ -191,9 +194,10 @@ byi_id byi_o_text(struct byi_import *o, const char *text, uint32_t n,
 
 /* --- operators that map one to one ---------------------------------------- */
 
-/* Read the node's attribute that `def` declares; false: absent. */
-static bool same_attr(struct byi_import *o, const struct byi_attr_def *def,
-                      struct byi_attr *a)
+/* Read the node's attribute that `def` declares. False if the node does not
+ * have it. */
+static bool read_same_attr(struct byi_import *o, const struct byi_attr_def *def,
+                           struct byi_attr *a)
 {
     *a = (struct byi_attr){.name = def->name, .kind = def->kind};
     if (!byi_o_has(o, def->name))
@@ -242,7 +246,7 @@ void byi_o_convert_same(struct byi_import *o)
             return;
         }
     for (uint32_t i = 0; i < op->n_attrs; i++)
-        if (same_attr(o, &op->attrs[i], &attrs[n]))
+        if (read_same_attr(o, &op->attrs[i], &attrs[n]))
             n++;
     o->out[0] = byi_o_emit(o, o->row->op, n_in, o->in, n, attrs);
 }

@@ -12,32 +12,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct mapping {
+/* A mapped file, for unmap_file(). */
+struct file_mapping {
     const void *at;
     size_t n;
 };
 
-static void unmap(void *arg)
+static void unmap_file(void *arg)
 {
-    const struct mapping *mapping = arg;
+    const struct file_mapping *file_mapping = arg;
 
-    byi_unmap(mapping->at, mapping->n);
+    byi_unmap(file_mapping->at, file_mapping->n);
 }
 
 enum byoc_status byi_onnx_map(const char *path, struct byi_arena *arena,
                               const uint8_t **data, size_t *n,
                               struct byoc_error *err)
 {
-    struct mapping *mapping = byi_arena_alloc(arena, sizeof *mapping);
+    struct file_mapping *file_mapping =
+        byi_arena_alloc(arena, sizeof *file_mapping);
 
-    BYI_TRY(byi_map_file(path, &mapping->at, n, err));
-    mapping->n = *n;
-    byi_arena_defer(arena, unmap, mapping);
-    *data = mapping->at;
+    BYI_TRY(byi_map_file(path, &file_mapping->at, n, err));
+    file_mapping->n = *n;
+    byi_arena_defer(arena, unmap_file, file_mapping);
+    *data = file_mapping->at;
     return BYOC_OK;
 }
 
-static const char *entry(const Onnx__TensorProto *proto, const char *key)
+static const char *find_entry(const Onnx__TensorProto *proto, const char *key)
 {
     for (size_t i = 0; i < proto->n_external_data; i++) {
         const Onnx__StringStringEntryProto *e = proto->external_data[i];
@@ -60,7 +62,7 @@ static bool read_number(const char *text, uint64_t *value)
 }
 
 /* Whether the path is relative and has no component "..". */
-static bool location_ok(const char *location)
+static bool is_safe_location(const char *location)
 {
     if (*location == '\0' || *location == '/')
         return false;
@@ -105,7 +107,7 @@ static enum byoc_status open_external(struct byi_onnx_file *file,
                                       const struct byi_external **found,
                                       struct byoc_error *err)
 {
-    if (!location || !location_ok(location) || !file->folder)
+    if (!location || !is_safe_location(location) || !file->folder)
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "tensor '%s': found external data at '%s', expected a "
                         "relative path without '..', inside the model's folder",
@@ -135,12 +137,13 @@ enum byoc_status byi_onnx_external(struct byi_onnx_file *file,
                                    struct byoc_error *err)
 {
     const char *name = proto->name ? proto->name : "";
-    const char *offset_text = entry(proto, "offset");
-    const char *length_text = entry(proto, "length");
+    const char *offset_text = find_entry(proto, "offset");
+    const char *length_text = find_entry(proto, "length");
     const struct byi_external *found = NULL;
     uint64_t offset = 0, length = bytes;
 
-    BYI_TRY(open_external(file, name, entry(proto, "location"), &found, err));
+    BYI_TRY(
+        open_external(file, name, find_entry(proto, "location"), &found, err));
     if ((offset_text && !read_number(offset_text, &offset)) ||
         (length_text && !read_number(length_text, &length)))
         return byi_fail(err, BYOC_EPARSE,

@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <string.h>
 
+/* Of an operator that is folded: elements of each tensor, and operands. */
 enum { MAX_ELEMENTS = 1024, MAX_OPERANDS = 64 };
 
 static bool is_small(const struct byi_type *type)
@@ -23,12 +24,13 @@ static bool is_small(const struct byi_type *type)
     return n >= 0 && n <= MAX_ELEMENTS;
 }
 
-static int64_t fresh(void *ctx)
+static int64_t fresh_symbol(void *ctx)
 {
     return byi_symbol_fresh(ctx);
 }
 
-/* Run the kernel on constants. False: not folded, which is not a failure. */
+/* Run the kernel on constants. Returns whether *folded was set; it is no
+ * failure if an operand is not a small constant, or the kernel fails. */
 static bool evaluate(struct byi_import *o, const struct byi_op *op,
                      const struct byi_attrs *attrs, uint32_t n,
                      const byi_id *args, byi_id *folded)
@@ -51,7 +53,7 @@ static bool evaluate(struct byi_import *o, const struct byi_op *op,
         .n_in = n,
         .in = types,
         .value = known,
-        .fresh = fresh,
+        .fresh = fresh_symbol,
         .fresh_ctx = o->m,
     };
     if (byi_infer_type(&infer, &type) != BYOC_OK || !is_small(type))

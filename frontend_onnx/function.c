@@ -73,8 +73,8 @@ static const Onnx__AttributeProto *find_attribute(
     return NULL;
 }
 
-/* The defaults of a function's attributes (attribute_proto), a field that this
- * program's onnx.proto may not know. */
+/* Read the defaults of a function's attributes (attribute_proto), a field that
+ * this program's onnx.proto may not know. */
 static void read_fallbacks(struct byi_import *o, struct byi_expansion *e)
 {
     const ProtobufCMessage *message = &e->function->base;
@@ -91,10 +91,10 @@ static void read_fallbacks(struct byi_import *o, struct byi_expansion *e)
     }
 }
 
-/* The attribute of the call that `a` refers to, under a's name; NULL: the call
- * omits it and it has no default. */
-static Onnx__AttributeProto *resolve(struct byi_import *o,
-                                     const Onnx__AttributeProto *a)
+/* Returns a copy of the call's attribute that `a` refers to, with the name of
+ * a; NULL if the call omits it and it has no default. */
+static Onnx__AttributeProto *resolve_attribute(struct byi_import *o,
+                                               const Onnx__AttributeProto *a)
 {
     const struct byi_expansion *e = o->expansion;
     const Onnx__NodeProto *call = e->node;
@@ -140,7 +140,7 @@ const Onnx__NodeProto *byi_function_node(struct byi_import *o,
     for (size_t i = 0; i < node->n_attribute; i++) {
         Onnx__AttributeProto *a = node->attribute[i];
         if (*byi_text_or(a->ref_attr_name, "") != '\0')
-            a = resolve(o, a);
+            a = resolve_attribute(o, a);
         if (a)
             copy->attribute[copy->n_attribute++] = a;
     }
@@ -206,9 +206,10 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
     }
 }
 
-/* The function as a graph without inputs: the caller binds their names. */
-static Onnx__GraphProto *graph_of(struct byi_import *o,
-                                  const Onnx__FunctionProto *f)
+/* Make a graph of the function, in the scratch arena. It has no inputs: the
+ * caller binds their names. */
+static Onnx__GraphProto *make_graph(struct byi_import *o,
+                                    const Onnx__FunctionProto *f)
 {
     static const Onnx__GraphProto none = ONNX__GRAPH_PROTO__INIT;
     static const Onnx__ValueInfoProto no_value = ONNX__VALUE_INFO_PROTO__INIT;
@@ -246,7 +247,7 @@ void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
     check_call(o, &e);
     if (!byi_o_ok(o))
         return;
-    struct byi_scope scope = {.graph = graph_of(o, f)};
+    struct byi_scope scope = {.graph = make_graph(o, f)};
     o->status = byi_scope_open(o, &scope);
     for (uint32_t i = 0; i < f->n_input && byi_o_ok(o); i++) {
         if (!byi_names_bind(&scope.names, f->input[i], byi_o_in(o, i))) {

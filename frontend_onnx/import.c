@@ -41,8 +41,9 @@ enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope)
 
 /* --- nodes ---------------------------------------------------------------- */
 
-static byi_id decode(struct byi_import *o, const struct byi_scope *scope,
-                     uint32_t initializer)
+static byi_id decode_initializer(struct byi_import *o,
+                                 const struct byi_scope *scope,
+                                 uint32_t initializer)
 {
     struct byi_tensor t = {0};
 
@@ -79,7 +80,7 @@ byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader)
         return BYI_NO_ID;
     }
     if (entry->id == BYI_NO_ID && entry->index != UINT32_MAX)
-        entry->id = decode(o, scope, entry->index);
+        entry->id = decode_initializer(o, scope, entry->index);
     return entry->id;
 }
 
@@ -205,7 +206,9 @@ static void read_operands(struct byi_import *o)
         o->out[i] = BYI_NO_ID;
 }
 
-static bool arity_ok(struct byi_import *o)
+/* Check the numbers of inputs, outputs and attributes. Returns false after an
+ * error. */
+static bool check_arity(struct byi_import *o)
 {
     const struct byi_onnx_op *row = o->row;
 
@@ -290,7 +293,7 @@ static enum byoc_status convert_node(struct byi_import *o, size_t index,
                             ? "it is a training operator; export the model "
                               "for inference"
                             : "give a library that has it with --plugin");
-    if (byi_o_ok(o) && arity_ok(o))
+    if (byi_o_ok(o) && check_arity(o))
         read_operands(o);
     if (byi_o_ok(o))
         o->row->convert(o);
@@ -317,10 +320,10 @@ enum byoc_status byi_onnx_nodes(struct byi_import *o)
 
 /* --- the module ----------------------------------------------------------- */
 
-/* Unwrap an optional that the file declares as a plain value; the run fails
- * when it is empty. */
-static byi_id as_declared(struct byi_import *o, const Onnx__TypeProto *type,
-                          byi_id id)
+/* Unwrap an optional that the file declares as a plain value; a run fails when
+ * the optional is empty. */
+static byi_id unwrap_as_declared(struct byi_import *o,
+                                 const Onnx__TypeProto *type, byi_id id)
 {
     const struct byi_op *op = byi_op(BYI_OP_OPT_GET);
 
@@ -352,7 +355,7 @@ static enum byoc_status add_result(struct byi_import *o)
             return o->status;
         const bool map = byi_o_is_map(o, id);
         ids[made++] = map ? byi_o_map_values(o, id)
-                          : as_declared(o, graph->output[i]->type, id);
+                          : unwrap_as_declared(o, graph->output[i]->type, id);
         BYI_PUSH(&o->f->result_names, byi_arena_str(o->m->arena, name));
         if (map) {
             ids[made++] = byi_o_map_keys(o, id);
@@ -388,7 +391,7 @@ static enum byoc_status check_model(struct byi_import *o)
     return BYOC_OK;
 }
 
-static enum byoc_status import(struct byi_import *o, const char *path)
+static enum byoc_status import_graph(struct byi_import *o, const char *path)
 {
     const struct byi_onnx_params *p = o->params;
     if (p->data)
@@ -428,7 +431,7 @@ enum byoc_status byi_onnx_import(const char *path,
     };
 
     *module = NULL;
-    const enum byoc_status status = import(&o, path);
+    const enum byoc_status status = import_graph(&o, path);
     byi_onnx_close(&file);
     byi_vec_free(o.items.at);
     byi_arena_free(&o.scratch);

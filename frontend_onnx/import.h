@@ -68,8 +68,9 @@ enum byoc_status byi_onnx_map(const char *path, struct byi_arena *arena,
                               struct byoc_error *err);
 
 /* Decode a TensorProto in memory, which must live as long as the arena. `path`
- * appears in error messages; external data is looked up in its folder. `name`
- * may be NULL. Errors: as for byi_onnx_decode. */
+ * appears in error messages; external data is looked up in its folder. *name
+ * becomes the tensor's name, in the arena; `name` may be NULL. Errors: as for
+ * byi_onnx_decode. */
 enum byoc_status byi_onnx_tensor_bytes(
     const uint8_t *data, size_t n, const char *path, struct byi_arena *arena,
     struct byi_tensor *tensor, const char **name, struct byoc_error *err);
@@ -114,16 +115,18 @@ struct byi_names {
     struct byi_index index;
 };
 
-/* An empty table in `arena`. Names are not copied, and must live as long. */
+/* Returns an empty table in `arena`. Names are not copied, and must live as
+ * long. */
 struct byi_names byi_names_new(struct byi_arena *arena);
-/* The entry of `text`, or NULL. */
+/* Returns the entry of `text`, or NULL. */
 struct byi_name *byi_names_find(const struct byi_names *names,
                                 const char *text);
-/* The new entry of `text`; NULL if the table has that name already. */
+/* Add an entry for `text` and return it; NULL if the table has that name
+ * already. */
 struct byi_name *byi_names_add(struct byi_names *names, const char *text);
 /* Bind `text`, an input or a captured value of a body graph, to `id`. BYI_NO_ID
  * stands for an omitted input; an initialiser of that name stays its default.
- * False: the name is already bound. */
+ * Returns false if the name is already bound. */
 bool byi_names_bind(struct byi_names *names, const char *text, byi_id id);
 
 /* --- import.c, node.c: the state of one import -------------------------- */
@@ -208,7 +211,8 @@ enum byoc_status byi_onnx_nodes(struct byi_import *o);
  * o's node if `reader` is NULL. Returns BYI_NO_ID without a failure for an
  * omitted input of a function. */
 byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader);
-/* The source of node `index` of its graph, the same one in every call. */
+/* Returns the source of node `index` of its graph, the same one in every call.
+ */
 uint32_t byi_o_source(struct byi_import *o, size_t index,
                       const Onnx__NodeProto *node);
 
@@ -218,18 +222,21 @@ void byi_o_refuse(struct byi_import *o, const char *why, ...) BYI_PRINTF(2, 3);
 /* Report an invalid node: "node NAME (OP): " and why. */
 void byi_o_fail(struct byi_import *o, enum byoc_status status, const char *why,
                 ...) BYI_PRINTF(3, 4);
+/* Whether the import has not failed yet. */
 bool byi_o_ok(const struct byi_import *o);
 /* Whether the node's output i has a name, and so may be read. */
 bool byi_o_wants(const struct byi_import *o, uint32_t i);
 
-/* Attributes of the node, or the fallback when absent. The importer refuses a
- * node with an attribute that its converter did not read. */
+/* Attributes of the node, or the fallback when absent; lists and texts live
+ * until the import ends. The importer refuses a node with an attribute that its
+ * converter did not read. */
 bool byi_o_has(struct byi_import *o, const char *name);
 int64_t byi_o_int(struct byi_import *o, const char *name, int64_t fallback);
 double byi_o_float(struct byi_import *o, const char *name, double fallback);
 const char *byi_o_string(struct byi_import *o, const char *name,
                          const char *fallback);
-/* NULL and *n = 0 when absent. */
+/* These return a list of *n elements; NULL and *n = 0 when the attribute is
+ * absent. */
 const int64_t *byi_o_ints(struct byi_import *o, const char *name, uint32_t *n);
 /* Read `n` numbers into the list; each is `fallback` when absent. */
 void byi_o_int_list(struct byi_import *o, const char *name, uint32_t n,
@@ -237,24 +244,24 @@ void byi_o_int_list(struct byi_import *o, const char *name, uint32_t n,
 const double *byi_o_floats(struct byi_import *o, const char *name, uint32_t *n);
 const char *const *byi_o_strings(struct byi_import *o, const char *name,
                                  uint32_t *n);
-/* The attribute, or NULL when absent; fails if it has another type than `type`
- * (AttributeProto.type). */
+/* Returns the attribute, or NULL when absent; fails if it has another type than
+ * `type` (AttributeProto.type). */
 const Onnx__AttributeProto *byi_o_attr(struct byi_import *o, const char *name,
                                        int type);
-/* A required graph attribute; fails when absent. */
+/* Returns a required graph attribute; fails when absent. */
 const Onnx__GraphProto *byi_o_graph(struct byi_import *o, const char *name);
 /* Decode a tensor attribute; false, and t unchanged, when it is absent. */
 bool byi_o_tensor(struct byi_import *o, const char *name, struct byi_tensor *t);
-/* A dtype attribute; BYOC_NONE when absent. */
+/* Returns a dtype attribute; BYOC_NONE when absent. */
 enum byoc_dtype byi_o_dtype_attr(struct byi_import *o, const char *name);
 
-/* Input i; BYI_NO_ID when it is omitted. */
+/* Returns input i; BYI_NO_ID when it is omitted. */
 byi_id byi_o_in(const struct byi_import *o, uint32_t i);
 /* Rank, dtype and dim of a value; 0, BYOC_NONE and -1 after a failure. */
 uint32_t byi_o_rank(const struct byi_import *o, byi_id id);
 enum byoc_dtype byi_o_dtype(const struct byi_import *o, byi_id id);
 int64_t byi_o_dim(const struct byi_import *o, byi_id id, uint32_t axis);
-/* The axis as a non-negative index; fails when it is out of range. */
+/* Returns the axis as a non-negative index; fails when it is out of range. */
 uint32_t byi_o_axis(struct byi_import *o, int64_t axis, uint32_t rank);
 /* n axes as non-negative indices, in scratch. */
 const int64_t *byi_o_axes(struct byi_import *o, const int64_t *axes, uint32_t n,
@@ -267,19 +274,19 @@ byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
                       bool borrow, const struct byi_sources *sources);
 byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
                    bool borrow);
-/* A constant vector of n elements, which are copied. */
+/* Add a constant vector of n elements, which are copied. */
 byi_id byi_o_array(struct byi_import *o, enum byoc_dtype dtype, uint32_t n,
                    const void *elements);
-/* A constant int64 vector; the values are copied. */
+/* Add a constant int64 vector; the values are copied. */
 byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values);
-/* A constant scalar. */
+/* Add a constant scalar. */
 byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value);
 /* Whether the value is a constant; if so, *t borrows its data. */
 bool byi_o_value(const struct byi_import *o, byi_id id, struct byi_tensor *t);
 /* Whether input i is a constant; false if it is omitted. */
 bool byi_o_is_const(const struct byi_import *o, uint32_t i);
-/* The elements of input i, or its one element; refuses the node unless the
- * input is constant. Messages call the input `what`. */
+/* Returns the elements of input i, or its one element; refuses the node unless
+ * the input is constant. Messages call the input `what`. */
 const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
                                 const char *what, uint32_t *n);
 int64_t byi_o_const_int(struct byi_import *o, uint32_t i, const char *what);
@@ -292,21 +299,24 @@ void byi_o_describe(struct byi_import *o, uint32_t source);
 
 /* --- emit.c ------------------------------------------------------------- */
 
+/* These functions append calls to o->f and return the value that their comments
+ * describe, or BYI_NO_ID after a failure. */
+
 /* Append a call, or fold it when its operands are small constants. Returns its
  * value; fails if an operand is BYI_NO_ID. */
 byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
                   const byi_id *args, uint32_t n_attrs,
                   const struct byi_attr *attrs);
-/* A field of a tuple. */
+/* Emit a field of a tuple. */
 byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index);
 /* A call with these operands and no attributes. */
 #define byi_o_call(o, op, ...) byi_o_emit(o, op, ARGS(__VA_ARGS__), NO_ATTRS)
-/* A call with operands a and b, where b becomes a scalar of a's type. */
+/* Emit a call with operands a and b, where b becomes a scalar of a's type. */
 byi_id byi_o_with(struct byi_import *o, enum byi_op_id op, byi_id a, double b);
-/* A cast to dtype; `id` itself if it has that dtype. */
+/* Emit a cast to dtype; `id` itself if it has that dtype. */
 byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype);
-/* The vector `all` with `values` at the indices `axes`, which may be negative.
- */
+/* Emit the vector `all` with `values` at the indices `axes`, which may be
+ * negative. */
 byi_id byi_o_spread(struct byi_import *o, byi_id all, byi_id axes,
                     byi_id values);
 /* Insert n axes of size 1, which become the axes `axes` of the result. */
@@ -314,11 +324,11 @@ byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
                     const int64_t *axes);
 /* Insert a first axis of size 1. */
 byi_id byi_o_row(struct byi_import *o, byi_id id);
-/* A reshape to the dims in `shape`, an int64 vector; without allowzero, 0 keeps
- * the size of an axis. */
+/* Emit a reshape to the dims in `shape`, an int64 vector; without allowzero, 0
+ * keeps the size of an axis. */
 byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
                      bool allowzero);
-/* The shape as an int64 vector. */
+/* Emit the shape as an int64 vector. */
 byi_id byi_o_shape_of(struct byi_import *o, byi_id id);
 /* Emit a template (core/ir/template.h) with these values and attributes.
  * Returns its one result, or writes its n_results results. */
@@ -329,7 +339,7 @@ void byi_o_texts(struct byi_import *o, const char *text, uint32_t n,
                  const byi_id *args, uint32_t n_attrs,
                  const struct byi_attr *attrs, uint32_t n_results,
                  byi_id *results);
-/* A tensor of one element as a scalar, whatever its axes. */
+/* Emit a tensor of one element as a scalar, whatever its axes. */
 byi_id byi_o_as_scalar(struct byi_import *o, byi_id id);
 /* x times the factor, in x's type. */
 byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor);
@@ -447,11 +457,11 @@ enum byoc_status byi_functions_open(struct byi_import *o);
 /* Count the memory that o's node, an inlined one, takes; fail if the model's
  * inlined nodes together exceed the limits on memory and on names. */
 void byi_function_afford(struct byi_import *o);
-/* The function that the node calls; NULL: not a model-local function. */
+/* Returns the model-local function that the node calls, or NULL. */
 const Onnx__FunctionProto *byi_function_find(struct byi_import *o,
                                              const Onnx__NodeProto *node);
-/* The node with its attribute references (ref_attr_name) resolved; the node
- * itself when it has none. */
+/* Returns the node with its attribute references (ref_attr_name) resolved; the
+ * node itself when it has none. */
 const Onnx__NodeProto *byi_function_node(struct byi_import *o,
                                          const Onnx__NodeProto *node);
 /* Inline the function in place of o->node, whose operands are read; source is
@@ -491,19 +501,20 @@ struct byi_onnx_loop {
     struct byi_slices *reads, *rows;
 };
 
-/* The loop as a function value of o->f. Parameters: iteration, condition (if
- * the loop has one), states, rows. Result: states, rows. */
+/* Add the loop as a function value of o->f. Parameters: iteration, condition
+ * (if the loop has one), states, rows. Result: states, rows. */
 byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop);
-/* The empty tensor or sequence that a scan output is before the first
+/* Emit the empty tensor or sequence that a scan output is before the first
  * iteration. */
 byi_id byi_loop_empty_output(struct byi_import *o,
                              const struct byi_slices *rows);
-/* An empty sequence of tensors. */
+/* Emit an empty sequence of tensors. */
 byi_id byi_o_empty_sequence(struct byi_import *o, enum byoc_dtype dtype);
 
 /* --- fold.c ------------------------------------------------------------- */
 
-/* Fold a call whose operands are small constants; false: not folded. */
+/* Fold a call if its operands are small constants. Returns whether it is
+ * folded; *folded is then the constant. */
 bool byi_o_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
                 const byi_id *args, uint32_t n_attrs,
                 const struct byi_attr *given, byi_id *folded);
@@ -516,12 +527,13 @@ struct byi_dim_item {
     int64_t value; /* the number, or the symbol as a dim */
 };
 
-/* The elements of `id`, as far as they are known, in scratch; NULL unless `id`
- * is a small int64 scalar or vector. */
+/* Returns the elements of `id`, as far as they are known, in scratch; NULL
+ * unless `id` is a small int64 scalar or vector. */
 const struct byi_dim_item *byi_o_items(struct byi_import *o, byi_id id,
                                        uint32_t *n);
-/* The elements of a call's result, as far as they follow from types and
- * constants; NULL: none known. rank: of the result, 0 or 1. */
+/* Returns the elements of a call's result, as far as they follow from types and
+ * constants, or NULL if they cannot be tracked. *rank: of the result, 0 or 1.
+ */
 const struct byi_dim_item *byi_o_items_of(struct byi_import *o,
                                           enum byi_op_id op, uint32_t n,
                                           const byi_id *args, uint32_t n_attrs,
@@ -530,18 +542,19 @@ const struct byi_dim_item *byi_o_items_of(struct byi_import *o,
 /* Record the elements of node `id`. */
 void byi_o_remember(struct byi_import *o, byi_id id,
                     const struct byi_dim_item *items);
-/* Make a constant of the items if all are numbers; false otherwise. */
+/* Make a constant, *id, of the items if all are numbers; false otherwise. */
 bool byi_o_all_numbers(struct byi_import *o, const struct byi_dim_item *items,
                        uint32_t n, uint32_t rank, byi_id *id);
-/* The target of a reshape or broadcast_to as an equivalent constant, with 0, -1
- * or 1 for dims that are known only at run time. Returns `shape` if there is no
- * such constant. */
+/* Returns the target of a reshape or broadcast_to as an equivalent constant,
+ * with 0, -1 or 1 for dims that are known only at run time. Returns `shape` if
+ * there is no such constant. */
 byi_id byi_o_reshape_target(struct byi_import *o, byi_id x, byi_id shape);
 byi_id byi_o_expand_target(struct byi_import *o, byi_id x, byi_id shape);
 
 /* --- ops.c: finding rows ------------------------------------------------ */
 
-/* The row for an operator of a domain at an opset; NULL: not supported. */
+/* Returns the row for an operator of a domain at an opset, or NULL if the
+ * importer does not support it. */
 const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,
                                         int64_t opset);
 
@@ -573,8 +586,8 @@ struct byi_onnx_table {
 BYI_ONNX_TABLES(BYI_ONNX_TABLE)
 
 /* ops_map.c: import a graph input of map type as a tuple of two parameters,
- * its values and, under byi_o_keys_name, its keys. False: the type is not a
- * map between tensor element types. */
+ * its values and, under byi_o_keys_name, its keys. Returns false if the type is
+ * not a map between tensor element types. */
 bool byi_o_map_input(struct byi_import *o, const char *name,
                      const Onnx__TypeProto *type, byi_id *id);
 const char *byi_o_keys_name(struct byi_import *o, const char *name);
@@ -587,8 +600,8 @@ byi_id byi_o_map_keys(struct byi_import *o, byi_id map);
 /* Uniform float32 numbers in [0, 1) of the given shape, from the node's seed
  * (ops_random.c). */
 byi_id byi_o_random_uniform(struct byi_import *o, byi_id shape);
-/* A convolution of the given values with the node's attributes; bias may be
- * BYI_NO_ID (ops_window.c). */
+/* Emit a convolution of the given values with the node's attributes; bias may
+ * be BYI_NO_ID (ops_window.c). */
 byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias);
 /* ops_window.c: average pooling of x with the node's attributes. */
 byi_id byi_o_avg_pool(struct byi_import *o, byi_id x);
@@ -615,20 +628,20 @@ byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
 
 /* --- ops_custom.c: operators of plug-ins ---------------------------------- */
 
-/* Find the node's operator among the operators of plug-ins: sets o->custom and
- * o->row. False: no plug-in has it. */
+/* Find the node's operator among the operators of plug-ins, and set o->custom
+ * and o->row. Returns false if no plug-in has it. */
 bool byi_o_find_custom(struct byi_import *o);
 
 /* --- ops_ml.c: shared by the operators of ai.onnx.ml ---------------------- */
 
 /* x as rows of features; a vector is one row. */
 byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype);
-/* The vector of class labels, from attribute `ints` or classlabels_strings;
+/* Add the vector of class labels, from attribute `ints` or classlabels_strings;
  * *n: their number. */
 byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n);
-/* The labels at the given indices. */
+/* Emit the labels at the given indices. */
 byi_id byi_ml_label(struct byi_import *o, byi_id labels, byi_id index);
-/* The argmax of each row of (rows, n), the first on ties, as (rows). */
+/* Emit the argmax of each row of (rows, n), the first on ties, as (rows). */
 byi_id byi_ml_best(struct byi_import *o, byi_id scores);
 /* score > limit; (rows, 1) -> (rows). */
 byi_id byi_ml_above(struct byi_import *o, byi_id score, double limit);

@@ -11,9 +11,10 @@
 
 /* --- the user's parameters ------------------------------------------------ */
 
-/* The value of `name` in a list of "name=value", marked as used; NULL: none. */
-static const char *param_of(const char *const *params, const char *name,
-                            bool *used)
+/* Returns the value of `name` in a list of "name=value" and marks it as used,
+ * or returns NULL. */
+static const char *find_param(const char *const *params, const char *name,
+                              bool *used)
 {
     const size_t n = strlen(name);
 
@@ -28,6 +29,8 @@ static const char *param_of(const char *const *params, const char *name,
     return NULL;
 }
 
+/* Read a number, and move *text past it. Returns false if there is no number,
+ * or if it is too large. */
 static bool read_dim(const char **text, int64_t *dim)
 {
     char *end = NULL;
@@ -40,8 +43,8 @@ static bool read_dim(const char **text, int64_t *dim)
     return errno == 0;
 }
 
-/* Read a shape such as "1x3x224x224"; "" is a scalar's. False: malformed, or
- * the rank is too large. */
+/* Read a shape such as "1x3x224x224"; "" is the shape of a scalar. False if the
+ * text is malformed or the rank too large. */
 static bool read_shape(const char *text, uint32_t *rank, int64_t *dims)
 {
     *rank = 0;
@@ -57,11 +60,13 @@ static bool read_shape(const char *text, uint32_t *rank, int64_t *dims)
     return false;
 }
 
+/* By index in the lists of the user: whether the model has an input or a dim of
+ * that name. */
 struct used_params {
     bool *dims, *shapes, *values;
 };
 
-static uint32_t count(const char *const *list)
+static uint32_t count_params(const char *const *list)
 {
     uint32_t n = 0;
 
@@ -70,9 +75,10 @@ static uint32_t count(const char *const *list)
     return n;
 }
 
+/* Returns an array of flags for the list, in scratch. */
 static bool *used_new(struct byi_import *o, const char *const *list)
 {
-    return byi_arena_calloc(o->scratch, count(list) + 1, sizeof(bool));
+    return byi_arena_calloc(o->scratch, count_params(list) + 1, sizeof(bool));
 }
 
 /* Append a quoted name to a list: each name once, at most MAX_SHOWN. */
@@ -89,7 +95,8 @@ static void list_name(struct byi_text *list, uint32_t *n, const char *name)
     byi_text_free(&quoted);
 }
 
-/* ": 'x', 'y'": the inputs that can be named, or their symbolic dims. */
+/* Returns ": 'x', 'y'": the inputs that the user can name or, if `dims`, their
+ * symbolic dims. */
 static const char *list_inputs(struct byi_import *o, bool dims)
 {
     const Onnx__GraphProto *graph = o->file->model->graph;
@@ -127,7 +134,7 @@ static enum byoc_status check_used(struct byi_import *o,
     const struct {
         const char *const *given;
         const bool *used;
-        const char *what, *expected;
+        const char *parameter, *expected;
         bool dims;
     } lists[] = {
         {o->params->dims, used->dims, "dim",
@@ -140,12 +147,12 @@ static enum byoc_status check_used(struct byi_import *o,
     };
 
     for (size_t k = 0; k < BYI_COUNT(lists); k++)
-        for (uint32_t i = 0; i < count(lists[k].given); i++)
+        for (uint32_t i = 0; i < count_params(lists[k].given); i++)
             if (!lists[k].used[i])
-                return byi_fail(&o->err, BYOC_EINVAL,
-                                "%s: found '%s', expected %s%s", lists[k].what,
-                                lists[k].given[i], lists[k].expected,
-                                list_inputs(o, lists[k].dims));
+                return byi_fail(
+                    &o->err, BYOC_EINVAL, "%s: found '%s', expected %s%s",
+                    lists[k].parameter, lists[k].given[i], lists[k].expected,
+                    list_inputs(o, lists[k].dims));
     return BYOC_OK;
 }
 
@@ -184,9 +191,9 @@ static enum byoc_status read_dims(struct byi_import *o,
             ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
             dims[i] = d->dim_value;
         const char *symbol = *param ? symbol_name(o, param) : "";
-        const char *fixed = param_of(o->params->dims, param, used->dims);
+        const char *fixed = find_param(o->params->dims, param, used->dims);
         if (!fixed) /* reports print the symbol's name */
-            fixed = param_of(o->params->dims, symbol, used->dims);
+            fixed = find_param(o->params->dims, symbol, used->dims);
         const char *end = fixed;
         if (*param && fixed && (!read_dim(&end, &dims[i]) || *end != '\0'))
             return byi_fail(&o->err, BYOC_EINVAL,
@@ -201,12 +208,12 @@ static enum byoc_status read_dims(struct byi_import *o,
     return BYOC_OK;
 }
 
-static enum byoc_status input_dims(struct byi_import *o, const char *input,
-                                   const Onnx__TensorShapeProto *shape,
-                                   const struct used_params *used,
-                                   uint32_t *rank, int64_t *dims)
+static enum byoc_status read_input_dims(struct byi_import *o, const char *input,
+                                        const Onnx__TensorShapeProto *shape,
+                                        const struct used_params *used,
+                                        uint32_t *rank, int64_t *dims)
 {
-    const char *given = param_of(o->params->shapes, input, used->shapes);
+    const char *given = find_param(o->params->shapes, input, used->shapes);
 
     if (given && !read_shape(given, rank, dims))
         return byi_fail(&o->err, BYOC_EINVAL,
@@ -233,6 +240,8 @@ static enum byoc_status input_dims(struct byi_import *o, const char *input,
     return read_dims(o, shape, used, dims);
 }
 
+/* Fill t with the number in `text`. Returns false if the text is not a number,
+ * or not an integer and the type is one. */
 static bool read_value(const char *text, struct byi_tensor *t)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
@@ -248,9 +257,9 @@ static bool read_value(const char *text, struct byi_tensor *t)
     return true;
 }
 
-/* An input with a fixed value: a constant whose elements all have it. */
-static byi_id fixed_input(struct byi_import *o, const char *input,
-                          const struct byi_type *type, const char *text)
+/* Make an input with a fixed value: a constant whose elements all have it. */
+static byi_id make_fixed_input(struct byi_import *o, const char *input,
+                               const struct byi_type *type, const char *text)
 {
     struct byi_tensor t = {0};
 
@@ -284,7 +293,8 @@ static byi_id fixed_input(struct byi_import *o, const char *input,
                          byi_sources_none());
 }
 
-/* The type of an element, with the dims that the file declares, if any. */
+/* Returns the type of an element of a list, with the dims that the file
+ * declares, if any; NULL for an unknown dtype. */
 static const struct byi_type *element_type(struct byi_import *o,
                                            const Onnx__TypeProto__Tensor *t)
 {
@@ -306,7 +316,8 @@ static const struct byi_type *element_type(struct byi_import *o,
     return byi_type_tensor(o->m->arena, dtype, (uint32_t)t->shape->n_dim, dims);
 }
 
-/* The type of a sequence or optional of tensors; NULL: another type. */
+/* Returns the type of a sequence or optional of tensors; NULL for another type.
+ */
 static const struct byi_type *list_type(struct byi_import *o,
                                         const Onnx__TypeProto *type)
 {
@@ -406,11 +417,11 @@ static enum byoc_status add_input(struct byi_import *o,
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
                         "input '%s' has the unknown element type %d", name,
                         tensor->elem_type);
-    BYI_TRY(input_dims(o, name, tensor->shape, used, &rank, dims));
+    BYI_TRY(read_input_dims(o, name, tensor->shape, used, &rank, dims));
     const struct byi_type *type =
         byi_type_tensor(o->m->arena, dtype, rank, dims);
-    const char *value = param_of(o->params->values, name, used->values);
-    entry->id = value ? fixed_input(o, name, type, value)
+    const char *value = find_param(o->params->values, name, used->values);
+    entry->id = value ? make_fixed_input(o, name, type, value)
                       : byi_add_param(o->m, o->f,
                                       byi_arena_str(o->m->arena, name), type);
     return o->status;

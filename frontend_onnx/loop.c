@@ -37,8 +37,8 @@ static const struct byi_type *scalar_type(struct byi_import *o,
     return byi_type_tensor(o->m->arena, dtype, 0, NULL);
 }
 
-/* The type of a scan output: a sequence of slices if s->is_sequence, otherwise
- * a slice with an additional axis of size `size`. */
+/* Returns the type of a scan output: a sequence of slices if s->is_sequence,
+ * otherwise a slice with an additional axis of size `size`. */
 static const struct byi_type *rows_type(struct byi_import *o,
                                         const struct byi_slices *s,
                                         int64_t size)
@@ -54,8 +54,8 @@ static const struct byi_type *rows_type(struct byi_import *o,
     return byi_type_tensor(o->m->arena, s->slice_type->dtype, rank + 1, dims);
 }
 
-/* The type of the loop's result, in which dims of states that change have new
- * symbols. */
+/* Returns the type of the loop's result, in which dims of states that change
+ * have new symbols. */
 static const struct byi_type *result_type(struct byi_import *o,
                                           const struct byi_onnx_loop *loop)
 {
@@ -122,10 +122,10 @@ static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
     byi_vec_free(own.at);
 }
 
-/* %i < trips and %go; if the loop has only one of the two conditions, that one.
- */
-static byi_id condition(const struct byi_onnx_loop *loop, struct typed_pass *r,
-                        uint32_t trips_at)
+/* Emit %i < trips and %go; if the loop has only one of the two conditions, emit
+ * that one. */
+static byi_id emit_condition(const struct byi_onnx_loop *loop,
+                             struct typed_pass *r, uint32_t trips_at)
 {
     struct byi_import *in = &r->func.inner;
 
@@ -138,8 +138,8 @@ static byi_id condition(const struct byi_onnx_loop *loop, struct typed_pass *r,
     return byi_o_call(in, BYI_OP_LOGICAL_AND, less, r->go);
 }
 
-/* The function as a value in its own body, with the same captures. */
-static byi_id self_of(struct byi_body *func)
+/* Add the function as a value in its own body, with the same captures. */
+static byi_id add_self(struct byi_body *func)
 {
     struct byi_func *f = func->inner.f;
     const uint32_t n = f->n_captures;
@@ -148,28 +148,30 @@ static byi_id self_of(struct byi_body *func)
                       f->params.at + f->params.n - n, n, byi_sources_none());
 }
 
-static byi_id inner_of(const struct typed_pass *r, uint32_t at)
+/* Returns the value in the branch of an iteration that has index `at` in
+ * then.outside. */
+static byi_id captured(const struct typed_pass *r, uint32_t at)
 {
     return r->then.outside[at].inner;
 }
 
-/* The slice of scan input k for this iteration. */
+/* Emit the slice of scan input k for this iteration. */
 static byi_id read_slice(const struct byi_onnx_loop *loop, struct typed_pass *r,
                          uint32_t k, uint32_t trips_at)
 {
     struct byi_import *in = &r->then.inner;
     const struct byi_slices *s = &loop->reads[k];
-    byi_id at = inner_of(r, r->i_at);
+    byi_id at = captured(r, r->i_at);
 
     if (s->each)
-        return inner_of(r, r->read_at[k]);
+        return captured(r, r->read_at[k]);
     if (s->is_sequence)
-        return byi_o_call(in, BYI_OP_SEQ_AT, inner_of(r, r->read_at[k]), at);
+        return byi_o_call(in, BYI_OP_SEQ_AT, captured(r, r->read_at[k]), at);
     if (s->backward) {
-        at = byi_o_call(in, BYI_OP_SUBTRACT, inner_of(r, trips_at), at);
+        at = byi_o_call(in, BYI_OP_SUBTRACT, captured(r, trips_at), at);
         at = byi_o_call(in, BYI_OP_SUBTRACT, at, byi_o_scalar(in, BYOC_I64, 1));
     }
-    return byi_o_emit(in, BYI_OP_TAKE, ARGS(inner_of(r, r->read_at[k]), at),
+    return byi_o_emit(in, BYI_OP_TAKE, ARGS(captured(r, r->read_at[k]), at),
                       ATTRS(AN_INT("axis", s->axis)));
 }
 
@@ -184,12 +186,12 @@ static void convert_graph(const struct byi_onnx_loop *loop,
     uint32_t k = 0;
 
     if (loop->is_loop) {
-        inputs[k++] = inner_of(r, r->i_at);
+        inputs[k++] = captured(r, r->i_at);
         inputs[k++] = loop->go == BYI_NO_ID ? byi_o_scalar(in, BYOC_BOOL, 1)
-                                            : inner_of(r, r->go_at);
+                                            : captured(r, r->go_at);
     }
     for (uint32_t i = 0; i < loop->n_states; i++)
-        inputs[k++] = inner_of(r, r->state_at[i]);
+        inputs[k++] = captured(r, r->state_at[i]);
     for (uint32_t i = 0; i < loop->n_reads; i++)
         inputs[k++] = read_slice(loop, r, i, trips_at);
     byi_o_body_nodes(&r->func.inner, &r->then, inputs, k, outputs);
@@ -315,7 +317,7 @@ static bool set_slice_type(struct byi_import *o,
 
 /* Widen the types by the outputs of an iteration. Returns whether another pass
  * is needed. */
-static bool learn_types(struct byi_import *o, struct byi_onnx_loop *loop,
+static bool widen_types(struct byi_import *o, struct byi_onnx_loop *loop,
                         const struct typed_pass *r, const byi_id *outputs)
 {
     const struct byi_func *f = r->then.inner.f;
@@ -337,12 +339,13 @@ static bool learn_types(struct byi_import *o, struct byi_onnx_loop *loop,
 
 /* --- the end of an iteration ---------------------------------------------- */
 
+/* Emit the rows of scan output i with the slice `found` of this iteration. */
 static byi_id add_row(const struct byi_onnx_loop *loop, struct typed_pass *r,
                       uint32_t i, byi_id found)
 {
     struct byi_import *in = &r->then.inner;
     const struct byi_slices *s = &loop->rows[i];
-    const byi_id rows = inner_of(r, r->row_at[i]);
+    const byi_id rows = captured(r, r->row_at[i]);
 
     if (s->is_sequence && s->backward)
         return byi_o_call(in, BYI_OP_SEQ_INSERT, rows, found,
@@ -363,9 +366,9 @@ static byi_id add_row(const struct byi_onnx_loop *loop, struct typed_pass *r,
                       ATTRS(AN_INT("axis", s->axis)));
 }
 
-/* The value as an optional, if the state is one. */
-static byi_id as_state(struct byi_import *in, const struct byi_type *type,
-                       byi_id value)
+/* Wrap the value in an optional if the state's type is an optional. */
+static byi_id wrap_state(struct byi_import *in, const struct byi_type *type,
+                         byi_id value)
 {
     if (!byi_o_ok(in) || type->kind != BYI_OPTIONAL ||
         in->f->nodes.at[value].type->kind == BYI_OPTIONAL)
@@ -373,9 +376,9 @@ static byi_id as_state(struct byi_import *in, const struct byi_type *type,
     return byi_o_call(in, BYI_OP_OPT_MAKE, value);
 }
 
-/* The tail call of the next iteration. */
-static byi_id next_iteration(const struct byi_onnx_loop *loop,
-                             struct typed_pass *r, const byi_id *outputs)
+/* Emit the tail call of the next iteration. */
+static byi_id call_next_iteration(const struct byi_onnx_loop *loop,
+                                  struct typed_pass *r, const byi_id *outputs)
 {
     struct byi_import *in = &r->then.inner;
     const uint32_t first = loop->is_loop ? 1 : 0;
@@ -384,24 +387,24 @@ static byi_id next_iteration(const struct byi_onnx_loop *loop,
     byi_id id = BYI_NO_ID;
     uint32_t n = 0;
 
-    args[n++] = byi_o_call(in, BYI_OP_ADD, inner_of(r, r->i_at),
+    args[n++] = byi_o_call(in, BYI_OP_ADD, captured(r, r->i_at),
                            byi_o_scalar(in, BYOC_I64, 1));
     if (loop->go != BYI_NO_ID)
         args[n++] = byi_o_as_scalar(in, outputs[0]);
     for (uint32_t i = 0; i < loop->n_states; i++)
-        args[n++] = as_state(in, loop->types[i], outputs[first + i]);
+        args[n++] = wrap_state(in, loop->types[i], outputs[first + i]);
     for (uint32_t i = 0; i < loop->n_made; i++)
         args[n++] = add_row(loop, r, i, outputs[first + loop->n_states + i]);
     if (!byi_o_ok(in))
         return BYI_NO_ID;
-    in->status = byi_add_apply(in->m, in->f, inner_of(r, r->self_at), args, n,
+    in->status = byi_add_apply(in->m, in->f, captured(r, r->self_at), args, n,
                                in->sources, &id, &in->err);
     return id;
 }
 
-/* The else branch, which returns the states and rows. */
-static byi_id exit_branch(const struct byi_onnx_loop *loop,
-                          struct typed_pass *r)
+/* Make the else branch, which returns the states and rows. */
+static byi_id make_exit_branch(const struct byi_onnx_loop *loop,
+                               struct typed_pass *r)
 {
     struct byi_import *in = &r->func.inner;
     const uint32_t n = loop->n_states + loop->n_made;
@@ -441,8 +444,8 @@ static struct typed_pass typed_pass_new(struct byi_import *o,
     };
 }
 
-/* The branch that runs an iteration; BYI_NO_ID without a failure when the types
- * changed. */
+/* Make the branch that runs an iteration. Returns BYI_NO_ID without a failure
+ * if the types changed. */
 static byi_id make_iteration(struct byi_import *o, struct byi_onnx_loop *loop,
                              struct typed_pass *r, uint32_t trips_at)
 {
@@ -451,16 +454,16 @@ static byi_id make_iteration(struct byi_import *o, struct byi_onnx_loop *loop,
                                        sizeof *outputs);
     byi_id result = BYI_NO_ID;
 
-    r->self = self_of(&r->func);
+    r->self = add_self(&r->func);
     open_iteration(loop, r, &trips_at);
     convert_graph(loop, r, trips_at, outputs);
-    if (byi_o_ok(in) && !learn_types(o, loop, r, outputs) && byi_o_ok(o))
-        result = next_iteration(loop, r, outputs);
+    if (byi_o_ok(in) && !widen_types(o, loop, r, outputs) && byi_o_ok(o))
+        result = call_next_iteration(loop, r, outputs);
     return byi_o_body_close(in, &r->then, result);
 }
 
-/* One pass: the function with the current types; BYI_NO_ID without a failure
- * when the types changed. */
+/* Run one pass: make the function with the current types. Returns BYI_NO_ID
+ * without a failure if the types changed. */
 static byi_id loop_pass(struct byi_import *o, struct byi_onnx_loop *loop)
 {
     struct typed_pass r = typed_pass_new(o, loop);
@@ -470,11 +473,11 @@ static byi_id loop_pass(struct byi_import *o, struct byi_onnx_loop *loop)
     open_loop(o, loop, &r, &trips_at);
     struct byi_import *in = &r.func.inner;
     if (byi_o_ok(o)) {
-        const byi_id cond = condition(loop, &r, trips_at);
+        const byi_id cond = emit_condition(loop, &r, trips_at);
         const byi_id then = make_iteration(o, loop, &r, trips_at);
         if (then != BYI_NO_ID)
             in->status =
-                byi_add_if(in->m, in->f, cond, then, exit_branch(loop, &r),
+                byi_add_if(in->m, in->f, cond, then, make_exit_branch(loop, &r),
                            in->sources, &result, &in->err);
         if (result != BYI_NO_ID) /* the declared type has its own symbols */
             in->f->nodes.at[result].type = in->f->type->result;

@@ -11,8 +11,8 @@ struct entry_list {
     BYI_VEC(struct byoc_metadata) all;
 };
 
-/* The text in valid UTF-8; invalid bytes are replaced. */
-static const char *utf8(struct byi_arena *arena, const char *bytes)
+/* Returns the text in valid UTF-8; invalid bytes are replaced. */
+static const char *clean_utf8(struct byi_arena *arena, const char *bytes)
 {
     struct byi_text clean = {0};
 
@@ -22,37 +22,40 @@ static const char *utf8(struct byi_arena *arena, const char *bytes)
     return kept;
 }
 
-static void push(struct entry_list *list, const char *key, const char *value)
+static void add_entry(struct entry_list *list, const char *key,
+                      const char *value)
 {
-    const struct byoc_metadata one = {utf8(list->arena, key),
-                                      utf8(list->arena, value)};
+    const struct byoc_metadata one = {clean_utf8(list->arena, key),
+                                      clean_utf8(list->arena, value)};
     BYI_PUSH(&list->all, one);
 }
 
 /* Add an entry unless the value is NULL or empty. */
-static void add(struct entry_list *list, const char *key, const char *value)
+static void add_text(struct entry_list *list, const char *key,
+                     const char *value)
 {
     if (value && *value)
-        push(list, key, value);
+        add_entry(list, key, value);
 }
 
 static void add_number(struct entry_list *list, const char *key, int64_t value)
 {
-    add(list, key, byi_arena_printf(list->arena, "%lld", (long long)value));
+    add_text(list, key,
+             byi_arena_printf(list->arena, "%lld", (long long)value));
 }
 
 void byi_onnx_metadata(const Onnx__ModelProto *model, struct byi_module *m)
 {
     struct entry_list list = {.arena = m->arena};
 
-    add(&list, "producer_name", model->producer_name);
-    add(&list, "producer_version", model->producer_version);
-    add(&list, "domain", model->domain);
+    add_text(&list, "producer_name", model->producer_name);
+    add_text(&list, "producer_version", model->producer_version);
+    add_text(&list, "domain", model->domain);
     if (model->has_model_version)
         add_number(&list, "model_version", model->model_version);
-    add(&list, "doc_string", model->doc_string);
+    add_text(&list, "doc_string", model->doc_string);
     add_number(&list, "ir_version", model->ir_version);
-    add(&list, "graph_name", model->graph->name);
+    add_text(&list, "graph_name", model->graph->name);
     for (size_t i = 0; i < model->n_opset_import; i++) {
         const Onnx__OperatorSetIdProto *set = model->opset_import[i];
         add_number(&list,
@@ -62,9 +65,9 @@ void byi_onnx_metadata(const Onnx__ModelProto *model, struct byi_module *m)
     }
     for (size_t i = 0; i < model->n_metadata_props; i++) {
         const Onnx__StringStringEntryProto *e = model->metadata_props[i];
-        push(&list,
-             byi_arena_printf(m->arena, "custom.%s", e->key ? e->key : ""),
-             e->value ? e->value : "");
+        add_entry(&list,
+                  byi_arena_printf(m->arena, "custom.%s", e->key ? e->key : ""),
+                  e->value ? e->value : "");
     }
     m->metadata =
         byi_arena_copy(m->arena, list.all.at, list.all.n * sizeof *list.all.at);

@@ -88,7 +88,7 @@ static void cut_model(const uint8_t *data, size_t n, struct byi_text *out,
 
 /* --- unpacking ------------------------------------------------------------ */
 
-struct budget {
+struct unpack_budget {
     size_t left;
     bool oom; /* malloc failed within the budget */
 };
@@ -97,46 +97,49 @@ struct budget {
  * guard owns the allocations until free_message. */
 static void *budget_alloc(void *arg, size_t n)
 {
-    struct budget *budget = arg;
+    struct unpack_budget *unpack_budget = arg;
     void *memory = NULL;
 
-    if (n > budget->left)
+    if (n > unpack_budget->left)
         return NULL;
-    budget->left -= n;
+    unpack_budget->left -= n;
     memory = byi_own_try(n ? n : 1, 1, NULL);
-    budget->oom = budget->oom || !memory;
+    unpack_budget->oom = unpack_budget->oom || !memory;
     return memory;
 }
 
-static void budget_free(void *budget, void *memory)
+static void budget_free(void *unpack_budget, void *memory)
 {
-    (void)budget;
+    (void)unpack_budget;
     byi_vec_free(memory);
 }
 
-/* Returns NULL if the message is malformed or needs more than the budget. */
-static ProtobufCMessage *unpack(const ProtobufCMessageDescriptor *type,
-                                const void *data, size_t n)
+/* Unpack a message, which the caller frees with free_message. Returns NULL if
+ * it is malformed or needs more than the budget. */
+static ProtobufCMessage *unpack_message(const ProtobufCMessageDescriptor *type,
+                                        const void *data, size_t n)
 {
-    struct budget budget = {.left = UNPACK_BASE};
-    ProtobufCAllocator allocator = {
-        .alloc = budget_alloc, .free = budget_free, .allocator_data = &budget};
+    struct unpack_budget unpack_budget = {.left = UNPACK_BASE};
+    ProtobufCAllocator allocator = {.alloc = budget_alloc,
+                                    .free = budget_free,
+                                    .allocator_data = &unpack_budget};
     ProtobufCMessage *message = NULL;
 
     if (n > (SIZE_MAX - UNPACK_BASE) / UNPACK_FACTOR)
         return NULL;
-    budget.left += n * UNPACK_FACTOR;
+    unpack_budget.left += n * UNPACK_FACTOR;
     message = protobuf_c_message_unpack(type, &allocator, n, data);
-    if (!message && budget.oom)
+    if (!message && unpack_budget.oom)
         byi_oom(n);
     return message;
 }
 
 static void free_message(ProtobufCMessage *message)
 {
-    struct budget budget = {0};
-    ProtobufCAllocator allocator = {
-        .alloc = budget_alloc, .free = budget_free, .allocator_data = &budget};
+    struct unpack_budget unpack_budget = {0};
+    ProtobufCAllocator allocator = {.alloc = budget_alloc,
+                                    .free = budget_free,
+                                    .allocator_data = &unpack_budget};
 
     if (message)
         protobuf_c_message_free_unpacked(message, &allocator);
@@ -144,7 +147,8 @@ static void free_message(ProtobufCMessage *message)
 
 /* --- files ---------------------------------------------------------------- */
 
-/* The resolved folder of `path`, in the arena; NULL if it does not exist. */
+/* Returns the resolved folder of `path`, in the arena; NULL if it does not
+ * exist. */
 static const char *folder_of(const char *path, struct byi_arena *arena)
 {
     const char *slash = strrchr(path, '/');
@@ -175,8 +179,8 @@ static enum byoc_status open_bytes(const char *path, const uint8_t *data,
     BYI_TRY(byi_wire_check(data, n, &onnx__model_proto__descriptor, path, err));
     file->folder = folder_of(path, file->arena);
     cut_model(data, n, &small, file);
-    file->model = (Onnx__ModelProto *)unpack(&onnx__model_proto__descriptor,
-                                             small.at, small.n);
+    file->model = (Onnx__ModelProto *)unpack_message(
+        &onnx__model_proto__descriptor, small.at, small.n);
     byi_text_free(&small);
     if (!file->model)
         return byi_fail(err, BYOC_EPARSE,
@@ -240,7 +244,7 @@ enum byoc_status byi_onnx_attribute(struct byi_onnx_file *file,
     n = (size_t)(w.end - w.at);
     BYI_TRY(byi_wire_check(w.at, n, &onnx__attribute_proto__descriptor, place,
                            err));
-    message = unpack(&onnx__attribute_proto__descriptor, w.at, n);
+    message = unpack_message(&onnx__attribute_proto__descriptor, w.at, n);
     if (!message)
         return byi_fail(err, BYOC_EPARSE, "%s: a field has the wrong type",
                         place);
@@ -284,8 +288,8 @@ enum byoc_status byi_onnx_tensor_bytes(
 
     BYI_TRY(
         byi_wire_check(data, n, &onnx__tensor_proto__descriptor, path, err));
-    Onnx__TensorProto *proto =
-        (Onnx__TensorProto *)unpack(&onnx__tensor_proto__descriptor, data, n);
+    Onnx__TensorProto *proto = (Onnx__TensorProto *)unpack_message(
+        &onnx__tensor_proto__descriptor, data, n);
     if (!proto)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: not a TensorProto: a field has the wrong type",

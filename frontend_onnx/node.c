@@ -79,12 +79,13 @@ static bool has_field(const Onnx__AttributeProto *a, int type)
     }
 }
 
-/* How messages describe an attribute without a value of type `wanted`. */
-static const char *kind_of(const Onnx__AttributeProto *a, int wanted)
+/* Returns how messages describe an attribute without a value of type
+ * `expected`. */
+static const char *kind_of(const Onnx__AttributeProto *a, int expected)
 {
     const unsigned type = a->has_type ? (unsigned)a->type : 0;
 
-    if ((int)type == wanted)
+    if ((int)type == expected)
         return "without a value";
     return type < BYI_COUNT(kinds) && kinds[type] ? kinds[type]
                                                   : "of another type";
@@ -124,9 +125,9 @@ int64_t byi_o_int(struct byi_import *o, const char *name, int64_t fallback)
     return a ? a->i : fallback;
 }
 
-/* The shortest decimal that rounds to this float: 0.01, not 0.00999999978, so
- * that an explicit default equals the implicit one. */
-static double widen(float value)
+/* Returns the shortest decimal that rounds to this float: 0.01, not
+ * 0.00999999978, so that an explicit default equals the implicit one. */
+static double shortest_double(float value)
 {
     char text[32];
 
@@ -143,7 +144,7 @@ double byi_o_float(struct byi_import *o, const char *name, double fallback)
     const Onnx__AttributeProto *a =
         byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
 
-    return a ? widen(a->f) : fallback;
+    return a ? shortest_double(a->f) : fallback;
 }
 
 const char *byi_o_string(struct byi_import *o, const char *name,
@@ -209,7 +210,7 @@ const double *byi_o_floats(struct byi_import *o, const char *name, uint32_t *n)
     double *values =
         byi_arena_calloc(o->scratch, a->n_floats + 1, sizeof *values);
     for (size_t i = 0; i < a->n_floats; i++)
-        values[i] = widen(a->floats[i]);
+        values[i] = shortest_double(a->floats[i]);
     *n = (uint32_t)a->n_floats;
     return values;
 }
@@ -387,9 +388,10 @@ bool byi_o_is_const(const struct byi_import *o, uint32_t i)
     return byi_o_value(o, byi_o_in(o, i), &t);
 }
 
-/* View input i; fails unless it is a constant scalar or vector of numbers. */
-static bool const_input(struct byi_import *o, uint32_t i, const char *what,
-                        struct byi_tensor *t)
+/* View input i. Fails and returns false unless it is a constant scalar or
+ * vector of numbers. */
+static bool view_const_input(struct byi_import *o, uint32_t i, const char *what,
+                             struct byi_tensor *t)
 {
     if (!byi_o_value(o, byi_o_in(o, i), t)) {
         byi_o_refuse(o, "its input '%s' is computed, expected a constant",
@@ -412,7 +414,7 @@ const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
     struct byi_tensor t = {0};
 
     *n = 0;
-    if (!const_input(o, i, what, &t))
+    if (!view_const_input(o, i, what, &t))
         return NULL;
     const int64_t elements = byi_elements(t.rank, t.dims);
     if (elements > BYI_MAX_ARGS) {

@@ -31,8 +31,8 @@ struct byi_onnx_params {
      * `path`. */
     const void *data;
     uint64_t bytes;
-    /* Find an operator that the importer does not know; false: no plug-in has
-     * it. NULL: there are no plug-ins. */
+    /* Find an operator that the importer does not know. Returns false if no
+     * plug-in has it. NULL: there are no plug-ins. */
     bool (*find)(void *ctx, const char *domain, const char *type, int64_t opset,
                  struct byi_onnx_custom *custom);
     void *find_ctx;
@@ -42,19 +42,19 @@ struct byi_onnx_params {
  * are the graph's inputs (without those that are initialisers), in order; the
  * result is the one output, or the tuple of outputs. Weights stay mapped from
  * the file where its encoding allows. External data must lie inside the
- * model's folder.
- * Errors: BYOC_EIO, BYOC_EPARSE (not a model; truncated), BYOC_EUNSUPPORTED
- * ("node NAME: operator OP (domain D, opset N) is not supported"), BYOC_ETYPE
- * (types or shapes do not match; names the node), BYOC_EINVAL (params),
- * BYOC_ELIMIT, BYOC_ENOMEM. */
+ * model's folder. The caller frees *module with byi_module_free; it is NULL
+ * after an error. Errors: BYOC_EIO, BYOC_EPARSE (not a model; truncated),
+ * BYOC_EUNSUPPORTED ("node NAME: operator OP (domain D, opset N) is not
+ * supported"), BYOC_ETYPE (types or shapes do not match; names the node),
+ * BYOC_EINVAL (params), BYOC_ELIMIT, BYOC_ENOMEM. */
 enum byoc_status byi_onnx_import(const char *path,
                                  const struct byi_onnx_params *params,
                                  struct byi_module **module,
                                  struct byoc_error *err);
 
 /* Read a TensorProto file (.pb, as in ONNX test data) into `arena`; *name is
- * its name, or "". Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED,
- * BYOC_ELIMIT. */
+ * its name, or "", in `arena`. `name` may be NULL. Errors: BYOC_EIO,
+ * BYOC_EPARSE, BYOC_EUNSUPPORTED, BYOC_ELIMIT. */
 enum byoc_status byi_onnx_tensor(const char *path, struct byi_arena *arena,
                                  struct byi_tensor *tensor, const char **name,
                                  struct byoc_error *err);

@@ -42,13 +42,13 @@ byi_id byi_unflatten_heads(struct byi_import *o, byi_id x, int64_t heads)
     return byi_o_reshape(o, x, byi_o_vector(o, 4, shape), false);
 }
 
-/* (b, s, n h) -> (b, n, s, h) */
+/* Emit x (b, s, n h) as (b, n, s, h). */
 static byi_id split_heads(struct byi_import *o, byi_id x, int64_t heads)
 {
     return byi_transpose_heads(o, byi_unflatten_heads(o, x, heads));
 }
 
-/* (b, n, s, h), or (b, n / g, g, s, h) -> (b, s, n h) */
+/* Emit x (b, n, s, h) or (b, n / g, g, s, h) as (b, s, n h). */
 static byi_id join_heads(struct byi_import *o, byi_id x)
 {
     const bool grouped = byi_o_rank(o, x) == 5;
@@ -100,7 +100,7 @@ byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
                       ARGS(byi_group_heads(o, a, x, 3)), NO_ATTRS);
 }
 
-/* The reverse of byi_group_scores: (b, n / g, g, s, t) -> (b, n, s, t) */
+/* Reverse byi_group_scores: (b, n / g, g, s, t) -> (b, n, s, t) */
 static byi_id join_groups(struct byi_import *o, const struct byi_attention *a,
                           byi_id x)
 {
@@ -116,7 +116,7 @@ static byi_id join_groups(struct byi_import *o, const struct byi_attention *a,
                : byi_o_text(o, text, ARGS(x), ATTRS(AN_INT("heads", a->heads)));
 }
 
-/* x at `index` of the axis, which is removed. */
+/* Take x at `index` of the axis, which is removed. */
 static byi_id take_index(struct byi_import *o, byi_id x, int64_t axis,
                          double index)
 {
@@ -151,7 +151,8 @@ byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
                         n, axes);
 }
 
-/* Allow keys start[b] .. end[b] - 1; without a start, from key 0. */
+/* Emit the additive mask that allows keys start[b] .. end[b] - 1 for sequence
+ * b; without a start, from key 0. */
 static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
                          byi_id start, byi_id end)
 {
@@ -176,7 +177,8 @@ static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
                               middle);
 }
 
-/* A mask of rank 1: (b) ends, or (2 b) ends, then starts. */
+/* Emit the additive mask for a mask of rank 1: (b) ends, or (2 b) ends, then
+ * starts. */
 static byi_id index_mask(struct byi_import *o, const struct byi_attention *a,
                          byi_id mask)
 {
@@ -196,7 +198,8 @@ static byi_id index_mask(struct byi_import *o, const struct byi_attention *a,
     return range_mask(o, a, byi_o_get(o, both, 1), end);
 }
 
-/* The additive mask from the node's input: (b), (2 b), (b, t) or (b, s, t). */
+/* Emit the additive mask for the node's input: (b), (2 b), (b, t) or
+ * (b, s, t). */
 static byi_id read_mask(struct byi_import *o, const struct byi_attention *a,
                         byi_id mask)
 {
@@ -223,7 +226,8 @@ double byi_attention_lowest(struct byi_import *o, const struct byi_attention *a)
     return byi_o_dtype(o, a->q) == BYOC_F64 ? -DBL_MAX : -(double)FLT_MAX;
 }
 
-/* Query i attends to the past keys and to the new keys 0 .. i. */
+/* Emit the mask with which query i attends to the past keys and to the new keys
+ * 0 .. i. */
 static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
 {
     static const int64_t column[] = {1}, front[] = {0, 1};
@@ -248,7 +252,7 @@ static byi_id add_optional(struct byi_import *o, byi_id x, byi_id more)
     return more == BYI_NO_ID ? x : byi_o_call(o, BYI_OP_ADD, x, more);
 }
 
-/* softcap tanh(x scale / softcap); x scale if the softcap is 0. */
+/* Emit softcap tanh(x scale / softcap), or x scale if the softcap is 0. */
 static byi_id capped(struct byi_import *o, byi_id x, double scale,
                      double softcap)
 {
@@ -259,8 +263,8 @@ static byi_id capped(struct byi_import *o, byi_id x, double scale,
         softcap);
 }
 
-/* The sum of bias, mask and causal mask, to be added to the scores; BYI_NO_ID
- * if there is none. */
+/* Emit the sum of bias, mask and causal mask, to be added to the scores.
+ * Returns BYI_NO_ID if there are none. */
 static byi_id all_masks(struct byi_import *o, const struct byi_attention *a)
 {
     byi_id total = a->bias;
@@ -273,7 +277,7 @@ static byi_id all_masks(struct byi_import *o, const struct byi_attention *a)
     return total == BYI_NO_ID ? causal : add_optional(o, total, causal);
 }
 
-/* x where the query may attend to at least one key, otherwise 0. */
+/* Emit x where the query may attend to at least one key, otherwise 0. */
 static byi_id unmasked(struct byi_import *o, byi_id x, byi_id masks)
 {
     return byi_o_text(o,
@@ -284,8 +288,8 @@ static byi_id unmasked(struct byi_import *o, byi_id x, byi_id masks)
                       ARGS(x, masks), NO_ATTRS);
 }
 
-/* The scores of queries and keys k plus the masks `total`. Sets stages 0 to 2:
- * the scores after scaling, after the soft cap, after the masks. */
+/* Emit the scores of queries and keys k plus the masks `total`. Sets stages 0
+ * to 2: the scores after scaling, after the soft cap, after the masks. */
 static byi_id scores(struct byi_import *o, const struct byi_attention *a,
                      byi_id k, byi_id total, byi_id stages[4])
 {
@@ -310,8 +314,8 @@ void byi_attention_widen(struct byi_import *o, struct byi_attention *a)
             *operands[i] = byi_o_cast(o, *operands[i], BYOC_F32);
 }
 
-/* The factor by which a sink, one more term of each row's softmax, scales the
- * rows of x: with S the sum of e^score, S / (S + e^sink) = sigmoid(log S -
+/* Emit the factor by which a sink, one more term of each row's softmax, scales
+ * the rows of x: with S the sum of e^score, S / (S + e^sink) = sigmoid(log S -
  * sink). */
 static byi_id sink_factor(struct byi_import *o, byi_id x, byi_id sink)
 {
@@ -324,7 +328,7 @@ static byi_id sink_factor(struct byi_import *o, byi_id x, byi_id sink)
         ARGS(x, sink), NO_ATTRS);
 }
 
-/* softmax(q k scale + bias + mask) v, with heads as in q. stages: NULL, or
+/* Emit softmax(q k scale + bias + mask) v, with heads as in q. stages: NULL, or
  * receives the scores after scaling, after the soft cap, after bias and mask,
  * and after softmax. */
 static byi_id attention_heads(struct byi_import *o,
@@ -541,8 +545,8 @@ static void convert_multi_head(struct byi_import *o)
 
 /* --- ai.onnx -------------------------------------------------------------- */
 
-/* Input i, (b, s, n h) or (b, n, s, h), as (b, n, s, h). *heads: the attribute;
- * set to n if the input has its own axis of heads. */
+/* Returns input i, (b, s, n h) or (b, n, s, h), as (b, n, s, h). *heads is the
+ * attribute, and becomes n if the input has its own axis of heads. */
 static byi_id standard_operand(struct byi_import *o, uint32_t i, int64_t *heads)
 {
     const byi_id x = byi_o_in(o, i);
@@ -558,9 +562,9 @@ static byi_id standard_operand(struct byi_import *o, uint32_t i, int64_t *heads)
     return x;
 }
 
-/* The additive mask (b or 1, n or 1, s, t) of input attn_mask, which broadcasts
- * to these dims. attn_mask may cover only the first keys; the others are
- * masked. If its number of keys is symbolic, it covers all. */
+/* Emit the additive mask (b or 1, n or 1, s, t) of input attn_mask, which
+ * broadcasts to these dims. attn_mask may cover only the first keys; the others
+ * are masked. If its number of keys is symbolic, it covers all. */
 static byi_id standard_mask(struct byi_import *o, const struct byi_attention *a)
 {
     static const int64_t front[] = {0, 1};
@@ -589,7 +593,7 @@ static byi_id standard_mask(struct byi_import *o, const struct byi_attention *a)
     return byi_group_scores(o, a, mask);
 }
 
-/* Check the numbers of heads; `values`: those of the values. */
+/* Check the numbers of heads; `values` is the number of heads of the values. */
 static void check_heads(struct byi_import *o, const struct byi_attention *a,
                         int64_t values)
 {

@@ -11,7 +11,7 @@
 
 /* --- If ------------------------------------------------------------------- */
 
-static byi_id tuple_of(struct byi_import *o, const byi_id *ids, uint32_t n)
+static byi_id make_tuple(struct byi_import *o, const byi_id *ids, uint32_t n)
 {
     if (!byi_o_ok(o))
         return BYI_NO_ID;
@@ -19,16 +19,16 @@ static byi_id tuple_of(struct byi_import *o, const byi_id *ids, uint32_t n)
 }
 
 /* A branch that is being imported. */
-struct branch {
+struct if_branch {
     struct byi_body body;
     byi_id *outputs;
     uint32_t n;
 };
 
-static struct branch open_branch(struct byi_import *o,
-                                 const Onnx__GraphProto *graph)
+static struct if_branch open_branch(struct byi_import *o,
+                                    const Onnx__GraphProto *graph)
 {
-    struct branch b = {.n = (uint32_t)graph->n_output};
+    struct if_branch b = {.n = (uint32_t)graph->n_output};
 
     b.outputs = byi_arena_calloc(o->scratch, b.n + 1, sizeof *b.outputs);
     byi_o_body_open(o, graph, &b.body);
@@ -37,13 +37,13 @@ static struct branch open_branch(struct byi_import *o,
     return b;
 }
 
-static byi_id close_branch(struct byi_import *o, struct branch *b)
+static byi_id close_branch(struct byi_import *o, struct if_branch *b)
 {
     return byi_o_body_close(o, &b->body,
-                            tuple_of(&b->body.inner, b->outputs, b->n));
+                            make_tuple(&b->body.inner, b->outputs, b->n));
 }
 
-static bool is_tensor(const struct branch *b, uint32_t i)
+static bool is_tensor(const struct if_branch *b, uint32_t i)
 {
     const struct byi_import *inner = &b->body.inner;
 
@@ -54,7 +54,7 @@ static bool is_tensor(const struct branch *b, uint32_t i)
 /* Prepend axes of size 1 to each output that has a higher rank in the other
  * branch because of such axes: both branches must return the same rank, and
  * broadcasting ignores these axes. */
-static void raise_ranks(struct branch *b, const struct branch *other)
+static void raise_ranks(struct if_branch *b, const struct if_branch *other)
 {
     int64_t front[BYI_MAX_RANK];
 
@@ -64,14 +64,14 @@ static void raise_ranks(struct branch *b, const struct branch *other)
         if (!is_tensor(b, i) || !is_tensor(other, i))
             continue;
         const uint32_t rank = byi_o_rank(&b->body.inner, b->outputs[i]);
-        const uint32_t wanted =
+        const uint32_t expected =
             byi_o_rank(&other->body.inner, other->outputs[i]);
-        bool ones = wanted > rank && wanted - rank <= BYI_COUNT(front);
-        for (uint32_t k = 0; ones && k < wanted - rank; k++)
+        bool ones = expected > rank && expected - rank <= BYI_COUNT(front);
+        for (uint32_t k = 0; ones && k < expected - rank; k++)
             ones = byi_o_dim(&other->body.inner, other->outputs[i], k) == 1;
         if (ones)
             b->outputs[i] = byi_o_expand(&b->body.inner, b->outputs[i],
-                                         wanted - rank, front);
+                                         expected - rank, front);
     }
 }
 
@@ -90,7 +90,7 @@ static void emit_if(struct byi_import *o, const Onnx__GraphProto *then,
 
     if (!byi_o_ok(o))
         return;
-    struct branch a = open_branch(o, then), b = open_branch(o, otherwise);
+    struct if_branch a = open_branch(o, then), b = open_branch(o, otherwise);
     if (byi_o_ok(o)) {
         raise_ranks(&a, &b);
         raise_ranks(&b, &a);
@@ -145,7 +145,7 @@ static bool is_squeeze_or_identity(const Onnx__GraphProto *then,
 /* PyTorch exports squeeze(x, dim) of a symbolic dim as an If: the axis is
  * removed only if its size is 1, so the rank depends on the data. Readers of
  * the result expect one rank: always squeeze, and let the run refuse other
- * sizes. False: the node is not such an If. */
+ * sizes. Returns false if the node is another If. */
 static bool squeeze_if_one(struct byi_import *o, const Onnx__GraphProto *then,
                            const Onnx__GraphProto *otherwise)
 {
@@ -299,7 +299,7 @@ static void read_slices(struct byi_import *o, struct byi_slices *slices,
     }
 }
 
-/* The trip count: the number of slices of a scan input. */
+/* Emit the trip count: the number of slices of a scan input. */
 static byi_id count_slices(struct byi_import *o, const struct byi_slices *s)
 {
     const int64_t n = byi_o_dim(o, s->whole, s->axis);

@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-/* Read the bytes of a string attribute as a vector of uint8; false: absent. */
-static bool bytes_attr(struct byi_import *o, const char *name,
+/* Read the bytes of a string attribute as a vector of uint8, which borrows
+ * them. False if the node does not have the attribute. */
+static bool read_bytes(struct byi_import *o, const char *name,
                        struct byi_tensor *t)
 {
     const Onnx__AttributeProto *a =
@@ -21,7 +22,8 @@ static bool bytes_attr(struct byi_import *o, const char *name,
     return true;
 }
 
-static const char *digest(struct byi_import *o, const struct byi_tensor *t)
+/* Returns the SHA-256 of the tensor's data in hex digits, in scratch. */
+static const char *digest_of(struct byi_import *o, const struct byi_tensor *t)
 {
     struct byi_sha256 sha;
     char text[65];
@@ -37,19 +39,19 @@ static const char *digest(struct byi_import *o, const struct byi_tensor *t)
     return byi_arena_str(o->scratch, text);
 }
 
-/* The tensor of attribute i; sets the value of `a` to its digest. BYI_NO_ID:
- * absent. */
+/* Add the tensor of attribute i as a constant, and set the value of `a` to its
+ * digest. Returns BYI_NO_ID if the node does not have the attribute. */
 static byi_id read_tensor(struct byi_import *o, const struct byoc_operator *op,
                           uint32_t i, struct byi_attr *a)
 {
     struct byi_tensor t = {0};
     const bool found = op->attrs[i].kind == BYOC_ATTR_BYTES
-                           ? bytes_attr(o, a->name, &t)
+                           ? read_bytes(o, a->name, &t)
                            : byi_o_tensor(o, a->name, &t);
 
     if (!found)
         return BYI_NO_ID;
-    a->s = digest(o, &t);
+    a->s = digest_of(o, &t);
     return byi_o_const(o, &t, false);
 }
 

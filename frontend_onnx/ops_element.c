@@ -105,7 +105,7 @@ static void convert_prelu_old(struct byi_import *o)
     o->out[0] = byi_o_call(o, BYI_OP_NN_PRELU, x, slope);
 }
 
-static byi_id clip(struct byi_import *o, byi_id x, double min, double max)
+static byi_id emit_clip(struct byi_import *o, byi_id x, double min, double max)
 {
     return byi_o_emit(o, BYI_OP_CLIP, ARGS(x),
                       ATTRS(A_FLOAT("a_min", min), A_FLOAT("a_max", max)));
@@ -119,13 +119,13 @@ static void convert_clip_6(struct byi_import *o)
     /* the declared defaults, which exporters also write out */
     min = min <= -(double)FLT_MAX ? -INFINITY : min;
     max = max >= (double)FLT_MAX ? INFINITY : max;
-    o->out[0] = clip(o, byi_o_in(o, 0), min, max);
+    o->out[0] = emit_clip(o, byi_o_in(o, 0), min, max);
 }
 
 /* Whether bound i is omitted, or a constant that a float attribute holds
  * exactly. *bound: the fallback, or the constant. */
-static bool fixed_bound(struct byi_import *o, uint32_t i, double fallback,
-                        double *bound)
+static bool is_fixed_bound(struct byi_import *o, uint32_t i, double fallback,
+                           double *bound)
 {
     const double exact = 9007199254740992.0; /* 2^53 */
     struct byi_tensor t = {0};
@@ -144,15 +144,15 @@ static void convert_clip(struct byi_import *o)
 {
     byi_id x = byi_o_in(o, 0);
     double min, max;
-    const bool fixed_min = fixed_bound(o, 1, -INFINITY, &min);
-    const bool fixed_max = fixed_bound(o, 2, INFINITY, &max);
+    const bool fixed_min = is_fixed_bound(o, 1, -INFINITY, &min);
+    const bool fixed_max = is_fixed_bound(o, 2, INFINITY, &max);
 
     if (fixed_min && fixed_max && isinf(min) && isinf(max) && min < max) {
         o->out[0] = x;
         return;
     }
     if (fixed_min && fixed_max && !isnan(min) && !isnan(max)) {
-        o->out[0] = clip(o, x, min, max);
+        o->out[0] = emit_clip(o, x, min, max);
         return;
     }
     if (byi_o_in(o, 1) != BYI_NO_ID)
@@ -223,8 +223,10 @@ static void convert_is_special(struct byi_import *o)
     byi_o_convert_same(o);
 }
 
-/* The mask of a Dropout in inference mode: all true or, before opset 10, 1. */
-static byi_id all_ones(struct byi_import *o, enum byoc_dtype dtype)
+/* Emit the mask of a Dropout in inference mode: all true or, before opset
+ * 10, 1.
+ */
+static byi_id emit_ones(struct byi_import *o, enum byoc_dtype dtype)
 {
     return byi_o_emit(o, BYI_OP_FULL, ARGS(byi_o_shape_of(o, byi_o_in(o, 0))),
                       ATTRS(A_FLOAT("value", 1.0), A_DTYPE("dtype", dtype)));
@@ -235,7 +237,7 @@ static void dropout_inference(struct byi_import *o)
     o->out[0] = byi_o_in(o, 0);
     if (byi_o_wants(o, 1))
         o->out[1] =
-            all_ones(o, o->opset < 10 ? byi_o_dtype(o, o->out[0]) : BYOC_BOOL);
+            emit_ones(o, o->opset < 10 ? byi_o_dtype(o, o->out[0]) : BYOC_BOOL);
 }
 
 /* In training mode each element is kept with probability 1 - ratio, and scaled

@@ -69,8 +69,8 @@ static void check_grouped(struct byi_import *o)
                    "found one of key and value, expected both or neither");
 }
 
-/* Queries, keys and values, (b, s, heads, h): three inputs, or one packed
- * input. */
+/* Read queries, keys and values as (b, s, heads, h), from three inputs or one
+ * packed input. */
 static void read_grouped(struct byi_import *o, struct grouped_attention *g)
 {
     struct byi_attention *a = &g->a;
@@ -149,8 +149,8 @@ static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
     g->a.k = byi_rotary_apply(o, g->a.k, tables, interleaved);
 }
 
-/* The declared size of axis 2 of the graph's input or output `name`; NULL: none
- * is declared, or the rank is not 4. */
+/* Returns the declared size of axis 2 of the graph's input or output `name`;
+ * NULL if the model declares no shape for it, or a rank other than 4. */
 static const Onnx__TensorShapeProto__Dimension *declared_length(
     Onnx__ValueInfoProto *const *list, size_t n, const char *name)
 {
@@ -187,8 +187,8 @@ static bool is_preallocated(const struct byi_import *o, uint32_t past,
            *a->dim_param && strcmp(a->dim_param, b->dim_param) == 0;
 }
 
-/* Cache `old` (b, kv_heads, t, h) with the new keys or values appended. The
- * result may be in the memory of the old cache. */
+/* Append the new keys or values to the cache in input `old`, (b, kv_heads, t,
+ * h). The result may be in the memory of the old cache. */
 static byi_id cached(struct byi_import *o, const struct grouped_attention *g,
                      uint32_t old, byi_id new)
 {
@@ -197,7 +197,7 @@ static byi_id cached(struct byi_import *o, const struct grouped_attention *g,
                       ATTRS(A_BOOL("grows", !g->preallocated)));
 }
 
-/* The keys or values in a cache, without the room for more. */
+/* Emit the keys or values in a cache, without the room for more. */
 static byi_id filled(struct byi_import *o, const struct grouped_attention *g,
                      byi_id cache)
 {
@@ -233,8 +233,9 @@ static void cache_grouped(struct byi_import *o, struct grouped_attention *g)
     }
 }
 
-/* An additive mask that excludes the keys after the sequence's last key; if
- * causal, those after the query; and those before the sliding window. */
+/* Emit an additive mask that excludes the keys after the sequence's last key,
+ * the keys after the query if the node is causal, and the keys before the
+ * sliding window. */
 static byi_id grouped_mask(struct byi_import *o,
                            const struct grouped_attention *g)
 {
@@ -268,7 +269,8 @@ static byi_id grouped_mask(struct byi_import *o,
                               byi_o_rank(o, g->a.q) == 5 ? 2 : 1, heads);
 }
 
-/* The sink's score of each head: an input, or 0 with smooth_softmax. */
+/* Emit the sink's score of each head: an input, or 0 with smooth_softmax.
+ * Returns BYI_NO_ID if the node has no sink. */
 static byi_id grouped_sink(struct byi_import *o,
                            const struct grouped_attention *g)
 {

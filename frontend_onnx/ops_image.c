@@ -19,7 +19,7 @@ static const char *resize_mode(struct byi_import *o)
     return mode;
 }
 
-static void resize_old(struct byi_import *o, byi_id scales)
+static void emit_old_resize(struct byi_import *o, byi_id scales)
 {
     o->out[0] = byi_o_emit(
         o, BYI_OP_RESIZE, ARGS(byi_o_in(o, 0), scales),
@@ -34,7 +34,7 @@ static void convert_upsample_1(struct byi_import *o)
     const float scales[] = {1, 1, (float)byi_o_float(o, "height_scale", 0),
                             (float)byi_o_float(o, "width_scale", 0)};
 
-    resize_old(o, byi_o_array(o, BYOC_F32, 4, scales));
+    emit_old_resize(o, byi_o_array(o, BYOC_F32, 4, scales));
 }
 
 static void convert_upsample_7(struct byi_import *o)
@@ -50,12 +50,12 @@ static void convert_upsample_7(struct byi_import *o)
     }
     for (uint32_t i = 0; i < n; i++)
         scales[i] = (float)given[i];
-    resize_old(o, byi_o_array(o, BYOC_F32, n, scales));
+    emit_old_resize(o, byi_o_array(o, BYOC_F32, n, scales));
 }
 
 static void convert_resize_10(struct byi_import *o)
 {
-    resize_old(o, byi_o_in(o, 1));
+    emit_old_resize(o, byi_o_in(o, 1));
 }
 
 /* Whether an input is present. In opset 11 an empty tensor stands for an
@@ -68,8 +68,9 @@ static bool is_given(const struct byi_import *o, uint32_t i)
            !(byi_o_rank(o, id) == 1 && byi_o_dim(o, id, 0) == 0);
 }
 
-/* The constant roi of tf_crop_and_resize, the part of x that is resized; NULL
- * in other modes, which ignore it, or if wanted_roi() must compute it. */
+/* Returns the constant roi of tf_crop_and_resize, the part of x that is
+ * resized; NULL in other modes, which ignore it, or if complete_roi() must
+ * compute it. */
 static const double *read_roi(struct byi_import *o, const char *transform,
                               uint32_t *n)
 {
@@ -96,9 +97,9 @@ static const double *read_roi(struct byi_import *o, const char *transform,
     return roi;
 }
 
-/* The roi input when it is not constant or lists only some axes; the other axes
- * get the whole range, 0 to 1. */
-static byi_id wanted_roi(struct byi_import *o)
+/* Returns the roi input if it is not constant, or if it lists only some axes.
+ * The other axes get the whole range, 0 to 1. */
+static byi_id complete_roi(struct byi_import *o)
 {
     const byi_id roi = byi_o_in(o, 1);
     const int64_t rank = byi_o_rank(o, byi_o_in(o, 0));
@@ -125,10 +126,10 @@ static byi_id wanted_roi(struct byi_import *o)
     return byi_o_spread(o, all, at, ends);
 }
 
-/* Replace the sizes of the axes in `asked` by sizes that keep x's aspect ratio:
- * if `smaller`, by the largest that fit in the given sizes; otherwise by the
- * smallest that cover them. */
-static void keep_ratio(struct byi_import *o, const bool *asked, bool smaller,
+/* Replace the sizes of the axes in `resized` by sizes that keep x's aspect
+ * ratio: if `smaller`, by the largest that fit in the given sizes; otherwise by
+ * the smallest that cover them. */
+static void keep_ratio(struct byi_import *o, const bool *resized, bool smaller,
                        uint32_t rank, int64_t *sizes)
 {
     double scale = smaller ? INFINITY : 0;
@@ -136,19 +137,19 @@ static void keep_ratio(struct byi_import *o, const bool *asked, bool smaller,
     for (uint32_t i = 0; i < rank; i++) {
         const double own =
             (double)sizes[i] / (double)byi_o_dim(o, byi_o_in(o, 0), i);
-        if (asked[i])
+        if (resized[i])
             scale = smaller ? fmin(scale, own) : fmax(scale, own);
     }
     for (uint32_t i = 0; i < rank; i++)
-        if (asked[i])
+        if (resized[i])
             sizes[i] = (int64_t)floor(
                 scale * (double)byi_o_dim(o, byi_o_in(o, 0), i) + 0.5);
 }
 
-/* keep_ratio for sizes or dims that are known at run time only; `own` are x's
- * dims at the axes. */
-static byi_id ratio_at_run_time(struct byi_import *o, byi_id sizes, byi_id own,
-                                bool smaller)
+/* Like keep_ratio, for sizes or dims that are known only at run time; `own` are
+ * x's dims at the axes. */
+static byi_id emit_kept_ratio(struct byi_import *o, byi_id sizes, byi_id own,
+                              bool smaller)
 {
     static const char ratios[] = "fn (%sizes, %own) {"
                                  "  divide(cast(%sizes, dtype=\"float32\"),"
@@ -167,10 +168,9 @@ static byi_id ratio_at_run_time(struct byi_import *o, byi_id sizes, byi_id own,
     return byi_o_text(o, rounded, ARGS(own, scale), NO_ATTRS);
 }
 
-/* wanted_size for values or dims that are known at run time only. */
-static byi_id size_at_run_time(struct byi_import *o, byi_id given, bool sized,
-                               const int64_t *axes, uint32_t n,
-                               const char *policy)
+/* Like complete_size, for values or dims that are known only at run time. */
+static byi_id emit_size(struct byi_import *o, byi_id given, bool sized,
+                        const int64_t *axes, uint32_t n, const char *policy)
 {
     const uint32_t rank = byi_o_rank(o, byi_o_in(o, 0));
     const byi_id dims = byi_o_shape_of(o, byi_o_in(o, 0));
@@ -182,7 +182,7 @@ static byi_id size_at_run_time(struct byi_import *o, byi_id given, bool sized,
 
     if (sized && strcmp(policy, "stretch") != 0)
         given =
-            ratio_at_run_time(o, given, own, strcmp(policy, "not_larger") == 0);
+            emit_kept_ratio(o, given, own, strcmp(policy, "not_larger") == 0);
     if (n == 0)
         return given;
     const byi_id rest =
@@ -195,14 +195,14 @@ static byi_id size_at_run_time(struct byi_import *o, byi_id given, bool sized,
 
 /* Complete sizes or scales that are given for some axes only, and apply the
  * aspect ratio policy. */
-static byi_id wanted_size(struct byi_import *o, byi_id given, bool sized)
+static byi_id complete_size(struct byi_import *o, byi_id given, bool sized)
 {
     const char *policy = byi_o_string(o, "keep_aspect_ratio_policy", "stretch");
     const bool stretch = !sized || strcmp(policy, "stretch") == 0;
     uint32_t n = 0;
     const int64_t *axes = byi_o_ints(o, "axes", &n);
     const uint32_t rank = byi_o_rank(o, byi_o_in(o, 0));
-    bool asked[BYI_MAX_RANK] = {false};
+    bool resized[BYI_MAX_RANK] = {false};
     int64_t sizes[BYI_MAX_RANK];
     float scales[BYI_MAX_RANK];
     struct byi_tensor t;
@@ -213,7 +213,7 @@ static byi_id wanted_size(struct byi_import *o, byi_id given, bool sized)
     for (uint32_t i = 0; i < rank; i++)
         known = known && (!sized || byi_o_dim(o, byi_o_in(o, 0), i) > 0);
     if (!known)
-        return size_at_run_time(o, given, sized, axes, n, policy);
+        return emit_size(o, given, sized, axes, n, policy);
     if (t.rank != 1 || t.dims[0] != (n ? n : rank)) {
         byi_o_fail(o, BYOC_EPARSE, "found %lld %s, expected %u",
                    (long long)t.dims[0], sized ? "sizes" : "scales",
@@ -226,13 +226,13 @@ static byi_id wanted_size(struct byi_import *o, byi_id given, bool sized)
     }
     for (uint32_t i = 0; i < t.dims[0]; i++) {
         const uint32_t axis = n ? byi_o_axis(o, axes[i], rank) : i;
-        asked[axis] = true;
+        resized[axis] = true;
         scales[axis] = (float)byi_tensor_float(&t, i);
         if (sized)
             sizes[axis] = byi_tensor_int(&t, i);
     }
     if (!stretch)
-        keep_ratio(o, asked, strcmp(policy, "not_larger") == 0, rank, sizes);
+        keep_ratio(o, resized, strcmp(policy, "not_larger") == 0, rank, sizes);
     return sized ? byi_o_vector(o, rank, sizes)
                  : byi_o_array(o, BYOC_F32, rank, scales);
 }
@@ -248,7 +248,7 @@ static void convert_resize(struct byi_import *o)
                    sized ? "both" : "neither");
     if (sized)
         size = byi_o_cast(o, byi_o_in(o, 3), BYOC_I64);
-    size = wanted_size(o, size, sized);
+    size = complete_size(o, size, sized);
     const char *transform =
         byi_o_string(o, "coordinate_transformation_mode", "half_pixel");
     const double *roi = read_roi(o, transform, &n);
@@ -266,7 +266,7 @@ static void convert_resize(struct byi_import *o)
     };
     if (!roi && strcmp(transform, "tf_crop_and_resize") == 0)
         o->out[0] = byi_o_emit(o, BYI_OP_DYN_RESIZE,
-                               ARGS(byi_o_in(o, 0), size, wanted_roi(o)),
+                               ARGS(byi_o_in(o, 0), size, complete_roi(o)),
                                BYI_N(attrs) - 1, attrs);
     else
         o->out[0] = byi_o_emit(o, BYI_OP_RESIZE, ARGS(byi_o_in(o, 0), size),
@@ -283,11 +283,11 @@ static const char *sample_mode(struct byi_import *o)
                                         : mode;
 }
 
-/* The coordinates of the pixels of an axis of `size` elements. -1 and 1 are the
- * first and last pixel if `corners`, otherwise the edges: (2 i + 1) / size - 1.
- */
-static byi_id coordinates(struct byi_import *o, byi_id size, bool corners,
-                          enum byoc_dtype dtype)
+/* Emit the coordinates of the pixels of an axis of `size` elements. -1 and 1
+ * are the first and last pixel if `corners`, otherwise the edges: (2 i + 1) /
+ * size - 1. */
+static byi_id emit_coordinates(struct byi_import *o, byi_id size, bool corners,
+                               enum byoc_dtype dtype)
 {
     static const char of_corners[] =
         "fn (%n, %i) {"
@@ -336,11 +336,11 @@ static void convert_affine_grid(struct byi_import *o)
             byi_o_emit(o, BYI_OP_TAKE,
                        ARGS(lengths, byi_o_scalar(o, BYOC_I64, (double)axis)),
                        ATTRS(AN_INT("axis", 0)));
-        columns[i] =
-            byi_o_call(o, BYI_OP_BROADCAST_TO,
-                       byi_o_expand(o, coordinates(o, length, corners, dtype),
-                                    (uint32_t)(d - axis), others),
-                       shape);
+        columns[i] = byi_o_call(
+            o, BYI_OP_BROADCAST_TO,
+            byi_o_expand(o, emit_coordinates(o, length, corners, dtype),
+                         (uint32_t)(d - axis), others),
+            shape);
     }
     columns[d] =
         byi_o_call(o, BYI_OP_BROADCAST_TO, byi_o_scalar(o, dtype, 1), shape);

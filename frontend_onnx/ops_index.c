@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Cast indices to int64 unless they are int32: the IR accepts both. */
-static byi_id as_index(struct byi_import *o, byi_id id)
+static byi_id cast_index(struct byi_import *o, byi_id id)
 {
     if (byi_o_dtype(o, id) == BYOC_I32)
         return id;
@@ -33,7 +33,7 @@ static void convert_cumulative(struct byi_import *o)
 
     if (!byi_o_is_const(o, 1)) {
         o->out[0] = byi_o_emit(
-            o, BYI_OP_DYN_CUMSUM, ARGS(x, as_index(o, byi_o_in(o, 1))),
+            o, BYI_OP_DYN_CUMSUM, ARGS(x, cast_index(o, byi_o_in(o, 1))),
             ATTRS(A_BOOL("exclusive", exclusive), A_BOOL("reverse", reverse),
                   A_BOOL("product", product)));
         return;
@@ -46,7 +46,7 @@ static void convert_cumulative(struct byi_import *o)
               A_BOOL("reverse", reverse), A_BOOL("product", product)));
 }
 
-/* Of strings, "" is the zero. */
+/* The zero of strings is "". */
 static void convert_nonzero(struct byi_import *o)
 {
     const char *none = "";
@@ -65,7 +65,7 @@ static void convert_trilu(struct byi_import *o)
     if (byi_o_in(o, 1) != BYI_NO_ID && !byi_o_is_const(o, 1)) {
         o->out[0] =
             byi_o_emit(o, BYI_OP_DYN_TRILU,
-                       ARGS(byi_o_in(o, 0), as_index(o, byi_o_in(o, 1))),
+                       ARGS(byi_o_in(o, 0), cast_index(o, byi_o_in(o, 1))),
                        ATTRS(A_BOOL("upper", upper)));
         return;
     }
@@ -76,7 +76,7 @@ static void convert_trilu(struct byi_import *o)
                            ATTRS(AN_INT("k", k), A_BOOL("upper", upper)));
 }
 
-static void topk(struct byi_import *o, byi_id k)
+static void emit_topk(struct byi_import *o, byi_id k)
 {
     const byi_id both =
         byi_o_emit(o, BYI_OP_TOPK, ARGS(byi_o_in(o, 0), k),
@@ -93,12 +93,12 @@ static void convert_topk_1(struct byi_import *o)
 {
     const int64_t k = byi_o_int(o, "k", 0);
 
-    topk(o, byi_o_vector(o, 1, &k));
+    emit_topk(o, byi_o_vector(o, 1, &k));
 }
 
 static void convert_topk(struct byi_import *o)
 {
-    topk(o, byi_o_cast(o, byi_o_in(o, 1), BYOC_I64));
+    emit_topk(o, byi_o_cast(o, byi_o_in(o, 1), BYOC_I64));
 }
 
 static void convert_one_hot(struct byi_import *o)
@@ -113,7 +113,7 @@ static void convert_one_hot(struct byi_import *o)
 
 static void convert_take(struct byi_import *o)
 {
-    const byi_id indices = as_index(o, byi_o_in(o, 1));
+    const byi_id indices = cast_index(o, byi_o_in(o, 1));
 
     o->out[0] = byi_o_emit(o, BYI_OP_TAKE, ARGS(byi_o_in(o, 0), indices),
                            ATTRS(AN_INT("axis", byi_o_int(o, "axis", 0))));
@@ -129,7 +129,8 @@ static void convert_reverse_sequence(struct byi_import *o)
                          AN_INT("time_axis", byi_o_int(o, "time_axis", 0))));
 }
 
-/* Without axis, the unique elements of x. */
+/* Without the attribute axis, the elements of x are compared, not its slices.
+ */
 static void convert_unique(struct byi_import *o)
 {
     const bool flat = !byi_o_has(o, "axis");

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-static byi_id gemm(struct byi_import *o)
+static byi_id emit_gemm(struct byi_import *o)
 {
     const byi_id a = byi_o_in(o, 0), b = byi_o_in(o, 1), c = byi_o_in(o, 2);
     const bool flip_a = byi_o_int(o, "transA", 0) != 0;
@@ -36,7 +36,7 @@ static byi_id gemm(struct byi_import *o)
 
 static void convert_gemm(struct byi_import *o)
 {
-    o->out[0] = gemm(o);
+    o->out[0] = emit_gemm(o);
 }
 
 /* --- com.microsoft -------------------------------------------------------- */
@@ -51,17 +51,17 @@ static void convert_fused_gemm(struct byi_import *o)
 
     while (n < BYI_N(numbers) && !isnan(numbers[n]))
         n++;
-    o->out[0] = byi_o_activation(o, gemm(o), name, numbers, n);
+    o->out[0] = byi_o_activation(o, emit_gemm(o), name, numbers, n);
 }
 
-/* Move axis 0 to a place after the batch axes: (a, b, c, n) becomes (b, c, a,
- * n). */
-static byi_id batch_first(struct byi_import *o, byi_id x, bool wanted)
+/* If `enabled`, move axis 0 to a place after the batch axes: (a, b, c, n)
+ * becomes (b, c, a, n). */
+static byi_id move_batch_first(struct byi_import *o, byi_id x, bool enabled)
 {
     const uint32_t rank = byi_o_rank(o, x);
     int64_t axes[BYI_MAX_RANK];
 
-    if (!wanted || rank < 3)
+    if (!enabled || rank < 3)
         return x;
     for (uint32_t i = 0; i < rank; i++)
         axes[i] = i + 2 < rank ? i + 1 : i;
@@ -75,10 +75,10 @@ static byi_id batch_first(struct byi_import *o, byi_id x, bool wanted)
  * The transposition of a vector is ignored. */
 static void convert_fused_matmul(struct byi_import *o)
 {
-    const byi_id a =
-        batch_first(o, byi_o_in(o, 0), byi_o_int(o, "transBatchA", 0) != 0);
-    const byi_id b =
-        batch_first(o, byi_o_in(o, 1), byi_o_int(o, "transBatchB", 0) != 0);
+    const byi_id a = move_batch_first(o, byi_o_in(o, 0),
+                                      byi_o_int(o, "transBatchA", 0) != 0);
+    const byi_id b = move_batch_first(o, byi_o_in(o, 1),
+                                      byi_o_int(o, "transBatchB", 0) != 0);
     const bool flip_a = byi_o_int(o, "transA", 0) && byi_o_rank(o, a) > 1;
     const bool flip_b = byi_o_int(o, "transB", 0) && byi_o_rank(o, b) > 1;
     const byi_id y = byi_o_emit(

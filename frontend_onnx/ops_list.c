@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* The kind of a value's type; BYI_TENSOR if the value is omitted. */
+/* Returns the kind of a value's type; BYI_TENSOR if the value is omitted. */
 static enum byi_type_kind kind_of(const struct byi_import *o, byi_id id)
 {
     return byi_o_ok(o) && id != BYI_NO_ID ? o->f->nodes.at[id].type->kind
@@ -56,7 +56,7 @@ static void convert_concat(struct byi_import *o)
                            BYI_N(attrs), attrs);
 }
 
-/* A type in the notation of ONNX, such as "map" or "seq(map)". */
+/* Returns a type in the notation of ONNX, such as "map" or "seq(map)". */
 static const char *type_name(struct byi_import *o, const Onnx__TypeProto *type,
                              bool in_sequence)
 {

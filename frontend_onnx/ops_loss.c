@@ -8,17 +8,19 @@
 
 #include <string.h>
 
-struct loss {
+/* The inputs of a loss except the scores. */
+struct loss_target {
     byi_id target;  /* int64; class 0 where the target is ignored */
     byi_id ignored; /* bool, or BYI_NO_ID */
     byi_id weight;  /* of each target, or BYI_NO_ID: all 1 */
 };
 
 /* Read the target, ignore_index and weights, which do not depend on x. */
-static struct loss read_target(struct byi_import *o, enum byoc_dtype dtype)
+static struct loss_target read_target(struct byi_import *o,
+                                      enum byoc_dtype dtype)
 {
     const byi_id weights = byi_o_in(o, 2);
-    struct loss l = {.ignored = BYI_NO_ID, .weight = BYI_NO_ID};
+    struct loss_target l = {.ignored = BYI_NO_ID, .weight = BYI_NO_ID};
     static const char ignore[] = "fn (%target) {"
                                  "  %ignored = equal(%target, index);"
                                  "  (%ignored, where(%ignored, 0, %target))"
@@ -68,14 +70,14 @@ static byi_id reduce_loss(struct byi_import *o, byi_id loss, byi_id weight)
     return byi_o_call(o, BYI_OP_DIVIDE, sum_all(o, BYI_OP_SUM, loss), weight);
 }
 
-static byi_id nll(struct byi_import *o, byi_id x)
+static byi_id emit_nll(struct byi_import *o, byi_id x)
 {
     static const char text[] =
         "fn (%x, %target) {"
         "  %picked = gather(%x, expand_dims(%target, axis=[1]), axis=1);"
         "  negative(squeeze(%picked, axis=[1]))"
         "}";
-    const struct loss l = read_target(o, byi_o_dtype(o, x));
+    const struct loss_target l = read_target(o, byi_o_dtype(o, x));
 
     if (byi_o_ok(o) && byi_o_rank(o, x) != byi_o_rank(o, l.target) + 1)
         byi_o_fail(o, BYOC_ETYPE,
@@ -89,7 +91,7 @@ static byi_id nll(struct byi_import *o, byi_id x)
 
 static void convert_nll(struct byi_import *o)
 {
-    o->out[0] = nll(o, byi_o_in(o, 0));
+    o->out[0] = emit_nll(o, byi_o_in(o, 0));
 }
 
 static void convert_cross_entropy(struct byi_import *o)
@@ -97,7 +99,7 @@ static void convert_cross_entropy(struct byi_import *o)
     const byi_id x = byi_o_emit(o, BYI_OP_NN_LOG_SOFTMAX, ARGS(byi_o_in(o, 0)),
                                 ATTRS(AN_INT("axis", 1)));
 
-    o->out[0] = nll(o, x);
+    o->out[0] = emit_nll(o, x);
     if (o->n_out > 1)
         o->out[1] = x;
 }

@@ -9,8 +9,9 @@
 
 /* --- Constant ------------------------------------------------------------- */
 
-static void decode(struct byi_import *o, const Onnx__TensorProto *proto,
-                   struct byi_tensor *t)
+static void decode_attribute(struct byi_import *o,
+                             const Onnx__TensorProto *proto,
+                             struct byi_tensor *t)
 {
     if (!byi_o_ok(o))
         return;
@@ -19,7 +20,7 @@ static void decode(struct byi_import *o, const Onnx__TensorProto *proto,
         byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
 }
 
-static byi_id string_vector(struct byi_import *o)
+static byi_id add_string_vector(struct byi_import *o)
 {
     uint32_t n = 0;
     const char *const *values = byi_o_strings(o, "value_strings", &n);
@@ -43,7 +44,7 @@ static void convert_constant(struct byi_import *o)
     } else if (byi_o_has(o, "value")) {
         const Onnx__AttributeProto *a = byi_o_attr(o, "value", TENSOR);
         if (a)
-            decode(o, a->t, &t);
+            decode_attribute(o, a->t, &t);
         o->out[0] = byi_o_const_of(o, &t, true, o->sources);
     } else if (byi_o_has(o, "value_int")) {
         int64_t value = byi_o_int(o, "value_int", 0);
@@ -64,7 +65,7 @@ static void convert_constant(struct byi_import *o)
         t = (struct byi_tensor){.data = &value, .dtype = BYOC_STRING};
         o->out[0] = byi_o_const(o, &t, false);
     } else if (byi_o_has(o, "value_strings")) {
-        o->out[0] = string_vector(o);
+        o->out[0] = add_string_vector(o);
     } else {
         byi_o_refuse(o, "attribute '%s', expected value, value_int or similar",
                      byi_text_or(o->node->attribute[0]->name, ""));
@@ -84,7 +85,7 @@ static void convert_constant_of_shape(struct byi_import *o)
     struct byi_tensor t = {.data = &zero, .dtype = BYOC_F32};
 
     if (a)
-        decode(o, a->t, &t);
+        decode_attribute(o, a->t, &t);
     if (!byi_o_ok(o))
         return;
     if (byi_elements(t.rank, t.dims) != 1 || byoc_dtype_size(t.dtype) == 0 ||

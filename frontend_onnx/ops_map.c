@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+/* Returns part 0 of a map, its values, or part 1, its keys. */
 static byi_id part_of(struct byi_import *o, byi_id map, uint32_t part)
 {
     if (byi_o_ok(o) && o->f->nodes.at[map].kind == BYI_MAKE_TUPLE)
@@ -35,7 +36,7 @@ const char *byi_o_keys_name(struct byi_import *o, const char *name)
     return byi_arena_printf(o->m->arena, "%s.keys", name);
 }
 
-/* The dtype of the map's values; BYOC_NONE: they are not tensors. */
+/* Returns the dtype of the map's values; BYOC_NONE if they are not tensors. */
 static enum byoc_dtype value_type(const Onnx__TypeProto__Map *map)
 {
     const Onnx__TypeProto *type = map->value_type;
@@ -76,8 +77,8 @@ bool byi_o_is_map(const struct byi_import *o, byi_id id)
 
 /* --- operators ------------------------------------------------------------ */
 
-/* The operand, which must be a map. */
-static byi_id wanted_map(struct byi_import *o)
+/* Returns the operand, and fails unless it is a map. */
+static byi_id read_map(struct byi_import *o)
 {
     const byi_id map = byi_o_in(o, 0);
 
@@ -104,10 +105,10 @@ static void convert_zip_map(struct byi_import *o)
                                   o->sources);
 }
 
-/* The value of an absent key, 0 or `text`, as a scalar (rank 0) or a vector of
- * one element (rank 1). */
-static byi_id no_value(struct byi_import *o, enum byoc_dtype dtype,
-                       const char *text, uint32_t rank)
+/* Emit the value of an absent key, 0 or `text`, as a scalar (rank 0) or a
+ * vector of one element (rank 1). */
+static byi_id emit_no_value(struct byi_import *o, enum byoc_dtype dtype,
+                            const char *text, uint32_t rank)
 {
     static const int64_t front[] = {0};
     const struct byi_tensor t = {.data = &text, .dtype = BYOC_STRING};
@@ -117,8 +118,8 @@ static byi_id no_value(struct byi_import *o, enum byoc_dtype dtype,
     return byi_o_expand(o, none, rank, front);
 }
 
-/* The vocabulary attribute for keys of that type, as a vector. */
-static byi_id vocabulary(struct byi_import *o, bool texts)
+/* Add the vocabulary attribute for keys of that type as a vector. */
+static byi_id read_vocabulary(struct byi_import *o, bool texts)
 {
     uint32_t n = 0;
 
@@ -137,16 +138,16 @@ static byi_id vocabulary(struct byi_import *o, bool texts)
     return BYI_NO_ID;
 }
 
-/* The value of each word of the vocabulary, as one row. The default value (0 or
- * "") follows the values; a word that is not a key selects it. */
+/* Emit the value of each word of the vocabulary, as one row. The default value
+ * (0 or "") follows the values; a word that is not a key selects it. */
 static void convert_dict_vectorizer(struct byi_import *o)
 {
     static const int64_t last[] = {1};
-    const byi_id map = wanted_map(o);
+    const byi_id map = read_map(o);
     const byi_id values = byi_o_map_values(o, map),
                  keys = byi_o_map_keys(o, map);
     const bool texts = byi_o_dtype(o, keys) == BYOC_STRING;
-    const byi_id words = vocabulary(o, texts);
+    const byi_id words = read_vocabulary(o, texts);
 
     const byi_id column = byi_o_expand(o, words, 1, last);
     const byi_id same =
@@ -156,14 +157,14 @@ static void convert_dict_vectorizer(struct byi_import *o)
     const byi_id at =
         byi_o_emit(o, BYI_OP_ARGMAX, ARGS(byi_o_concat(o, same, any, 1)),
                    ATTRS(AN_INT("axis", 1), A_BOOL("keepdims", false)));
-    const byi_id all =
-        byi_o_concat(o, values, no_value(o, byi_o_dtype(o, values), "", 1), 0);
+    const byi_id all = byi_o_concat(
+        o, values, emit_no_value(o, byi_o_dtype(o, values), "", 1), 0);
 
     o->out[0] = byi_o_row(o, byi_ml_label(o, all, at));
 }
 
-/* The values, sorted by their keys. */
-static byi_id in_order(struct byi_import *o, byi_id keys, byi_id values)
+/* Emit the values, sorted by their keys. */
+static byi_id sort_by_key(struct byi_import *o, byi_id keys, byi_id values)
 {
     const byi_id n = byi_o_shape_of(o, keys);
     const byi_id sorted =
@@ -173,8 +174,9 @@ static byi_id in_order(struct byi_import *o, byi_id keys, byi_id values)
     return byi_ml_label(o, values, byi_o_get(o, sorted, 1));
 }
 
-/* A vector of max_map elements; element i is the value of key i. */
-static byi_id by_key(struct byi_import *o, byi_id keys, byi_id values)
+/* Emit a vector of max_map elements, of which element i is the value of key i.
+ */
+static byi_id scatter_by_key(struct byi_import *o, byi_id keys, byi_id values)
 {
     const int64_t n = byi_o_int(o, "max_map", 1);
 
@@ -183,9 +185,10 @@ static byi_id by_key(struct byi_import *o, byi_id keys, byi_id values)
                    (long long)n);
         return BYI_NO_ID;
     }
-    const byi_id none = byi_o_call(
-        o, BYI_OP_BROADCAST_TO, no_value(o, byi_o_dtype(o, values), "0.f", 0),
-        byi_o_vector(o, 1, &n));
+    const byi_id none =
+        byi_o_call(o, BYI_OP_BROADCAST_TO,
+                   emit_no_value(o, byi_o_dtype(o, values), "0.f", 0),
+                   byi_o_vector(o, 1, &n));
     return byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(none, keys, values),
                       ATTRS(AN_INT("axis", 0)));
 }
@@ -200,7 +203,7 @@ static void convert_cast_map(struct byi_import *o)
                  {"TO_INT64", BYOC_I64}};
     const char *to = byi_o_string(o, "cast_to", "TO_FLOAT");
     const char *form = byi_o_string(o, "map_form", "DENSE");
-    const byi_id map = wanted_map(o);
+    const byi_id map = read_map(o);
     const byi_id keys = byi_o_map_keys(o, map);
     enum byoc_dtype dtype = BYOC_NONE;
 
@@ -215,14 +218,14 @@ static void convert_cast_map(struct byi_import *o)
     }
     const byi_id values = byi_o_cast(o, byi_o_map_values(o, map), dtype);
     if (strcmp(form, "SPARSE") == 0) {
-        o->out[0] = byi_o_row(o, by_key(o, keys, values));
+        o->out[0] = byi_o_row(o, scatter_by_key(o, keys, values));
         return;
     }
     byi_o_int(o, "max_map", 1);
     if (strcmp(form, "DENSE") != 0)
         byi_o_fail(o, BYOC_EPARSE, "map_form is '%s', expected DENSE or SPARSE",
                    form);
-    o->out[0] = byi_o_row(o, in_order(o, keys, values));
+    o->out[0] = byi_o_row(o, sort_by_key(o, keys, values));
 }
 
 /* clang-format off */

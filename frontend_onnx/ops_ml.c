@@ -23,8 +23,8 @@ static byi_id add_vector(struct byi_import *o, enum byoc_dtype dtype, size_t n,
     return byi_o_const(o, &t, false);
 }
 
-/* The numbers of attribute `name` as a vector; BYI_NO_ID and *n = 0 if it is
- * absent. */
+/* Add the numbers of attribute `name` as a vector. Returns BYI_NO_ID and sets
+ * *n to 0 if it is absent. */
 static byi_id add_numbers(struct byi_import *o, const char *name,
                           enum byoc_dtype dtype, uint32_t *n)
 {
@@ -271,9 +271,9 @@ static void convert_one_hot(struct byi_import *o)
 
 /* --- label encoders ------------------------------------------------------- */
 
-/* Attribute STEM_tensor, STEM_strings, STEM_int64s or STEM_floats as a vector;
- * BYI_NO_ID when all are absent. */
-static byi_id any_list(struct byi_import *o, const char *stem)
+/* Add attribute STEM_tensor, STEM_strings, STEM_int64s or STEM_floats as a
+ * vector. Returns BYI_NO_ID if all are absent. */
+static byi_id read_any_list(struct byi_import *o, const char *stem)
 {
     uint32_t n = 0;
     const char *name = byi_arena_printf(o->scratch, "%s_tensor", stem);
@@ -294,7 +294,8 @@ static byi_id any_list(struct byi_import *o, const char *stem)
     return texts ? byi_o_array(o, BYOC_STRING, n, texts) : BYI_NO_ID;
 }
 
-/* values[i] where keys[i] == x, or the node's default of the values' type. */
+/* Emit values[i] where keys[i] == x, or the node's default of the values' type.
+ */
 static byi_id map_keys(struct byi_import *o, byi_id x, byi_id keys,
                        byi_id values)
 {
@@ -338,7 +339,8 @@ static byi_id map_keys(struct byi_import *o, byi_id x, byi_id keys,
 
 static void convert_label_encoder(struct byi_import *o)
 {
-    const byi_id keys = any_list(o, "keys"), values = any_list(o, "values");
+    const byi_id keys = read_any_list(o, "keys"),
+                 values = read_any_list(o, "values");
 
     o->out[0] = map_keys(o, byi_o_in(o, 0), keys, values);
 }
@@ -355,7 +357,7 @@ static void map_labels(struct byi_import *o, byi_id texts, byi_id places)
 
 static void convert_label_encoder_1(struct byi_import *o)
 {
-    const byi_id texts = any_list(o, "classes");
+    const byi_id texts = read_any_list(o, "classes");
     const int64_t n = texts == BYI_NO_ID ? 0 : byi_o_dim(o, texts, 0);
     int64_t *places = byi_arena_calloc(o->scratch, (size_t)(n > 0 ? n : 0) + 1,
                                        sizeof *places);
@@ -403,8 +405,8 @@ static void convert_feature_vectorizer(struct byi_import *o)
 
 /* --- linear models -------------------------------------------------------- */
 
-/* x coefficients^T + intercepts, of `n` targets. */
-static byi_id linear(struct byi_import *o, uint32_t n)
+/* Emit x coefficients^T + intercepts, for `n` targets. */
+static byi_id emit_linear(struct byi_import *o, uint32_t n)
 {
     const byi_id x = byi_ml_matrix(o, byi_o_in(o, 0), BYOC_F32);
     uint32_t n_weights = 0, n_intercepts = 0;
@@ -436,7 +438,8 @@ static void convert_linear_regressor(struct byi_import *o)
     if (targets < 1 || targets > UINT32_MAX)
         byi_o_fail(o, BYOC_EPARSE, "targets is %lld, expected 1 to 2^32 - 1",
                    (long long)targets);
-    o->out[0] = byi_ml_transform(o, linear(o, (uint32_t)targets), transform);
+    o->out[0] =
+        byi_ml_transform(o, emit_linear(o, (uint32_t)targets), transform);
 }
 
 /* There are as many scores as intercepts or, without intercepts, as labels; a
@@ -453,7 +456,7 @@ static void convert_linear_classifier(struct byi_import *o)
     if (n_labels != (n == 1 ? 2 : n))
         byi_o_fail(o, BYOC_EPARSE, "found %u labels, expected %u", n_labels,
                    n == 1 ? 2 : n);
-    const byi_id scores = linear(o, n);
+    const byi_id scores = emit_linear(o, n);
     const byi_id y = byi_ml_transform(o, scores, transform);
     if (n > 1) {
         o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, scores));

@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-/* The axes of x from `axis` on; returns their number. */
-static uint32_t axes_from(const struct byi_import *o, byi_id x, uint32_t axis,
-                          int64_t axes[BYI_MAX_RANK])
+/* List the axes of x from `axis` on. Returns their number. */
+static uint32_t list_axes_from(const struct byi_import *o, byi_id x,
+                               uint32_t axis, int64_t axes[BYI_MAX_RANK])
 {
     uint32_t n = 0;
 
@@ -60,7 +60,7 @@ static void train_batch_norm(struct byi_import *o, double momentum)
 
 /* Cast the operands to x's type, or, if x has 16 bits and one of them another
  * type, all to float32. Returns the type that x had. */
-static enum byoc_dtype same_types(struct byi_import *o)
+static enum byoc_dtype unify_types(struct byi_import *o)
 {
     const enum byoc_dtype own = byi_o_dtype(o, byi_o_in(o, 0));
     enum byoc_dtype dtype = own;
@@ -90,7 +90,7 @@ static void convert_batch_norm(struct byi_import *o)
     const bool by_channel = byi_o_int(o, "spatial", 1) != 0;
     if (byi_o_int(o, "training_mode", 0) != 0 && byi_o_ok(o))
         train_batch_norm(o, momentum);
-    const enum byoc_dtype dtype = same_types(o);
+    const enum byoc_dtype dtype = unify_types(o);
     const struct byi_attr attr[] = {A_FLOAT("epsilon", epsilon)};
     const byi_id y =
         by_channel ? byi_o_emit(o, BYI_OP_NN_BATCH_NORM, 5, o->in, 1, attr)
@@ -179,7 +179,7 @@ static void convert_layer_norm(struct byi_import *o)
         ATTRS(AN_INT("axis", (int64_t)axis), A_FLOAT("epsilon", epsilon)));
     if (byi_o_wants(o, 1) || byi_o_wants(o, 2)) {
         int64_t axes[BYI_MAX_RANK];
-        const uint32_t n = axes_from(o, x, axis, axes);
+        const uint32_t n = list_axes_from(o, x, axis, axes);
         byi_o_texts(
             o, layer_statistics, ARGS(x),
             ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("epsilon", epsilon)),
@@ -199,12 +199,12 @@ static const char rms_text[] =
     "   %inverse)"
     "}";
 
-static void rms_norm(struct byi_import *o, byi_id x, byi_id gamma,
-                     uint32_t axis, double epsilon, byi_id results[2])
+static void emit_rms_norm(struct byi_import *o, byi_id x, byi_id gamma,
+                          uint32_t axis, double epsilon, byi_id results[2])
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, x);
     int64_t axes[BYI_MAX_RANK];
-    const uint32_t n = axes_from(o, x, axis, axes);
+    const uint32_t n = list_axes_from(o, x, axis, axes);
 
     byi_o_texts(o, rms_text, ARGS(x, gamma),
                 ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("epsilon", epsilon),
@@ -252,7 +252,7 @@ static void convert_simplified_norm(struct byi_import *o)
     byi_id results[2];
 
     check_stash_type(o);
-    rms_norm(o, x, byi_o_in(o, 1), axis, epsilon, results);
+    emit_rms_norm(o, x, byi_o_in(o, 1), axis, epsilon, results);
     o->out[0] = results[0];
     if (byi_o_wants(o, 1))
         o->out[1] = results[1];
@@ -260,9 +260,9 @@ static void convert_simplified_norm(struct byi_import *o)
 
 /* --- com.microsoft -------------------------------------------------------- */
 
-/* nn.layer_norm over the last axis; beta may be BYI_NO_ID. */
-static byi_id last_axis_norm(struct byi_import *o, byi_id x, byi_id gamma,
-                             byi_id beta, double epsilon)
+/* Emit nn.layer_norm over the last axis; beta may be BYI_NO_ID. */
+static byi_id emit_last_axis_norm(struct byi_import *o, byi_id x, byi_id gamma,
+                                  byi_id beta, double epsilon)
 {
     const byi_id args[] = {x, gamma, beta};
 
@@ -282,11 +282,11 @@ static void convert_skip_norm(struct byi_import *o)
         x = byi_o_call(o, BYI_OP_ADD, x, bias);
     byi_id results[2];
     if (simplified)
-        rms_norm(o, x, byi_o_in(o, 2), byi_o_axis(o, -1, byi_o_rank(o, x)),
-                 epsilon, results);
+        emit_rms_norm(o, x, byi_o_in(o, 2), byi_o_axis(o, -1, byi_o_rank(o, x)),
+                      epsilon, results);
     else
         results[0] =
-            last_axis_norm(o, x, byi_o_in(o, 2), byi_o_in(o, 3), epsilon);
+            emit_last_axis_norm(o, x, byi_o_in(o, 2), byi_o_in(o, 3), epsilon);
     o->out[0] = results[0];
     if (byi_o_wants(o, 3))
         o->out[3] = x;
@@ -304,8 +304,8 @@ static const char first_rows[] =
     "  strided_slice(%table, [0], shape_of(%ids, start=1, end=2), [0], [1])"
     "}";
 
-/* The number of ones in each row of the mask; 0 without a mask. */
-static byi_id mask_index(struct byi_import *o, byi_id ids, byi_id mask)
+/* Emit the number of ones in each row of the mask; 0 without a mask. */
+static byi_id emit_mask_index(struct byi_import *o, byi_id ids, byi_id mask)
 {
     static const char none[] =
         "fn (%ids) { full(shape_of(%ids, end=1), dtype=\"int32\") }";
@@ -339,9 +339,10 @@ static void convert_embed_norm(struct byi_import *o)
     if (segments != BYI_NO_ID)
         x = byi_o_call(o, BYI_OP_ADD, x,
                        take_rows(o, byi_o_in(o, 4), segments));
-    o->out[0] = last_axis_norm(o, x, byi_o_in(o, 5), byi_o_in(o, 6), epsilon);
+    o->out[0] =
+        emit_last_axis_norm(o, x, byi_o_in(o, 5), byi_o_in(o, 6), epsilon);
     if (byi_o_wants(o, 1))
-        o->out[1] = mask_index(o, ids, byi_o_in(o, 7));
+        o->out[1] = emit_mask_index(o, ids, byi_o_in(o, 7));
     if (byi_o_wants(o, 2))
         o->out[2] = x;
 }

@@ -25,23 +25,23 @@ static void read_list(struct byi_import *o, const char *name, uint32_t n,
 
 /* --- small arithmetic ----------------------------------------------------- */
 
-static byi_id plus(struct byi_import *o, byi_id a, byi_id b)
+static byi_id emit_sum(struct byi_import *o, byi_id a, byi_id b)
 {
     return byi_o_call(o, BYI_OP_ADD, a, b);
 }
 
-static byi_id times(struct byi_import *o, byi_id a, byi_id b)
+static byi_id emit_product(struct byi_import *o, byi_id a, byi_id b)
 {
     return byi_o_call(o, BYI_OP_MULTIPLY, a, b);
 }
 
-/* 0 .. n - 1 for an int64 scalar n. */
-static byi_id count_to(struct byi_import *o, byi_id n)
+/* Emit the vector 0 .. n - 1 for an int64 scalar n. */
+static byi_id emit_count(struct byi_import *o, byi_id n)
 {
     return byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), n);
 }
 
-static byi_id element(struct byi_import *o, byi_id vector, uint32_t i)
+static byi_id take_element(struct byi_import *o, byi_id vector, uint32_t i)
 {
     return byi_o_emit(o, BYI_OP_TAKE,
                       ARGS(vector, byi_o_scalar(o, BYOC_I64, i)),
@@ -50,8 +50,8 @@ static byi_id element(struct byi_import *o, byi_id vector, uint32_t i)
 
 /* Expand x to `rank` axes. Bit i of `bits`: axis i is an axis of x; the other
  * axes are new and have size 1. */
-static byi_id at_axes(struct byi_import *o, byi_id x, uint32_t rank,
-                      uint32_t bits)
+static byi_id expand_to_axes(struct byi_import *o, byi_id x, uint32_t rank,
+                             uint32_t bits)
 {
     int64_t axes[BYI_MAX_RANK];
     uint32_t n = 0;
@@ -62,8 +62,8 @@ static byi_id at_axes(struct byi_import *o, byi_id x, uint32_t rank,
     return byi_o_expand(o, x, n, axes);
 }
 
-/* A shape: the n numbers of `first`, then dims start .. 3 of x. */
-static byi_id shape_with(struct byi_import *o, uint32_t n, const int64_t *first,
+/* Emit a shape: the n numbers of `first`, then dims start .. 3 of x. */
+static byi_id emit_shape(struct byi_import *o, uint32_t n, const int64_t *first,
                          byi_id x, int64_t start)
 {
     const byi_id dims =
@@ -77,7 +77,7 @@ static byi_id shape_with(struct byi_import *o, uint32_t n, const int64_t *first,
 
 enum { MAX_SPACE = 3 };
 
-/* Where the elements of the patches are in an image with n axes. */
+/* The positions of the elements of patches in an image with n axes. */
 struct patches {
     uint32_t n;
     byi_id image, block; /* int64 vectors: the lengths */
@@ -95,8 +95,8 @@ static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
         "  %reach = multiply(subtract(%taps, 1), dilation);"
         "  add(divide(add(subtract(%length, %reach), span), stride), 1)"
         "}";
-    const byi_id length = element(o, p->image, axis);
-    const byi_id taps = element(o, p->block, axis);
+    const byi_id length = take_element(o, p->image, axis);
+    const byi_id taps = take_element(o, p->block, axis);
     const struct byi_attr attrs[] = {
         AN_INT("stride", p->strides[axis]),
         AN_INT("dilation", p->dilations[axis]), AN_INT("begin", -p->pads[axis]),
@@ -105,12 +105,14 @@ static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
         byi_o_text(o, text, ARGS(length, taps), BYI_N(attrs), attrs);
     const byi_id starts =
         byi_o_text(o, "fn (%k) { add(multiply(%k, stride), begin) }",
-                   ARGS(count_to(o, places)), BYI_N(attrs), attrs);
+                   ARGS(emit_count(o, places)), BYI_N(attrs), attrs);
     const byi_id offsets =
         byi_o_text(o, "fn (%k) { multiply(%k, dilation) }",
-                   ARGS(count_to(o, taps)), BYI_N(attrs), attrs);
-    const byi_id base = at_axes(o, starts, 2 * p->n, 1u << (axis + p->n));
-    const byi_id at = plus(o, at_axes(o, offsets, 2 * p->n, 1u << axis), base);
+                   ARGS(emit_count(o, taps)), BYI_N(attrs), attrs);
+    const byi_id base =
+        expand_to_axes(o, starts, 2 * p->n, 1u << (axis + p->n));
+    const byi_id at =
+        emit_sum(o, expand_to_axes(o, offsets, 2 * p->n, 1u << axis), base);
     const byi_id inside =
         byi_o_text(o,
                    "fn (%at, %length) {"
@@ -118,7 +120,7 @@ static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
                    "}",
                    ARGS(at, length), NO_ATTRS);
 
-    p->flat = axis ? plus(o, times(o, p->flat, length), at) : at;
+    p->flat = axis ? emit_sum(o, emit_product(o, p->flat, length), at) : at;
     p->inside =
         axis ? byi_o_call(o, BYI_OP_LOGICAL_AND, p->inside, inside) : inside;
 }
@@ -148,8 +150,8 @@ static bool are_tiles(struct byi_import *o, const struct patches *p,
     return true;
 }
 
-/* (n, channels block, tiles) -> (n, channels, image), by a transposition of
- * (n, channels, block.., tiles..) to (n, channels, tile, block, ..). */
+/* Emit x (n, channels block, tiles) as (n, channels, image), by a transposition
+ * of (n, channels, block.., tiles..) to (n, channels, tile, block, ..). */
 static byi_id place_tiles(struct byi_import *o, const struct patches *p,
                           byi_id x, const int64_t *block, const int64_t *image,
                           const int64_t *tiles)
@@ -173,9 +175,10 @@ static byi_id place_tiles(struct byi_import *o, const struct patches *p,
                       byi_o_vector(o, 2 + p->n, whole));
 }
 
-/* x (n, channels block, places), with the elements of each channel's patches:
- * (n, channels, image), where elements of the same position are added. Elements
- * in the padding go to one position after the image, which is cut off. */
+/* Col2Im: x is (n, channels block, places), the elements of each channel's
+ * patches. The result is (n, channels, image), where elements of the same
+ * position are added. Elements in the padding go to one position after the
+ * image, which is cut off. */
 static void convert_col2im(struct byi_import *o)
 {
     static const char text[] =
@@ -237,11 +240,13 @@ struct deformed_conv {
     int64_t inputs, outputs; /* channels: inputs of a group, all outputs */
 };
 
-/* Positions of the moved taps, (n offset_groups, taps, height, width, 1), on an
- * axis of x (0: height, 1: width), in image.grid_sample's units: -1 to 1 over
- * the axis. They are float64, since float32 would round them too much. */
-static byi_id positions(struct byi_import *o, const struct deformed_conv *d,
-                        byi_id offsets, uint32_t axis)
+/* Emit the positions of the moved taps, (n offset_groups, taps, height, width,
+ * 1), on an axis of x (0: height, 1: width), in image.grid_sample's units: -1
+ * to 1 over the axis. They are float64, since float32 would round them too
+ * much. */
+static byi_id emit_positions(struct byi_import *o,
+                             const struct deformed_conv *d, byi_id offsets,
+                             uint32_t axis)
 {
     const int64_t step = axis ? 1 : d->kernel[1];
     int64_t *moved =
@@ -250,12 +255,14 @@ static byi_id positions(struct byi_import *o, const struct deformed_conv *d,
     for (int64_t i = 0; i < d->taps; i++)
         moved[i] =
             i / step % d->kernel[axis] * d->dilations[axis] - d->pads[axis];
-    const byi_id starts = byi_o_with(
-        o, BYI_OP_MULTIPLY, count_to(o, byi_o_length(o, d->offsets, axis + 2)),
-        (double)d->strides[axis]);
-    const byi_id base = at_axes(o, starts, 3, 2u << axis);
-    const byi_id plain = plus(
-        o, at_axes(o, byi_o_vector(o, (uint32_t)d->taps, moved), 3, 1), base);
+    const byi_id starts =
+        byi_o_with(o, BYI_OP_MULTIPLY,
+                   emit_count(o, byi_o_length(o, d->offsets, axis + 2)),
+                   (double)d->strides[axis]);
+    const byi_id base = expand_to_axes(o, starts, 3, 2u << axis);
+    const byi_id plain = emit_sum(
+        o, expand_to_axes(o, byi_o_vector(o, (uint32_t)d->taps, moved), 3, 1),
+        base);
     const byi_id moves = byi_o_emit(
         o, BYI_OP_TAKE, ARGS(offsets, byi_o_scalar(o, BYOC_I64, axis)),
         ATTRS(AN_INT("axis", 2)));
@@ -270,7 +277,7 @@ static byi_id positions(struct byi_import *o, const struct deformed_conv *d,
         ARGS(moves, plain, byi_o_length(o, d->x, axis + 2)), NO_ATTRS);
 }
 
-/* x at the moved taps, (n offset_groups, channels / offset_groups,
+/* Emit x at the moved taps, (n offset_groups, channels / offset_groups,
  * taps height, width). */
 static byi_id sample_taps(struct byi_import *o, const struct deformed_conv *d)
 {
@@ -278,25 +285,26 @@ static byi_id sample_taps(struct byi_import *o, const struct deformed_conv *d)
     const int64_t moves[] = {-1, d->taps, 2}, masks[] = {-1, d->taps};
     const int64_t planes[] = {-1, channels / d->offset_groups},
                   rows[] = {0, -1};
-    const byi_id shape = shape_with(o, 3, moves, d->offsets, 2);
+    const byi_id shape = emit_shape(o, 3, moves, d->offsets, 2);
     const byi_id offsets =
         byi_o_reshape(o, byi_o_cast(o, d->offsets, BYOC_F64), shape, false);
-    const byi_id down = positions(o, d, offsets, 0);
-    const byi_id grid = byi_o_concat(o, positions(o, d, offsets, 1), down, 4);
-    const byi_id wide = shape_with(o, 2, rows, d->offsets, 3);
+    const byi_id down = emit_positions(o, d, offsets, 0);
+    const byi_id grid =
+        byi_o_concat(o, emit_positions(o, d, offsets, 1), down, 4);
+    const byi_id wide = emit_shape(o, 2, rows, d->offsets, 3);
     const byi_id two = byi_o_vector(o, 1, (const int64_t[]){2});
     const byi_id y = byi_o_call(
         o, BYI_OP_GRID_SAMPLE,
-        byi_o_reshape(o, d->x, shape_with(o, 2, planes, d->x, 2), false),
+        byi_o_reshape(o, d->x, emit_shape(o, 2, planes, d->x, 2), false),
         byi_o_reshape(o, grid, byi_o_concat(o, wide, two, 0), false));
 
     if (d->mask == BYI_NO_ID)
         return y;
     const byi_id mask = byi_o_reshape(
         o,
-        byi_o_reshape(o, d->mask, shape_with(o, 2, masks, d->mask, 2), false),
+        byi_o_reshape(o, d->mask, emit_shape(o, 2, masks, d->mask, 2), false),
         wide, false);
-    return times(o, y, byi_o_expand(o, mask, 1, (const int64_t[]){1}));
+    return emit_product(o, y, byi_o_expand(o, mask, 1, (const int64_t[]){1}));
 }
 
 static void read_deformed(struct byi_import *o, struct deformed_conv *d)
@@ -341,8 +349,8 @@ static void read_deformed(struct byi_import *o, struct deformed_conv *d)
                    (long long)d->groups, (long long)d->offset_groups);
 }
 
-/* A convolution whose taps are moved by offsets, and multiplied by a mask (Zhu
- * et al., "Deformable ConvNets v2", 2018). */
+/* DeformConv is a convolution whose taps are moved by offsets, and multiplied
+ * by a mask (Zhu et al., "Deformable ConvNets v2", 2018). */
 static void convert_deform_conv(struct byi_import *o)
 {
     struct deformed_conv d = {.x = byi_o_in(o, 0),
@@ -359,7 +367,7 @@ static void convert_deform_conv(struct byi_import *o)
     const int64_t y_shape[] = {-1, d.outputs}, zero = 0;
     const byi_id width = byi_o_length(o, d.offsets, 3);
     const byi_id places = byi_o_expand(
-        o, times(o, byi_o_length(o, d.offsets, 2), width), 1, &zero);
+        o, emit_product(o, byi_o_length(o, d.offsets, 2), width), 1, &zero);
     const byi_id shape =
         byi_o_concat(o, byi_o_vector(o, 3, columns), places, 0);
     const byi_id samples = byi_o_reshape(o, sample_taps(o, &d), shape, false);
@@ -367,9 +375,9 @@ static void convert_deform_conv(struct byi_import *o)
         o, BYI_OP_NN_MATMUL,
         byi_o_reshape(o, d.weights, byi_o_vector(o, 3, rows), false), samples);
     byi_id y = byi_o_reshape(o, products,
-                             shape_with(o, 2, y_shape, d.offsets, 2), false);
+                             emit_shape(o, 2, y_shape, d.offsets, 2), false);
     if (bias != BYI_NO_ID)
-        y = plus(o, y, byi_o_expand(o, bias, 2, (const int64_t[]){1, 2}));
+        y = emit_sum(o, y, byi_o_expand(o, bias, 2, (const int64_t[]){1, 2}));
     o->out[0] = y;
 }
 

@@ -27,9 +27,11 @@ static byi_id emit_qdq(struct byi_import *o, enum byi_op_id op, byi_id x,
     return byi_o_emit(o, op, ARGS(x, scale, zero), ATTRS(AN_INT("axis", axis)));
 }
 
-/* The zero point; when omitted, zeros of the scale's shape. */
-static byi_id zero_point(struct byi_import *o, byi_id scale, byi_id given,
-                         enum byoc_dtype dtype)
+/* Returns the zero point `given`, or zeros of the scale's shape if it is
+ * omitted.
+ */
+static byi_id make_zero_point(struct byi_import *o, byi_id scale, byi_id given,
+                              enum byoc_dtype dtype)
 {
     if (given != BYI_NO_ID)
         return given;
@@ -45,7 +47,7 @@ static void emit_qdq_blocks(struct byi_import *o, enum byi_op_id op,
                             byi_id scale, enum byoc_dtype dtype)
 {
     const byi_id args[] = {byi_o_in(o, 0), scale,
-                           zero_point(o, scale, byi_o_in(o, 2), dtype)};
+                           make_zero_point(o, scale, byi_o_in(o, 2), dtype)};
     const int64_t axis = byi_o_int(o, "axis", 1);
     const int64_t block = byi_o_int(o, "block_size", 0);
     const bool saturate =
@@ -63,7 +65,7 @@ static void emit_qdq_blocks(struct byi_import *o, enum byi_op_id op,
 
 /* Cast a scale of int32, or of at most 8 bits, to a float type that holds all
  * its values. */
-static byi_id float_scale(struct byi_import *o, byi_id scale)
+static byi_id cast_scale(struct byi_import *o, byi_id scale)
 {
     const enum byoc_dtype own = byi_o_dtype(o, scale);
 
@@ -80,14 +82,14 @@ static void convert_quantize(struct byi_import *o)
     if (precision != BYOC_NONE && precision != BYOC_F32)
         byi_o_refuse(o, "precision is %s, expected float32",
                      byoc_dtype_name(precision));
-    emit_qdq_blocks(o, BYI_OP_QUANTIZE, float_scale(o, byi_o_in(o, 1)),
+    emit_qdq_blocks(o, BYI_OP_QUANTIZE, cast_scale(o, byi_o_in(o, 1)),
                     given == BYOC_NONE ? BYOC_U8 : given);
 }
 
 /* The result has the scale's type unless output_dtype names another. */
 static void convert_dequantize(struct byi_import *o)
 {
-    const byi_id scale = float_scale(o, byi_o_in(o, 1));
+    const byi_id scale = cast_scale(o, byi_o_in(o, 1));
     const enum byoc_dtype given = byi_o_dtype_attr(o, "output_dtype");
 
     emit_qdq_blocks(o, BYI_OP_DEQUANTIZE,
@@ -131,10 +133,10 @@ static void convert_dynamic(struct byi_import *o)
 
 /* --- integer products ----------------------------------------------------- */
 
-/* x - zero in int32. The zero point is omitted, per-tensor, or per-channel with
- * `inner` axes of x after the channel axis. */
-static byi_id centred(struct byi_import *o, byi_id x, byi_id zero,
-                      uint32_t inner)
+/* Emit x - zero in int32. The zero point is omitted, per-tensor, or per-channel
+ * with `inner` axes of x after the channel axis. */
+static byi_id emit_centred(struct byi_import *o, byi_id x, byi_id zero,
+                           uint32_t inner)
 {
     int64_t axes[BYI_MAX_RANK];
 
@@ -152,9 +154,10 @@ static byi_id centred(struct byi_import *o, byi_id x, byi_id zero,
 
 static void convert_matmul_integer(struct byi_import *o)
 {
-    const byi_id b = centred(o, byi_o_in(o, 1), byi_o_in(o, 3), 0);
-    o->out[0] = byi_o_call(o, BYI_OP_NN_MATMUL,
-                           centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 1), b);
+    const byi_id b = emit_centred(o, byi_o_in(o, 1), byi_o_in(o, 3), 0);
+    o->out[0] =
+        byi_o_call(o, BYI_OP_NN_MATMUL,
+                   emit_centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 1), b);
 }
 
 static void convert_conv_integer(struct byi_import *o)
@@ -162,9 +165,10 @@ static void convert_conv_integer(struct byi_import *o)
     const uint32_t rank = byi_o_rank(o, byi_o_in(o, 1));
 
     const byi_id weights =
-        centred(o, byi_o_in(o, 1), byi_o_in(o, 3), rank ? rank - 1 : 0);
-    o->out[0] = byi_o_conv(o, centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 0),
-                           weights, BYI_NO_ID);
+        emit_centred(o, byi_o_in(o, 1), byi_o_in(o, 3), rank ? rank - 1 : 0);
+    o->out[0] =
+        byi_o_conv(o, emit_centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 0),
+                   weights, BYI_NO_ID);
 }
 
 /* Scale an integer product, or its int32 bias, to float32. */
@@ -215,41 +219,41 @@ static void convert_qlinear_matmul(struct byi_import *o)
 /* --- com.microsoft -------------------------------------------------------- */
 
 /* Dequantise inputs i, i + 1, i + 2: numbers, scale, zero point. */
-static byi_id dequantized(struct byi_import *o, uint32_t i)
+static byi_id dequantize_inputs(struct byi_import *o, uint32_t i)
 {
     const byi_id x = byi_o_in(o, i), scale = byi_o_in(o, i + 1);
 
-    return emit_qdq(o, BYI_OP_DEQUANTIZE, x, scale,
-                    zero_point(o, scale, byi_o_in(o, i + 2), byi_o_dtype(o, x)),
-                    1);
+    return emit_qdq(
+        o, BYI_OP_DEQUANTIZE, x, scale,
+        make_zero_point(o, scale, byi_o_in(o, i + 2), byi_o_dtype(o, x)), 1);
 }
 
 /* Quantise y with the scale and zero point in inputs i and i + 1. Without a
  * zero point the result has the type of input `like`. */
-static byi_id quantized(struct byi_import *o, byi_id y, uint32_t i,
-                        uint32_t like)
+static byi_id quantize_result(struct byi_import *o, byi_id y, uint32_t i,
+                              uint32_t like)
 {
     const byi_id scale = byi_o_in(o, i);
 
     return emit_qdq(o, BYI_OP_QUANTIZE, y, scale,
-                    zero_point(o, scale, byi_o_in(o, i + 1),
-                               byi_o_dtype(o, byi_o_in(o, like))),
+                    make_zero_point(o, scale, byi_o_in(o, i + 1),
+                                    byi_o_dtype(o, byi_o_in(o, like))),
                     1);
 }
 
 /* QLinearAdd, QLinearMul: a, scale, zero, b, scale, zero, scale, zero. */
 static void convert_qlinear_binary(struct byi_import *o)
 {
-    const byi_id b = dequantized(o, 3);
-    o->out[0] =
-        quantized(o, byi_o_call(o, o->row->op, dequantized(o, 0), b), 6, 0);
+    const byi_id b = dequantize_inputs(o, 3);
+    o->out[0] = quantize_result(
+        o, byi_o_call(o, o->row->op, dequantize_inputs(o, 0), b), 6, 0);
 }
 
 /* A function of one operand: x, scale, zero, scale, zero. */
 static void convert_qlinear_unary(struct byi_import *o)
 {
     const struct byi_op *op = byi_op(o->row->op);
-    const byi_id x = dequantized(o, 0);
+    const byi_id x = dequantize_inputs(o, 0);
 
     if (op->id == BYI_OP_NN_LEAKY_RELU)
         o->out[0] =
@@ -257,19 +261,19 @@ static void convert_qlinear_unary(struct byi_import *o)
                        ATTRS(A_FLOAT("alpha", byi_o_float(o, "alpha", 0.01))));
     else
         o->out[0] = byi_o_call(o, op->id, x);
-    o->out[0] = quantized(o, o->out[0], 3, 0);
+    o->out[0] = quantize_result(o, o->out[0], 3, 0);
 }
 
 static void convert_qlinear_pool(struct byi_import *o)
 {
     const bool last = byi_o_int(o, "channels_last", 0) != 0;
-    const byi_id x =
-        last ? byi_o_channels_first(o, dequantized(o, 0)) : dequantized(o, 0);
+    const byi_id x = last ? byi_o_channels_first(o, dequantize_inputs(o, 0))
+                          : dequantize_inputs(o, 0);
     const bool global = strcmp(o->row->type, "QLinearGlobalAveragePool") == 0;
     const byi_id y =
         global ? byi_o_global_avg_pool(o, x) : byi_o_avg_pool(o, x);
 
-    o->out[0] = quantized(o, last ? byi_o_channels_last(o, y) : y, 3, 0);
+    o->out[0] = quantize_result(o, last ? byi_o_channels_last(o, y) : y, 3, 0);
 }
 
 /* Attribute `opset` selects the Softmax: before 13, axes from `axis` on are
@@ -278,14 +282,14 @@ static void convert_qlinear_softmax(struct byi_import *o)
 {
     const bool old = byi_o_int(o, "opset", 13) < 13;
     const int64_t axis = byi_o_int(o, "axis", old ? 1 : -1);
-    const byi_id x = dequantized(o, 0);
+    const byi_id x = dequantize_inputs(o, 0);
 
     o->out[0] =
-        quantized(o,
-                  old ? byi_o_softmax_from(o, BYI_OP_NN_SOFTMAX, x, axis)
-                      : byi_o_emit(o, BYI_OP_NN_SOFTMAX, ARGS(x),
-                                   ATTRS(AN_INT("axis", axis))),
-                  3, 0);
+        quantize_result(o,
+                        old ? byi_o_softmax_from(o, BYI_OP_NN_SOFTMAX, x, axis)
+                            : byi_o_emit(o, BYI_OP_NN_SOFTMAX, ARGS(x),
+                                         ATTRS(AN_INT("axis", axis))),
+                        3, 0);
 }
 
 /* QLinearConcat: scale, zero point of the result, then x, scale, zero point of
@@ -299,14 +303,16 @@ static void convert_qlinear_concat(struct byi_import *o)
         byi_o_fail(o, BYOC_EPARSE,
                    "found %u inputs, expected 2 + 3 per operand", o->n_in);
     for (uint32_t i = 0; i < n; i++)
-        parts[i] = dequantized(o, 2 + 3 * i);
+        parts[i] = dequantize_inputs(o, 2 + 3 * i);
     const byi_id y = byi_o_emit(o, BYI_OP_CONCATENATE, n, parts,
                                 ATTRS(AN_INT("axis", byi_o_int(o, "axis", 0))));
-    o->out[0] = quantized(o, y, 0, 2);
+    o->out[0] = quantize_result(o, y, 0, 2);
 }
 
-/* The matrix product of a QGemm, with the transpositions of its attributes. */
-static byi_id qgemm_product(struct byi_import *o, byi_id a, byi_id b)
+/* Emit the matrix product of a QGemm, with the transpositions of its
+ * attributes.
+ */
+static byi_id emit_qgemm_product(struct byi_import *o, byi_id a, byi_id b)
 {
     return byi_o_emit(
         o, BYI_OP_NN_MATMUL, ARGS(a, b),
@@ -314,19 +320,19 @@ static byi_id qgemm_product(struct byi_import *o, byi_id a, byi_id b)
               A_BOOL("transpose_b", byi_o_int(o, "transB", 0) != 0)));
 }
 
-/* A QGemm as a product of dequantised operands, which backends match. */
-static byi_id qgemm_floats(struct byi_import *o, byi_id a_scale)
+/* Emit a QGemm as a product of dequantised operands, which backends match. */
+static byi_id emit_qgemm_floats(struct byi_import *o, byi_id a_scale)
 {
     const byi_id a = byi_o_in(o, 0), b = byi_o_in(o, 3), c = byi_o_in(o, 6),
                  scale = byi_o_in(o, 4);
     const byi_id a_zero =
-        zero_point(o, a_scale, byi_o_in(o, 2), byi_o_dtype(o, a));
+        make_zero_point(o, a_scale, byi_o_in(o, 2), byi_o_dtype(o, a));
     const byi_id left = emit_qdq(o, BYI_OP_DEQUANTIZE, a, a_scale, a_zero, 1);
     const byi_id b_zero =
-        zero_point(o, scale, byi_o_in(o, 5), byi_o_dtype(o, b));
+        make_zero_point(o, scale, byi_o_in(o, 5), byi_o_dtype(o, b));
     const byi_id right = emit_qdq(o, BYI_OP_DEQUANTIZE, b, scale, b_zero,
                                   byi_o_int(o, "transB", 0) != 0 ? 0 : 1);
-    const byi_id y = qgemm_product(o, left, right);
+    const byi_id y = emit_qgemm_product(o, left, right);
 
     if (c == BYI_NO_ID)
         return y;
@@ -335,10 +341,10 @@ static byi_id qgemm_floats(struct byi_import *o, byi_id a_scale)
         byi_o_text(o, product_scaled, ARGS(c, a_scale, scale), NO_ATTRS));
 }
 
-/* A QGemm as ONNX Runtime computes it: the sums are exact, and one number
+/* Emit a QGemm as ONNX Runtime computes it: the sums are exact, and one number
  * scales them: (alpha a_scale b_scale) / y_scale. Sums of floats round each
  * term, so a sum halfway between two results may round the other way. */
-static byi_id qgemm_integers(struct byi_import *o, byi_id a_scale)
+static byi_id emit_qgemm_integers(struct byi_import *o, byi_id a_scale)
 {
     static const char scaled[] =
         "fn (%sums, %scale) {"
@@ -346,9 +352,10 @@ static byi_id qgemm_integers(struct byi_import *o, byi_id a_scale)
         "}";
     const byi_id c = byi_o_in(o, 6), y_scale = byi_o_in(o, 7);
     const bool transpose_b = byi_o_int(o, "transB", 0) != 0;
-    const byi_id a = centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 0);
-    const byi_id b = centred(o, byi_o_in(o, 3), byi_o_in(o, 5), transpose_b);
-    byi_id sums = qgemm_product(o, a, b);
+    const byi_id a = emit_centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 0);
+    const byi_id b =
+        emit_centred(o, byi_o_in(o, 3), byi_o_in(o, 5), transpose_b);
+    byi_id sums = emit_qgemm_product(o, a, b);
     byi_id scale = byi_o_call(o, BYI_OP_MULTIPLY, a_scale, byi_o_in(o, 4));
 
     if (c != BYI_NO_ID)
@@ -368,16 +375,16 @@ static void convert_qgemm(struct byi_import *o)
     const byi_id y_scale = byi_o_in(o, 7);
 
     if (alpha > 0 && byi_o_is_const(o, 1) && byi_o_is_const(o, 4)) {
-        const byi_id y = qgemm_floats(o, a_scale);
-        o->out[0] = y_scale == BYI_NO_ID ? y : quantized(o, y, 7, 0);
+        const byi_id y = emit_qgemm_floats(o, a_scale);
+        o->out[0] = y_scale == BYI_NO_ID ? y : quantize_result(o, y, 7, 0);
         return;
     }
-    o->out[0] = qgemm_integers(o, a_scale);
+    o->out[0] = emit_qgemm_integers(o, a_scale);
     if (y_scale == BYI_NO_ID)
         return;
     const byi_id one = byi_o_scalar(o, BYOC_F32, 1);
-    const byi_id zero =
-        zero_point(o, y_scale, byi_o_in(o, 8), byi_o_dtype(o, byi_o_in(o, 0)));
+    const byi_id zero = make_zero_point(o, y_scale, byi_o_in(o, 8),
+                                        byi_o_dtype(o, byi_o_in(o, 0)));
     o->out[0] = emit_qdq(o, BYI_OP_QUANTIZE, o->out[0], one, zero, 1);
 }
 
@@ -385,15 +392,16 @@ static void convert_qgemm(struct byi_import *o)
  * result. */
 static void convert_qlinear_where(struct byi_import *o)
 {
-    const byi_id y = byi_o_call(o, BYI_OP_WHERE, byi_o_in(o, 0),
-                                dequantized(o, 1), dequantized(o, 4));
+    const byi_id y =
+        byi_o_call(o, BYI_OP_WHERE, byi_o_in(o, 0), dequantize_inputs(o, 1),
+                   dequantize_inputs(o, 4));
 
-    o->out[0] = quantized(o, y, 7, 1);
+    o->out[0] = quantize_result(o, y, 7, 1);
 }
 
-/* The integer product in float32: times both scales, plus the bias. */
-static byi_id integer_product(struct byi_import *o, byi_id a, byi_id b,
-                              byi_id a_scale, byi_id b_scale, byi_id bias)
+/* Emit the integer product in float32: times both scales, plus the bias. */
+static byi_id emit_integer_product(struct byi_import *o, byi_id a, byi_id b,
+                                   byi_id a_scale, byi_id b_scale, byi_id bias)
 {
     const byi_id scaled = byi_o_text(
         o, product_scaled,
@@ -406,10 +414,10 @@ static byi_id integer_product(struct byi_import *o, byi_id a, byi_id b,
 /* MatMulIntegerToFloat: a, b, their scales, their zero points, bias. */
 static void convert_matmul_to_float(struct byi_import *o)
 {
-    const byi_id b = centred(o, byi_o_in(o, 1), byi_o_in(o, 5), 0);
-    o->out[0] =
-        integer_product(o, centred(o, byi_o_in(o, 0), byi_o_in(o, 4), 1), b,
-                        byi_o_in(o, 2), byi_o_in(o, 3), byi_o_in(o, 6));
+    const byi_id b = emit_centred(o, byi_o_in(o, 1), byi_o_in(o, 5), 0);
+    o->out[0] = emit_integer_product(
+        o, emit_centred(o, byi_o_in(o, 0), byi_o_in(o, 4), 1), b,
+        byi_o_in(o, 2), byi_o_in(o, 3), byi_o_in(o, 6));
 }
 
 /* DynamicQuantizeMatMul: a in float32, b, its scale and zero point, bias. */
@@ -417,18 +425,18 @@ static void convert_dynamic_matmul(struct byi_import *o)
 {
     byi_id scale, zero;
     const byi_id a = quantize_dynamic(o, byi_o_in(o, 0), &scale, &zero);
-    const byi_id b = centred(o, byi_o_in(o, 1), byi_o_in(o, 3), 0);
+    const byi_id b = emit_centred(o, byi_o_in(o, 1), byi_o_in(o, 3), 0);
 
-    o->out[0] = integer_product(o, centred(o, a, zero, 1), b, scale,
-                                byi_o_in(o, 2), byi_o_in(o, 4));
+    o->out[0] = emit_integer_product(o, emit_centred(o, a, zero, 1), b, scale,
+                                     byi_o_in(o, 2), byi_o_in(o, 4));
 }
 
 /* --- weights of few bits -------------------------------------------------- */
 
 /* Unpack two 4-bit numbers from each byte of (rows, n), the lower bits first:
  * (rows, 2 n). */
-static byi_id unpacked(struct byi_import *o, byi_id bytes, int64_t rows,
-                       int64_t n)
+static byi_id unpack_codes(struct byi_import *o, byi_id bytes, int64_t rows,
+                           int64_t n)
 {
     static const char text[] =
         "fn (%bytes) {"
@@ -443,16 +451,16 @@ static byi_id unpacked(struct byi_import *o, byi_id bytes, int64_t rows,
                       ATTRS(AN_INT("rows", rows), AN_INT("n", 2 * n)));
 }
 
-/* The first n columns. */
-static byi_id columns(struct byi_import *o, byi_id x, int64_t n)
+/* Emit the first n columns of x. */
+static byi_id take_columns(struct byi_import *o, byi_id x, int64_t n)
 {
     return byi_o_text(o, "fn (%x) { strided_slice(%x, [0], [n], [1], [1]) }",
                       ARGS(x), ATTRS(AN_INT("n", n)));
 }
 
-/* x in the shape (a, b, c), or (a, b) if c is 0. */
-static byi_id shaped(struct byi_import *o, byi_id x, int64_t a, int64_t b,
-                     int64_t c)
+/* Emit x in the shape (a, b, c), or (a, b) if c is 0. */
+static byi_id reshape_to(struct byi_import *o, byi_id x, int64_t a, int64_t b,
+                         int64_t c)
 {
     const int64_t shape[] = {a, b, c};
 
@@ -460,15 +468,16 @@ static byi_id shaped(struct byi_import *o, byi_id x, int64_t a, int64_t b,
 }
 
 /* The weights (n, k) of a MatMulNBits. */
-struct few_bits {
+struct block_weights {
     int64_t k, n, bits;
     int64_t size, blocks;  /* columns of a block; blocks of a row */
     enum byoc_dtype dtype; /* of x */
 };
 
-/* The zero point of each block, (n, blocks): input 3; or one for all, half of
- * the range. */
-static byi_id block_zeros(struct byi_import *o, const struct few_bits *w)
+/* Returns the zero point of each block, (n, blocks), from input 3. If that is
+ * omitted, one zero point, half of the range, serves all blocks. */
+static byi_id read_block_zeros(struct byi_import *o,
+                               const struct block_weights *w)
 {
     const byi_id given = byi_o_in(o, 3);
     const int64_t bytes = (w->blocks * w->bits + 7) / 8;
@@ -476,14 +485,15 @@ static byi_id block_zeros(struct byi_import *o, const struct few_bits *w)
     if (given == BYI_NO_ID)
         return byi_o_scalar(o, BYOC_U8, w->bits == 4 ? 8 : 128);
     if (byi_o_dtype(o, given) != BYOC_U8)
-        return shaped(o, given, w->n, w->blocks, 0);
-    const byi_id zeros = shaped(o, given, w->n, bytes, 0);
-    return w->bits == 4 ? columns(o, unpacked(o, zeros, w->n, bytes), w->blocks)
-                        : zeros;
+        return reshape_to(o, given, w->n, w->blocks, 0);
+    const byi_id zeros = reshape_to(o, given, w->n, bytes, 0);
+    return w->bits == 4
+               ? take_columns(o, unpack_codes(o, zeros, w->n, bytes), w->blocks)
+               : zeros;
 }
 
 /* Expand one value per block to one per column (k of them), in float32. */
-static byi_id spread_blocks(struct byi_import *o, const struct few_bits *w,
+static byi_id spread_blocks(struct byi_import *o, const struct block_weights *w,
                             byi_id blocks)
 {
     const byi_id wide = byi_o_cast(o, blocks, BYOC_F32);
@@ -493,28 +503,30 @@ static byi_id spread_blocks(struct byi_import *o, const struct few_bits *w,
     if (groups != BYI_NO_ID)
         return byi_o_emit(o, BYI_OP_TAKE, ARGS(wide, groups),
                           ATTRS(AN_INT("axis", 1)));
-    const byi_id each =
-        byi_o_call(o, BYI_OP_BROADCAST_TO, shaped(o, wide, w->n, w->blocks, 1),
-                   byi_o_vector(o, 3, shape));
-    return columns(o, shaped(o, each, w->n, w->blocks * w->size, 0), w->k);
+    const byi_id each = byi_o_call(o, BYI_OP_BROADCAST_TO,
+                                   reshape_to(o, wide, w->n, w->blocks, 1),
+                                   byi_o_vector(o, 3, shape));
+    return take_columns(o, reshape_to(o, each, w->n, w->blocks * w->size, 0),
+                        w->k);
 }
 
 /* Multiply by weights that are dequantised to float32, for cases that
  * qnn.dense_blocks does not support: groups in any order, float zero points,
  * other block sizes. */
-static byi_id expanded_product(struct byi_import *o, const struct few_bits *w)
+static byi_id emit_expanded_product(struct byi_import *o,
+                                    const struct block_weights *w)
 {
     const int64_t bytes = w->blocks * w->size * w->bits / 8;
-    byi_id codes = shaped(o, byi_o_in(o, 1), w->n, bytes, 0);
+    byi_id codes = reshape_to(o, byi_o_in(o, 1), w->n, bytes, 0);
 
     if (w->bits == 4)
-        codes = unpacked(o, codes, w->n, bytes);
-    codes = byi_o_cast(o, columns(o, codes, w->k), BYOC_F32);
-    byi_id zeros = block_zeros(o, w);
+        codes = unpack_codes(o, codes, w->n, bytes);
+    codes = byi_o_cast(o, take_columns(o, codes, w->k), BYOC_F32);
+    byi_id zeros = read_block_zeros(o, w);
     zeros = byi_o_rank(o, zeros) == 0 ? byi_o_cast(o, zeros, BYOC_F32)
                                       : spread_blocks(o, w, zeros);
     const byi_id scales =
-        spread_blocks(o, w, shaped(o, byi_o_in(o, 2), w->n, w->blocks, 0));
+        spread_blocks(o, w, reshape_to(o, byi_o_in(o, 2), w->n, w->blocks, 0));
     const byi_id weights =
         byi_o_call(o, BYI_OP_MULTIPLY,
                    byi_o_call(o, BYI_OP_SUBTRACT, codes, zeros), scales);
@@ -527,16 +539,17 @@ static byi_id expanded_product(struct byi_import *o, const struct few_bits *w)
 }
 
 /* Multiply by the weights in the layout that qnn.dense_blocks supports. */
-static byi_id block_product(struct byi_import *o, const struct few_bits *w)
+static byi_id emit_block_product(struct byi_import *o,
+                                 const struct block_weights *w)
 {
     const byi_id codes =
-        shaped(o, byi_o_in(o, 1), w->n, w->blocks, w->size * w->bits / 8);
-    const byi_id scales =
-        byi_o_cast(o, shaped(o, byi_o_in(o, 2), w->n, w->blocks, 0), w->dtype);
+        reshape_to(o, byi_o_in(o, 1), w->n, w->blocks, w->size * w->bits / 8);
+    const byi_id scales = byi_o_cast(
+        o, reshape_to(o, byi_o_in(o, 2), w->n, w->blocks, 0), w->dtype);
 
     return byi_o_emit(
         o, BYI_OP_QNN_DENSE_BLOCKS,
-        ARGS(byi_o_in(o, 0), codes, scales, block_zeros(o, w)),
+        ARGS(byi_o_in(o, 0), codes, scales, read_block_zeros(o, w)),
         ATTRS(AN_INT("bits", w->bits), AN_INT("block_size", w->size)));
 }
 
@@ -544,11 +557,11 @@ static byi_id block_product(struct byi_import *o, const struct few_bits *w)
  * for each block, g_idx, bias (N). */
 static void convert_matmul_bits(struct byi_import *o)
 {
-    struct few_bits w = {.k = byi_o_int(o, "K", 0),
-                         .n = byi_o_int(o, "N", 0),
-                         .bits = byi_o_int(o, "bits", 4),
-                         .size = byi_o_int(o, "block_size", 0),
-                         .dtype = byi_o_dtype(o, byi_o_in(o, 0))};
+    struct block_weights w = {.k = byi_o_int(o, "K", 0),
+                              .n = byi_o_int(o, "N", 0),
+                              .bits = byi_o_int(o, "bits", 4),
+                              .size = byi_o_int(o, "block_size", 0),
+                              .dtype = byi_o_dtype(o, byi_o_in(o, 0))};
     const byi_id zeros = byi_o_in(o, 3);
 
     byi_o_int(o, "accuracy_level", 0);
@@ -568,7 +581,7 @@ static void convert_matmul_bits(struct byi_import *o)
         byi_o_in(o, 4) == BYI_NO_ID && w.size * w.bits % 32 == 0 &&
         (zeros == BYI_NO_ID || byi_o_dtype(o, zeros) == BYOC_U8) &&
         byi_dtype_is_float(w.dtype) && w.dtype != BYOC_F64;
-    byi_id y = plain ? block_product(o, &w) : expanded_product(o, &w);
+    byi_id y = plain ? emit_block_product(o, &w) : emit_expanded_product(o, &w);
     if (byi_o_in(o, 5) != BYI_NO_ID)
         y = byi_o_call(o, BYI_OP_ADD, y,
                        byi_o_cast(o, byi_o_in(o, 5), w.dtype));
@@ -589,8 +602,8 @@ static bool is_static(struct byi_import *o, byi_id x)
 /* Unpack the codes or zero points of a GatherBlockQuantized to one per element.
  * uint8 with 4 bits packs two along the last axis, which then has `last`
  * elements. */
-static byi_id block_codes(struct byi_import *o, byi_id x, int64_t bits,
-                          int64_t last)
+static byi_id unpack_block_codes(struct byi_import *o, byi_id x, int64_t bits,
+                                 int64_t last)
 {
     int64_t dims[BYI_MAX_RANK], rows = 1;
     const uint32_t rank = byi_o_rank(o, x);
@@ -604,7 +617,8 @@ static byi_id block_codes(struct byi_import *o, byi_id x, int64_t bits,
     const int64_t bytes = dims[rank - 1];
     dims[rank - 1] = last;
     const byi_id shape = byi_o_vector(o, rank, dims);
-    return byi_o_reshape(o, columns(o, unpacked(o, x, rows, bytes), last),
+    return byi_o_reshape(o,
+                         take_columns(o, unpack_codes(o, x, rows, bytes), last),
                          shape, false);
 }
 
@@ -650,12 +664,12 @@ static void convert_gather_blocks(struct byi_import *o)
         byi_o_dim(o, codes, (uint32_t)rank - 1) * (bytes && bits == 4 ? 2 : 1);
     const byi_id zeros =
         given != BYI_NO_ID
-            ? block_codes(o, given, bits,
-                          byi_o_dim(o, scales, (uint32_t)rank - 1))
+            ? unpack_block_codes(o, given, bits,
+                                 byi_o_dim(o, scales, (uint32_t)rank - 1))
             : byi_o_emit(o, BYI_OP_FULL, ARGS(byi_o_shape_of(o, scales)),
                          ATTRS(A_FLOAT("value", bytes ? 1 << (bits - 1) : 0),
                                A_DTYPE("dtype", byi_o_dtype(o, codes))));
-    byi_id parts[] = {block_codes(o, codes, bits, last), scales, zeros};
+    byi_id parts[] = {unpack_block_codes(o, codes, bits, last), scales, zeros};
     for (int i = 0; i < 3; i++)
         parts[i] = byi_o_emit(o, BYI_OP_TAKE, ARGS(parts[i], rows),
                               ATTRS(AN_INT("axis", axis)));

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+/* Returns the node's seed, or the seed derived from its index. */
 static double seed_of(struct byi_import *o)
 {
     const bool given = byi_o_has(o, "seed");
@@ -22,8 +23,10 @@ static double seed_of(struct byi_import *o)
     return given ? byi_o_float(o, "seed", 0) : -1.0 - (double)source;
 }
 
-/* Random numbers of the node's dtype, otherwise of dtype `usual`. */
-static byi_id draw(struct byi_import *o, byi_id shape, enum byoc_dtype usual)
+/* Emit random numbers of the node's dtype or, if it has none, of dtype `usual`.
+ */
+static byi_id emit_random(struct byi_import *o, byi_id shape,
+                          enum byoc_dtype usual)
 {
     const bool normal = o->row->op == BYI_OP_RANDOM_NORMAL;
     const char *const names[] = {normal ? "mean" : "low",
@@ -47,14 +50,14 @@ static void convert_random(struct byi_import *o)
     if (!byi_o_has(o, "shape"))
         byi_o_fail(o, BYOC_EPARSE,
                    "attribute 'shape' is missing, expected a list of sizes");
-    o->out[0] = draw(o, byi_o_vector(o, n, dims), BYOC_F32);
+    o->out[0] = emit_random(o, byi_o_vector(o, n, dims), BYOC_F32);
 }
 
 static void convert_random_like(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
 
-    o->out[0] = draw(o, byi_o_shape_of(o, x), byi_o_dtype(o, x));
+    o->out[0] = emit_random(o, byi_o_shape_of(o, x), byi_o_dtype(o, x));
 }
 
 byi_id byi_o_random_uniform(struct byi_import *o, byi_id shape)

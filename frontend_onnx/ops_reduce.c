@@ -8,9 +8,10 @@
  */
 #include "frontend_onnx/import.h"
 
-/* If n is 0, all axes are reduced, or, if `noop`, none: the result is x. */
-static void reduce(struct byi_import *o, const int64_t *axes, uint32_t n,
-                   bool noop)
+/* Reduce x over n axes. If n is 0, reduce it over all axes or, if `noop`, leave
+ * it as it is. */
+static void emit_reduce(struct byi_import *o, const int64_t *axes, uint32_t n,
+                        bool noop)
 {
     const byi_id x = byi_o_in(o, 0);
     const bool keep = byi_o_int(o, "keepdims", 1) != 0;
@@ -30,10 +31,10 @@ static void convert_reduce(struct byi_import *o)
     uint32_t n = 0;
     const int64_t *axes = byi_o_ints(o, "axes", &n);
 
-    reduce(o, axes, n, false);
+    emit_reduce(o, axes, n, false);
 }
 
-static void reduce_dynamic(struct byi_import *o, bool noop)
+static void emit_dynamic_reduce(struct byi_import *o, bool noop)
 {
     const byi_id axes = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64);
 
@@ -51,12 +52,12 @@ static void convert_reduce_input(struct byi_import *o)
     const int64_t *axes = NULL;
 
     if (byi_o_in(o, 1) != BYI_NO_ID && !byi_o_is_const(o, 1)) {
-        reduce_dynamic(o, noop);
+        emit_dynamic_reduce(o, noop);
         return;
     }
     if (byi_o_in(o, 1) != BYI_NO_ID)
         axes = byi_o_const_ints(o, 1, "axes", &n);
-    reduce(o, axes, n, noop);
+    emit_reduce(o, axes, n, noop);
 }
 
 /* ReduceMax and ReduceMin compute on bools as 0 and 1. */

@@ -17,8 +17,8 @@ byi_id byi_rotary_rows(struct byi_import *o, byi_id table, byi_id at,
                       ATTRS(AN_INT("heads", heads_first ? 1 : 2)));
 }
 
-/* Positions (b, s), unchanged; or from the position of the first token, one
- * number, those of the s tokens, (1, s). */
+/* Returns positions (b, s) as they are. From one number, the position of the
+ * first token, emits the positions of the s tokens, (1, s). */
 static byi_id positions(struct byi_import *o, byi_id at, byi_id s)
 {
     static const int64_t front[] = {0};
@@ -78,8 +78,8 @@ byi_id byi_rotary_apply(struct byi_import *o, byi_id x, const byi_id tables[2],
         kept, 3);
 }
 
-/* The rows of a table at the tokens' positions. Without positions, the table
- * already has one row per token: (b, s, width / 2). */
+/* Emit the rows of a table at the tokens' positions. Without positions, the
+ * table already has one row per token: (b, s, width / 2). */
 static byi_id token_rows(struct byi_import *o, byi_id table, byi_id at,
                          bool heads_first)
 {

@@ -18,10 +18,11 @@
 
 enum { MAX_INPUTS = 8, MAX_FUNCTIONS = 2 * BYI_MAX_GATE_FNS };
 
+/* ONNX's activations of recurrent operators. */
 static const struct rnn_function {
-    const char *onnx, *name;
-    bool alpha, beta;
-    double alpha_usual, beta_usual;
+    const char *onnx, *name; /* its names in ONNX and in the IR */
+    bool alpha, beta;        /* it has these parameters */
+    double alpha_default, beta_default;
 } functions[] = {
     {"Affine", "affine", true, true, 1, 0},
     {"Elu", "nn.elu", true, false, 1, 0},
@@ -48,14 +49,15 @@ static const struct rnn_function *find_function(struct byi_import *o,
 }
 
 /* The activations' attributes for the IR. */
-struct activations {
+struct rnn_activations {
     uint32_t n;
     const char *names[MAX_FUNCTIONS];
     double alpha[MAX_FUNCTIONS], beta[MAX_FUNCTIONS];
 };
 
-/* The model's next number, or `usual` after the last one. */
-static double next(const double *values, uint32_t n, uint32_t *at, double usual)
+/* Returns the model's next number, or `usual` after the last one. */
+static double next_number(const double *values, uint32_t n, uint32_t *at,
+                          double usual)
 {
     return *at < n ? values[(*at)++] : usual;
 }
@@ -70,7 +72,7 @@ static bool is_written_default(const struct byi_import *o,
            strcmp(names[0], "Tanh") == 0 && strcmp(names[1], "Tanh") == 0;
 }
 
-static void read_activations(struct byi_import *o, struct activations *a)
+static void read_activations(struct byi_import *o, struct rnn_activations *a)
 {
     uint32_t n_alpha, n_beta, at_alpha = 0, at_beta = 0;
     const char *const *names = byi_o_strings(o, "activations", &a->n);
@@ -87,16 +89,17 @@ static void read_activations(struct byi_import *o, struct activations *a)
         if (!f)
             return;
         a->names[i] = f->name;
-        a->alpha[i] = f->alpha_usual;
-        a->beta[i] = f->beta_usual;
+        a->alpha[i] = f->alpha_default;
+        a->beta[i] = f->beta_default;
         if (f->alpha)
-            a->alpha[i] = next(alpha, n_alpha, &at_alpha, f->alpha_usual);
+            a->alpha[i] =
+                next_number(alpha, n_alpha, &at_alpha, f->alpha_default);
         if (f->beta)
-            a->beta[i] = next(beta, n_beta, &at_beta, f->beta_usual);
+            a->beta[i] = next_number(beta, n_beta, &at_beta, f->beta_default);
     }
 }
 
-/* Inputs up to the last present one; *n: their number. */
+/* Read the inputs up to the last present one; *n becomes their number. */
 static const byi_id *read_inputs(struct byi_import *o, uint32_t *n)
 {
     byi_id *args = byi_arena_calloc(o->scratch, MAX_INPUTS, sizeof *args);
@@ -126,7 +129,7 @@ static void check_hidden(struct byi_import *o)
 
 static void convert_recurrent(struct byi_import *o)
 {
-    struct activations a = {0};
+    struct rnn_activations a = {0};
     uint32_t n, n_attrs = 0;
     struct byi_attr attrs[8];
 
@@ -169,10 +172,10 @@ static void convert_recurrent(struct byi_import *o)
 
 /* --- linear attention ----------------------------------------------------- */
 
-/* Input i in the type that the operator computes in; an omitted one is an empty
- * tensor. */
-static byi_id linear_input(struct byi_import *o, uint32_t i,
-                           enum byoc_dtype dtype)
+/* Read input i in the type that the operator computes in; an omitted input
+ * becomes an empty tensor. */
+static byi_id read_linear_input(struct byi_import *o, uint32_t i,
+                                enum byoc_dtype dtype)
 {
     const byi_id x = byi_o_in(o, i);
     return x == BYI_NO_ID ? byi_o_array(o, BYOC_F32, 0, NULL)
@@ -212,7 +215,7 @@ static void check_update_rule(struct byi_import *o)
                    beta ? "none" : "one");
 }
 
-/* The attribute scale, or 1 / sqrt(elements of a query's head). */
+/* Returns the attribute scale, or 1 / sqrt(elements of a query's head). */
 static double linear_scale(struct byi_import *o, int64_t heads)
 {
     const double scale = byi_o_float(o, "scale", 0);
@@ -245,13 +248,13 @@ static void convert_linear_attention(struct byi_import *o)
     const double scale = linear_scale(o, heads);
     if (!byi_o_ok(o))
         return;
-    const byi_id all =
-        byi_o_emit(o, BYI_OP_NN_LINEAR_ATTENTION,
-                   ARGS(linear_input(o, 0, wide), linear_input(o, 1, wide),
-                        linear_input(o, 2, wide), linear_input(o, 3, wide),
-                        linear_input(o, 4, wide), linear_input(o, 5, wide)),
-                   ATTRS(AN_INT("heads", heads), AN_INT("kv_heads", kv_heads),
-                         A_FLOAT("scale", scale)));
+    const byi_id all = byi_o_emit(
+        o, BYI_OP_NN_LINEAR_ATTENTION,
+        ARGS(read_linear_input(o, 0, wide), read_linear_input(o, 1, wide),
+             read_linear_input(o, 2, wide), read_linear_input(o, 3, wide),
+             read_linear_input(o, 4, wide), read_linear_input(o, 5, wide)),
+        ATTRS(AN_INT("heads", heads), AN_INT("kv_heads", kv_heads),
+              A_FLOAT("scale", scale)));
     o->out[0] = byi_o_cast(o, byi_o_get(o, all, 0), type);
     if (byi_o_wants(o, 1))
         o->out[1] = byi_o_cast(o, byi_o_get(o, all, 1),

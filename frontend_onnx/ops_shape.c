@@ -8,7 +8,7 @@
  */
 #include "frontend_onnx/import.h"
 
-static byi_id as_int64(struct byi_import *o, byi_id id)
+static byi_id cast_int64(struct byi_import *o, byi_id id)
 {
     return byi_o_cast(o, id, BYOC_I64);
 }
@@ -29,14 +29,15 @@ static void convert_reshape(struct byi_import *o)
     const bool allowzero = byi_o_int(o, "allowzero", 0) != 0;
 
     const byi_id x = byi_o_in(o, 0);
-    byi_id shape = as_int64(o, byi_o_in(o, 1));
+    byi_id shape = cast_int64(o, byi_o_in(o, 1));
 
     if (!allowzero)
         shape = byi_o_reshape_target(o, x, shape);
     o->out[0] = byi_o_reshape(o, x, shape, allowzero);
 }
 
-/* Axes of Squeeze and Unsqueeze, from attribute or input. */
+/* Returns the axes of Squeeze or Unsqueeze, from the attribute or the constant
+ * input; *n: their number. NULL if the node names no axes. */
 static const int64_t *read_axes(struct byi_import *o, uint32_t *n)
 {
     if (o->opset < 13)
@@ -47,10 +48,10 @@ static const int64_t *read_axes(struct byi_import *o, uint32_t *n)
     return byi_o_const_ints(o, 1, "axes", n);
 }
 
-/* The axes counted from 0, in ascending order, so that equal calls have equal
- * attributes. Fails if an axis is repeated. */
-static const int64_t *sorted_axes(struct byi_import *o, const int64_t *axes,
-                                  uint32_t n, uint32_t rank)
+/* Returns the axes counted from 0, in ascending order, so that equal calls have
+ * equal attributes. Records an error if an axis is out of range or repeated. */
+static const int64_t *sort_axes(struct byi_import *o, const int64_t *axes,
+                                uint32_t n, uint32_t rank)
 {
     bool flags[BYI_MAX_RANK] = {false};
     int64_t *sorted = byi_arena_calloc(o->scratch, n + 1, sizeof *sorted);
@@ -77,19 +78,19 @@ static const int64_t *sorted_axes(struct byi_import *o, const int64_t *axes,
     return sorted;
 }
 
-/* If the axes are not constant, emit `op`, which has an operand for them, and
- * return true. */
-static bool dynamic_axes(struct byi_import *o, enum byi_op_id op)
+/* If the axes are an input that is not constant: emits `op`, which has an
+ * operand for the axes, and returns true. */
+static bool emit_dynamic_axes(struct byi_import *o, enum byi_op_id op)
 {
     if (o->opset < 13 || byi_o_in(o, 1) == BYI_NO_ID || byi_o_is_const(o, 1))
         return false;
-    o->out[0] = byi_o_call(o, op, byi_o_in(o, 0), as_int64(o, o->in[1]));
+    o->out[0] = byi_o_call(o, op, byi_o_in(o, 0), cast_int64(o, o->in[1]));
     return true;
 }
 
-/* The axes of size 1 if x also has symbolic dims, which are assumed not to be
- * 1; the run checks that. NULL if all dims are known: the type rule then finds
- * the axes. */
+/* If x has symbolic dims: returns its axes of known size 1; *n: their number.
+ * Symbolic dims are assumed not to be 1, which is checked at run time. NULL if
+ * all dims are known: the type rule then finds the axes. */
 static const int64_t *axes_of_size_1(struct byi_import *o, byi_id x,
                                      uint32_t *n)
 {
@@ -112,14 +113,14 @@ static void convert_squeeze(struct byi_import *o)
     bool exact = false;
     uint32_t n = 0;
 
-    if (dynamic_axes(o, BYI_OP_DYN_SQUEEZE))
+    if (emit_dynamic_axes(o, BYI_OP_DYN_SQUEEZE))
         return;
     const int64_t *axes = read_axes(o, &n);
     if (!axes) {
         axes = axes_of_size_1(o, x, &n);
         exact = axes;
     }
-    axes = sorted_axes(o, axes, n, byi_o_rank(o, x));
+    axes = sort_axes(o, axes, n, byi_o_rank(o, x));
     o->out[0] =
         byi_o_emit(o, BYI_OP_SQUEEZE, ARGS(x),
                    ATTRS(SOME_INTS("axis", n, axes), A_BOOL("exact", exact)));
@@ -130,10 +131,10 @@ static void convert_unsqueeze(struct byi_import *o)
     const byi_id x = byi_o_in(o, 0);
     uint32_t n = 0;
 
-    if (dynamic_axes(o, BYI_OP_DYN_EXPAND_DIMS))
+    if (emit_dynamic_axes(o, BYI_OP_DYN_EXPAND_DIMS))
         return;
     const int64_t *axes = read_axes(o, &n);
-    axes = sorted_axes(o, axes, n, byi_o_rank(o, x) + n);
+    axes = sort_axes(o, axes, n, byi_o_rank(o, x) + n);
     o->out[0] = byi_o_expand(o, x, n, axes);
 }
 
@@ -168,7 +169,7 @@ static void convert_transpose(struct byi_import *o)
 static void convert_expand(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
-    const byi_id shape = as_int64(o, byi_o_in(o, 1));
+    const byi_id shape = cast_int64(o, byi_o_in(o, 1));
 
     o->out[0] =
         byi_o_call(o, BYI_OP_BROADCAST_TO, x, byi_o_expand_target(o, x, shape));
@@ -176,8 +177,8 @@ static void convert_expand(struct byi_import *o)
 
 static void convert_tile(struct byi_import *o)
 {
-    o->out[0] =
-        byi_o_call(o, BYI_OP_TILE, byi_o_in(o, 0), as_int64(o, byi_o_in(o, 1)));
+    o->out[0] = byi_o_call(o, BYI_OP_TILE, byi_o_in(o, 0),
+                           cast_int64(o, byi_o_in(o, 1)));
 }
 
 /* Opset 1 repeats along one axis: Tile(x, tiles, axis), both scalars. */
@@ -189,7 +190,7 @@ static void convert_tile_1(struct byi_import *o)
     const uint32_t axis = byi_o_axis(o, byi_o_const_int(o, 2, "axis"), rank);
     const byi_id shape = byi_o_vector(o, 1, &one);
     const byi_id tiles =
-        byi_o_reshape(o, as_int64(o, byi_o_in(o, 1)), shape, false);
+        byi_o_reshape(o, cast_int64(o, byi_o_in(o, 1)), shape, false);
     byi_id parts[BYI_MAX_RANK];
 
     for (uint32_t i = 0; i < rank; i++)
@@ -225,14 +226,15 @@ static void convert_concat(struct byi_import *o)
                            ATTRS(AN_INT("axis", (int64_t)fixed)));
 }
 
-/* The sizes of n equal parts of axis `axis`, whose size is `dim`; if `uneven`,
- * the last ones may be smaller. */
+/* Returns the sizes of n equal parts of axis `axis`, whose size is `dim`; if
+ * `uneven`, the last parts may be smaller. Records an error if dim is symbolic
+ * or not divisible. */
 static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
                                   uint32_t axis, uint32_t n, bool uneven)
 {
     int64_t *sizes = byi_arena_calloc(o->scratch, n + 1, sizeof *sizes);
     const int64_t part = n ? dim / n + (dim % n != 0) : 0;
-    int64_t left = dim;
+    int64_t rest = dim;
 
     if (BYI_IS_SYMBOL(dim))
         byi_o_refuse(o,
@@ -245,8 +247,8 @@ static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
                    "expected a divisor of it",
                    axis, (long long)dim, n);
     for (uint32_t i = 0; i < n; i++) {
-        sizes[i] = part < left ? part : left;
-        left -= sizes[i];
+        sizes[i] = part < rest ? part : rest;
+        rest -= sizes[i];
     }
     return sizes;
 }
@@ -268,22 +270,22 @@ static void convert_split(struct byi_import *o)
 
     if (given != BYI_NO_ID && !byi_o_is_const(o, 1)) {
         get_parts(o,
-                  byi_o_emit(o, BYI_OP_DYN_SPLIT, ARGS(x, as_int64(o, given)),
+                  byi_o_emit(o, BYI_OP_DYN_SPLIT, ARGS(x, cast_int64(o, given)),
                              ATTRS(AN_INT("axis", (int64_t)axis))));
         return;
     }
     if (given != BYI_NO_ID)
         sizes = byi_o_const_ints(o, 1, "split", &n);
-    const int64_t parts_wanted = byi_o_int(o, "num_outputs", 0);
+    const int64_t expected_parts = byi_o_int(o, "num_outputs", 0);
     if (!sizes) {
         n = o->n_out;
-        if (parts_wanted != 0 && parts_wanted != n)
+        if (expected_parts != 0 && expected_parts != n)
             byi_o_fail(o, BYOC_EPARSE,
                        "num_outputs is %lld, expected %u, the number of "
                        "outputs",
-                       (long long)parts_wanted, n);
+                       (long long)expected_parts, n);
         sizes =
-            equal_sizes(o, byi_o_dim(o, x, axis), axis, n, parts_wanted != 0);
+            equal_sizes(o, byi_o_dim(o, x, axis), axis, n, expected_parts != 0);
     }
     if (n < o->n_out)
         byi_o_fail(o, BYOC_ETYPE,
@@ -296,8 +298,10 @@ static void convert_split(struct byi_import *o)
     get_parts(o, parts);
 }
 
-static void slice(struct byi_import *o, byi_id begin, byi_id end, byi_id axes,
-                  byi_id steps)
+/* Emit strided_slice of input 0. Without axes (BYI_NO_ID) it applies to the
+ * first ones; without steps each step is 1. */
+static void emit_slice(struct byi_import *o, byi_id begin, byi_id end,
+                       byi_id axes, byi_id steps)
 {
     const int64_t n = byi_o_dim(o, begin, 0);
     int64_t *list = NULL;
@@ -335,7 +339,7 @@ static void convert_slice_1(struct byi_import *o)
 
     const byi_id along = axes ? byi_o_vector(o, n_axes, axes) : BYI_NO_ID;
     const byi_id end = byi_o_vector(o, n_ends, ends);
-    slice(o, byi_o_vector(o, n, starts), end, along, BYI_NO_ID);
+    emit_slice(o, byi_o_vector(o, n, starts), end, along, BYI_NO_ID);
 }
 
 static void convert_slice(struct byi_import *o)
@@ -344,12 +348,13 @@ static void convert_slice(struct byi_import *o)
 
     for (uint32_t i = 1; i < 5; i++)
         if (byi_o_in(o, i) != BYI_NO_ID)
-            given[i] = as_int64(o, byi_o_in(o, i));
-    slice(o, given[1], given[2], given[3], given[4]);
+            given[i] = cast_int64(o, byi_o_in(o, i));
+    emit_slice(o, given[1], given[2], given[3], given[4]);
 }
 
-/* Whether all pads are 0: such a Pad is an identity. */
-static bool all_zero(const struct byi_import *o, byi_id id)
+/* Whether `id` is constant and all its elements are 0: a Pad by 0 is an
+ * identity. */
+static bool are_all_zero(const struct byi_import *o, byi_id id)
 {
     struct byi_tensor t = {0};
 
@@ -361,12 +366,12 @@ static bool all_zero(const struct byi_import *o, byi_id id)
     return true;
 }
 
-static void pad(struct byi_import *o, byi_id pads, byi_id value)
+static void emit_pad(struct byi_import *o, byi_id pads, byi_id value)
 {
     const byi_id x = byi_o_in(o, 0);
     const char *mode = byi_o_string(o, "mode", "constant");
 
-    if (all_zero(o, pads) &&
+    if (are_all_zero(o, pads) &&
         byi_o_dim(o, pads, 0) == 2 * (int64_t)byi_o_rank(o, x)) {
         o->out[0] = x;
         return;
@@ -384,12 +389,12 @@ static void convert_pad_2(struct byi_import *o)
 
     const byi_id filled =
         byi_o_scalar(o, byi_o_dtype(o, byi_o_in(o, 0)), value);
-    pad(o, byi_o_vector(o, n, pads), filled);
+    emit_pad(o, byi_o_vector(o, n, pads), filled);
 }
 
-/* Elements from .. to - 1 of a vector. */
-static byi_id elements(struct byi_import *o, byi_id vector, int64_t from,
-                       int64_t to)
+/* Emit elements from .. to - 1 of a vector. */
+static byi_id emit_elements(struct byi_import *o, byi_id vector, int64_t from,
+                            int64_t to)
 {
     const int64_t zero = 0, one = 1;
 
@@ -398,11 +403,12 @@ static byi_id elements(struct byi_import *o, byi_id vector, int64_t from,
                       byi_o_vector(o, 1, &zero), byi_o_vector(o, 1, &one));
 }
 
-/* Complete the pads of some axes to pads of all axes. */
+/* Emit the pads of all axes from the pads of the axes in input 3; the other
+ * axes get 0. */
 static byi_id spread_pads(struct byi_import *o, uint32_t rank)
 {
     const int64_t none[BYI_MAX_RANK] = {0};
-    const byi_id axes = byi_o_in(o, 3), pads = as_int64(o, byi_o_in(o, 1));
+    const byi_id axes = byi_o_in(o, 3), pads = cast_int64(o, byi_o_in(o, 1));
     const int64_t n = byi_o_dim(o, axes, 0);
     const byi_id zeros = byi_o_vector(o, rank, none);
 
@@ -416,9 +422,9 @@ static byi_id spread_pads(struct byi_import *o, uint32_t rank)
                    "found %lld pads for %lld axes, expected two each",
                    (long long)byi_o_dim(o, pads, 0), (long long)n);
     const byi_id ends =
-        byi_o_spread(o, zeros, axes, elements(o, pads, n, 2 * n));
+        byi_o_spread(o, zeros, axes, emit_elements(o, pads, n, 2 * n));
     return byi_o_concat(
-        o, byi_o_spread(o, zeros, axes, elements(o, pads, 0, n)), ends, 0);
+        o, byi_o_spread(o, zeros, axes, emit_elements(o, pads, 0, n)), ends, 0);
 }
 
 static void convert_pad(struct byi_import *o)
@@ -429,13 +435,13 @@ static void convert_pad(struct byi_import *o)
     if (value == BYI_NO_ID)
         value = byi_o_scalar(o, byi_o_dtype(o, x), 0);
     if (byi_o_in(o, 3) != BYI_NO_ID)
-        pad(o, spread_pads(o, byi_o_rank(o, x)), value);
+        emit_pad(o, spread_pads(o, byi_o_rank(o, x)), value);
     else
-        pad(o, as_int64(o, byi_o_in(o, 1)), value);
+        emit_pad(o, cast_int64(o, byi_o_in(o, 1)), value);
 }
 
-/* CenterCropPad: crop or pad the axes to the sizes of input `shape`, equally on
- * both sides; an odd element is cropped or padded at the end. */
+/* CenterCropPad crops or pads the axes to the sizes of input `shape`, equally
+ * on both sides; an odd element is cropped or padded at the end. */
 static void convert_center(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0), own = byi_o_shape_of(o, x);
@@ -443,18 +449,18 @@ static void convert_center(struct byi_import *o)
     int64_t every[BYI_MAX_RANK], ones[BYI_MAX_RANK];
     uint32_t n = 0;
     const int64_t *axes = byi_o_ints(o, "axes", &n);
-    byi_id wanted = as_int64(o, byi_o_in(o, 1));
+    byi_id target = cast_int64(o, byi_o_in(o, 1));
 
     for (uint32_t i = 0; i < rank; i++) {
         every[i] = i;
         ones[i] = 1;
     }
     if (axes)
-        wanted = byi_o_spread(o, own, byi_o_vector(o, n, axes), wanted);
-    const byi_id kept = byi_o_call(o, BYI_OP_MINIMUM, own, wanted);
+        target = byi_o_spread(o, own, byi_o_vector(o, n, axes), target);
+    const byi_id kept = byi_o_call(o, BYI_OP_MINIMUM, own, target);
     const byi_id begin = byi_o_with(
         o, BYI_OP_DIVIDE, byi_o_call(o, BYI_OP_SUBTRACT, own, kept), 2);
-    const byi_id missing = byi_o_call(o, BYI_OP_SUBTRACT, wanted, kept);
+    const byi_id missing = byi_o_call(o, BYI_OP_SUBTRACT, target, kept);
     const byi_id before = byi_o_with(o, BYI_OP_DIVIDE, missing, 2);
     const byi_id y =
         byi_o_call(o, BYI_OP_STRIDED_SLICE, x, begin,

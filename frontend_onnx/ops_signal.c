@@ -16,8 +16,8 @@ static const double pi = 3.14159265358979323846;
 
 /* --- small arithmetic ----------------------------------------------------- */
 
-/* 0, 1, ... below `limit`, of its type. */
-static byi_id count_to(struct byi_import *o, byi_id limit)
+/* Emit the vector of the integers from 0 to below `limit`, of limit's type. */
+static byi_id emit_count(struct byi_import *o, byi_id limit)
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, limit);
 
@@ -25,21 +25,21 @@ static byi_id count_to(struct byi_import *o, byi_id limit)
                       byi_o_scalar(o, dtype, 1));
 }
 
-/* Input i, one number, as a scalar of this type. */
-static byi_id scalar_input(struct byi_import *o, uint32_t i,
-                           enum byoc_dtype dtype)
+/* Emit input i, a single number, as a scalar of type dtype. */
+static byi_id read_scalar(struct byi_import *o, uint32_t i,
+                          enum byoc_dtype dtype)
 {
     return byi_o_cast(o, byi_o_as_scalar(o, byi_o_in(o, i)), dtype);
 }
 
-/* A vector as a column. */
-static byi_id column(struct byi_import *o, byi_id vector)
+/* Emit a vector of n elements as a column, (n, 1). */
+static byi_id emit_column(struct byi_import *o, byi_id vector)
 {
     return byi_o_expand(o, vector, 1, (const int64_t[]){1});
 }
 
-/* The type that attribute output_datatype names. */
-static enum byoc_dtype output_type(struct byi_import *o)
+/* Returns the type named by attribute output_datatype; float32 without it. */
+static enum byoc_dtype read_output_type(struct byi_import *o)
 {
     const enum byoc_dtype given = byi_o_dtype_attr(o, "output_datatype");
 
@@ -48,9 +48,10 @@ static enum byoc_dtype output_type(struct byi_import *o)
 
 /* --- windows -------------------------------------------------------------- */
 
-/* a0 - a1 cos(2 pi k / n) + a2 cos(4 pi k / n), where n is the size if
- * periodic, otherwise max(size - 1, 1). */
-static void window(struct byi_import *o, double a0, double a1, double a2)
+/* Emit a0 - a1 cos(2 pi k / n) + a2 cos(4 pi k / n) for k = 0 .. size - 1,
+ * where n is the size if attribute `periodic` is set, otherwise
+ * max(size - 1, 1). */
+static void emit_window(struct byi_import *o, double a0, double a1, double a2)
 {
     static const char two_terms[] =
         "fn (%n, %k) {"
@@ -63,15 +64,15 @@ static void window(struct byi_import *o, double a0, double a1, double a2)
         "  add(add(multiply(cos(%angle), a1), a0),"
         "      multiply(cos(multiply(%angle, 2)), a2))"
         "}";
-    const enum byoc_dtype dtype = output_type(o);
+    const enum byoc_dtype dtype = read_output_type(o);
     const bool periodic = byi_o_int(o, "periodic", 1) != 0;
-    const byi_id size = scalar_input(o, 0, BYOC_F64);
+    const byi_id size = read_scalar(o, 0, BYOC_F64);
     const byi_id n = periodic
                          ? size
                          : byi_o_text(o, "fn (%n) { maximum(add(%n, -1), 1) }",
                                       ARGS(size), NO_ATTRS);
     const byi_id y = byi_o_text(
-        o, a2 == 0 ? two_terms : three_terms, ARGS(n, count_to(o, size)),
+        o, a2 == 0 ? two_terms : three_terms, ARGS(n, emit_count(o, size)),
         ATTRS(A_FLOAT("two_pi", 2 * pi), A_FLOAT("a0", a0), A_FLOAT("a1", -a1),
               A_FLOAT("a2", a2)));
 
@@ -80,17 +81,17 @@ static void window(struct byi_import *o, double a0, double a1, double a2)
 
 static void convert_hann(struct byi_import *o)
 {
-    window(o, 0.5, 0.5, 0);
+    emit_window(o, 0.5, 0.5, 0);
 }
 
 static void convert_hamming(struct byi_import *o)
 {
-    window(o, 25.0 / 46, 21.0 / 46, 0);
+    emit_window(o, 25.0 / 46, 21.0 / 46, 0);
 }
 
 static void convert_blackman(struct byi_import *o)
 {
-    window(o, 0.42, 0.5, 0.08);
+    emit_window(o, 0.42, 0.5, 0.08);
 }
 
 /* --- mel weights ---------------------------------------------------------- */
@@ -100,8 +101,9 @@ static void convert_blackman(struct byi_import *o)
     A_FLOAT("by_700", 1.0 / 700), A_FLOAT("to_mel", 2595 / log(10)),           \
         A_FLOAT("to_hertz", log(10) / 2595)
 
-/* The spectrum bins of the bands' edges: bands + 2, evenly spaced in mel. */
-static byi_id band_edges(struct byi_import *o, byi_id bands)
+/* Emit the spectrum bins of the bands' edges: bands + 2, evenly spaced in mel.
+ */
+static byi_id emit_band_edges(struct byi_import *o, byi_id bands)
 {
     static const char text[] =
         "fn (%length, %rate, %from, %to, %points, %k) {"
@@ -116,9 +118,10 @@ static byi_id band_edges(struct byi_import *o, byi_id bands)
     byi_id in[5];
 
     for (uint32_t i = 1; i < 5; i++)
-        in[i] = scalar_input(o, i, BYOC_F64);
+        in[i] = read_scalar(o, i, BYOC_F64);
     return byi_o_text(
-        o, text, ARGS(in[1], in[2], in[3], in[4], points, count_to(o, points)),
+        o, text,
+        ARGS(in[1], in[2], in[3], in[4], points, emit_count(o, points)),
         ATTRS(MEL_FACTORS));
 }
 
@@ -143,29 +146,30 @@ static void convert_mel(struct byi_import *o)
         "  %left = where(equal(%low, %centre), 1, %up);"
         "  where(%falls, %down, where(%rises, %left, 0))"
         "}";
-    const enum byoc_dtype dtype = output_type(o);
-    const byi_id bands = scalar_input(o, 0, BYOC_F64);
-    const byi_id length = scalar_input(o, 1, BYOC_I64);
+    const enum byoc_dtype dtype = read_output_type(o);
+    const byi_id bands = read_scalar(o, 0, BYOC_F64);
+    const byi_id length = read_scalar(o, 1, BYOC_I64);
     const byi_id bins = byi_o_text(o, "fn (%n) { add(divide(%n, 2), 1) }",
                                    ARGS(length), NO_ATTRS);
-    const byi_id y = byi_o_text(
-        o, text,
-        ARGS(band_edges(o, bands), count_to(o, byi_o_cast(o, bands, BYOC_I64)),
-             count_to(o, bins)),
-        NO_ATTRS);
+    const byi_id y =
+        byi_o_text(o, text,
+                   ARGS(emit_band_edges(o, bands),
+                        emit_count(o, byi_o_cast(o, bands, BYOC_I64)),
+                        emit_count(o, bins)),
+                   NO_ATTRS);
 
     o->out[0] = byi_o_cast(o, y, dtype);
 }
 
 /* --- transforms ----------------------------------------------------------- */
 
-static byi_id dft(struct byi_import *o, byi_id x, int64_t axis)
+static byi_id emit_dft(struct byi_import *o, byi_id x, int64_t axis)
 {
     byi_id args[] = {x, BYI_NO_ID};
     const bool given = byi_o_in(o, 1) != BYI_NO_ID;
 
     if (given)
-        args[1] = scalar_input(o, 1, BYOC_I64);
+        args[1] = read_scalar(o, 1, BYOC_I64);
     return byi_o_emit(
         o, BYI_OP_DFT, given ? 2 : 1, args,
         ATTRS(AN_INT("axis", axis),
@@ -173,18 +177,20 @@ static byi_id dft(struct byi_import *o, byi_id x, int64_t axis)
               A_BOOL("onesided", byi_o_int(o, "onesided", 0) != 0)));
 }
 
-/* The product of the dims whose index in `places` satisfies `index op axis`. */
-static byi_id product_where(struct byi_import *o, enum byi_op_id op,
-                            byi_id places, byi_id axis, byi_id dims)
+/* Emit the product of the dims whose index satisfies `index op axis`; `places`
+ * holds the indices, 0 to rank - 1. */
+static byi_id emit_product_where(struct byi_import *o, enum byi_op_id op,
+                                 byi_id places, byi_id axis, byi_id dims)
 {
     return byi_o_text(
         o, "fn (%is, %dims) { prod(where(%is, %dims, 1), keepdims=false) }",
         ARGS(byi_o_call(o, op, places, axis), dims), NO_ATTRS);
 }
 
-/* The DFT along an axis that is known only at run time: reshape x to (before,
- * axis, after, parts), transform axis 1, and reshape the result back. */
-static byi_id dft_of_any(struct byi_import *o, byi_id x, byi_id axis)
+/* Emit the DFT along an axis that is known only at run time: reshape x to
+ * (before, axis, after, parts), transform axis 1, and reshape the result back.
+ * BYI_NO_ID on error. */
+static byi_id emit_dynamic_dft(struct byi_import *o, byi_id x, byi_id axis)
 {
     const uint32_t rank = byi_o_rank(o, x);
     int64_t places[BYI_MAX_RANK];
@@ -204,15 +210,15 @@ static byi_id dft_of_any(struct byi_import *o, byi_id x, byi_id axis)
         o, "fn (%axis) { where(less(%axis, 0), add(%axis, rank), %axis) }",
         ARGS(axis), ATTRS(AN_INT("rank", rank)));
     const byi_id sizes[] = {
-        product_where(o, BYI_OP_LESS, at, axis, dims),
-        product_where(o, BYI_OP_EQUAL, at, axis, dims),
-        product_where(o, BYI_OP_GREATER, at, axis, dims),
+        emit_product_where(o, BYI_OP_LESS, at, axis, dims),
+        emit_product_where(o, BYI_OP_EQUAL, at, axis, dims),
+        emit_product_where(o, BYI_OP_GREATER, at, axis, dims),
         byi_o_length(o, x, (int64_t)rank - 1),
     };
     byi_id target = BYI_NO_ID;
     for (uint32_t i = 0; i < BYI_COUNT(sizes); i++)
         target = byi_o_concat(o, target, byi_o_row(o, sizes[i]), 0);
-    const byi_id y = dft(o, byi_o_reshape(o, x, target, false), 1);
+    const byi_id y = emit_dft(o, byi_o_reshape(o, x, target, false), 1);
     const byi_id two = byi_o_vector(o, 1, (const int64_t[]){2});
     const byi_id whole =
         byi_o_call(o, BYI_OP_WHERE, byi_o_call(o, BYI_OP_EQUAL, at, axis),
@@ -225,27 +231,28 @@ static void convert_dft(struct byi_import *o)
     const int64_t usual = o->opset < 20 ? 1 : -2;
 
     if (byi_o_in(o, 2) == BYI_NO_ID)
-        o->out[0] = dft(o, byi_o_in(o, 0), byi_o_int(o, "axis", usual));
+        o->out[0] = emit_dft(o, byi_o_in(o, 0), byi_o_int(o, "axis", usual));
     else if (byi_o_is_const(o, 2))
-        o->out[0] = dft(o, byi_o_in(o, 0), byi_o_const_int(o, 2, "axis"));
+        o->out[0] = emit_dft(o, byi_o_in(o, 0), byi_o_const_int(o, 2, "axis"));
     else
-        o->out[0] = dft_of_any(o, byi_o_in(o, 0), scalar_input(o, 2, BYOC_I64));
+        o->out[0] =
+            emit_dynamic_dft(o, byi_o_in(o, 0), read_scalar(o, 2, BYOC_I64));
 }
 
-/* The length of a frame: input 3, or the window's. */
-static byi_id frame_length(struct byi_import *o)
+/* Emit the length of a frame: input 3 or, without it, the window's length. */
+static byi_id emit_frame_length(struct byi_import *o)
 {
     if (byi_o_in(o, 3) != BYI_NO_ID)
-        return scalar_input(o, 3, BYOC_I64);
+        return read_scalar(o, 3, BYOC_I64);
     if (byi_o_in(o, 2) == BYI_NO_ID)
         byi_o_fail(o, BYOC_EPARSE,
                    "found neither a window nor a frame_length, expected one");
     return byi_o_call(o, BYI_OP_SIZE_OF, byi_o_in(o, 2));
 }
 
-/* The signal positions of each complete frame, one row per frame. */
-static byi_id frame_positions(struct byi_import *o, byi_id x, byi_id step,
-                              byi_id length)
+/* Emit the signal positions of each complete frame, (frames, length). */
+static byi_id emit_frame_positions(struct byi_import *o, byi_id x, byi_id step,
+                                   byi_id length)
 {
     const byi_id frames = byi_o_text(
         o,
@@ -260,11 +267,11 @@ static byi_id frame_positions(struct byi_import *o, byi_id x, byi_id step,
         "fn (%frames, %step, %own) {"
         "  add(expand_dims(multiply(%frames, %step), axis=[1]), %own)"
         "}",
-        ARGS(count_to(o, frames), step, count_to(o, length)), NO_ATTRS);
+        ARGS(emit_count(o, frames), step, emit_count(o, length)), NO_ATTRS);
 }
 
-/* 16-bit floats are processed in float32: rounding the product of frame and
- * window would add noise to every frequency. */
+/* STFT of 16-bit floats is computed in float32: rounding the product of frame
+ * and window would add noise to every frequency. */
 static void convert_stft(struct byi_import *o)
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, byi_o_in(o, 0));
@@ -272,19 +279,19 @@ static void convert_stft(struct byi_import *o)
     const byi_id x = byi_o_cast(o, byi_o_in(o, 0), wide);
     const byi_id given = byi_o_in(o, 2);
     const bool onesided = byi_o_int(o, "onesided", 1) != 0;
-    const byi_id step = scalar_input(o, 1, BYOC_I64);
-    const byi_id length = frame_length(o);
+    const byi_id step = read_scalar(o, 1, BYOC_I64);
+    const byi_id length = emit_frame_length(o);
 
     if (byi_o_ok(o) && byi_o_rank(o, x) != 3)
         byi_o_fail(o, BYOC_ETYPE,
                    "the signal has rank %u, expected 3 (batch, time, parts)",
                    byi_o_rank(o, x));
-    byi_id frames =
-        byi_o_emit(o, BYI_OP_TAKE, ARGS(x, frame_positions(o, x, step, length)),
-                   ATTRS(AN_INT("axis", 1)));
+    byi_id frames = byi_o_emit(
+        o, BYI_OP_TAKE, ARGS(x, emit_frame_positions(o, x, step, length)),
+        ATTRS(AN_INT("axis", 1)));
     if (given != BYI_NO_ID)
         frames = byi_o_call(o, BYI_OP_MULTIPLY, frames,
-                            column(o, byi_o_cast(o, given, wide)));
+                            emit_column(o, byi_o_cast(o, given, wide)));
     const byi_id y =
         byi_o_emit(o, BYI_OP_DFT, ARGS(frames),
                    ATTRS(AN_INT("axis", 2), A_BOOL("onesided", onesided)));

@@ -22,8 +22,9 @@ struct svm {
     const double *coefficients, *rho;
 };
 
-static byi_id matrix_of(struct byi_import *o, uint32_t rows, uint32_t cols,
-                        const double *values)
+/* Add a constant (rows, cols) of float64. */
+static byi_id add_matrix(struct byi_import *o, uint32_t rows, uint32_t cols,
+                         const double *values)
 {
     const struct byi_tensor t = {.data = (void *)(uintptr_t)values,
                                  .dtype = BYOC_F64,
@@ -33,16 +34,18 @@ static byi_id matrix_of(struct byi_import *o, uint32_t rows, uint32_t cols,
     return byi_o_const(o, &t, false);
 }
 
-static byi_id with_number(struct byi_import *o, enum byi_op_id op, byi_id a,
-                          double b)
+/* Emit op(a, b), where b is a number of type float64. */
+static byi_id emit_with_number(struct byi_import *o, enum byi_op_id op,
+                               byi_id a, double b)
 {
     return byi_o_call(o, op, a, byi_o_scalar(o, BYOC_F64, b));
 }
 
 /* --- kernels -------------------------------------------------------------- */
 
-/* exp(factor |x - s|^2), (rows, vectors), where |x - s|^2 = x^2 - 2 x s + s^2,
- * which rounding must not make negative. */
+/* The radial basis kernel exp(factor |x - s|^2), (rows, vectors). The square
+ * |x - s|^2 = x^2 - 2 x s + s^2 is clamped to 0: rounding can make the sum
+ * negative. */
 static const char radial[] =
     "fn (%x, %vectors, %products) {"
     "  %own = reduce_sum_square(%x, axis=[1], keepdims=true);"
@@ -51,8 +54,9 @@ static const char radial[] =
     "  exp(multiply(maximum(%both, 0), factor))"
     "}";
 
-/* The kernel of x and each support vector: (rows, vectors). */
-static byi_id kernel_values(struct byi_import *o, byi_id x, byi_id vectors)
+/* Emit the kernel of x and each support vector, (rows, vectors). BYI_NO_ID on
+ * error. */
+static byi_id emit_kernel(struct byi_import *o, byi_id x, byi_id vectors)
 {
     const char *kind = byi_o_string(o, "kernel_type", "LINEAR");
     uint32_t n = 0;
@@ -71,10 +75,10 @@ static byi_id kernel_values(struct byi_import *o, byi_id x, byi_id vectors)
     if (strcmp(kind, "RBF") == 0)
         return byi_o_text(o, radial, ARGS(x, vectors, products),
                           ATTRS(A_FLOAT("factor", -params[0])));
-    const byi_id line = with_number(
+    const byi_id line = emit_with_number(
         o, BYI_OP_ADD, byi_o_scale(o, products, params[0]), params[1]);
     if (strcmp(kind, "POLY") == 0)
-        return with_number(o, BYI_OP_POWER, line, params[2]);
+        return emit_with_number(o, BYI_OP_POWER, line, params[2]);
     if (strcmp(kind, "SIGMOID") == 0)
         return byi_o_call(o, BYI_OP_TANH, line);
     byi_o_refuse(o, "kernel_type '%s', expected LINEAR, RBF, POLY or SIGMOID",
@@ -94,9 +98,9 @@ static void read_svm(struct byi_import *o, struct svm *s)
                    "attribute 'rho' is missing, expected 1 or more numbers");
 }
 
-/* The kernel values of the support vectors, which must be n_vectors vectors of
- * equal size. */
-static byi_id vector_kernels(struct byi_import *o, const struct svm *s)
+/* Emit the kernel of s->x and each of the s->n_vectors support vectors, which
+ * must have equal size: (rows, vectors). BYI_NO_ID on error. */
+static byi_id emit_vector_kernels(struct byi_import *o, const struct svm *s)
 {
     uint32_t n = 0;
     const double *values = byi_o_floats(o, "support_vectors", &n);
@@ -107,12 +111,15 @@ static byi_id vector_kernels(struct byi_import *o, const struct svm *s)
                    n, s->n_vectors);
         return BYI_NO_ID;
     }
-    return kernel_values(o, s->x,
-                         matrix_of(o, s->n_vectors, n / s->n_vectors, values));
+    return emit_kernel(o, s->x,
+                       add_matrix(o, s->n_vectors, n / s->n_vectors, values));
 }
 
-/* x coefficients^T + rho[0], for a model without support vectors. */
-static byi_id linear(struct byi_import *o, const struct svm *s, uint32_t rows)
+/* Emit x coefficients^T + rho[0], for a model without support vectors, whose
+ * coefficients are `rows` vectors. The kernel attributes are read, because an
+ * unread attribute is an error, but have no effect. BYI_NO_ID on error. */
+static byi_id emit_linear(struct byi_import *o, const struct svm *s,
+                          uint32_t rows)
 {
     byi_o_string(o, "kernel_type", "");
     byi_o_attr(o, "kernel_params",
@@ -124,10 +131,10 @@ static byi_id linear(struct byi_import *o, const struct svm *s, uint32_t rows)
         return BYI_NO_ID;
     }
     const byi_id weights =
-        matrix_of(o, rows, s->n_coefficients / rows, s->coefficients);
-    return with_number(o, BYI_OP_ADD,
-                       byi_o_call(o, BYI_OP_NN_DENSE, s->x, weights),
-                       s->rho[0]);
+        add_matrix(o, rows, s->n_coefficients / rows, s->coefficients);
+    return emit_with_number(o, BYI_OP_ADD,
+                            byi_o_call(o, BYI_OP_NN_DENSE, s->x, weights),
+                            s->rho[0]);
 }
 
 /* --- regressors ----------------------------------------------------------- */
@@ -145,15 +152,15 @@ static void convert_svm_regressor(struct byi_import *o)
     if (!byi_o_ok(o))
         return;
     if (s.n_vectors == 0) {
-        y = linear(o, &s, 1);
+        y = emit_linear(o, &s, 1);
     } else if (s.n_coefficients != s.n_vectors) {
         byi_o_fail(o, BYOC_EPARSE, "found %u coefficients, expected %u",
                    s.n_coefficients, s.n_vectors);
         return;
     } else {
-        const byi_id weights = matrix_of(o, 1, s.n_vectors, s.coefficients);
-        y = byi_o_call(o, BYI_OP_NN_DENSE, vector_kernels(o, &s), weights);
-        y = with_number(o, BYI_OP_ADD, y, s.rho[0]);
+        const byi_id weights = add_matrix(o, 1, s.n_vectors, s.coefficients);
+        y = byi_o_call(o, BYI_OP_NN_DENSE, emit_vector_kernels(o, &s), weights);
+        y = emit_with_number(o, BYI_OP_ADD, y, s.rho[0]);
     }
     if (one_class) /* y > 0 ? 1 : -1 */
         y = byi_o_text(o,
@@ -166,16 +173,18 @@ static void convert_svm_regressor(struct byi_import *o)
 
 /* --- classifiers ---------------------------------------------------------- */
 
-/* The pairs of classes, and the number of support vectors of each class. */
-struct pairs {
-    uint32_t n_classes, n;
-    const int64_t *counts; /* vectors of each class */
+/* The pairs (i, j), i < j, of classes. */
+struct class_pairs {
+    uint32_t n_classes;
+    uint32_t n;            /* pairs */
+    const int64_t *counts; /* by class: its number of support vectors */
 };
 
-/* W (see the top of this file) from coefficients (classes - 1, vectors): row
- * j - 1 for the vectors of i, row i for the vectors of j. */
-static byi_id pair_weights(struct byi_import *o, const struct svm *s,
-                           const struct pairs *p)
+/* Add the constant W (see the top of this file). The attribute `coefficients`
+ * is (classes - 1, vectors): row (i, j) of W takes the vectors of class i from
+ * its row j - 1, and the vectors of class j from its row i. */
+static byi_id add_pair_weights(struct byi_import *o, const struct svm *s,
+                               const struct class_pairs *p)
 {
     double *w = byi_arena_calloc(o->scratch, (size_t)p->n * s->n_vectors + 1,
                                  sizeof *w);
@@ -192,13 +201,14 @@ static byi_id pair_weights(struct byi_import *o, const struct svm *s,
             row += s->n_vectors;
         }
     }
-    return matrix_of(o, p->n, s->n_vectors, w);
+    return add_matrix(o, p->n, s->n_vectors, w);
 }
 
-/* The votes for each class: pair (i, j) votes for i if its score is above 0,
- * otherwise for j. Starting from all votes for the classes j (`lost`), each
+/* Emit the votes for each class: pair (i, j) votes for i if its score is above
+ * 0, otherwise for j. Starting from all votes for the classes j (`lost`), each
  * score above 0 moves one vote from j to i (`moved`). */
-static byi_id votes(struct byi_import *o, const struct pairs *p, byi_id scores)
+static byi_id emit_votes(struct byi_import *o, const struct class_pairs *p,
+                         byi_id scores)
 {
     double *moved = byi_arena_calloc(
         o->scratch, (size_t)p->n * p->n_classes + 1, sizeof *moved);
@@ -213,17 +223,19 @@ static byi_id votes(struct byi_import *o, const struct pairs *p, byi_id scores)
             lost[j] += 1;
         }
     const byi_id won =
-        byi_o_cast(o, with_number(o, BYI_OP_GREATER, scores, 0), BYOC_F64);
+        byi_o_cast(o, emit_with_number(o, BYI_OP_GREATER, scores, 0), BYOC_F64);
     const byi_id bias = byi_o_array(o, BYOC_F64, p->n_classes, lost);
     return byi_o_call(o, BYI_OP_ADD,
                       byi_o_call(o, BYI_OP_NN_DENSE, won,
-                                 matrix_of(o, p->n_classes, p->n, moved)),
+                                 add_matrix(o, p->n_classes, p->n, moved)),
                       bias);
 }
 
-/* Platt scaling, 1 / (1 + exp(a score + b)) of each pair, then pairwise
- * coupling. */
-static byi_id probabilities(struct byi_import *o, uint32_t n, byi_id scores)
+/* Emit the class probabilities from the scores of the n pairs: Platt scaling,
+ * 1 / (1 + exp(a score + b)) of each pair, then pairwise coupling. BYI_NO_ID
+ * on error. */
+static byi_id emit_probabilities(struct byi_import *o, uint32_t n,
+                                 byi_id scores)
 {
     uint32_t n_a = 0, n_b = 0;
     const double *a = byi_o_floats(o, "prob_a", &n_a);
@@ -245,9 +257,9 @@ static byi_id probabilities(struct byi_import *o, uint32_t n, byi_id scores)
                       NO_ATTRS);
 }
 
-/* The scores of two classes from the score of their pair. */
-static byi_id two_scores(struct byi_import *o, byi_id score,
-                         const char *transform)
+/* Emit the scores of two classes, (rows, 2), from the score of their pair. */
+static byi_id emit_two_scores(struct byi_import *o, byi_id score,
+                              const char *transform)
 {
     if (strcmp(transform, "NONE") == 0)
         return byi_ml_pair(o, byi_o_call(o, BYI_OP_NEGATIVE, score), score);
@@ -259,7 +271,11 @@ static byi_id two_scores(struct byi_import *o, byi_id score,
     return byi_ml_pair(o, byi_ml_complement(o, score), score);
 }
 
-static bool read_pairs(struct byi_import *o, struct svm *s, struct pairs *p)
+/* Read the vectors of each class and compare the sizes of all attributes with
+ * them; p->n_classes is given. Sets the other members of p, and s->n_vectors.
+ * Returns false after an error. */
+static bool read_pairs(struct byi_import *o, struct svm *s,
+                       struct class_pairs *p)
 {
     uint32_t n = 0;
     uint64_t sum = 0;
@@ -284,11 +300,12 @@ static bool read_pairs(struct byi_import *o, struct svm *s, struct pairs *p)
     return true;
 }
 
-/* Without support vectors: one row of coefficients per class. */
+/* Emit the results of a classifier without support vectors, which has one row
+ * of coefficients for each of the n classes. */
 static void classify_linear(struct byi_import *o, const struct svm *s,
                             byi_id labels, uint32_t n, const char *transform)
 {
-    const byi_id scores = linear(o, s, n);
+    const byi_id scores = emit_linear(o, s, n);
 
     o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, scores));
     o->out[1] = byi_o_cast(o, byi_ml_transform(o, scores, transform), BYOC_F32);
@@ -298,7 +315,7 @@ static void convert_svm_classifier(struct byi_import *o)
 {
     const char *transform = byi_o_string(o, "post_transform", "NONE");
     struct svm s = {0};
-    struct pairs p = {0};
+    struct class_pairs p = {0};
     const byi_id labels = byi_ml_labels(o, "classlabels_ints", &p.n_classes);
 
     read_svm(o, &s);
@@ -313,14 +330,15 @@ static void convert_svm_classifier(struct byi_import *o)
     const byi_id bias = byi_o_array(o, BYOC_F64, p.n, s.rho);
     const byi_id scores =
         byi_o_call(o, BYI_OP_ADD,
-                   byi_o_call(o, BYI_OP_NN_DENSE, vector_kernels(o, &s),
-                              pair_weights(o, &s, &p)),
+                   byi_o_call(o, BYI_OP_NN_DENSE, emit_vector_kernels(o, &s),
+                              add_pair_weights(o, &s, &p)),
                    bias);
     const bool coupled = byi_o_has(o, "prob_a");
-    byi_id y = coupled ? probabilities(o, p.n, scores) : scores;
-    y = p.n == 1 && !coupled ? two_scores(o, y, transform)
+    byi_id y = coupled ? emit_probabilities(o, p.n, scores) : scores;
+    y = p.n == 1 && !coupled ? emit_two_scores(o, y, transform)
                              : byi_ml_transform(o, y, transform);
-    o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, votes(o, &p, scores)));
+    o->out[0] =
+        byi_ml_label(o, labels, byi_ml_best(o, emit_votes(o, &p, scores)));
     o->out[1] = byi_o_cast(o, y, BYOC_F32);
 }
 

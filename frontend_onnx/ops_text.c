@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-static struct byi_attr some_strings(struct byi_import *o, const char *name)
+/* Returns the node's attribute `name`, strings, as an attribute of the IR. */
+static struct byi_attr read_strings(struct byi_import *o, const char *name)
 {
     struct byi_attr a = {.name = name, .kind = BYI_ATTR_STRINGS};
 
@@ -20,7 +21,7 @@ static void convert_normalizer(struct byi_import *o)
         A_STRING("case", byi_o_string(o, "case_change_action", "NONE")),
         A_BOOL("case_sensitive", byi_o_int(o, "is_case_sensitive", 0) != 0),
         A_STRING("locale", byi_o_string(o, "locale", "")),
-        some_strings(o, "stopwords"),
+        read_strings(o, "stopwords"),
     };
 
     o->out[0] = byi_o_emit(o, BYI_OP_TEXT_NORMALIZE, ARGS(byi_o_in(o, 0)),

@@ -23,7 +23,7 @@ struct flat_trees {
     uint32_t *weight_from; /* by leaf weight: its index in the lists */
     uint8_t *modes;
     uint32_t n;
-    bool special; /* a mode is not 0 */
+    bool special; /* some mode is not 0 */
 };
 
 /* --- reading -------------------------------------------------------------- */
@@ -42,38 +42,42 @@ void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_rows,
     }
 }
 
-static int by_key(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
-    const struct tree_key *x = a, *y = b;
+    const struct byi_tree_key *x = a, *y = b;
 
     if (x->tree != y->tree)
         return x->tree < y->tree ? -1 : 1;
     if (x->node != y->node)
         return x->node < y->node ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
+    return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static struct tree_key *sorted(struct byi_import *o, uint32_t n,
-                               const int64_t *trees, const int64_t *nodes)
+/* Returns the keys of n list entries, sorted; the scratch arena owns them. */
+static struct byi_tree_key *sort_keys(struct byi_import *o, uint32_t n,
+                                      const int64_t *trees,
+                                      const int64_t *nodes)
 {
-    struct tree_key *keys = byi_arena_calloc(o->scratch, n + 1, sizeof *keys);
+    struct byi_tree_key *keys =
+        byi_arena_calloc(o->scratch, n + 1, sizeof *keys);
 
     for (uint32_t i = 0; i < n; i++)
-        keys[i] = (struct tree_key){trees[i], nodes[i], i};
-    qsort(keys, n, sizeof *keys, by_key);
+        keys[i] = (struct byi_tree_key){trees[i], nodes[i], i};
+    qsort(keys, n, sizeof *keys, compare_keys);
     return keys;
 }
 
-/* The first key of (tree, node), by binary search; n: not found. */
-static uint32_t find(const struct tree_key *keys, uint32_t n, int64_t tree,
-                     int64_t node)
+/* Returns the index of the first key of (tree, node), by binary search, or n if
+ * there is no such key. */
+static uint32_t find_key(const struct byi_tree_key *keys, uint32_t n,
+                         int64_t tree, int64_t node)
 {
-    const struct tree_key wanted = {tree, node, 0};
+    const struct byi_tree_key wanted = {tree, node, 0};
     uint32_t low = 0, high = n;
 
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (by_key(&keys[middle], &wanted) < 0)
+        if (compare_keys(&keys[middle], &wanted) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -84,15 +88,16 @@ static uint32_t find(const struct tree_key *keys, uint32_t n, int64_t tree,
 
 void byi_tree_index(struct byi_import *o, struct byi_trees *l)
 {
-    l->by_key = sorted(o, l->n, l->trees, l->nodes);
-    l->weights = sorted(o, l->n_weights, l->weight_trees, l->weight_nodes);
+    l->node_keys = sort_keys(o, l->n, l->trees, l->nodes);
+    l->weight_keys =
+        sort_keys(o, l->n_weights, l->weight_trees, l->weight_nodes);
     for (uint32_t i = 1; i < l->n; i++)
-        if (l->by_key[i].tree == l->by_key[i - 1].tree &&
-            l->by_key[i].node == l->by_key[i - 1].node)
+        if (l->node_keys[i].tree == l->node_keys[i - 1].tree &&
+            l->node_keys[i].node == l->node_keys[i - 1].node)
             byi_o_fail(o, BYOC_EPARSE,
                        "tree %lld has two nodes with number %lld, expected one",
-                       (long long)l->by_key[i].tree,
-                       (long long)l->by_key[i].node);
+                       (long long)l->node_keys[i].tree,
+                       (long long)l->node_keys[i].node);
 }
 
 /* Read the attributes; the names of the weights' attributes begin with PREFIX_.
@@ -130,8 +135,9 @@ static void read_lists(struct byi_import *o, const char *prefix,
 
 /* --- depth-first order ---------------------------------------------------- */
 
-/* A node's comparison: the bits of its mode, and whether its children swap.
- * False: a leaf, or an unknown mode. */
+/* Read the comparison of the node at index `at` of the lists. *mode: its mode
+ * of ml.tree_ensemble; *swap: whether its children change places. Returns false
+ * for a leaf and, after an error, for an unknown mode. */
 static bool read_mode(struct byi_import *o, const struct byi_trees *l,
                       uint32_t at, uint8_t *mode, bool *swap)
 {
@@ -172,18 +178,20 @@ static bool read_mode(struct byi_import *o, const struct byi_trees *l,
     return false;
 }
 
+/* Write the node at index `at` of the lists, a leaf, and its weights; `place`
+ * is its index in the output. */
 static void add_leaf(const struct byi_trees *l, struct flat_trees *f,
                      int32_t place, uint32_t at)
 {
     const int64_t tree = l->trees[at], node = l->nodes[at];
-    uint32_t k = find(l->weights, l->n_weights, tree, node);
+    uint32_t k = find_key(l->weight_keys, l->n_weights, tree, node);
     const int32_t first = (int32_t)f->targets.n;
 
-    for (; k < l->n_weights && l->weights[k].tree == tree &&
-           l->weights[k].node == node;
+    for (; k < l->n_weights && l->weight_keys[k].tree == tree &&
+           l->weight_keys[k].node == node;
          k++) {
-        f->weight_from[f->targets.n] = l->weights[k].at;
-        BYI_PUSH(&f->targets, (int32_t)l->targets[l->weights[k].at]);
+        f->weight_from[f->targets.n] = l->weight_keys[k].index;
+        BYI_PUSH(&f->targets, (int32_t)l->targets[l->weight_keys[k].index]);
     }
     f->splits[place][0] = -1 - ((int32_t)f->targets.n - first);
     f->splits[place][1] = first;
@@ -196,7 +204,8 @@ struct tree_visit {
     int32_t parent; /* -1: a root, or a true child */
 };
 
-/* Write the tree at `root` depth first; every node is visited once. */
+/* Write the tree at `root` depth first. `met` marks the visited nodes: a second
+ * visit is an error. */
 static void write_tree(struct byi_import *o, const struct byi_trees *l,
                        uint32_t root, bool *met, struct flat_trees *f)
 {
@@ -225,9 +234,9 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
         }
         const int64_t yes = l->yes[w.at], no = l->no[w.at];
         const uint32_t next =
-            find(l->by_key, l->n, l->trees[w.at], swap ? no : yes);
+            find_key(l->node_keys, l->n, l->trees[w.at], swap ? no : yes);
         const uint32_t other =
-            find(l->by_key, l->n, l->trees[w.at], swap ? yes : no);
+            find_key(l->node_keys, l->n, l->trees[w.at], swap ? yes : no);
         if (next == l->n || other == l->n || l->features[w.at] < 0 ||
             l->features[w.at] > INT32_MAX) {
             byi_o_fail(o, BYOC_EPARSE,
@@ -239,8 +248,9 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
         f->splits[place][0] = (int32_t)l->features[w.at];
         f->special |= f->modes[place] != 0;
         if (!l->set || l->set[w.at] != BYI_SET_NEXT)
-            BYI_PUSH(&stack, ((struct tree_visit){l->by_key[other].at, place}));
-        BYI_PUSH(&stack, ((struct tree_visit){l->by_key[next].at, -1}));
+            BYI_PUSH(&stack,
+                     ((struct tree_visit){l->node_keys[other].index, place}));
+        BYI_PUSH(&stack, ((struct tree_visit){l->node_keys[next].index, -1}));
     }
     for (uint32_t i = (uint32_t)f->roots.at[f->roots.n - 1]; i < f->n; i++)
         if (l->set && l->set[f->from[i]] ==
@@ -249,7 +259,7 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
     byi_vec_free(stack.at);
 }
 
-/* Mark the nodes that are children; the others are roots. */
+/* Returns, by node, whether it is a child; the others are roots. */
 static bool *find_children(struct byi_import *o, const struct byi_trees *l)
 {
     bool *child = byi_arena_calloc(o->scratch, l->n, sizeof *child);
@@ -257,11 +267,12 @@ static bool *find_children(struct byi_import *o, const struct byi_trees *l)
     for (uint32_t i = 0; i < l->n; i++) {
         if (strcmp(l->modes[i], "LEAF") == 0)
             continue;
-        const uint32_t both[] = {find(l->by_key, l->n, l->trees[i], l->yes[i]),
-                                 find(l->by_key, l->n, l->trees[i], l->no[i])};
+        const uint32_t both[] = {
+            find_key(l->node_keys, l->n, l->trees[i], l->yes[i]),
+            find_key(l->node_keys, l->n, l->trees[i], l->no[i])};
         for (uint32_t k = 0; k < 2; k++)
             if (both[k] < l->n)
-                child[l->by_key[both[k]].at] = true;
+                child[l->node_keys[both[k]].index] = true;
     }
     return child;
 }
@@ -289,8 +300,8 @@ static void write_trees(struct byi_import *o, const struct byi_trees *l,
 
 /* --- operands ------------------------------------------------------------- */
 
-/* Read attribute NAME (floats), or NAME_as_tensor; n: the expected number of
- * entries, UINT32_MAX: any. */
+/* Read attribute NAME (floats), or NAME_as_tensor. n is the expected number of
+ * entries; UINT32_MAX accepts any number. */
 static void read_numbers(struct byi_import *o, const char *name, uint32_t n,
                          struct byi_tensor *t)
 {
@@ -313,7 +324,8 @@ static void read_numbers(struct byi_import *o, const char *name, uint32_t n,
                    (long long)byi_elements(t->rank, t->dims), n);
 }
 
-/* t's elements from[0 .. n-1] as a vector. */
+/* Add a constant vector of the n elements t[from[0]], ..., t[from[n - 1]].
+ * BYI_NO_ID after an earlier error. */
 static byi_id select_elements(struct byi_import *o, enum byoc_dtype dtype,
                               const struct byi_tensor *t, const uint32_t *from,
                               uint32_t n)
@@ -331,8 +343,10 @@ static byi_id select_elements(struct byi_import *o, enum byoc_dtype dtype,
     return byi_o_const(o, &picked, false);
 }
 
-static byi_id constant(struct byi_import *o, enum byoc_dtype dtype,
-                       const void *data, int64_t n, int64_t columns)
+/* Add a constant: a vector of n elements if columns is 1, otherwise (n,
+ * columns). */
+static byi_id add_constant(struct byi_import *o, enum byoc_dtype dtype,
+                           const void *data, int64_t n, int64_t columns)
 {
     const struct byi_tensor t = {.data = (void *)(uintptr_t)data,
                                  .dtype = dtype,
@@ -342,9 +356,10 @@ static byi_id constant(struct byi_import *o, enum byoc_dtype dtype,
     return byi_o_const(o, &t, false);
 }
 
-/* Whether every target has a tree whose leaves have one weight each, all for
- * this target. */
-static bool covers(struct byi_import *o, const struct flat_trees *f, int64_t n)
+/* Whether each of the n targets has a tree whose leaves have one weight each,
+ * all for this target: then every row has a vote for each target. */
+static bool covers_targets(struct byi_import *o, const struct flat_trees *f,
+                           int64_t n)
 {
     bool *all = byi_arena_calloc(o->scratch, (size_t)n, sizeof *all);
     int64_t covered = 0;
@@ -370,7 +385,7 @@ static bool covers(struct byi_import *o, const struct flat_trees *f, int64_t n)
     return covered == n;
 }
 
-/* Set the members of e that describe the weights. */
+/* Set e->used, negative and partial from the weights. */
 static void set_facts(struct byi_import *o, const struct flat_trees *f,
                       const struct byi_tensor *weights, struct byi_ensemble *e)
 {
@@ -387,25 +402,25 @@ static void set_facts(struct byi_import *o, const struct flat_trees *f,
         e->negative |= byi_tensor_float(weights, f->weight_from[i]) < 0;
     }
     if (e->partial && byi_o_ok(o))
-        e->partial = !covers(o, f, e->n);
+        e->partial = !covers_targets(o, f, e->n);
 }
 
-static byi_id emit(struct byi_import *o, const struct flat_trees *f, byi_id x,
-                   const struct byi_tensor *thresholds,
-                   const struct byi_tensor *weights, const char *aggregate,
-                   const struct byi_ensemble *e)
+static byi_id emit_ensemble(struct byi_import *o, const struct flat_trees *f,
+                            byi_id x, const struct byi_tensor *thresholds,
+                            const struct byi_tensor *weights,
+                            const char *aggregate, const struct byi_ensemble *e)
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, x);
 
     return byi_o_emit(
         o, BYI_OP_TREE_ENSEMBLE,
-        ARGS(x, constant(o, BYOC_I32, f->roots.at, f->roots.n, 1),
-             constant(o, BYOC_I32, f->splits, f->n, 2),
+        ARGS(x, add_constant(o, BYOC_I32, f->roots.at, f->roots.n, 1),
+             add_constant(o, BYOC_I32, f->splits, f->n, 2),
              select_elements(o, dtype, thresholds, f->from, f->n),
-             constant(o, BYOC_U8, f->modes, f->special ? f->n : 0, 1),
-             constant(o, BYOC_I32,
-                      f->targets.at ? f->targets.at : &(int32_t){0},
-                      f->targets.n, 1),
+             add_constant(o, BYOC_U8, f->modes, f->special ? f->n : 0, 1),
+             add_constant(o, BYOC_I32,
+                          f->targets.at ? f->targets.at : &(int32_t){0},
+                          f->targets.n, 1),
              select_elements(o, dtype, weights, f->weight_from, f->targets.n)),
         ATTRS(AN_INT("targets", e->n), A_STRING("aggregate", aggregate),
               A_FLOAT("absent", e->partial ? -INFINITY : 0.0)));
@@ -429,7 +444,7 @@ void byi_tree_add(struct byi_import *o, const struct byi_trees *l,
     if (byi_o_ok(o))
         set_facts(o, &f, weights, e);
     if (byi_o_ok(o))
-        e->sums = emit(o, &f, x, thresholds, weights, aggregate, e);
+        e->sums = emit_ensemble(o, &f, x, thresholds, weights, aggregate, e);
     byi_vec_free(f.roots.at);
     byi_vec_free(f.targets.at);
 }
@@ -448,8 +463,9 @@ static void read_ensemble(struct byi_import *o, const char *prefix,
     byi_tree_add(o, &l, &thresholds, &weights, aggregate, e);
 }
 
-/* base_values as a vector of the sums' type; *n: their number. */
-static byi_id base_values(struct byi_import *o, byi_id sums, uint32_t *n)
+/* Add base_values as a vector of the type of `sums`; *n: their number.
+ * BYI_NO_ID if there are none, or on error. */
+static byi_id add_base_values(struct byi_import *o, byi_id sums, uint32_t *n)
 {
     struct byi_tensor t;
 
@@ -489,7 +505,7 @@ static void convert_tree_regressor(struct byi_import *o)
         return;
     }
     read_ensemble(o, "target", combine, &e);
-    const byi_id base = base_values(o, e.sums, &n);
+    const byi_id base = add_base_values(o, e.sums, &n);
     if (n && n != e.n)
         byi_o_fail(o, BYOC_EPARSE, "found %u base_values, expected %lld", n,
                    (long long)e.n);
@@ -501,8 +517,8 @@ static void convert_tree_regressor(struct byi_import *o)
     o->out[0] = byi_ml_transform(o, y, transform);
 }
 
-/* Two classes with one sum p, which is a probability if no weight is negative,
- * otherwise a score around 0. */
+/* Emit the results for two classes with one sum p, which is a probability if
+ * no weight is negative, otherwise a score around 0. */
 static void classify_binary(struct byi_import *o, const struct byi_ensemble *e,
                             byi_id p, byi_id labels, const char *transform)
 {
@@ -524,8 +540,8 @@ static void classify_binary(struct byi_import *o, const struct byi_ensemble *e,
     o->out[1] = byi_ml_pair(o, first, p);
 }
 
-/* Column i of the sums, (rows, 1). */
-static byi_id column(struct byi_import *o, byi_id sums, double i)
+/* Emit column i of the sums, (rows, 1). */
+static byi_id emit_column(struct byi_import *o, byi_id sums, double i)
 {
     static const int64_t last[] = {1};
 
@@ -536,8 +552,8 @@ static byi_id column(struct byi_import *o, byi_id sums, double i)
                         1, last);
 }
 
-/* The class with the largest sum, among those with a vote; a class without
- * votes scores 0. */
+/* Emit the results for several sums: the label is the class with the largest
+ * sum among the classes with a vote; a class without votes scores 0. */
 static void classify_multi(struct byi_import *o, const struct byi_ensemble *e,
                            byi_id sums, byi_id labels, const char *transform)
 {
@@ -566,7 +582,7 @@ static void convert_tree_classifier(struct byi_import *o)
     struct byi_ensemble e = {.n = n_labels, .partial = n_labels > 2 && !based};
 
     read_ensemble(o, "class", "sum", &e);
-    const byi_id base = base_values(o, e.sums, &n);
+    const byi_id base = add_base_values(o, e.sums, &n);
     const bool single = n_labels == 2 && e.used[0] != e.used[1] &&
                         (n == 0 || (n == 1 && e.used[0]));
     if (n && n != n_labels && !single)
@@ -575,7 +591,7 @@ static void convert_tree_classifier(struct byi_import *o)
                      n, n_labels);
     if (!byi_o_ok(o))
         return;
-    byi_id sums = single && e.used[0] ? column(o, e.sums, 0) : e.sums;
+    byi_id sums = single && e.used[0] ? emit_column(o, e.sums, 0) : e.sums;
     if (n)
         sums = byi_o_call(o, BYI_OP_ADD, sums, base);
     if (n_labels == 1) {
@@ -589,7 +605,7 @@ static void convert_tree_classifier(struct byi_import *o)
             byi_ml_transform(o, byi_o_cast(o, sums, BYOC_F32), transform);
         o->out[0] = byi_ml_label(
             o, labels,
-            byi_ml_above(o, column(o, sums, 1), e.negative ? 0 : 0.5));
+            byi_ml_above(o, emit_column(o, sums, 1), e.negative ? 0 : 0.5));
     } else {
         classify_multi(o, &e, sums, labels, transform);
     }

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_tree_5.c: converts TreeEnsemble of opset 5 of ai.onnx.ml. Inner nodes and
  * leaves are numbered apart, and a node may compare with a set of numbers; the
- * sets are listed one after the other, each ending with NaN. This is rewritten
- * as the lists that the older operators have: a leaf becomes a node for each
- * parent, and a comparison with a set becomes a chain of nodes.
+ * sets are listed one after the other, each ending with NaN. The attributes are
+ * rewritten as the lists of the older operators (ops_tree.c): a leaf becomes a
+ * node for each parent, and a comparison with a set becomes a chain of nodes.
  */
 #include "frontend_onnx/tree.h"
 
 #include <math.h>
 
+/* The attributes of the operator. */
 struct inner_nodes {
     uint32_t n, n_leaves;
     const int64_t *features, *yes, *no, *yes_leaf, *no_leaf, *missing;
     const int64_t *leaf_targets;
     struct byi_tensor modes, splits, members, weights;
-    uint32_t *start; /* each node's first listed node; then their number */
+    uint32_t *start; /* by inner node: its first listed node; [n]: the number of
+                        listed nodes */
 };
 
-enum { IN_SET = 6 }; /* a mode */
+enum { IN_SET = 6 }; /* the mode of a comparison with a set */
 
-/* The number of listed nodes that inner node i becomes: 1, or one for each
- * number of its set, at least 1. Moves *member past the set. */
+/* Returns the number of listed nodes for inner node i: 1 or, if the node
+ * compares with a set, one for each number of the set, at least 1. Then moves
+ * *member, an index in t->members, past the set. */
 static uint32_t count_listed(const struct inner_nodes *t, uint32_t i,
                              int64_t *member)
 {
@@ -36,7 +39,8 @@ static uint32_t count_listed(const struct inner_nodes *t, uint32_t i,
     return count ? count : 1;
 }
 
-/* Read attribute NAME, a tensor of n entries, UINT32_MAX: any number. */
+/* Read attribute `name`, a tensor of n entries; UINT32_MAX accepts any number,
+ * and a missing attribute. */
 static void read_tensor(struct byi_import *o, const char *name, uint32_t n,
                         struct byi_tensor *t)
 {
@@ -73,7 +77,7 @@ static void read_inner_nodes(struct byi_import *o, struct inner_nodes *t)
         t->start[i + 1] = t->start[i] + count_listed(t, i, &member);
 }
 
-/* The lists that the older operators have. */
+/* The lists of the older operators, owned by the scratch arena. */
 struct tree_lists {
     int64_t *trees, *nodes, *features, *yes, *no, *missing;
     int64_t *weight_nodes, *targets;
@@ -83,6 +87,8 @@ struct tree_lists {
     uint32_t n, n_weights;
 };
 
+/* Allocate the lists, with room for each listed node and two leaves for each
+ * inner node. */
 static void make_lists(struct byi_import *o, const struct inner_nodes *t,
                        struct tree_lists *m)
 {
@@ -100,7 +106,8 @@ static void make_lists(struct byi_import *o, const struct inner_nodes *t,
     m->n = t->start[t->n];
 }
 
-/* The listed node of a child; a leaf becomes one for each parent. */
+/* Returns the listed node of a child; adds it if the child is a leaf, which
+ * becomes one listed node for each parent. -1 after an error. */
 static int64_t add_child(struct byi_import *o, const struct inner_nodes *t,
                          struct tree_lists *m, int64_t child, bool leaf)
 {

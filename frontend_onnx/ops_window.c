@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-/* A window on n spatial axes. pads: begins, then ends. */
+/* A window on n spatial axes. pads: n at the beginnings of the axes, then n at
+ * their ends. */
 struct onnx_window {
     uint32_t n;
     int64_t kernel[BYI_MAX_RANK], strides[BYI_MAX_RANK];
@@ -18,8 +19,8 @@ struct onnx_window {
 
 enum { MAX_WINDOW = 1 << 30 };
 
-/* Fail unless all numbers are from min to MAX_WINDOW: larger ones could
- * overflow the sums below. */
+/* Record an error unless all n numbers are from min to MAX_WINDOW: larger ones
+ * could overflow the sums below. */
 static void check_range(struct byi_import *o, const char *name, uint32_t n,
                         const int64_t *list, int64_t min)
 {
@@ -40,7 +41,8 @@ static void divide_padding(struct onnx_window *w, uint32_t i, int64_t total,
     w->pads[w->n + i] = upper ? more : less;
 }
 
-/* SAME_*: pad such that the output has ceil(dim / stride) elements. */
+/* Set the pads of auto_pad SAME_UPPER (`upper`) or SAME_LOWER: each axis of the
+ * output has ceil(dim / stride) elements. */
 static void pad_same(struct byi_import *o, byi_id x, struct onnx_window *w,
                      bool upper)
 {
@@ -66,7 +68,8 @@ static void pad_same(struct byi_import *o, byi_id x, struct onnx_window *w,
     }
 }
 
-/* The mode that attribute auto_pad names; NULL: pads are explicit. */
+/* Returns the mode named by attribute auto_pad; NULL if pads are explicit, or
+ * after an error. */
 static const char *read_auto_pad(struct byi_import *o)
 {
     static const char *const modes[] = {"NOTSET", "VALID", "SAME_UPPER",
@@ -96,7 +99,8 @@ static void read_window(struct byi_import *o, struct onnx_window *w)
 }
 
 /* Replace the explicit pads by the pads of auto_pad, if the node has it. */
-static void auto_pad(struct byi_import *o, byi_id x, struct onnx_window *w)
+static void apply_auto_pad(struct byi_import *o, byi_id x,
+                           struct onnx_window *w)
 {
     const char *mode = read_auto_pad(o);
 
@@ -107,8 +111,8 @@ static void auto_pad(struct byi_import *o, byi_id x, struct onnx_window *w)
         pad_same(o, x, w, strcmp(mode, "SAME_UPPER") == 0);
 }
 
-/* The number of spatial axes of x; 0 after a failure. Refuses more than `max`.
- */
+/* Returns the number of spatial axes of x; 0 after an error: without a spatial
+ * axis, or with more than `max`. */
 static uint32_t count_spatial(struct byi_import *o, byi_id x, uint32_t max)
 {
     const uint32_t rank = byi_o_rank(o, x);
@@ -121,7 +125,8 @@ static uint32_t count_spatial(struct byi_import *o, byi_id x, uint32_t max)
 
 /* --- convolutions --------------------------------------------------------- */
 
-/* The kernel's size follows from the weights; kernel_shape must agree. */
+/* Read the window of a convolution. The kernel has the size of the weights; an
+ * attribute kernel_shape must agree, and replaces a symbolic size. */
 static void read_conv(struct byi_import *o, byi_id x, byi_id weights,
                       struct onnx_window *w)
 {
@@ -130,7 +135,8 @@ static void read_conv(struct byi_import *o, byi_id x, byi_id weights,
     w->n = count_spatial(o, x, 3);
     if (byi_o_ok(o) && byi_o_rank(o, weights) != w->n + 2)
         byi_o_fail(o, BYOC_ETYPE,
-                   "weights have rank %u, expected %u as the data has",
+                   "the weights have rank %u, expected %u, the rank of the "
+                   "data",
                    byi_o_rank(o, weights), w->n + 2);
     byi_o_int_list(o, "kernel_shape", w->n, 0, w->kernel);
     for (uint32_t i = 0; i < w->n; i++) {
@@ -148,9 +154,10 @@ static void read_conv(struct byi_import *o, byi_id x, byi_id weights,
     read_window(o, w);
 }
 
-/* x + bias, on axis 1: append n axes of size 1 to the bias. A constant shares
- * its data with the new one. */
-static byi_id add_bias(struct byi_import *o, byi_id x, byi_id bias, uint32_t n)
+/* Emit x + bias, where the bias is a vector along axis 1: n axes of size 1 are
+ * appended to it. A constant bias becomes a new constant with the same data.
+ * Returns x if there is no bias. */
+static byi_id emit_bias(struct byi_import *o, byi_id x, byi_id bias, uint32_t n)
 {
     int64_t axes[BYI_MAX_RANK];
     struct byi_tensor t = {0};
@@ -179,14 +186,14 @@ byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias)
     struct onnx_window w = {0};
 
     read_conv(o, x, weights, &w);
-    auto_pad(o, x, &w);
+    apply_auto_pad(o, x, &w);
     const byi_id y =
         byi_o_emit(o, ops[w.n], ARGS(x, weights),
                    ATTRS(SOME_INTS("strides", w.n, w.strides),
                          SOME_INTS("padding", 2 * w.n, w.pads),
                          SOME_INTS("dilation", w.n, w.dilations),
                          AN_INT("groups", byi_o_int(o, "group", 1))));
-    return add_bias(o, y, bias, w.n);
+    return emit_bias(o, y, bias, w.n);
 }
 
 static void convert_conv(struct byi_import *o)
@@ -231,10 +238,10 @@ static void convert_causal_conv(struct byi_import *o)
         all = byi_o_call(o, BYI_OP_NN_PAD, x, byi_o_vector(o, 6, before),
                          byi_o_scalar(o, byi_o_dtype(o, x), 0));
     const byi_id y =
-        add_bias(o,
-                 byi_o_emit(o, BYI_OP_NN_CONV1D, ARGS(all, weights),
-                            ATTRS(AN_INT("groups", groups))),
-                 byi_o_in(o, 2), 1);
+        emit_bias(o,
+                  byi_o_emit(o, BYI_OP_NN_CONV1D, ARGS(all, weights),
+                             ATTRS(AN_INT("groups", groups))),
+                  byi_o_in(o, 2), 1);
     o->out[0] = smooth ? byi_o_call(o, BYI_OP_MULTIPLY, y,
                                     byi_o_call(o, BYI_OP_SIGMOID, y))
                        : y;
@@ -295,7 +302,7 @@ static void pad_to_shape(struct byi_import *o, struct onnx_window *w,
     }
 }
 
-static void convert_deconv(struct byi_import *o)
+static void convert_conv_transpose(struct byi_import *o)
 {
     static const enum byi_op_id ops[] = {
         BYI_OP_NONE, BYI_OP_NN_CONV1D_TRANSPOSE, BYI_OP_NN_CONV2D_TRANSPOSE,
@@ -318,7 +325,7 @@ static void convert_deconv(struct byi_import *o)
                          SOME_INTS("output_padding", w.n, output_padding),
                          SOME_INTS("dilation", w.n, w.dilations),
                          AN_INT("groups", byi_o_int(o, "group", 1))));
-    o->out[0] = add_bias(o, y, byi_o_in(o, 2), w.n);
+    o->out[0] = emit_bias(o, y, byi_o_in(o, 2), w.n);
 }
 
 /* --- pooling -------------------------------------------------------------- */
@@ -341,7 +348,7 @@ static void read_pool(struct byi_import *o, byi_id x, struct onnx_window *w,
                    w->n);
     byi_o_int_list(o, "kernel_shape", w->n, 1, w->kernel);
     read_window(o, w);
-    auto_pad(o, x, w);
+    apply_auto_pad(o, x, w);
 }
 
 static void convert_max_pool(struct byi_import *o)
@@ -368,10 +375,10 @@ static void convert_max_pool(struct byi_import *o)
     o->out[1] = byi_o_get(o, both, 1);
 }
 
-/* The input shape of a pool with this window and output x: (dim - 1) stride +
- * kernel - pads on each spatial axis. */
-static byi_id unpooled_shape(struct byi_import *o, byi_id x,
-                             const struct onnx_window *w)
+/* Emit the input shape of a pool with this window and output x: (dim - 1)
+ * stride + kernel - pads on each spatial axis. */
+static byi_id emit_unpooled_shape(struct byi_import *o, byi_id x,
+                                  const struct onnx_window *w)
 {
     int64_t scale[BYI_MAX_RANK], offset[BYI_MAX_RANK];
 
@@ -387,7 +394,7 @@ static byi_id unpooled_shape(struct byi_import *o, byi_id x,
             __builtin_sub_overflow(offset[i], w->pads[i - 2 + w->n],
                                    &offset[i]))
             byi_o_fail(o, BYOC_ETYPE,
-                       "its window of axis %u is larger than any tensor, "
+                       "the window of axis %u is larger than any tensor, "
                        "expected smaller pads",
                        i);
     }
@@ -397,17 +404,18 @@ static byi_id unpooled_shape(struct byi_import *o, byi_id x,
     return byi_o_call(o, BYI_OP_ADD, scaled, byi_o_vector(o, w->n + 2, offset));
 }
 
-/* Scatter the elements of x into zeros of unpooled_shape; the indices count its
- * elements in flat order. An output_shape pads the result at the end. */
+/* MaxUnpool scatters the elements of x into a tensor of zeros that has the
+ * shape of emit_unpooled_shape; the indices count its elements in row-major
+ * order. If input output_shape is larger, the result is padded at the end. */
 static void convert_max_unpool(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0), wanted = byi_o_in(o, 2);
+    const byi_id x = byi_o_in(o, 0), target = byi_o_in(o, 2);
     const enum byoc_dtype dtype = byi_o_dtype(o, x);
     const int64_t all = -1, none[BYI_MAX_RANK] = {0};
     struct onnx_window w = {0};
 
     read_pool(o, byi_o_in(o, 0), &w, BYI_MAX_RANK - 2);
-    const byi_id shape = unpooled_shape(o, x, &w);
+    const byi_id shape = emit_unpooled_shape(o, x, &w);
     const byi_id size = byi_o_call(o, BYI_OP_PROD, shape);
     const byi_id zeros =
         byi_o_emit(o, BYI_OP_FULL, ARGS(size), ATTRS(A_DTYPE("dtype", dtype)));
@@ -419,10 +427,10 @@ static void convert_max_unpool(struct byi_import *o)
                                  byi_o_reshape(o, x, flat, false)),
                       shape, true);
     o->out[0] = y;
-    if (wanted == BYI_NO_ID)
+    if (target == BYI_NO_ID)
         return;
     const byi_id more =
-        byi_o_call(o, BYI_OP_SUBTRACT, byi_o_cast(o, wanted, BYOC_I64), shape);
+        byi_o_call(o, BYI_OP_SUBTRACT, byi_o_cast(o, target, BYOC_I64), shape);
     const byi_id pads =
         byi_o_call(o, BYI_OP_CONCATENATE, byi_o_vector(o, w.n + 2, none), more);
     o->out[0] =
@@ -474,7 +482,7 @@ static void convert_avg_pool(struct byi_import *o)
     o->out[0] = byi_o_avg_pool(o, byi_o_in(o, 0));
 }
 
-/* Attribute p, a float in opset 1. */
+/* Returns attribute p, which is a float in opset 1; 2 without it. */
 static int64_t read_p(struct byi_import *o)
 {
     if (o->opset > 1)
@@ -508,9 +516,10 @@ static void convert_nhwc_max_pool(struct byi_import *o)
     o->out[0] = byi_o_channels_last(o, o->out[0]);
 }
 
-/* `op` is the operator for one spatial axis; in ops.def the operators for two
- * and three axes follow it. */
-static byi_id global_pool(struct byi_import *o, enum byi_op_id op, byi_id x)
+/* Emit a global pool of x. `op` is the operator for one spatial axis; in
+ * ops.def the operators for two and three axes follow it. */
+static byi_id emit_global_pool(struct byi_import *o, enum byi_op_id op,
+                               byi_id x)
 {
     const uint32_t n = count_spatial(o, x, 3);
 
@@ -519,25 +528,25 @@ static byi_id global_pool(struct byi_import *o, enum byi_op_id op, byi_id x)
 
 byi_id byi_o_global_avg_pool(struct byi_import *o, byi_id x)
 {
-    return global_pool(o, BYI_OP_NN_GLOBAL_AVG_POOL1D, x);
+    return emit_global_pool(o, BYI_OP_NN_GLOBAL_AVG_POOL1D, x);
 }
 
 static void convert_global(struct byi_import *o)
 {
-    o->out[0] = global_pool(o, o->row->op, byi_o_in(o, 0));
+    o->out[0] = emit_global_pool(o, o->row->op, byi_o_in(o, 0));
 }
 
 _Static_assert(BYI_OP_NN_GLOBAL_MAX_POOL3D == BYI_OP_NN_GLOBAL_MAX_POOL1D + 2,
-               "global_pool relies on the order of ops.def");
+               "emit_global_pool relies on the order of ops.def");
 _Static_assert(BYI_OP_NN_GLOBAL_AVG_POOL3D == BYI_OP_NN_GLOBAL_AVG_POOL1D + 2,
-               "global_pool relies on the order of ops.def");
+               "emit_global_pool relies on the order of ops.def");
 
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"AveragePool", 1, 1, 1, convert_avg_pool, BYI_OP_NONE},
     {"CausalConvWithState", 27, 2, 4, convert_causal_conv, BYI_OP_NONE},
     {"Conv", 1, 2, 3, convert_conv, BYI_OP_NONE},
-    {"ConvTranspose", 1, 2, 3, convert_deconv, BYI_OP_NONE},
+    {"ConvTranspose", 1, 2, 3, convert_conv_transpose, BYI_OP_NONE},
     {"GlobalAveragePool", 1, 1, 1, convert_global, BYI_OP_NN_GLOBAL_AVG_POOL1D},
     {"GlobalLpPool", 1, 1, 1, convert_global_lp_pool_1, BYI_OP_NONE},
     {"GlobalLpPool", 2, 1, 1, byi_o_convert_same, BYI_OP_NN_GLOBAL_LP_POOL},

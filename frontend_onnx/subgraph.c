@@ -21,12 +21,14 @@
 /* --- free names of a graph ------------------------------------------------ */
 
 struct free_names {
-    struct byi_names inside, seen;
-    BYI_VEC(const char *) names; /* in the order they are read */
+    struct byi_names inside;     /* defined in the graph or its subgraphs */
+    struct byi_names seen;       /* those in `names` */
+    BYI_VEC(const char *) names; /* the free names, in the order of the reads */
 };
 
-static void collect_inside(const Onnx__GraphProto *graph,
-                           struct byi_names *names)
+/* Add the names that the graph and its subgraphs define. */
+static void collect_defined(const Onnx__GraphProto *graph,
+                            struct byi_names *names)
 {
     for (size_t i = 0; i < graph->n_input; i++)
         byi_names_add(names, byi_text_or(graph->input[i]->name, ""));
@@ -38,41 +40,42 @@ static void collect_inside(const Onnx__GraphProto *graph,
             byi_names_add(names, node->output[k]);
         for (size_t a = 0; a < node->n_attribute; a++)
             if (node->attribute[a]->g)
-                collect_inside(node->attribute[a]->g, names);
+                collect_defined(node->attribute[a]->g, names);
     }
 }
 
-static void add_outside(struct free_names *names, const char *name)
+static void add_if_free(struct free_names *names, const char *name)
 {
     if (*name && !byi_names_find(&names->inside, name) &&
         byi_names_add(&names->seen, name))
         BYI_PUSH(&names->names, name);
 }
 
-static void collect_outside(const Onnx__GraphProto *graph,
-                            struct free_names *names)
+static void collect_free(const Onnx__GraphProto *graph,
+                         struct free_names *names)
 {
     for (size_t i = 0; i < graph->n_node; i++) {
         const Onnx__NodeProto *node = graph->node[i];
         for (size_t k = 0; k < node->n_input; k++)
-            add_outside(names, node->input[k]);
+            add_if_free(names, node->input[k]);
         for (size_t a = 0; a < node->n_attribute; a++)
             if (node->attribute[a]->g)
-                collect_outside(node->attribute[a]->g, names);
+                collect_free(node->attribute[a]->g, names);
     }
     for (size_t i = 0; i < graph->n_output; i++)
-        add_outside(names, byi_text_or(graph->output[i]->name, ""));
+        add_if_free(names, byi_text_or(graph->output[i]->name, ""));
 }
 
-/* Find the values of `o` that the graph reads; body->outside is in scratch. */
-static void find_outside(struct byi_import *o, const Onnx__GraphProto *graph,
-                         struct byi_body *body)
+/* Find the values of `o` that the graph reads. Sets body->outside, which the
+ * scratch arena owns; its `inner` values are unset. */
+static void find_free(struct byi_import *o, const Onnx__GraphProto *graph,
+                      struct byi_body *body)
 {
     struct free_names outside = {.inside = byi_names_new(o->scratch),
                                  .seen = byi_names_new(o->scratch)};
 
-    collect_inside(graph, &outside.inside);
-    collect_outside(graph, &outside);
+    collect_defined(graph, &outside.inside);
+    collect_free(graph, &outside);
     const char *reader = byi_arena_printf(
         o->scratch, "node %.200s (%.100s), inside", o->name, o->row->type);
     body->max_outside = outside.names.n;
@@ -93,7 +96,7 @@ void byi_o_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
     *body = (struct byi_body){.graph = graph, .inner = *o};
     body->inner.items.at = NULL;
     body->inner.items.n = body->inner.items.cap = 0;
-    find_outside(o, graph, body);
+    find_free(o, graph, body);
     body->scope = (struct byi_scope){.graph = graph};
     body->inner.scope = &body->scope;
     body->func = byi_func_new(o->m, NULL);
@@ -123,7 +126,8 @@ static void copy_items(const struct byi_import *o, byi_id outer,
         byi_o_remember(inner, param, o->items.at[outer]);
 }
 
-/* Capture value `outer` of `o` as a parameter, or duplicate the constant. */
+/* Capture value `outer` of `o` as a parameter of inner's function, or add the
+ * constant to that function. Returns the value inside. */
 static byi_id capture(const struct byi_import *o, byi_id outer,
                       struct byi_import *inner)
 {
@@ -175,8 +179,8 @@ byi_id byi_o_body_param(struct byi_import *o, struct byi_body *body,
 }
 
 /* Bind an input of the graph to its value. */
-static void bind(struct byi_import *o, struct byi_scope *scope, uint32_t input,
-                 byi_id value)
+static void bind_input(struct byi_import *o, struct byi_scope *scope,
+                       uint32_t input, byi_id value)
 {
     const char *name = byi_text_or(scope->graph->input[input]->name, "");
     if (!*name || !byi_names_bind(&scope->names, name, value))
@@ -215,7 +219,7 @@ void byi_o_body_nodes(struct byi_import *o, struct byi_body *body,
     struct byi_import *inner = &body->inner;
 
     for (uint32_t i = 0; i < n_inputs && byi_o_ok(o); i++)
-        bind(o, &body->scope, i, inputs[i]);
+        bind_input(o, &body->scope, i, inputs[i]);
     if (!byi_o_ok(o))
         return;
     convert_graph(o, inner, outputs);
@@ -266,7 +270,7 @@ void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
 
     o->status = byi_scope_open(o, &scope);
     for (uint32_t i = 0; i < n_inputs && byi_o_ok(o); i++)
-        bind(o, &scope, i, inputs[i]);
+        bind_input(o, &scope, i, inputs[i]);
     byi_o_inline_scope(o, &scope, o->expansion, outputs);
 }
 

@@ -13,22 +13,24 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "raw_data is little-endian and used as it is");
 
-/* In bytes: smaller raw data is copied if it is not aligned. */
+/* Bytes. Raw data below this size is copied if it is not aligned to BYI_ALIGN;
+ * larger data is used in place. */
 enum { MIN_BORROWED = 16384 };
 
 /* Data of a tensor without elements: never NULL, never read. */
 static alignas(BYI_ALIGN) uint8_t empty[BYI_ALIGN];
 
-static const char *name_of(const Onnx__TensorProto *proto)
+static const char *tensor_name(const Onnx__TensorProto *proto)
 {
     return proto->name && *proto->name ? proto->name : "(unnamed)";
 }
 
+/* Decode all members but t->data. */
 static enum byoc_status decode_header(const Onnx__TensorProto *proto,
                                       struct byi_tensor *t,
                                       struct byoc_error *err)
 {
-    const char *name = name_of(proto);
+    const char *name = tensor_name(proto);
     char text[160];
 
     if (proto->segment)
@@ -61,17 +63,18 @@ static enum byoc_status decode_header(const Onnx__TensorProto *proto,
     return BYOC_OK;
 }
 
-static enum byoc_status wrong_count(const Onnx__TensorProto *proto,
-                                    const struct byi_tensor *t,
-                                    const char *field, uint64_t found,
-                                    uint64_t expected, struct byoc_error *err)
+/* Records that `field` has a wrong number of entries. Returns BYOC_EPARSE. */
+static enum byoc_status fail_count(const Onnx__TensorProto *proto,
+                                   const struct byi_tensor *t,
+                                   const char *field, uint64_t found,
+                                   uint64_t expected, struct byoc_error *err)
 {
     char text[160];
 
     return byi_fail(err, BYOC_EPARSE,
                     "tensor '%s': found %llu %s, expected %llu for %s of "
                     "dims %s",
-                    name_of(proto), (unsigned long long)found, field,
+                    tensor_name(proto), (unsigned long long)found, field,
                     (unsigned long long)expected, byoc_dtype_name(t->dtype),
                     byi_dims_text(text, sizeof text, t->rank, t->dims));
 }
@@ -85,7 +88,7 @@ static bool is_packed(const struct byi_tensor *t)
     return bits != 0 && bits < 8;
 }
 
-/* The size of the tensor's raw data. */
+/* Returns the bytes that the tensor has as raw data. */
 static uint64_t stored_bytes(const struct byi_tensor *t)
 {
     return is_packed(t)
@@ -94,8 +97,8 @@ static uint64_t stored_bytes(const struct byi_tensor *t)
                : byi_tensor_bytes(t);
 }
 
-/* Raw data: used in place if it is mapped and large or aligned, otherwise
- * copied. */
+/* Set t->data to raw data: used in place if it is mapped and large or aligned,
+ * otherwise copied, and unpacked, to the file's arena. */
 static enum byoc_status decode_raw(struct byi_onnx_file *file,
                                    const Onnx__TensorProto *proto,
                                    struct byi_range raw, bool mapped,
@@ -108,15 +111,15 @@ static enum byoc_status decode_raw(struct byi_onnx_file *file,
             err, BYOC_EPARSE,
             "tensor '%s': found strings in raw_data, expected them in "
             "string_data",
-            name_of(proto));
+            tensor_name(proto));
     if (raw.n != bytes)
-        return wrong_count(proto, t, "bytes", raw.n, bytes, err);
+        return fail_count(proto, t, "bytes", raw.n, bytes, err);
     for (size_t i = 0; t->dtype == BYOC_BOOL && i < raw.n; i++)
         if (raw.at[i] > 1)
             return byi_fail(
                 err, BYOC_EPARSE,
                 "tensor '%s': element %zu is %u, expected 0 or 1 for bool",
-                name_of(proto), i, raw.at[i]);
+                tensor_name(proto), i, raw.at[i]);
     if (is_packed(t)) {
         t->data = byi_arena_data(file->arena, byi_tensor_bytes(t));
         byi_unpack(t->dtype, raw.at, byi_tensor_bytes(t), t->data);
@@ -167,8 +170,8 @@ static enum byoc_status decode_int32(struct byi_onnx_file *file,
         row++;
     assert(row < BYI_COUNT(int32_ranges));
     if (proto->n_int32_data != n)
-        return wrong_count(proto, t, "entries in int32_data",
-                           proto->n_int32_data, n, err);
+        return fail_count(proto, t, "entries in int32_data",
+                          proto->n_int32_data, n, err);
     t->data = byi_arena_data(file->arena, byi_tensor_bytes(t));
     for (uint64_t i = 0; i < n; i++) {
         const int32_t value = proto->int32_data[i];
@@ -176,7 +179,7 @@ static enum byoc_status decode_int32(struct byi_onnx_file *file,
             return byi_fail(err, BYOC_EPARSE,
                             "tensor '%s': element %llu is %d, which does not "
                             "fit %s, expected %d to %d",
-                            name_of(proto), (unsigned long long)i, value,
+                            tensor_name(proto), (unsigned long long)i, value,
                             byoc_dtype_name(t->dtype), int32_ranges[row].min,
                             int32_ranges[row].max);
         store_int(t->data, byoc_dtype_size(t->dtype), i, value);
@@ -184,7 +187,8 @@ static enum byoc_status decode_int32(struct byi_onnx_file *file,
     return BYOC_OK;
 }
 
-/* Each entry of int32_data is a byte of packed elements. */
+/* Decode elements of less than 8 bits: each entry of int32_data is a byte of
+ * packed elements. */
 static enum byoc_status decode_packed(struct byi_onnx_file *file,
                                       const Onnx__TensorProto *proto,
                                       struct byi_tensor *t, uint64_t n,
@@ -193,8 +197,8 @@ static enum byoc_status decode_packed(struct byi_onnx_file *file,
     const uint64_t bytes = stored_bytes(t);
 
     if (proto->n_int32_data != bytes)
-        return wrong_count(proto, t, "entries in int32_data",
-                           proto->n_int32_data, bytes, err);
+        return fail_count(proto, t, "entries in int32_data",
+                          proto->n_int32_data, bytes, err);
     uint8_t *packed = byi_arena_alloc(file->arena, bytes);
     for (uint64_t i = 0; i < bytes; i++)
         packed[i] = (uint8_t)proto->int32_data[i];
@@ -209,8 +213,8 @@ static enum byoc_status decode_uint64(struct byi_onnx_file *file,
                                       struct byoc_error *err)
 {
     if (proto->n_uint64_data != n)
-        return wrong_count(proto, t, "entries in uint64_data",
-                           proto->n_uint64_data, n, err);
+        return fail_count(proto, t, "entries in uint64_data",
+                          proto->n_uint64_data, n, err);
     t->data = byi_arena_data(file->arena, byi_tensor_bytes(t));
     for (uint64_t i = 0; i < n; i++) {
         const uint64_t value = proto->uint64_data[i];
@@ -218,7 +222,7 @@ static enum byoc_status decode_uint64(struct byi_onnx_file *file,
             return byi_fail(err, BYOC_EPARSE,
                             "tensor '%s': element %llu is %llu, which does "
                             "not fit uint32, expected at most 4294967295",
-                            name_of(proto), (unsigned long long)i,
+                            tensor_name(proto), (unsigned long long)i,
                             (unsigned long long)value);
         if (t->dtype == BYOC_U32)
             ((uint32_t *)t->data)[i] = (uint32_t)value;
@@ -234,8 +238,8 @@ static enum byoc_status decode_strings(struct byi_onnx_file *file,
                                        struct byoc_error *err)
 {
     if (proto->n_string_data != n)
-        return wrong_count(proto, t, "entries in string_data",
-                           proto->n_string_data, n, err);
+        return fail_count(proto, t, "entries in string_data",
+                          proto->n_string_data, n, err);
     const char **strings = byi_arena_data(file->arena, n * sizeof *strings);
     for (uint64_t i = 0; i < n; i++)
         if (proto->string_data[i].len > 0 && /* an empty one has no data */
@@ -243,7 +247,7 @@ static enum byoc_status decode_strings(struct byi_onnx_file *file,
             return byi_fail(err, BYOC_EUNSUPPORTED,
                             "tensor '%s': string %llu contains a NUL "
                             "character, expected text without NUL",
-                            name_of(proto), (unsigned long long)i);
+                            tensor_name(proto), (unsigned long long)i);
     for (uint64_t i = 0; i < n; i++)
         strings[i] = byi_arena_strn(file->arena,
                                     (const char *)proto->string_data[i].data,
@@ -252,8 +256,8 @@ static enum byoc_status decode_strings(struct byi_onnx_file *file,
     return BYOC_OK;
 }
 
-/* Copy int64_data, float_data or double_data, whose entries are stored as the
- * tensor's elements are; a complex element is two entries. */
+/* Copy int64_data, float_data or double_data, whose entries have the format of
+ * the tensor's elements; a complex element is two entries. */
 static enum byoc_status decode_plain(struct byi_onnx_file *file,
                                      const Onnx__TensorProto *proto,
                                      struct byi_tensor *t, uint64_t n,
@@ -275,7 +279,7 @@ static enum byoc_status decode_plain(struct byi_onnx_file *file,
         found = proto->n_double_data;
     }
     if (found != expected)
-        return wrong_count(proto, t, field, found, expected, err);
+        return fail_count(proto, t, field, found, expected, err);
     t->data = byi_arena_data(file->arena, byi_tensor_bytes(t));
     memcpy(t->data, from, (size_t)byi_tensor_bytes(t));
     return BYOC_OK;

@@ -7,11 +7,11 @@
 
 #include "frontend_onnx/import.h"
 
-/* The tree and node ids of a node or leaf weight, and its index in the lists.
- */
-struct tree_key {
+/* The tree and node ids of a node or leaf weight, and its index in the lists of
+ * byi_trees. */
+struct byi_tree_key {
     int64_t tree, node;
-    uint32_t at;
+    uint32_t index;
 };
 
 /* A comparison with a set of numbers is a chain of nodes, each of which
@@ -27,17 +27,19 @@ struct byi_trees {
     const char *const *modes;
     const uint8_t *set; /* enum byi_tree_set of each node; NULL: no sets */
     const int64_t *weight_trees, *weight_nodes, *targets;
-    struct tree_key *by_key, *weights; /* sorted */
+    /* set by byi_tree_index: the keys of the nodes and of the leaf weights,
+     * sorted by tree, node and index */
+    struct byi_tree_key *node_keys, *weight_keys;
 };
 
 /* An ensemble, and the facts about its weights that post transforms need. */
 struct byi_ensemble {
     /* (rows, n); if `partial`, -inf marks a target without votes */
     byi_id sums;
-    int64_t n;
+    int64_t n;     /* targets */
     bool partial;  /* a row may miss a target */
-    bool used[2];  /* target 0, 1 has a weight */
-    bool negative; /* a weight is negative */
+    bool used[2];  /* by target 0, 1: whether a weight is for it */
+    bool negative; /* some weight is negative */
 };
 
 /* An attribute that lists integers, and where to store them. If an optional
@@ -47,17 +49,20 @@ struct byi_tree_list {
     const int64_t **to;
     bool optional;
 };
-/* Read the attributes of `rows`; fails unless each has n integers. */
+/* Read the n_rows attributes of `rows`, whose lists live until the import ends;
+ * fails unless each has n integers. */
 void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_rows,
                    const struct byi_tree_list *rows);
-/* Set by_key and weights; fails if a tree has a node twice. */
+/* Set node_keys and weight_keys, in o->scratch; fails if a tree has two nodes
+ * of the same id. */
 void byi_tree_index(struct byi_import *o, struct byi_trees *trees);
 /* Emit the sums of all listed trees; call byi_tree_index first. Set e->n, and
  * e->partial if targets without votes must be marked; the call clears
  * e->partial if each row has votes for all targets, and sets the other members.
  * `thresholds` belong to the nodes and `weights` to the leaves, in the order of
- * the lists. Comparisons are in float64 if the node's input is float64,
- * otherwise in float32. */
+ * the lists. `aggregate` is "sum", "average", "min" or "max", as in ops.def.
+ * Comparisons are in float64 if the node's input is float64, otherwise in
+ * float32. */
 void byi_tree_add(struct byi_import *o, const struct byi_trees *trees,
                   const struct byi_tensor *thresholds,
                   const struct byi_tensor *weights, const char *aggregate,

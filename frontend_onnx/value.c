@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+/* Returns the number of the field for elements of this kind. */
 static uint64_t element_field(const struct byoc_io *element)
 {
     return element->kind == BYOC_TENSOR     ? 3
@@ -28,14 +29,15 @@ static enum byoc_status read_tensor(const struct byi_field *f, const char *path,
     return BYOC_OK;
 }
 
-/* Recursion is bounded by the nesting of the model's type. */
+/* Read the message of a sequence or optional of type `io` to *value, whose
+ * elements the arena owns. Recursion is bounded by the nesting of io. */
 static enum byoc_status read_list(const uint8_t *data, size_t n,
                                   const struct byoc_io *io, const char *path,
                                   struct byi_arena *arena,
                                   struct byoc_value *value,
                                   struct byoc_error *err)
 {
-    const uint64_t wanted = element_field(io->element);
+    const uint64_t number = element_field(io->element);
     struct byi_wire_reader w = {data, data + n};
     struct byi_field f;
     uint32_t count = 0, i = 0;
@@ -46,12 +48,12 @@ static enum byoc_status read_list(const uint8_t *data, size_t n,
                             "%s: found a malformed field, expected those of a "
                             "SequenceProto or OptionalProto",
                             path);
-        if (f.number >= 3 && (f.number != wanted || f.kind != 2))
+        if (f.number >= 3 && (f.number != number || f.kind != 2))
             return byi_fail(err, BYOC_EPARSE,
                             "%s: found an element in field %u, expected %u for "
                             "the type of the model's input or output",
-                            path, (unsigned)f.number, (unsigned)wanted);
-        count += f.number == wanted;
+                            path, (unsigned)f.number, (unsigned)number);
+        count += f.number == number;
     }
     if (io->kind == BYOC_OPTIONAL && count > 1)
         return byi_fail(err, BYOC_EPARSE,
@@ -62,7 +64,7 @@ static enum byoc_status read_list(const uint8_t *data, size_t n,
         byi_arena_calloc(arena, count + 1u, sizeof *elements);
     w = (struct byi_wire_reader){data, data + n};
     while (byi_wire_read(&w, &f)) {
-        if (f.number != wanted)
+        if (f.number != number)
             continue;
         if (io->element->kind == BYOC_TENSOR)
             BYI_TRY(read_tensor(&f, path, arena, &elements[i++], err));

@@ -27,19 +27,21 @@ struct view_value {
     uint32_t depth;    /* of the graph that defines it, from 1; 0: none */
     uint32_t producer; /* in its graph: 1 + the node; 0: an input, a constant */
     bool result;       /* it is an output of its graph */
-    Onnx__ValueInfoProto *info; /* or NULL */
+    Onnx__ValueInfoProto *info; /* its type, or NULL */
 };
 
 struct view {
-    const char *from;
+    const char *from; /* path of the model */
     struct byi_arena *arena;
     struct byi_onnx_place *places;
-    /* n_nodes: without nodes of functions; next: the place of the next node */
-    uint32_t n_places, n_nodes, next;
-    struct byi_name_table names, functions;
-    BYI_VEC(struct view_value) values; /* by name */
-    BYI_VEC(Onnx__FunctionProto *) made;
-    uint32_t depth;
+    uint32_t n_places;
+    uint32_t n_nodes; /* places before those of nodes in functions */
+    uint32_t next;    /* the place of the next node to be copied */
+    struct byi_name_table names;
+    struct byi_name_table functions;     /* "DOMAIN\nNAME" */
+    BYI_VEC(struct view_value) values;   /* by name */
+    BYI_VEC(Onnx__FunctionProto *) made; /* the functions added */
+    uint32_t depth;                      /* of the graph being copied, from 1 */
     struct byoc_error *err;
 };
 
@@ -49,12 +51,15 @@ struct view_graph {
     Onnx__GraphProto *graph;
     uint32_t n;
     struct byi_onnx_place **places;
-    uint32_t *first, *region; /* region of each node, from 1; 0: none */
+    uint32_t *first;
+    uint32_t *region; /* by node, from 1; 0: none */
     BYI_VEC(uint32_t) reads;
     BYI_VEC(struct byi_view_edge) edges;
 };
 
-static struct view_value *value_of(struct view *v, const char *name)
+/* Returns the entry of the name, which is added if it is new. Valid until the
+ * next call. */
+static struct view_value *find_value(struct view *v, const char *name)
 {
     const uint32_t i = byi_name_number(&v->names, v->arena, name);
     while (v->values.n <= i)
@@ -64,6 +69,8 @@ static struct view_value *value_of(struct view *v, const char *name)
 
 /* --- types ---------------------------------------------------------------- */
 
+/* Parse a dim of n characters: a number, a symbol, or ? or a quoted expression,
+ * which become an unknown dim. */
 static Onnx__TensorShapeProto__Dimension *read_dim(struct view *v,
                                                    const char *text, size_t n)
 {
@@ -129,9 +136,9 @@ static Onnx__ValueInfoProto *read_type(struct view *v, char *name,
 /* --- names of a graph ----------------------------------------------------- */
 
 /* Define the name in the current graph, unless a graph around it defines it. */
-static void define(struct view *v, const char *name, uint32_t producer)
+static void define_name(struct view *v, const char *name, uint32_t producer)
 {
-    struct view_value *value = *name ? value_of(v, name) : NULL;
+    struct view_value *value = *name ? find_value(v, name) : NULL;
     if (!value || (value->depth && value->depth != v->depth))
         return;
     value->depth = v->depth;
@@ -141,18 +148,18 @@ static void define(struct view *v, const char *name, uint32_t producer)
 static void define_names(struct view *v, const Onnx__GraphProto *g)
 {
     for (size_t i = 0; i < g->n_input; i++)
-        define(v, byi_text_or(g->input[i]->name, ""), 0);
+        define_name(v, byi_text_or(g->input[i]->name, ""), 0);
     for (size_t i = 0; i < g->n_initializer; i++)
-        define(v, byi_text_or(g->initializer[i]->name, ""), 0);
+        define_name(v, byi_text_or(g->initializer[i]->name, ""), 0);
     for (size_t i = 0; i < g->n_node; i++)
         for (size_t k = 0; k < g->node[i]->n_output; k++)
-            define(v, g->node[i]->output[k], (uint32_t)i + 1);
+            define_name(v, g->node[i]->output[k], (uint32_t)i + 1);
     for (size_t i = 0; i < g->n_value_info; i++)
-        value_of(v, byi_text_or(g->value_info[i]->name, ""))->info =
+        find_value(v, byi_text_or(g->value_info[i]->name, ""))->info =
             g->value_info[i];
     for (size_t i = 0; i < g->n_output; i++) {
         struct view_value *value =
-            value_of(v, byi_text_or(g->output[i]->name, ""));
+            find_value(v, byi_text_or(g->output[i]->name, ""));
         value->result = value->result || value->depth == v->depth;
     }
 }
@@ -166,12 +173,13 @@ static void forget_names(struct view *v)
             v->values.at[i] = (struct view_value){0};
 }
 
+/* Add the value to the values that the node reads, once. */
 static void add_read(struct view *v, struct view_graph *g, uint32_t node,
                      const char *name)
 {
     if (!*name)
         return;
-    const struct view_value *value = value_of(v, name);
+    const struct view_value *value = find_value(v, name);
     const uint32_t number = (uint32_t)(value - v->values.at);
     for (uint32_t i = g->first[node]; i < g->reads.n; i++)
         if (g->reads.at[i] == number)
@@ -201,7 +209,8 @@ static void add_reads(struct view *v, struct view_graph *g, uint32_t node,
 
 /* --- regions of a graph --------------------------------------------------- */
 
-/* Number the regions of the graph's nodes from 1. Returns how many. */
+/* Number the regions of the graph's nodes from 1. Returns the number of
+ * regions. */
 static uint32_t number_regions(struct view *v, struct view_graph *g)
 {
     struct byi_name_table regions = {0};
@@ -223,7 +232,7 @@ static void join_idle(struct view *v, struct view_graph *g)
         readers_in[i] = NO_READER;
     for (uint32_t i = g->n, e = g->edges.n; i-- > 0;) {
         for (size_t k = 0; k < g->graph->node[i]->n_output; k++)
-            if (value_of(v, g->graph->node[i]->output[k])->result)
+            if (find_value(v, g->graph->node[i]->output[k])->result)
                 readers_in[i] = 0;
         if (g->places[i]->idle && readers_in[i] != NO_READER)
             g->region[i] = readers_in[i];
@@ -238,7 +247,7 @@ static void join_idle(struct view *v, struct view_graph *g)
 
 /* --- parts as functions --------------------------------------------------- */
 
-static Onnx__OperatorSetIdProto *opset(struct view *v, char *domain)
+static Onnx__OperatorSetIdProto *make_opset(struct view *v, char *domain)
 {
     Onnx__OperatorSetIdProto *set = byi_arena_alloc(v->arena, sizeof *set);
     onnx__operator_set_id_proto__init(set);
@@ -248,10 +257,10 @@ static Onnx__OperatorSetIdProto *opset(struct view *v, char *domain)
     return set;
 }
 
-/* A function name that is unique in its domain: the region's, with a number if
- * that is taken. */
-static char *function_name(struct view *v, const char *domain,
-                           const char *region)
+/* Returns a function name that is unique in its domain: the region's, followed
+ * by a number if that name is taken. */
+static char *make_function_name(struct view *v, const char *domain,
+                                const char *region)
 {
     char *name = byi_arena_str(v->arena, region);
     for (uint32_t i = 2;; i++) {
@@ -284,7 +293,8 @@ static void add_value_info(struct view *v, Onnx__FunctionProto *f,
                                        .data = data};
 }
 
-/* Mark the values that another part reads, and the graph's results. */
+/* Returns, by value, whether another part reads the value or it is a result of
+ * the graph. */
 static bool *mark_outside(struct view *v, const struct view_graph *g,
                           const uint32_t *part_of)
 {
@@ -344,7 +354,7 @@ static void list_nodes(struct view *v, const struct view_graph *g,
         Onnx__NodeProto *node = g->graph->node[part->nodes[i]];
         f->node[f->n_node++] = node;
         for (size_t k = 0; k < node->n_output; k++) {
-            const struct view_value *value = value_of(v, node->output[k]);
+            const struct view_value *value = find_value(v, node->output[k]);
             if (outside[value - v->values.at])
                 f->output[f->n_output++] = node->output[k];
             else if (value->info)
@@ -387,7 +397,7 @@ static Onnx__NodeProto *make_function(struct view *v,
     if (!f->n_output || !place)
         return NULL;
     f->domain = byi_arena_printf(v->arena, "byoc.%s", place->backend);
-    f->name = function_name(v, f->domain, place->region);
+    f->name = make_function_name(v, f->domain, place->region);
     f->doc_string = byi_arena_printf(
         v->arena, "Region %s of backend %s: %u node%s", place->region,
         place->backend, part->n, part->n == 1 ? "" : "s");
@@ -395,8 +405,8 @@ static Onnx__NodeProto *make_function(struct view *v,
     return make_call(v, f);
 }
 
-/* Replace the graph's nodes by the parts, and drop the types of values that are
- * inside functions now. */
+/* Replace the graph's nodes by the parts, and drop the types of values that
+ * only a function contains now. */
 static void build_graph(struct view *v, struct view_graph *g,
                         const struct byi_view_part *parts, uint32_t n_parts)
 {
@@ -421,7 +431,7 @@ static void build_graph(struct view *v, struct view_graph *g,
     }
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < nodes[i]->n_output; k++) {
-            const struct view_value *value = value_of(v, nodes[i]->output[k]);
+            const struct view_value *value = find_value(v, nodes[i]->output[k]);
             if (value->info && !value->result)
                 values[n_values++] = value->info;
         }
@@ -441,13 +451,13 @@ static enum byoc_status copy_node(struct view *v, const Onnx__NodeProto *from,
                                   Onnx__NodeProto **to)
 {
     const char *op = byi_text_or(from->op_type, "(none)");
-    const char *wanted =
+    const char *expected =
         v->next < v->n_nodes ? v->places[v->next].op : "no further node";
-    if (v->next >= v->n_nodes || strcmp(op, wanted) != 0)
+    if (v->next >= v->n_nodes || strcmp(op, expected) != 0)
         return byi_fail(v->err, BYOC_EINVAL,
                         "%s: node %u is %.60s, expected %.60s, as in the "
                         "ledger; the file has changed since the import",
-                        v->from, v->next, op, wanted);
+                        v->from, v->next, op, expected);
     Onnx__NodeProto *node = byi_arena_copy(v->arena, from, sizeof *from);
     *place = &v->places[v->next++];
     node->attribute = byi_arena_copy(v->arena, from->attribute,
@@ -463,8 +473,8 @@ static enum byoc_status copy_node(struct view *v, const Onnx__NodeProto *from,
     return BYOC_OK;
 }
 
-/* Copy the nodes in topological order. Places are numbered in the order of the
- * file. */
+/* Copy the nodes, sorted topologically. Places are in the order of the file, so
+ * the nodes are copied in that order before they are sorted. */
 static enum byoc_status copy_nodes(struct view *v, struct view_graph *g,
                                    const Onnx__GraphProto *from)
 {
@@ -491,13 +501,14 @@ static void add_types(struct view *v, const struct view_graph *g)
         const struct byi_onnx_place *place = g->places[i];
         for (size_t k = 0; k < node->n_output && k < place->n_outputs; k++) {
             struct view_value *value =
-                *node->output[k] ? value_of(v, node->output[k]) : NULL;
+                *node->output[k] ? find_value(v, node->output[k]) : NULL;
             if (value && !value->info && !value->result)
                 value->info = read_type(v, node->output[k], place->outputs[k]);
         }
     }
 }
 
+/* Cut the copied graph into parts, and rebuild it from them. */
 static void cut_graph(struct view *v, struct view_graph *g)
 {
     uint32_t n_parts;
@@ -613,14 +624,14 @@ static void add_functions(struct view *v, Onnx__ModelProto *model)
     model->opset_import = sets;
     model->functions = all;
     if (!n) /* before IR version 3 there was one opset */
-        sets[model->n_opset_import++] = opset(v, NULL);
+        sets[model->n_opset_import++] = make_opset(v, NULL);
     for (size_t i = 0; i < n; i++)
         byi_name_number(&domains, v->arena, byi_text_or(sets[i]->domain, ""));
     for (uint32_t i = 0; i < v->made.n; i++) {
         const uint32_t known = domains.n;
         char *domain = v->made.at[i]->domain;
         if (byi_name_number(&domains, v->arena, domain) == known)
-            sets[model->n_opset_import++] = opset(v, domain);
+            sets[model->n_opset_import++] = make_opset(v, domain);
         all[model->n_functions++] = v->made.at[i];
     }
     for (uint32_t i = 0; i < v->made.n; i++) {
@@ -637,8 +648,9 @@ static enum byoc_status write_model(struct view *v, const char *to,
     const size_t n = onnx__model_proto__get_packed_size(model);
     if (n > INT_MAX)
         return byi_fail(v->err, BYOC_ELIMIT,
-                        "%s: would be %zu bytes; ONNX files are limited to "
-                        "2 GiB; export the model with external weights",
+                        "%s: found a copy of %zu bytes, expected less than 2 "
+                        "GiB, the limit of an ONNX file; export the model "
+                        "with external weights",
                         to, n);
     uint8_t *data = byi_arena_alloc(v->arena, n);
     onnx__model_proto__pack(model, data);

@@ -23,10 +23,10 @@ struct byi_view_part {
     const uint32_t *nodes; /* ascending */
 };
 
-/* Cut n nodes with these regions (1 to n_regions; 0: none) into parts, in an
- * order in which each part reads only parts before it. A region is one part
- * unless a path leaves it and comes back. Writes the number of parts; the parts
- * are in the arena. */
+/* Cut n nodes into parts, sorted such that each part reads only parts before
+ * it. region[i] is the region of node i, 1 to n_regions; 0: none. The edges may
+ * be in any order. A region is one part unless a path leaves it and comes back.
+ * Returns the parts, which the arena owns; *n_parts: their number. */
 const struct byi_view_part *byi_view_parts(struct byi_arena *arena, uint32_t n,
                                            const uint32_t *region,
                                            uint32_t n_regions, uint32_t n_edges,

@@ -13,20 +13,19 @@ struct part_cutter {
     uint32_t n, n_regions;
     const uint32_t *region;
     const struct byi_view_edge *edges; /* sorted by from */
-    uint32_t *first; /* of each node: index of its first edge */
-    /* of each node: edges from nodes outside its region that are in no part yet
-     */
+    uint32_t *first;                   /* by node: index of its first edge */
+    /* by node: edges from nodes outside its region that are in no part yet */
     uint32_t *waits;
-    /* of each region: the sum of waits; nodes in no part yet */
-    uint32_t *regions_wait, *left;
-    const uint32_t **members; /* of each region, ascending */
+    uint32_t *regions_wait;   /* by region: the sum of waits */
+    uint32_t *n_left;         /* by region: nodes in no part yet */
+    const uint32_t **members; /* by region: its nodes, ascending */
     uint32_t *n_members;
-    bool *taken;
+    bool *taken;                 /* by node: it is in a part */
     uint32_t *queue, head, tail; /* of nodes, and of regions as n + region */
     struct byi_view_part *parts;
     uint32_t n_parts, n_taken;
-    /* scratch of split, which may be called n times: a flag per node; nodes of
-     * the best and of the current candidate */
+    /* scratch of split_region, which may be called n times: a flag per node;
+     * nodes of the best and of the current candidate */
     bool *held;
     uint32_t *best, *trial;
 };
@@ -60,7 +59,7 @@ static void list_members(struct part_cutter *c)
     for (uint32_t r = 0; r <= c->n_regions; r++) {
         c->members[r] = at[r] =
             byi_arena_calloc(c->arena, c->n_members[r], sizeof **at);
-        c->left[r] = c->n_members[r];
+        c->n_left[r] = c->n_members[r];
     }
     for (uint32_t i = 0; i < c->n; i++)
         *at[c->region[i]]++ = i;
@@ -95,7 +94,7 @@ static void add_part(struct part_cutter *c, uint32_t region, uint32_t n,
 {
     c->parts[c->n_parts++] =
         (struct byi_view_part){.region = region, .n = n, .nodes = nodes};
-    c->left[region] -= n;
+    c->n_left[region] -= n;
     c->n_taken += n;
     for (uint32_t i = 0; i < n; i++)
         c->taken[nodes[i]] = true;
@@ -110,11 +109,11 @@ static void add_part(struct part_cutter *c, uint32_t region, uint32_t n,
         }
 }
 
-/* Make a part of the nodes of `region` that are in none yet. */
+/* Make a part of the nodes of `region` that are in no part yet. */
 static void take_region(struct part_cutter *c, uint32_t region)
 {
     uint32_t *nodes =
-        byi_arena_calloc(c->arena, c->left[region], sizeof *nodes);
+        byi_arena_calloc(c->arena, c->n_left[region], sizeof *nodes);
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->n_members[region]; i++)
         if (!c->taken[c->members[region][i]])
@@ -124,10 +123,10 @@ static void take_region(struct part_cutter *c, uint32_t region)
 }
 
 /* List the nodes of a region that are in no part yet and do not depend on a
- * waiting node outside, not even through other nodes of the region. Returns how
- * many there are. */
-static uint32_t free_nodes(const struct part_cutter *c, uint32_t region,
-                           uint32_t *nodes)
+ * waiting node outside, not even through other nodes of the region. Returns the
+ * number of nodes listed. */
+static uint32_t list_free_nodes(const struct part_cutter *c, uint32_t region,
+                                uint32_t *nodes)
 {
     bool *held = c->held;
     uint32_t n = 0;
@@ -151,13 +150,13 @@ static uint32_t free_nodes(const struct part_cutter *c, uint32_t region,
 /* All remaining regions wait for each other: make a part of the largest set of
  * free nodes of one region. There is one, since the first remaining node is
  * always free. */
-static void split(struct part_cutter *c)
+static void split_region(struct part_cutter *c)
 {
     uint32_t n_best = 0, region = 0;
     for (uint32_t r = 1; r <= c->n_regions; r++) {
-        if (c->left[r] <= n_best)
+        if (c->n_left[r] <= n_best)
             continue;
-        const uint32_t n = free_nodes(c, r, c->trial);
+        const uint32_t n = list_free_nodes(c, r, c->trial);
         if (n <= n_best)
             continue;
         uint32_t *nodes = c->trial;
@@ -185,7 +184,7 @@ const struct byi_view_part *byi_view_parts(struct byi_arena *arena, uint32_t n,
         .region = region,
         .waits = byi_arena_calloc(arena, n, sizeof *c.waits),
         .regions_wait = byi_arena_calloc(arena, all, sizeof *c.regions_wait),
-        .left = byi_arena_calloc(arena, all, sizeof *c.left),
+        .n_left = byi_arena_calloc(arena, all, sizeof *c.n_left),
         .members = byi_arena_calloc(arena, all, sizeof *c.members),
         .n_members = byi_arena_calloc(arena, all, sizeof *c.n_members),
         .taken = byi_arena_calloc(arena, n, sizeof *c.taken),
@@ -202,7 +201,7 @@ const struct byi_view_part *byi_view_parts(struct byi_arena *arena, uint32_t n,
     count_waits(&c);
     while (c.n_taken < n) {
         if (c.head == c.tail)
-            split(&c);
+            split_region(&c);
         while (c.head < c.tail) {
             const uint32_t next = c.queue[c.head++];
             if (next >= n)

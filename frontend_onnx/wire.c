@@ -7,9 +7,11 @@
 #include <limits.h>
 
 enum {
-    MAX_NESTING = 48 /* of messages; deep subgraphs use about 4 a level */
+    /* of messages; a level of subgraphs takes three: node, attribute, graph */
+    MAX_NESTING = 48
 };
 
+/* Returns false if the varint is cut off or longer than 10 bytes. */
 static bool read_varint(struct byi_wire_reader *w, uint64_t *value)
 {
     *value = 0;
@@ -107,8 +109,9 @@ enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
             continue;
         if (depth == MAX_NESTING)
             return byi_fail(err, BYOC_ELIMIT,
-                            "%s: messages are nested deeper than %d at byte "
-                            "%zu of %zu; simplify the graph's nested graphs",
+                            "%s: found messages nested deeper than %d at byte "
+                            "%zu of %zu, which is the limit; simplify the "
+                            "graph's subgraphs",
                             path, MAX_NESTING, offset, n);
         w.at = f.data;
         stack[depth].end = f.data + f.n;

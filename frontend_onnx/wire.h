@@ -28,7 +28,7 @@ enum {
     BYI_FIELD_VALUE = 2            /* StringStringEntryProto.value */
 };
 
-/* The bytes that are still to be read. */
+/* The bytes that are still to be read: from `at` to before `end`. */
 struct byi_wire_reader {
     const uint8_t *at, *end;
 };
@@ -42,9 +42,10 @@ struct byi_field {
     size_t n;
 };
 
-/* Skip a varint; false when it is malformed. */
+/* Skip a varint. Returns false if it is malformed or cut off. */
 bool byi_wire_skip_varint(struct byi_wire_reader *w);
-/* Read the next field; false at the end, or when it is malformed. */
+/* Read the next field. Returns false at the end, or if the field is malformed.
+ */
 bool byi_wire_read(struct byi_wire_reader *w, struct byi_field *f);
 
 /* Check lengths and nesting of a whole message, without recursion: protobuf-c,
@@ -54,7 +55,8 @@ enum byoc_status byi_wire_check(const uint8_t *data, size_t n,
                                 const ProtobufCMessageDescriptor *type,
                                 const char *path, struct byoc_error *err);
 /* Like byi_wire_check; also call `see`, unless it is NULL, for each field of
- * the message and of its nested messages. */
+ * the message and of its nested messages. `in` is the type of the message that
+ * contains f. */
 enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
                                const ProtobufCMessageDescriptor *type,
                                const char *path,
