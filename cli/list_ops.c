@@ -53,8 +53,8 @@ static void print_op(const struct byi_op *op)
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const struct byi_attr_def *a = &op->attrs[i];
         printf("    %s.%s: %s%s%s\n", op->name, a->name, attr_kinds[a->kind],
-               a->fallback ? " = " : ", required",
-               a->fallback ? a->fallback : "");
+               a->default_text ? " = " : ", required",
+               a->default_text ? a->default_text : "");
     }
 }
 
@@ -63,13 +63,14 @@ static cJSON *json_of_attr(const struct byi_attr_def *a)
     cJSON *json = cJSON_CreateObject();
     cJSON_AddStringToObject(json, "name", a->name);
     cJSON_AddStringToObject(json, "kind", attr_kinds[a->kind]);
-    cJSON_AddBoolToObject(json, "required", !a->fallback);
-    if (a->fallback) {
+    cJSON_AddBoolToObject(json, "required", !a->default_text);
+    if (a->default_text) {
         /* default values are written as in JSON, except for types and
          * infinities */
-        cJSON *value = cJSON_Parse(a->fallback);
+        cJSON *value = cJSON_Parse(a->default_text);
         cJSON_AddItemToObject(json, "default",
-                              value ? value : cJSON_CreateString(a->fallback));
+                              value ? value
+                                    : cJSON_CreateString(a->default_text));
     }
     return json;
 }

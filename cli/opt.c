@@ -15,8 +15,8 @@ static void list_passes(void)
                (*pass)->summary);
         for (const struct byi_pass_option *o = (*pass)->options; o && o->name;
              o++)
-            printf("    %s.%s=%s  %s\n", (*pass)->name, o->name, o->fallback,
-                   o->summary);
+            printf("    %s.%s=%s  %s\n", (*pass)->name, o->name,
+                   o->default_text, o->summary);
     }
 }
 

@@ -353,7 +353,7 @@ static void try_values(struct advisor *a)
 static const char *usual_layout(struct advisor *a, const struct byi_op *op)
 {
     for (uint32_t i = 0; i < op->n_attrs; i++) {
-        const char *text = op->attrs[i].fallback;
+        const char *text = op->attrs[i].default_text;
         if (strcmp(op->attrs[i].name, "data_layout") == 0 && text)
             return byi_arena_strn(a->arena, text + (*text == '"'),
                                   strcspn(text + (*text == '"'), "\""));

@@ -37,8 +37,8 @@ static const char *first_layout(const struct byi_op *op, const char *attr,
                                 struct byi_arena *arena)
 {
     const struct byi_attr_def *def = byi_op_attr(op, attr);
-    return def ? byi_arena_strn(arena, def->fallback + 1,
-                                strlen(def->fallback) - 2)
+    return def ? byi_arena_strn(arena, def->default_text + 1,
+                                strlen(def->default_text) - 2)
                : NULL;
 }
 

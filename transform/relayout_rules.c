@@ -221,7 +221,7 @@ static bool allows_layout(const struct byi_relayout *rl, byi_id id,
     const struct byi_node *node = byi_rl_node(rl, id);
     const char *attr = layout_attr(node->attrs);
     const char *now = byi_attr_find(node->attrs, attr)->s;
-    const char *first = byi_op_attr(byi_op(node->op), attr)->fallback;
+    const char *first = byi_op_attr(byi_op(node->op), attr)->default_text;
     char name[BYI_RL_LAYOUT_NAME], plain[BYI_RL_LAYOUT_NAME] = "";
     struct byi_layout parsed;
     if (strlen(now) != layout->rank) /* it is in blocks already */

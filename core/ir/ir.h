@@ -409,12 +409,13 @@ struct byi_pass;
 struct byi_sizes; /* core/ir/samples.h */
 
 /* An option of a pass: "max_depth" of FuseOps is "FuseOps.max_depth" to users.
- * `kind` is INT, BOOL or STRING; `fallback` is its default, as users write it.
+ * `kind` is INT, BOOL or STRING; `default_text` is its default, as users write
+ * it.
  */
 struct byi_pass_option {
     const char *name;
     enum byi_attr_kind kind;
-    const char *fallback;
+    const char *default_text;
     const char *summary;
 };
 

@@ -142,7 +142,7 @@ static const char *option_text(const struct byi_pass_context *ctx,
         option++;
     assert(option && option->name && option->kind == kind);
     (void)kind;
-    text = option->fallback;
+    text = option->default_text;
     for (const char *const *o = ctx->options; o && *o; o++)
         if (strncmp(*o, name, bytes) == 0 && (*o)[bytes] == '=')
             text = *o + bytes + 1;

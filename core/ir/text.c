@@ -195,7 +195,7 @@ static const struct byi_attrs *defaults_of(struct text_printer *p,
     if (p->defaults[op->id])
         return p->defaults[op->id];
     for (uint32_t i = 0; i < op->n_attrs && n < BYI_COUNT(given); i++)
-        if (!op->attrs[i].fallback)
+        if (!op->attrs[i].default_text)
             given[n++] = attrs->at[i];
     if (byi_attrs_make(p->arena, op, given, n, &p->defaults[op->id], NULL))
         return NULL;
@@ -213,7 +213,7 @@ static void add_attrs(struct text_printer *p, const struct byi_node *node)
     defaults = defaults_of(p, op, attrs);
     for (uint32_t i = 0; i < attrs->n; i++) {
         const struct byi_attr *attr = &attrs->at[i];
-        if (op->attrs[i].fallback && defaults &&
+        if (op->attrs[i].default_text && defaults &&
             byi_attr_equal(attr, &defaults->at[i]))
             continue;
         byi_text_addf(p->out, "%s%s=", first ? "" : ", ", attr->name);

@@ -190,11 +190,10 @@ static void parse_floats(struct byi_arena *arena, const char *text,
     attr->floats = at;
 }
 
-static void parse_fallback(struct byi_arena *arena,
-                           const struct byi_attr_def *def,
-                           struct byi_attr *attr)
+static void parse_default(struct byi_arena *arena,
+                          const struct byi_attr_def *def, struct byi_attr *attr)
 {
-    const char *text = def->fallback;
+    const char *text = def->default_text;
 
     switch (def->kind) {
     case BYI_ATTR_INT:
@@ -372,13 +371,13 @@ enum byoc_status byi_attrs_make(struct byi_arena *arena,
         const struct byi_attr_def *def = &op->attrs[i];
         if (seen[i])
             continue;
-        if (!def->fallback)
+        if (!def->default_text)
             return byi_fail(err, BYOC_EINVAL,
                             "%s: attribute %s is missing, expected %s",
                             op->name, def->name, kind_names[def->kind]);
         at[i].name = def->name;
         at[i].kind = def->kind;
-        parse_fallback(arena, def, &at[i]);
+        parse_default(arena, def, &at[i]);
     }
     made = byi_arena_alloc(arena, sizeof *made);
     *made = (struct byi_attrs){.n = op->n_attrs, .at = at};

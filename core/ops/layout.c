@@ -182,8 +182,8 @@ static bool is_default(const struct byi_attr_def *def,
 {
     /* the table has the default in quotes */
     const size_t n = strlen(attr->s);
-    return strlen(def->fallback) == n + 2 &&
-           strncmp(def->fallback + 1, attr->s, n) == 0;
+    return strlen(def->default_text) == n + 2 &&
+           strncmp(def->default_text + 1, attr->s, n) == 0;
 }
 
 bool byi_layout_is_default(const struct byi_op *op,
@@ -194,7 +194,7 @@ bool byi_layout_is_default(const struct byi_op *op,
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const struct byi_attr_def *def = &op->attrs[i];
         const size_t n = strlen(def->name);
-        if (def->kind == BYI_ATTR_STRING && def->fallback && n >= 6 &&
+        if (def->kind == BYI_ATTR_STRING && def->default_text && n >= 6 &&
             strcmp(def->name + n - 6, "layout") == 0 &&
             !is_default(def, byi_attr_find(attrs, def->name)))
             return false;

@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#define ATTR(name, kind, fallback)                                             \
+#define ATTR(name, kind, default_text)                                         \
     {                                                                          \
-        name, BYI_ATTR_##kind, fallback                                        \
+        name, BYI_ATTR_##kind, default_text                                    \
     }
 #define REQUIRED NULL
 

@@ -120,13 +120,13 @@ enum byi_op_trait {
     BYI_TRAIT_HIDES_NAN = 128
 };
 
-/* An attribute's declaration; `fallback` is its default as text, such as
+/* An attribute's declaration; `default_text` is its default as text, such as
  * "[1, 1]", "0.01", "true" or "\"constant\"", or NULL if the attribute is
  * required. */
 struct byi_attr_def {
     const char *name;
     enum byi_attr_kind kind;
-    const char *fallback;
+    const char *default_text;
 };
 
 struct byi_infer;

@@ -62,7 +62,7 @@ static void test_every_default(void **state)
         const struct byi_attrs *attrs = NULL;
         bool required = false;
         for (uint32_t a = 0; a < op->n_attrs; a++)
-            required = required || !op->attrs[a].fallback;
+            required = required || !op->attrs[a].default_text;
         assert_int_equal(make(op->id, NULL, 0, &attrs),
                          required ? BYOC_EINVAL : BYOC_OK);
         if (required)

@@ -28,7 +28,7 @@ static const struct byi_attrs *some_attrs(const struct byi_op *op,
 
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         struct byi_attr *a = &given[n];
-        if (op->attrs[i].fallback)
+        if (op->attrs[i].default_text)
             continue;
         a->name = op->attrs[i].name;
         a->kind = op->attrs[i].kind;
