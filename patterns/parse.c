@@ -152,19 +152,19 @@ static enum byoc_status parse_name(struct parser *p, uint32_t *name)
                             strlen(text));
     if (strcmp(text, BYI_CONST_NAME) == 0)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "%%%s is reserved for constants without a name; "
-                            "choose another name",
+                            "%%%s is reserved for constants without a name, "
+                            "expected another name",
                             text);
     *name = find_name(p, text);
     if (p->first_repeat[*name] && p->first_repeat[*name] != p->in_repeat)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                             "%%%s belongs to a repeated step and is also used "
-                            "outside of it; give it another name",
+                            "outside of it, expected another name there",
                             text);
     if (p->defined[*name])
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "%%%s is already defined; definitions that use it "
-                            "must come before its own",
+                            "%%%s is already defined, expected definitions "
+                            "that use it before its own",
                             text);
     byi_lex_next(&p->lex);
     return BYOC_OK;
@@ -647,13 +647,13 @@ static enum byoc_status check_names(const struct parser *p, uint32_t index,
         if (p->list[i] && p->leaf[i])
             return byi_fail(p->err, BYOC_EINVAL,
                             "row %u (%s): %%%s is written both with '...' and "
-                            "without",
+                            "without, expected only one of the two",
                             index, row, p->names[i]);
         for (uint32_t k = 0; k < p->p->n_names; k++)
             if (p->repeated[k] && is_number_of(p->names[i], p->names[k]))
                 return byi_fail(p->err, BYOC_EINVAL,
                                 "row %u (%s): %%%s could be one of the "
-                                "repeated %%%s; give it another name",
+                                "repeated %%%s, expected another name",
                                 index, row, p->names[i], p->names[k]);
     }
     return BYOC_OK;

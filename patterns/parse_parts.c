@@ -172,8 +172,8 @@ static enum byoc_status check_custom_name(const struct byi_lexer *lex,
         if (!is_custom_name(values[k].s))
             return byi_lex_fail(lex, at, err,
                                 "'%.100s' does not name an operator of a "
-                                "plug-in; write PLUGIN.OPERATOR@SINCE, as in "
-                                "\"imaging.ImageDecoder@20\"",
+                                "plug-in, expected PLUGIN.OPERATOR@SINCE, as "
+                                "in \"imaging.ImageDecoder@20\"",
                                 values[k].s);
     return BYOC_OK;
 }

@@ -77,8 +77,8 @@ static enum byoc_status check_text(const char *text, size_t n,
             if (has_nul(text, i + 1, end))
                 return byi_fail(
                     err, BYOC_EPARSE,
-                    "malformed JSON: found a NUL in the string at byte "
-                    "%zu",
+                    "malformed JSON: found a NUL in the string at byte %zu, "
+                    "expected text",
                     i);
             i = end;
         } else if (c == '[' || c == '{') {

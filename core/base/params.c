@@ -34,9 +34,10 @@ enum byoc_status byi_params_read(void *params,
     for (uint32_t i = known->bytes; i < size; i++)
         if (((const char *)given)[i])
             return byi_fail(err, BYOC_EINVAL,
-                            "%s: byte %u is set, but byoc %s knows %u bytes; "
-                            "use a newer libbyoc, or leave newer members zero",
-                            known->name, i, byoc_version(), known->bytes);
+                            "%s: byte %u is set, expected zeros after the %u "
+                            "bytes that byoc %s knows; use a newer libbyoc, or "
+                            "leave newer members zero",
+                            known->name, i, known->bytes, byoc_version());
     memcpy(params, given, size < known->bytes ? size : known->bytes);
     memcpy((char *)params + known->offset, &known->bytes, sizeof known->bytes);
     return BYOC_OK;

@@ -104,6 +104,6 @@ char *byi_lex_text(struct byi_arena *arena, const struct byi_token *tok);
 /* The inverse: append `text` as a string with quotes. */
 void byi_lex_quote(struct byi_text *out, const char *text);
 /* Whether `text` needs no quotes after % or @. */
-bool byi_lex_plain(const char *text);
+bool byi_lex_is_plain(const char *text);
 
 #endif

@@ -404,8 +404,8 @@ static enum byoc_status check_declared(struct body *b,
     if (!byi_type_fits(type, node->type, -1 - (int64_t)symbols)) {
         byi_text_type_buf(b->p->m, node->type, found, sizeof found);
         byi_text_type_buf(b->p->m, type, wanted, sizeof wanted);
-        byi_fail(b->p->err, BYOC_ETYPE, "%s is %s, declared as %s", what, found,
-                 wanted);
+        byi_fail(b->p->err, BYOC_ETYPE, "%s is %s, expected %s, as declared",
+                 what, found, wanted);
         return byi_lex_place(&b->p->lex, tok, b->p->err);
     }
     if (b->is_new)

@@ -105,7 +105,8 @@ static enum byoc_status check_option(const struct byi_pass *const *passes,
     else if (!option) {
         list_options(passes, n, given, false, &others);
         status = byi_fail(err, BYOC_EINVAL,
-                          "option '%.*s': no pass has it; there are %.700s",
+                          "option '%.*s': found no pass that has it, expected "
+                          "one of %.700s",
                           (int)equals, given, others.n ? others.at : "none");
     } else if (expected_kind(option, given + equals + 1))
         status =

@@ -42,7 +42,8 @@ static enum byoc_status bind(struct template_reader *r, const char *at,
 {
     if (r->n_names == MAX_NAMES)
         return byi_lex_fail(&r->lex, &r->lex.tok, r->err,
-                            "found more than %d names, the limit", MAX_NAMES);
+                            "found more than %d names, which is the limit",
+                            MAX_NAMES);
     r->names[r->n_names++] = (struct template_name){at, n, value};
     return BYOC_OK;
 }

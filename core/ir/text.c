@@ -233,7 +233,7 @@ static void add_target(struct text_printer *p, const struct byi_node *node)
     add(p, " @[");
     if (node->target && node->target <= p->m->targets.n)
         name = p->m->targets.at[node->target - 1];
-    if (name && byi_lex_plain(name))
+    if (name && byi_lex_is_plain(name))
         add(p, name);
     else if (name)
         byi_lex_quote(p->out, name);

@@ -214,9 +214,10 @@ enum byoc_status byi_side_find(const struct byi_side *side, const char *digest,
     digest_of(&entry->head, entry->data, actual);
     if (memcmp(actual, digest, 16) != 0)
         return byi_fail(err, BYOC_EPARSE,
-                        "%s: the constant %.16s has other bytes (their digest "
-                        "is %s); write the file again",
-                        side->path, digest, actual);
+                        "%s: found bytes with digest %s for the constant "
+                        "%.16s, expected bytes with that digest; write the "
+                        "file again",
+                        side->path, actual, digest);
     *c = (struct byi_const){
         .type = byi_type_tensor(side->arena, (enum byoc_dtype)entry->head.dtype,
                                 entry->head.rank, entry->head.dims),

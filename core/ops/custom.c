@@ -101,8 +101,8 @@ enum byoc_status byi_custom_attributes(struct byi_arena *arena,
             continue;
         if (!fallback)
             return byi_fail(err, BYOC_EPARSE,
-                            "attribute '%s' is missing; the operator's library "
-                            "requires it",
+                            "attribute '%s' is missing, expected it, since the "
+                            "operator's library requires it",
                             name);
         defs[missing.n_attrs] = all->attrs[i];
         texts[missing.n_attrs++] =

@@ -49,7 +49,9 @@ enum byoc_status byi_rule_tensor(const struct byi_infer *t,
     if (!fits(rank, dims)) {
         char text[256];
         return byi_rule_fail(
-            t, "the result %s has more than 2^40 elements, use smaller shapes",
+            t,
+            "the result %s has more than 2^40 elements, expected at most that "
+            "many; use smaller shapes",
             byi_dims_text(text, sizeof text, rank, dims));
     }
     *out = byi_type_tensor(t->arena, dtype, rank, dims);
@@ -405,8 +407,8 @@ enum byoc_status byi_infer_type(struct byi_infer *t,
             char text[256];
             return byi_rule_fail(
                 t,
-                "operand %u, %s, has more than 2^40 elements, use smaller "
-                "shapes",
+                "operand %u, %s, has more than 2^40 elements, expected at most "
+                "that many; use smaller shapes",
                 i, byi_dims_text(text, sizeof text, in->rank, in->dims));
         }
     }

@@ -94,8 +94,9 @@ static enum byoc_status take_element(const struct byi_infer *t,
     if (byi_type_is_list(element))
         return BYOC_OK;
     if (element->kind != BYI_TENSOR)
-        return byi_rule_fail(t, "the rank of its elements is not known; insert "
-                                "tensors of one rank, or declare their shape");
+        return byi_rule_fail(t, "the rank of its elements is not known, "
+                                "expected one rank for all; insert tensors of "
+                                "one rank, or declare their shape");
     for (uint32_t d = 0; d < element->rank; d++)
         dims[d] = element->dims[d] == BYI_ANY_DIM ? byi_rule_fresh(t)
                                                   : element->dims[d];

@@ -148,7 +148,8 @@ static enum byoc_status window_size(const struct byi_infer *t,
     return byi_rule_fail(
         t,
         "a window of %lld with dilation %lld does not fit in %lld plus "
-        "padding %lld on spatial axis %u",
+        "padding %lld on spatial axis %u, expected a smaller window or more "
+        "padding",
         (long long)w->kernel, (long long)w->dilation, (long long)in,
         (long long)w->pad, axis);
 }
@@ -293,7 +294,7 @@ static enum byoc_status transposed_size(const struct byi_infer *t,
         return BYOC_OK;
     return byi_rule_fail(t,
                          "spatial axis %u of size %lld would become %lld, "
-                         "use less padding",
+                         "expected 0 or more; use less padding",
                          axis, (long long)in, (long long)*out);
 }
 
@@ -601,7 +602,8 @@ static enum byoc_status pad_dim(const struct byi_infer *t, const char *mode,
     if (*dim < 0 || (begin < 0 && -begin > in) || (end < 0 && -end > in))
         return byi_rule_fail(t,
                              "padding of %lld and %lld crops more than the "
-                             "%lld elements of axis %u",
+                             "%lld elements of axis %u, expected at most as "
+                             "many",
                              (long long)begin, (long long)end, (long long)in,
                              axis);
     const int64_t most = begin > end ? begin : end;
@@ -609,7 +611,8 @@ static enum byoc_status pad_dim(const struct byi_infer *t, const char *mode,
         ((mode[0] == 'r' && most >= in) || (mode[0] != 'c' && in == 0)))
         return byi_rule_fail(t,
                              "padding of %lld in mode %s needs more than "
-                             "the %lld elements of axis %u",
+                             "the %lld elements of axis %u, expected less "
+                             "padding",
                              (long long)most, mode, (long long)in, axis);
     return BYOC_OK;
 }

@@ -338,7 +338,7 @@ bad 2 "no pass is called ''" opt text.ir --passes=FoldConstant,,FoldConstant
 bad 2 "found a '[' without its" opt text.ir "--passes=[FoldConstant"
 bad 2 "found a ']' without its" opt text.ir "--passes=FoldConstant]"
 bad 2 "no pass is called 'None'" check relu.onnx --pass "[FoldConstant,None]"
-bad 2 "no pass has it" check relu.onnx --pass-option FoldConstant.none=1
+bad 2 "found no pass that has it" check relu.onnx --pass-option FoldConstant.none=1
 bad 2 "expected PASS.NAME=VALUE" check relu.onnx --pass-option none
 bad 2 "$PWD/none.so: No such file" check relu.onnx --pass-plugin none.so
 bad 2 "No such file" check relu.onnx --pass-plugin /none/none.so

@@ -44,9 +44,11 @@ static void test_parse_refuses(void **state)
                   "malformed JSON at byte 8 of 10");
     check_refused("[1, 2", BYOC_EPARSE, "malformed JSON at byte 5 of 5");
     check_refused("\"a\\u0000b\"", BYOC_EPARSE,
-                  "malformed JSON: found a NUL in the string at byte 0");
+                  "malformed JSON: found a NUL in the string at byte 0, "
+                  "expected text");
     check_refused("[\"\\\\\\u0000\"]", BYOC_EPARSE,
-                  "malformed JSON: found a NUL in the string at byte 1");
+                  "malformed JSON: found a NUL in the string at byte 1, "
+                  "expected text");
     check_refused("\"abc", BYOC_EPARSE, "malformed JSON at byte 1 of 4");
     check_refused("\"abc\\", BYOC_EPARSE, "malformed JSON at byte 1 of 5");
     memset(deep, '[', 65);

@@ -275,10 +275,10 @@ static void test_options_refused(void **state)
     static const struct {
         const char *given, *message;
     } rows[] = {
-        {"Opt.dept=1", "option 'Opt.dept': no pass has it; there are "
-                       "Opt.depth, Opt.flag, Opt.word"},
-        {"A.depth=1", "option 'A.depth': no pass has it; there are Opt.depth, "
-                      "Opt.flag, Opt.word"},
+        {"Opt.dept=1", "option 'Opt.dept': found no pass that has it, expected "
+                       "one of Opt.depth, Opt.flag, Opt.word"},
+        {"A.depth=1", "option 'A.depth': found no pass that has it, expected "
+                      "one of Opt.depth, Opt.flag, Opt.word"},
         {"Opt.depth",
          "option 'Opt.depth': found no value, expected PASS.NAME=VALUE"},
         {"", "option '': found no value, expected PASS.NAME=VALUE"},

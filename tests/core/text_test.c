@@ -304,7 +304,7 @@ static const struct {
      "%f is not defined here", BYOC_EPARSE},
     {MAIN("sum(%x)"),
      "the function's result is Tensor[(1), float32], "
-     "declared as Tensor[(4), float32]",
+     "expected Tensor[(4), float32], as declared",
      BYOC_ETYPE},
     {MAIN("%0: Tensor[(5), float32] = %x; %x"), "the value is", BYOC_ETYPE},
     {MAIN("%x") MAIN("%x"), "second definition of @main", BYOC_EPARSE},

@@ -104,7 +104,7 @@ static const struct {
     {"nn.conv2d(%x, %w){strides<=[1, 1]}", "expected one number"},
     {"cast(%x){dtype=\"float31\"}", "no attribute 'dtype' of this kind"},
     {"custom(%x){op=\"a.B\"}",
-     "'a.B' does not name an operator of a plug-in; write"},
+     "'a.B' does not name an operator of a plug-in, expected"},
     {"custom(%x){op=\"a.B@1\"|\"a.B@x\"}",
      "'a.B@x' does not name an operator of"},
     {"custom(%x){op!=\"B@1\"}", "'B@1' does not name an operator of a plug-in"},
@@ -164,7 +164,7 @@ static const struct {
     {"nn.relu(%e) with %e exp(%x)", "expected '='"},
     {"nn.relu(%e) with %e = exp(%e)", "%e is already defined"},
     {"add(%e, %f) with %e = exp(%x), %f = abs(%e)",
-     "column 41: %e is already defined; definitions that use it must come "
+     "column 41: %e is already defined, expected definitions that use it "
      "before its own"},
     {"nn.relu(%e) with %e = exp(%x), %e = abs(%x)", "already defined"},
     {"nn.relu(%e) with %e = exp(^)", "'^' stands for the value before a step"},
