@@ -292,8 +292,9 @@ static bool add_node(struct program_rewrite *w, byi_id id,
 
 /* Apply the edit to a program. Returns false and an error if the result is not
  * a valid program. */
-static bool rewrite(const struct reduced_program *from, const struct edit *edit,
-                    struct reduced_program *out, struct byoc_error *err)
+static bool rewrite_program(const struct reduced_program *from,
+                            const struct edit *edit,
+                            struct reduced_program *out, struct byoc_error *err)
 {
     struct byi_arena *scratch = byi_arena_new();
     struct program_rewrite w = {.from = from, .f = main_of(from), .edit = edit};
@@ -327,7 +328,7 @@ static bool try_edit(struct reducer *d, const struct edit *edit)
     struct byoc_error why;
     const uint32_t most = d->r->max_tests ? d->r->max_tests : 500;
     if (d->status != BYOC_OK || d->r->n_tests >= most ||
-        !rewrite(&d->now, edit, &next, &why))
+        !rewrite_program(&d->now, edit, &next, &why))
         return false;
     if (try_program(d, &next, &why) != d->r->code) {
         free_program(&next);
@@ -516,7 +517,7 @@ enum byoc_status byi_extract_reduce(struct byi_extract *x, struct byi_reduce *r,
         .in = (struct byi_tensor *)(uintptr_t)x->in};
     struct byoc_error why;
     r->n_tests = 0;
-    if (!rewrite(&whole, &no_edit, &d.now, &why))
+    if (!rewrite_program(&whole, &no_edit, &d.now, &why))
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "the region cannot be reduced: %s", why.text);
     r->code = try_program(&d, &d.now, &why);

@@ -259,13 +259,13 @@ static enum byoc_status run_func(struct interp *in, uint32_t func,
 }
 
 /* Append the tensors of a value, depth first. */
-static enum byoc_status flatten(struct interp *in, const struct value *v,
-                                struct byi_tensor *out, uint32_t max,
-                                uint32_t *n)
+static enum byoc_status flatten_value(struct interp *in, const struct value *v,
+                                      struct byi_tensor *out, uint32_t max,
+                                      uint32_t *n)
 {
     if (v->kind == TUPLE) {
         for (uint32_t i = 0; i < v->n; i++)
-            BYI_TRY(flatten(in, &v->fields[i], out, max, n));
+            BYI_TRY(flatten_value(in, &v->fields[i], out, max, n));
         return BYOC_OK;
     }
     if (*n == max)
@@ -304,7 +304,7 @@ enum byoc_status byi_interp_perturbed(const struct byi_module *m, uint32_t func,
         args[k] = (struct value){.kind = TENSOR, .t = in[k]};
     BYI_TRY(run_func(&i, func, args, n_in, &result));
     *n_out = 0;
-    return flatten(&i, &result, out, max_out, n_out);
+    return flatten_value(&i, &result, out, max_out, n_out);
 }
 
 /* --- inputs and results -------------------------------------------------- */

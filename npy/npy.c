@@ -218,7 +218,7 @@ enum byoc_status byi_npy_write(const char *path,
 
 /* --- .npz ----------------------------------------------------------------- */
 
-static uint64_t little(const uint8_t *at, int n)
+static uint64_t read_little_endian(const uint8_t *at, int n)
 {
     uint64_t value = 0;
     for (int i = n; i-- > 0;)
@@ -241,8 +241,9 @@ static enum byoc_status read_member(const uint8_t *bytes, size_t n,
                                     struct byi_tensor *tensor,
                                     struct byoc_error *err)
 {
-    uint64_t size = little(entry + 20, 4), at = little(entry + 42, 4);
-    if (little(entry + 10, 2) != 0)
+    uint64_t size = read_little_endian(entry + 20, 4),
+             at = read_little_endian(entry + 42, 4);
+    if (read_little_endian(entry + 10, 2) != 0)
         return byi_fail(
             err, BYOC_EUNSUPPORTED,
             "%s: found compressed members, expected stored ones; save it with "
@@ -259,8 +260,8 @@ static enum byoc_status read_member(const uint8_t *bytes, size_t n,
                         "%s: found a broken archive, expected a member at byte "
                         "%llu of %zu; save it again",
                         path, (unsigned long long)at, n);
-    uint64_t data =
-        at + 30 + little(bytes + at + 26, 2) + little(bytes + at + 28, 2);
+    uint64_t data = at + 30 + read_little_endian(bytes + at + 26, 2) +
+                    read_little_endian(bytes + at + 28, 2);
     if (data > n || size > n - data)
         return byi_fail(
             err, BYOC_EPARSE,
@@ -282,17 +283,19 @@ static enum byoc_status parse_npz(const uint8_t *bytes, size_t n,
                         "%s: found no directory of a zip archive, expected a "
                         "file that numpy.savez writes",
                         path);
-    uint64_t at = little(end + 16, 4), count = little(end + 10, 2);
+    uint64_t at = read_little_endian(end + 16, 4),
+             count = read_little_endian(end + 10, 2);
     for (uint64_t i = 0; i < count && at + 46 <= n; i++) {
         const uint8_t *entry = bytes + at;
-        uint64_t length = little(entry + 28, 2);
+        uint64_t length = read_little_endian(entry + 28, 2);
         if (memcmp(entry, "PK\1\2", 4) != 0 || length > n - at - 46)
             break;
         if (length == strlen(name) + 4 &&
             memcmp(entry + 46, name, length - 4) == 0 &&
             memcmp(entry + 46 + length - 4, ".npy", 4) == 0)
             return read_member(bytes, n, entry, path, arena, tensor, err);
-        at += 46 + length + little(entry + 30, 2) + little(entry + 32, 2);
+        at += 46 + length + read_little_endian(entry + 30, 2) +
+              read_little_endian(entry + 32, 2);
     }
     return byi_fail(
         err, BYOC_EINVAL,

@@ -30,7 +30,7 @@ static const struct byi_pat *node_at(struct pattern_place place)
     return &place.p->nodes[place.at];
 }
 
-static struct pattern_place child(struct pattern_place place, uint32_t i)
+static struct pattern_place child_place(struct pattern_place place, uint32_t i)
 {
     place.at = node_at(place)->args[i];
     return place;
@@ -41,7 +41,7 @@ static struct pattern_place child(struct pattern_place place, uint32_t i)
 static struct pattern_place step_of(struct cover *c, int side,
                                     struct pattern_place chain)
 {
-    struct pattern_place step = child(chain, 1);
+    struct pattern_place step = child_place(chain, 1);
     c->outer[side][chain.at] = chain.chain;
     step.chain = chain.at;
     return step;
@@ -85,7 +85,7 @@ static bool args_cover(struct cover *c, struct pattern_place a,
                     : y->has_rest || y->n_args != x->n_args)
         return false;
     for (uint32_t i = 0; i < x->n_args; i++)
-        if (!covers(c, child(a, i), child(b, i)))
+        if (!covers(c, child_place(a, i), child_place(b, i)))
             return false;
     return true;
 }
@@ -110,22 +110,22 @@ static bool fits_one(struct cover *c, struct pattern_place a,
         return y->kind == x->kind && args_cover(c, a, b);
     case BYI_PAT_GET:
         return y->kind == BYI_PAT_GET && x->index == y->index &&
-               covers(c, child(a, 0), child(b, 0));
+               covers(c, child_place(a, 0), child_place(b, 0));
     case BYI_PAT_TYPE:
         return y->kind == BYI_PAT_TYPE &&
                byi_pat_type_equal(node_at(a)->type, node_at(b)->type) &&
-               covers(c, child(a, 0), child(b, 0));
+               covers(c, child_place(a, 0), child_place(b, 0));
     case BYI_PAT_ALT:
         for (uint32_t i = 0; i < x->n_args; i++)
-            if (covers(c, child(a, i), b))
+            if (covers(c, child_place(a, i), b))
                 return true;
         return false;
     case BYI_PAT_CHAIN:
-        return (x->min == 0 && covers(c, child(a, 0), b)) ||
+        return (x->min == 0 && covers(c, child_place(a, 0), b)) ||
                covers(c, step_of(c, 0, a), b);
     case BYI_PAT_HOLE: {
         const struct pattern_place chain = chain_of_hole(c, 0, a);
-        return covers(c, child(chain, 0), b) ||
+        return covers(c, child_place(chain, 0), b) ||
                (node_at(chain)->max > 1 && covers(c, step_of(c, 0, chain), b));
     }
     default:
@@ -152,21 +152,21 @@ static bool covers(struct cover *c, struct pattern_place a,
     switch (y->kind) {
     case BYI_PAT_ALT:
         for (uint32_t i = 0; i < y->n_args; i++)
-            all = all && covers(c, a, child(b, i));
+            all = all && covers(c, a, child_place(b, i));
         break;
     case BYI_PAT_CHAIN:
-        all = (y->min > 0 || covers(c, a, child(b, 0))) &&
+        all = (y->min > 0 || covers(c, a, child_place(b, 0))) &&
               covers(c, a, step_of(c, 1, b));
         break;
     case BYI_PAT_HOLE: {
         const struct pattern_place chain = chain_of_hole(c, 1, b);
-        all = covers(c, a, child(chain, 0)) &&
+        all = covers(c, a, child_place(chain, 0)) &&
               (node_at(chain)->max == 1 || covers(c, a, step_of(c, 1, chain)));
         break;
     }
     case BYI_PAT_TYPE:
         all = (x->kind == BYI_PAT_TYPE && fits_one(c, a, b)) ||
-              covers(c, a, child(b, 0));
+              covers(c, a, child_place(b, 0));
         break;
     default:
         all = fits_one(c, a, b);
@@ -214,12 +214,12 @@ static bool row_matches(struct cover *c, struct pattern_place a,
     if (y->kind == BYI_PAT_ALT)
         return false;
     if (y->kind == BYI_PAT_IF) /* an operand may be in another function */
-        return row_matches(c, a, child(b, 0));
+        return row_matches(c, a, child_place(b, 0));
     if (y->kind == BYI_PAT_CHAIN)
-        return row_matches(c, a, child(b, 0)) ||
+        return row_matches(c, a, child_place(b, 0)) ||
                (y->min > 0 && row_matches(c, a, step_of(c, 1, b)));
     for (uint32_t i = 0; i < y->n_args; i++)
-        if (row_matches(c, a, child(b, i)))
+        if (row_matches(c, a, child_place(b, i)))
             return true;
     return false;
 }

@@ -109,7 +109,8 @@ static bool same_pat(const struct byi_pat *a, const struct byi_pat *b)
 }
 
 /* Add a node, or find an equal one. */
-static enum byoc_status add(struct parser *p, struct byi_pat pat, uint32_t *out)
+static enum byoc_status add_pat(struct parser *p, struct byi_pat pat,
+                                uint32_t *out)
 {
     BYI_TRY(check_capacity(p));
     *out = 0;
@@ -175,7 +176,7 @@ static enum byoc_status parse_any(struct parser *p, uint32_t *out)
     struct byi_pat pat = {.kind = BYI_PAT_ANY};
     BYI_TRY(check_capacity(p)); /* for the name, too */
     BYI_TRY(parse_name(p, &pat.name));
-    BYI_TRY(add(p, pat, out));
+    BYI_TRY(add_pat(p, pat, out));
     p->leaf[pat.name] = 1 + *out;
     return BYOC_OK;
 }
@@ -202,7 +203,7 @@ static enum byoc_status parse_const(struct parser *p, uint32_t *out)
         BYI_TRY(byi_lex_number(&p->lex, "a number", &is_float, &i, &pat.value,
                                p->err));
     }
-    return add(p, pat, out);
+    return add_pat(p, pat, out);
 }
 
 /* p | q | ...; a single choice is just p. */
@@ -225,7 +226,7 @@ static enum byoc_status parse_choices(struct parser *p, uint32_t *out,
         return BYOC_OK;
     const struct byi_pat pat = {
         .kind = BYI_PAT_ALT, .n_args = *n, .args = copy_args(p, choices, *n)};
-    return add(p, pat, out);
+    return add_pat(p, pat, out);
 }
 
 static const char end_of_choices[] = "'|' or the end of the choices";
@@ -251,7 +252,7 @@ static enum byoc_status parse_parens(struct parser *p, uint32_t *out)
     BYI_TRY(byi_lex_expect(&p->lex, ')', "',' or ')'", p->err));
     const struct byi_pat pat = {
         .kind = BYI_PAT_TUPLE, .n_args = n, .args = copy_args(p, fields, n)};
-    return add(p, pat, out);
+    return add_pat(p, pat, out);
 }
 
 static enum byoc_status parse_ops(struct parser *p, struct byi_pat *pat)
@@ -380,7 +381,7 @@ static enum byoc_status parse_op(struct parser *p, uint32_t *out)
                             "are written out",
                             byi_op(pat.ops[0])->name, pat.n_args);
     BYI_TRY(byi_parse_tests(&p->lex, p->arena, &pat, p->err));
-    return add(p, pat, out);
+    return add_pat(p, pat, out);
 }
 
 /* if (p) { q } else { r } */
@@ -408,7 +409,7 @@ static enum byoc_status parse_if(struct parser *p, uint32_t *out)
     p->in_if--;
     const struct byi_pat pat = {
         .kind = BYI_PAT_IF, .n_args = 3, .args = copy_args(p, args, 3)};
-    return add(p, pat, out);
+    return add_pat(p, pat, out);
 }
 
 static enum byoc_status parse_primary(struct parser *p, uint32_t *out)
@@ -427,7 +428,7 @@ static enum byoc_status parse_primary(struct parser *p, uint32_t *out)
             return byi_lex_fail(&p->lex, &at, p->err,
                                 "'^' stands for the value before a step, "
                                 "expected it in a step");
-        return add(p, (struct byi_pat){.kind = BYI_PAT_HOLE}, out);
+        return add_pat(p, (struct byi_pat){.kind = BYI_PAT_HOLE}, out);
     }
     return parse_op(p, out);
 }
@@ -548,11 +549,11 @@ static enum byoc_status parse_step(struct parser *p, uint32_t *out)
                                      .name = BYI_NO_NAME,
                                      .n_args = 1,
                                      .args = copy_args(p, args, 1)};
-        BYI_TRY(add(p, once, &args[0]));
+        BYI_TRY(add_pat(p, once, &args[0]));
     }
     pat.n_args = 2;
     pat.args = copy_args(p, args, 2);
-    return add(p, pat, out);
+    return add_pat(p, pat, out);
 }
 
 static enum byoc_status parse_field(struct parser *p, uint32_t *out)
@@ -564,7 +565,7 @@ static enum byoc_status parse_field(struct parser *p, uint32_t *out)
                                 .index = (uint32_t)index,
                                 .n_args = 1,
                                 .args = copy_args(p, out, 1)};
-    return add(p, pat, out);
+    return add_pat(p, pat, out);
 }
 
 static enum byoc_status parse_type(struct parser *p, uint32_t *out)
@@ -572,7 +573,7 @@ static enum byoc_status parse_type(struct parser *p, uint32_t *out)
     struct byi_pat pat = {
         .kind = BYI_PAT_TYPE, .n_args = 1, .args = copy_args(p, out, 1)};
     BYI_TRY(byi_parse_pat_type(&p->lex, p->arena, &pat.type, p->err));
-    return add(p, pat, out);
+    return add_pat(p, pat, out);
 }
 
 /* Read a primary and its suffixes. */

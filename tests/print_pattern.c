@@ -11,7 +11,7 @@
 static void print_pat(const struct byi_pattern *p, uint32_t at,
                       struct byi_text *out);
 
-static void add(struct byi_text *out, const char *text)
+static void add_text(struct byi_text *out, const char *text)
 {
     byi_text_add(out, text, strlen(text));
 }
@@ -20,9 +20,9 @@ static void add_list(const struct byi_pattern *p, const struct byi_pat *pat,
                      const char *between, struct byi_text *out)
 {
     for (uint32_t i = 0; i < pat->n_args; i++) {
-        add(out, i ? between : "");
+        add_text(out, i ? between : "");
         if (i < BYI_PATTERN_MAX_ARGS && pat->inverse >> i & 1)
-            add(out, pat->ops[0] == BYI_OP_MULTIPLY ? "/ " : "- ");
+            add_text(out, pat->ops[0] == BYI_OP_MULTIPLY ? "/ " : "- ");
         print_pat(p, pat->args[i], out);
     }
 }
@@ -33,15 +33,15 @@ static void add_value(const struct byi_attr *value, struct byi_text *out)
         byi_text_attr(out, value);
         return;
     }
-    add(out, "[");
+    add_text(out, "[");
     for (uint32_t i = 0; i < value->n; i++) {
-        add(out, i ? ", " : "");
+        add_text(out, i ? ", " : "");
         if (value->ints[i] == BYI_PAT_ANY_INT)
-            add(out, "_");
+            add_text(out, "_");
         else
             byi_text_addf(out, "%lld", (long long)value->ints[i]);
     }
-    add(out, "]");
+    add_text(out, "]");
 }
 
 static void add_tests(const struct byi_pat *pat, struct byi_text *out)
@@ -51,11 +51,11 @@ static void add_tests(const struct byi_pat *pat, struct byi_text *out)
         byi_text_addf(out, "%s%s%s", i ? ", " : "{", test->name,
                       byi_cmp_text[test->cmp]);
         for (uint32_t k = 0; k < test->n; k++) {
-            add(out, k ? "|" : "");
+            add_text(out, k ? "|" : "");
             add_value(&test->values[k], out);
         }
     }
-    add(out, pat->n_tests ? "}" : "");
+    add_text(out, pat->n_tests ? "}" : "");
 }
 
 static void add_op(const struct byi_pattern *p, const struct byi_pat *pat,
@@ -63,21 +63,21 @@ static void add_op(const struct byi_pattern *p, const struct byi_pat *pat,
 {
     for (uint32_t i = 0; i < pat->n_ops; i++)
         byi_text_addf(out, "%s%s", i ? "|" : "", byi_op(pat->ops[i])->name);
-    add(out, "(");
+    add_text(out, "(");
     add_list(p, pat, ", ", out);
     if (pat->has_rest) {
-        add(out, pat->n_args ? ", " : "");
+        add_text(out, pat->n_args ? ", " : "");
         byi_text_name(out, '%', p->names[pat->rest]);
-        add(out, "...");
+        add_text(out, "...");
     }
-    add(out, ")");
+    add_text(out, ")");
     add_tests(pat, out);
 }
 
 static void add_dim(const struct byi_pat_dim *dim, struct byi_text *out)
 {
     if (dim->any)
-        add(out, "_");
+        add_text(out, "_");
     else
         byi_text_addf(out, "%s%lld",
                       dim->cmp == BYI_EQ ? "" : byi_cmp_text[dim->cmp],
@@ -87,15 +87,15 @@ static void add_dim(const struct byi_pat_dim *dim, struct byi_text *out)
 static void add_dims(const struct byi_pat_type *type, struct byi_text *out)
 {
     const uint32_t n = type->n_dims + type->has_rest;
-    add(out, "(");
+    add_text(out, "(");
     for (uint32_t i = 0, k = 0; i < n; i++) {
-        add(out, i ? ", " : "");
+        add_text(out, i ? ", " : "");
         if (type->has_rest && i == type->rest)
-            add(out, "...");
+            add_text(out, "...");
         else
             add_dim(&type->dims[k++], out);
     }
-    add(out, ")");
+    add_text(out, ")");
 }
 
 static void add_count(const char *what, const struct byi_pat_dim *count,
@@ -111,7 +111,7 @@ static void add_dtypes(const struct byi_pat_type *type, struct byi_text *out)
     for (uint32_t i = 0; i < type->n_dtypes; i++)
         byi_text_addf(out, "%s%s", i ? "|" : "",
                       byoc_dtype_name(type->dtypes[i]));
-    add(out, type->n_dtypes ? "" : "_");
+    add_text(out, type->n_dtypes ? "" : "_");
 }
 
 static void print_type(const struct byi_pat_type *type, struct byi_text *out)
@@ -119,16 +119,16 @@ static void print_type(const struct byi_pat_type *type, struct byi_text *out)
     const bool only_dtypes =
         !type->has_dims && type->rank.any && type->size.any && type->n_dtypes;
     if (!only_dtypes) {
-        add(out, "Tensor[");
+        add_text(out, "Tensor[");
         if (type->has_dims) {
             add_dims(type, out);
-            add(out, ", ");
+            add_text(out, ", ");
         }
         add_count("rank", &type->rank, out);
         add_count("size", &type->size, out);
     }
     add_dtypes(type, out);
-    add(out, only_dtypes ? "" : "]");
+    add_text(out, only_dtypes ? "" : "]");
 }
 
 static void add_chain(const struct byi_pattern *p, const struct byi_pat *pat,
@@ -136,18 +136,18 @@ static void add_chain(const struct byi_pattern *p, const struct byi_pat *pat,
 {
     const struct byi_pat *step = &p->nodes[pat->args[1]];
     print_pat(p, pat->args[0], out);
-    add(out, " [");
+    add_text(out, " [");
     if (step->kind == BYI_PAT_ALT)
         add_list(p, step, " | ", out);
     else
         print_pat(p, pat->args[1], out);
-    add(out, "]");
+    add_text(out, "]");
     if (pat->forks)
-        add(out, "~");
+        add_text(out, "~");
     else if (pat->min == 0 && pat->max == 1)
-        add(out, "?");
+        add_text(out, "?");
     else if (pat->min == 0 && pat->max == BYI_PATTERN_MAX_REPEAT)
-        add(out, "*");
+        add_text(out, "*");
     else if (pat->min != pat->max)
         byi_text_addf(out, "{%u, %u}", pat->min, pat->max);
     else if (pat->max != 1)
@@ -159,14 +159,14 @@ static void add_const(const struct byi_pattern *p, const struct byi_pat *pat,
 {
     const char *name = p->names[pat->name];
     const struct byi_attr value = {.kind = BYI_ATTR_FLOAT, .f = pat->value};
-    add(out, "const ");
+    add_text(out, "const ");
     if (!pat->has_value) {
         byi_text_name(out, '%', name);
         return;
     }
     if (strcmp(name, BYI_CONST_NAME) != 0) {
         byi_text_name(out, '%', name);
-        add(out, " = ");
+        add_text(out, " = ");
     }
     byi_text_attr(out, &value);
 }
@@ -187,37 +187,37 @@ static void print_pat(const struct byi_pattern *p, uint32_t at,
         add_op(p, pat, out);
         return;
     case BYI_PAT_TUPLE:
-        add(out, "(");
+        add_text(out, "(");
         add_list(p, pat, ", ", out);
-        add(out, pat->n_args == 1 ? ",)" : ")");
+        add_text(out, pat->n_args == 1 ? ",)" : ")");
         return;
     case BYI_PAT_GET:
         print_pat(p, pat->args[0], out);
         byi_text_addf(out, ".%u", pat->index);
         return;
     case BYI_PAT_IF:
-        add(out, "if (");
+        add_text(out, "if (");
         print_pat(p, pat->args[0], out);
-        add(out, ") { ");
+        add_text(out, ") { ");
         print_pat(p, pat->args[1], out);
-        add(out, " } else { ");
+        add_text(out, " } else { ");
         print_pat(p, pat->args[2], out);
-        add(out, " }");
+        add_text(out, " }");
         return;
     case BYI_PAT_ALT:
-        add(out, "(");
+        add_text(out, "(");
         add_list(p, pat, " | ", out);
-        add(out, ")");
+        add_text(out, ")");
         return;
     case BYI_PAT_CHAIN:
         add_chain(p, pat, out);
         return;
     case BYI_PAT_HOLE:
-        add(out, "^");
+        add_text(out, "^");
         return;
     case BYI_PAT_TYPE:
         print_pat(p, pat->args[0], out);
-        add(out, ": ");
+        add_text(out, ": ");
         print_type(pat->type, out);
         return;
     case BYI_PAT_ONCE:
@@ -235,9 +235,9 @@ void print_pattern(const struct byi_pattern *p, struct byi_text *out)
     print_pat(p, p->root, out);
     for (uint32_t i = 0; i < p->n_defs; i++) {
         const struct byi_pat *def = &p->nodes[p->defs[i]];
-        add(out, i ? ", " : " with ");
+        add_text(out, i ? ", " : " with ");
         byi_text_name(out, '%', p->names[def->name]);
-        add(out, " = ");
+        add_text(out, " = ");
         print_pat(p, def->args[0], out);
     }
 }

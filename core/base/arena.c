@@ -39,7 +39,7 @@ struct byi_arena {
     struct deferred *deferred;
 };
 
-static void exhausted(size_t bytes)
+static void call_oom(size_t bytes)
 {
     byi_oom(bytes);
     abort(); /* byi_oom must not return */
@@ -57,7 +57,7 @@ struct byi_arena *byi_arena_new(void)
     struct byi_arena *arena = byi_owned_resize(NULL, sizeof *arena, end_arena);
 
     if (!arena)
-        exhausted(sizeof *arena);
+        call_oom(sizeof *arena);
     *arena = (struct byi_arena){.next_size = FIRST_BLOCK};
     return arena;
 }
@@ -219,7 +219,7 @@ void *byi_arena_alloc(struct byi_arena *arena, size_t bytes)
     void *at = try_alloc(arena, bytes);
 
     if (!at)
-        exhausted(bytes);
+        call_oom(bytes);
     return at;
 }
 
@@ -228,14 +228,14 @@ void *byi_arena_calloc(struct byi_arena *arena, size_t n, size_t size)
     size_t bytes = 0;
 
     if (__builtin_mul_overflow(n, size, &bytes))
-        exhausted(SIZE_MAX);
+        call_oom(SIZE_MAX);
     return byi_arena_alloc(arena, bytes);
 }
 
 void *byi_arena_data(struct byi_arena *arena, uint64_t bytes)
 {
     if (bytes > SIZE_MAX - BYI_ALIGN)
-        exhausted(SIZE_MAX);
+        call_oom(SIZE_MAX);
     char *at = byi_arena_alloc(arena, (size_t)bytes + BYI_ALIGN);
     return at + (-(uintptr_t)at & (BYI_ALIGN - 1));
 }
@@ -267,7 +267,7 @@ char *byi_arena_strn(struct byi_arena *arena, const char *text, size_t n)
     char *copy = NULL;
 
     if (n == SIZE_MAX)
-        exhausted(n);
+        call_oom(n);
     copy = byi_arena_alloc(arena, n + 1);
     if (n)
         memcpy(copy, text, n);
@@ -302,7 +302,7 @@ void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg)
 
     if (!d) {
         fn(arg);
-        exhausted(sizeof *d);
+        call_oom(sizeof *d);
     }
     *d = (struct deferred){.next = arena->deferred, .fn = fn, .arg = arg};
     arena->deferred = d;
@@ -352,13 +352,13 @@ void byi_vec_grow(void **at, uint32_t *cap, uint32_t need, size_t size)
     void *grown = NULL;
 
     if (need == 0) /* the count wrapped around */
-        exhausted(SIZE_MAX);
+        call_oom(SIZE_MAX);
     while (n < need)
         n = n > UINT32_MAX / 2 ? UINT32_MAX : n * 2;
     if (!__builtin_mul_overflow(n, size, &bytes))
         grown = byi_owned_resize(*at, bytes, NULL);
     if (!grown)
-        exhausted(bytes);
+        call_oom(bytes);
     prefer_huge_pages(grown, bytes);
     *at = grown;
     *cap = n;
@@ -375,7 +375,7 @@ static void text_reserve(struct byi_text *text, size_t more)
     char *grown = NULL;
 
     if (__builtin_add_overflow(text->n, more, &need) || need == SIZE_MAX)
-        exhausted(SIZE_MAX);
+        call_oom(SIZE_MAX);
     need++; /* NUL */
     if (need <= text->cap)
         return;
@@ -383,7 +383,7 @@ static void text_reserve(struct byi_text *text, size_t more)
         cap = cap > SIZE_MAX / 2 ? need : cap * 2;
     grown = byi_owned_resize(text->at, cap, NULL);
     if (!grown)
-        exhausted(cap);
+        call_oom(cap);
     text->at = grown;
     text->cap = cap;
 }

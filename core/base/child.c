@@ -190,7 +190,7 @@ static struct child_clock begin_clock(const struct byi_child_time *t)
 }
 
 /* Add the time since the last sample that counts. */
-static void sample(struct child_clock *c, pid_t child, uint64_t now)
+static void sample_clock(struct child_clock *c, pid_t child, uint64_t now)
 {
     const uint64_t wall = now - c->sampled;
     if (wall < SAMPLE_NS)
@@ -217,7 +217,7 @@ static bool wait_until(pid_t child, bool group, const struct byi_child_time *t,
     for (long ns = 100000;; ns = ns < 2000000 ? 2 * ns : ns) {
         const uint64_t begins = w ? w->began : 0;
         if (polls)
-            sample(&clock, child, byi_now_ns());
+            sample_clock(&clock, child, byi_now_ns());
         if (begins != began) {
             began = begins;
             before = clock.passed;

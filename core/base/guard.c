@@ -17,7 +17,7 @@ static struct byi_owned *owned_of(void *memory)
     return (struct byi_owned *)memory - 1;
 }
 
-static void insert(struct byi_owned *o, struct byi_owned *head)
+static void insert_owned(struct byi_owned *o, struct byi_owned *head)
 {
     o->prev = head;
     o->next = head->next;
@@ -46,7 +46,7 @@ void *byi_owned_resize(void *old, size_t bytes, void (*end)(void *data))
         o->prev = o->next = o;
         o->end = old ? o->end : end;
         if (!old && top)
-            insert(o, &top->made);
+            insert_owned(o, &top->made);
         return o + 1;
     }
     o->prev->next = o;
@@ -92,7 +92,7 @@ void byi_adopt(void *memory)
     if (!memory || !top)
         return;
     take_out(owned_of(memory)); /* if it is in a ring of this library */
-    insert(owned_of(memory), &top->made);
+    insert_owned(owned_of(memory), &top->made);
 }
 
 /* --- guards ------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static void move_to_outer(struct byi_guard *guard)
         struct byi_owned *o = guard->made.prev;
         take_out(o);
         if (guard->up)
-            insert(o, &guard->up->made);
+            insert_owned(o, &guard->up->made);
     }
 }
 

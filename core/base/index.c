@@ -8,12 +8,12 @@
 
 enum { FIRST_SLOTS = 64 };
 
-static uint32_t fold(uint64_t hash)
+static uint32_t fold_hash(uint64_t hash)
 {
     return (uint32_t)(hash ^ hash >> 32);
 }
 
-static void put(struct byi_index *index, struct byi_index_slot slot)
+static void put_slot(struct byi_index *index, struct byi_index_slot slot)
 {
     uint32_t i = slot.hash & (index->cap - 1);
     while (index->slots[i].position)
@@ -23,7 +23,7 @@ static void put(struct byi_index *index, struct byi_index_slot slot)
 
 /* Allocates first: if that fails, control jumps to the caller's guard (guard.h)
  * and the index is unchanged. */
-static void grow(struct byi_index *index)
+static void grow_index(struct byi_index *index)
 {
     const struct byi_index old = *index;
     const uint32_t cap = old.cap ? old.cap * 2 : FIRST_SLOTS;
@@ -34,7 +34,7 @@ static void grow(struct byi_index *index)
     index->cap = cap;
     for (uint32_t i = 0; i < old.cap; i++)
         if (old.slots[i].position)
-            put(index, old.slots[i]);
+            put_slot(index, old.slots[i]);
     if (!old.arena)
         byi_vec_free(old.slots);
 }
@@ -42,15 +42,15 @@ static void grow(struct byi_index *index)
 void byi_index_add(struct byi_index *index, uint64_t hash, uint32_t position)
 {
     if (index->n >= index->cap / 2)
-        grow(index);
-    put(index, (struct byi_index_slot){fold(hash), position + 1});
+        grow_index(index);
+    put_slot(index, (struct byi_index_slot){fold_hash(hash), position + 1});
     index->n++;
 }
 
 uint32_t byi_index_next(const struct byi_index *index, uint64_t hash,
                         uint32_t *at)
 {
-    const uint32_t h = fold(hash), mask = index->cap - 1;
+    const uint32_t h = fold_hash(hash), mask = index->cap - 1;
     if (index->cap == 0)
         return UINT32_MAX;
     uint32_t i = (*at == UINT32_MAX ? h : *at + 1) & mask;

@@ -25,7 +25,7 @@ struct json_printer {
     BYI_VEC(struct json_level) levels; /* instead of recursion */
 };
 
-static void put(struct json_printer *p, const char *text)
+static void put_text(struct json_printer *p, const char *text)
 {
     byi_text_put(p->out, text);
 }
@@ -35,9 +35,9 @@ static void put_number(struct json_printer *p, double value)
     char text[32];
 
     if (!isfinite(value))
-        put(p, "null"); /* JSON has no NaN or infinity */
+        put_text(p, "null"); /* JSON has no NaN or infinity */
     else
-        put(p, byi_float_text(text, value, false));
+        put_text(p, byi_float_text(text, value, false));
 }
 
 static void put_scalar(struct json_printer *p, const cJSON *item)
@@ -47,11 +47,11 @@ static void put_scalar(struct json_printer *p, const cJSON *item)
     else if (cJSON_IsNumber(item))
         put_number(p, item->valuedouble);
     else if (cJSON_IsRaw(item))
-        put(p, item->valuestring);
+        put_text(p, item->valuestring);
     else
-        put(p, cJSON_IsTrue(item)    ? "true"
-               : cJSON_IsFalse(item) ? "false"
-                                     : "null");
+        put_text(p, cJSON_IsTrue(item)    ? "true"
+                    : cJSON_IsFalse(item) ? "false"
+                                          : "null");
 }
 
 static bool is_scalar(const cJSON *item)
@@ -72,9 +72,9 @@ static void indent(struct json_printer *p)
     static const char spaces[] = "                                ";
     size_t n = 2 * ((size_t)p->depth + p->levels.n);
 
-    put(p, "\n");
+    put_text(p, "\n");
     for (; n > sizeof spaces - 1; n -= sizeof spaces - 1)
-        put(p, spaces);
+        put_text(p, spaces);
     byi_text_add(p->out, spaces, n);
 }
 
@@ -86,7 +86,7 @@ static void open_level(struct json_printer *p, const cJSON *item)
         .is_flat = p->one_line || has_only_scalars(item),
     };
 
-    put(p, level.is_object ? "{" : "[");
+    put_text(p, level.is_object ? "{" : "[");
     BYI_PUSH(&p->levels, level);
     if (!level.is_flat)
         indent(p);
@@ -106,11 +106,11 @@ static void close_level(struct json_printer *p)
 
     if (!level.is_flat)
         indent(p);
-    put(p, level.is_object ? "}" : "]");
+    put_text(p, level.is_object ? "}" : "]");
 }
 
 /* Print the next member of the innermost level, or its end. */
-static void step(struct json_printer *p)
+static void print_next(struct json_printer *p)
 {
     struct json_level *level = &p->levels.at[p->levels.n - 1];
     const cJSON *item = level->next;
@@ -121,23 +121,23 @@ static void step(struct json_printer *p)
     }
     level->next = item->next;
     if (level->has_begun) {
-        put(p, level->is_flat ? ", " : ",");
+        put_text(p, level->is_flat ? ", " : ",");
         if (!level->is_flat)
             indent(p);
     }
     level->has_begun = true;
     if (level->is_object) {
         byi_json_quote(p->out, item->string);
-        put(p, ": ");
+        put_text(p, ": ");
     }
     put_item(p, item); /* invalidates `level` */
 }
 
-static void print(struct json_printer *p, const cJSON *item)
+static void print_tree(struct json_printer *p, const cJSON *item)
 {
     put_item(p, item);
     while (p->levels.n > 0)
-        step(p);
+        print_next(p);
     byi_vec_free(p->levels.at);
 }
 
@@ -146,14 +146,14 @@ void byi_json_print_item(const struct cJSON *item, uint32_t depth,
 {
     struct json_printer p = {.out = out, .depth = depth};
 
-    print(&p, item);
+    print_tree(&p, item);
 }
 
 void byi_json_print_line(const struct cJSON *item, struct byi_text *out)
 {
     struct json_printer p = {.out = out, .one_line = true};
 
-    print(&p, item);
+    print_tree(&p, item);
 }
 
 void byi_json_print(const struct cJSON *root, struct byi_text *out)

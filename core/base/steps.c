@@ -65,7 +65,7 @@ static bool is_multiple(const struct step_row *row, float step,
 }
 
 /* The largest absolute value; not finite if an element is not. */
-static float largest(const struct step_row *row)
+static float largest_magnitude(const struct step_row *row)
 {
     float own[BLOCK], most;
     /* positive floats order like the integers of their bits */
@@ -108,7 +108,7 @@ static void make_coarse(const struct step_row *row, float *step,
 static bool try_steps(const struct step_row *row, float guess, float *step,
                       int16_t *integers)
 {
-    const float most = largest(row);
+    const float most = largest_magnitude(row);
     *step = guess;
     if (!isfinite(most) || is_multiple(row, *step, integers))
         return isfinite(most);

@@ -127,7 +127,7 @@ const char *byi_string_part(const char **from, const char *delimiter, bool last,
 }
 
 /* To upper case, then to lower case, for letters with two lower-case forms. */
-static int32_t folded(int32_t c, locale_t locale)
+static int32_t fold_case(int32_t c, locale_t locale)
 {
     return in_case(in_case(c, BYI_CASE_UPPER, locale), BYI_CASE_LOWER, locale);
 }
@@ -142,7 +142,7 @@ bool byi_string_equal(const char *a, const char *b, bool any_case,
     for (; *a && *b; a += n, b += k) {
         const int32_t c = character_at(a, &n), d = character_at(b, &k);
         if (c < 0 || d < 0 ? c != d || *a != *b
-                           : folded(c, locale) != folded(d, locale))
+                           : fold_case(c, locale) != fold_case(d, locale))
             return false;
     }
     return *a == *b;

@@ -129,9 +129,9 @@ void byi_timing_free(struct byi_timing *timing)
 
 /* --- printing ------------------------------------------------------------- */
 
-static void print(const struct byi_printing *p, const char *which,
-                  const char *when, const char *pass,
-                  const struct byoc_module *module)
+static void print_chosen(const struct byi_printing *p, const char *which,
+                         const char *when, const char *pass,
+                         const struct byoc_module *module)
 {
     struct byi_text text = {0};
 
@@ -149,7 +149,7 @@ static enum byoc_status print_before(void *ctx, const char *pass,
     const struct byi_printing *p = ctx;
 
     (void)err;
-    print(p, p->before, "before", pass, module);
+    print_chosen(p, p->before, "before", pass, module);
     return BYOC_OK;
 }
 
@@ -160,7 +160,7 @@ static enum byoc_status print_after(void *ctx, const char *pass,
     const struct byi_printing *p = ctx;
 
     (void)err;
-    print(p, p->after, "after", pass, module);
+    print_chosen(p, p->after, "after", pass, module);
     return BYOC_OK;
 }
 
@@ -187,9 +187,9 @@ static enum byoc_status open_file(const struct byi_dump *d, const char *name,
 
 /* Write the constants first: their file may exist without its text, but not the
  * text without its constants. */
-static enum byoc_status dump(struct byi_dump *d, const char *name,
-                             const struct byoc_module *module,
-                             struct byoc_error *err)
+static enum byoc_status dump_module(struct byi_dump *d, const char *name,
+                                    const struct byoc_module *module,
+                                    struct byoc_error *err)
 {
     struct byi_text text = {0};
     struct byi_file file;
@@ -224,14 +224,14 @@ static enum byoc_status dump_input(void *ctx, const char *pass,
     struct byi_dump *d = ctx;
 
     (void)pass;
-    return d->n == 0 ? dump(d, "input", module, err) : BYOC_OK;
+    return d->n == 0 ? dump_module(d, "input", module, err) : BYOC_OK;
 }
 
 static enum byoc_status dump_after(void *ctx, const char *pass,
                                    const struct byoc_module *module,
                                    struct byoc_error *err)
 {
-    return dump(ctx, pass, module, err);
+    return dump_module(ctx, pass, module, err);
 }
 
 struct byoc_instrument byi_dump_instrument(struct byi_dump *dump_to)

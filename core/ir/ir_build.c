@@ -11,8 +11,8 @@
 
 /* --- nodes -------------------------------------------------------------- */
 
-static byi_id push(struct byi_module *m, struct byi_func *f,
-                   struct byi_node node)
+static byi_id append_node(struct byi_module *m, struct byi_func *f,
+                          struct byi_node node)
 {
     byi_id *args = NULL;
 
@@ -28,13 +28,13 @@ byi_id byi_add_const(struct byi_module *m, struct byi_func *f,
                      uint32_t constant, const struct byi_sources *sources)
 {
     assert(constant < m->consts.n);
-    return push(m, f,
-                (struct byi_node){
-                    .kind = BYI_CONST,
-                    .index = constant,
-                    .type = m->consts.at[constant].type,
-                    .sources = sources,
-                });
+    return append_node(m, f,
+                       (struct byi_node){
+                           .kind = BYI_CONST,
+                           .index = constant,
+                           .type = m->consts.at[constant].type,
+                           .sources = sources,
+                       });
 }
 
 byi_id byi_add_global(struct byi_module *m, struct byi_func *f, uint32_t func)
@@ -42,12 +42,12 @@ byi_id byi_add_global(struct byi_module *m, struct byi_func *f, uint32_t func)
     const struct byi_type *type = byi_func_type(m, func);
 
     assert(type);
-    return push(m, f,
-                (struct byi_node){
-                    .kind = BYI_GLOBAL,
-                    .index = func,
-                    .type = type,
-                });
+    return append_node(m, f,
+                       (struct byi_node){
+                           .kind = BYI_GLOBAL,
+                           .index = func,
+                           .type = type,
+                       });
 }
 
 byi_id byi_add_fn(struct byi_module *m, struct byi_func *f, uint32_t func,
@@ -57,15 +57,15 @@ byi_id byi_add_fn(struct byi_module *m, struct byi_func *f, uint32_t func,
     const struct byi_type *type = byi_func_type(m, func);
 
     assert(type && m->funcs.at[func]->n_captures == n);
-    return push(m, f,
-                (struct byi_node){
-                    .kind = BYI_FN,
-                    .index = func,
-                    .n_args = n,
-                    .args = captures,
-                    .type = type,
-                    .sources = sources,
-                });
+    return append_node(m, f,
+                       (struct byi_node){
+                           .kind = BYI_FN,
+                           .index = func,
+                           .n_args = n,
+                           .args = captures,
+                           .type = type,
+                           .sources = sources,
+                       });
 }
 
 /* The types of nodes, on the heap if they do not fit into `few`. */
@@ -98,14 +98,14 @@ byi_id byi_add_tuple(struct byi_module *m, struct byi_func *f,
 {
     const struct byi_type *few[FEW_OPERANDS] = {NULL},
                           **types = types_of(f, args, n, few);
-    byi_id id = push(m, f,
-                     (struct byi_node){
-                         .kind = BYI_MAKE_TUPLE,
-                         .n_args = n,
-                         .args = args,
-                         .type = byi_type_tuple(m->arena, n, types),
-                         .sources = sources,
-                     });
+    byi_id id = append_node(m, f,
+                            (struct byi_node){
+                                .kind = BYI_MAKE_TUPLE,
+                                .n_args = n,
+                                .args = args,
+                                .type = byi_type_tuple(m->arena, n, types),
+                                .sources = sources,
+                            });
 
     release_types(types, few);
     return id;
@@ -114,7 +114,7 @@ byi_id byi_add_tuple(struct byi_module *m, struct byi_func *f,
 /* --- messages ----------------------------------------------------------- */
 
 /* "float32 (1, 3)", "a tuple of 2", "a function of 1". Returns buf. */
-static const char *describe(char buf[160], const struct byi_type *type)
+static const char *describe_type(char buf[160], const struct byi_type *type)
 {
     char dims[120];
     int n = 0;
@@ -154,17 +154,16 @@ static enum byoc_status check_tensors(const struct byi_op *op,
         if (types[i]->kind != BYI_TENSOR)
             return byi_fail(err, BYOC_ETYPE,
                             "%s: operand %u is %s, expected a tensor", op->name,
-                            i, describe(found, types[i]));
+                            i, describe_type(found, types[i]));
     return BYOC_OK;
 }
 
 /* Infer the result of a call on operands whose types are known. */
-static enum byoc_status infer(struct byi_module *m, const struct byi_func *f,
-                              const struct byi_op *op, const byi_id *args,
-                              uint32_t n, const struct byi_type *const *types,
-                              const struct byi_attrs *attrs,
-                              const struct byi_type **out,
-                              struct byoc_error *err)
+static enum byoc_status infer_call(
+    struct byi_module *m, const struct byi_func *f, const struct byi_op *op,
+    const byi_id *args, uint32_t n, const struct byi_type *const *types,
+    const struct byi_attrs *attrs, const struct byi_type **out,
+    struct byoc_error *err)
 {
     struct byi_tensor views[FEW_OPERANDS], *view = views;
     const struct byi_tensor *values[FEW_OPERANDS], **value = values;
@@ -215,20 +214,20 @@ enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
     types = types_of(f, args, n, few);
     status = check_tensors(row, types, n, err);
     if (status == BYOC_OK)
-        status = infer(m, f, row, args, n, types, attrs, &type, err);
+        status = infer_call(m, f, row, args, n, types, attrs, &type, err);
     release_types(types, few);
     if (status != BYOC_OK)
         return status;
-    *id = push(m, f,
-               (struct byi_node){
-                   .kind = BYI_CALL_OP,
-                   .op = op,
-                   .n_args = n,
-                   .args = args,
-                   .attrs = attrs,
-                   .type = type,
-                   .sources = sources,
-               });
+    *id = append_node(m, f,
+                      (struct byi_node){
+                          .kind = BYI_CALL_OP,
+                          .op = op,
+                          .n_args = n,
+                          .args = args,
+                          .attrs = attrs,
+                          .type = type,
+                          .sources = sources,
+                      });
     return BYOC_OK;
 }
 
@@ -381,7 +380,7 @@ enum byoc_status byi_apply_type(
 
     if (callee->kind != BYI_FUNC)
         return byi_fail(err, BYOC_ETYPE, "call: found %s, expected a function",
-                        describe(found, callee));
+                        describe_type(found, callee));
     if (callee->n_fields != n)
         return byi_fail(err, BYOC_ETYPE,
                         "call: found %u arguments, expected %u", n,
@@ -390,9 +389,9 @@ enum byoc_status byi_apply_type(
         const struct byi_type *type = f->nodes.at[args[i]].type;
         const struct byi_type *param = callee->fields[i];
         if (!bind_type(&b, param, type))
-            status = byi_fail(err, BYOC_ETYPE,
-                              "call: argument %u is %s, expected %s", i,
-                              describe(found, type), describe(wanted, param));
+            status = byi_fail(
+                err, BYOC_ETYPE, "call: argument %u is %s, expected %s", i,
+                describe_type(found, type), describe_type(wanted, param));
     }
     if (status == BYOC_OK)
         *out = replace_symbols(arena, &b, callee->result);
@@ -436,21 +435,21 @@ enum byoc_status byi_add_get(struct byi_module *m, struct byi_func *f,
     if (type->kind != BYI_TUPLE)
         return byi_fail(err, BYOC_ETYPE,
                         "projection .%u: found %s, expected a tuple", index,
-                        describe(found, type));
+                        describe_type(found, type));
     if (index >= type->n_fields)
         return byi_fail(err, BYOC_ETYPE,
                         "projection .%u: found a tuple of %u, expected more "
                         "fields",
                         index, type->n_fields);
-    *id = push(m, f,
-               (struct byi_node){
-                   .kind = BYI_GET,
-                   .index = index,
-                   .n_args = 1,
-                   .args = &tuple,
-                   .type = type->fields[index],
-                   .sources = sources,
-               });
+    *id = append_node(m, f,
+                      (struct byi_node){
+                          .kind = BYI_GET,
+                          .index = index,
+                          .n_args = 1,
+                          .args = &tuple,
+                          .type = type->fields[index],
+                          .sources = sources,
+                      });
     return BYOC_OK;
 }
 
@@ -511,20 +510,21 @@ enum byoc_status byi_if_type(struct byi_arena *arena,
         byi_elements(cond->rank, cond->dims) != 1)
         return byi_fail(err, BYOC_ETYPE,
                         "if: the condition is %s, expected one bool",
-                        describe(found, cond));
+                        describe_type(found, cond));
     if (then->kind != BYI_FUNC || otherwise->kind != BYI_FUNC ||
         then->n_fields != 0 || otherwise->n_fields != 0)
         return byi_fail(err, BYOC_ETYPE,
                         "if: the branches are %s and %s, expected functions "
                         "without parameters",
-                        describe(found, then), describe(other, otherwise));
+                        describe_type(found, then),
+                        describe_type(other, otherwise));
     *out = join_types(arena, then->result, otherwise->result, fresh, ctx);
     if (!*out)
         return byi_fail(err, BYOC_ETYPE,
                         "if: the branches give %s and %s, expected the same "
                         "dtype and rank",
-                        describe(found, then->result),
-                        describe(other, otherwise->result));
+                        describe_type(found, then->result),
+                        describe_type(other, otherwise->result));
     return BYOC_OK;
 }
 
@@ -539,14 +539,14 @@ enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
     BYI_TRY(byi_if_type(m->arena, f->nodes.at[cond].type,
                         f->nodes.at[then].type, f->nodes.at[otherwise].type,
                         fresh_symbol, m, &type, err));
-    *id = push(m, f,
-               (struct byi_node){
-                   .kind = BYI_IF,
-                   .n_args = 3,
-                   .args = args,
-                   .type = type,
-                   .sources = sources,
-               });
+    *id = append_node(m, f,
+                      (struct byi_node){
+                          .kind = BYI_IF,
+                          .n_args = 3,
+                          .args = args,
+                          .type = type,
+                          .sources = sources,
+                      });
     return BYOC_OK;
 }
 
@@ -587,7 +587,7 @@ static byi_id push_again(struct byi_module *m, struct byi_func *f,
         memcmp(args, old->args, old->n_args * sizeof *args) == 0)
         return byi_add_node(f, node);
     node.args = args;
-    return push(m, f, node);
+    return append_node(m, f, node);
 }
 
 /* Do the captures args[0..n-1] of f have the types of the parameters of `func`?

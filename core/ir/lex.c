@@ -21,7 +21,7 @@ static bool is_word(int c)
 }
 
 /* The byte k positions after the next one; -1 after the end. */
-static int ahead(const struct byi_lexer *lex, size_t k)
+static int byte_ahead(const struct byi_lexer *lex, size_t k)
 {
     return k < lex->n - lex->next ? (unsigned char)lex->text[lex->next + k]
                                   : -1;
@@ -34,7 +34,7 @@ static void set_bad(struct byi_lexer *lex, const char *what)
     lex->tok.n = strlen(what);
 }
 
-static void newline(struct byi_lexer *lex)
+static void begin_line(struct byi_lexer *lex)
 {
     lex->line++;
     lex->line_start = lex->next;
@@ -45,12 +45,12 @@ static bool skip_block(struct byi_lexer *lex)
 {
     lex->next += 2;
     while (lex->next < lex->n) {
-        if (ahead(lex, 0) == '*' && ahead(lex, 1) == '/') {
+        if (byte_ahead(lex, 0) == '*' && byte_ahead(lex, 1) == '/') {
             lex->next += 2;
             return true;
         }
         if (lex->text[lex->next++] == '\n')
-            newline(lex);
+            begin_line(lex);
     }
     return false;
 }
@@ -58,11 +58,11 @@ static bool skip_block(struct byi_lexer *lex)
 static bool skip_blanks(struct byi_lexer *lex)
 {
     for (;;) {
-        int c = ahead(lex, 0);
-        if (c == '/' && ahead(lex, 1) == '/') {
-            while (lex->next < lex->n && ahead(lex, 0) != '\n')
+        int c = byte_ahead(lex, 0);
+        if (c == '/' && byte_ahead(lex, 1) == '/') {
+            while (lex->next < lex->n && byte_ahead(lex, 0) != '\n')
                 lex->next++;
-        } else if (c == '/' && ahead(lex, 1) == '*') {
+        } else if (c == '/' && byte_ahead(lex, 1) == '*') {
             struct byi_token *tok = &lex->tok;
             tok->line = lex->line;
             tok->col = (uint32_t)(lex->next - lex->line_start + 1);
@@ -70,7 +70,7 @@ static bool skip_blanks(struct byi_lexer *lex)
                 return false;
         } else if (c == '\n') {
             lex->next++;
-            newline(lex);
+            begin_line(lex);
         } else if (c == ' ' || c == '\t' || c == '\r') {
             lex->next++;
         } else {
@@ -85,7 +85,7 @@ static void read_quoted(struct byi_lexer *lex, int kind)
     size_t start = ++lex->next;
 
     while (lex->next < lex->n) {
-        int c = ahead(lex, 0);
+        int c = byte_ahead(lex, 0);
         if (c == '"') {
             lex->tok.kind = kind;
             lex->tok.quoted = true;
@@ -109,8 +109,8 @@ static void read_ident(struct byi_lexer *lex)
 {
     size_t start = lex->next;
 
-    while (is_word(ahead(lex, 0)) ||
-           (ahead(lex, 0) == '.' && is_word_start(ahead(lex, 1))))
+    while (is_word(byte_ahead(lex, 0)) ||
+           (byte_ahead(lex, 0) == '.' && is_word_start(byte_ahead(lex, 1))))
         lex->next++;
     lex->tok.kind = BYI_TOK_IDENT;
     lex->tok.at = lex->text + start;
@@ -121,11 +121,11 @@ static void read_name(struct byi_lexer *lex, int kind, const char *what)
 {
     size_t start = ++lex->next;
 
-    if (ahead(lex, 0) == '"') {
+    if (byte_ahead(lex, 0) == '"') {
         read_quoted(lex, kind);
         return;
     }
-    while (is_word(ahead(lex, 0)))
+    while (is_word(byte_ahead(lex, 0)))
         lex->next++;
     lex->tok.kind = kind;
     lex->tok.at = lex->text + start;
@@ -136,7 +136,7 @@ static void read_name(struct byi_lexer *lex, int kind, const char *what)
 
 static void skip_digits(struct byi_lexer *lex)
 {
-    while (byi_is_digit(ahead(lex, 0)))
+    while (byi_is_digit(byte_ahead(lex, 0)))
         lex->next++;
 }
 
@@ -147,29 +147,30 @@ static void read_number(struct byi_lexer *lex, bool index)
 
     lex->tok.kind = BYI_TOK_NUMBER;
     lex->tok.at = lex->text + start;
-    lex->next += ahead(lex, 0) == '-';
+    lex->next += byte_ahead(lex, 0) == '-';
     skip_digits(lex);
-    if (!index && ahead(lex, 0) == '.' && byi_is_digit(ahead(lex, 1))) {
+    if (!index && byte_ahead(lex, 0) == '.' &&
+        byi_is_digit(byte_ahead(lex, 1))) {
         lex->next++;
         skip_digits(lex);
     }
-    if (!index && (ahead(lex, 0) == 'e' || ahead(lex, 0) == 'E')) {
-        size_t sign = ahead(lex, 1) == '-' || ahead(lex, 1) == '+';
-        if (byi_is_digit(ahead(lex, 1 + sign))) {
+    if (!index && (byte_ahead(lex, 0) == 'e' || byte_ahead(lex, 0) == 'E')) {
+        size_t sign = byte_ahead(lex, 1) == '-' || byte_ahead(lex, 1) == '+';
+        if (byi_is_digit(byte_ahead(lex, 1 + sign))) {
             lex->next += 1 + sign;
             skip_digits(lex);
         }
     }
-    while (is_word(ahead(lex, 0))) /* the suffix */
+    while (is_word(byte_ahead(lex, 0))) /* the suffix */
         lex->next++;
     lex->tok.n = lex->next - start;
 }
 
 static bool at_minus_inf(const struct byi_lexer *lex)
 {
-    return ahead(lex, 0) == '-' && ahead(lex, 1) == 'i' &&
-           ahead(lex, 2) == 'n' && ahead(lex, 3) == 'f' &&
-           !is_word(ahead(lex, 4));
+    return byte_ahead(lex, 0) == '-' && byte_ahead(lex, 1) == 'i' &&
+           byte_ahead(lex, 2) == 'n' && byte_ahead(lex, 3) == 'f' &&
+           !is_word(byte_ahead(lex, 4));
 }
 
 static void read_fixed(struct byi_lexer *lex, int kind, size_t n)
@@ -183,7 +184,7 @@ static void read_fixed(struct byi_lexer *lex, int kind, size_t n)
 /* Read a token that starts with punctuation. */
 static void read_mark(struct byi_lexer *lex)
 {
-    int c = ahead(lex, 0), next = ahead(lex, 1);
+    int c = byte_ahead(lex, 0), next = byte_ahead(lex, 1);
 
     if (c == '-' && next == '>')
         read_fixed(lex, BYI_TOK_ARROW, 2);
@@ -220,18 +221,18 @@ void byi_lex_next(struct byi_lexer *lex)
         .line = lex->line,
         .col = (uint32_t)(lex->next - lex->line_start + 1),
     };
-    c = ahead(lex, 0);
+    c = byte_ahead(lex, 0);
     if (c < 0)
         return;
     if (is_word_start(c))
         read_ident(lex);
-    else if (byi_is_digit(c) || (c == '-' && byi_is_digit(ahead(lex, 1))))
+    else if (byi_is_digit(c) || (c == '-' && byi_is_digit(byte_ahead(lex, 1))))
         read_number(lex, after_dot);
     else if (at_minus_inf(lex))
         read_fixed(lex, BYI_TOK_NUMBER, 4);
-    else if (c == '?' && byi_is_digit(ahead(lex, 1))) {
+    else if (c == '?' && byi_is_digit(byte_ahead(lex, 1))) {
         size_t n = 1;
-        while (byi_is_digit(ahead(lex, n)))
+        while (byi_is_digit(byte_ahead(lex, n)))
             n++;
         read_fixed(lex, BYI_TOK_IDENT, n);
     } else

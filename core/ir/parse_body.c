@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_body.c: parses bodies of functions: statements and expressions. A stack
  * of frames holds the open constructs, from the body of the definition inwards.
- * The loop in run() either starts an expression or, after a value was read,
- * passes the value to the innermost frame.
+ * The loop in parse_frames() either starts an expression or, after a value was
+ * read, passes the value to the innermost frame.
  */
 #include "parse.h"
 
@@ -48,12 +48,12 @@ struct body {
     uint32_t symbols; /* number of symbols before that node */
 };
 
-static struct parse_frame *top(struct body *b)
+static struct parse_frame *top_frame(struct body *b)
 {
     return &b->frames.at[b->frames.n - 1];
 }
 
-static struct byi_func *func(struct body *b)
+static struct byi_func *current_func(struct body *b)
 {
     return b->p->scopes.at[b->p->scopes.n - 1].f;
 }
@@ -80,7 +80,7 @@ static enum byoc_status set_value(struct body *b, const struct byi_token *tok,
     b->value = id;
     b->has_value = true;
     b->is_new = true;
-    return byi_parse_count_node(b->p, tok, &func(b)->nodes.at[id]);
+    return byi_parse_count_node(b->p, tok, &current_func(b)->nodes.at[id]);
 }
 
 /* --- building ----------------------------------------------------------- */
@@ -91,8 +91,9 @@ static enum byoc_status build_op(struct body *b,
     struct byi_parser *p = b->p;
     byi_id id = BYI_NO_ID;
 
-    if (byi_add_call(p->m, func(b), frame->op->id, b->items.at + frame->base, n,
-                     b->attrs.at, b->attrs.n, NULL, &id, p->err))
+    if (byi_add_call(p->m, current_func(b), frame->op->id,
+                     b->items.at + frame->base, n, b->attrs.at, b->attrs.n,
+                     NULL, &id, p->err))
         return byi_lex_place(&p->lex, &frame->tok, p->err);
     return set_value(b, &frame->tok, id);
 }
@@ -103,8 +104,8 @@ static enum byoc_status build_call(struct body *b,
     struct byi_parser *p = b->p;
     byi_id id = BYI_NO_ID;
 
-    if (byi_add_apply(p->m, func(b), frame->callee, b->items.at + frame->base,
-                      n, NULL, &id, p->err))
+    if (byi_add_apply(p->m, current_func(b), frame->callee,
+                      b->items.at + frame->base, n, NULL, &id, p->err))
         return byi_lex_place(&p->lex, &frame->tok, p->err);
     return set_value(b, &frame->tok, id);
 }
@@ -112,15 +113,15 @@ static enum byoc_status build_call(struct body *b,
 static enum byoc_status build_tuple(struct body *b,
                                     const struct parse_frame *frame, uint32_t n)
 {
-    return set_value(
-        b, &frame->tok,
-        byi_add_tuple(b->p->m, func(b), b->items.at + frame->base, n, NULL));
+    return set_value(b, &frame->tok,
+                     byi_add_tuple(b->p->m, current_func(b),
+                                   b->items.at + frame->base, n, NULL));
 }
 
 /* After the ')': build the node of the innermost frame. */
 static enum byoc_status build_node(struct body *b)
 {
-    struct parse_frame frame = *top(b);
+    struct parse_frame frame = *top_frame(b);
     uint32_t n = b->items.n - frame.base;
 
     if (n > BYI_MAX_ARGS)
@@ -164,7 +165,7 @@ static enum byoc_status fix_dtype(struct byi_parser *p, const struct byi_op *op,
 static enum byoc_status parse_attrs(struct body *b)
 {
     struct byi_parser *p = b->p;
-    const struct byi_op *op = top(b)->op;
+    const struct byi_op *op = top_frame(b)->op;
 
     b->attrs.n = 0;
     while (byi_lex_is(&p->lex, BYI_TOK_IDENT)) {
@@ -200,7 +201,7 @@ static enum byoc_status start_operand(struct body *b, bool *none)
     b->attrs.n = 0;
     if (byi_lex_accept(&p->lex, ')'))
         return build_node(b);
-    if (top(b)->kind == IN_OP && byi_lex_is(&p->lex, BYI_TOK_IDENT) &&
+    if (top_frame(b)->kind == IN_OP && byi_lex_is(&p->lex, BYI_TOK_IDENT) &&
         byi_lex_peek(&p->lex).kind == '=')
         return parse_attrs(b);
     *none = false;
@@ -210,7 +211,7 @@ static enum byoc_status start_operand(struct body *b, bool *none)
 static enum byoc_status take_operand(struct body *b)
 {
     struct byi_parser *p = b->p;
-    struct parse_frame *frame = top(b);
+    struct parse_frame *frame = top_frame(b);
     bool more = false, none = false;
 
     BYI_PUSH(&b->items, b->value);
@@ -250,7 +251,7 @@ static enum byoc_status use_global(struct body *b)
                             name, name);
     byi_lex_next(&p->lex);
     b->symbols = p->m->symbols.n;
-    return set_value(b, &tok, byi_add_global(p->m, func(b), index));
+    return set_value(b, &tok, byi_add_global(p->m, current_func(b), index));
 }
 
 static enum byoc_status use_literal(struct body *b)
@@ -261,7 +262,8 @@ static enum byoc_status use_literal(struct body *b)
 
     BYI_TRY(byi_parse_literal(p, &constant));
     b->symbols = p->m->symbols.n;
-    return set_value(b, &tok, byi_add_const(p->m, func(b), constant, NULL));
+    return set_value(b, &tok,
+                     byi_add_const(p->m, current_func(b), constant, NULL));
 }
 
 static enum byoc_status unknown_op(struct byi_parser *p,
@@ -323,7 +325,7 @@ static enum byoc_status start_fn(struct body *b)
 {
     struct byi_parser *p = b->p;
     struct parse_frame frame = {.kind = IN_FN, .tok = p->lex.tok};
-    const struct parse_frame *outer = top(b);
+    const struct parse_frame *outer = top_frame(b);
     uint32_t index = 0, self = BYI_NO_ID;
 
     if (is_body(outer) && outer->has_name)
@@ -364,7 +366,7 @@ static enum byoc_status start_branch(struct body *b, enum frame_kind kind)
 static enum byoc_status take_if(struct body *b)
 {
     struct byi_parser *p = b->p;
-    struct parse_frame *frame = top(b);
+    struct parse_frame *frame = top_frame(b);
     struct byi_token tok = frame->tok;
     byi_id id = BYI_NO_ID;
 
@@ -381,8 +383,8 @@ static enum byoc_status take_if(struct body *b)
         return start_branch(b, IN_ELSE);
     }
     b->symbols = p->m->symbols.n;
-    if (byi_add_if(p->m, func(b), frame->cond, frame->then, b->value, NULL, &id,
-                   p->err))
+    if (byi_add_if(p->m, current_func(b), frame->cond, frame->then, b->value,
+                   NULL, &id, p->err))
         return byi_lex_place(&p->lex, &tok, p->err);
     b->frames.n--;
     return set_value(b, &tok, id);
@@ -397,7 +399,7 @@ static enum byoc_status check_declared(struct body *b,
                                        const struct byi_type *type,
                                        const char *what)
 {
-    struct byi_node *node = &func(b)->nodes.at[b->value];
+    struct byi_node *node = &current_func(b)->nodes.at[b->value];
     uint32_t symbols = b->is_new ? b->symbols : b->p->m->symbols.n;
     char found[300], wanted[300];
 
@@ -417,7 +419,7 @@ static enum byoc_status parse_annotations(struct body *b)
 {
     struct byi_parser *p = b->p;
     struct byi_token tok = p->lex.tok;
-    struct byi_node *node = &func(b)->nodes.at[b->value];
+    struct byi_node *node = &current_func(b)->nodes.at[b->value];
     struct byi_parse_annotations notes;
 
     BYI_TRY(byi_parse_annotations(p, &notes));
@@ -437,7 +439,7 @@ static enum byoc_status parse_annotations(struct body *b)
 static enum byoc_status start_statement(struct body *b)
 {
     struct byi_parser *p = b->p;
-    struct parse_frame *frame = top(b);
+    struct parse_frame *frame = top_frame(b);
     bool let = byi_lex_accept_word(&p->lex, "let");
     int next = 0;
 
@@ -464,7 +466,7 @@ static enum byoc_status start_statement(struct body *b)
 static enum byoc_status close_body(struct body *b)
 {
     struct byi_parser *p = b->p;
-    struct parse_frame frame = *top(b);
+    struct parse_frame frame = *top_frame(b);
     uint32_t index = p->scopes.at[p->scopes.n - 1].func, n = 0;
     struct byi_token tok = frame.tok;
     byi_id *captures = NULL;
@@ -472,13 +474,14 @@ static enum byoc_status close_body(struct body *b)
 
     if (frame.result)
         BYI_TRY(check_declared(b, &tok, frame.result, "the function's result"));
-    func(b)->result = b->value;
+    current_func(b)->result = b->value;
     byi_parse_leave(p, &captures, &n);
     b->frames.n--;
     if (frame.kind != IN_DEF) {
         b->symbols = p->m->symbols.n;
-        status = set_value(b, &tok,
-                           byi_add_fn(p->m, func(b), index, captures, n, NULL));
+        status = set_value(
+            b, &tok,
+            byi_add_fn(p->m, current_func(b), index, captures, n, NULL));
     }
     byi_vec_free(captures);
     BYI_TRY(status);
@@ -489,7 +492,7 @@ static enum byoc_status close_body(struct body *b)
 static enum byoc_status take_statement(struct body *b)
 {
     struct byi_parser *p = b->p;
-    struct parse_frame *frame = top(b);
+    struct parse_frame *frame = top_frame(b);
 
     BYI_TRY(parse_annotations(b));
     if (!frame->has_name) {
@@ -503,7 +506,7 @@ static enum byoc_status take_statement(struct body *b)
         BYI_TRY(check_declared(b, &frame->tok, frame->type, "the value"));
     BYI_TRY(byi_lex_expect(&p->lex, ';', "';' after a value", p->err));
     if (frame->let && b->is_new)
-        func(b)->nodes.at[b->value].let = true;
+        current_func(b)->nodes.at[b->value].let = true;
     byi_parse_bind(p, frame->name, b->value);
     b->has_value = false;
     return BYOC_OK;
@@ -516,7 +519,7 @@ static enum byoc_status start_expression(struct body *b)
     struct byi_parser *p = b->p;
     struct parse_frame paren = {.kind = IN_PAREN};
 
-    if (is_body(top(b)))
+    if (is_body(top_frame(b)))
         BYI_TRY(start_statement(b));
     if (byi_lex_is(&p->lex, BYI_TOK_LOCAL)) {
         struct byi_token tok = p->lex.tok;
@@ -558,8 +561,8 @@ static enum byoc_status continue_expression(struct body *b)
         BYI_TRY(byi_lex_int(&p->lex, 0, UINT32_MAX, "a field's number", &field,
                             p->err));
         b->symbols = p->m->symbols.n;
-        if (byi_add_get(p->m, func(b), b->value, (uint32_t)field, NULL, &id,
-                        p->err))
+        if (byi_add_get(p->m, current_func(b), b->value, (uint32_t)field, NULL,
+                        &id, p->err))
             return byi_lex_place(&p->lex, &tok, p->err);
         return set_value(b, &tok, id);
     }
@@ -567,19 +570,19 @@ static enum byoc_status continue_expression(struct body *b)
         BYI_TRY(open_frame(b, call));
         return start_operand(b, &none);
     }
-    if (is_body(top(b)))
+    if (is_body(top_frame(b)))
         return take_statement(b);
-    return top(b)->kind == IN_IF ? take_if(b) : take_operand(b);
+    return top_frame(b)->kind == IN_IF ? take_if(b) : take_operand(b);
 }
 
-static enum byoc_status run(struct body *b)
+static enum byoc_status parse_frames(struct body *b)
 {
     while (b->frames.n > 0) {
         /* A branch is passed to its `if` immediately: nothing may follow it. */
         enum byoc_status status;
         if (!b->has_value)
             status = start_expression(b);
-        else if (top(b)->kind == IN_IF && top(b)->cond != BYI_NO_ID)
+        else if (top_frame(b)->kind == IN_IF && top_frame(b)->cond != BYI_NO_ID)
             status = take_if(b);
         else
             status = continue_expression(b);
@@ -601,7 +604,7 @@ enum byoc_status byi_parse_body(struct byi_parser *p, uint32_t index,
     enum byoc_status status = open_body(&b, frame, index, BYI_NO_ID);
 
     if (status == BYOC_OK)
-        status = run(&b);
+        status = parse_frames(&b);
     byi_vec_free(b.frames.at);
     byi_vec_free(b.items.at);
     byi_vec_free(b.attrs.at);

@@ -35,7 +35,7 @@ static enum byoc_status out_of_range(struct byi_parser *p,
 }
 
 /* Little endian: the low bytes are the value in a narrower type. */
-static void put(struct byi_text *data, const void *value, size_t size)
+static void put_bytes(struct byi_text *data, const void *value, size_t size)
 {
     byi_text_add(data, value, size);
 }
@@ -52,7 +52,7 @@ static enum byoc_status put_int(struct byi_parser *p, const char *text,
         wide = strtoull(text, &end, 10);
         if (*end || errno || text[0] == '-')
             return out_of_range(p, dtype);
-        put(data, &wide, sizeof wide);
+        put_bytes(data, &wide, sizeof wide);
         return BYOC_OK;
     }
     value = strtoll(text, &end, 10);
@@ -60,7 +60,7 @@ static enum byoc_status put_int(struct byi_parser *p, const char *text,
         return out_of_range(p, dtype);
     if (byi_dtype_range(dtype, &min, &max) && (value < min || value > max))
         return out_of_range(p, dtype);
-    put(data, &value, byoc_dtype_size(dtype));
+    put_bytes(data, &value, byoc_dtype_size(dtype));
     return BYOC_OK;
 }
 
@@ -73,7 +73,7 @@ static void put_float(double value, enum byoc_dtype dtype,
     if (dtype == BYOC_C64 || dtype == BYOC_C128)
         t.dtype = dtype == BYOC_C64 ? BYOC_F32 : BYOC_F64;
     byi_tensor_set(&t, 0, value);
-    put(data, bytes, byoc_dtype_size(t.dtype));
+    put_bytes(data, bytes, byoc_dtype_size(t.dtype));
 }
 
 /* Whether elements are written as floats: real ones or the parts of complex
@@ -114,11 +114,11 @@ static enum byoc_status put_element(struct byi_parser *p, enum byoc_dtype dtype,
         if (tok->kind != BYI_TOK_STRING)
             return out_of_range(p, dtype);
         text = byi_lex_text(p->scratch, tok);
-        put(data, &text, sizeof text);
+        put_bytes(data, &text, sizeof text);
     } else if (dtype == BYOC_BOOL) {
         if (!yes && !byi_lex_is_word(&p->lex, "false"))
             return out_of_range(p, dtype);
-        put(data, &yes, 1);
+        put_bytes(data, &yes, 1);
     } else {
         if (tok->kind == BYI_TOK_NUMBER && byi_lex_digits(tok) != tok->n)
             return out_of_range(p, dtype);

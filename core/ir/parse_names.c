@@ -46,7 +46,7 @@ static void pair_add(struct byi_parse_pairs *t, uint64_t a, uint64_t b,
     BYI_PUSH(&t->all, ((struct byi_parse_pair){a, b, value}));
 }
 
-static uint32_t intern(struct byi_parser *p, const char *text)
+static uint32_t find_or_add_name(struct byi_parser *p, const char *text)
 {
     const uint64_t hash = byi_hash_text(text);
 
@@ -101,7 +101,7 @@ uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok)
     if (number != UINT32_MAX)
         return name_of_number(p, number);
     if (tok->quoted)
-        return intern(p, byi_lex_text(p->scratch, tok));
+        return find_or_add_name(p, byi_lex_text(p->scratch, tok));
     char *text = few;
     if (tok->n >= sizeof few - 1) {
         text = byi_arena_alloc(p->scratch, mark + tok->n + 1);
@@ -109,7 +109,7 @@ uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok)
     }
     memcpy(text + mark, tok->at, tok->n);
     text[mark + tok->n] = '\0';
-    return intern(p, text);
+    return find_or_add_name(p, text);
 }
 
 /* --- scopes ------------------------------------------------------------- */
@@ -148,15 +148,17 @@ enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
     if (self != BYI_NO_ID)
         byi_parse_bind(p, self, BYI_NO_ID);
     for (uint32_t i = 0; i < f->params.n; i++)
-        byi_parse_bind(p, intern(p, f->param_names.at[i]), f->params.at[i]);
+        byi_parse_bind(p, find_or_add_name(p, f->param_names.at[i]),
+                       f->params.at[i]);
     return BYOC_OK;
 }
 
 /* The parameter of scope `depth` that captures `value` of the enclosing scope.
  */
-static enum byoc_status capture(struct byi_parser *p,
-                                const struct byi_token *tok, uint32_t depth,
-                                byi_id value, byi_id *param)
+static enum byoc_status capture_value(struct byi_parser *p,
+                                      const struct byi_token *tok,
+                                      uint32_t depth, byi_id value,
+                                      byi_id *param)
 {
     struct byi_parse_scope *s = &p->scopes.at[depth];
     const struct byi_func *outer = p->scopes.at[depth - 1].f;
@@ -218,7 +220,7 @@ enum byoc_status byi_parse_resolve(struct byi_parser *p,
     if (b->value == BYI_NO_ID)
         BYI_TRY(refer_to_self(p, tok, b->depth, value));
     for (uint32_t d = b->depth + 1; d < p->scopes.n; d++)
-        BYI_TRY(capture(p, tok, d, *value, value));
+        BYI_TRY(capture_value(p, tok, d, *value, value));
     return BYOC_OK;
 }
 

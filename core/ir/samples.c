@@ -94,11 +94,10 @@ static const struct byi_type *put_sizes(const struct byi_samples *s,
 /* --- one node ------------------------------------------------------------- */
 
 /* The value of a call, if it is small and its operands are known. */
-static const struct byi_tensor *compute(const struct byi_samples *s,
-                                        const struct byi_node *node,
-                                        const struct byi_type *const *in,
-                                        const struct byi_tensor *const *known,
-                                        const struct byi_type *type)
+static const struct byi_tensor *compute_value(
+    const struct byi_samples *s, const struct byi_node *node,
+    const struct byi_type *const *in, const struct byi_tensor *const *known,
+    const struct byi_type *type)
 {
     if (!s->ctx->eval ||
         !byi_follows_from_sizes(byi_op(node->op), node->n_args, known, type))
@@ -147,7 +146,7 @@ static void visit_op(struct byi_samples *s, uint32_t round,
     if (!byi_type_all_static(type))
         return;
     sh->type[id] = type;
-    sh->value[id] = compute(s, node, in, known, type);
+    sh->value[id] = compute_value(s, node, in, known, type);
 }
 
 /* The type of a tuple, if the types of its fields are known. */
@@ -269,8 +268,8 @@ static const struct byi_type *field_of(const struct byi_type *tuple, uint32_t i)
     return tuple && tuple->kind == BYI_TUPLE ? tuple->fields[i] : NULL;
 }
 
-static void visit(struct byi_samples *s, uint32_t round, uint32_t func,
-                  byi_id id)
+static void visit_node(struct byi_samples *s, uint32_t round, uint32_t func,
+                       byi_id id)
 {
     const struct byi_func *f = s->m->funcs.at[func];
     const struct shapes *sh = &s->shapes[round][func];
@@ -316,7 +315,7 @@ static void visit_func(struct byi_samples *s, uint32_t round, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
     for (byi_id id = 0; id < f->nodes.n; id++)
-        visit(s, round, func, id);
+        visit_node(s, round, func, id);
 }
 
 /* --- all rounds ----------------------------------------------------------- */

@@ -37,8 +37,8 @@ static enum byoc_status parse_expression(struct template_reader *r,
 
 /* --- names ---------------------------------------------------------------- */
 
-static enum byoc_status bind(struct template_reader *r, const char *at,
-                             size_t n, byi_id value)
+static enum byoc_status bind_name(struct template_reader *r, const char *at,
+                                  size_t n, byi_id value)
 {
     if (r->n_names == MAX_NAMES)
         return byi_lex_fail(&r->lex, &r->lex.tok, r->err,
@@ -321,8 +321,8 @@ static enum byoc_status parse_head(struct template_reader *r)
     if (!byi_lex_accept_word(&r->lex, "fn") || !byi_lex_accept(&r->lex, '('))
         return byi_lex_expected(&r->lex, "'fn ('", r->err);
     while (byi_lex_is(&r->lex, BYI_TOK_LOCAL)) {
-        BYI_TRY(bind(r, r->lex.tok.at, r->lex.tok.n,
-                     n < given->n_values ? given->values[n] : BYI_NO_ID));
+        BYI_TRY(bind_name(r, r->lex.tok.at, r->lex.tok.n,
+                          n < given->n_values ? given->values[n] : BYI_NO_ID));
         n++;
         byi_lex_next(&r->lex);
         if (!byi_lex_accept(&r->lex, ','))
@@ -346,7 +346,7 @@ static enum byoc_status parse_statements(struct template_reader *r)
         byi_lex_next(&r->lex);
         BYI_TRY(parse_expression(r, &x));
         BYI_TRY(byi_lex_expect(&r->lex, ';', "';'", r->err));
-        BYI_TRY(bind(r, name.at, name.n, x.value));
+        BYI_TRY(bind_name(r, name.at, name.n, x.value));
     }
     return BYOC_OK;
 }
@@ -383,8 +383,8 @@ enum byoc_status byi_template(const struct byi_emitter *to, const char *text,
     byi_lex_init(&r.lex, "template", text, strlen(text));
     if (given->names)
         for (uint32_t i = 0; i < given->n_values; i++)
-            BYI_TRY(bind(&r, given->names[i], strlen(given->names[i]),
-                         given->values[i]));
+            BYI_TRY(bind_name(&r, given->names[i], strlen(given->names[i]),
+                              given->values[i]));
     else
         BYI_TRY(parse_head(&r));
     BYI_TRY(parse_statements(&r));

@@ -62,12 +62,12 @@ struct text_printer {
     struct byi_text *found;
 };
 
-static void add(struct text_printer *p, const char *text)
+static void add_text(struct text_printer *p, const char *text)
 {
     byi_text_add(p->out, text, strlen(text));
 }
 
-static struct text_level *top(struct text_printer *p)
+static struct text_level *top_level(struct text_printer *p)
 {
     return &p->levels.at[p->levels.n - 1];
 }
@@ -75,7 +75,7 @@ static struct text_level *top(struct text_printer *p)
 static void indent(struct text_printer *p, uint32_t depth)
 {
     for (uint32_t i = 0; i < depth; i++)
-        add(p, "  ");
+        add_text(p, "  ");
 }
 
 static bool is_annotated(const struct byi_node *node)
@@ -155,7 +155,7 @@ static void add_const(struct text_printer *p, uint32_t index)
 
 static void add_ref(struct text_printer *p, byi_id id)
 {
-    const struct text_level *l = top(p);
+    const struct text_level *l = top_level(p);
     const struct byi_node *node = NULL;
     struct text_ref ref = {.kind = NOWHERE};
 
@@ -172,13 +172,13 @@ static void add_ref(struct text_printer *p, byi_id id)
     else if (ref.kind == INLINE)
         byi_text_name(p->out, '@', p->m->funcs.at[node->index]->name);
     else
-        add(p, "%undefined"); /* only in an invalid module */
+        add_text(p, "%undefined"); /* only in an invalid module */
 }
 
 static void add_refs(struct text_printer *p, const byi_id *args, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        add(p, i ? ", " : "");
+        add_text(p, i ? ", " : "");
         add_ref(p, args[i]);
     }
 }
@@ -230,29 +230,29 @@ static void add_target(struct text_printer *p, const struct byi_node *node)
 
     if (!node->target && !node->region)
         return;
-    add(p, " @[");
+    add_text(p, " @[");
     if (node->target && node->target <= p->m->targets.n)
         name = p->m->targets.at[node->target - 1];
     if (name && byi_lex_is_plain(name))
-        add(p, name);
+        add_text(p, name);
     else if (name)
         byi_lex_quote(p->out, name);
     if (node->region)
         byi_text_addf(p->out, ".%u", node->region);
-    add(p, "]");
+    add_text(p, "]");
 }
 
 static void add_source(struct text_printer *p, uint32_t s, bool first)
 {
     const struct byi_source *source = &p->m->sources.at[s];
 
-    add(p, first ? "" : ", ");
+    add_text(p, first ? "" : ", ");
     byi_lex_quote(p->out, source->name);
     if (p->mentions[s])
         return;
     p->mentions[s] = ++p->n_mentions;
     if (source->op[0]) {
-        add(p, ": ");
+        add_text(p, ": ");
         byi_lex_quote(p->out, source->op);
     }
 }
@@ -280,7 +280,7 @@ static void add_sources(struct text_printer *p,
             BYI_PUSH(&old, sources->at[i]);
     if (old.n > 0)
         qsort_r(old.at, old.n, sizeof *old.at, by_mention, p->mentions);
-    add(p, " #[");
+    add_text(p, " #[");
     for (uint32_t i = 0, known = old.n; i < known + sources->n; i++) {
         bool again = i < known;
         uint32_t s = again ? old.at[i] : sources->at[i - known];
@@ -289,18 +289,18 @@ static void add_sources(struct text_printer *p,
         add_source(p, s, first);
         first = false;
     }
-    add(p, "]");
+    add_text(p, "]");
     byi_vec_free(old.at);
 }
 
 static void end_statement(struct text_printer *p, byi_id id)
 {
-    const struct text_level *l = top(p);
+    const struct text_level *l = top_level(p);
     const struct byi_node *node = &l->f->nodes.at[id];
 
     add_target(p, node);
     add_sources(p, node->sources);
-    add(p, l->tail && id == l->last ? "\n" : ";\n");
+    add_text(p, l->tail && id == l->last ? "\n" : ";\n");
 }
 
 /* --- names of parameters ------------------------------------------------ */
@@ -469,11 +469,11 @@ static void enter_level(struct text_printer *p, const struct byi_func *f,
     l.uses = byi_arena_calloc(p->arena, n, sizeof *l.uses);
     l.hidden = byi_arena_calloc(p->arena, n, sizeof *l.hidden);
     for (uint32_t i = 0; i < f->n_captures; i++)
-        l.refs[f->params.at[own + i]] = top(p)->refs[captures[i]];
+        l.refs[f->params.at[own + i]] = top_level(p)->refs[captures[i]];
     for (byi_id id = 0; close == CLOSE_FN && id < n; id++) {
         if (!is_self(p, f, id))
             continue;
-        l.refs[id] = top(p)->refs[owner];
+        l.refs[id] = top_level(p)->refs[owner];
         l.hidden[id] = true;
     }
     name_params(p, &l);
@@ -512,37 +512,37 @@ static void add_func_attrs(struct text_printer *p, const struct byi_func *f,
     }
     if (f->result_names.n == 0)
         return;
-    add(p, first ? "Outputs=[" : ", Outputs=[");
+    add_text(p, first ? "Outputs=[" : ", Outputs=[");
     for (uint32_t i = 0; i < f->result_names.n; i++) {
-        add(p, i ? ", " : "");
+        add_text(p, i ? ", " : "");
         byi_lex_quote(p->out, f->result_names.at[i]);
     }
-    add(p, "]");
+    add_text(p, "]");
 }
 
 /* Print "(%x: T, Compiler="dnnl") -> T {" of the innermost level. */
 static void add_head(struct text_printer *p)
 {
-    const struct text_level *l = top(p);
+    const struct text_level *l = top_level(p);
     const struct byi_func *f = l->f;
     uint32_t own = f->params.n - f->n_captures;
 
-    add(p, "(");
+    add_text(p, "(");
     for (uint32_t i = 0; i < own; i++) {
         const struct byi_type *type = f->nodes.at[f->params.at[i]].type;
-        add(p, i ? ", " : "");
+        add_text(p, i ? ", " : "");
         add_ref(p, f->params.at[i]);
-        add(p, ": ");
+        add_text(p, ": ");
         byi_text_type(p->m, type, p->out);
         learn_type(p, type);
     }
     add_func_attrs(p, f, own == 0);
-    add(p, ")");
+    add_text(p, ")");
     if (f->result < f->nodes.n) {
-        add(p, " -> ");
+        add_text(p, " -> ");
         byi_text_type(p->m, f->nodes.at[f->result].type, p->out);
     }
-    add(p, " {\n");
+    add_text(p, " {\n");
 }
 
 /* --- statements --------------------------------------------------------- */
@@ -557,7 +557,7 @@ static const struct byi_func *func_of(const struct text_printer *p,
  * Returns true if it entered a level. */
 static bool open_branch(struct text_printer *p, byi_id id, uint32_t which)
 {
-    const struct text_level *l = top(p);
+    const struct text_level *l = top_level(p);
     const struct byi_node *node = &l->f->nodes.at[id];
     byi_id branch = node->args[which];
     const struct byi_node *fn = &l->f->nodes.at[branch];
@@ -569,36 +569,36 @@ static bool open_branch(struct text_printer *p, byi_id id, uint32_t which)
     }
     indent(p, p->levels.n + 1);
     add_ref(p, branch);
-    add(p, "()\n");
+    add_text(p, "()\n");
     return false;
 }
 
 static void close_if(struct text_printer *p, byi_id id)
 {
     indent(p, p->levels.n);
-    add(p, "}");
+    add_text(p, "}");
     end_statement(p, id);
 }
 
 static void continue_if(struct text_printer *p, byi_id id)
 {
     indent(p, p->levels.n);
-    add(p, "} else {\n");
+    add_text(p, "} else {\n");
     if (!open_branch(p, id, 2))
         close_if(p, id);
 }
 
 static void add_tuple(struct text_printer *p, const struct byi_node *node)
 {
-    add(p, "(");
+    add_text(p, "(");
     add_refs(p, node->args, node->n_args);
-    add(p, node->n_args == 1 ? ",)" : ")");
+    add_text(p, node->n_args == 1 ? ",)" : ")");
 }
 
 /* Print the expression of a node up to its first block, if it has one. */
 static void add_expression(struct text_printer *p, byi_id id)
 {
-    const struct byi_node *node = &top(p)->f->nodes.at[id];
+    const struct byi_node *node = &top_level(p)->f->nodes.at[id];
 
     switch (node->kind) {
     case BYI_PARAM:
@@ -613,13 +613,13 @@ static void add_expression(struct text_printer *p, byi_id id)
         byi_text_addf(p->out, "%s(", byi_op(node->op)->name);
         add_refs(p, node->args, node->n_args);
         add_attrs(p, node);
-        add(p, ")");
+        add_text(p, ")");
         break;
     case BYI_CALL:
         add_ref(p, node->args[0]);
-        add(p, "(");
+        add_text(p, "(");
         add_refs(p, node->args + 1, node->n_args - 1);
-        add(p, ")");
+        add_text(p, ")");
         break;
     case BYI_MAKE_TUPLE:
         add_tuple(p, node);
@@ -629,14 +629,14 @@ static void add_expression(struct text_printer *p, byi_id id)
         byi_text_addf(p->out, ".%u", node->index);
         break;
     case BYI_FN:
-        add(p, "fn ");
+        add_text(p, "fn ");
         enter_level(p, func_of(p, node), node->args, id, CLOSE_FN);
         add_head(p);
         return;
     case BYI_IF:
-        add(p, "if (");
+        add_text(p, "if (");
         add_ref(p, node->args[0]);
-        add(p, ") {\n");
+        add_text(p, ") {\n");
         if (!open_branch(p, id, 1))
             continue_if(p, id);
         return;
@@ -654,7 +654,7 @@ static bool is_branch(const struct text_level *l)
  * declared at a named value. */
 static void add_statement(struct text_printer *p, byi_id id)
 {
-    struct text_level *l = top(p);
+    struct text_level *l = top_level(p);
     const struct byi_func *f = l->f;
     bool last = id == l->last && id == f->result && l->uses[id] == 1;
     bool named = f->nodes.at[id].kind == BYI_FN &&
@@ -665,14 +665,14 @@ static void add_statement(struct text_printer *p, byi_id id)
     l->tail =
         last && !named && !f->nodes.at[id].let && !(declares && is_branch(l));
     if (!l->tail) {
-        add(p, f->nodes.at[id].let ? "let " : "");
+        add_text(p, f->nodes.at[id].let ? "let " : "");
         l->refs[id] = (struct text_ref){NUMBER, p->next_number++};
         add_ref(p, id);
         if (declares) {
-            add(p, ": ");
+            add_text(p, ": ");
             byi_text_type(p->m, f->nodes.at[id].type, p->out);
         }
-        add(p, " = ");
+        add_text(p, " = ");
     }
     add_expression(p, id);
 }
@@ -683,7 +683,7 @@ static void tell_name(struct text_printer *p)
 {
     struct byi_text *out = p->out;
 
-    if (p->sought != top(p)->f || p->found->n > 0)
+    if (p->sought != top_level(p)->f || p->found->n > 0)
         return;
     p->out = p->found;
     add_ref(p, p->sought_id);
@@ -694,22 +694,22 @@ static void tell_name(struct text_printer *p)
  * enclosing level. */
 static void leave_level(struct text_printer *p)
 {
-    struct text_level l = *top(p);
+    struct text_level l = *top_level(p);
 
     tell_name(p);
     if (!l.tail) {
         indent(p, p->levels.n);
         add_ref(p, l.f->result);
-        add(p, "\n");
+        add_text(p, "\n");
     }
     p->levels.n--;
     switch (l.close) {
     case CLOSE_DEF:
-        add(p, "}\n");
+        add_text(p, "}\n");
         return;
     case CLOSE_FN:
         indent(p, p->levels.n);
-        add(p, "}");
+        add_text(p, "}");
         end_statement(p, l.owner);
         return;
     case CLOSE_THEN:
@@ -727,11 +727,11 @@ static void print_func(struct text_printer *p, const struct byi_func *f)
     p->names.n = 0;
     p->stamp++;
     enter_level(p, f, NULL, BYI_NO_ID, CLOSE_DEF);
-    add(p, "def ");
+    add_text(p, "def ");
     byi_text_name(p->out, '@', f->name);
     add_head(p);
     while (p->levels.n > 0) {
-        struct text_level *l = top(p);
+        struct text_level *l = top_level(p);
         byi_id id = l->at;
         if (id == l->f->nodes.n) {
             leave_level(p);
@@ -774,7 +774,7 @@ static void print_module(const struct byi_module *m, struct byi_text *out,
         if (m->funcs.at[i]->dead || !m->funcs.at[i]->name)
             continue;
         if (!first)
-            add(&p, "\n");
+            add_text(&p, "\n");
         first = false;
         print_func(&p, m->funcs.at[i]);
     }

@@ -75,6 +75,7 @@ void byi_const_digest(const struct byi_const *c, char digest[17])
 
 /* --- writing ------------------------------------------------------------ */
 
+/* Write zeros up to the next multiple of BYI_ALIGN bytes. */
 static void pad(FILE *file, uint64_t written)
 {
     static const char zeros[BYI_ALIGN];

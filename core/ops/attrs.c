@@ -255,8 +255,8 @@ static const double *widen_ints(struct byi_arena *arena,
 }
 
 /* Copy `from`, converted to the kind of attr; false if that is impossible. */
-static bool convert(struct byi_arena *arena, const struct byi_attr *from,
-                    struct byi_attr *attr)
+static bool convert_attr(struct byi_arena *arena, const struct byi_attr *from,
+                         struct byi_attr *attr)
 {
     attr->n = is_list(from->kind) ? from->n : 0;
     if (is_list(from->kind) && is_list(attr->kind) && from->n == 0) {
@@ -334,7 +334,7 @@ static enum byoc_status place_attr(struct byi_arena *arena,
         seen[i] = true;
         at[i].kind = def->kind;
         at[i].name = def->name;
-        if (!convert(arena, given, &at[i]))
+        if (!convert_attr(arena, given, &at[i]))
             return byi_fail(err, BYOC_EINVAL,
                             "%s: attribute %s is %s, expected %s", op->name,
                             def->name, kind_names[given->kind],

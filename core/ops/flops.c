@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flops.c: counts the floating-point operations of calls, for reports and the
- * cost model. */
+ * cost model. Numbers are doubles, since products of sizes can be large. */
 #include "layout.h"
 
 /* The number of elements of a tensor, or of a tuple's first field; 0 if it is

@@ -284,7 +284,7 @@ static bool is_copy(const struct byi_taps *a, int64_t j, bool f64,
 }
 
 /* Whether two vectors of `width` inputs cover all taps of `width` positions. */
-static bool fits(const struct byi_taps *a, int64_t width)
+static bool fits_vectors(const struct byi_taps *a, int64_t width)
 {
     for (int64_t j = 0; j < a->out; j++) {
         const int64_t from = a->first[j / width * width];
@@ -325,7 +325,7 @@ static void fill_axis(struct byi_resample *r, uint32_t i)
         memset(r->weight[i], 0, (size_t)(pitch * a->n) * size);
     }
     set_firsts(r, i, &f);
-    a->fits = (fits(a, 8) ? 8 : 0) | (fits(a, 16) ? 16 : 0);
+    a->fits = (fits_vectors(a, 8) ? 8 : 0) | (fits_vectors(a, 16) ? 16 : 0);
     a->at_j = a->fits ? 1 : a->n;
     a->at_t = a->fits ? pitch : 1;
     a->weight = r->weight[i];

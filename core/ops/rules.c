@@ -25,7 +25,7 @@ int64_t byi_rule_fresh(const struct byi_infer *t)
 
 /* Do the known dims fit the limit? A dim of 0 counts as 1, so that the product
  * of any of the dims cannot overflow either. */
-static bool fits(uint32_t rank, const int64_t *dims)
+static bool fits_limit(uint32_t rank, const int64_t *dims)
 {
     int64_t product = 1;
     for (uint32_t i = 0; i < rank; i++) {
@@ -46,7 +46,7 @@ enum byoc_status byi_rule_tensor(const struct byi_infer *t,
     if (rank > BYI_MAX_RANK)
         return byi_rule_fail(t, "the result has rank %u, expected at most %d",
                              rank, BYI_MAX_RANK);
-    if (!fits(rank, dims)) {
+    if (!fits_limit(rank, dims)) {
         char text[256];
         return byi_rule_fail(
             t,
@@ -403,7 +403,7 @@ enum byoc_status byi_infer_type(struct byi_infer *t,
             return byi_rule_fail(t,
                                  "operand %u has rank %u, expected at most %d",
                                  i, in->rank, BYI_MAX_RANK);
-        if (!fits(in->rank, in->dims)) {
+        if (!fits_limit(in->rank, in->dims)) {
             char text[256];
             return byi_rule_fail(
                 t,

@@ -133,8 +133,9 @@ enum byoc_status byi_rule_bitcast(struct byi_infer *t,
 }
 
 /* The result of broadcasting operands 0 and 1, with this element type. */
-static enum byoc_status broadcast(struct byi_infer *t, enum byoc_dtype dtype,
-                                  const struct byi_type **out)
+static enum byoc_status broadcast_operands(struct byi_infer *t,
+                                           enum byoc_dtype dtype,
+                                           const struct byi_type **out)
 {
     const struct byi_type *a = t->in[0], *b = t->in[1];
     int64_t dims[BYI_MAX_RANK];
@@ -152,7 +153,7 @@ enum byoc_status byi_rule_broadcast(struct byi_infer *t,
         BYI_TRY(byi_want_dtype(t, 1, BYI_NUMERIC, "b"));
     else
         BYI_TRY(byi_want_same_dtype(t, 1, 0, "b"));
-    return broadcast(t, t->in[0]->dtype, out);
+    return broadcast_operands(t, t->in[0]->dtype, out);
 }
 
 enum byoc_status byi_rule_compare(struct byi_infer *t,
@@ -160,7 +161,7 @@ enum byoc_status byi_rule_compare(struct byi_infer *t,
 {
     BYI_TRY(byi_want_dtype(t, 0, t->op->types, "a"));
     BYI_TRY(byi_want_same_dtype(t, 1, 0, "b"));
-    return broadcast(t, BYOC_BOOL, out);
+    return broadcast_operands(t, BYOC_BOOL, out);
 }
 
 /* The slope broadcasts to x, but x does not broadcast to the slope. */
@@ -203,9 +204,9 @@ enum byoc_status byi_rule_where(struct byi_infer *t,
 /* --- reductions --------------------------------------------------------- */
 
 /* x without the flagged axes, or with 1 in their place. */
-static enum byoc_status reduce(struct byi_infer *t, const bool *flags,
-                               bool keep, enum byoc_dtype dtype,
-                               const struct byi_type **out)
+static enum byoc_status reduce_axes(struct byi_infer *t, const bool *flags,
+                                    bool keep, enum byoc_dtype dtype,
+                                    const struct byi_type **out)
 {
     const struct byi_type *x = t->in[0];
     int64_t dims[BYI_MAX_RANK];
@@ -229,8 +230,8 @@ enum byoc_status byi_rule_reduce(struct byi_infer *t,
     BYI_TRY(byi_want_axes(t, "axis", x->rank, flags, &n));
     if (n == 0 && !byi_attr_int(t->attrs, "noop_empty"))
         memset(flags, true, sizeof flags);
-    return reduce(t, flags, byi_attr_int(t->attrs, "keepdims") != 0, x->dtype,
-                  out);
+    return reduce_axes(t, flags, byi_attr_int(t->attrs, "keepdims") != 0,
+                       x->dtype, out);
 }
 
 /* Whether `name` is a reduction over axes. */
@@ -265,7 +266,7 @@ enum byoc_status byi_rule_dyn_reduce(struct byi_infer *t,
         BYI_TRY(byi_want_axis_list(t, "axes", axes, n, x->rank, flags));
         if (n == 0 && !byi_attr_int(t->attrs, "noop_empty"))
             memset(flags, true, sizeof flags);
-        return reduce(t, flags, keep, x->dtype, out);
+        return reduce_axes(t, flags, keep, x->dtype, out);
     }
     const uint32_t rank = keep ? x->rank : x->rank - n;
     for (uint32_t i = 0; i < rank; i++)
@@ -284,8 +285,8 @@ enum byoc_status byi_rule_argreduce(struct byi_infer *t,
     if (t->in[0]->dims[axis] == 0)
         return byi_rule_fail(t, "axis %u has no elements, expected some", axis);
     flags[axis] = true;
-    return reduce(t, flags, byi_attr_int(t->attrs, "keepdims") != 0, BYOC_I64,
-                  out);
+    return reduce_axes(t, flags, byi_attr_int(t->attrs, "keepdims") != 0,
+                       BYOC_I64, out);
 }
 
 /* --- quantisation ------------------------------------------------------- */

@@ -38,8 +38,9 @@ enum byoc_status byi_rule_concatenate(struct byi_infer *t,
 }
 
 /* The types of n parts of x along axis; sizes NULL: their sizes are unknown. */
-static enum byoc_status split(struct byi_infer *t, int64_t n,
-                              const int64_t *sizes, const struct byi_type **out)
+static enum byoc_status split_axis(struct byi_infer *t, int64_t n,
+                                   const int64_t *sizes,
+                                   const struct byi_type **out)
 {
     const struct byi_type *x = t->in[0];
     uint32_t axis = 0;
@@ -76,7 +77,7 @@ enum byoc_status byi_rule_split(struct byi_infer *t,
     uint32_t n;
     const int64_t *sizes = byi_attr_ints(t->attrs, "sizes", &n);
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
-    return split(t, n, sizes, out);
+    return split_axis(t, n, sizes, out);
 }
 
 enum byoc_status byi_rule_dyn_split(struct byi_infer *t,
@@ -87,11 +88,11 @@ enum byoc_status byi_rule_dyn_split(struct byi_infer *t,
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_ints(t, 1, -1, "sizes"));
     if (byi_known_ints(t, 1, BYI_MAX_ARGS, sizes, &n))
-        return split(t, n, sizes, out);
+        return split_axis(t, n, sizes, out);
     if (BYI_IS_SYMBOL(t->in[1]->dims[0]))
         return byi_rule_fail(t, "the number of parts is not known, expected "
                                 "sizes of known length");
-    return split(t, t->in[1]->dims[0], NULL, out);
+    return split_axis(t, t->in[1]->dims[0], NULL, out);
 }
 
 /* --- strided_slice ------------------------------------------------------ */
@@ -114,7 +115,7 @@ static int64_t count_slice(int64_t dim, int64_t begin, int64_t end,
     }
     begin = byi_clamp(begin, 0, dim - 1);
     end = byi_clamp(end, -1, dim - 1);
-    /* -(stride + 1) is representable where -stride is not */
+    /* for INT64_MIN, -stride would overflow, but -(stride + 1) does not */
     return end >= begin ? 0
                         : (int64_t)((uint64_t)(begin - end - 1) /
                                     ((uint64_t)(-(stride + 1)) + 1)) +

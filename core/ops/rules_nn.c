@@ -352,7 +352,8 @@ static enum byoc_status image_result(const struct byi_infer *t, uint32_t n,
     return byi_rule_tensor(t, t->in[0]->dtype, n + 2, dims, out);
 }
 
-static enum byoc_status pool(struct byi_infer *t, const struct byi_type **out)
+static enum byoc_status infer_pool(struct byi_infer *t,
+                                   const struct byi_type **out)
 {
     uint32_t n = spatial_of_name(t->op);
     if (n == 0)
@@ -390,7 +391,7 @@ enum byoc_status byi_rule_pool(struct byi_infer *t, const struct byi_type **out)
     if (t->op->id == BYI_OP_NN_LP_POOL)
         BYI_TRY(check_p(t));
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "data"));
-    return pool(t, out);
+    return infer_pool(t, out);
 }
 
 enum byoc_status byi_rule_pool_indices(struct byi_infer *t,
@@ -398,7 +399,7 @@ enum byoc_status byi_rule_pool_indices(struct byi_infer *t,
 {
     const struct byi_type *fields[2];
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "data"));
-    BYI_TRY(pool(t, &fields[0]));
+    BYI_TRY(infer_pool(t, &fields[0]));
     fields[1] =
         byi_type_tensor(t->arena, BYOC_I64, fields[0]->rank, fields[0]->dims);
     *out = byi_type_tuple(t->arena, 2, fields);
@@ -443,9 +444,9 @@ static enum byoc_status want_blocks(const struct byi_infer *t, int64_t *block,
 }
 
 /* Divide *dim, the size of axis `letter`, by `by`. */
-static enum byoc_status divide(const struct byi_infer *t,
-                               const struct byi_layout *layout, char letter,
-                               int64_t by, int64_t *dim)
+static enum byoc_status divide_dim(const struct byi_infer *t,
+                                   const struct byi_layout *layout, char letter,
+                                   int64_t by, int64_t *dim)
 {
     const int64_t in = *dim;
     if (BYI_IS_SYMBOL(in)) {
@@ -469,7 +470,7 @@ enum byoc_status byi_rule_depth_to_space(struct byi_infer *t,
     int64_t block, dims[BYI_MAX_RANK];
     BYI_TRY(byi_want_word(t, "mode", "DCR|CRD"));
     BYI_TRY(want_blocks(t, &block, &layout, dims));
-    BYI_TRY(divide(t, &layout, 'C', block * block, &dims[1]));
+    BYI_TRY(divide_dim(t, &layout, 'C', block * block, &dims[1]));
     dims[2] = byi_dim_mul(t, dims[2], block);
     dims[3] = byi_dim_mul(t, dims[3], block);
     return data_result(t, data_first[2], &layout, dims, out);
@@ -482,8 +483,8 @@ enum byoc_status byi_rule_space_to_depth(struct byi_infer *t,
     int64_t block, dims[BYI_MAX_RANK];
     BYI_TRY(want_blocks(t, &block, &layout, dims));
     dims[1] = byi_dim_mul(t, dims[1], block * block);
-    BYI_TRY(divide(t, &layout, 'H', block, &dims[2]));
-    BYI_TRY(divide(t, &layout, 'W', block, &dims[3]));
+    BYI_TRY(divide_dim(t, &layout, 'H', block, &dims[2]));
+    BYI_TRY(divide_dim(t, &layout, 'W', block, &dims[3]));
     return data_result(t, data_first[2], &layout, dims, out);
 }
 

@@ -17,7 +17,7 @@ struct product {
 };
 
 /* Multiply p by a dim. Returns false if its number exceeds BYI_MAX_ELEMENTS. */
-static bool multiply(struct product *p, int64_t dim)
+static bool multiply_product(struct product *p, int64_t dim)
 {
     if (BYI_IS_SYMBOL(dim)) {
         p->symbols[p->n++] = dim;
@@ -85,8 +85,8 @@ static bool infer_rest(const struct byi_infer *t, const struct product *have,
 }
 
 /* Compute the dims of x reshaped to the n known entries of `shape`. */
-static enum byoc_status reshape(const struct byi_infer *t, uint32_t n,
-                                const int64_t *shape, int64_t *dims)
+static enum byoc_status infer_reshape(const struct byi_infer *t, uint32_t n,
+                                      const int64_t *shape, int64_t *dims)
 {
     const struct byi_type *x = t->in[0];
     const bool copy = !byi_attr_int(t->attrs, "allowzero");
@@ -102,7 +102,7 @@ static enum byoc_status reshape(const struct byi_infer *t, uint32_t n,
                                  "a single -1",
                                  i, (long long)shape[i]);
         else if (shape[i] > 0 || !copy)
-            if (!multiply(&want, shape[i]))
+            if (!multiply_product(&want, shape[i]))
                 return fail_shape(t, n, shape);
         if (shape[i] == 0 && copy) {
             if (i >= x->rank)
@@ -116,7 +116,7 @@ static enum byoc_status reshape(const struct byi_infer *t, uint32_t n,
     /* A copied dim is on both sides and cancels, even if it is 0. */
     for (uint32_t i = 0; i < x->rank; i++)
         if (!(copy && i < n && shape[i] == 0))
-            if (!multiply(&have, x->dims[i]))
+            if (!multiply_product(&have, x->dims[i]))
                 return fail_shape(t, n, shape);
     cancel_symbols(&have, &want);
     if (rest != UINT32_MAX)
@@ -154,7 +154,7 @@ enum byoc_status byi_rule_reshape(struct byi_infer *t,
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_ints(t, 1, -1, "shape"));
     if (byi_known_ints(t, 1, BYI_MAX_RANK, shape, &n))
-        BYI_TRY(reshape(t, n, shape, dims));
+        BYI_TRY(infer_reshape(t, n, shape, dims));
     else
         BYI_TRY(unknown_shape(t, 1, &n, dims));
     return byi_rule_tensor(t, t->in[0]->dtype, n, dims, out);
@@ -163,8 +163,8 @@ enum byoc_status byi_rule_reshape(struct byi_infer *t,
 /* --- axes of size 1, order of axes -------------------------------------- */
 
 /* x without the flagged axes, which have size 1. */
-static enum byoc_status squeeze(struct byi_infer *t, const bool *flags,
-                                const struct byi_type **out)
+static enum byoc_status infer_squeeze(struct byi_infer *t, const bool *flags,
+                                      const struct byi_type **out)
 {
     const struct byi_type *x = t->in[0];
     int64_t dims[BYI_MAX_RANK];
@@ -197,7 +197,7 @@ enum byoc_status byi_rule_squeeze(struct byi_infer *t,
                                  "as the rank of the result depends on it; "
                                  "compile the model for size 1",
                                  i);
-    return squeeze(t, flags, out);
+    return infer_squeeze(t, flags, out);
 }
 
 /* Set *rank to the rank of x with n more axes of size 1. */
@@ -261,7 +261,7 @@ enum byoc_status byi_rule_dyn_squeeze(struct byi_infer *t,
     if (!known)
         return result_of_rank(t, x->rank - n, out);
     BYI_TRY(byi_want_axis_list(t, "axes", axes, n, x->rank, flags));
-    return squeeze(t, flags, out);
+    return infer_squeeze(t, flags, out);
 }
 
 enum byoc_status byi_rule_dyn_expand_dims(struct byi_infer *t,
