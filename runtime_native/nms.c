@@ -18,7 +18,7 @@ struct nms {
     bool has_score, centers; /* `score` is given; boxes have centres */
     struct nms_candidate *heap;
     float *corners; /* of the selected boxes, for byi_simd's overlaps */
-    int64_t pitch;
+    int64_t pitch;  /* floats from one row of corners to the next */
 };
 
 /* Whether a precedes b: it has a higher score, or the same score and an earlier
@@ -112,10 +112,11 @@ static enum byoc_status nms_run(const struct byi_call *call,
     const int64_t need = batches * classes * byi_max(0, byi_min(s.most, s.n));
     if (need > call->out->dims[0])
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: up to %lld boxes may be selected, the result "
-                        "has %lld rows; raise the result's bound",
-                        call->op->name, (long long)need,
-                        (long long)call->out->dims[0]);
+                        "%s: found a result of at most %lld rows, expected "
+                        "%lld, one for each box that may be selected; raise "
+                        "the result's bound",
+                        call->op->name, (long long)call->out->dims[0],
+                        (long long)need);
     for (int64_t b = 0; b < batches && s.most > 0; b++) {
         s.boxes = (const float *)boxes->data + b * s.n * 4;
         for (int64_t c = 0; c < classes; c++) {
