@@ -83,13 +83,14 @@ struct binary_job;
 typedef void (*loop_fn)(const struct binary_job *job, const void *a, int64_t sa,
                         const void *b, int64_t sb, void *y, int64_t n);
 
+/* A call, and the loop that computes its rows. */
 struct binary_job {
     const struct byi_call *call;
-    struct broadcast s;
+    struct broadcast shape;
     size_t size[OPERANDS], out_size;
     loop_fn loop;
     loop_fn wide; /* float16 and bfloat16: the float32 loop */
-    bool fmod;
+    bool fmod;    /* mod: the remainder has the sign of a, as in C */
     /* computes n elements of one row from the operands at at[] */
     void (*row)(const struct binary_job *job, const char *const *at, char *y,
                 int64_t n);
@@ -98,7 +99,7 @@ struct binary_job {
 static void binary_row(const struct binary_job *job, const char *const *at,
                        char *y, int64_t n)
 {
-    job->loop(job, at[0], job->s.step[0], at[1], job->s.step[1], y, n);
+    job->loop(job, at[0], job->shape.step[0], at[1], job->shape.step[1], y, n);
 }
 
 /* Compute rows [begin, end) of the result; of each row only the elements [from,
@@ -106,7 +107,7 @@ static void binary_row(const struct binary_job *job, const char *const *at,
 static void run_rows(const struct binary_job *job, int64_t begin, int64_t end,
                      int64_t from, int64_t n)
 {
-    const struct broadcast *s = &job->s;
+    const struct broadcast *s = &job->shape;
     int64_t at[BYI_MAX_RANK] = {0};
     int64_t offset[OPERANDS] = {0}, rest = begin;
     for (uint32_t i = s->rank; i-- > 0;) {
@@ -138,7 +139,7 @@ static void run_rows(const struct binary_job *job, int64_t begin, int64_t end,
 /* Compute all rows; an element takes as long as `weight` simple operations. */
 static void run_broadcast(const struct binary_job *job, int64_t weight)
 {
-    const struct broadcast *s = &job->s;
+    const struct broadcast *s = &job->shape;
     const int64_t n = s->rows * s->inner;
     if (n == 0)
         return;
@@ -159,7 +160,7 @@ static struct binary_job describe(const struct byi_call *call)
 {
     struct binary_job job = {
         .call = call,
-        .s = broadcast_of(call->out, call->in, call->n_in),
+        .shape = broadcast_of(call->out, call->in, call->n_in),
         .out_size = byi_dtype_bytes(call->out->dtype),
         .row = binary_row,
     };
@@ -170,6 +171,8 @@ static struct binary_job describe(const struct byi_call *call)
 
 /* --- typed loops -------------------------------------------------------- */
 
+/* Define a loop_fn that sets y[i] to `form`, an expression of the elements a
+ * and b. */
 #define LOOP(op, id, type, result, form)                                       \
     static void op##_##id(const struct binary_job *job, const void *va,        \
                           int64_t sa, const void *vb, int64_t sb, void *vy,    \
@@ -467,8 +470,8 @@ struct element128 {
         const type *a = (const type *)(const void *)at[1];                     \
         const type *b = (const type *)(const void *)at[2];                     \
         type *y = (type *)(void *)vy;                                          \
-        const int64_t sc = job->s.step[0], sa = job->s.step[1];                \
-        const int64_t sb = job->s.step[2];                                     \
+        const int64_t sc = job->shape.step[0], sa = job->shape.step[1];        \
+        const int64_t sb = job->shape.step[2];                                 \
         if (sc == 0)                                                           \
             copy_row_##bits(y, c[0] ? a : b, c[0] ? sa : sb, n);               \
         else if (sa == 1 && sb == 1)                                           \

@@ -12,23 +12,26 @@
  */
 #include "kernel.h"
 
-struct planes {
+/* The planes of one call. */
+struct cache_planes {
     const char *past, *fresh;      /* fresh: the new rows */
     char *to;                      /* the result */
     uint64_t past_pitch, to_pitch; /* bytes from plane to plane */
     /* rows of a plane of past, of the new rows, and of the result */
-    int64_t old, fresh_rows, rows;
+    int64_t past_rows, fresh_rows, rows;
     size_t row; /* bytes of a row */
 };
 
-static void append_plane(const struct planes *p, int64_t plane, int64_t length)
+/* Compute a plane of the result; `length` rows of past are in use. */
+static void append_plane(const struct cache_planes *p, int64_t plane,
+                         int64_t length)
 {
     const char *past = p->past + (uint64_t)plane * p->past_pitch;
     char *to = p->to + (uint64_t)plane * p->to_pitch;
     const int64_t kept = byi_min(byi_max(length, 0), p->rows);
     const int64_t fresh = byi_min(p->fresh_rows, p->rows - kept);
     const bool in_place = past == to; /* past's other rows stay */
-    const int64_t known = byi_min(kept, p->old);
+    const int64_t known = byi_min(kept, p->past_rows);
     int64_t end = kept + fresh;
     if (!in_place)
         memcpy(to, past, (size_t)known * p->row);
@@ -37,7 +40,7 @@ static void append_plane(const struct planes *p, int64_t plane, int64_t length)
            p->fresh + (size_t)(plane * p->fresh_rows) * p->row,
            (size_t)fresh * p->row);
     if (in_place)
-        end = byi_max(end, p->old);
+        end = byi_max(end, p->past_rows);
     memset(to + (size_t)end * p->row, 0, (size_t)(p->rows - end) * p->row);
 }
 
@@ -45,13 +48,13 @@ void byi_cache_append(const struct byi_call *call, uint64_t past_pitch,
                       uint64_t to_pitch)
 {
     const struct byi_tensor *past = &call->in[0], *y = call->out;
-    const struct planes p = {
+    const struct cache_planes p = {
         .past = past->data,
         .fresh = call->in[1].data,
         .to = y->data,
         .past_pitch = past_pitch,
         .to_pitch = to_pitch,
-        .old = past->dims[2],
+        .past_rows = past->dims[2],
         .fresh_rows = call->in[1].dims[2],
         .rows = y->dims[2],
         .row = (size_t)y->dims[3] * byi_dtype_bytes(y->dtype),

@@ -6,6 +6,7 @@
 
 #include "kernel.h"
 
+/* A convolution; points into the tensors of its call. */
 struct byi_conv {
     /* if transposed, w.in is the size of y and w.out the size of x */
     struct byi_window w;

@@ -100,6 +100,7 @@ static uint64_t kernel_scratch(const struct conv_last *p, int threads)
     return byi_align_bytes(less > most ? less : most);
 }
 
+/* Set the members that depend on the images: chunks, copies and layouts. */
 static void describe_images(const struct byi_call *call,
                             const struct byi_conv *v, struct conv_last *p)
 {
@@ -317,6 +318,8 @@ static struct conv_last_memory divide(const struct conv_last *p, char *at)
     return r;
 }
 
+/* Run the kernels on one chunk after the other, with copies of its images and
+ * results if the layout requires them. */
 static void run_chunks(const struct byi_call *call, const struct byi_conv *v,
                        struct conv_last *p, struct byi_f32_conv_run *run,
                        const struct conv_last_memory *memory)

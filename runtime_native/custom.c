@@ -4,11 +4,13 @@
 
 #include "core/ops/custom.h"
 
+/* The text() of struct byoc_operator_call: allocates a string of n bytes in the
+ * call's store; returns NULL if it cannot. */
 static char *allocate_text(const struct byoc_operator_call *call, uint64_t n)
 {
-    const struct byi_call *of = call->ctx;
-    return of->strings && n < SIZE_MAX
-               ? byi_store_string(of->strings, (size_t)n)
+    const struct byi_call *native = call->ctx;
+    return native->strings && n < SIZE_MAX
+               ? byi_store_string(native->strings, (size_t)n)
                : NULL;
 }
 

@@ -12,12 +12,14 @@ struct complex_number {
 struct dft {
     const struct byi_tensor *x, *y;
     int64_t length, given; /* length of the transform; size of x's axis */
-    int64_t bins, inner;
-    int64_t components; /* numbers per element of x: 2 if it is complex */
+    int64_t bins;          /* size of y's axis */
+    int64_t inner;         /* lines that begin at adjacent elements */
+    int64_t components;    /* numbers per element of x: 2 if it is complex */
     double scale;
     const struct complex_number *twiddle; /* e^(-+2 pi i k / length) */
 };
 
+/* The smallest prime factor of n. */
 static int64_t smallest_factor(int64_t n)
 {
     for (int64_t p = 2; p * p <= n; p++)
@@ -29,8 +31,9 @@ static int64_t smallest_factor(int64_t n)
 /* One stage combines p transforms of `done` numbers into one of done * p.
  * from[j * done + k] is element k of the transform of the inputs j, j + length
  * / done, ...; to[] is the same for done * p. */
-static void stage(const struct dft *d, int64_t done, int64_t p,
-                  const struct complex_number *from, struct complex_number *to)
+static void run_stage(const struct dft *d, int64_t done, int64_t p,
+                      const struct complex_number *from,
+                      struct complex_number *to)
 {
     const int64_t wide = done * p, left = d->length / wide;
     for (int64_t j = 0; j < left; j++)
@@ -50,7 +53,7 @@ static void stage(const struct dft *d, int64_t done, int64_t p,
         }
 }
 
-/* Transform a[], with b[] as the second buffer; returns the one that has the
+/* Transform a[], with b[] as the second buffer; returns the buffer that has the
  * result. */
 static struct complex_number *transform(const struct dft *d,
                                         struct complex_number *a,
@@ -59,7 +62,7 @@ static struct complex_number *transform(const struct dft *d,
     for (int64_t done = 1; done < d->length;) {
         const int64_t p = smallest_factor(d->length / done);
         struct complex_number *made = b;
-        stage(d, done, p, a, b);
+        run_stage(d, done, p, a, b);
         b = a;
         a = made;
         done *= p;
@@ -70,8 +73,8 @@ static struct complex_number *transform(const struct dft *d,
 /* Transform line (o, i) of x (outer, given, inner, components), cut to the
  * length of the transform or padded with zeros. `buffer` has twice that length.
  */
-static void one_line(const struct dft *d, int64_t line,
-                     struct complex_number *buffer)
+static void transform_line(const struct dft *d, int64_t line,
+                           struct complex_number *buffer)
 {
     const int64_t o = line / d->inner, i = line % d->inner;
     for (int64_t k = 0; k < d->length; k++) {
@@ -145,7 +148,7 @@ static enum byoc_status dft_run_f32(const struct byi_call *call,
         struct complex_number *buffer =
             (void *)(buffers + (uint64_t)p * byi_align_bytes(2 * bytes));
         for (int64_t l = lines * p / parts; l < lines * (p + 1) / parts; l++)
-            one_line(&d, l, buffer);
+            transform_line(&d, l, buffer);
     }
     return BYOC_OK;
 }

@@ -11,16 +11,16 @@
 enum { LETTERS = 52, LABELS = LETTERS + BYI_MAX_RANK };
 
 /* The equation and its operands. Labels 0..51 are letters; labels from 52 on
- * are the axes of "...", counted from its end, so that shorter ones broadcast.
- * strides[operand][label]: the last operand is the result. */
-struct sum {
+ * are the axes of "...", counted from its end, so that an operand with fewer of
+ * them broadcasts. strides[operand][label]: the last operand is the result. */
+struct einsum {
     const struct byi_call *call;
     int64_t size[LABELS];
     bool in_result[LABELS];
     int64_t (*strides)[LABELS];
     int64_t results, terms; /* iterations of the two loops */
-    /* labels whose size is not 1: list[0] the summed ones, list[1] the result's
-     */
+    /* labels whose size is not 1: list[0] has the summed labels, list[1] the
+     * result's; their numbers */
     int list[2][LABELS];
     uint32_t n[2];
 };
@@ -33,8 +33,8 @@ static int label_of(char c)
 /* Set the strides of tensor `t` from the labels of its term [at, end). The
  * strides of a repeated label add up, so that its coordinates are on the
  * diagonal. */
-static void read_term(struct sum *s, const struct byi_tensor *t, const char *at,
-                      const char *end, int64_t *strides)
+static void read_term(struct einsum *s, const struct byi_tensor *t,
+                      const char *at, const char *end, int64_t *strides)
 {
     uint32_t letters = 0, axis = 0;
     memset(strides, 0, sizeof(int64_t[LABELS]));
@@ -78,7 +78,7 @@ static void implicit_term(const char *equation, char *term)
     term[n] = 0;
 }
 
-static void read_equation(const struct byi_call *call, struct sum *s)
+static void read_equation(const struct byi_call *call, struct einsum *s)
 {
     const char *at = byi_attr_string(call->attrs, "equation");
     const char *arrow = strstr(at, "->");
@@ -114,7 +114,7 @@ static void read_equation(const struct byi_call *call, struct sum *s)
 
 /* Set the coordinates of position `flat` over the result's labels, or over the
  * summed labels. */
-static void labels_at(const struct sum *s, bool result, int64_t flat,
+static void labels_at(const struct einsum *s, bool result, int64_t flat,
                       int64_t *at)
 {
     for (uint32_t k = s->n[result]; k-- > 0;) {
@@ -124,7 +124,7 @@ static void labels_at(const struct sum *s, bool result, int64_t flat,
     }
 }
 
-static int64_t offset_of(const struct sum *s, uint32_t operand,
+static int64_t offset_of(const struct einsum *s, uint32_t operand,
                          const int64_t *at)
 {
     const int64_t *strides = s->strides[operand];
@@ -135,7 +135,7 @@ static int64_t offset_of(const struct sum *s, uint32_t operand,
     return offset;
 }
 
-static void plain_float(const struct sum *s, int64_t result)
+static void plain_float(const struct einsum *s, int64_t result)
 {
     int64_t at[LABELS] = {0};
     double total = 0;
@@ -157,7 +157,7 @@ static uint64_t load_int(const struct byi_tensor *x, int64_t i)
     return (uint64_t)byi_tensor_int(x, i);
 }
 
-static void plain_int(const struct sum *s, int64_t result)
+static void plain_int(const struct einsum *s, int64_t result)
 {
     int64_t at[LABELS] = {0};
     uint64_t total = 0;
@@ -172,7 +172,7 @@ static void plain_int(const struct sum *s, int64_t result)
     byi_put_int(s->call->out, offset_of(s, s->call->n_in, at), total);
 }
 
-static void run_plain(const struct sum *s)
+static void run_plain(const struct einsum *s)
 {
     const bool floats = byi_dtype_is_float(s->call->in->dtype);
     const int team = byi_team(s->call, s->results * s->terms * 16);
@@ -228,7 +228,8 @@ static bool merge(struct einsum_axis *axis, const struct einsum_axis *label)
 /* Whether the sum is a matrix product with operand `left` as the left matrix,
  * whose own labels are the result's rows. Starts at the last label, which tends
  * to be the innermost. */
-static bool is_product(const struct sum *s, int left, struct einsum_product *p)
+static bool is_product(const struct einsum *s, int left,
+                       struct einsum_product *p)
 {
     const int right = 1 - left;
     const struct byi_call *call = s->call;
@@ -282,7 +283,7 @@ static uint64_t stride_bytes(const struct byi_call *call)
     return byi_align_bytes((call->n_in + 1) * sizeof(int64_t[LABELS]));
 }
 
-static void run_product(const struct sum *s, const struct einsum_product *p)
+static void run_product(const struct einsum *s, const struct einsum_product *p)
 {
     int64_t batches = 1;
     for (uint32_t i = 0; i < p->n_batch; i++)
@@ -310,7 +311,7 @@ static void run_product(const struct sum *s, const struct einsum_product *p)
 static enum byoc_status einsum_run_f32(const struct byi_call *call,
                                        struct byoc_error *err)
 {
-    struct sum s;
+    struct einsum s;
     struct einsum_product p;
     const enum byoc_dtype dtype = call->in->dtype;
     if (!byi_dtype_is_float(dtype) && !byi_dtype_is_int(dtype))
@@ -328,7 +329,7 @@ static enum byoc_status einsum_run_f32(const struct byi_call *call,
 enum byoc_status byi_einsum_plain(const struct byi_call *call,
                                   struct byoc_error *err)
 {
-    struct sum s;
+    struct einsum s;
     (void)err;
     read_equation(call, &s);
     run_plain(&s);

@@ -25,7 +25,7 @@ void byi_narrow(enum byoc_dtype dtype, const float *src, void *dst, int64_t n)
 struct wide_call {
     struct byi_call call;
     struct byi_tensor in[MAX_OPERANDS], out[MAX_OPERANDS];
-    bool any;
+    bool any; /* whether any tensor is a copy */
 };
 
 /* Replace float16 and bfloat16 tensors of `from` by float32 ones at scratch +

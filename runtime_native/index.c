@@ -41,7 +41,7 @@ struct elements {
     int64_t n_rows, row; /* number of rows of idx, and their length */
 };
 
-static struct elements walk_elements(const struct byi_call *call)
+static struct elements describe_elements(const struct byi_call *call)
 {
     const struct byi_tensor *x = call->in, *idx = &call->in[1];
     struct elements e = {.idx = idx};
@@ -107,7 +107,7 @@ static enum byoc_status gather_run(const struct byi_call *call,
                                    struct byoc_error *err)
 {
     const struct byi_tensor *x = call->in;
-    const struct elements e = walk_elements(call);
+    const struct elements e = describe_elements(call);
     const size_t size = byi_dtype_bytes(x->dtype);
     bool outside = false;
     if (byi_count(e.idx) == 0)
@@ -145,7 +145,8 @@ struct tuples {
     int64_t slice, block; /* elements of a slice; elements of a batch entry */
 };
 
-static struct tuples walk_tuples(const struct byi_call *call, uint32_t batch)
+static struct tuples describe_tuples(const struct byi_call *call,
+                                     uint32_t batch)
 {
     const struct byi_tensor *x = call->in, *idx = &call->in[1];
     struct tuples s = {.x = x, .idx = idx, .batch = batch};
@@ -205,8 +206,8 @@ static enum byoc_status check_tuples(const struct byi_call *call,
 static enum byoc_status gather_nd_run(const struct byi_call *call,
                                       struct byoc_error *err)
 {
-    const struct tuples s =
-        walk_tuples(call, (uint32_t)byi_attr_int(call->attrs, "batch_dims"));
+    const struct tuples s = describe_tuples(
+        call, (uint32_t)byi_attr_int(call->attrs, "batch_dims"));
     const int64_t size = (int64_t)byi_dtype_bytes(s.x->dtype);
     BYI_TRY(check_tuples(call, &s, err));
     const int team = byi_team(call, s.n * s.slice);
@@ -364,7 +365,7 @@ static enum byoc_status scatter_run(const struct byi_call *call,
                                     struct byoc_error *err)
 {
     enum reduction r = NONE;
-    const struct elements e = walk_elements(call);
+    const struct elements e = describe_elements(call);
     if (byi_count(e.idx) > 0)
         BYI_TRY(byi_check_indices(call, e.idx, e.size, err));
     BYI_TRY(begin_scatter(call, &r, err));
@@ -386,7 +387,7 @@ static enum byoc_status scatter_nd_run(const struct byi_call *call,
                                        struct byoc_error *err)
 {
     enum reduction r = NONE;
-    const struct tuples s = walk_tuples(call, 0);
+    const struct tuples s = describe_tuples(call, 0);
     BYI_TRY(check_tuples(call, &s, err));
     BYI_TRY(begin_scatter(call, &r, err));
     /* Each thread updates its part of every slice, in order. */

@@ -134,9 +134,9 @@ static inline int byi_team_of_products(const struct byi_call *call, int64_t n)
 void byi_widen(enum byoc_dtype dtype, const void *src, float *dst, int64_t n);
 void byi_narrow(enum byoc_dtype dtype, const float *src, void *dst, int64_t n);
 /* byi_run_float runs `kernel`, on float32 copies if any tensor is float16 or
- * bfloat16. Every kernel of float dtypes is called through it, with at most 8
- * operands and 8 results. byi_scratch_float returns the bytes of scratch that
- * it needs. */
+ * bfloat16, and returns its status. Every kernel of float dtypes is called
+ * through it, with at most 8 operands and 8 results. byi_scratch_float returns
+ * the bytes of scratch that it needs. */
 enum byoc_status byi_run_float(const struct byi_call *call,
                                const struct byi_kernel *kernel,
                                struct byoc_error *err);
@@ -253,6 +253,7 @@ struct byi_band {
 bool byi_sliding_fits(const struct byi_window *w);
 /* Bytes of scratch that byi_sliding_run needs. */
 uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads);
+/* Compute y on up to call->threads threads. */
 void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
                      void *scratch);
 
@@ -278,7 +279,8 @@ struct byi_image_layout {
     uint32_t spatial;     /* number of spatial axes          */
     bool last;
 };
-/* Describe tensor t; byi_layout_is_data must accept `layout`. */
+/* Describe tensor t, whose dims must live as long as *image;
+ * byi_layout_is_data must accept `layout`. */
 void byi_image_read(const struct byi_tensor *t, const char *layout,
                     struct byi_image_layout *image);
 /* Offset of position 0 of channel c of image n; positions are image->block
@@ -303,7 +305,8 @@ struct byi_filter {
                                       * stride within one */
     } at_o, at_i;
 };
-/* Describe the weights t; byi_layout_is_kernel must accept `layout`. */
+/* Describe the weights t, whose dims must live as long as *weights;
+ * byi_layout_is_kernel must accept `layout`. */
 void byi_filter_read(const struct byi_tensor *t, const char *layout,
                      struct byi_filter *weights);
 static inline int64_t byi_filter_at(const struct byi_filter *w, int64_t o,
@@ -315,29 +318,32 @@ static inline int64_t byi_filter_at(const struct byi_filter *w, int64_t o,
            i % w->at_i.block * w->at_i.inner;
 }
 
-/* Copy t from layout `from` to layout `to`, such as "NCHW" and "NCHW8c". */
+/* Copy t from layout `from` to layout `to`, such as "NCHW" and "NCHW8c"; dst
+ * must not overlap t's data. */
 void byi_relayout_named(const struct byi_call *call, const struct byi_tensor *t,
                         const char *from, const char *to, void *dst);
 
 /* --- axes.c ------------------------------------------------------------- */
 
-/* A tensor's axes, split into kept axes (the outer loop) and reduced axes (the
- * inner loop). Adjacent axes of the same group are merged if possible, and axes
- * of size 1 dropped. */
+/* Some axes of a tensor, which need not be adjacent in memory. */
 struct byi_box {
     uint32_t rank;
-    int64_t dims[BYI_MAX_RANK], strides[BYI_MAX_RANK];
-    int64_t count;
+    int64_t dims[BYI_MAX_RANK], strides[BYI_MAX_RANK]; /* in elements */
+    int64_t count;                                     /* product of dims */
 };
+/* A tensor's axes, split into kept axes (the outer loop) and reduced axes (the
+ * inner loop). */
 struct byi_axes {
     struct byi_box kept, reduced;
 };
+/* Split the axes of t; reduced[i] says whether axis i is reduced. Merges
+ * adjacent axes of the same group if possible, and drops axes of size 1. */
 void byi_axes_split(const struct byi_tensor *t, const bool *reduced,
                     struct byi_axes *axes);
 /* The offset of position `flat` of a box. */
 int64_t byi_box_offset(const struct byi_box *box, int64_t flat);
-/* The rows of a box: `rows` rows of n elements along its last axis, `stride`
- * apart. */
+/* The rows of a box: `rows` rows of n elements along its last axis; the
+ * elements of a row are `stride` apart. */
 struct byi_box_rows {
     int64_t rows, n, stride;
 };
@@ -396,6 +402,7 @@ struct byi_sequence {
     const struct byi_tensor *initial_h, *initial_c, *peepholes;
     struct byi_tensor *y, *y_h, *y_c;
 };
+/* Read the call's attributes and operands; *s points into the call. */
 void byi_sequence_read(const struct byi_call *call, struct byi_sequence *s);
 /* Check that no length is negative or larger than `time`. Errors: BYOC_EINVAL.
  */
@@ -518,7 +525,7 @@ struct byi_simd {
     /* the sum of (x[i] - shift)^2 */
     double (*sum_squares)(const float *x, int64_t n, float shift);
     float (*max)(const float *x, int64_t n); /* NaN if any is; n > 0 */
-    float (*min)(const float *x, int64_t n);
+    float (*min)(const float *x, int64_t n); /* as max */
     /* to[i] = base + wrap(at[i]) * stride + i * step, where wrap adds `size` to
      * negative indices. `at` has int32, for [1] int64. Returns true if an index
      * is outside of -size .. size - 1; then the offsets must not be used. */

@@ -18,6 +18,8 @@ struct byi_product {
     void *c;
 };
 
+/* Describe a call of nn.dense or nn.matmul. The result points into the call's
+ * tensors. */
 struct byi_product byi_product_read(const struct byi_call *call);
 /* If A is row-major, turn the last batch axes for which B is broadcast into
  * rows of A. */

@@ -26,7 +26,7 @@ void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
 /* memcpy, split over threads if it is long. */
 void byi_copy_bytes(const struct byi_call *call, void *dst, const void *src,
                     size_t bytes);
-/* dst[0..n) = *value */
+/* Set n elements of `size` bytes at dst to *value. */
 void byi_fill(void *dst, const void *value, int64_t n, size_t size);
 
 /* Copy one element, with a single move for the common sizes. */

@@ -26,8 +26,8 @@ struct byi_string_store {
     uint64_t bytes, limit;
 };
 
-/* text.c. Allocate a NUL-terminated buffer for n bytes; NULL if the limit or
- * memory is exhausted. */
+/* text.c. Allocate a NUL-terminated buffer for n bytes, which the store owns;
+ * NULL if the limit or memory is exhausted. */
 char *byi_store_string(struct byi_string_store *store, size_t n);
 /* text.c. byi_store_reset discards all strings and keeps memory for the next
  * ones; byi_store_free frees all memory. */
@@ -103,7 +103,7 @@ const struct byi_kernel *byi_kernel_of(enum byi_op_id op);
 /* table.c. The operator's packing; NULL if it packs no operands. */
 const struct byi_packing *byi_packing_of(enum byi_op_id op);
 /* table.c. The name of the algorithm that the call's kernel uses, for profiles,
- * such as "winograd_4x4:avx2"; NULL if it has no name. */
+ * such as "winograd_4x4:avx2", a static string; NULL if it has no name. */
 const char *byi_algorithm_of(const struct byi_call *call);
 /* table.c. Run an operator's kernel with scratch from the heap, for constant
  * folding, tests and tools. Errors: those of the kernel, and BYOC_ENOMEM. */
@@ -121,7 +121,7 @@ static inline enum byoc_status byi_kernel_eval(
 }
 
 /* simd.c. The machine and the widest instruction set that native kernels use on
- * it, such as "x86_64 avx512". */
+ * it, such as "x86_64 avx512"; a static string. */
 BYOC_API const char *byoc_internal_cpu(void);
 
 #endif

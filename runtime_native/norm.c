@@ -2,12 +2,13 @@
 /* norm.c: normalisations. Mean and variance are computed in double, the
  * variance from differences from the mean. Batch, instance, group and layer
  * normalisation all scale and shift rows:
- *   batch     row (n, c): the spatial axes, by the channel's given statistics;
- *             with channels last a row of channels, each by its own
- *   instance  row (n, c): the spatial axes, by the row's statistics
- *   group     row (n, g): C/G channels and the spatial axes, by the row's
- *   layer     row: the axes from `axis` on, by the row's
- */
+ *   batch     A row is the spatial axes of image n and channel c; the call has
+ *             the statistics of each channel. With channels last, a row is the
+ *             channels of one position.
+ *   instance  A row is the spatial axes of image n and channel c.
+ *   group     A row is C/G channels of image n and their spatial axes.
+ *   layer     A row is the axes from `axis` on.
+ * Except for batch normalisation, statistics are those of the row. */
 #include "kernel.h"
 
 /* Element i of an operand with one element per channel. */
@@ -33,12 +34,12 @@ static void affine(const struct byi_call *call, int64_t at, int64_t n,
 }
 
 /* The mean, and 1 / sqrt(variance + epsilon), of n elements. */
-struct stats {
+struct row_stats {
     double mean, scale;
 };
 
-static struct stats stats_of(const struct byi_call *call, int64_t at, int64_t n,
-                             double epsilon)
+static struct row_stats stats_of(const struct byi_call *call, int64_t at,
+                                 int64_t n, double epsilon)
 {
     double sum = 0, squares = 0;
     if (call->in->dtype == BYOC_F32) {
@@ -57,7 +58,7 @@ static struct stats stats_of(const struct byi_call *call, int64_t at, int64_t n,
     }
     /* a sum below 0 is a rounding error and becomes 0; NaN stays NaN */
     const double variance = squares < 0 ? 0 : squares / (double)n;
-    return (struct stats){sum / (double)n, 1 / sqrt(variance + epsilon)};
+    return (struct row_stats){sum / (double)n, 1 / sqrt(variance + epsilon)};
 }
 
 /* --- batch -------------------------------------------------------------- */
@@ -138,7 +139,8 @@ static enum byoc_status group_run_f32(const struct byi_call *call,
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t row = 0; row < in->dims[0] * groups; row++) {
         const int64_t at = row * channels * space;
-        const struct stats s = stats_of(call, at, channels * space, epsilon);
+        const struct row_stats s =
+            stats_of(call, at, channels * space, epsilon);
         for (int64_t i = 0; i < channels; i++) {
             const int64_t c = row % groups * channels + i;
             const double mul = s.scale * param(&in[1], c);
@@ -155,7 +157,7 @@ BYI_FLOAT_KERNEL(group, group_run_f32, NULL)
 
 /* Normalise a row of n elements from `at` on. */
 static void layer_row(const struct byi_call *call, int64_t at, int64_t n,
-                      struct stats s)
+                      struct row_stats s)
 {
     const void *beta = call->n_in > 2 ? call->in[2].data : NULL;
     if (call->in->dtype == BYOC_F32) {
@@ -185,7 +187,7 @@ static enum byoc_status layer_run_f32(const struct byi_call *call,
     const int team = byi_team(call, rows * n * 2);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t row = 0; row < rows; row++) {
-        const struct stats s = stats_of(call, row * n, n, epsilon);
+        const struct row_stats s = stats_of(call, row * n, n, epsilon);
         layer_row(call, row * n, n, s);
     }
     return BYOC_OK;

@@ -22,10 +22,12 @@ static int64_t source_of(int64_t at, int64_t begin, int64_t dim,
     return i < 0 ? -i : 2 * (dim - 1) - i;
 }
 
+/* A call of pad. */
 struct padding {
     const struct byi_tensor *x, *y;
-    int64_t begin[BYI_MAX_RANK];
-    int64_t strides[BYI_MAX_RANK];
+    int64_t begin[BYI_MAX_RANK];   /* padding before x along each axis; below 0:
+                                    * elements of x that are left out */
+    int64_t strides[BYI_MAX_RANK]; /* of x */
     enum pad_mode mode;
     const char *value; /* the padding value */
     size_t size;       /* bytes of an element */

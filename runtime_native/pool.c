@@ -12,11 +12,13 @@
 
 enum pool_kind { MAXIMUM, MEAN, NORM };
 
+/* A call. */
 struct pooling {
     struct byi_window w;
     enum pool_kind kind;
-    bool include_pad, column_major;
-    int64_t p;
+    bool include_pad;      /* a mean counts taps on padding */
+    bool column_major;     /* indices of maxima are column-major */
+    int64_t p;             /* the exponent of a p-norm */
     int64_t planes, block; /* N * C planes; `block` channels are contiguous */
     const void *x;
     void *y;

@@ -9,7 +9,7 @@
 
 /* The description of a call, and the bytes of the parts of its scratch. */
 struct qnn_conv {
-    struct byi_conv v;
+    struct byi_conv v;       /* the call's shapes and layouts */
     struct byi_i8_conv conv; /* describes one image */
     struct byi_i8_conv_run run;
     struct byi_i8_weights weights;

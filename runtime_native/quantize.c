@@ -8,6 +8,7 @@
  * integer. */
 #include "kernel.h"
 
+/* A call; rows are numbered through `outer` and n. */
 struct quant {
     int64_t n, inner; /* n is 1 for a single scale */
     int64_t block;    /* 0: no blocks */

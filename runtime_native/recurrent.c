@@ -27,8 +27,10 @@ struct recurrent_plan {
     int64_t rows;          /* gates times hidden */
     int64_t width, blocks; /* hidden elements of a block; their number */
     int64_t ahead;         /* steps per product of the input part      */
-    bool packed, few, two_phases;
-    uint64_t bytes; /* bytes of scratch so far */
+    bool packed;           /* the recurrent weights are packed */
+    bool few;              /* at most FEW sequences */
+    bool two_phases;       /* all of GRU's reset gate precedes its last gate */
+    uint64_t bytes;        /* bytes of scratch so far */
     /* [d][gate][block][hidden][width]; with more than FEW sequences each block
      * consists of panels */
     float *weights;
@@ -347,7 +349,8 @@ static void apply(const struct recurrent_block *b, uint32_t f, float *x,
 
 /* Add the input part and the bias to a gate's row, which is then the argument
  * of its activation. */
-static float *argument(const struct recurrent_block *b, int64_t gate, int64_t n)
+static float *add_input(const struct recurrent_block *b, int64_t gate,
+                        int64_t n)
 {
     const struct recurrent_plan *p = b->p;
     const int64_t at = gate * p->s.hidden + b->k0;
@@ -384,7 +387,7 @@ static void read_h(const struct recurrent_block *b, int64_t n, float *to)
  * it to `to`. */
 static void finish_rnn(const struct recurrent_block *b, int64_t n, float *to)
 {
-    apply(b, 0, argument(b, 0, n), to);
+    apply(b, 0, add_input(b, 0, n), to);
 }
 
 static void finish_lstm(const struct recurrent_block *b, int64_t n, float *to)
@@ -392,21 +395,21 @@ static void finish_lstm(const struct recurrent_block *b, int64_t n, float *to)
     const struct byi_sequence *s = &b->p->s;
     float *c = (float *)s->y_c->data + byi_sequence_state(s, b->d, n) + b->k0;
     float *i = spare_row(b, 0), *f = spare_row(b, 1), *g = spare_row(b, 2);
-    float *o = spare_row(b, 3), *x = argument(b, 0, n);
+    float *o = spare_row(b, 3), *x = add_input(b, 0, n);
     add_peephole(b, 0, c, x);
     apply(b, 0, x, i);
     if (s->input_forget) {
         for (int64_t k = 0; k < b->n; k++)
             f[k] = 1 - i[k];
     } else {
-        x = argument(b, 2, n);
+        x = add_input(b, 2, n);
         add_peephole(b, 2, c, x);
         apply(b, 0, x, f);
     }
-    apply(b, 1, argument(b, 3, n), g);
+    apply(b, 1, add_input(b, 3, n), g);
     for (int64_t k = 0; k < b->n; k++)
         c[k] = f[k] * c[k] + i[k] * g[k];
-    x = argument(b, 1, n);
+    x = add_input(b, 1, n);
     add_peephole(b, 1, c, x);
     apply(b, 0, x, o);
     memcpy(g, c, (size_t)b->n * sizeof *g);
@@ -434,11 +437,11 @@ static void finish_gru_linear(const struct recurrent_block *b, int64_t n,
     const struct recurrent_plan *p = b->p;
     float *z = spare_row(b, 0), *r = spare_row(b, 1), *x = gate_row(b, 2, n);
     const float *bias = p->bias + b->d * (p->rows + p->s.hidden) + p->rows;
-    apply(b, 0, argument(b, 0, n), z);
-    apply(b, 0, argument(b, 1, n), r);
+    apply(b, 0, add_input(b, 0, n), z);
+    apply(b, 0, add_input(b, 1, n), r);
     for (int64_t k = 0; k < b->n; k++)
         x[k] = r[k] * (x[k] + bias[b->k0 + k]);
-    finish_gru(b, n, z, argument(b, 2, n), to);
+    finish_gru(b, n, z, add_input(b, 2, n), to);
 }
 
 /* First phase of GRU without linear_before_reset: computes z, and r h for the
@@ -449,8 +452,8 @@ static void start_gru(const struct recurrent_block *b, int64_t n)
     float *z = p->z + (b->d * p->s.batch + n) * p->s.hidden + b->k0;
     float *r = spare_row(b, 1), *h = spare_row(b, 2);
     float *to = p->reset + h_at(p, b->d, n, b->k0);
-    apply(b, 0, argument(b, 0, n), z);
-    apply(b, 0, argument(b, 1, n), r);
+    apply(b, 0, add_input(b, 0, n), z);
+    apply(b, 0, add_input(b, 1, n), r);
     read_h(b, n, h);
     for (int64_t k = 0; k < b->n; k++)
         to[k] = r[k] * h[k];
@@ -498,7 +501,7 @@ static void run_block(const struct recurrent_block *b, int phase)
             finish_gru_linear(b, n, to);
         else
             finish_gru(b, n, p->z + (b->d * s->batch + n) * s->hidden + b->k0,
-                       argument(b, 2, n), to);
+                       add_input(b, 2, n), to);
         store(b, n, to);
     }
 }

@@ -63,6 +63,7 @@ typedef void (*one_fn)(const struct axes_reduction *r, int64_t out);
         body                                                                   \
     });
 
+/* Define a function that folds the elements v of one result into `acc`. */
 #define FOLD(name, id, type, wide, init, step)                                 \
     static wide name##_##id(const struct axes_reduction *r, const type *x,     \
                             wide shift)                                        \

@@ -172,7 +172,7 @@ static enum byoc_status grid_sample_float(const struct byi_call *call,
 
 /* --- roi_align ---------------------------------------------------------- */
 
-enum { MAX_GRID = 4096 }; /* sample points of a bin along an axis */
+enum { MAX_GRID = 4096 }; /* most sample points of a bin along an axis */
 
 /* One region of interest (roi), in pixels, divided into bins of sample points.
  */
@@ -229,8 +229,8 @@ static enum byoc_status read_roi(const struct byi_call *call, int64_t i,
 
 /* Find the two pixels next to `at` and the weight of the second one; false if
  * `at` is more than a pixel outside of the image. */
-static bool neighbours(double at, int64_t size, int64_t *low, int64_t *high,
-                       double *weight)
+static bool find_neighbours(double at, int64_t size, int64_t *low,
+                            int64_t *high, double *weight)
 {
     if (at < -1 || at > (double)size)
         return false;
@@ -260,8 +260,8 @@ static bool find_point(const struct byi_tensor *x, double row, double col,
     const int64_t h = x->dims[2], w = x->dims[3];
     int64_t r[2], c[2];
     double dr, dc;
-    if (!neighbours(row, h, &r[0], &r[1], &dr) ||
-        !neighbours(col, w, &c[0], &c[1], &dc))
+    if (!find_neighbours(row, h, &r[0], &r[1], &dr) ||
+        !find_neighbours(col, w, &c[0], &c[1], &dc))
         return false;
     const double rows[2] = {1 - dr, dr}, cols[2] = {1 - dc, dc};
     for (int i = 0; i < 4; i++) {

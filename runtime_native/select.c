@@ -508,8 +508,9 @@ static void sort_slices(const struct unique_slices *s, int64_t *order)
 }
 
 /* Set first[i] to the index of the first slice that equals slice i, and
- * place[first[i]] to the position of that slice in the result. Memory for the
- * keys of elements follows `place`. Returns the number of distinct slices. */
+ * position[first[i]] to the position of that slice in the result. Memory for
+ * the keys of elements follows `position`. Returns the number of distinct
+ * slices. */
 static int64_t number_slices(const struct unique_slices *s, bool sorted,
                              int64_t *order, int64_t *first, int64_t *position)
 {

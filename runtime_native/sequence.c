@@ -90,9 +90,9 @@ static double apply(const struct byi_sequence *s, int64_t d, uint32_t f,
 struct sequence_step {
     const struct byi_sequence *s;
     int64_t d, t, n;
-    const double *h, *c;
-    double *next_h, *next_c;
-    double *reset; /* gru: r * h, or r if linear_before_reset */
+    const double *h, *c;     /* the states before the step */
+    double *next_h, *next_c; /* and after it */
+    double *reset;           /* gru: r * h, or r if linear_before_reset */
 };
 
 /* of_x: row `row` of weights x + bias. of_h: row `row` of recurrent v + bias.

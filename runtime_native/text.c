@@ -8,6 +8,7 @@
 
 /* --- memory --------------------------------------------------------------- */
 
+/* A block of memory of a store; the newest is the first of the list. */
 struct byi_string_chunk {
     struct byi_string_chunk *next;
     size_t used, size;
@@ -175,8 +176,8 @@ static bool same_item(struct ngram_item a, struct ngram_item b)
     return a.text ? strcmp(a.text, b.text) == 0 : a.number == b.number;
 }
 
-/* The index of the first item of gram `gram`; sets *size to its number of
- * items. The grams of one item come first; the grams of n items begin at
+/* The index of the first item of n-gram `gram`; sets *size to its number of
+ * items. The n-grams of one item come first; those of n items begin at
  * counts[n - 1]. */
 static uint32_t gram_at(const struct ngram_pool *p, uint32_t gram,
                         uint32_t *size)
@@ -210,7 +211,7 @@ static void fill_pool(struct ngram_pool *p)
     }
 }
 
-/* 1 + the number of the gram that consists of `size` items of x, from `at` on
+/* 1 + the number of the n-gram that consists of `size` items of x, from `at` on
  * and `step` apart; 0 if the pool does not have it. */
 static uint32_t find_gram(const struct ngram_pool *p,
                           const struct byi_tensor *x, int64_t at, int64_t step,
@@ -251,7 +252,7 @@ static struct ngram_pool read_pool(const struct byi_call *call)
     return p;
 }
 
-/* Count one occurrence of gram `gram` in *y, the element of y for it. */
+/* Count one occurrence of n-gram `gram` in *y, its element of the result. */
 static void count_gram(const struct byi_call *call, uint32_t gram, float *y)
 {
     const char *mode = byi_attr_string(call->attrs, "mode");

@@ -147,7 +147,8 @@ static struct {
 } pcre2;
 
 /* Constants of PCRE2. The options select RE2's semantics: the pattern must
- * match all of the text, which is UTF-8, and $ matches only at the end. */
+ * match all of the text (PCRE2_ANCHORED, PCRE2_ENDANCHORED), which is UTF-8
+ * (PCRE2_UTF), and $ matches only at the end (PCRE2_DOLLAR_ENDONLY). */
 enum {
     FIRST_UTF_ERROR = -28,
     LAST_UTF_ERROR = -3,

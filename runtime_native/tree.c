@@ -81,7 +81,7 @@ static double combine(const struct tree_forest *f, double sum, double weight,
 }
 
 /* The sums (rows, targets). */
-struct sums {
+struct tree_sums {
     double *at;
     bool *met; /* whether a leaf has contributed to the sum */
 };
@@ -136,7 +136,7 @@ static double finish(const struct tree_forest *f, double sum, bool met)
 
 #define ADD(T)                                                                 \
     static bool add_##T(const struct tree_forest *f, const T *weights,         \
-                        int32_t leaf, const struct sums *s, int64_t row)       \
+                        int32_t leaf, const struct tree_sums *s, int64_t row)  \
     {                                                                          \
         int64_t first, n;                                                      \
         if (!leaf_weights(f, leaf, &first, &n))                                \
@@ -154,9 +154,9 @@ static double finish(const struct tree_forest *f, double sum, bool met)
 /* Evaluate all trees for rows [begin, end). Returns false if the ensemble is
  * malformed. */
 #define ROWS(T)                                                                \
-    static bool rows_##T(const struct tree_forest *f,                          \
-                         const struct byi_call *call, const struct sums *s,    \
-                         int64_t begin, int64_t end)                           \
+    static bool rows_##T(                                                      \
+        const struct tree_forest *f, const struct byi_call *call,              \
+        const struct tree_sums *s, int64_t begin, int64_t end)                 \
     {                                                                          \
         const T *x = call->in[0].data, *thresholds = call->in[3].data;         \
         const T *weights = call->in[6].data;                                   \
@@ -215,7 +215,7 @@ static enum byoc_status tree_run(const struct byi_call *call,
     const struct tree_forest f = read_forest(call);
     const bool wide = call->in[0].dtype == BYOC_F64;
     const int64_t n = byi_count(call->out);
-    const struct sums s = {
+    const struct tree_sums s = {
         .at = call->scratch,
         .met = (bool *)call->scratch +
                byi_align_bytes((uint64_t)n * sizeof(double)),

@@ -62,9 +62,9 @@ struct unary_job {
     struct byi_tensor *y;
     void (*fast)(const float *x, float *y, int64_t n, const float *p);
     plain_fn plain;
-    float bound; /* bounds[] */
-    double p[PARAMS];
-    float pf[PARAMS];
+    float bound;      /* bounds[] */
+    double p[PARAMS]; /* the operator's parameters, for `plain` */
+    float pf[PARAMS]; /* the same for `fast` */
 };
 
 /* Compute elements [begin, end). */
