@@ -62,7 +62,7 @@ uint64_t byi_f32_attention_scratch(const struct byi_f32_attention *a,
 
 /* A matrix of float32; its strides, in elements, may be 0. */
 struct head_matrix {
-    const float *at;
+    const float *data;
     int64_t row, column;
 };
 
@@ -102,11 +102,11 @@ static int64_t offset_of(const struct byi_f32_attention *a,
 
 /* Rows [row, row + rows) of head `head`'s matrix: in place or, if the data is
  * narrow, a float32 copy at *scratch, which then points past the copy. */
-static struct head_matrix find(const struct byi_f32_attention *a,
-                               const float *from,
-                               const struct byi_f32_strides *s, int64_t head,
-                               int64_t row, int64_t rows, int64_t columns,
-                               char **scratch)
+static struct head_matrix find_rows(const struct byi_f32_attention *a,
+                                    const float *from,
+                                    const struct byi_f32_strides *s,
+                                    int64_t head, int64_t row, int64_t rows,
+                                    int64_t columns, char **scratch)
 {
     const int64_t at = offset_of(a, s, head, row);
     if (!a->type)
@@ -147,7 +147,7 @@ static float largest(const struct head_matrix *x, int64_t rows, int64_t columns)
     const int64_t step = transposed ? x->row : x->column;
     int32_t most = 0;
     for (int64_t i = 0; i < lines; i++) {
-        const float *at = x->at + i * line;
+        const float *at = x->data + i * line;
         for (int64_t j = 0; j < n; j++) {
             int32_t bits;
             memcpy(&bits, at + j * step, sizeof bits);
@@ -175,7 +175,7 @@ static bool take_scale(const struct byi_f32_attention *a, uint32_t i,
     if (x->row || x->column ||
         (!divides && a->scores[i].binary != a->kernels->binary[BYI_F32_MUL]))
         return false;
-    *scale = divides ? *scale / *x->at : *scale * *x->at;
+    *scale = divides ? *scale / *x->data : *scale * *x->data;
     return true;
 }
 
@@ -192,7 +192,7 @@ static void scale_rows(const struct byi_f32_attention *a, int64_t rows,
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < a->depth; j++)
             to[i * a->depth + j] =
-                m->q.at[i * m->q.row + j * m->q.column] * scale;
+                m->q.data[i * m->q.row + j * m->q.column] * scale;
     m->q = (struct head_matrix){to, a->depth, 1};
     *scratch += float_bytes(rows * a->depth);
 }
@@ -226,7 +226,7 @@ static int64_t attended_keys(const struct byi_f32_attention *a, int64_t rows,
     int64_t most = 0;
     if (rows == 1 || a->keys == 0 || m->first + 1 != a->n_scores ||
         a->scores[m->first].binary != a->kernels->binary[BYI_F32_ADD] ||
-        mask->column != 1 || !(mask->at[a->keys - 1] < -ZERO))
+        mask->column != 1 || !(mask->data[a->keys - 1] < -ZERO))
         return a->keys;
     /* no absolute value of a product is larger; 1.01 is for rounding */
     const float bound = 1.01f * (float)a->depth *
@@ -235,7 +235,7 @@ static int64_t attended_keys(const struct byi_f32_attention *a, int64_t rows,
     if (!(bound < 1e30f))
         return a->keys;
     for (int64_t i = 0; i < rows && most < a->keys; i++) {
-        const float *at = mask->at + i * mask->row;
+        const float *at = mask->data + i * mask->row;
         const int64_t n = count_keys(at, a->keys, -3 * bound - 2 * ZERO);
         if (n == 0 || !(at[n - 1] >= -bound - ZERO))
             return a->keys;
@@ -251,11 +251,11 @@ static int64_t run_scores(const struct byi_f32_attention_run *run, int64_t head,
 {
     const struct byi_f32_attention *a = run->attention;
     struct score_matrices m = {
-        .q = find(a, run->q, &a->q, head, row, n, a->depth, &scratch),
-        .k = find(a, run->k, &a->k, head, 0, a->depth, a->keys, &scratch)};
+        .q = find_rows(a, run->q, &a->q, head, row, n, a->depth, &scratch),
+        .k = find_rows(a, run->k, &a->k, head, 0, a->depth, a->keys, &scratch)};
     for (uint32_t i = 0; i < a->n_scores; i++)
-        m.operands[i] = find(a, run->operands[i], &a->scores[i].operand, head,
-                             row, n, a->keys, &scratch);
+        m.operands[i] = find_rows(a, run->operands[i], &a->scores[i].operand,
+                                  head, row, n, a->keys, &scratch);
     scale_rows(a, n, &m, &scratch);
     const int64_t keys = attended_keys(a, n, &m);
     struct byi_f32_product product = {.kernels = a->kernels,
@@ -267,13 +267,14 @@ static int64_t run_scores(const struct byi_f32_attention_run *run, int64_t head,
                                       .b_rs = m.k.row,
                                       .b_cs = m.k.column,
                                       .ldc = a->wide};
-    multiply(&product, m.q.at, m.k.at, scores, scratch);
+    multiply(&product, m.q.data, m.k.data, scores, scratch);
     /* row by row, so that a row stays in the first-level cache */
     for (int64_t i = 0; i < n && keys > 0; i++) {
         float *at = scores + i * a->wide;
         const struct byi_f32_block block = {at, a->wide, 1, keys};
         for (uint32_t s = m.first; s < a->n_scores; s++)
-            a->scores[s].binary(&block, m.operands[s].at + i * m.operands[s].row,
+            a->scores[s].binary(&block,
+                                m.operands[s].data + i * m.operands[s].row,
                                 m.operands[s].row, m.operands[s].column);
         a->kernels->softmax[0](at, at, keys);
     }
@@ -289,7 +290,7 @@ static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
     scratch += float_bytes(a->high * a->wide);
     const int64_t keys = run_scores(run, head, row, n, scores, scratch);
     const struct head_matrix v =
-        find(a, run->v, &a->v, head, 0, a->keys, a->columns, &scratch);
+        find_rows(a, run->v, &a->v, head, 0, a->keys, a->columns, &scratch);
     const int64_t at = offset_of(a, &a->y, head, row);
     float *y = a->type ? (float *)(void *)scratch : run->y + at;
     if (a->type)
@@ -303,16 +304,16 @@ static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
                                       .b_rs = v.row,
                                       .b_cs = v.column,
                                       .ldc = a->type ? a->columns : a->y.row};
-    multiply(&product, scores, v.at, y, scratch);
+    multiply(&product, scores, v.data, y, scratch);
     for (int64_t i = 0; i < n && a->type; i++)
         a->kernels->narrow[a->type - 1](
             y + i * a->columns, (uint16_t *)(void *)run->y + at + i * a->y.row,
             a->columns);
 }
 
-/* The number of rows of a task. Halves the planned number while a thread would
+/* The number of rows of a task: the planned number, halved while a thread would
  * have fewer than two tasks. */
-static int64_t choose_high(const struct byi_f32_attention *a, int team)
+static int64_t task_rows(const struct byi_f32_attention *a, int team)
 {
     int64_t high = a->high;
     while (team > 1 && high >= 2 * a->kernels->rows &&
@@ -328,7 +329,7 @@ void byi_f32_attention_run(const struct byi_f32_attention_run *run)
     const int64_t work =
         heads_of(a) * a->rows * a->keys * (a->depth + a->columns);
     const int team = (int)byi_min(run->threads, work / PAYS + 1);
-    const int64_t strips = byi_ceil_div(a->rows, choose_high(a, team));
+    const int64_t strips = byi_ceil_div(a->rows, task_rows(a, team));
     const int64_t tasks = heads_of(a) * strips;
     const uint64_t per_thread = thread_bytes(a);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)

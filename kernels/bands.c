@@ -84,7 +84,7 @@ static uint64_t kernel_bytes(const struct byi_f32_conv *conv, int64_t high)
     return byi_align_bytes(most);
 }
 
-/* Bytes of the largest scratch that a convolution needs. */
+/* Bytes of a scratch that is large enough for each of the convolutions. */
 static uint64_t kernels_bytes(const struct byi_f32_bands *bands)
 {
     uint64_t most = 0;
@@ -104,8 +104,8 @@ static uint64_t result_bytes(const struct byi_f32_bands *bands, uint32_t i)
         sizeof(float));
 }
 
-/* Bytes of a thread's scratch: that of a convolution, then the intermediate
- * results. */
+/* Bytes of a thread's scratch: the scratch of one convolution at a time, then
+ * the lines of intermediate results. */
 static uint64_t thread_bytes(const struct byi_f32_bands *bands)
 {
     uint64_t bytes = bands->kernels;
@@ -148,7 +148,8 @@ uint64_t byi_f32_bands_scratch(const struct byi_f32_bands *bands, int threads)
     return bands->per_thread * (uint64_t)threads + BYI_ALIGN;
 }
 
-/* A thread's state: the lines of each intermediate result that it has. */
+/* The state of a thread: its image, and for each intermediate result the lines
+ * that exist now, `has`, and their memory, `at`. */
 struct band_thread {
     const struct byi_f32_bands *bands;
     const struct byi_f32_conv_run *runs;
@@ -196,6 +197,8 @@ static void advance(struct band_thread *own, uint32_t i, struct band_lines y)
     *has = y;
 }
 
+/* Compute lines `band` of the last result, after the lines of intermediate
+ * results that these lines depend on. */
 static void run_band(struct band_thread *own, struct band_lines band)
 {
     const struct byi_f32_bands *bands = own->bands;

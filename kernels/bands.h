@@ -19,7 +19,8 @@
 
 enum { BYI_F32_BANDED = 3 /* most convolutions in bands */ };
 
-/* Planned convolutions, each of which reads the result of the one before. */
+/* Planned convolutions, each of which reads the result of the one before. The
+ * caller sets `n` and `convs`; the convolutions must live as long as this. */
 struct byi_f32_bands {
     uint32_t n; /* 2 or 3 */
     const struct byi_f32_conv *convs[BYI_F32_BANDED];
@@ -31,15 +32,15 @@ struct byi_f32_bands {
 
 /* Choose the height of the bands. Returns false if the convolutions cannot be
  * computed in bands, or if separate runs are as fast: the intermediate results
- * fit a core's second-level cache, or the weights or two lines of a band would
- * fill too much of it. */
+ * fit a core's second-level cache, or the weights, or the lines for a band of
+ * two lines, would fill more than a quarter of it. */
 bool byi_f32_bands_plan(struct byi_f32_bands *bands);
 /* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_f32_bands_scratch(const struct byi_f32_bands *bands, int threads);
 /* Run the convolutions. runs[i] has the arguments of convolution i, except for
  * scratch and threads; only the first one has x, and only the last one has y. y
  * must not overlap x or an operand, but it may be an operand of the last
- * convolution that has the layout of y. */
+ * convolution that has the layout of y. `scratch` needs no alignment. */
 void byi_f32_bands_run(const struct byi_f32_bands *bands,
                        const struct byi_f32_conv_run *runs, void *scratch,
                        int threads);

@@ -115,12 +115,12 @@ static void pad_row(const struct byi_f32_codes *c, const float *x, float *to)
     divide(to, all, c->bits);
 }
 
-/* The rows of a product of few rows. */
+/* A product of few rows. */
 struct codes_rows {
     const struct byi_f32_codes *codes;
     const uint8_t *packed;
     int64_t m;
-    const float *x; /* padded rows; after row m zeros to a whole tile */
+    const float *x; /* padded rows, then rows of zeros to a whole tile */
     float *y;
 };
 
@@ -130,7 +130,8 @@ static int64_t part_rows(int64_t m, int64_t i)
     return m - i == 1 ? 1 : BYI_F32_CODES_ROWS;
 }
 
-/* Multiply rows from row i on, as many as a tile has, by `panels` panels. */
+/* Multiply the rows of the tile that begins with row i by `panels` panels, from
+ * panel p on. */
 static void run_part(const struct codes_rows *r, int64_t i, int64_t p,
                      int64_t panels)
 {
@@ -173,7 +174,7 @@ static void run_few(const struct byi_f32_codes *c, const void *packed,
     const struct codes_rows rows = {c, packed, m, padded, y};
     const int64_t each = row_floats(c), panels = panels_of(c);
     const int64_t step = c->kernels->codes_panels;
-    const int64_t most = m * c->n * c->k >> 17;
+    const int64_t most = m * c->n * c->k >> 17; /* 2^17 products a thread */
     const int team = (int)byi_max(byi_min(threads, most), 1);
     for (int64_t i = 0; i < m; i++)
         pad_row(c, x + i * c->k, padded + i * each);
@@ -190,12 +191,13 @@ static void run_few(const struct byi_f32_codes *c, const void *packed,
 
 /* --- many rows ------------------------------------------------------------ */
 
-/* The matrix of a product that expands it. */
+/* The matrix that expand() reads. */
 struct codes_matrix {
     const struct byi_f32_codes *codes;
     const uint8_t *packed;
 };
 
+/* Write a block of the matrix as panels of float32 (see byi_f32_expand_fn). */
 static void expand(const void *matrix, int64_t k, int64_t depth, int64_t first,
                    int64_t n, float *to)
 {
@@ -208,6 +210,7 @@ static void expand(const void *matrix, int64_t k, int64_t depth, int64_t first,
             c->kernels->panels * panel_bytes(c), to);
 }
 
+/* The product by m rows of x, as a planned convolution. */
 static struct byi_f32_conv product_of(const struct byi_f32_codes *c, int64_t m)
 {
     struct byi_f32_conv conv = {.images = m,
@@ -229,7 +232,7 @@ uint64_t byi_f32_codes_scratch(const struct byi_f32_codes *c, int threads)
 {
     const uint64_t few =
         (uint64_t)(c->kernels->codes_rows * row_floats(c)) * sizeof(float);
-    /* suffices for any number of rows */
+    /* the scratch of two rows suffices for any number of rows */
     const struct byi_f32_conv conv = product_of(c, 2);
     const uint64_t product = byi_f32_direct_scratch(&conv, threads);
     return few > product ? few : product;

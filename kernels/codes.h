@@ -36,7 +36,8 @@ uint64_t byi_f32_codes_packed(const struct byi_f32_codes *codes);
 /* Pack the weights into `to`. */
 void byi_f32_codes_pack(const struct byi_f32_codes *codes,
                         const struct byi_f32_codes_from *from, void *to);
-/* Bytes of scratch for byi_f32_codes_run with at most `threads` threads. */
+/* Bytes of scratch for byi_f32_codes_run with at most `threads` threads. The
+ * scratch must be aligned for pointers. */
 uint64_t byi_f32_codes_scratch(const struct byi_f32_codes *codes, int threads);
 /* Compute y from x, which has m dense rows. The result does not depend on
  * `threads`. */

@@ -247,17 +247,19 @@ static bool depthwise_pays(const struct byi_f32_conv *conv)
 }
 
 /* For transposed convolutions: oneDNN computes the gradient of a convolution,
- * far from the peak; only on SSE2 is it as fast, if windows do not overlap. */
+ * far from the peak. It is as fast only with SSE2 and windows that do not
+ * overlap. */
 static bool transposed_pays(const struct byi_f32_conv *conv)
 {
-    const bool steps = conv->stride[1] < conv->size[1] ||
-                       conv->stride[2] < conv->size[2]; /* windows overlap */
+    const bool overlap =
+        conv->stride[1] < conv->size[1] || conv->stride[2] < conv->size[2];
     return conv->channels >= BYI_F32_PANEL &&
-           (steps || conv->kernels->rows >= 6);
+           (overlap || conv->kernels->rows >= 6);
 }
 
-/* A tile computes whole panels. With fewer outputs, and where the last panel is
- * copied because kernels cannot store a part, oneDNN is up to twice as fast. */
+/* A tile computes whole panels. oneDNN is up to twice as fast if there are
+ * fewer outputs than a panel has columns, or if the last panel must be copied,
+ * because the kernels cannot store a part of it. */
 bool byi_f32_planar_pays(const struct byi_f32_conv *conv)
 {
     return conv->outputs >= BYI_F32_PANEL &&
@@ -396,7 +398,7 @@ static void pack_some(const struct byi_f32_conv *conv,
     pack_serially(&some, &from, to + first * group_floats(conv));
 }
 
-/* Pack weights of an algorithm that does not use tiles. */
+/* Pack the weights of any algorithm except BYI_F32_TILES. */
 static void pack_all(const struct byi_f32_conv *conv,
                      const struct byi_f32_weights *weights, float *to,
                      int threads)
@@ -488,8 +490,9 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
 
 /* Each thread should have about 2^18 multiplications. Reading a weight from the
  * second-level cache takes as long as four multiplications, which dominates the
- * product of a vector by a matrix. Depthwise convolutions mostly read and write
- * data, of which other threads should have computed as little as possible. */
+ * product of a vector by a matrix. For depthwise convolutions, 2^14 suffice:
+ * they mostly read and write data, which is faster if a thread finds most of
+ * its data in the cache of its own core. */
 int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads)
 {
     const int64_t *of = conv->transposed ? conv->in : conv->out;

@@ -24,7 +24,7 @@ struct byi_f32_epilogue_op {
     byi_f32_binary_fn *binary; /* reads run->operands[operand] */
     uint32_t operand;
     int64_t row, column, repeat;
-    float p0, p1;
+    float p0, p1; /* parameters of `unary` */
 };
 
 /* Writes rows [k, k + depth) of columns [first, first + n) of a matrix as
@@ -138,13 +138,15 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact);
  * false for planar convolutions that add a matrix; the caller must not run
  * them, since tiles that overlap would add the matrix twice. */
 bool byi_f32_conv_pays(const struct byi_f32_conv *conv);
-/* Name of the algorithm and instruction set, such as "winograd_4x4:avx2". */
+/* Name of the algorithm and instruction set, such as "winograd_4x4:avx2"; a
+ * static string. */
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv);
 /* Whether runs read unpacked weights, with `weight_strides`. */
 bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv);
 /* Bytes of the packed weights. */
 uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv);
-/* Pack the weights to byi_f32_conv_packed() bytes at `to`. */
+/* Pack the weights to byi_f32_conv_packed() bytes at `to`, on at most `threads`
+ * threads. */
 void byi_f32_conv_pack(const struct byi_f32_conv *conv,
                        const struct byi_f32_weights *weights, float *to,
                        int threads);
@@ -154,7 +156,7 @@ bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
 /* Bytes of scratch for a run with at most `threads` threads. The scratch of a
  * product with two rows suffices for any number of rows. */
 uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads);
-/* Compute y. */
+/* Compute y. The convolution must be planned, and its weights packed. */
 void byi_f32_conv_run(const struct byi_f32_conv_run *run);
 
 /* --- for the files of kernels/ only --------------------------------------- */

@@ -6,13 +6,14 @@
 enum {
     PART = 2048,     /* floats that stay in the first-level cache until their
                       * epilogue */
-    LINES = 6144,    /* floats of lines of x that stay there, too */
+    LINES = 6144,    /* floats of lines of x that stay in this cache, too */
     MIN_BLOCK = 128, /* channels */
     POSITIONS = 4    /* positions that the kernel computes together */
 };
 
-/* Find the lines of x and of the weights for the line of the result that has
- * position `row`, without lines outside of the image. Returns their number. */
+/* Find the lines of x that the result's line with position `row` reads, except
+ * for lines outside of the image, and the line of weights for each of them.
+ * Returns their number. */
 static int64_t find_lines(const struct byi_f32_conv_run *run, int64_t row,
                           const float **x, const float **weights)
 {

@@ -56,9 +56,9 @@ struct direct {
 };
 
 /* Whether to copy rows: gathered rows, rows for expanded weights (see
- * slice_expanded()), and rows whose distance is a multiple of half a page. The
- * last map to one or two sets of the first-level cache, and can evict each
- * other. */
+ * slice_expanded()), and rows whose distance is a multiple of half a page. Rows
+ * at such distances map to one or two sets of the first-level cache, and can
+ * evict each other. */
 static bool copies_rows(const struct byi_f32_conv *conv)
 {
     if (conv->gathers || conv->expand)
@@ -164,6 +164,8 @@ static void slice_expanded(struct direct *d)
             sizeof(float);
 }
 
+/* Divide the products of a convolution into tiles, chunks, slices and blocks.
+ * The caller sets `run`. */
 static struct direct describe(const struct byi_f32_conv *conv)
 {
     struct direct d = {
@@ -278,9 +280,10 @@ static void find_border(const struct direct *d, const float *image,
     for (int64_t t = 0; t < d->pieces[0] * d->pieces[1]; t++) {
         const int64_t z = at[0] + t / d->pieces[1] * conv->dilation[0];
         const int64_t h = at[1] + t % d->pieces[1] * conv->dilation[1];
-        const bool has = z >= 0 && z < conv->in[0] && h >= 0 && h < conv->in[1];
+        const bool exists =
+            z >= 0 && z < conv->in[0] && h >= 0 && h < conv->in[1];
         const int64_t line = (z * conv->in[1] + h) * conv->in[2];
-        if (has && d->border) {
+        if (exists && d->border) {
             copy_border(conv, image + line * conv->channels, at[2], border);
             *piece = border;
             piece += BYI_F32_ROWS;
@@ -290,7 +293,7 @@ static void find_border(const struct direct *d, const float *image,
         for (int64_t k = 0; k < d->pieces[2]; k++, piece += BYI_F32_ROWS) {
             const int64_t w = at[2] + k * conv->dilation[2];
             *piece =
-                has && w >= 0 && w < conv->in[2]
+                exists && w >= 0 && w < conv->in[2]
                     ? byi_f32_element(conv, image, (line + w) * conv->channels)
                     : zeros;
         }

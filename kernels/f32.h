@@ -29,8 +29,8 @@ static inline enum byi_f32_type byi_f32_type_of(enum byoc_dtype dtype)
 }
 
 enum {
-    BYI_F32_PANEL = 16, /* columns of a panel                       */
-    BYI_F32_ROWS = 14,  /* most rows of a tile */
+    BYI_F32_PANEL = 16,                  /* columns of a panel */
+    BYI_F32_ROWS = 14,                   /* most rows of a tile */
     BYI_F32_COLUMNS = 2 * BYI_F32_PANEL, /* most columns of a tile */
     BYI_F32_STEP = 8,                    /* see struct byi_f32_tile */
     BYI_F32_SEQUENCES = 6, /* most sequences of a step of a recurrent layer */
@@ -129,10 +129,10 @@ enum {
     BYI_F32_CODES_ROWS = 4    /* most rows of a tile */
 };
 
-/* A tile of the product of rows by panels of codes (kernels/codes.h). Element k
- * of a row is multiplied by code j = k % (32 / bits) of a word as it lies
- * there, so it is divided by 2 ^ (bits * j), unless that code is the last of a
- * word. */
+/* A tile of the product of rows by panels of codes (kernels/codes.h). The
+ * kernel multiplies element k of a row by code j = k % (32 / bits) of a word
+ * without shifting the code. Therefore the caller has divided the element by
+ * 2 ^ (bits * j), unless that code is the last of its word. */
 struct byi_f32_codes_tile {
     const float *x, *sums; /* x in whole blocks; the sum of each block of x as
                             * it was before the division */

@@ -72,11 +72,14 @@ static int64_t zeros_bytes(const struct byi_i8_conv *conv)
     return i8_align(conv->size[2] * conv->channels + BYI_I8_COLUMNS);
 }
 
+/* Bytes of the scratch that all threads share: the addends and scales of the
+ * epilogue, and the row of zero points. */
 static int64_t shared_bytes(const struct byi_i8_conv *conv)
 {
     return 2 * i8_align(i8_all_outputs(conv) * 4) + zeros_bytes(conv);
 }
 
+/* Bytes from one gathered row to the next. */
 static int64_t row_bytes(const struct byi_i8_conv *conv, enum byi_i8_form form)
 {
     /* not a multiple of 1024, so that rows map to different cache sets */
@@ -232,6 +235,7 @@ static int64_t rows_of(const struct byi_i8_conv *conv)
                        : conv->images * i8_positions_of(conv);
 }
 
+/* Describe a run, and fill the scratch that its threads share. */
 static struct i8_job open_job(const struct byi_i8_conv_run *run)
 {
     const struct byi_i8_conv *conv = run->conv;
@@ -248,19 +252,19 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
                                                    i8_align(all * 4)),
         .rows = rows_of(conv),
         .wide = conv->kernels->panels * BYI_I8_PANEL,
-        .n = conv->outputs / conv->groups,
+        .outputs = conv->outputs / conv->groups,
         .channels = conv->channels / conv->groups,
         .size = conv->result >= BYI_I8_OCTETS     ? 1
                 : conv->result >= BYI_I8_FLOAT16S ? 2
                                                   : 4,
-        .end = (const uint8_t *)run->x + conv->images * image,
+        .x_end = (const uint8_t *)run->x + conv->images * image,
         .image = image,
     };
     j.words = i8_words_of(conv, j.form);
     j.by_blocks = runs_blocks(conv, j.form);
     j.flip = conv->x_signed && !j.by_blocks ? 0x80 : 0;
     j.tiles = byi_ceil_div(j.rows, conv->kernels->rows);
-    j.column_blocks = byi_ceil_div(j.n, j.wide);
+    j.column_blocks = byi_ceil_div(j.outputs, j.wide);
     j.n_pieces = 1;
     j.pointwise = i8_is_pointwise(conv);
     j.ld = row_bytes(conv, j.form);
@@ -322,7 +326,7 @@ static void find_rows(const struct i8_job *j, int64_t group, int64_t row,
 /* Whether BYI_I8_COLUMNS bytes from `end` on may be read. */
 static bool is_loose(const struct i8_job *j, const uint8_t *end)
 {
-    return j->end - end >= BYI_I8_COLUMNS;
+    return j->x_end - end >= BYI_I8_COLUMNS;
 }
 
 /* Copy a piece of a row; returns the destination of the next piece. */
@@ -485,7 +489,7 @@ static void run_column_block(const struct i8_job *j, const uint8_t *const *rows,
 {
     const struct byi_i8_conv *conv = j->conv;
     const int64_t column = block * j->wide;
-    const int64_t columns = byi_min(j->wide, j->n - column);
+    const int64_t columns = byi_min(j->wide, j->outputs - column);
     const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
     const int64_t padded = group * i8_padded_outputs(conv) + column;
     const int64_t ldy = conv->outputs * j->size;
@@ -503,7 +507,7 @@ static void run_column_block(const struct i8_job *j, const uint8_t *const *rows,
         t.fetch = fetch + (i - begin < panels ? i - begin : 0) * t.next * 4;
         const int n = (int)(first_row(j, i + 1) - row);
         t.x = rows;
-        const int64_t at = row * ldy + (group * j->n + column) * j->size;
+        const int64_t at = row * ldy + (group * j->outputs + column) * j->size;
         t.y = (char *)j->run->y + at;
         t.ldy = ldy;
         if (conv->result == BYI_I8_ADDED) {
@@ -575,8 +579,8 @@ static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
     const struct byi_i8_conv *conv = j->conv;
     const int64_t padded = group * i8_padded_outputs(conv) + first;
     const int64_t ldy = conv->outputs * j->size;
-    const int64_t offset =
-        (conv->pitch ? 0 : begin) * ldy + (group * j->n + first) * j->size;
+    const int64_t offset = (conv->pitch ? 0 : begin) * ldy +
+                           (group * j->outputs + first) * j->size;
     int64_t taps[I8_PIECES];
     struct byi_i8_block b = {.x = (const uint8_t *)at,
                              .ldx = j->ld,
@@ -659,7 +663,7 @@ static void run_blocks(const struct i8_job *j, int64_t begin, int64_t end,
             else if (!j->in_place)
                 gather_rows(j, group, begin, next - begin, scratch);
             run_columns(j, begin, next, group, (b - base) * j->wide,
-                        byi_min(j->n, (stop - base) * j->wide), scratch);
+                        byi_min(j->outputs, (stop - base) * j->wide), scratch);
         }
     }
 }

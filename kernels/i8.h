@@ -169,7 +169,8 @@ struct byi_i8_taps {
  * vectors have `lanes` lanes of 128 bits:
  * entry (j * lanes + L) * 4 + i is for channel 16 L + 4 j + i. */
 struct byi_i8_strip_weights {
-    /* [output row][column]; for the second output row, a row further down */
+    /* [output row][column]; the window of the second output row is a row
+     * further down */
     _Alignas(64) uint32_t weights[2][3][BYI_I8_STRIP];
     _Alignas(64) int32_t add[BYI_I8_STRIP];
     _Alignas(64) float scale[BYI_I8_STRIP];
@@ -191,7 +192,7 @@ struct byi_i8_strip {
     uint8_t flip;
     uint8_t *y;
     int64_t ldy;  /* bytes between outputs                 */
-    int64_t next; /* bytes to the second row; 0: there is none */
+    int64_t next; /* bytes to the second row of outputs; 0: one row */
     int channels; /* at least 1 */
 };
 
@@ -363,7 +364,8 @@ struct byi_i8_conv_run {
 
 /* Choose the kernels, unless they are set, and the algorithm. */
 void byi_i8_conv_plan(struct byi_i8_conv *conv);
-/* Name of the kernels, such as "i8:avx512_amx" or "i8_depthwise:avx2". */
+/* Name of the kernels, such as "i8:avx512_amx" or "i8_depthwise:avx2"; a static
+ * string. */
 const char *byi_i8_conv_name(const struct byi_i8_conv *conv);
 /* Bytes of the memory for the packed weights, which must be 64-byte aligned. */
 uint64_t byi_i8_conv_packed(const struct byi_i8_conv *conv);
@@ -375,7 +377,7 @@ bool byi_i8_conv_packs_alike(const struct byi_i8_conv *a,
                              const struct byi_i8_conv *b);
 /* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads);
-/* Compute y. */
+/* Compute y. The convolution must be planned, and its weights packed. */
 void byi_i8_conv_run(const struct byi_i8_conv_run *run);
 
 #endif

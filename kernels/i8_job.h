@@ -18,9 +18,9 @@ struct i8_job {
     int64_t rows, tiles;    /* `rows`: positions of all images */
     int64_t wide;           /* columns of a column block */
     int64_t column_blocks;  /* of a group */
-    int64_t n;              /* outputs of a group                        */
-    int64_t channels;       /* of a group                                */
-    int64_t n_pieces;       /* pieces of a row                           */
+    int64_t outputs;        /* of a group */
+    int64_t channels;       /* of a group */
+    int64_t n_pieces;       /* pieces of a row */
     bool pointwise;         /* row i of x is row i of y */
     bool in_place;          /* rows are read from x                      */
     bool by_blocks;         /* blocks are used instead of tiles */
@@ -31,7 +31,7 @@ struct i8_job {
     int64_t size;         /* bytes of a result              */
     uint8_t flip;         /* flips bytes of x */
     const uint8_t *zeros; /* a row filled with x's zero point */
-    const uint8_t *end;   /* of x                           */
+    const uint8_t *x_end; /* of all images */
     int64_t image;        /* bytes of an image of x         */
     char *scratch;        /* scratch of the threads         */
     int64_t per_thread;   /* bytes of a thread's scratch */
@@ -51,6 +51,7 @@ struct i8_place {
     int64_t out[BYI_I8_AXES], first[BYI_I8_AXES];
 };
 
+/* The place of output `row`, numbered through all images. */
 static inline struct i8_place i8_place_of(const struct i8_job *j, int64_t row)
 {
     const struct byi_i8_conv *conv = j->conv;
@@ -65,6 +66,7 @@ static inline struct i8_place i8_place_of(const struct i8_job *j, int64_t row)
     return at;
 }
 
+/* Move to the next output. */
 static inline void i8_next_place(const struct i8_job *j, struct i8_place *at)
 {
     const struct byi_i8_conv *conv = j->conv;
@@ -92,8 +94,8 @@ static inline const uint8_t *i8_line_at(const struct byi_i8_conv *conv,
 }
 
 /* i8_depthwise.c. Compute output rows [begin, end), numbered through all
- * images, of strips [first, last) of channels. `scratch` is that of
- * the thread. */
+ * images, of strips [first, last) of channels. `scratch` belongs to the calling
+ * thread. */
 void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
                        int64_t first, int64_t last, char *scratch);
 

@@ -34,7 +34,7 @@ bool byi_i8_conv_packs_alike(const struct byi_i8_conv *a,
            memcmp(a->size, b->size, sizeof a->size) == 0;
 }
 
-/* The input of a packing. */
+/* The weights to pack, and the form to pack them in. */
 struct i8_packing {
     const struct byi_i8_conv *conv;
     const struct byi_i8_weights *w;
@@ -61,6 +61,7 @@ static inline void put(struct i8_column *c, int64_t word, int i, int32_t v)
     c->total += (uint32_t)v;
 }
 
+/* Check weight k, `v`, for form BYTES. */
 static inline void check(struct i8_column *c, int64_t k, int32_t v)
 {
     const bool bounded = c->p->conv->kernels->bytes == BYI_I8_BOUNDED;

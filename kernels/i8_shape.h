@@ -55,6 +55,7 @@ static inline int64_t i8_padded_outputs(const struct byi_i8_conv *conv)
     return byi_ceil_div(n, BYI_I8_PANEL) * BYI_I8_PANEL;
 }
 
+/* Padded outputs of all groups. */
 static inline int64_t i8_all_outputs(const struct byi_i8_conv *conv)
 {
     return i8_padded_outputs(conv) * (conv->depthwise ? 1 : conv->groups);

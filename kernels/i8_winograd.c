@@ -6,8 +6,9 @@
  *     sum = A' K [ sum over channels of (G g G') * (B' d B) ] K A / 576
  *
  * G is the matrix of real numbers multiplied by 24 and divided by K, so that it
- * has no fractions. The bracket consists of 36 products of tiles by channels by
- * outputs, of 16-bit numbers. Everything is computed modulo 2^32. 576 = 9 * 64:
+ * has no fractions. The bracket consists of 36 products of matrices, (tiles,
+ * channels) by (channels, outputs), of 16-bit numbers. Everything is computed
+ * modulo 2^32. 576 = 9 * 64:
  * 9 has an inverse modulo 2^32, and 64 times the sum is in range if the weights
  * of an output are not too large, which packing checks.
  *
@@ -143,6 +144,7 @@ static struct tile_place place_of(const struct winograd_job *j, int64_t tile)
                                tile % j->wide * OUTPUTS};
 }
 
+/* Transform the inputs of tiles [begin, end) to V. */
 static void fill_v(const struct winograd_job *j, int64_t begin, int64_t end,
                    int16_t *v)
 {
@@ -201,6 +203,7 @@ static void multiply(const struct winograd_job *j, const int16_t *v, int64_t n,
         }
 }
 
+/* Compute the outputs of a tile in a block of columns from M. */
 static void finish_tile(const struct winograd_job *j, int64_t tile,
                         int64_t block, const uint32_t *m)
 {

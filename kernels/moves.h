@@ -35,7 +35,8 @@ struct byi_f32_pool {
     int64_t size[BYI_F32_AXES], stride[BYI_F32_AXES], dilation[BYI_F32_AXES];
     int64_t pad[BYI_F32_AXES]; /* padding at the beginning */
 };
-/* Bytes of scratch for a run with at most `threads` threads. */
+/* Bytes of scratch for a run with at most `threads` threads. The scratch must
+ * be aligned for pointers. */
 uint64_t byi_f32_pool_scratch(const struct byi_f32_pool *pool, int threads);
 /* Compute y. Every window must contain an element of x. */
 void byi_f32_pool_run(const struct byi_f32_pool *pool, const void *x, void *y,

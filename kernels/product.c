@@ -10,7 +10,7 @@
 enum {
     DEPTH = 512,     /* most rows of B that are packed at once */
     FEW_ROWS = 128,  /* rows of B that stay in the first-level cache */
-    SHORT_ROW = 128, /* columns of C up to which it is not prefetched */
+    SHORT_ROW = 128, /* C is prefetched if it has more columns than this */
     BLOCK = 1 << 16  /* most elements of B that are packed at once */
 };
 
@@ -102,7 +102,7 @@ static void find_rows(const struct product_tasks *t, const float *a, int64_t k,
 }
 
 /* The columns of a task, packed and in B. */
-struct columns {
+struct task_columns {
     const float *packed, *b;
     int64_t n, depth;
     int64_t whole; /* number of columns that are read in place */
@@ -111,7 +111,8 @@ struct columns {
 /* Multiply the rows of a tile by all columns of the task. The part of C that
  * the next tile writes is prefetched while this tile is computed. */
 static void run_row(const struct product_tasks *t, const float *const *x,
-                    int rows, const struct columns *with, bool add, float *c)
+                    int rows, const struct task_columns *with, bool add,
+                    float *c)
 {
     const struct byi_f32_product *p = t->p;
     const int64_t unit = p->kernels->panels * BYI_F32_PANEL;
@@ -170,7 +171,7 @@ static void run_task(const struct product_tasks *t, int64_t task,
     }
     for (int64_t k = 0, depth; k < p->k; k += depth) {
         depth = byi_min(t->depth, p->k - k);
-        const struct columns with = {
+        const struct task_columns with = {
             .packed = scratch,
             .b = at.b + k * p->b_rs + first,
             .n = n,

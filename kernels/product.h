@@ -25,7 +25,8 @@ struct byi_f32_product {
     const void *ctx;
 };
 
-/* Bytes of scratch for products of any size with at most `threads` threads. */
+/* Bytes of scratch for products of any size with at most `threads` threads. The
+ * scratch must be aligned for floats. */
 uint64_t byi_f32_product_scratch(int threads);
 /* Compute C. The result does not depend on the number of threads. */
 void byi_f32_product_run(const struct byi_f32_product *p, int threads,

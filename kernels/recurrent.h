@@ -31,7 +31,7 @@ struct byi_f32_recurrent_run {
     const float *bias;                    /* (directions, biases, hidden) */
     const float *h, *c;                   /* initial states; NULL: zero   */
     float *y, *y_h, *y_c;                 /* y_h and y_c may be NULL */
-    void *scratch;
+    void *scratch;                        /* aligned for pointers */
     int threads; /* at most the number for which the scratch was sized */
 };
 
@@ -54,7 +54,7 @@ bool byi_f32_recurrent_packs_alike(const struct byi_f32_recurrent *a,
 /* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_f32_recurrent_scratch(const struct byi_f32_recurrent *layer,
                                    int threads);
-/* Compute y, y_h and y_c. */
+/* Compute y, y_h and y_c. The layer must be planned, and its weights packed. */
 void byi_f32_recurrent_run(const struct byi_f32_recurrent_run *run);
 
 #endif

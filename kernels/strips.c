@@ -203,6 +203,7 @@ static uint64_t kernel_bytes(const struct strips *s, int threads)
     return byi_align_bytes(most);
 }
 
+/* Divide a convolution into strips, and compute the sizes of the scratch. */
 static struct strips plan(const struct byi_f32_conv *conv, int threads)
 {
     struct strips s = divide_strips(conv, threads);

@@ -28,8 +28,8 @@ static int64_t draw(int64_t n)
 struct tensor {
     struct byi_f32_strides at;
     float *data;
-    uint16_t *narrow; /* the data, if they are of a narrow type */
-    int64_t n;
+    uint16_t *narrow; /* the data as float16 or bfloat16; or NULL */
+    int64_t n;        /* number of elements */
 };
 
 static void narrow(struct tensor *t, enum byi_f32_type type)

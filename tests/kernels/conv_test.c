@@ -16,8 +16,7 @@
 
 #include <cmocka.h>
 
-/* seeds of shapes and of data: so shapes do not depend on the size of the data
- */
+/* Separate seeds, so that shapes do not depend on the size of the data. */
 static uint64_t seed, data_seed;
 
 static uint32_t draw_from(uint64_t *from, uint32_t n)
@@ -308,7 +307,7 @@ static double sum_at(const struct conv_case *c, const int64_t *inputs,
     return sum;
 }
 
-/* What the operations of struct epilogue_kind compute. */
+/* The functions of epilogue operations, of the result y and the operand b. */
 static double relu_of(double y, double b)
 {
     (void)b;
@@ -566,7 +565,8 @@ static void random_shapes(void)
         if (!fits(&c.conv, algorithm) || is_large(&c.conv))
             continue;
         c.conv.algorithm = algorithm;
-        /* the share is one of each algorithm's cases, and all of many taps */
+        /* of each algorithm's cases only a share runs, but all with many taps
+         */
         const bool many = byi_f32_product_of(c.conv.size) > BYI_F32_PIECES;
         many_taps += many;
         if (ran[algorithm]++ % (uint32_t)test_share() != 0 && !many)
@@ -734,7 +734,8 @@ static void test_scratch(void **state)
 
 /* --- layers of networks --------------------------------------------------- */
 
-/* Largest error over the largest result, of a tenth of the outputs. */
+/* Check the largest error, relative to the largest result, of a tenth of the
+ * outputs. */
 static void layers(void)
 {
     static const struct {
@@ -891,7 +892,8 @@ static void test_gathered(void **state)
 
 /* --- threads, NaN --------------------------------------------------------- */
 
-/* Run the case, which is open, with 1 to 4 threads; close it. */
+/* Check that the open case has the same results with 1 to 4 threads, and close
+ * it. */
 static void compare_threads(struct conv_case *c)
 {
     const size_t bytes =
@@ -962,8 +964,8 @@ static void test_threads(void **state)
     at_all_levels(threads);
 }
 
-/* A NaN in the image reaches every result whose window holds it, through ReLU
- * too. */
+/* A NaN in the image reaches every result whose window contains it, also
+ * through ReLU. */
 static void keeps_nan(void)
 {
     for (int a = BYI_F32_DIRECT; a <= BYI_F32_WINOGRAD_4; a++) {

@@ -222,8 +222,8 @@ static void test_random(void **state)
     at_all_levels(random_sizes);
 }
 
-/* The results do not depend on the number of threads, not even if a direction
- * has several. Final states that are not wanted are not written. */
+/* The results do not depend on the number of threads, also if several threads
+ * compute one direction. Final states without a buffer are not written. */
 static void threads(void)
 {
     for (int i = 0; i < 4; i++) {

@@ -473,8 +473,8 @@ static struct byi_i8_conv product(int64_t k, int64_t n)
                                 .centred = true};
 }
 
-/* Products of bytes would saturate with large weights: sums of the largest x
- * times the largest weights must be exact all the same. */
+/* Sums of the largest x times the largest weights must be exact, although the
+ * instructions for pairs of bytes saturate with such weights. */
 static void run_extremes(void)
 {
     static const int8_t extremes[] = {127, -128, 64, -64, 65, 1};

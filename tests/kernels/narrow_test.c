@@ -74,7 +74,7 @@ static void all_codes(void)
             check_wide(codes[i], wide[i], expected);
             assert_int_equal(back[i], narrow_of(bf16, expected));
         }
-        /* any length, and nothing beyond it */
+        /* any length; elements after it do not change */
         for (int n = 0; n < 40; n++) {
             float few[48];
             for (int i = 0; i < 48; i++)
