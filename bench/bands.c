@@ -32,6 +32,7 @@ static const struct {
     {80, 24, 144, 24, 3, 1},
 };
 
+/* Allocate n floats between -1 and 1; the caller frees them. */
 static float *numbers(int64_t n)
 {
     float *at = aligned_alloc(64, (size_t)(n * 4 + 127) / 64 * 64);
@@ -65,6 +66,7 @@ static void describe(struct byi_f32_conv *conv, int64_t map, int64_t channels,
     byi_f32_conv_plan(conv, true);
 }
 
+/* Pack random weights; the caller frees them. */
 static const float *packed(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
@@ -107,6 +109,7 @@ static double time_of(const struct byi_f32_bands *bands,
     return now() - began;
 }
 
+/* Time block `at`, and print a line. */
 static void measure(size_t at, int threads)
 {
     struct byi_f32_conv convs[BYI_F32_BANDED];

@@ -215,7 +215,7 @@ static void ORT_API_CALL release_ep(OrtEpFactory *factory, OrtEp *ep)
 
 /* --- the factory ---------------------------------------------------------- */
 
-static const char *ORT_API_CALL text_of(const OrtEpFactory *factory)
+static const char *ORT_API_CALL name_of_factory(const OrtEpFactory *factory)
 {
     (void)factory;
     return BARE_NAME;
@@ -298,8 +298,8 @@ OrtStatus *CreateEpFactories(const char *registered_name,
                              size_t *n_factories)
 {
     static OrtEpFactory factory = {.ort_version_supported = ORT_API_VERSION,
-                                   .GetName = text_of,
-                                   .GetVendor = text_of,
+                                   .GetName = name_of_factory,
+                                   .GetVendor = name_of_factory,
                                    .GetVendorId = vendor_id,
                                    .GetVersion = version,
                                    .CreateAllocator = create_allocator,

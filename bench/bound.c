@@ -78,7 +78,9 @@ struct bench {
     struct bound_call *calls; /* of one run of the model */
     uint32_t n_calls, n_reorders;
     BYI_VEC(struct primitive) prims;
-    struct times run, outside, chain, ratio; /* ratio: of each turn */
+    /* of the model, of the model outside of regions, of the chain; and the
+     * ratio model / chain of each turn */
+    struct times run, outside, chain, ratio;
     void *saved; /* as large as the largest result */
 };
 
@@ -315,6 +317,7 @@ static enum byoc_status measure(struct bench *b, const struct options *o,
     BYI_TRY(run_chain(b, err));
     b->chain.n = 0;
     BYI_TRY(time_turns(b, o->seconds, err));
+    /* time_all_alone runs the model, too; only the times of the turns count */
     struct times run = b->run, outside = b->outside;
     b->run = b->outside = (struct times){0};
     enum byoc_status status = time_all_alone(b, o->seconds, err);

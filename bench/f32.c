@@ -60,6 +60,7 @@ static const struct {
 
 static enum byi_f32_type type; /* of inputs and results */
 
+/* Allocate n floats between -1 and 1; the caller frees them. */
 static float *numbers(int64_t n)
 {
     float *at = aligned_alloc(64, (size_t)(n * 4 + 127) / 64 * 64);

@@ -162,6 +162,7 @@ static void write_chain(const char *path, int n, int64_t rows, int64_t cols,
     fclose(f);
 }
 
+/* The memory that move_bytes() copies from x to y, or only reads. */
 struct traffic {
     char *x, *y;
     size_t n;

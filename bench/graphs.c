@@ -10,13 +10,15 @@ enum {
     FAN = 64     /* see make_functions() */
 };
 
+/* A module in the making. */
 struct graph {
     struct byi_module *m;
-    struct byi_func *f;
-    const struct byi_type *type;
+    struct byi_func *f;          /* the function to which nodes are added */
+    const struct byi_type *type; /* of all activations */
     uint32_t n_consts;
 };
 
+/* Start a function; NULL: a literal. */
 static void start(struct graph *g, const char *name)
 {
     static const int64_t dims[] = {1, 4, 2, 2};
@@ -143,6 +145,7 @@ static byi_id literal(struct graph *g, const struct byi_func *inner,
     return byi_add_fn(g->m, g->f, index, captures, inner->n_captures, NULL);
 }
 
+/* Add a function that applies `op` to its only capture; returns its index. */
 static uint32_t leaf(struct graph *g, enum byi_op_id op)
 {
     const uint32_t index = g->m->funcs.n;

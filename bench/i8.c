@@ -120,6 +120,7 @@ static void *alloc_test_bytes(int64_t n, int most)
     return at;
 }
 
+/* Time layer i, and print a line. */
 static void measure(size_t i, int threads)
 {
     const int64_t size = layers[i].size, pad = size / 2, map = layers[i].map;

@@ -26,6 +26,7 @@ enum { MAX_WORK = 96 };
 
 /* --- work -------------------------------------------------------- */
 
+/* One row of the table: passes, or a function. */
 struct work {
     const char *name;
     const struct byi_pass *const *passes; /* NULL: call `run` instead */
@@ -73,6 +74,7 @@ static enum byoc_status verify(struct byi_module *m, struct byoc_error *err)
     return byi_verify(m, err);
 }
 
+/* Passes that only accept a module after another pass, `first`. */
 static const struct {
     const char *name, *first;
 } prerequisites[] = {

@@ -90,6 +90,7 @@ static double median(double *list, size_t n)
 
 /* --- one model ------------------------------------------------------------ */
 
+/* A model in each engine, with its inputs and outputs. */
 struct trial {
     struct byi_arena *arena;
     char folder[32];

@@ -39,6 +39,7 @@ void bench_folder_remove(void);
 bool bench_open(const char *path, const char *name,
                 const struct byoc_compile_params *params, uint32_t threads,
                 struct bench_side *side);
+/* Free the model, its inputs and its outputs. */
 void bench_close(struct bench_side *side);
 /* Run once. Returns the time in seconds. A failure ends the program with status
  * 2. */
