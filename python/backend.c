@@ -197,6 +197,8 @@ static void region_free(const struct byoc_host *host, struct py_region *region)
     free(region);
 }
 
+/* Read a region and make the callables of its kernels. Sets *made, which
+ * region_free frees, to NULL on failure. */
 static struct byoc_fail *region_new(const struct byoc_host *host,
                                     const struct byoc_region *text,
                                     struct py_region **made)
@@ -324,16 +326,18 @@ static int write_result(const struct byoc_graph_value *v, const char *row,
     return bad;
 }
 
-static int run_kernel(const struct py_region *region, uint32_t at, void *state,
-                      const struct byoc_run_args *args)
+/* Run a kernel of the region: copies its operands to arrays, calls Python, and
+ * copies the results to the graph's memory. */
+static int run_kernel(const struct py_region *region, uint32_t kernel,
+                      void *state, const struct byoc_run_args *args)
 {
     const struct byoc_graph *g = region->graph;
-    const struct byoc_graph_kernel *k = &g->kernels[at];
+    const struct byoc_graph_kernel *k = &g->kernels[kernel];
     PyObject *operands = read_operands(g, k, state, args), *results = NULL;
     int bad = !operands;
     if (!bad)
         results = PyObject_CallFunctionObjArgs(
-            PyList_GetItem(region->calls, (Py_ssize_t)at), operands, NULL);
+            PyList_GetItem(region->calls, (Py_ssize_t)kernel), operands, NULL);
     bad = bad || !results;
     for (uint32_t i = 0; !bad && i < k->n_outs; i++)
         bad = write_result(&g->values[k->outs[i]], k->pattern, i,
@@ -344,7 +348,7 @@ static int run_kernel(const struct py_region *region, uint32_t at, void *state,
     return bad ? -1 : 0;
 }
 
-static uint64_t now(void)
+static uint64_t now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -359,7 +363,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     struct byoc_fail *fail = NULL;
     PyGILState_STATE gil = PyGILState_Ensure();
     for (uint32_t i = 0; !fail && i < g->n_kernels; i++) {
-        const uint64_t begin = args->trace ? now() : 0;
+        const uint64_t begin = args->trace ? now_ns() : 0;
         if (args->cancel && *args->cancel)
             fail = host->fail(host->ctx, BYOC_FAIL_CANCELLED,
                               "the run was cancelled");
@@ -367,7 +371,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
             fail = fail_of_exception(host);
         else if (args->trace)
             args->trace(args->trace_ctx, g->kernels[i].pattern, "python",
-                        g->kernels[i].source, begin, now());
+                        g->kernels[i].source, begin, now_ns());
     }
     PyGILState_Release(gil);
     for (uint32_t i = 0; !fail && i < g->n_outputs; i++)
@@ -384,9 +388,9 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
  * NULL with an exception set if that fails. */
 static const char *copy_string(PyObject *text)
 {
-    const char *at = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    char *copy = at ? strdup(at) : NULL;
-    if (at && !copy)
+    const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    char *copy = utf8 ? strdup(utf8) : NULL;
+    if (utf8 && !copy)
         PyErr_NoMemory();
     return copy;
 }

@@ -221,6 +221,8 @@ static PyObject *describe(const struct byoc_io *io)
                    : NULL;
 }
 
+/* Return a list of describe()'s tuples, for the outputs if the argument is
+ * true, otherwise for the inputs. */
 static PyObject *model_values(PyObject *self, PyObject *outputs)
 {
     const struct byoc_model *model = opened(self);
@@ -263,12 +265,12 @@ static PyObject *model_metadata(PyObject *self, PyObject *unused)
     PyObject *dict = model ? PyDict_New() : NULL;
     uint32_t n = 0;
     (void)unused;
-    const struct byoc_metadata *at =
+    const struct byoc_metadata *pairs =
         dict ? byoc_model_metadata(model, &n) : NULL;
     for (uint32_t i = 0; dict && i < n; i++) {
         PyObject *value = PyUnicode_DecodeUTF8(
-            at[i].value, (Py_ssize_t)strlen(at[i].value), "replace");
-        if (!value || PyDict_SetItemString(dict, at[i].key, value))
+            pairs[i].value, (Py_ssize_t)strlen(pairs[i].value), "replace");
+        if (!value || PyDict_SetItemString(dict, pairs[i].key, value))
             Py_CLEAR(dict);
         Py_XDECREF(value);
     }
@@ -346,6 +348,7 @@ static PyObject *model_write(PyObject *self, PyObject *path)
     Py_RETURN_NONE;
 }
 
+/* Prepare plans for sizes of the symbolic dims, a dict {name: size}. */
 static PyObject *model_warm(PyObject *self, PyObject *sizes)
 {
     const struct byoc_model *model = opened(self);

@@ -75,6 +75,8 @@ static void add_backend(void *ctx, const char *path, const char *name,
     PyGILState_Release(gil);
 }
 
+/* backends(plugins): returns a list of (name, version, path, verdict), with a
+ * tuple for each plug-in that is found. */
 static PyObject *list_backends(PyObject *module, PyObject *args)
 {
     const char *plugins;

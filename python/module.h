@@ -33,6 +33,8 @@ void *pyb_raisef(enum byoc_status status, const char *format, ...)
 
 /* --- tensor.c ------------------------------------------------------------- */
 
+/* Each pyb_*_register adds classes or functions to the module. Returns -1 with
+ * an exception set on failure. */
 int pyb_tensor_register(PyObject *module);
 /* The format of Python's struct module for an element type; NULL: the module
  * has none. */
@@ -63,6 +65,8 @@ struct pyb_params {
  * sets only the member of `compile` if `compiles`. */
 int pyb_params_read(struct pyb_params *params, PyObject *options,
                     bool compiles);
+/* Free the arrays of pointers in params->lists. The strings belong to the dict.
+ */
 void pyb_params_free(struct pyb_params *params);
 
 /* --- model.c -------------------------------------------------------------- */

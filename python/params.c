@@ -10,9 +10,9 @@
 enum kind { TEXT, LIST, U32, U64, INT, DOUBLE };
 
 struct row {
-    const char *name;
+    const char *name; /* of the option and of the struct's member */
     enum kind kind;
-    size_t at;
+    size_t offset; /* of the member, in bytes */
 };
 
 /* clang-format off */
@@ -85,7 +85,7 @@ static int read_count(const char *name, PyObject *object, uint64_t most,
 static int read_option(struct pyb_params *p, const struct row *row,
                        PyObject *object, char *params)
 {
-    void *to = params + row->at;
+    void *to = params + row->offset;
     uint64_t n = 0;
     switch (row->kind) {
     case TEXT:

@@ -342,7 +342,7 @@ static int check_out(const struct pyb_job *job, PyObject *out)
 /* --- running -------------------------------------------------------------- */
 
 /* The object for output k of the request. */
-static PyObject *result(struct pyb_job *job, uint32_t k)
+static PyObject *make_object(struct pyb_job *job, uint32_t k)
 {
     if (job->results[k].array)
         return Py_NewRef(job->results[k].array);
@@ -355,8 +355,8 @@ static PyObject *list_results(struct pyb_job *job)
 {
     PyObject *list = PyList_New((Py_ssize_t)job->request.n_outputs);
     for (uint32_t k = 0; list && k < job->request.n_outputs; k++) {
-        PyObject *one = result(job, k);
-        if (!one || PyList_SetItem(list, (Py_ssize_t)k, one))
+        PyObject *object = make_object(job, k);
+        if (!object || PyList_SetItem(list, (Py_ssize_t)k, object))
             Py_CLEAR(list);
     }
     return list;
@@ -385,7 +385,8 @@ PyObject *pyb_model_call(PyObject *self, PyObject *args, PyObject *named)
     if (!outcome)
         outcome = bind_all_outputs(job, NULL);
     if (outcome >= 0 && run_now(job) == 0)
-        all = job->request.n_outputs == 1 ? result(job, 0) : list_results(job);
+        all = job->request.n_outputs == 1 ? make_object(job, 0)
+                                          : list_results(job);
     give_job(job);
     return all;
 }
@@ -419,8 +420,8 @@ static struct pyb_job *bound_job(PyObject *self, PyObject *names,
 
 /* The callback of byoc_run_async: call `done`. A thread of the model calls it,
  * once. */
-static void ended(void *ctx, struct byoc_state *state, enum byoc_status status,
-                  const struct byoc_error *err)
+static void end_run(void *ctx, struct byoc_state *state,
+                    enum byoc_status status, const struct byoc_error *err)
 {
     struct pyb_job *job = ctx;
     PyObject *all, *error = NULL, *type, *trace, *answer;
@@ -449,7 +450,9 @@ static void ended(void *ctx, struct byoc_state *state, enum byoc_status status,
     PyGILState_Release(gil);
 }
 
-/* Start the run of a job, which calls `done` when it ends. */
+/* Start the run of a job on another thread, which calls `done` at its end.
+ * Returns the object of class Run, or NULL with an exception. Ends the use of
+ * the job on failure. */
 static PyObject *run_later(struct pyb_job *job, PyObject *done)
 {
     struct byoc_error err;
@@ -463,7 +466,7 @@ static PyObject *run_later(struct pyb_job *job, PyObject *done)
     run->job = job;
     job->handle = run;
     job->done = Py_NewRef(done);
-    status = byoc_run_async(job->state, &job->request, ended, job, &err);
+    status = byoc_run_async(job->state, &job->request, end_run, job, &err);
     if (status == BYOC_OK)
         return (PyObject *)run;
     give_job(job);
@@ -497,6 +500,7 @@ PyObject *pyb_model_run(PyObject *self, PyObject *args, PyObject *named)
     return all;
 }
 
+/* Run.cancel(). Returns False if the run has ended. */
 static PyObject *run_cancel(PyObject *self, PyObject *unused)
 {
     struct pyb_job *job = ((struct run *)self)->job;

@@ -11,14 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The class byoc.Tensor. Its memory is dense and row-major. */
 struct tensor {
     PyObject head;
     enum byoc_dtype dtype;
     const char *dtype_name;
-    PyObject *sizes; /* the shape as a tuple */
+    PyObject *sizes; /* `shape` as a tuple */
     int ndim;
     void *data;
-    Py_ssize_t bytes;
+    Py_ssize_t bytes; /* of `data` */
     Py_ssize_t shape[PYB_MAX_RANK];
     Py_ssize_t strides[PYB_MAX_RANK]; /* in bytes */
 };
@@ -59,11 +60,12 @@ enum byoc_dtype pyb_dtype_of_buffer(const Py_buffer *buffer)
 
 /* --- the type ------------------------------------------------------------- */
 
-static PyObject *ints(const Py_ssize_t *at, uint32_t n)
+/* Make a tuple of n integers. */
+static PyObject *tuple_of_sizes(const Py_ssize_t *sizes, uint32_t n)
 {
     PyObject *tuple = PyTuple_New((Py_ssize_t)n);
     for (uint32_t i = 0; tuple && i < n; i++) {
-        PyObject *item = PyLong_FromSsize_t(at[i]);
+        PyObject *item = PyLong_FromSsize_t(sizes[i]);
         if (!item || PyTuple_SetItem(tuple, (Py_ssize_t)i, item))
             Py_CLEAR(tuple);
     }
@@ -85,7 +87,7 @@ static PyObject *tensor_new(enum byoc_dtype dtype, uint32_t rank,
         t->strides[d] = t->bytes;
         t->bytes *= dims[d];
     }
-    t->sizes = ints(t->shape, rank);
+    t->sizes = tuple_of_sizes(t->shape, rank);
     t->data = aligned_alloc(64, ((size_t)t->bytes + 64) / 64 * 64);
     if (t->data && t->sizes)
         return (PyObject *)t;
@@ -138,7 +140,7 @@ static int get_buffer(PyObject *self, Py_buffer *buffer, int flags)
 
 /* The deleter of a DLPack tensor, which its consumer calls, from any thread and
  * without the GIL. */
-static void take_back(DLManagedTensor *managed)
+static void release_managed(DLManagedTensor *managed)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
     Py_DECREF((PyObject *)managed->manager_ctx);
@@ -146,6 +148,7 @@ static void take_back(DLManagedTensor *managed)
     free(managed);
 }
 
+/* The destructor of the capsule that to_dlpack makes. */
 static void drop_capsule(PyObject *capsule)
 {
     if (!PyCapsule_IsValid(capsule, "dltensor"))
@@ -169,7 +172,7 @@ static PyObject *to_dlpack(PyObject *self, PyObject *args, PyObject *named)
                                  .dtype = byoc_dtype_dlpack(t->dtype),
                                  .shape = (int64_t *)t->shape};
     lent->manager_ctx = self;
-    lent->deleter = take_back;
+    lent->deleter = release_managed;
     PyObject *capsule = PyCapsule_New(lent, "dltensor", drop_capsule);
     if (capsule)
         Py_INCREF(self);
@@ -197,8 +200,8 @@ int pyb_tensor_register(PyObject *module)
          NULL},
         {0}};
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "An output's memory, where NumPy cannot hold it. Pass it "
-                    "to torch.from_dlpack() or memoryview()."},
+        {Py_tp_doc, "The memory of an output whose dtype NumPy does not have. "
+                    "Pass it to torch.from_dlpack() or memoryview()."},
         {Py_tp_dealloc, tensor_free},
         {Py_tp_repr, represent},
         {Py_tp_methods, methods},
@@ -240,7 +243,8 @@ static PyObject *numpy_new(PyObject *dtype, uint32_t rank, const int64_t *dims,
                            void **data)
 {
     Py_buffer buffer;
-    PyObject *shape = ints((const Py_ssize_t *)dims, rank), *array = NULL;
+    PyObject *shape = tuple_of_sizes((const Py_ssize_t *)dims, rank);
+    PyObject *array = NULL;
     if (shape)
         array = PyObject_CallFunctionObjArgs(numpy_empty, shape, dtype, NULL);
     Py_XDECREF(shape);

@@ -239,6 +239,7 @@ def describe(error: BaseException) -> tuple[int, str]:
 
 # --- the plug-in's file --------------------------------------------------------
 
+# PLACE_HEAD of python/plugin.c, and the size in bytes of its array `place`
 _HEAD = b"byoc-python-plugin:"
 _ROOM = 4096
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# The types of the extension module, which python/module.c defines.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 

@@ -63,10 +63,12 @@ class Ledger:
 
     @property
     def regions(self) -> list[dict[str, Any]]:
+        """The regions, one for each call of a backend (docs/ledger.md)."""
         return self.data["regions"]
 
     @property
     def summary(self) -> dict[str, Any]:
+        """Counts of nodes, regions and operations (docs/ledger.md)."""
         return self.data["summary"]
 
     @property

@@ -51,6 +51,7 @@ class Event(NamedTuple):
 
     @property
     def us(self) -> float:
+        """The duration in microseconds."""
         return (self.end_ns - self.begin_ns) / 1000
 
 
@@ -62,6 +63,7 @@ class Profile:
 
     @property
     def events(self) -> list[Event]:
+        """The events so far, in the order in which their runs ended."""
         records = "".join(self._records).split("\x1e")[:-1]
         split = [record.split("\x1f") for record in records]
         return [Event(*m[:5], int(m[5]), int(m[6])) for m in split]
@@ -273,6 +275,7 @@ class Model(_byoc.Model):
             self._record(None)
 
 
+# Held during Model._write(), which only one thread at a time may call.
 _writing = threading.Lock()
 
 # --- options -----------------------------------------------------------------

@@ -36,6 +36,8 @@ def onnxruntime_provider() -> str:
 
 
 class GraphOptimizationLevel(enum.IntEnum):
+    """The levels of ONNX Runtime, with its numbers."""
+
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
     ORT_ENABLE_EXTENDED = 2
@@ -83,7 +85,8 @@ class SessionOptions:
 
     def register_custom_ops_library(self, path: str) -> None:
         raise UnsupportedError(
-            f"{path}: a library of ONNX Runtime; byoc takes plug-ins (docs/abi.md)"
+            f"{path}: found a library of ONNX Runtime, expected a plug-in of byoc; "
+            "see docs/abi.md"
         )
 
     def _compile_options(self) -> dict[str, Any]:
@@ -200,8 +203,8 @@ class InferenceSession:
         if not isinstance(source, bytes) and os.fspath(source).endswith(".so"):
             if options["dims"]:
                 raise UnsupportedError(
-                    "add_free_dimension_override_by_name: an artifact is compiled; "
-                    "compile it with dims="
+                    "add_free_dimension_override_by_name: found an artifact, whose "
+                    "dims are fixed, expected a model; compile it with dims="
                 )
             self.model = load(source, threads=options["threads"])
         else:

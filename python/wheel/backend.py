@@ -101,6 +101,7 @@ def resolve_links(package: pathlib.Path) -> None:
 
 
 def pack(root: pathlib.Path, wheel: pathlib.Path, info: str) -> None:
+    """Write the files below root to the wheel, and its RECORD to the folder info."""
     files = sorted(path for path in root.rglob("*") if path.is_file())
     record = []
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -117,6 +118,7 @@ def pack(root: pathlib.Path, wheel: pathlib.Path, info: str) -> None:
 def build_wheel(
     wheel_directory: str, config_settings: object = None, metadata_directory: object = None
 ) -> str:
+    """Write the wheel to a folder, and return its name. A hook of PEP 517."""
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     tag = f"cp311-abi3-{platform}"
     name, info = f"byoc-{version()}-{tag}.whl", f"byoc-{version()}.dist-info"
