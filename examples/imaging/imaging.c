@@ -26,8 +26,8 @@ static const struct format *const formats[] = {
 
 /* The format that can read the file's size, or NULL; also NULL if the size
  * exceeds the limits. */
-static const struct format *find(struct encoded file, int64_t *width,
-                                 int64_t *height)
+static const struct format *find_format(struct encoded file, int64_t *width,
+                                        int64_t *height)
 {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (formats[i]->size(file, width, height) && *width > 0 &&
@@ -37,6 +37,7 @@ static const struct format *find(struct encoded file, int64_t *width,
     return NULL;
 }
 
+/* Whether the attribute pixel_format has this value. */
 static bool has_format(const struct byoc_operator_call *call,
                        const char *pixel_format)
 {
@@ -58,7 +59,7 @@ static struct byoc_fail *decoder_shape(const struct byoc_host *host,
         !has_format(call, "Grayscale")) {
         char text[120];
         snprintf(text, sizeof text,
-                 "pixel_format is %.40s, expected RGB, BGR or Grayscale",
+                 "pixel_format: found %.40s, expected RGB, BGR or Grayscale",
                  call->attrs[0].strings[0]);
         return host->fail(host->ctx, BYOC_FAIL_INVALID, text);
     }
@@ -69,7 +70,7 @@ static struct byoc_fail *decoder_shape(const struct byoc_host *host,
     if (!file->data)
         return NULL;
     const struct encoded bytes = {file->data, file->bytes};
-    if (!find(bytes, &image->dims[1], &image->dims[0]))
+    if (!find_format(bytes, &image->dims[1], &image->dims[0]))
         image->dims[0] = image->dims[1] = 0;
     return NULL;
 }
@@ -92,6 +93,7 @@ static void to_gray(const uint8_t *rgb, uint8_t *gray, int64_t pixels)
                             16);
 }
 
+/* Decode the file; if that fails, the image becomes empty. */
 static struct byoc_fail *decoder_run(const struct byoc_host *host,
                                      const struct byoc_operator_call *call)
 {
@@ -99,7 +101,8 @@ static struct byoc_fail *decoder_run(const struct byoc_host *host,
     struct byoc_result *image = &call->results[0];
     const int64_t pixels = image->dims[0] * image->dims[1];
     int64_t width, height;
-    const struct format *format = pixels ? find(bytes, &width, &height) : NULL;
+    const struct format *format =
+        pixels ? find_format(bytes, &width, &height) : NULL;
     if (!format)
         return NULL;
     const bool gray = has_format(call, "Grayscale");

@@ -10,12 +10,13 @@
 
 /* A file in memory. */
 struct encoded {
-    const uint8_t *at;
-    size_t n;
+    const uint8_t *data;
+    size_t bytes;
 };
 
 /* A format. Both functions return false if they cannot read the file; if size()
- * returns false, imaging.c tries the next format. Any thread may call them. */
+ * returns false, imaging.c tries the next format. read() gets the width and
+ * height that size() has set. Any thread may call them. */
 struct format {
     bool (*size)(struct encoded file, int64_t *width, int64_t *height);
     /* decode to rgb[height][width][3], which the caller allocates */

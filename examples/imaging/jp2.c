@@ -10,34 +10,34 @@
 
 struct reader {
     struct encoded file;
-    size_t at;
+    size_t offset; /* of the next byte to read */
 };
 
 static OPJ_SIZE_T read_some(void *to, OPJ_SIZE_T n, void *arg)
 {
     struct reader *r = arg;
-    const size_t left = r->file.n - r->at;
+    const size_t left = r->file.bytes - r->offset;
     const size_t some = n < left ? n : left;
     if (!some)
         return (OPJ_SIZE_T)-1;
-    memcpy(to, r->file.at + r->at, some);
-    r->at += some;
+    memcpy(to, r->file.data + r->offset, some);
+    r->offset += some;
     return some;
 }
 
 static OPJ_BOOL seek(OPJ_OFF_T offset, void *arg)
 {
     struct reader *r = arg;
-    if (offset < 0 || (size_t)offset > r->file.n)
+    if (offset < 0 || (size_t)offset > r->file.bytes)
         return OPJ_FALSE;
-    r->at = (size_t)offset;
+    r->offset = (size_t)offset;
     return OPJ_TRUE;
 }
 
 static OPJ_OFF_T skip(OPJ_OFF_T n, void *arg)
 {
     struct reader *r = arg;
-    return seek((OPJ_OFF_T)r->at + n, arg) ? n : -1;
+    return seek((OPJ_OFF_T)r->offset + n, arg) ? n : -1;
 }
 
 /* Read an image's header and, if `pixels`, its pixels. Returns NULL if they
@@ -48,14 +48,14 @@ static opj_image_t *jp2_open(struct encoded file, bool pixels)
     struct reader r = {.file = file};
     opj_dparameters_t params;
     opj_image_t *image = NULL;
-    if (file.n < 12 || memcmp(file.at, box, sizeof box) != 0)
+    if (file.bytes < 12 || memcmp(file.data, box, sizeof box) != 0)
         return NULL;
     opj_codec_t *codec = opj_create_decompress(OPJ_CODEC_JP2);
     opj_stream_t *stream = opj_stream_default_create(OPJ_TRUE);
     opj_set_default_decoder_parameters(&params);
     if (codec && stream) {
         opj_stream_set_user_data(stream, &r, NULL);
-        opj_stream_set_user_data_length(stream, file.n);
+        opj_stream_set_user_data_length(stream, file.bytes);
         opj_stream_set_read_function(stream, read_some);
         opj_stream_set_seek_function(stream, seek);
         opj_stream_set_skip_function(stream, skip);

@@ -9,44 +9,45 @@
 
 #include <jpeglib.h>
 
-struct failing {
+struct error_handler {
     struct jpeg_error_mgr base;
-    jmp_buf at;
+    jmp_buf caller; /* where an error continues */
 };
 
-static void leave(j_common_ptr info)
+static void jump_to_caller(j_common_ptr info)
 {
-    struct failing *failing = (void *)info->err;
-    longjmp(failing->at, 1);
+    struct error_handler *handler = (void *)info->err;
+    longjmp(handler->caller, 1);
 }
 
-static void say_nothing(j_common_ptr info)
+static void print_nothing(j_common_ptr info)
 {
     (void)info;
 }
 
-static void begin(struct jpeg_decompress_struct *info, struct failing *failing,
-                  struct encoded file)
+/* Create a decoder, and read the file's header. */
+static void begin_decoding(struct jpeg_decompress_struct *info,
+                           struct error_handler *handler, struct encoded file)
 {
-    info->err = jpeg_std_error(&failing->base);
-    failing->base.error_exit = leave;
-    failing->base.output_message = say_nothing;
+    info->err = jpeg_std_error(&handler->base);
+    handler->base.error_exit = jump_to_caller;
+    handler->base.output_message = print_nothing;
     jpeg_create_decompress(info);
-    jpeg_mem_src(info, file.at, (unsigned long)file.n);
+    jpeg_mem_src(info, file.data, (unsigned long)file.bytes);
     jpeg_read_header(info, TRUE);
 }
 
 static bool jpeg_size(struct encoded file, int64_t *width, int64_t *height)
 {
     struct jpeg_decompress_struct info = {0};
-    struct failing failing;
-    if (file.n < 4 || file.at[0] != 0xff || file.at[1] != 0xd8)
+    struct error_handler handler;
+    if (file.bytes < 4 || file.data[0] != 0xff || file.data[1] != 0xd8)
         return false;
-    if (setjmp(failing.at)) {
+    if (setjmp(handler.caller)) {
         jpeg_destroy_decompress(&info);
         return false;
     }
-    begin(&info, &failing, file);
+    begin_decoding(&info, &handler, file);
     *width = info.image_width;
     *height = info.image_height;
     jpeg_destroy_decompress(&info);
@@ -57,12 +58,12 @@ static bool jpeg_read(struct encoded file, int64_t width, int64_t height,
                       uint8_t *rgb)
 {
     struct jpeg_decompress_struct info = {0};
-    struct failing failing;
-    if (setjmp(failing.at)) {
+    struct error_handler handler;
+    if (setjmp(handler.caller)) {
         jpeg_destroy_decompress(&info);
         return false;
     }
-    begin(&info, &failing, file);
+    begin_decoding(&info, &handler, file);
     info.out_color_space = JCS_RGB;
     jpeg_start_decompress(&info);
     while (info.output_scanline < (JDIMENSION)height) {

@@ -12,16 +12,16 @@
 
 struct reader {
     struct encoded file;
-    size_t at;
+    size_t offset; /* of the next byte to read */
 };
 
 static tmsize_t read_some(thandle_t handle, void *to, tmsize_t n)
 {
     struct reader *r = handle;
-    const size_t left = r->file.n - r->at;
+    const size_t left = r->file.bytes - r->offset;
     const size_t some = (size_t)n < left ? (size_t)n : left;
-    memcpy(to, r->file.at + r->at, some);
-    r->at += some;
+    memcpy(to, r->file.data + r->offset, some);
+    r->offset += some;
     return (tmsize_t)some;
 }
 
@@ -37,12 +37,12 @@ static toff_t seek(thandle_t handle, toff_t offset, int whence)
 {
     struct reader *r = handle;
     const toff_t base = whence == SEEK_SET   ? 0
-                        : whence == SEEK_CUR ? r->at
-                                             : r->file.n;
-    if (base + offset > r->file.n)
+                        : whence == SEEK_CUR ? r->offset
+                                             : r->file.bytes;
+    if (base + offset > r->file.bytes)
         return (toff_t)-1;
-    r->at = (size_t)(base + offset);
-    return r->at;
+    r->offset = (size_t)(base + offset);
+    return r->offset;
 }
 
 static int stay_open(thandle_t handle)
@@ -54,7 +54,7 @@ static int stay_open(thandle_t handle)
 static toff_t bytes_of(thandle_t handle)
 {
     const struct reader *r = handle;
-    return r->file.n;
+    return r->file.bytes;
 }
 
 /* An error handler that prints nothing: 1 tells libtiff not to print either. */
@@ -65,10 +65,12 @@ static int say_nothing(TIFF *tiff, void *arg, const char *where,
     return 1;
 }
 
+/* Open the file of `r`, which must live until TIFFClose(). NULL: it is not a
+ * TIFF file. */
 static TIFF *tiff_open(struct reader *r)
 {
-    if (r->file.n < 8 || (memcmp(r->file.at, "II*\0", 4) != 0 &&
-                          memcmp(r->file.at, "MM\0*", 4) != 0))
+    if (r->file.bytes < 8 || (memcmp(r->file.data, "II*\0", 4) != 0 &&
+                              memcmp(r->file.data, "MM\0*", 4) != 0))
         return NULL;
     TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
     if (!options)

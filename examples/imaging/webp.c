@@ -7,7 +7,7 @@
 static bool webp_size(struct encoded file, int64_t *width, int64_t *height)
 {
     int w, h;
-    if (!WebPGetInfo(file.at, file.n, &w, &h))
+    if (!WebPGetInfo(file.data, file.bytes, &w, &h))
         return false;
     *width = w;
     *height = h;
@@ -17,7 +17,8 @@ static bool webp_size(struct encoded file, int64_t *width, int64_t *height)
 static bool webp_read(struct encoded file, int64_t width, int64_t height,
                       uint8_t *rgb)
 {
-    return WebPDecodeRGBInto(file.at, file.n, rgb, (size_t)(3 * width * height),
+    return WebPDecodeRGBInto(file.data, file.bytes, rgb,
+                             (size_t)(3 * width * height),
                              (int)(3 * width)) != NULL;
 }
 

@@ -234,7 +234,7 @@ class Imaging(unittest.TestCase):
             self.assertEqual(found.shape, (0, 0, 3))
 
     def test_pixel_format(self):
-        with self.assertRaisesRegex(byoc.Error, "is CMYK, expected RGB, BGR or Grayscale"):
+        with self.assertRaisesRegex(byoc.Error, "found CMYK, expected RGB, BGR or Grayscale"):
             self.decoder(pixel_format="CMYK")
 
 
