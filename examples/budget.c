@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 struct host {
-    _Atomic int64_t bytes; /* bytes that byoc has allocated */
-    _Atomic uint32_t parts;
+    _Atomic int64_t bytes;  /* bytes that byoc has allocated */
+    _Atomic uint32_t parts; /* parts of loops that parallel_for has run */
 };
 
 static void *allocate(void *ctx, uint64_t bytes, uint64_t alignment)
@@ -50,6 +50,7 @@ static void print_line(void *ctx, enum byoc_severity severity, const char *line)
            line);
 }
 
+/* Run the model once, on zeros. Returns 0 on success. */
 static int run(const struct byoc_model *model, struct byoc_error *err)
 {
     const struct byoc_io *io = byoc_model_input(model, 0);

@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST = 16 }; /* limit on the number of inputs, and of outputs */
+enum { MAX_VALUES = 16 }; /* limit on the number of inputs, and of outputs */
 
+/* The number of elements. A negative dim counts as 0. */
 static size_t count(const int64_t *dims, uint32_t rank)
 {
     size_t n = 1;
@@ -45,14 +46,16 @@ static void print_event(void *ctx, const struct byoc_event *e)
            (double)(e->end_ns - e->begin_ns) / 1e3);
 }
 
+/* Run the request with inputs of ones, and print its outputs. Returns the exit
+ * code. */
 static int run(const struct byoc_model *model, struct byoc_state *state,
                struct byoc_request *request, struct byoc_error *err)
 {
-    struct byoc_binding in[MOST];
+    struct byoc_binding in[MAX_VALUES];
     for (uint32_t i = 0; i < request->n_inputs; i++) {
         in[i] = ones(byoc_model_input(model, i));
         if (byoc_model_input(model, i)->dtype != BYOC_F32)
-            return fprintf(stderr, "%s has type %s, expected float32\n",
+            return fprintf(stderr, "input %s: found %s, expected float32\n",
                            in[i].name,
                            byoc_dtype_name(byoc_model_input(model, i)->dtype)),
                    2;
@@ -76,10 +79,10 @@ int main(int argc, char **argv)
 {
     struct byoc_error err = {.text = "usage: by_name MODEL.so [OUTPUT...]"};
     struct byoc_load_params params = {.struct_size = sizeof params};
-    struct byoc_binding out[MOST] = {0};
+    struct byoc_binding out[MAX_VALUES] = {0};
     struct byoc_model *model = NULL;
     struct byoc_state *state = NULL;
-    if (argc < 2 || argc > 2 + MOST ||
+    if (argc < 2 || argc > 2 + MAX_VALUES ||
         byoc_model_load(argv[1], &params, &model, &err) ||
         byoc_state_new(model, &state, &err))
         return fprintf(stderr, "%s\n", err.text), 2;
@@ -90,10 +93,10 @@ int main(int argc, char **argv)
                                    .tag = "first"};
     if (request.n_outputs == 0)
         request.n_outputs = byoc_model_n_outputs(model);
-    if (request.n_inputs > MOST || request.n_outputs > MOST)
+    if (request.n_inputs > MAX_VALUES || request.n_outputs > MAX_VALUES)
         return fprintf(stderr,
                        "found %u inputs and %u outputs, expected at most %d\n",
-                       request.n_inputs, request.n_outputs, MOST),
+                       request.n_inputs, request.n_outputs, MAX_VALUES),
                2;
     for (uint32_t i = 0; i < request.n_outputs; i++)
         out[i].name =

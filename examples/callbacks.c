@@ -17,15 +17,15 @@ struct client {
     struct byoc_request request;
     struct byoc_binding in, out;
     char tag[32];
-    /* guarded by `lock`; left: number of requests to queue, -1 after the last
-     * one has ended */
-    int left, done, cancelled, failed;
+    /* `lock` guards these numbers of requests */
+    int left; /* still to be queued; -1 after the last request has ended */
+    int done, cancelled, failed;
     int gives_up; /* this client cancels its second request */
 };
 
 /* The callback: count the request that ended, and queue the next one. */
-static void ended(void *ctx, struct byoc_state *state, enum byoc_status status,
-                  const struct byoc_error *err)
+static void end_request(void *ctx, struct byoc_state *state,
+                        enum byoc_status status, const struct byoc_error *err)
 {
     struct client *c = ctx;
     int again, first;
@@ -41,7 +41,7 @@ static void ended(void *ctx, struct byoc_state *state, enum byoc_status status,
         fprintf(stderr, "%s: %s\n", c->tag, err->text);
     /* read outputs here, before the state runs again */
     if (again &&
-        byoc_run_async(state, &c->request, ended, c, NULL) == BYOC_OK) {
+        byoc_run_async(state, &c->request, end_request, c, NULL) == BYOC_OK) {
         /* the state is valid until this returns: byoc_state_free waits */
         if (first && c->gives_up)
             byoc_state_cancel(state);
@@ -53,6 +53,7 @@ static void ended(void *ctx, struct byoc_state *state, enum byoc_status status,
     pthread_mutex_unlock(&lock);
 }
 
+/* Queue the client's first request. Returns 0, or -1 with the reason in err. */
 static int start(struct client *c, const struct byoc_model *model, int id,
                  int requests, struct byoc_error *err)
 {
@@ -77,7 +78,7 @@ static int start(struct client *c, const struct byoc_model *model, int id,
                                        .outputs = &c->out,
                                        .tag = c->tag};
     if (byoc_state_new(model, &c->state, err) ||
-        byoc_run_async(c->state, &c->request, ended, c, err))
+        byoc_run_async(c->state, &c->request, end_request, c, err))
         return -1;
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Print a plug-in, and increment *ctx if it can be used. */
 static void print_backend(void *ctx, const char *path, const char *name,
                           const char *version, const char *verdict)
 {
@@ -49,7 +50,8 @@ static int describe(const struct byoc_model *model, const char *key)
 
 int main(int argc, char **argv)
 {
-    struct byoc_error err = {.text = "usage: describe MODEL.so [KEY]"};
+    struct byoc_error err = {
+        .text = "usage: describe MODEL.so [KEY] | --backends [PLUGINS]"};
     struct byoc_model *model = NULL;
     int usable = 0;
     if (argc >= 2 && strcmp(argv[1], "--backends") == 0) {

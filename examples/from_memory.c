@@ -13,12 +13,15 @@
 
 static struct byoc_error err;
 
-static int fail(const char *what)
+/* Print the error of a step. Returns the exit code. */
+static int fail(const char *step)
 {
-    fprintf(stderr, "%s: %s\n", what, err.text);
+    fprintf(stderr, "%s: %s\n", step, err.text);
     return 2;
 }
 
+/* The *n bytes of a file, which the caller frees; NULL if they cannot be read.
+ */
 static char *read_all(const char *path, uint64_t *n)
 {
     FILE *f = fopen(path, "rb");
@@ -36,6 +39,8 @@ static char *read_all(const char *path, uint64_t *n)
     return data;
 }
 
+/* Compile a model from memory, and write its artifact. Returns the exit code.
+ */
 static int compile(const char *onnx, const char *artifact)
 {
     struct byoc_compile_params params = {.struct_size = sizeof params,
@@ -55,7 +60,8 @@ static int compile(const char *onnx, const char *artifact)
     return status == BYOC_OK ? 0 : fail("compile");
 }
 
-/* Print the first input and output of a loaded model, and free the model. */
+/* Print the first input and output of a loaded model, and free the model.
+ * Returns the exit code. */
 static int report(const char *how, struct byoc_model **model)
 {
     struct byoc_state *state = NULL;

@@ -13,17 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MOST = 64,
-    RANK = 8
-}; /* limits on the number of inputs and on the axes
-    * of a cache */
+enum { MAX_INPUTS = 64 };
+enum { MAX_RANK = 8 }; /* of a cache */
 
 /* A cache: an input with the rows of earlier runs, and an output that shares
  * its memory and also has the rows of this run. */
 struct cache {
-    uint32_t axis;
-    int64_t past[RANK], present[RANK], strides[RANK];
+    uint32_t axis;                             /* of the rows */
+    int64_t past[MAX_RANK], present[MAX_RANK]; /* shapes of input and output */
+    int64_t strides[MAX_RANK];                 /* of both, in elements */
 };
 
 static struct byoc_error err;
@@ -38,19 +36,25 @@ static _Noreturn void fail(const char *format, ...)
     exit(2);
 }
 
-/* Allocate a cache for `capacity` rows, and bind it. */
+/* Allocate a cache for `capacity` rows, and bind it as an output and as the
+ * input that this output extends. The caller frees the input's data. */
 static void open_cache(const struct byoc_model *model, uint32_t output,
                        int64_t capacity, struct cache *c, DLTensor *in,
                        DLTensor *out)
 {
     const uint32_t input = byoc_model_in_place(model, output, &c->axis);
     if (input == UINT32_MAX)
-        fail("output %u extends no input, expected a cache", output);
+        fail("output %u: found an output that extends no input, expected a "
+             "cache",
+             output);
     const struct byoc_io *io = byoc_model_input(model, input);
     int64_t n = 1;
     for (uint32_t d = io->rank; d-- > 0; n *= c->present[d]) {
-        if (d >= RANK || (io->dims[d] < 0 && d != c->axis))
-            fail("input %u has a symbolic axis %u, expected only axis %u; "
+        if (d >= MAX_RANK)
+            fail("input %u: found %u axes, expected at most %d", input,
+                 io->rank, MAX_RANK);
+        if (io->dims[d] < 0 && d != c->axis)
+            fail("input %u: found a symbolic axis %u, expected only axis %u; "
                  "compile with --dim",
                  input, d, c->axis);
         c->past[d] = d == c->axis ? 0 : io->dims[d];
@@ -66,7 +70,7 @@ static void open_cache(const struct byoc_model *model, uint32_t output,
     out[output] = in[input];
     out[output].shape = c->present;
     if (io->dtype != BYOC_F32)
-        fail("input %u has type %s, expected float32", input,
+        fail("input %u: found %s, expected float32", input,
              byoc_dtype_name(io->dtype));
     if (!in[input].data)
         fail("input %u: out of memory", input);
@@ -86,10 +90,10 @@ static int64_t choose(const float *logits, int64_t n, double temperature)
     for (int64_t i = 0; i < n; i++)
         sum += exp((logits[i] - logits[best]) / temperature);
     seed = seed * 1103515245u + 12345u;
-    double left = sum * (seed >> 8) / (1 << 24);
+    double rest = sum * (seed >> 8) / (1 << 24);
     for (int64_t i = 0; i < n; i++) {
-        left -= exp((logits[i] - logits[best]) / temperature);
-        if (left < 0)
+        rest -= exp((logits[i] - logits[best]) / temperature);
+        if (rest < 0)
             return i;
     }
     return best;
@@ -107,38 +111,39 @@ int main(int argc, char **argv)
     const uint32_t n = byoc_model_n_inputs(model);
     const int64_t bytes = argc > 3 ? atol(argv[3]) : 200;
     const double temperature = argc > 4 ? atof(argv[4]) : 0.7;
-    if (n > MOST || byoc_model_n_outputs(model) != n)
+    if (n > MAX_INPUTS || byoc_model_n_outputs(model) != n)
         fail("found %u inputs and %u outputs, expected ids and caches, in and "
              "out, at most %d",
-             n, byoc_model_n_outputs(model), MOST);
-    int64_t made = (int64_t)strlen(argv[2]), shape[] = {1, made};
-    int64_t *ids = calloc((size_t)made, sizeof *ids);
-    struct cache caches[MOST];
-    DLTensor in[MOST] = {{.data = ids,
-                          .device = {kDLCPU, 0},
-                          .ndim = 2,
-                          .dtype = byoc_dtype_dlpack(BYOC_I64),
-                          .shape = shape}};
-    DLTensor out[MOST] = {{0}}; /* the first stays in the state's memory */
+             n, byoc_model_n_outputs(model), MAX_INPUTS);
+    int64_t length = (int64_t)strlen(argv[2]); /* of the text so far */
+    int64_t shape[] = {1, length};
+    int64_t *ids = calloc((size_t)length, sizeof *ids);
+    struct cache caches[MAX_INPUTS];
+    DLTensor in[MAX_INPUTS] = {{.data = ids,
+                                .device = {kDLCPU, 0},
+                                .ndim = 2,
+                                .dtype = byoc_dtype_dlpack(BYOC_I64),
+                                .shape = shape}};
+    DLTensor out[MAX_INPUTS] = {{0}}; /* logits: in the state's memory */
     for (uint32_t i = 1; i < n; i++)
-        open_cache(model, i, made + bytes, &caches[i], in, out);
-    for (int64_t i = 0; ids && i < made; i++)
+        open_cache(model, i, length + bytes, &caches[i], in, out);
+    for (int64_t i = 0; ids && i < length; i++)
         ids[i] = argv[2][i] & 127;
     fputs(argv[2], stdout);
     for (int64_t step = 0; ids && step < bytes; step++) {
         for (uint32_t i = 1; i < n; i++)
-            caches[i].present[caches[i].axis] = made;
+            caches[i].present[caches[i].axis] = length;
         if (byoc_run(state, in, n, out, n, &err))
             fail("%s", err.text);
-        const int64_t words = out[0].shape[2];
-        const float *last = (float *)out[0].data + (shape[1] - 1) * words;
-        ids[0] = choose(last, words, temperature);
+        const int64_t vocabulary = out[0].shape[2];
+        const float *last = (float *)out[0].data + (shape[1] - 1) * vocabulary;
+        ids[0] = choose(last, vocabulary, temperature);
         putchar((int)ids[0]);
         fflush(stdout);
         for (uint32_t i = 1; i < n; i++)
-            caches[i].past[caches[i].axis] = made;
+            caches[i].past[caches[i].axis] = length;
         shape[1] = 1;
-        made++;
+        length++;
     }
     putchar('\n');
     for (uint32_t i = 0; i < n; i++)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The number of elements. A negative dim counts as 0. */
 static size_t count(const int64_t *dims, uint32_t rank)
 {
     size_t n = 1;
@@ -20,7 +21,8 @@ static size_t count(const int64_t *dims, uint32_t rank)
     return n;
 }
 
-static DLTensor tensor_of(const struct byoc_io *io)
+/* A tensor of zeros for an input. The caller frees its data. */
+static DLTensor zeros(const struct byoc_io *io)
 {
     return (DLTensor){.data = calloc(count(io->dims, io->rank) + 1,
                                      byoc_dtype_size(io->dtype)),
@@ -30,13 +32,13 @@ static DLTensor tensor_of(const struct byoc_io *io)
                       .shape = (int64_t *)io->dims};
 }
 
-/* Run the model on each chunk of stdin. */
+/* Run the model on each chunk of stdin. Returns the exit code. */
 static int stream(struct byoc_model *model, struct byoc_state *state,
                   struct byoc_error *err)
 {
     const struct byoc_io *io[] = {byoc_model_input(model, 0),
                                   byoc_model_input(model, 1)};
-    DLTensor in[] = {tensor_of(io[0]), tensor_of(io[1])};
+    DLTensor in[] = {zeros(io[0]), zeros(io[1])};
     const size_t n = count(io[0]->dims, io[0]->rank);
     const size_t bytes =
         count(io[1]->dims, io[1]->rank) * byoc_dtype_size(io[1]->dtype);

@@ -94,6 +94,7 @@ struct step {
 
 static const char magic[8] = "blob 1\r\n";
 
+/* The operator of a step, or N_OPS if the table does not have it. */
 static uint32_t op_of(const struct byoc_graph_step *s)
 {
     uint32_t op = 0;
@@ -151,6 +152,7 @@ static void write_blob(const struct byoc_graph *g, uint64_t count, char *at)
     memcpy(at, g->outputs, g->n_outputs * sizeof *g->outputs);
 }
 
+/* The size of a blob. */
 static uint64_t bytes_of(uint64_t n_values, uint64_t n_steps,
                          uint64_t n_outputs)
 {
@@ -281,6 +283,8 @@ static const char *check_blob(struct loaded *l,
     return why;
 }
 
+/* Copy the region's blob to *l, and check it. Returns why it is invalid, or
+ * NULL. The caller frees the members of *l in both cases. */
 static const char *read_blob(struct loaded *l, const struct byoc_region *region)
 {
     struct head *h = &l->head;
@@ -331,7 +335,7 @@ static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
     return (uint64_t)l->threads * l->head.n_values * BLOCK * sizeof(float);
 }
 
-/* A run. */
+/* A run, which several threads compute. */
 struct job {
     const struct loaded *l;
     float *state;
@@ -357,6 +361,7 @@ static const float *block_of(const struct job *j, uint32_t v, float *blocks,
     return block;
 }
 
+/* Compute n elements of an operator's result. */
 static void compute(uint32_t op, const float *a, const float *b, float *to,
                     size_t n)
 {

@@ -17,6 +17,7 @@ from distributed import Client
 
 
 def main(scheduler, artifact, folder, out):
+    """Copy the artifact to each machine, and submit the batches without outputs."""
     folder, out = pathlib.Path(folder).resolve(), pathlib.Path(out).resolve()
     artifact = pathlib.Path(artifact).read_bytes()
     with Client(scheduler) as client:

@@ -32,6 +32,7 @@ def copy_to_machines(world, artifact):
 
 
 def main(artifact, folder, out):
+    """Copy the artifact to each machine; rank 0 submits the batches without outputs."""
     folder, out = pathlib.Path(folder), pathlib.Path(out)
     world = MPI.COMM_WORLD
     path = copy_to_machines(world, artifact)

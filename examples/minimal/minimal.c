@@ -55,9 +55,9 @@ static struct byoc_fail *load(const struct byoc_host *host,
         return fail;
     for (uint32_t i = 0; !fail && i < g->n_steps; i++)
         if (!is_known(g, &g->steps[i]))
-            fail =
-                host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
-                           "a step is not a float32 add, multiply or nn.relu");
+            fail = host->fail(
+                host->ctx, BYOC_FAIL_UNSUPPORTED,
+                "found a step other than a float32 add, multiply or relu");
     if (fail)
         byoc_graph_free(host, g);
     else
@@ -86,10 +86,10 @@ static uint64_t broadcast_index(const struct byoc_graph_value *in,
     uint64_t index = 0, stride = 1;
     for (uint32_t d = 1; d <= in->rank; d++) {
         uint64_t size = (uint64_t)in->dims[in->rank - d];
-        uint64_t of = (uint64_t)out->dims[out->rank - d];
-        index += size == 1 ? 0 : at % of * stride;
+        uint64_t out_size = (uint64_t)out->dims[out->rank - d];
+        index += size == 1 ? 0 : at % out_size * stride;
         stride *= size;
-        at /= of;
+        at /= out_size;
     }
     return index;
 }

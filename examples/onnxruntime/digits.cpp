@@ -35,7 +35,8 @@ try {
     std::ifstream file(argv[3], std::ios::binary);
     std::string all(std::istreambuf_iterator<char>(file), {});
     if (all.size() < 10)
-        throw std::runtime_error(std::string(argv[3]) + ": not a .npy file");
+        throw std::runtime_error(std::string(argv[3]) +
+                                 ": found another format, expected .npy");
     const size_t head = 10 + (all[8] & 255) + 256 * (all[9] & 255);
     std::vector<float> images((all.size() - head) / sizeof(float));
     std::copy_n(all.data() + head, images.size() * sizeof(float),

@@ -18,16 +18,18 @@ service = Service(os.environ["MODEL"], threads=1, runners=len(os.sched_getaffini
 
 
 async def reload():
+    """Load the new model; if that fails, keep the old one and log the error."""
     try:
         await asyncio.to_thread(service.load)
-    except Exception as error:  # keep the old model
+    except Exception as error:
         logging.getLogger("uvicorn.error").error("%s: %s", service.path, error)
 
 
 async def lifespan(receive, send):
+    """Answer ASGI's events of startup and shutdown, and handle SIGHUP."""
     loop, tasks = asyncio.get_running_loop(), set()
 
-    def hang_up():
+    def start_reload():
         task = loop.create_task(reload())
         tasks.add(task)  # the event loop keeps only weak references
         task.add_done_callback(tasks.discard)
@@ -35,13 +37,14 @@ async def lifespan(receive, send):
     while True:
         event = (await receive())["type"]
         if event == "lifespan.startup":
-            loop.add_signal_handler(signal.SIGHUP, hang_up)
+            loop.add_signal_handler(signal.SIGHUP, start_reload)
         await send({"type": event + ".complete"})
         if event == "lifespan.shutdown":
             return
 
 
 async def read(receive):
+    """The body of a request."""
     body, more = b"", True
     while more:
         event = await receive()
@@ -50,6 +53,7 @@ async def read(receive):
 
 
 async def application(scope, receive, send):
+    """The ASGI application."""
     if scope["type"] == "lifespan":
         return await lifespan(receive, send)
     model, name = service.current

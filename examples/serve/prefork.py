@@ -16,6 +16,7 @@ service = Service(os.environ["MODEL"], threads=1)
 
 
 def application(environ, start_response):
+    """The WSGI application."""
     model, name = service.current
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     try:

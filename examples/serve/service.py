@@ -54,6 +54,7 @@ class Service:
         return {model.inputs[0].name: image}
 
     def answer(self, outputs):
+        """The first output as the bytes of an .npy file."""
         file = io.BytesIO()
         numpy.save(file, outputs[0])
         return file.getvalue()

@@ -38,6 +38,8 @@ static const struct {
 };
 enum { N_OPS = sizeof ops / sizeof ops[0] };
 
+/* Returns why a value of the match is refused; NULL: it is accepted, or the
+ * match has no such value. */
 static const char *check_type(const struct byoc_host *host,
                               const struct byoc_match *m, const char *name)
 {
@@ -102,6 +104,7 @@ static void add(struct text *t, const char *format, ...)
     t->n += n;
 }
 
+/* The operator of a step, or N_OPS if the table does not have it. */
 static uint32_t op_of(const struct byoc_graph_step *s)
 {
     uint32_t op = 0;
@@ -190,6 +193,7 @@ static struct nest make_nest(const struct byoc_graph *g, uint32_t n_consts)
     return n;
 }
 
+/* Append the index of the element of v that the loops have reached. */
 static void add_index(struct text *t, const struct nest *n,
                       const struct byoc_graph_value *v)
 {
@@ -354,6 +358,7 @@ static struct byoc_fail *compile(const struct byoc_host *host,
 typedef long (*nest_fn)(const float *const *c, const float *const *in,
                         float *const *out, long part, long parts);
 
+/* A loaded region. */
 struct loaded {
     nest_fn code;
     long threads, n_consts;
@@ -400,6 +405,7 @@ static void unload(const struct byoc_host *host, void *compiled)
     host->release(host->ctx, compiled);
 }
 
+/* A run, whose parts several threads compute. */
 struct job {
     const struct loaded *l;
     long parts;

@@ -45,6 +45,7 @@ template <class Body> byoc_fail *guarded(const byoc_host *host, Body body)
     }
 }
 
+/* The number of elements. */
 uint64_t count(const byoc_view &x)
 {
     uint64_t n = 1;
@@ -55,7 +56,7 @@ uint64_t count(const byoc_view &x)
 
 /* --- the model ------------------------------------------------------------ */
 
-/* The value of a base64 digit; -1: none. */
+/* The value of a base64 digit; -1 for other characters. */
 int digit(char c)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -87,6 +88,8 @@ std::string from_base64(std::string_view text)
     return bytes;
 }
 
+/* Load the model of the attribute; *made is the processor, which drop() frees.
+ */
 byoc_fail *make(const byoc_host *host, const byoc_operator_call *call,
                 void **made)
 {
@@ -174,6 +177,7 @@ byoc_fail *tokenize_one(const byoc_host *host, const byoc_operator_call *call,
     return nullptr;
 }
 
+/* Add the tokens of all strings to *to, reversed or renumbered if requested. */
 byoc_fail *tokenize(const byoc_host *host, const byoc_operator_call *call,
                     Tokens *to)
 {
@@ -207,6 +211,7 @@ byoc_fail *check(const byoc_host *host, const byoc_operator_call *call)
     return nullptr;
 }
 
+/* Whether the elements of all inputs are known. */
 bool all_known(const byoc_operator_call *call)
 {
     for (uint32_t i = 0; i < call->n_inputs; i++)

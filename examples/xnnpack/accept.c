@@ -13,6 +13,7 @@ struct type {
     const int64_t *dims;
 };
 
+/* Set *t to the type of a value. Returns 0 if the match has no such value. */
 static int type_of(const struct byoc_host *host, const struct byoc_match *m,
                    const char *name, struct type *t)
 {
@@ -31,6 +32,7 @@ static const int64_t *ints_of(const struct byoc_host *host,
                                                                        : NULL;
 }
 
+/* An int attribute of the first operator; 0 if it does not have it. */
 static int64_t int_of(const struct byoc_host *host, const struct byoc_match *m,
                       const char *name)
 {
@@ -38,6 +40,7 @@ static int64_t int_of(const struct byoc_host *host, const struct byoc_match *m,
     return value ? *value : 0;
 }
 
+/* A string attribute of the first operator; "" if it does not have it. */
 static const char *string_of(const struct byoc_host *host,
                              const struct byoc_match *m, const char *name)
 {
@@ -47,6 +50,8 @@ static const char *string_of(const struct byoc_host *host,
 
 /* --- checks for every row ------------------------------------------------- */
 
+/* Refuse a value of the type `t`, which messages show as `shown`, unless it is
+ * float32 with elements and not too many axes. */
 static const char *check_float(const struct byoc_host *host,
                                const struct byoc_match *m, const struct type *t,
                                const char *shown)
@@ -77,8 +82,10 @@ static const char *check_clip(const struct byoc_host *host,
         !host->match_float(m, i, "a_min", &min) ||
         !host->match_float(m, i, "a_max", &max) || (float)min < (float)max)
         return NULL;
-    return host->match_say(m, "clip from %g to %g, expected a_min < a_max", min,
-                           max);
+    return host->match_say(m,
+                           "found a clip from %g to %g, expected a_min < "
+                           "a_max",
+                           min, max);
 }
 
 const char *accept_float(const struct byoc_host *host,
@@ -116,8 +123,8 @@ static const char *check_layout(const struct byoc_host *host,
     struct type t;
     if (!type_of(host, m, "src", &t) || t.rank != 4 ||
         !image_of(image, layout, t.dims))
-        return host->match_say(m, "%s is \"%s\", expected NCHW or NHWC", name,
-                               layout);
+        return host->match_say(m, "found %s \"%s\", expected NCHW or NHWC",
+                               name, layout);
     return NULL;
 }
 
@@ -153,8 +160,8 @@ const char *accept_convolution(const struct byoc_host *host,
     why = why ? why : check_layout(host, m, "data_layout", &image);
     if (!why && strlen(layout) != 4)
         why = host->match_say(m,
-                              "kernel_layout is \"%s\", expected O, I, H and "
-                              "W in any order",
+                              "found kernel_layout \"%s\", expected O, I, H "
+                              "and W in any order",
                               layout);
     if (!why && strcmp(host->match_op(m, 0), "nn.conv2d_transpose") == 0 &&
         int_of(host, m, "groups") != 1)

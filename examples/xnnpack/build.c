@@ -15,9 +15,9 @@ struct build {
     const struct byoc_host *host;
     const struct byoc_graph *g;
     struct program *p;
-    uint32_t (*of)[N_LAYOUTS]; /* by value and layout: the tensor, or NONE */
-    const struct byoc_graph_kernel *kernel;
-    enum byoc_fail_code code; /* code of the failure; 0: none */
+    uint32_t (*made)[N_LAYOUTS]; /* by value and layout: its tensor, or NONE */
+    const struct byoc_graph_kernel *kernel; /* the current one; or NULL */
+    enum byoc_fail_code code;               /* of the failure; 0: none */
     const char *why;
 };
 
@@ -46,6 +46,7 @@ int image_of(struct image *image, const char *layout, const int64_t *dims)
 
 /* --- tensors and operators ------------------------------------------------ */
 
+/* Add a tensor. Returns its index, or NONE on failure. */
 static uint32_t tensor_new(struct build *b, struct tensor t)
 {
     struct program *p = b->p;
@@ -60,6 +61,8 @@ static uint32_t tensor_new(struct build *b, struct tensor t)
     return p->n_tensors++;
 }
 
+/* The approximate number of multiplications of an operator; for operators that
+ * only read or write, the larger number of elements. */
 static double work_of(const struct program *p, const struct op *op)
 {
     const struct window *w = &op->window;
@@ -70,6 +73,7 @@ static double work_of(const struct program *p, const struct op *op)
     return (double)(in > out && !w->in ? in : out) / sizeof(float) * each;
 }
 
+/* Add an operator to the program. Returns 0 on failure. */
 static int op_add(struct build *b, struct op op)
 {
     struct program *p = b->p;
@@ -132,6 +136,7 @@ static uint32_t constant(struct build *b, const struct byoc_graph_value *v,
     return made;
 }
 
+/* A new tensor in the state's memory; NONE on failure. */
 static uint32_t memory(struct build *b, size_t bytes)
 {
     return tensor_new(b, (struct tensor){.where = MEMORY, .bytes = bytes});
@@ -141,7 +146,7 @@ static uint32_t memory(struct build *b, size_t bytes)
  * Returns the new tensor, or NONE. */
 static uint32_t move(struct build *b, uint32_t v, enum layout layout)
 {
-    const uint32_t from = b->of[v][layout == LAST ? PLAIN : LAST];
+    const uint32_t from = b->made[v][layout == LAST ? PLAIN : LAST];
     const uint32_t to = memory(b, (size_t)value_of(b, v)->bytes);
     const struct op op = {.kind =
                               layout == LAST ? &kind_to_last : &kind_from_last,
@@ -159,7 +164,7 @@ static uint32_t tensor_of(struct build *b, uint32_t v, enum layout layout)
     const struct byoc_graph_value *value = value_of(b, v);
     if (same_layouts(value))
         layout = PLAIN;
-    uint32_t *at = &b->of[v][layout];
+    uint32_t *at = &b->made[v][layout];
     if (*at == NONE && value->kind == BYOC_GRAPH_CONST)
         *at = constant(b, value, layout);
     else if (*at == NONE && value->kind == BYOC_GRAPH_INPUT && layout == PLAIN)
@@ -168,7 +173,7 @@ static uint32_t tensor_of(struct build *b, uint32_t v, enum layout layout)
                                             .bytes = (size_t)value->bytes});
     else if (*at == NONE && value->kind == BYOC_GRAPH_INPUT)
         *at = tensor_of(b, v, PLAIN) == NONE ? NONE : move(b, v, LAST);
-    else if (*at == NONE && b->of[v][!layout] != NONE)
+    else if (*at == NONE && b->made[v][!layout] != NONE)
         *at = move(b, v, layout);
     if (*at == NONE)
         refuse(b, BYOC_FAIL_INTERNAL,
@@ -180,14 +185,14 @@ static uint32_t tensor_of(struct build *b, uint32_t v, enum layout layout)
 static uint32_t result(struct build *b, uint32_t v, enum layout layout)
 {
     const struct byoc_graph_value *value = value_of(b, v);
-    return b->of[v][same_layouts(value) ? PLAIN : layout] =
+    return b->made[v][same_layouts(value) ? PLAIN : layout] =
                memory(b, (size_t)value->bytes);
 }
 
 /* The layout in which an operator that supports both layouts reads `v`. */
 static enum layout layout_of(const struct build *b, uint32_t v)
 {
-    return b->of[v][LAST] != NONE ? LAST : PLAIN;
+    return b->made[v][LAST] != NONE ? LAST : PLAIN;
 }
 
 /* --- kernels -------------------------------------------------------------- */
@@ -273,6 +278,8 @@ static int read_weights(struct build *b, struct job *j, const char *axes)
     return 1;
 }
 
+/* Set the operator's bias to the job's. Refuses one that is not a constant for
+ * each of the channels. */
 static int set_bias(struct build *b, struct job *j, size_t channels)
 {
     if (!j->bias)
@@ -306,7 +313,7 @@ static int build_convolution(struct build *b, struct job *j)
 static int build_deconvolution(struct build *b, struct job *j)
 {
     struct window *w = &j->op.window;
-    int64_t more[2] = {0};
+    int64_t output_padding[2] = {0};
     enum layout layout;
     j->op.kind = &kind_deconvolution;
     if (!read_window(b, j, "data_layout", &layout) ||
@@ -317,9 +324,9 @@ static int build_deconvolution(struct build *b, struct job *j)
         return refuse(b, BYOC_FAIL_UNSUPPORTED,
                       "found a transposed convolution in several groups or of "
                       "other channels than the image has, expected 1 group");
-    byoc_graph_ints(j->step, "output_padding", more, 2);
-    w->more[0] = (uint32_t)more[0];
-    w->more[1] = (uint32_t)more[1];
+    byoc_graph_ints(j->step, "output_padding", output_padding, 2);
+    w->output_padding[0] = (uint32_t)output_padding[0];
+    w->output_padding[1] = (uint32_t)output_padding[1];
     return set_bias(b, j, w->out) && finish(b, j, layout);
 }
 
@@ -461,6 +468,8 @@ static int fits_last(const struct byoc_graph_value *v)
     return v->rank == 4 || v->kind == BYOC_GRAPH_CONST || same_layouts(v);
 }
 
+/* An operator on the values x and y: channels-last if one of them is, and both
+ * can be. */
 static int build_pair(struct build *b, struct job *j, uint32_t x, uint32_t y)
 {
     const struct byoc_graph_value *v[2] = {value_of(b, x), value_of(b, y)};
@@ -586,7 +595,7 @@ static int build_join(struct build *b, struct job *j)
 static int build_view(struct build *b, struct job *j)
 {
     const uint32_t x = tensor_of(b, j->step->args[0], PLAIN);
-    b->of[j->out][PLAIN] = x;
+    b->made[j->out][PLAIN] = x;
     return x != NONE;
 }
 
@@ -654,6 +663,7 @@ static int check_types(struct build *b, const struct byoc_graph_step *s)
                          "found a tensor that is empty or not float32");
 }
 
+/* Add the operators of a kernel. Returns 0 on failure. */
 static int build_kernel(struct build *b, const struct byoc_graph_kernel *k)
 {
     const struct byoc_graph_step *steps = &b->g->steps[k->first];
@@ -719,6 +729,7 @@ static int build_outputs(struct build *b)
 
 /* --- memory --------------------------------------------------------------- */
 
+/* The bytes that a tensor occupies in the state's memory. */
 static uint64_t room_of(const struct tensor *t)
 {
     return (t->bytes + XNN_EXTRA_BYTES + 63) & ~(uint64_t)63;
@@ -742,15 +753,15 @@ static void place(struct program *p)
             moved = 0;
             for (uint32_t k = 0; k < i; k++) {
                 const struct tensor *u = &p->tensors[p->ops[k].out];
-                if (!is_alive(u, i) || u->at >= t->at + room_of(t) ||
-                    t->at >= u->at + room_of(u))
+                if (!is_alive(u, i) || u->offset >= t->offset + room_of(t) ||
+                    t->offset >= u->offset + room_of(u))
                     continue;
-                t->at = u->at + room_of(u);
+                t->offset = u->offset + room_of(u);
                 moved = 1;
             }
         }
-        if (t->where == MEMORY && p->bytes < t->at + room_of(t))
-            p->bytes = t->at + room_of(t);
+        if (t->where == MEMORY && p->bytes < t->offset + room_of(t))
+            p->bytes = t->offset + room_of(t);
     }
 }
 
@@ -772,20 +783,20 @@ struct byoc_fail *program_new(const struct byoc_host *host,
 {
     struct program *p = calloc(1, sizeof *p);
     struct build b = {.host = host, .g = graph, .p = p};
-    b.of = malloc((graph->n_values + 1) * sizeof *b.of);
+    b.made = malloc((graph->n_values + 1) * sizeof *b.made);
     if (p)
         p->graph = graph;
     else
         byoc_graph_free(host, graph);
-    int ok = p && b.of;
+    int ok = p && b.made;
     if (!ok)
         refuse(&b, BYOC_FAIL_RESOURCE, "out of memory");
     for (uint32_t i = 0; ok && i < graph->n_values; i++)
-        b.of[i][PLAIN] = b.of[i][LAST] = NONE;
+        b.made[i][PLAIN] = b.made[i][LAST] = NONE;
     for (uint32_t i = 0; ok && i < graph->n_kernels; i++)
         ok = build_kernel(&b, &graph->kernels[i]);
     ok = ok && build_outputs(&b);
-    free(b.of);
+    free(b.made);
     if (ok) {
         place(p);
         *program = p;

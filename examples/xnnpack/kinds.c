@@ -85,9 +85,10 @@ static enum xnn_status setup_deconvolution(const struct op *op,
                                            pthreadpool_t pool)
 {
     (void)b;
-    return xnn_setup_deconvolution2d_nhwc_f32(made, op->image.n, op->image.h,
-                                              op->image.w, op->window.more[0],
-                                              op->window.more[1], a, out, pool);
+    return xnn_setup_deconvolution2d_nhwc_f32(
+        made, op->image.n, op->image.h, op->image.w,
+        op->window.output_padding[0], op->window.output_padding[1], a, out,
+        pool);
 }
 
 const struct kind kind_deconvolution = {"deconvolution2d_nhwc_f32",

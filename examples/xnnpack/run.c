@@ -21,7 +21,7 @@
 
 /* An operator with fewer multiplications than this runs faster on one thread,
  * since waking others takes longer. */
-enum { ALONE = 1 << 17 };
+enum { MIN_PARALLEL_WORK = 1 << 17 };
 
 /* A set of XNNPACK's operators, one for each operator of a program; NULL for
  * conversions and copies. */
@@ -55,6 +55,8 @@ struct state {
     float **copies;     /* by input: the copy that readable() made, or NULL */
 };
 
+/* The failure for a status: `what` was done with the operator, or with the
+ * library if op is NULL. */
 static struct byoc_fail *fail_of(const struct byoc_host *host,
                                  enum xnn_status status, const char *what,
                                  const struct op *op)
@@ -62,7 +64,7 @@ static struct byoc_fail *fail_of(const struct byoc_host *host,
     static const struct {
         const char *text;
         enum byoc_fail_code code;
-    } of[] = {
+    } known_statuses[] = {
         [xnn_status_success] = {"success", BYOC_FAIL_INTERNAL},
         [xnn_status_uninitialized] = {"uninitialized", BYOC_FAIL_INTERNAL},
         [xnn_status_invalid_parameter] = {"invalid parameter",
@@ -75,15 +77,18 @@ static struct byoc_fail *fail_of(const struct byoc_host *host,
         [xnn_status_out_of_memory] = {"out of memory", BYOC_FAIL_RESOURCE},
     };
     char text[200];
-    const int known = (size_t)status < COUNT(of) && of[status].text;
+    const int known =
+        (size_t)status < COUNT(known_statuses) && known_statuses[status].text;
     snprintf(text, sizeof text, "XNNPACK: %s %s: %s", what,
              op ? op->kind->name : "the library",
-             known ? of[status].text : "a status unknown to this plug-in");
-    return host->fail(host->ctx, known ? of[status].code : BYOC_FAIL_INTERNAL,
+             known ? known_statuses[status].text
+                   : "a status unknown to this plug-in");
+    return host->fail(host->ctx,
+                      known ? known_statuses[status].code : BYOC_FAIL_INTERNAL,
                       text);
 }
 
-static struct byoc_fail *exhausted(const struct byoc_host *host)
+static struct byoc_fail *out_of_memory(const struct byoc_host *host)
 {
     return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
 }
@@ -103,7 +108,7 @@ static struct byoc_fail *set_new(const struct byoc_host *host,
 {
     struct set *set = calloc(1, sizeof *set + p->n_ops * sizeof *set->at);
     if (!set)
-        return exhausted(host);
+        return out_of_memory(host);
     for (uint32_t i = 0; i < p->n_ops; i++) {
         const struct op *op = &p->ops[i];
         enum xnn_status status = xnn_status_success;
@@ -146,6 +151,7 @@ static struct pool *pool_use(uint32_t threads)
     return p;
 }
 
+/* Undo pool_use(). The last user destroys the pool. */
 static void pool_leave(struct pool *p)
 {
     pthread_mutex_lock(&lock);
@@ -172,7 +178,7 @@ static pthreadpool_t pool_take(struct pool *p)
     return mine ? p->at : NULL;
 }
 
-static void nothing(void *unused, size_t i)
+static void do_nothing(void *unused, size_t i)
 {
     (void)unused, (void)i;
 }
@@ -181,7 +187,7 @@ static void nothing(void *unused, size_t i)
  * work, on CPUs that the next step needs, so let them sleep. */
 static void pool_release(struct pool *p)
 {
-    pthreadpool_parallelize_1d(p->at, nothing, NULL, p->threads,
+    pthreadpool_parallelize_1d(p->at, do_nothing, NULL, p->threads,
                                PTHREADPOOL_FLAG_YIELD_WORKERS);
     pthread_mutex_lock(&lock);
     p->busy = 0;
@@ -204,18 +210,20 @@ void xnn_unload(const struct byoc_host *host, void *compiled)
     xnn_deinitialize();
 }
 
+/* Whether threads make any operator of the program faster. */
 static int is_worth_threads(const struct program *p)
 {
     uint32_t i = 0;
-    while (i < p->n_ops && (!p->ops[i].kind->create || p->ops[i].work < ALONE))
+    while (i < p->n_ops &&
+           (!p->ops[i].kind->create || p->ops[i].work < MIN_PARALLEL_WORK))
         i++;
     return i < p->n_ops;
 }
 
 /* Set the program, operators and pool of `l`. */
-static struct byoc_fail *fill(const struct byoc_host *host,
-                              const struct byoc_region *region,
-                              struct loaded *l)
+static struct byoc_fail *load_region(const struct byoc_host *host,
+                                     const struct byoc_region *region,
+                                     struct loaded *l)
 {
     struct byoc_graph *graph;
     struct byoc_fail *fail = byoc_graph_read(host, region, &graph);
@@ -224,7 +232,7 @@ static struct byoc_fail *fill(const struct byoc_host *host,
     const uint32_t threads = host->threads(host->ctx);
     if (!fail && threads > 1 && is_worth_threads(l->program)) {
         l->pool = pool_use(threads);
-        fail = l->pool ? NULL : exhausted(host);
+        fail = l->pool ? NULL : out_of_memory(host);
     }
     return fail;
 }
@@ -238,9 +246,9 @@ struct byoc_fail *xnn_load(const struct byoc_host *host,
     struct loaded *l = calloc(1, sizeof *l);
     if (!l) {
         xnn_deinitialize();
-        return exhausted(host);
+        return out_of_memory(host);
     }
-    struct byoc_fail *fail = fill(host, region, l);
+    struct byoc_fail *fail = load_region(host, region, l);
     if (fail)
         xnn_unload(host, l);
     else
@@ -290,7 +298,7 @@ static void *fixed(const struct program *p, const struct state *s, uint32_t t)
     if (t == NONE)
         return NULL;
     return p->tensors[t].where == CONSTANT ? (void *)p->tensors[t].data
-                                           : s->memory + p->tensors[t].at;
+                                           : s->memory + p->tensors[t].offset;
 }
 
 /* Bind the operators whose addresses are the same in all runs. */
@@ -348,13 +356,13 @@ struct byoc_fail *xnn_state_new(const struct byoc_host *host, void *compiled,
     const struct program *p = l->program;
     struct state *s = calloc(1, sizeof *s);
     if (!s)
-        return exhausted(host);
+        return out_of_memory(host);
     s->memory = host->acquire(host->ctx, p->bytes + 64);
     s->bound = calloc(3 * p->n_ops + 1, sizeof *s->bound);
     s->copies = calloc(p->graph->n_inputs + 1, sizeof *s->copies);
     struct byoc_fail *fail = NULL;
     if (!s->memory || !s->bound || !s->copies)
-        fail = exhausted(host);
+        fail = out_of_memory(host);
     fail = fail ? fail : take_set(host, l, s);
     fail = fail ? fail : bind_fixed(host, l, s);
     if (fail)
@@ -416,7 +424,7 @@ static struct byoc_fail *run_op(struct running *r, uint32_t i)
                     ? fixed(p, r->s, op->out)
                     : r->args->outputs[p->tensors[op->out].index].data;
     if (!a || (!b && op->in[1] != NONE))
-        return exhausted(r->host);
+        return out_of_memory(r->host);
     if (moved) {
         op->kind->move(op, a, out);
         return NULL;
@@ -424,14 +432,14 @@ static struct byoc_fail *run_op(struct running *r, uint32_t i)
     enum xnn_status status = bind(r->l, r->s, i, a, b, out);
     if (status != xnn_status_success)
         return fail_of(r->host, status, "binding", op);
-    status =
-        xnn_run_operator(r->s->set->at[i], op->work < ALONE ? NULL : r->pool);
+    status = xnn_run_operator(r->s->set->at[i],
+                              op->work < MIN_PARALLEL_WORK ? NULL : r->pool);
     return status == xnn_status_success
                ? NULL
                : fail_of(r->host, status, "running", op);
 }
 
-static uint64_t now(void)
+static uint64_t now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -443,11 +451,11 @@ static struct byoc_fail *run_all(struct running *r)
     const struct program *p = r->l->program;
     struct byoc_fail *fail = NULL;
     for (uint32_t i = 0; !fail && i < p->n_ops; i++) {
-        const uint64_t begin = r->args->trace ? now() : 0;
+        const uint64_t begin = r->args->trace ? now_ns() : 0;
         fail = run_op(r, i);
         if (r->args->trace && !fail)
             r->args->trace(r->args->trace_ctx, p->ops[i].kind->name, "xnnpack",
-                           p->ops[i].source, begin, now());
+                           p->ops[i].source, begin, now_ns());
     }
     return fail;
 }

@@ -34,24 +34,24 @@ struct image {
 enum where {
     INPUT,    /* an input of the run                                     */
     CONSTANT, /* `data`, the program's own copy                          */
-    MEMORY,   /* the state's memory, from offset `at` on                 */
+    MEMORY,   /* the state's memory, from `offset` on                    */
     OUTPUT    /* an output of the run; one operator writes it, none reads */
 };
 
 struct tensor {
     enum where where;
-    uint32_t index; /* of an INPUT or OUTPUT */
-    float *data;
-    size_t bytes;
-    uint64_t at;
-    uint32_t last; /* the operator that reads it last, or NONE */
+    uint32_t index;  /* of an INPUT or OUTPUT */
+    float *data;     /* of a CONSTANT */
+    size_t bytes;    /* of its elements */
+    uint64_t offset; /* of a MEMORY, in bytes */
+    uint32_t last;   /* the operator that reads it last, or NONE */
 };
 
+/* The window of a convolution or pooling. Pairs are for rows and columns. */
 struct window {
     uint32_t pad[4]; /* top, left, bottom, right */
     uint32_t size[2], stride[2], dilation[2];
-    /* output_padding of a transposed convolution: rows, columns */
-    uint32_t more[2];
+    uint32_t output_padding[2]; /* of a transposed convolution */
     uint32_t groups;
     size_t in, out; /* channels of one group */
 };
@@ -75,7 +75,7 @@ struct op {
     double work;                 /* approximate number of multiplications */
     int transposed;              /* not 0: the weights of a matrix product are
                                   * (in, out) */
-    const char *source;
+    const char *source; /* the model's nodes; the graph owns the text */
 };
 
 /* How an operator of a program is computed: by an operator of XNNPACK, or by
@@ -109,13 +109,14 @@ extern const struct kind kind_to_last, kind_from_last, kind_copy;
  * NULL for other operators. */
 const struct kind *kind_of(const char *name);
 
-/* Convert `in`, of layout (n, c, h, w), to (n, h, w, c). */
+/* Copy an image of layout (n, c, h, w) to `out`, in layout (n, h, w, c). */
 void to_last(struct image image, const float *in, float *out);
 
 /* --- build.c ------------------------------------------------------------ */
 
-/* Compile a graph. The program owns the graph from now on; on failure the graph
- * is freed. The region's constants must live as long as the program. */
+/* Compile a graph. *program owns the graph from now on; on failure the graph is
+ * freed, and *program is not set. The region's constants must live as long as
+ * the program, which program_free frees. */
 struct byoc_fail *program_new(const struct byoc_host *host,
                               struct byoc_graph *graph,
                               struct program **program);
@@ -127,7 +128,8 @@ int image_of(struct image *image, const char *layout, const int64_t *dims);
 
 /* --- accept.c: predicates of rows ----------------------------------------- */
 
-/* NULL: accepted; otherwise the reason why the match is refused. */
+/* Each returns NULL to accept the match, otherwise the reason to refuse it,
+ * which the host or this plug-in owns. */
 
 const char *accept_convolution(const struct byoc_host *,
                                const struct byoc_match *);
