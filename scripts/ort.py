@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ort.py: call ONNX Runtime through its C library, for scripts that compare
 byoc with it. The library is that of the npm package onnxruntime-node, in the
 folder ORT_FOLDER (bench/against-onnxruntime installs it there). Calls go
@@ -28,7 +29,8 @@ DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16,
           15: np.complex128, 16: np.uint16}
 # types of 2, 4 and 8 bits: a Packed contains the bytes of packed elements
 BITS = {17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2}
-# numbers in which its results differ from its operands
+# ONNX Runtime reports results of some types by a number that differs from ONNX's,
+# which it expects for operands
 NUMBERS = {26: 24, 24: 25, 25: 26}
 STRING, SEQUENCE = 8, 2
 
@@ -239,6 +241,8 @@ class Runtime:
 
 
 class Session:
+    """A loaded model. The caller calls close()."""
+
     def __init__(self, runtime, model):
         self.runtime = runtime
         self.handle = runtime._make(CREATE_SESSION, runtime.env, model,

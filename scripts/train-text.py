@@ -77,11 +77,13 @@ class Decoder(nn.Module):
 
 
 def caches(batch, length):
+    """Keys and values of `length` zeros for each layer."""
     return [torch.zeros(batch, HEADS, length, HEAD)
             for _ in range(2 * LAYERS)]
 
 
 def read_text():
+    """The documentation as a tensor of bytes."""
     top = pathlib.Path(__file__).resolve().parent.parent
     files = [top / "README.md", top / "HACKING.md",
              *sorted((top / "docs").glob("*.md"))]

@@ -38,8 +38,8 @@ def attributes(model):
         "falsenodeids")}
     a.update({"class_" + name: [] for name in
               ("treeids", "nodeids", "ids", "weights")})
-    for number, of in enumerate(model.estimators_.ravel()):
-        tree = of.tree_
+    for number, estimator in enumerate(model.estimators_.ravel()):
+        tree = estimator.tree_
         for node in range(tree.node_count):
             leaf = tree.children_left[node] < 0
             a["nodes_treeids"].append(number)
@@ -62,6 +62,7 @@ def attributes(model):
 
 
 def exported(model):
+    """The ONNX model of scikit-learn's classifier."""
     prior = np.log(model.init_.class_prior_)
     node = helper.make_node(
         "TreeEnsembleClassifier", ["image"], ["label", "probability"],

@@ -84,12 +84,14 @@ def sound(rng, seconds):
 
 
 def chunks(rng, count):
+    """`count` chunks (count, CHUNK), and for each 1 if most of it is spoken, else 0."""
     samples, spoken = sound(rng, count * CHUNK / RATE)
     return (torch.from_numpy(samples.reshape(count, CHUNK)),
             torch.from_numpy(spoken.reshape(count, CHUNK).mean(1).round()))
 
 
 def train():
+    """The model, trained on random sequences of synthetic sound."""
     rng = np.random.default_rng(7)
     pool = [chunks(rng, 4 * LENGTH) for _ in range(48)]
     model = Voice()
