@@ -15,7 +15,8 @@ int64_t fuzz_number(struct fuzz_rng *rng)
         INT64_MAX, INT64_MIN, INT64_MAX - 1,
     };
     /* clang-format on */
-    /* half the time one of the first row: those leave things valid */
+    /* half the time one of the first row: small numbers often keep inputs valid
+     */
     uint64_t n = fuzz_next(rng) & 1 ? 12 : BYI_COUNT(numbers);
     return numbers[fuzz_below(rng, n)];
 }
@@ -31,7 +32,7 @@ void fuzz_splice(struct byi_text *t, size_t at, size_t gone, const char *with,
     *t = fresh;
 }
 
-/* Lengths are mostly short. */
+/* A random length up to `most`, mostly a short one. */
 static size_t length(struct fuzz_rng *rng, size_t most)
 {
     size_t n = 1 + fuzz_below(rng, fuzz_below(rng, 4) ? 16 : 512);
@@ -59,8 +60,8 @@ static size_t find(struct fuzz_rng *rng, const struct byi_text *t,
     return at ? (size_t)(at - t->at) : SIZE_MAX;
 }
 
-/* A number that was compared and did not fit becomes the one that does, where
- * it stands as bytes or as decimal digits. */
+/* Replace a number that a comparison found, as bytes or as decimal digits, by
+ * the number that the comparison wanted. */
 static void follow_hint(struct fuzz_rng *rng, struct byi_text *t)
 {
     struct fuzz_hint hint;
@@ -84,7 +85,7 @@ static void follow_hint(struct fuzz_rng *rng, struct byi_text *t)
         memcpy(t->at + at, &hint.wanted, width);
 }
 
-/* A piece of the other input, in place of one here or before it. */
+/* Copy a piece of the other input over a piece of this one, or before it. */
 static void take_piece(struct fuzz_rng *rng, struct byi_text *t,
                        const struct byi_text *other)
 {

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 enum {
-    MAX_SECONDS = 10,      /* of the processor, one input */
-    MAX_WALL_SECONDS = 60, /* waiting counts too          */
+    MAX_SECONDS = 10,      /* of CPU time, for one input */
+    MAX_WALL_SECONDS = 60, /* of wall time, for one input */
     KEPT_MEMORY = 16 << 20,
     EXIT_WRONG = 91,
     EXIT_LEAK = 92
@@ -27,7 +27,7 @@ enum {
 #define MAX_MEMORY ((size_t)3 << 29) /* 1.5 GB allocated at a time */
 #define MAX_SPACE ((rlim_t)8 << 30)  /* without a sanitizer        */
 
-/* Of the sanitizers; absent in other builds. */
+/* Functions of the sanitizers; NULL in other builds. */
 int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 int __sanitizer_install_malloc_and_free_hooks(
     void (*malloc_hook)(const volatile void *, size_t),
@@ -85,7 +85,7 @@ static void on_free(const volatile void *at)
                            __ATOMIC_RELAXED);
 }
 
-/* Without a sanitizer: where it was. */
+/* The handler of crashes in builds without a sanitizer: print a backtrace. */
 static void on_crash(int number)
 {
     void *frames[32];
@@ -133,7 +133,7 @@ static _Noreturn void child(struct fuzz_job *job, const char *log,
 
 /* --- the parent ----------------------------------------------------------- */
 
-/* Whether it sleeps: it neither waits for a processor nor was stopped. */
+/* Whether the process sleeps: it neither waits for a CPU nor was stopped. */
 static bool sleeps(pid_t pid)
 {
     char path[64], state = 0;
@@ -155,8 +155,8 @@ static bool too_long(pid_t pid, const struct fuzz_shared *s)
            fuzz_milliseconds(clock) - s->cpu > MAX_SECONDS * 1000;
 }
 
-/* Wait for the child; true when it had to be ended. It is asked to abort first,
- * so that it leaves a trace of where it was. */
+/* Wait for the child. Returns true if it took too long and was ended: by
+ * SIGABRT first, so that it prints a backtrace. */
 static bool wait_for(pid_t pid, const struct fuzz_shared *s, int *status)
 {
     int64_t asked = 0;
@@ -189,8 +189,8 @@ static void add_plain(char *key, size_t room, const char *text)
     key[n] = '\0';
 }
 
-/* The function of a sanitizer's frame in this tree, "    #1 0x.. in f path:65",
- * where ccache may have made the path a relative one; of the tests none. */
+/* Add the function of a sanitizer's frame, "    #1 0x.. in f path:65", if it is
+ * in this tree outside of the tests; ccache may have made the path relative. */
 static bool add_frame(char *key, size_t room, const char *line)
 {
     const char *in = strstr(line, " in ");
@@ -255,7 +255,7 @@ static struct fuzz_verdict judge(struct fuzz_job *job, int status, bool ended,
         return v;
     }
     if (s->done && code >= 0 && code != EXIT_LEAK) {
-        /* GCC 12's leak checker crashes now and then, in itself */
+        /* GCC 12's leak checker itself crashes now and then */
         return (struct fuzz_verdict){0};
     }
     v.leaked = code == EXIT_LEAK;
@@ -299,6 +299,7 @@ struct fuzz_verdict fuzz_in_child(struct fuzz_job *job,
     return judge(job, status, ended, log);
 }
 
+/* An input to run alone. */
 struct alone {
     const char *bytes;
     uint32_t n, origin;

@@ -69,7 +69,7 @@ bool fuzz_run_input(struct fuzz_job *job, const char *bytes, uint32_t n,
                     uint32_t origin)
 {
     struct fuzz_shared *s = job->shared;
-    /* an exact allocation: reading one byte further is seen */
+    /* an exact allocation, so that a sanitizer reports a read past the input */
     char *exact = malloc(n ? n : 1);
     if (!exact)
         return false;
@@ -110,11 +110,11 @@ static struct byi_text view(const struct fuzz_shared *s, uint32_t item)
                              .n = at->n};
 }
 
-/* Pick one of the kept inputs, the newest 16th in one of three cases. Mostly
- * the smallest of four: the time of an input grows with its size. In half
- * of the cases it is one that the reader accepted: the smallest inputs are
- * those that it rejects early, and their mutants rarely reach the code behind
- * that. */
+/* Pick one of the kept inputs; in one of three cases, one of the newest 16th.
+ * Mostly it is the smallest of four, since the time of an input grows with its
+ * size. In half of the cases it is an input that the reader accepted: the
+ * smallest inputs are those that the reader rejects early, and their mutants
+ * rarely reach later code. */
 static uint32_t pick(const struct fuzz_shared *s, struct fuzz_rng *rng)
 {
     const bool accepted = s->n_read && fuzz_below(rng, 2);

@@ -43,8 +43,10 @@ static void compare(uintptr_t pc, uint64_t a, uint64_t b)
         hints[hash_pc(pc, HINT_BITS)] = (struct fuzz_hint){a, b};
 }
 
-/* Signed numbers come in as unsigned ones of their width: widened, so that -1
- * is looked for as -1. */
+/* Comparisons of signed numbers arrive as unsigned ones of their width, and are
+ * sign-extended, so that a hint contains -1 and not the largest unsigned
+ * number.
+ */
 #define COMPARE(name, type, wide)                                              \
     HOOK void name(type a, type b);                                            \
     HOOK void name(type a, type b)                                             \
@@ -70,7 +72,7 @@ COMPARE(__sanitizer_cov_trace_const_cmp8, uint64_t, int64_t)
 IGNORE(__sanitizer_cov_trace_cmpf, float)
 IGNORE(__sanitizer_cov_trace_cmpd, double)
 
-/* cases: how many, their width in bits, the values. */
+/* cases_at: the number of cases, their width in bits, then their values. */
 HOOK void __sanitizer_cov_trace_switch(uint64_t value, void *cases_at);
 HOOK void __sanitizer_cov_trace_switch(uint64_t value, void *cases_at)
 {

@@ -11,7 +11,7 @@
 
 enum { FUZZ_MAP_BITS = 18, FUZZ_MAP = 1 << FUZZ_MAP_BITS };
 
-/* Whether any call has come in so far: the build has coverage. */
+/* Whether the build has coverage: instrumented code has called so far. */
 bool fuzz_covered(void);
 /* Forget the edges of the last input. */
 void fuzz_cover_reset(void);
@@ -20,11 +20,13 @@ void fuzz_cover_reset(void);
  * bits are new; *edges counts edges that are new altogether. */
 uint32_t fuzz_cover_merge(uint8_t seen[FUZZ_MAP], uint64_t *edges);
 
-/* A comparison that failed: `found` came from somewhere, `wanted` is the other
- * side. False: none was seen. */
+/* A comparison that failed: `found` is the side that may come from the input,
+ * `wanted` the other one. */
 struct fuzz_hint {
     uint64_t found, wanted;
 };
+/* Set *hint to a random one of the recorded comparisons. Returns false if there
+ * are none. */
 bool fuzz_hint(struct fuzz_rng *rng, struct fuzz_hint *hint);
 
 #endif

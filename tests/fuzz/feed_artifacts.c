@@ -9,7 +9,8 @@
 #include "runtime/internal.h"
 #include "runtime/plan.h"
 
-/* It ends in a sum: then every changed byte must be seen. */
+/* Whether the artifact ends in a sum; then byoc must detect every changed byte.
+ */
 static bool has_sum(const struct fuzz_case *c)
 {
     return c->n >= BYI_SUM_BYTES &&

@@ -77,7 +77,7 @@ bool fuzz_feed_json(struct fuzz_case *c)
     return good;
 }
 
-/* {"attributes": {...}} of `op`. */
+/* Read a text as the attributes of `op`, print them, and read them again. */
 static bool read_attributes(struct fuzz_case *c, const struct byi_op *op,
                             const char *text, size_t n)
 {
@@ -118,7 +118,7 @@ bool fuzz_feed_attributes(struct fuzz_case *c)
     return !op || !space || read_attributes(c, op, space + 1, c->n - n - 1);
 }
 
-/* All that is said of a ledger. */
+/* Make every report of a ledger. */
 static bool read_ledger(struct fuzz_case *c)
 {
     struct byi_report r;
@@ -180,7 +180,7 @@ bool fuzz_feed_costs(struct fuzz_case *c)
 
 /* --- tensors -------------------------------------------------------------- */
 
-/* Every element is there to be read. */
+/* Read every element of the tensor, if reading the file succeeded. */
 static bool read_elements(struct fuzz_case *c, enum byoc_status status,
                           const struct byi_tensor *t,
                           const struct byoc_error *err)

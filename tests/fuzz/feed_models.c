@@ -44,7 +44,7 @@ static bool print_and_parse(struct fuzz_case *c, const struct byi_module *m)
     return good;
 }
 
-/* The external data of the models: a file in the same folder. */
+/* Write the external data of the seeds' models to the folder of this child. */
 static bool write_external(const struct fuzz_case *c)
 {
     char path[512];

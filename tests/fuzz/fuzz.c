@@ -26,16 +26,18 @@ static const char help[] =
     "  fuzz [READER...] [--count N | --minutes N] [--seed N] [--out DIR]\n"
     "      mutate inputs; all readers without a name. 2000 inputs each "
     "without\n"
-    "      a limit. What misbehaves goes to DIR/READER/findings, inputs that\n"
-    "      reach new code to DIR/READER/corpus, where the next run goes on.\n"
-    "      --compare      hold results of models against those without passes\n"
+    "      a limit. Inputs that fail are written to DIR/READER/findings, "
+    "inputs\n"
+    "      that reach new code to DIR/READER/corpus, which the next run "
+    "reads.\n"
+    "      --compare      compare results of models with those without passes\n"
     "      --no-leaks     do not look for leaks\n"
     "  fuzz READER --as-is FILE...\n"
     "      run files as they are\n"
     "  fuzz READER --minimise FILE\n"
     "      make a file that fails small: FILE.min\n"
     "  fuzz READER --distil DIR\n"
-    "      delete the files that reach nothing that smaller ones do not\n"
+    "      delete the files whose coverage smaller files reach as well\n"
     "  fuzz --corpus DIR\n"
     "      run every file of DIR as it is, by each reader of its suffix\n"
     "  fuzz --list\n"
@@ -71,7 +73,7 @@ static bool ends_in(const char *path, const char *suffix)
     return n >= k && strcmp(path + n - k, suffix) == 0;
 }
 
-/* Files of the reader that are seeds, from these folders. */
+/* Read the reader's seeds: the files in these folders that have its suffix. */
 static void read_seeds(struct fuzz_job *job)
 {
     static const char *const folders[] = {
@@ -107,7 +109,8 @@ static void read_seeds(struct fuzz_job *job)
     free_files(&all);
 }
 
-/* In a child: the parent never starts threads, which do not survive a fork. */
+/* Make the seeds in a child, since the parent must not start threads, which do
+ * not survive a fork. */
 static bool make_seeds(const char *folder)
 {
     int status = 0;
@@ -178,7 +181,7 @@ static void report(struct fuzz_job *job, struct findings *f,
     fflush(stdout);
 }
 
-/* Which of the journal's inputs leaks? Halves that leak are halved again. */
+/* Inputs of the journal, among which find_leak() searches by bisection. */
 struct range {
     uint32_t from, to;
 };
@@ -233,8 +236,8 @@ static void write_corpus(const struct fuzz_job *job)
     }
 }
 
-/* Of all children that have ended, in seconds. */
-static double processor_seconds(void)
+/* The CPU time of all children that have ended. */
+static double cpu_seconds(void)
 {
     struct rusage u = {0};
     getrusage(RUSAGE_CHILDREN, &u);
@@ -242,12 +245,12 @@ static double processor_seconds(void)
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-/* The rate is per second of the processor: other processes do not lower it. */
+/* The rate is per second of CPU time, which other processes do not lengthen. */
 static void print_totals(const struct fuzz_job *job, const struct findings *f,
                          double before)
 {
     const struct fuzz_shared *s = job->shared;
-    const double seconds = processor_seconds() - before + 1e-3;
+    const double seconds = cpu_seconds() - before + 1e-3;
     printf("%-11s %9llu inputs %8.1f s of CPU %7.0f/s %5.1f%% taken %7llu "
            "edges %6u kept %3u findings\n",
            job->reader->name, (unsigned long long)s->execs, seconds,
@@ -257,13 +260,13 @@ static void print_totals(const struct fuzz_job *job, const struct findings *f,
     fflush(stdout);
 }
 
-/* True: nothing was found. */
+/* Fuzz a reader. Returns true if it has no finding. */
 static bool fuzz_reader(struct fuzz_job *job)
 {
     struct findings f = {0};
     const struct fuzz_shared *s = job->shared;
     const bool leaks = job->leaks;
-    const double before = processor_seconds();
+    const double before = cpu_seconds();
     int64_t told = fuzz_milliseconds(CLOCK_MONOTONIC);
     read_seeds(job);
     if (!s->n_seeds) {
@@ -452,7 +455,7 @@ static bool parse(int argc, char **argv, struct options *o)
     return !one || (o->readers.n == 1 && o->files.n > 0);
 }
 
-/* How many failed. */
+/* Run the files as they are. Returns how many failed. */
 static uint32_t run_files(const struct options *o, struct fuzz_job *job)
 {
     static bool (*const runs[])(struct fuzz_job *, const char *) = {
@@ -512,12 +515,13 @@ static bool needs_seeds(const struct options *o)
 static uint32_t run(const struct options *o, struct fuzz_job *job)
 {
     if (needs_seeds(o) && !make_seeds(job->seeds)) {
-        printf("FAILED cannot make the seeds at %s\n", job->seeds);
+        printf("FAILED: cannot make the seeds in %s\n", job->seeds);
         return 1;
     }
-    /* at the same address in every child, for the sake of coverage */
+    /* loaded here, so that it has the same address in every child, which
+     * coverage depends on */
     if (!dlopen(BUILD_DIR "/libbyoc_backend_dnnl.so", RTLD_NOW | RTLD_LOCAL)) {
-        printf("FAILED no plug-in: %s\n", dlerror());
+        printf("FAILED: no plug-in: %s\n", dlerror());
         return 1;
     }
     if (o->mode == FUZZ)
@@ -525,8 +529,8 @@ static uint32_t run(const struct options *o, struct fuzz_job *job)
     return o->mode == CORPUS ? run_corpus(o, job) : run_files(o, job);
 }
 
-/* The same addresses each time, so that a seed gives the same run; where that
- * is not allowed, coverage differs a little. */
+/* Restart without randomised addresses, so that a seed gives the same run. If
+ * that is not allowed, coverage differs a little from run to run. */
 static void fix_addresses(char **argv)
 {
     const int now = personality(0xffffffff);

@@ -3,12 +3,12 @@
  * from outside.
  *
  *     readers.c   the table: every reader, its inputs, its mutator
- *     fuzz.c      the command; child.c runs inputs in processes of their own,
- *                 corpus.c keeps those that reached something new, cover.c
- *                 knows what they reached, minimise.c makes them small
+ *     fuzz.c      the command; child.c runs inputs in child processes,
+ *                 corpus.c keeps inputs that reach new code, cover.c records
+ *                 the code that they reach, minimise.c makes inputs small
  *     bytes.c, tokens.c, trees.c, onnx.c, sections.c   mutators
  *     feed_*.c, region.c, run.c   feed an input to the code under test
- *     seeds.c     inputs that only a compile gives
+ *     seeds.c     inputs that only a compile can make
  *     libfuzzer.c the same table for clang's libFuzzer
  */
 #ifndef BYI_FUZZ_H
@@ -30,7 +30,7 @@ static inline uint64_t fuzz_next(struct fuzz_rng *rng)
     return z ^ z >> 31;
 }
 
-/* 0 .. n-1; 0 when n is 0. */
+/* A random number from 0 to n - 1; 0 if n is 0. */
 static inline uint64_t fuzz_below(struct fuzz_rng *rng, uint64_t n)
 {
     return n ? fuzz_next(rng) % n : 0;
@@ -40,15 +40,16 @@ static inline uint64_t fuzz_below(struct fuzz_rng *rng, uint64_t n)
  * `other` is another input of the same reader, to take parts from; it may be
  * the same one, and is never changed. */
 
-/* Numbers at which code breaks, small ones more often. */
+/* A number that code often fails to handle, such as a limit of a type; more
+ * often a small one. */
 int64_t fuzz_number(struct fuzz_rng *rng);
 /* Replace the `gone` bytes from bytes->at[at] on with the n bytes at `with`. */
 void fuzz_splice(struct byi_text *bytes, size_t at, size_t gone,
                  const char *with, size_t n);
 void fuzz_bytes(struct fuzz_rng *rng, struct byi_text *bytes,
                 const struct byi_text *other);
-/* Words, numbers, strings, punctuation and lines: of JSON and the text form;
- * now and then whole subtrees. */
+/* Mutate words, numbers, strings, punctuation and lines of JSON and the text
+ * form; now and then whole subtrees. */
 void fuzz_tokens(struct fuzz_rng *rng, struct byi_text *bytes,
                  const struct byi_text *other);
 /* Mutate text within brackets: items between commas are dropped, doubled,
@@ -56,7 +57,7 @@ void fuzz_tokens(struct fuzz_rng *rng, struct byi_text *bytes,
  */
 bool fuzz_tree(struct fuzz_rng *rng, struct byi_text *bytes,
                const struct byi_text *other);
-/* Fields of a model, so that the file stays a protobuf message. */
+/* Mutate fields of an ONNX model, so that the file stays a protobuf message. */
 void fuzz_onnx(struct fuzz_rng *rng, struct byi_text *bytes,
                const struct byi_text *other);
 /* Mutate an artifact: its bytes, or the content of a section, with hashes and
@@ -66,7 +67,7 @@ void fuzz_sections(struct fuzz_rng *rng, struct byi_text *bytes,
 
 /* --- readers.c ------------------------------------------------------------ */
 
-/* An input on its way. */
+/* An input, and where it comes from. */
 struct fuzz_case {
     const char *reader;
     const char *origin; /* the seed that it came from: "digits" */
@@ -76,8 +77,8 @@ struct fuzz_case {
     const char *temp;    /* a folder for files of this child  */
     const char *seeds;   /* the folder of seeds.c             */
     bool compare;        /* compare results with the plain ones */
-    bool taken;          /* out: it was read, or ran          */
-    char why[1024];
+    bool taken;          /* set if the reader accepted it     */
+    char why[1024];      /* the reason of a failure           */
 };
 
 /* A reader of bytes from outside. */
@@ -122,18 +123,20 @@ bool fuzz_feed_tensor(struct fuzz_case *c);
 bool fuzz_feed_value(struct fuzz_case *c);
 bool fuzz_feed_cgroup(struct fuzz_case *c);
 
-/* False, with `why`. */
+/* Set c->why to the two texts, one after the other. Returns false. */
 bool fuzz_wrong(struct fuzz_case *c, const char *what, const char *detail);
-/* A failure must have a status that is not a bug of byoc's, and one sentence.
- * False: it has not. */
+/* Check a failure: its status must not be an internal error, and its text must
+ * be one sentence. Returns false, with c->why, if it is not. */
 bool fuzz_refused(struct fuzz_case *c, const char *what,
                   const struct byoc_error *err);
-/* The input as a file of this child's; the path is good until the next. */
+/* Write the input to a file of this child. The returned path is valid until the
+ * next call. */
 const char *fuzz_as_file(struct fuzz_case *c, const char *name);
 /* Compile the model at `path`, and run it. Returns false with the reason in
  * c->why on an error. */
 bool fuzz_compile_and_run(struct fuzz_case *c, const char *path);
-/* The same for a model that is loaded: it may refuse, not misbehave. */
+/* Run a loaded model, which may refuse with an error. Returns false with the
+ * reason in c->why if it violates a condition. */
 bool fuzz_run(struct fuzz_case *c, const struct byoc_model *model);
 
 /* --- seeds.c -------------------------------------------------------------- */
@@ -143,7 +146,7 @@ bool fuzz_run(struct fuzz_case *c, const struct byoc_model *model);
  * text for each row of oneDNN's patterns, and small files of other kinds. */
 bool fuzz_make_seeds(const char *folder);
 
-/* files */
+/* Append a file to `bytes`; write a file. Both return false on failure. */
 bool fuzz_read(const char *path, struct byi_text *bytes);
 bool fuzz_write(const char *path, const void *bytes, size_t n);
 

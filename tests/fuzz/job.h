@@ -13,11 +13,11 @@
 enum {
     FUZZ_MAX_INPUT = 1 << 20,
     FUZZ_MAX_ITEMS = 1 << 18,
-    FUZZ_POOL = 1 << 30,    /* of the corpus; touched pages count only */
-    FUZZ_JOURNAL = 64 << 20 /* of the inputs of one batch              */
+    FUZZ_POOL = 1 << 30,    /* bytes of the corpus, mostly untouched pages */
+    FUZZ_JOURNAL = 64 << 20 /* bytes of the inputs of one batch            */
 };
 
-/* An input in one of the pools. */
+/* An input in one of the pools: n bytes at offset `at` of the pool's bytes. */
 struct fuzz_item {
     uint64_t at;
     uint32_t n, origin;
@@ -29,6 +29,7 @@ struct fuzz_pool {
     struct fuzz_item items[FUZZ_MAX_ITEMS];
 };
 
+/* Memory that the parent shares with its children. */
 struct fuzz_shared {
     /* where the child is */
     volatile bool done;         /* with its inputs; leaks come next       */
@@ -73,22 +74,25 @@ struct fuzz_job {
 
 /* The number of the origin of a file: its name up to the first '.' or '-'. */
 uint32_t fuzz_origin(struct fuzz_job *job, const char *path);
-/* False: no room. */
+/* Add an input to a pool, whose bytes are at `bytes`. Returns false if the pool
+ * is full. */
 bool fuzz_pool_add(struct fuzz_pool *pool, char *bytes, const char *input,
                    uint32_t n, uint32_t origin);
 /* Forget the last reader's corpus and coverage. */
 void fuzz_corpus_clear(struct fuzz_job *job);
-/* Read a file as a seed; false: it cannot be read, or is too large. */
+/* Add a file to the corpus as a seed. Returns false if it cannot be read, or is
+ * too large. */
 bool fuzz_corpus_read(struct fuzz_job *job, const char *path);
 /* Fuzz until the batch is full or the job is over: the work of a child. */
 void fuzz_batch(struct fuzz_job *job, void *unused);
-/* Run one input; true: it reached something new. Ends the child where the
- * reader misbehaves in a way that it notices itself. */
+/* Run one input. Returns true if it reached new coverage. Ends the child if the
+ * feed function finds that the reader violates a condition. */
 bool fuzz_run_input(struct fuzz_job *job, const char *bytes, uint32_t n,
                     uint32_t origin);
 
 /* --- child.c -------------------------------------------------------------- */
 
+/* How a child ended; `bad`: not as it should. */
 struct fuzz_verdict {
     bool bad, leaked;
     char key[160];   /* the same for inputs that show the same defect */
@@ -96,14 +100,15 @@ struct fuzz_verdict {
 };
 
 int64_t fuzz_milliseconds(clockid_t clock);
-/* Do `work` in a child. Good: it came to its end and leaked nothing. */
+/* Do `work` in a child. The verdict is good if the work ends without a failure
+ * and leaks nothing. */
 struct fuzz_verdict fuzz_in_child(struct fuzz_job *job,
                                   void (*work)(struct fuzz_job *, void *),
                                   void *ctx);
 /* Run this input alone, in a child. */
 struct fuzz_verdict fuzz_probe(struct fuzz_job *job, const char *bytes,
                                uint32_t n, uint32_t origin);
-/* The sanitizer's lines about the last child that was bad, on stdout. */
+/* Print the sanitizer's report on the last bad child to stdout. */
 void fuzz_print_log(const struct fuzz_job *job);
 
 /* --- minimise.c ----------------------------------------------------------- */
@@ -112,7 +117,8 @@ void fuzz_print_log(const struct fuzz_job *job);
  * Deterministic. */
 void fuzz_minimise(struct fuzz_job *job, struct byi_text *bytes,
                    uint32_t origin, const char *key);
-/* Of the corpus's seeds, keep the smallest that reach all that they reach. */
+/* Select the smallest seeds of the corpus that together reach the coverage of
+ * all seeds. */
 void fuzz_distil(struct fuzz_job *job, void *unused);
 
 #endif

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Still the same defect without bytes at .. at + n? Then leave them out. */
+/* Remove bytes at .. at + n if the input still shows the same defect without
+ * them. Returns whether they were removed. */
 static bool leave_out(struct fuzz_job *job, struct byi_text *bytes, size_t at,
                       size_t n, uint32_t origin, const char *key)
 {

@@ -6,7 +6,8 @@
 
 #include "onnx.pb-c.h"
 
-/* What is unpacked lives in an arena: fields can be replaced and forgotten. */
+/* An unpacked model is allocated in an arena, so that replaced fields need not
+ * be freed. */
 static void *arena_take(void *arena, size_t n)
 {
     return byi_arena_alloc(arena, n ? n : 1);
@@ -21,6 +22,7 @@ struct graphs {
     BYI_VEC(Onnx__GraphProto *) list;
 };
 
+/* A mutation of a model. */
 struct edit {
     struct fuzz_rng *rng;
     struct byi_arena *arena;
@@ -34,7 +36,7 @@ static uint64_t below(const struct edit *e, uint64_t n)
     return fuzz_below(e->rng, n);
 }
 
-/* The name of some value of the graph. */
+/* The name of a random value of the graph. */
 static char *pick_value(const struct edit *e)
 {
     const Onnx__GraphProto *g = e->g;
@@ -85,7 +87,7 @@ static Onnx__NodeProto *their_node(const struct edit *e)
     return g->n_node ? g->node[below(e, g->n_node)] : NULL;
 }
 
-/* Another operator's name; its attributes too, now and then. */
+/* Change the node's operator; now and then also its attributes. */
 static void edit_operator(const struct edit *e, Onnx__NodeProto *n)
 {
     const Onnx__NodeProto *other = their_node(e);
@@ -99,8 +101,8 @@ static void edit_operator(const struct edit *e, Onnx__NodeProto *n)
     }
 }
 
-/* A node more: the other model's, on values of this graph. The graph gives its
- * first result too, so that it is not dead. */
+/* Add a node of the other model, which reads values of this graph. Its first
+ * result becomes an output of the graph, so that the node is not dead. */
 static void add_node(const struct edit *e)
 {
     const Onnx__NodeProto *other = their_node(e);
@@ -186,7 +188,7 @@ static void edit_tensor(const struct edit *e, Onnx__TensorProto *t)
         if (t->raw_data.len)
             t->raw_data.len = below(e, t->raw_data.len);
         return;
-    default: /* its values: shapes and axes are such */
+    default: /* its values, which may be shapes and axes */
         if (t->raw_data.len) {
             size_t at = below(e, t->raw_data.len) & ~(size_t)7;
             int64_t number = fuzz_number(e->rng);
@@ -204,8 +206,8 @@ static void edit_tensor(const struct edit *e, Onnx__TensorProto *t)
     }
 }
 
-/* The node's attributes, no longer shared with the node it got them from: two
- * models in one another would nest without end. */
+/* Copy the node's attributes, which it shares with the node they are from,
+ * since two models that contain each other would nest without end. */
 static void own_attributes(const struct edit *e, Onnx__NodeProto *n)
 {
     Onnx__AttributeProto **mine =
@@ -315,7 +317,7 @@ static void edit_nodes(const struct edit *e)
     }
 }
 
-/* Inputs and outputs of the graph: one less, or one twice. */
+/* Remove an input or output of the graph, or repeat one. */
 static void edit_sides(const struct edit *e)
 {
     Onnx__GraphProto *g = e->g;

@@ -71,9 +71,10 @@ static struct byoc_view make_view(struct fuzz_case *c,
                               .bytes = bytes};
 }
 
-/* A failure of the backend's as one of ours; true where it is a proper one. */
-static bool proper(struct fuzz_case *c, const struct byi_plugin *p,
-                   struct byoc_fail *fail, const char *where)
+/* Check a backend's failure as fuzz_refused() checks one of byoc. Returns true
+ * if there is no failure, or a valid one. */
+static bool is_proper(struct fuzz_case *c, const struct byi_plugin *p,
+                      struct byoc_fail *fail, const char *where)
 {
     if (!fail)
         return true;
@@ -105,15 +106,15 @@ static bool run(struct fuzz_case *c, const struct byi_plugin *p,
     void *state = NULL;
     struct byoc_fail *fail = byi_plugin_state_new(p, compiled, &state);
     if (fail)
-        return proper(c, p, fail, "state_new");
+        return is_proper(c, p, fail, "state_new");
     fail = b->run(&p->host, compiled, state, &args);
     c->taken = !fail;
-    bool good = proper(c, p, fail, "run");
+    bool good = is_proper(c, p, fail, "run");
     byi_plugin_state_free(p, compiled, state);
     return good;
 }
 
-/* Made-up constants of the region. */
+/* Random constants for the region. */
 static struct byoc_view *make_consts(struct fuzz_case *c,
                                      const struct byi_graph *g,
                                      struct byi_arena *arena)
@@ -137,12 +138,12 @@ static bool load(struct fuzz_case *c, const struct byi_plugin *p,
                                        .json_bytes = c->n,
                                        .consts = consts};
     struct byoc_probe probe = {.struct_size = sizeof probe};
-    if (!proper(c, p, b->probe(&p->host, &region, &probe), "probe"))
+    if (!is_proper(c, p, b->probe(&p->host, &region, &probe), "probe"))
         return false;
     void *compiled = NULL;
     struct byoc_fail *fail = b->load(&p->host, &region, &compiled);
     if (fail)
-        return proper(c, p, fail, "load");
+        return is_proper(c, p, fail, "load");
     bool good = run(c, p, g, compiled, arena);
     b->unload(&p->host, compiled);
     return good;
@@ -170,7 +171,7 @@ bool fuzz_feed_region_run(struct fuzz_case *c)
     return good;
 }
 
-/* Sizes for the inputs' varying dims. */
+/* The type of an input with random sizes for its symbolic dims. */
 static const struct byi_type *sized(struct fuzz_case *c,
                                     const struct byi_type *type,
                                     struct byi_arena *arena)
@@ -184,7 +185,7 @@ static const struct byi_type *sized(struct fuzz_case *c,
     return t;
 }
 
-/* Constants have sizes that are small numbers. */
+/* Whether all constants have known, small sizes. */
 static bool small_consts(const struct byi_graph *g)
 {
     uint64_t bytes = 0;

@@ -14,7 +14,7 @@
 enum {
     MAX_BYTES = 8 << 20,
     MAX_FLOPS = 20 << 20,
-    MAX_CALLS = 2000 /* of a run: a mutant may recurse without end */
+    MAX_CALLS = 2000 /* in a run, since a mutant may recurse without end */
 };
 
 static double flops(const char *ledger)
@@ -27,7 +27,7 @@ static double flops(const char *ledger)
     return count;
 }
 
-/* Sizes of inputs and outputs, varying dims being `size`. */
+/* Whether inputs and outputs are small if symbolic dims are `size`. */
 static bool small(const struct byoc_model *m, int64_t size)
 {
     uint64_t bytes = 0;
@@ -70,8 +70,8 @@ static DLTensor make_input(struct fuzz_case *c, const struct byoc_io *io,
                       .shape = t->dims};
 }
 
-/* Outputs of a run, copied: floats only, for others jump where floats differ
- * in their last bits. */
+/* Copies of the floating-point outputs of a run. Other outputs may differ much
+ * if floats differ in their last bits. */
 struct results {
     uint32_t n;
     struct byi_tensor *at;
@@ -152,7 +152,7 @@ bool fuzz_run(struct fuzz_case *c, const struct byoc_model *model)
 
 static const char *const none[] = {NULL};
 
-/* Compile and run; results, where it ran, into `results` unless NULL. */
+/* Compile and run. Sets *results, unless it is NULL, if the model ran. */
 static bool attempt(struct fuzz_case *c, const char *path, bool native,
                     int opt_level, struct results *results)
 {
@@ -181,7 +181,9 @@ static bool attempt(struct fuzz_case *c, const char *path, bool native,
     return good;
 }
 
-/* The same with nothing optimised and no backend must come to the same. */
+/* Check that the model gives the same results without optimisation and
+ * backends.
+ */
 static bool compare(struct fuzz_case *c, const char *path, struct fuzz_rng rng,
                     const struct results *found)
 {
@@ -191,7 +193,7 @@ static bool compare(struct fuzz_case *c, const char *path, struct fuzz_rng rng,
     for (uint32_t i = 0; good && i < plain.n && i < found->n; i++)
         if (differ(&found->at[i], &plain.at[i])) {
             snprintf(c->why, sizeof c->why,
-                     "output %u is another than without passes", i);
+                     "output %u differs from a run without passes", i);
             good = false;
         }
     byi_arena_free(&plain.arena);

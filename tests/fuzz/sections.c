@@ -10,6 +10,7 @@
 #include "runtime/elf.h"
 #include "runtime/internal.h"
 
+/* A section's content within the file. */
 struct part {
     char *at;
     size_t n;
@@ -26,7 +27,8 @@ static void take(struct part *part, struct byi_text *bytes,
     part->n = (size_t)header->sh_size;
 }
 
-/* Find the sections of byoc. False: the mutated file is not an artifact. */
+/* Find the sections of byoc. Returns false if the mutated file is not an
+ * artifact. */
 static bool find_parts(struct byi_text *bytes, struct parts *p)
 {
     struct byi_elf elf = {.path = "mutant",

@@ -180,7 +180,7 @@ static bool make_patterns(const char *folder)
     return good;
 }
 
-/* Every operator, each of its attributes with a value of its kind. */
+/* Write a seed for every operator, with a value for each of its attributes. */
 static bool make_attributes(const char *folder)
 {
     static const char *const values[] = {

@@ -49,7 +49,8 @@ static struct tokens scan(const struct byi_text *t)
     return tokens;
 }
 
-/* What a token becomes, in place of it. `from` has the tokens `all`. */
+/* Write to `out` what replaces a token: nothing, the token twice, a token of
+ * `from`, whose tokens are `all`, a text of `spice`, or another number. */
 static void replace(struct fuzz_rng *rng, const struct byi_text *t,
                     const struct byi_text *from, const struct tokens *all,
                     const struct token *token, struct byi_text *out)
@@ -95,7 +96,9 @@ static int class_of(const struct byi_text *t, const struct token *token)
     return first == '"' ? 1 : isalpha(first) ? 2 : first;
 }
 
-/* A token of the same class in place of it: mostly the text still parses. */
+/* Replace a token by one of the same class, so that the text mostly still
+ * parses.
+ */
 static void replace_gently(struct fuzz_rng *rng, const struct byi_text *t,
                            const struct byi_text *from,
                            const struct tokens *all, const struct token *token,
@@ -147,7 +150,7 @@ static void edit_token(struct fuzz_rng *rng, struct byi_text *t,
     byi_vec_free(others.list.at);
 }
 
-/* Leave a line out, or give it twice; JSON is one line, so ',' ends one too. */
+/* Remove a line, or repeat it. JSON is one line, so ',' ends a line too. */
 static void edit_line(struct fuzz_rng *rng, struct byi_text *t)
 {
     size_t at = fuzz_below(rng, t->n), end;

@@ -28,7 +28,8 @@ struct scan {
     uint32_t depth;
 };
 
-/* The item of the innermost bracket that ends before `end`. */
+/* End the item of the innermost bracket before `end`, and add it to the list.
+ */
 static void close_item(struct scan *s, size_t end)
 {
     const char *text = s->t->at;
