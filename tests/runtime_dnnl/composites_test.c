@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* composites_test.c: the composites that TVM's table for oneDNN has, each as
- * a framework spells it: convolutions of one to three axes, deconvolutions and
- * dense, with a bias or without, with an activation that may be taken apart
- * (gelu as x (erf(x / sqrt 2) + 1) / 2, swish as x sigmoid(x), mish as
- * x tanh(log(e^x + 1))), and the residual ones. Each must be one composite
- * after what a compile does, and compute what the plain program does; with
- * another constant in it, it must not be taken for the activation.
+/* composites_test.c: the composites of TVM's table for oneDNN, as frameworks
+ * export them: convolutions of one to three axes, deconvolutions and dense,
+ * with or without a bias, with an activation that may consist of several
+ * operators (gelu as x (erf(x / sqrt 2) + 1) / 2, swish as x sigmoid(x), mish
+ * as x tanh(log(e^x + 1))), and residual blocks. After the passes of a compile
+ * each must be one composite, with the results of the plain program; if a
+ * constant of the activation is changed, it must not match.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,8 +36,8 @@ static const struct base bases[] = {
     {"dnnl.dense", "%x: (3, 12)", "nn.dense(%x, random[(10, 12), float32, seed=1])", "10", "3, 10"},
 };
 
-/* What follows %0, as statements; %s is a number, and the last one is to be
- * this value for the activation to be that. */
+/* The statements after %0; each %s is one of the numbers, which define the
+ * activation. */
 static const struct {
     const char *name, *text, *numbers[3];
 } activations[] = {
@@ -51,7 +51,7 @@ static const struct {
     {"mish", "%%1 = log(add(exp(%%0), %s));\n  multiply(%%0, tanh(%%1))", {"1.0f"}},
 };
 
-/* The residual ones. */
+/* The statements of residual blocks. */
 static const char *const sums[] = {
     "nn.relu(add(add(%s, random[(%s), float32, seed=2]), %%s9))",
     "add(add(%s, random[(%s), float32, seed=2]), %%s9)",
@@ -60,7 +60,8 @@ static const char *const sums[] = {
 
 static uint32_t n_taken;
 
-/* The program's composites; *func is the last one's, `m` the module. */
+/* Parse the program, and match it. Returns the number of composites; *func is
+ * the last one's function. */
 static uint32_t composites_of(const char *text, struct byi_module **m,
                               uint32_t *func)
 {
@@ -96,8 +97,8 @@ static void check_one(const struct base *base, const char *params,
     byi_text_free(&(struct byi_text){.at = text});
 }
 
-/* The program of an activation after `call`, whose number `wrong` (none: -1) is
- * off by one percent. The caller frees it. */
+/* The program of an activation after `call`; its number `wrong`, unless that is
+ * -1, is changed by one percent. The caller frees it. */
 static struct byi_text activated(const char *call, size_t activation, int wrong)
 {
     const char *const *numbers = activations[activation].numbers;
@@ -146,8 +147,8 @@ static void each_is_one_composite(void **state)
     printf("%u composites, each matched, built, run and compared\n", n_taken);
 }
 
-/* With another number the activation is not that activation: something of it
- * stays outside, and nothing inside is called so. */
+/* With another number the activation does not match: some operators stay
+ * outside of the composite, and none in it has the activation's name. */
 static void another_constant_is_not_it(void **state)
 {
     (void)state;

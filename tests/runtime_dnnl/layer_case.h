@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_case.h: one case of layer_random_test.c: random tensors with canaries
- * behind them, random post-operations, the run of a primitive and the
- * comparison with what plain loops want.
+/* layer_case.h: one case of layer_random_test.c: random tensors followed by
+ * canaries, random post-ops, the run of a primitive and the comparison with
+ * plain loops.
  */
 #ifndef BYI_TEST_LAYER_CASE_H
 #define BYI_TEST_LAYER_CASE_H
@@ -67,7 +67,7 @@ static struct byi_desc dense(uint32_t rank, const int64_t *dims, bool last)
     return d;
 }
 
-/* Dense, with the axes in any order. */
+/* A dense layout with the axes in random order. */
 static struct byi_desc shuffled(uint32_t rank, const int64_t *dims)
 {
     uint32_t order[BYI_MAX_RANK] = {0};
@@ -79,7 +79,8 @@ static struct byi_desc shuffled(uint32_t rank, const int64_t *dims)
     return byi_dn_dense(BYOC_F32, rank, dims, order);
 }
 
-/* The stride of an axis of size 1 means nothing: views leave any number. */
+/* Set the strides of axes of size 1, which have no meaning, to random numbers,
+ * as views may. */
 static void loosen(struct byi_desc *d)
 {
     for (uint32_t i = 0; i < d->rank; i++)
@@ -217,7 +218,7 @@ static double apply_bin(enum byi_bin alg, double x, double y)
     abort();
 }
 
-/* 0 to 3 post-ops on dst; each broadcast shape of an operand. */
+/* Draw 0 to 3 post-ops on dst, with operands of every broadcast shape. */
 static void random_posts(struct work *w, const struct byi_desc *dst)
 {
     static const enum byi_elt elts[] = {
@@ -286,7 +287,8 @@ static void apply_posts(struct work *w)
     }
 }
 
-/* "dst (2, 3, 4) + sum + bin 2 (1, 3, 1)", for messages. */
+/* A description for messages, such as "dst (2, 3, 4) + sum + bin 2 (1, 3, 1)",
+ * in a static buffer. */
 static const char *describe(const struct work *w)
 {
     static char text[600];
@@ -308,11 +310,13 @@ static const char *describe(const struct work *w)
     return text;
 }
 
-/* Large results that only a reference kernel would give: the builder refuses
- * them (byi_dn_check_impl), so they are not run here either. */
+/* The number of cases for which oneDNN would use a reference kernel on much
+ * data. The builder refuses those (byi_dn_check_impl), so they do not run here.
+ */
 static uint32_t n_references;
 
-/* Arguments of post-ops, build, run, compare; NULL when right. */
+/* Add the arguments of post-ops, run the primitive, and compare. Returns NULL,
+ * or what is wrong. */
 static const char *finish(struct work *w)
 {
     static char text[1000];
@@ -371,7 +375,7 @@ static void open_dst(struct work *w, struct byi_desc desc)
     w->tolerance = 1e-4;
 }
 
-/* Weights in the primitive's layout. */
+/* Add a copy of the weights in the primitive's layout. */
 static void add_packed(struct work *w, const struct tensor *weights)
 {
     struct byi_prim *reorder = NULL;

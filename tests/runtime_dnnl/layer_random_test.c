@@ -15,7 +15,10 @@
 static uint32_t n_cases = 100, first_case;
 static uint64_t first_seed = 1;
 
-/* --- families: return NULL if right or not supported; *ran: it ran -------- */
+/* --- families ------------------------------------------------------------ */
+
+/* Each function returns NULL if the result is right or the case is not
+ * supported; *ran: whether it ran. */
 
 struct conv_loop {
     const struct byi_dnnl_conv *p;
@@ -28,7 +31,7 @@ static int64_t volume(const int64_t *dims, uint32_t n)
     return byi_elements(n, dims);
 }
 
-/* Position x of an axis list, split by `dims`. */
+/* Split the linear position x into coordinates in a shape `dims`. */
 static void split(int64_t x, uint32_t n, const int64_t *dims, int64_t *out)
 {
     for (uint32_t i = n; i-- > 0;) {
@@ -37,8 +40,8 @@ static void split(int64_t x, uint32_t n, const int64_t *dims, int64_t *out)
     }
 }
 
-/* Adds src(n, c, in) w(g, o, i, k) to dst(n, o, out) for all taps: for a
- * deconvolution dst and src change their parts. */
+/* Add src(n, c, in) w(g, o, i, k) to dst(n, o, out) for all taps; for a
+ * deconvolution dst and src are exchanged. */
 static void run_conv(const struct conv_loop *c, double *want)
 {
     const struct byi_dnnl_window *w = &c->p->window;
@@ -402,7 +405,7 @@ static const char *run_layer_norm(struct work *w, bool *ran)
                     (scale.data ? (double)scale.data[i] : 1) +
                 (shift.data ? (double)shift.data[i] : 0);
     }
-    w->tolerance = 1e-3; /* two numbers next to each other cancel */
+    w->tolerance = 1e-3; /* the difference of two close numbers loses digits */
     return finish(w);
 }
 
@@ -444,10 +447,10 @@ static const char *run_batch_norm(struct work *w, bool *ran)
 
 static const char *run_reduce(struct work *w, bool *ran)
 {
-    /* byoc's kernels alone reduce an axis that is not the last one */
+    /* only byoc's kernels reduce an axis other than the last one */
     const uint32_t rank = 2 + (uint32_t)pick(2);
     int64_t dims[3] = {between(1, 50), between(1, 50), between(1, 70)};
-    /* long sums are byoc's alone, since oneDNN's lose digits */
+    /* byoc's kernels compute long sums, since oneDNN's lose digits */
     if ((rank == 2 || dims[2] >= 16) && pick(4) == 0) {
         dims[0] = between(1, 3);
         dims[1] = between(400, 9000);

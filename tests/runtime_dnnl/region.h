@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/runtime_dnnl/region.h: writes small regions as JSON, runs them through
- * the plug-in's table, and holds the results against the native kernels,
- * which execute the same JSON step by step.
+/* tests/runtime_dnnl/region.h: writes small regions as JSON, runs them with the
+ * plug-in, and compares the results with those of the native kernels, which
+ * execute the same JSON step by step.
  */
 #ifndef BYI_TEST_REGION_H
 #define BYI_TEST_REGION_H
@@ -14,6 +14,7 @@
 
 enum { MAX_REGION_NODES = 256, MAX_REGION_ARGS = 64 };
 
+/* A region that is being written. Arrays are by node. */
 struct region {
     struct byi_arena *arena;
     struct byi_text nodes;
@@ -37,7 +38,8 @@ struct region {
 
 static void region_open(struct region *g);
 static void region_close(struct region *g);
-/* A node; dims end with -1. Data is random in -1 .. 1. */
+/* Add an input or a constant, and return its node; dims end with -1. Data is
+ * random in -1 .. 1, or positive for region_positive. */
 static uint32_t region_input(struct region *g, ...);
 static uint32_t region_const(struct region *g, ...);
 static uint32_t region_positive(struct region *g, ...);
@@ -45,17 +47,20 @@ static uint32_t region_ints(struct region *g, uint32_t n,
                             const int64_t *values);
 static uint32_t region_typed_input(struct region *g, enum byoc_dtype dtype,
                                    ...);
-/* A kernel: its own operator on nodes ids[0..n-1] ... */
+/* Begin a kernel with its own operator on nodes ids[0..n-1]. */
 static void region_kernel(struct region *g, const char *op, const char *attrs,
                           uint32_t n, const uint32_t *ids);
-/* ... its post-ops: the value so far, and node `other` (after it, or before
- * it when `swapped`; UINT32_MAX: none) ... */
+/* Add a post-op on the kernel's result so far and node `other`, as the second
+ * operand or, if `swapped`, the first one; UINT32_MAX: a post-op of one
+ * operand.
+ */
 static void region_post(struct region *g, const char *op, const char *attrs,
                         uint32_t other, bool swapped);
-/* ... and its end: the node's id. */
+/* End the kernel. Returns its node. */
 static uint32_t region_end(struct region *g);
 
-/* The whole text; outputs are output 0 of the nodes, or all of a tuple's. */
+/* End the region's text, and return it. Its outputs are output 0 of the given
+ * nodes, or all outputs of a tuple. */
 static char *region_json(struct region *g, uint32_t n, const uint32_t *outputs);
 
 /* What a run did, for assertions. */
@@ -69,7 +74,8 @@ struct region_report {
 static const char *region_check(struct region *g, uint32_t n,
                                 const uint32_t *outputs, double tolerance,
                                 struct region_report *report);
-/* The plug-in's answer to a probe: NULL for yes, otherwise its reason. */
+/* Probe the region. Returns NULL if the plug-in accepts it, otherwise the
+ * reason in a static buffer. */
 static const char *region_probe(struct region *g, uint32_t n,
                                 const uint32_t *outputs,
                                 struct byoc_probe *probe);

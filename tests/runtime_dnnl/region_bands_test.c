@@ -23,8 +23,8 @@
 
 static const double tolerance = 2e-5;
 
-/* Lines of 64 channels that no second-level cache holds, so narrow that it
- * holds several of them. */
+/* An image of 64 channels that is larger than any second-level cache, with
+ * lines so narrow that the cache can hold several. */
 enum { HIGH = 4000, WIDE = 16, CHANNELS = 8, MIDDLE = 64 };
 
 static uint32_t image(struct region *g)
@@ -63,7 +63,7 @@ static uint32_t narrow(struct region *g, uint32_t x)
     return conv(g, x, MIDDLE, CHANNELS, "{}");
 }
 
-/* Runs the region; `bands`: names of the steps that run in bands, or NULL. */
+/* Run the region, and check which steps run in bands; NULL: none. */
 static void expect(struct region *g, uint32_t n, const uint32_t *outs,
                    const char *bands)
 {

@@ -21,7 +21,8 @@
         __VA_ARGS__                                                            \
     }
 
-/* Results reach the ends of their types, which the tolerance is relative to. */
+/* A tolerance of one quantisation step: it is relative to the largest result,
+ * which is the largest number of the type. */
 static double one_step(enum byoc_dtype dtype)
 {
     return 1.01 / (dtype == BYOC_U8 ? 255 : 128);
@@ -49,7 +50,7 @@ static uint32_t zero_point(struct region *g, enum byoc_dtype dtype, int x)
     return id;
 }
 
-/* Dequantised data of all the integers there are. */
+/* Dequantised data with all integers of the type. */
 static uint32_t data(struct region *g, const struct scheme *s,
                      const int64_t *dims, uint32_t rank)
 {
@@ -285,7 +286,7 @@ static int64_t draw(struct region *g, int64_t n)
     return (int64_t)(fabs(random_unit(g)) * (double)n) % n;
 }
 
-/* Odd shapes, groups and strides: the numbers only. */
+/* Random shapes, groups and strides: checks only the results. */
 static void test_random(void **state)
 {
     (void)state;

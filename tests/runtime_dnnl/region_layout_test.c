@@ -67,7 +67,7 @@ static void test_no_conversions(void **state)
     region_close(&g);
 }
 
-/* The model changes its layout, the memory does not. */
+/* The model changes its layout, which needs no conversion of memory. */
 static void test_transform(void **state)
 {
     (void)state;
@@ -343,7 +343,8 @@ static void test_refusals(void **state)
     region_close(&g);
 }
 
-/* Activations as the model has them: right, and not converted. */
+/* With BYOC_DNNL_LAYOUT=plain activations keep the model's layout, and are not
+ * converted. */
 static void test_plain(void **state)
 {
     (void)state;
@@ -374,9 +375,9 @@ static void test_plain(void **state)
     unsetenv("BYOC_DNNL_LAYOUT");
 }
 
-/* Channels shuffled between convolutions, as ShuffleNet has it: the last view
- * is no view of channels-last memory, and is made by one reorder, not by one to
- * channels first and one back. Behind the region's end it is row-major. */
+/* A channel shuffle between convolutions, as in ShuffleNet: its last reshape is
+ * not a view of channels-last memory, and takes one reorder, instead of one to
+ * channels first and one back. At the region's end the result is row-major. */
 static void test_channel_shuffle(void **state)
 {
     (void)state;
@@ -414,8 +415,8 @@ static void test_channel_shuffle(void **state)
     region_close(&g);
 }
 
-/* Two halves that are joined, shuffled and split again: the concatenation
- * writes the shuffled channels, and reads a slice of the one before. */
+/* Two halves that are concatenated, shuffled and split: the concatenation
+ * writes the shuffled channels, and reads a slice of the previous result. */
 static void test_shuffled_halves(void **state)
 {
     (void)state;
@@ -542,9 +543,8 @@ static uint32_t moved_input(struct region *g, uint32_t rank,
     return region_end(g);
 }
 
-/* Check the numbers of a region; false: oneDNN 3.x would err, and it is
- * refused.
- */
+/* Check the results of a region. Returns false if the plug-in refuses the
+ * region, since oneDNN 3.x would compute it wrongly. */
 static bool expect_or_refused(struct region *g, uint32_t out, const char *what)
 {
     struct byoc_probe probe;
@@ -556,9 +556,9 @@ static bool expect_or_refused(struct region *g, uint32_t out, const char *what)
     return why == NULL;
 }
 
-/* oneDNN 3.x misreads sources whose batch lies between their rows or columns,
- * or is in another order; the first of them with three axes of a batch only.
- * These are refused, the others must be right. */
+/* oneDNN 3.x misreads sources whose batch axes are in another order, and, with
+ * three batch axes, sources whose batch axes are between rows and columns.
+ * These are refused; the results of others must be right. */
 static void test_product_of_moved(void **state)
 {
     static const struct {

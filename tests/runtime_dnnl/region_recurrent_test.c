@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/runtime_dnnl/region_recurrent_test.c: recurrent layers through the
- * plug-in's table, held against the native kernels on random shapes, all
- * results; and what is refused, with what it says.
+/* tests/runtime_dnnl/region_recurrent_test.c: recurrent layers of random shapes
+ * run by the plug-in, with all results compared with the native kernels; and
+ * refusals with their messages.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ static uint32_t add_state(struct region *g, const struct layer *l, bool given)
                     : region_input(g, l->directions, l->batch, l->hidden, -1);
 }
 
-/* Its node. */
+/* Add a layer. Returns its node. */
 static uint32_t add_layer(struct region *g, uint32_t x, const struct layer *l)
 {
     const int d = l->directions, h = l->hidden, rows = gates_of[l->op] * h;
@@ -54,7 +54,7 @@ static uint32_t add_layer(struct region *g, uint32_t x, const struct layer *l)
     char attrs[300];
     ids[1] = region_const(g, d, rows, l->input, -1);
     ids[2] = region_const(g, d, rows, h, -1);
-    /* small enough that a difference fades instead of growing */
+    /* small, so that a difference shrinks from step to step */
     for (int64_t i = 0; i < (int64_t)d * rows * h; i++)
         byi_tensor_set(&g->data[ids[2]], i,
                        byi_tensor_float(&g->data[ids[2]], i) / sqrt((double)h));

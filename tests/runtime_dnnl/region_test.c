@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/runtime_dnnl/region_test.c: regions through the plug-in's table, held
- * against the native kernels, and what the program looks like: which
- * primitives ran, how many conversions, what was refused and why.
+/* tests/runtime_dnnl/region_test.c: regions run by the plug-in, compared with
+ * the native kernels; and the program that it makes of them: which primitives
+ * run, how many conversions, what it refuses and why.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,7 +82,7 @@ static void test_residual(void **state)
     region_close(&g);
 }
 
-/* the summand is read again afterwards: it must not be written over */
+/* the summand is read again later, so it must not be overwritten */
 static void test_residual_kept(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void test_conv_plus_source(void **state)
     region_close(&g);
 }
 
-/* every activation after a convolution, and each alone */
+/* every activation, after a convolution and alone */
 static void test_activations(void **state)
 {
     static const struct {
@@ -488,7 +488,7 @@ static void test_concat_split(void **state)
     region_close(&g);
 }
 
-/* Does a 1 x 1 convolution gather its data here? */
+/* Whether 1 x 1 convolutions gather their data on this machine. */
 static bool gathers(void)
 {
     return byi_f32_kernels()->rows >= 6;
@@ -522,7 +522,7 @@ static void test_gathered_concat(void **state)
     region_post(&g, "nn.relu", "{}", NONE, false);
     region_kernel(&g, "nn.conv2d", "{}", IDS(region_end(&g), v));
     region_post(&g, "add", "{}", region_const(&g, 48, 1, 1, -1), false);
-    /* writes over its operand, unless that is still to be read */
+    /* overwrites its operand, unless a later step reads that */
     uint32_t y = region_end(&g);
     region_kernel(&g, "nn.relu", "{}", IDS(a));
     uint32_t b = region_end(&g);
@@ -534,7 +534,7 @@ static void test_gathered_concat(void **state)
     region_close(&g);
 }
 
-/* ... or the scale of squeeze-and-excitation, of each image its own */
+/* ... or the scales of squeeze-and-excitation, which differ for each image */
 static void test_gathered_scale(void **state)
 {
     (void)state;
@@ -555,8 +555,8 @@ static void test_gathered_scale(void **state)
     region_close(&g);
 }
 
-/* stored, since more than a 1 x 1 convolution reads it, or not every position
- */
+/* the value is stored, since other operators than a 1 x 1 convolution read it,
+ * or the convolution does not read every position */
 static void test_not_gathered(void **state)
 {
     static const struct {
@@ -652,9 +652,9 @@ static void test_binary_permuted(void **state)
     region_close(&g);
 }
 
-/* A product of few elements but many terms runs on no reference kernel: the
- * mask of small attention is added after it where oneDNN would fuse it in one.
- */
+/* A product of few elements but many terms does not run on a reference kernel:
+ * the mask of small attention is added after it, if oneDNN would need a
+ * reference kernel to fuse it. */
 static void test_product_mask(void **state)
 {
     (void)state;
@@ -721,8 +721,8 @@ static void test_small_steps(void **state)
     region_close(&g);
 }
 
-/* oneDNN has only a reference implementation of dilated pools; own kernels have
- * any window. */
+/* byoc's kernels run dilated pools, for which oneDNN has only a reference
+ * implementation. */
 static void test_dilated_pools(void **state)
 {
     static const char *const ops[] = {"nn.max_pool2d", "nn.avg_pool2d"};
@@ -881,7 +881,7 @@ static void test_probe(void **state)
     region_close(&g);
 }
 
-/* packed once for two readers of one constant */
+/* weights are packed once for two readers of one constant */
 static void test_shared_weights(void **state)
 {
     (void)state;
@@ -927,7 +927,8 @@ static void *race(void *arg)
     return NULL;
 }
 
-/* one compiled region, a state per thread, the same results */
+/* threads run one compiled region, each with its own state, and get the same
+ * results */
 static void test_threads(void **state)
 {
     enum { N = 3 };

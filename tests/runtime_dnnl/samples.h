@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* samples.h: samples for each row of oneDNN's table, for table_test.c. A sample
  * is a program of one operator; from it the test derives programs with
- * post-ops, of other types, and of growing shapes. Parameters' names say what
- * they hold: %p... positive numbers, others numbers of both signs.
+ * post-ops, of other types, and of growing shapes. Parameters whose names begin
+ * with %p are positive numbers, others are numbers of both signs.
  */
 #ifndef BYI_TEST_SAMPLES_H
 #define BYI_TEST_SAMPLES_H

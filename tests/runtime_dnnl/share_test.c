@@ -35,9 +35,9 @@ enum {
 /* --- a host that counts --------------------------------------------------- */
 
 struct counts {
-    _Atomic int64_t held;
-    _Atomic int acquired;
-    _Atomic int fail_at; /* so many acquisitions from now on; -1: none fails */
+    _Atomic int64_t held; /* bytes that are not released yet */
+    _Atomic int acquired; /* number of acquisitions */
+    _Atomic int fail_at;  /* the acquisition from now on that fails; -1: none */
 };
 
 static void *acquire(void *ctx, uint64_t bytes)
@@ -110,7 +110,7 @@ static void fill(float *x, int n, uint32_t seed)
     }
 }
 
-/* Of batch b, with strides of s. */
+/* Load a convolution of batch size b with strides of s. */
 static void *load(const struct byoc_host *host, const float *weights, int b,
                   int s, struct byoc_fail **failed)
 {
@@ -220,7 +220,7 @@ static void test_sizes(void **state)
     assert_int_equal(counts.held, 0);
 }
 
-/* What else was where the weights were is not taken for them. */
+/* Other weights at the same address are not taken for the first ones. */
 static void test_reused(void **state)
 {
     (void)state;
@@ -258,7 +258,8 @@ static void test_others(void **state)
     assert_int_equal(second.held, 0);
 }
 
-/* The n-th acquisition fails: an error, and nothing is left. */
+/* Each acquisition fails in turn: load() returns an error, and releases all
+ * memory. */
 static void test_no_memory(void **state)
 {
     (void)state;
@@ -310,11 +311,11 @@ static void test_blocks(void **state)
     const int acquired = counts.acquired;
     void *other = byi_dn_made_alloc(&p, 5 << 20, false);
     assert_non_null(other);
-    assert_int_equal(counts.acquired, acquired + 1); /* its own */
+    assert_int_equal(counts.acquired, acquired + 1); /* memory of its own */
     const int64_t held = counts.held;
     void *brief = byi_dn_made_alloc(&p, PIECE, true);
     assert_non_null(brief);
-    byi_dn_made_free(&host, brief); /* freed, although blocks stay */
+    byi_dn_made_free(&host, brief); /* freed while blocks are still used */
     assert_int_equal(counts.held, held);
     byi_dn_made_free(&host, large);
     byi_dn_made_end(&p);
@@ -338,7 +339,7 @@ static void test_no_block(void **state)
     counts.fail_at = 0;
     assert_null(byi_dn_made_alloc(&p, PIECE, false));
     assert_null(byi_dn_made_alloc(&p, UINT64_MAX, false));
-    for (int i = 0; i < 5; i++) { /* without a block a constant has its own */
+    for (int i = 0; i < 5; i++) { /* no block: each has memory of its own */
         counts.fail_at = i == 4 ? 0 : -1;
         at[i] = byi_dn_made_alloc(&p, PIECE, false);
         assert_non_null(at[i]);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table_test.c: oneDNN's table row by row. For every row programs are made:
- * each of its operators, with each post-op, beside operands of each kind that
- * broadcasts, constant and not. Each must be one composite of that row, must
- * pass the probe, is loaded, run and held against the native kernels, and run
- * as C for the same bits. Then
- * come programs that its predicate, or its builder, refuses, each with its
- * sentence. A row, an operator, a post-op or a sentence without a program
- * fails the test.
+/* table_test.c: tests oneDNN's table row by row, with programs of each of the
+ * row's operators, with each post-op and each kind of operand that broadcasts,
+ * constant and not. Each program must be one composite of that row, pass the
+ * probe, give the results of the native kernels, and give the same bits as C.
+ * Other programs must be refused by the row's predicate or builder, each with
+ * its message. A row, operator, post-op or message without a program fails the
+ * test.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +27,7 @@ static struct {
 static bool operator_seen[BYI_N_OPS], post_seen[BYI_N_OPS];
 static uint32_t row;
 
-/* Which operators the composite is of, for the books. */
+/* Record the operators of the composite. */
 static void note_ops(const struct byi_func *f)
 {
     bool first = true;
@@ -40,7 +39,7 @@ static void note_ops(const struct byi_func *f)
     }
 }
 
-/* `body` with another type for float32. */
+/* A copy of `body` in which `dtype` replaces float32. */
 static char *body_of(const char *body, const char *dtype)
 {
     struct byi_text text = {0};
@@ -50,8 +49,8 @@ static char *body_of(const char *body, const char *dtype)
     return text.at;
 }
 
-/* One program of which all must be one composite of the row; its floats have
- * this type. */
+/* Check a program, all of which must be one composite of the row; `dtype` is
+ * the type of its floats. */
 static void check_taken_as(const char *params, const char *dtype,
                            const char *given)
 {
@@ -100,7 +99,7 @@ static const char *const sentences[] = {
 enum { BYI_DN_REFUSALS(ID_OF, COMMA), N_SENTENCES };
 static bool said[N_SENTENCES];
 
-/* The end of a sentence, after the name at its start. */
+/* The end of a message, after its last %s. */
 static const char *end_of(uint32_t sentence)
 {
     const char *last = sentences[sentence];
@@ -109,7 +108,8 @@ static const char *end_of(uint32_t sentence)
     return last;
 }
 
-/* What predicates said of the last program, for the books. */
+/* Record the messages that predicates gave for the last program. Returns
+ * whether there are any. */
 static bool note_sentences(void)
 {
     bool any = false;
@@ -119,8 +119,8 @@ static bool note_sentences(void)
     return any;
 }
 
-/* A program that the row matches, and the predicate or probe refuses with
- * `says`. */
+/* Check that the row matches a program, and that the predicate or probe refuses
+ * it with a message that contains `says`. */
 static void check_refused(const char *params, const char *dtype,
                           const char *body, const char *says)
 {
@@ -128,7 +128,7 @@ static void check_refused(const char *params, const char *dtype,
     struct byi_module *m = parse(text);
     merge(m, false, text);
     if (!strstr(heard, says))
-        fail_msg("row %s was to say '%s', said '%s'\n%s", watched->name, says,
+        fail_msg("row %s: expected '%s', found '%s'\n%s", watched->name, says,
                  heard, text);
     note_sentences();
     counts[row].refused++;
@@ -291,7 +291,8 @@ static void check_growing(const struct sample *sample,
 
 /* --- the walk ------------------------------------------------------------- */
 
-/* The sample with numbers of another type: the predicate names it. */
+/* Check that the predicate refuses the sample with numbers of another type, and
+ * names the type. */
 static void check_type(const struct sample *sample)
 {
     char *call = strdup(sample->call);
@@ -302,7 +303,7 @@ static void check_type(const struct sample *sample)
     free(call);
 }
 
-/* The sample on float16 and bfloat16, and with a post-op. */
+/* Check the sample on float16 and bfloat16, also with a post-op. */
 static void check_narrow(const struct sample *sample, bool posts)
 {
     static const char *const types[] = {"float16", "bfloat16"};
@@ -352,9 +353,9 @@ static void nothing_untested(const struct byi_dn_row *r)
     }
     for (size_t i = 0; r->more == BYI_DN_POSTS && i < BYI_COUNT(posts); i++)
         if (!post_seen[byi_op_of_name(posts[i], strlen(posts[i]))->id])
-            fail_msg("row %s: %s was no post-op", r->name, posts[i]);
+            fail_msg("row %s: no sample has the post-op %s", r->name, posts[i]);
     if (!counts[row].compared || !counts[row].refused)
-        fail_msg("row %s has no sample, or none that is refused", r->name);
+        fail_msg("row %s has no sample, or no refused program", r->name);
     if (counts[row].units != counts[row].run)
         fail_msg("row %s: %u of %u programs ran as C", r->name,
                  counts[row].units, counts[row].run);
@@ -392,7 +393,7 @@ static void every_sentence_was_said(void **state)
     (void)state;
     for (uint32_t i = 0; i < N_SENTENCES; i++)
         if (!said[i])
-            fail_msg("no predicate said '%s'", sentences[i]);
+            fail_msg("no program was refused with '%s'", sentences[i]);
 }
 
 int main(void)

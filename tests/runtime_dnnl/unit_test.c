@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/runtime_dnnl/unit_test.c: regions as C: what is written, letter by
- * letter, and what is refused when it is loaded. That units compute what JSON
- * does is checked wherever a region runs (units.inc).
+/* tests/runtime_dnnl/unit_test.c: regions as C: compares the text with goldens,
+ * and tests units that loading must refuse. units.inc compares the results of C
+ * and JSON, for every region of the other tests.
  *
  * Run with BYOC_BLESS=1 to accept what is written now.
  */
@@ -50,7 +50,7 @@ static uint32_t matmul_bias_gelu(struct region *g)
     return region_end(g);
 }
 
-/* compile()'s answer. */
+/* Call compile() for the region. */
 static struct byoc_fail *compile(struct region *g, const char *json,
                                  const char *symbol, struct byoc_blob *blob)
 {
@@ -64,7 +64,7 @@ static struct byoc_fail *compile(struct region *g, const char *json,
     return fail;
 }
 
-/* Its C, as text of the region's arena. */
+/* The C of the region, in its arena. */
 static char *source_of(struct region *g, const char *json)
 {
     struct byoc_blob blob;
@@ -79,7 +79,8 @@ static char *source_of(struct region *g, const char *json)
 
 /* --- the C that is written ------------------------------------------------ */
 
-/* From where the declarations end; their number depends on all of them. */
+/* The part of the source after the declarations, whose hash depends on all of
+ * them. */
 static char *own_part(char *source)
 {
     char *own = strstr(source, "#include <math.h>");
@@ -104,7 +105,7 @@ static void check_golden(struct region *g, uint32_t id, const char *name)
         found[fread(found, 1, sizeof found - 1, file)] = '\0';
     fclose(file);
     if (!bless && strcmp(found, own) != 0)
-        fail_msg("%s is not what is written now:\n%s", path, own);
+        fail_msg("%s differs from the C that is written now:\n%s", path, own);
     region_close(g);
 }
 
@@ -130,7 +131,7 @@ static void test_same_bytes(void **state)
     region_close(&g);
 }
 
-/* Names of a model hold anything. */
+/* Names of a model may contain any characters. */
 static void test_names(void **state)
 {
     static const char odd[] = "*/ #error \\\"/*\\n\\\\ ?\?/ %s \\u00e9";
@@ -286,7 +287,8 @@ static const struct byi_dnnl_unit *no_unit(void)
     return NULL;
 }
 
-/* Loading it must be refused with such words. */
+/* Check that loading the unit `code` fails with this code, and a message that
+ * contains `says`. */
 static void check_refused(void (*code)(void), uint32_t n_consts,
                           enum byoc_fail_code kind, const char *says)
 {
@@ -302,9 +304,9 @@ static void check_refused(void (*code)(void), uint32_t n_consts,
     const struct byoc_fail *fail =
         region_backend()->load(region_host(), &region, &compiled);
     if (!fail)
-        fail_msg("loaded; it was to say '%s'", says);
+        fail_msg("found a loaded unit, expected '%s'", says);
     if (fail->code != kind || !strstr(fail->text, says))
-        fail_msg("it was to say '%s', said '%s' (%d)", says, fail->text,
+        fail_msg("expected '%s', found '%s' (%d)", says, fail->text,
                  (int)fail->code);
     assert_null(compiled);
 }
@@ -371,7 +373,7 @@ static void test_spoilt_units(void **state)
                   "constant 0 has 12 bytes, expected 16");
 }
 
-/* And unspoilt it runs. */
+/* The unit without faults runs. */
 static void test_by_hand(void **state)
 {
     float in[4] = {-1, 2, -3, 4}, out[4] = {0}, consts[4] = {0};
