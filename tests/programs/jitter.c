@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jitter.c: makes a less exact copy of a module. Every float that an operator
- * gives, and every float constant, is multiplied by 1 +- 2^-20: some eight
- * times what rounding does, so that where results do not move, another order of
- * additions does not move them either; and where a comparison is close, it may
- * turn. Of equal numbers the last is the largest, since those may differ a
- * little where the program is computed more exactly.
+/* jitter.c: makes a module less exact. Every float result of an operator, and
+ * every float constant, is multiplied by 1 +- 2^-20, about eight times the
+ * error of rounding. A result that this does not change does not depend on the
+ * order of additions; a close comparison may change. argmax and argmin take the
+ * last of equal numbers, which may differ slightly in a more exact computation.
  */
 #include "programs.h"
 
@@ -22,7 +21,8 @@ static double nearly_one(struct jitter *j)
     return 1.0 + (double)(int64_t)(j->state >> 11) * 0x1p-72 - 0x1p-20;
 }
 
-/* A constant of the type: of all ones, or of `from`, jittered. */
+/* Add a constant of the type: `from`, or ones if it is NULL, times random
+ * factors close to 1. */
 static byi_id add_jittered(struct jitter *j, const struct byi_type *type,
                            const struct byi_tensor *from)
 {
@@ -37,7 +37,7 @@ static byi_id add_jittered(struct jitter *j, const struct byi_type *type,
                          NULL);
 }
 
-/* What broadcasts to the type: along sizes that vary all have one factor. */
+/* A type with fixed sizes that broadcasts to `type`: symbolic dims become 1. */
 static const struct byi_type *fix_type(struct jitter *j,
                                        const struct byi_type *type)
 {
@@ -66,7 +66,7 @@ static byi_id perturb(struct jitter *j, byi_id id)
     return product;
 }
 
-/* argmax and argmin that find another one among equals. */
+/* Make argmax and argmin take the last of equal numbers. */
 static byi_id turn_ties(struct jitter *j, byi_id id)
 {
     const struct byi_node node = j->f->nodes.at[id];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c: the command `programs`: see usage below. Exit code 0: all programs
- * passed; 1: one failed; 2: usage. A crash or a hang names its seed as well.
+/* main.c: the command `programs`, whose usage is below. Exits with 0 if all
+ * programs pass, 1 if one fails, 2 for usage. A crash or a hang also prints its
+ * seed.
  */
 #include "programs.h"
 #include "tests/watchdog.h"
@@ -16,17 +17,17 @@ enum { SIZE = 20, MAX_FAILURES = 20, SECONDS = 60, MAX_JOBS = 64 };
 
 static const char usage[] =
     "usage: programs [OPTIONS] [FILE.ir...]\n"
-    "  --count N      how many programs (default 1; 0 where files are given)\n"
-    "  --seed N       of the first (default 1)\n"
-    "  --jobs N       in so many processes (default 1)\n"
-    "  --size N       statements of @main, about (default 20)\n"
-    "  --pass NAME    that stage alone: a pass, text, plan, pipeline, "
+    "  --count N      how many programs (default 1; 0 if files are given)\n"
+    "  --seed N       seed of the first program (default 1)\n"
+    "  --jobs N       number of processes (default 1)\n"
+    "  --size N       approximate number of statements of @main (default 20)\n"
+    "  --pass NAME    only this stage: a pass, text, plan, pipeline, "
     "artifact\n"
-    "  --artifact N   a compiled .so for one program of N (default 1000; 0: "
+    "  --artifact N   compile one program of N to a .so (default 1000; 0: "
     "none)\n"
-    "  --seeds FILE   also the programs listed there: SEED SIZE a line\n"
-    "  --dump         print the programs, and with --pass what it makes of "
-    "them\n"
+    "  --seeds FILE   also the programs in the file, a line SEED SIZE for "
+    "each\n"
+    "  --dump         print the programs; with --pass, also after the stage\n"
     "  --totals       print the table of all stages\n";
 
 struct options {
@@ -178,8 +179,8 @@ static pid_t start(struct run *job)
     exit(0);
 }
 
-/* A process that crashed has counted its seeds in shared memory; another
- * continues with the next one. */
+/* Check in several processes. Each counts its seeds in shared memory, so that
+ * after a crash another process continues with the next seed. */
 static int check_in_jobs(struct run *run)
 {
     const uint32_t n = run->o.jobs;
@@ -311,7 +312,7 @@ int main(int argc, char **argv)
         return 2;
     }
     setenv("BYOC_NUM_THREADS", "1",
-           0); /* tensors are small, and --jobs is better */
+           0); /* tensors are small, so --jobs uses CPUs better */
     for (size_t i = 0; i < BYI_COUNT(deadly); i++)
         signal(deadly[i], say_place);
     if (run.o.jobs > 1)

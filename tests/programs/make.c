@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* make.c: random programs: functions, closures, branches, recursion, tuples.
- * Whatever is written is well typed, ends, and costs little:
- *   - a function counts what one call of it executes, at the most, and calls
- *     nothing that exceeds its budget;
+ * Every program is well typed, ends, and takes little time:
+ *   - a function has an upper bound of the nodes that one call executes, and
+ *     calls no function that exceeds its budget;
  *   - recursion counts a parameter down from at most 3.
  */
 #include "make.h"
@@ -57,7 +57,7 @@ static void free_scope(struct scope *s)
     byi_vec_free(s->imported.at);
 }
 
-/* Undo a function that nothing refers to, and everything written for it. */
+/* Remove a function that is not used, and all functions written for it. */
 static void abandon(struct maker *k, struct scope *s)
 {
     for (uint32_t i = s->func; i < k->m->funcs.n; i++)
@@ -123,7 +123,7 @@ const struct made *make_find(struct maker *k, struct scope *s,
         at = at->outer;
         i = find_index(k, at, wanted, ctx);
     }
-    if (i == UINT32_MAX) /* what was passed over is better than nothing */
+    if (i == UINT32_MAX) /* then also a value that was skipped */
         return n && (i = find_index(k, s, wanted, ctx)) != UINT32_MAX
                    ? &s->values.at[i]
                    : NULL;
@@ -154,7 +154,8 @@ static bool is_kind(const struct byi_type *type, const void *kind)
 
 /* --- types ------------------------------------------------------- */
 
-/* Few, so that values, parameters and results meet. */
+/* One of few types, so that values, parameters and results often have the same.
+ */
 static const struct byi_type *pick_tensor_type(struct maker *k)
 {
     static const struct {
@@ -206,7 +207,7 @@ static byi_id close_scope(struct maker *k, struct scope *s, byi_id result)
                       NULL);
 }
 
-/* A literal of a type, or of any where that is NULL. */
+/* Write a function literal of this type; of a random one if it is NULL. */
 static byi_id make_literal(struct maker *k, struct scope *outer,
                            const struct byi_type *type)
 {
@@ -245,7 +246,7 @@ static void add_literal(struct maker *k, struct scope *s)
 
 /* --- values of a given type -------------------------------------- */
 
-/* A constant, and on top of it a scalar that depends on a float in sight. */
+/* Write a constant plus a scalar that depends on a visible float. */
 static byi_id want_float(struct maker *k, struct scope *s,
                          const struct byi_type *type)
 {
@@ -348,7 +349,8 @@ static void add_get(struct maker *k, struct scope *s)
 
 /* --- branches ---------------------------------------------------- */
 
-/* One branch as a function that gives `type`; BYI_NO_ID where it cannot. */
+/* Write a branch as a function that returns `type`. Returns BYI_NO_ID if that
+ * is not possible. */
 static byi_id make_branch(struct maker *k, struct scope *outer,
                           const struct byi_type *type, double *cost)
 {
@@ -388,7 +390,7 @@ static void add_if(struct maker *k, struct scope *s)
 
 /* --- calls ------------------------------------------------------- */
 
-/* Call node `callee`, with arguments found or written for it. */
+/* Call node `callee` with existing values, or values written for it. */
 static byi_id apply(struct maker *k, struct scope *s, byi_id callee,
                     double cost)
 {
@@ -476,7 +478,7 @@ static void add_plain_global(struct maker *k)
     free_scope(&s);
 }
 
-/* What a step of recursion gives: the call itself, or more on top of it. */
+/* The result of a recursive step: the call, or an operator on it. */
 static byi_id finish_step(struct maker *k, struct scope *s, byi_id call,
                           const struct byi_type *type)
 {
@@ -492,7 +494,7 @@ static byi_id finish_step(struct maker *k, struct scope *s, byi_id call,
                : call;
 }
 
-/* The recursive branch: steps, then `next`(%n - 1, state). */
+/* Write the recursive branch: steps, then `next`(%n - 1, state). */
 static byi_id make_next(struct maker *k, struct scope *outer, byi_id counter,
                         uint32_t next, const struct byi_type *type,
                         double *cost)
@@ -549,7 +551,7 @@ static bool write_recursive(struct maker *k, struct scope *s, uint32_t next,
     return true;
 }
 
-/* A function that calls itself, or two that call each other. */
+/* Add a function that calls itself, or two that call each other. */
 static void add_recursive_global(struct maker *k)
 {
     struct scope s[2];

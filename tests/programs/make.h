@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* make.h: the generator of random programs while it works. make.c has scopes,
- * functions and control flow, make_ops.c and make_net.c the operators.
+/* make.h: shared by the files of the generator of random programs. make.c has
+ * scopes, functions and control flow, make_ops.c and make_net.c the operators.
  *
  * A scope is a function that is being written: @global, literal or branch.
  * Values of the scopes around it may be used too; each becomes a captured
@@ -11,8 +11,8 @@
 
 #include "programs.h"
 
-/* A value and the approximate bound of its elements: values that get too large
- * are squashed, so that results stay meaningful. */
+/* A value and an approximate bound of its elements. Values that get too large
+ * are squashed, so that results stay comparable. */
 struct made {
     byi_id id;
     double bound;
@@ -24,7 +24,7 @@ struct scope {
     uint32_t func;
     uint32_t depth;
     uint32_t steps;      /* still to write                          */
-    double cost, budget; /* nodes executed by one call, at the most */
+    double cost, budget; /* nodes that one call executes, at most  */
     BYI_VEC(struct made) values;
     BYI_VEC(byi_id) captures;   /* in the outer function                   */
     BYI_VEC(uint32_t) imported; /* of outer->values: which, parallel      */
@@ -54,13 +54,13 @@ enum { MAX_DEPTH = 4, MAX_ELEMENTS = 256, N_SYMBOL = 4 };
 
 uint32_t make_pick(struct maker *k, uint32_t n);
 const struct byi_type *make_type_of(const struct scope *s, byi_id id);
-/* Any visible value of a kind, recent ones more often; NULL if there is none.
- * Values of outer scopes are captured. */
+/* A random visible value that is wanted, more often a recent one; NULL if there
+ * is none. Values of outer scopes are captured. */
 typedef bool (*make_wanted_fn)(const struct byi_type *type, const void *ctx);
 const struct made *make_find(struct maker *k, struct scope *s,
                              make_wanted_fn wanted, const void *ctx);
-/* A value of this type, found or written; BYI_NO_ID if there cannot be one,
- * since no value has the symbol of a size. */
+/* A value of this type, found or written; BYI_NO_ID if none can be written,
+ * since no visible value has a symbolic dim of the type. */
 byi_id make_want(struct maker *k, struct scope *s, const struct byi_type *type);
 void make_push(struct scope *s, byi_id id, double bound);
 double make_bound(const struct scope *s, byi_id id);
@@ -69,8 +69,8 @@ double make_bound(const struct scope *s, byi_id id);
 
 extern void (*const make_ops[])(struct maker *k, struct scope *s);
 extern const uint32_t n_make_ops;
-/* A call, pushed as a value when its types fit and it is small; BYI_NO_ID
- * otherwise. Floats beyond the bound are squashed. */
+/* Add a call, and push it as a value. Returns BYI_NO_ID if its types do not
+ * fit, or its result is large. Floats beyond the bound are squashed. */
 byi_id make_call(struct maker *k, struct scope *s, enum byi_op_id op,
                  const byi_id *args, uint32_t n, const struct byi_attr *attrs,
                  uint32_t n_attrs, double bound);
@@ -84,7 +84,7 @@ byi_id make_ints(struct maker *k, struct scope *s, const int64_t *values,
 byi_id make_condition(struct maker *k, struct scope *s);
 bool make_is_float(const struct byi_type *type, const void *unused);
 bool make_is_image(const struct byi_type *type, const void *unused);
-/* Elements, symbols counted as N_SYMBOL. */
+/* The number of elements; symbolic dims count as N_SYMBOL. */
 int64_t make_elements(const struct byi_type *type);
 
 /* --- make_net.c: parts of networks ------------------------------- */

@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-/* A float image; its channels are known. */
+/* Find a float image with a known number of channels. Returns false if there is
+ * none. */
 static bool find_image(struct maker *k, struct scope *s, struct made *x,
                        int64_t *channels)
 {
@@ -75,7 +76,7 @@ static byi_id add_pool(struct maker *k, struct scope *s, byi_id x)
     static const enum byi_op_id ops[] = {BYI_OP_NN_MAX_POOL2D,
                                          BYI_OP_NN_AVG_POOL2D};
     static const int64_t two[] = {2, 2}, three[] = {3, 3}, one[] = {1, 1, 1, 1};
-    const bool same = make_pick(k, 2); /* 3 x 3 that shrink nothing */
+    const bool same = make_pick(k, 2); /* 3 x 3 windows that keep the size */
     const struct byi_attr attrs[] = {
         {.name = "pool_size",
          .kind = BYI_ATTR_INTS,
@@ -223,7 +224,7 @@ static bool is_matrix(const struct byi_type *type, const void *unused)
            !BYI_IS_SYMBOL(type->dims[1]);
 }
 
-/* One dense or several, with a scale, a bias and relu, or not. */
+/* Add one dense layer or several, sometimes with a scale, a bias and relu. */
 static void add_dense(struct maker *k, struct scope *s)
 {
     const struct made *found = make_find(k, s, is_matrix, NULL);

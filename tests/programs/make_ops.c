@@ -188,7 +188,8 @@ byi_id make_ints(struct maker *k, struct scope *s, const int64_t *values,
                          NULL);
 }
 
-/* A constant that broadcasts to most things, channels of images included. */
+/* A constant that broadcasts to `like`; for an image, often one number per
+ * channel. */
 static byi_id operand_const(struct maker *k, struct scope *s,
                             const struct byi_type *like)
 {
@@ -471,7 +472,7 @@ static void add_transpose(struct maker *k, struct scope *s)
     make_call(k, s, BYI_OP_TRANSPOSE, &id, 1, &undo, 1, bound);
 }
 
-/* The dims in another grouping; one of them may be -1, another 0. */
+/* Reshape to dims in another grouping; one of them may be -1, another 0. */
 static void add_reshape(struct maker *k, struct scope *s)
 {
     static const int64_t shapes[][5] = {
@@ -554,7 +555,7 @@ static void add_concat(struct maker *k, struct scope *s)
     make_call(k, s, BYI_OP_CONCATENATE, args, n, &axis, 1, bound);
 }
 
-/* split, and its parts: maybe not all, maybe joined again */
+/* Add a split and some of its parts, which are sometimes concatenated again. */
 static void add_split(struct maker *k, struct scope *s)
 {
     const struct made *x = make_find(k, s, is_ranked, NULL);
@@ -632,8 +633,8 @@ static void add_broadcast(struct maker *k, struct scope *s)
 
 /* --- again ------------------------------------------------------- */
 
-/* An operator that is there already, once more: operands swapped where that
- * is the same. */
+/* Repeat an existing operator, sometimes with swapped operands if it is
+ * commutative. */
 static void add_again(struct maker *k, struct scope *s)
 {
     const byi_id at = make_pick(k, s->f->nodes.n + 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* programs.h: random programs of the whole language, and the checks on each: it
- * prints and parses to itself, no pass changes its results, and the runtime
+/* programs.h: random programs of the whole language, and checks of each: its
+ * text parses to the same program, no pass changes its results, and the runtime
  * gives the interpreter's results.
  */
 #ifndef BYI_TESTS_PROGRAMS_H
@@ -10,9 +10,9 @@
 
 /* --- make.c ------------------------------------------------------ */
 
-/* The program of a seed: @main and what it uses, and some that it does not.
- * `size` is how many statements @main has, about. Same numbers, same program.
- */
+/* The program of a seed: @main, the functions that it uses, and some others.
+ * `size` is the approximate number of statements of @main. The same numbers
+ * give the same program. The caller frees it. */
 struct byi_module *program_make(uint64_t seed, uint32_t size);
 
 /* --- jitter.c ---------------------------------------------------- */
@@ -23,14 +23,14 @@ void program_jitter(struct byi_module *m, uint64_t seed);
 
 /* --- backends.c ----------------------------------------------------------- */
 
-/* Backends for some operators, static; NULL if their tables are wrong. */
+/* Static backends for some operators; NULL if their tables do not compile. */
 struct byi_backends *program_backends(void);
 
 /* --- stages.c ---------------------------------------------------- */
 
 enum { PROGRAM_MAX_STAGES = 64, PROGRAM_MAX_RESULTS = 64 };
 
-/* Where a program comes from: a text, or a seed. */
+/* The source of a program: a text, or a seed. */
 struct program {
     const char *file; /* the text's name, NULL: of the seed */
     const char *text;
@@ -42,30 +42,30 @@ struct program {
 
 struct program_case;
 
-/* What is done with a program, and how often it was. */
+/* A stage: what is done with each program, and its counts. */
 struct program_stage {
     const char *name;
     const struct byi_pass *pass; /* NULL: `check` describes the stage */
     enum byoc_status (*check)(struct program_case *c,
                               const struct program_stage *stage,
                               struct byoc_error *err);
-    uint64_t every; /* of how many programs it sees one; 0: none */
+    uint64_t every; /* it runs on one of so many programs; 0: on none */
     uint64_t runs, failed, skipped;
-    uint64_t sampled, changed; /* of those sampled, how many did it change */
+    uint64_t sampled, changed; /* programs compared before and after, and those
+                                * that the stage changed */
     double seconds;
 };
 
-/* "text", "plan", every known pass, "pipeline", "artifact". Returns how many.
- */
+/* Set the stages: "text", "plan", every known pass, "pipeline", "artifact".
+ * Returns how many there are. */
 uint32_t program_stages(struct program_stage stages[PROGRAM_MAX_STAGES]);
 
-/* The module of a program, anew. Errors: those of the parser. */
+/* Build the module of a program, which the caller frees. Returns the parser's
+ * errors. */
 enum byoc_status program_build(const struct program *p, struct byi_module **m,
                                struct byoc_error *err);
 
-/* Run the stages on the program; failed(ctx, ...) is called for each that
- * fails. Returns how many did. Counts in the stages, and the results compared
- * and those of them that may differ by little only. */
+/* Counts of program_check(). Sharp results have a small tolerance. */
 struct program_totals {
     uint64_t programs, nodes, results, sharp;
     uint64_t stuck; /* programs that end in an error when run */
@@ -73,14 +73,17 @@ struct program_totals {
 typedef void (*program_failed_fn)(void *ctx, const struct program *p,
                                   const struct program_stage *stage,
                                   const struct byoc_error *err);
+/* Run the stages on the program, and call failed(ctx, ...) for each that fails.
+ * Returns how many fail. Adds to the counts of `stages` and `totals`. */
 uint32_t program_check(const struct program *p, struct program_stage *stages,
                        uint32_t n, struct program_totals *totals,
                        program_failed_fn failed, void *ctx);
 
-/* The current step, for reports of where the process died. */
+/* The current step, which a report of a crash prints. */
 extern char program_place[128];
 
-/* The printed module after the stage's pass, and the passes that ran. */
+/* Append the text of the module after the stage's pass, and the names of the
+ * passes that ran. */
 void program_print_after(const struct program *p,
                          const struct program_stage *stage,
                          struct byi_text *out);

@@ -36,7 +36,7 @@ struct program_case {
     bool sample, doubted;
 };
 
-/* Passes that move no rounding: results are the same to the last bit. */
+/* Passes that do not change rounding: results are the same to the last bit. */
 static const char *const exact[] = {
     "FoldConstant",
     "EliminateCommonSubexpr",
@@ -54,8 +54,8 @@ static const char *const exact[] = {
     "PartitionGraph",
 };
 
-/* Passes that ask for a form, or have nothing to do without it, and the pass
- * that makes it. */
+/* Passes that need a form, or do nothing without it, and the pass that makes
+ * the form. */
 static const struct {
     const char *name, *first;
 } forms[] = {
@@ -96,7 +96,7 @@ static enum byoc_status compare_one(const struct program_case *c, uint32_t r,
         !byi_dims_equal(found->rank, found->dims, want->rank, want->dims)) {
         if (isinf(c->tolerance[r][0]) && found->dtype == want->dtype &&
             found->rank == want->rank)
-            return BYOC_OK; /* sizes that hang by a hair */
+            return BYOC_OK; /* sizes that depend on a close comparison */
         return byi_fail(err, BYOC_EINTERNAL,
                         "result %u is %s %s, expected %s %s", r,
                         byoc_dtype_name(found->dtype),
@@ -125,7 +125,7 @@ static enum byoc_status compare(const struct program_case *c,
                                 double scale, struct byoc_error *err)
 {
     if (n != c->n_want)
-        return byi_fail(err, BYOC_EINTERNAL, "%u results, expected %u", n,
+        return byi_fail(err, BYOC_EINTERNAL, "found %u results, expected %u", n,
                         c->n_want);
     for (uint32_t i = 0; i < n; i++)
         BYI_TRY(compare_one(c, i, &found[i], scale, err));
@@ -159,12 +159,12 @@ static double largest(const struct byi_tensor *t)
     double most = 0;
     for (int64_t i = 0; i < n; i++) {
         const double v = fabs(byi_tensor_float(t, i));
-        most = v > most ? v : most; /* NaN is not */
+        most = v > most ? v : most; /* false for NaN */
     }
     return most;
 }
 
-/* How far the elements of one jittered result are off. */
+/* Widen the tolerance of result r by the changes of a jittered run. */
 static void widen(struct program_case *c, uint32_t r,
                   const struct byi_tensor *moved)
 {
@@ -212,7 +212,7 @@ static enum byoc_status make_inputs(struct program_case *c,
 {
     const uint32_t func = byi_func_find(c->m, "main");
     if (func == UINT32_MAX)
-        return byi_fail(err, BYOC_EINVAL, "no function @main");
+        return byi_fail(err, BYOC_EINVAL, "found no function @main");
     const struct byi_func *f = c->m->funcs.at[func];
     for (uint32_t i = 0; i < f->params.n; i++)
         if (i == MAX_IN ||
@@ -224,7 +224,8 @@ static enum byoc_status make_inputs(struct program_case *c,
     return BYOC_OK;
 }
 
-/* The unchanged program: it is well formed, and is run. */
+/* Verify the unchanged program, and run it for the expected results. Sets *runs
+ * to whether it runs without an error. */
 static enum byoc_status begin(struct program_case *c,
                               struct program_totals *totals, bool *runs,
                               struct byoc_error *err)
@@ -273,7 +274,8 @@ static enum byoc_status find_tolerances(struct program_case *c,
 
 /* --- text -------------------------------------------------------- */
 
-/* A capture that its function does not read has no place in a text. */
+/* Whether a function does not read one of its captures, which the text form
+ * then does not keep. */
 static bool has_idle_captures(const struct byi_module *m)
 {
     bool idle = false;
@@ -326,7 +328,8 @@ static enum byoc_status compare_texts(const char *a, const char *b,
                     (int)strcspn(b + line, "\n"), b + line);
 }
 
-/* Printed and parsed twice it computes the same, and both texts are one. */
+/* Check that the program gives the same results and the same text after it is
+ * printed and parsed twice. */
 static enum byoc_status check_text(struct program_case *c,
                                    const struct program_stage *stage,
                                    struct byoc_error *err)
@@ -447,7 +450,7 @@ static enum byoc_status run_state(struct program_case *c,
     return compare(c, found, c->n_want, scale, err);
 }
 
-/* Twice on one state: nothing of the first run may be left. */
+/* Run twice on one state: the first run must not affect the second. */
 static enum byoc_status run_model(struct program_case *c,
                                   struct byoc_model *model, double scale,
                                   struct byoc_error *err)
@@ -460,7 +463,7 @@ static enum byoc_status run_model(struct program_case *c,
     return status;
 }
 
-/* Through a plan in memory. Takes the module. */
+/* Run a plan in memory. Frees the module. */
 static enum byoc_status run_plan(struct program_case *c, double scale,
                                  struct byoc_error *err)
 {
@@ -495,7 +498,7 @@ static enum byoc_status check_executor(struct program_case *c,
     return run_plan(c, 1.0, err);
 }
 
-/* As `byoc compile` does, oneDNN included, through a file. */
+/* Compile to an artifact as `byoc compile` does, with oneDNN, and run it. */
 static enum byoc_status compile_and_run(struct program_case *c,
                                         const char *folder,
                                         struct byoc_error *err)
@@ -602,8 +605,9 @@ static bool has_changed(struct program_case *c)
     return changed;
 }
 
-/* A few copies may all keep a tie that a pass breaks: before a result counts as
- * wrong, many copies determine the tolerance. */
+/* Check a program on a stage. In a few jittered copies, equal numbers may stay
+ * equal that a pass makes different: before a result counts as wrong, many
+ * copies determine the tolerance. */
 static enum byoc_status check_well(struct program_case *c,
                                    const struct program_stage *stage,
                                    struct byoc_error *err)
@@ -662,7 +666,7 @@ uint32_t program_check(const struct program *p, struct program_stage *stages,
     if (status == BYOC_OK)
         status = find_tolerances(&c, totals, &err);
     if (status != BYOC_OK && runs) {
-        totals->stuck++; /* sizes that depend on data did not fit */
+        totals->stuck++; /* sizes that depend on data do not fit */
     } else if (status != BYOC_OK) {
         say_begin_failed(p, &err, failed, ctx);
         n_failed++;
