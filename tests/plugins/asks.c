@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is said, as far as there is room. */
+/* The message, cut at the end of its room. */
 struct said {
     char text[900];
     size_t n;

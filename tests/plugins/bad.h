@@ -50,7 +50,7 @@ static const struct byoc_pattern patterns[] = {
     .unload = unload, .state_new = state_new, .state_free = state_free,        \
     .run = run
 
-/* A plug-in that gives `table`. */
+/* Define a plug-in whose query returns `table`. */
 #define PLUGIN(table)                                                          \
     static const struct byoc_backend *query(const struct byoc_host *host,      \
                                             char *why, uint32_t why_bytes)     \

@@ -41,7 +41,8 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     return host->fail(host->ctx, BYOC_FAIL_INTERNAL, "nothing was loaded");
 }
 
-/* No preference for a convolution with dilation: a backend may refuse. */
+/* Prefer blocks of 16 channels; refuse a convolution with dilation, as a
+ * backend may. */
 static struct byoc_fail *layout(const struct byoc_host *host,
                                 const struct byoc_region *graph,
                                 struct byoc_layout *preferred)

@@ -41,8 +41,8 @@ static const char *row_of(const cJSON *node)
     return strcmp(op->valuestring, "kernel") ? "" : row->valuestring;
 }
 
-/* Why not; NULL: gladly. */
-static const char *dislike(const cJSON *root)
+/* The reason to refuse a region, or NULL. */
+static const char *reason_to_refuse(const cJSON *root)
 {
     const cJSON *node;
     int kernels = 0, add_relus = 0;
@@ -63,7 +63,7 @@ static struct byoc_fail *judge(const struct byoc_host *host,
                                const struct byoc_region *region)
 {
     cJSON *root = cJSON_ParseWithLength(region->json, region->json_bytes);
-    const char *why = root ? dislike(root) : "no JSON";
+    const char *why = root ? reason_to_refuse(root) : "no JSON";
     cJSON_Delete(root);
     n_loads++;
     return why ? host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED, why) : NULL;

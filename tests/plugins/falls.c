@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Is the region, or kernel, of this operator? */
+/* Whether the region's JSON contains this text. */
 static int has(const struct byoc_region *region, const char *op)
 {
     return memmem(region->json, region->json_bytes, op, strlen(op)) != NULL;
@@ -38,8 +38,10 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     return NULL;
 }
 
-/* Allocate memory until that fails, without checking the result. */
-static void eat(void)
+/* Allocate memory, and write to it without a check for NULL, until that
+ * crashes.
+ */
+static void exhaust_memory(void)
 {
     enum { PIECE = 1 << 24 };
     for (;;)
@@ -51,7 +53,7 @@ static struct byoc_fail *compile(const struct byoc_host *host,
                                  struct byoc_blob *blob)
 {
     if (has(region, "\"sqrt\""))
-        eat();
+        exhaust_memory();
     blob->data = host->acquire(host->ctx, region->json_bytes);
     blob->bytes = region->json_bytes;
     memcpy(blob->data, region->json, region->json_bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops.c: operators of the domain "com.example" for tests/python/custom_test.py:
  * attributes of every kind, omitted inputs, several results, strings, sizes
- * that only the run finds out, two versions, and failures.
+ * that are known only after a run, two versions, and failures.
  */
 #include <byoc/custom.h>
 
@@ -153,7 +153,7 @@ static const struct byoc_operator positives = {
     .run = positives_run,
 };
 
-/* --- Twice: each string twice; since version 2 three times --------------- */
+/* --- Twice: repeats each string, twice or, since version 2, three times -- */
 
 static struct byoc_fail *twice_shape(const struct byoc_host *host,
                                      const struct byoc_operator_call *call)
@@ -203,7 +203,7 @@ static struct byoc_fail *thrice_run(const struct byoc_host *host,
 static const struct byoc_operator twice = TWICE(1, twice_run);
 static const struct byoc_operator thrice = TWICE(2, thrice_run);
 
-/* --- Fail: in shape() or run(), or with sizes that cannot be ------------- */
+/* --- Fail: fails in shape() or run(), or returns invalid sizes ----------- */
 
 static const struct byoc_attr_row fail_attrs[] = {
     {"where", BYOC_ATTR_STRING, 0, NULL},

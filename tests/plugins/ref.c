@@ -24,11 +24,11 @@ struct buffer {
 };
 
 struct step {
-    /* 'a' add, 'm' multiply, 'r' relu, 'c' copy; '?' go on at `to` unless a
-     * holds, '>' go on at `to` */
+    /* 'a' add, 'm' multiply, 'r' relu, 'c' copy; '?' jump to step `to` if the
+     * bool in buffer a is false, '>' jump to step `to` */
     char op;
-    int a, b, out;
-    int to;
+    int a, b, out; /* buffers */
+    int to;        /* a step */
 };
 
 struct compiled {
@@ -119,7 +119,8 @@ static int add_step(struct compiled *c, const cJSON *step, const int *args,
     return -1;
 }
 
-/* A kernel while it is read: the kinds of its nodes and steps. */
+/* A kernel that is being read, with the buffers of the nodes before it and of
+ * its steps. */
 struct reading {
     const cJSON *kernel;
     const int *of_node;
@@ -129,7 +130,7 @@ struct reading {
 
 static int read_step(struct compiled *c, struct reading *r, const cJSON *step);
 
-/* The steps of a branch, and a copy of its result to `out`. */
+/* Add the steps of a branch, and a copy of its result to `out`. */
 static int read_branch(struct compiled *c, struct reading *r,
                        const cJSON *branch, int out)
 {
@@ -167,7 +168,7 @@ static int read_if(struct compiled *c, struct reading *r, const cJSON *step,
     return out;
 }
 
-/* A step, and the steps in its branches. */
+/* Add a step, and the steps in its branches. */
 static int read_step(struct compiled *c, struct reading *r, const cJSON *step)
 {
     int args[2] = {-1, -1}, n = 0, at = r->n_steps++;
@@ -305,7 +306,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     return NULL;
 }
 
-/* A state is memory for every buffer, inputs and constants aside. */
+/* A state has memory for every buffer except inputs and constants. */
 static void state_free(const struct byoc_host *host, void *compiled,
                        void *state)
 {
@@ -335,8 +336,9 @@ static struct byoc_fail *state_new(const struct byoc_host *host, void *compiled,
     return NULL;
 }
 
-/* The element of `b` that stands under element `at` of `out`. */
-static size_t under(const struct buffer *b, const struct buffer *out, size_t at)
+/* The element of `b` that broadcasts to element `at` of `out`. */
+static size_t broadcast_index(const struct buffer *b, const struct buffer *out,
+                              size_t at)
 {
     size_t index = 0, step = 1;
     for (int d = 1; d <= out->rank; d++) {
@@ -362,7 +364,7 @@ struct job {
 /* A test may set this; each part calls it before it computes. */
 BYOC_VISIBLE void (*ref_before_part)(uint32_t part);
 
-/* One of 4 parts of a step. */
+/* Compute one of 4 parts of a step. */
 static void run_part(void *arg, uint32_t part)
 {
     const struct job *j = arg;
@@ -370,8 +372,8 @@ static void run_part(void *arg, uint32_t part)
         ref_before_part(part);
     const struct buffer *out = &j->c->buffers[j->step->out];
     for (size_t i = part; i < out->count; i += 4) {
-        float a = j->a[under(&j->c->buffers[j->step->a], out, i)];
-        float b = j->b[under(&j->c->buffers[j->step->b], out, i)];
+        float a = j->a[broadcast_index(&j->c->buffers[j->step->a], out, i)];
+        float b = j->b[broadcast_index(&j->c->buffers[j->step->b], out, i)];
         j->out[i] = j->step->op == 'a'   ? a + b
                     : j->step->op == 'm' ? a * b
                     : a > 0 || a != a    ? a
@@ -442,7 +444,7 @@ static const char *accept(const struct byoc_host *host,
     return NULL;
 }
 
-/* The first row is made, in C, at the query. */
+/* The query writes the rows without a pattern, with byoc/pattern.h. */
 static struct byoc_pattern patterns[] = {
     {"ref.multiply_add_relu", NULL, accept},
     {"ref.if", NULL, accept},

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct byoc_fail *no(const struct byoc_host *host, const char *why)
+static struct byoc_fail *refuse(const struct byoc_host *host, const char *why)
 {
     return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED, why);
 }
 
-/* The bytes of a file, to be freed; NULL. */
+/* The *n bytes of a file, which the caller frees; NULL if it cannot be read. */
 static char *read_file(const char *path, size_t *n)
 {
     FILE *f = path ? fopen(path, "rb") : NULL;
@@ -70,9 +70,9 @@ static struct byoc_fail *load(const struct byoc_host *host,
                               const struct byoc_region *region, void **compiled)
 {
     if (!region->symbol || !region->code)
-        return no(host, "it has no code");
+        return refuse(host, "it has no code");
     if (!memchr(region->json, '{', region->json_bytes))
-        return no(host, "its blob is not the C");
+        return refuse(host, "its blob is not the C");
     memcpy(compiled, &region->code, sizeof *compiled);
     return NULL;
 }

@@ -33,7 +33,7 @@ static void state_free(const struct byoc_host *host, void *compiled,
     (void)host, (void)compiled, (void)state;
 }
 
-/* The CPU time of this thread: the tuner measures the same. */
+/* The CPU time of this thread, which the tuner measures too. */
 static double now_us(void)
 {
     struct timespec t;

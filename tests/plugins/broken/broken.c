@@ -35,7 +35,7 @@ static void *wait_for_work(void *arg)
     return arg;
 }
 
-/* As OpenBLAS and MKL do, when the library is loaded. */
+/* Start threads when the library is loaded, as OpenBLAS and MKL do. */
 __attribute__((constructor)) static void start_threads(void)
 {
     pthread_t thread;
@@ -44,7 +44,7 @@ __attribute__((constructor)) static void start_threads(void)
         pthread_detach(thread);
 }
 
-/* A predicate that looks at an operand its row does not have. */
+/* A predicate that reads the type of an operand that its row does not have. */
 static const char *accept_crash(const struct byoc_host *host,
                                 const struct byoc_match *m)
 {
@@ -73,7 +73,7 @@ static struct byoc_fail *load_fails(const struct byoc_host *host,
                       "no kernel was built for this shape");
 }
 
-/* A block of every load is forgotten. */
+/* Each load() leaks a block of the host's memory. */
 static struct byoc_fail *load_leaks(const struct byoc_host *host,
                                     const struct byoc_region *region,
                                     void **compiled)
@@ -83,7 +83,7 @@ static struct byoc_fail *load_leaks(const struct byoc_host *host,
     return load(host, region, compiled);
 }
 
-/* So is memory that no host knows of. */
+/* Each load() leaks a block of malloc(), which the host does not see. */
 static struct byoc_fail *load_forgets(const struct byoc_host *host,
                                       const struct byoc_region *region,
                                       void **compiled)
@@ -94,7 +94,7 @@ static struct byoc_fail *load_forgets(const struct byoc_host *host,
     return load(host, region, compiled);
 }
 
-/* The first output's last number, twice as large. */
+/* The last number of the first output is twice as large as it should be. */
 static struct byoc_fail *run_wrong(const struct byoc_host *host, void *compiled,
                                    void *state,
                                    const struct byoc_run_args *args)
@@ -107,7 +107,7 @@ static struct byoc_fail *run_wrong(const struct byoc_host *host, void *compiled,
     return fail;
 }
 
-/* All runs share one state: the first one's. */
+/* All runs use the state of the first run. */
 static struct byoc_fail *run_races(const struct byoc_host *host, void *compiled,
                                    void *state,
                                    const struct byoc_run_args *args)
@@ -133,7 +133,7 @@ static struct byoc_fail *run_past(const struct byoc_host *host, void *compiled,
     return fail;
 }
 
-/* The inputs of the first run are good enough for all. */
+/* All runs read the inputs of the first run. */
 static struct byoc_fail *run_keeps(const struct byoc_host *host, void *compiled,
                                    void *state,
                                    const struct byoc_run_args *args)
