@@ -65,8 +65,8 @@ static int64_t select_boxes(const struct boxes *b, int64_t class, int64_t *to)
     return count;
 }
 
-/* Coordinates and scores of few values, so that there are ties, touching
- * boxes and boxes of no area; thresholds that quotients of them meet. */
+/* Coordinates and scores have few values, so that there are ties, touching
+ * boxes, boxes without an area, and quotients that equal the thresholds. */
 static void fill_boxes(struct byi_tensor *boxes, struct byi_tensor *scores)
 {
     for (int64_t i = 0; i < byi_count(boxes); i++)

@@ -34,9 +34,10 @@ static int64_t place(const struct byi_layout *l, const int64_t *dims,
     return at;
 }
 
-/* t, in layout `from`, in layout `to`; false: it does not divide. */
-static bool moved(const struct byi_tensor *t, const char *from, const char *to,
-                  struct byi_tensor *out)
+/* Convert t from layout `from` to layout `to`. Returns false if blocks do not
+ * divide the channels. */
+static bool convert_layout(const struct byi_tensor *t, const char *from,
+                           const char *to, struct byi_tensor *out)
 {
     struct byi_layout f, g;
     int64_t dims[BYI_MAX_RANK], letters[128];
@@ -53,7 +54,7 @@ static bool moved(const struct byi_tensor *t, const char *from, const char *to,
     return true;
 }
 
-/* e's result is that of `plain`, in layout `layout` instead of `first`. */
+/* Check that e's result in `layout` is that of `plain` in layout `first`. */
 static void expect_moved(struct eval *e, const struct byi_tensor *plain,
                          const char *first, const char *layout, double bound,
                          const char *what)
@@ -65,7 +66,7 @@ static void expect_moved(struct eval *e, const struct byi_tensor *plain,
                (size_t)byi_count(e->out) * element_size(e->out->dtype));
         if (run_fast(e, threads) != BYOC_OK)
             fail_msg("%s: %s", what, err.text);
-        assert_true(moved(e->out, layout, first, &back));
+        assert_true(convert_layout(e->out, layout, first, &back));
         assert_near(&back, plain, bound, what);
         release(&back);
     }
@@ -88,8 +89,8 @@ static void test_transform(void **state)
         struct byi_tensor plain = TENSOR(dtypes[i % 4], 2, 8 * random_in(0, 5),
                                          random_in(1, 9), random_in(1, 40));
         struct byi_tensor x, expected;
-        assert_true(moved(&plain, "NCHW", from, &x));
-        assert_true(moved(&plain, "NCHW", to, &expected));
+        assert_true(convert_layout(&plain, "NCHW", from, &x));
+        assert_true(convert_layout(&plain, "NCHW", to, &expected));
         struct eval e = prepare(BYI_OP_LAYOUT_TRANSFORM, given, 2, &x, 1);
         assert_true(e.typed);
         assert_int_equal(run_fast(&e, 2), BYOC_OK);
@@ -109,7 +110,7 @@ struct shape {
 
 enum form { DENSE, GROUPED, DEPTHWISE, N_FORMS };
 
-/* A window that fits, and channels that blocks of 4 often divide. */
+/* A shape whose window fits, with channels that are often multiples of 4. */
 static struct shape random_shape(uint32_t n, enum form form, bool transposed)
 {
     struct shape s = {.groups = form == DENSE     ? 1
@@ -165,8 +166,8 @@ static struct eval prepare_conv(enum byi_op_id op, uint32_t n,
     return prepare(op, given, transposed ? 7 : 6, in, 2);
 }
 
-/* One window in all layouts of data and weights that its channels allow; how
- * many those are. */
+/* Check one shape in all layouts of data and weights that its channels allow.
+ * Returns how many there are. */
 static int try_layouts(uint32_t n, const struct shape *s, bool transposed,
                        enum byi_op_id op, enum byoc_dtype dtype)
 {
@@ -182,9 +183,9 @@ static int try_layouts(uint32_t n, const struct shape *s, bool transposed,
     run_plain(&e, transposed ? byi_deconv_plain : byi_conv_plain, plain);
     for (int i = 0; i < 5 * 8; i++) {
         struct byi_tensor to[2];
-        if (!moved(&in[0], data[0], data[i % 5], &to[0]))
+        if (!convert_layout(&in[0], data[0], data[i % 5], &to[0]))
             continue;
-        if (!moved(&in[1], own, kernel[i / 5], &to[1])) {
+        if (!convert_layout(&in[1], own, kernel[i / 5], &to[1])) {
             release(&to[0]);
             continue;
         }
@@ -237,8 +238,8 @@ static void test_deconv(void **state)
     assert_true(tried > 27 * 15);
 }
 
-/* Wide enough for whole tiles of the matrix product, and for its depth to be
- * cut between and inside of taps. */
+/* Shapes that fill whole tiles of the matrix product, and whose sums are
+ * divided into slices between and within taps. */
 static void test_conv_large(void **state)
 {
     static const struct shape shapes[] = {
@@ -331,14 +332,14 @@ static void test_pool(void **state)
         run_plain(&e, byi_pool_plain, plain);
         for (int i = 1; i < 5; i++) {
             struct byi_tensor to;
-            if (!moved(&x, layouts[0], layouts[i], &to))
+            if (!convert_layout(&x, layouts[0], layouts[i], &to))
                 continue;
             given[4].s = layouts[i];
             struct eval other =
                 prepare(ops[n - 1][mean], given, mean ? 7 : 6, &to, 1);
             struct byi_tensor again[MAX_OUT], back;
             run_plain(&other, byi_pool_plain, again);
-            assert_true(moved(again, layouts[i], layouts[0], &back));
+            assert_true(convert_layout(again, layouts[i], layouts[0], &back));
             assert_near(&back, plain, 0, layouts[i]);
             release(&back);
             release(again);
@@ -366,7 +367,7 @@ static void test_global(void **state)
         for (int i = 1; i < 5; i++) {
             const struct byi_attr given[] = {STRING("layout", layouts[i])};
             struct byi_tensor to;
-            if (!moved(&x, layouts[0], layouts[i], &to))
+            if (!convert_layout(&x, layouts[0], layouts[i], &to))
                 continue;
             struct eval other = prepare(op, given, 1, &to, 1);
             expect_moved(&other, e.out, layouts[0], layouts[i], 1e-6,
@@ -409,8 +410,8 @@ static void test_batch_norm(void **state)
             const struct byi_attr given[] = {INT("axis", axis)};
             struct byi_tensor to[5];
             for (int i = 1; i < 5; i++)
-                assert_true(moved(&in[i], "C", "C", &to[i]));
-            assert_true(moved(&in[0], "NCHW", layout, &to[0]));
+                assert_true(convert_layout(&in[i], "C", "C", &to[i]));
+            assert_true(convert_layout(&in[0], "NCHW", layout, &to[0]));
             struct eval other = prepare(BYI_OP_NN_BATCH_NORM, given, 1, to, 5);
             expect_moved(&other, e.out, "NCHW", layout, 1e-5, layout);
         }
@@ -439,7 +440,7 @@ static void test_depth(void **state)
         const bool depth = op == BYI_OP_DEPTH_TO_SPACE;
         struct eval e = prepare(op, first, depth ? 2 : 1, &x, 1);
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
-        assert_true(moved(&x, "NCHW", "NHWC", &to));
+        assert_true(convert_layout(&x, "NCHW", "NHWC", &to));
         struct eval other = prepare(op, given, depth ? 3 : 2, &to, 1);
         expect_moved(&other, e.out, "NCHW", "NHWC", 0, "NHWC");
         finish(&e);

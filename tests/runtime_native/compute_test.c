@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compute_test.c: matrix products, reductions, normalisation, quantisation,
- * einsum: each fast path against its plain form or a loop of the test's own;
- * what kernels refuse; and that every operator has one. */
+/* compute_test.c: matrix products, reductions, normalisation, quantisation and
+ * einsum: each fast path is compared with its plain form or a loop in this
+ * file. Also tests refusals, and that every operator has a kernel. */
 #include "kernels.h"
 
 /* --- the table ---------------------------------------------------------- */
@@ -188,7 +188,9 @@ static void test_reduce(void **state)
         }
 }
 
-/* Extremes of integers by each instruction set, along and across rows. */
+/* Maxima and minima of integers with each instruction set, along and across
+ * rows.
+ */
 static void test_int_extremes(void **state)
 {
     static const enum byoc_dtype dtypes[] = {BYOC_U8,  BYOC_I8,  BYOC_U16,
@@ -292,7 +294,8 @@ static void test_arg(void **state)
     }
 }
 
-/* The place of the first or last extreme of n elements, `step` apart. */
+/* The index of the first or last maximum or minimum of n elements, which are
+ * `step` apart. */
 static int64_t place_of(const struct byi_tensor *x, int64_t from, int64_t n,
                         int64_t step, bool largest, bool last)
 {
@@ -308,7 +311,8 @@ static int64_t place_of(const struct byi_tensor *x, int64_t from, int64_t n,
     return at;
 }
 
-/* Places in x (outer, n, inner), of each dtype by each instruction set. */
+/* argmax and argmin of x (outer, n, inner), of each dtype with each instruction
+ * set. */
 static void test_places(void **state)
 {
     static const enum byoc_dtype dtypes[] = {
@@ -497,8 +501,8 @@ static enum byoc_status look_up_plain(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* Every row that runs here, at lengths around those of vectors, in place of
- * memory that ends where they end. */
+/* Every implementation that this machine runs, at lengths around those of
+ * vectors, with buffers that end with the data. */
 static void test_lookups(void **state)
 {
     enum { MOST = 200 };

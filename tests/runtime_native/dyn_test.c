@@ -5,7 +5,8 @@
  */
 #include "trial.h"
 
-/* Some of the axes of this rank, either sign, in any order; how many. */
+/* Draw some of the axes of this rank, of either sign, in any order. Returns how
+ * many. */
 static uint32_t pick_axes(uint32_t rank, int64_t *axes)
 {
     uint32_t n = 0;
@@ -21,7 +22,7 @@ static uint32_t pick_axes(uint32_t rank, int64_t *axes)
     return n;
 }
 
-/* A vector of n int64, also of none. */
+/* A vector of n int64; n may be 0. */
 static struct byi_tensor vector(uint32_t n, const int64_t *values)
 {
     const int64_t dims[] = {n};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* element_test.c: elementwise operators, casts, and the float32 loops of every
- * instruction set the CPU has, against functions of one double, a broadcast
- * of the test's own, and results worked out by hand. */
+ * instruction set of the CPU, compared with functions of doubles, with a plain
+ * broadcast, and with results computed by hand. */
 #include "kernels.h"
 
 /* --- one operand -------------------------------------------------------- */
@@ -23,8 +23,8 @@ static int64_t samples(float *x, int64_t n)
     return n;
 }
 
-/* Where the result is less than this, the error may be this times the bound:
- * gelu and the like subtract numbers of the size of x. */
+/* Results below this number may have the error that this number may have, since
+ * gelu and similar functions subtract numbers of the size of x. */
 static double slack(enum byi_op_id op, double x)
 {
     switch (op) {
@@ -141,7 +141,7 @@ static void test_loops(void **state)
     }
 }
 
-/* Every element type that the type rule takes has a kernel. */
+/* Every element type that the type rule accepts has a kernel. */
 static void test_unary_dtypes(void **state)
 {
     (void)state;
@@ -430,8 +430,8 @@ static void test_cast(void **state)
         }
 }
 
-/* float32 to integers by each instruction set, as float64 is cast: with numbers
- * of up to 31 bits, and one that is larger. */
+/* Casts of float32 to integers with each instruction set equal those of
+ * float64: for numbers of up to 31 bits, and for a larger one. */
 static void test_cast_floats(void **state)
 {
     static const enum byoc_dtype dtypes[] = {BYOC_U8,  BYOC_I8,  BYOC_U16,

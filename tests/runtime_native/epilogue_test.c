@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epilogue_test.c: convolutions and products with epilogues against the same
- * operators one by one: every instruction set, packed and not, one and several
- * threads, sizes that take each algorithm.
+/* epilogue_test.c: convolutions and products with epilogues, compared with the
+ * same operators one by one: every instruction set, packed and not, one and
+ * several threads, and sizes for each algorithm.
  */
 #include "kernels.h"
 
@@ -9,7 +9,7 @@
 
 enum { MOST = 4 };
 
-/* One operator of an epilogue; `operand`: of its other operand. */
+/* One operator of an epilogue, and the shape of its other operand. */
 struct follower {
     enum byi_op_id op;
     enum { NONE, NUMBER, ROW, WHOLE } operand;
@@ -32,7 +32,7 @@ static const struct follower chains[][MOST] = {
      {BYI_OP_TANH, NONE, 0, 0}},
 };
 
-/* A call in front of the chains. */
+/* A call before the chains. */
 struct front {
     const char *name;
     enum byi_op_id op;
@@ -122,7 +122,7 @@ static uint32_t length_of(const struct follower *chain)
     return n;
 }
 
-/* The result of the first call, followed by the operator's other operands. */
+/* A random second operand for the operator, on a result like `out`. */
 static struct byi_tensor operand_of(const struct follower *f,
                                     const struct byi_tensor *out)
 {
@@ -164,7 +164,8 @@ static const struct byi_attrs *attrs_of(const struct follower *f)
     return attrs;
 }
 
-/* Run `call`, packed and not; a result must not depend on the threads. */
+/* Run `call`, packed and not, and compare the results with `want`; they must
+ * not depend on the number of threads. */
 static void expect_both(struct byi_call *call, const struct byi_tensor *want,
                         const char *what)
 {
@@ -247,7 +248,7 @@ static void test_chains(void **state)
             check_chain(&fronts[i], chains[k]);
 }
 
-/* A shape that only the run knows to be another one is an error. */
+/* An operand whose shape only the run knows, and does not fit, is an error. */
 static void test_wrong_shape(void **state)
 {
     (void)state;
@@ -273,7 +274,7 @@ static void test_wrong_shape(void **state)
     finish(&e);
 }
 
-/* What cannot be in an epilogue. */
+/* Operators and operands that cannot be in an epilogue. */
 static void test_refusals(void **state)
 {
     (void)state;

@@ -4,8 +4,8 @@
  */
 #include "kernels.h"
 
-/* Coefficients of which `left` of 8 are not zero, at random places or the first
- * ones. */
+/* Set all but `left` of each 8 coefficients to zero: the first ones stay, or
+ * random ones. */
 static void thin_out(struct byi_tensor *t, int64_t left, bool first)
 {
     for (int64_t i = 0; i < byi_count(t); i++)
@@ -77,7 +77,8 @@ static void test_idct8_patterns(void **state)
     finish(&e);
 }
 
-/* Infinities and NaN spread over their row, as in a product, and no further. */
+/* Infinities and NaN reach their whole row, as in a product, and no other row.
+ */
 static void test_idct8_not_finite(void **state)
 {
     const struct byi_attr given[] = {INTS("axes", 1, (const int64_t[]){-1})};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels.h: shared by the tests of kernels: random tensors, a call from its
- * operator, attributes and operands, the type rule's result, comparison.
- * Buffers are exactly as large as their tensors, so that a sanitizer sees a
- * kernel that goes beyond; canaries show it without one.
+/* kernels.h: shared by the tests of kernels: makes random tensors and calls,
+ * infers the types of results, and compares results. Buffers are exactly as
+ * large as their tensors, so that a sanitizer reports accesses past them;
+ * canaries detect writes without a sanitizer.
  */
 #ifndef BYI_TEST_KERNELS_H
 #define BYI_TEST_KERNELS_H
@@ -185,7 +185,7 @@ static inline enum byoc_status run_fast(struct eval *e, uint32_t threads)
 typedef enum byoc_status (*plain_fn)(const struct byi_call *call,
                                      struct byoc_error *err);
 
-/* Runs a plain form on the same operands into fresh results. */
+/* Run a plain form on the same operands, with new tensors for the results. */
 static inline void run_plain(const struct eval *e, plain_fn plain,
                              struct byi_tensor *out)
 {
@@ -280,7 +280,8 @@ static inline void run_kernel(const struct byi_kernel *kernel,
     byi_release(scratch);
 }
 
-/* The kernel with its constant operands packed; false: it packs none. */
+/* Run the kernel with its constant operands packed. Returns false if it does
+ * not pack them. */
 static inline bool run_packed_exact(struct eval *e, uint32_t threads,
                                     bool exact)
 {
@@ -309,8 +310,8 @@ static inline bool run_packed(struct eval *e, uint32_t threads)
     return run_packed_exact(e, threads, true);
 }
 
-/* Fill the outputs with a pattern, so that a kernel which writes nothing fails.
- */
+/* Fill the outputs with a pattern, so that elements that a kernel does not
+ * write are detected. */
 static inline void spoil_outputs(struct eval *e)
 {
     for (uint32_t i = 0; i < e->n_out; i++)
@@ -318,8 +319,8 @@ static inline void spoil_outputs(struct eval *e)
                (size_t)byi_count(&e->out[i]) * element_size(e->out[i].dtype));
 }
 
-/* The kernel, with one and several threads and every instruction set, packed
- * and not, gives the results of the plain form. */
+/* Check that the kernel, with one and several threads and every instruction
+ * set, packed and not, gives the results of the plain form. */
 static inline void expect_plain(struct eval *e, plain_fn plain, double bound,
                                 const char *what)
 {

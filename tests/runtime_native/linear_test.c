@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linear_test.c: nn.linear_attention: the plain form against numbers worked out
- * by hand, and the float32 loops against the plain form. */
+/* linear_test.c: nn.linear_attention: the plain form is compared with numbers
+ * computed by hand, and the float32 loops with the plain form. */
 #include "kernels.h"
 #include "tests/share.h"
 
@@ -18,7 +18,7 @@ struct shape {
     int64_t batch, time, heads, kv_heads, key_heads, size, width;
 };
 
-/* given: bit i says that operand 3 + i is there */
+/* given: bit i is set if operand 3 + i is present */
 static void check_case(const struct shape *s, int given, bool each_row,
                        bool one_beta)
 {
@@ -67,7 +67,7 @@ static void test_random(void **state_)
     }
 }
 
-/* So much work that threads share it. */
+/* A shape with so much work that threads share it. */
 static void test_long(void **state_)
 {
     (void)state_;

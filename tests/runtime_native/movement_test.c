@@ -6,8 +6,8 @@
 #include "runtime_native/kernel.h"
 #include "trial.h"
 
-/* Where element `at` of the result comes from: from[] in operand 0; false:
- * from operand 2, the padding value. */
+/* Sets from[] to the element of operand 0 from which element at[] of the result
+ * comes. Returns false if it comes from operand 2, the padding value. */
 typedef bool (*origin_fn)(const void *ctx, const struct trial *t,
                           const int64_t *at, int64_t *from);
 
@@ -456,12 +456,12 @@ static void test_bad_indices(void **state)
 
 /* --- selections --------------------------------------------------------- */
 
-/* topk by choosing the best that is left, k times. */
+/* topk, compared with k searches for the best of the remaining elements. */
 static void test_topk(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        /* a few of a long line by a heap, many by sorting it */
+        /* a heap selects few elements of a long line, sorting selects many */
         const int64_t dims[] = {
             pick(1, 3), round % 2 ? pick(1, 30) : pick(64, 300), pick(1, 3)};
         const int64_t k = pick(0, round % 4 ? dims[1] : dims[1] / 10);
@@ -501,7 +501,8 @@ static void test_topk(void **state)
     }
 }
 
-/* Past rows, new rows, zeros; past of two sequences, as long as it may be. */
+/* The result has past rows, new rows and zeros; the past of two sequences has
+ * any lengths that fit. */
 static void test_cache_append(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qnn_test.c: products of 8-bit integers: the kernels of every instruction set
- * against the plain form, to the bit, over random shapes with zero points and
- * numbers at the ends of their types; the plain form against loops over 64-bit
- * integers, and numbers worked out by hand. */
+ * give the bits of the plain form, for random shapes with zero points and
+ * numbers at the ends of their types. The plain form is compared with loops
+ * over 64-bit integers, and with numbers computed by hand. */
 #include "kernels.h"
 
 enum { X, WEIGHTS, X_ZERO, WEIGHTS_ZERO, BIAS, SCALE, ZERO, OPERANDS };
@@ -14,7 +14,7 @@ static enum byoc_dtype random_bytes(void)
     return random_in(0, 1) ? BYOC_I8 : BYOC_U8;
 }
 
-/* Any numbers of 8 bits; now and then the ends of the type alone. */
+/* Random numbers of 8 bits; now and then only the ends of the type. */
 static struct byi_tensor octets(enum byoc_dtype dtype, uint32_t rank,
                                 const int64_t *dims)
 {
@@ -28,7 +28,7 @@ static struct byi_tensor octets(enum byoc_dtype dtype, uint32_t rank,
     return t;
 }
 
-/* One number, or one of each channel. */
+/* One number, or one for each channel. */
 static struct byi_tensor each(enum byoc_dtype dtype, int64_t channels)
 {
     const bool one = random_in(0, 1);
@@ -59,7 +59,8 @@ static uint32_t add_operands(struct byi_tensor *in, int64_t channels)
     return n;
 }
 
-/* a_min and a_max where results are of 8 bits; how many attributes that is. */
+/* Add a_min and a_max if results have 8 bits. Returns the number of attributes.
+ */
 static uint32_t add_bounds(uint32_t n_in, struct byi_attr *given)
 {
     const int64_t low = random_in(-128, 127);
@@ -199,7 +200,8 @@ static double at(const struct byi_tensor *t, int64_t i)
     return byi_tensor_float(t, byi_count(t) == 1 ? 0 : i);
 }
 
-/* What becomes of a sum, in double; float32 has its rounding once. */
+/* The result for a sum, in double, except for the product with the scale, which
+ * is rounded to float32. */
 static double result(const struct eval *e, int64_t sum, int64_t channel)
 {
     if (e->n_in > BIAS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_test.c: random numbers: the generator's published values, the shape
- * of each distribution, and that only seed and draw decide.
+/* random_test.c: random numbers: the generator gives its published values, each
+ * distribution has its shape, and results depend only on the seed and the draw.
  */
 #include "kernels.h"
 

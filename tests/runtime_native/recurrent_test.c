@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recurrent_test.c: nn.rnn, nn.gru and nn.lstm: the plain form against numbers
- * worked out by hand, and every path of the fast form against the plain one. */
+/* recurrent_test.c: nn.rnn, nn.gru and nn.lstm: the plain form is compared with
+ * numbers computed by hand, and every path of the fast form with the plain
+ * form.
+ */
 #include "kernels.h"
 #include "tests/share.h"
 
@@ -23,7 +25,8 @@ struct shape {
     int64_t time, batch, input, hidden;
 };
 
-/* Which operands are there (bit i: operand 3 + i), and the attributes. */
+/* The present operands (bit i of `given`: operand 3 + i), and the attributes.
+ */
 struct setting {
     int op, direction, given;
     bool batch_first, variant; /* linear_before_reset, input_forget */
@@ -50,7 +53,7 @@ static struct eval prepare_case(const struct shape *s, const struct setting *c)
                            : SOME(s->time, s->batch, s->input);
     in[1] = SOME(d, rows, s->input);
     in[2] = SOME(d, rows, s->hidden);
-    /* small enough that a difference fades instead of growing */
+    /* small, so that a difference shrinks from step to step */
     for (int64_t i = 0; i < byi_count(&in[2]); i++)
         byi_tensor_set(&in[2], i,
                        byi_tensor_float(&in[2], i) * 2 /
@@ -109,7 +112,7 @@ static void check_case(const struct shape *s, const struct setting *c)
     expect_plain(&e, byi_recurrent_plain, 2e-5, what);
 }
 
-/* Few and many sequences, short and long, blocks that are not whole. */
+/* Few and many sequences, short and long ones, and partial blocks. */
 static void test_random(void **state_)
 {
     (void)state_;
@@ -183,7 +186,7 @@ static void test_functions(void **state_)
         }
 }
 
-/* One element of everything, two steps. */
+/* One element on every axis, and two steps. */
 static void test_by_hand(void **state_)
 {
     (void)state_;

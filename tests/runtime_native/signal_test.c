@@ -8,7 +8,9 @@
 
 /* --- dft ------------------------------------------------------------------ */
 
-/* Part `part` of bin k of line (o, i), from the definition. */
+/* The real (part 0) or imaginary part of bin k of line (o, i), by the
+ * definition.
+ */
 static double defined(const struct byi_tensor *x, int64_t length, bool inverse,
                       int64_t o, int64_t k, int64_t i, int64_t part)
 {
@@ -99,7 +101,7 @@ static void test_dft_half(void **state)
 
 /* --- unique --------------------------------------------------------------- */
 
-/* x (2, n, 2) seen along axis 1. */
+/* Compare slices a and b of x (2, n, 2) along axis 1. */
 static int compare(const struct byi_tensor *x, int64_t a, int64_t b)
 {
     const int64_t n = x->dims[1];
@@ -160,7 +162,7 @@ static void test_unique(void **state)
     }
 }
 
-/* NaN is the last and one; zeros are one, whatever their sign. */
+/* All NaNs are one value, the last one; zeros of both signs are one value. */
 static void test_unique_flat(void **state)
 {
     const int64_t dims[] = {2, 3}, places[] = {2, 1, 0}, times[] = {1, 3, 2};

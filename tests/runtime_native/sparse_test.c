@@ -21,7 +21,8 @@ static enum byoc_status plain_conv(const struct byi_call *call,
     return byi_conv_plain(&dense, error);
 }
 
-/* Zero all weights but `percent` of them, by blocks of `block` outputs. */
+/* Set weights to zero in blocks of `block` outputs, and keep about `percent` of
+ * them. */
 static void prune(struct byi_tensor *w, int64_t block, int64_t percent)
 {
     const int64_t k = byi_count(w) / byi_max(w->dims[0], 1);
@@ -72,11 +73,11 @@ static void test_ranks(void **state)
     struct byi_tensor wide[] = {TENSOR(BYOC_F64, 20, 9),
                                 TENSOR(BYOC_F64, 3, 9)};
     e = prepare(BYI_OP_NN_SPARSE_DENSE, NULL, 0, wide, 2);
-    assert_false(run_packed(&e, 1)); /* only float32 is */
+    assert_false(run_packed(&e, 1)); /* only float32 weights are packed */
     expect_plain(&e, plain_dense, 1e-9, "float64");
 }
 
-/* Zeros count where the data is not finite: 0 NaN is NaN. */
+/* Zero weights matter if the data is not finite, since 0 NaN is NaN. */
 static void test_not_finite(void **state)
 {
     static const float odd[] = {NAN, INFINITY, -INFINITY};
@@ -93,8 +94,8 @@ static void test_not_finite(void **state)
     }
 }
 
-/* One pattern, and as many inputs as the dense product adds up in one go: the
- * same sums in the same order, to the bit. */
+/* With one pattern of zeros, and no more inputs than the dense product adds in
+ * one slice, the sums are added in the same order, and the bits are equal. */
 static void test_same_bits(void **state)
 {
     (void)state;
@@ -147,7 +148,7 @@ static void test_conv(void **state)
     }
 }
 
-/* Groups and other layouts are the dense kernel's. */
+/* Groups and other layouts run on the dense kernel. */
 static void test_conv_groups(void **state)
 {
     const struct byi_attr given[] = {INT("groups", 2)};
@@ -160,7 +161,7 @@ static void test_conv_groups(void **state)
     expect_plain(&e, plain_conv, 1e-3, "groups");
 }
 
-/* What is packed of weights that are zero is next to nothing. */
+/* Packed weights that are all zero take little memory. */
 static void test_packed_size(void **state)
 {
     (void)state;

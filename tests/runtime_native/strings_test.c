@@ -57,7 +57,7 @@ static struct byi_tensor numbers(enum byoc_dtype dtype, uint32_t rank,
     return t;
 }
 
-/* Of equal keys the first counts. */
+/* Of equal keys, the first one is used. */
 static void test_map_strings(void **state)
 {
     const char *const x[] = {"b", "", "a", "zz", "b"};
@@ -74,7 +74,7 @@ static void test_map_strings(void **state)
     finish(&e);
 }
 
-/* NaN is a key like others, and -0 is 0. */
+/* NaN can be a key, and -0 equals 0. */
 static void test_map_floats(void **state)
 {
     const double nan = (double)NAN;
@@ -139,8 +139,9 @@ static void test_exhausted(void **state)
     byi_store_free(&store);
 }
 
-/* The bigrams of the ONNX specification's own example, and unigrams, the last
- * two in another order than the pool's: weights are the grams'. */
+/* The bigrams of the example in ONNX's specification, and unigrams, of which
+ * the last two have indices in another order than the pool: weights belong to
+ * the grams. */
 static void test_tf_idf(void **state)
 {
     static const int64_t counts[] = {0, 4}, indexes[] = {0, 1, 2, 3, 4, 6, 5};
@@ -203,9 +204,8 @@ static void test_concatenate(void **state)
     byi_store_free(&store);
 }
 
-/* The parts are those of Python's str.split. */
-/* Strings of every length from 0 to 20 before one of every length, which is
- * more than are stored at once. */
+/* Strings of every length from 0 to 20 are followed by one of every length:
+ * more results than are stored at once. */
 static void test_concatenate_lengths(void **state)
 {
     enum { LENGTHS = 21 };
@@ -228,6 +228,7 @@ static void test_concatenate_lengths(void **state)
     finish(&e);
 }
 
+/* The parts are those of Python's str.split. */
 static void test_split(void **state)
 {
     static const struct {
@@ -293,8 +294,8 @@ static void test_matches(void **state)
     finish(&e);
 }
 
-/* A string that needs more of a stack than machine code has; and more patterns
- * than are kept. */
+/* A string for which the compiled pattern's stack is too small, and more
+ * patterns than are kept. */
 static void test_many_matches(void **state)
 {
     enum { LONG = 1 << 17 };
@@ -364,7 +365,7 @@ static void test_others(void **state)
     assert_int_equal(run_text(&e), BYOC_OK);
     expect_strings(&e.out[0], 3, (const char *[]){"", "a", "b"});
     expect(&e.out[3], (const double[]){1, 1, 2});
-    e.out[0].dims[0] = e.out[1].dims[0] = e.out[3].dims[0] = 4; /* as made */
+    e.out[0].dims[0] = e.out[1].dims[0] = e.out[3].dims[0] = 4; /* their room */
     finish(&e);
 }
 

@@ -6,7 +6,7 @@
 
 enum { MOST = 4000, FEATURES = 5 };
 
-/* A random forest as the operator takes it. */
+/* A random forest as the operator's operands. */
 struct forest {
     int32_t roots[64], splits[MOST][2], targets[MOST];
     double thresholds[MOST], weights[MOST];
@@ -14,7 +14,8 @@ struct forest {
     int64_t trees, nodes, n_weights;
 };
 
-/* Trees depth first with a stack of the nodes whose false child is to come. */
+/* Add random trees in depth-first order, with a stack of the nodes whose false
+ * child follows later. */
 static void grow(struct forest *f, int64_t trees, int64_t n_targets)
 {
     *f = (struct forest){.trees = trees};
@@ -63,7 +64,7 @@ static struct byi_tensor copy_reals(enum byoc_dtype dtype, int64_t n,
     return t;
 }
 
-/* Features that equal thresholds, and NaN. */
+/* Random features, of which some equal thresholds, and some are NaN. */
 static struct byi_tensor features(enum byoc_dtype dtype, int64_t rows)
 {
     struct byi_tensor x = empty_tensor(dtype, 2, DIMS(rows, FEATURES));
@@ -102,7 +103,7 @@ static struct eval make_call(const struct forest *f, enum byoc_dtype dtype,
                    BYI_COUNT(in));
 }
 
-/* One row through one tree: the leaf. */
+/* The leaf that a row reaches in a tree. */
 static int32_t walk(const struct byi_call *call, int64_t row, int64_t tree)
 {
     const int32_t(*splits)[2] = call->in[2].data;
@@ -168,7 +169,8 @@ static void forests(void **state)
     }
 }
 
-/* Where pairs are of one distribution, that is what they couple to. */
+/* If the probabilities of pairs come from one distribution, the result is that
+ * distribution. */
 static void coupled(void **state)
 {
     static const double p[] = {0.1, 0.25, 0.5, 0.15};
@@ -193,7 +195,7 @@ static void coupled(void **state)
     finish(&e);
 }
 
-/* What is not there is found, however the walk comes to it. */
+/* Invalid indices are refused, whichever branch leads to them. */
 static void no_trees(void **state)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trial.h: one call of a kernel in a test: operands of random bytes, results
- * with canaries behind them, shapes by the type rule.
+/* trial.h: one call of a kernel in a test: operands of random bytes, shapes
+ * from the type rule, and results followed by canaries.
  */
 #ifndef BYI_TESTS_TRIAL_H
 #define BYI_TESTS_TRIAL_H
@@ -92,7 +92,7 @@ static inline struct byi_tensor random_tensor(int64_t most)
 static inline int64_t no_symbol(void *ctx)
 {
     (void)ctx;
-    fail_msg("a dim is not known though every value is");
+    fail_msg("found an unknown dim, although every value is known");
     return -1;
 }
 

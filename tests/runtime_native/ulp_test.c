@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ulp_test.c: how far the float32 loops of every instruction set are from the
- * functions they approximate, in units in the last place of the result, over a
- * stride of all bit patterns: denormals, infinities and NaN are among them.
- * ULP_STRIDE=1 in the environment takes all 2^32 and prints the largest errors.
+/* ulp_test.c: bounds the errors of the float32 loops of every instruction set,
+ * in units in the last place of the result, for every N-th bit pattern,
+ * denormals, infinities and NaN included. ULP_STRIDE=1 in the environment tests
+ * all 2^32 and prints the largest errors.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static void expect(enum byi_op_id op, struct block *b)
     const double none[4] = {0};
     for (int64_t i = 0; i < b->n; i++) {
         if (fabsf(b->x[i]) > byi_unary_bound(op))
-            b->x[i] = 1; /* the loop is not for it */
+            b->x[i] = 1; /* the loop does not compute this argument */
         b->want[i] = byi_unary_plain(op, (double)b->x[i], none);
         b->unit[i] = unit_at(b->want[i]);
     }

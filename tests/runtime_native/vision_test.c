@@ -8,7 +8,7 @@
 
 #include "runtime_native/kernel.h"
 
-/* Bilinear by its definition, with half-pixel centres. */
+/* A bilinear sample by its definition, with half-pixel centres. */
 static double bilinear(const struct byi_tensor *x, int64_t plane, double r,
                        double c)
 {
@@ -94,7 +94,8 @@ static void matrix_row(int64_t in, int64_t out, int64_t j, bool corners,
         row[i] /= sum;
 }
 
-/* Two axes by a matrix each, for every filter and instruction set. */
+/* Resizing two axes equals a product with a matrix for each, for every filter
+ * and instruction set. */
 static void test_filters(void **state)
 {
     enum { MOST = 90 };
@@ -159,7 +160,7 @@ static void test_filters(void **state)
     byi_simd_use(byi_isa_widest());
 }
 
-/* What weighs nothing is not read: infinities and NaN stay where they are. */
+/* Inputs of weight 0 are not read, so that infinities and NaN do not spread. */
 static void test_resize_odd(void **state)
 {
     const int64_t dims[] = {1, 40}, sizes[] = {1, 80};
@@ -181,8 +182,8 @@ static void test_resize_odd(void **state)
     byi_simd_use(byi_isa_widest());
 }
 
-/* A resized axis of one element takes the first one, as PyTorch does, even if
- * the scale stands for a length between 1 and 2. */
+/* If a resized axis has one element, it is the first one of the input, as in
+ * PyTorch, even if the size times the scale is between 1 and 2. */
 static void test_resize_to_one(void **state)
 {
     const int64_t dims[] = {1, 3}, two[] = {2};
@@ -200,7 +201,8 @@ static void test_resize_to_one(void **state)
     assert_true(byi_tensor_float(&t.out[0], 0) == 5);
 }
 
-/* A grid on the pixels' centres gives the image back; so does a roi of it. */
+/* A grid of the pixels' centres gives the image itself; so does a region of
+ * interest that is the whole image. */
 static void test_samples(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* window_test.c: convolution, its transpose and pooling: every fast path
- * against the plain one over random windows, the plain ones against numbers
- * worked out by hand, and half precision. */
+/* window_test.c: convolution, its transpose and pooling: every fast path is
+ * compared with the plain form for random windows, the plain forms with numbers
+ * computed by hand; and half precision. */
 #include "kernels.h"
 #include "tests/share.h"
 
@@ -64,7 +64,8 @@ static void test_conv(void **state)
     }
 }
 
-/* Windows that have code of their own: square ones, of stride 1 or 2. */
+/* Make the window square, with stride 1 or 2, for which there is special code.
+ */
 static void make_square(struct shape *s)
 {
     const int64_t side = random_in(2, 5), stride = random_in(1, 2);
@@ -76,8 +77,8 @@ static void make_square(struct shape *s)
     }
 }
 
-/* Weights that are not packed beforehand are transformed for many positions
- * only. */
+/* Weights that are not packed before the run are transformed only if there are
+ * many positions. */
 static void test_unpacked(void **state)
 {
     (void)state;
@@ -102,8 +103,8 @@ static void test_unpacked(void **state)
     }
 }
 
-/* One input channel a group, one or several outputs; wide enough for the
- * vectors of any instruction set. */
+/* Groups of one input channel and one or several outputs, on images wide enough
+ * for the vectors of every instruction set. */
 static void test_depthwise(void **state)
 {
     (void)state;
@@ -122,8 +123,8 @@ static void test_depthwise(void **state)
     }
 }
 
-/* Planes small enough to be interleaved, more of them than a vector has lanes.
- */
+/* Planes that are small enough to be interleaved, and more than a vector has
+ * lanes. */
 static void test_small_planes(void **state)
 {
     (void)state;
@@ -140,8 +141,9 @@ static void test_small_planes(void **state)
     }
 }
 
-/* The planes at the end of many networks, which go without a border; every
- * fourth time not quite: another padding, or size. */
+/* The planes at the end of many networks, for which code without a border
+ * exists; every fourth time with another padding or size, which that code does
+ * not support. */
 static void test_last_planes(void **state)
 {
     (void)state;
@@ -166,7 +168,8 @@ static void test_last_planes(void **state)
     }
 }
 
-/* One position under one tap: rows of weights by a vector, in groups too. */
+/* One output position and one tap: a product of weights and a vector, also in
+ * groups. */
 static void test_one_position(void **state)
 {
     (void)state;
@@ -187,8 +190,8 @@ static void test_one_position(void **state)
     }
 }
 
-/* Padding and stride of 2^30: the frame of the direct form would not fit any
- * memory, and is not made. */
+/* Padding and stride of 2^30: the padded copy of the direct form would exceed
+ * any memory, and must not be made. */
 static void test_huge_padding(void **state)
 {
     const int64_t huge = 1 << 30;
@@ -228,7 +231,8 @@ static void test_deconv(void **state)
     }
 }
 
-/* Every other element type gives the float64 result where it is exact. */
+/* Every other element type gives the results of float64, for numbers that are
+ * exact in it. */
 static void test_dtypes(void **state)
 {
     static const enum byoc_dtype dtypes[] = {
@@ -339,7 +343,8 @@ static void test_pool(void **state)
     }
 }
 
-/* The overhang of ceil_mode counts for nothing, padding when asked for. */
+/* Averages do not count positions that only ceil_mode adds; they count padding
+ * if count_include_pad is set. */
 static void test_mean_by_hand(void **state)
 {
     static const double expected[2][3] = {{1, 2.5, 4}, {0.5, 2.5, 4}};
