@@ -6,8 +6,8 @@
 
 #include "core/base/base.h"
 
-/* Are a and b the same but for |a - b| <= atol + rtol |b|? NaN is NaN. Says
- * the first difference in err. */
+/* Check that |a - b| <= atol + rtol |b| for all elements; NaN equals NaN.
+ * Otherwise returns an error, and err has the first difference. */
 enum byoc_status compare_tensors(const struct byi_tensor *a,
                                  const struct byi_tensor *b, double rtol,
                                  double atol, struct byoc_error *err);

@@ -67,13 +67,13 @@ static enum byoc_status build(struct fixture *x, struct byoc_error *err)
         .spans = byi_plan_spans(x->m, &x->plan, x->arena),
         .n_spans = x->plan.consts.n,
     };
-    struct byi_manifest what = {
+    struct byi_manifest manifest = {
         .name = "test",
         .backends = backends,
         .n_backends = list_backends(x, backends),
         .hashes = true,
     };
-    BYI_TRY(byi_manifest_write(x->m, &what, &x->image, &x->manifest, err));
+    BYI_TRY(byi_manifest_write(x->m, &manifest, &x->image, &x->manifest, err));
     x->image.manifest = x->manifest.at;
     x->image.manifest_bytes = x->manifest.n;
     return BYOC_OK;
@@ -122,7 +122,7 @@ static enum byoc_status compare(const DLTensor *found, struct byi_tensor *want,
 {
     struct byi_tensor t = *want;
     if ((uint32_t)found->ndim != want->rank)
-        return byi_fail(err, BYOC_EINTERNAL, "rank %d, expected %u",
+        return byi_fail(err, BYOC_EINTERNAL, "found rank %d, expected %u",
                         found->ndim, want->rank);
     memcpy(t.dims, found->shape, want->rank * sizeof *t.dims);
     t.data = found->data;
@@ -140,7 +140,8 @@ static enum byoc_status run(struct fixture *x, struct byoc_state *state,
     for (uint32_t i = 0; i < f->params.n; i++) {
         if (!byi_interp_random(f->nodes.at[f->params.at[i]].type, seed + i,
                                arena, &in[i]))
-            return byi_fail(err, BYOC_EUNSUPPORTED, "input %u", i);
+            return byi_fail(err, BYOC_EUNSUPPORTED,
+                            "input %u: found a type without random values", i);
         inputs[i] = view_of(&in[i]);
     }
     uint32_t n_out = 0;

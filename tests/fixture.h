@@ -7,6 +7,7 @@
 
 #include "codegen_json/codegen_json.h"
 
+/* A compiled model. `image` refers to the other members. */
 struct fixture {
     struct byi_module *m;
     struct byi_arena *arena;
@@ -19,14 +20,15 @@ struct fixture {
  * backends with version "1", compat "BACKEND-1". */
 enum byoc_status fixture_open(struct fixture *x, const char *ir,
                               struct byoc_error *err);
-/* The same of a module, which is the fixture's from now on, also where this
- * fails; *m is NULL then. */
+/* The same for a module, which the fixture owns from now on, also on failure.
+ * Sets *m to NULL. */
 enum byoc_status fixture_of(struct fixture *x, struct byi_module **m,
                             struct byoc_error *err);
 void fixture_close(struct fixture *x);
 
-/* Run `state` on random inputs that depend on `seed`, with memory for the
- * outputs if `memory`, and compare the outputs with the interpreter's. */
+/* Run `state` on random inputs that depend on `seed`, and compare the outputs
+ * with the interpreter's. The outputs are in memory of this function if
+ * `memory`, otherwise in the state's. */
 enum byoc_status fixture_run(struct fixture *x, struct byoc_state *state,
                              uint64_t seed, bool memory,
                              struct byoc_error *err);

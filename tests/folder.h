@@ -5,15 +5,16 @@
 
 enum { TEST_PATH = 96 }; /* of a folder, with its zero */
 
-/* The folder of this program: the first call makes it in `base`, or in TMPDIR
- * (default /tmp) if it is NULL; later calls return the same one. A process of
- * its own removes it with all that is in it when this process and those that
- * it forked have ended, however they end. Make the first call before any
- * thread starts. Returns its path, good until the end, or NULL; also where
- * `base` is longer than about 60 bytes. */
+/* The folder of this program: the first call makes it in `base`, or, if `base`
+ * is NULL, in TMPDIR (default /tmp); later calls return the same folder.
+ * Another process removes the folder with its content when this process and the
+ * processes that it forked have ended, however they end. Make the first call
+ * before any thread starts. Returns the path, which stays valid, or NULL on
+ * failure, such as a `base` of more than about 60 bytes. */
 const char *make_test_folder(const char *base);
 
-/* Make a new folder in that of this program. Returns `path`, or NULL. */
+/* Make a new folder in this program's folder. Sets `path`, and returns it, or
+ * NULL on failure. */
 char *make_inner_folder(char path[TEST_PATH]);
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Sums over the nodes. */
 struct totals {
     double offloaded, native, folded, removed, flops, flops_offloaded;
 };
@@ -44,8 +45,8 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* No name twice, none empty. */
-static bool named_once(const cJSON *nodes)
+/* Whether every node has a name, and no two have the same. */
+static bool are_names_unique(const cJSON *nodes)
 {
     const int n = cJSON_GetArraySize(nodes);
     const char **names = calloc((size_t)n + 1, sizeof *names);
@@ -60,6 +61,7 @@ static bool named_once(const cJSON *nodes)
     return good;
 }
 
+/* Whether the list has ascending numbers below the limit. */
 static bool ascending(const cJSON *list, int limit)
 {
     double last = -1;
@@ -73,6 +75,7 @@ static bool ascending(const cJSON *list, int limit)
     return true;
 }
 
+/* Returns what is wrong with a node, or NULL. Adds the node to the totals. */
 static const char *check_node(const cJSON *node, int n, const cJSON *regions,
                               struct totals *t)
 {
@@ -90,7 +93,7 @@ static const char *check_node(const cJSON *node, int n, const cJSON *regions,
         return "inputs are not ascending indices";
     if (offloaded != (*text(node, "region") != '\0') ||
         offloaded != (*text(node, "pattern") != '\0'))
-        return "only what is offloaded has a region and a pattern";
+        return "only an offloaded node may have a region and a pattern";
     cJSON_ArrayForEach(tried, member(node, "tried")) told =
         told || strcmp(text(tried, "reason"), reason) == 0;
     if (strcmp(where, "native") == 0 && !told && strcmp(reason, "no-backend"))
@@ -102,12 +105,12 @@ static const char *check_node(const cJSON *node, int n, const cJSON *regions,
             regions) if (!strcmp(text(region, "name"), text(node, "region")) &&
                          !strcmp(text(region, "backend"), where) &&
                          !strcmp(text(region, "outcome"), "kept")) return NULL;
-        return "the node's region is not among those kept";
+        return "the node's region is not a kept one";
     }
     return NULL;
 }
 
-/* A kept region has exactly the nodes that name it. */
+/* Check that a kept region lists exactly the nodes that name it. */
 static const char *check_region(const cJSON *region, const cJSON *nodes)
 {
     const cJSON *list = member(region, "nodes"), *node, *next = list->child;
@@ -164,23 +167,23 @@ static const char *check(const cJSON *root, char *why, size_t n)
     const bool fits = schema && schema_fits(schema, root, why, n);
     cJSON_Delete(schema);
     if (!fits)
-        return schema ? why : "no schema";
-    if (!named_once(nodes))
-        return "a name is empty, or there twice";
+        return schema ? why : "docs/byoc-ledger.schema.json cannot be read";
+    if (!are_names_unique(nodes))
+        return "a name is empty, or two nodes have it";
     cJSON_ArrayForEach(item, nodes)
     {
-        const char *odd =
+        const char *wrong =
             check_node(item, cJSON_GetArraySize(nodes), regions, &t);
-        if (odd) {
-            snprintf(why, n, "%s: %s", text(item, "name"), odd);
+        if (wrong) {
+            snprintf(why, n, "%s: %s", text(item, "name"), wrong);
             return why;
         }
     }
     cJSON_ArrayForEach(item, regions)
     {
-        const char *odd = check_region(item, nodes);
-        if (odd)
-            return odd;
+        const char *wrong = check_region(item, nodes);
+        if (wrong)
+            return wrong;
     }
     return check_totals(root, &t);
 }
@@ -188,7 +191,7 @@ static const char *check(const cJSON *root, char *why, size_t n)
 const char *ledger_check(const char *json, char *why, size_t n)
 {
     cJSON *root = cJSON_Parse(json);
-    const char *odd = root ? check(root, why, n) : "no JSON";
+    const char *wrong = root ? check(root, why, n) : "it is not JSON";
     cJSON_Delete(root);
-    return odd;
+    return wrong;
 }

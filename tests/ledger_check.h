@@ -7,7 +7,8 @@
 #include <stddef.h>
 
 /* Check that a ledger matches docs/byoc-ledger.schema.json, has each node once
- * and in one place, and adds up. Returns NULL, or what is wrong, in `why`. */
+ * and in one place, and adds up. Returns NULL, or what is wrong: a constant, or
+ * text in `why`, which has n bytes. */
 const char *ledger_check(const char *json, char *why, size_t n);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema.c: a small validator of JSON Schema. Recursive, as schemas of ours are
- * shallow.
+/* schema.c: a small validator of JSON Schema. It is recursive, since the
+ * schemas of docs/ are shallow.
  */
 #include "schema.h"
 
@@ -13,22 +13,23 @@
 #include <string.h>
 
 struct check {
-    const cJSON *root;
-    char path[256];
+    const cJSON *root; /* of the schema, for references */
+    char path[256];    /* of the value being checked */
     char *why;
-    size_t n;
+    size_t n; /* bytes of `why` */
 };
 
 static bool fits(struct check *c, const cJSON *schema, const cJSON *value);
 
-static bool no(struct check *c, const char *rule, const char *what)
+/* Write why the value is invalid. Returns false. */
+static bool refuse(struct check *c, const char *rule, const char *what)
 {
     snprintf(c->why, c->n, "%s: %s %s", *c->path ? c->path : "the document",
              rule, what);
     return false;
 }
 
-/* fits(), one step further down. */
+/* Whether a member or element of the value fits; `step` leads to it. */
 static bool fits_below(struct check *c, const cJSON *schema, const cJSON *value,
                        const char *step)
 {
@@ -64,14 +65,14 @@ static bool check_type(struct check *c, const cJSON *rule, const cJSON *schema,
 {
     (void)schema;
     return is_type(rule->valuestring, v) ||
-           no(c, "expected", rule->valuestring);
+           refuse(c, "expected", rule->valuestring);
 }
 
 static bool check_const(struct check *c, const cJSON *rule, const cJSON *schema,
                         const cJSON *v)
 {
     (void)schema;
-    return cJSON_Compare(rule, v, true) || no(c, "is not the constant", "");
+    return cJSON_Compare(rule, v, true) || refuse(c, "is not the constant", "");
 }
 
 static bool check_enum(struct check *c, const cJSON *rule, const cJSON *schema,
@@ -80,7 +81,7 @@ static bool check_enum(struct check *c, const cJSON *rule, const cJSON *schema,
     const cJSON *one;
     (void)schema;
     cJSON_ArrayForEach(one, rule) if (cJSON_Compare(one, v, true)) return true;
-    return no(
+    return refuse(
         c, "is none of the values:", cJSON_IsString(v) ? v->valuestring : "");
 }
 
@@ -93,7 +94,7 @@ static bool check_ref(struct check *c, const cJSON *rule, const cJSON *schema,
         strncmp(rule->valuestring, defs, strlen(defs)) == 0
             ? member(member(c->root, "$defs"), rule->valuestring + strlen(defs))
             : NULL;
-    return to ? fits(c, to, v) : no(c, "refers to", rule->valuestring);
+    return to ? fits(c, to, v) : refuse(c, "refers to", rule->valuestring);
 }
 
 static bool check_one_of(struct check *c, const cJSON *rule,
@@ -103,7 +104,7 @@ static bool check_one_of(struct check *c, const cJSON *rule,
     uint32_t n = 0;
     (void)schema;
     cJSON_ArrayForEach(one, rule) n += fits(c, one, v);
-    return n == 1 || (n > 1 ? no(c, "fits several of", "oneOf") : false);
+    return n == 1 || (n > 1 ? refuse(c, "fits several of", "oneOf") : false);
 }
 
 static bool check_required(struct check *c, const cJSON *rule,
@@ -114,8 +115,8 @@ static bool check_required(struct check *c, const cJSON *rule,
     cJSON_ArrayForEach(
         key,
         rule) if (cJSON_IsObject(v) &&
-                  !member(v, key->valuestring)) return no(c, "lacks",
-                                                          key->valuestring);
+                  !member(v, key->valuestring)) return refuse(c, "lacks",
+                                                              key->valuestring);
     return true;
 }
 
@@ -146,7 +147,7 @@ static bool check_additional(struct check *c, const cJSON *rule,
         if (member(member(schema, "properties"), item->string))
             continue;
         if (cJSON_IsFalse(rule))
-            return no(c, "may not have", item->string);
+            return refuse(c, "may not have", item->string);
         if (!fits_below(c, rule, item, item->string))
             return false;
     }
@@ -178,7 +179,7 @@ static bool check_unique(struct check *c, const cJSON *rule,
     for (const cJSON *a = v->child; a && cJSON_IsTrue(rule); a = a->next)
         for (const cJSON *b = a->next; b; b = b->next)
             if (cJSON_Compare(a, b, true))
-                return no(c, "has twice", "an item");
+                return refuse(c, "has twice", "an item");
     return true;
 }
 
@@ -191,7 +192,7 @@ static bool check_size(struct check *c, const cJSON *rule, const cJSON *schema,
     if (!cJSON_IsArray(v) && !cJSON_IsObject(v))
         return true;
     return (least ? n >= rule->valuedouble : n <= rule->valuedouble) ||
-           no(c, "has another size than", rule->string);
+           refuse(c, "has another size than", rule->string);
 }
 
 static bool check_range(struct check *c, const cJSON *rule, const cJSON *schema,
@@ -203,7 +204,7 @@ static bool check_range(struct check *c, const cJSON *rule, const cJSON *schema,
         return true;
     return (least ? v->valuedouble >= rule->valuedouble
                   : v->valuedouble <= rule->valuedouble) ||
-           no(c, "is out of range:", rule->string);
+           refuse(c, "is out of range:", rule->string);
 }
 
 static const struct {
@@ -242,7 +243,8 @@ static bool fits(struct check *c, const cJSON *schema, const cJSON *value)
         while (i < n && strcmp(keywords[i].key, rule->string) != 0)
             i++;
         if (i == n)
-            return no(c, "the schema has an unknown keyword:", rule->string);
+            return refuse(c,
+                          "the schema has an unknown keyword:", rule->string);
         if (keywords[i].check && !keywords[i].check(c, rule, schema, value))
             return false;
     }

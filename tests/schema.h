@@ -11,10 +11,12 @@
 
 struct cJSON;
 
-/* Whether `value` fits; when not, `why` gets the path and the rule. */
+/* Whether `value` fits the schema; if not, `why`, of n bytes, gets the path and
+ * the rule. */
 bool schema_fits(const struct cJSON *schema, const struct cJSON *value,
                  char *why, size_t n);
-/* A document of docs/, parsed; the caller frees it. NULL if it is not JSON. */
+/* Parse a document of docs/, which the caller frees. NULL if it cannot be read,
+ * or is not JSON. */
 struct cJSON *schema_read(const char *name);
 
 #endif

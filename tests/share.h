@@ -18,7 +18,7 @@ enum { TEST_SHARE = 8 };
 enum { TEST_SHARE = 1 };
 #endif
 
-/* One of so many cases is tried; at least 1. */
+/* A test tries one of this many cases; at least 1. */
 static inline int test_share(void)
 {
     const char *text = getenv("BYOC_TEST_SHARE");
@@ -26,7 +26,7 @@ static inline int test_share(void)
     return share > 0 ? share : 1;
 }
 
-/* How many of n cases, rounded up. */
+/* How many of n cases a test tries, rounded up. */
 static inline int test_share_of(int n)
 {
     return (n + test_share() - 1) / test_share();

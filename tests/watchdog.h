@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* From now on this process may use so many seconds of the processor; SIGXCPU
- * ends it after them. SIGALRM ends a process that sleeps, after thirty times as
- * long. A further call starts again; a forked process calls it itself. */
+/* Let this process use `seconds` of CPU time from now on; then SIGXCPU ends it.
+ * SIGALRM ends a process that sleeps, after thirty times as long. A further
+ * call sets new limits; a forked process must call this itself. */
 static inline void watch_process(unsigned seconds)
 {
     struct rlimit limit;

@@ -118,8 +118,8 @@ static void test_plugins(void **state)
 
 /* --- the plug-in of today against other hosts ----------------------------- */
 
-/* A host: as many bytes of a real one as its struct_size says, and nothing that
- * may be read behind. */
+/* Hosts: the first struct_size bytes of a real host. No memory follows them, so
+ * that a sanitizer reports a read past them. */
 static const struct {
     const char *what;
     uint32_t struct_size, abi;
@@ -164,7 +164,7 @@ static void test_hosts(void **state)
         assert_true(b || strstr(why, "another version"));
         why[0] = '\1';
         b = query((const struct byoc_host *)(const void *)host, why, 1);
-        assert_true(b || why[0] == '\0'); /* no room but for the NUL */
+        assert_true(b || why[0] == '\0'); /* room for the NUL only */
         free(host);
     }
     byoc_internal_plugin_close(&plugin);

@@ -29,7 +29,7 @@ static void keep_line(void *ctx, const char *line)
     snprintf((char *)ctx + n, sizeof lines - n, "%s\n", line);
 }
 
-/* Old members before and behind the place of struct_size. */
+/* Compile with old members from before and after the place of struct_size. */
 static void compile(const char *model)
 {
     static const char *const none[] = {NULL};

@@ -6,7 +6,7 @@ set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$1
 
-# make NAME SED...: the header, changed
+# make NAME SED...: write header NAME, the present one changed by sed
 make() {
     name=$1
     shift
@@ -38,7 +38,7 @@ make moved -e "$minor" \
 # a member of another type
 make retyped -e "$minor" \
     -e '/^struct byoc_probe {$/,/^};/s/impl\[120\]/impl[56]/'
-# one that has gone
+# without a member
 make gone -e "$minor" \
     -e '/^struct byoc_run_args {$/,/^};/s/^    void \*trace_ctx;$//'
 # a struct that never grows

@@ -83,12 +83,12 @@ model() {
     byte "$2"
 }
 
-# patch FILE AT BYTES: bytes in place
+# patch FILE OFFSET BYTES: overwrites bytes of the file
 patch() {
     printf '%b' "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
 }
 
-# at FILE TEXT: where the text is
+# at FILE TEXT: prints the offset of the text in the file
 at() {
     grep -obUaF -m1 -e "$2" "$1" | head -n 1 | cut -d: -f1
 }

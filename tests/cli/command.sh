@@ -113,7 +113,7 @@ if [ -w /dev/full ]; then
     done
 fi
 
-# --- names that a terminal would obey --------------------------------------
+# --- names with escape sequences -------------------------------------------
 esc=$(printf '\033') bell=$(printf '\007') bidi=$(printf '\342\200\256')
 c1=$(printf '\302\233') bad=$(printf '\377')
 nasty="a${esc}[2J${bell}${bidi}${c1}${bad}z"
@@ -123,7 +123,7 @@ def @main(%"$escaped": Tensor[(2), float32]) -> Tensor[(2), float32] {
   nn.relu(%"$escaped") #["$escaped": "Relu"]
 }
 IR
-# clean FILE: nothing in it that a terminal obeys
+# clean FILE: it contains no control characters
 clean() {
     ! LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\177]')" "$1" &&
         ! grep -qF -e "$bidi" "$1" && ! LC_ALL=C grep -qF -e "$c1" "$1" &&
@@ -161,8 +161,8 @@ wait
 END
 chmod +x slow
 mkdir made
-# still_there: the processes of `pids` that have not ended; one that ended stays
-# a zombie until its parent asks
+# still_there: prints the processes of `pids` that run; a process that ended stays
+# a zombie until its parent waits for it
 still_there() {
     for child in $(cat pids); do
         state=$(sed 's/.*) //;s/ .*//' "/proc/$child/stat" 2>/dev/null)
@@ -179,7 +179,7 @@ for name in INT TERM HUP; do
         sleep 0.1
         n=$((n + 1))
     done
-    # a shell has its jobs in the background ignore SIGINT, and byoc leaves that
+    # a shell makes its background jobs ignore SIGINT, and byoc does not change that
     [ $name != INT ] || name=TERM
     kill -$name $pid
     wait $pid
@@ -190,7 +190,7 @@ for name in INT TERM HUP; do
     holds "SIG$name leaves no files: $(ls -A made)" test -z "$(ls -A made)"
     n=0
     left=$(still_there)
-    # those that were killed may wait for a processor to end on
+    # killed processes may have to wait for a CPU before they end
     while [ -n "$left" ] && [ $n -lt 300 ]; do
         sleep 0.1
         n=$((n + 1))

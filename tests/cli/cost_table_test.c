@@ -23,7 +23,7 @@ static const char *key(uint32_t i)
     return text;
 }
 
-/* Open, expect a note or none. */
+/* Open the table, and expect this note; NULL: none. */
 static void open_table(struct byi_cost_table *t, const char *note)
 {
     struct byi_text notes = {0};

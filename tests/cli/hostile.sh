@@ -40,7 +40,7 @@ def @main(%x: Tensor[(1, 1000000000), float32]) {
 EOF
 within 10 "offloaded" check "$dir/norm.ir"
 
-# oneDNN walks to the largest prime factor of an axis
+# oneDNN searches for the largest prime factor of an axis
 cat >"$dir/prime.ir" <<'EOF'
 def @main(%x: Tensor[(5, 3, 1000000007), float32]) {
   transpose(%x, axes=[2, 1, 0]) #["t": "Transpose"]

@@ -14,7 +14,7 @@ BYOC = sys.argv[1]
 
 
 def steps_of(model, folder, *options):
-    """What the ledger says of the nodes of each step, and what the trace does."""
+    """For each step, its implementation in the trace and in the ledger."""
     made = {name: os.path.join(folder, name) for name in ("so", "ledger", "trace")}
     subprocess.run([BYOC, "compile", model, *options, "-q", "-o", made["so"], "--report",
                     made["ledger"]], check=True)

@@ -58,8 +58,8 @@ falls sigmoid 'exited with code 3 in load or unload()'
 falls abs 'crashed with signal 6 (Aborted) in load or unload()'
 falls cos 'crashed with signal 25 (File size limit exceeded) after load or unload()'
 
-# alike MODEL BACKENDS: whoever does not fall makes the same bytes as without a
-# process
+# alike MODEL BACKENDS: if no plug-in crashes, the bytes are the same with and
+# without --isolate
 alike() {
     for how in "" --isolate; do
         "$byoc" compile "$1" -o "$dir/good$how.so" $how --backend "$2" \

@@ -78,7 +78,7 @@ static void test_every_level(void **state)
     byi_c_unit_free(&unit);
 }
 
-/* Files that are open by the process. */
+/* The number of files that this process has open. */
 static int count_open(void)
 {
     DIR *list = opendir("/proc/self/fd");
@@ -132,7 +132,7 @@ static void test_refusals(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *said;
+        const char *text, *message; /* the error must contain `message` */
     } bad[] = {
         {"", "it is empty"},
         {"int f(void) { return 1 }", "f.c:1:"},
@@ -148,9 +148,9 @@ static void test_refusals(void **state)
         struct byi_c_unit unit = unit_of(bad[i].text);
         struct byoc_error err = {0};
         assert_int_not_equal(byi_c_unit_compile(&unit, NULL, &err), BYOC_OK);
-        if (!strstr(err.text, bad[i].said))
+        if (!strstr(err.text, bad[i].message))
             fail_msg("'%s': found '%s', expected '%s'", bad[i].text, err.text,
-                     bad[i].said);
+                     bad[i].message);
         byi_c_unit_free(&unit);
     }
 }

@@ -26,10 +26,13 @@ enum { MAX_INPUTS = 512, MAX_OUTPUTS = 1024 };
 
 /* --- a module of groups as text ------------------------------------------ */
 
+/* The text of a module whose main calls many groups. */
 struct bench {
     struct byi_text params; /* of main */
-    struct byi_text body, results, types;
-    uint32_t n, n_ids;
+    struct byi_text body;
+    struct byi_text results, types; /* of the groups */
+    uint32_t n;                     /* number of groups */
+    uint32_t n_ids;                 /* the next %id */
 };
 
 /* Add the group `body` over these parameters (text: "%p0: TYPE, ...") to main,
@@ -47,6 +50,7 @@ static void add_group(struct bench *b, const char *params, const char *args,
     b->n++;
 }
 
+/* The text of the module, which the caller frees. Frees the parts of *b. */
 static char *finish_text(struct bench *b)
 {
     struct byi_text t = {0};
@@ -86,7 +90,8 @@ static int64_t draw_int(uint64_t *state, bool odd)
     return (int64_t)(draw(state) % 40) - 20;
 }
 
-/* `odd`: with infinities, NaN, the largest integers, and the like. */
+/* Fill a tensor with random values; `odd`: also with infinities, NaN, the
+ * largest integers and so on. */
 static void fill(struct byi_tensor *t, uint64_t seed, bool odd)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
@@ -107,6 +112,7 @@ static void fill(struct byi_tensor *t, uint64_t seed, bool odd)
 
 /* --- an artifact, and its runs ------------------------------------------- */
 
+/* An artifact and the module that it was compiled from. */
 struct setup {
     struct fixture x;
     struct byi_kernels kernels;
@@ -421,7 +427,7 @@ static int64_t count(const struct shape *s)
     return n;
 }
 
-/* A parameter of the group, which is one of main too. */
+/* Add a parameter to the group and to main. */
 static void add_param(struct random *r, const struct shape *s, char *name,
                       size_t n)
 {
@@ -574,7 +580,8 @@ static void add_random(struct bench *b, uint64_t seed)
     byi_text_free(&r.args);
 }
 
-/* KERNELS_SEED and KERNELS_ROUNDS in the environment go on from here. */
+/* A number from the environment: KERNELS_SEED and KERNELS_ROUNDS select other
+ * random groups, and how many. */
 static uint64_t number_of(const char *name, uint64_t fallback)
 {
     const char *text = getenv(name);
@@ -655,7 +662,7 @@ static const struct form forms[] = {
      "+ 5]"},
 };
 
-/* Images, for sizes that are known, alone. */
+/* Groups of one image operator, which get C if the sizes are known. */
 static const struct form images[] = {
     {"%p0: Tensor[(2, 3, 20, 37), float32]", "Tensor[(2, 3, 40, 74), float32]",
      "    image.resize(%p0, [2, 3, 40, 74], mode=\"linear\")", ".fits = 24"},
@@ -707,7 +714,7 @@ static void add_form(struct bench *b, const struct form *form, uint32_t i)
     byi_text_free(&args);
 }
 
-/* A second build has the bytes of the first. */
+/* Check that a second build has the bytes of the first. */
 static void check_same_bytes(struct setup *s)
 {
     struct byoc_error err;
@@ -725,7 +732,7 @@ static void check_same_bytes(struct setup *s)
     byi_unmap(second, k);
 }
 
-/* Each form becomes a kernel that has the text it should have. */
+/* Check that each form becomes a kernel whose C contains its `has`. */
 static void set_up_forms(struct setup *s, const struct form *list, uint32_t n)
 {
     struct bench b = {0};
@@ -768,8 +775,8 @@ static void test_images(void **state)
     tear_down(&s);
 }
 
-/* Groups that have no C run by operator: in one artifact with those that
- * have, and alone. */
+/* Groups without C run operator by operator: in one artifact with groups that
+ * have C, and alone. */
 static void test_refused(void **state)
 {
     struct bench b = {0};
@@ -798,7 +805,8 @@ static const char fused_ir[] =
     "    %0 = abs(%p0);\n    nn.relu(%0)\n  };\n"
     "  %0 = %f(%x);\n  %1 = abs(%n);\n  (%0, %1)\n}\n";
 
-/* The plan with the first `from` turned into `to`, loaded without code. */
+/* Load the plan, in which the first `from` is replaced by `to`, without code.
+ */
 static enum byoc_status open_edited(struct setup *s, const char *from,
                                     const char *to, struct byoc_model **model,
                                     struct byoc_error *err)
@@ -824,8 +832,8 @@ static enum byoc_status open_edited(struct setup *s, const char *from,
     return status;
 }
 
-/* Without code, as where the CPU has no instruction set it was compiled for,
- * the twin runs. */
+/* Without code, as on a CPU that has none of the compiled instruction sets, the
+ * twin runs. */
 static void test_twin(void **state)
 {
     struct byoc_error err;

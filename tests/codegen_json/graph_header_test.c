@@ -93,7 +93,8 @@ static struct byoc_fail *read_bytes(const char *text, size_t n,
                                    .dims = dims,
                                    .data = weights,
                                    .bytes = sizeof weights};
-    /* in memory of its own size: reading past it is seen by a sanitizer */
+    /* in memory of exactly n bytes, so that a sanitizer reports a read past it
+     */
     char *copy = malloc(n);
     memcpy(copy, text, n);
     for (size_t i = 0; i < n; i++)
@@ -130,7 +131,7 @@ static void gives_what_is_written(void **unused)
     assert_null(read_with("kit_0", "kit_0", &g));
     assert_string_equal(g->symbol, "kit_0");
     assert_int_equal(g->n_kernels, 2);
-    assert_int_equal(g->n_steps, 3); /* the tuple is none */
+    assert_int_equal(g->n_steps, 3); /* a tuple is not a step */
     const struct byoc_graph_kernel *k = &g->kernels[0];
     assert_string_equal(k->pattern, "kit.conv");
     assert_string_equal(k->source, "Conv,Clip");

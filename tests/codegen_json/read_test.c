@@ -249,7 +249,7 @@ static void test_bad_if(void **state)
     refuse_posts(
         IF(BRANCH(RELU_OF("0"), "2"), BRANCH("", "0")) "," RELU_OF("2"),
         "post_ops[1].args[0]: step 2");
-    /* eight in each other are fine, nine are not */
+    /* eight nested ones are accepted, nine are refused */
     for (uint32_t i = 0; i < 9; i++) {
         struct byi_text next = {0};
         byi_text_addf(&next,
@@ -268,7 +268,7 @@ static void test_bad_if(void **state)
     byi_text_free(&text);
 }
 
-/* no prefix of a good text is a region, and none crashes the reader */
+/* Every prefix of a valid text is refused. */
 static void test_prefixes(void **state)
 {
     (void)state;

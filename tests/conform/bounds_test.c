@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bounds_test.c: the operands for which conform assumes that results differ
- * between implementations, and the results that rounding decides: conform
- * compares neither.
+/* bounds_test.c: conform does not compare results for operands for which
+ * implementations may differ, nor results that depend on rounding.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -115,8 +114,9 @@ static void test_pole(void **state)
     byi_module_free(&m);
 }
 
-/* Rows of equal numbers, moved by the error of earlier operators: beta, or a
- * zero, is among the results of layer norm that are expected. */
+/* Rows of nearly equal numbers, which differ by the errors of earlier
+ * operators: with `zeros`, the expected results of layer norm are zeros of both
+ * signs. */
 static void test_level_rows(void **state)
 {
     static const char program[] =

@@ -19,7 +19,8 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Also under two names, since rows are numbered alike. */
+/* Seeds differ by name too, since the samples of every name have the same
+ * numbers. */
 static void test_distinct(void **state)
 {
     static uint64_t all[2 * SEEDS * NUMBERS];

@@ -73,16 +73,18 @@ static void test_defer_calls_last_first(void **state)
     assert_int_equal(order[2], 0);
 }
 
-static jmp_buf hook;
+static jmp_buf before_hook; /* where the hook jumps */
 static size_t hook_bytes;
 
+/* The hook for failed allocations: record the size, and jump. */
 static void leave(size_t bytes)
 {
     hook_bytes = bytes;
-    longjmp(hook, 1);
+    longjmp(before_hook, 1);
 }
 
-/* Rounds of small and large, each dirty, in other orders. */
+/* After a reset, blocks that the test has written are zeroed again: small and
+ * large ones, in varying orders. */
 static void test_reset_gives_zeroed_memory(void **state)
 {
     struct byi_arena *arena = byi_arena_new();
@@ -133,12 +135,12 @@ static void test_exhaustion_calls_the_hook(void **state)
 
     (void)state;
     byi_oom = leave;
-    if (setjmp(hook) == 0) {
+    if (setjmp(before_hook) == 0) {
         byi_arena_calloc(arena, SIZE_MAX / 2, 3);
         fail();
     }
     assert_true(hook_bytes == SIZE_MAX);
-    if (setjmp(hook) == 0) {
+    if (setjmp(before_hook) == 0) {
         byi_arena_alloc(arena, SIZE_MAX - 3);
         fail();
     }
@@ -471,7 +473,7 @@ static void test_types(void **state)
     assert_true(byi_type_static(a) && !byi_type_static(c));
     assert_int_equal(byi_type_bytes(a), 8);
     assert_true(byi_type_bytes(c) == UINT64_MAX);
-    /* two towers of pairs of the same: 2^100 leaves each */
+    /* two types of 100 nested pairs, whose fields share types: 2^100 leaves */
     for (int i = 0; i < 100; i++) {
         const struct byi_type *tt[] = {t, t}, *uu[] = {u, u};
         t = byi_type_tuple(arena, 2, tt);

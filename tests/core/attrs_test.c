@@ -53,7 +53,7 @@ static void test_names(void **state)
     assert_ptr_equal(byi_op_of_name("nn.conv2d(", 9), byi_op(BYI_OP_NN_CONV2D));
 }
 
-/* Every default in the table can be read, and as its kind. */
+/* Every default in the table can be parsed as a value of its kind. */
 static void test_every_default(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void test_flops(void **state)
     assert_true(flops(BYI_OP_FLATTEN, NULL, 0, x, NULL, x) == 0);
 }
 
-/* A convolution is as much work in every layout. */
+/* A convolution has the same number of operations in every layout. */
 static void test_flops_of_layouts(void **state)
 {
     static const struct {

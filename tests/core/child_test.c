@@ -28,7 +28,7 @@ enum { SANITIZED = 1 };
 enum { SANITIZED = 0 };
 #endif
 
-/* An allocation that no compiler leaves out. */
+/* Allocate memory; a compiler cannot remove this call. */
 static void *take(size_t bytes)
 {
     void *volatile at = malloc(bytes);
@@ -139,8 +139,8 @@ static void ends_are_told(void **state)
         expect_end("m", &space, "me", "exited with code 3 in malloc()");
 }
 
-/* Memory that a step used counts against later steps; outside of steps there is
- * no limit. */
+/* Memory that a step cpu_seconds counts against later steps; outside of steps
+ * there is no limit. */
 static void take_twice(void *arg, struct byi_text *out)
 {
     enum { BYTES = 40 << 20 };
@@ -207,7 +207,7 @@ static void waits_end(void **state)
 
 enum { BUSY = 8 };
 
-static double used(void)
+static double cpu_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -218,7 +218,7 @@ static void compute(void *seconds, struct byi_text *out)
 {
     if (out)
         byi_step("me", "compute()");
-    while (used() < *(double *)seconds)
+    while (cpu_seconds() < *(double *)seconds)
         ;
     byi_step_end();
     if (out)

@@ -59,7 +59,7 @@ static void a_clone_is_the_same(void **state)
     byi_module_free(&m);
 }
 
-/* What is done to the one is not done to the other. */
+/* Changes of a clone do not change the original, and the reverse. */
 static void a_clone_goes_its_own_way(void **state)
 {
     (void)state;

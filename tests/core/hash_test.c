@@ -74,7 +74,8 @@ static void test_sha256_any_pieces(void **state)
     }
 }
 
-/* The plain way and the processor's own, where there is one. */
+/* The portable code gives the same hash as the CPU's instructions, if it has
+ * them. */
 static void test_sha256_plain(void **state)
 {
     uint8_t data[64 * 7];
@@ -93,7 +94,7 @@ static void test_sha256_plain(void **state)
     }
 }
 
-/* Every bit of the data, the length and the seed count. */
+/* Every bit of the data, the length and the seed change the hash. */
 static void test_hash_depends_on_everything(void **state)
 {
     uint8_t data[100] = {0};

@@ -68,7 +68,7 @@ static enum byoc_status run_fail(struct byi_module *module,
                                  struct byoc_error *e)
 {
     (void)module, (void)ctx, (void)scratch;
-    return byi_fail(e, BYOC_ETYPE, "as it was told");
+    return byi_fail(e, BYOC_ETYPE, "always fails");
 }
 
 static const struct byi_pass pass_a = {.name = "A", .run_module = run_add};

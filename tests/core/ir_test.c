@@ -326,7 +326,7 @@ static void test_apply(void **state)
                         "call: found float32 (5, 3), expected a function");
 }
 
-/* One symbol is one size, also where there are many. */
+/* A call binds each symbol to one size, also if there are many symbols. */
 static void test_apply_binds_symbols_once(void **state)
 {
     enum { N = 200 };
@@ -436,7 +436,7 @@ static void test_rebuild_keeps_everything(void **state)
     f->nodes.at[r].sources = byi_sources_one(m, 0);
     f->nodes.at[r].target = 1;
     f->nodes.at[r].region = 5;
-    y = byi_add_param(m, f, "y", f32(2, 3)); /* parameters anywhere */
+    y = byi_add_param(m, f, "y", f32(2, 3)); /* after other nodes */
     z = add_op(f, BYI_OP_NONZERO, r, BYI_NO_ID);
     f->result = byi_add_tuple(m, f, (byi_id[]){z, y}, 2, NULL);
     BYI_PUSH(&f->result_names, "out");
@@ -571,8 +571,8 @@ static void test_many(void **state)
     assert_int_equal(byi_uses_of(f, m->arena).first[2 * N + 1], 2 * N);
 }
 
-/* Bytes made out of declared sizes: those that are free, and more for a model
- * that brings bytes of its own. */
+/* Constants that are made from declared sizes have a budget: a fixed number of
+ * bytes, and more for a model whose own constants are large. */
 static void test_made_constants_have_a_budget(void **state)
 {
     static char given[16 << 20];

@@ -182,7 +182,7 @@ static void test_items(void **state)
     byi_text_free(&other);
 }
 
-/* Where a piece is malformed or there are too many. */
+/* Malformed elements, and too many of them, are refused. */
 static void test_items_refused(void **state)
 {
     static const char *const keys[2] = {"items", "more"};

@@ -69,8 +69,8 @@ static void test_sizes_of_garbage(void **state)
     assert_non_null(strstr(err.text, "expected at most 4096"));
 }
 
-/* A program that is newer than the library: fine while it asks for nothing that
- * the library does not know. */
+/* A program that is newer than the library is accepted if the members that the
+ * library does not know are zero. */
 static void test_newer_callers(void **state)
 {
     (void)state;

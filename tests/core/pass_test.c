@@ -172,7 +172,8 @@ static void test_sequences(void **state)
                 nested, "A B C ");
 }
 
-/* Naming a pass runs it; only sequences are gated. */
+/* A pass that the user names runs at any level, even if it is disabled; the
+ * level still applies within sequences. */
 static void test_by_hand(void **state)
 {
     static const struct byi_pass *const list[] = {&pass_b, &outer};
@@ -348,7 +349,7 @@ static void test_failure_stops(void **state)
     assert_int_equal(byi_run_passes(m, list, 2, &ctx, NULL), BYOC_ETYPE);
 }
 
-/* Give a node the type of nothing it computes. */
+/* Give a node a type that its operator does not compute. */
 static enum byoc_status run_breaker(struct byi_module *module, uint32_t func,
                                     struct byi_pass_context *ctx,
                                     struct byi_arena *scratch,

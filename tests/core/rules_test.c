@@ -2,9 +2,9 @@
 /* rules_test.c: the type rule of every operator, as a table. A row is an
  * operator, its attributes (JSON), its operands and the result:
  *     "f32[A,3] i64[2]=4,-1"    types, and the values that are known
- * A letter is a symbol of its own, "?" a fresh one; a result that begins with
- * '!' is an error whose text holds the rest. Lists are "seq(f32[2,*])", of any
- * rank "seq(f32[..])", of no tensors "seq(f32[-])"; optionals are "opt(...)".
+ * A letter is a symbolic dim, "?" a fresh one; a result that begins with '!' is
+ * an error whose text contains the rest. Lists are "seq(f32[2,*])", of any rank
+ * "seq(f32[..])", empty ones "seq(f32[-])"; optionals are "opt(...)".
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -667,7 +667,7 @@ static void set_value(struct byi_tensor *t, int64_t i, int64_t value)
         byi_tensor_set(t, i, (double)value);
 }
 
-/* "2,A,3]" into t; the kind of type that it is of. */
+/* Read dims such as "2,A,3]" into t. Returns the kind of the type. */
 static enum byi_type_kind read_dims(const char **at, struct byi_tensor *t)
 {
     enum byi_type_kind kind = BYI_TENSOR;

@@ -19,7 +19,7 @@ struct scene {
     struct byi_func *f;
     struct byi_arena *scratch;
     byi_id x, c; /* (2, 3) of float64; (2, 3) of bool */
-    int left;    /* emissions before one fails; negative: none does */
+    int left;    /* emissions before one fails; negative: no emission fails */
     struct byoc_error err;
 };
 

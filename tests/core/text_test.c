@@ -41,9 +41,10 @@ static void same_const(const struct byi_const *c, const struct byi_const *d)
         assert_memory_equal(c->data, d->data, c->bytes);
 }
 
-/* Not separate nodes in the text: their place has no meaning. */
-static bool moves(const struct byi_module *m, const struct byi_func *f,
-                  byi_id id)
+/* Whether the text form prints a node only where it is read, and so does not
+ * keep its position among the nodes. */
+static bool is_inline(const struct byi_module *m, const struct byi_func *f,
+                      byi_id id)
 {
     const struct byi_node *node = &f->nodes.at[id];
 
@@ -97,14 +98,14 @@ static void same_func(const struct byi_module *a, const struct byi_func *f,
         assert_string_equal(f->param_names.at[k], g->param_names.at[k]);
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *x = &f->nodes.at[id], *y = NULL;
-        if (moves(a, f, id))
+        if (is_inline(a, f, id))
             continue;
-        while (moves(b, g, next))
+        while (is_inline(b, g, next))
             next++;
         y = &g->nodes.at[next];
         same_node(a, x, b, y);
         for (uint32_t i = 0; i < x->n_args; i++) {
-            if (moves(a, f, x->args[i]))
+            if (is_inline(a, f, x->args[i]))
                 same_node(a, &f->nodes.at[x->args[i]], b,
                           &g->nodes.at[y->args[i]]);
             else
@@ -112,7 +113,7 @@ static void same_func(const struct byi_module *a, const struct byi_func *f,
         }
         map[id] = next++;
     }
-    if (!moves(a, f, f->result))
+    if (!is_inline(a, f, f->result))
         assert_int_equal(map[f->result], g->result);
     free(map);
 }

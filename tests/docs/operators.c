@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* operators.c: prints the facts about each operator of the IR, one line each,
- * from which scripts/operators generates docs/operators.md:
- *   NAME <tab> ID <tab> types <tab> kernel's file <tab> forms <tab> oneDNN's
- * rows Types are those that the type rule lets the first operand have: each is
- * tried.
+/* operators.c: prints a line about each operator of the IR, from which
+ * scripts/operators generates docs/operators.md, with tabs between
+ *   NAME, ID, types, kernel's file, forms, oneDNN's rows, documentation
+ * The types are those that the type rule accepts for the first operand; the
+ * program calls the rule with each.
  */
 #include <stdio.h>
 #include <string.h>
@@ -54,11 +54,11 @@ static int64_t fresh(void *ctx)
     return -1;
 }
 
-/* The error for operands that all have this type and rank; empty if there is
- * none. */
-static void complain(const struct byi_op *op, const struct byi_attrs *attrs,
-                     enum byoc_dtype dtype, uint32_t rank,
-                     struct byi_arena *arena, struct byoc_error *err)
+/* Set *err to the type rule's error for operands that all have this type and
+ * rank; to an empty one if the rule accepts them. */
+static void find_error(const struct byi_op *op, const struct byi_attrs *attrs,
+                       enum byoc_dtype dtype, uint32_t rank,
+                       struct byi_arena *arena, struct byoc_error *err)
 {
     static const int64_t dims[] = {1, 1, 1, 1, 1};
     const struct byi_type *types[16], *out = NULL;
@@ -79,7 +79,8 @@ static void complain(const struct byi_op *op, const struct byi_attrs *attrs,
     byi_infer_type(&infer, &out);
 }
 
-/* "OP: NAME has type": the rule does not take the type of operand NAME. */
+/* Whether an error begins with `start`, "OP: NAME has type": the rule refuses
+ * the type of operand NAME. */
 static bool is_about_type(const struct byoc_error *err, const char *start)
 {
     const size_t n = strlen(start);
@@ -96,7 +97,7 @@ static void print_types(const struct byi_op *op, struct byi_arena *arena)
 
     /* every rule refuses BYOC_NONE, and checks operand 0 first */
     for (uint32_t rank = 0; attrs && rank < 5 && !*start; rank++) {
-        complain(op, attrs, BYOC_NONE, rank, arena, &err);
+        find_error(op, attrs, BYOC_NONE, rank, arena, &err);
         char *end = strstr(err.text, " has type ");
         if (end)
             snprintf(start, sizeof start, "%.*s has type ",
@@ -105,7 +106,7 @@ static void print_types(const struct byi_op *op, struct byi_arena *arena)
     for (int dtype = 1; dtype < BYI_DTYPES; dtype++) {
         bool refused = false;
         for (uint32_t rank = 0; attrs && rank < 5 && !refused; rank++) {
-            complain(op, attrs, (enum byoc_dtype)dtype, rank, arena, &err);
+            find_error(op, attrs, (enum byoc_dtype)dtype, rank, arena, &err);
             refused = is_about_type(&err, start);
         }
         if (refused || !byoc_dtype_name((enum byoc_dtype)dtype))
@@ -127,7 +128,7 @@ static const char *family_of(enum byi_op_id op)
     return "";
 }
 
-/* The row's operators, which '|' separates, have this one. */
+/* Whether a pattern's text contains the operator's whole name. */
 static bool row_has(const char *text, const char *name)
 {
     const size_t n = strlen(name);

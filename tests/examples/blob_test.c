@@ -247,7 +247,8 @@ static void refuses_short_blobs(void **unused)
     free(blob.data);
 }
 
-/* Bytes at random, one to four of them. Many are refused, none is harmful. */
+/* Blobs in which one to four random bytes are changed: many are refused, and
+ * the others stay within their memory. */
 static void survives_any_blob(void **unused)
 {
     (void)unused;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """cluster_test.py dask|mpi: examples/cluster on local workers. A folder of inputs is
 scored while a worker is killed: results are in order and right, none is missing, none
-is computed again that was there; workers map one copy of the artifact. Exits with 77
+is computed twice; workers map one copy of the artifact. Exits with 77
 if Dask or MPI are not installed. PYTHONPATH leads to the package byoc."""
 
 import contextlib
@@ -17,7 +17,7 @@ import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 DIGITS, CLUSTER = TOP / "examples/digits", TOP / "examples/cluster"
-BATCHES = 700  # enough work to kill somebody in the middle of it
+BATCHES = 700  # enough work to kill a worker in the middle of it
 kind = sys.argv[1]
 
 

@@ -9,9 +9,9 @@
  * no sum     the sum at the end is cut off as well
  * forged     one byte of what the runtime reads itself (descriptor, manifest,
  *            plan, regions, weights, tables of code) changes, and hashes and
- * sum are made to agree: what is left are the readers' own checks. Code,
- *            relocations and headers are left out: who can forge their sum can
- *            have any code run.
+ *            the sum are made to agree, so that only the readers' own checks
+ *            remain. Code, relocations and headers are left out: whoever can
+ *            forge their sum can run any code.
  * cut        the file ends early
  *
  * Without --stride as many as --seconds allow, evenly spread.
@@ -60,6 +60,7 @@ struct range {
     size_t at, n;
 };
 
+/* An artifact to damage. */
 struct subject {
     const char *path;              /* of the model */
     char whole[300], damaged[300]; /* artifacts */
@@ -126,7 +127,9 @@ static uint64_t hash_value(uint64_t hash, const struct byoc_value *value)
     return hash;
 }
 
-/* The results' hash; false: refused. */
+/* Set *results to the hash of the results. Returns false if the file is
+ * refused.
+ */
 static bool load_and_run(const char *path, uint64_t *results)
 {
     struct byoc_model *model = NULL;
@@ -213,7 +216,7 @@ static void hex_of(const char *at, size_t n, char hex[65])
     byi_sha256_hex(&sha, hex);
 }
 
-/* Have the manifest's hash of this section, if it has one, agree. */
+/* Make the manifest's hash of section k, if it has one, agree. */
 static void forge_hash(const struct subject *s, char *bytes, uint32_t k,
                        const char *hex)
 {

@@ -262,8 +262,8 @@ static void add_branch(struct build *b, Onnx__NodeProto *of, const char *name,
     b->graph = outer;
 }
 
-/* Nodes in graphs of nodes have the sources that importing gives them: notes
- * are made of these, and operators are checked. */
+/* Nodes of inner graphs get notes by the source names that the importer gives
+ * them; their operators are checked too. */
 static void nodes_inside(void **state)
 {
     struct build b = begin(13);

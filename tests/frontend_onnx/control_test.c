@@ -6,7 +6,8 @@
 #include "interp/interp.h"
 #include "tests/compare.h"
 
-/* Nodes, outputs and so on are of a graph inside until `leave`. */
+/* Add nodes, outputs and so on to an inner graph from now on, until leave(),
+ * which gets the outer graph that this returns. */
 static Onnx__GraphProto *enter(struct build *b)
 {
     static const Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
@@ -80,8 +81,8 @@ static void branches_capture(void **state)
            "subtract(%x, [0.0, 1.0, 2.0, 3.0])", "if (%1)");
 }
 
-/* A condition that is known leaves one branch, in the place of the node; the
- * nodes of the other are in the model all the same. */
+/* If the condition is known, the chosen branch replaces the node; the module
+ * still lists the names of the other branch's nodes. */
 static void known_condition(void **state)
 {
     const int64_t none[] = {0};
@@ -200,7 +201,8 @@ static void branches_that_do_not_fit(void **state)
     refuse(&b, BYOC_ETYPE, "the condition is float32");
 }
 
-/* Ranks that differ by axes of size 1 in front: the value has the higher. */
+/* Ranks that differ by leading axes of size 1: the value has the higher rank.
+ */
 static void branches_of_two_ranks(void **state)
 {
     (void)state;
@@ -249,7 +251,7 @@ static void squeeze_where_one(void **state)
     EXPECT(&b, "squeeze(%x, axis=[1])");
     b = with_squeeze("x", 2, -1); /* another size */
     refuse(&b, BYOC_ETYPE, "the branches give");
-    b = with_squeeze("w", 1, -1); /* another value's */
+    b = with_squeeze("w", 1, -1); /* the size of another value */
     refuse(&b, BYOC_ETYPE, "the branches give");
 }
 
@@ -298,8 +300,8 @@ static void int_weight(struct build *b, const char *name, int64_t v)
     weight(b, t);
 }
 
-/* A state that grows in each round, and a row of it: x, xx, xxxx. The weight
- * outside is seen inside. */
+/* A state that grows in each iteration, and a row of it: x, xx, xxxx. The body
+ * reads a weight of the outer graph. */
 static struct build doubling(const char *in)
 {
     struct build b = begin(13);
@@ -342,7 +344,7 @@ static void states_grow(void **state)
     }
 }
 
-/* Ends by its condition: 1, 2, 4, 8, until it is not below 6. */
+/* The condition ends the loop: 1, 2, 4, 8, until the state is not below 6. */
 static void condition_ends(void **state)
 {
     static const float last[1] = {8}, one = 1, six = 6;
@@ -406,7 +408,7 @@ static void scan_backward(void **state)
     end(&b);
 }
 
-/* Of opset 8: sums of the rows of each entry of the batch. */
+/* A Scan of opset 8: sums of the rows of each entry of the batch. */
 static struct build batched_scan(const char *inputs, const char *dims)
 {
     struct build b = begin(8);
@@ -464,7 +466,7 @@ static void loops_that_do_not_fit(void **state)
     refuse(&b, BYOC_ETYPE, "reshape");
 }
 
-/* Rows of no size that is known are listed, and stacked in the end. */
+/* Rows of unknown sizes are collected in a sequence, and stacked at the end. */
 static void rows_of_any_size(void **state)
 {
     struct build b = begin(13);
@@ -490,7 +492,7 @@ static void rows_of_any_size(void **state)
 
 /* --- inputs that are left out ------------------------------------------- */
 
-/* SequenceMap(s, x) whose body gives relu(e) and, where `reads`, e + g; the
+/* SequenceMap(s, x) whose body computes relu(e) and, if `reads`, e + g; the
  * body's input g is the node's second operand. */
 static struct build map_of(const char *operands, bool reads)
 {
@@ -544,7 +546,7 @@ static void map_with_default(void **state)
     EXPECT(&b, "[0.0, 1.0, 2.0, 3.0]");
 }
 
-/* A body of more outputs than a function has parameters. */
+/* A body with more outputs than a function may have parameters. */
 static void map_of_many(void **state)
 {
     struct build b = begin(17);

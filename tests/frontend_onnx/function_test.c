@@ -4,7 +4,8 @@
 
 enum { FLOAT_ATTR = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT };
 
-/* Nodes are of a function until `leave`. */
+/* Add nodes to a function from now on, until leave(), which gets the outer
+ * graph that this returns. */
 static Onnx__GraphProto *enter(struct build *b)
 {
     static const Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
@@ -27,8 +28,8 @@ static Onnx__OperatorSetIdProto *opset(struct build *b, const char *domain,
     return set;
 }
 
-/* What was added since `enter` is a function of domain "mine", which knows
- * that domain and ONNX's operators of the given opset. */
+/* Make a function of domain "mine" of the nodes that were added since enter().
+ * It imports that domain and ONNX's operators of the given opset. */
 static Onnx__FunctionProto *leave(struct build *b, Onnx__GraphProto *outer,
                                   const char *name, int64_t version,
                                   const char *in, const char *out)
@@ -265,7 +266,7 @@ static struct build nested(int depth, int times)
     return nested_named(depth, times, 0);
 }
 
-/* Functions nested so deep, each calls the next one twice; at the end is a
+/* `depth` functions, each of which calls the next one twice; the last one has a
  * node with this many operands. */
 static struct build wide(int operands, int depth)
 {

@@ -22,6 +22,7 @@
 
 /* --- building models ------------------------------------------------------ */
 
+/* A model that is being built. end() frees it, and removes its files. */
 struct build {
     struct byi_arena *arena;
     Onnx__ModelProto *model;
@@ -122,7 +123,7 @@ static inline void output(struct build *b, const char *name)
                  value(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, NULL));
 }
 
-/* Names are separated by blanks; '-' is a name left out. */
+/* Split a text at blanks to names; '-' is the empty name. */
 static inline char **names(struct build *b, const char *text, size_t *n)
 {
     char *copy = byi_arena_str(b->arena, text), *rest = NULL;
@@ -284,7 +285,8 @@ static inline size_t save(struct build *b)
 
 /* --- checks --------------------------------------------------------------- */
 
-/* The model imports to a @main whose text has every piece, in order. */
+/* Import the model, and check that the text of @main contains every piece, in
+ * order. Ends `b`. */
 static inline void expect_with(struct build *b,
                                const struct byi_onnx_params *params,
                                const char *const *pieces)

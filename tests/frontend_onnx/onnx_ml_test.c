@@ -54,8 +54,8 @@ static void attr_strings(struct build *b, Onnx__NodeProto *n, const char *name,
     }
 }
 
-/* One tree of five nodes: 0 turns to 1, a leaf, or 2, which turns to 3 or 4,
- * leaves. */
+/* A tree of five nodes: node 0 branches to leaf 1 or to node 2, which branches
+ * to leaves 3 and 4. */
 struct tree {
     const char *modes;
     int64_t nodes[5], features[5], yes[5], no[5], targets[3];
@@ -91,8 +91,8 @@ static Onnx__NodeProto *add_tree(struct build *b, const struct tree *t)
     return n;
 }
 
-/* A node that turns by > has its children swapped: its false child, node 2, is
- * next, and node 1, the true one, comes last. */
+/* The children of a node that compares by > are swapped: its false child, node
+ * 2, comes next, and its true child, node 1, comes last. */
 static void trees_depth_first(void **state)
 {
     struct build b = begin_ml();

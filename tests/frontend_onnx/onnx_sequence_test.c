@@ -143,7 +143,7 @@ static void too_many_activations(void **state)
     refuse(&b, BYOC_ETYPE, "7 activations, expected at most 6");
 }
 
-/* The default, which has an entry for each of two directions. */
+/* The default activations, which have entries for two directions. */
 static void default_activations(void **state)
 {
     struct build b = begin_with(7, 1);

@@ -41,7 +41,8 @@ static void strings(void **state)
            "trilu(%x)");
 }
 
-/* Statistics in float32 of data in halves: nothing is rounded on the way. */
+/* Statistics are float32 and data float16: intermediate values are not rounded
+ * to float16. */
 static void mixed_statistics(void **state)
 {
     struct build b = begin(15);

@@ -14,6 +14,7 @@
 
 enum { MAX_NODES = 12, MAX_EDGES = MAX_NODES * MAX_NODES };
 
+/* A graph and its division into parts. */
 struct cut {
     struct byi_arena *arena;
     uint32_t n, n_regions, n_edges, n_parts;
@@ -82,7 +83,7 @@ static void nothing(void **state)
     byi_arena_free(&c.arena);
 }
 
-/* Does a path leave region 1 and come back? */
+/* Whether a path leaves region 1 and returns to it. */
 static bool comes_back(const struct cut *c)
 {
     bool out[MAX_NODES] = {false}; /* reached from the region, from outside */

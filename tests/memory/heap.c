@@ -54,7 +54,7 @@ void heap_spare(void)
     dl_iterate_phdr(add_object, NULL);
 }
 
-/* For a debugger. */
+/* A place for a debugger's breakpoint. */
 __attribute__((noinline)) void heap_failed(void)
 {
     __asm__ volatile("");
@@ -69,7 +69,7 @@ static int is_spared(const void *from)
     return 0;
 }
 
-/* Whether this allocation, asked for at `from`, is to fail. */
+/* Whether the allocation that the code at `from` requests must fail. */
 static int fails(const void *from)
 {
     if (!heap.armed || (!heap.all && is_spared(from)))
@@ -82,10 +82,10 @@ static int fails(const void *from)
     return 1;
 }
 
-/* Blocks that count, by address: linear probing, and a removal closes its gap
- * (Knuth, 6.4, algorithm R). Small, since each forked process copies the pages
- * that it writes to. What spared libraries keep, such as tables that they make
- * on first use, does not count. */
+/* A hash table of the counted blocks, by address: linear probing, and a removal
+ * closes its gap (Knuth, 6.4, algorithm R). The table is small, since each
+ * forked process copies the pages that it writes to. Blocks of spared
+ * libraries, such as tables that they make on first use, are not counted. */
 enum { SLOT_BITS = 17, N_SLOTS = 1 << SLOT_BITS };
 static const void *slots[N_SLOTS];
 
@@ -108,7 +108,7 @@ static void *count(void *memory, const void *from)
     if (!memory || is_spared(from))
         return memory;
     if (heap.blocks >= N_SLOTS / 8 * 7)
-        abort(); /* more blocks than the table is made for */
+        abort(); /* more blocks than the table has room for */
     slots[find(memory)] = memory;
     heap.blocks++;
     return memory;

@@ -5,20 +5,21 @@
 
 #include <stdint.h>
 
-/* For programs in which one thread runs at a time. */
+/* Counts and settings, for programs in which one thread runs at a time. */
 struct heap {
-    int armed;
-    int all;          /* spared code's fail as well      */
-    uint64_t calls;   /* since it was armed              */
-    uint64_t fail_at; /* of the calls: the first to fail */
-    uint64_t fail_n;  /* so many in a row                */
-    int64_t blocks;   /* that are allocated, but for those of spared code */
+    int armed;        /* not 0: allocations are counted and may fail */
+    int all;          /* not 0: those of spared code may fail too    */
+    uint64_t calls;   /* number of allocations since it was armed    */
+    uint64_t fail_at; /* the first of the calls that fails           */
+    uint64_t fail_n;  /* how many calls in a row fail                */
+    int64_t blocks;   /* allocated blocks, without those of spared code */
 };
 extern struct heap heap;
 
-/* From now on spare the backends' own libraries and the loader. */
+/* From now on, allocations of the backends' own libraries and of the loader are
+ * spared: they do not fail, unless `all` is set. */
 void heap_spare(void);
-/* Called when one fails. */
+/* Called when an allocation fails. */
 void heap_failed(void);
 
 #endif

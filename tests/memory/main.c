@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: every allocation of a phase fails, one at a time, in a process of its
- * own. Expected of each: the phase succeeds, or returns BYOC_ENOMEM with a
- * sentence; nothing is lost; and the phase then succeeds, with the results of a
- * process in which nothing failed.
+ * own. Each time the phase must succeed, or return BYOC_ENOMEM with a sentence;
+ * no memory leaks; and a second attempt must succeed, with the results of a
+ * process in which no allocation failed.
  *
  *   memory [--stride N] [--in-a-row N] [--all] [--seconds S] [--only PHASE]
  *          [--at N] MODEL...
  *
  * --stride     every N-th allocation; without it, as many as --seconds allow,
  *              evenly spread
- * --in-a-row   so many fail, from each on
+ * --in-a-row   N allocations in a row fail
  * --all        allocations of oneDNN, OpenMP and the loader fail as well
- * --at         this allocation only, in this process: for a debugger
+ * --at         only allocation N fails, in this process: for a debugger
  */
 #include <fcntl.h>
 #include <malloc.h>
@@ -51,6 +51,7 @@ static const char *const outcome_names[] = {
     "leak", "no second attempt", "different", "crashed"};
 enum { N_OUTCOMES = sizeof outcome_names / sizeof *outcome_names };
 
+/* The model under test, and what the phases make of it. */
 struct subject {
     const char *path;     /* ONNX or text               */
     const char *artifact; /* of it                      */
@@ -222,7 +223,7 @@ static enum byoc_status first_run(struct subject *s)
 
 static struct byoc_binding in_bindings[MAX_IO], out_bindings[MAX_IO];
 
-/* The first `n` outputs, by place. */
+/* A request for the first `n` outputs. */
 static struct byoc_request request_of(const struct subject *s, uint32_t n)
 {
     const struct byoc_request request = {.struct_size = sizeof request,
@@ -244,7 +245,7 @@ static void hash_bindings(struct subject *s, uint32_t n)
         s->hash = hash_value(s->hash, &out_bindings[i].value);
 }
 
-/* One output, then all. */
+/* Run for one output, then for all outputs. */
 static enum byoc_status run_request(struct subject *s)
 {
     const uint32_t n = byoc_model_n_outputs(s->model);
@@ -398,9 +399,9 @@ static const struct phase {
 };
 enum { N_PHASES = sizeof phases / sizeof *phases };
 
-/* In a process that has not compiled before: it also makes what every process
- * makes once and keeps. Without oneDNN, which such a process has not loaded, so
- * that its allocations cannot be spared. */
+/* A compile in a process that has not compiled before, which also allocates
+ * what every process allocates once and keeps. Native only: oneDNN is not
+ * loaded yet, so its allocations could not be spared. */
 static const struct phase first_compile = {
     "1st comp", nothing, compile_natively, drop, load_compiled, 1};
 
@@ -412,7 +413,7 @@ static uint64_t ledger_hash(const struct subject *s)
     return hash_bytes(0, text, strlen(text));
 }
 
-/* Whether a size that is kept runs a native twin: the next run finds it. */
+/* Whether the next run finds a kept specialisation that runs a native twin. */
 static bool is_pinned(struct subject *s)
 {
     struct byoc_cache_stats before, now;
@@ -425,7 +426,8 @@ static bool is_pinned(struct subject *s)
     return now.refusals > before.refusals || now.builds == before.builds;
 }
 
-/* In a process of its own. */
+/* Let allocation `at` fail, in a process of its own; `right` is the hash of the
+ * expected results. */
 static enum outcome attempt(const struct phase *p, struct subject *s,
                             uint64_t right, uint64_t at, uint64_t in_a_row)
 {
@@ -457,7 +459,7 @@ static enum outcome attempt(const struct phase *p, struct subject *s,
     return heap.blocks > s->blocks ? LEAK : outcome;
 }
 
-/* What a process in which nothing failed found. */
+/* The counts of a process in which no allocation failed. */
 struct counted {
     uint64_t calls, ledger;
     int64_t blocks; /* of the heap, at the end */
@@ -525,8 +527,8 @@ static uint64_t common(uint64_t a, uint64_t b)
     return b ? common(b, a % b) : a;
 }
 
-/* Allocations in an order that spreads over all of them however early it ends:
- * multiples of about the golden section. */
+/* A step whose multiples, modulo `calls`, spread over all allocations however
+ * early the test ends: about the golden section. */
 static uint64_t golden_step(uint64_t calls)
 {
     uint64_t step = (uint64_t)((double)calls * 0.618) | 1;
@@ -544,8 +546,9 @@ static double seconds_of(const struct options *o, const struct phase *p,
     return o->seconds * p->share / shares / n_models;
 }
 
-/* The expected results come from another process, so that the heap of the
- * following ones does not have them. All phases run once before. */
+/* The expected results are computed in another process, so that they do not
+ * change the heap of the processes under test. All phases have run once before.
+ */
 static bool try_phase(const struct phase *p, struct subject *s, uint64_t right,
                       const struct options *o, uint32_t n_models)
 {

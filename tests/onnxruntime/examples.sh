@@ -43,7 +43,7 @@ finds() {
     echo "$name: $right of 64 digits"
 }
 
-# refuses NAME TEXT COMMAND...: it ends with 2 and says TEXT
+# refuses NAME TEXT COMMAND...: the command ends with 2 and prints TEXT
 refuses() {
     name=$1 text=$2
     shift 2

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider.c: the execution provider in ONNX Runtime's hands.
+/* provider.c: tests the execution provider in ONNX Runtime.
  *
  *     provider LIBONNXRUNTIME.so LIBBYOC_ONNXRUNTIME.so [PART-OF-A-NAME]
  *
@@ -28,7 +28,7 @@ static const char *provider_path;
 
 /* --- models --------------------------------------------------------------- */
 
-/* byoc does not know this operator, ONNX Runtime does. */
+/* An operator that ONNX Runtime supports and byoc does not. */
 static void inverse(struct build *b, const char *in, const char *out)
 {
     node(b, "Inverse", in, out)->domain = "com.microsoft";
@@ -68,8 +68,9 @@ static void no_node(void **state)
     expect_claimed(&b, &square_x, 1, 0, 1);
 }
 
-/* A node that byoc does not know, between others: two groups; the branch around
- * it must not join them to one, from which a path leaves and comes back. */
+/* A node that byoc does not support, between others: byoc claims two groups.
+ * The path around the node must not join them to one group, since a path would
+ * leave it and return. */
 static void nodes_around(void **state)
 {
     struct build b = start();
@@ -85,7 +86,9 @@ static void nodes_around(void **state)
     expect_claimed(&b, &square_x, 1, 4, 6);
 }
 
-/* A list cannot cross into or out of a fused node; inside of one it may be. */
+/* A sequence cannot be an input or output of a fused node, but may be within
+ * one.
+ */
 static void lists(void **state)
 {
     struct build b = start();
@@ -506,7 +509,8 @@ static void run_cached(const struct digits *d, const char *folder,
     ort->ReleaseSession(byoc);
 }
 
-/* Change the file; it must be written anew, and the results stay. */
+/* Change the file; the next session must replace it and give the same results.
+ */
 static void expect_replaced(const struct digits *d, const char *folder,
                             const char *path, off_t at, off_t length)
 {
@@ -636,7 +640,8 @@ struct caller {
     int wrong;
 };
 
-/* Rows of x that this thread alone has; the result must be theirs. */
+/* Run with rows of x that no other thread has, and check that the results
+ * belong to them. */
 static void *call(void *arg)
 {
     struct caller *c = arg;
@@ -687,7 +692,8 @@ static void many_threads(void **state)
     end(&b);
 }
 
-/* Mappings of files; others come and go with the threads' heaps. */
+/* The number of mappings of files. Other mappings vary with the threads' heaps.
+ */
 static unsigned count_mappings(void)
 {
     FILE *file = fopen("/proc/self/maps", "r");

@@ -15,10 +15,10 @@ extern OrtEnv *ort_env;
 /* Load ONNX Runtime, and register the provider. */
 void sessions_begin(const char *library, const char *provider);
 void sessions_end(void);
-/* Can this ONNX Runtime run fused nodes in bodies of If, Loop and Scan? 1.23
- * and its tables cannot. */
+/* Whether this ONNX Runtime can run fused nodes in bodies of If, Loop and Scan,
+ * which 1.23 cannot. */
 bool sessions_have_bodies(void);
-/* A call that must succeed. */
+/* End the test if the status is an error. */
 void must(OrtStatus *status);
 
 /* Options of the provider, or, when they start with "ep.", of the session:
@@ -32,7 +32,8 @@ typedef const char *const *session_options;
     }
 #define PLAIN ((const char *const[]){NULL})
 
-/* A session; NULL when it fails, with the message in `why`. */
+/* Open a session; session_try returns NULL on failure, with the message in
+ * `why`. The caller releases the session. */
 OrtSession *session_try(const void *model, size_t n, session_options options,
                         char why[2048]);
 OrtSession *session_open(const void *model, size_t n, session_options options);
@@ -47,14 +48,15 @@ struct session_value {
     const void *data;
 };
 
-/* Run; NULL, or the message of the failure, which the caller frees. */
+/* Run. Returns NULL, or the message of the failure, which the caller frees. */
 char *session_try_run(OrtSession *session, const struct session_value *in,
                       size_t n_in, OrtValue **out, size_t n_out);
-/* Both sessions give the same: strings and integers equal, floats to 1e-4. */
+/* Check that both sessions give the same results: equal strings and integers,
+ * floats within 1e-4. */
 void expect_same(OrtSession *a, OrtSession *b, const struct session_value *in,
                  size_t n_in);
-/* The model gives the same with and without the provider, of whose nodes it
- * claims `claimed`. Ends `b`. */
+/* Check that the model gives the same results with and without the provider,
+ * which claims `claimed` of its nodes, of which there are `nodes`. Ends `b`. */
 void expect_claimed(struct build *b, const struct session_value *in,
                     size_t n_in, unsigned claimed, unsigned nodes);
 

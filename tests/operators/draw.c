@@ -75,7 +75,7 @@ static void set_int(struct draw *d, struct byi_tensor *t, int64_t i,
     memcpy((char *)t->data + (size_t)i * (width / 8), &v, width / 8);
 }
 
-/* Few of them, so that some meet; one longer than the others. */
+/* A random string out of a few, so that some are equal; one is long. */
 static const char *word(struct draw *d)
 {
     static const char *const words[] = {"",
@@ -90,6 +90,7 @@ static const char *word(struct draw *d)
     return words[draw_int(d, 0, BYI_COUNT(words) - 1)];
 }
 
+/* Fill a tensor with random elements. */
 static void fill(struct draw *d, struct byi_tensor *t, enum flavour flavour)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
@@ -223,7 +224,7 @@ static void add_weight(struct draw *d, const char *name,
         list_add(d, d->graph->initializer, &d->graph->n_initializer, w);
 }
 
-/* The same numbers in float32, to compare results of float16 with. */
+/* The numbers of a float16 tensor in float32, for the reference results. */
 static struct byi_tensor widened(struct draw *d, const struct byi_tensor *t)
 {
     struct byi_tensor wide = *t;
@@ -316,6 +317,7 @@ void draw_nothing(struct draw *d)
     d->node->input = list_add(d, d->node->input, &d->node->n_input, "");
 }
 
+/* Add an attribute without a value to the current node. */
 static Onnx__AttributeProto *attr(struct draw *d, const char *name, int type)
 {
     static const Onnx__AttributeProto proto = ONNX__ATTRIBUTE_PROTO__INIT;
@@ -400,7 +402,7 @@ void draw_attr_tensor(struct draw *d, const char *name, enum byoc_dtype dtype,
 
 /* --- other nodes, and bodies ---------------------------------------------- */
 
-/* Words that blanks separate, as names; "-": one left out. */
+/* Split a text at blanks to names; "-" is the empty name. */
 static char **names(struct draw *d, const char *text, size_t *n)
 {
     char **list = NULL, *rest = NULL;

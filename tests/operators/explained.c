@@ -41,7 +41,7 @@ static bool nan_in_halves(const struct draw *d)
     return (d->dtype == BYOC_F16 || d->dtype == BYOC_BF16) && any_nan(d);
 }
 
-/* Slices of more than one string. */
+/* Whether a slice has more than one string. */
 static bool runs_of_strings(const struct draw *d)
 {
     const Onnx__AttributeProto *a = attribute(d, "axis");
@@ -65,7 +65,7 @@ static bool crops(const struct draw *d)
     return says(d, "coordinate_transformation_mode", "tf_crop_and_resize");
 }
 
-/* Scales that make no whole sizes. */
+/* Whether a scale times its size is not an integer. */
 static bool corners_between(const struct draw *d)
 {
     const struct byi_tensor *scales = &d->in[1], *x = &d->in[0];
@@ -81,7 +81,8 @@ static bool corners_between(const struct draw *d)
     return false;
 }
 
-/* What is 1 does not fit in a byte of 256ths. */
+/* Whether every result is 1, for which bytes with steps of 1/256 have no code.
+ */
 static bool ones_in_bytes(const struct draw *d)
 {
     const struct byi_tensor *x = &d->in[0];
@@ -95,7 +96,7 @@ static bool ones_in_bytes(const struct draw *d)
     return d->dtype == BYOC_U8 && n == 1;
 }
 
-/* Scales that change no size. */
+/* Whether the scales keep all sizes. */
 static bool sizes_stay(const struct draw *d)
 {
     const struct byi_tensor *scales = &d->in[1], *x = &d->in[0];

@@ -5,15 +5,18 @@
  *     operators_fuzz --backend PLUGIN ...
  *     operators_fuzz --hostile [--only OP]
  *
+ * The first form imports N calls (200) for each operator and type, and runs
+ * them on the native kernels with every instruction set of this machine. It
+ * compares the results with the kernel's plain form, if it has one; results of
+ * float16 with those of float32; and all results with ONNX Runtime's, if its C
+ * library is given. explained.c lists the known differences from ONNX Runtime.
+ * Exits with 1 if a result differs. Each operator and type has a process of its
+ * own, since ONNX Runtime ends some processes: such a case is skipped and
+ * counted.
+ *
  * The second form compiles each call for a backend, on the instruction set that
- * BYOC_MAX_ISA and the backend's own variable allow, instead of running every
- * instruction set. The last one is described in hostile.c. N calls (200) for
- * each operator and type are imported and run by the native kernels on every
- * instruction set this machine has; held against the kernel's plain form where
- * it has one, halves against float32, and all against ONNX Runtime where its C
- * library is given; where that is known to differ, explained.c says why. Exit 1
- * when one differs. Each operator and type has a process, since ONNX Runtime
- * ends some of them: such a case is passed over and counted.
+ * BYOC_MAX_ISA and the backend's own variable allow. hostile.c describes the
+ * third one.
  */
 #include "fuzz.h"
 
@@ -45,7 +48,8 @@ struct tally {
 
 /* --- comparing ------------------------------------------------------------ */
 
-/* What rounding to halves may do to a number, of itself. */
+/* The largest relative error of rounding to the type; 0 for types that are not
+ * 16-bit floats. */
 static double rounding(enum byoc_dtype dtype)
 {
     return dtype == BYOC_BF16 ? 1e-2 : dtype == BYOC_F16 ? 2e-3 : 0;
@@ -62,7 +66,8 @@ static double largest(const struct byi_tensor *t)
     return most;
 }
 
-/* most: the largest number, which sums of halves were rounded at. */
+/* Whether element i of both is the same within the bound; `most` is the largest
+ * number in the sums, at which float16 sums were rounded. */
 static bool near(const struct byi_tensor *a, const struct byi_tensor *b,
                  int64_t i, double bound, double most)
 {
@@ -82,7 +87,7 @@ static bool near(const struct byi_tensor *a, const struct byi_tensor *b,
     return fabs(x - y) <= (bound > half ? bound : half) * (1 + fabs(y));
 }
 
-/* The largest number that a result in halves is made of. */
+/* The largest number in a result and in its operands of 16-bit floats. */
 static double largest_of(const struct draw *d, const struct byi_tensor *result)
 {
     double most = largest(result);
@@ -93,7 +98,7 @@ static double largest_of(const struct draw *d, const struct byi_tensor *result)
     return most;
 }
 
-/* Are they the same within the bound? Says where they are not. */
+/* Whether both are the same within the bound; if not, `why` has the place. */
 static bool agree(const struct draw *d, const struct byi_tensor *a,
                   const struct byi_tensor *b, double bound, char *why,
                   size_t room)
@@ -150,7 +155,7 @@ static enum byoc_status plain_unary(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* NULL if it has none for operands of this type. */
+/* The operator's plain form for operands of this type, or NULL. */
 static plain_fn plain_of(const struct byi_op *op, enum byoc_dtype dtype)
 {
     static const enum byi_op_id by_attribute[] = {BYI_OP_NN_GELU, BYI_OP_CAST,
@@ -218,7 +223,7 @@ static bool operands_of(const struct byi_module *m, const struct byi_func *f,
     return true;
 }
 
-/* Hold the kernel of a call against its plain form, where it has one. */
+/* Compare the kernel of a call with its plain form, if it has one. */
 static bool check_call(const struct byi_node *node, const struct byi_tensor *in,
                        const struct draw *d, struct tally *tally, char *why,
                        size_t room)
@@ -264,7 +269,7 @@ static bool check_call(const struct byi_node *node, const struct byi_tensor *in,
     return false;
 }
 
-/* Every call of parameters and constants. */
+/* Check every call whose arguments are parameters and constants. */
 static bool check_plain(const struct byi_module *m, const struct draw *d,
                         const struct byi_tensor *given, struct tally *tally,
                         char *why, size_t room)
@@ -292,7 +297,7 @@ static void draw_case(struct draw *d, uint64_t seed, enum byoc_dtype dtype,
     op_now->make(d);
 }
 
-/* The operands that a run is given. */
+/* Set `given` to the operands that are inputs. Returns their number. */
 static uint32_t operands(const struct draw *d, struct byi_tensor *given)
 {
     uint32_t n = 0;
@@ -315,7 +320,9 @@ static struct byi_tensor rounded(const struct byi_tensor *t,
     return half;
 }
 
-/* The model as a file; its path, the same one for each. */
+/* Write the model to a file. Returns its path, which is the same for each
+ * model.
+ */
 static const char *save(struct draw *d, const uint8_t **bytes, size_t *n)
 {
     static char path[TEST_PATH + 8];
@@ -340,7 +347,7 @@ static struct byi_module *import(const char *path, struct byoc_error *err)
     return m;
 }
 
-/* The elements, where they are few and whole. */
+/* Print the elements if they are few integers. */
 static void print_few(const struct byi_tensor *t)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
@@ -378,8 +385,8 @@ static void print_case(const struct draw *d, long i, const char *why)
     printf("\n");
 }
 
-/* The model, node by node; or as it is compiled, where that is what runs
- * lists and makes strings. */
+/* Run the model node by node; or compiled, if the case needs it for sequences
+ * or strings. */
 static enum byoc_status run_once(const struct byi_module *m, const char *path,
                                  struct draw *d, const struct byi_tensor *given,
                                  uint32_t n_given, struct byi_tensor *out,
@@ -391,7 +398,8 @@ static enum byoc_status run_once(const struct byi_module *m, const char *path,
                           n_out, err);
 }
 
-/* The model's results on every instruction set; out: on the widest. */
+/* Run the model on every instruction set, and compare the results. `out` gets
+ * those of the widest. */
 static bool run_all(const struct byi_module *m, const char *path,
                     struct draw *d, const struct byi_tensor *given,
                     uint32_t n_given, struct byi_tensor *out, uint32_t *n_out,
@@ -423,8 +431,8 @@ static bool run_all(const struct byi_module *m, const char *path,
     return true;
 }
 
-/* Hold results in halves against those of the same model in float32, rounded
- * to halves. */
+/* Compare results in float16 with those of the same model in float32, rounded
+ * to float16. */
 static bool check_wide(const struct options *o, const struct draw *narrow,
                        long i, const struct byi_tensor *out, uint32_t n_out,
                        struct tally *tally, char *why, size_t room)
@@ -529,7 +537,7 @@ static void run_case(const struct options *o, enum byoc_dtype dtype, long i,
 
 /* --- operators and types -------------------------------------------------- */
 
-/* All cases of an operator and type, in processes of their own. */
+/* Run all cases of an operator and type in a process of their own. */
 static void run_type(const struct options *o, enum byoc_dtype dtype,
                      struct tally *tally)
 {

@@ -21,8 +21,8 @@ enum flavour {
     UNIT      /* 0 .. 1 */
 };
 
-/* A case under way. The node is the model's only one, but for those that make
- * its operands or take its results where they are not tensors. */
+/* The current case. Its node is the model's only one, except for nodes that
+ * make operands, or read results, that are not tensors. */
 struct draw {
     uint64_t seed;
     struct byi_arena *arena;
@@ -42,31 +42,35 @@ struct draw {
 /* draw.c: numbers, shapes, operands, attributes. Bounds are inclusive. */
 int64_t draw_int(struct draw *d, int64_t low, int64_t high);
 bool draw_chance(struct draw *d, int percent);
-/* A rank, and sizes: mostly 1 to 7, now and then 0, or up to 70. */
+/* Draw sizes, mostly from 1 to 7, now and then 0, or up to 70. Returns the
+ * rank.
+ */
 uint32_t draw_shape(struct draw *d, uint32_t low, uint32_t high, int64_t *dims);
-/* Dims that broadcast to those of `to`: leading ones dropped, others 1. */
+/* Draw dims that broadcast to those of `to`: leading ones are dropped, others
+ * are
+ * 1. Returns the rank. */
 uint32_t draw_narrower(struct draw *d, uint32_t rank, const int64_t *to,
                        int64_t *dims);
 /* An axis, counted from either end. */
 int64_t draw_axis(struct draw *d, uint32_t rank);
-/* A tensor as the node's next operand. */
+/* Add a random tensor as the node's next operand. */
 struct byi_tensor *draw_operand(struct draw *d, enum byoc_dtype dtype,
                                 uint32_t rank, const int64_t *dims,
                                 enum flavour flavour);
-/* The next operand, of ints that are given: a vector, or a scalar where n < 0;
- * an initialiser where `constant`. */
+/* Add an operand with these integers: a vector, or a scalar if n < 0; an
+ * initialiser if `constant`. */
 void draw_ints(struct draw *d, enum byoc_dtype dtype, int64_t n,
                const int64_t *values, bool constant);
-/* The same of floats, in float32; gives the operand. */
+/* The same for floats, in float32. Returns the operand. */
 struct byi_tensor *draw_floats(struct draw *d, int64_t n, const double *values,
                                bool constant);
-/* An operand of any shape, of the case's type and flavour. */
+/* Add an operand of random shape, of the case's type and flavour. */
 void draw_same(struct draw *d);
-/* The scale by which 8 bits are real numbers, and a zero point of the case's
- * type: scalars, or vectors of one element, whatever the other one is. */
+/* Add a quantisation scale, and a zero point of the case's type: each is a
+ * scalar or a vector of one element. */
 void draw_scale(struct draw *d, float value);
 void draw_zero(struct draw *d);
-/* The next operand is left out. */
+/* Leave the next operand out. */
 void draw_nothing(struct draw *d);
 void draw_attr_int(struct draw *d, const char *name, int64_t v);
 void draw_attr_float(struct draw *d, const char *name, float v);
@@ -79,24 +83,26 @@ void draw_attr_words(struct draw *d, const char *name, size_t n,
                      const char *const *v);
 void draw_attr_tensor(struct draw *d, const char *name, enum byoc_dtype dtype,
                       uint32_t rank, const int64_t *dims, enum flavour flavour);
-/* Another node of the model's graph, or of a body; names are separated by
- * blanks, "-" is one left out. Attributes go to it from now on. */
+/* Add another node to the model's graph, or to a body; blanks separate names,
+ * "-" is the empty name. draw_attr_...() extend it from now on. */
 void draw_node(struct draw *d, Onnx__GraphProto *graph, const char *op,
                const char *in, const char *out);
-/* The node itself stands here: nodes that follow read it. */
+/* Add the case's node to the graph now, so that the following nodes can read
+ * it.
+ */
 void draw_here(struct draw *d);
-/* Names that it reads and gives (NULL: as they are) instead of the operands
- * and results x0, x1, ... and y0, y1, ...; attributes go to it from now on. */
+/* Set the names that the node reads and makes, instead of x0, x1, ... and y0,
+ * y1, ... (NULL: keep them); draw_attr_...() extend it from now on. */
 void draw_wiring(struct draw *d, const char *in, const char *out);
-/* A graph as attribute `name` of the node, with inputs and outputs of these
- * names. */
+/* Add a graph with inputs and outputs of these names as attribute `name` of the
+ * node. */
 Onnx__GraphProto *draw_body(struct draw *d, const char *name, const char *in,
                             const char *out);
-/* The type of a body's input, or that of the node's operand if it declares
- * none. */
+/* Set the type of a body's input. */
 void draw_body_type(struct draw *d, Onnx__GraphProto *graph, uint32_t input,
                     enum byoc_dtype dtype, uint32_t rank);
-/* A new model of the node `op` with `results` outputs; then bytes of it. */
+/* Begin a model of the node `op` with `results` outputs; draw_pack() returns
+ * its n bytes, and draw_end() frees the case. */
 void draw_begin(struct draw *d, uint64_t seed, const char *op, int64_t opset,
                 const char *domain, enum byoc_dtype dtype, bool wide,
                 uint32_t results);
@@ -135,14 +141,16 @@ extern const char *plugin_now;
  * standard's in this case, or NULL. */
 const char *explained(const struct draw *d);
 
-/* compiled.c: the model at `path`, results in the arena. */
+/* compiled.c: compile and run the model at `path`; the results are in the
+ * arena.
+ */
 enum byoc_status compiled_run(const char *path, const struct byi_tensor *given,
                               uint32_t n_given, struct byi_arena *arena,
                               struct byi_tensor *out, uint32_t *n_out,
                               struct byoc_error *err);
 
-/* hostile.c: the current case's models with one thing wrong at a time. Gives
- * how many failed; adds those that did not to `done`. */
+/* hostile.c: run the current case's models with one fault at a time. Returns
+ * how many failed; adds the number of the others to *done. */
 long hostile_run(enum byoc_dtype dtype, long *done);
 
 /* ort.c: ONNX Runtime through its C library. */

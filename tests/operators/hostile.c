@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostile.c: one model of each operator with one thing wrong at a time.
+/* hostile.c: one model of each operator with one fault at a time.
  *
  * Every integer of a node (attributes, elements of lists, constant operands,
  * sizes of operands) is replaced by each of `extremes`, and every name that a
@@ -49,13 +49,14 @@ static const int64_t extremes[] = {
     1,
 };
 
-/* The mutation under way, where the parent finds it after a crash. */
+/* The current mutation, in memory that the parent reads after a crash. */
 struct hostile_site {
     long number, done;
     char text[200];
 };
 
-/* Sites are counted in one order; `wanted` is the one that is mutated. */
+/* A walk over a model, which counts its sites in a fixed order, and mutates the
+ * site `wanted`. */
 struct walk {
     struct draw *d;
     struct hostile_site *site;
@@ -167,8 +168,8 @@ static void visit_graph(struct walk *w, Onnx__GraphProto *g)
         g->n_node--;
 }
 
-/* Import and all passes. A refusal needs a message; it is not a failure of the
- * test. */
+/* Import the model, and run all passes. Returns false if byoc refuses without a
+ * message; a refusal with a message is not a failure of the test. */
 static bool survives(const char *path, char *why, size_t room)
 {
     const struct byi_onnx_params params = {.eval = byi_kernel_eval};
@@ -215,7 +216,8 @@ static bool run_site(enum byoc_dtype dtype, struct hostile_site *site,
         draw_here(&d);
     visit_graph(&w, d.graph);
     const bool more = w.count > w.wanted;
-    /* of the numbers' extremes a share, others at the next site; all names */
+    /* every name, and of each number a share of the extremes, which differs
+     * from site to site */
     const bool tried =
         w.integer ? (w.wanted + w.value) % test_share() == 0 : w.value < 2;
     if (more && tried) {

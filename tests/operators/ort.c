@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Places in the table of version 1. */
+/* Indices of functions in the table of version 1. */
 enum {
     GET_ERROR_MESSAGE = 2,
     CREATE_ENV = 3,
@@ -80,7 +80,8 @@ bool ort_open(const char *library)
            !failed(api[DEFAULT_ALLOCATOR](&allocator), why, sizeof why);
 }
 
-/* Strings come as one run of bytes and where each begins. */
+/* Read strings, which ONNX Runtime returns as one block of bytes with the
+ * offset of each string. */
 static bool take_strings(void *value, struct byi_arena *arena,
                          struct byi_tensor *t, char *why, size_t room)
 {
@@ -102,9 +103,9 @@ static bool take_strings(void *value, struct byi_arena *arena,
     return true;
 }
 
-/* A tensor as a value of ONNX Runtime's. */
-static bool give(const struct byi_tensor *t, void **value, char *why,
-                 size_t room)
+/* Make a value of ONNX Runtime from a tensor. */
+static bool make_value(const struct byi_tensor *t, void **value, char *why,
+                       size_t room)
 {
     if (t->dtype != BYOC_STRING)
         return !failed(
@@ -120,9 +121,9 @@ static bool give(const struct byi_tensor *t, void **value, char *why,
                    why, room);
 }
 
-/* A result as a tensor of the arena's. */
-static bool take(void *value, struct byi_arena *arena, struct byi_tensor *t,
-                 char *why, size_t room)
+/* Copy a result to a tensor in the arena. */
+static bool copy_result(void *value, struct byi_arena *arena,
+                        struct byi_tensor *t, char *why, size_t room)
 {
     void *shape = NULL, *data = NULL;
     int type = 0;
@@ -166,7 +167,7 @@ bool ort_run(const void *model, size_t n, const struct draw *d,
         if (d->constant[i])
             continue;
         in_names[n_in] = byi_arena_printf(arena, "x%u", i);
-        ok = give(t, &in[n_in++], why, room);
+        ok = make_value(t, &in[n_in++], why, room);
     }
     *n_out = (uint32_t)d->graph->n_output;
     for (uint32_t i = 0; i < *n_out; i++)
@@ -175,7 +176,7 @@ bool ort_run(const void *model, size_t n, const struct draw *d,
                                 out_names, (size_t)*n_out, found),
                        why, room);
     for (uint32_t i = 0; i < *n_out && ok; i++)
-        ok = take(found[i], arena, &out[i], why, room);
+        ok = copy_result(found[i], arena, &out[i], why, room);
     for (uint32_t i = 0; i < *n_out; i++)
         if (found[i])
             api[RELEASE_VALUE](found[i]);

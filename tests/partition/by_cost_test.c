@@ -55,7 +55,7 @@ static enum byoc_status try(const char *text, const char *name,
     return byoc_compile(path, &params, compiled, err);
 }
 
-/* Compile, again where the machine was too busy to decide. */
+/* Compile, and repeat that if the machine was too busy to decide. */
 static struct byoc_compiled *compile(const char *text,
                                      struct byoc_compile_params params)
 {
@@ -234,7 +234,8 @@ static void excluded_nodes_stay_native(void **state)
     byoc_compiled_free(&c);
 }
 
-/* A function literal and a branch are measured as main is. */
+/* Operators of function literals and branches are measured like those of main.
+ */
 static void branches_are_measured_as_well(void **state)
 {
     (void)state;
@@ -407,7 +408,7 @@ static void what_cannot_be_asked_is_refused(void **state)
     assert_non_null(strstr(err.text, "'me' consists of patterns only"));
 }
 
-/* Rows in pairs: symbolic dims are not 1 but 2. */
+/* The model refuses 1 as the size of its symbolic dim, so 2 is measured. */
 static void a_size_that_is_refused_is_replaced(void **state)
 {
     static const char pairs[] =
@@ -432,7 +433,7 @@ static struct byi_alternative alternative(double us, double noise)
     return (struct byi_alternative){.us = us, .noise = noise};
 }
 
-/* Differences within the noise decide nothing, unless there is little of it. */
+/* Differences within the noise decide nothing, unless the noise is small. */
 static void a_busy_machine_decides_nothing(void **state)
 {
     static const struct {

@@ -23,6 +23,7 @@ static const struct byoc_pattern rows_b[] = {
     {"b.relu", "nn.relu(%x)", NULL},
 };
 
+/* A module, its backends and their candidates. */
 struct scene {
     struct byi_module *m;
     struct byi_arena *arena;
@@ -73,7 +74,7 @@ static void close_scene(struct scene *s)
 #define T "Tensor[(2, 4), float32]"
 #define MAIN "def @main(%x: " T ", %y: " T ") "
 
-/* The names of a candidate's operators. */
+/* Check the names of a candidate's operators, and which backends can run it. */
 static void check_candidate(const struct scene *s, uint32_t candidate,
                             const char *ops, uint64_t backends)
 {

@@ -70,7 +70,7 @@ static void read_option(struct run *run, const char *name, const char *value)
         fail_msg("the test knows no option '%s'", name);
 }
 
-/* The next word as the shell sees it, '...' without its quotes. */
+/* The next word of a command line, without quotes around it. */
 static const char *next_word(struct run *run, const char **at)
 {
     const char *from = *at + strspn(*at, " ");
@@ -117,8 +117,8 @@ static struct byoc_compile_params params_of(const struct run *run)
         .verify = 1};
 }
 
-/* The offloaded set: calls of composites; and regions: functions with Compiler
- * or, before these exist, region numbers of nodes. */
+/* Check the numbers of composites that are called and of regions: functions
+ * with Compiler or, before PartitionGraph, region numbers of nodes. */
 static void check_set(const struct byi_module *m, const struct run *run)
 {
     unsigned composites = 0, regions = 0;
@@ -145,7 +145,8 @@ static void check_set(const struct byi_module *m, const struct run *run)
                  composites, regions, run->composites, run->regions);
 }
 
-/* Zeros would hide whether a kernel read its weights at all. */
+/* Check that no constant is all zeros, which would hide a kernel that does not
+ * read its weights. */
 static void check_data(const struct byi_module *m)
 {
     for (uint32_t i = 0; i < m->consts.n; i++) {
@@ -233,7 +234,7 @@ static void run_compiled(const char *path, const struct run *run,
         inputs[i] = view_of(&in[i]);
     enum byoc_status status = byoc_compile(path, &params, &compiled, &err);
     if (status == BYOC_EUNSUPPORTED)
-        return; /* recursion: plans have none */
+        return; /* plans do not support recursion */
     if (status == BYOC_OK) {
         char why[512];
         const char *odd =

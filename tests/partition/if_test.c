@@ -34,7 +34,7 @@ static struct byoc_compiled *compile(const char *text, const char *plugin)
     return compiled;
 }
 
-/* The result for a condition and the numbers -2, -1, 0, 1. */
+/* Run on the numbers -2, -1, 0, 1 with this condition. */
 static void run(struct byoc_compiled *compiled, const char *plugin,
                 const char *warning, bool cond, float out[N])
 {
@@ -100,7 +100,8 @@ static void runs_the_branch(void **state)
           "PartitionedFromPattern=\"add_nn.relu_multiply_if\"");
 }
 
-/* Between kernels of the same region, which computes the branches' operands. */
+/* An `if` between kernels of its region, which compute the branches' operands.
+ */
 static void runs_in_a_region(void **state)
 {
     (void)state;

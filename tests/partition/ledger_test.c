@@ -61,7 +61,7 @@ static const char *text_of(const cJSON *object, const char *key)
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-/* "Relu_1<Conv_0 Add_2<Relu_1,Conv_0": every node and its operands. */
+/* Check every node and its operands: "Relu_1<Conv_0 Add_2<Relu_1,Conv_0". */
 static void check_reads(const char *text, const char *expected)
 {
     static const char *const nothing[] = {NULL};
@@ -248,7 +248,7 @@ static void a_trained_model(void **state)
     byoc_compiled_free(&compiled);
 }
 
-/* Names that ONNX allows: none, or one for two nodes. */
+/* Names that ONNX allows: an empty one, and the same for two nodes. */
 static void names_of_onnx(void **state)
 {
     (void)state;
@@ -286,7 +286,7 @@ static void set(cJSON *object, const char *key, cJSON *item)
         cJSON_AddItemToObject(object, key, item);
 }
 
-/* What the schema must refuse, one at a time. */
+/* The schema refuses documents with one fault each. */
 static void other_documents_do_not(void **state)
 {
     (void)state;

@@ -126,7 +126,8 @@ static void names_in_the_page(void **state)
     check_name("a\"b\\c\n\t\x01", "a\"b\\c\n\t\x01");
     check_name("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80",
                "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80");
-    /* alone, too long for what it says, a surrogate, beyond the last, cut */
+    /* invalid UTF-8: a continuation byte alone, an overlong form, a surrogate,
+     * a number beyond the last character, a truncated character */
     check_name("a\x80z", "a\xef\xbf\xbdz");
     check_name("\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd");
     check_name("\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
@@ -136,7 +137,7 @@ static void names_in_the_page(void **state)
     check_name("\xe2\x82<", "\xef\xbf\xbd\xef\xbf\xbd<");
 }
 
-/* It is one file: nothing is fetched, and no script ends early. */
+/* The page fetches nothing, and no text ends its script early. */
 static void page_is_alone(void **state)
 {
     (void)state;
@@ -222,7 +223,7 @@ static void names_in_dot(void **state)
     dot_of(&dot, "a\"b\\N\n\x80", "</script>");
     assert_int_equal(count(dot.at, "Conv\\na\\\"b\\\\N \xef\xbf\xbd\""), 1);
     byi_text_free(&dot);
-    /* the end of a long name, from a character's first byte */
+    /* a long name is cut at the first byte of a character */
     for (size_t i = 0; i + 3 < sizeof name; i += 3)
         memcpy(name + i, "\xe2\x82\xac", 4);
     dot_of(&dot, name, "tail");

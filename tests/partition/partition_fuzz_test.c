@@ -51,6 +51,7 @@ static uint32_t draw(uint32_t n)
 
 /* --- a random function of values with 4 floats ---------------------------- */
 
+/* The text of a random function. */
 struct maker {
     struct byi_text text;
     uint32_t n, tuple; /* values %v0 ..; one more than the last tuple %t */

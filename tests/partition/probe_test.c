@@ -20,7 +20,7 @@ enum { ANY = 1000 };
 
 static const char plugin[] = PLUGIN_DIR "/choosy.so";
 
-/* Compiles `text`; the ledger is in *compiled. The number of probes. */
+/* Compile `text`. Returns the number of probes. */
 static unsigned probe(const char *text, int forbid_reference,
                       struct byoc_compiled **compiled)
 {
@@ -102,7 +102,7 @@ static void what_is_refused_is_not_promised(void **state)
           "  %1 = add(%0, %x) #[\"b\": \"Add\"];\n"
           "  nn.relu(%1) #[\"c\": \"Relu\"]\n"
           "}\n",
-          0, ANY, /* operands of a sum are tried in both orders */
+          0, ANY, /* the operands of a sum are tried in both orders */
           (const char *const[]){"\"offloaded\": 2,",
                                 "\"reason\": \"probe-refused\"",
                                 "11 numbers and an addition", NULL});

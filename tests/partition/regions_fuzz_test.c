@@ -26,8 +26,8 @@ static uint32_t draw(uint32_t n)
     return (uint32_t)(rng >> 33) % n;
 }
 
-/* n nodes, whose operands are at most `far` nodes away; of five about `host`
- * stay. */
+/* A graph of n nodes, whose operands are at most `far` nodes away; about `host`
+ * of five nodes are native. */
 static struct byi_module *random_graph(uint32_t n_backends, uint32_t n,
                                        uint32_t far, uint32_t host)
 {
@@ -143,6 +143,7 @@ static bool is_cyclic(const struct closure *c)
 
 /* --- one backend: no partition into fewer regions ------------------------- */
 
+/* A search by brute force for a partition into fewer regions. */
 struct search {
     const struct byi_func *f;
     byi_id nodes[SMALL]; /* the backend's */
@@ -233,6 +234,7 @@ static void merging_is_exact(void **state)
 
 /* --- large graphs: a search from every region ---------------------------- */
 
+/* A large graph as vertices, each a region or a host node. */
 struct large {
     const struct byi_func *f;
     struct byi_uses uses;
@@ -265,7 +267,8 @@ static void list_units(struct large *l, struct byi_arena *arena)
         l->at[next[l->vertex[id]]++] = id;
 }
 
-/* Push the vertices that read vertex `u`, those seen before aside. */
+/* Push the vertices that read vertex `u`, except those seen before. Returns the
+ * new depth of the stack. */
 static uint32_t push_readers(struct large *l, uint32_t u, uint32_t mark,
                              uint32_t depth)
 {
@@ -281,8 +284,9 @@ static uint32_t push_readers(struct large *l, uint32_t u, uint32_t mark,
     return depth;
 }
 
-/* seen[u] == mark: a path leads from region `from` to vertex u through another
- * vertex; false where it comes back. */
+/* Set seen[u] to `mark` for each vertex u to which a path leads from region
+ * `from` through another vertex. Returns false if a path returns to the region.
+ */
 static bool search_around(struct large *l, uint32_t from, uint32_t mark)
 {
     const uint32_t direct = push_readers(l, from, mark, 0);
@@ -385,7 +389,7 @@ static uint32_t count_placed(const struct byi_func *f, uint32_t *n_units)
     return placed;
 }
 
-/* More regions than are looked at together. */
+/* Graphs with more regions than MergeRegions considers together. */
 static void huge_graphs_stay_acyclic(void **state)
 {
     (void)state;

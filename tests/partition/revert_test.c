@@ -39,7 +39,8 @@ static struct byoc_compiled *compile(const char *text, const char *plugin)
     return compiled;
 }
 
-/* Outputs of `n` numbers each, on the numbers -2, -1.5, ...; their number. */
+/* Run on the numbers -2, -1.5, ...; each output has n numbers. Returns the
+ * number of outputs. */
 static uint32_t run(struct byoc_compiled *compiled, const char *plugin, int n,
                     float out[MAX_OUT][16])
 {
@@ -102,7 +103,8 @@ static void has(const char *ledger, const char *what)
         fail_msg("no %s in\n%s", what, ledger);
 }
 
-/* The whole of it: compile, look at the offloaded set, run. */
+/* Compile, check the ledger's counts and texts, and check the results of a run.
+ */
 static void check(const char *text, const char *plugin, int n,
                   unsigned offloaded, unsigned regions, const char *const *said)
 {

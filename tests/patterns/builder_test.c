@@ -162,8 +162,8 @@ static void steps_and_names(void **state)
          "add(tanh(%e), sigmoid(%e)) with %e = exp(%f), %f = abs(%x)");
 }
 
-/* Buffers of every length up to the needed one: no byte after them is written,
- * and too short ones give no pattern. */
+/* Buffers of every length up to the required one: no byte after them is
+ * written, and buffers that are too short give no pattern. */
 static void ends_with_its_room(void **state)
 {
     (void)state;

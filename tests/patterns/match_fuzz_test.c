@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* match_fuzz_test.c: random rows on random graphs, matched by match.c and by a
- * naive matcher that lists every way of every part and puts the parts together.
- * Both must see the same ways.
+ * naive matcher that lists every way to match each part of a pattern, and
+ * combines the parts. Both must find the same ways.
  *     match_fuzz_test [--count N] [--seed S]
  */
 #include <setjmp.h>
@@ -30,9 +30,9 @@ static uint32_t draw(uint32_t n)
 
 /* --- the naive matcher ------------------------------------------------------
  *
- * A way is a set of facts: node `value` of the graph is what place `key` of
- * the pattern says. Two ways go together when no fact of one contradicts the
- * other. */
+ * A way is a set of facts, such as: node `key` of the pattern matches value
+ * `is` of the graph. Two ways can be combined if none of their facts contradict
+ * each other. */
 
 enum fact_kind {
     ROLE,  /* value `key` is pattern node `is`                              */
@@ -87,7 +87,7 @@ static void push(struct naive *v, struct ways *ways, const struct way *way)
     ways->at[ways->n++] = *way;
 }
 
-/* Add a fact; false where it contradicts. */
+/* Add a fact to a way. Returns false if it contradicts the way. */
 static bool join_fact(struct naive *v, struct way *way, struct fact fact)
 {
     for (uint32_t i = 0; i < way->n; i++)
@@ -102,7 +102,7 @@ static bool join_fact(struct naive *v, struct way *way, struct fact fact)
     return true;
 }
 
-/* All of a with all of b; both are used up. */
+/* Combine each way of a with each way of b. Frees both lists. */
 static struct ways join(struct naive *v, struct ways a, struct ways b)
 {
     struct ways all = {0};
@@ -135,8 +135,8 @@ static struct ways just(struct naive *v, struct fact fact)
     return ways;
 }
 
-/* The ways are of something that stands once: whoever meets it again must
- * have met it in the same way. */
+/* Number the ways of a part that occurs once: every other use of the part must
+ * match it in the same way. */
 static struct ways number(struct naive *v, struct ways ways, uint32_t at,
                           byi_id value)
 {
@@ -294,7 +294,7 @@ static struct ways find_op(struct naive *v, uint32_t at, byi_id value,
     return all;
 }
 
-/* A way to take a sum or a product apart. */
+/* A way to divide a nested sum or product into operands. */
 struct parts {
     uint32_t n, n_ops;
     byi_id value[8], ops[8];
@@ -346,7 +346,8 @@ static void take_apart(struct naive *v, const struct byi_pat *pat,
     }
 }
 
-/* Operand `arg` of the pattern is any part that is left. */
+/* Match operand `arg` of the pattern with each unused part, and the following
+ * operands with the others. */
 static void permute(struct naive *v, uint32_t at, const struct parts *parts,
                     uint32_t arg, uint32_t used, struct ways so_far,
                     const struct around *around, struct ways *all)
@@ -480,7 +481,7 @@ static struct ways find(struct naive *v, uint32_t at, byi_id value,
         if (type_holds(pat->type, node->type))
             return find(v, pat->args[0], value, around);
         return all;
-    case BYI_PAT_IF: /* no function that is drawn holds one */
+    case BYI_PAT_IF: /* random functions contain no `if` */
         return all;
     case BYI_PAT_ONCE:
         return join(
@@ -514,7 +515,8 @@ static int by_id(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* False: an operand is computed inside, so this is not a match. */
+/* Write a way as text. Returns false if an operator of the way computes an
+ * operand, so that the way is not a match. */
 static bool way_text(const struct naive *v, const struct way *way,
                      struct byi_text *out)
 {
@@ -602,8 +604,8 @@ static byi_id add_const(struct byi_module *m, struct byi_func *f, float value,
     return byi_add_const(m, f, byi_const_add(m, type, &value, false), NULL);
 }
 
-/* One more node that reads earlier ones, the last few most of all; nothing
- * where the types forbid it. */
+/* Add a node that reads earlier nodes, mostly the last few. Adds nothing if the
+ * types do not allow it. */
 static void add_node(struct byi_module *m, struct byi_func *f)
 {
     struct byoc_error err;
@@ -673,8 +675,8 @@ static struct byi_func *make_graph(struct byi_module *m)
 /* --- random rows
  * --------------------------------------------------------------
  *
- * Most of a row says what is in the graph, from some root down; some of it is
- * said in another way, and some of it is wrong. */
+ * A row mostly describes the graph from some root down; parts of it are written
+ * in another way, and parts of it do not match. */
 
 struct writer {
     const struct byi_module *m;
@@ -771,7 +773,7 @@ static void say_args(struct writer *w, const struct byi_node *node)
         w->out, node->kind == BYI_MAKE_TUPLE && node->n_args == 1 ? ",)" : ")");
 }
 
-/* The operators above `base` as steps: nodes of a chain from it up to id. */
+/* Write the nodes of a chain up to `id` as steps. */
 static void say_chain(struct writer *w, byi_id id)
 {
     static const char *const marks[] = {"",  "?",   "*",      "*",

@@ -233,7 +233,7 @@ static void has_limits(void **state)
     byi_patterns_free(&table);
     free(text);
     free(deep);
-    /* as many names as parts: the one too many must not be written */
+    /* one name more than there is room for: it must not be written */
     char names[4096] = "((";
     for (int i = 0; i < 300; i++)
         sprintf(names + strlen(names), "%s%%n%d",
@@ -257,7 +257,7 @@ static void indexes_roots(void **state)
     };
     struct byi_pattern_table *table = NULL;
     struct byoc_error err;
-    /* exp has one operand: the row is fine with one and the rest */
+    /* exp has one operand, so `...` matches no further ones */
     if (byi_patterns_compile(rows, 6, &table, &err))
         fail_msg("%s", err.text);
     const struct byi_pattern *at = table->at;
@@ -283,8 +283,8 @@ static void indexes_roots(void **state)
 
 /* --- the matcher ---------------------------------------------------------- */
 
-/* Every way seen, as text: "operators | name=value ..."; `refuse` of them are
- * refused before one is taken. */
+/* Every way that the matcher has tried, as text: "operators | name=value ...";
+ * `refuse` ways are refused before one is accepted. */
 struct seen {
     struct byi_text text;
     uint32_t refuse;
@@ -502,7 +502,7 @@ static const struct matching matchings[] = {
     {"(nn.relu(%a), exp(%b))", "(nn.relu(%x), exp(%y), %z)", 0, ""},
     {"(nn.relu(%a),)", "(nn.relu(%x),)", 0, "nn.relu tuple | a=x"},
     {"exp((abs(%a), %b).0)", "exp((abs(%x), %y).0)", 0, "abs tuple exp | a=x b=y"},
-    /* how often a step stands */
+    /* how often a step occurs */
     {"exp(%a) [nn.relu(^)]{2}", "nn.relu(nn.relu(exp(%x)))", 0, "exp nn.relu nn.relu | a=x"},
     {"exp(%a) [nn.relu(^)]{2}", "nn.relu(exp(%x))", 0, ""},
     {"exp(%a) [nn.relu(^)]{1, 2}", "nn.relu(nn.relu(nn.relu(exp(%x))))", 0, ""},
@@ -515,7 +515,7 @@ static const struct matching matchings[] = {
     {"add(nn.relu(%q), %r) with %q = exp(%r), %r = abs(%a)", "add(nn.relu(exp(%d)), %d)", 0, ""},
     {"add(nn.relu(%q), %r) with %q = exp(%r), %r = multiply(%a, const 2)", "add(nn.relu(exp(%d)), %d)", 0,
      "multiply exp nn.relu add | a=x const0=const q:exp r:multiply"},
-    /* every way from one node leads through the path */
+    /* dominator paths */
     {"exp(%a) [nn.relu(^) | abs(^)]~ [add(^, ^)]", "add(nn.relu(%e), abs(nn.relu(%e)))", 0,
      "exp nn.relu nn.relu abs add | a=x"},
     {"exp(%a) [nn.relu(^) | abs(^)]~ [add(^, ^)]", "add(%e, %e)", 0, "exp add | a=x"},
@@ -573,7 +573,7 @@ static void binds_by_name(void **state)
         check_matching(&matchings[i]);
 }
 
-/* Adds nodes, so that the function's nodes move, and refuses. */
+/* Add nodes, so that the array of the function's nodes moves, and refuse. */
 static bool grow(const struct byi_match *match, void *ctx)
 {
     struct byi_func *f = ctx;
@@ -614,7 +614,7 @@ static void says_what_it_found(const struct byoc_host *host,
     assert_string_equal(first, "found Tensor[(4), float32], expected 2 axes");
 }
 
-/* A compiled row printed compiles to the same. */
+/* Check that the printed text of a compiled row compiles to the same row. */
 static void prints(const char *pattern)
 {
     struct byi_pattern_table *a = NULL, *b = NULL;
@@ -736,8 +736,8 @@ static const char *any_row(void)
                                    : matchings[i - byi_dnnl_n_patterns].pattern;
 }
 
-/* A row with some bytes changed, or the head of one and the tail of another,
- * or nothing but noise. */
+/* Make a row with some bytes changed, or the head of one row and the tail of
+ * another, or random characters. */
 static void make_row(char *row, size_t size)
 {
     static const char tokens[] = "()[]{}|*?^.,%=\"abx0123 -";

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """GroupQueryAttention with its caches in one buffer: the past and the present are
-bound to the same rows of an array, and a run writes its new rows alone."""
+bound to the same rows of an array, and a run writes only its new rows."""
 
 import unittest
 

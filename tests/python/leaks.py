@@ -29,7 +29,7 @@ class Info(ctypes.Structure):
 
 
 def used():
-    """Bytes that are allocated now."""
+    """The number of bytes that are allocated now."""
     gc.collect()
     info = malloc_info()
     return info.uordblks + info.hblkhd

@@ -14,7 +14,8 @@ text = top / "examples" / "generate" / "text.onnx"
 
 
 def folder():
-    """Work in a new folder with the models of examples/; gone at the end."""
+    """Make a new folder with the models of examples/ the working folder; it is
+    removed at the end."""
     path = tempfile.mkdtemp(prefix="byoc-python-")
     atexit.register(shutil.rmtree, path)
     for file in [*digits.iterdir(), text]:

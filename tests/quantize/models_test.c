@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* models_test.c: models that quantisation must change first, or that it
- * measures otherwise: of old opsets, with bodies, with outputs that TopK
- * selects.
+/* models_test.c: quantisation of models of old opsets, which it converts first;
+ * of models with bodies; and of models whose outputs TopK selects, for which it
+ * measures the noise of TopK's operand.
  */
 #include "tests/frontend_onnx/models.h"
 
@@ -47,7 +47,7 @@ static enum byoc_status quantize(struct build *b, struct byi_quantized *report,
     return byi_quantize(b->path, &params, to, b->arena, report, err);
 }
 
-/* The weights become bytes, and the outputs stay as they were. */
+/* Check that the weights become bytes, and the outputs change little. */
 static void check(struct build *b, bool selected)
 {
     struct byi_quantized report;
@@ -105,7 +105,8 @@ static void test_older(void **state)
     end(&b);
 }
 
-/* TopK's order and indices jump with the noise; its operand does not. */
+/* TopK's order and indices may change much with little noise; its operand does
+ * not. */
 static void test_selected(void **state)
 {
     struct build b = begin_conv(9);
@@ -120,8 +121,8 @@ static void test_selected(void **state)
     check(&b, true);
 }
 
-/* A body that reads a tensor of the graph; the float32 weights go all the same.
- */
+/* A body that reads a tensor of the graph: the float32 weights are removed
+ * nevertheless. */
 static void test_body(void **state)
 {
     struct build b = begin_conv(13);

@@ -73,7 +73,7 @@ static void methods(void **unused)
     range_of(values, N, BYI_RANGE_PERCENTILE, 99.9, &low, &high);
     assert_float_equal(low, -3.09, 0.1);
     assert_float_equal(high, 3.09, 0.1);
-    /* no share of the range costs less */
+    /* no other range has a smaller error */
     range_of(values, N, BYI_RANGE_MSE, 0, &low, &high);
     const double best = error_of(values, low, high);
     assert_true(best < all);
@@ -85,7 +85,7 @@ static void methods(void **unused)
     assert_true(high < 30 && high > 5 && low == -0.5f * high);
 }
 
-/* No values but one, none at all, and values that are not finite. */
+/* A single value, no values, and values that are not finite. */
 static void corners(void **unused)
 {
     const float same[] = {3, 3, 3}, negative[] = {-2, -1, -2},

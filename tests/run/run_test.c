@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_test.c: runs every program of this folder that ends in three ways: by the
- * interpreter, from memory, from an artifact; with the whole pipeline and with
- * only its required passes. The results must be equal; the goldens have the
- * numbers.
+/* run_test.c: runs every program of this folder, except those that never end,
+ * in three ways: by the interpreter, from memory, and from an artifact; with
+ * the whole pipeline and with only its required passes. The results must be
+ * equal; the goldens have the numbers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,7 +68,7 @@ static void compare(const struct program *p, const DLTensor *found,
     }
 }
 
-/* Twice with one state: a run must not affect the next. */
+/* Run twice with one state: a run must not affect the next one. */
 static void run_model(struct program *p, const struct byoc_model *model,
                       const char *how)
 {

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-static uint64_t n_calls; /* of the heap, since the start */
+static uint64_t n_calls; /* calls of heap functions since the start */
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t n, size_t bytes);
@@ -98,7 +98,7 @@ static void a_run_of_fixed_shapes_allocates_nothing(void **state)
     (void)state;
     uint64_t setup;
     assert_int_equal(count_runs(network, 1, 100, &setup), 0);
-    assert_true(setup > 0); /* the calls do come here */
+    assert_true(setup > 0); /* the calls are redirected */
 }
 
 static const char varying[] = "def @main(%x: Tensor[(N, 3, 9, 9), float32]) {\n"
@@ -107,7 +107,7 @@ static const char varying[] = "def @main(%x: Tensor[(N, 3, 9, 9), float32]) {\n"
                               "  nn.relu(%1)\n"
                               "}\n";
 
-/* The first run allocates for the others. */
+/* Only the first run of each size allocates. */
 static void a_run_of_known_sizes_allocates_nothing(void **state)
 {
     (void)state;

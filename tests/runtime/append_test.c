@@ -40,8 +40,8 @@ static void close_model(struct model *m)
     fixture_close(&m->x);
 }
 
-/* A product reads the present rows in planes; tanh makes them dense, as does
- * the sum of a view; main also returns the past. */
+/* A product reads the present rows in planes; tanh, and the sum of a view, read
+ * a dense copy; main also returns the past. */
 static const char grows[] =
     "def @main(%past: Tensor[(1, 3, past, 4), float32], %new: Tensor[(1, 3, "
     "1, 4), float32]) {\n"
@@ -60,7 +60,7 @@ struct view {
     int64_t shape[4], strides[4];
 };
 
-/* n rows of each head; room 0: dense. */
+/* A view of n rows of each head, in a buffer with `room` rows; 0: dense. */
 static struct view rows_of(float *data, int64_t n, int64_t room)
 {
     struct view v = {.shape = {1, HEADS, n, SIZE},
@@ -279,7 +279,7 @@ static void test_cache(void **state)
     }
     byoc_model_cache(m.model, &stats);
     assert_int_equal(stats.builds, 1);
-    for (int64_t h = 0; h < HEADS; h++) /* nothing behind the rows */
+    for (int64_t h = 0; h < HEADS; h++) /* nothing after the rows changes */
         for (int64_t i = STEPS * SIZE; i < ROOM * SIZE; i++)
             assert_true(buffer[h * ROOM * SIZE + i] == 0);
     close_model(&m);

@@ -53,7 +53,7 @@ static int remove_folder(void **state)
     fixture_close(&f->x);
     unlink(f->model);
     unlink(f->other);
-    int left = rmdir(f->path); /* fails when the writer left anything */
+    int left = rmdir(f->path); /* fails if the writer left a file */
     free(f);
     return left;
 }
@@ -255,7 +255,7 @@ static void test_no_descriptors_left(void **state)
     free(data);
 }
 
-/* Resident kilobytes of the mapping of a file. */
+/* How many kilobytes of the mapping of a file are resident. */
 static long resident_of(const char *path)
 {
     char line[2 * TEST_PATH];
@@ -275,7 +275,7 @@ static long resident_of(const char *path)
     return all;
 }
 
-/* A process does not hold packed weights and those of the file. */
+/* After packing, the file's pages with the weights are not resident. */
 static void test_packed_weights_dropped(void **state)
 {
     struct folder *f = *state;
@@ -316,7 +316,8 @@ static void test_cannot_write(void **state)
     assert_int_not_equal(access(f->model, F_OK), 0);
 }
 
-/* A model whose plan was exchanged keeps its manifest's hash. */
+/* A model whose plan was replaced is refused, since the manifest has the hash
+ * of its plan. */
 static void test_other_plan(void **state)
 {
     struct folder *f = *state;

@@ -18,7 +18,7 @@
 
 #define CHOOSY PLUGIN_DIR "/choosy.so"
 
-static int64_t fail_at = -1; /* so many calls from now on; -1: none fails */
+static int64_t fail_at = -1; /* the call from now on that fails; -1: none */
 
 void *__real_aligned_alloc(size_t alignment, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
@@ -30,8 +30,8 @@ void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
     return __real_aligned_alloc(alignment, bytes);
 }
 
-/* exp runs natively, relu of the doubled value on the backend; 2 N values, so
- * that the inner size is not the input's. */
+/* exp runs natively, and relu on the backend, on 2 N values, so that the inner
+ * size differs from the input's. */
 static const char varying[] =
     "def @r0(%i: Tensor[(N), float32], Compiler=\"ref\") {\n"
     "  %f = fn (%x: Tensor[(N), float32], Composite=\"ref.relu\") {\n"
@@ -96,7 +96,7 @@ static struct byoc_state *new_state(const struct model *m)
     return s;
 }
 
-/* Run `varying` on n numbers; false: another result than the right one. */
+/* Run `varying` on n numbers. Returns false if the result is wrong. */
 static bool run(struct byoc_state *s, int64_t n, enum byoc_status *status,
                 struct byoc_error *err)
 {
@@ -158,7 +158,7 @@ static void test_count_bound(void **state)
     struct byoc_state *s = new_state(&m);
     for (int64_t n = 1; n <= 5; n++)
         run_right(s, n);
-    run_right(s, 4); /* is used again, so 5 is the older one */
+    run_right(s, 4); /* used again, so that 5 is the oldest */
     run_right(s, 6);
     run_right(s, 4);
     const struct byoc_cache_stats stats = stats_of(&m);
@@ -170,8 +170,8 @@ static void test_count_bound(void **state)
     close_model(&m);
 }
 
-/* Nothing fits: each run's instance lives as long as the run, its result
- * longer. */
+/* No instance fits: each is freed at the end of its run, while the result stays
+ * valid. */
 static void test_byte_bound(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void test_refusal(void **state)
     close_model(&m);
 }
 
-/* Sizes that do not return: twins serve them, until some do. */
+/* Sizes that are used once: twins run them, until sizes repeat. */
 static void test_growing(void **state)
 {
     (void)state;
@@ -410,7 +410,8 @@ static void test_lists(void **state)
     close_model(&m);
 }
 
-/* Ranks, element types and sizes that the model has not: nothing is made. */
+/* Inputs of other ranks, element types and sizes than the model's are refused
+ * before an instance is built. */
 static void test_contradicted(void **state)
 {
     (void)state;
@@ -496,8 +497,8 @@ static void test_unnamed_axis(void **state)
     close_model(&m);
 }
 
-/* A function that calls itself has its own sizes for its names: those it is
- * called with, which are twice as large each time. */
+/* The symbols of a recursive function are sizes of each call, which are twice
+ * as large each time. */
 static void test_recursion(void **state)
 {
     (void)state;
@@ -642,8 +643,8 @@ static void test_data_dependent(void **state)
     }
 }
 
-/* Views that are handed in as the run before left them, for more runs than the
- * state keeps idle memory. */
+/* Views that the program passes again as the previous run has set them, for
+ * more runs than the state keeps idle memory. */
 static void test_same_views(void **state)
 {
     (void)state;
@@ -704,9 +705,9 @@ static void test_computed_size(void **state)
     close_model(&m);
 }
 
-/* Sizes that pass through functions and branches: by a call that shares its
- * function with another one, by a branch whose condition follows from sizes, by
- * a value that a branch is given. The backend runs the region after each. */
+/* Sizes that pass through functions and branches: a call that shares its
+ * function with another call, a branch whose condition follows from sizes, and
+ * a value that a branch captures. The backend runs the region after each. */
 static void test_size_by_call(void **state)
 {
     (void)state;
@@ -760,8 +761,8 @@ static void test_size_by_call(void **state)
     }
 }
 
-/* The n-th large allocation of a run fails: the run returns an error or copes,
- * and the next run is right. Returns the number of failing n. */
+/* Let each large allocation of a run fail in turn: the run returns an error or
+ * succeeds, and the next run is right. Returns how many runs fail. */
 static int fail_each(bool kept)
 {
     int failed = 0;
@@ -827,7 +828,7 @@ static void *work(void *ctx)
 
 enum { WORKERS = 8 };
 
-/* Every other thread does `other`. */
+/* Run work() in half of the threads, and `other` in the others. */
 static void run_threads(const struct model *m, int runs, int64_t size,
                         void *(*other)(void *))
 {
@@ -878,7 +879,8 @@ static void test_same_sizes_at_once(void **state)
     close_model(&m);
 }
 
-/* What else may happen at once: sizes are warmed, counters read, states end. */
+/* What other threads may do at the same time: warm sizes, read counters, free
+ * states. */
 static void *disturb(void *ctx)
 {
     struct worker *w = ctx;

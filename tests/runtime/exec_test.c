@@ -27,7 +27,8 @@ static struct byoc_model *open_model(struct fixture *x, const char *ir)
     return model;
 }
 
-/* Three runs of one state, with and without memory for the outputs. */
+/* Run a state three times, with and without memory for the outputs, and compare
+ * the results. */
 static void check(const char *ir)
 {
     struct fixture x;
@@ -207,7 +208,9 @@ static void test_strings(void **state)
     fixture_close(&x);
 }
 
-/* A loop that appends, cuts and joins; lists from and to the caller. */
+/* A loop that inserts, erases and concatenates; sequences as inputs and
+ * outputs.
+ */
 static void test_lists(void **state)
 {
     struct fixture x;
@@ -285,7 +288,8 @@ static void test_lists(void **state)
     fixture_close(&x);
 }
 
-/* Positions and values that are not there. */
+/* Positions out of range, shapes that do not fit, and empty sequences and
+ * optionals are refused. */
 static void test_lists_refused(void **state)
 {
     static const struct {
@@ -588,8 +592,8 @@ static void test_endless(void **state)
             5000, 1 << 24, "look for a recursion");
 }
 
-/* Loops by recursion need no more frames the longer they go on: as deep as
- * this, with room for 200 calls that wait. */
+/* Tail calls need no frames: a loop by recursion may be longer than the 200
+ * calls for which there is room. */
 static void test_tail(void **state)
 {
     (void)state;
@@ -621,8 +625,8 @@ static void test_tail(void **state)
     fixture_close(&x);
 }
 
-/* A result that grows by a row a round, as Scan's do: blocks that became too
- * small do not add up. */
+/* A result that grows by a row in each iteration, as Scan's do: outgrown blocks
+ * are used again, so that memory stays in proportion to the result. */
 static void test_growing_rows(void **state)
 {
     (void)state;
@@ -654,9 +658,9 @@ static void test_growing_rows(void **state)
     fixture_close(&x);
 }
 
-/* Two values that begin with the same rows, each appended to: the second must
- * not write over the first. Also rows appended to themselves, and an axis along
- * which the first operand is not the beginning of the result. */
+/* Rows are appended twice to one value: the second append must not overwrite
+ * the rows of the first. Also a value that is appended to itself, and an axis
+ * along which the first operand is not the beginning of the result. */
 static void test_appended_twice(void **state)
 {
     (void)state;

@@ -47,14 +47,15 @@ static void end_child(void)
     _exit(ENDED);
 }
 
-/* Wait until `*word` is not 0: the other thread is at most SECONDS late. */
+/* Wait until `*word` is true, at most SECONDS. */
 static void wait_until(const _Atomic bool *word)
 {
     for (int ms = 0; !*word && ms < 1000 * SECONDS; ms++)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
-/* Workers block all signals. */
+/* End this process after SECONDS. Unblocks SIGALRM in this thread, since
+ * workers block all signals. */
 static void end_if_stuck(void)
 {
     sigset_t set;

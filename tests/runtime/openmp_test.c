@@ -21,8 +21,10 @@
 void GOMP_parallel(void (*fn)(void *), void *data, unsigned n, unsigned flags);
 void GOMP_barrier(void);
 
-enum { LANES = 3, REGIONS = 100, PATIENCE_US = 2000, JITTER_US = 1000 };
+enum { PARTS = 3, REGIONS = 100, PATIENCE_US = 2000, JITTER_US = 1000 };
 
+/* The linker redirects the runtime's calls of syscall() to __wrap_syscall(),
+ * which returns late from a wake. */
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, void *word, long op, long value, void *limit,
                     void *other, long mask);
@@ -37,6 +39,7 @@ long __wrap_syscall(long number, void *word, long op, long value, void *limit,
     return result;
 }
 
+/* A part of the host's parallel loop, whose thread begins late. */
 struct part {
     void (*fn)(void *, uint32_t);
     void *arg;
@@ -53,13 +56,14 @@ static void *run_late(void *arg)
     return NULL;
 }
 
-/* A host whose threads begin about when the patience of a barrier ends. */
+/* A host's parallel_for whose threads begin about when a barrier stops waiting
+ * and starts a thread for a missing part. */
 static void late_host(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
                       void *arg)
 {
     unsigned *seed = ctx;
-    pthread_t threads[LANES];
-    struct part parts[LANES];
+    pthread_t threads[PARTS];
+    struct part parts[PARTS];
     for (uint32_t i = 1; i < n; i++) {
         parts[i] =
             (struct part){fn, arg, i, PATIENCE_US + rand_r(seed) % JITTER_US};
@@ -71,6 +75,7 @@ static void late_host(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
         pthread_join(threads[i], NULL);
 }
 
+/* How many parts have reached the barrier, and have passed it. */
 struct count {
     _Atomic unsigned before, after;
 };
@@ -80,12 +85,12 @@ static void meet(void *arg)
     struct count *count = arg;
     count->before++;
     GOMP_barrier();
-    assert_int_equal(count->before, LANES);
+    assert_int_equal(count->before, PARTS);
     count->after++;
 }
 
-/* Overwrites the stack that the region before has used, for long enough that a
- * thread which still reads it does so now. */
+/* Overwrite the stack that the previous region used, and wait, so that a thread
+ * that still uses it reads wrong data. */
 static void __attribute__((noinline)) spoil_stack(void)
 {
     static const struct timespec slow = {0, 4000000};
@@ -95,17 +100,17 @@ static void __attribute__((noinline)) spoil_stack(void)
     nanosleep(&slow, NULL);
 }
 
-static void late_lanes_run_once(void **state)
+static void late_parts_run_once(void **state)
 {
     (void)state;
     unsigned seed = 1;
-    const struct byi_omp_host host = {late_host, &seed, LANES};
+    const struct byi_omp_host host = {late_host, &seed, PARTS};
     const struct byi_omp_host *before = byi_omp_use(&host);
     for (int i = 0; i < REGIONS; i++) {
         struct count count = {0, 0};
-        GOMP_parallel(meet, &count, LANES, 0);
-        assert_int_equal(count.before, LANES);
-        assert_int_equal(count.after, LANES);
+        GOMP_parallel(meet, &count, PARTS, 0);
+        assert_int_equal(count.before, PARTS);
+        assert_int_equal(count.after, PARTS);
         spoil_stack();
     }
     byi_omp_use(before);
@@ -113,6 +118,6 @@ static void late_lanes_run_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(late_lanes_run_once)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(late_parts_run_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,8 @@ static int close_fixture(void **state)
     return 0;
 }
 
-/* The text with the n-th `from` turned into `to`. */
+/* A copy of the text in which the n-th `from` is replaced by `to`; the caller
+ * frees it. */
 static char *edit(const char *text, const char *from, uint32_t n,
                   const char *to)
 {
@@ -86,12 +87,13 @@ static enum byoc_status open_with(const char *plan, const char *manifest,
     return status;
 }
 
+/* An edit of a plan or manifest, and the error that it must give. */
 struct lie {
     const char *from;
-    uint32_t n;
+    uint32_t n; /* which occurrence of `from` */
     const char *to;
     enum byoc_status status;
-    const char *word;
+    const char *word; /* part of the message */
 };
 
 static void check(const struct lie *l, bool manifest)
@@ -248,7 +250,7 @@ static void test_epilogue_lies(void **state)
     assert_int_equal(open_fixture(NULL), 0);
 }
 
-/* A view's step taken away: its value is never written. */
+/* A plan without the step of a view, whose value is then never written. */
 static void test_missing_step(void **state)
 {
     (void)state;

@@ -57,7 +57,7 @@ static void test_failures(void **state)
     fails(PLUGIN_DIR "/bad_prefix.so", BYOC_EBACKEND, "dnnl.relu");
 }
 
-/* Make a file of this name; its descriptor. */
+/* Make a file of this name in the test's folder. Returns its descriptor. */
 static int make_file(const char *name, char path[TEST_PATH + 8])
 {
     snprintf(path, TEST_PATH + 8, "%s/%s", make_test_folder(NULL), name);
@@ -127,7 +127,7 @@ static void test_other_machine(void **state)
     close(fd);
 }
 
-/* Two of a kind are noticed and named. */
+/* byoc detects two OpenMP runtimes, or copies of oneDNN, and names them. */
 static void test_copies(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void test_paths(void **state)
     unsetenv("BYOC_PLUGIN_PATH");
     assert_int_equal(byoc_internal_plugin_find(PLUGIN_DIR "/bad_load.so", "ref",
                                                1, &p, &err),
-                     BYOC_EIO); /* opens, but is somebody else */
+                     BYOC_EIO); /* it opens, but is another backend */
     assert_null(p);
 }
 
@@ -387,7 +387,7 @@ static void test_load_fails(void **state)
     fixture_close(&x);
 }
 
-/* A run that is cancelled ends there, and the next one is not. */
+/* A cancelled run ends in the backend, and the next run is not cancelled. */
 static void test_cancel(void **state)
 {
     (void)state;

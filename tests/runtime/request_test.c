@@ -21,7 +21,9 @@
 #include "driver/compiled.h"
 #include "tests/watchdog.h"
 
-/* Two outputs that share their first step, and one that is an input. */
+/* A model with two outputs that share their first step, and one that is an
+ * input.
+ */
 static const char fork_of_two[] =
     "def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(2, 3), float32]) {\n"
     "  %0 = add(%x, %y);\n"
@@ -161,11 +163,11 @@ static void test_wrong_names(void **state)
     t.request.struct_size = 4;
     check_refused(&t, "struct_size is 4");
     t.request.struct_size = sizeof t.request;
-    check_run(&t); /* for nothing */
+    check_run(&t); /* without outputs */
     end(&t);
 }
 
-/* What is reserved is refused, so that it can get a meaning. */
+/* Reserved members must be 0, so that later versions can use them. */
 static void test_reserved(void **state)
 {
     (void)state;
@@ -213,7 +215,7 @@ static void check_chosen(const char *text, uint32_t n_inputs)
     assert_true(seen.softmax == 0 && seen.cumsum == 1 && seen.runs == 1);
     assert_string_equal(seen.tag, "one");
     const float sum = data_of(&t.out[0])[2];
-    /* all of them again: nothing is left of the choice */
+    /* all outputs again: the choice has no effect on later runs */
     t.request.n_outputs = n_inputs == 2 ? 3 : 2;
     for (uint32_t i = 0; i < 3; i++)
         t.out[i].name = NULL;
@@ -238,8 +240,8 @@ static void test_chosen_outputs(void **state)
     check_chosen(viewed, 1);
 }
 
-/* Requests for different outputs in turn: a view that byoc filled in is not the
- * caller's memory, however many runs ago that was. */
+/* Requests for different outputs in turn: byoc does not treat a view that it
+ * has set in an earlier run as memory of the caller. */
 static void test_alternate_outputs(void **state)
 {
     (void)state;
@@ -465,14 +467,14 @@ static void test_restart(void **state)
 
 /* --- fork ----------------------------------------------------------------- */
 
-/* In the child: the states that were idle run, at once and later, and so do
- * those whose run was in the parent's queue. Ends the process. */
+/* In the child, idle states can run, synchronously and asynchronously, and so
+ * can states whose run is in the parent's queue. Ends the process. */
 static void run_in_child(struct trial *t, struct byoc_state *queued)
 {
     struct held h = {0};
     pthread_mutex_init(&h.lock, NULL);
     pthread_cond_init(&h.changed, NULL);
-    watch_process(20); /* rather than hang */
+    watch_process(20); /* ends a child that hangs */
     int right = byoc_run_request(t->state, &t->request, &err) == BYOC_OK &&
                 data_of(&t->out[0])[1] == 11;
     for (int i = 1; i <= 2; i++) {
@@ -494,7 +496,7 @@ static void test_fork(void **state)
 {
     (void)state;
 #ifdef __SANITIZE_THREAD__
-    skip(); /* the sanitizer lets no forked child make threads */
+    skip(); /* under the sanitizer, a forked child cannot start threads */
 #endif
     if (getenv("BYOC_EMULATED")) {
         print_message("skipped: qemu lets no forked child make threads\n");
@@ -607,7 +609,8 @@ static void log_nothing(void *ctx, enum byoc_severity severity,
     (void)ctx, (void)severity, (void)line;
 }
 
-/* The first call gets it, unless its params ask for something else. */
+/* The first load returns the model that the compile has loaded, unless its
+ * params ask for something else. */
 static void test_tried(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@
 
 enum { ROUNDS = 40, WAIT_NS = 1000000000 };
 
-/* The caller's part and the worker's. */
+/* A parallel loop of two parts, the caller's and the worker's. */
 struct pair {
     _Atomic uint32_t begun; /* the worker's part, by the worker */
     int cpu[2];

@@ -88,7 +88,8 @@ static double sum_of(const DLTensor *t)
     return sum;
 }
 
-/* A model, and a state of it that computes the same each time. */
+/* A model and a state, whose runs must all give the same sums of the outputs.
+ */
 struct job {
     struct byoc_model *model;
     struct byoc_state *state;
@@ -97,7 +98,7 @@ struct job {
     double sums[MAX_IO];
 };
 
-/* A tensor of made-up numbers; axes of any size have 4 elements. */
+/* Allocate an input, and fill it with numbers; symbolic dims become 4. */
 static void fill(DLTensor *t, const struct byoc_io *io)
 {
     size_t n = 1;
@@ -174,7 +175,7 @@ static void expect_threads(const struct job *j, uint32_t n)
 static _Atomic bool exhausted;
 static _Atomic unsigned refused;
 
-/* Stands before the C library's for every library of the process. */
+/* This function replaces the C library's for every library of the process. */
 __attribute__((visibility("default"))) int pthread_create(
     pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
     void *arg)
@@ -202,7 +203,7 @@ static void check_exhaustion(const char *path)
 
 /* --- fork ----------------------------------------------------------------- */
 
-/* Runs in parent and child, which has threads of its own. */
+/* Parent and child can both run; the child starts threads of its own. */
 static void check_fork(const char *path)
 {
     struct job j;
@@ -246,7 +247,8 @@ static void *load_often(void *path)
     return NULL;
 }
 
-/* A child can load and run whatever its parent's other threads were doing. */
+/* A child can load and run models, whatever its parent's other threads do at
+ * the time of the fork. */
 static void check_busy(const char *path)
 {
     pthread_t threads[2];
@@ -290,7 +292,7 @@ static int visit_slowly(struct dl_phdr_info *info, size_t size, void *ctx)
     return walk->visit(info, size, walk->ctx);
 }
 
-/* Stands before the C library's for every library of the process. */
+/* This function replaces the C library's for every library of the process. */
 __attribute__((visibility("default"))) int dl_iterate_phdr(
     int (*visit)(struct dl_phdr_info *, size_t, void *), void *ctx)
 {
@@ -308,8 +310,8 @@ static void *load_once(void *path)
     return NULL;
 }
 
-/* A fork waits for a thread that walks over the libraries: the lock of the walk
- * would stay taken in the child. */
+/* A fork waits for a thread that iterates over the libraries, since the
+ * loader's lock would stay locked in the child. */
 static void check_walk(const char *path)
 {
     pthread_t thread;
@@ -405,7 +407,8 @@ static bool runs_in(struct job *inputs, const char *path, rlim_t bytes)
     return status == BYOC_OK;
 }
 
-/* From too little address space for the library to plenty. */
+/* Load with more and more address space, from too little for the library to
+ * enough for the runs. */
 static void check_space(const char *path)
 {
     struct job j;
@@ -429,8 +432,9 @@ static void check_space(const char *path)
     finish(&j);
 }
 
-/* Put this process into a new cgroup with `limit` in `file`, below the first of
- * the two folders that takes it (version 1, version 2). False: neither. */
+/* Put this process into a new cgroup with a limit: below the first of the two
+ * folders (cgroup version 1, version 2) that allows it. Returns false if
+ * neither does. */
 static bool enter_cgroup(const char *const folders[2],
                          const char *const files[2],
                          const char *const limits[2], char folder[128])
@@ -490,7 +494,7 @@ static void run_in_quota(const char *path)
     finish(&j);
 }
 
-/* One CPU's time for two CPUs. */
+/* A cgroup whose quota is the time of one CPU, while two CPUs are allowed. */
 static void check_quota(const char *path)
 {
     static const char *const folders[] = {"/sys/fs/cgroup/cpu",
@@ -553,7 +557,8 @@ static void *run_state(void *arg)
     return NULL;
 }
 
-/* Several models with several states each, all at once, share the workers. */
+/* Several models, with several states each, run at the same time and share the
+ * workers. */
 static void check_states(const char *path)
 {
     struct job jobs[STATES];
@@ -586,7 +591,8 @@ struct counts {
     _Atomic unsigned calls, parts;
 };
 
-/* Backwards and one after the other, as a host may. */
+/* A host's parallel_for: runs the parts one after the other, from the last to
+ * the first. */
 static void count_parts(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
                         void *arg)
 {
@@ -616,7 +622,7 @@ static void check_hook(const char *path)
     finish(&j);
 }
 
-/* Loads are refused that ask for a policy there is not. */
+/* A load with an unknown wait policy is refused. */
 static void check_policy(const char *path)
 {
     struct byoc_error err;

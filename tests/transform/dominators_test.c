@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dominators_test.c: post-dominators of random graphs, compared with their
- * definition: without its parent, no path leads from a node to an exit, and no
- * node on the paths to the parent has that property.
+ * definition: every path from a node to an exit contains the node's parent, and
+ * no node before the parent has that property.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,9 +26,9 @@ static uint8_t edge_kind(const void *ctx, byi_id value, byi_id reader)
     return (uint8_t)((value * 31 + reader * 57) % 97);
 }
 
-/* Sums of values before: along one or two rails that end in one sum, with a
- * value from anywhere every now and then, so that dominators are long chains;
- * or of near ones. */
+/* A graph of sums of earlier values: along one or two chains that end in one
+ * sum, with a random value now and then, so that dominators are long chains; or
+ * of near values. */
 static void make_graph(struct byi_module *m, uint64_t seed)
 {
     const int64_t dim = 4;
@@ -54,8 +54,9 @@ static void make_graph(struct byi_module *m, uint64_t seed)
     f->result = n - 1 - (pick(&seed, 4) == 0 ? pick(&seed, 3) : 0);
 }
 
-/* Find the nodes on paths from `from` that avoid `without`; whether one of
- * these paths leaves the function; and the strongest edge on them. */
+/* Set `on` for the nodes on paths from `from` that avoid `without`, and *kind
+ * to the strongest edge on them. Returns whether one of these paths leaves the
+ * function. */
 static bool escapes(const struct byi_func *f, const struct byi_uses *uses,
                     byi_id from, byi_id without, bool *on, uint8_t *kind)
 {

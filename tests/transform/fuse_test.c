@@ -28,7 +28,7 @@ struct graph {
     struct byi_module *m;
     struct byi_func *f;
     byi_id x;
-    clock_t begin; /* of building it */
+    clock_t begin; /* CPU time at which building it began */
 };
 
 static struct graph new_graph(void)
@@ -97,7 +97,7 @@ static void a_chain_is_cut_at_the_depth(void **state)
     assert_int_equal(n_ops, N_NODES);
 }
 
-/* One value with very many readers, which meet pair by pair. */
+/* One value with very many readers, whose results are added pair by pair. */
 static void a_wide_diamond_meets_again(void **state)
 {
     (void)state;
@@ -119,8 +119,8 @@ static void a_wide_diamond_meets_again(void **state)
     assert_int_equal(n_ops, N_NODES);
 }
 
-/* Two rails, and every rung reads both: all ways from anywhere meet at the
- * end alone, so only the last rungs are near enough to be one group. */
+/* A ladder: two chains, and each rung reads both. All paths meet only at the
+ * end, so that only the last rungs are close enough to be one group. */
 static void a_ladder_has_one_end(void **state)
 {
     (void)state;

@@ -23,19 +23,20 @@
 
 enum { MAX_IO = 16, MAX_WORDS = 16 };
 
-/* What "// RUN: byoc opt --passes=A,[B] -O3 --pass-option=A.n=4 %s" asks for.
- */
 struct words {
     const char *at[MAX_WORDS + 1]; /* ends in NULL */
     uint32_t n;
 };
+/* The options of "// RUN: byoc opt --passes=A,[B] -O3 --pass-option=A.n=4 %s".
+ */
 struct run {
     struct byi_arena *arena;
     struct words passes, disabled, required, options, plugins;
     int opt_level;
 };
 
-/* `word` is "NAME=VALUE" with that name: the value. */
+/* If `word` is "NAME=VALUE" with this name, add the value to the list. Returns
+ * whether it is. */
 static bool takes(struct run *run, struct words *to, const char *name,
                   const char *word)
 {
@@ -145,7 +146,8 @@ static void run_main(const struct byi_module *m, struct byi_arena *arena,
         fail_msg("%s", err.text);
 }
 
-/* Sums that nearly cancel are as wrong as their terms are large. */
+/* The absolute tolerance of a result: errors of sums whose terms nearly cancel
+ * are in proportion to the terms. */
 static double tolerance(const struct byi_tensor *t)
 {
     const bool number = byi_dtype_is_float(t->dtype);

@@ -18,7 +18,8 @@
 
 static struct byoc_error err;
 
-/* Run passes on `text`; the result as text, NULL where that fails. */
+/* Run passes on `text`. Returns the result as text, which the caller frees, or
+ * NULL with the reason in `err`. */
 static char *opt(const char *text, const char *passes,
                  const char *const *plugins)
 {
@@ -112,7 +113,7 @@ static byoc_node scale(void *ctx, struct byoc_rewriter *rw, byoc_node at)
                     NULL, 0);
 }
 
-/* Transposes come and go by their attribute. */
+/* Remove a transpose that keeps the order of the axes, if it has one reader. */
 static byoc_node drop_swap(void *ctx, struct byoc_rewriter *rw, byoc_node at)
 {
     int64_t axes[4] = {0};
@@ -199,7 +200,7 @@ static byoc_node short_constant(void *ctx, struct byoc_rewriter *rw,
     return rw->constant(rw, &view);
 }
 
-/* Not wrong, but of another type: it is not taken. */
+/* A valid replacement of another type, which the rewriter does not accept. */
 static byoc_node other_type(void *ctx, struct byoc_rewriter *rw, byoc_node at)
 {
     const int64_t axes[] = {1, 0};
