@@ -14,7 +14,8 @@
 enum { FIRST_BLOCK = 4096, LAST_BLOCK = 8 << 20, ARENA_ALIGN = 16 };
 enum { LINE = 160 }; /* bytes; most formatted texts are shorter */
 enum {
-    PAGE = 1 << 16, /* bytes; a multiple of every page size */
+    PAGE = 1 << 16,    /* bytes; a multiple of every page size */
+    SMALL_PAGE = 4096, /* bytes; the smallest page size */
     HUGE_PAGE = 2 << 20
 };
 
@@ -316,7 +317,9 @@ void *byi_acquire(uint64_t bytes)
         bytes = 1;
     /* huge pages begin at multiples of their size; the size that aligned_alloc
      * gets must be a multiple of the alignment */
-    const uint64_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : BYI_ALIGN;
+    const uint64_t align = bytes >= HUGE_PAGE ? HUGE_PAGE
+                           : bytes >= PAGE    ? SMALL_PAGE
+                                              : BYI_ALIGN;
     bytes = (bytes + align - 1) & ~(align - 1);
     void *at = aligned_alloc((size_t)align, (size_t)bytes);
     if (at)

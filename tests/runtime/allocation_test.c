@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -117,11 +118,25 @@ static void a_run_of_known_sizes_allocates_nothing(void **state)
     assert_int_equal(count_runs(varying, 2, 100, &setup), first);
 }
 
+/* Loops are slow if it begins at another offset in a page than inputs do. */
+static void large_memory_begins_at_a_page(void **state)
+{
+    (void)state;
+    for (uint64_t bytes = 1 << 16; bytes <= 8 << 20; bytes = bytes * 3 + 8) {
+        void *at = byi_memory_allocate(NULL, bytes);
+        assert_non_null(at);
+        assert_int_equal((uintptr_t)at % 4096, 0);
+        memset(at, 1, bytes);
+        assert_int_equal(byi_memory_release(NULL, at), bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_of_fixed_shapes_allocates_nothing),
         cmocka_unit_test(a_run_of_known_sizes_allocates_nothing),
+        cmocka_unit_test(large_memory_begins_at_a_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
