@@ -41,12 +41,12 @@ static struct byoc_fail *compile(const struct byoc_host *host,
     const size_t most = 1000;
     size_t n, k = 0;
     if (!region->symbol)
-        return no(host, "it was given no symbol");
+        return refuse(host, "it was given no symbol");
     char *text = read_file(getenv("SCRIBE"), &n);
     char *data = text ? host->acquire(host->ctx, n + most) : NULL;
     if (!data) {
         free(text);
-        return no(host, "$SCRIBE names no file");
+        return refuse(host, "$SCRIBE names no file");
     }
     for (size_t i = 0; i < n;) {
         const int found = i + 6 <= n && memcmp(text + i, word, 6) == 0 &&
@@ -90,7 +90,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     memcpy(&code, &compiled, sizeof code);
     if (code(args->inputs[0].data, args->outputs[0].data,
              (int)(args->inputs[0].bytes / sizeof(float))) != 0)
-        return no(host, "the code says no");
+        return refuse(host, "the code says no");
     return NULL;
 }
 
