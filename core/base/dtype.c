@@ -38,7 +38,7 @@ uint32_t byi_dtype_bytes(enum byoc_dtype dtype)
                                 : byoc_dtype_size(dtype);
 }
 
-static uint8_t code_of(enum byoc_dtype dtype)
+static uint8_t dlpack_code(enum byoc_dtype dtype)
 {
     if (dtype == BYOC_BF16)
         return kDLBfloat;
@@ -63,7 +63,7 @@ DLDataType byoc_dtype_dlpack(enum byoc_dtype dtype)
     if (!byoc_dtype_name(dtype))
         return (DLDataType){0};
     return (DLDataType){
-        .code = code_of(dtype), .bits = (uint8_t)bits, .lanes = 1};
+        .code = dlpack_code(dtype), .bits = (uint8_t)bits, .lanes = 1};
 }
 
 enum byoc_dtype byi_dtype_of_name(const char *name, size_t n)

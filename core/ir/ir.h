@@ -46,7 +46,8 @@ struct byi_node {
     /* bit fields, since walks over large graphs are bound by memory reads */
     enum byi_node_kind kind : 4;
     enum byi_op_id op : 16; /* CALL_OP */
-    /* written as let: evaluated at this place; does not affect its value */
+    /* the text has `let`: the node is computed at this place, which does not
+     * change its value */
     bool let : 1;
     /* annotation: 0 none, otherwise 1 + index in the module's targets */
     uint32_t target : BYI_TARGET_BITS;

@@ -21,8 +21,8 @@ struct byi_sizes {
 
 /* The shapes of all values of the module, in several rounds: for the sizes that
  * the user gave, or 1, 2 and 64, and larger ones if the model accepts none of
- * these. NULL if the inputs have no symbolic dims.
- * Lives in `arena`; valid until the module changes. */
+ * these. NULL if the inputs have no symbolic dims. The samples live in `arena`,
+ * and are valid until the module changes; m and ctx must outlive them. */
 struct byi_samples;
 struct byi_samples *byi_samples_new(const struct byi_module *m,
                                     const struct byi_pass_context *ctx,

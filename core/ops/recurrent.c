@@ -19,12 +19,12 @@ static const struct byi_gate_fn functions[] = {
     {"scaled_tanh", BYI_OP_TANH, 2, 1, 1},
     {"affine", BYI_OP_NONE, 2, 1, 0},
 };
-enum { SIGMOID, TANH };
+enum { SIGMOID, TANH }; /* indices of functions[] */
 
 static const struct recurrent_kind {
     enum byi_op_id op;
     uint32_t gates, n_fns;
-    uint8_t usual[BYI_MAX_GATE_FNS];
+    uint8_t usual[BYI_MAX_GATE_FNS]; /* the defaults, as such indices */
 } kinds[] = {
     {BYI_OP_NN_RNN, 1, 1, {TANH}},
     {BYI_OP_NN_GRU, 3, 2, {SIGMOID, TANH}},

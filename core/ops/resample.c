@@ -48,8 +48,8 @@ struct filter {
     int64_t in, out;
     double scale, length; /* out / in; the length that scale stands for */
     double begin, end;    /* of the resized part */
-    double narrow;        /* factor of distances; antialiasing: < 1 */
-    int64_t radius;       /* taps on each side; nearest: 0 */
+    double narrow;  /* distances are multiplied by it; antialiasing: < 1 */
+    int64_t radius; /* taps on each side; nearest: 0 */
 };
 
 static uint32_t find_word(const char *const *names, const char *name)

@@ -217,8 +217,8 @@ struct byoc_host {
     const char *(*match_string)(const struct byoc_match *m, uint32_t i,
                                 const char *name);
     /* Format a sentence for accept() to return, as printf does. The sentences
-     * of one match are cut after about 1000 bytes in total. Never returns NULL,
-     * nor do the two functions below. */
+     * of one match are cut after about 1000 bytes in total. This function and
+     * the two functions below never return NULL. */
     const char *(*match_say)(const struct byoc_match *m, const char *format,
                              ...)BYOC_PRINTF(2, 3);
     /* The type of an operand, or of the result of operator i, for messages:
@@ -506,9 +506,9 @@ struct byoc_backend {
                                  const struct byoc_region *region,
                                  struct byoc_blob *blob);
     /* Optional; NULL: only the same `compat` runs here. Tell whether an
-     * artifact made with `compat` runs here. No failure: it does.
-     * BYOC_FAIL_STALE: it does, but would run better if it were compiled again.
-     * Other failures: it does not. Needs no model. Any thread. */
+     * artifact made with `compat` runs here. NULL: the artifact runs.
+     * BYOC_FAIL_STALE: it runs, but would run better if it were compiled again.
+     * Other failures: it does not run. Called without a model. Any thread. */
     struct byoc_fail *(*check_compat)(const struct byoc_host *host,
                                       const char *compat);
     /* Build kernels and pack weights. *compiled, which may be NULL, belongs to
@@ -641,8 +641,8 @@ static inline uint32_t byoc_backend_agree(const struct byoc_host *host,
                                           uint32_t needs, char *why,
                                           uint32_t why_bytes)
 {
-    const char *said = "the host speaks another version of byoc/backend.h than "
-                       "this backend supports; update byoc";
+    const char *said = "found a host of another version of byoc/backend.h, "
+                       "expected one that this backend supports; update byoc";
     if (host && host->struct_size >= offsetof(struct byoc_host, ctx) &&
         host->abi >> 16 == BYOC_BACKEND_ABI >> 16 && host->abi >= needs)
         return host->abi < BYOC_BACKEND_ABI ? host->abi : BYOC_BACKEND_ABI;
