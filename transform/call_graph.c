@@ -49,9 +49,9 @@ static void close_visit(struct scc_finder *s, uint32_t func)
     }
     s->n_visits--;
     if (s->n_visits > 0) {
-        const uint32_t by = s->visits[s->n_visits - 1].func;
-        if (s->lowlink[func] < s->lowlink[by])
-            s->lowlink[by] = s->lowlink[func];
+        const uint32_t outer = s->visits[s->n_visits - 1].func;
+        if (s->lowlink[func] < s->lowlink[outer])
+            s->lowlink[outer] = s->lowlink[func];
     }
 }
 

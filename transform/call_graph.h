@@ -24,7 +24,8 @@ struct byi_call_graph {
     uint32_t *root;      /* the named function that contains it, or itself */
 };
 
-/* Time: linear in the module. The arrays are in `arena`. */
+/* Find the references of m's functions; the arrays are in `arena`. Time: linear
+ * in the module. */
 struct byi_call_graph byi_call_graph(const struct byi_module *m,
                                      struct byi_arena *arena);
 

@@ -165,35 +165,35 @@ static bool has_bound(struct byi_row_match *r)
 
 /* Read the bounds of a clip or nn.relu. False if its values are not floats, or
  * if the lower bound exceeds the upper one. */
-static bool bounds_of(const struct byi_rewrite *rw, byi_id id, double *lo,
-                      double *hi)
+static bool read_bounds(const struct byi_rewrite *rw, byi_id id, double *lo,
+                        double *hi)
 {
     const struct byi_attrs *attrs = byi_rw_node(rw, id)->attrs;
     const bool clips = byi_rw_is(rw, id, BYI_OP_CLIP);
     *lo = clips ? byi_attr_float(attrs, "a_min") : 0.0;
     *hi = clips ? byi_attr_float(attrs, "a_max") : INFINITY;
-    return byi_rw_float(rw, id) && *lo <= *hi;
+    return byi_rw_is_float(rw, id) && *lo <= *hi;
 }
 
 bool byi_is_full_range(struct byi_row_match *r)
 {
     double lo, hi;
-    return bounds_of(r->rw, r->root, &lo, &hi) && lo == -INFINITY &&
+    return read_bounds(r->rw, r->root, &lo, &hi) && lo == -INFINITY &&
            hi == INFINITY;
 }
 
 bool byi_has_relu_bounds(struct byi_row_match *r)
 {
     double lo, hi;
-    return bounds_of(r->rw, r->root, &lo, &hi) && lo == 0.0 && hi == INFINITY;
+    return read_bounds(r->rw, r->root, &lo, &hi) && lo == 0.0 && hi == INFINITY;
 }
 
 /* Binds `lo` and `hi` to the intersection of the ranges of both operators. */
 bool byi_bounds_overlap(struct byi_row_match *r)
 {
     double lo, hi, inner_lo, inner_hi;
-    if (!bounds_of(r->rw, r->root, &lo, &hi) ||
-        !bounds_of(r->rw, byi_row_value(r, "y"), &inner_lo, &inner_hi))
+    if (!read_bounds(r->rw, r->root, &lo, &hi) ||
+        !read_bounds(r->rw, byi_row_value(r, "y"), &inner_lo, &inner_hi))
         return false;
     lo = fmax(lo, inner_lo);
     hi = fmin(hi, inner_hi);

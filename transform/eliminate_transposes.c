@@ -5,7 +5,7 @@
  *           pair that cancels across operators that propagate layouts. A
  *           remaining transpose is where it moves the fewest bytes, or became
  *           a flag of a matmul, a new order of constant weights after a
- * flatten, or a reshape if only axes of size 1 move
+ *           flatten, or a reshape if only axes of size 1 move
  *
  *   %0 = transpose(%x, axes=[0, 2, 3, 1]);
  *   %1 = nn.relu(%0);                        ==>   nn.relu(%x)

@@ -342,7 +342,7 @@ static bool read_chain(const struct byi_rewrite *rw, byi_id at,
 {
     *c = (struct quant_chain){
         .bias = BYI_NO_ID, .low = -INFINITY, .high = INFINITY};
-    for (; byi_rw_once(rw, at); at = byi_rw_arg(rw, at, 0)) {
+    for (; byi_rw_has_one_reader(rw, at); at = byi_rw_arg(rw, at, 0)) {
         const struct byi_node *node = byi_rw_node(rw, at);
         if (is_product(rw, at)) {
             c->product = at;
@@ -478,8 +478,8 @@ static byi_id select_integers(struct byi_rewrite *rw, byi_id at)
     enum { MAX_OPERANDS = 4 };
     const byi_id inner = byi_rw_arg(rw, at, 0);
     struct quant_steps x, y;
-    if (!read_steps(rw, at, BYI_OP_QUANTIZE, &y) || !byi_rw_once(rw, inner) ||
-        !selects_elements(rw, inner) ||
+    if (!read_steps(rw, at, BYI_OP_QUANTIZE, &y) ||
+        !byi_rw_has_one_reader(rw, inner) || !selects_elements(rw, inner) ||
         byi_rw_node(rw, inner)->n_args > MAX_OPERANDS ||
         !read_steps(rw, byi_rw_arg(rw, inner, 0), BYI_OP_DEQUANTIZE, &x) ||
         x.scale != y.scale || x.zero != y.zero ||
@@ -576,7 +576,7 @@ static enum byi_op_id read_sums(struct byi_rewrite *rw, byi_id sums,
                                 byi_id *args)
 {
     const struct byi_node *node = byi_rw_node(rw, sums);
-    if (node->kind != BYI_CALL_OP || !byi_rw_once(rw, sums))
+    if (node->kind != BYI_CALL_OP || !byi_rw_has_one_reader(rw, sums))
         return BYI_OP_NONE;
     if (node->op < BYI_OP_QNN_CONV1D || node->op > BYI_OP_QNN_MATMUL) {
         const struct quant_product *row = read_integers(rw, sums, args);
@@ -611,7 +611,8 @@ static byi_id scale_sums(struct byi_rewrite *rw, byi_id at)
         const byi_id wide = byi_rw_arg(rw, at, i);
         const byi_id scale = byi_rw_arg(rw, at, 1 - i);
         byi_id args[OPERANDS];
-        if (!byi_rw_is(rw, wide, BYI_OP_CAST) || !byi_rw_once(rw, wide))
+        if (!byi_rw_is(rw, wide, BYI_OP_CAST) ||
+            !byi_rw_has_one_reader(rw, wide))
             continue;
         const byi_id sums = byi_rw_arg(rw, wide, 0);
         const enum byi_op_id op = read_sums(rw, sums, args);

@@ -62,6 +62,7 @@ static bool read_codes(const struct byi_rewrite *rw, byi_id id,
 
 /* --- products ------------------------------------------------------------- */
 
+/* Returns element `at` of t, codes or zero points of w, as an unsigned code. */
 static int unsigned_code(const struct coded_matrix *w,
                          const struct byi_tensor *t, int64_t at)
 {

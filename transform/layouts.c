@@ -224,9 +224,9 @@ const struct byi_type *byi_rl_layout_type(struct byi_arena *arena,
 
 /* Write the axes with more than one element in storage order to `axes`; a
  * blocked axis may appear twice. Returns their number. */
-static uint32_t real_axes(const struct byi_rl_layout *layout,
-                          const struct byi_type *type,
-                          uint32_t axes[BYI_MAX_RANK + 1])
+static uint32_t list_real_axes(const struct byi_rl_layout *layout,
+                               const struct byi_type *type,
+                               uint32_t axes[BYI_MAX_RANK + 1])
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < layout->rank; i++) {
@@ -249,8 +249,8 @@ bool byi_rl_layout_same_order(const struct byi_rl_layout *a,
     if (a->block && b->block && a->block != b->block &&
         type->dims[a->block_axis] != 1)
         return false;
-    const uint32_t n = real_axes(a, type, x);
-    return n == real_axes(b, type, y) && memcmp(x, y, n * sizeof *x) == 0;
+    const uint32_t n = list_real_axes(a, type, x);
+    return n == list_real_axes(b, type, y) && memcmp(x, y, n * sizeof *x) == 0;
 }
 
 char *byi_rl_layout_name(const struct byi_rl_layout *layout, const char *plain,

@@ -65,7 +65,7 @@ static void add_error(struct error_sums *s, float wide, float narrow)
     s->error_squares += error * error;
 }
 
-static void put_error(const struct error_sums *s,
+static void set_error(const struct error_sums *s,
                       struct byi_narrowed_weight *weight)
 {
     weight->largest = s->largest > 0 ? s->largest_error / s->largest : 0;
@@ -120,7 +120,7 @@ static bool round_weights(struct byi_rewrite *rw, const struct byi_tensor *view,
         to[i] = round_weight(w, form);
         add_error(&sums, w, to[i]);
     }
-    put_error(&sums, weight);
+    set_error(&sums, weight);
     weight->made = byi_const_add(rw->m, weight->type, to, true);
     weight->narrow = weight->bytes / 2;
     return true;
@@ -206,7 +206,7 @@ static byi_id encode_product(struct byi_rewrite *rw, byi_id x,
     for (int64_t b = 0; b < c.blocks; b++)
         for (int64_t n = 0; n < w->n; n++)
             encode_block(w, &c, n, b, &sums);
-    put_error(&sums, weight);
+    set_error(&sums, weight);
     weight->narrow = byi_tensor_bytes(&c.codes) + byi_tensor_bytes(&c.scales) +
                      byi_tensor_bytes(&c.zeros);
     return byi_code_blocks_product(rw, &c, x);

@@ -53,7 +53,8 @@ struct poly_reading {
     struct gate_inner inner;
 };
 
-/* *out = a + sign * b. Always true, like the other operations on success. */
+/* Set *out to a + sign * b. Returns true, like the other operations on success.
+ */
 static bool add_scaled(const struct poly *a, const struct poly *b, double sign,
                        struct poly *out)
 {
@@ -63,7 +64,7 @@ static bool add_scaled(const struct poly *a, const struct poly *b, double sign,
     return true;
 }
 
-/* *out = a * b; false if a power of x or g would be too large. */
+/* Set *out to a * b. Returns false if a power of x or g would be too large. */
 static bool multiply(const struct poly *a, const struct poly *b,
                      struct poly *out)
 {
@@ -82,7 +83,7 @@ static bool multiply(const struct poly *a, const struct poly *b,
     return true;
 }
 
-/* *out = a / b; false unless b is a constant other than 0. */
+/* Set *out to a / b. Returns false unless b is a constant other than 0. */
 static bool divide(const struct poly *a, struct poly b, struct poly *out)
 {
     const double by = b.c[0][0];
@@ -94,7 +95,7 @@ static bool divide(const struct poly *a, struct poly b, struct poly *out)
     return by != 0.0 && multiply(a, &b, out);
 }
 
-/* *out = a to the power of e; false unless e is 2 or 3. */
+/* Set *out to a to the power of e. Returns false unless e is 2 or 3. */
 static bool raise(const struct poly *a, const struct poly *e, struct poly *out)
 {
     const double n = e->c[0][0];

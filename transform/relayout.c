@@ -246,7 +246,7 @@ static void propose_readers(struct byi_relayout *rl,
                     byi_rl_from_result(rl, id, rl->needs.at[at].layout));
 }
 
-/* Move node `id` to its cheapest state; returns the saved cost. Ties go to the
+/* Move node `id` to its cheapest state. Returns the saved cost. Ties go to the
  * layout of the operands if `down`, otherwise to that of the readers. */
 static uint64_t improve(struct byi_relayout *rl, byi_id id, bool down)
 {
@@ -318,7 +318,7 @@ static void follow_operands(struct byi_relayout *rl, byi_id id)
     count_needs(rl, id, rl->sites[id].state, 1);
 }
 
-/* Sweep until nothing is saved, at most ROUNDS times; returns the plan's cost.
+/* Sweep until nothing is saved, at most ROUNDS times. Returns the plan's cost.
  * The last sweep runs down, so that ties give operators the layout of their
  * operands. */
 static uint64_t descend(struct byi_relayout *rl)
@@ -372,8 +372,8 @@ static uint64_t find_plan(struct byi_relayout *rl)
 
 /* Whether node `id` only permutes axes: a transpose, or a layout_transform
  * without blocks. *layout: the permutation. */
-static bool transposes(const struct byi_relayout *rl, byi_id id,
-                       struct byi_rl_layout *layout)
+static bool is_transposition(const struct byi_relayout *rl, byi_id id,
+                             struct byi_rl_layout *layout)
 {
     const struct byi_node *node = byi_rl_node(rl, id);
     int64_t axes[BYI_MAX_RANK];
@@ -409,7 +409,7 @@ static void analyse_node(struct byi_relayout *rl, byi_id id)
     struct byi_rl_layout layout;
     site->home = site->root = id;
     site->move_cost = bytes_of(node->type) + CALL_COST;
-    if (transposes(rl, id, &layout)) {
+    if (is_transposition(rl, id, &layout)) {
         const struct byi_site *arg = &rl->sites[node->args[0]];
         const byi_rl_layout_id own =
             byi_rl_layout_intern(&rl->layouts, &layout);
@@ -515,8 +515,8 @@ void byi_relayout_free(struct byi_relayout *rl)
 
 /* --- pins ---------------------------------------------------------------- */
 
-/* Layout `to` of a tensor that is in the plain layout `from`; BYI_RL_NO_LAYOUT
- * if their letters differ or `to` has more than one block. */
+/* Returns layout `to` of a tensor that is in the plain layout `from`;
+ * BYI_RL_NO_LAYOUT if their letters differ or `to` has more than one block. */
 static byi_rl_layout_id layout_between(struct byi_relayout *rl,
                                        const char *from, const char *to)
 {

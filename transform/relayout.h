@@ -50,10 +50,11 @@ void byi_rl_layouts_free(struct byi_rl_layouts *layouts);
 /* Returns the index of the layout, which is added if it is new. */
 byi_rl_layout_id byi_rl_layout_intern(struct byi_rl_layouts *layouts,
                                       const struct byi_rl_layout *layout);
-/* Layout `id` of a value of that rank. */
+/* Returns layout `id` of a value of that rank. */
 struct byi_rl_layout byi_rl_layout_at(const struct byi_rl_layouts *layouts,
                                       byi_rl_layout_id id, uint32_t rank);
-/* Layout `b` of y as a layout of x, if y is x in the plain layout `a`. */
+/* Returns layout `b` of y as a layout of x, if y is x in the plain layout `a`.
+ */
 byi_rl_layout_id byi_rl_layout_compose(struct byi_rl_layouts *layouts,
                                        byi_rl_layout_id a, byi_rl_layout_id b,
                                        uint32_t rank);
@@ -73,7 +74,8 @@ enum byi_rl_change {
      * one is not contiguous */
     BYI_RL_MAKE_GROUPS
 };
-/* `rank` is the rank of the larger layout. */
+/* Returns layout `id` after the change. `axes` is its mask, and `rank` the rank
+ * of the larger layout. */
 byi_rl_layout_id byi_rl_layout_change(struct byi_rl_layouts *layouts,
                                       enum byi_rl_change change,
                                       byi_rl_layout_id id, uint32_t rank,
@@ -92,8 +94,8 @@ const struct byi_type *byi_rl_layout_type(struct byi_arena *arena,
 bool byi_rl_layout_same_order(const struct byi_rl_layout *a,
                               const struct byi_rl_layout *b,
                               const struct byi_type *type);
-/* The layout's name, as "NHWC", with the letters of `plain` ("NCHW") unless it
- * is NULL. Returns buf. */
+/* Write the layout's name, as "NHWC", with the letters of `plain` ("NCHW")
+ * unless it is NULL. Returns buf. */
 enum { BYI_RL_LAYOUT_NAME = 32 };
 char *byi_rl_layout_name(const struct byi_rl_layout *layout, const char *plain,
                          char buf[BYI_RL_LAYOUT_NAME]);
@@ -198,6 +200,7 @@ struct byi_relayout {
 void byi_relayout_init(struct byi_relayout *rl, struct byi_module *m,
                        uint32_t func, struct byi_pass_context *ctx,
                        struct byi_arena *scratch);
+/* Free what *rl owns, except the memory in `scratch`. */
 void byi_relayout_free(struct byi_relayout *rl);
 /* Between byi_relayout_init and byi_relayout_run: pin call `id`, whose operator
  * is SENSITIVE, to data layout `data` and weight layout `kernel` (NULL:
@@ -212,7 +215,7 @@ enum byoc_status byi_relayout_run(struct byi_relayout *rl, uint32_t func,
 
 /* --- relayout_rules.c ----------------------------------------------------- */
 
-/* Layout `need` of value `id`, as a layout of its home. */
+/* Returns layout `need` of value `id`, as a layout of its home. */
 byi_rl_layout_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
                                 byi_rl_layout_id need);
 /* Set the rule and the mask of node `id`, and pin it if it has weights. */
@@ -242,7 +245,7 @@ const struct byi_type *byi_rl_type(const struct byi_relayout *rl, byi_id id);
 
 /* Build the function of the plan as rl->f. */
 enum byoc_status byi_rl_emit(struct byi_relayout *rl, struct byoc_error *err);
-/* Node `id` of the old function. */
+/* Returns node `id` of the old function. */
 static inline const struct byi_node *byi_rl_node(const struct byi_relayout *rl,
                                                  byi_id id)
 {

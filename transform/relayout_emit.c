@@ -181,7 +181,7 @@ static void keep_made(struct byi_relayout *rl, byi_id home,
     BYI_PUSH(&rl->made, ((struct byi_relayout_value){home, layout, node}));
 }
 
-/* *out becomes the fresh node of value `id` of the old function in layout
+/* Set *out to the fresh node of value `id` of the old function in layout
  * `need`; emit a conversion if there is none yet. */
 static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
                               byi_rl_layout_id need, byi_id *out,

@@ -209,7 +209,7 @@ void byi_rl_classify(struct byi_relayout *rl, byi_id id)
 
 /* --- states -------------------------------------------------------------- */
 
-/* Returns the attribute that names the data's layout. */
+/* Returns the name of the attribute that has the data's layout. */
 static const char *layout_attr(const struct byi_attrs *attrs)
 {
     return byi_attr_find(attrs, "layout") ? "layout" : "data_layout";
@@ -268,7 +268,7 @@ static bool fits_fields(const struct byi_rl_layout *layout,
     return true;
 }
 
-/* Layer norm reduces the last axes, which must stay in place. */
+/* Whether the axes that a layer norm reduces, the last ones, stay in place. */
 static bool keeps_last(const struct byi_relayout *rl, byi_id id,
                        const struct byi_rl_layout *layout)
 {

@@ -53,13 +53,13 @@ const struct byi_type *byi_rw_tensor(const struct byi_rewrite *rw, byi_id id)
     return type->kind == BYI_TENSOR ? type : NULL;
 }
 
-bool byi_rw_float(const struct byi_rewrite *rw, byi_id id)
+bool byi_rw_is_float(const struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_type *type = byi_rw_tensor(rw, id);
     return type && byi_dtype_is_float(type->dtype);
 }
 
-bool byi_rw_once(const struct byi_rewrite *rw, byi_id id)
+bool byi_rw_has_one_reader(const struct byi_rewrite *rw, byi_id id)
 {
     return rw->notes.at[id].readers == 1;
 }
@@ -410,7 +410,7 @@ static void replace_node(struct byi_rewrite *rw, byi_id at, byi_id out,
     release_node(rw, at, few ? before : out, out + 1);
 }
 
-/* Apply the first rule that replaces `at`; returns the replacement, or
+/* Apply the first rule that replaces `at`. Returns the replacement, or
  * BYI_NO_ID. Drops the nodes of failed rules. */
 static byi_id try_rules(struct byi_rewrite *rw, const struct byi_rule *rules,
                         uint32_t n, byi_id at)

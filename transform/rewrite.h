@@ -58,7 +58,7 @@ void byi_sweep(struct byi_module *m, struct byi_func *f,
 
 /* --- queries ------------------------------------------------------------- */
 
-/* Node id of rw->f. Valid until the next emission. */
+/* Returns node id of rw->f. Valid until the next emission. */
 const struct byi_node *byi_rw_node(const struct byi_rewrite *rw, byi_id id);
 /* Whether node id is a call of operator `op`. */
 bool byi_rw_is(const struct byi_rewrite *rw, byi_id id, enum byi_op_id op);
@@ -67,9 +67,9 @@ byi_id byi_rw_arg(const struct byi_rewrite *rw, byi_id id, uint32_t i);
 /* Returns the type of node id; NULL if it is not a tensor. */
 const struct byi_type *byi_rw_tensor(const struct byi_rewrite *rw, byi_id id);
 /* Whether node id is a tensor of floats. */
-bool byi_rw_float(const struct byi_rewrite *rw, byi_id id);
+bool byi_rw_is_float(const struct byi_rewrite *rw, byi_id id);
 /* Whether id has exactly one reader. */
-bool byi_rw_once(const struct byi_rewrite *rw, byi_id id);
+bool byi_rw_has_one_reader(const struct byi_rewrite *rw, byi_id id);
 /* Whether all readers of the n inner nodes are inner nodes or the root. */
 bool byi_rw_only_inner_readers(const struct byi_rewrite *rw, byi_id root,
                                const byi_id *inner, uint32_t n);
@@ -88,9 +88,8 @@ bool byi_rw_is_value(const struct byi_rewrite *rw, byi_id id, double value);
 bool byi_rw_ints(const struct byi_rewrite *rw, byi_id id, int64_t *values,
                  uint32_t max, uint32_t *n);
 
-/* Element i of float32 numbers in the mapped model file, which may be
- * unaligned.
- */
+/* Returns element i of float32 numbers in the mapped model file, which may be
+ * unaligned. */
 static inline float byi_float_at(const void *at, int64_t i)
 {
     float x;

@@ -57,7 +57,7 @@ const struct byi_node *byi_row_node(const struct byi_row_match *r,
 
 bool byi_row_of_floats(struct byi_row_match *r)
 {
-    return byi_rw_float(r->rw, r->root);
+    return byi_rw_is_float(r->rw, r->root);
 }
 
 bool byi_row_give(struct byi_row_match *r, const char *name, byi_id value)

@@ -71,7 +71,7 @@ struct byi_row_table {
     uint32_t n;
     const struct byi_compiled_rows *_Atomic *compiled;
 };
-/* *prepared becomes the compiled rows, which live until the process ends.
+/* Set *prepared to the compiled rows, which live until the process ends.
  * Errors: a pattern does not compile. */
 enum byoc_status byi_rows_prepare(const struct byi_pass *pass,
                                   const void **prepared,

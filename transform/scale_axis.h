@@ -152,7 +152,8 @@ const struct byi_scale *byi_scale_of(struct byi_scaling *s, byi_id id,
 const struct byi_scale *byi_scale_times(struct byi_scaling *s,
                                         const struct byi_scale *a,
                                         const struct byi_scale *b);
-/* Factors first .. first + n-1 of the scale, for a part of its axis. */
+/* Returns factors first .. first + n - 1 of the scale, for a part of its axis.
+ */
 const struct byi_scale *byi_scale_part(struct byi_scaling *s,
                                        const struct byi_scale *scale,
                                        int64_t first, int64_t n);

@@ -15,8 +15,8 @@ struct byi_scopes;
  * which is in `scratch`, is in use. */
 struct byi_scopes *byi_scopes_new(const struct byi_module *m,
                                   struct byi_arena *scratch);
-/* Whether `func` exists, may be changed and is not a branch: it is settled
- * together with its branches. */
+/* Whether `func` is the root of a tree of scopes: it exists, may be changed and
+ * is not a branch. A root is settled together with its branches. */
 bool byi_scopes_is_root(const struct byi_scopes *s, uint32_t func);
 /* Returns the named function that contains `func`, or is `func`. */
 uint32_t byi_scopes_holder(const struct byi_scopes *s, uint32_t func);

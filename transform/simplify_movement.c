@@ -49,8 +49,8 @@ bool byi_gives_full(struct byi_row_match *r)
 /* Read the axes of a transpose, counted from 0, or its default. Returns the
  * rank.
  */
-static uint32_t axes_of(const struct byi_rewrite *rw, byi_id id,
-                        int64_t axes[BYI_MAX_RANK])
+static uint32_t read_transpose_axes(const struct byi_rewrite *rw, byi_id id,
+                                    int64_t axes[BYI_MAX_RANK])
 {
     uint32_t n;
     const int64_t *given =
@@ -64,7 +64,7 @@ static uint32_t axes_of(const struct byi_rewrite *rw, byi_id id,
 bool byi_is_identity_transpose(struct byi_row_match *r)
 {
     int64_t axes[BYI_MAX_RANK];
-    const uint32_t rank = axes_of(r->rw, r->root, axes);
+    const uint32_t rank = read_transpose_axes(r->rw, r->root, axes);
     for (uint32_t i = 0; i < rank; i++)
         if (axes[i] != (int64_t)i)
             return false;
@@ -75,8 +75,9 @@ bool byi_is_identity_transpose(struct byi_row_match *r)
 bool byi_gives_axes(struct byi_row_match *r)
 {
     int64_t outer[BYI_MAX_RANK], inner[BYI_MAX_RANK], both[BYI_MAX_RANK];
-    const uint32_t rank = axes_of(r->rw, byi_row_value(r, "y"), inner);
-    axes_of(r->rw, r->root, outer);
+    const uint32_t rank =
+        read_transpose_axes(r->rw, byi_row_value(r, "y"), inner);
+    read_transpose_axes(r->rw, r->root, outer);
     for (uint32_t i = 0; i < rank; i++)
         both[i] = inner[outer[i]];
     return byi_row_give_ints(r, "axes", both, rank);
@@ -84,8 +85,8 @@ bool byi_gives_axes(struct byi_row_match *r)
 
 /* --- casts --------------------------------------------------------------- */
 
-/* Bits of an integer, without the sign, or of a float's significand; 0 for
- * other types. *sign: whether there is a sign. */
+/* Returns the bits of an integer, without the sign, or of a float's
+ * significand; 0 for other types. *sign: whether there is a sign. */
 static uint32_t bits_of(enum byoc_dtype dtype, bool *sign)
 {
     *sign = byi_dtype_is_signed(dtype);
@@ -198,7 +199,7 @@ static byi_id emit_slice(struct byi_rewrite *rw, byi_id x,
         steps[BYI_MAX_RANK];
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->type->rank; i++) {
-        /* slice_of ensures that a symbolic axis is not cut */
+        /* read_slice ensures that a symbolic axis is not cut */
         if (BYI_IS_SYMBOL(s->type->dims[i]) ||
             (s->begin[i] == 0 && s->step[i] == 1 &&
              s->type->dims[i] == s->x->dims[i]))

@@ -71,7 +71,8 @@ static bool read_chain(const struct byi_rewrite *rw, byi_id at,
         return false;
     while (chain->n < MAX_STEPS) {
         uint32_t operand;
-        if ((chain->n && !byi_rw_once(rw, at)) || !is_step(rw, at, &operand))
+        if ((chain->n && !byi_rw_has_one_reader(rw, at)) ||
+            !is_step(rw, at, &operand))
             return false;
         chain->nodes[chain->n] = at;
         chain->operand[chain->n++] = operand;

@@ -62,7 +62,8 @@ static byoc_node get_arg(const struct byoc_rewriter *rewriter, byoc_node id,
 
 static int get_read_once(const struct byoc_rewriter *rewriter, byoc_node id)
 {
-    return node_of(rewriter, id) && byi_rw_once(rewrite_of(rewriter)->rw, id);
+    return node_of(rewriter, id) &&
+           byi_rw_has_one_reader(rewrite_of(rewriter)->rw, id);
 }
 
 static int get_tensor(const struct byoc_rewriter *rewriter, byoc_node id,
@@ -298,11 +299,12 @@ static byi_id apply_rules(struct byi_rewrite *rw, byi_id at)
         if (s->fault.status != BYOC_OK ||
             !rule_applies(rule, byi_rw_node(rw, at)))
             continue;
-        const byoc_node with = rule->apply(s->pass->ctx, &s->rewriter, at);
-        if (with == BYOC_NO_NODE)
+        const byoc_node replacement =
+            rule->apply(s->pass->ctx, &s->rewriter, at);
+        if (replacement == BYOC_NO_NODE)
             continue;
-        if (with < rw->f->nodes.n)
-            return with;
+        if (replacement < rw->f->nodes.n)
+            return replacement;
         RECORD_FAULT(s,
                      "a rule for '%s' returns a node that does not exist, "
                      "expected a node of the function or BYOC_NO_NODE",
