@@ -66,6 +66,7 @@ enum byoc_status byi_candidates_find(struct byi_module *m,
                                      struct byi_arena *arena,
                                      struct byi_candidates *candidates,
                                      struct byoc_error *err);
+/* Free the list; *candidates may be zero. */
 void byi_candidates_free(struct byi_candidates *candidates);
 
 /* --- piece.c: some nodes of a function on their own ----------------------- */

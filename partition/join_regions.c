@@ -38,7 +38,7 @@ struct joiner {
     region_set *before;  /* all regions on paths to it */
     /* of these, regions with a path through another region or a native node */
     region_set *around;
-    uint32_t *asked; /* 1 + the number of joins when `around` was cached */
+    uint32_t *cached_at; /* 1 + the number of joins when `around` was cached */
     uint32_t joins;
 };
 
@@ -168,16 +168,16 @@ static bool is_representative(const struct joiner *j, uint32_t region)
     return j->into[region] == region;
 }
 
-/* All regions on paths to `region`; if `only_around`, except regions that it
- * only reads directly. */
+/* Set *out to all regions on paths to `region`; if `only_around`, without the
+ * regions that it only reads directly. */
 static void gather_before(const struct joiner *j, uint32_t region,
                           bool only_around, uint64_t *out)
 {
     memset(out, 0, sizeof(region_set));
     for (uint32_t w = 0; w < WORDS; w++) {
-        uint64_t left = j->direct[region][w] | j->via_native[region][w];
-        for (; left; left &= left - 1) {
-            const uint32_t bit = w * 64 + (uint32_t)__builtin_ctzll(left);
+        uint64_t rest = j->direct[region][w] | j->via_native[region][w];
+        for (; rest; rest &= rest - 1) {
+            const uint32_t bit = w * 64 + (uint32_t)__builtin_ctzll(rest);
             set_union(out, j->before[bit]);
             if (!only_around || set_has(j->via_native[region], bit))
                 set_add(out, bit);
@@ -188,9 +188,9 @@ static void gather_before(const struct joiner *j, uint32_t region,
 static const uint64_t *regions_around(struct joiner *j, uint32_t region)
 {
     const uint32_t bit = bit_of(region);
-    if (j->asked[bit] != j->joins + 1)
+    if (j->cached_at[bit] != j->joins + 1)
         gather_before(j, region, true, j->around[bit]);
-    j->asked[bit] = j->joins + 1;
+    j->cached_at[bit] = j->joins + 1;
     return j->around[bit];
 }
 
@@ -205,7 +205,7 @@ static bool may_join(struct joiner *j, uint32_t a, uint32_t b)
            !set_has(regions_around(j, a), bit_of(b));
 }
 
-/* Dependences on b become dependences on a. */
+/* Replace bit b by bit a: dependences on b become dependences on a. */
 static void rename_bit(uint64_t *r, uint32_t a, uint32_t b)
 {
     if (!set_has(r, b))
@@ -239,7 +239,8 @@ static void join_pair(struct joiner *j, uint32_t a, uint32_t b)
     }
 }
 
-/* Repeat until no pair can be joined: a join may enable another. */
+/* Join pairs of regions of the window until no pair can be joined: a join may
+ * enable another. */
 static void join_window(struct joiner *j)
 {
     uint32_t joins;
@@ -266,13 +267,13 @@ const uint32_t *byi_join_regions(const struct byi_func *f, uint32_t n,
         .into = byi_arena_calloc(scratch, n + 1, sizeof *j.into),
         .before = byi_arena_calloc(scratch, WINDOW, sizeof *j.before),
         .around = byi_arena_calloc(scratch, WINDOW, sizeof *j.around),
-        .asked = byi_arena_calloc(scratch, WINDOW, sizeof *j.asked)};
+        .cached_at = byi_arena_calloc(scratch, WINDOW, sizeof *j.cached_at)};
     for (uint32_t r = 1; r <= n; r++)
         j.into[r] = r;
     read_graph(&j);
     for (j.first = 1; j.first <= n; j.first = j.end) {
         j.end = n - j.first < WINDOW ? n + 1 : j.first + WINDOW;
-        memset(j.asked, 0, WINDOW * sizeof *j.asked);
+        memset(j.cached_at, 0, WINDOW * sizeof *j.cached_at);
         join_window(&j);
     }
     return j.into;

@@ -155,8 +155,8 @@ static void drop_small(struct limiter *l, struct listed_region *c)
                              c->flops, limits->min_flops));
 }
 
-/* Existing functions first, then by descending work; ties by first appearance.
- */
+/* Compare two regions: existing functions come first, then regions by
+ * descending work; ties are in order of first appearance. */
 static int compare_work(const void *a, const void *b)
 {
     const struct listed_region *x = *(void *const *)a, *y = *(void *const *)b;

@@ -70,10 +70,10 @@ static void find_level(struct regions *r, byi_id id, uint32_t *required)
     node->region = region_at(r, level, target);
 }
 
-/* One pass over the nodes, the main cost for a large graph.
- * required[id * n_targets + t] is twice the least level of a node of backend t
- * that reads node id, plus one if id is a node of t: after a foreign reader,
- * the nodes of t are one level higher. */
+/* Assign a level to every node in one pass over the nodes, the main cost for a
+ * large graph. required[id * n_targets + t] is twice the least level of a node
+ * of backend t that reads node id, plus one if id is a node of t: after a
+ * foreign reader, the nodes of t are one level higher. */
 static void assign_levels(struct regions *r)
 {
     enum { PREFETCH = 32 };
@@ -199,8 +199,8 @@ static void join_all(struct regions *r)
     }
 }
 
-/* Renumber without gaps, in the order of first appearance. */
-static void renumber(struct regions *r)
+/* Renumber the regions without gaps, in the order of first appearance. */
+static void renumber_regions(struct regions *r)
 {
     uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);
     uint32_t n = 0;
@@ -228,7 +228,7 @@ static enum byoc_status merge_regions(struct byi_module *m, uint32_t func,
     if (r.n_targets > 1) {
         order_regions(&r);
         join_all(&r);
-        renumber(&r);
+        renumber_regions(&r);
     }
     byi_vec_free(r.places.at);
     return BYOC_OK;

@@ -94,8 +94,8 @@ struct byi_backends {
 };
 BYI_CONTEXT_ENTRY(backends)
 
-/* Views of constants consts[0 .. n-1] of the module, for a call of a backend.
- * In `arena`; the module owns the data. */
+/* Returns views of constants consts[0 .. n-1] of the module, for a call of a
+ * backend. The views are in `arena`; the module owns the data. */
 struct byoc_view *byi_const_views(const struct byi_module *m,
                                   const uint32_t *consts, uint32_t n,
                                   struct byi_arena *arena);
@@ -183,7 +183,8 @@ struct byi_builds {
  * as separate regions are reverted. Leaves it NULL if there is nothing to
  * split, or if the whole can be built after all, so that the fault lies
  * elsewhere. The module is unchanged. */
-enum byoc_status byi_split_region(struct byi_module *m, struct byi_builds can,
+enum byoc_status byi_split_region(struct byi_module *m,
+                                  struct byi_builds builds,
                                   struct byi_arena *arena,
                                   struct byi_revert *revert,
                                   struct byoc_error *err);

@@ -95,7 +95,7 @@ static enum byoc_status check_marks(struct partitioner *p)
 
 /* --- the regions' functions ----------------------------------------------- */
 
-static const char *region_name(struct partitioner *p, uint32_t target)
+static const char *new_region_name(struct partitioner *p, uint32_t target)
 {
     for (;;) {
         const char *name =
@@ -128,7 +128,7 @@ static void map_operand(struct partitioner *p, struct new_region *region,
     BYI_PUSH(&region->params, arg);
 }
 
-static bool read_outside(const struct partitioner *p, byi_id id)
+static bool is_read_outside(const struct partitioner *p, byi_id id)
 {
     if (id == p->f->result)
         return true;
@@ -205,7 +205,7 @@ static enum byoc_status collect_results(struct partitioner *p, uint32_t number)
             BYI_TRY(collect_fields(p, region, id));
             continue;
         }
-        if (!read_outside(p, id) ||
+        if (!is_read_outside(p, id) ||
             (node->kind == BYI_GET && p->whole[node->args[0]]))
             continue;
         const struct region_result result = {.id = id};
@@ -226,7 +226,7 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
     const struct byi_node *any =
         &p->f->nodes.at[p->members.at[p->members.first[number]]];
     const char *backend = p->m->targets.at[any->target - 1];
-    region->func = byi_func_new(p->m, region_name(p, any->target));
+    region->func = byi_func_new(p->m, new_region_name(p, any->target));
     region->body = p->m->funcs.at[region->func];
     region->body->attr.compiler = backend;
     region->body->attr.global_symbol = region->body->name;
@@ -432,8 +432,9 @@ static void release_readers(struct partitioner *p, byi_id id, uint32_t *waiting,
         uint32_t other = p->f->nodes.at[reader].region;
         if (other && other == number)
             continue;
-        uint32_t *left = other ? &p->regions[other].waiting : &waiting[reader];
-        if (--*left == 0)
+        uint32_t *remaining =
+            other ? &p->regions[other].waiting : &waiting[reader];
+        if (--*remaining == 0)
             push_ready(ready_queue, key_of(p, reader));
     }
 }
@@ -504,7 +505,7 @@ static enum byoc_status partition_function(struct partitioner *p)
     for (byi_id id = 0; id < n; id++)
         p->whole[id] = p->f->nodes.at[id].region &&
                        p->f->nodes.at[id].type->kind == BYI_TUPLE &&
-                       read_outside(p, id);
+                       is_read_outside(p, id);
     p->map = byi_arena_calloc(p->scratch, n, sizeof *p->map);
     p->inner = byi_arena_alloc(p->scratch, n * sizeof *p->inner);
     memset(p->inner, 0xff, n * sizeof *p->inner);

@@ -74,8 +74,8 @@ static enum byoc_status add_node(struct cutter *c, struct byi_module *to,
                       &c->inner[id], err);
 }
 
-/* For each node of the function, whether an outside node reads it, or it is the
- * function's result. */
+/* Returns, by node of the function, whether an outside node reads it or it is
+ * the function's result. */
 static bool *find_leaving(const struct cutter *c)
 {
     bool *leaves = byi_arena_calloc(c->arena, c->f->nodes.n, sizeof *leaves);
