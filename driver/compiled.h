@@ -56,8 +56,8 @@ struct byi_given {
     uint64_t bytes;   /* of `data` */
 };
 
-/* pipeline.c: an empty result, which byoc_compiled_free frees. It copies the
- * strings that it keeps of `params`. */
+/* pipeline.c: make an empty result, which byoc_compiled_free frees. It copies
+ * the strings that it keeps of `params`. */
 struct byoc_compiled *byi_compiled_new(
     const struct byoc_compile_params *params);
 /* described.c: record in the ledger which implementations the regions use, if

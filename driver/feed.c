@@ -44,7 +44,7 @@ static void adopt_bits(const struct byoc_io *io, struct byi_tensor *t)
 /* Returns the path `data` + "input_0" (or "output_0") + ".pb" or ".npy",
  * whichever exists, or NULL if neither does. `data` is a folder, such as "." or
  * "a/.", otherwise a prefix that ends in a dot. */
-static const char *find_file(const char *data, const char *what, uint32_t k,
+static const char *find_file(const char *data, const char *kind, uint32_t k,
                              struct byi_arena *arena)
 {
     static const char *const suffixes[] = {".pb", ".npy"};
@@ -56,7 +56,7 @@ static const char *find_file(const char *data, const char *what, uint32_t k,
             : "/";
     for (size_t i = 0; i < BYI_COUNT(suffixes); i++) {
         const char *path = byi_arena_printf(arena, "%s%s%s_%u%s", data, slash,
-                                            what, k, suffixes[i]);
+                                            kind, k, suffixes[i]);
         if (access(path, R_OK) == 0)
             return path;
     }
