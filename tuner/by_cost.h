@@ -29,8 +29,8 @@ struct byi_by_cost {
                               whole model */
 };
 
-/* The `decide` of struct byi_backends for --partition-by=measured; `by_cost` is
- * a struct byi_by_cost.
+/* The `decide` of struct byi_backends for --partition-by=measured: sets the
+ * context's assignment by measured times. `by_cost` is a struct byi_by_cost.
  * Errors: BYOC_EINVAL (a backend is not a plug-in), BYOC_ELIMIT (too many
  * backends), those of passes. */
 enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,

@@ -12,7 +12,7 @@
 #include <math.h>
 
 struct estimator {
-    struct byi_by_cost *by;
+    struct byi_by_cost *by_cost;
     struct byi_backends *backends;
     struct byi_pass_context ctx;
     struct byi_module *work; /* a clone, on which backends match */
@@ -126,7 +126,7 @@ static void assign_candidate(struct estimator *e,
             least = us;
         }
     }
-    const char *why = byi_arena_printf(e->by->arena, "estimated: %s",
+    const char *why = byi_arena_printf(e->by_cost->arena, "estimated: %s",
                                        estimates.n ? estimates.at : "");
     for (uint32_t i = 0; n > 1 && i < candidate->n; i++)
         byi_assign(a, candidate->func, candidate->at[i], winner, why);
@@ -146,7 +146,7 @@ enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
                         "found %u backends to ask, expected at most %d; name "
                         "some with --backend",
                         backends->n, BYI_MAX_COST_BACKENDS);
-    struct estimator e = {.by = by,
+    struct estimator e = {.by_cost = by,
                           .backends = backends,
                           .ctx = *ctx,
                           .work = byi_module_clone(m),

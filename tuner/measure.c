@@ -33,8 +33,7 @@ enum byoc_status byi_meter_passes(const struct byi_meter *meter,
     return byi_run_passes(m, passes, n, &ctx, err);
 }
 
-/* --- compiled groups -------------------------------------------------------
- */
+/* --- compiled groups ------------------------------------------------------ */
 
 /* Write an artifact with these kernels and without weights. It is never loaded
  * as a model, so its plan may have any entry function. */

@@ -41,6 +41,7 @@ struct byi_compiled_groups {
  * run operator by operator. */
 void byi_meter_compile(struct byi_meter *meter, const struct byi_module *m,
                        struct byi_compiled_groups *groups);
+/* Unload the code and free the kernels; *groups may be zero. */
 void byi_compiled_groups_free(struct byi_compiled_groups *groups);
 
 /* A loaded model: one of the placements that are timed against each other. */
@@ -66,11 +67,10 @@ enum byoc_status byi_alternative_open(const struct byi_meter *meter,
 void byi_alternative_close(struct byi_alternative *a);
 
 /* Run n alternatives, one or more, in turn on the same random inputs and set
- * their times:
- * CPU time of this thread, or wall time if it sleeps. Takes `seconds`, less if
- * the winner is certain, more if a few rounds take longer. Symbolic dims are 1
- * or, if the model does not accept that, 2 or 64. Fails if an alternative
- * cannot run: *failed is its index. */
+ * their times: CPU time of this thread, or wall time if it sleeps. Takes
+ * `seconds`, less if the winner is certain, more if a few rounds take longer.
+ * Symbolic dims are 1 or, if the model does not accept that, 2 or 64. Fails if
+ * an alternative cannot run: *failed is its index. */
 enum byoc_status byi_alternatives_time(struct byi_alternative *const *at,
                                        uint32_t n, double seconds,
                                        uint32_t *failed,

@@ -268,7 +268,7 @@ static void time_workload(struct byi_workloads *d, struct byi_workload *p,
 static void report_progress(struct byi_workloads *d)
 {
     if (d->progress)
-        d->progress(d->progress_ctx, "measuring", d->done, d->of);
+        d->progress(d->progress_ctx, "measuring", d->n_done, d->n_total);
 }
 
 static bool is_tried(const struct byi_workload *p)
@@ -312,12 +312,12 @@ static enum byoc_status time_missing(struct byi_workloads *d,
     snprintf(entry, sizeof entry, "workload%u", missing[0]);
     BYI_TRY(byi_entry_set(natives, entry, "workloads", err));
     byi_meter_compile(&d->meter, natives, &groups);
-    d->of += n;
+    d->n_total += n;
     for (uint32_t i = 0; i < n; i++) {
         snprintf(entry, sizeof entry, "workload%u", missing[i]);
         if (byi_now() < d->deadline)
             time_workload(d, &d->list.at[missing[i]], natives, &groups, entry);
-        d->done++;
+        d->n_done++;
         report_progress(d);
     }
     byi_compiled_groups_free(&groups);

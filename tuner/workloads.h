@@ -43,11 +43,11 @@ struct byi_workloads {
     uint32_t n_labels;
     BYI_VEC(struct byi_workload) list;
     struct byi_cost_table table;
-    struct byi_sha256 base;  /* hash of everything that all times depend on */
-    uint32_t n_timed;        /* workloads that were not in the table */
-    uint32_t n_undecided;    /* of these, how many have no clear winner */
-    struct byi_index by_key; /* of the list */
-    uint32_t done, of; /* workloads timed, and to be timed, for progress */
+    struct byi_sha256 base;   /* hash of everything that all times depend on */
+    uint32_t n_timed;         /* workloads that were not in the table */
+    uint32_t n_undecided;     /* of these, how many have no clear winner */
+    struct byi_index by_key;  /* of the list */
+    uint32_t n_done, n_total; /* workloads timed, and to be timed so far */
 };
 
 /* Open a list of workloads with the cost table at `path` (byi_cost_table_open).
@@ -57,7 +57,7 @@ enum byoc_status byi_workloads_open(struct byi_workloads *workloads,
                                     struct byoc_error *err);
 /* Free the list and the table; the other members belong to the caller. */
 void byi_workloads_close(struct byi_workloads *workloads);
-/* "native", or the backend's name. */
+/* Returns "native", or the backend's name. */
 const char *byi_workloads_label(const struct byi_workloads *workloads,
                                 uint32_t label);
 /* Add a piece, whose node list is borrowed. Returns the index of its workload,
