@@ -370,7 +370,8 @@ static enum byoc_status search_layers(struct quantization *q,
     if (q->all <= most)
         return BYOC_OK;
     BYI_TRY(rank_layers(q, order, &n, err));
-    uint32_t low = 1, high = n; /* to keep n layers is no solution */
+    /* the number of layers to keep; with all n kept, nothing is quantised */
+    uint32_t low = 1, high = n;
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
         memset(kept, false, n_layers * sizeof *kept);

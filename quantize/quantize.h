@@ -2,8 +2,8 @@
 /* quantize/quantize.h: post-training static quantisation of ONNX models.
  *
  *   model.onnx -read-> tensors to quantise -run on samples-> their ranges
- *              -rewrite-> QuantizeLinear and DequantizeLinear after the
- * tensors, 8-bit weights with a scale per channel -write-> model.q.onnx
+ *   -rewrite-> QuantizeLinear and DequantizeLinear after the tensors, 8-bit
+ *   weights with a scale per channel -write-> model.q.onnx
  */
 #ifndef BYI_QUANTIZE_H
 #define BYI_QUANTIZE_H
