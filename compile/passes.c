@@ -175,8 +175,7 @@ enum byoc_status byi_passes_load(const char *path, struct byoc_error *err)
     return BYOC_OK;
 }
 
-/* --- parsing lists of passes -----------------------------------------------
- */
+/* --- parsing lists of passes ---------------------------------------------- */
 
 enum { MAX_NESTING = 32 };
 
