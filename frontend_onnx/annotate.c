@@ -31,8 +31,7 @@ struct annotation {
     BYI_VEC(struct output_chunk) chunks; /* the output, in order */
 };
 
-/* --- chunks ----------------------------------------------------------------
- */
+/* --- chunks --------------------------------------------------------------- */
 
 static void add_field(struct annotation *a, const struct byi_field *f)
 {
@@ -238,8 +237,9 @@ static enum byoc_status annotate_model(struct annotation *a,
                         a->from, a->next, a->n_nodes);
     if (chunk_bytes(a, 0) > INT_MAX)
         return byi_fail(err, BYOC_ELIMIT,
-                        "%s: would be %zu bytes; ONNX files are limited to "
-                        "2 GiB; export the model with external weights",
+                        "%s: found a copy of %zu bytes, expected less than 2 "
+                        "GiB, the limit of an ONNX file; export the model "
+                        "with external weights",
                         a->to, chunk_bytes(a, 0));
     return BYOC_OK;
 }

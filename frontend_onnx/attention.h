@@ -35,12 +35,12 @@ struct byi_attention byi_attention_read(struct byi_import *o);
  * float32: exp turns a score's absolute error into a relative one. Call before
  * making masks, which have the queries' dtype. */
 void byi_attention_widen(struct byi_import *o, struct byi_attention *a);
-/* softmax(q k scale + bias + mask) v as (b, s, n h). */
+/* Emit softmax(q k scale + bias + mask) v, (b, s, n h). */
 byi_id byi_attention_emit(struct byi_import *o, const struct byi_attention *a);
 
-/* (b, s, n, h) <-> (b, n, s, h) */
+/* Emit x (b, s, n, h) as (b, n, s, h), or the reverse. */
 byi_id byi_transpose_heads(struct byi_import *o, byi_id x);
-/* (b, s, n h) -> (b, s, n, h) */
+/* Emit x (b, s, n h) as (b, s, n, h); `heads` is n. */
 byi_id byi_unflatten_heads(struct byi_import *o, byi_id x, int64_t heads);
 /* Split x's heads, on axis `axis`, into groups that share keys. */
 byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,

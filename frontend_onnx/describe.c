@@ -74,6 +74,7 @@ static void add_value(struct byi_text *out, const Onnx__AttributeProto *a)
         add_list(out, a);
 }
 
+/* Returns "name=value, ..." in the module's arena; NULL without attributes. */
 static const char *attributes_text(struct byi_import *o)
 {
     const Onnx__NodeProto *node = o->node;

@@ -170,8 +170,8 @@ static const struct byi_dim_item *through_slice(struct dims_call *c)
     return x + begin;
 }
 
-/* Operators that keep the elements; NULL for results of rank 2 or more, or of
- * another type than int64. */
+/* Track an operator that keeps the elements. Returns NULL for results of rank 2
+ * or more, or of another type than int64. */
 static const struct byi_dim_item *through_view(struct dims_call *c,
                                                enum byi_op_id op)
 {
@@ -195,8 +195,8 @@ static const struct byi_dim_item *through_view(struct dims_call *c,
     return c->rank <= 1 ? x : NULL;
 }
 
-/* Whether two elements are equal: 1, 0, or -1 if that is known only at run
- * time. Sizes are never negative. */
+/* Returns 1 if two elements are equal, 0 if they differ, -1 if that is known
+ * only at run time. Sizes are never negative. */
 static int equal_items(struct byi_dim_item a, struct byi_dim_item b)
 {
     if (a.kind == BYI_UNKNOWN || b.kind == BYI_UNKNOWN)

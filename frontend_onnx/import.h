@@ -49,6 +49,7 @@ enum byoc_status byi_onnx_open_memory(const void *data, uint64_t bytes,
                                       const char *path, struct byi_arena *arena,
                                       struct byi_onnx_file *file,
                                       struct byoc_error *err);
+/* Free the unpacked model; the mappings belong to the arena. */
 void byi_onnx_close(struct byi_onnx_file *file);
 /* metadata.c: copy the model's description of itself (producer, version,
  * opsets, custom properties) into the module. */
@@ -190,19 +191,19 @@ struct byi_import {
     byi_id *out; /* to fill in; BYI_NO_ID: not supported */
 };
 
-/* names.c: `text`, or the fallback when it is NULL or empty. */
+/* names.c: returns `text`, or the fallback when it is NULL or empty. */
 const char *byi_text_or(const char *text, const char *fallback);
-/* names.c: the name of a domain; "" and NULL are names of ai.onnx. */
+/* names.c: returns the name of a domain; "" and NULL are names of ai.onnx. */
 const char *byi_onnx_domain(const char *text);
 /* import.c. The nodes of the graph and of the graphs inside. */
 size_t byi_onnx_count_nodes(const Onnx__GraphProto *graph);
 
-/* inputs.c: the graph's inputs as parameters of the function. */
+/* inputs.c: make the graph's inputs parameters of the function. */
 enum byoc_status byi_onnx_add_inputs(struct byi_import *o);
 /* Fill scope->names with the initialisers of its graph. */
 enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope);
-/* order.c: the order in which to convert the graph's nodes, as indices in the
- * arena; NULL: the order of the file. */
+/* order.c: returns the order in which to convert the graph's nodes, as indices
+ * in the arena; NULL: the order of the file. */
 const size_t *byi_o_order(struct byi_arena *arena,
                           const Onnx__GraphProto *graph);
 /* Convert the nodes of o->scope's graph. */
@@ -257,19 +258,20 @@ enum byoc_dtype byi_o_dtype_attr(struct byi_import *o, const char *name);
 
 /* Returns input i; BYI_NO_ID when it is omitted. */
 byi_id byi_o_in(const struct byi_import *o, uint32_t i);
-/* Rank, dtype and dim of a value; 0, BYOC_NONE and -1 after a failure. */
+/* Return the rank, dtype or dim of a value; 0, BYOC_NONE and -1 after a
+ * failure. */
 uint32_t byi_o_rank(const struct byi_import *o, byi_id id);
 enum byoc_dtype byi_o_dtype(const struct byi_import *o, byi_id id);
 int64_t byi_o_dim(const struct byi_import *o, byi_id id, uint32_t axis);
 /* Returns the axis as a non-negative index; fails when it is out of range. */
 uint32_t byi_o_axis(struct byi_import *o, int64_t axis, uint32_t rank);
-/* n axes as non-negative indices, in scratch. */
+/* Returns n axes as non-negative indices, in scratch. */
 const int64_t *byi_o_axes(struct byi_import *o, const int64_t *axes, uint32_t n,
                           uint32_t rank);
 
-/* Constants without provenance, or with the given sources (for a node of the
- * model that becomes a constant). borrow: the module uses the data in place,
- * which must outlive it; otherwise the data is copied. */
+/* Add a constant without provenance, or with the given sources (for a node of
+ * the model that becomes a constant). borrow: the module uses the data in
+ * place, which must outlive it; otherwise the data is copied. */
 byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
                       bool borrow, const struct byi_sources *sources);
 byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
@@ -309,7 +311,7 @@ byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
                   const struct byi_attr *attrs);
 /* Emit a field of a tuple. */
 byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index);
-/* A call with these operands and no attributes. */
+/* Emit a call with these operands and no attributes. */
 #define byi_o_call(o, op, ...) byi_o_emit(o, op, ARGS(__VA_ARGS__), NO_ATTRS)
 /* Emit a call with operands a and b, where b becomes a scalar of a's type. */
 byi_id byi_o_with(struct byi_import *o, enum byi_op_id op, byi_id a, double b);
@@ -341,10 +343,10 @@ void byi_o_texts(struct byi_import *o, const char *text, uint32_t n,
                  byi_id *results);
 /* Emit a tensor of one element as a scalar, whatever its axes. */
 byi_id byi_o_as_scalar(struct byi_import *o, byi_id id);
-/* x times the factor, in x's type. */
+/* Emit x times the factor, in x's type. */
 byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor);
-/* Converter for operators that map one to one: all inputs, and the attributes
- * of the same name and default. */
+/* Convert an operator that maps one to one: pass on all inputs, and the
+ * attributes of the same name and default. */
 void byi_o_convert_same(struct byi_import *o);
 
 /* ARGS and ATTRS: the length of a list and the list, as two arguments. */
@@ -593,30 +595,31 @@ bool byi_o_map_input(struct byi_import *o, const char *name,
 const char *byi_o_keys_name(struct byi_import *o, const char *name);
 /* ops_map.c: whether the value is a map, a tuple of values and keys. */
 bool byi_o_is_map(const struct byi_import *o, byi_id id);
-/* ops_map.c: the values of a map, and its keys. */
+/* ops_map.c: return the values of a map, and its keys. */
 byi_id byi_o_map_values(struct byi_import *o, byi_id map);
 byi_id byi_o_map_keys(struct byi_import *o, byi_id map);
 
-/* Uniform float32 numbers in [0, 1) of the given shape, from the node's seed
- * (ops_random.c). */
+/* ops_random.c: emit uniform float32 numbers in [0, 1) of the given shape, from
+ * the node's seed. */
 byi_id byi_o_random_uniform(struct byi_import *o, byi_id shape);
 /* Emit a convolution of the given values with the node's attributes; bias may
  * be BYI_NO_ID (ops_window.c). */
 byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias);
-/* ops_window.c: average pooling of x with the node's attributes. */
+/* ops_window.c: emit average pooling of x with the node's attributes. */
 byi_id byi_o_avg_pool(struct byi_import *o, byi_id x);
-/* ops_window.c: the average of x over its spatial axes, which keep size 1. */
+/* ops_window.c: emit the average of x over its spatial axes, which keep size 1.
+ */
 byi_id byi_o_global_avg_pool(struct byi_import *o, byi_id x);
 /* ops_window.c: transpose (N, ..., C) to (N, C, ...), and back. */
 byi_id byi_o_channels_first(struct byi_import *o, byi_id x);
 byi_id byi_o_channels_last(struct byi_import *o, byi_id x);
-/* nn.softmax or nn.log_softmax over all axes from `axis` on, flattened
- * (ops_norm.c). */
+/* ops_norm.c: emit nn.softmax or nn.log_softmax over all axes from `axis` on,
+ * flattened. */
 byi_id byi_o_softmax_from(struct byi_import *o, enum byi_op_id op, byi_id x,
                           int64_t axis);
-/* ops_make.c: the size of an axis as an int64 scalar. */
+/* ops_make.c: emit the size of an axis as an int64 scalar. */
 byi_id byi_o_length(struct byi_import *o, byi_id id, int64_t axis);
-/* ops_make.c: the vector start .. end - 1; all are int64. */
+/* ops_make.c: emit the vector start .. end - 1; all are int64. */
 byi_id byi_o_count(struct byi_import *o, byi_id start, byi_id end);
 /* Concatenate a and b along an axis; a may be BYI_NO_ID (ops_shape.c). */
 byi_id byi_o_concat(struct byi_import *o, byi_id a, byi_id b, int64_t axis);
@@ -634,7 +637,7 @@ bool byi_o_find_custom(struct byi_import *o);
 
 /* --- ops_ml.c: shared by the operators of ai.onnx.ml ---------------------- */
 
-/* x as rows of features; a vector is one row. */
+/* Emit x as rows of features; a vector is one row. */
 byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype);
 /* Add the vector of class labels, from attribute `ints` or classlabels_strings;
  * *n: their number. */
@@ -643,9 +646,9 @@ byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n);
 byi_id byi_ml_label(struct byi_import *o, byi_id labels, byi_id index);
 /* Emit the argmax of each row of (rows, n), the first on ties, as (rows). */
 byi_id byi_ml_best(struct byi_import *o, byi_id scores);
-/* score > limit; (rows, 1) -> (rows). */
+/* Emit score > limit for scores (rows, 1), as (rows). */
 byi_id byi_ml_above(struct byi_import *o, byi_id score, double limit);
-/* 1 - p. */
+/* Emit 1 - p. */
 byi_id byi_ml_complement(struct byi_import *o, byi_id p);
 /* Concatenate two columns (rows, 1) to (rows, 2). */
 byi_id byi_ml_pair(struct byi_import *o, byi_id first, byi_id second);

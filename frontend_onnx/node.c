@@ -394,8 +394,7 @@ static bool view_const_input(struct byi_import *o, uint32_t i, const char *what,
                              struct byi_tensor *t)
 {
     if (!byi_o_value(o, byi_o_in(o, i), t)) {
-        byi_o_refuse(o, "its input '%s' is computed, expected a constant",
-                     what);
+        byi_o_refuse(o, "input '%s' is computed, expected a constant", what);
         return false;
     }
     if (t->rank > 1 || t->dtype == BYOC_C64 || t->dtype == BYOC_C128) {

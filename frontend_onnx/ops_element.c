@@ -162,7 +162,7 @@ static void convert_clip(struct byi_import *o)
     o->out[0] = x;
 }
 
-static void cast_to(struct byi_import *o, enum byoc_dtype dtype)
+static void emit_cast(struct byi_import *o, enum byoc_dtype dtype)
 {
     if (dtype == BYOC_NONE)
         byi_o_refuse(o, "found no target type, expected a tensor type");
@@ -180,7 +180,7 @@ static void cast_to(struct byi_import *o, enum byoc_dtype dtype)
 
 static void convert_cast(struct byi_import *o)
 {
-    cast_to(o, byi_o_dtype_attr(o, "to"));
+    emit_cast(o, byi_o_dtype_attr(o, "to"));
 }
 
 /* Opset 1 names the type: "FLOAT", "INT64". */
@@ -195,7 +195,7 @@ static void convert_cast_1(struct byi_import *o)
         byi_o_refuse(o, "attribute 'to' is '%s', expected a type such as FLOAT",
                      to);
     else
-        cast_to(o, (enum byoc_dtype)value->value);
+        emit_cast(o, (enum byoc_dtype)value->value);
 }
 
 /* Erf accepts integers and returns their type. */
@@ -212,7 +212,7 @@ static void convert_erf(struct byi_import *o)
 
 static void convert_cast_like(struct byi_import *o)
 {
-    cast_to(o, byi_o_dtype(o, byi_o_in(o, 1)));
+    emit_cast(o, byi_o_dtype(o, byi_o_in(o, 1)));
 }
 
 /* IsInf and IsNaN. 8-bit floats are cast to float32, which is exact. */
@@ -232,7 +232,7 @@ static byi_id emit_ones(struct byi_import *o, enum byoc_dtype dtype)
                       ATTRS(A_FLOAT("value", 1.0), A_DTYPE("dtype", dtype)));
 }
 
-static void dropout_inference(struct byi_import *o)
+static void emit_dropout_inference(struct byi_import *o)
 {
     o->out[0] = byi_o_in(o, 0);
     if (byi_o_wants(o, 1))
@@ -245,8 +245,8 @@ static void dropout_inference(struct byi_import *o)
  *   mask = not training_mode or random.uniform(shape of x) >= ratio
  *   y = mask ? x * (training_mode ? 1 / (1 - ratio) : 1) : 0
  * 8-bit floats are scaled in float32. */
-static void dropout_training(struct byi_import *o, byi_id training,
-                             byi_id ratio)
+static void emit_dropout_training(struct byi_import *o, byi_id training,
+                                  byi_id ratio)
 {
     const enum byoc_dtype own = byi_o_dtype(o, byi_o_in(o, 0));
     const enum byoc_dtype dtype = byi_narrow_is_float(own) ? BYOC_F32 : own;
@@ -286,11 +286,11 @@ static void convert_dropout(struct byi_import *o)
 
     if (training == BYI_NO_ID || none ||
         (byi_o_is_const(o, 2) && byi_o_const_int(o, 2, "training_mode") == 0))
-        dropout_inference(o);
+        emit_dropout_inference(o);
     else
-        dropout_training(o, training,
-                         ratio != BYI_NO_ID ? ratio
-                                            : byi_o_scalar(o, BYOC_F32, usual));
+        emit_dropout_training(
+            o, training,
+            ratio != BYI_NO_ID ? ratio : byi_o_scalar(o, BYOC_F32, usual));
 }
 
 /* Affine, an experimental operator of opset 1: alpha x + beta */

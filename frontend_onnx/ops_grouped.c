@@ -189,8 +189,9 @@ static bool is_preallocated(const struct byi_import *o, uint32_t past,
 
 /* Append the new keys or values to the cache in input `old`, (b, kv_heads, t,
  * h). The result may be in the memory of the old cache. */
-static byi_id cached(struct byi_import *o, const struct grouped_attention *g,
-                     uint32_t old, byi_id new)
+static byi_id append_to_cache(struct byi_import *o,
+                              const struct grouped_attention *g, uint32_t old,
+                              byi_id new)
 {
     return byi_o_emit(o, BYI_OP_NN_CACHE_APPEND,
                       ARGS(byi_o_in(o, old), new, g->past, g->total),
@@ -198,8 +199,8 @@ static byi_id cached(struct byi_import *o, const struct grouped_attention *g,
 }
 
 /* Emit the keys or values in a cache, without the room for more. */
-static byi_id filled(struct byi_import *o, const struct grouped_attention *g,
-                     byi_id cache)
+static byi_id emit_filled(struct byi_import *o,
+                          const struct grouped_attention *g, byi_id cache)
 {
     return byi_o_text(
         o,
@@ -220,16 +221,16 @@ static void cache_grouped(struct byi_import *o, struct grouped_attention *g)
     if (past) {
         g->preallocated = is_preallocated(o, PAST_KEY, 1) &&
                           is_preallocated(o, PAST_VALUE, 2);
-        a->k = cached(o, g, PAST_KEY, a->k);
-        a->v = cached(o, g, PAST_VALUE, a->v);
+        a->k = append_to_cache(o, g, PAST_KEY, a->k);
+        a->v = append_to_cache(o, g, PAST_VALUE, a->v);
     }
     if (byi_o_wants(o, 1))
         o->out[1] = a->k;
     if (byi_o_wants(o, 2))
         o->out[2] = a->v;
     if (past) {
-        a->k = filled(o, g, a->k);
-        a->v = filled(o, g, a->v);
+        a->k = emit_filled(o, g, a->k);
+        a->v = emit_filled(o, g, a->v);
     }
 }
 
@@ -285,7 +286,7 @@ static byi_id grouped_sink(struct byi_import *o,
                : byi_o_expand(o, byi_group_heads(o, &g->a, sink, 0), 2, deeper);
 }
 
-/* (b, s, n, h) -> (b, n, s, h), or (b, n / g, g, s, h) */
+/* Emit queries (b, s, n, h) as (b, n, s, h), or as (b, n / g, g, s, h). */
 static byi_id grouped_queries(struct byi_import *o,
                               const struct grouped_attention *g)
 {

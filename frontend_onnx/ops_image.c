@@ -28,7 +28,7 @@ static void emit_old_resize(struct byi_import *o, byi_id scales)
               A_STRING("nearest_mode", "floor")));
 }
 
-/* Opset 1: (N, C, H, W) with a scale for each of the last two. */
+/* In opset 1, x is (N, C, H, W), with a scale for each of the last two axes. */
 static void convert_upsample_1(struct byi_import *o)
 {
     const float scales[] = {1, 1, (float)byi_o_float(o, "height_scale", 0),
@@ -273,7 +273,7 @@ static void convert_resize(struct byi_import *o)
                                BYI_N(attrs) - (n == 0), attrs);
 }
 
-/* Opset 20 renames two modes. */
+/* Returns the mode by its name before opset 20, which renames two modes. */
 static const char *sample_mode(struct byi_import *o)
 {
     const char *mode = byi_o_string(o, "mode", "linear");

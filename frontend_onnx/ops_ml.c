@@ -244,7 +244,7 @@ static void convert_array_feature(struct byi_import *o)
     o->out[0] = byi_o_expand(o, y, byi_o_rank(o, x) == 1 ? 1 : 0, front);
 }
 
-/* One-hot encoding in a new last axis. */
+/* Encode each element as one-hot in a new last axis. */
 static void convert_one_hot(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);

@@ -270,7 +270,7 @@ static byi_id emit_last_axis_norm(struct byi_import *o, byi_id x, byi_id gamma,
                       ATTRS(A_FLOAT("epsilon", epsilon)));
 }
 
-/* The norm of x + skip + bias; output 3 is that sum. */
+/* SkipLayerNormalization: the norm of x + skip + bias; output 3 is the sum. */
 static void convert_skip_norm(struct byi_import *o)
 {
     const bool simplified = strstr(o->row->type, "Simplified");

@@ -276,8 +276,8 @@ static void convert_qlinear_pool(struct byi_import *o)
     o->out[0] = quantize_result(o, last ? byi_o_channels_last(o, y) : y, 3, 0);
 }
 
-/* Attribute `opset` selects the Softmax: before 13, axes from `axis` on are
- * flattened. */
+/* QLinearSoftmax has the opset of its Softmax as an attribute: before 13, axes
+ * from `axis` on are flattened. */
 static void convert_qlinear_softmax(struct byi_import *o)
 {
     const bool old = byi_o_int(o, "opset", 13) < 13;

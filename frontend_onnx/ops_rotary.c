@@ -17,9 +17,9 @@ byi_id byi_rotary_rows(struct byi_import *o, byi_id table, byi_id at,
                       ATTRS(AN_INT("heads", heads_first ? 1 : 2)));
 }
 
-/* Returns positions (b, s) as they are. From one number, the position of the
- * first token, emits the positions of the s tokens, (1, s). */
-static byi_id positions(struct byi_import *o, byi_id at, byi_id s)
+/* Emit the positions of the s tokens, (1, s), if `at` is one number, the
+ * position of the first token; positions (b, s) are returned as they are. */
+static byi_id emit_positions(struct byi_import *o, byi_id at, byi_id s)
 {
     static const int64_t front[] = {0};
 
@@ -80,8 +80,8 @@ byi_id byi_rotary_apply(struct byi_import *o, byi_id x, const byi_id tables[2],
 
 /* Emit the rows of a table at the tokens' positions. Without positions, the
  * table already has one row per token: (b, s, width / 2). */
-static byi_id token_rows(struct byi_import *o, byi_id table, byi_id at,
-                         bool heads_first)
+static byi_id emit_token_rows(struct byi_import *o, byi_id table, byi_id at,
+                              bool heads_first)
 {
     const int64_t heads[] = {heads_first ? 1 : 2};
 
@@ -136,10 +136,11 @@ static void convert_rotary(struct byi_import *o)
     const byi_id at =
         places == BYI_NO_ID
             ? places
-            : positions(o, places, byi_o_length(o, x, heads_first ? 2 : 1));
+            : emit_positions(o, places,
+                             byi_o_length(o, x, heads_first ? 2 : 1));
     const byi_id tables[] = {
-        token_rows(o, byi_o_in(o, table), at, heads_first),
-        token_rows(o, byi_o_in(o, table + 1), at, heads_first)};
+        emit_token_rows(o, byi_o_in(o, table), at, heads_first),
+        emit_token_rows(o, byi_o_in(o, table + 1), at, heads_first)};
     const byi_id shape = byi_o_shape_of(o, byi_o_in(o, 0));
     o->out[0] = byi_o_reshape(o, byi_rotary_apply(o, x, tables, interleaved),
                               shape, false);

@@ -44,6 +44,7 @@ static void collect_defined(const Onnx__GraphProto *graph,
     }
 }
 
+/* Add the name to names->names, once, unless it is defined inside. */
 static void add_if_free(struct free_names *names, const char *name)
 {
     if (*name && !byi_names_find(&names->inside, name) &&
@@ -118,7 +119,8 @@ uint32_t byi_o_body_needs(struct byi_import *o, struct byi_body *body,
     return body->n_outside++;
 }
 
-/* Known elements of a captured shape vector are also known inside. */
+/* Remember inside what is known about the elements of a captured shape vector.
+ */
 static void copy_items(const struct byi_import *o, byi_id outer,
                        struct byi_import *inner, byi_id param)
 {
