@@ -103,9 +103,9 @@ bool byi_is_artifact(const char *path)
     size_t n;
     if (byi_map_file(path, &data, &n, NULL) != BYOC_OK)
         return byi_path_ends_in(path, ".so");
-    const bool is = is_elf(data, n) || byi_path_ends_in(path, ".so");
+    const bool found = is_elf(data, n) || byi_path_ends_in(path, ".so");
     byi_unmap(data, n);
-    return is;
+    return found;
 }
 
 enum byoc_status byi_expect_model(const char *path, struct byoc_error *err)

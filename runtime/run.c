@@ -462,10 +462,10 @@ static bool is_result(const struct byoc_state *s, const struct run_io *e,
                       uint32_t i, const void *data)
 {
     const uint32_t n = s->model->plan->funcs[0].n_outputs;
-    bool is = s->results[i].data == data;
-    for (uint32_t k = 0; e->request && !is && k < n; k++)
-        is = s->results[k].data == data;
-    return is;
+    bool found = s->results[i].data == data;
+    for (uint32_t k = 0; e->request && !found && k < n; k++)
+        found = s->results[k].data == data;
+    return found;
 }
 
 /* Set the data of views that an earlier run filled in to NULL: they point into
