@@ -37,7 +37,7 @@ static void inverse(struct build *b, const char *in, const char *out)
 static const float square[] = {4, 1, 0, 2, 5, 1, 0, 3, 6};
 static const struct session_value square_x = {"x", FLOAT, 2, {3, 3}, square};
 
-/* x -> Relu -> Add(w) -> y: two nodes that byoc runs. */
+/* y = softmax(x) w: two nodes that byoc runs. */
 static struct build small_model(void)
 {
     struct build b = start();
@@ -167,7 +167,9 @@ static void strings(void **state)
     expect_claimed(&b, in, 2, 2, 2);
 }
 
-/* Body of a Loop: s -> s w + x (from outside), and a row of it. */
+/* Add a Loop of three iterations, with q = softmax(s) * w - x, where x is from
+ * outside of the body: the next s is -q, or the inverse of q, and the row that
+ * an iteration adds to the result is exp(softmax(s)). */
 static void put_loop(struct build *b, bool with_inverse)
 {
     static const int64_t three[] = {3}, scalar[] = {0};
@@ -292,7 +294,8 @@ static void rank_of_run(void **state)
     }
 }
 
-/* With the nodes before it, byoc takes the If and its bodies. */
+/* byoc claims the If and its bodies if it also claims the nodes that compute
+ * the condition. */
 static void rank_of_nodes(void **state)
 {
     struct build b = start();
@@ -312,8 +315,8 @@ static void rank_of_nodes(void **state)
 
 struct digits {
     struct byi_arena *arena;
-    const void *model;
-    size_t n;
+    const void *model; /* the mapped file */
+    size_t n;          /* its bytes */
     struct byi_tensor images;
     struct session_value in;
 };
@@ -509,8 +512,9 @@ static void run_cached(const struct digits *d, const char *folder,
     ort->ReleaseSession(byoc);
 }
 
-/* Change the file; the next session must replace it and give the same results.
- */
+/* Truncate the file to `length` bytes, or, if it is negative, overwrite 64
+ * bytes from `at` on; the next session must replace the file and give the same
+ * results. */
 static void expect_replaced(const struct digits *d, const char *folder,
                             const char *path, off_t at, off_t length)
 {
