@@ -105,7 +105,7 @@ static const struct byoc_operator mix = {
     .run = mix_run,
 };
 
-/* --- Positives: those elements of x, and where they are ------------------ */
+/* --- Positives: the positive elements of x, and their indices ------------ */
 
 static struct byoc_fail *positives_shape(const struct byoc_host *host,
                                          const struct byoc_operator_call *call)

@@ -44,7 +44,9 @@ __attribute__((constructor)) static void start_threads(void)
         pthread_detach(thread);
 }
 
-/* A predicate that reads the type of an operand that its row does not have. */
+/* Read the data of an operand "bias" that the pattern does not have: the host
+ * returns NULL, and the read crashes.
+ */
 static const char *accept_crash(const struct byoc_host *host,
                                 const struct byoc_match *m)
 {
@@ -94,7 +96,7 @@ static struct byoc_fail *load_forgets(const struct byoc_host *host,
     return load(host, region, compiled);
 }
 
-/* The last number of the first output is twice as large as it should be. */
+/* Replace the last number x of the first output by 2x + 1. */
 static struct byoc_fail *run_wrong(const struct byoc_host *host, void *compiled,
                                    void *state,
                                    const struct byoc_run_args *args)
@@ -107,22 +109,25 @@ static struct byoc_fail *run_wrong(const struct byoc_host *host, void *compiled,
     return fail;
 }
 
-/* All runs use the state of the first run. */
+/* All runs of a loaded region use the state of its first run: runs in two
+ * threads write to the same memory.
+ */
 static struct byoc_fail *run_races(const struct byoc_host *host, void *compiled,
                                    void *state,
                                    const struct byoc_run_args *args)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static void *of, *shared;
+    static void *owner, *shared;
     pthread_mutex_lock(&lock);
-    if (of != compiled) {
-        of = compiled;
+    if (owner != compiled) {
+        owner = compiled;
         shared = state;
     }
     pthread_mutex_unlock(&lock);
     return run(host, compiled, shared, args);
 }
 
+/* Write one number past the end of the first output. */
 static struct byoc_fail *run_past(const struct byoc_host *host, void *compiled,
                                   void *state, const struct byoc_run_args *args)
 {
@@ -133,22 +138,25 @@ static struct byoc_fail *run_past(const struct byoc_host *host, void *compiled,
     return fail;
 }
 
-/* All runs read the inputs of the first run. */
+/* All runs of a loaded region read through the array of views of its first
+ * run, which was valid for that run only.
+ */
 static struct byoc_fail *run_keeps(const struct byoc_host *host, void *compiled,
                                    void *state,
                                    const struct byoc_run_args *args)
 {
     static const struct byoc_view *kept;
-    static void *of;
+    static void *owner;
     struct byoc_run_args mine = *args;
-    if (of != compiled) {
-        of = compiled;
+    if (owner != compiled) {
+        owner = compiled;
         kept = args->inputs;
     }
     mine.inputs = kept;
     return run(host, compiled, state, &mine);
 }
 
+/* Report a step without its implementation and its source nodes. */
 static void describe_nothing(const struct byoc_host *host, const void *compiled,
                              byoc_trace_fn say, void *ctx)
 {
