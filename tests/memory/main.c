@@ -336,14 +336,12 @@ static void drop_state(struct subject *s)
     byoc_state_free(&s->state);
 }
 
-/* The next run of the state. */
+/* For phases that run the same state again: free nothing. */
 static void keep(struct subject *s)
 {
     (void)s;
 }
 
-/* before: prepares the phase once, without failures. act: runs the phase, any
- * number of times. undo: frees the results of act. after: reads the results. */
 static enum byoc_status load_and_run(struct subject *s)
 {
     if (!s->model && load(s) != BYOC_OK)
@@ -377,6 +375,8 @@ static enum byoc_status load_compiled(struct subject *s)
     return byoc_compiled_load(s->compiled, &loading, &s->model, &err);
 }
 
+/* before: prepares the phase once, without failures. act: runs the phase, any
+ * number of times. undo: frees the results of act. after: reads the results. */
 static const struct phase {
     const char *name;
     enum byoc_status (*before)(struct subject *s);
@@ -426,8 +426,8 @@ static bool is_pinned(struct subject *s)
     return now.refusals > before.refusals || now.builds == before.builds;
 }
 
-/* Let allocation `at` fail, in a process of its own; `right` is the hash of the
- * expected results. */
+/* Run the phase in this process, and let `in_a_row` allocations fail from
+ * number `at` on; `right` is the hash of the expected results. */
 static enum outcome attempt(const struct phase *p, struct subject *s,
                             uint64_t right, uint64_t at, uint64_t in_a_row)
 {
@@ -487,7 +487,7 @@ static struct counted count_calls(const struct phase *p, struct subject *s)
 struct options {
     uint64_t stride, in_a_row, at;
     double seconds;
-    bool all, verbose;
+    bool all;
     const char *only;
 };
 
@@ -522,9 +522,10 @@ static enum outcome fork_attempt(const struct phase *p, struct subject *s,
     return CRASHED;
 }
 
-static uint64_t common(uint64_t a, uint64_t b)
+/* The greatest common divisor, by Euclid's algorithm. */
+static uint64_t gcd(uint64_t a, uint64_t b)
 {
-    return b ? common(b, a % b) : a;
+    return b ? gcd(b, a % b) : a;
 }
 
 /* A step whose multiples, modulo `calls`, spread over all allocations however
@@ -532,11 +533,12 @@ static uint64_t common(uint64_t a, uint64_t b)
 static uint64_t golden_step(uint64_t calls)
 {
     uint64_t step = (uint64_t)((double)calls * 0.618) | 1;
-    while (calls > 1 && common(calls, step) != 1)
+    while (calls > 1 && gcd(calls, step) != 1)
         step++;
     return step;
 }
 
+/* The phase's share of the seconds that one model has. */
 static double seconds_of(const struct options *o, const struct phase *p,
                          uint32_t n_models)
 {
@@ -546,8 +548,10 @@ static double seconds_of(const struct options *o, const struct phase *p,
     return o->seconds * p->share / shares / n_models;
 }
 
-/* The expected results are computed in another process, so that they do not
- * change the heap of the processes under test. All phases have run once before.
+/* Let allocations of a phase fail, each in a child process, and print a line
+ * with the numbers of outcomes. The allocations are counted in a child as well,
+ * so that this does not change the heap of the processes under test. Returns
+ * whether every outcome is allowed; exits if the phase fails without them.
  */
 static bool try_phase(const struct phase *p, struct subject *s, uint64_t right,
                       const struct options *o, uint32_t n_models)
