@@ -29,8 +29,9 @@ struct variant {
     double times[ROUNDS];
 };
 
-/* Run the variants in turns, and set the median time of each and, in ratios[],
- * the medians of each round's ratio to variant 0. */
+/* Run the variants in turns. Replaces times[0] of each by the median of its
+ * times, and sets ratios[] to the medians of each round's ratio to variant 0.
+ */
 static void measure(struct variant *variants, uint32_t n, double *ratios)
 {
     double list[ROUNDS], first = 0;
@@ -376,12 +377,12 @@ static char *print_pruned(struct byi_arena *arena, const struct pruned *p)
     const long long k = p->k * (p->size ? p->kernel * p->kernel : 1);
     const long long n = p->n, bands = p->n / p->block, size = p->size;
     const long long kernel = p->kernel, pad = p->kernel / 2;
-    const char *of =
+    const char *type =
         size ? byi_arena_printf(arena, "(1, %lld, %lld, %lld)", (long long)p->k,
                                 size, size)
              : byi_arena_printf(arena, "(%lld, %lld)", (long long)p->rows,
                                 (long long)p->k);
-    const char *use =
+    const char *product =
         size ? byi_arena_printf(
                    arena,
                    "  %%6 = reshape(%%5, [%lld, %lld, %lld, %lld]);\n"
@@ -397,8 +398,8 @@ static char *print_pruned(struct byi_arena *arena, const struct pruned *p)
         "  %%3 = random[(%lld, %lld, %lld), float32, seed=1];\n"
         "  %%4 = multiply(%%3, %%2);\n"
         "  %%5 = reshape(%%4, [%lld, %lld]);\n%s}\n",
-        of, bands, k, (double)p->zeros / 50 - 1, bands, (long long)p->block, k,
-        n, k, use);
+        type, bands, k, (double)p->zeros / 50 - 1, bands, (long long)p->block,
+        k, n, k, product);
 }
 
 static void bench_pruned(const char *isa, const struct pruned *p)
@@ -433,9 +434,9 @@ static void bench_sparse(const char *isa)
 /* --- inverse DCT ---------------------------------------------------------- */
 
 /* An inverse DCT along `axes` axes of 8x8 blocks, in which only the first
- * left x left coefficients are not zero. */
+ * kept x kept coefficients are not zero. */
 struct coefficients {
-    int64_t blocks, left;
+    int64_t blocks, kept;
     int axes;
 };
 
@@ -456,11 +457,11 @@ static void print_basis(struct byi_text *text, const char *name,
     byi_text_addf(text, "], [8, 8]);\n");
 }
 
-static void clear_coefficients(const DLTensor *in, int64_t left)
+static void clear_coefficients(const DLTensor *in, int64_t kept)
 {
     float *at = in->data;
     for (int64_t i = 0; i < in->shape[0] * BYI_DCT * BYI_DCT; i++)
-        if (i % BYI_DCT >= left || i / BYI_DCT % BYI_DCT >= left)
+        if (i % BYI_DCT >= kept || i / BYI_DCT % BYI_DCT >= kept)
             at[i] = 0;
 }
 
@@ -481,12 +482,12 @@ static void bench_transform(const char *isa, const struct coefficients *c)
     compile_three(text.at, NULL, "InverseDct", sides);
     byi_text_free(&text);
     for (int i = 0; i < 3; i++)
-        clear_coefficients(&sides[i].in[0], c->left);
+        clear_coefficients(&sides[i].in[0], c->kept);
     measure_three(sides, variants, ratios);
     printf(
         "| %s | %s | %lld | %lldx%lld | %.1f | %.1f | %.1f | %.2f | %.2f |\n",
         isa, c->axes == 2 ? "both axes" : "rows", (long long)c->blocks,
-        (long long)c->left, (long long)c->left, 1e6 * variants[0].times[0],
+        (long long)c->kept, (long long)c->kept, 1e6 * variants[0].times[0],
         1e6 * variants[1].times[0], 1e6 * variants[2].times[0], ratios[1],
         ratios[2]);
 }
@@ -650,19 +651,19 @@ int main(int argc, char **argv)
         n_threads = (uint32_t)atoi(argv[i + 1]);
         i += 2;
     }
-    size_t what = 0;
-    while (what < BYI_COUNT(benches) &&
-           (i + 1 != argc || strcmp(argv[i], benches[what].name) != 0))
-        what++;
-    if (what == BYI_COUNT(benches) || n_threads == 0) {
+    size_t chosen = 0;
+    while (chosen < BYI_COUNT(benches) &&
+           (i + 1 != argc || strcmp(argv[i], benches[chosen].name) != 0))
+        chosen++;
+    if (chosen == BYI_COUNT(benches) || n_threads == 0) {
         fprintf(stderr, "usage: forms [--threads N] "
                         "resize|tables|math|sparse|idct|warps\n");
         return 2;
     }
     bench_folder(); /* create it here: all processes share it */
-    printf("%s", benches[what].head);
+    printf("%s", benches[chosen].head);
     for (size_t k = 0; k < BYI_COUNT(isas) && !failed; k++)
-        failed = run_at(isas[k], benches[what].run);
+        failed = run_at(isas[k], benches[chosen].run);
     bench_folder_remove();
     return failed;
 }

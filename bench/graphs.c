@@ -18,7 +18,7 @@ struct graph {
     uint32_t n_consts;
 };
 
-/* Start a function; NULL: a literal. */
+/* Start a function; its name is NULL if it is a literal. */
 static void start(struct graph *g, const char *name)
 {
     static const int64_t dims[] = {1, 4, 2, 2};
