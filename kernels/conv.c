@@ -495,8 +495,8 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
  * its data in the cache of its own core. */
 int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads)
 {
-    const int64_t *of = conv->transposed ? conv->in : conv->out;
-    const int64_t positions = conv->images * byi_f32_product_of(of);
+    const int64_t *sizes = conv->transposed ? conv->in : conv->out;
+    const int64_t positions = conv->images * byi_f32_product_of(sizes);
     const int64_t weights = conv->outputs * (conv->channels / conv->groups) *
                             byi_f32_product_of(conv->size);
     const int per_thread = conv->algorithm == BYI_F32_DEPTHWISE ? 14 : 18;

@@ -25,7 +25,7 @@ void byi_narrow(enum byoc_dtype dtype, const float *src, void *dst, int64_t n)
 struct wide_call {
     struct byi_call call;
     struct byi_tensor in[MAX_OPERANDS], out[MAX_OPERANDS];
-    bool any; /* whether any tensor is a copy */
+    bool has_copies; /* whether any tensor is a copy */
 };
 
 /* Replace float16 and bfloat16 tensors of `from` by float32 ones at scratch +
@@ -33,7 +33,7 @@ struct wide_call {
 static bool place_copies(uint32_t n, const struct byi_tensor *from,
                          struct byi_tensor *to, char *scratch, uint64_t *used)
 {
-    bool any = false;
+    bool has_copies = false;
     for (uint32_t i = 0; i < n; i++) {
         to[i] = from[i];
         if (!byi_dtype_is_half(from[i].dtype))
@@ -41,9 +41,9 @@ static bool place_copies(uint32_t n, const struct byi_tensor *from,
         to[i].dtype = BYOC_F32;
         to[i].data = byi_take_bytes(
             scratch, used, (uint64_t)byi_count(&from[i]) * sizeof(float));
-        any = true;
+        has_copies = true;
     }
-    return any;
+    return has_copies;
 }
 
 /* Prepare the call on float32 copies. Returns the bytes of scratch that the
@@ -55,7 +55,7 @@ static uint64_t widen_call(const struct byi_call *call, struct wide_call *w)
     bool in = place_copies(call->n_in, call->in, w->in, call->scratch, &used);
     bool out =
         place_copies(call->n_out, call->out, w->out, call->scratch, &used);
-    w->any = in || out;
+    w->has_copies = in || out;
     w->call = *call;
     w->call.in = w->in;
     w->call.out = w->out;
@@ -99,7 +99,7 @@ enum byoc_status byi_run_float(const struct byi_call *call,
 {
     struct wide_call w;
     widen_call(call, &w);
-    if (!w.any)
+    if (!w.has_copies)
         return kernel->run(call, err);
 
     for (uint32_t i = 0; i < call->n_in; i++)

@@ -34,7 +34,7 @@ static float *numbers(int64_t n, double scale)
 struct layer_case {
     struct byi_f32_recurrent layer;
     float *x, *weights[2], *packed[2], *bias, *h, *c, *y, *y_h, *y_c;
-    int64_t results, states;
+    int64_t results, states; /* elements of y, and of each state */
 };
 
 static void open_case(struct layer_case *l, bool states)

@@ -123,6 +123,8 @@ static int32_t walk(const struct byi_call *call, int64_t row, int64_t tree)
     return at;
 }
 
+/* The operator's definition: for each row and target, aggregate the weights of
+ * the leaves that the row reaches. */
 static enum byoc_status plain(const struct byi_call *call,
                               struct byoc_error *error)
 {
@@ -196,11 +198,11 @@ static void coupled(void **state)
 }
 
 /* Invalid indices are refused, whichever branch leads to them. */
-static void no_trees(void **state)
+static void invalid_indices(void **state)
 {
     static const struct {
         uint32_t operand;
-        int64_t at;
+        int64_t at; /* the element of the operand that `value` replaces */
         int32_t value;
     } wrong[] = {
         {1, 0, -1},        /* a root before the first node */
@@ -223,7 +225,8 @@ static void no_trees(void **state)
     for (uint32_t i = 0; i < BYI_COUNT(wrong); i++)
         for (int64_t rows = 1; rows < 20; rows += 18) {
             struct eval e = make_call(&f, BYOC_F32, rows, 2, "sum", 0, false);
-            for (int64_t r = 0; r < rows; r++) /* both leaves, if it can */
+            /* Choose features by which rows reach the leaf of the entry. */
+            for (int64_t r = 0; r < rows; r++)
                 byi_tensor_set(&e.in[0], r * FEATURES, i == 4 || i >= 7);
             ((int32_t *)e.in[wrong[i].operand].data)[wrong[i].at] =
                 wrong[i].value;
@@ -241,7 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forests),
         cmocka_unit_test(coupled),
-        cmocka_unit_test(no_trees),
+        cmocka_unit_test(invalid_indices),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
