@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Train the tree ensemble in examples/trees.
 
-Gradient boosted trees of scikit-learn on its handwritten digits (1,797 images of
-8x8; the last 448, shuffled with a fixed seed, are held out), written as one
-TreeEnsembleClassifier. The held-out images and scikit-learn's own results are
-written beside the model.
+The script trains gradient boosted trees of scikit-learn on its handwritten digits
+(1,797 images of 8x8, shuffled with a fixed seed; the last 448 are held out), and
+writes them as one TreeEnsembleClassifier. It writes the held-out images and
+scikit-learn's own results beside the model.
 
 Needs the distribution's python3-sklearn and python3-onnx. Not needed to build or
 run anything: its output is in the repository.
