@@ -16,7 +16,7 @@ struct check {
     const cJSON *root; /* of the schema, for references */
     char path[256];    /* of the value being checked */
     char *why;
-    size_t n; /* bytes of `why` */
+    size_t why_bytes;
 };
 
 static bool fits(struct check *c, const cJSON *schema, const cJSON *value);
@@ -24,8 +24,8 @@ static bool fits(struct check *c, const cJSON *schema, const cJSON *value);
 /* Write why the value is invalid. Returns false. */
 static bool refuse(struct check *c, const char *rule, const char *what)
 {
-    snprintf(c->why, c->n, "%s: %s %s", *c->path ? c->path : "the document",
-             rule, what);
+    snprintf(c->why, c->why_bytes, "%s: %s %s",
+             *c->path ? c->path : "the document", rule, what);
     return false;
 }
 
@@ -78,9 +78,10 @@ static bool check_const(struct check *c, const cJSON *rule, const cJSON *schema,
 static bool check_enum(struct check *c, const cJSON *rule, const cJSON *schema,
                        const cJSON *v)
 {
-    const cJSON *one;
+    const cJSON *allowed;
     (void)schema;
-    cJSON_ArrayForEach(one, rule) if (cJSON_Compare(one, v, true)) return true;
+    cJSON_ArrayForEach(allowed,
+                       rule) if (cJSON_Compare(allowed, v, true)) return true;
     return refuse(
         c, "is none of the values:", cJSON_IsString(v) ? v->valuestring : "");
 }
@@ -97,13 +98,14 @@ static bool check_ref(struct check *c, const cJSON *rule, const cJSON *schema,
     return to ? fits(c, to, v) : refuse(c, "refers to", rule->valuestring);
 }
 
+/* If the value fits none of the schemas, the reason is that of the last one. */
 static bool check_one_of(struct check *c, const cJSON *rule,
                          const cJSON *schema, const cJSON *v)
 {
-    const cJSON *one;
+    const cJSON *choice;
     uint32_t n = 0;
     (void)schema;
-    cJSON_ArrayForEach(one, rule) n += fits(c, one, v);
+    cJSON_ArrayForEach(choice, rule) n += fits(c, choice, v);
     return n == 1 || (n > 1 ? refuse(c, "fits several of", "oneOf") : false);
 }
 
@@ -253,7 +255,7 @@ static bool fits(struct check *c, const cJSON *schema, const cJSON *value)
 
 bool schema_fits(const cJSON *schema, const cJSON *value, char *why, size_t n)
 {
-    struct check c = {.root = schema, .why = why, .n = n};
+    struct check c = {.root = schema, .why = why, .why_bytes = n};
     if (n)
         *why = '\0';
     return fits(&c, schema, value);

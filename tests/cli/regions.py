@@ -3,8 +3,8 @@
 """Test the models of `byoc check --dump-regions`: regions.py BYOC
 
 The ONNX checker accepts them, their nodes, names, weights and types are those of
-the model, and byoc reads them back with the same results on native kernels, where
-a function is its nodes. Exits with 77 without onnx and NumPy.
+the model, and byoc reads them back with the same results on native kernels, which
+run the nodes of each function. Exits with 77 without onnx and NumPy.
 """
 import os
 import subprocess

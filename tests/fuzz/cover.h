@@ -9,9 +9,10 @@
 
 #include "fuzz.h"
 
+/* Edges are counted in a map of FUZZ_MAP bytes, at a hash of the edge. */
 enum { FUZZ_MAP_BITS = 18, FUZZ_MAP = 1 << FUZZ_MAP_BITS };
 
-/* Whether the build has coverage: instrumented code has called so far. */
+/* Whether instrumented code has run in this process. */
 bool fuzz_covered(void);
 /* Forget the edges of the last input. */
 void fuzz_cover_reset(void);

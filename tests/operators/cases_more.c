@@ -9,6 +9,7 @@
 
 #define ONE_OF(d, list) (list)[draw_int(d, 0, BYI_COUNT(list) - 1)]
 
+/* Draw n dims from 1 to `most` into dims[]. Returns dims. */
 static const int64_t *shape(struct draw *d, uint32_t n, int64_t most,
                             int64_t *dims)
 {
@@ -118,7 +119,7 @@ static void loss(struct draw *d)
         draw_operand(d, BYOC_I64, rank - 1, target, ORDINARY);
     for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++)
         byi_tensor_set(t, i, (double)draw_int(d, 0, classes - 1));
-    byi_tensor_set(t, 0, 0); /* one counts: the mean of no elements is NaN */
+    byi_tensor_set(t, 0, 0); /* not ignored: the mean of no elements is NaN */
     if (draw_chance(d, 50))
         draw_operand(d, d->dtype, 1, &classes, POSITIVE);
     if (classes > 1 && draw_chance(d, 40))
@@ -139,7 +140,7 @@ static void unique(struct draw *d)
     for (int64_t i = 0; t->dtype != BYOC_STRING && t->dtype != BYOC_BOOL &&
                         i < byi_elements(rank, dims);
          i++)
-        byi_tensor_set(t, i, (double)draw_int(d, 0, 3)); /* so that some meet */
+        byi_tensor_set(t, i, (double)draw_int(d, 0, 3)); /* some are equal */
     if (draw_chance(d, 60))
         draw_attr_int(d, "axis", draw_axis(d, rank));
     draw_attr_int(d, "sorted", draw_int(d, 0, 1));
@@ -234,7 +235,7 @@ static void scatter_old(struct draw *d)
     draw_operand(d, d->dtype, 2, dims, ORDINARY);
     struct byi_tensor *t = draw_operand(
         d, draw_chance(d, 50) ? BYOC_I64 : BYOC_I32, 2, part, ORDINARY);
-    for (int64_t i = 0; i < used * m; i++) /* those of a column differ */
+    for (int64_t i = 0; i < used * m; i++) /* a column has no index twice */
         byi_tensor_set(t, i, (double)((i / m + i % m) % n));
     draw_operand(d, d->dtype, 2, part, ORDINARY);
     draw_attr_int(d, "axis", draw_chance(d, 50) ? 0 : -2);
@@ -255,7 +256,7 @@ static void bit_cast(struct draw *d)
     draw_attr_int(d, "to", same[row][draw_int(d, 0, 2)]);
 }
 
-/* x (n, channels, time), weights (channels, 1, k), bias, state */
+/* Operands: x (n, channels, time), weights (channels, 1, k), bias, state. */
 static void causal_conv(struct draw *d)
 {
     const int64_t n = draw_int(d, 1, 3), channels = draw_int(d, 1, 6);
@@ -273,15 +274,15 @@ static void causal_conv(struct draw *d)
         draw_attr_string(d, "activation", "silu");
 }
 
-/* Operands are small, and keys have a norm below 1, so that the state stays
- * bounded. */
+/* Multiply the elements of x by `factor`. Keys of linear attention must be
+ * small, or its state grows with each step. */
 static void shrink(struct byi_tensor *x, double factor)
 {
     for (int64_t i = 0; i < byi_count(x); i++)
         byi_tensor_set(x, i, byi_tensor_float(x, i) * factor);
 }
 
-/* query, key, value, past, decay, beta */
+/* Operands: query, key, value, past, decay, beta. */
 static void linear_attention(struct draw *d)
 {
     static const char *const rules[] = {"linear", "gated", "delta",

@@ -8,9 +8,10 @@
 
 #include <string.h>
 
-/* Results are copied: the state's memory ends with it. */
-static void keep(const DLTensor *from, enum byoc_dtype dtype,
-                 struct byi_arena *arena, struct byi_tensor *to)
+/* Copy a result and its strings to the arena: the state that owns them is freed
+ * before the results are compared. */
+static void copy_result(const DLTensor *from, enum byoc_dtype dtype,
+                        struct byi_arena *arena, struct byi_tensor *to)
 {
     *to = (struct byi_tensor){.dtype = dtype, .rank = (uint32_t)from->ndim};
     if (to->rank > 0)
@@ -46,7 +47,8 @@ static enum byoc_status run(const struct byoc_model *model,
     const enum byoc_status status =
         byoc_run(state, in, n_given, found, *n_out, err);
     for (uint32_t i = 0; i < *n_out && status == BYOC_OK; i++)
-        keep(&found[i], byoc_model_output(model, i)->dtype, arena, &out[i]);
+        copy_result(&found[i], byoc_model_output(model, i)->dtype, arena,
+                    &out[i]);
     byoc_state_free(&state);
     return status;
 }

@@ -68,8 +68,8 @@ static void run(struct byoc_compiled *compiled, const char *plugin,
     byoc_model_free(&model);
 }
 
-/* Offload all of `text` as one region with the composite; both branches give
- * the native results, which differ. */
+/* Offload all of `text` as one region, whose function has the attribute
+ * `operators`; both branches give the native results, which differ. */
 static void check(const char *text, const char *operators)
 {
     struct byoc_compiled *with = compile(text, ref);

@@ -19,7 +19,8 @@ models.folder()
 
 
 def model_of(made="M"):
-    """q, k, v (B, S, ...) and caches (B, 2, M, 8); made: rows of the present."""
+    """A model of one GroupQueryAttention. Inputs: q, k, v (B, S, ...) and caches
+    (B, 2, M, 8); outputs: y and caches (B, 2, made, 8)."""
     value, f32, i32 = helper.make_tensor_value_info, TensorProto.FLOAT, TensorProto.INT32
     cache = ["B", SHARED, "M", WIDTH]
     inputs = [value(n, f32, ["B", "S", h * WIDTH]) for n, h in
