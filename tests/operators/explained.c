@@ -54,6 +54,7 @@ static bool runs_of_strings(const struct draw *d)
     return d->dtype == BYOC_STRING && n > 1;
 }
 
+/* Whether the loop has no iterations. */
 static bool no_rounds(const struct draw *d)
 {
     return byi_tensor_int(&d->in[0], 0) == 0 ||
@@ -113,6 +114,7 @@ static bool sizes_stay(const struct draw *d)
     return scaled;
 }
 
+/* Whether a symmetric window has one element. */
 static bool one_number(const struct draw *d)
 {
     const Onnx__AttributeProto *periodic = attribute(d, "periodic");
@@ -162,6 +164,7 @@ static bool whole(const struct draw *d)
     return !byi_dtype_is_float(d->dtype);
 }
 
+/* Whether one of the strings is empty and a delimiter is given. */
 static bool nothing_to_split(const struct draw *d)
 {
     const struct byi_tensor *x = &d->in[0];
@@ -175,13 +178,13 @@ static bool nothing_to_split(const struct draw *d)
 static const struct {
     const char *op;
     bool (*when)(const struct draw *d);
-    const char *why;
+    const char *why; /* how ONNX Runtime differs from the standard */
 } rows[] = {
     {"BlackmanWindow", one_number, "it divides 0 by 0"},
     {"Gather", runs_of_strings, "it gives the first string of each slice only"},
     {"HammingWindow", one_number, "it divides 0 by 0"},
     {"HannWindow", one_number, "it divides 0 by 0"},
-    {"Loop", no_rounds, "rows that no round makes have sizes of 0 in it"},
+    {"Loop", no_rounds, "without iterations, it gives rows with sizes of 0"},
     {"MeanVarianceNormalization", no_variance,
      "it adds no epsilon to a deviation of 0"},
     {"QLinearSoftmax", ones_in_bytes, "a result of 256 wraps around to 0"},
@@ -189,12 +192,11 @@ static const struct {
      "it drops the logarithm's fraction before it adds the maximum"},
     {"Resize", corners_between,
      "it takes the whole size for the resized length, not the product"},
-    {"Resize", crops,
-     "it takes no part of an axis whose size stays, and scales without it"},
+    {"Resize", crops, "it ignores the roi of an axis that keeps its size"},
     {"Resize", sizes_stay, "it copies where no size changes"},
     {"Sign", nan_in_halves, "it gives 0 for NaN in halves"},
     {"StringSplit", nothing_to_split,
-     "it finds no part in an empty string, where a delimiter leaves one"},
+     "it finds no part in an empty string; with a delimiter there is one"},
     {"ThresholdedRelu", any_nan, "it gives 0 for NaN"},
 };
 
