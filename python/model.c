@@ -127,6 +127,7 @@ static void *free_rest(void *arg)
 
 /* Free the objects in another thread. For a callback of a run that drops the
  * last reference to the model: freeing the model waits for the callback to end.
+ * If no thread can be created, the objects leak.
  */
 static void free_elsewhere(struct pyb_model_rest *rest)
 {
