@@ -28,22 +28,23 @@ static int64_t smallest_factor(int64_t n)
     return n;
 }
 
-/* One stage combines p transforms of `done` numbers into one of done * p.
+/* One stage combines p transforms of `done` numbers into one of done * p, for
+ * each of the groups of done * p numbers.
  * from[j * done + k] is element k of the transform of the inputs j, j + length
  * / done, ...; to[] is the same for done * p. */
 static void run_stage(const struct dft *d, int64_t done, int64_t p,
                       const struct complex_number *from,
                       struct complex_number *to)
 {
-    const int64_t wide = done * p, left = d->length / wide;
-    for (int64_t j = 0; j < left; j++)
+    const int64_t wide = done * p, groups = d->length / wide;
+    for (int64_t j = 0; j < groups; j++)
         for (int64_t at = 0; at < wide; at++) {
             const struct complex_number *v = from + j * done + at % done;
             struct complex_number sum = *v;
             int64_t twiddle = at;
             for (int64_t s = 1; s < p; s++) {
-                const struct complex_number w = d->twiddle[twiddle * left];
-                v += left * done;
+                const struct complex_number w = d->twiddle[twiddle * groups];
+                v += groups * done;
                 sum.re += v->re * w.re - v->im * w.im;
                 sum.im += v->re * w.im + v->im * w.re;
                 twiddle += at;

@@ -47,7 +47,7 @@ compare() {
     return 1
 }
 
-# check FILE COMMAND: run it, compare what it wrote
+# check FILE COMMAND: run COMMAND and compare its output with the files beside FILE
 check() {
     base=${1%.ir} ok=0
     sh -c "$2" >"$tmp/out" 2>"$tmp/err"

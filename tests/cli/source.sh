@@ -35,7 +35,7 @@ fail() {
     failed=$((failed + 1))
 }
 
-# scribe COMMAND OPTIONS: byoc with the backend of C
+# scribe COMMAND OPTIONS: run byoc with only the backend that returns the C in DIR/c
 scribe() {
     command=$1
     shift
@@ -45,7 +45,8 @@ scribe() {
 
 # says NAME WORD: the output contains WORD
 says() {
-    cat "$dir/out" "$dir/err" | grep -qF -- "$2" || fail "$1: no '$2'"
+    cat "$dir/out" "$dir/err" | grep -qF -- "$2" ||
+        fail "$1: found the text below, expected '$2' in it"
 }
 
 # refused NAME WORD [OPTION]: with the C in DIR/c, the region is reverted, and the
@@ -57,7 +58,7 @@ refused() {
     grep -q '"source-refused"' "$dir/json" || fail "$1: the ledger"
     grep -qF -- "$2" "$dir/json" || {
         cp "$dir/json" "$dir/out"
-        fail "$1: nothing says '$2'"
+        fail "$1: found the ledger below, expected '$2' in it"
     }
 }
 

@@ -7,13 +7,14 @@
 #include <string.h>
 
 struct token {
-    size_t at, n;
+    size_t at, n; /* its first byte in the text, and its bytes */
 };
 
 struct tokens {
     BYI_VEC(struct token) list;
 };
 
+/* The bytes of the token at the beginning of the n > 0 bytes of text. */
 static size_t token_length(const char *text, size_t n)
 {
     size_t k = 1;
@@ -36,6 +37,7 @@ static size_t token_length(const char *text, size_t n)
     return k;
 }
 
+/* Find all tokens except white space. The caller frees list.at. */
 static struct tokens scan(const struct byi_text *t)
 {
     struct tokens tokens = {0};
@@ -125,6 +127,7 @@ static void replace_gently(struct fuzz_rng *rng, const struct byi_text *t,
     byi_text_add(out, t->at + token->at, token->n);
 }
 
+/* Replace a random token of the text, sometimes by one of `other`. */
 static void edit_token(struct fuzz_rng *rng, struct byi_text *t,
                        const struct byi_text *other, bool gently)
 {

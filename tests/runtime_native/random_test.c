@@ -6,7 +6,8 @@
 
 enum { COUNT = 40000 };
 
-/* Draw number `draw` of a fill of COUNT float64. */
+/* Run `op` for a shape of COUNT elements, with n attributes; `number` counts
+ * the draws of a run. The caller releases the result. */
 static struct byi_tensor draw(enum byi_op_id op, const struct byi_attr *given,
                               uint32_t n, uint64_t number, uint32_t threads)
 {
@@ -29,6 +30,7 @@ static struct byi_tensor draw(enum byi_op_id op, const struct byi_attr *given,
     return e.out[0];
 }
 
+/* Set the mean and the standard deviation. */
 static void moments(const struct byi_tensor *t, double *mean, double *spread)
 {
     const int64_t n = byi_count(t);
@@ -55,6 +57,8 @@ static void test_known_answer(void **state)
     release(&t);
 }
 
+/* The same seed and draw give the same numbers, with any number of threads;
+ * another draw or seed gives others. */
 static void test_same_again(void **state)
 {
     const struct byi_attr one[] = {FLOAT("seed", 1)},
