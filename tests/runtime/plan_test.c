@@ -33,13 +33,13 @@ static const char ir[] =
     "  (%4, %6)\n"
     "}\n";
 
-static struct fixture x;
+static struct fixture opened;
 
 static int open_fixture(void **state)
 {
     (void)state;
     struct byoc_error err;
-    if (fixture_open(&x, ir, &err) == BYOC_OK)
+    if (fixture_open(&opened, ir, &err) == BYOC_OK)
         return 0;
     print_error("%s\n", err.text);
     return -1;
@@ -48,7 +48,7 @@ static int open_fixture(void **state)
 static int close_fixture(void **state)
 {
     (void)state;
-    fixture_close(&x);
+    fixture_close(&opened);
     return 0;
 }
 
@@ -75,7 +75,7 @@ static char *edit(const char *text, const char *from, uint32_t n,
 static enum byoc_status open_with(const char *plan, const char *manifest,
                                   struct byoc_error *err)
 {
-    struct byi_image image = x.image;
+    struct byi_image image = opened.image;
     struct byoc_model *model = NULL;
     image.plan = plan;
     image.plan_bytes = strlen(plan);
@@ -88,7 +88,7 @@ static enum byoc_status open_with(const char *plan, const char *manifest,
 }
 
 /* An edit of a plan or manifest, and the error that it must give. */
-struct lie {
+struct fault {
     const char *from;
     uint32_t n; /* which occurrence of `from` */
     const char *to;
@@ -96,17 +96,18 @@ struct lie {
     const char *word; /* part of the message */
 };
 
-static void check(const struct lie *l, bool manifest)
+static void check(const struct fault *fault, bool manifest)
 {
     struct byoc_error err = {0};
-    char *text =
-        edit(manifest ? x.manifest.at : x.plan.json.at, l->from, l->n, l->to);
+    char *text = edit(manifest ? opened.manifest.at : opened.plan.json.at,
+                      fault->from, fault->n, fault->to);
     assert_non_null(text);
-    enum byoc_status status = open_with(manifest ? x.plan.json.at : text,
-                                        manifest ? text : x.manifest.at, &err);
-    if (status != l->status || !strstr(err.text, l->word))
-        fail_msg("%s -> %s: %d \"%s\" does not say \"%s\"\n%s", l->from, l->to,
-                 (int)status, err.text, l->word, text);
+    enum byoc_status status =
+        open_with(manifest ? opened.plan.json.at : text,
+                  manifest ? text : opened.manifest.at, &err);
+    if (status != fault->status || !strstr(err.text, fault->word))
+        fail_msg("%s -> %s: %d \"%s\" does not say \"%s\"\n%s", fault->from,
+                 fault->to, (int)status, err.text, fault->word, text);
     free(text);
 }
 
@@ -114,14 +115,14 @@ static void test_good(void **state)
 {
     (void)state;
     struct byoc_error err;
-    if (open_with(x.plan.json.at, x.manifest.at, &err) != BYOC_OK)
+    if (open_with(opened.plan.json.at, opened.manifest.at, &err) != BYOC_OK)
         fail_msg("%s", err.text);
 }
 
-static void test_plan_lies(void **state)
+static void test_plan_faults(void **state)
 {
     (void)state;
-    static const struct lie lies[] = {
+    static const struct fault faults[] = {
         {"byoc-plan", 0, "byoc-graph", BYOC_EPARSE, "format"},
         {"\"version\": 1", 0, "\"version\": 99", BYOC_EINCOMPATIBLE, "compile"},
         {"\"arena\"", 0, "\"areas\"", BYOC_EPARSE, "areas"},
@@ -176,8 +177,8 @@ static void test_plan_lies(void **state)
         {"\"outputs\": [", 0, "\"outputs\": [0, ", BYOC_EPARSE, "output"},
         {"{\"format\"", 0, "[{\"format\"", BYOC_EPARSE, "plan"},
     };
-    for (size_t i = 0; i < BYI_COUNT(lies); i++)
-        check(&lies[i], false);
+    for (size_t i = 0; i < BYI_COUNT(faults); i++)
+        check(&faults[i], false);
 }
 
 /* Any prefix, and any byte changed: an error or a model, never a crash. */
@@ -185,18 +186,19 @@ static void test_mangled(void **state)
 {
     (void)state;
     struct byoc_error err;
-    size_t n = x.plan.json.n;
+    size_t n = opened.plan.json.n;
     char *text = malloc(n + 1);
     for (size_t i = 0; i < n; i += 11) {
-        memcpy(text, x.plan.json.at, n + 1);
+        memcpy(text, opened.plan.json.at, n + 1);
         text[i] = '\0';
-        assert_int_equal(open_with(text, x.manifest.at, &err), BYOC_EPARSE);
+        assert_int_equal(open_with(text, opened.manifest.at, &err),
+                         BYOC_EPARSE);
     }
     static const char with[] = "0129-\"[]{},: x";
     for (size_t i = 0; i < n; i += 3) {
-        memcpy(text, x.plan.json.at, n + 1);
+        memcpy(text, opened.plan.json.at, n + 1);
         text[i] = with[i % (sizeof with - 1)];
-        (void)!open_with(text, x.manifest.at, &err);
+        (void)!open_with(text, opened.manifest.at, &err);
     }
     free(text);
 }
@@ -215,9 +217,9 @@ static const char epilogue_ir[] =
     "  %f(%x, %w, %b, %r)\n"
     "}\n";
 
-static void test_epilogue_lies(void **state)
+static void test_epilogue_faults(void **state)
 {
-    static const struct lie lies[] = {
+    static const struct fault faults[] = {
         {"\"epilogue\"", 0, "\"epilog\"", BYOC_EPARSE, "epilog"},
         {"[{\"op\": \"add\"}, ", 0, "[", BYOC_ETYPE, "steps[0]"},
         {"[{\"op\": \"add\"}, ", 0,
@@ -238,15 +240,15 @@ static void test_epilogue_lies(void **state)
          "nn.dense"},
     };
     struct byoc_error err;
-    fixture_close(&x);
-    if (fixture_open(&x, epilogue_ir, &err) != BYOC_OK)
+    fixture_close(&opened);
+    if (fixture_open(&opened, epilogue_ir, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     test_good(state);
-    assert_null(strstr(x.plan.json.at, "\"call\""));
-    for (size_t i = 0; i < BYI_COUNT(lies); i++)
-        check(&lies[i], false);
+    assert_null(strstr(opened.plan.json.at, "\"call\""));
+    for (size_t i = 0; i < BYI_COUNT(faults); i++)
+        check(&faults[i], false);
     test_mangled(state);
-    fixture_close(&x);
+    fixture_close(&opened);
     assert_int_equal(open_fixture(NULL), 0);
 }
 
@@ -254,15 +256,15 @@ static void test_epilogue_lies(void **state)
 static void test_missing_step(void **state)
 {
     (void)state;
-    static const struct lie lie = {
+    static const struct fault fault = {
         "\"op\": \"reshape\"", 0, "\"op\": \"squeeze\"", BYOC_EPARSE, "steps["};
-    check(&lie, false);
+    check(&fault, false);
 }
 
-static void test_manifest_lies(void **state)
+static void test_manifest_faults(void **state)
 {
     (void)state;
-    static const struct lie lies[] = {
+    static const struct fault faults[] = {
         {"byoc-model", 0, "byoc-plan", BYOC_EPARSE, "format"},
         {"\"version\": 2", 0, "\"version\": 7", BYOC_EINCOMPATIBLE, "version"},
         {"byoc_model_", 0, "model_", BYOC_EPARSE, "symbol"},
@@ -271,19 +273,19 @@ static void test_manifest_lies(void **state)
         {"[\"N\"]", 0, "[\"M\"]", BYOC_EPARSE, "\"n\""},
         {"float32", 0, "float64", BYOC_EPARSE, "\"x\""},
     };
-    for (size_t i = 0; i < BYI_COUNT(lies); i++)
-        check(&lies[i], true);
+    for (size_t i = 0; i < BYI_COUNT(faults); i++)
+        check(&faults[i], true);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),
-        cmocka_unit_test(test_plan_lies),
+        cmocka_unit_test(test_plan_faults),
         cmocka_unit_test(test_missing_step),
-        cmocka_unit_test(test_manifest_lies),
+        cmocka_unit_test(test_manifest_faults),
         cmocka_unit_test(test_mangled),
-        cmocka_unit_test(test_epilogue_lies),
+        cmocka_unit_test(test_epilogue_faults),
     };
     return cmocka_run_group_tests(tests, open_fixture, close_fixture);
 }
