@@ -30,8 +30,8 @@ enum { MAX_WORK = 96 };
 struct work {
     const char *name;
     const struct byi_pass *const *passes; /* NULL: call `run` instead */
-    uint32_t n;
-    bool plugin;
+    uint32_t n;                           /* of passes */
+    bool plugin;       /* partition for the plug-in's backend */
     const char *first; /* a pass to run first, without timing it, or NULL */
     void (*prepare)(struct byi_module *m);
     enum byoc_status (*run)(struct byi_module *m, struct byoc_error *err);

@@ -38,6 +38,7 @@ static uint8_t *octets(int64_t n, uint32_t below)
     return at;
 }
 
+/* A product with its weights; `blocks` are the blocks of a row. */
 struct codes_case {
     struct byi_f32_codes c;
     struct byi_f32_codes_from from;

@@ -63,7 +63,9 @@ static uint32_t narrow(struct region *g, uint32_t x)
     return conv(g, x, MIDDLE, CHANNELS, "{}");
 }
 
-/* Run the region, and check which steps run in bands; NULL: none. */
+/* Run the region, compare its results with native kernels, and check that a
+ * step whose name and implementation are `bands` ran; NULL, or kernels that
+ * have no bands: no step ran in bands. Closes the region. */
 static void expect(struct region *g, uint32_t n, const uint32_t *outs,
                    const char *bands)
 {

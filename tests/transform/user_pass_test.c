@@ -108,7 +108,7 @@ static byoc_node scale(void *ctx, struct byoc_rewriter *rw, byoc_node at)
     for (size_t i = 0; i < view.bytes / sizeof(float); i++)
         values[i] = 10 * ((const float *)view.data)[i];
     view.data = values;
-    *(int *)ctx = 1; /* once */
+    *(int *)ctx = 1;
     return rw->call(rw, "add", (byoc_node[]){x, rw->constant(rw, &view)}, 2,
                     NULL, 0);
 }
@@ -126,7 +126,7 @@ static byoc_node drop_swap(void *ctx, struct byoc_rewriter *rw, byoc_node at)
                : BYOC_NO_NODE;
 }
 
-static int done;
+static int has_scaled; /* scale() changes one addition only, and sets this */
 static const struct byoc_rule rules[] = {{"add", scale},
                                          {"transpose", drop_swap}};
 static const struct byoc_pass scaling = {
@@ -135,7 +135,7 @@ static const struct byoc_pass scaling = {
     .summary = "for this test",
     .rules = rules,
     .n_rules = BYI_COUNT(rules),
-    .ctx = &done,
+    .ctx = &has_scaled,
 };
 
 static void test_registered(void **state)
