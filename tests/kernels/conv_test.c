@@ -552,8 +552,6 @@ static void random_shapes(void)
                             c.sums && p == 0 ? 0 : (int)draw(4));
         }
         c.conv.type = (enum byi_f32_type)draw(BYI_F32_TYPES);
-        if (draw(2) && c.conv.channels < 5)
-            c.conv.type = BYI_F32_WIDE; /* the only type of planes */
         c.conv.planar = byi_f32_planar_suits(&c.conv);
         byi_f32_conv_plan(&c.conv, draw(2));
         if (draw(2)) /* small strips and blocks */
@@ -1068,6 +1066,35 @@ static void test_bf16_layers(void **state)
 #endif
 }
 
+/* Copies of x for blocks have several positions between lines, where tiles
+ * begin, too. */
+static void wide_windows(void)
+{
+    for (int64_t in = 20; in < 22; in++) {
+        struct conv_case c = {.threads = 1};
+        c.conv = (struct byi_f32_conv){.images = 1,
+                                       .channels = 32,
+                                       .outputs = 16,
+                                       .groups = 1,
+                                       .in = {1, 33, in},
+                                       .out = {1, 30, in - 3},
+                                       .size = {1, 4, 4},
+                                       .stride = {1, 1, 1},
+                                       .dilation = {1, 1, 1},
+                                       .type = BYI_F32_BF16};
+        byi_f32_conv_plan(&c.conv, false);
+        open_case(&c);
+        check_case(&c, NULL, bound_of(&c.conv));
+        close_case(&c);
+    }
+}
+
+static void test_wide_windows(void **state)
+{
+    (void)state;
+    at_all_levels(wide_windows);
+}
+
 static void test_infinity(void **state)
 {
     (void)state;
@@ -1174,6 +1201,7 @@ int main(void)
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_nan),
         cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_wide_windows),
         cmocka_unit_test(test_infinity),
         cmocka_unit_test(test_bf16_layers),
         cmocka_unit_test(test_gathered),
