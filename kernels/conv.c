@@ -259,10 +259,11 @@ static bool transposed_pays(const struct byi_f32_conv *conv)
 
 /* A tile computes whole panels. oneDNN is up to twice as fast if there are
  * fewer outputs than a panel has columns, or if the last panel must be copied,
- * because the kernels cannot store a part of it. */
+ * because the kernels cannot store a part of it. AMX's blocks of narrow numbers
+ * are faster, too. */
 bool byi_f32_planar_pays(const struct byi_f32_conv *conv)
 {
-    return conv->outputs >= BYI_F32_PANEL &&
+    return conv->outputs >= BYI_F32_PANEL && !byi_f32_tiles_suit(conv) &&
            (byi_f32_kernels()->partial || conv->outputs % BYI_F32_PANEL == 0);
 }
 
@@ -270,6 +271,8 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
 {
     if (byi_f32_product_of(conv->size) > BYI_F32_PIECES ||
         (conv->channels > BYI_F32_ZEROS && !is_product(conv)))
+        return false;
+    if (conv->planar && conv->adds) /* overlapping tiles write y twice */
         return false;
     if (conv->type) /* oneDNN would run on float32 copies of all data */
         return true;
@@ -280,8 +283,6 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
         return direct_pays(conv);
     case BYI_F32_DEPTHWISE:
         return depthwise_pays(conv);
-    case BYI_F32_PLANAR:
-        return !conv->adds; /* y is written twice where tiles overlap */
     case BYI_F32_TRANSPOSED:
         return transposed_pays(conv);
     default:

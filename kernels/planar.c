@@ -25,8 +25,8 @@ bool byi_f32_planar_suits(const struct byi_f32_conv *conv)
 {
     const int64_t *size = conv->size;
     return conv->channels <= CHANNELS && conv->groups == 1 &&
-           !conv->transposed && !conv->type && !conv->gathers && size[0] == 1 &&
-           size[2] > 1 && conv->stride[0] == 1 && conv->pad[0] == 0 &&
+           !conv->transposed && !conv->gathers && size[0] == 1 && size[2] > 1 &&
+           conv->stride[0] == 1 && conv->pad[0] == 0 &&
            conv->in[0] == conv->out[0] && conv->dilation[2] == 1 &&
            stride_index(conv->stride[2]) >= 0 &&
            size[1] * conv->channels <= BYI_F32_PIECES &&

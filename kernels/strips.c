@@ -5,9 +5,10 @@
  *
  *   x -widen-> strip of x -kernel, epilogue-> strip of y -narrow-> y
  *
- * A value is rounded once, after the epilogue. Weights are packed as float32,
- * since converting them for every tile would cost more than reading them,
- * except if a vector is multiplied by a matrix. */
+ * A strip of planes has lines of each plane. A value is rounded once, after the
+ * epilogue. Weights are packed as float32, since converting them for every tile
+ * would cost more than reading them, except if a vector is multiplied by a
+ * matrix. */
 #include "kernels/conv.h"
 
 #include <string.h>
@@ -175,7 +176,9 @@ static struct strip strip_at(const struct strips *s, int64_t i)
         strip.row = first * s->positions;
     } else {
         const int64_t from = byi_f32_cut_lines(conv, first, high, &strip.conv);
-        strip.x = (image * conv->in[1] + from) * conv->in[2] * conv->channels;
+        strip.x = (image * conv->in[1] * conv->channels +
+                   from * (conv->planar ? 1 : conv->channels)) *
+                  conv->in[2];
         strip.row = (image * conv->out[1] + first) * conv->out[2];
     }
     strip.conv.type = BYI_F32_WIDE;
@@ -247,6 +250,23 @@ static void widen(const struct byi_f32_conv *conv, const uint16_t *from,
     for (int64_t i = 0; i < pieces; i++)
         conv->kernels->widen[conv->type - 1](from + i * PIECE, to + i * PIECE,
                                              byi_min(PIECE, n - i * PIECE));
+}
+
+/* Widen the strip of x that begins at `from`. */
+static void widen_strip(const struct byi_f32_conv *conv,
+                        const struct strip *strip, const uint16_t *from,
+                        float *to, int threads)
+{
+    const int64_t plane = conv->in[1] * conv->in[2];
+    const int64_t n = strip->conv.in[1] * conv->in[2];
+    int64_t planes = strip->conv.images * conv->channels;
+    if (!conv->planar || n == plane) {
+        widen(conv, from, to, planes * byi_f32_product_of(strip->conv.in),
+              threads);
+        return;
+    }
+    for (; planes > 0; planes--, from += plane, to += n)
+        widen(conv, from, to, n, threads);
 }
 
 static void narrow(const struct byi_f32_conv *conv, const float *from,
@@ -330,8 +350,6 @@ static void run_strip(const struct strips *s,
 {
     const struct byi_f32_conv *conv = s->conv;
     const struct strip strip = strip_at(s, i);
-    const int64_t inputs =
-        strip.conv.images * byi_f32_product_of(strip.conv.in) * conv->channels;
     const int64_t rows = strip.conv.images * byi_f32_product_of(strip.conv.out);
     struct byi_f32_conv_run run = *given;
     uint16_t *scaled = (uint16_t *)(void *)take_bytes(&scratch, s->scaled);
@@ -352,7 +370,7 @@ static void run_strip(const struct strips *s,
     else if (s->each_floats)
         byi_f32_tiles_copy(&strip.conv, from, x, threads);
     else
-        widen(conv, from, x, inputs, threads);
+        widen_strip(conv, &strip, from, x, threads);
     if (given->bias) {
         widen(conv, number_at(given->bias, 0), bias, conv->outputs, 1);
         run.bias = bias;

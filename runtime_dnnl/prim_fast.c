@@ -339,11 +339,15 @@ static const struct byi_dn_fast_kind recurrent_kind = {
 
 /* --- descriptors ---------------------------------------------------------- */
 
-/* Whether the tensor is dense, row-major and float32. */
+/* Whether the tensor is dense and row-major. */
+static bool is_row_major(const struct byi_desc *desc)
+{
+    return desc->kind == BYI_DESC_STRIDED && byi_dn_is_plain(desc);
+}
+
 static bool is_plain_f32(const struct byi_desc *desc)
 {
-    return desc->kind == BYI_DESC_STRIDED && desc->dtype == BYOC_F32 &&
-           byi_dn_is_plain(desc);
+    return desc->dtype == BYOC_F32 && is_row_major(desc);
 }
 
 /* Whether all tensors have the same type of floats, and the result is
@@ -418,7 +422,7 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
     conv->bias = p->bias.kind != BYI_DESC_ABSENT;
     /* one channel has both layouts; with several, the caller chose planes */
     const bool last = byi_dn_is_dense_last(&p->src, p->src.dtype);
-    conv->planar = is_plain_f32(&p->src) && !p->banded &&
+    conv->planar = is_row_major(&p->src) && !p->banded &&
                    byi_f32_planar_suits(conv) &&
                    (!last || byi_f32_planar_pays(conv));
     return conv->planar || last;

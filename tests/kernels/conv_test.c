@@ -1119,7 +1119,8 @@ static void test_team(void **state)
     assert_int_equal(byi_f32_conv_team(&small, 2), 1);
 }
 
-/* Planes pay if tiles are full, or can store a part of a panel. */
+/* Planes pay if tiles are full, or can store a part of a panel, and no blocks
+ * multiply narrow numbers. */
 static void planes_pay(void)
 {
     struct byi_f32_conv conv = three_by_three(1, 64, 3, 3);
@@ -1127,6 +1128,10 @@ static void planes_pay(void)
     assert_false(byi_f32_planar_pays(&conv));
     conv.outputs = 16;
     assert_true(byi_f32_planar_pays(&conv));
+    conv.type = BYI_F32_BF16;
+    assert_true(byi_f32_planar_suits(&conv));
+    assert_int_equal(byi_f32_planar_pays(&conv), !byi_i8_kernels()->block);
+    conv.type = BYI_F32_WIDE;
     conv.outputs = 24;
     assert_int_equal(byi_f32_planar_pays(&conv), byi_f32_kernels()->partial);
     conv.channels = 5;
