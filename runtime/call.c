@@ -20,11 +20,11 @@ static const struct byi_plan_func *func_of(const struct byoc_state *s,
 }
 
 static enum byoc_status fail_shape(const struct byi_step *step,
-                                    const char *what, uint32_t i,
-                                    const struct byi_plan_func *callee,
-                                    const struct byi_type *type,
-                                    const struct byi_tensor *t,
-                                    struct byoc_error *err)
+                                   const char *what, uint32_t i,
+                                   const struct byi_plan_func *callee,
+                                   const struct byi_type *type,
+                                   const struct byi_tensor *t,
+                                   struct byoc_error *err)
 {
     char found[128], want[128];
     return byi_fail(err, BYOC_ETYPE,
@@ -83,7 +83,7 @@ static enum byoc_status pass_operand(struct byoc_state *s, struct byi_frame *fr,
     uint32_t block = fr->block[f->values[v].root];
     if (!byi_tensor_fits(&fr->t[v], input->type))
         return fail_shape(step, "operand", i, callee, input->type, &fr->t[v],
-                           err);
+                          err);
     bool stays = root->kind == BYI_V_CONST || root->kind == BYI_V_INPUT;
     if (tail && !block && !stays)
         return move_input(s, to, i, &fr->t[v], err);
@@ -112,7 +112,7 @@ static enum byoc_status pass_captures(struct byoc_state *s,
         }
         if (!byi_tensor_fits(&k->t, callee->values[v].type))
             return fail_shape(step, "capture", i, callee,
-                               callee->values[v].type, &k->t, err);
+                              callee->values[v].type, &k->t, err);
         set_input(s, to, first + i, &k->t, k->block);
     }
     return BYOC_OK;
@@ -177,7 +177,7 @@ static enum byoc_status take_result(struct byoc_state *s,
     }
     if (!byi_tensor_fits(&from->t[w], value->type))
         return fail_shape(&f->steps[fr->at], "result", i, callee, value->type,
-                           &from->t[w], err);
+                          &from->t[w], err);
     memcpy(fr->t[v].dims, from->t[w].dims, sizeof fr->t[v].dims);
     bool open = value->kind == BYI_V_TEMP ||
                 (value->kind == BYI_V_OUTPUT && !fr->dest[value->index].data);

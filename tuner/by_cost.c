@@ -424,7 +424,8 @@ static void note_candidates(struct decider *d, const uint32_t *label)
         for (uint32_t i = 0; i < candidate->n; i++)
             all = byi_sources_join(d->m, all,
                                    f->nodes.at[candidate->at[i]].sources);
-        byi_ledger_set_node_times(d->by_cost->ledger, all, us_or_minus_one(backend),
+        byi_ledger_set_node_times(d->by_cost->ledger, all,
+                                  us_or_minus_one(backend),
                                   us_or_minus_one(p->us[0]));
     }
 }

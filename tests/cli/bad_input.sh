@@ -154,7 +154,7 @@ for command in check "compile -o out.so" run; do
 done
 
 # inputs
-bad 2 "no input 'none'" run good.so --input "none=$x"
+bad 2 "found the input 'none', expected one of" run good.so --input "none=$x"
 bad 2 "found no '=', expected NAME=FILE" run good.so --input image
 bad 2 "cannot open" run good.so --input image=none.npy
 bad 2 "found a folder" run good.so --input image=folder.npy

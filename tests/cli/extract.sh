@@ -87,7 +87,7 @@ holds "and leaves nothing" test ! -e no
 
 mkdir here
 refused "no such region" "region 7: found 2 regions in the model" --region 7 -o no
-refused "a folder that is there" "here exists" --region 0 -o here
+refused "a folder that is there" "here: found an existing file" --region 0 -o here
 refused "a folder that cannot be" "cannot create the folder" -o nowhere/no
 refused "a test that succeeds" "the test succeeds on the whole region" \
     -o no --reduce --test true

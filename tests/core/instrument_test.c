@@ -217,7 +217,7 @@ static void test_failing_pass(void **state)
 
     (void)state;
     assert_int_equal(run(&one, &two, &fails, NULL), BYOC_ETYPE);
-    assert_string_equal(err.text, "Fails: as it was told");
+    assert_string_equal(err.text, "Fails: always fails");
     assert_string_equal(trace,
                         "1:enter 2:enter 1< Fails 2< Fails 1:exit 2:exit ");
 }

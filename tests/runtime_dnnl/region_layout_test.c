@@ -331,7 +331,8 @@ static void test_refusals(void **state)
     region_kernel(&g, "layout_transform",
                   "{\"src_layout\":\"NCHW\",\"dst_layout\":\"NCHW8c\"}",
                   IDS(x));
-    refused(&g, region_end(&g), "from NCHW to NCHW8c, expected layouts");
+    refused(&g, region_end(&g),
+            "found layouts NCHW and NCHW8c, expected layouts");
     region_close(&g);
 
     region_open(&g);
