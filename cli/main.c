@@ -6,6 +6,7 @@
 #include "core/base/guard.h"
 
 #include <malloc.h>
+#include <signal.h>
 #include <string.h>
 
 static const struct byi_command *const commands[] = {
@@ -60,6 +61,9 @@ int main(int argc, char **argv)
     /* by default, glibc raises this threshold to the largest size freed so far;
      * then the growing texts and vectors of a compile fragment the heap */
     mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    /* a parent may have left it ignored; then exit statuses of children, such
+     * as the C compiler, would be lost */
+    signal(SIGCHLD, SIG_DFL);
     byi_commands = commands;
     byi_terminal_open();
     byi_interrupt_watch();

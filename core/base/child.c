@@ -227,8 +227,12 @@ static bool wait_until(pid_t child, bool group, const struct byi_child_time *t,
         /* waitpid() follows the time check, since a child that ended while this
          * process waited for a processor was not late */
         const pid_t got = waitpid(child, status, polls ? WNOHANG : 0);
-        if (got == child || (got < 0 && errno != EINTR))
+        if (got == child)
             return true;
+        if (got < 0 && errno != EINTR) { /* the process ignores SIGCHLD */
+            *status = 0;
+            return true;
+        }
         if (late)
             break;
         nanosleep(&(const struct timespec){.tv_nsec = ns}, NULL);

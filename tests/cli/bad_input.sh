@@ -153,6 +153,17 @@ for command in check "compile -o out.so" run; do
         --shape image=64x3x8x8
 done
 
+# a parent that ignores the end of children, which exec inherits
+(
+    trap '' CHLD
+    CC=false exec "$byoc" compile --native "$digits/digits.onnx" -o no.so
+) >"$dir/out" 2>"$dir/err"
+if [ $? -eq 1 ] && grep -q '"false" failed' "$dir/err"; then
+    passed=$((passed + 1))
+else
+    fail "SIGCHLD is ignored"
+fi
+
 # inputs
 bad 2 "found the input 'none', expected one of" run good.so --input "none=$x"
 bad 2 "found no '=', expected NAME=FILE" run good.so --input image
