@@ -103,10 +103,11 @@ static uint32_t round_code(const struct narrow_row *r, float value,
 {
     const uint32_t code = code_below(r, value);
     const float below = magnitude(r, code);
-    const float above = code < r->largest || r->mantissa == 0
-                            ? magnitude(r, code + 1)
-                            : 2 * below - magnitude(r, code - 1);
-    const float rest = value - below, gap = above - value;
+    /* to the next code, which for the largest one may be no finite float */
+    const float step = r->mantissa == 0    ? below
+                       : code < r->largest ? magnitude(r, code + 1) - below
+                                           : below - magnitude(r, code - 1);
+    const float rest = value - below, gap = step - rest;
 
     if (rest <= 0 || (!r->has_sign && mode == BYI_ROUND_DOWN))
         return code;

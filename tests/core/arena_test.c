@@ -366,6 +366,15 @@ static void test_narrow_values(void **state)
         byi_f32_to_narrow(BYOC_F8E8M0, 1.5f, true, BYI_ROUND_NEAREST), 128);
     assert_int_equal(
         byi_f32_to_narrow(BYOC_F8E8M0, INFINITY, true, BYI_ROUND_UP), 255);
+    assert_int_equal(
+        byi_f32_to_narrow(BYOC_F8E8M0, 0x1.4p127f, false, BYI_ROUND_NEAREST),
+        254);
+    assert_int_equal(
+        byi_f32_to_narrow(BYOC_F8E8M0, 0x1.cp127f, false, BYI_ROUND_NEAREST),
+        255);
+    assert_int_equal(
+        byi_f32_to_narrow(BYOC_F8E8M0, 0x1.cp127f, true, BYI_ROUND_NEAREST),
+        254);
 }
 
 static void test_packing(void **state)
