@@ -71,7 +71,7 @@ static enum byoc_status read_item(struct warm_reader *r, const char *item)
 /* Add a set for every combination of the lists' sizes. */
 static enum byoc_status add_sets(struct warm_reader *r)
 {
-    uint32_t n = 1;
+    uint64_t n = 1;
     for (uint32_t i = 0; i < r->n; i++)
         n = n <= MAX_SETS ? n * r->lists[i].n : n;
     if (r->sets.n + n > MAX_SETS)

@@ -112,9 +112,10 @@ static int64_t add_child(struct byi_import *o, const struct inner_nodes *t,
                          struct tree_lists *m, int64_t child, bool leaf)
 {
     if (child < 0 || child >= (leaf ? t->n_leaves : t->n)) {
-        byi_o_fail(o, BYOC_EPARSE, "%s %lld does not exist, expected 0 to %u",
+        byi_o_fail(o, BYOC_EPARSE,
+                   "found %s %lld, expected one of %u, from 0 on",
                    leaf ? "leaf" : "node", (long long)child,
-                   (leaf ? t->n_leaves : t->n) - 1);
+                   leaf ? t->n_leaves : t->n);
         return -1;
     }
     if (!leaf)
@@ -173,8 +174,8 @@ static void check_roots(struct byi_import *o, const struct inner_nodes *t)
     for (uint32_t i = 0; i < n; i++)
         if (roots[i] < 0 || roots[i] >= t->n)
             byi_o_fail(o, BYOC_EPARSE,
-                       "root %lld does not exist, expected 0 to %u",
-                       (long long)roots[i], t->n - 1);
+                       "found root %lld, expected one of %u, from 0 on",
+                       (long long)roots[i], t->n);
 }
 
 static void read_tree_ensemble(struct byi_import *o, const char *aggregate,

@@ -144,9 +144,10 @@ enum byoc_status byi_entry_set(struct byi_module *m, const char *name,
     struct byi_text names = {0};
     enum byoc_status status = BYOC_OK;
 
-    m->entry = byi_arena_str(m->arena, name);
-    if (byi_entry(m) != UINT32_MAX)
+    if (byi_func_find(m, name) != UINT32_MAX) {
+        m->entry = byi_arena_str(m->arena, name);
         return BYOC_OK;
+    }
     for (uint32_t i = 0; i < m->funcs.n && names.n < 600; i++)
         if (!m->funcs.at[i]->dead && m->funcs.at[i]->name)
             byi_text_addf(&names, "%s@%.80s", names.n ? ", " : "",
