@@ -183,11 +183,11 @@ static bool take_scale(const struct byi_f32_attention *a, uint32_t i,
 static void scale_rows(const struct byi_f32_attention *a, int64_t rows,
                        struct score_matrices *m, char **scratch)
 {
-    float scale = 1, *to = (float *)(void *)*scratch;
+    float scale = a->scale != 0 ? a->scale : 1, *to = (float *)(void *)*scratch;
     while (m->first < a->n_scores &&
            take_scale(a, m->first, &m->operands[m->first], &scale))
         m->first++;
-    if (m->first == 0)
+    if (scale == 1)
         return;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < a->depth; j++)

@@ -40,6 +40,7 @@ struct byi_f32_attention {
     uint32_t n_scores;
     struct byi_f32_score scores[BYI_F32_EPILOGUE_OPS];
     enum byi_f32_type type; /* of all arguments */
+    float scale;            /* of the products of q and k; 0 stands for 1 */
     /* byi_f32_attention_plan() sets these, the first unless it is set */
     const struct byi_f32_kernels *kernels;
     int64_t high, wide; /* rows of a task; floats of a row of scores */

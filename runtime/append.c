@@ -12,9 +12,10 @@
  *   rows, capacity 4    a a a . | b b b . | c c c .     pitch = 4 rows
  *
  * Kernels read dense tensors. A step that appends rows writes only these; a
- * product whose batch axes are the planes runs once for each plane; a slice of
- * the first rows of an output is a view; shape_of and size_of read no elements.
- * For every other step the tensor is copied first. */
+ * product whose batch axes are the planes runs once for each plane; attention
+ * reads keys and values in planes; a slice of the first rows of an output is a
+ * view; shape_of and size_of read no elements. For every other step the tensor
+ * is copied first. */
 #include "state.h"
 
 #include <string.h>
@@ -339,6 +340,27 @@ static enum byoc_status run_batches(struct byoc_state *s, struct byi_frame *fr,
     return status;
 }
 
+/* Run nn.attention, whose keys and values may be in planes. */
+static enum byoc_status run_attention(struct byoc_state *s,
+                                      struct byi_frame *fr,
+                                      const struct byi_step *step,
+                                      struct byoc_error *err)
+{
+    struct byi_head_planes planes[2];
+    for (uint32_t i = 0; i < step->n_in; i++) {
+        const struct byi_row_planes *own = &fr->planes[step->in[i]];
+        if (i == 1 || i == 2)
+            planes[i - 1] = (struct byi_head_planes){own->axes, own->pitch};
+        else
+            BYI_TRY(byi_planes_pack(s, fr, step->in[i], err));
+    }
+    struct byi_call call = byi_exec_call(s->args, fr, step, s->model->threads);
+    BYI_TRY(byi_exec_need(s, step->kernel->scratch(&call), err));
+    call.scratch = s->scratch;
+    byi_attention_run(&call, planes);
+    return BYOC_OK;
+}
+
 enum byoc_status byi_planes_run(struct byoc_state *s, struct byi_frame *fr,
                                 const struct byi_step *step, bool *done,
                                 struct byoc_error *err)
@@ -354,6 +376,8 @@ enum byoc_status byi_planes_run(struct byoc_state *s, struct byi_frame *fr,
     }
     if (is_batched(fr, step))
         return run_batches(s, fr, step, err);
+    if (step->op->id == BYI_OP_NN_ATTENTION)
+        return run_attention(s, fr, step, err);
     *done = false;
     if (step->op->id == BYI_OP_SHAPE_OF || step->op->id == BYI_OP_SIZE_OF)
         return BYOC_OK; /* shape_of and size_of read no elements */

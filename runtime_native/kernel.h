@@ -447,6 +447,7 @@ uint64_t byi_matmul_pack(const struct byi_call *call, void *to);
 /* The names that byi_algorithm_of() returns. */
 const char *byi_conv_algorithm(const struct byi_call *call);
 const char *byi_deconv_algorithm(const struct byi_call *call);
+const char *byi_attention_algorithm(const struct byi_call *call);
 const char *byi_matmul_algorithm(const struct byi_call *call);
 /* Pack the weights (k, n) of nn.dense, whose rows are rs and whose columns are
  * cs elements apart, to `to` unless that is NULL; returns the bytes. */

@@ -63,6 +63,18 @@ struct byi_call {
 void byi_cache_append(const struct byi_call *call, uint64_t past_pitch,
                       uint64_t to_pitch);
 
+/* The planes of an operand, one for each position of its first `axes` axes,
+ * begin `pitch` bytes apart; 0: the operand is dense. */
+struct byi_head_planes {
+    uint32_t axes;
+    uint64_t pitch;
+};
+
+/* attention.c. Run nn.attention; planes[] are those of keys and values, NULL if
+ * both are dense. */
+void byi_attention_run(const struct byi_call *call,
+                       const struct byi_head_planes planes[2]);
+
 /* A kernel. byi_infer_type has accepted the types. Returns BYOC_EUNSUPPORTED,
  * "OP: dtype ... is not supported, ...", for an element type that it does not
  * implement, and BYOC_EINVAL for bad values (an index out of range). Allocates

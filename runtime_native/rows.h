@@ -37,6 +37,7 @@ static inline const struct byi_kernel *byi_kernel_in(
     FAMILY(matmul)                                                             \
     FAMILY(sparse)                                                             \
     FAMILY(recurrent)                                                          \
+    FAMILY(attention)                                                          \
     FAMILY(linear)                                                             \
     FAMILY(conv)                                                               \
     FAMILY(deconv)                                                             \

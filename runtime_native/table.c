@@ -57,6 +57,8 @@ const char *byi_algorithm_of(const struct byi_call *call)
                    : NULL;
     case BYI_COST_DECONV:
         return byi_deconv_algorithm(call);
+    case BYI_COST_ATTENTION:
+        return byi_attention_algorithm(call);
     case BYI_COST_MATMUL:
         return call->op->id == BYI_OP_NN_DENSE ||
                        call->op->id == BYI_OP_NN_MATMUL

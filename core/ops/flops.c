@@ -72,6 +72,19 @@ static double recurrent_flops(const struct byi_type *const *in)
            (elements(in[1]) + elements(in[2]));
 }
 
+/* Each element of a score takes a row of q, and a row of v. */
+static double attention_flops(const struct byi_type *const *in,
+                        const struct byi_type *out)
+{
+    const struct byi_type *q = in[0], *v = in[2];
+    const double depth = (double)q->dims[q->rank - 1];
+    const double columns = (double)v->dims[v->rank - 1];
+    const double keys = (double)v->dims[v->rank - 2];
+    if (depth < 0 || columns <= 0 || keys < 0)
+        return 0;
+    return 2 * elements(out) / columns * keys * (depth + columns);
+}
+
 double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
                     const struct byi_type *const *in,
                     const struct byi_type *out)
@@ -91,6 +104,8 @@ double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
         return 2 * elements(in[0]) * weights_tail(attrs, in[1], 'I');
     case BYI_COST_MATMUL:
         return 2 * elements(out) * inner_dim(attrs, in[0]);
+    case BYI_COST_ATTENTION:
+        return attention_flops(in, out);
     case BYI_COST_RECURRENT:
         return recurrent_flops(in);
     }

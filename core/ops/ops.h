@@ -105,7 +105,8 @@ enum byi_op_cost {
     BYI_COST_CONV,    /* 2 per multiply-add                     */
     BYI_COST_DECONV,
     BYI_COST_MATMUL,
-    BYI_COST_RECURRENT /* both matrix products of every step */
+    BYI_COST_ATTENTION, /* both matrix products                 */
+    BYI_COST_RECURRENT  /* both matrix products of every step */
 };
 
 /* Bits of struct byi_op's traits: see ops.def. */

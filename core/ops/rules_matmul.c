@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_matmul.c: type rules of matrix products: dense, matmul, einsum, det. */
+/* rules_matmul.c: type rules of matrix products: dense, matmul, attention,
+ * einsum, det. */
 #include "rules.h"
 
 #include <string.h>
@@ -100,6 +101,50 @@ enum byoc_status byi_rule_matmul(struct byi_infer *t,
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "a"));
     BYI_TRY(byi_want_same_dtype(t, 1, 0, "b"));
     return byi_infer_matmul(t, out);
+}
+
+enum byoc_status byi_rule_attention(struct byi_infer *t,
+                                    const struct byi_type **out)
+{
+    enum { MOST = 8, TYPES = BYI_FLOATS & ~BYI_BIT(BYOC_F64) };
+    static const char *const names[] = {"q", "k", "v", "mask"};
+    struct matrix q, k, v;
+    int64_t dims[BYI_MAX_RANK + 2];
+    uint32_t rank;
+    BYI_TRY(byi_want_dtype(t, 0, TYPES, "q"));
+    for (uint32_t i = 0; i < t->n_in; i++) {
+        BYI_TRY(byi_want_same_dtype(t, i, 0, names[i]));
+        BYI_TRY(byi_want_min_rank(t, i, 2, names[i]));
+        if (t->in[i]->rank > MOST)
+            return byi_rule_fail(t, "%s has rank %u, expected at most %d",
+                                 names[i], t->in[i]->rank, MOST);
+    }
+    BYI_TRY(read_matrix(t, 0, false, &q));
+    BYI_TRY(read_matrix(t, 1, byi_attr_int(t->attrs, "transpose_k") != 0, &k));
+    BYI_TRY(read_matrix(t, 2, false, &v));
+    if (!byi_dims_agree(q.cols, k.rows))
+        return byi_rule_fail(t,
+                             "q has %lld columns and k keys of %lld elements, "
+                             "expected the same",
+                             (long long)q.cols, (long long)k.rows);
+    BYI_TRY(byi_dims_broadcast(t, q.n_batch, t->in[0]->dims, k.n_batch,
+                               t->in[1]->dims, &rank, dims));
+    dims[rank++] = q.rows;
+    dims[rank++] = k.cols;
+    if (t->n_in > 3)
+        BYI_TRY(byi_dims_broadcast(t, rank, dims, t->in[3]->rank,
+                                   t->in[3]->dims, &rank, dims));
+    if (!byi_dims_agree(dims[rank - 1], v.rows))
+        return byi_rule_fail(t,
+                             "found %lld keys and %lld values, expected "
+                             "the same number",
+                             (long long)dims[rank - 1], (long long)v.rows);
+    const int64_t rows = dims[rank - 2];
+    BYI_TRY(byi_dims_broadcast(t, rank - 2, dims, v.n_batch, t->in[2]->dims,
+                               &rank, dims));
+    dims[rank++] = rows;
+    dims[rank++] = v.cols;
+    return byi_rule_tensor(t, t->in[0]->dtype, rank, dims, out);
 }
 
 enum byoc_status byi_rule_det(struct byi_infer *t, const struct byi_type **out)

@@ -55,6 +55,18 @@ static const char grows[] =
     "  (%0, %3, %4, %6, %past)\n"
     "}\n";
 
+/* The same with attention, which reads both operands in planes. */
+static const char attends[] =
+    "def @main(%past: Tensor[(1, 3, past, 4), float32], %new: Tensor[(1, 3, "
+    "1, 4), float32]) {\n"
+    "  %0 = concatenate(%past, %new, axis=2);\n"
+    "  %1 = nn.attention(%new, %0, %0);\n"
+    "  %2 = tanh(%0);\n"
+    "  %3 = expand_dims(%0, axis=[2]);\n"
+    "  %4 = sum(%3, axis=[3]);\n"
+    "  (%0, %1, %2, %4, %past)\n"
+    "}\n";
+
 struct view {
     DLTensor t;
     int64_t shape[4], strides[4];
@@ -108,17 +120,16 @@ static void fill(float *x, int n, int seed)
         x[i] = (float)((i * 7 + seed * 13) % 23 - 11) / 8;
 }
 
-/* STEPS rows, one at a time: in place, and from dense memory to other memory.
- */
-static void test_growing(void **state)
+/* STEPS rows, one at a time: in place, and by `grows` from dense memory to
+ * other memory. */
+static void check_growing(const char *ir)
 {
-    (void)state;
     static float buffer[HEADS * ROOM * SIZE], dense[2][HEADS * ROOM * SIZE];
     struct model m, twin;
     struct byoc_error err;
     struct byoc_cache_stats stats;
     uint32_t axis;
-    open_with(&m, grows, NULL);
+    open_with(&m, ir, NULL);
     open_with(&twin, grows, NULL);
     assert_int_equal(byoc_model_in_place(m.model, 0, &axis), 0);
     assert_int_equal(axis, 2);
@@ -148,6 +159,13 @@ static void test_growing(void **state)
             assert_true(buffer[h * ROOM * SIZE + i] == 0);
     close_model(&m);
     close_model(&twin);
+}
+
+static void test_growing(void **state)
+{
+    (void)state;
+    check_growing(grows);
+    check_growing(attends);
 }
 
 /* Planes on one side only: the rows are copied. */

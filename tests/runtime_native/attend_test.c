@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attend_test.c: nn.attention against the operators that it replaces. */
+#include "kernels.h"
+#include "tests/share.h"
+
+/* The result of an operator; releases the operands in `spent`, a mask. */
+static struct byi_tensor apply(enum byi_op_id op, const struct byi_attr *given,
+                               uint32_t n, const struct byi_tensor *in,
+                               uint32_t n_in, unsigned spent)
+{
+    struct eval e = prepare(op, given, n, in, n_in);
+    if (!e.typed || run_fast(&e, 1) != BYOC_OK)
+        fail_msg("%s", err.text);
+    for (uint32_t i = 0; i < n_in; i++)
+        if (spent >> i & 1)
+            release(&e.in[i]);
+    return e.out[0];
+}
+
+static struct byi_tensor number(double value)
+{
+    struct byi_tensor t = empty_tensor(BYOC_F32, 0, NULL);
+    byi_tensor_set(&t, 0, value);
+    return t;
+}
+
+/* softmax(scale q k + mask) v, operator by operator. */
+static struct byi_tensor compose(const struct byi_tensor *in, uint32_t n_in,
+                                 double scale, bool transpose_k)
+{
+    const struct byi_attr turn[] = {BOOL("transpose_b", transpose_k)};
+    struct byi_tensor x[2] = {apply(BYI_OP_NN_MATMUL, turn, 1, in, 2, 0),
+                              number(scale)};
+    x[0] = apply(BYI_OP_MULTIPLY, NULL, 0, x, 2, 3);
+    x[1] = in[3];
+    if (n_in > 3)
+        x[0] = apply(BYI_OP_ADD, NULL, 0, x, 2, 1);
+    x[0] = apply(BYI_OP_NN_SOFTMAX, NULL, 0, x, 1, 1);
+    x[1] = in[2];
+    return apply(BYI_OP_NN_MATMUL, NULL, 0, x, 2, 1);
+}
+
+/* Mask the keys after each query's own, which count from the last one. */
+static void make_causal(struct byi_tensor *mask)
+{
+    const int64_t rows = mask->dims[mask->rank - 2];
+    const int64_t keys = mask->dims[mask->rank - 1];
+    for (int64_t i = 0; i < byi_count(mask); i++)
+        byi_tensor_set(mask, i,
+                       i % keys > i / keys % rows + keys - rows ? -1e9 : 0);
+}
+
+static void check_case(bool turn, bool causal, uint32_t n_in, uint32_t threads)
+{
+    const int64_t b = random_in(1, 2), kv = random_in(1, 3);
+    const int64_t shared = random_in(1, 3), rows = random_in(1, 40);
+    const int64_t keys = rows + random_in(0, 40), depth = random_in(1, 20);
+    const double scale = (double)random_in(1, 8) / 16;
+    const struct byi_attr attrs[] = {FLOAT("scale", scale),
+                                     BOOL("transpose_k", turn)};
+    struct byi_tensor in[] = {
+        TENSOR(BYOC_F32, b, kv, shared, rows, depth),
+        TENSOR(BYOC_F32, b, kv, 1, turn ? keys : depth, turn ? depth : keys),
+        TENSOR(BYOC_F32, b, kv, 1, keys, random_in(1, 20)),
+        TENSOR(BYOC_F32, b, 1, 1, random_in(0, 1) || causal ? rows : 1, keys)};
+    if (causal)
+        make_causal(&in[3]);
+    struct eval e = prepare(BYI_OP_NN_ATTENTION, attrs, 2, in, n_in);
+    if (!e.typed || run_fast(&e, threads) != BYOC_OK)
+        fail_msg("%s", err.text);
+    struct byi_tensor expected = compose(in, n_in, scale, turn);
+    assert_int_equal(byi_count(&expected), byi_count(&e.out[0]));
+    for (int64_t i = 0; i < byi_count(&expected); i++)
+        if (fabs(byi_tensor_float(&expected, i) -
+                 byi_tensor_float(&e.out[0], i)) > 2e-5)
+            fail_msg("element %d is %g, expected %g", (int)i,
+                     byi_tensor_float(&e.out[0], i),
+                     byi_tensor_float(&expected, i));
+    release(&expected);
+    release(&e.out[0]);
+    for (size_t i = 0; i < BYI_COUNT(in); i++)
+        release(&in[i]);
+}
+
+static void test_composition(void **state_)
+{
+    (void)state_;
+    for (int round = 0; round < test_share_of(200); round++)
+        check_case(round % 2, round % 3, round % 5 ? 4 : 3,
+                   (uint32_t)round % 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_composition)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
