@@ -73,6 +73,7 @@ static const struct byi_pass *const pipeline[] = {
     &byi_pass_scale_integer_products, /* before a backend takes the scale */
     &partition,
     &byi_pass_fake_quantization_to_integer, /* products that no backend runs */
+    &byi_pass_fuse_attention, /* products that no backend runs */
     &byi_pass_convert_layout, /* native convolutions are channels last */
     &byi_pass_fuse_ops, /* native operators, for codegen_c */
     NULL,

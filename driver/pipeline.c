@@ -602,6 +602,7 @@ static enum byoc_status amend_regions(struct byoc_compiled *c, void *arg,
                                       struct byoc_error *err)
 {
     const struct byi_pass *const clean[] = {&byi_pass_dead_code_elimination,
+                                            &byi_pass_fuse_attention,
                                             &byi_pass_fuse_ops};
     struct build_round *build_round = arg;
     struct byi_arena *scratch = byi_arena_new();

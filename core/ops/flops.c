@@ -74,7 +74,7 @@ static double recurrent_flops(const struct byi_type *const *in)
 
 /* Each element of a score takes a row of q, and a row of v. */
 static double attention_flops(const struct byi_type *const *in,
-                        const struct byi_type *out)
+                              const struct byi_type *out)
 {
     const struct byi_type *q = in[0], *v = in[2];
     const double depth = (double)q->dims[q->rank - 1];

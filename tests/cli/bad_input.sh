@@ -158,7 +158,7 @@ done
     trap '' CHLD
     CC=false exec "$byoc" compile --native "$digits/digits.onnx" -o no.so
 ) >"$dir/out" 2>"$dir/err"
-if [ $? -eq 1 ] && grep -q '"false" failed' "$dir/err"; then
+if [ $? -eq 2 ] && grep -q '"false" failed' "$dir/err"; then
     passed=$((passed + 1))
 else
     fail "SIGCHLD is ignored"

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* FuseAttention: replace the products and the softmax of attention by one
+ * operator, whose kernel keeps the scores in the cache.
+ * requires: types                         breaks: nothing
+ *
+ *   %0 = nn.matmul(%q, %k, transpose_b=true);
+ *   %1 = multiply(%0, const 0.125);
+ *   %2 = add(%1, %mask);                 ==>  nn.attention(%q, %k, %v, %mask,
+ *   %3 = nn.softmax(%2);                                   scale=0.125)
+ *   nn.matmul(%3, %v)
+ *
+ * The values between have no other readers. Scales and the mask are optional.
+ * Between the products, views may split or join batch axes, as exporters do for
+ * query heads that share a head of keys, if the last product has the batch axes
+ * of the first; the mask then has none. A compile runs this after
+ * partitioning: backends find attention by patterns of their own.
+ */
+#include "transform.h"
+
+#include <string.h>
+
+#include "rewrite.h"
+
+/* What the walk from the last product to the first one finds. */
+struct attention_match {
+    byi_id product; /* q k */
+    byi_id mask;    /* BYI_NO_ID: none */
+    double scale;
+    bool viewed; /* views are between the products */
+};
+
+/* Whether the node is a view of its operand that keeps the last two axes. */
+static bool keeps_matrices(const struct byi_rewrite *rw, byi_id id)
+{
+    const struct byi_node *node = byi_rw_node(rw, id);
+    if (node->kind != BYI_CALL_OP || !byi_op_has(node->op, BYI_TRAIT_VIEW))
+        return false;
+    const struct byi_type *to = byi_rw_tensor(rw, id);
+    const struct byi_type *from = byi_rw_tensor(rw, node->args[0]);
+    return to && from && to->dtype == from->dtype && to->rank >= 2 &&
+           from->rank >= 2 &&
+           byi_dims_equal(2, to->dims + to->rank - 2, 2,
+                          from->dims + from->rank - 2);
+}
+
+/* The operand that a scale of scores multiplies, and its factor; BYI_NO_ID if
+ * the node is none. */
+static byi_id scaled_operand(const struct byi_rewrite *rw, byi_id id,
+                             double *scale)
+{
+    const bool divides = byi_rw_is(rw, id, BYI_OP_DIVIDE);
+    double value;
+    if (!divides && !byi_rw_is(rw, id, BYI_OP_MULTIPLY))
+        return BYI_NO_ID;
+    const byi_id x = byi_rw_arg(rw, id, 0), by = byi_rw_arg(rw, id, 1);
+    const struct byi_type *type = byi_rw_tensor(rw, id);
+    const struct byi_type *from = byi_rw_tensor(rw, x);
+    if (!byi_rw_splat(rw, by, &value) || value == 0 ||
+        !byi_type_equal(type, from))
+        return BYI_NO_ID;
+    *scale *= divides ? 1 / value : value;
+    return x;
+}
+
+/* Walk over scales and views from scores `at` to their product; false if the
+ * walk ends elsewhere, or at a value with other readers. */
+static bool find_product(const struct byi_rewrite *rw, byi_id at,
+                         struct attention_match *m)
+{
+    for (byi_id next; byi_rw_has_one_reader(rw, at); at = next) {
+        m->product = at;
+        if (byi_rw_is(rw, at, BYI_OP_NN_MATMUL))
+            return true;
+        next = scaled_operand(rw, at, &m->scale);
+        m->viewed = m->viewed || next == BYI_NO_ID;
+        if (next == BYI_NO_ID && !keeps_matrices(rw, at))
+            return false;
+        if (next == BYI_NO_ID)
+            next = byi_rw_arg(rw, at, 0);
+    }
+    return false;
+}
+
+/* Whether the node's batch axes have size 1. */
+static bool is_one_matrix(const struct byi_rewrite *rw, byi_id id)
+{
+    const struct byi_type *type = byi_rw_tensor(rw, id);
+    bool one = type != NULL;
+    for (uint32_t i = 0; one && i + 2 < type->rank; i++)
+        one = type->dims[i] == 1;
+    return one;
+}
+
+/* Find the product in the softmax's operand: scores, or scores plus a mask. */
+static bool find_scores(const struct byi_rewrite *rw, byi_id at,
+                        struct attention_match *m)
+{
+    const struct attention_match start = *m;
+    if (!byi_rw_is(rw, at, BYI_OP_ADD))
+        return find_product(rw, at, m);
+    for (uint32_t i = 0; i < 2 && byi_rw_has_one_reader(rw, at); i++) {
+        *m = start;
+        m->mask = byi_rw_arg(rw, at, 1 - i);
+        const struct byi_type *mask = byi_rw_tensor(rw, m->mask);
+        if (mask && mask->rank >= 2 &&
+            find_product(rw, byi_rw_arg(rw, at, i), m))
+            return true;
+    }
+    return false;
+}
+
+/* Walk over views from the weights `at` to the softmax's operand; BYI_NO_ID if
+ * there is none. */
+static byi_id find_softmax(const struct byi_rewrite *rw, byi_id at,
+                           struct attention_match *m)
+{
+    while (byi_rw_has_one_reader(rw, at) && keeps_matrices(rw, at)) {
+        m->viewed = true;
+        at = byi_rw_arg(rw, at, 0);
+    }
+    if (!byi_rw_is(rw, at, BYI_OP_NN_SOFTMAX) || !byi_rw_has_one_reader(rw, at))
+        return BYI_NO_ID;
+    const struct byi_node *node = byi_rw_node(rw, at);
+    const int64_t axis = byi_attr_int(node->attrs, "axis");
+    return axis == -1 || axis == (int64_t)node->type->rank - 1 ? node->args[0]
+                                                               : BYI_NO_ID;
+}
+
+/* Views must not change what the kernel sees as a batch: the two products have
+ * the same batch axes, and the mask has none. */
+static bool has_batch_axes(const struct byi_rewrite *rw, byi_id at,
+                           const struct attention_match *m)
+{
+    const struct byi_type *a = byi_rw_tensor(rw, m->product);
+    const struct byi_type *b = byi_rw_tensor(rw, at);
+    if (a->rank < 2 || b->rank < 2)
+        return false;
+    return !m->viewed ||
+           (byi_dims_equal(a->rank - 2, a->dims, b->rank - 2, b->dims) &&
+            (m->mask == BYI_NO_ID || is_one_matrix(rw, m->mask)));
+}
+
+static byi_id emit(struct byi_rewrite *rw, byi_id at,
+                   const struct attention_match *m)
+{
+    const struct byi_node *product = byi_rw_node(rw, m->product);
+    const byi_id args[] = {product->args[0], product->args[1],
+                           byi_rw_arg(rw, at, 1), m->mask};
+    const struct byi_attr given[] = {
+        {.name = "scale", .kind = BYI_ATTR_FLOAT, .f = m->scale},
+        {.name = "transpose_k",
+         .kind = BYI_ATTR_BOOL,
+         .i = byi_attr_int(product->attrs, "transpose_b")}};
+    const int64_t minted = -1 - (int64_t)rw->m->symbols.n;
+    const byi_id out =
+        byi_rw_call(rw, BYI_OP_NN_ATTENTION, args, m->mask == BYI_NO_ID ? 3 : 4,
+                    given, BYI_COUNT(given));
+    if (out == BYI_NO_ID)
+        return out;
+    /* the sizes of broadcast axes are those of the replaced node */
+    const struct byi_type *type = byi_rw_node(rw, at)->type;
+    if (byi_type_fits(type, byi_rw_node(rw, out)->type, minted))
+        rw->f->nodes.at[out].type = type;
+    return out;
+}
+
+static byi_id from_product(struct byi_rewrite *rw, byi_id at)
+{
+    struct attention_match m = {.mask = BYI_NO_ID, .scale = 1};
+    const struct byi_node *node = byi_rw_node(rw, at);
+    if (byi_attr_int(node->attrs, "transpose_a") ||
+        byi_attr_int(node->attrs, "transpose_b"))
+        return BYI_NO_ID;
+    const byi_id scores = find_softmax(rw, node->args[0], &m);
+    if (scores == BYI_NO_ID || !find_scores(rw, scores, &m) ||
+        byi_attr_int(byi_rw_node(rw, m.product)->attrs, "transpose_a") ||
+        !has_batch_axes(rw, at, &m))
+        return BYI_NO_ID;
+    return emit(rw, at, &m);
+}
+
+static const struct byi_rule rules[] = {
+    {BYI_OP_NN_MATMUL, from_product},
+    {0},
+};
+
+const struct byi_pass byi_pass_fuse_attention = {
+    .name = "FuseAttention",
+    .summary = "products and softmax of attention as one operator",
+    .opt_level = 1,
+    .data = rules,
+    .run_func = byi_rules_run,
+};
