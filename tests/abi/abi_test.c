@@ -31,6 +31,7 @@ static const struct {
     {"draft5", "match_find()", "before 1.0"},
     {"v1.0", "version 1.0", NULL},
     {"v1.1", "BYOC_BACKEND_WRITES_C", NULL},
+    {"v1.2", "graph_open() and graph_close()", NULL},
     {"this", "the header of this tree", NULL},
     {"newer", "version 1.9, each struct that grows has grown", NULL},
     {"needs", "version 1.9, needs such a host", "needs version 1.9"},
