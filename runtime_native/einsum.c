@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* einsum.c: Einstein summation. Every letter (and axis of "...") is a label
- * with a size, and a stride in each operand. Two float32 operands whose labels
- * split into batch, row, column and sum labels run as matrix products; all
- * other calls loop over every combination of labels.
+ * with a size, and a stride in each operand. Two float32 operands run as matrix
+ * products if one stride covers the summed labels in each; all other calls loop
+ * over every combination of labels.
  */
 #include "kernel.h"
 
@@ -225,13 +225,44 @@ static bool merge(struct einsum_axis *axis, const struct einsum_axis *label)
     return true;
 }
 
+/* Add a label to the products' axes; false if it is summed and cannot be merged
+ * with the other summed labels. A row or column label that cannot be merged
+ * counts batches, as one that all three have. */
+static bool add_label(struct einsum_product *p, const struct einsum_axis *label)
+{
+    struct einsum_axis *axis = label->c == 0   ? &p->k
+                               : label->b == 0 ? &p->m
+                               : label->a == 0 ? &p->n
+                                               : NULL;
+    if (axis && (label->c || (label->a && label->b)) && merge(axis, label))
+        return true;
+    if (label->c)
+        p->batch[p->n_batch++] = *label;
+    return label->c != 0;
+}
+
+/* Write the labels whose size is not 1 to order[]: the summed ones, then those
+ * of the result from the innermost. Returns their number. */
+static uint32_t order_labels(const struct einsum *s, int *order)
+{
+    const int64_t *c = s->strides[s->call->n_in];
+    uint32_t n = 0;
+    for (uint32_t part = 0; part < 2; part++)
+        for (uint32_t k = s->n[part]; k-- > 0; n++) {
+            const int label = s->list[part][k];
+            uint32_t to = n;
+            for (; to > 0 && c[order[to - 1]] > c[label]; to--)
+                order[to] = order[to - 1];
+            order[to] = label;
+        }
+    return n;
+}
+
 /* Whether the sum is a matrix product with operand `left` as the left matrix,
- * whose own labels are the result's rows. Starts at the last label, which tends
- * to be the innermost. */
+ * whose own labels are the result's rows. */
 static bool is_product(const struct einsum *s, int left,
                        struct einsum_product *p)
 {
-    const int right = 1 - left;
     const struct byi_call *call = s->call;
     if (call->n_in != 2 || call->in->dtype != BYOC_F32)
         return false;
@@ -240,26 +271,18 @@ static bool is_product(const struct einsum *s, int left,
         .n = {.size = 1},
         .k = {.size = 1},
         .a = call->in[left].data,
-        .b = call->in[right].data,
+        .b = call->in[1 - left].data,
         .c = call->out->data,
     };
-    for (int i = LABELS; i-- > 0;) {
-        const struct einsum_axis label = {s->size[i], s->strides[left][i],
-                                          s->strides[right][i],
-                                          s->strides[2][i]};
-        if (label.size == 1)
-            continue;
-        if (label.a && label.b && label.c)
-            p->batch[p->n_batch++] = label;
-        else if (!label.b && label.a && label.c) {
-            if (!merge(&p->m, &label))
-                return false;
-        } else if (!label.a && label.b && label.c) {
-            if (!merge(&p->n, &label))
-                return false;
-        } else if (!label.a || !label.b || !merge(&p->k, &label)) {
+    int order[LABELS];
+    const uint32_t n = order_labels(s, order);
+    for (uint32_t i = 0; i < n; i++) {
+        const int l = order[i];
+        const struct einsum_axis label = {s->size[l], s->strides[left][l],
+                                          s->strides[1 - left][l],
+                                          s->strides[2][l]};
+        if (!add_label(p, &label))
             return false;
-        }
     }
     return p->n.size == 1 || p->n.c == 1;
 }

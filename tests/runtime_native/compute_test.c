@@ -118,6 +118,10 @@ static void test_einsum(void **state)
         {"i,j,k->kji", 3, {1, 1, 1}, {{2}, {3}, {4}}},
         {"ab,cb->ca", 2, {2, 2}, {{4, 3}, {5, 3}}},
         {"ab,bc->cba", 2, {2, 2}, {{4, 3}, {3, 5}}},
+        {"bnd,hde->bhne", 2, {3, 3}, {{3, 4, 5}, {2, 5, 6}}},
+        {"bnd,hde->nhbe", 2, {3, 3}, {{3, 4, 5}, {2, 5, 6}}},
+        {"bnd,hde->ehbn", 2, {3, 3}, {{3, 4, 5}, {2, 5, 6}}},
+        {"bhne,hed->bnd", 2, {4, 3}, {{3, 2, 4, 5}, {2, 5, 6}}},
     };
     static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_I32};
     (void)state;
