@@ -588,7 +588,7 @@ static enum byoc_status unique_run(const struct byi_call *call,
 
 /* Number of adjacent lines that are summed together: in general, and for
  * float32, whose running sums are read from the result. */
-enum { CUMSUM_LINES = 64, CUMSUM_FLOATS = 512 };
+enum { CUMSUM_LINES = 64, CUMSUM_FLOATS = 2048 };
 
 struct cumsum_lines {
     int64_t n, stride, lines;
@@ -597,25 +597,41 @@ struct cumsum_lines {
 
 /* Add up (or multiply, if r->product) each line's n elements, r->stride apart;
  * a negative stride runs from the end. Integers wrap, so they are computed as
- * unsigned numbers. */
+ * unsigned numbers. The sum of a single line is kept in a register. */
 #define CUMSUM(id, T, bits_t, sum_t, get, set)                                 \
+    static inline void cumsum_line_##id(const struct cumsum_lines *r,          \
+                                        const bits_t *x, bits_t *y,            \
+                                        const bool product)                    \
+    {                                                                          \
+        sum_t sum = product ? 1 : 0;                                           \
+        for (int64_t i = 0; i < r->n; i++) {                                   \
+            const sum_t v = (sum_t)get(x[i * r->stride]);                      \
+            const sum_t next = product ? sum * v : sum + v;                    \
+            y[i * r->stride] = (bits_t)set(r->exclusive ? sum : next);         \
+            sum = next;                                                        \
+        }                                                                      \
+    }                                                                          \
     static void cumsum_##id(const struct cumsum_lines *r, const char *vx,      \
                             char *vy)                                          \
     {                                                                          \
+        const bits_t *x = (const bits_t *)(const void *)vx;                    \
+        bits_t *y = (bits_t *)(void *)vy;                                      \
         sum_t sum[CUMSUM_LINES];                                               \
+        if (r->lines == 1 && r->product)                                       \
+            cumsum_line_##id(r, x, y, true);                                   \
+        if (r->lines == 1 && !r->product)                                      \
+            cumsum_line_##id(r, x, y, false);                                  \
+        if (r->lines == 1)                                                     \
+            return;                                                            \
         for (int64_t l = 0; l < r->lines; l++)                                 \
             sum[l] = r->product ? 1 : 0;                                       \
-        for (int64_t i = 0; i < r->n; i++) {                                   \
-            const bits_t *x =                                                  \
-                (const bits_t *)(const void *)vx + i * r->stride;              \
-            bits_t *y = (bits_t *)(void *)vy + i * r->stride;                  \
+        for (int64_t i = 0; i < r->n; i++, x += r->stride, y += r->stride)     \
             for (int64_t l = 0; l < r->lines; l++) {                           \
                 const sum_t v = (sum_t)get(x[l]);                              \
                 const sum_t next = r->product ? sum[l] * v : sum[l] + v;       \
                 y[l] = (bits_t)set(r->exclusive ? sum[l] : next);              \
                 sum[l] = next;                                                 \
             }                                                                  \
-        }                                                                      \
     }
 #define CUMSUM_INT(id, T) CUMSUM(id, T, T, uint64_t, IDENTITY, IDENTITY)
 #define CUMSUM_FLOAT(id, T) CUMSUM(id, T, T, T, IDENTITY, IDENTITY)
@@ -679,7 +695,9 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     const int team = byi_team(call, lines * n);
     const bool floats = x->dtype == BYOC_F32 && inner > 1;
     const cumsum_fn run = floats ? cumsum_rows : sums[x->dtype];
-    const int64_t most = floats ? CUMSUM_FLOATS : CUMSUM_LINES;
+    const int64_t most =
+        floats ? byi_min(CUMSUM_FLOATS, byi_max(64, byi_ceil_div(inner, team)))
+               : CUMSUM_LINES;
     const int64_t parts = byi_ceil_div(inner, most);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t task = 0; task < lines / inner * parts; task++) {
