@@ -12,8 +12,9 @@
  * whatever the axis, and so does a binary operator with a broadcast binary
  * post-op, such as a batch normalisation alone; a recurrent layer without
  * gates takes up to three times as long, elementwise operators of float16 and
- * bfloat16 two to four times, and exp up to one and a half times. They pay only
- * inside a larger region.
+ * bfloat16 two to four times, and exp, tanh and the logistic function up to one
+ * and a half times; tanh without AVX-512 four times. They pay only inside a
+ * larger region.
  *
  * A region is therefore declined if it has no HEAVY kernel and at least one
  * SLOWER kernel, but no more SLOWER kernels than inputs and outputs together.
@@ -97,14 +98,24 @@ static enum rating rate_light(const struct byoc_graph *g,
     return LIGHT;
 }
 
+/* Whether the kernel is one of the functions that contain a power of e, alone.
+ */
+static bool is_lone_power(const struct byoc_graph *g,
+                          const struct byoc_graph_kernel *k)
+{
+    static const char *const powers[] = {"exp", "tanh", "sigmoid"};
+    for (uint32_t i = 0; k->n_steps == 1 && i < BYI_COUNT(powers); i++)
+        if (strcmp(g->steps[k->first].name, powers[i]) == 0)
+            return true;
+    return false;
+}
+
 /* SLOWER for float16 and bfloat16, which take two to four times as long as
- * native kernels, and for exp alone. */
+ * native kernels, and for lone powers. */
 static enum rating rate_eltwise(const struct byoc_graph *g,
                                 const struct byoc_graph_kernel *k)
 {
-    const bool exp_alone =
-        k->n_steps == 1 && strcmp(g->steps[k->first].name, "exp") == 0;
-    return dtype_of(g, k) == BYOC_F32 && !exp_alone ? LIGHT : SLOWER;
+    return dtype_of(g, k) == BYOC_F32 && !is_lone_power(g, k) ? LIGHT : SLOWER;
 }
 
 /* Whether the step reads an operand that is broadcast to its result. */

@@ -133,32 +133,42 @@ static void test_bounds(void **state)
     byi_simd_use(byi_isa_widest());
 }
 
+/* Compare the loop on one block of numbers with the same loop on each number.
+ */
+static void check_vectors(enum byi_op_id op, enum byi_isa isa, const float *x)
+{
+    static float y[BLOCK];
+    const float none[4] = {0};
+    if (!byi_simd_use(isa))
+        return;
+    byi_simd()->unary[op](x, y, BLOCK, none);
+    for (int i = 0; i < BLOCK; i++) {
+        float alone;
+        byi_simd()->unary[op](x + i, &alone, 1, none);
+        if (memcmp(&alone, y + i, sizeof alone) != 0 && !isnan(alone))
+            fail_msg("%s of %a: found %a in a vector, %a alone; "
+                     "instruction set %s",
+                     byi_op(op)->name, (double)x[i], (double)y[i],
+                     (double)alone, byi_isa_name(isa));
+    }
+}
+
 /* A number in a vector gives the same bits as alone, since threads divide data
  * at any element. */
 static void test_vectors(void **state)
 {
-    static float x[BLOCK], y[BLOCK];
-    const float none[4] = {0};
+    static const enum byi_op_id ops[] = {BYI_OP_EXP, BYI_OP_TANH,
+                                         BYI_OP_SIGMOID};
+    static float x[BLOCK];
     (void)state;
     for (uint64_t bits = 0; bits >> 32 == 0;) {
         for (int i = 0; i < BLOCK; i++, bits += 409601) {
             const uint32_t low = (uint32_t)bits;
             memcpy(&x[i], &low, sizeof low);
         }
-        for (int isa = 0; isa < BYI_N_ISAS; isa++) {
-            if (!byi_simd_use((enum byi_isa)isa))
-                continue;
-            byi_simd()->unary[BYI_OP_EXP](x, y, BLOCK, none);
-            for (int i = 0; i < BLOCK; i++) {
-                float alone;
-                byi_simd()->unary[BYI_OP_EXP](x + i, &alone, 1, none);
-                if (memcmp(&alone, y + i, sizeof alone) != 0 && !isnan(alone))
-                    fail_msg("exp of %a: found %a in a vector, %a alone; "
-                             "instruction set %s",
-                             (double)x[i], (double)y[i], (double)alone,
-                             byi_isa_name((enum byi_isa)isa));
-            }
-        }
+        for (size_t f = 0; f < BYI_COUNT(ops); f++)
+            for (int isa = 0; isa < BYI_N_ISAS; isa++)
+                check_vectors(ops[f], (enum byi_isa)isa, x);
     }
     byi_simd_use(byi_isa_widest());
 }
