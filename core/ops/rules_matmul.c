@@ -119,6 +119,8 @@ enum byoc_status byi_rule_attention(struct byi_infer *t,
             return byi_rule_fail(t, "%s has rank %u, expected at most %d",
                                  names[i], t->in[i]->rank, MOST);
     }
+    if (byi_attr_float(t->attrs, "scale") == 0)
+        return byi_rule_fail(t, "scale is 0, expected another number");
     BYI_TRY(read_matrix(t, 0, false, &q));
     BYI_TRY(read_matrix(t, 1, byi_attr_int(t->attrs, "transpose_k") != 0, &k));
     BYI_TRY(read_matrix(t, 2, false, &v));

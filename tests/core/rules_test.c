@@ -261,6 +261,7 @@ static const struct row nn_rows[] = {
     {"nn.attention", "{}", "f32[4,8] f32[3,8] f32[3,8] f32[5,3]", "!shapes (4, 3) and (5, 3) do not broadcast"},
     {"nn.attention", "{}", "f32[8] f32[3,8] f32[3,8]", "!q has rank 1, expected at least 2"},
     {"nn.attention", "{}", "f32[4,8] f32[1,1,1,1,1,1,1,3,8] f32[3,8]", "!k has rank 9, expected at most 8"},
+    {"nn.attention", "{\"scale\": 0}", "f32[4,8] f32[3,8] f32[3,8]", "!scale is 0, expected another number"},
     {"nn.attention", "{}", "f64[4,8] f64[3,8] f64[3,8]", "!q has type float64"},
     {"nn.linear_attention", "{\"heads\": 4, \"kv_heads\": 2}", "f32[B,T,12] f32[B,T,6] f32[B,T,10]", "f32[B,T,20] f32[B,2,3,5]"},
     {"nn.linear_attention", "{\"heads\": 2, \"kv_heads\": 6}", "f32[B,T,6] f32[B,T,9] f32[2,T,30] f32[0] f32[B,T,18] f32[B,7,1]", "f32[2,7,30] f32[2,6,3,5]"},
