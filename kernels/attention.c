@@ -16,8 +16,32 @@ static int64_t heads_of(const struct byi_f32_attention *a)
     return n;
 }
 
+/* Make an axis of heads that share keys and values, such as the query heads of
+ * a group, the axis of rows, if a head has one row: products of several rows
+ * read keys and values once. */
+static void join_heads(struct byi_f32_attention *a)
+{
+    struct byi_f32_strides *operands[2 + BYI_F32_EPILOGUE_OPS] = {&a->q, &a->y};
+    uint32_t n = 2;
+    int axis = BYI_F32_BATCH_AXES - 1;
+    while (axis >= 0 &&
+           (a->batch[axis] == 1 || a->k.batch[axis] || a->v.batch[axis]))
+        axis--;
+    if (a->rows != 1 || axis < 0)
+        return;
+    for (uint32_t i = 0; i < a->n_scores; i++)
+        operands[n++] = &a->scores[i].operand;
+    for (uint32_t i = 0; i < n; i++) {
+        operands[i]->row = operands[i]->batch[axis];
+        operands[i]->batch[axis] = 0;
+    }
+    a->rows = a->batch[axis];
+    a->batch[axis] = 1;
+}
+
 void byi_f32_attention_plan(struct byi_f32_attention *a)
 {
+    join_heads(a);
     if (!a->kernels)
         a->kernels = byi_f32_kernels();
     const int64_t tile = a->kernels->rows;

@@ -56,7 +56,9 @@ struct byi_f32_attention_run {
     int threads;   /* at most the number for which the scratch was sized */
 };
 
-/* Choose the kernels, unless they are set, and the sizes of a task. */
+/* Choose the kernels, unless they are set, and the sizes of a task. If a head
+ * has one row, heads that share keys and values may become rows: members that
+ * the caller set then change. */
 void byi_f32_attention_plan(struct byi_f32_attention *attention);
 /* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_f32_attention_scratch(const struct byi_f32_attention *attention,

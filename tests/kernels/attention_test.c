@@ -169,7 +169,9 @@ static void try_attention(const struct byi_f32_kernels *kernels)
         a->batch[i] = i < BYI_F32_BATCH_AXES - AXES ? 1 : 1 + draw(3);
     if (draw(4) == 0)
         a->rows = 1;
-    const int64_t *batch = a->batch + BYI_F32_BATCH_AXES - AXES;
+    const int64_t rows = a->rows;
+    const int64_t batch[AXES] = {a->batch[BYI_F32_BATCH_AXES - AXES],
+                                 a->batch[BYI_F32_BATCH_AXES - AXES + 1]};
     l.q = make(batch, a->rows, a->depth, false, false);
     l.k = make(batch, a->depth, a->keys, false, false);
     l.v = make(batch, a->keys, a->columns, false, false);
@@ -187,6 +189,10 @@ static void try_attention(const struct byi_f32_kernels *kernels)
         for (int i = 0; i < 2; i++)
             a->scores[i].operand = l.operands[i].at;
     }
+    for (int i = 0; i < AXES; i++) /* heads that share keys and values */
+        if (draw(3) == 0)
+            l.k.at.batch[BYI_F32_BATCH_AXES - AXES + i] =
+                l.v.at.batch[BYI_F32_BATCH_AXES - AXES + i] = 0;
     a->q = l.q.at, a->k = l.k.at, a->v = l.v.at, a->y = l.y.at;
     byi_f32_attention_plan(a);
     struct tensor *const all[] = {&l.q, &l.k,           &l.v,
@@ -216,7 +222,7 @@ static void try_attention(const struct byi_f32_kernels *kernels)
         assert_memory_equal(first, l.y.data, bytes);
     }
     for (int64_t i = 0; i < batch[0] * batch[1]; i++)
-        for (int64_t row = 0; row < a->rows; row++)
+        for (int64_t row = 0; row < rows; row++)
             check_row(&l, (int64_t[]){i / batch[1], i % batch[1]}, row);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         free(all[i]->data);
