@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* einsum.c: Einstein summation. Every letter (and axis of "...") is a label
  * with a size, and a stride in each operand. Two float32 operands run as matrix
- * products if one stride covers the summed labels in each; all other calls loop
- * over every combination of labels.
+ * products if both have every summed label; copies of them are multiplied if no
+ * single stride covers the summed labels. All other calls loop over every
+ * combination of labels.
  */
 #include "kernel.h"
 
 #include "kernels/product.h"
+#include "move.h"
 
 enum { LETTERS = 52, LABELS = LETTERS + BYI_MAX_RANK };
 
@@ -18,6 +20,7 @@ struct einsum {
     int64_t size[LABELS];
     bool in_result[LABELS];
     int64_t (*strides)[LABELS];
+    const float *data[2];   /* of the first operands, or of their copies */
     int64_t results, terms; /* iterations of the two loops */
     /* labels whose size is not 1: list[0] has the summed labels, list[1] the
      * result's; their numbers */
@@ -78,7 +81,9 @@ static void implicit_term(const char *equation, char *term)
     term[n] = 0;
 }
 
-static void read_equation(const struct byi_call *call, struct einsum *s)
+/* Read the equation. `strides` has a row for each operand and the result. */
+static void read_equation(const struct byi_call *call,
+                          int64_t (*strides)[LABELS], struct einsum *s)
 {
     const char *at = byi_attr_string(call->attrs, "equation");
     const char *arrow = strstr(at, "->");
@@ -86,7 +91,9 @@ static void read_equation(const struct byi_call *call, struct einsum *s)
     char implicit[LETTERS + 4];
 
     s->call = call;
-    s->strides = call->scratch;
+    s->strides = strides;
+    for (uint32_t i = 0; i < 2 && i < call->n_in; i++)
+        s->data[i] = call->in[i].data;
     s->n[0] = s->n[1] = 0;
     for (int i = 0; i < LABELS; i++)
         s->size[i] = 1;
@@ -270,8 +277,8 @@ static bool is_product(const struct einsum *s, int left,
         .m = {.size = 1},
         .n = {.size = 1},
         .k = {.size = 1},
-        .a = call->in[left].data,
-        .b = call->in[1 - left].data,
+        .a = s->data[left],
+        .b = s->data[1 - left],
         .c = call->out->data,
     };
     int order[LABELS];
@@ -285,6 +292,58 @@ static bool is_product(const struct einsum *s, int left,
             return false;
     }
     return p->n.size == 1 || p->n.c == 1;
+}
+
+static bool is_any_product(const struct einsum *s, struct einsum_product *p)
+{
+    return is_product(s, 0, p) || is_product(s, 1, p);
+}
+
+/* Whether copies of the operands can be multiplied: both have every summed
+ * label. */
+static bool suits_copies(const struct einsum *s)
+{
+    bool both = s->call->n_in == 2 && s->call->in->dtype == BYOC_F32;
+    for (uint32_t k = 0; both && k < s->n[0]; k++)
+        both = s->strides[0][s->list[0][k]] && s->strides[1][s->list[0][k]];
+    return both;
+}
+
+/* Copy an operand to `to`, with its labels in the given order, which begins
+ * with the innermost one, and set its strides to those of the copy. */
+static void copy_operand(struct einsum *s, uint32_t operand, const int *order,
+                         uint32_t n, float *to)
+{
+    int64_t *strides = s->strides[operand], dense = 1;
+    struct byi_view view = {0};
+    for (uint32_t i = n; i-- > 0;)
+        if (strides[order[i]]) {
+            view.dims[view.rank] = s->size[order[i]];
+            view.strides[view.rank++] = strides[order[i]];
+        }
+    byi_view_copy(s->call, &view, s->data[operand], to, sizeof *to);
+    s->data[operand] = to;
+    for (uint32_t i = 0; i < n; i++)
+        if (strides[order[i]]) {
+            strides[order[i]] = dense;
+            dense *= s->size[order[i]];
+        }
+}
+
+static uint64_t copy_bytes(const struct byi_tensor *t)
+{
+    return byi_align_bytes((uint64_t)byi_span(t, 0, t->rank) * sizeof(float));
+}
+
+/* Copy both operands, with their summed labels in one order. */
+static void copy_operands(struct einsum *s, char *to)
+{
+    int order[LABELS];
+    const uint32_t n = order_labels(s, order);
+    for (uint32_t i = 0; i < 2; i++) {
+        copy_operand(s, i, order, n, (float *)(void *)to);
+        to += copy_bytes(&s->call->in[i]);
+    }
 }
 
 static struct byi_f32_matrices matrices_of(const void *ctx, int64_t batch)
@@ -304,6 +363,11 @@ static struct byi_f32_matrices matrices_of(const void *ctx, int64_t batch)
 static uint64_t stride_bytes(const struct byi_call *call)
 {
     return byi_align_bytes((call->n_in + 1) * sizeof(int64_t[LABELS]));
+}
+
+static uint64_t product_bytes(const struct byi_call *call)
+{
+    return byi_align_bytes(byi_f32_product_scratch((int)call->threads));
 }
 
 static void run_product(const struct einsum *s, const struct einsum_product *p)
@@ -334,15 +398,21 @@ static void run_product(const struct einsum *s, const struct einsum_product *p)
 static enum byoc_status einsum_run_f32(const struct byi_call *call,
                                        struct byoc_error *err)
 {
-    struct einsum s;
+    struct einsum s = {0};
     struct einsum_product p;
     const enum byoc_dtype dtype = call->in->dtype;
     if (!byi_dtype_is_float(dtype) && !byi_dtype_is_int(dtype))
         return byi_bad_dtype(call, dtype, "a float or an integer type", err);
-    read_equation(call, &s);
+    read_equation(call, call->scratch, &s);
     if (s.results == 0)
         return BYOC_OK;
-    if (is_product(&s, 0, &p) || is_product(&s, 1, &p))
+    bool product = is_any_product(&s, &p);
+    if (!product && suits_copies(&s)) {
+        copy_operands(&s, (char *)call->scratch + stride_bytes(call) +
+                              product_bytes(call));
+        product = is_any_product(&s, &p);
+    }
+    if (product)
         run_product(&s, &p);
     else
         run_plain(&s);
@@ -352,16 +422,25 @@ static enum byoc_status einsum_run_f32(const struct byi_call *call,
 enum byoc_status byi_einsum_plain(const struct byi_call *call,
                                   struct byoc_error *err)
 {
-    struct einsum s;
+    struct einsum s = {0};
     (void)err;
-    read_equation(call, &s);
+    read_equation(call, call->scratch, &s);
     run_plain(&s);
     return BYOC_OK;
 }
 
 static uint64_t einsum_scratch_f32(const struct byi_call *call)
 {
-    return stride_bytes(call) + byi_f32_product_scratch((int)call->threads);
+    int64_t strides[3][LABELS];
+    struct einsum s = {0};
+    struct einsum_product p;
+    uint64_t bytes = stride_bytes(call) + product_bytes(call);
+    if (call->n_in != 2)
+        return bytes;
+    read_equation(call, strides, &s);
+    if (!is_any_product(&s, &p) && suits_copies(&s))
+        bytes += copy_bytes(&call->in[0]) + copy_bytes(&call->in[1]);
+    return bytes;
 }
 
 static const struct byi_kernel einsum_kernel = {einsum_run_f32,

@@ -122,6 +122,11 @@ static void test_einsum(void **state)
         {"bnd,hde->nhbe", 2, {3, 3}, {{3, 4, 5}, {2, 5, 6}}},
         {"bnd,hde->ehbn", 2, {3, 3}, {{3, 4, 5}, {2, 5, 6}}},
         {"bhne,hed->bnd", 2, {4, 3}, {{3, 2, 4, 5}, {2, 5, 6}}},
+        {"bhne,hed->dnb", 2, {4, 3}, {{3, 2, 4, 5}, {2, 5, 6}}},
+        {"abc,cba->", 2, {3, 3}, {{3, 2, 4}, {4, 2, 3}}},
+        {"iik,kj->ij", 2, {3, 2}, {{3, 3, 4}, {4, 5}}},
+        {"akcb,bdk->acd", 2, {4, 3}, {{3, 2, 4, 5}, {5, 6, 2}}},
+        {"xaby,yxbc->bac", 2, {4, 4}, {{3, 2, 4, 5}, {5, 3, 4, 6}}},
     };
     static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_I32};
     (void)state;
