@@ -9,9 +9,10 @@
  *     static const struct byoc_operator *const all[] = {&decode, &encode};
  *     BYOC_OPERATORS_DEFINE("imaging", "1.0", all)
  *
- * A backend adds operators to its table: struct byoc_operators is an extension
- * that byoc_backend.ext leads to. A pattern matches such an operator as
- * custom(%x, ...) {op="imaging.ImageDecoder@20"}: plug-in, name, since.
+ * A backend that also has patterns exports its operators as an extension:
+ * struct byoc_operators in the list byoc_backend.ext. A pattern matches an
+ * operator as custom(%x, ...) {op="imaging.ImageDecoder@20"}: plug-in, name,
+ * since.
  *
  * How it grows: by members at the end of structs that begin with struct_size.
  */
@@ -74,9 +75,10 @@ struct byoc_operator_call {
     /* in the order of the operator's rows, defaults included; BYTES and TENSOR
      * are strings here: a digest, or "" */
     const struct byoc_graph_attr *attrs;
-    /* As many as the node has; dtype BYOC_NONE: omitted. In shape() data is
-     * NULL if the values are not known yet, and a size below 0 varies: equal
-     * numbers are equal sizes. Strings are const char *. */
+    /* The node's inputs; an omitted optional input has dtype BYOC_NONE. In
+     * shape(), data is NULL while the values are unknown; a negative dim is
+     * symbolic, and equal negative numbers denote the same size. Strings are
+     * const char *. */
     const struct byoc_view *inputs;
     /* the values of the BYTES and TENSOR rows, in order; dtype BYOC_NONE: the
      * attribute has none */
@@ -89,21 +91,22 @@ struct byoc_operator_call {
     void *ctx; /* the host's */
 };
 
-/* An operator. Members are not NULL unless they are called optional. */
+/* An operator. Members must not be NULL unless their comment allows it. */
 struct byoc_operator {
     uint32_t struct_size;
-    uint32_t since;     /* the first version of its domain that has it */
-    const char *domain; /* "ai.onnx", "com.example" */
-    const char *name;   /* op_type */
+    uint32_t since; /* first opset version of the domain with this definition */
+    const char *domain;                /* "ai.onnx", "com.example" */
+    const char *name;                  /* op_type */
     uint32_t min_inputs, max_inputs;   /* at most 64 */
     uint32_t min_results, max_results; /* 1 to 16 */
     uint32_t n_attrs;
     uint32_t reserved;
     const struct byoc_attr_row *attrs; /* may be NULL if n_attrs is 0    */
-    /* Optional, both or none. make() makes *made, once for each set of
-     * attributes, before the first run(): it reads tables and models. Only
-     * attrs and tensors of the call are set. drop() frees `made` when no call
-     * uses it any more. Any thread. */
+    /* Both may be NULL, but not only one. make() is called before the first
+     * run() with a set of attributes, for example to read tables or models, and
+     * sets *made. Concurrent first calls may each call it; the extra results go
+     * to drop(). Only attrs and tensors of the call are set. drop() frees
+     * `made` when no call uses it any more. Any thread. */
     struct byoc_fail *(*make)(const struct byoc_host *host,
                               const struct byoc_operator_call *call,
                               void **made);
@@ -112,8 +115,8 @@ struct byoc_operator {
      * the values of constants, and before each run with all values if a size
      * was unknown or varies. Use BYOC_SIZE_UNKNOWN only while values that it
      * depends on are missing; once all are given, set the size or an upper
-     * bound. `made` is NULL in compiles that do not know the tensors. Pure, any
-     * thread. */
+     * bound. `made` is NULL while a compile does not have the tensors' data.
+     * Pure, any thread. */
     struct byoc_fail *(*shape)(const struct byoc_host *host,
                                const struct byoc_operator_call *call);
     /* Compute the results. Pure: equal calls give equal results. Any thread. */
@@ -139,7 +142,8 @@ static inline struct byoc_fail *byoc_operators_load(
     (void)region;
     (void)compiled;
     return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
-                      "this library has operators and no patterns");
+                      "found a region to load, expected none: this plug-in "
+                      "has operators but no patterns; recompile the model");
 }
 
 static inline void byoc_operators_unload(const struct byoc_host *host,
