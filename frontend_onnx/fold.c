@@ -12,7 +12,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* Of an operator that is folded: elements of each tensor, and operands. */
+/* Limits of a foldable operator: elements per tensor, and number of operands.
+ */
 enum { MAX_ELEMENTS = 1024, MAX_OPERANDS = 64 };
 
 static bool is_small(const struct byi_type *type)
@@ -29,8 +30,9 @@ static int64_t fresh_symbol(void *ctx)
     return byi_symbol_fresh(ctx);
 }
 
-/* Run the kernel on constants. Returns whether *folded was set; it is no
- * failure if an operand is not a small constant, or the kernel fails. */
+/* Run the kernel on constants. Returns true if it set *folded, or false,
+ * without an error, if an operand is not a small constant or the kernel fails.
+ */
 static bool evaluate(struct byi_import *o, const struct byi_op *op,
                      const struct byi_attrs *attrs, uint32_t n,
                      const byi_id *args, byi_id *folded)
@@ -57,7 +59,7 @@ static bool evaluate(struct byi_import *o, const struct byi_op *op,
         .fresh_ctx = o->m,
     };
     if (byi_infer_type(&infer, &type) != BYOC_OK || !is_small(type))
-        return false; /* byi_add_call reports the error */
+        return false; /* byi_add_call reports a type error */
     out.dtype = type->dtype;
     out.rank = type->rank;
     memcpy(out.dims, type->dims, type->rank * sizeof *type->dims);

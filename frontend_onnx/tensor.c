@@ -13,8 +13,9 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "raw_data is little-endian and used as it is");
 
-/* Bytes. Raw data below this size is copied if it is not aligned to BYI_ALIGN;
- * larger data is used in place. */
+/* In bytes. Mapped raw data of at least this size is used in place even if it
+ * is not aligned to BYI_ALIGN; smaller unaligned data, and all unmapped data,
+ * is copied. */
 enum { MIN_BORROWED = 16384 };
 
 /* Data of a tensor without elements: never NULL, never read. */
@@ -88,7 +89,7 @@ static bool is_packed(const struct byi_tensor *t)
     return bits != 0 && bits < 8;
 }
 
-/* Returns the bytes that the tensor has as raw data. */
+/* Returns the size of the tensor's raw_data in bytes. */
 static uint64_t stored_bytes(const struct byi_tensor *t)
 {
     return is_packed(t)
