@@ -9,17 +9,17 @@
 
 #include "kernels/conv.h"
 
-/* The key of a floating-point number of `bits` bits, given as its bits; `inf`
- * has the bits of infinity. */
+/* Returns the sort key of a float whose encoding is `value`, `bits` wide; `inf`
+ * is the encoding of infinity. */
 static uint64_t key_of_float(uint64_t value, uint32_t bits, uint64_t inf)
 {
     const uint64_t sign = (uint64_t)1 << (bits - 1);
-    const uint64_t size = value & (sign - 1);
-    if (size > inf)
+    const uint64_t magnitude = value & (sign - 1);
+    if (magnitude > inf)
         return UINT64_MAX; /* NaN */
-    if (size == 0 || !(value & sign))
-        return size + sign;
-    return sign - size;
+    if (magnitude == 0 || !(value & sign))
+        return magnitude + sign;
+    return sign - magnitude;
 }
 
 static uint64_t load(const char *at, size_t size)
@@ -48,9 +48,9 @@ static uint64_t load(const char *at, size_t size)
 struct key_format {
     size_t size;
     bool is_float;
-    uint64_t flip; /* for integers: added modulo 2^64, so that keys are ordered
-                    * as unsigned numbers */
-    uint64_t inf;  /* for floats: the bits of infinity */
+    uint64_t flip; /* sign bit of a signed integer, else 0; XORed so that keys
+                    * compare as unsigned numbers */
+    uint64_t inf;  /* for floats: the encoding of infinity */
 };
 
 static struct key_format key_format_of(enum byoc_dtype dtype)
@@ -81,7 +81,7 @@ struct keyed_index {
     int64_t index;
 };
 
-enum { DIGITS = 256 };
+enum { RADIX = 256 };
 
 /* Sort `from` to `to` by byte `digit` of the keys, keeping the order of equal
  * digits. Returns false, and does nothing, if that byte is the same in all
@@ -89,12 +89,12 @@ enum { DIGITS = 256 };
 static bool sort_digit(const struct keyed_index *from, struct keyed_index *to,
                        int64_t n, int digit)
 {
-    int64_t count[DIGITS] = {0}, at = 0;
+    int64_t count[RADIX] = {0}, at = 0;
     for (int64_t i = 0; i < n; i++)
         count[from[i].key >> 8 * digit & 255]++;
     if (count[from[0].key >> 8 * digit & 255] == n)
         return false;
-    for (int i = 0; i < DIGITS; i++) {
+    for (int i = 0; i < RADIX; i++) {
         const int64_t first = at;
         at += count[i];
         count[i] = first;
@@ -131,8 +131,9 @@ static bool after(const struct keyed_index *a, const struct keyed_index *b)
 typedef float topk_four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t topk_mask __attribute__((vector_size(16)));
 
-/* Whether none of x[0 .. 15] is better than `bound`; false if any is NaN. */
-static bool none_of_16(const float *x, float bound, bool largest)
+/* Whether all of x[0..15] are <= bound, or >= bound for the smallest; false if
+ * any is NaN. */
+static bool all_16_within(const float *x, float bound, bool largest)
 {
     const topk_four *at = (const topk_four *)(const void *)x;
     topk_mask all = {-1, -1, -1, -1};
@@ -149,7 +150,7 @@ static __attribute__((noinline)) int64_t skip_blocks(const float *x, int64_t i,
                                                      int64_t n, float bound,
                                                      bool largest)
 {
-    while (i + 16 <= n && none_of_16(x + i, bound, largest))
+    while (i + 16 <= n && all_16_within(x + i, bound, largest))
         i += 16;
     return i;
 }
@@ -178,9 +179,10 @@ static __attribute__((noinline)) int64_t skip_blocks(const float *x, int64_t i,
 SKIP(F32, float, BLOCKS_OF_16)
 SKIP(I64, int64_t, NO_BLOCKS)
 
-/* Select the first k of n candidates, in order, into `heap`. */
-static void choose(const struct key_format *kind, const char *data, int64_t n,
-                   bool largest, struct keyed_index *heap, int64_t k)
+/* Select k of n elements with a bounded heap, then sort it. */
+static void select_with_heap(const struct key_format *kind, const char *data,
+                             int64_t n, bool largest, struct keyed_index *heap,
+                             int64_t k)
 {
     for (int64_t i = 0; i < n; i++) {
         if (i >= k && kind->size == 4 && kind->is_float)
@@ -254,7 +256,7 @@ static bool sorts(const struct topk *t)
     return t->n >= 64 && t->k >= t->n / 8;
 }
 
-static uint64_t heap_bytes(const struct topk *t)
+static uint64_t selection_bytes(const struct topk *t)
 {
     const int64_t candidates = sorts(t) ? 2 * t->n : t->k;
     return byi_align_bytes((uint64_t)candidates * sizeof(struct keyed_index));
@@ -264,7 +266,7 @@ static uint64_t heap_bytes(const struct topk *t)
 static uint64_t topk_bytes(const struct topk *t)
 {
     const uint64_t lines = t->inner > 1 ? TOPK_LINES : 0;
-    return heap_bytes(t) +
+    return selection_bytes(t) +
            byi_align_bytes(lines * (uint64_t)t->n * t->kind.size);
 }
 
@@ -285,7 +287,7 @@ static void topk_line(const struct topk *t, const char *src, int64_t to,
     if (sorts(t))
         heap = sort_all(&t->kind, src, t->n, t->largest, heap, heap + t->n);
     else
-        choose(&t->kind, src, t->n, t->largest, heap, t->k);
+        select_with_heap(&t->kind, src, t->n, t->largest, heap, t->k);
     for (int64_t j = 0; j < t->k; j++, to += t->inner) {
         byi_copy_element(values + to * size, src + heap[j].index * size,
                          t->kind.size);
@@ -299,7 +301,7 @@ static void topk_lines(const struct topk *t, int64_t outer, int64_t from,
 {
     const int64_t size = (int64_t)t->kind.size;
     struct keyed_index *heap = (void *)scratch;
-    char *buffer = scratch + heap_bytes(t);
+    char *buffer = scratch + selection_bytes(t);
     const char *src = (const char *)t->call->in->data +
                       (outer * t->n * t->inner + from) * size;
     if (t->inner > 1 && t->kind.size == sizeof(float))
@@ -320,10 +322,10 @@ static enum byoc_status topk_run(const struct byi_call *call,
 {
     (void)err;
     const struct topk t = read_topk(call);
-    const int64_t parts = byi_ceil_div(t.inner, TOPK_LINES);
+    const int64_t line_blocks = byi_ceil_div(t.inner, TOPK_LINES);
     if (t.k == 0 || t.inner == 0 || t.n == 0)
         return BYOC_OK;
-    const int64_t tasks = byi_count(call->in) / (t.n * t.inner) * parts;
+    const int64_t tasks = byi_count(call->in) / (t.n * t.inner) * line_blocks;
     const int64_t weight = sorts(&t) ? 32 : 8; /* operations per element */
     const int64_t team =
         byi_min(tasks, byi_team(call, weight * byi_count(call->in)));
@@ -331,9 +333,9 @@ static enum byoc_status topk_run(const struct byi_call *call,
     for (int64_t p = 0; p < team; p++) {
         char *scratch = (char *)call->scratch + (uint64_t)p * topk_bytes(&t);
         for (int64_t i = tasks * p / team; i < tasks * (p + 1) / team; i++) {
-            const int64_t from = i % parts * TOPK_LINES;
-            topk_lines(&t, i / parts, from, byi_min(TOPK_LINES, t.inner - from),
-                       scratch);
+            const int64_t from = i % line_blocks * TOPK_LINES;
+            topk_lines(&t, i / line_blocks, from,
+                       byi_min(TOPK_LINES, t.inner - from), scratch);
         }
     }
     return BYOC_OK;
@@ -588,7 +590,7 @@ static enum byoc_status unique_run(const struct byi_call *call,
 
 /* Number of adjacent lines that are summed together: in general, and for
  * float32, whose running sums are read from the result. */
-enum { CUMSUM_LINES = 64, CUMSUM_FLOATS = 2048 };
+enum { CUMSUM_LINES = 64, CUMSUM_F32_LINES = 2048 };
 
 struct cumsum_lines {
     int64_t n, stride, lines;
@@ -696,14 +698,15 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     const bool floats = x->dtype == BYOC_F32 && inner > 1;
     const cumsum_fn run = floats ? cumsum_rows : sums[x->dtype];
     const int64_t most =
-        floats ? byi_min(CUMSUM_FLOATS, byi_max(64, byi_ceil_div(inner, team)))
-               : CUMSUM_LINES;
-    const int64_t parts = byi_ceil_div(inner, most);
+        floats
+            ? byi_min(CUMSUM_F32_LINES, byi_max(64, byi_ceil_div(inner, team)))
+            : CUMSUM_LINES;
+    const int64_t line_blocks = byi_ceil_div(inner, most);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t task = 0; task < lines / inner * parts; task++) {
-        const int64_t line = task % parts * most;
+    for (int64_t task = 0; task < lines / inner * line_blocks; task++) {
+        const int64_t line = task % line_blocks * most;
         const int64_t at =
-            (task / parts * n + (back ? n - 1 : 0)) * inner + line;
+            (task / line_blocks * n + (back ? n - 1 : 0)) * inner + line;
         struct cumsum_lines r = all;
         r.lines = byi_min(most, inner - line);
         run(&r, (const char *)x->data + at * size,

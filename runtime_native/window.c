@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* window.c: describes the windows of convolution and pooling with three spatial
- * axes, and runs the float32 pooling loops (window.inc) over bands of planes.
- */
+/* window.c: describes the windows of convolution and pooling, which have one to
+ * three spatial axes, as windows with three; reads the operands of
+ * convolutions; and runs the float32 loops for sliding windows (window.inc)
+ * over bands of planes. */
 #include "conv.h"
 
 /* Element i of a list of n numbers, or `absent` if the list is shorter. */
@@ -23,7 +24,7 @@ void byi_window_read(const struct byi_attrs *attrs, uint32_t n,
 
     *w = (struct byi_window){.in_count = 1, .out_count = 1, .taps = 1};
     for (uint32_t axis = 0; axis < 3; axis++) {
-        const uint32_t i = axis + n - 3; /* above n for leading axes */
+        const uint32_t i = axis + n - 3; /* wraps for missing leading axes */
         w->in[axis] = at_or(in, n, i, 1);
         w->out[axis] = at_or(out, n, i, 1);
         w->size[axis] = at_or(size, n, i, 1);
@@ -65,12 +66,13 @@ void byi_window_outputs(const struct byi_window *w, int64_t tap, int64_t *first,
 /* --- planes --------------------------------------------------------------- */
 
 enum {
-    TOGETHER = 16, /* planes of a task                                       */
-    TILE = 4,      /* rows of outputs that share loaded inputs               */
-    FEW_TAPS = 25, /* largest window for planes side by side, in taps        */
-    CACHED = 4096, /* most floats of a band, so that it stays in the cache */
-    SIDE = 6144,   /* like CACHED, for planes side by side with their outputs */
-    SIDE_STRIDED = 10240 /* like SIDE, if the rows form would need two phases */
+    PLANES_PER_TASK = 16,
+    TILE = 4,                      /* output rows that share loaded inputs */
+    MAX_BAND_FLOATS = 4096,        /* of the rows form: fits in the L1 cache */
+    MAX_INTERLEAVED_TAPS = 25,     /* of the side-by-side form */
+    MAX_INTERLEAVED_FLOATS = 6144, /* of that form: inputs and outputs */
+    /* the same if the stride is above 1: the rows form would need two phases */
+    MAX_STRIDED_INTERLEAVED_FLOATS = 10240
 };
 
 bool byi_sliding_fits(const struct byi_window *w)
@@ -136,12 +138,12 @@ static struct byi_band rows_of(const struct byi_window *w)
         .step = 1,
     };
     lay_out_rows(w, &b);
-    b.high = (CACHED / b.pitch - above) / w->stride[1] + 1;
+    b.high = (MAX_BAND_FLOATS / b.pitch - above) / w->stride[1] + 1;
     if (b.high > TILE)
         b.high -= b.high % TILE;
     b.high = byi_max(1, byi_min(b.high, w->out[1]));
     b.size = inputs_read(w, 1, b.high) * b.pitch;
-    b.planes = byi_max(1, byi_min(TOGETHER, CACHED / b.size));
+    b.planes = byi_max(1, byi_min(PLANES_PER_TASK, MAX_BAND_FLOATS / b.size));
     b.floats = b.lead + b.size * b.planes + BYI_SLACK;
     return b;
 }
@@ -165,9 +167,10 @@ static struct byi_band side_of(const struct byi_window *w)
         .step = w->stride[2],
     };
     b.floats = b.size + w->out_count * lanes;
-    b.side = b.floats <= (w->stride[2] > 1 ? SIDE_STRIDED : SIDE) &&
-             w->taps <= FEW_TAPS && w->in[2] >= 4 && w->out_count >= lanes &&
-             w->taps >= 4;
+    b.side = b.floats <= (w->stride[2] > 1 ? MAX_STRIDED_INTERLEAVED_FLOATS
+                                           : MAX_INTERLEAVED_FLOATS) &&
+             w->taps <= MAX_INTERLEAVED_TAPS && w->in[2] >= 4 &&
+             w->out_count >= lanes && w->taps >= 4;
     if (!b.side)
         b.floats = 0;
     for (int64_t c = 0; c < w->size[2]; c++)
@@ -181,9 +184,9 @@ uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads)
     return byi_align_bytes((uint64_t)floats * sizeof(float)) * threads;
 }
 
-/* Compute one band of n planes. */
-static void run_band(const struct byi_sliding *v, const struct byi_band *b,
-                     const float *x, float *y, int64_t n, float *buffer)
+/* Compute n planes, band by band. */
+static void run_bands(const struct byi_sliding *v, const struct byi_band *b,
+                      const float *x, float *y, int64_t n, float *buffer)
 {
     const struct byi_window *w = v->w;
     const float outside = v->kind == BYI_WINDOW_MAX ? -INFINITY : 0;
@@ -211,8 +214,8 @@ static void run_task(const struct byi_sliding *v,
         const bool side = forms->side.side && forms->side.planes <= n - p;
         const struct byi_band *b = side ? &forms->side : &forms->rows;
         next = byi_min(p + b->planes, n);
-        run_band(v, b, x + p * w->in_count, y + p * w->out_count, next - p,
-                 buffer);
+        run_bands(v, b, x + p * w->in_count, y + p * w->out_count, next - p,
+                  buffer);
     }
     for (int64_t p = 0; p < n && v->factors; p++, y += w->out_count)
         byi_simd()->binary[BYI_OP_MULTIPLY](y, 1, v->factors, 1, y,
@@ -222,7 +225,7 @@ static void run_task(const struct byi_sliding *v,
 void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
                      void *scratch)
 {
-    const int64_t tasks = byi_ceil_div(v->planes, TOGETHER);
+    const int64_t tasks = byi_ceil_div(v->planes, PLANES_PER_TASK);
     const struct band_forms forms = {rows_of(v->w), side_of(v->w)};
     const uint64_t bytes = byi_sliding_scratch(v->w, 1);
     const int team =
@@ -233,8 +236,9 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
         float *buffer = (void *)((char *)scratch + part * bytes);
 #pragma omp for schedule(static) nowait
         for (int64_t i = 0; i < tasks; i++)
-            run_task(v, &forms, i * TOGETHER,
-                     byi_min(TOGETHER, v->planes - i * TOGETHER), buffer);
+            run_task(v, &forms, i * PLANES_PER_TASK,
+                     byi_min(PLANES_PER_TASK, v->planes - i * PLANES_PER_TASK),
+                     buffer);
     }
 }
 
