@@ -619,7 +619,7 @@ struct byi_integer_kernel {
     struct byi_dnnl_view weights, scale, bias; /* weights.desc is not set */
     /* the product writes integers of quantisation `out`, and computes the whole
      * chain */
-    bool narrow;
+    bool int8_result;
     struct byi_quant out;
     float low, high; /* bounds of the result, in units of out.scale */
 };

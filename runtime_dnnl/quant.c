@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/quant.c: builds quantised models. A dequantised value has a
- * reference to its integers. A convolution or product that reads it runs on the
- * integers, with byoc's own kernels (kernels/i8.h), if its weights are integers
- * times a scale per output channel; it writes integers if its only reader
- * quantises. walk.c drops float32 steps whose results are no longer read; other
- * kernels run in float32. */
+/* runtime_dnnl/quant.c: builds quantised models. Each dequantised value refers
+ * to the integer value it came from. A convolution or matrix product of such a
+ * value runs in int8 (kernels/i8.h) if its weights can be quantised per output
+ * channel. It writes 8-bit results if the only reader of the result is a
+ * quantize step. walk.c drops float32 steps whose results are no longer read;
+ * other kernels run in float32. */
 #include "runtime_dnnl/build.h"
 
 #include <math.h>
@@ -23,7 +23,8 @@ static bool read_const_number(const struct byoc_graph_value *v, double *number)
 }
 
 /* Read the scale and zero point of a quantize or dequantize step for integers
- * of `dtype`; false unless each is a constant scalar. */
+ * of `dtype`. Returns false unless each is a constant scalar and `dtype` is
+ * uint8 or int8. */
 static bool read_quant(const struct byi_build *b,
                        const struct byoc_graph_step *step,
                        enum byoc_dtype dtype, struct byi_quant *q)
@@ -171,10 +172,10 @@ static bool read_clamps(const struct byi_chain *chain, uint32_t next,
 /* Let the product write bytes: read the quantisation by its only reader, and
  * the bias and the clamps of its chain. Errors: BYOC_EUNSUPPORTED if there is
  * no such reader, or the chain has other items. */
-static enum byoc_status read_narrow(struct byi_build *b,
-                                    struct byi_integer_kernel *x,
-                                    const struct byi_desc *dst, uint32_t axis,
-                                    struct byi_integers *p)
+static enum byoc_status read_int8_result(struct byi_build *b,
+                                         struct byi_integer_kernel *x,
+                                         const struct byi_desc *dst,
+                                         uint32_t axis, struct byi_integers *p)
 {
     struct byi_dnnl_view bias;
     uint32_t next = 0;
@@ -206,19 +207,19 @@ enum byoc_status byi_dn_integer_open(struct byi_build *b,
         !has_const_weights(b))
         return BYOC_EUNSUPPORTED;
     const int64_t rows = dst->dims[axis];
-    const struct byi_integers wide = {.from = byi_dn_place(b, w),
-                                      .rows = rows,
-                                      .columns = n / rows,
-                                      .turned = turned,
-                                      .scale = src->quant.scale};
-    struct byi_integers narrow = wide;
+    const struct byi_integers f32_result = {.from = byi_dn_place(b, w),
+                                            .rows = rows,
+                                            .columns = n / rows,
+                                            .turned = turned,
+                                            .scale = src->quant.scale};
+    struct byi_integers int8_result = f32_result;
     BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &x->chain));
-    enum byoc_status status = read_narrow(b, x, dst, axis, &narrow);
+    enum byoc_status status = read_int8_result(b, x, dst, axis, &int8_result);
     if (status == BYOC_OK)
-        status = byi_dn_make_integers(b->program, &narrow, b->err);
-    x->narrow = status == BYOC_OK;
+        status = byi_dn_make_integers(b->program, &int8_result, b->err);
+    x->int8_result = status == BYOC_OK;
     if (status == BYOC_EUNSUPPORTED) /* retry without the bias */
-        status = byi_dn_make_integers(b->program, &wide, b->err);
+        status = byi_dn_make_integers(b->program, &f32_result, b->err);
     BYI_TRY(status);
     const uint32_t made = b->program->made.n - 3;
     x->weights.buf = byi_dn_made_buf(b, made);
@@ -228,7 +229,7 @@ enum byoc_status byi_dn_integer_open(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* A convolution or product on integers that was emitted. */
+/* An emitted integer convolution or matrix product. */
 struct byi_qconv_step {
     struct byi_dnnl_qconv p;
     struct byi_quant out;
@@ -236,7 +237,7 @@ struct byi_qconv_step {
     struct byi_desc dst; /* in the graph's dims */
 };
 
-/* Note that the views of the kernel's result hold integers. */
+/* Record that the views of the kernel's result hold integers. */
 static void mark_integers(struct byi_build *b, const struct byi_quant *q)
 {
     struct byi_dnnl_value *result = &b->values[b->kernel->outs[0]];
@@ -251,9 +252,9 @@ enum byoc_status byi_dn_integer_emit(struct byi_build *b,
                                      const struct byi_desc *dst)
 {
     struct byi_dnnl_view y = {.desc = *dst};
-    struct byi_emit e = {.name = x->narrow ? byi_dn_joined_name(b)
-                                           : byi_dn_step0(b)->name};
-    y.desc.dtype = p->dst.dtype = x->narrow ? x->out.dtype : BYOC_F32;
+    struct byi_emit e = {.name = x->int8_result ? byi_dn_joined_name(b)
+                                                : byi_dn_step0(b)->name};
+    y.desc.dtype = p->dst.dtype = x->int8_result ? x->out.dtype : BYOC_F32;
     p->src_zero = (int64_t)x->quant.zero;
     p->zero = (int64_t)x->out.zero;
     p->low = rintf(x->low);
@@ -273,7 +274,7 @@ enum byoc_status byi_dn_integer_emit(struct byi_build *b,
     y.buf = byi_dn_temp(b, byi_dn_desc_bytes(&y.desc));
     byi_dn_use(&e, BYI_ARG_DST, &y);
     BYI_TRY(byi_dn_emit(b, &e));
-    if (!x->narrow)
+    if (!x->int8_result)
         return byi_dn_emit_items(b, &x->chain, 0, y);
     byi_dn_define(b, 0, &y);
     mark_integers(b, &x->out);
@@ -294,8 +295,8 @@ enum byoc_status byi_dn_integer_emit(struct byi_build *b,
 static bool is_complete_before(const struct byi_build *b, uint32_t buf,
                                uint32_t index)
 {
-    enum { FAR = 64 }; /* most steps from a product to its sum */
-    if (b->emitted.n - index > FAR)
+    enum { MAX_STEPS_TO_SUM = 64 };
+    if (b->emitted.n - index > MAX_STEPS_TO_SUM)
         return false;
     for (uint32_t i = index; i < b->emitted.n; i++)
         for (uint32_t k = 0; k < b->emitted.at[i].n; k++)
@@ -305,8 +306,8 @@ static bool is_complete_before(const struct byi_build *b, uint32_t buf,
     return true;
 }
 
-/* Let the product that computed operand `which` of the sum `p` add the other
- * operand, if the sum is its only reader; otherwise BYOC_EUNSUPPORTED. */
+/* Fuse the sum `p` into the product that computed its operand `which`. Errors:
+ * BYOC_EUNSUPPORTED, for example if that operand has other readers. */
 static enum byoc_status add_in_product(struct byi_build *b,
                                        const struct byi_dnnl_qelementwise *p,
                                        uint32_t which)
@@ -359,8 +360,8 @@ static enum byoc_status add_in_product(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* Computes the integers of the result from those of both operands, which must
- * have one shape. */
+/* Emit an add or multiply step, and the quantize step that reads it, as one
+ * step on the integers of both operands, which must have the same shape. */
 enum byoc_status byi_dn_integer_elementwise(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
