@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names.c: numbers names (names.h). */
+/* names.c: interns names (names.h). */
 #include "core/base/names.h"
 
 #include <string.h>

@@ -3,10 +3,11 @@
  * during some steps of a list. Runs two algorithms and takes the smaller
  * result. The first is best fit in the order of the steps, with a list of
  * holes: a step's results take the smallest hole that fits before its operands
- * are freed, so that results never overlap operands. The second places the
- * largest value first, at the lowest offset that is free for its whole life
- * (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
- * Inference", 2020). It usually needs less memory, but takes quadratic time.
+ * are freed, so that results never overlap operands. The second is Greedy
+ * by Size (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+ * Inference", 2020): it places the largest value first, at the lowest offset
+ * that is free for its whole life. It usually needs less memory, but takes
+ * quadratic time.
  */
 #include "base.h"
 

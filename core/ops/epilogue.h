@@ -8,7 +8,7 @@
 
 #include "ops.h"
 
-enum { BYI_EPILOGUE_OPS = 8 /* of an epilogue, at most */ };
+enum { BYI_EPILOGUE_OPS = 8 }; /* maximum number of operators in an epilogue */
 
 /* One operator. It reads the result so far and, if it is binary, one more
  * operand of the call: the epilogue's operands come after those of the product
@@ -18,9 +18,9 @@ struct byi_epilogue_op {
     const struct byi_attrs *attrs;
 };
 
-/* Does the kernel of this call support an epilogue? The kernels of float32
- * convolutions with channels last and of float32 products with one matrix do;
- * `weights` is the type of the second operand. */
+/* Does the kernel of this call support an epilogue? True for float32
+ * convolutions in a channels-last layout, and for float32 matrix products whose
+ * weights are a single matrix. `weights` is the type of the second operand. */
 bool byi_epilogue_supported(enum byi_op_id op, const struct byi_attrs *attrs,
                             const struct byi_type *weights,
                             const struct byi_type *out);
