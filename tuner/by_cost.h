@@ -16,12 +16,14 @@ struct byi_by_cost {
     struct byi_arena *arena;       /* owns the assignment */
     struct byi_ledger *ledger;
     uint32_t threads;
-    const char *plugins, *cc; /* list of plug-ins; C compiler; or NULL */
-    const char *table;        /* path of the cost table; NULL: the default */
-    double seconds;           /* time limit of measuring workloads; 0: 60 */
-    /* called after each workload (workloads.h): `done` of `of` workloads are
-     * timed, `what` is "measuring"; NULL: not called */
-    void (*progress)(void *ctx, const char *what, uint32_t done, uint32_t of);
+    const char *plugins; /* list of plug-ins, or NULL */
+    const char *cc;      /* C compiler, or NULL */
+    const char *table;   /* path of the cost table; NULL: the default */
+    double seconds;      /* time limit of measuring workloads; 0: 60 */
+    /* called after each workload (workloads.h): `done` of `total` workloads are
+     * timed, `activity` is "measuring"; NULL: not called */
+    void (*progress)(void *ctx, const char *activity, uint32_t done,
+                     uint32_t total);
     void *progress_ctx;
     /* ------------------------------------------------------------------- */
     struct byi_text notes; /* lines for the user; the caller frees them */
@@ -39,7 +41,8 @@ enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
 
 /* by_estimate.c: the `decide` for --partition-by=estimated. A candidate that
  * several backends can run is assigned to the backend with the lowest cost().
- * If the first of these backends has no estimate, it gets the candidate.
+ * A candidate stays with the first of these backends if that backend has no
+ * estimate, since nothing can be compared with it.
  * Errors: BYOC_ELIMIT (too many backends), those of passes. */
 enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
                                  struct byi_pass_context *ctx,

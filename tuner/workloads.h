@@ -37,7 +37,8 @@ struct byi_workloads {
     struct byi_arena *arena;
     double deadline; /* the time of byi_now at which measuring stops */
     /* as in struct byi_by_cost */
-    void (*progress)(void *ctx, const char *what, uint32_t done, uint32_t of);
+    void (*progress)(void *ctx, const char *activity, uint32_t done,
+                     uint32_t total);
     void *progress_ctx;
     /* ------------------------------------------------------------------- */
     uint32_t n_labels;
