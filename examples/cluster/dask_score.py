@@ -5,8 +5,8 @@
     dask-worker SCHEDULER:8786          # on each machine
     python3 dask_score.py SCHEDULER:8786 model.so INPUTS OUTPUTS
 
-Workers need byoc, NumPy and this folder on PYTHONPATH, and see INPUTS and OUTPUTS
-under the same paths. Each machine gets one copy of the artifact, which all of its
+Workers need byoc, NumPy and this folder on PYTHONPATH, and must see INPUTS and
+OUTPUTS under the same paths. Each machine gets one copy of the artifact, which all of its
 workers map. Dask gives the batches of a killed worker to others."""
 
 import pathlib
@@ -16,9 +16,9 @@ import scoring
 from distributed import Client
 
 
-def main(scheduler, artifact, folder, out):
+def main(scheduler, artifact, inputs, outputs):
     """Copy the artifact to each machine, and submit the batches without outputs."""
-    folder, out = pathlib.Path(folder).resolve(), pathlib.Path(out).resolve()
+    inputs, outputs = pathlib.Path(inputs).resolve(), pathlib.Path(outputs).resolve()
     artifact = pathlib.Path(artifact).read_bytes()
     with Client(scheduler) as client:
         client.wait_for_workers(1)
@@ -28,13 +28,13 @@ def main(scheduler, artifact, folder, out):
             client.run(scoring.place, artifact, workers=[*one_each.values()]).values()
         )
         runs = [
-            client.submit(scoring.score, path, folder, out, name, pure=False)
-            for name in scoring.missing(folder, out)
+            client.submit(scoring.score, path, inputs, outputs, name, pure=False)
+            for name in scoring.missing(inputs, outputs)
         ]
         for run in runs:
             print(run.result())
             run.release()
-    scoring.sweep(out)
+    scoring.sweep(outputs)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,14 @@
 
 #include <openjpeg.h>
 
-struct reader {
+struct jp2_reader {
     struct encoded file;
     size_t offset; /* of the next byte to read */
 };
 
 static OPJ_SIZE_T read_some(void *to, OPJ_SIZE_T n, void *arg)
 {
-    struct reader *r = arg;
+    struct jp2_reader *r = arg;
     const size_t left = r->file.bytes - r->offset;
     const size_t some = n < left ? n : left;
     if (!some)
@@ -27,7 +27,7 @@ static OPJ_SIZE_T read_some(void *to, OPJ_SIZE_T n, void *arg)
 
 static OPJ_BOOL seek(OPJ_OFF_T offset, void *arg)
 {
-    struct reader *r = arg;
+    struct jp2_reader *r = arg;
     if (offset < 0 || (size_t)offset > r->file.bytes)
         return OPJ_FALSE;
     r->offset = (size_t)offset;
@@ -36,7 +36,7 @@ static OPJ_BOOL seek(OPJ_OFF_T offset, void *arg)
 
 static OPJ_OFF_T skip(OPJ_OFF_T n, void *arg)
 {
-    struct reader *r = arg;
+    struct jp2_reader *r = arg;
     return seek((OPJ_OFF_T)r->offset + n, arg) ? n : -1;
 }
 
@@ -45,7 +45,7 @@ static OPJ_OFF_T skip(OPJ_OFF_T n, void *arg)
 static opj_image_t *jp2_open(struct encoded file, bool pixels)
 {
     static const uint8_t box[] = {0, 0, 0, 12, 'j', 'P', ' ', ' '};
-    struct reader r = {.file = file};
+    struct jp2_reader r = {.file = file};
     opj_dparameters_t params;
     opj_image_t *image = NULL;
     if (file.bytes < 12 || memcmp(file.data, box, sizeof box) != 0)

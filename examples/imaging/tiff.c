@@ -10,14 +10,14 @@
 
 #include <tiffio.h>
 
-struct reader {
+struct tiff_reader {
     struct encoded file;
     size_t offset; /* of the next byte to read */
 };
 
 static tmsize_t read_some(thandle_t handle, void *to, tmsize_t n)
 {
-    struct reader *r = handle;
+    struct tiff_reader *r = handle;
     const size_t left = r->file.bytes - r->offset;
     const size_t some = (size_t)n < left ? (size_t)n : left;
     memcpy(to, r->file.data + r->offset, some);
@@ -35,7 +35,7 @@ static tmsize_t write_none(thandle_t handle, void *from, tmsize_t n)
 
 static toff_t seek(thandle_t handle, toff_t offset, int whence)
 {
-    struct reader *r = handle;
+    struct tiff_reader *r = handle;
     const toff_t base = whence == SEEK_SET   ? 0
                         : whence == SEEK_CUR ? r->offset
                                              : r->file.bytes;
@@ -53,7 +53,7 @@ static int stay_open(thandle_t handle)
 
 static toff_t bytes_of(thandle_t handle)
 {
-    const struct reader *r = handle;
+    const struct tiff_reader *r = handle;
     return r->file.bytes;
 }
 
@@ -67,7 +67,7 @@ static int say_nothing(TIFF *tiff, void *arg, const char *where,
 
 /* Open the file of `r`, which must live until TIFFClose(). NULL: it is not a
  * TIFF file. */
-static TIFF *tiff_open(struct reader *r)
+static TIFF *tiff_open(struct tiff_reader *r)
 {
     if (r->file.bytes < 8 || (memcmp(r->file.data, "II*\0", 4) != 0 &&
                               memcmp(r->file.data, "MM\0*", 4) != 0))
@@ -86,7 +86,7 @@ static TIFF *tiff_open(struct reader *r)
 
 static bool tiff_size(struct encoded file, int64_t *width, int64_t *height)
 {
-    struct reader r = {.file = file};
+    struct tiff_reader r = {.file = file};
     uint32_t w = 0, h = 0;
     TIFF *tiff = tiff_open(&r);
     if (!tiff)
@@ -102,7 +102,7 @@ static bool tiff_size(struct encoded file, int64_t *width, int64_t *height)
 static bool tiff_read(struct encoded file, int64_t width, int64_t height,
                       uint8_t *rgb)
 {
-    struct reader r = {.file = file};
+    struct tiff_reader r = {.file = file};
     TIFF *tiff = tiff_open(&r);
     uint32_t *pixels = malloc((size_t)(width * height) * sizeof *pixels);
     const bool good =

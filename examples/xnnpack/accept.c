@@ -56,24 +56,24 @@ static const char *check_float(const struct byoc_host *host,
                                const struct byoc_match *m, const struct type *t,
                                const char *shown)
 {
-    int64_t count = 1;
+    bool is_empty = false;
     for (uint32_t d = 0; d < t->rank; d++)
-        count *= t->dims[d] != 0;
+        is_empty |= t->dims[d] == 0;
     if (t->dtype != BYOC_F32)
         return host->match_say(m,
-                               "found %s, expected float32 (this plug-in "
-                               "calls only those of XNNPACK's kernels)",
+                               "found %s, expected float32, the only type "
+                               "this plug-in supports",
                                shown);
-    if (count == 0 || t->rank > XNN_MAX_TENSOR_DIMS)
+    if (is_empty || t->rank > XNN_MAX_TENSOR_DIMS)
         return host->match_say(m,
-                               "found %s, expected no size of 0 and at most "
-                               "%d axes",
+                               "found %s, expected dims above 0 and a rank "
+                               "of at most %d",
                                shown, XNN_MAX_TENSOR_DIMS);
     return NULL;
 }
 
-/* Refuse operator i if it is a clip with an empty range, which XNNPACK does not
- * support. */
+/* Refuse operator i if it is a clip unless a_min < a_max as float32, which
+ * XNNPACK requires. */
 static const char *check_clip(const struct byoc_host *host,
                               const struct byoc_match *m, uint32_t i)
 {
@@ -128,8 +128,8 @@ static const char *check_layout(const struct byoc_host *host,
     return NULL;
 }
 
-/* Refuse a bias unless it has a number for each of the `channels`, along an
- * axis that `behind` more axes follow. */
+/* Refuse a bias unless it has one element for each of the `channels`, on the
+ * axis that is followed by `behind` more axes. */
 static const char *check_bias(const struct byoc_host *host,
                               const struct byoc_match *m, int64_t channels,
                               uint32_t behind)
@@ -142,8 +142,8 @@ static const char *check_bias(const struct byoc_host *host,
         fit = t.dims[d] == 1 || d == t.rank - 1 - behind;
     return fit ? NULL
                : host->match_say(m,
-                                 "adds %s, expected a number for each of "
-                                 "the %lld channels",
+                                 "found bias %s, expected one element for "
+                                 "each of the %lld channels",
                                  host->match_show(m, "bias"),
                                  (long long)channels);
 }
@@ -189,7 +189,8 @@ const char *accept_dense(const struct byoc_host *host,
         return host->match_say(m, "weights are %s, expected a matrix",
                                host->match_show(m, "weights"));
     if (int_of(host, m, "transpose_a"))
-        return "transpose_a is 1, expected 0: XNNPACK reads rows";
+        return "found transpose_a = 1, expected 0: XNNPACK cannot transpose "
+               "the first operand";
     return out.rank > 0 ? check_bias(host, m, out.dims[out.rank - 1], 0) : NULL;
 }
 
@@ -235,11 +236,12 @@ const char *accept_pool(const struct byoc_host *host,
                                  : NULL;
     if (dilated)
         return host->match_say(m,
-                               "found an average dilated by %lld and %lld, "
-                               "expected 1",
+                               "found average pooling with dilation %lld and "
+                               "%lld, expected 1",
                                (long long)dilation[0], (long long)dilation[1]);
     if (padded && int_of(host, m, "count_include_pad"))
-        return "count_include_pad is 1, expected 0: XNNPACK does not count "
+        return "found count_include_pad = 1, expected 0: XNNPACK does not "
+               "count "
                "padding";
     if (reaches_over(host, m, &image, string_of(host, m, "layout")))
         return "found a window beyond the padding (ceil_mode), expected none: "
