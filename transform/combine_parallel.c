@@ -59,8 +59,8 @@ static const struct byi_node *node_of(const struct combine_work *w, byi_id id)
 
 /* --- members ------------------------------------------------------------- */
 
-static bool has_same_weights(const struct byi_type *a, const struct byi_type *b,
-                             uint32_t axis)
+static bool have_joinable_weights(const struct byi_type *a,
+                                  const struct byi_type *b, uint32_t axis)
 {
     if (a->dtype != b->dtype || a->rank != b->rank)
         return false;
@@ -77,8 +77,8 @@ static bool is_same_group(const struct combine_work *w, byi_id a, byi_id b,
     return x->op == y->op && x->args[0] == y->args[0] &&
            x->target == y->target && x->region == y->region &&
            byi_attrs_equal(x->attrs, y->attrs) &&
-           has_same_weights(node_of(w, x->args[1])->type,
-                            node_of(w, y->args[1])->type, axis);
+           have_joinable_weights(node_of(w, x->args[1])->type,
+                                 node_of(w, y->args[1])->type, axis);
 }
 
 static uint64_t hash_member(const struct combine_work *w, byi_id id,
