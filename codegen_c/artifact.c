@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* artifact.c: writes an image as a shared library. Assembler source includes
- * each member of the image from a file, as a separate section; the compiler
- * driver links it in a folder beside the target; then the weights and the
- * checksum are appended, and the file is renamed to the target. The result does
- * not depend on the folder's name or the time.
+/* artifact.c: writes an image as a shared library. Assembler source has a
+ * section for each member of the image, and includes all members but the
+ * weights from files; the compiler driver links it in a folder beside the
+ * target; then the weights and the checksum are appended, and the file is
+ * renamed to the target. The result does not depend on the folder's name or the
+ * time.
  */
 #include "codegen_c.h"
 
@@ -69,7 +70,8 @@ static void write_units(const struct artifact_job *j, FILE *f)
         }
 }
 
-/* Write the assembler source. */
+/* Write the assembler source: the model's descriptor, the members' sections,
+ * the backends' functions, the kernels and a note. */
 static enum byoc_status write_source(const struct artifact_job *j)
 {
     FILE *f = byi_cc_file(&j->cc, "model.s", "we");
@@ -207,8 +209,8 @@ static enum byoc_status link_model(const struct artifact_job *j)
 
 /* Open the library as the loader does, and append the checksum of its bytes
  * except the weights. */
-static enum byoc_status add_sum(const struct artifact_job *j,
-                                const char *linked)
+static enum byoc_status append_checksum(const struct artifact_job *j,
+                                        const char *linked)
 {
     struct byi_artifact a;
     BYI_TRY(
@@ -240,9 +242,11 @@ static enum byoc_status put_in_place(const struct artifact_job *j)
         return byi_fail(j->err, BYOC_ENOMEM, "%s: out of memory", j->path);
     enum byoc_status status = byi_artifact_append(linked, j->image, j->err);
     if (status == BYOC_OK)
-        status = add_sum(j, linked);
+        status = append_checksum(j, linked);
     if (status == BYOC_OK && chmod(linked, 0644) != 0)
-        status = fail_io(j, "the file's mode");
+        status = byi_fail(j->err, BYOC_EIO,
+                          "%s: cannot set the file mode to 0644: %s", j->path,
+                          strerror(errno));
     if (status == BYOC_OK)
         status = byi_file_place(linked, &j->target, j->err);
     free(linked);
@@ -275,8 +279,11 @@ static enum byoc_status read_symbol(struct artifact_job *j)
     return status;
 }
 
+/* --- writing the artifact ----------------------------------------------- */
+
 /* Make the folder beside the target, so that the rename stays in one file
- * system. If the target is a device, make it in $TMPDIR. */
+ * system. If the target is a device, FIFO or standard stream, which is written
+ * to directly, make the folder in $TMPDIR. */
 static enum byoc_status make_folder(struct artifact_job *j, const char *cc)
 {
     const char *target = j->target.path, *slash = strrchr(target, '/');
