@@ -19,7 +19,8 @@ struct region {
     struct byi_arena *arena; /* of inputs and constants */
     struct byi_tensor in[BYI_EXTRACT_MAX_IO];
     uint32_t n_in;
-    bool seen;            /* the run reached the region: `in` is set */
+    bool seen;            /* the run reached the region: n_in and `in` are set,
+                           * `in` only if n_in is within its limit */
     struct byi_text json; /* the region, as its backend receives it */
     struct byi_tensor *consts;
     uint32_t n_consts;
@@ -31,18 +32,18 @@ static void keep_inputs(void *ctx, uint32_t number, uint32_t n,
                         const struct byi_tensor *const *in)
 {
     struct region *r = ctx;
-    if (number != r->number || r->seen || n > BYI_EXTRACT_MAX_IO)
+    if (number != r->number || r->seen)
         return;
     r->seen = true;
     r->n_in = n;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n && n <= BYI_EXTRACT_MAX_IO; i++) {
         r->in[i] = *in[i];
         r->in[i].data = byi_arena_copy(r->arena, in[i]->data,
                                        (size_t)byi_tensor_bytes(in[i]));
     }
 }
 
-/* Run the model until the region's inputs are known. */
+/* Run the model once; keep_inputs copies the region's operands. */
 static enum byoc_status run_once(const struct byoc_model *model,
                                  const struct byi_feed_params *given,
                                  const char *const *dims, struct region *r,
@@ -68,6 +69,10 @@ static enum byoc_status run_once(const struct byoc_model *model,
                           "inputs, since its branch was not taken; give other "
                           "inputs",
                           r->number);
+    if (status == BYOC_OK && r->n_in > BYI_EXTRACT_MAX_IO)
+        status = byi_fail(err, BYOC_ELIMIT,
+                          "region %u: found %u operands, expected at most %d",
+                          r->number, r->n_in, BYI_EXTRACT_MAX_IO);
     return status;
 }
 
@@ -95,11 +100,16 @@ static enum byoc_status read_compiled(const struct byoc_compiled *compiled,
         }
         return BYOC_OK;
     }
+    if (n == 0)
+        return byi_fail(err, BYOC_EINVAL,
+                        "--region %u: found no regions, expected at least one; "
+                        "`byoc check` says why",
+                        r->number);
     return byi_fail(err, BYOC_EINVAL,
-                    "--region %u: found %u region%s in the model%s", r->number,
-                    n, n == 1 ? "" : "s",
-                    n ? ", counted from 0; `byoc check` shows them"
-                      : "; `byoc check` says why");
+                    "--region %u: found %u region%s, expected %s%u; `byoc "
+                    "check` lists them",
+                    r->number, n, n == 1 ? "" : "s", n == 1 ? "" : "0 to ",
+                    n - 1);
 }
 
 /* Read the region from an artifact. */
@@ -198,7 +208,7 @@ static int run(int argc, char **argv)
         {"reduce", 0, BYI_OPTION_FLAG, &shrink, NULL,
          "make the region smaller while --test fails"},
         {"test", 0, BYI_OPTION_TEXT, &reduce.test, "COMMAND",
-         "run by sh in a folder like the output; must fail"},
+         "shell command that fails in a folder like DIR"},
         {"max-tests", 0, BYI_OPTION_COUNT, &reduce.max_tests, "N",
          "maximum number of tests (default: 500)"},
         {"test-seconds", 0, BYI_OPTION_NUMBER, &reduce.seconds, "S",
@@ -222,8 +232,8 @@ static int run(int argc, char **argv)
                 : shrink ? "--reduce without --test"
                          : "--test without --reduce",
                 !folder ? "-o DIR, the folder to make"
-                        : "both: --reduce keeps changes with which --test "
-                          "still fails");
+                        : "both: --reduce keeps a change if --test still "
+                          "fails");
         return BYI_EXIT_USAGE;
     }
     feed.inputs = inputs.at;

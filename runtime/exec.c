@@ -284,18 +284,17 @@ static void trace_primitive(void *ctx, const char *name, const char *impl,
     byi_trace_event(r->trace, &event);
 }
 
-/* Pass a region's operands to the state's callback, unless there are too many.
- */
+/* Pass a region's operands to the state's callback, or NULL if there are too
+ * many. */
 static void lend_inputs(const struct byoc_state *s, const struct byi_frame *fr,
                         const struct byi_step *step)
 {
     enum { MAX_INPUTS = 512 };
     const struct byi_tensor *in[MAX_INPUTS];
-    if (step->n_in > MAX_INPUTS)
-        return;
-    for (uint32_t i = 0; i < step->n_in; i++)
+    const bool fits = step->n_in <= MAX_INPUTS;
+    for (uint32_t i = 0; fits && i < step->n_in; i++)
         in[i] = &fr->t[step->in[i]];
-    s->lend(s->lend_ctx, step->callee, step->n_in, in);
+    s->lend(s->lend_ctx, step->callee, step->n_in, fits ? in : NULL);
 }
 
 static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,

@@ -115,11 +115,11 @@ BYOC_API void byoc_internal_state_watch(struct byoc_state *state,
                                         byi_watch_fn watch, void *ctx);
 
 /* Called before a region of any function runs, by its backend or its twin. The
- * operands in[0..n-1] are valid during the call. */
+ * operands in[0..n-1] are valid during the call; NULL if n is above 512. */
 typedef void (*byi_lend_fn)(void *ctx, uint32_t region, uint32_t n,
                             const struct byi_tensor *const *in);
-/* Call `lend` in the state's following runs, for regions of at most 512
- * operands; NULL: no more. */
+/* Call `lend` before each region that the state's following runs reach; NULL:
+ * no more. */
 BYOC_API void byoc_internal_state_lend(struct byoc_state *state,
                                        byi_lend_fn lend, void *ctx);
 

@@ -85,8 +85,24 @@ holds "a region with branches is refused" test $? -eq 2
 holds "and says why" grep -q "found an .if., expected operators" err
 holds "and leaves nothing" test ! -e no
 
+# a chain of additions: one region that reads all inputs
+awk 'BEGIN {
+    printf "def @main("
+    for (i = 0; i < 514; i++)
+        printf "%s%%x%d: Tensor[(4), float32]", i ? ", " : "", i
+    print ") {"
+    print "  %s0 = add(%x0, %x1);"
+    for (i = 1; i < 512; i++)
+        printf "  %%s%d = add(%%s%d, %%x%d);\n", i, i - 1, i + 1
+    print "  add(%s511, %x513)\n}"
+}' >operands.ir
+"$byoc" extract operands.ir --plugin "only:$ref" --region 0 -o no >out 2>err
+holds "a region of too many operands is refused" test $? -eq 2
+holds "and says how many" \
+    grep -q "region 0: found 514 operands, expected at most 512" err
+
 mkdir here
-refused "no such region" "region 7: found 2 regions in the model" --region 7 -o no
+refused "no such region" "region 7: found 2 regions, expected 0 to 1" --region 7 -o no
 refused "a folder that is there" "here: found an existing file" --region 0 -o here
 refused "a folder that cannot be" "cannot create the folder" -o nowhere/no
 refused "a test that succeeds" "the test succeeds on the whole region" \
