@@ -112,8 +112,8 @@ static double time_of(const struct byi_f32_bands *bands,
 /* Time block `at`, and print a line. */
 static void measure(size_t at, int threads)
 {
-    struct byi_f32_conv convs[BYI_F32_BANDED];
-    struct byi_f32_conv_run runs[BYI_F32_BANDED];
+    struct byi_f32_conv convs[BYI_F32_MAX_BAND_CONVS];
+    struct byi_f32_conv_run runs[BYI_F32_MAX_BAND_CONVS];
     struct byi_f32_bands bands = {.n = open_block(at, convs)};
     uint64_t scratch = 0;
     for (uint32_t i = 0; i < bands.n; i++) {
@@ -148,7 +148,7 @@ static void measure(size_t at, int threads)
             least[apart] = time < least[apart] ? time : least[apart];
         }
     printf("%2lld lines, %8.1f us in bands, %8.1f apart, ratio %.2f\n",
-           (long long)bands.high, 1e6 * least[0], 1e6 * least[1],
+           (long long)bands.band_lines, 1e6 * least[0], 1e6 * least[1],
            least[0] / least[1]);
     for (uint32_t i = 0; i < bands.n; i++) {
         free((void *)(uintptr_t)runs[i].weights);

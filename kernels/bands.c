@@ -56,7 +56,7 @@ static bool suits(const struct byi_f32_conv *conv)
  * of the band itself. */
 static int64_t lines_at(const struct byi_f32_bands *bands, uint32_t i)
 {
-    int64_t high = bands->high;
+    int64_t high = bands->band_lines;
     for (uint32_t k = bands->n - 1; k > i; k--)
         high = byi_f32_lines_read(bands->convs[k], high);
     return high;
@@ -128,13 +128,13 @@ bool byi_f32_bands_plan(struct byi_f32_bands *bands)
             return false;
         weights += (int64_t)byi_f32_conv_packed(bands->convs[i]);
     }
-    bands->high = last->out[1];
+    bands->band_lines = last->out[1];
     if (last->images * bytes_between(bands) <= last->cache ||
         weights > last->cache / 4)
         return false;
-    while (bands->high > 1 && bytes_between(bands) > last->cache / 4)
-        bands->high--;
-    if (bands->high == 1)
+    while (bands->band_lines > 1 && bytes_between(bands) > last->cache / 4)
+        bands->band_lines--;
+    if (bands->band_lines == 1)
         return false;
     bands->kernels = kernels_bytes(bands);
     bands->per_thread = thread_bytes(bands);
@@ -154,8 +154,8 @@ struct band_thread {
     const struct byi_f32_bands *bands;
     const struct byi_f32_conv_run *runs;
     int64_t image;
-    struct band_lines has[BYI_F32_BANDED];
-    float *at[BYI_F32_BANDED];
+    struct band_lines has[BYI_F32_MAX_BAND_CONVS];
+    float *at[BYI_F32_MAX_BAND_CONVS];
     void *scratch;
 };
 
@@ -204,7 +204,7 @@ static void run_band(struct band_thread *own, struct band_lines band)
     const struct byi_f32_bands *bands = own->bands;
     const uint32_t last = bands->n - 1;
     const struct byi_f32_conv *conv = bands->convs[last];
-    struct band_lines y[BYI_F32_BANDED];
+    struct band_lines y[BYI_F32_MAX_BAND_CONVS];
     y[last] = band;
     for (uint32_t i = last; i-- > 0;)
         y[i] = lines_under(bands->convs[i + 1], y[i + 1]);
@@ -231,7 +231,7 @@ static void run_share(const struct byi_f32_bands *bands,
     while (begin < end) {
         const int64_t from = begin % high;
         const int64_t lines = byi_min(high - from, end - begin);
-        const int64_t n = byi_ceil_div(lines, bands->high);
+        const int64_t n = byi_ceil_div(lines, bands->band_lines);
         own.image = begin / high;
         memset(own.has, 0, sizeof own.has);
         for (int64_t i = 0; i < n; i++)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/bands.h: float32 convolutions, each of which reads the result of the
- * one before, computed together: one that increases the channels of an image, a
- * depthwise one and, optionally, one that reduces the channels again. The
- * result of the last one is divided into bands of lines. A thread has memory
- * for the lines of intermediate results that one band needs, and this memory
- * stays in the second-level cache, whereas separate runs write and read whole
- * images:
+/* kernels/bands.h: computes a chain of float32 convolutions together, in bands
+ * of lines of the last result. The first convolution increases the channels of
+ * an image, the second is depthwise, and an optional third reduces the channels
+ * again. A thread has memory for the lines of intermediate results that one
+ * band needs. This memory stays in the second-level cache, whereas separate
+ * runs write and read whole images:
  *
  *     x  ->  1x1, 16 -> 96  ->  3x3 depthwise  ->  1x1, 96 -> 24  ->  y
  *                        lines of 96 channels
@@ -17,30 +16,32 @@
 
 #include "kernels/conv.h"
 
-enum { BYI_F32_BANDED = 3 /* most convolutions in bands */ };
+enum { BYI_F32_MAX_BAND_CONVS = 3 };
 
 /* Planned convolutions, each of which reads the result of the one before. The
  * caller sets `n` and `convs`; the convolutions must live as long as this. */
 struct byi_f32_bands {
     uint32_t n; /* 2 or 3 */
-    const struct byi_f32_conv *convs[BYI_F32_BANDED];
-    /* byi_f32_bands_plan() sets these: lines of a band; bytes of a thread's
-     * scratch, and bytes of it for the kernels */
-    int64_t high;
+    const struct byi_f32_conv *convs[BYI_F32_MAX_BAND_CONVS];
+    /* byi_f32_bands_plan() sets these: the lines of a band; the bytes of a
+     * thread's scratch, and how many of them are for the kernels */
+    int64_t band_lines;
     uint64_t per_thread, kernels;
 };
 
-/* Choose the height of the bands. Returns false if the convolutions cannot be
- * computed in bands, or if separate runs are as fast: the intermediate results
- * fit a core's second-level cache, or the weights, or the lines for a band of
- * two lines, would fill more than a quarter of it. */
+/* Choose the number of lines of a band. Returns false if the convolutions
+ * cannot be computed in bands, or if separate runs are as fast: if all
+ * intermediate results fit a core's second-level cache, or if the weights fill
+ * more than a quarter of it, or the intermediate lines for a band of two lines
+ * do. */
 bool byi_f32_bands_plan(struct byi_f32_bands *bands);
 /* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_f32_bands_scratch(const struct byi_f32_bands *bands, int threads);
 /* Run the convolutions. runs[i] has the arguments of convolution i, except for
  * scratch and threads; only the first one has x, and only the last one has y. y
- * must not overlap x or an operand, but it may be an operand of the last
- * convolution that has the layout of y. `scratch` needs no alignment. */
+ * must not overlap x or an operand, with one exception: an operand of the last
+ * convolution that has the layout of y may be y itself. `scratch` needs no
+ * alignment. */
 void byi_f32_bands_run(const struct byi_f32_bands *bands,
                        const struct byi_f32_conv_run *runs, void *scratch,
                        int threads);

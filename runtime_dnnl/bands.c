@@ -141,7 +141,7 @@ static bool overwrites(const struct byi_emitted_step *emitted, uint32_t n)
 static bool join(struct byi_build *b, struct byi_emitted_step *emitted,
                  uint32_t n)
 {
-    struct byi_prim *prims[BYI_F32_BANDED];
+    struct byi_prim *prims[BYI_F32_MAX_BAND_CONVS];
     for (uint32_t i = 0; i < n; i++)
         prims[i] = emitted[i].prim;
     if (overwrites(emitted, n) || !byi_bands_new(b->arena, prims, n))
@@ -165,7 +165,7 @@ void byi_dn_find_bands(struct byi_build *b)
             uses[b->emitted.at[i].uses[k].buf]++;
     for (uint32_t i = 0, n; i < b->emitted.n; i += n) {
         n = 1;
-        while (n < BYI_F32_BANDED && i + n < b->emitted.n &&
+        while (n < BYI_F32_MAX_BAND_CONVS && i + n < b->emitted.n &&
                follows(b, i + n, uses))
             n++;
         while (n > 1 && !join(b, &b->emitted.at[i], n))

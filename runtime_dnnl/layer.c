@@ -753,9 +753,9 @@ struct byi_bands {
 struct byi_bands *byi_bands_new(struct byi_arena *arena,
                                 struct byi_prim *const *prims, uint32_t n)
 {
-    const struct byi_dn_fast *fast[BYI_F32_BANDED];
+    const struct byi_dn_fast *fast[BYI_F32_MAX_BAND_CONVS];
     struct byi_f32_bands bands;
-    for (uint32_t i = 0; i < n && i < BYI_F32_BANDED; i++)
+    for (uint32_t i = 0; i < n && i < BYI_F32_MAX_BAND_CONVS; i++)
         fast[i] = prims[i]->fast;
     if (!byi_dn_fast_bands(n, fast, &bands))
         return NULL;
@@ -777,7 +777,7 @@ const char *byi_bands_impl(const struct byi_bands *bands)
 void byi_bands_run(const struct byi_bands *bands,
                    struct byi_bound_call *const *calls)
 {
-    struct byi_f32_conv_run runs[BYI_F32_BANDED];
+    struct byi_f32_conv_run runs[BYI_F32_MAX_BAND_CONVS];
     const int now = omp_get_max_threads();
     for (uint32_t i = 0; i < bands->bands.n; i++)
         byi_dn_fast_fill(calls[i]->fast, calls[i]->n, calls[i]->slots,

@@ -487,7 +487,7 @@ bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
 bool byi_dn_fast_bands(uint32_t n, const struct byi_dn_fast *const *fast,
                        struct byi_f32_bands *bands)
 {
-    if (n < 2 || n > BYI_F32_BANDED)
+    if (n < 2 || n > BYI_F32_MAX_BAND_CONVS)
         return false;
     *bands = (struct byi_f32_bands){.n = n};
     for (uint32_t i = 0; i < n; i++) {

@@ -38,9 +38,9 @@ static float *numbers(int64_t n)
 
 struct block {
     struct byi_f32_bands bands;
-    struct byi_f32_conv convs[BYI_F32_BANDED];
-    struct byi_f32_conv_run runs[BYI_F32_BANDED];
-    float *y[BYI_F32_BANDED]; /* of separate runs */
+    struct byi_f32_conv convs[BYI_F32_MAX_BAND_CONVS];
+    struct byi_f32_conv_run runs[BYI_F32_MAX_BAND_CONVS];
+    float *y[BYI_F32_MAX_BAND_CONVS]; /* of separate runs */
 };
 
 static int64_t results(const struct byi_f32_conv *conv)
@@ -205,7 +205,7 @@ static void compare(struct block *b, int threads)
 {
     const uint32_t last = b->bands.n - 1;
     const size_t bytes = (size_t)results(&b->convs[last]) * sizeof(float);
-    struct byi_f32_conv_run runs[BYI_F32_BANDED];
+    struct byi_f32_conv_run runs[BYI_F32_MAX_BAND_CONVS];
     memcpy(runs, b->runs, sizeof runs);
     float *y = malloc(bytes);
     memset(y, 0xff, bytes);
