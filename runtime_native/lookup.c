@@ -25,8 +25,8 @@ static bool always(void)
 /* Part k of the table has the results for bytes whose upper half is k: for
  * these, x ^ 16 k is below 16, and adding 0x70 leaves bit 7 clear. For all
  * other bytes the saturated sum has bit 7 set, and the shuffle gives 0. */
-#define SHUFFLES(name, target_, WIDTH, vec, load, store, splat, part, xor_,    \
-                 add, shuffle, or_)                                            \
+#define DEFINE_LOOK_UP(name, target_, WIDTH, vec, load, store, splat, part,    \
+                       xor_, add, shuffle, or_)                                \
     __attribute__((target(target_))) static void name(                         \
         const uint8_t *x, const uint8_t *table, uint8_t *y, int64_t n)         \
     {                                                                          \
@@ -47,17 +47,17 @@ static bool always(void)
         look_up_plain(x + i, table, y + i, n - i);                             \
     }
 #define IDENTITY(v) (v)
-SHUFFLES(look_up_ssse3, "ssse3", 16, __m128i, _mm_loadu_si128, _mm_storeu_si128,
-         _mm_set1_epi8, IDENTITY, _mm_xor_si128, _mm_adds_epu8,
-         _mm_shuffle_epi8, _mm_or_si128)
-SHUFFLES(look_up_avx2, "avx2", 32, __m256i, _mm256_loadu_si256,
-         _mm256_storeu_si256, _mm256_set1_epi8, _mm256_broadcastsi128_si256,
-         _mm256_xor_si256, _mm256_adds_epu8, _mm256_shuffle_epi8,
-         _mm256_or_si256)
-SHUFFLES(look_up_avx512, "avx512f,avx512bw", 64, __m512i, _mm512_loadu_si512,
-         _mm512_storeu_si512, _mm512_set1_epi8, _mm512_broadcast_i32x4,
-         _mm512_xor_si512, _mm512_adds_epu8, _mm512_shuffle_epi8,
-         _mm512_or_si512)
+DEFINE_LOOK_UP(look_up_ssse3, "ssse3", 16, __m128i, _mm_loadu_si128,
+               _mm_storeu_si128, _mm_set1_epi8, IDENTITY, _mm_xor_si128,
+               _mm_adds_epu8, _mm_shuffle_epi8, _mm_or_si128)
+DEFINE_LOOK_UP(look_up_avx2, "avx2", 32, __m256i, _mm256_loadu_si256,
+               _mm256_storeu_si256, _mm256_set1_epi8,
+               _mm256_broadcastsi128_si256, _mm256_xor_si256, _mm256_adds_epu8,
+               _mm256_shuffle_epi8, _mm256_or_si256)
+DEFINE_LOOK_UP(look_up_avx512, "avx512f,avx512bw", 64, __m512i,
+               _mm512_loadu_si512, _mm512_storeu_si512, _mm512_set1_epi8,
+               _mm512_broadcast_i32x4, _mm512_xor_si512, _mm512_adds_epu8,
+               _mm512_shuffle_epi8, _mm512_or_si512)
 
 /* Bits 0 to 6 look up in each half of the table; bit 7 selects the half. */
 __attribute__((target("avx512f,avx512bw,avx512vbmi"))) static void look_up_vbmi(
@@ -67,13 +67,13 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi"))) static void look_up_vbmi(
     for (int k = 0; k < 4; k++)
         part[k] = _mm512_loadu_si512(table + 64 * k);
     for (int64_t i = 0; i < n; i += 64) {
-        const __mmask64 some =
+        const __mmask64 mask =
             n - i < 64 ? (UINT64_C(1) << (n - i)) - 1 : UINT64_MAX;
-        const __m512i at = _mm512_maskz_loadu_epi8(some, x + i);
+        const __m512i at = _mm512_maskz_loadu_epi8(mask, x + i);
         const __m512i low = _mm512_permutex2var_epi8(part[0], at, part[1]);
         const __m512i high = _mm512_permutex2var_epi8(part[2], at, part[3]);
         _mm512_mask_storeu_epi8(
-            y + i, some,
+            y + i, mask,
             _mm512_mask_blend_epi8(_mm512_movepi8_mask(at), low, high));
     }
 }

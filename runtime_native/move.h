@@ -51,7 +51,7 @@ static inline void byi_copy_element(char *dst, const char *src, size_t size)
     }
 }
 
-/* Copy n elements; a single one without a call of memcpy. */
+/* Copy n elements; a single one of a common size without a call of memcpy. */
 static inline void byi_copy_elements(char *dst, const char *src, int64_t n,
                                      size_t size)
 {
@@ -79,8 +79,8 @@ enum byoc_status byi_check_indices(const struct byi_call *call,
                                    const struct byi_tensor *indices,
                                    int64_t size, struct byoc_error *err);
 
-/* The index counted from the front, of an index that counts from the end if it
- * is negative. */
+/* Convert an index that, if negative, counts from the end to one that counts
+ * from the front. */
 static inline int64_t byi_wrap(int64_t index, int64_t size)
 {
     return index < 0 ? index + size : index;
@@ -104,8 +104,8 @@ static inline int64_t byi_wrap(int64_t index, int64_t size)
         (heap)[hole_] = moved_;                                                \
     } while (0)
 
-/* Advance the coordinates `at` to the next position, last axis fastest, and
- * keep *offset = sum of at[i] * strides[i]. */
+/* Advance the coordinates `at` to the next position in row-major order, and
+ * update *offset, the sum of at[i] * strides[i]. */
 static inline void byi_step(uint32_t rank, const int64_t *dims,
                             const int64_t *strides, int64_t *at,
                             int64_t *offset)
