@@ -326,7 +326,7 @@ static void after_fork(void)
 
 static void reset_in_child(void)
 {
-    byi_loader_in_child();
+    byi_loader_reset_in_child();
     byi_customs_unlock();
     lock = unlocked;
 }

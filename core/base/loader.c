@@ -17,7 +17,7 @@ void byi_loader_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-void byi_loader_in_child(void)
+void byi_loader_reset_in_child(void)
 {
     lock = unlocked;
 }
