@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sha256.h: the portable implementation of SHA-256, for the test that compares
- * the two implementations; all other code uses base.h. */
+ * it with the one that uses the CPU's instructions. All other code calls the
+ * functions of base.h, which choose one of the two. */
 #ifndef BYI_SHA256_H
 #define BYI_SHA256_H
 
