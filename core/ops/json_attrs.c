@@ -33,7 +33,8 @@ static enum byoc_status read_float(const struct byi_json *item, double *out,
                              err);
 }
 
-/* Read a number, or the decimal digits of one beyond 2^53 as a string. */
+/* Read an integer: a JSON number, or a string of its decimal digits, which the
+ * writer uses beyond 2^53, where a double is inexact. */
 static enum byoc_status read_int(const struct byi_json *item, int64_t *out,
                                  struct byoc_error *err)
 {
@@ -47,7 +48,8 @@ static enum byoc_status read_int(const struct byi_json *item, int64_t *out,
     value = strtoll(text, NULL, 10);
     snprintf(again, sizeof again, "%lld", value);
     if (strcmp(text, again) != 0)
-        return byi_json_mismatch(item, "an integer", err);
+        return byi_json_mismatch(
+            item, "an integer or a string of its decimal digits", err);
     *out = value;
     return BYOC_OK;
 }

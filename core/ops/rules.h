@@ -35,8 +35,8 @@ enum {
               BYI_BIT(BYOC_C128) | BYI_NARROW
 };
 
-/* Larger tensors are refused: no machine can hold them, and sums and products
- * of smaller dims cannot overflow. */
+/* Larger tensors are refused: even one of bytes would take more than 1 TiB. The
+ * limit keeps the product of a tensor's dims within int64. */
 #define BYI_MAX_ELEMENTS ((int64_t)1 << 40)
 
 /* --- rules.c ------------------------------------------------------------ */
@@ -51,7 +51,7 @@ enum byoc_status byi_rule_tensor(const struct byi_infer *t,
                                  enum byoc_dtype dtype, uint32_t rank,
                                  const int64_t *dims,
                                  const struct byi_type **out);
-/* The type of operand 0 with another element type. */
+/* Set *out to the type of operand 0, but with the element type `dtype`. */
 enum byoc_status byi_rule_like(const struct byi_infer *t, enum byoc_dtype dtype,
                                const struct byi_type **out);
 
@@ -109,8 +109,9 @@ enum byoc_status byi_want_axis_operand(const struct byi_infer *t,
 
 /* The known value of operand i, or NULL. */
 const struct byi_tensor *byi_known_value(const struct byi_infer *t, uint32_t i);
-/* Read operand i, an integer vector or scalar of *n elements. Returns false if
- * its value is unknown, or has more than `max` elements. */
+/* Read the value of operand i, an integer scalar or vector, into values[]; *n
+ * is the number of its elements. Returns false if the value is unknown or has
+ * more than `max` elements. */
 bool byi_known_ints(const struct byi_infer *t, uint32_t i, uint32_t max,
                     int64_t *values, uint32_t *n);
 
@@ -119,8 +120,9 @@ bool byi_dims_agree(int64_t a, int64_t b);
 /* The more specific of two dims that can be equal: a number rather than a
  * symbol. */
 int64_t byi_dim_unify(int64_t a, int64_t b);
-/* a + b and a * b on dims; an unknown result is a fresh symbol. Numbers
- * saturate above BYI_MAX_ELEMENTS, which byi_rule_tensor then refuses. */
+/* The sum and the product of two dims. The result is a new symbol if it is
+ * unknown, and BYI_MAX_ELEMENTS + 1 if it exceeds BYI_MAX_ELEMENTS;
+ * byi_rule_tensor refuses such a dim. */
 int64_t byi_dim_add(const struct byi_infer *t, int64_t a, int64_t b);
 int64_t byi_dim_mul(const struct byi_infer *t, int64_t a, int64_t b);
 /* The product of n dims. */
