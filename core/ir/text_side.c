@@ -116,8 +116,8 @@ static const struct side_entry *find_entry(const struct byi_side *side,
     return NULL;
 }
 
-/* Check that the record at `at` is complete and that its size matches its dims.
- */
+/* Read the record at byte `at` into *entry; fails unless it is complete and its
+ * size matches its dims. */
 static enum byoc_status read_record(const struct byi_side *side, size_t at,
                                     struct side_entry *entry,
                                     struct byoc_error *err)
@@ -128,28 +128,30 @@ static enum byoc_status read_record(const struct byi_side *side, size_t at,
     if (side->n - at < sizeof *r)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: the record at byte %zu is cut off: found %zu "
-                        "bytes, expected %zu",
+                        "bytes, expected %zu; write the file again",
                         side->path, at, side->n - at, sizeof *r);
     memcpy(r, (const char *)side->map + at, sizeof *r);
     if (r->rank > BYI_MAX_RANK || r->dtype > BYI_LAST_DTYPE ||
         byoc_dtype_size((enum byoc_dtype)r->dtype) == 0)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: the record at byte %zu has rank %u and dtype %u, "
-                        "expected a rank up to %d and a known dtype",
+                        "expected a rank up to %d and a known dtype; write the "
+                        "file again",
                         side->path, at, r->rank, r->dtype, BYI_MAX_RANK);
     t.dtype = (enum byoc_dtype)r->dtype;
     t.rank = r->rank;
     memcpy(t.dims, r->dims, sizeof t.dims);
     if (r->bytes != byi_tensor_bytes(&t))
-        return byi_fail(err, BYOC_EPARSE,
-                        "%s: the record at byte %zu has %llu bytes of data, "
-                        "expected %llu for its dtype and dims",
-                        side->path, at, (unsigned long long)r->bytes,
-                        (unsigned long long)byi_tensor_bytes(&t));
+        return byi_fail(
+            err, BYOC_EPARSE,
+            "%s: the record at byte %zu has %llu bytes of data, "
+            "expected %llu for its dtype and dims; write the file again",
+            side->path, at, (unsigned long long)r->bytes,
+            (unsigned long long)byi_tensor_bytes(&t));
     if (r->bytes > side->n - at - sizeof *r)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: the data of the record at byte %zu is cut off: "
-                        "found %zu bytes, expected %llu",
+                        "found %zu bytes, expected %llu; write the file again",
                         side->path, at, side->n - at - sizeof *r,
                         (unsigned long long)r->bytes);
     entry->data = (const char *)side->map + at + sizeof *r;
@@ -162,10 +164,11 @@ static enum byoc_status read_records(struct byi_side *side,
     size_t at = BYI_ALIGN;
 
     if (side->n < BYI_ALIGN || memcmp(side->map, MAGIC, sizeof MAGIC - 1) != 0)
-        return byi_fail(err, BYOC_EPARSE,
-                        "%s: found no line 'byoc-consts 1' at its start, "
-                        "expected a side file of constants",
-                        side->path);
+        return byi_fail(
+            err, BYOC_EPARSE,
+            "%s: found no line 'byoc-consts 1' at its start, "
+            "expected a side file of constants; write the file again",
+            side->path);
     while (at < side->n) {
         struct side_entry entry;
         BYI_TRY(read_record(side, at, &entry, err));
