@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* candidates.c: finds the candidates of placement: composites, merged if
- * composites of several backends overlap. Only the last node of a candidate has
- * readers outside, as with composites.
+ * composites of several backends overlap. As with composites, only the last
+ * node of a candidate has readers outside; if it is a tuple, its fields do,
+ * too.
  */
 #include "cost.h"
 
@@ -40,12 +41,13 @@ static void unite(struct candidate_finder *d, byi_id a, byi_id b)
 }
 
 /* Add the composites that a backend would make if it were the only backend. */
-static enum byoc_status add_backend(struct candidate_finder *d, uint32_t v,
-                                    struct byoc_error *err)
+static enum byoc_status add_composites(struct candidate_finder *d,
+                                       uint32_t backend, struct byoc_error *err)
 {
     const uint32_t *claimed;
-    BYI_TRY(byi_claims(d->m, d->func, d->ctx, &byi_backends_of(d->ctx)->at[v],
-                       d->arena, &claimed, err));
+    BYI_TRY(byi_claims(d->m, d->func, d->ctx,
+                       &byi_backends_of(d->ctx)->at[backend], d->arena,
+                       &claimed, err));
     const uint32_t n = d->f->nodes.n;
     byi_id *member = byi_arena_alloc(d->arena, n * sizeof *member);
     /* by composite: one of its nodes */
@@ -53,7 +55,7 @@ static enum byoc_status add_backend(struct candidate_finder *d, uint32_t v,
     for (byi_id id = 0; id < n; id++) {
         if (!claimed[id])
             continue;
-        d->backends[id] |= (uint64_t)1 << v;
+        d->backends[id] |= (uint64_t)1 << backend;
         byi_id *any = &member[claimed[id] - 1];
         if (*any != BYI_NO_ID)
             unite(d, *any, id);
@@ -119,8 +121,8 @@ static enum byoc_status find_in_function(struct candidate_finder *d,
     d->candidate = byi_arena_calloc(d->arena, n, sizeof *d->candidate);
     for (byi_id id = 0; id < n; id++)
         d->parent[id] = id;
-    for (uint32_t v = 0; v < byi_backends_of(d->ctx)->n; v++)
-        BYI_TRY(add_backend(d, v, err));
+    for (uint32_t i = 0; i < byi_backends_of(d->ctx)->n; i++)
+        BYI_TRY(add_composites(d, i, err));
     add_fields(d);
     list_candidates(d);
     return BYOC_OK;
