@@ -6,10 +6,11 @@
  *   nn.matmul(%x, const[w])       ==>     nn.sparse_dense(%x, const[w^T])
  *   nn.conv2d(%x, const[w])       ==>     nn.sparse_conv2d(%x, const[w])
  *
- * of float32, if that is faster than a dense product: the sparse product reads
- * a data element once for every 4 outputs of which any has a non-zero weight,
- * and these reads cost much more than the multiply-adds. Results are equal,
- * also for infinities and NaN in the data, up to the order of sums. A compile
+ * of float32, if that is faster than a dense product. The sparse product
+ * computes 4 outputs together, and reads a data element for them only if one of
+ * its 4 weights is not zero. These reads cost much more than the multiply-adds.
+ * Results are equal up to the order of sums, also if the data has infinities or
+ * NaN. A compile
  * runs this before partitioning: backends do not inspect the values of
  * constants.
  */
@@ -19,10 +20,10 @@
 #include "core/ops/layout.h"
 
 enum {
-    SHARING = 4,        /* outputs that share a read of the data        */
-    MIN_WEIGHTS = 4096, /* for smaller weights, sparse is not faster */
-    MIN_COLUMNS = 16,   /* with fewer, memory bounds both products      */
-    GATHERING = 40,     /* im2col costs as much as this many outputs    */
+    OUTPUTS_PER_READ = 4, /* outputs that share a read of the data     */
+    MIN_WEIGHTS = 4096,   /* for smaller weights, sparse is not faster */
+    MIN_COLUMNS = 16,     /* with fewer, memory bounds both products   */
+    IM2COL_OUTPUTS = 40,  /* im2col costs as much as this many outputs */
 };
 
 /* Weights (m, k) of float32: element (row, column) is float row * rs +
@@ -47,23 +48,24 @@ static bool has_columns(const struct byi_type *type, uint32_t first,
     return n >= MIN_COLUMNS;
 }
 
-/* Whether the weights are large, and the sparse product's reads are at most the
- * option's share of the dense product's. A gather counts as the reads of
- * `outputs` more outputs. */
-static bool is_sparse(const struct byi_rewrite *rw,
-                      const struct pruned_weights *w, int64_t outputs)
+/* Whether a sparse product is faster: the weights are large, and its reads are
+ * at most SparseWeights.most percent of a dense product's. im2col, if it is
+ * needed, adds the reads of `im2col_outputs` outputs; otherwise pass 0. */
+static bool is_faster_sparse(const struct byi_rewrite *rw,
+                             const struct pruned_weights *w,
+                             int64_t im2col_outputs)
 {
     const int64_t most = byi_option_int(rw->ctx, "SparseWeights.most");
     int64_t reads = 0, all = 0;
-    for (int64_t m0 = 0; m0 < w->m; m0 += SHARING)
+    for (int64_t m0 = 0; m0 < w->m; m0 += OUTPUTS_PER_READ)
         for (int64_t k = 0; k < w->k; k++, all++) {
             bool any = false;
-            for (int64_t m = m0; m < m0 + SHARING && m < w->m; m++)
+            for (int64_t m = m0; m < m0 + OUTPUTS_PER_READ && m < w->m; m++)
                 any = any || byi_float_at(w->data, m * w->rs + k * w->cs) != 0;
             reads += any;
         }
     const double share =
-        (double)reads / (double)all + (double)outputs / (double)w->m;
+        (double)reads / (double)all + (double)im2col_outputs / (double)w->m;
     return w->m * w->k >= MIN_WEIGHTS && share <= (double)most / 100;
 }
 
@@ -85,7 +87,7 @@ static byi_id rewrite_dense(struct byi_rewrite *rw, byi_id at)
         return BYI_NO_ID;
     const struct pruned_weights w = {view.data, view.dims[0], view.dims[1],
                                      view.dims[1], 1};
-    if (!is_sparse(rw, &w, 0))
+    if (!is_faster_sparse(rw, &w, 0))
         return BYI_NO_ID;
     return byi_rw_op2(rw, BYI_OP_NN_SPARSE_DENSE, byi_rw_arg(rw, at, 0),
                       byi_rw_arg(rw, at, 1));
@@ -123,7 +125,7 @@ static byi_id rewrite_matmul(struct byi_rewrite *rw, byi_id at)
     const struct pruned_weights w = {
         view.data, view.dims[!transposed], view.dims[transposed],
         transposed ? view.dims[1] : 1, transposed ? 1 : view.dims[1]};
-    if (!is_sparse(rw, &w, 0))
+    if (!is_faster_sparse(rw, &w, 0))
         return BYI_NO_ID;
     return byi_rw_op2(rw, BYI_OP_NN_SPARSE_DENSE, x,
                       transposed ? constant : emit_transposed_weights(rw, &w));
@@ -140,8 +142,8 @@ static byi_id rewrite_conv(struct byi_rewrite *rw, byi_id at)
         return BYI_NO_ID;
     const int64_t k = byi_elements(view.rank - 1, view.dims + 1);
     const struct pruned_weights w = {view.data, view.dims[0], k, k, 1};
-    const bool gathers = k != view.dims[1];
-    if (!is_sparse(rw, &w, gathers ? GATHERING : 0))
+    const bool has_im2col = k != view.dims[1];
+    if (!is_faster_sparse(rw, &w, has_im2col ? IM2COL_OUTPUTS : 0))
         return BYI_NO_ID;
     const byi_id args[] = {node->args[0], node->args[1]};
     return byi_rw_call(rw, BYI_OP_NN_SPARSE_CONV2D, args, 2, node->attrs->at,
