@@ -45,13 +45,13 @@ void byi_dn_threads_enter(struct byi_dn_threads *threads,
     threads->host = (struct byi_omp_host){host->parallel_for, host->ctx,
                                           host->threads(host->ctx)};
     threads->before = byi_omp_use(&threads->host);
-    threads->asked = byi_omp_asked();
-    threads->gomp = 0;
+    threads->calls_before = byi_omp_asked();
+    threads->other_threads = 0;
     if (atomic_load(&bound_to) == OURS)
         return;
     if (!set_threads)
         return;
-    threads->gomp = max_threads();
+    threads->other_threads = max_threads();
     set_threads((int)threads->host.threads);
 }
 
@@ -59,9 +59,9 @@ void byi_dn_threads_leave(struct byi_dn_threads *threads)
 {
     int unknown = UNKNOWN;
     byi_omp_use(threads->before);
-    if (threads->gomp)
-        set_threads(threads->gomp);
-    if (byi_omp_asked() != threads->asked)
+    if (threads->other_threads)
+        set_threads(threads->other_threads);
+    if (byi_omp_asked() != threads->calls_before)
         atomic_store(&bound_to, OURS);
     else
         atomic_compare_exchange_strong(&bound_to, &unknown, OTHER);

@@ -12,8 +12,10 @@
 struct byi_dn_threads {
     struct byi_omp_host host;
     const struct byi_omp_host *before; /* the host that leave restores */
-    uint64_t asked;                    /* byi_omp_asked() at enter */
-    int gomp; /* threads of another OpenMP library before enter; 0: unchanged */
+    uint64_t calls_before;             /* byi_omp_asked() at enter */
+    /* the number of threads that the other OpenMP library had before enter; 0:
+     * enter did not change it */
+    int other_threads;
 };
 
 /* Run the calling thread's oneDNN calls on the host's threads until leave,
