@@ -25,7 +25,8 @@ static int run(int argc, char **argv)
     const struct byi_option options[] = {
         {"json", 0, BYI_OPTION_FLAG, &view.json, NULL,
          "print the ledger's JSON"},
-        {"all", 'a', BYI_OPTION_FLAG, &view.every, NULL, "print every node"},
+        {"all", 'a', BYI_OPTION_FLAG, &view.all_nodes, NULL,
+         "print every node"},
         {"explain", 0, BYI_OPTION_LIST, &view.explain, "NODE",
          "print everything about one node"},
         {"advise", 0, BYI_OPTION_FLAG, &advise, NULL,

@@ -468,7 +468,7 @@ void byi_list_ops(bool json);
 /* What to print of a ledger. */
 struct byi_ledger_view {
     bool json;
-    bool every;              /* every node, not only native ones */
+    bool all_nodes;          /* not only native ones */
     struct byi_list explain; /* these nodes; empty: the report */
 };
 /* Append a ledger's JSON, from a file of --report or from an artifact. Errors:

@@ -8,11 +8,11 @@ static int run(int argc, char **argv)
 {
     struct byi_model_options o = {.command = &byi_command_compile};
     const char *out = NULL;
-    bool every = false, quiet = false;
+    bool all_nodes = false, quiet = false;
     const struct byi_option options[] = {
         {"output", 'o', BYI_OPTION_TEXT, &out, "FILE.so",
          "file name of the artifact (default: beside the model)"},
-        {"all", 'a', BYI_OPTION_FLAG, &every, NULL,
+        {"all", 'a', BYI_OPTION_FLAG, &all_nodes, NULL,
          "report every node, not only the native ones"},
         {"quiet", 'q', BYI_OPTION_FLAG, &quiet, NULL,
          "print no report and no progress"},
@@ -54,7 +54,7 @@ static int run(int argc, char **argv)
         status = byoc_compiled_write(compiled, out, &err);
     code = status == BYOC_OK ? gate : byi_complain(&byi_command_compile, &err);
     if (status == BYOC_OK && !quiet) {
-        const struct byi_ledger_view view = {.every = every};
+        const struct byi_ledger_view view = {.all_nodes = all_nodes};
         const int printed = byi_print_ledger(
             &byi_command_compile, path, byoc_compiled_ledger(compiled), &view);
         code = printed != BYI_EXIT_OK ? printed : code;

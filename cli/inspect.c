@@ -94,7 +94,7 @@ static void print_generated_c(const struct byi_artifact *a)
 
 /* Print the metadata and the ledger as text. Returns the exit code. */
 static int print_artifact(const struct byi_artifact *a, const char *path,
-                          bool every)
+                          bool all_nodes)
 {
     const struct byi_image *image = &a->image;
     cJSON *m = cJSON_ParseWithLength(image->manifest, image->manifest_bytes);
@@ -117,7 +117,7 @@ static int print_artifact(const struct byi_artifact *a, const char *path,
     cJSON_Delete(m);
     if (!image->ledger_bytes)
         return BYI_EXIT_OK;
-    const struct byi_ledger_view view = {.every = every};
+    const struct byi_ledger_view view = {.all_nodes = all_nodes};
     struct byi_text ledger = {0};
     byi_text_add(&ledger, image->ledger, image->ledger_bytes);
     printf("\n");
@@ -135,10 +135,10 @@ static void print_json(const struct byi_artifact *a)
            image->ledger_bytes ? image->ledger : "null");
 }
 
-/* Write the ledger as a page and a graph, if they are requested. */
-static enum byoc_status draw_ledger(const struct byi_artifact *a,
-                                    const struct byi_pictures *pictures,
-                                    const char *path, struct byoc_error *err)
+/* Write the ledger as a page and as a graph, if the options ask for them. */
+static enum byoc_status write_pictures(const struct byi_artifact *a,
+                                       const struct byi_pictures *pictures,
+                                       const char *path, struct byoc_error *err)
 {
     struct byi_text ledger = {0};
     if (!pictures->html && !pictures->dot)
@@ -146,7 +146,7 @@ static enum byoc_status draw_ledger(const struct byi_artifact *a,
     if (!a->image.ledger_bytes)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: found no ledger in the artifact, expected one for "
-                        "--html and --dot",
+                        "--html and --dot; compile the model again",
                         path);
     byi_text_add(&ledger, a->image.ledger, a->image.ledger_bytes);
     enum byoc_status status =
@@ -158,11 +158,11 @@ static enum byoc_status draw_ledger(const struct byi_artifact *a,
 static int run(int argc, char **argv)
 {
     struct byi_pictures pictures = {0};
-    bool json = false, every = false;
+    bool json = false, all_nodes = false;
     const struct byi_option options[] = {
         {"json", 0, BYI_OPTION_FLAG, &json, NULL,
          "print the manifest and the ledger as JSON"},
-        {"all", 'a', BYI_OPTION_FLAG, &every, NULL, "print every node"},
+        {"all", 'a', BYI_OPTION_FLAG, &all_nodes, NULL, "print every node"},
         BYI_PICTURE_OPTIONS(pictures),
     };
     const char *path;
@@ -177,12 +177,12 @@ static int run(int argc, char **argv)
     if (byi_explain_artifact(path, byoc_internal_artifact_open(path, &a, &err),
                              &err) != BYOC_OK)
         return byi_complain(&byi_command_inspect, &err);
-    if (draw_ledger(&a, &pictures, path, &err) != BYOC_OK)
+    if (write_pictures(&a, &pictures, path, &err) != BYOC_OK)
         code = byi_complain(&byi_command_inspect, &err);
     else if (json)
         print_json(&a);
     else
-        code = print_artifact(&a, path, every);
+        code = print_artifact(&a, path, all_nodes);
     byoc_internal_artifact_close(&a);
     return code < 0 ? BYI_EXIT_OK : code;
 }

@@ -33,14 +33,14 @@ int byi_print_ledger(const struct byi_command *command, const char *path,
     struct byoc_error err;
     char *text = NULL;
     enum byoc_status status = BYOC_OK;
-    if (view->explain.n && (view->json || view->every))
+    if (view->explain.n && (view->json || view->all_nodes))
         status = byi_fail(&err, BYOC_EINVAL,
                           "--explain excludes --json and --all, expected one "
                           "of them");
     else if (view->explain.n)
         status = explain(ledger, &view->explain, &err);
     else if (!view->json)
-        status = byoc_ledger_text(ledger, view->every, &text, &err);
+        status = byoc_ledger_text(ledger, view->all_nodes, &text, &err);
     if (status != BYOC_OK) {
         byi_prefix(&err, "%s", path);
         return byi_complain(command, &err);
@@ -153,7 +153,7 @@ static const char *find_misplaced(const struct report_options *q, bool is_diff)
         return q->tolerance > 0   ? "--tolerance"
                : q->pictures.html ? "--html"
                                   : NULL;
-    return q->view.explain.n ? "--explain" : q->view.every ? "--all" : NULL;
+    return q->view.explain.n ? "--explain" : q->view.all_nodes ? "--all" : NULL;
 }
 
 static int run(int argc, char **argv)
@@ -161,7 +161,7 @@ static int run(int argc, char **argv)
     struct report_options q = {0};
     const struct byi_option options[] = {
         {"json", 0, BYI_OPTION_FLAG, &q.view.json, NULL, "print JSON"},
-        {"all", 'a', BYI_OPTION_FLAG, &q.view.every, NULL,
+        {"all", 'a', BYI_OPTION_FLAG, &q.view.all_nodes, NULL,
          "show: print every node"},
         {"explain", 0, BYI_OPTION_LIST, &q.view.explain, "NODE",
          "show: print everything about one node"},
