@@ -60,18 +60,18 @@ class Before {
             n.after?.container && open.has(n.after.container.name));
     }
 
-    lay(state) {
+    rearrange(state) {
         const open = new Set(this.graph.regions.filter((r) =>
             this.isOpen(r, state.open)).map((r) => r.name));
-        this.parts = arrange(this.graph, open, state.quiet);
+        this.arrangement = arrange(this.graph, open, state.quiet);
     }
 
     // Show what is selected and matched in the newer graph.
     show({ paint, selected, matches }) {
         const mine = (item) => item?.before ||
             this.regionOf(item?.members?.find((n) => n.before));
-        this.drawing.show({ graph: this.graph, parts: this.parts, paint,
-            selected: mine(selected) || null, path: null,
+        this.drawing.show({ graph: this.graph, arrangement: this.arrangement,
+            paint, selected: mine(selected) || null, path: null,
             matches: matches && new Set([...matches].map((n) => n.before)
                 .filter(Boolean)) });
     }
@@ -87,11 +87,12 @@ class Before {
         const mx = view.x + size.w / 2 / view.scale;
         const my = view.y + size.h / 2 / view.scale;
         let best = null, least = Infinity;
-        for (const box of main.scene.parts.boxes) {
+        for (const box of main.scene.arrangement.boxes) {
             const node = box.item.kind === 'node' ? box.item
                 : box.open ? null : box.item.members.find((n) => n.before);
-            const mine = node?.before && (this.parts.at.get(node.before) ||
-                this.parts.at.get(node.before.container));
+            const { at } = this.arrangement;
+            const mine = node?.before && (at.get(node.before) ||
+                at.get(node.before.container));
             const far = box.item === selected ? -1
                 : Math.hypot(box.x + box.w / 2 - mx, box.y + box.h / 2 - my);
             if (mine && far < least)
@@ -105,7 +106,7 @@ class Before {
                 size.w;
             mine.y = at.y - (box.y - view.y) * h / size.h;
         } else {
-            mine.x = this.parts.width / 2 - w / 2 / mine.scale;
+            mine.x = this.arrangement.width / 2 - w / 2 / mine.scale;
             mine.y = -32 / mine.scale;
         }
     }

@@ -93,7 +93,8 @@ class Drawing {
         this.strip = document.createElement('canvas');
     }
 
-    // Set what draw() draws: {graph, parts, paint, selected, matches, path}.
+    // Set what draw() draws: {graph, arrangement, paint, selected, matches,
+    // path}.
     show(scene) {
         this.scene = scene;
         this.stripStale = true;
@@ -110,7 +111,8 @@ class Drawing {
 
     // The top box under a pixel.
     hit(px, py) {
-        const { x, y } = this.toGraph(px, py), { boxes } = this.scene.parts;
+        const { x, y } = this.toGraph(px, py);
+        const { boxes } = this.scene.arrangement;
         for (let i = boxes.length - 1; i >= 0; i--) {
             const b = boxes[i];
             if (x >= b.x && x <= b.x + b.w && y >= b.y && y <= b.y + b.h)
@@ -121,8 +123,9 @@ class Drawing {
 
     // Whether the graph is so much higher than the canvas that the strip helps.
     hasStrip() {
-        const { w, h } = this.size(), { parts } = this.scene;
-        return !this.aside && w > 480 && parts.height * this.view.scale > 1.6 * h;
+        const { w, h } = this.size(), { arrangement } = this.scene;
+        return !this.aside && w > 480 &&
+            arrangement.height * this.view.scale > 1.6 * h;
     }
 
     draw() {
@@ -140,7 +143,7 @@ class Drawing {
         pen.setTransform(s, 0, 0, s, -view.x * s, -view.y * s);
         this.edge = { left: view.x, top: view.y,
             right: view.x + w / view.scale, bottom: view.y + h / view.scale };
-        const boxes = scene.parts.boxes.filter((b) => this.inView(b));
+        const boxes = scene.arrangement.boxes.filter((b) => this.inView(b));
         for (const box of boxes)
             if (box.open)
                 this.drawOpen(box);
@@ -165,7 +168,7 @@ class Drawing {
         pen.strokeStyle = scene.matches ? mix(scene.paint.wire,
             scene.paint.paper, 0.5) : scene.paint.wire;
         pen.beginPath();
-        for (const { points, own } of scene.parts.wires) {
+        for (const { points, own } of scene.arrangement.wires) {
             const high = Math.min(points[own + 1], points[points.length - 1]);
             const low = Math.max(points[own + 1], points[points.length - 1]);
             if (low >= edge.top && high <= edge.bottom)
@@ -396,7 +399,7 @@ class Drawing {
 
     drawStrip(dots) {
         const { pen, strip, scene, view } = this, { w, h } = this.size();
-        const { parts, paint } = scene;
+        const { arrangement, paint } = scene;
         if (this.stripStale || strip.height !== Math.round(h * dots)) {
             strip.width = STRIP * dots;
             strip.height = Math.round(h * dots);
@@ -406,7 +409,7 @@ class Drawing {
         pen.setTransform(1, 0, 0, 1, 0, 0);
         pen.drawImage(strip, (w - STRIP) * dots, 0);
         pen.setTransform(dots, 0, 0, dots, 0, 0);
-        const unit = h / parts.height;
+        const unit = h / arrangement.height;
         const top = Math.max(0, view.y * unit);
         const end = Math.min(h, (view.y + h / view.scale) * unit);
         pen.fillStyle = mix(paint.mark, paint.paper, 0.5) + '2e';
@@ -416,13 +419,13 @@ class Drawing {
     }
 
     paintStrip(pen, dots, h) {
-        const { parts, paint, matches, selected } = this.scene;
+        const { arrangement, paint, matches, selected } = this.scene;
         pen.setTransform(dots, 0, 0, dots, 0, 0);
         pen.fillStyle = mix(paint.paper, paint.soft, 0.06);
         pen.fillRect(0, 0, STRIP, h);
-        const sx = (STRIP - 16) / Math.max(parts.width, 1);
-        const sy = h / Math.max(parts.height, 1);
-        for (const box of parts.boxes) {
+        const sx = (STRIP - 16) / Math.max(arrangement.width, 1);
+        const sy = h / Math.max(arrangement.height, 1);
+        for (const box of arrangement.boxes) {
             const { item } = box, colour = this.colour(item);
             const hit = !matches || matches.has(item) || (!box.open &&
                 item.members?.some((m) => matches.has(m)));
@@ -440,6 +443,6 @@ class Drawing {
         const { w, h } = this.size();
         if (!this.hasStrip() || px < w - STRIP)
             return null;
-        return py / h * this.scene.parts.height;
+        return py / h * this.scene.arrangement.height;
     }
 }

@@ -24,7 +24,7 @@ const panel = new Panel($('panel'), graph, {
     filter, toggle, quiet: showQuiet,
 });
 const before = graph.old && new Before($('before'), graph.old);
-let parts, waiting = false;
+let arrangement, waiting = false;
 
 // --- drawing ---------------------------------------------------------------
 
@@ -33,7 +33,7 @@ const isDark = () => (state.theme || (systemIsDark.matches ? 'dark'
     : 'light')) === 'dark';
 
 function scene() {
-    return { graph, parts, paint: PAINT[isDark() ? 'dark' : 'light'],
+    return { graph, arrangement, paint: PAINT[isDark() ? 'dark' : 'light'],
         selected: state.selected, matches: state.matches, path: pathOf() };
 }
 
@@ -42,7 +42,7 @@ function pathOf() {
     const node = state.selected, wires = [];
     if (!node || node.kind === 'region')
         return null;
-    const add = (key) => wires.push(...(parts.paths.get(key) || []));
+    const add = (key) => wires.push(...(arrangement.paths.get(key) || []));
     for (const i of node.inputs) {
         add(i + '>' + node.index);
         if (graph.nodes[i].container !== node.container)
@@ -67,14 +67,14 @@ function redraw() {
     });
 }
 
-function lay() {
+function rearrange() {
     const start = performance.now();
-    parts = arrange(graph, state.open, state.quiet);
-    before?.lay(state);
-    state.laid = performance.now() - start;
+    arrangement = arrange(graph, state.open, state.quiet);
+    before?.rearrange(state);
+    state.arrangeMs = performance.now() - start;
 }
 
-// Bring page and address in line with the state.
+// Show the state on the page, and save it to the URL.
 function update() {
     drawing.show(scene());
     before?.show(drawing.scene);
@@ -84,30 +84,30 @@ function update() {
     $('unfold').textContent = open ? 'Fold all' : 'Unfold all';
     $('unfold').hidden = !graph.regions.length;
     redraw();
-    remember();
+    saveToUrl();
 }
 
 // --- the view --------------------------------------------------------------
 
-// Limit the view after a move by hand, so that part of the graph stays visible.
+// Keep part of the graph visible, and stop refitting when the canvas resizes.
 function bound() {
     const { view } = drawing, { w, h } = drawing.size();
     state.fit = null;
     view.scale = Math.min(3, Math.max(view.scale, 0.004));
     const keep = 60 / view.scale;
-    view.x = Math.min(parts.width - keep, Math.max(view.x,
+    view.x = Math.min(arrangement.width - keep, Math.max(view.x,
         keep - w / view.scale));
-    view.y = Math.min(parts.height - keep, Math.max(view.y,
+    view.y = Math.min(arrangement.height - keep, Math.max(view.y,
         keep - h / view.scale));
 }
 
 function fitAll() {
     const { view } = drawing, { w, h } = drawing.size(), pad = 48;
-    view.scale = Math.min(1.1, (w - 2 * pad) / Math.max(parts.width, 1),
-        (h - 2 * pad) / Math.max(parts.height, 1));
+    view.scale = Math.min(1.1, (w - 2 * pad) / Math.max(arrangement.width, 1),
+        (h - 2 * pad) / Math.max(arrangement.height, 1));
     view.scale = Math.max(view.scale, 0.004);
-    view.x = parts.width / 2 - w / 2 / view.scale;
-    view.y = parts.height / 2 - h / 2 / view.scale;
+    view.x = arrangement.width / 2 - w / 2 / view.scale;
+    view.y = arrangement.height / 2 - h / 2 / view.scale;
     state.fit = fitAll;
     redraw();
 }
@@ -119,21 +119,21 @@ function fitStart() {
     state.fit = fitStart;
     if (view.scale >= 0.5)
         return;
-    view.scale = Math.min(0.9, Math.max(0.5, (w - 180) / parts.width));
-    const first = parts.boxes.reduce((best, b) =>
+    view.scale = Math.min(0.9, Math.max(0.5, (w - 180) / arrangement.width));
+    const first = arrangement.boxes.reduce((best, b) =>
         (!b.open && (!best || b.y < best.y) ? b : best), null);
-    const inside = parts.width * view.scale <= w - 100;
-    const middle = inside ? parts.width / 2 : first.x + first.w / 2;
+    const inside = arrangement.width * view.scale <= w - 100;
+    const middle = inside ? arrangement.width / 2 : first.x + first.w / 2;
     view.x = middle - w / 2 / view.scale;
     view.y = -32 / view.scale;
     redraw();
 }
 
 function zoom(factor, px, py) {
-    const { view } = drawing, before = drawing.toGraph(px, py);
+    const { view } = drawing, fixed = drawing.toGraph(px, py);
     view.scale = Math.min(3, Math.max(view.scale * factor, 0.004));
-    view.x = before.x - px / view.scale;
-    view.y = before.y - py / view.scale;
+    view.x = fixed.x - px / view.scale;
+    view.y = fixed.y - py / view.scale;
     bound();
     redraw();
 }
@@ -152,9 +152,11 @@ function resize() {
     redraw();
 }
 
-const boxOf = (item) => parts.at.get(item) || parts.at.get(item?.container);
+const boxOf = (item) => arrangement.at.get(item) ||
+    arrangement.at.get(item?.container);
 
-// Scroll as far as it takes to see a box, at a scale at which it is legible.
+// Centre a box if it is not in view, or if `centre` is set; zoom in first if it
+// would be illegible.
 function reveal(item, centre) {
     const box = boxOf(item), { view } = drawing;
     const { w, h } = drawing.size();
@@ -188,7 +190,7 @@ function select(item, show) {
         if (item.quiet && !state.quiet)
             again = state.quiet = true;
         if (again)
-            lay();
+            rearrange();
     }
     if (item && show)
         reveal(item, false);
@@ -197,16 +199,16 @@ function select(item, show) {
     update();
 }
 
-// Fold or unfold; the upper left corner stays where it was, unless more of
-// what was unfolded can be seen from elsewhere.
+// Fold or unfold a region. Its upper left corner keeps its position on the
+// screen, unless scrolling shows more of an unfolded region.
 function toggle(region) {
-    const { view } = drawing, before = parts.at.get(region);
-    const dx = before ? before.x - view.x : 0;
-    const dy = before ? before.y - view.y : 0;
+    const { view } = drawing, old = arrangement.at.get(region);
+    const dx = old ? old.x - view.x : 0;
+    const dy = old ? old.y - view.y : 0;
     if (!state.open.delete(region.name))
         state.open.add(region.name);
-    lay();
-    const after = parts.at.get(region);
+    rearrange();
+    const after = arrangement.at.get(region);
     view.x = after.x - dx;
     view.y = after.y - dy;
     if (after.open) {
@@ -225,14 +227,14 @@ function toggle(region) {
 function toggleAll() {
     const some = graph.regions.some((r) => state.open.has(r.name));
     state.open = new Set(some ? [] : graph.regions.map((r) => r.name));
-    lay();
+    rearrange();
     fitStart();
     update();
 }
 
 function showQuiet(shown) {
     state.quiet = shown;
-    lay();
+    rearrange();
     fitStart();
     update();
 }
@@ -249,12 +251,12 @@ function filter(name, value) {
     state.filters[name] = value;
     if (isQuiet(value) && !state.quiet) {
         state.quiet = true;
-        lay();
+        rearrange();
     }
     match();
 }
 
-// The nodes that search and filters leave, in the model's order.
+// Set state.matches to the nodes that pass the search and the filters.
 function match() {
     const words = state.query.toLowerCase().split(/\s+/).filter(Boolean);
     const { where, reason, given, change } = state.filters;
@@ -329,9 +331,9 @@ function goBack() {
 
 // --- moving along edges ----------------------------------------------------
 
-// The item whose box is nearest in the direction of an arrow key: up and down,
-// boxes that a wire of `from` leads to come first; to the sides, only boxes
-// beside it count.
+// Return the item whose box is nearest to `from` in the direction of an arrow
+// key. Up and down prefer boxes that a wire connects to `from`; left and right
+// consider only boxes beside it.
 function neighbour(from, key) {
     const box = boxOf(from), mx = box.x + box.w / 2, my = box.y + box.h / 2;
     const sides = key === 'ArrowLeft' || key === 'ArrowRight';
@@ -343,7 +345,7 @@ function neighbour(from, key) {
         for (const i of sign < 0 ? node.inputs : node.readers)
             linked.add(boxOf(graph.nodes[i]));
     let best = null, least = Infinity;
-    for (const b of parts.boxes) {
+    for (const b of arrangement.boxes) {
         if (b === box ||
             (b.open && from.container !== b.item && !linked.has(b)))
             continue;
@@ -363,8 +365,8 @@ function neighbour(from, key) {
 
 function firstInView() {
     const { x, y } = drawing.toGraph(0, 0);
-    let best = parts.boxes[0];
-    for (const b of parts.boxes)
+    let best = arrangement.boxes[0];
+    for (const b of arrangement.boxes)
         if (b.y >= y && b.x + b.w >= x && (best.y < y || b.y < best.y))
             best = b;
     return best?.item;
@@ -515,7 +517,7 @@ function pressBefore(at) {
         select(item, true);
         return;
     }
-    lay();
+    rearrange();
     update();
 }
 
@@ -545,9 +547,11 @@ function watch() {
         watchPointer($('before'), pressBefore);
 }
 
-// --- the address: what is shown, so that it can be sent ---------------------
+// --- the URL ---------------------------------------------------------------
 
-function remember() {
+// The URL keeps selection, folding, search and theme, so that a link shows the
+// same view.
+function saveToUrl() {
     const params = new URLSearchParams();
     if (state.open.size)
         params.set('open', state.open.size === graph.regions.length ? '*'
@@ -563,15 +567,15 @@ function remember() {
         params.set('quiet', 1);
     if (state.theme)
         params.set('theme', state.theme);
-    const hash = params.size ? '#' + params : location.pathname;
+    const url = params.size ? '#' + params : location.pathname;
     try {
-        history.replaceState(null, '', hash);
+        history.replaceState(null, '', url);
     } catch {
-        // some browsers allow few changes a second; the next one will do
+        // some browsers allow few changes a second; the next one is saved
     }
 }
 
-function recall() {
+function restoreFromUrl() {
     const params = new URLSearchParams(location.hash.slice(1));
     const open = params.get('open');
     for (const region of graph.regions)
@@ -627,7 +631,7 @@ function showHead() {
 for (const node of graph.nodes)
     node.text = (node.name + ' ' + node.op + ' ' + (node.region || ''))
         .toLowerCase();
-const wanted = recall();
+const wanted = restoreFromUrl();
 // unfold the region of a model that has only one: folded, it would be one box
 if (!location.hash && graph.regions.length === 1 &&
     graph.nodes.every((n) => n.container || n.quiet))
@@ -635,7 +639,7 @@ if (!location.hash && graph.regions.length === 1 &&
 $('before').parentElement.classList.toggle('two', Boolean(before));
 for (const side of document.querySelectorAll('.side'))
     side.hidden = !before;
-lay();
+rearrange();
 showHead();
 watch();
 drawing.show(scene());
@@ -646,8 +650,8 @@ if (wanted)
     select(wanted, true);
 drawing.draw();
 before?.draw(drawing, state);
-state.timing = (parts.boxes.length === 1 ? '1 box' :
-    sayCount(parts.boxes.length) + ' boxes') + ' laid out in ' +
-    state.laid.toFixed(0) + ' ms, opened in ' +
+state.timing = (arrangement.boxes.length === 1 ? '1 box' :
+    sayCount(arrangement.boxes.length) + ' boxes') + ' laid out in ' +
+    state.arrangeMs.toFixed(0) + ' ms, opened in ' +
     performance.now().toFixed(0) + ' ms';
 update();

@@ -273,7 +273,7 @@ function hostileLedger() {
 const SOUND = `(() => {
     const inside = (a, b) => a.x >= b.x && a.y >= b.y &&
         a.x + a.w <= b.x + b.w + 0.01 && a.y + a.h <= b.y + b.h + 0.01;
-    const boxes = [...parts.boxes].sort((a, b) => a.y - b.y);
+    const boxes = [...arrangement.boxes].sort((a, b) => a.y - b.y);
     for (let i = 0; i < boxes.length; i++)
         for (let k = i + 1; k < boxes.length; k++) {
             const a = boxes[i], b = boxes[k];
@@ -285,20 +285,22 @@ const SOUND = `(() => {
                 return 'overlap: ' + a.item.title + ', ' + b.item.title;
         }
     for (const node of graph.nodes) {
-        const own = parts.at.get(node), outer = parts.at.get(node.container);
+        const own = arrangement.at.get(node);
+        const outer = arrangement.at.get(node.container);
         const expected = node.container ? (outer.open ? 1 : 0)
             : !node.quiet || state.quiet ? 1 : 0;
         if (Number(Boolean(own)) !== expected)
             return 'node ' + node.index + ' is not drawn once';
     }
-    for (const w of parts.wires)
+    for (const w of arrangement.wires)
         if (w.points.some((p) => !Number.isFinite(p)))
             return 'a wire leads nowhere';
-    return boxes.length === parts.at.size ? 'sound' : 'twice the same box';
+    return boxes.length === arrangement.at.size ? 'sound'
+        : 'twice the same box';
 })()`;
 
 const CENTRE = (item) => `(() => {
-    const b = parts.at.get(${item}), v = drawing.view;
+    const b = arrangement.at.get(${item}), v = drawing.view;
     const r = document.getElementById('graph').getBoundingClientRect();
     return { x: r.left + (b.x + b.w / 2 - v.x) * v.scale,
         y: r.top + (b.y + (b.open ? 16 : b.h / 2) - v.y) * v.scale };
@@ -383,7 +385,8 @@ async function isUsed(browser, file) {
     await browser.key('Enter', '\r');
     check('Enter goes to a match', await browser.ask(
         'state.matches.has(state.selected) && state.at === 0'));
-    check('in view', await browser.ask('(() => { const b = parts.at.get(' +
+    check('in view', await browser.ask('(() => { const b = ' +
+        'arrangement.at.get(' +
         'state.selected), v = drawing.view, s = drawing.size(); return ' +
         'b.x >= v.x && b.y >= v.y && b.x + b.w <= v.x + s.w / v.scale && ' +
         'b.y + b.h <= v.y + s.h / v.scale; })()'));
@@ -457,7 +460,7 @@ async function comesIntoView(browser, name) {
         'graph.nodes.find((n) => !n.quiet)']) {
         await browser.ask(`select(${expression}, true)`);
         check(name + ': a selected node is in view', await browser.ask(
-            '(() => { const b = parts.at.get(state.selected), v = ' +
+            '(() => { const b = arrangement.at.get(state.selected), v = ' +
             'drawing.view, s = drawing.size(); return b.x >= v.x && b.y >= v.y ' +
             '&& b.x + b.w <= v.x + s.w / v.scale && b.y + b.h <= v.y + s.h / ' +
             'v.scale; })()'));
@@ -535,8 +538,8 @@ async function compares(browser) {
         '"lost"), true); drawing.draw(); before.draw(drawing, state)');
     const apart = await browser.ask('(() => { const at = (d, p, n) => { const ' +
         'b = p.at.get(n) || p.at.get(n.container); return (b.y - d.view.y) * ' +
-        'd.view.scale; }; return at(drawing, parts, state.selected) - ' +
-        'at(before.drawing, before.parts, state.selected.before); })()');
+        'd.view.scale; }; return at(drawing, arrangement, state.selected) - ' +
+        'at(before.drawing, before.arrangement, state.selected.before); })()');
     check('compare: the same node side by side', Math.abs(apart) < 1, apart);
     await comesIntoView(browser, 'compare');
     await browser.ask('state.open.size || toggleAll(); select(graph.nodes.find(' +
@@ -545,7 +548,8 @@ async function compares(browser) {
     await isNarrow(browser, 'compare-narrow');
     await browser.ask('select(graph.nodes.find((n) => n.op === "Mul"), true); ' +
         'drawing.draw(); before.draw(drawing, state); select(null)');
-    const { x, y } = await browser.ask('(() => { const b = before.parts.boxes' +
+    const { x, y } = await browser.ask('(() => { const b = ' +
+        'before.arrangement.boxes' +
         '.find((b) => b.item.op === "Mul"), v = before.drawing.view, r = ' +
         'document.getElementById("before").getBoundingClientRect(); return ' +
         '{ x: r.left + (b.x + b.w / 2 - v.x) * v.scale, y: r.top + (b.y + ' +
