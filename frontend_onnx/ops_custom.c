@@ -82,22 +82,24 @@ static void read_attr(struct byi_import *o, const struct byoc_operator *op,
 /* ImageDecoder(x, pixel_format="BGR") ->
  * custom(%x, op="imaging.ImageDecoder@20",
  *        attributes="{\"pixel_format\": \"BGR\"}")
- * places: for each operand the index of the node's input, or -k for the k-th
- * tensor attribute that the operator declares. */
+ * The attribute `operands` tells where each operand is from: the index of the
+ * node's input, or -k for the k-th tensor attribute that the operator declares.
+ */
 static void convert_custom(struct byi_import *o)
 {
     const struct byoc_operator *op = o->custom.op;
     struct byi_attr *given =
         byi_arena_calloc(o->scratch, op->n_attrs + 1u, sizeof *given);
-    const uint32_t most = o->n_in + op->n_attrs;
-    byi_id *args = byi_arena_calloc(o->scratch, most + 1u, sizeof *args);
-    int64_t *places = byi_arena_calloc(o->scratch, most + 1u, sizeof *places);
+    const uint32_t max_args = o->n_in + op->n_attrs;
+    byi_id *args = byi_arena_calloc(o->scratch, max_args + 1u, sizeof *args);
+    int64_t *operands =
+        byi_arena_calloc(o->scratch, max_args + 1u, sizeof *operands);
     uint32_t n = 0, n_given = 0, tensors = 0;
-    const char *text = "{}";
+    const char *attributes = "{}";
 
     for (uint32_t i = 0; i < o->n_in; i++)
         if (o->in[i] != BYI_NO_ID) {
-            places[n] = i;
+            operands[n] = i;
             args[n++] = o->in[i];
         }
     for (uint32_t i = 0; i < op->n_attrs; i++) {
@@ -106,12 +108,12 @@ static void convert_custom(struct byi_import *o)
         if (byi_o_has(o, op->attrs[i].name))
             read_attr(o, op, i, &given[n_given++], &tensor);
         if (tensor != BYI_NO_ID) {
-            places[n] = -(int64_t)tensors;
+            operands[n] = -(int64_t)tensors;
             args[n++] = tensor;
         }
     }
-    if (byi_o_ok(o) &&
-        byi_custom_attributes(o->scratch, op, given, n_given, &text, &o->err))
+    if (byi_o_ok(o) && byi_custom_attributes(o->scratch, op, given, n_given,
+                                             &attributes, &o->err))
         o->status = byi_prefix(&o->err, "node %.200s (%.100s)", o->name,
                                o->node->op_type);
     const byi_id all = byi_o_emit(
@@ -119,8 +121,8 @@ static void convert_custom(struct byi_import *o)
         ATTRS(A_STRING("op",
                        byi_arena_printf(o->scratch, "%s.%s@%u",
                                         o->custom.plugin, op->name, op->since)),
-              A_STRING("attributes", text), SOME_INTS("operands", n, places),
-              AN_INT("results", o->n_out)));
+              A_STRING("attributes", attributes),
+              SOME_INTS("operands", n, operands), AN_INT("results", o->n_out)));
     for (uint32_t i = 0; i < o->n_out; i++)
         o->out[i] = o->n_out == 1 ? all : byi_o_get(o, all, i);
 }

@@ -46,7 +46,7 @@ static void convert_cumulative(struct byi_import *o)
               A_BOOL("reverse", reverse), A_BOOL("product", product)));
 }
 
-/* The zero of strings is "". */
+/* NonZero of strings finds those that are not empty. */
 static void convert_nonzero(struct byi_import *o)
 {
     const char *none = "";
@@ -145,8 +145,8 @@ static void convert_unique(struct byi_import *o)
 }
 
 /* TensorScatter: write `update` (b, ..., s, ...) into the cache x (b, ..., t,
- * ...) along the axis, each sequence from its own start index on. If the mode
- * is circular, rows past the end continue at the front. */
+ * ...) along the axis. Each sequence of the batch has its own start index. If
+ * the mode is circular, indices past the end wrap around to the front. */
 static void convert_tensor_scatter(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0), update = byi_o_in(o, 1);
@@ -171,7 +171,7 @@ static void convert_tensor_scatter(struct byi_import *o)
     if (strcmp(mode, "circular") == 0)
         at = byi_o_call(o, BYI_OP_MOD, at, byi_o_length(o, x, axis));
     else if (strcmp(mode, "linear") != 0)
-        byi_o_refuse(o, "mode '%s', expected linear or circular", mode);
+        byi_o_refuse(o, "mode is '%s', expected linear or circular", mode);
     at = byi_o_call(o, BYI_OP_BROADCAST_TO, at, byi_o_shape_of(o, update));
     o->out[0] = byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(x, at, update),
                            ATTRS(AN_INT("axis", (int64_t)axis)));
