@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view_parts.c: Kahn's topological sort of nodes and regions together. A region
- * becomes a part once every node outside that it reads is in a part. If the
- * remaining regions all wait for each other, the nodes of one of them that wait
- * for nothing become a part; its other nodes become a later one.
+ * becomes a part once all outside nodes that it reads are in parts. If the
+ * remaining regions wait for each other, one of them is split: those of its
+ * nodes that wait for nothing become a part, and its other nodes a later one.
  */
 #include "frontend_onnx/view.h"
 
@@ -14,19 +14,19 @@ struct part_cutter {
     const uint32_t *region;
     const struct byi_view_edge *edges; /* sorted by from */
     uint32_t *first;                   /* by node: index of its first edge */
-    /* by node: edges from nodes outside its region that are in no part yet */
+    /* by node: edges from unassigned nodes outside its region */
     uint32_t *waits;
     uint32_t *regions_wait;   /* by region: the sum of waits */
-    uint32_t *n_left;         /* by region: nodes in no part yet */
+    uint32_t *n_left;         /* by region: number of unassigned nodes */
     const uint32_t **members; /* by region: its nodes, ascending */
     uint32_t *n_members;
-    bool *taken;                 /* by node: it is in a part */
+    bool *taken;                 /* by node: assigned, that is, in a part */
     uint32_t *queue, head, tail; /* of nodes, and of regions as n + region */
     struct byi_view_part *parts;
     uint32_t n_parts, n_taken;
     /* scratch of split_region, which may be called n times: a flag per node;
      * nodes of the best and of the current candidate */
-    bool *held;
+    bool *blocked;
     uint32_t *best, *trial;
 };
 
@@ -109,7 +109,7 @@ static void add_part(struct part_cutter *c, uint32_t region, uint32_t n,
         }
 }
 
-/* Make a part of the nodes of `region` that are in no part yet. */
+/* Make a part of the unassigned nodes of `region`. */
 static void take_region(struct part_cutter *c, uint32_t region)
 {
     uint32_t *nodes =
@@ -122,26 +122,26 @@ static void take_region(struct part_cutter *c, uint32_t region)
         add_part(c, region, n, nodes);
 }
 
-/* List the nodes of a region that are in no part yet and do not depend on a
- * waiting node outside, not even through other nodes of the region. Returns the
- * number of nodes listed. */
+/* List the unassigned nodes of a region that are not blocked. A node is blocked
+ * if it waits for a node outside the region, or depends on a blocked node of
+ * the region. Returns the number of nodes listed. */
 static uint32_t list_free_nodes(const struct part_cutter *c, uint32_t region,
                                 uint32_t *nodes)
 {
-    bool *held = c->held;
+    bool *blocked = c->blocked;
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->n_members[region]; i++)
-        held[c->members[region][i]] = false;
+        blocked[c->members[region][i]] = false;
     for (uint32_t i = 0; i < c->n_members[region]; i++) {
         const uint32_t node = c->members[region][i];
         if (c->taken[node])
             continue;
-        held[node] = held[node] || c->waits[node];
-        for (uint32_t k = c->first[node]; held[node] && k < c->first[node + 1];
-             k++)
+        blocked[node] = blocked[node] || c->waits[node];
+        for (uint32_t k = c->first[node];
+             blocked[node] && k < c->first[node + 1]; k++)
             if (is_inner(c, &c->edges[k]))
-                held[c->edges[k].to] = true;
-        if (!held[node])
+                blocked[c->edges[k].to] = true;
+        if (!blocked[node])
             nodes[n++] = node;
     }
     return n;
@@ -188,10 +188,10 @@ const struct byi_view_part *byi_view_parts(struct byi_arena *arena, uint32_t n,
         .members = byi_arena_calloc(arena, all, sizeof *c.members),
         .n_members = byi_arena_calloc(arena, all, sizeof *c.n_members),
         .taken = byi_arena_calloc(arena, n, sizeof *c.taken),
-        /* a node is offered once for each edge, and at the start */
+        /* room to queue each node at the start and once for each edge */
         .queue = byi_arena_calloc(arena, (size_t)n + n_edges, sizeof *c.queue),
         .parts = byi_arena_calloc(arena, n, sizeof *c.parts),
-        .held = byi_arena_calloc(arena, n, sizeof *c.held),
+        .blocked = byi_arena_calloc(arena, n, sizeof *c.blocked),
         .best = byi_arena_calloc(arena, n, sizeof *c.best),
         .trial = byi_arena_calloc(arena, n, sizeof *c.trial),
     };
