@@ -341,8 +341,8 @@ static byi_id emit_qgemm_floats(struct byi_import *o, byi_id a_scale)
         byi_o_text(o, product_scaled, ARGS(c, a_scale, scale), NO_ATTRS));
 }
 
-/* Emit a QGemm as ONNX Runtime computes it: the sums are exact, and one number
- * scales them: (alpha a_scale b_scale) / y_scale. Sums of floats round each
+/* Emit a QGemm as ONNX Runtime computes it: the sums are exact, and one factor
+ * scales each sum: (alpha a_scale b_scale) / y_scale. Sums of floats round each
  * term, so a sum halfway between two results may round the other way. */
 static byi_id emit_qgemm_integers(struct byi_import *o, byi_id a_scale)
 {
@@ -431,7 +431,7 @@ static void convert_dynamic_matmul(struct byi_import *o)
                                      byi_o_in(o, 2), byi_o_in(o, 4));
 }
 
-/* --- weights of few bits -------------------------------------------------- */
+/* --- 4-bit and 8-bit weights ---------------------------------------------- */
 
 /* Unpack two 4-bit numbers from each byte of (rows, n), the lower bits first:
  * (rows, 2 n). */
@@ -470,7 +470,8 @@ static byi_id reshape_to(struct byi_import *o, byi_id x, int64_t a, int64_t b,
 /* The weights (n, k) of a MatMulNBits. */
 struct block_weights {
     int64_t k, n, bits;
-    int64_t size, blocks;  /* columns of a block; blocks of a row */
+    int64_t block_size;    /* columns of a block */
+    int64_t n_blocks;      /* blocks of a row */
     enum byoc_dtype dtype; /* of x */
 };
 
@@ -480,16 +481,16 @@ static byi_id read_block_zeros(struct byi_import *o,
                                const struct block_weights *w)
 {
     const byi_id given = byi_o_in(o, 3);
-    const int64_t bytes = (w->blocks * w->bits + 7) / 8;
+    const int64_t bytes = (w->n_blocks * w->bits + 7) / 8;
 
     if (given == BYI_NO_ID)
         return byi_o_scalar(o, BYOC_U8, w->bits == 4 ? 8 : 128);
     if (byi_o_dtype(o, given) != BYOC_U8)
-        return reshape_to(o, given, w->n, w->blocks, 0);
+        return reshape_to(o, given, w->n, w->n_blocks, 0);
     const byi_id zeros = reshape_to(o, given, w->n, bytes, 0);
-    return w->bits == 4
-               ? take_columns(o, unpack_codes(o, zeros, w->n, bytes), w->blocks)
-               : zeros;
+    return w->bits == 4 ? take_columns(o, unpack_codes(o, zeros, w->n, bytes),
+                                       w->n_blocks)
+                        : zeros;
 }
 
 /* Expand one value per block to one per column (k of them), in float32. */
@@ -498,16 +499,16 @@ static byi_id spread_blocks(struct byi_import *o, const struct block_weights *w,
 {
     const byi_id wide = byi_o_cast(o, blocks, BYOC_F32);
     const byi_id groups = byi_o_in(o, 4);
-    const int64_t shape[] = {w->n, w->blocks, w->size};
+    const int64_t shape[] = {w->n, w->n_blocks, w->block_size};
 
     if (groups != BYI_NO_ID)
         return byi_o_emit(o, BYI_OP_TAKE, ARGS(wide, groups),
                           ATTRS(AN_INT("axis", 1)));
     const byi_id each = byi_o_call(o, BYI_OP_BROADCAST_TO,
-                                   reshape_to(o, wide, w->n, w->blocks, 1),
+                                   reshape_to(o, wide, w->n, w->n_blocks, 1),
                                    byi_o_vector(o, 3, shape));
-    return take_columns(o, reshape_to(o, each, w->n, w->blocks * w->size, 0),
-                        w->k);
+    return take_columns(
+        o, reshape_to(o, each, w->n, w->n_blocks * w->block_size, 0), w->k);
 }
 
 /* Multiply by weights that are dequantised to float32, for cases that
@@ -516,7 +517,7 @@ static byi_id spread_blocks(struct byi_import *o, const struct block_weights *w,
 static byi_id emit_expanded_product(struct byi_import *o,
                                     const struct block_weights *w)
 {
-    const int64_t bytes = w->blocks * w->size * w->bits / 8;
+    const int64_t bytes = w->n_blocks * w->block_size * w->bits / 8;
     byi_id codes = reshape_to(o, byi_o_in(o, 1), w->n, bytes, 0);
 
     if (w->bits == 4)
@@ -525,8 +526,8 @@ static byi_id emit_expanded_product(struct byi_import *o,
     byi_id zeros = read_block_zeros(o, w);
     zeros = byi_o_rank(o, zeros) == 0 ? byi_o_cast(o, zeros, BYOC_F32)
                                       : spread_blocks(o, w, zeros);
-    const byi_id scales =
-        spread_blocks(o, w, reshape_to(o, byi_o_in(o, 2), w->n, w->blocks, 0));
+    const byi_id scales = spread_blocks(
+        o, w, reshape_to(o, byi_o_in(o, 2), w->n, w->n_blocks, 0));
     const byi_id weights =
         byi_o_call(o, BYI_OP_MULTIPLY,
                    byi_o_call(o, BYI_OP_SUBTRACT, codes, zeros), scales);
@@ -542,15 +543,15 @@ static byi_id emit_expanded_product(struct byi_import *o,
 static byi_id emit_block_product(struct byi_import *o,
                                  const struct block_weights *w)
 {
-    const byi_id codes =
-        reshape_to(o, byi_o_in(o, 1), w->n, w->blocks, w->size * w->bits / 8);
+    const byi_id codes = reshape_to(o, byi_o_in(o, 1), w->n, w->n_blocks,
+                                    w->block_size * w->bits / 8);
     const byi_id scales = byi_o_cast(
-        o, reshape_to(o, byi_o_in(o, 2), w->n, w->blocks, 0), w->dtype);
+        o, reshape_to(o, byi_o_in(o, 2), w->n, w->n_blocks, 0), w->dtype);
 
     return byi_o_emit(
         o, BYI_OP_QNN_DENSE_BLOCKS,
         ARGS(byi_o_in(o, 0), codes, scales, read_block_zeros(o, w)),
-        ATTRS(AN_INT("bits", w->bits), AN_INT("block_size", w->size)));
+        ATTRS(AN_INT("bits", w->bits), AN_INT("block_size", w->block_size)));
 }
 
 /* MatMulNBits: x (..., K), weights (N, blocks, bytes), a scale and a zero point
@@ -560,25 +561,26 @@ static void convert_matmul_bits(struct byi_import *o)
     struct block_weights w = {.k = byi_o_int(o, "K", 0),
                               .n = byi_o_int(o, "N", 0),
                               .bits = byi_o_int(o, "bits", 4),
-                              .size = byi_o_int(o, "block_size", 0),
+                              .block_size = byi_o_int(o, "block_size", 0),
                               .dtype = byi_o_dtype(o, byi_o_in(o, 0))};
     const byi_id zeros = byi_o_in(o, 3);
 
+    /* only allows a runtime to round x; read, so that it is not refused */
     byi_o_int(o, "accuracy_level", 0);
     if (w.bits != 4 && w.bits != 8)
         byi_o_refuse(o, "found weights of %lld bits, expected 4 or 8",
                      (long long)w.bits);
-    if (w.k < 1 || w.n < 1 || w.size < 2 || w.k > INT32_MAX ||
-        w.n > INT32_MAX || w.size > INT32_MAX || w.size % 2)
+    if (w.k < 1 || w.n < 1 || w.block_size < 2 || w.k > INT32_MAX ||
+        w.n > INT32_MAX || w.block_size > INT32_MAX || w.block_size % 2)
         byi_o_fail(o, BYOC_EPARSE,
                    "K, N and block_size are %lld, %lld, %lld, expected "
                    "positive int32 numbers and an even block_size",
-                   (long long)w.k, (long long)w.n, (long long)w.size);
+                   (long long)w.k, (long long)w.n, (long long)w.block_size);
     if (!byi_o_ok(o))
         return;
-    w.blocks = (w.k + w.size - 1) / w.size;
+    w.n_blocks = (w.k + w.block_size - 1) / w.block_size;
     const bool plain =
-        byi_o_in(o, 4) == BYI_NO_ID && w.size * w.bits % 32 == 0 &&
+        byi_o_in(o, 4) == BYI_NO_ID && w.block_size * w.bits % 32 == 0 &&
         (zeros == BYI_NO_ID || byi_o_dtype(o, zeros) == BYOC_U8) &&
         byi_dtype_is_float(w.dtype) && w.dtype != BYOC_F64;
     byi_id y = plain ? emit_block_product(o, &w) : emit_expanded_product(o, &w);
@@ -588,8 +590,9 @@ static void convert_matmul_bits(struct byi_import *o)
     o->out[0] = y;
 }
 
-/* Whether all dims of x are known, and small enough to be doubled. */
-static bool is_static(struct byi_import *o, byi_id x)
+/* Whether all dims of x are known, and small enough that the number of codes,
+ * two per byte, does not overflow. */
+static bool has_known_sizes(struct byi_import *o, byi_id x)
 {
     bool known = true;
 
@@ -599,9 +602,9 @@ static bool is_static(struct byi_import *o, byi_id x)
     return known;
 }
 
-/* Unpack the codes or zero points of a GatherBlockQuantized to one per element.
- * uint8 with 4 bits packs two along the last axis, which then has `last`
- * elements. */
+/* Unpack the codes or zero points of a GatherBlockQuantized, so that each has
+ * an element of its own. If they have 4 bits and are stored as uint8, a byte
+ * has two of them, and the result has `last` elements along the last axis. */
 static byi_id unpack_block_codes(struct byi_import *o, byi_id x, int64_t bits,
                                  int64_t last)
 {
@@ -622,62 +625,98 @@ static byi_id unpack_block_codes(struct byi_import *o, byi_id x, int64_t bits,
                          shape, false);
 }
 
-/* GatherBlockQuantized(codes, indices, scales, zero points): slices of codes,
- * scales and zero points; then they are dequantised. */
-static void convert_gather_blocks(struct byi_import *o)
-{
-    const byi_id codes = byi_o_in(o, 0), rows = byi_o_in(o, 1);
-    const byi_id scales = byi_o_in(o, 2), given = byi_o_in(o, 3);
-    const int64_t bits = byi_o_int(o, "bits", 4);
-    const int64_t block = byi_o_int(o, "block_size", 128);
-    const int64_t rank = byi_o_rank(o, codes);
-    int64_t axis = byi_o_int(o, "gather_axis", 0);
-    int64_t along = byi_o_int(o, "quantize_axis", 1);
-    const bool bytes = byi_o_dtype(o, codes) == BYOC_U8;
+/* The inputs and attributes of a GatherBlockQuantized. */
+struct gathered_blocks {
+    byi_id codes, indices, scales, zeros; /* zeros may be omitted */
+    int64_t rank, bits, gather_axis, block_axis, block_size;
+    bool is_uint8; /* codes; 4-bit ones are packed in pairs */
+};
 
-    axis += axis < 0 ? rank : 0;
-    along += along < 0 ? rank : 0;
-    if (bits != 4 && bits != 8)
+static void check_block_axes(struct byi_import *o,
+                             const struct gathered_blocks *g)
+{
+    if (g->bits != 4 && g->bits != 8)
         byi_o_refuse(o, "found codes of %lld bits, expected 4 or 8",
-                     (long long)bits);
-    if (rank < 1 || axis < 0 || axis >= rank || along < 0 || along >= rank ||
-        axis == along || (bytes && bits == 4 && along != rank - 1) || block < 1)
+                     (long long)g->bits);
+    if (g->block_size < 1)
         byi_o_fail(o, BYOC_EPARSE,
-                   "gather_axis, quantize_axis and block_size are %lld, %lld, "
-                   "%lld, expected two axes of codes of rank %lld, the last "
-                   "one for packed codes, and a positive size",
-                   (long long)axis, (long long)along, (long long)block,
-                   (long long)rank);
-    if (byi_o_ok(o) && (byi_o_rank(o, scales) != rank ||
-                        (given != BYI_NO_ID && byi_o_rank(o, given) != rank)))
+                   "block_size is %lld, expected a positive number",
+                   (long long)g->block_size);
+    if (g->gather_axis < 0 || g->gather_axis >= g->rank || g->block_axis < 0 ||
+        g->block_axis >= g->rank || g->gather_axis == g->block_axis)
+        byi_o_fail(o, BYOC_EPARSE,
+                   "gather_axis is %lld and quantize_axis is %lld, expected "
+                   "two different axes of data of rank %lld",
+                   (long long)g->gather_axis, (long long)g->block_axis,
+                   (long long)g->rank);
+    if (g->is_uint8 && g->bits == 4 && g->block_axis != g->rank - 1)
+        byi_o_fail(o, BYOC_EPARSE,
+                   "quantize_axis is %lld, expected %lld, the last axis, for "
+                   "4-bit codes in uint8",
+                   (long long)g->block_axis, (long long)(g->rank - 1));
+}
+
+/* Check an input of a GatherBlockQuantized; `name` is its name in messages. */
+static void check_block_input(struct byi_import *o, byi_id x, int64_t rank,
+                              const char *name)
+{
+    if (byi_o_ok(o) && byi_o_rank(o, x) != rank)
         byi_o_fail(o, BYOC_ETYPE,
-                   "scales and zero points have other ranks than codes, "
-                   "expected %lld",
-                   (long long)rank);
-    if (!is_static(o, codes) || !is_static(o, scales) ||
-        (given != BYI_NO_ID && !is_static(o, given)))
+                   "%s: found rank %u, expected %lld, as data has", name,
+                   byi_o_rank(o, x), (long long)rank);
+    if (!has_known_sizes(o, x))
         byi_o_refuse(o, "found codes or scales of symbolic or huge size, "
                         "expected known sizes");
+}
+
+/* GatherBlockQuantized(codes, indices, scales, zero points): take the slices of
+ * codes, scales and zero points at the indices, then dequantise them. */
+static void convert_gather_blocks(struct byi_import *o)
+{
+    struct gathered_blocks g = {
+        .codes = byi_o_in(o, 0),
+        .indices = byi_o_in(o, 1),
+        .scales = byi_o_in(o, 2),
+        .zeros = byi_o_in(o, 3),
+        .bits = byi_o_int(o, "bits", 4),
+        .gather_axis = byi_o_int(o, "gather_axis", 0),
+        .block_axis = byi_o_int(o, "quantize_axis", 1),
+        .block_size = byi_o_int(o, "block_size", 128),
+    };
+
+    g.rank = byi_o_rank(o, g.codes);
+    g.is_uint8 = byi_o_dtype(o, g.codes) == BYOC_U8;
+    g.gather_axis += g.gather_axis < 0 ? g.rank : 0;
+    g.block_axis += g.block_axis < 0 ? g.rank : 0;
+    check_block_axes(o, &g);
+    check_block_input(o, g.codes, g.rank, "data");
+    check_block_input(o, g.scales, g.rank, "scales");
+    if (g.zeros != BYI_NO_ID)
+        check_block_input(o, g.zeros, g.rank, "zero_points");
     if (!byi_o_ok(o))
         return;
-    const int64_t last =
-        byi_o_dim(o, codes, (uint32_t)rank - 1) * (bytes && bits == 4 ? 2 : 1);
+    const uint32_t last = (uint32_t)g.rank - 1;
+    const int64_t packed = g.is_uint8 && g.bits == 4 ? 2 : 1;
     const byi_id zeros =
-        given != BYI_NO_ID
-            ? unpack_block_codes(o, given, bits,
-                                 byi_o_dim(o, scales, (uint32_t)rank - 1))
-            : byi_o_emit(o, BYI_OP_FULL, ARGS(byi_o_shape_of(o, scales)),
-                         ATTRS(A_FLOAT("value", bytes ? 1 << (bits - 1) : 0),
-                               A_DTYPE("dtype", byi_o_dtype(o, codes))));
-    byi_id parts[] = {unpack_block_codes(o, codes, bits, last), scales, zeros};
+        g.zeros != BYI_NO_ID
+            ? unpack_block_codes(o, g.zeros, g.bits,
+                                 byi_o_dim(o, g.scales, last))
+            : byi_o_emit(
+                  o, BYI_OP_FULL, ARGS(byi_o_shape_of(o, g.scales)),
+                  ATTRS(A_FLOAT("value", g.is_uint8 ? 1 << (g.bits - 1) : 0),
+                        A_DTYPE("dtype", byi_o_dtype(o, g.codes))));
+    byi_id parts[] = {unpack_block_codes(o, g.codes, g.bits,
+                                         byi_o_dim(o, g.codes, last) * packed),
+                      g.scales, zeros};
     for (int i = 0; i < 3; i++)
-        parts[i] = byi_o_emit(o, BYI_OP_TAKE, ARGS(parts[i], rows),
-                              ATTRS(AN_INT("axis", axis)));
-    along += along > axis ? (int64_t)byi_o_rank(o, rows) - 1 : 0;
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_DEQUANTIZE, 3, parts, 2,
-                   (const struct byi_attr[]){AN_INT("axis", along),
-                                             AN_INT("block_size", block)});
+        parts[i] = byi_o_emit(o, BYI_OP_TAKE, ARGS(parts[i], g.indices),
+                              ATTRS(AN_INT("axis", g.gather_axis)));
+    if (g.block_axis > g.gather_axis)
+        g.block_axis += (int64_t)byi_o_rank(o, g.indices) - 1;
+    o->out[0] = byi_o_emit(
+        o, BYI_OP_DEQUANTIZE, 3, parts, 2,
+        (const struct byi_attr[]){AN_INT("axis", g.block_axis),
+                                  AN_INT("block_size", g.block_size)});
 }
 
 /* clang-format off */

@@ -236,6 +236,40 @@ static void refused(void **state)
     }
 }
 
+/* The messages say what is wrong with a GatherBlockQuantized. */
+static void gather_blocks_refused(void **state)
+{
+    static const struct {
+        const char *in, *why;
+        int64_t gather_axis, block_axis, block_size;
+        enum byoc_status status;
+    } cases[] = {
+        {"m i m", "block_size is 0, expected a positive number", 0, 1, 0,
+         BYOC_EPARSE},
+        {"m i m",
+         "gather_axis is 1 and quantize_axis is 1, expected two different axes "
+         "of data of rank 2",
+         1, -1, 16, BYOC_EPARSE},
+        {"m i w", "scales: found rank 1, expected 2, as data has", 0, 1, 16,
+         BYOC_ETYPE},
+    };
+    (void)state;
+
+    for (uint32_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct build b = begin_contrib(17);
+        input(&b, "i", "2 3");
+        floats(&b, "w", 1, (const int64_t[]){8});
+        floats(&b, "m", 2, (const int64_t[]){8, 24});
+        Onnx__NodeProto *n =
+            contrib(&b, "GatherBlockQuantized", cases[i].in, "y");
+        attr_int(&b, n, "gather_axis", cases[i].gather_axis);
+        attr_int(&b, n, "quantize_axis", cases[i].block_axis);
+        attr_int(&b, n, "block_size", cases[i].block_size);
+        output(&b, "y");
+        refuse(&b, cases[i].status, cases[i].why);
+    }
+}
+
 /* The operator is unknown if its domain is not among the model's opsets. */
 static void not_imported(void **state)
 {
@@ -252,10 +286,15 @@ static void not_imported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(activations),       cmocka_unit_test(fused_products),
-        cmocka_unit_test(quantized_gemm),    cmocka_unit_test(packed_attention),
-        cmocka_unit_test(grouped_attention), cmocka_unit_test(grouped_refused),
-        cmocka_unit_test(refused),           cmocka_unit_test(not_imported),
+        cmocka_unit_test(activations),
+        cmocka_unit_test(fused_products),
+        cmocka_unit_test(quantized_gemm),
+        cmocka_unit_test(packed_attention),
+        cmocka_unit_test(grouped_attention),
+        cmocka_unit_test(grouped_refused),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(gather_blocks_refused),
+        cmocka_unit_test(not_imported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
