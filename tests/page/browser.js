@@ -326,7 +326,7 @@ async function opens(browser, file, name) {
     await browser.shoot(name);
     await browser.ask('toggleAll()');
     same(name + ': unfolded', await browser.ask(SOUND), 'sound');
-    const shown = await browser.ask('parts.boxes.filter((b) => ' +
+    const shown = await browser.ask('arrangement.boxes.filter((b) => ' +
         'b.item.kind === "node").map((b) => b.item.index)');
     const nodes = await browser.ask('graph.nodes.filter((n) => !n.quiet)' +
         '.map((n) => n.index)');
@@ -342,9 +342,10 @@ async function isUsed(browser, file) {
     await browser.open(file);
     same('one region opens', await browser.ask('state.open.size'), 1);
     await browser.ask('toggleAll()');
-    const folded = await browser.ask('parts.boxes.length');
+    const folded = await browser.ask('arrangement.boxes.length');
     await clickItem(browser, 'graph.regions[0]');
-    check('a click unfolds', await browser.ask('parts.boxes.length') > folded);
+    check('a click unfolds',
+        await browser.ask('arrangement.boxes.length') > folded);
     check('the panel shows the region', await browser.ask('document' +
         '.querySelector("aside h1").textContent === graph.regions[0].name'));
     await clickItem(browser, 'graph.regions[0].members[0]');
@@ -365,7 +366,8 @@ async function isUsed(browser, file) {
         '\u00b7 pads 0\u00d71']);
     await browser.shoot('selected');
     await clickItem(browser, 'graph.regions[0]');
-    same('a click on the head folds', await browser.ask('parts.boxes.length'),
+    same('a click on the head folds',
+        await browser.ask('arrangement.boxes.length'),
         folded);
 
     await browser.key('Escape');
