@@ -75,7 +75,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(
     return byi_complain(command, &err);
 }
 
-/* Refuse an argument that is no option; suggest the most similar option. */
+/* Refuse an unknown option; suggest the most similar one. */
 static int refuse_unknown(const struct byi_command *command,
                           const struct byi_option *options, uint32_t n,
                           const char *arg)

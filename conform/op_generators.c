@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_generators.c: chooses random attributes and consistent operand types, with
- * a function for each kind of operator. These functions keep the types and
- * attributes that are known already. */
+/* op_generators.c: functions for each kind of operator, which choose random
+ * attributes and consistent operand types, but keep those that are known. */
 #include "opgen.h"
 
 #include <string.h>
@@ -119,8 +118,7 @@ static bool want_image(struct byi_opgen *d, uint32_t spatial, bool last,
     return byi_opgen_fits(byi_opgen_rank_of(d, 0), dims);
 }
 
-/* Set the attributes of windows of these sizes. In a large image, strides and
- * dilation are mostly 1. */
+/* Set the attributes of windows. Large images mostly have stride 1. */
 static void give_windows(struct byi_opgen *d, uint32_t spatial, int64_t *size,
                          bool large)
 {
@@ -657,8 +655,7 @@ static bool resize(struct byi_opgen *d)
 
 /* --- quantised, sequences ------------------------------------------------- */
 
-/* quantize and dequantize, with one scale and zero point, or one for each index
- * of an axis. */
+/* quantize and dequantize: one scale, or one for each index of an axis */
 static bool quantized(struct byi_opgen *d)
 {
     static const enum byoc_dtype bits[] = {BYOC_U8, BYOC_I8, BYOC_U8, BYOC_I8,

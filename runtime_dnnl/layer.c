@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/layer.c: creates the library's engine, memory descriptors,
- * attributes and calls. oneDNN's status codes say little, so messages here name
- * the request. */
+ * attributes and calls. Messages name the request: status codes say little. */
 #include "core/base/guard.h"
 #include "core/base/openmp.h"
 #include "runtime_dnnl/layer_dnnl.h"
@@ -608,8 +607,7 @@ static enum byoc_status add_memory(const struct byi_dnnl *lib,
     return BYOC_OK;
 }
 
-/* Create the memory object of one argument, with the descriptor that the
- * primitive needs. */
+/* Create an argument's memory object, as the primitive describes it. */
 static enum byoc_status add_argument(const struct byi_dnnl *lib,
                                      struct byi_bound_call *call,
                                      const struct byi_prim *prim, int arg,
