@@ -32,9 +32,8 @@ bool byi_kernels_take_alone(const struct byi_module *m,
  * directly) of at least two operators besides views, or whose result
  * byi_kernels_take_alone accepts. Leaves out groups that a native kernel runs
  * with an epilogue, and groups for which no C, or only slow C, can be
- * generated; for the latter, the source has a comment with the reason. If there
- * is no kernel, *kernels is all zero. Otherwise free it with byi_kernels_free.
- */
+ * generated; for the latter, the source has a comment with the reason. Without
+ * kernels, *kernels is all zero. Otherwise free it with byi_kernels_free. */
 void byi_kernels_write(const struct byi_module *m, struct byi_kernels *kernels);
 void byi_kernels_free(struct byi_kernels *kernels);
 

@@ -11,7 +11,7 @@
 #include "core/base/clock.h"
 
 /* Build and run one chain, unless the backend rejects it, and check results and
- * the balance of what the backend holds. */
+ * that the backend freed what it acquired. */
 static void try_chain(struct byi_kit *kit, const struct byi_sample *sample,
                       uint64_t seed)
 {

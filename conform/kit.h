@@ -107,7 +107,7 @@ void byi_zone_lend(struct byi_zone *zone, enum byi_lent access);
 /* End the case if the bytes around the zone's data have changed. */
 void byi_zone_check(struct byi_kit *kit, const struct byi_zone *zone);
 /* Check the zone whose byi_zone_data is `data`, and make it inaccessible;
- * nothing if there is no such zone. */
+ * does nothing if no zone has this data. */
 void byi_zone_free(struct byi_kit *kit, const void *data);
 /* Install the handler of faults. */
 void byi_zones_watch(struct byi_kit *kit);

@@ -103,7 +103,7 @@ static uint32_t round_code(const struct narrow_row *r, float value,
 {
     const uint32_t code = code_below(r, value);
     const float below = magnitude(r, code);
-    /* to the next code, which for the largest one may be no finite float */
+    /* the distance to the next number; that number may exceed float32 */
     const float step = r->mantissa == 0    ? below
                        : code < r->largest ? magnitude(r, code + 1) - below
                                            : below - magnitude(r, code - 1);
