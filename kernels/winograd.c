@@ -139,10 +139,11 @@ void byi_f32_winograd_pack(const struct byi_f32_conv *conv,
 
 /* Choose the number of tiles of a block. Their V should fill half of the
  * second-level cache. But every block reads all weights; if there are few
- * tiles, that costs more than reading a V that does not fit the cache, for
- * every block of columns. Each thread computes whole blocks if there are enough
- * tiles: reading all weights takes less time than reading inputs that another
- * thread transformed. */
+ * tiles, that costs more than a V that does not fit the cache, which is read
+ * and written back when it is computed, and read for every block of columns.
+ * Each thread computes whole blocks if there are enough tiles: reading all
+ * weights takes less time than reading inputs that another thread transformed.
+ */
 static struct winograd plan(const struct byi_f32_conv_run *run,
                             const struct byi_f32_conv *conv, int threads)
 {
@@ -163,7 +164,7 @@ static struct winograd plan(const struct byi_f32_conv_run *run,
         byi_f32_winograd_floats(conv) * (int64_t)sizeof(float);
     const int64_t again = byi_ceil_div(w.tiles, fits) - 1;
     const int64_t columns = byi_ceil_div(conv->merged_outputs, w.columns);
-    w.block = again * weights > w.tiles * tile * columns ? w.tiles : fits;
+    w.block = again * weights > w.tiles * tile * (2 + columns) ? w.tiles : fits;
     int64_t blocks = byi_ceil_div(w.tiles, w.block);
     w.whole = threads > 1 && w.tiles >= threads &&
               (w.tiles >= threads * BYI_F32_ROWS || columns < 2 * threads);
