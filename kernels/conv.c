@@ -94,6 +94,21 @@ static void merge_groups(struct byi_f32_conv *conv, bool exact)
     conv->merged_outputs = conv->outputs / conv->merged_groups;
 }
 
+/* Does this CPU run the kernels' 512-bit instructions in two halves? */
+static bool has_halves(const struct byi_f32_conv *conv)
+{
+    return conv->kernels->rows > 6 && byi_isa_halves_512();
+}
+
+/* Fewest tiles of an image for which F(4 x 4) is faster than F(2 x 2) although
+ * its weights come from memory. The slower the multiplications, the fewer. */
+static int64_t fewest_tiles(const struct byi_f32_conv *conv)
+{
+    if (conv->kernels->rows < 6) /* SSE2 */
+        return 1;
+    return has_halves(conv) ? 16 : 25;
+}
+
 /* Winograd's algorithm needs fewer multiplications (4/9 for F(2 x 2), 1/4 for
  * F(4 x 4)), but its transformed weights are larger (16/9, 4 times) and are
  * read once for each block of tiles. So F(4 x 4) is chosen if the weights are
@@ -117,8 +132,9 @@ static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
         return BYI_F32_DIRECT;
     const int64_t tiles =
         byi_ceil_div(conv->out[1], 4) * byi_ceil_div(conv->out[2], 4);
-    return channels * outputs <= 192 * 192 || tiles >= 49 ? BYI_F32_WINOGRAD_4
-                                                          : BYI_F32_WINOGRAD_2;
+    return channels * outputs <= 192 * 192 || tiles >= fewest_tiles(conv)
+               ? BYI_F32_WINOGRAD_4
+               : BYI_F32_WINOGRAD_2;
 }
 
 static bool is_product(const struct byi_f32_conv *conv)
@@ -212,9 +228,9 @@ static bool pointwise_pays(const struct byi_f32_conv *conv)
  * halves. */
 static bool product_pays(const struct byi_f32_conv *conv)
 {
-    const bool halves = conv->kernels->rows > 6 && byi_isa_halves_512();
     return conv->images == 1 ||
-           ((conv->channels >= 256 || has_fast_function(conv)) && !halves);
+           ((conv->channels >= 256 || has_fast_function(conv)) &&
+            !has_halves(conv));
 }
 
 /* For products and the remaining convolutions: oneDNN's kernels are as fast if
