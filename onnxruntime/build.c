@@ -209,14 +209,22 @@ static enum byoc_status fill_built(struct byi_ep *ep,
     return load_compiled(ep, path, scratch, built, err);
 }
 
+/* Free `data`, a struct byi_ep_built, and what it owns. */
+static void end_built(void *data)
+{
+    struct byi_ep_built *built = data;
+    byoc_model_free(&built->model);
+    byoc_compiled_free(&built->compiled);
+    free(built->ledger);
+    byi_vec_free(built);
+}
+
 enum byoc_status byi_ep_build(struct byi_ep *ep,
                               const struct byi_ep_model *model,
                               struct byi_ep_built **built,
                               struct byoc_error *err)
 {
-    *built = byi_alloc(1, sizeof **built);
-    if (!*built)
-        return byi_fail(err, BYOC_ENOMEM, "out of memory for a model");
+    *built = byi_own(1, sizeof **built, end_built);
     struct byi_arena *scratch = byi_arena_new();
     const enum byoc_status status = fill_built(ep, model, scratch, *built, err);
     byi_arena_free(&scratch);
@@ -227,11 +235,7 @@ enum byoc_status byi_ep_build(struct byi_ep *ep,
 
 void byi_ep_built_free(struct byi_ep_built **built)
 {
-    if (!*built)
-        return;
-    byoc_model_free(&(*built)->model);
-    byoc_compiled_free(&(*built)->compiled);
-    free((*built)->ledger);
-    free(*built);
+    if (*built)
+        end_built(*built);
     *built = NULL;
 }

@@ -242,6 +242,7 @@ static enum byoc_status build_groups(struct byi_ep_claim *c, bool *again,
         if (status == BYOC_ENOMEM)
             return status;
         if (status == BYOC_OK) {
+            byi_keep(built);
             built->next = c->ep->built;
             c->ep->built = built;
         } else {

@@ -379,6 +379,7 @@ static enum byoc_status fill_kernel(struct byi_ep_kernel *k,
 {
     const struct byoc_model *model = k->built->model;
     k->arena = byi_arena_new();
+    byi_keep(k->arena);
     k->n_in = byoc_model_n_inputs(model);
     k->n_out = byoc_model_n_outputs(model);
     k->in = byi_arena_calloc(k->arena, k->n_in + 1, sizeof *k->in);
@@ -421,6 +422,7 @@ enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
                                    .ReleaseState = release_state};
     k->ort = ep->ort;
     k->built = built;
+    byi_keep(built);
     pthread_mutex_init(&k->lock, NULL);
     *kernel = &k->base;
     return fill_kernel(k, graph, inputs, n_in, outputs, n_out, err);

@@ -61,6 +61,7 @@ static enum byoc_status take_built(struct byi_ep *ep,
         if (strcmp((*at)->digest, digest) == 0) {
             *built = *at;
             *at = (*at)->next;
+            byi_adopt(*built);
             return BYOC_OK;
         }
     byi_ep_log(ep, ORT_LOGGING_LEVEL_INFO,

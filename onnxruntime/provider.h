@@ -235,8 +235,9 @@ struct byi_ep_built {
     char *ledger;
     bool cached; /* loaded from cache_dir */
 };
-/* Compile the model and load it, or load it from the cache folder. The caller
- * frees *built, which is NULL on failure. Errors: those of byoc_compile_memory,
+/* Compile the model and load it, or load it from the cache folder. The guard
+ * owns *built until the caller frees it or gives it an owner with byi_keep;
+ * *built is NULL on failure. Errors: those of byoc_compile_memory,
  * byoc_compiled_write and byoc_model_load. */
 enum byoc_status byi_ep_build(struct byi_ep *ep,
                               const struct byi_ep_model *model,

@@ -91,8 +91,9 @@ void *byi_own_try(size_t n, size_t size, void (*end)(void *data));
 /* Take this arena, vector or text off the guard's list, since an owner that
  * outlives the guard points to it. `memory` may be NULL. */
 void byi_keep(void *memory);
-/* The inverse: memory from another library, which has its own copy of guard.c,
- * now belongs to the innermost guard of this library. `memory` may be NULL. */
+/* The inverse: memory that has an owner, or comes from another library with its
+ * own copy of guard.c, now belongs to the innermost guard of this library.
+ * `memory` may be NULL. */
 void byi_adopt(void *memory);
 
 #endif

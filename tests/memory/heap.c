@@ -21,21 +21,21 @@ void __libc_free(void *memory);
 
 struct heap heap = {.fail_at = UINT64_MAX};
 
-/* The address ranges of code whose allocations never fail. */
+/* The address ranges of code whose allocations never fail; with spares_others,
+ * of the only code whose allocations may fail. */
 enum { MAX_SPARED = 32 };
 static struct {
     uintptr_t from, end;
 } spared[MAX_SPARED];
 static uint32_t n_spared;
+static int spares_others;
 
+/* Add the ranges of this library if its path contains one of the names. */
 static int add_object(struct dl_phdr_info *info, size_t size, void *ctx)
 {
-    static const char *const names[] = {"libdnnl", "libgomp", "libstdc++",
-                                        "ld-linux", "libgcc_s"};
     (void)size;
-    (void)ctx;
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        if (!strstr(info->dlpi_name, names[k]))
+    for (const char *const *name = ctx; *name; name++) {
+        if (!strstr(info->dlpi_name, *name))
             continue;
         for (int i = 0; i < info->dlpi_phnum && n_spared < MAX_SPARED; i++) {
             const ElfW(Phdr) *p = &info->dlpi_phdr[i];
@@ -50,8 +50,18 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *ctx)
 
 void heap_spare(void)
 {
+    static const char *names[] = {"libdnnl",  "libgomp",  "libstdc++",
+                                  "ld-linux", "libgcc_s", NULL};
     n_spared = 0;
-    dl_iterate_phdr(add_object, NULL);
+    dl_iterate_phdr(add_object, names);
+}
+
+void heap_spare_except(const char *name)
+{
+    const char *names[] = {name, NULL};
+    n_spared = 0;
+    spares_others = 1;
+    dl_iterate_phdr(add_object, names);
 }
 
 /* A place for a debugger's breakpoint. */
@@ -65,8 +75,8 @@ static int is_spared(const void *from)
     for (uint32_t i = 0; i < n_spared; i++)
         if ((uintptr_t)from >= spared[i].from &&
             (uintptr_t)from < spared[i].end)
-            return 1;
-    return 0;
+            return !spares_others;
+    return spares_others;
 }
 
 /* Whether the allocation that the code at `from` requests must fail. */

@@ -19,6 +19,9 @@ extern struct heap heap;
 /* From now on, allocations of the backends' own libraries and of the loader are
  * spared: they do not fail, unless `all` is set. */
 void heap_spare(void);
+/* From now on, all allocations are spared, except those of the library whose
+ * path contains `name`, which must be loaded. */
+void heap_spare_except(const char *name);
 /* Called when an allocation fails. */
 void heap_failed(void);
 

@@ -8,6 +8,7 @@
 
 const OrtApi *ort;
 OrtEnv *ort_env;
+int session_threads = 2;
 static const OrtEpDevice *device;
 static bool have_bodies;
 
@@ -67,7 +68,7 @@ OrtSession *session_try(const void *model, size_t n, session_options options,
     const bool provider = options;
     size_t pairs = 0;
     must(ort->CreateSessionOptions(&o));
-    must(ort->SetIntraOpNumThreads(o, 2));
+    must(ort->SetIntraOpNumThreads(o, session_threads));
     must(ort->SetSessionLogSeverityLevel(o, ORT_LOGGING_LEVEL_FATAL));
     for (; options && options[0]; options += 2) {
         if (strncmp(options[0], "ep.", 3) == 0) {

@@ -12,6 +12,9 @@
 extern const OrtApi *ort;
 extern OrtEnv *ort_env;
 
+/* Threads of each session. */
+extern int session_threads;
+
 /* Load ONNX Runtime, and register the provider. */
 void sessions_begin(const char *library, const char *provider);
 void sessions_end(void);
