@@ -114,6 +114,26 @@ const struct byi_pass *byi_pass_find(const char *name)
     return NULL;
 }
 
+const struct byi_pass *byi_pass_named(const char *option, const char *name,
+                                      struct byoc_error *err)
+{
+    const struct byi_pass *const *all = byi_passes_known();
+    const struct byi_pass *pass = byi_pass_find(name);
+    const char *names[BYI_COUNT(known)];
+    uint32_t n = 0;
+    if (pass)
+        return pass;
+    for (; (pass = __atomic_load_n(&all[n], __ATOMIC_ACQUIRE)); n++)
+        names[n] = pass->name;
+    const char *nearest = byi_nearest(name, names, n);
+    byi_fail(err, BYOC_EINVAL,
+             "%s '%s': found no pass of this name, expected one of `byoc opt "
+             "--list-passes`%s%s%s",
+             option, name, nearest ? "; did you mean '" : "",
+             nearest ? nearest : "", nearest ? "'?" : "");
+    return NULL;
+}
+
 static enum byoc_status append_pass(const struct byi_pass *pass,
                                     struct byoc_error *err)
 {
@@ -194,12 +214,9 @@ static enum byoc_status read_name(struct pass_list_reader *r)
 {
     const size_t n = strcspn(r->at, ",[]");
     const char *name = byi_arena_strn(r->arena, r->at, n);
-    const struct byi_pass *pass = byi_pass_find(name);
+    const struct byi_pass *pass = byi_pass_named("passes", name, r->err);
     if (!pass)
-        return byi_fail(r->err, BYOC_EINVAL,
-                        "no pass is called '%s'; `byoc opt --list-passes` "
-                        "names them all",
-                        name);
+        return BYOC_EINVAL;
     BYI_PUSH(&r->open[r->depth].passes, pass);
     r->at += n;
     return BYOC_OK;

@@ -7,6 +7,10 @@
 
 /* Returns the pass of that name, or NULL. */
 const struct byi_pass *byi_pass_find(const char *name);
+/* The same; if there is none, set *err to BYOC_EINVAL with the most similar
+ * name, and return NULL. `option` is where the name was given. */
+const struct byi_pass *byi_pass_named(const char *option, const char *name,
+                                      struct byoc_error *err);
 /* Returns all passes, ending in NULL: built-in passes, then passes of users.
  * The array grows at its end and never moves. */
 const struct byi_pass *const *byi_passes_known(void);

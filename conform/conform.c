@@ -307,8 +307,8 @@ static enum byoc_status fill_card(struct byi_kit *kit, struct byi_card *card,
         add_named(card, params);
     if (!card->entries.n)
         return byi_fail(err, BYOC_EINVAL,
-                        "no case is called '%s'; without --only, --json "
-                        "names them all",
+                        "only '%s': found no case of this name, expected one "
+                        "that --json lists without --only",
                         params->only ? params->only : "");
     if (verdict.outcome != BYI_FAILED)
         run_all(kit, card, params);

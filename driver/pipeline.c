@@ -198,15 +198,22 @@ static enum byoc_status check_pass_names(
     const char *one[] = {params->stop_after, NULL};
     const char *before[] = {params->print_before, NULL};
     const char *after[] = {params->print_after, NULL};
-    const char *const *all[] = {params->disable, params->require, one, before,
-                                after};
-    for (size_t i = 0; i < BYI_COUNT(all); i++)
-        for (const char *const *name = all[i]; name && *name; name++)
-            if (!byi_pass_find(*name) && !(i >= 3 && strcmp(*name, "all") == 0))
-                return byi_fail(err, BYOC_EINVAL,
-                                "no pass is called '%s'; `byoc opt "
-                                "--list-passes` names them all",
-                                *name);
+    const struct {
+        const char *option;
+        const char *const *names;
+        bool may_be_all;
+    } lists[] = {
+        {"disable-pass", params->disable, false},
+        {"require-pass", params->require, false},
+        {"stop-after", one, false},
+        {"print-before", before, true},
+        {"print-after", after, true},
+    };
+    for (size_t i = 0; i < BYI_COUNT(lists); i++)
+        for (const char *const *name = lists[i].names; name && *name; name++)
+            if (!(lists[i].may_be_all && strcmp(*name, "all") == 0) &&
+                !byi_pass_named(lists[i].option, *name, err))
+                return BYOC_EINVAL;
     return BYOC_OK;
 }
 

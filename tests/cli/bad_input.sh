@@ -321,11 +321,11 @@ bad 2 "did you mean 'run'" help rin --format man
 bad 2 "found no value" run good.so --seed
 bad 2 "found 'x', expected a whole number" run good.so --seed x
 bad 2 "expected a level of 0 to 3" check relu.onnx -O7
-bad 2 "no pass is called 'None'" opt text.ir --passes=None
-bad 2 "no pass is called 'None'" check relu.onnx --disable-pass None
-bad 2 "no pass is called 'None'" check relu.onnx --require-pass None
-bad 2 "no pass is called 'None'" check relu.onnx --print-after None
+bad 2 "passes 'None': found no pass of this name, expected one of" \
+    opt text.ir --passes=None
+bad 2 "did you mean 'FoldConstant'?" opt text.ir --passes=FoldConstants
 for option in disable-pass require-pass print-before print-after; do
+    bad 2 "$option 'None': found no pass" check relu.onnx --$option None
     bad 2 "$option 'Inline': this pass does not run here, expected one of Canon" \
         check relu.onnx --$option Inline
 done
@@ -345,10 +345,10 @@ good check relu.onnx --advise --disable-pass FuseOps
 good check relu.onnx --advise --print-after FuseOps
 good partition relu.onnx --print-after Canonicalize
 good partition relu.onnx --stop-after FoldConstant --print-before Canonicalize
-bad 2 "no pass is called ''" opt text.ir --passes=FoldConstant,,FoldConstant
+bad 2 "passes '': found no pass" opt text.ir --passes=FoldConstant,,FoldConstant
 bad 2 "found a '[' without its" opt text.ir "--passes=[FoldConstant"
 bad 2 "found a ']' without its" opt text.ir "--passes=FoldConstant]"
-bad 2 "no pass is called 'None'" check relu.onnx --pass "[FoldConstant,None]"
+bad 2 "passes 'None': found no pass" check relu.onnx --pass "[FoldConstant,None]"
 bad 2 "found no pass that has it" check relu.onnx --pass-option FoldConstant.none=1
 bad 2 "expected PASS.NAME=VALUE" check relu.onnx --pass-option none
 bad 2 "$PWD/none.so: No such file" check relu.onnx --pass-plugin none.so

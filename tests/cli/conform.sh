@@ -54,7 +54,7 @@ cp "$plugins/wrong_numbers.so" "$dir/it's wrong.so"
 finds 1 "$dir/it's wrong.so" --only regions/3 --seconds 30 -- \
     "byoc conform '$dir/it'\\''s wrong.so' --only regions/3 --seed 1 --seconds 30"
 finds 1 "$plugins/wrong_numbers.so" --only regions/1000 -- "regions/1000"
-finds 2 "$plugins/wrong_numbers.so" --only regions/x -- "no case is called"
+finds 2 "$plugins/wrong_numbers.so" --only regions/x -- "found no case of this name"
 # a sanitizer's malloc() has no statistics
 grep -q __asan_init "$byoc" ||
     finds 1 "$plugins/forgets.so" --only heap/ref.add -- "(memory.heap: "
