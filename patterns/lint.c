@@ -57,7 +57,30 @@ static struct pattern_place chain_of_hole(const struct cover *c, int side,
     return hole;
 }
 
-/* Whether every test of a is also a test of b, and a has all operators of b. */
+/* Whether each value of `some` is one of `all`. */
+static bool values_among(const struct byi_pat_test *some,
+                         const struct byi_pat_test *all)
+{
+    for (uint32_t i = 0; i < some->n; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < all->n && !found; k++)
+            found = byi_attr_value_equal(&some->values[i], &all->values[k]);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* Whether every attribute that passes test b passes test a: a test passes if
+ * one of its comparisons holds, or, with "!=", if all hold. */
+static bool test_covers(const struct byi_pat_test *a,
+                        const struct byi_pat_test *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->cmp == b->cmp &&
+           (a->cmp == BYI_NE ? values_among(a, b) : values_among(b, a));
+}
+
+/* Whether each test of a covers a test of b, and a has all operators of b. */
 static bool op_covers(const struct byi_pat *a, const struct byi_pat *b)
 {
     for (uint32_t i = 0; i < b->n_ops; i++) {
@@ -70,7 +93,7 @@ static bool op_covers(const struct byi_pat *a, const struct byi_pat *b)
     for (uint32_t i = 0; i < a->n_tests; i++) {
         bool found = false;
         for (uint32_t k = 0; k < b->n_tests; k++)
-            found = found || byi_pat_test_equal(&a->tests[i], &b->tests[k]);
+            found = found || test_covers(&a->tests[i], &b->tests[k]);
         if (!found)
             return false;
     }

@@ -68,8 +68,8 @@ bool byi_pat_type_equal(const struct byi_pat_type *a,
     return true;
 }
 
-bool byi_pat_test_equal(const struct byi_pat_test *a,
-                        const struct byi_pat_test *b)
+static bool same_test(const struct byi_pat_test *a,
+                      const struct byi_pat_test *b)
 {
     if (strcmp(a->name, b->name) != 0 || a->cmp != b->cmp || a->n != b->n)
         return false;
@@ -91,7 +91,7 @@ static bool same_lists(const struct byi_pat *a, const struct byi_pat *b)
         if (a->args[i] != b->args[i])
             return false;
     for (uint32_t i = 0; i < a->n_tests; i++)
-        if (!byi_pat_test_equal(&a->tests[i], &b->tests[i]))
+        if (!same_test(&a->tests[i], &b->tests[i]))
             return false;
     return true;
 }

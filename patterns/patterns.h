@@ -154,8 +154,6 @@ enum byoc_status byi_patterns_compile_in(struct byi_arena *arena,
 void byi_patterns_free(struct byi_pattern_table **table);
 bool byi_pat_type_equal(const struct byi_pat_type *a,
                         const struct byi_pat_type *b);
-bool byi_pat_test_equal(const struct byi_pat_test *a,
-                        const struct byi_pat_test *b);
 
 /* --- lint.c --------------------------------------------------------------- */
 
