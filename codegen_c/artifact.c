@@ -161,7 +161,7 @@ static enum byoc_status write_members(const struct artifact_job *j)
 static enum byoc_status compile_kernels(const struct artifact_job *j)
 {
     struct byi_cc_run runs[BYI_MAX_CODE_LEVELS] = {{0}};
-    char logs[BYI_MAX_CODE_LEVELS][40];
+    char logs[BYI_MAX_CODE_LEVELS][40], outputs[BYI_MAX_CODE_LEVELS][40];
     const uint32_t n = j->machine->n_levels;
     enum byoc_status status = BYOC_OK;
     for (uint32_t i = 0; i < n && status == BYOC_OK; i++) {
@@ -172,11 +172,12 @@ static enum byoc_status compile_kernels(const struct artifact_job *j)
                       "-fvisibility=hidden -fno-math-errno "
                       "-fno-trapping-math -ffp-contract=off "
                       "-fno-asynchronous-unwind-tables %s "
-                      "-DBYOC_KERNELS=byoc_kernels_%u -c kernels.c "
-                      "-o kernels_%s.o",
-                      level->options, i, level->name);
+                      "-DBYOC_KERNELS=byoc_kernels_%u -c kernels.c",
+                      level->options, i);
         snprintf(logs[i], sizeof logs[i], "kernels_%s.log", level->name);
+        snprintf(outputs[i], sizeof outputs[i], "kernels_%s.o", level->name);
         runs[i].log = logs[i];
+        runs[i].output = outputs[i];
         status = byi_cc_start(&j->cc, options.at, &runs[i], j->err);
         byi_text_free(&options);
     }
@@ -191,7 +192,7 @@ static enum byoc_status link_model(const struct artifact_job *j)
     struct byi_text options = {0};
     byi_text_addf(&options,
                   "-shared %s -Wl,--build-id=none -Wl,-s "
-                  "-Wl,-z,noexecstack -o model.so model.s",
+                  "-Wl,-z,noexecstack model.s",
                   image->source || image->n_sources
                       ? "-nostartfiles -Wl,-z,defs"
                       : "-nostdlib");
@@ -199,7 +200,7 @@ static enum byoc_status link_model(const struct artifact_job *j)
         byi_text_addf(&options, " kernels_%s.o", j->machine->levels[i].name);
     if (image->n_sources)
         byi_text_addf(&options, " @units -Wl,--as-needed -lm");
-    struct byi_cc_run run = {.log = "cc.log"};
+    struct byi_cc_run run = {.output = "model.so", .log = "cc.log"};
     enum byoc_status status = byi_cc_start(&j->cc, options.at, &run, j->err);
     byi_text_free(&options);
     return byi_cc_finish(&j->cc, &run, status, j->err);

@@ -222,7 +222,7 @@ enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
     char most[24], *argv[MAX_WORDS + 6] = {shell, with, limited, shell, most};
     char **words = argv + 5;
     snprintf(most, sizeof most, "%llu", (unsigned long long)(cc->bytes >> 10));
-    byi_text_addf(&text, "%s %s", cc->command, options);
+    byi_text_addf(&text, "%s %s -o %s", cc->command, options, run->output);
     words[split_words(text.at, words, MAX_WORDS)] = NULL;
     run->time = byi_child_time(cc->seconds);
     const int failed = words[0] && *cc->command
@@ -235,6 +235,20 @@ enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
     return fail_no_driver(cc, strerror(failed), err);
 }
 
+/* Check that the driver, which reported success, wrote its output. */
+static enum byoc_status check_output(const struct byi_cc *cc, const char *name,
+                                     struct byoc_error *err)
+{
+    FILE *f = byi_cc_file(cc, name, "re");
+    if (!f)
+        return byi_fail(err, BYOC_EIO,
+                        "\"%s\" succeeded without writing its output, expected "
+                        "a C compiler; name one with CC",
+                        cc->command);
+    fclose(f);
+    return BYOC_OK;
+}
+
 enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
                                enum byoc_status before, struct byoc_error *err)
 {
@@ -243,9 +257,10 @@ enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
         return before;
     const bool ended = byi_child_wait(run->pid, true, &run->time, &status);
     byi_temp_done(&run->listed);
-    if (before != BYOC_OK ||
-        (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0))
+    if (before != BYOC_OK)
         return before;
+    if (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return check_output(cc, run->output, err);
     if (!ended)
         return byi_fail(err, BYOC_EIO,
                         "\"%s\" ran for more than %s s, which is the limit",

@@ -18,10 +18,11 @@ struct byi_cc {
     uint64_t bytes;      /* limit of a process's address space; 0: none */
 };
 
-/* A run of the driver. Zero-initialise, then set `log`. */
+/* A run of the driver. Zero-initialise, then set `output` and `log`: names of
+ * files in the folder, for the driver's result and its standard error. */
 struct byi_cc_run {
-    const char *log; /* name of the file in the folder for standard error */
-    pid_t pid;       /* also the id of its process group */
+    const char *output, *log;
+    pid_t pid;                  /* also the id of its process group */
     struct byi_temp *listed;    /* its entry for core/base/temp.h */
     struct byi_child_time time; /* its time limit */
 };
@@ -49,12 +50,13 @@ enum byoc_status byi_cc_write(const struct byi_cc *cc, const char *name,
 enum byoc_status byi_cc_read(const struct byi_cc *cc, const char *name,
                              struct byi_text *data, struct byoc_error *err);
 
-/* Start the driver with `options`, separated by spaces; then call
+/* Start the driver with `options`, separated by spaces, and -o; then call
  * byi_cc_finish. Several runs may be active. Errors: BYOC_EIO. */
 enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
                               struct byi_cc_run *run, struct byoc_error *err);
 /* Wait until a run ends, if it was started. Returns `before` if that is a
- * failure or the run succeeds; otherwise BYOC_EIO, with the log as one line. */
+ * failure or the run succeeds and wrote its output; otherwise BYOC_EIO, with
+ * the log as one line. */
 enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
                                enum byoc_status before, struct byoc_error *err);
 

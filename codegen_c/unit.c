@@ -107,16 +107,14 @@ static enum byoc_status start_level(const struct unit_job *j, uint32_t level,
 {
     const char *symbol = j->unit->symbol;
     struct byi_text text = {0};
-    char name[MAX_SYMBOL + 16], object[32];
-    name_object(level, object, sizeof object);
+    char name[MAX_SYMBOL + 16];
     byi_text_addf(&text,
                   "-std=gnu11 -O3 -fPIC -fno-math-errno -fno-trapping-math "
                   "-ffp-contract=off -fno-asynchronous-unwind-tables "
                   "-fno-common -fdiagnostics-color=never -Werror=date-time "
-                  "%s -D%s=%s -c %s -o %s",
+                  "%s -D%s=%s -c %s",
                   level_options[level], symbol,
-                  byi_c_unit_name(symbol, level, name, sizeof name), j->source,
-                  object);
+                  byi_c_unit_name(symbol, level, name, sizeof name), j->source);
     const enum byoc_status status = byi_cc_start(&j->cc, text.at, run, j->err);
     byi_text_free(&text);
     return status;
@@ -125,12 +123,14 @@ static enum byoc_status start_level(const struct unit_job *j, uint32_t level,
 static enum byoc_status compile_levels(const struct unit_job *j)
 {
     struct byi_cc_run runs[BYI_N_CODE_LEVELS] = {{0}};
-    char logs[BYI_N_CODE_LEVELS][16];
+    char logs[BYI_N_CODE_LEVELS][16], objects[BYI_N_CODE_LEVELS][32];
     uint32_t failed = BYI_N_CODE_LEVELS;
     enum byoc_status status = BYOC_OK;
     for (uint32_t i = 0; i < BYI_N_CODE_LEVELS && status == BYOC_OK; i++) {
         snprintf(logs[i], sizeof logs[i], "unit_%u.log", i);
+        name_object(i, objects[i], sizeof objects[i]);
         runs[i].log = logs[i];
+        runs[i].output = objects[i];
         status = start_level(j, i, &runs[i]);
     }
     for (uint32_t i = 0; i < BYI_N_CODE_LEVELS; i++) {
@@ -159,9 +159,9 @@ static enum byoc_status read_object(const struct unit_job *j, uint32_t level)
 static enum byoc_status link_levels(const struct unit_job *j)
 {
     struct byi_text text = {0};
-    struct byi_cc_run run = {.log = "link.log"};
+    struct byi_cc_run run = {.output = "unit.so", .log = "link.log"};
     byi_text_addf(&text, "-shared -nostartfiles -Wl,-z,defs "
-                         "-Wl,--build-id=none -Wl,-z,noexecstack -o unit.so");
+                         "-Wl,--build-id=none -Wl,-z,noexecstack");
     for (uint32_t i = 0; i < BYI_N_CODE_LEVELS; i++) {
         char object[32];
         name_object(i, object, sizeof object);

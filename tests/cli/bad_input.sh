@@ -164,6 +164,11 @@ else
     fail "SIGCHLD is ignored"
 fi
 
+bad 2 "\"true\" succeeded without writing its output, expected a C compiler" \
+    env CC=true compile --native "$digits/digits.onnx" -o no.so
+bad 2 "\"true\" succeeded without writing its output" \
+    env CC=true compile "$digits/digits.onnx" -o no.so
+
 # inputs
 bad 2 "found the input 'none', expected one of" run good.so --input "none=$x"
 bad 2 "found no '=', expected NAME=FILE" run good.so --input image

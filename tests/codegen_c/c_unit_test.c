@@ -168,6 +168,11 @@ static void test_no_compiler(void **state)
     assert_int_not_equal(byi_c_unit_compile(&unit, "false", &err), BYOC_OK);
     assert_non_null(strstr(err.text, "it does not compile: \"false\" failed"));
     byi_c_unit_free(&unit);
+    unit = unit_of(source);
+    assert_int_not_equal(byi_c_unit_compile(&unit, "true", &err), BYOC_OK);
+    assert_non_null(
+        strstr(err.text, "\"true\" succeeded without writing its output"));
+    byi_c_unit_free(&unit);
 }
 
 /* A compiler that hangs is killed, with its children. */
@@ -176,12 +181,14 @@ static void test_slow_compiler(void **state)
     (void)state;
     struct byoc_error err;
     struct byi_cc cc = {.seconds = 0.2, .bytes = UINT64_C(1) << 30};
-    struct byi_cc_run run = {.log = "log"};
-    assert_int_equal(byi_cc_open(&cc, "/tmp/byoc-", "sleep", &err), BYOC_OK);
-    assert_int_equal(byi_cc_start(&cc, "1000", &run, &err), BYOC_OK);
+    struct byi_cc_run run = {.output = "out", .log = "log"};
+    assert_int_equal(byi_cc_open(&cc, "/tmp/byoc-", "sh", &err), BYOC_OK);
+    assert_int_equal(byi_cc_write(&cc, "slow", "sleep 1000", 10, &err),
+                     BYOC_OK);
+    assert_int_equal(byi_cc_start(&cc, "slow", &run, &err), BYOC_OK);
     assert_int_equal(byi_cc_finish(&cc, &run, BYOC_OK, &err), BYOC_EIO);
-    assert_string_equal(
-        err.text, "\"sleep\" ran for more than 0.2 s, which is the limit");
+    assert_string_equal(err.text,
+                        "\"sh\" ran for more than 0.2 s, which is the limit");
     byi_cc_close(&cc);
 }
 
