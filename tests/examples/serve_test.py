@@ -57,7 +57,7 @@ def text_of(path):
 
 def post(port, body):
     """The status, the hash of the model that served, and the answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     with contextlib.closing(connection):
         connection.request("POST", "/", body)
         answer = connection.getresponse()

@@ -568,7 +568,7 @@ class Threads(unittest.TestCase):
                 ended.set()
 
             box[0].submit(None, {"x": ones(2, 3)}, done)
-            self.assertTrue(ended.wait(10))
+            self.assertTrue(ended.wait(models.PATIENCE))
 
     def test_cancel(self):
         model = models.compile(
@@ -586,7 +586,7 @@ class Threads(unittest.TestCase):
         x = numpy.zeros((900, 900), "float32")
         run = model.submit(None, {"x": x}, done)
         self.assertTrue(run.cancel())
-        self.assertTrue(ended.wait(60))
+        self.assertTrue(ended.wait(models.PATIENCE))
         self.assertIsInstance(ends[0], byoc.CancelledError)
         self.assertFalse(run.cancel())
         small = models.compile(models.RELU)
@@ -618,7 +618,7 @@ class Threads(unittest.TestCase):
             "x = numpy.load('batch0.input_0.npy')\n"
             "for _ in range(200): m.submit(None, {'image': x}, lambda *a: None)\n"
         )
-        subprocess.run([sys.executable, "-c", program], check=True, timeout=600)
+        subprocess.run([sys.executable, "-c", program], check=True, timeout=models.PATIENCE)
 
 
 class Reports(unittest.TestCase):
@@ -695,7 +695,7 @@ class Session(unittest.TestCase):
             ended.set()
 
         session.run_async(None, {"image": x}, done, 7)
-        self.assertTrue(ended.wait(10))
+        self.assertTrue(ended.wait(models.PATIENCE))
         self.assertEqual(ends[0][1:], (7, ""))
 
     def test_onnxruntime_provider(self):

@@ -174,7 +174,7 @@ class Calls(unittest.TestCase):
             with lock:
                 inside += 1
                 most = max(most, inside)
-            barrier.wait(20)  # gives the GIL to the other runs
+            barrier.wait(models.PATIENCE)  # gives the GIL to the other runs
             with lock:
                 inside -= 1
             return numpy.maximum(x, 0)
@@ -209,7 +209,7 @@ class Calls(unittest.TestCase):
             ended.set()
 
         model.submit(None, {"x": X}, done)
-        self.assertTrue(ended.wait(20))
+        self.assertTrue(ended.wait(models.PATIENCE))
         numpy.testing.assert_array_equal(got[0][0][0], numpy.maximum(X, 0))
         self.assertNotEqual(names, [threading.get_ident()])
 

@@ -12,6 +12,10 @@ top = pathlib.Path(__file__).resolve().parents[2]
 digits = top / "examples" / "digits"
 text = top / "examples" / "generate" / "text.onnx"
 
+# Seconds after which a wait fails. Much more than any takes, since a clock goes on
+# while the process is suspended.
+PATIENCE = 600
+
 
 def folder():
     """Make a new folder with the models of examples/ the working folder; it is
