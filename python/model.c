@@ -62,6 +62,7 @@ static enum byoc_status open_source(struct pyb_model *m,
 /* The objects of a model that must be freed without holding the GIL. Allocated
  * with the model, so that freeing the model cannot fail. */
 struct pyb_model_rest {
+    struct pyb_model_rest *next; /* freed after this */
     struct pyb_job *jobs;
     struct byoc_model *model;
     struct byoc_compiled *compiled;
@@ -110,30 +111,36 @@ static PyObject *model_open(PyObject *module, PyObject *args)
 
 /* --- freeing a model ------------------------------------------------------ */
 
-/* Free these objects and `rest`, without the GIL: freeing waits for threads of
- * the model, which may wait for the GIL. */
+/* Objects for which no thread could be created; the GIL guards the list. */
+static struct pyb_model_rest *unfreed;
+
+/* Free a list of objects, without the GIL: freeing waits for threads of the
+ * model, which may wait for the GIL. */
 static void *free_rest(void *arg)
 {
-    struct pyb_model_rest *rest = arg;
-    pyb_jobs_free(rest->jobs);
-    byoc_model_free(&rest->model);
-    byoc_compiled_free(&rest->compiled);
-    PyGILState_STATE gil = PyGILState_Ensure();
-    Py_XDECREF(rest->log);
-    PyGILState_Release(gil);
-    free(rest);
+    for (struct pyb_model_rest *rest = arg, *next; rest; rest = next) {
+        next = rest->next;
+        pyb_jobs_free(rest->jobs);
+        byoc_model_free(&rest->model);
+        byoc_compiled_free(&rest->compiled);
+        PyGILState_STATE gil = PyGILState_Ensure();
+        Py_XDECREF(rest->log);
+        PyGILState_Release(gil);
+        free(rest);
+    }
     return NULL;
 }
 
 /* Free the objects in another thread. For a callback of a run that drops the
  * last reference to the model: freeing the model waits for the callback to end.
- * If no thread can be created, the objects leak.
- */
+ * If no thread can be created, the next model that is freed frees them. */
 static void free_elsewhere(struct pyb_model_rest *rest)
 {
     pthread_t thread;
     if (pthread_create(&thread, NULL, free_rest, rest) == 0)
         pthread_detach(thread);
+    else
+        unfreed = rest;
 }
 
 /* Free the objects of byoc that `m` owns. */
@@ -143,7 +150,9 @@ static void release_objects(struct pyb_model *m)
     m->rest = NULL;
     if (!rest)
         return;
-    *rest = (struct pyb_model_rest){m->idle, m->model, m->compiled, m->log};
+    *rest = (struct pyb_model_rest){unfreed, m->idle, m->model, m->compiled,
+                                    m->log};
+    unfreed = NULL;
     m->idle = NULL;
     m->model = NULL;
     m->compiled = NULL;

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import logging
 import mmap
+import resource
 import subprocess
 import sys
 import threading
@@ -569,6 +570,44 @@ class Threads(unittest.TestCase):
 
             box[0].submit(None, {"x": ones(2, 3)}, done)
             self.assertTrue(ended.wait(models.PATIENCE))
+
+    def test_no_thread_to_free_a_model(self):
+        """A later model frees a model whose last reference a callback dropped while no
+        thread could be created."""
+        program = """
+import gc, resource, threading
+import byoc, numpy
+
+def kept():
+    return sum(
+        getattr(o, "__qualname__", "") == "_options.<locals>.<lambda>"
+        for o in gc.get_objects()
+    )
+
+def done(outputs, error):
+    pages = int(open("/proc/self/statm").read().split()[0])
+    most = pages * resource.getpagesize() + (16 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+    box.clear()
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+    ended.set()
+
+ended = threading.Event()
+box = [byoc.compile("digits.onnx", threads=1)]
+box[0].submit(None, {"image": numpy.load("batch0.input_0.npy")}, done)
+ended.wait()
+assert kept() == 1, "a thread could be created"
+byoc.compile("digits.onnx", threads=1).close()
+assert kept() == 0, "the model leaks"
+"""
+        # stacks of threads that have ended are not kept if they are as large as this
+        stack = (64 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1])
+        subprocess.run(
+            [sys.executable, "-c", program],
+            check=True,
+            timeout=models.PATIENCE,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, stack),
+        )
 
     def test_cancel(self):
         model = models.compile(
