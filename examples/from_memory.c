@@ -60,12 +60,13 @@ static int compile(const char *onnx, const char *artifact)
     return status == BYOC_OK ? 0 : fail("compile");
 }
 
-/* Print the first input and output of a loaded model, and free the model.
- * Returns the exit code. */
-static int report(const char *how, struct byoc_model **model)
+/* Print the first input and output of a model, if `status`, the result of
+ * loading it, is BYOC_OK, and free the model. Returns the exit code. */
+static int report(const char *how, enum byoc_status status,
+                  struct byoc_model **model)
 {
     struct byoc_state *state = NULL;
-    if (byoc_state_new(*model, &state, &err))
+    if (status != BYOC_OK || byoc_state_new(*model, &state, &err) != BYOC_OK)
         return fail(how);
     printf("%s: %s -> %s\n", how, byoc_model_input(*model, 0)->name,
            byoc_model_output(*model, 0)->name);
@@ -87,14 +88,15 @@ int main(int argc, char **argv)
     char *artifact = read_all(argv[2], &n);
     const int fd = open(argv[2], O_RDONLY | O_CLOEXEC);
     unlink(argv[2]);
-    enum byoc_status status =
-        byoc_model_load_memory(artifact, n, &params, &model, &err);
-    if (status != BYOC_OK || report("from memory", &model))
-        return fail("from memory");
-    status = byoc_model_load_fd(fd, &params, &model, &err);
+    if (report("from memory",
+               byoc_model_load_memory(artifact, n, &params, &model, &err),
+               &model))
+        return 2;
+    const enum byoc_status status =
+        byoc_model_load_fd(fd, &params, &model, &err);
     close(fd);
-    if (status != BYOC_OK || report("from a descriptor", &model))
-        return fail("from a descriptor");
+    if (report("from a descriptor", status, &model))
+        return 2;
     /* byoc refuses half an artifact, and an invalid descriptor */
     if (byoc_model_load_memory(artifact, n / 2, &params, &model, &err) !=
         BYOC_EPARSE)
