@@ -252,6 +252,10 @@ static void gather_blocks_refused(void **state)
          1, -1, 16, BYOC_EPARSE},
         {"m i w", "scales: found rank 1, expected 2, as data has", 0, 1, 16,
          BYOC_ETYPE},
+        {"u i m",
+         "quantize_axis is 0, expected 1, the last axis, for 4-bit codes in "
+         "uint8",
+         1, 0, 16, BYOC_EPARSE},
     };
     (void)state;
 
@@ -260,6 +264,11 @@ static void gather_blocks_refused(void **state)
         input(&b, "i", "2 3");
         floats(&b, "w", 1, (const int64_t[]){8});
         floats(&b, "m", 2, (const int64_t[]){8, 24});
+        Onnx__TensorProto *codes =
+            tensor(&b, "u", ONNX__TENSOR_PROTO__DATA_TYPE__UINT8, 2,
+                   (const int64_t[]){8, 12});
+        raw(&b, codes, (const uint8_t[8 * 12]){0}, 8 * 12);
+        weight(&b, codes);
         Onnx__NodeProto *n =
             contrib(&b, "GatherBlockQuantized", cases[i].in, "y");
         attr_int(&b, n, "gather_axis", cases[i].gather_axis);
