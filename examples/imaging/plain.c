@@ -72,12 +72,17 @@ const struct format format_bmp = {bmp_size, bmp_read};
 /* "P5 WIDTH HEIGHT 255" (gray) or "P6 ..." (R, G, B), a white-space character,
  * then the pixels. */
 
+static bool is_space(uint8_t c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 /* The next number of the header, after white space and comments; -1: none. */
 static int64_t pnm_number(struct encoded file, size_t *at)
 {
     int64_t value = -1;
     while (*at < file.bytes &&
-           (strchr(" \t\r\n", file.data[*at]) || file.data[*at] == '#')) {
+           (is_space(file.data[*at]) || file.data[*at] == '#')) {
         if (file.data[*at] == '#')
             while (*at < file.bytes && file.data[*at] != '\n')
                 (*at)++;
@@ -103,7 +108,7 @@ static bool pnm_head(struct encoded file, int64_t *width, int64_t *height,
     *width = pnm_number(file, begin);
     *height = pnm_number(file, begin);
     if (pnm_number(file, begin) != 255 || *width <= 0 || *height <= 0 ||
-        *begin >= file.bytes)
+        *begin >= file.bytes || !is_space(file.data[*begin]))
         return false;
     (*begin)++;
     return *width * *height * (file.data[1] == '6' ? 3 : 1) <=

@@ -217,6 +217,10 @@ class Imaging(unittest.TestCase):
         wanted = pixels @ np.array([0.299, 0.587, 0.114])
         self.assertLessEqual(abs(gray[:, :, 0] - wanted).max(), 0.51)
 
+    def test_anymap(self):
+        file = np.frombuffer(b"P5 # gray\n2 2 255 abcd", np.uint8)
+        self.assertEqual(run(self.decoder(), file)[0][:, :, 0].tobytes(), b"abcd")
+
     def test_damaged(self):
         """What cannot be read has no pixels: every prefix, and every byte."""
         pixels = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
@@ -229,7 +233,8 @@ class Imaging(unittest.TestCase):
             damaged[i] ^= 0x55
             model(np.frombuffer(bytes(damaged), np.uint8))
         for file in (b"P6 2 2 255 ", b"P6 99999999 99999999 255 ", b"BM" * 40,
-                     b"\xff\xd8\xff\xe0" * 9, b"RIFF" * 9, b"II*\0" * 9):
+                     b"\xff\xd8\xff\xe0" * 9, b"RIFF" * 9, b"II*\0" * 9,
+                     b"P5\0" b"2 2 255 abcd", b"P5 2 2 255\0abcd"):
             found = run(model, np.frombuffer(file, np.uint8))[0]
             self.assertEqual(found.shape, (0, 0, 3))
 
