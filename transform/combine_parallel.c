@@ -43,7 +43,6 @@ struct combine_work {
     byi_combine_fn is_combinable;
     struct byi_arena *scratch;
     struct byi_uses uses;
-    uint64_t refused_bytes; /* of the constant that emit_joined refused */
     BYI_VEC(struct parallel_member) members;
     BYI_VEC(struct parallel_group) groups;
     /* by node: 1 + the index of its group, or 0; NULL while there is no group
@@ -273,10 +272,8 @@ static byi_id emit_joined(struct combine_work *w, struct byi_func *fresh,
         dims[axis] += parts[i].dims[axis];
     const struct byi_type *type =
         byi_type_tensor(w->m->arena, parts[0].dtype, parts[0].rank, dims);
-    if (!byi_const_alloc(w->m, type, &out)) {
-        w->refused_bytes = byi_type_bytes(type);
+    if (!byi_const_alloc(w->m, type, &out))
         return BYI_NO_ID;
-    }
     for (uint32_t i = 0; i < parts[0].rank; i++)
         *(i < axis ? &outer : &inner) *= i == axis ? 1 : dims[i];
     const size_t row = (size_t)inner * byoc_dtype_size(out.dtype);
@@ -337,23 +334,6 @@ static byi_id emit_channels(struct combine_work *w, struct byi_func *fresh,
     return emit_joined(w, fresh, parts, g->n, 0);
 }
 
-/* Record that emit_joined refused a constant. Returns BYOC_ELIMIT. */
-static enum byoc_status fail_joined(const struct combine_work *w,
-                                    const struct parallel_group *g,
-                                    enum byi_op_id op, struct byoc_error *err)
-{
-    const uint64_t limit =
-        BYI_MADE_FREE + BYI_MADE_PER_BYTE * w->m->given_bytes;
-    return byi_fail(
-        err, BYOC_ELIMIT,
-        "%s: the joined constant of %u branches has %llu bytes, "
-        "and passes have made %llu bytes of constants before, "
-        "expected at most %llu together; skip the pass with "
-        "--disable-pass",
-        byi_op(op)->name, g->n, (unsigned long long)w->refused_bytes,
-        (unsigned long long)w->m->made_bytes, (unsigned long long)limit);
-}
-
 /* Emit one node for a step of all branches. *x is the node of the step before,
  * and becomes the new node. */
 static enum byoc_status emit_step(struct combine_work *w,
@@ -376,7 +356,7 @@ static enum byoc_status emit_step(struct combine_work *w,
         args[1 - side] = emit_channels(w, fresh, g, step, 1 - side);
     }
     if (node.n_args == 2 && (args[0] == BYI_NO_ID || args[1] == BYI_NO_ID))
-        return fail_joined(w, g, node.op, err);
+        return byi_const_refuse(w->m, node.op, "joined", err);
     BYI_TRY(byi_add_op(w->m, fresh, node.op, args, node.n_args, node.attrs,
                        byi_sources_of_nodes(w->m, w->f, step->at, g->n), x,
                        err));

@@ -668,11 +668,7 @@ static enum byoc_status emit_edited(struct byi_scaling *s,
     byi_id args[2] = {map[node->args[0]], map[node->args[1]]};
     args[arg] = emit_const(s, fresh, id, edit, arg);
     if (args[arg] == BYI_NO_ID)
-        return byi_fail(err, BYOC_ELIMIT,
-                        "the scaled constant of %s exceeds the limit of "
-                        "constants, expected a smaller one; skip the pass with "
-                        "--disable-pass",
-                        byi_op(node->op)->name);
+        return byi_const_refuse(s->m, node->op, "scaled", err);
     BYI_TRY(byi_add_op(s->m, fresh, under ? BYI_OP_MULTIPLY : node->op, args, 2,
                        under ? NULL : node->attrs,
                        collect_sources(s, node->sources, edit->by->sources),

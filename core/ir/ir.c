@@ -644,11 +644,29 @@ uint32_t byi_const_given(struct byi_module *m, const struct byi_type *type,
     return byi_const_add(m, type, data, borrow);
 }
 
+/* The most bytes of constants that passes may make. */
+static uint64_t const_budget(const struct byi_module *m)
+{
+    return BYI_MADE_FREE + BYI_MADE_PER_BYTE * m->given_bytes;
+}
+
 bool byi_const_afford(const struct byi_module *m, uint64_t bytes)
 {
-    const uint64_t budget = BYI_MADE_FREE + BYI_MADE_PER_BYTE * m->given_bytes;
+    const uint64_t budget = const_budget(m);
 
     return bytes <= budget && m->made_bytes <= budget - bytes;
+}
+
+enum byoc_status byi_const_refuse(const struct byi_module *m, enum byi_op_id op,
+                                  const char *what, struct byoc_error *err)
+{
+    return byi_fail(
+        err, BYOC_ELIMIT,
+        "%s: found a %s constant beyond the limit of constants that "
+        "passes make, expected at most %llu bytes in all, of which "
+        "%llu are used; skip the pass with --disable-pass",
+        byi_op(op)->name, what, (unsigned long long)const_budget(m),
+        (unsigned long long)m->made_bytes);
 }
 
 bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,

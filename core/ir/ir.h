@@ -227,6 +227,10 @@ bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
 #define BYI_MADE_FREE ((uint64_t)256 << 20)
 #define BYI_MADE_PER_BYTE 16
 bool byi_const_afford(const struct byi_module *m, uint64_t bytes);
+/* Fail with BYOC_ELIMIT: a pass cannot make a constant within the budget.
+ * `what`: the pass's word for the constant. */
+enum byoc_status byi_const_refuse(const struct byi_module *m, enum byi_op_id op,
+                                  const char *what, struct byoc_error *err);
 
 /* Memory for n operands that lives as long as the module. Operands of adjacent
  * nodes are adjacent in memory, so that walks over nodes touch few cache lines.

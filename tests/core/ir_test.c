@@ -591,6 +591,10 @@ static void test_made_constants_have_a_budget(void **state)
     assert_true(byi_const_afford(mod, 1 << 20));
     assert_false(byi_const_afford(mod, BYI_MADE_FREE));
     assert_false(byi_const_afford(mod, UINT64_MAX));
+    assert_int_equal(byi_const_refuse(mod, BYI_OP_NN_DENSE, "scaled", &err),
+                     BYOC_ELIMIT);
+    assert_non_null(strstr(err.text, "nn.dense: found a scaled constant beyond "
+                                     "the limit of constants"));
     byi_module_free(&mod);
 }
 
