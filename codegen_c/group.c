@@ -566,7 +566,7 @@ static bool is_movement(enum byi_op_id op)
 static bool has_c_type(const struct byi_type *type)
 {
     const uint64_t bytes =
-        byi_type_static(type) ? byi_type_bytes(type) : UINT64_MAX;
+        byi_type_is_static(type) ? byi_type_bytes(type) : UINT64_MAX;
     return bytes > 0 && bytes <= BYI_MAX_C_BYTES && byi_c_type(type->dtype);
 }
 
@@ -706,7 +706,7 @@ static void check_types(struct byi_group *g)
         if (type->kind != BYI_TENSOR)
             continue;
         const uint64_t bytes =
-            byi_type_static(type) ? byi_type_bytes(type) : UINT64_MAX;
+            byi_type_is_static(type) ? byi_type_bytes(type) : UINT64_MAX;
         if (bytes == 0 || bytes > BYI_MAX_C_BYTES)
             g->refused = "a shape that is not static, is empty or is too large";
         else if (!byi_c_type(type->dtype))

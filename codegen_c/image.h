@@ -12,7 +12,7 @@
 static inline bool byi_is_image_type(const struct byi_type *type)
 {
     return type->kind == BYI_TENSOR && type->dtype == BYOC_F32 &&
-           byi_type_static(type) && byi_type_bytes(type) > 0;
+           byi_type_is_static(type) && byi_type_bytes(type) > 0;
 }
 
 /* Whether there is C for this call of image.grid_sample: float32 with static

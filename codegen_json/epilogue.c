@@ -49,9 +49,9 @@ byi_id byi_epilogue_head(const struct byi_func *group)
         return BYI_NO_ID;
     const struct byi_node *node = &group->nodes.at[head];
     if (node->n_args != 2 ||
-        !byi_epilogue_supported(node->op, node->attrs,
-                                group->nodes.at[node->args[1]].type,
-                                node->type))
+        !byi_epilogue_is_supported(node->op, node->attrs,
+                                   group->nodes.at[node->args[1]].type,
+                                   node->type))
         return BYI_NO_ID;
     for (last = head; last != BYI_NO_ID && last != group->result; n++)
         last = byi_epilogue_next(group, last, &operand);

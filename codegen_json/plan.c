@@ -55,7 +55,7 @@ static uint32_t add_value(struct byi_planner *b,
     struct byi_planned_value v = {.kind = kind,
                                   .index = index,
                                   .type = type,
-                                  .fixed = byi_type_static(type)};
+                                  .fixed = byi_type_is_static(type)};
     BYI_PUSH(&b->out.values, v);
     return b->out.values.n - 1;
 }

@@ -42,7 +42,7 @@ static bool has_symbolic_inputs(const struct byi_module *m, uint32_t func)
 {
     const struct byi_func *f = m->funcs.at[func];
     for (uint32_t i = 0; i < f->params.n; i++)
-        if (!byi_type_static(f->nodes.at[f->params.at[i]].type))
+        if (!byi_type_is_static(f->nodes.at[f->params.at[i]].type))
             return true;
     return false;
 }

@@ -548,7 +548,7 @@ static byi_id result_of(struct graph_generator *g, byi_id last)
 static enum byoc_status check_inputs(struct graph_generator *g)
 {
     for (uint32_t i = 0; i < g->f->params.n; i++)
-        if (!byi_type_all_static(type_of(g, g->f->params.at[i])))
+        if (!byi_type_has_static_sizes(type_of(g, g->f->params.at[i])))
             return fail_misfit(g, "an input whose size depends on a branch");
     return BYOC_OK;
 }

@@ -343,7 +343,7 @@ static void try_values(struct advisor *a)
 
     for (uint32_t i = 0; i < f->params.n && i < MAX_VALUES; i++) {
         const struct byi_type *type = f->nodes.at[f->params.at[i]].type;
-        if (type->kind == BYI_TENSOR && byi_type_static(type))
+        if (type->kind == BYI_TENSOR && byi_type_is_static(type))
             try_one(a, "--const",
                     byi_arena_printf(a->arena, "%s=1", f->param_names.at[i]));
     }

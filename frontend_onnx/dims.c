@@ -84,7 +84,7 @@ static const struct byi_dim_item *through_size_of(struct dims_call *c)
 {
     const struct byi_type *type = c->o->f->nodes.at[c->args[0]].type;
 
-    if (type->kind != BYI_TENSOR || !byi_type_static(type))
+    if (type->kind != BYI_TENSOR || !byi_type_is_static(type))
         return NULL;
     struct byi_dim_item *items = items_new(c->o, 1);
     items[0] = item_of_dim(byi_elements(type->rank, type->dims));

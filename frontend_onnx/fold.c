@@ -18,7 +18,7 @@ enum { MAX_ELEMENTS = 1024, MAX_OPERANDS = 64 };
 
 static bool is_small(const struct byi_type *type)
 {
-    if (type->kind != BYI_TENSOR || !byi_type_static(type) ||
+    if (type->kind != BYI_TENSOR || !byi_type_is_static(type) ||
         byoc_dtype_size(type->dtype) == 0)
         return false;
     const int64_t n = byi_elements(type->rank, type->dims);

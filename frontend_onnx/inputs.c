@@ -263,8 +263,8 @@ static byi_id make_fixed_input(struct byi_import *o, const char *input,
 {
     struct byi_tensor t = {0};
 
-    if (byi_type_static(type) &&
-        !byi_const_afford(o->m, byi_type_bytes(type))) {
+    if (byi_type_is_static(type) &&
+        !byi_consts_can_grow(o->m, byi_type_bytes(type))) {
         o->status = byi_fail(&o->err, BYOC_ELIMIT,
                              "value of '%s': the constant would take %llu "
                              "bytes; give the input a smaller shape, or do not "
@@ -272,14 +272,14 @@ static byi_id make_fixed_input(struct byi_import *o, const char *input,
                              input, (unsigned long long)byi_type_bytes(type));
         return BYI_NO_ID;
     }
-    if (!byi_type_static(type) || byoc_dtype_size(type->dtype) == 0 ||
+    if (!byi_type_is_static(type) || byoc_dtype_size(type->dtype) == 0 ||
         byoc_dtype_size(type->dtype) > 8 || !byi_const_alloc(o->m, type, &t)) {
         o->status = byi_fail(&o->err, BYOC_EINVAL,
                              "value of '%s': found %s elements with %s dims, "
                              "expected numbers with known dims; fix dims with "
                              "--dim or --shape",
                              input, byoc_dtype_name(type->dtype),
-                             byi_type_static(type) ? "known" : "symbolic");
+                             byi_type_is_static(type) ? "known" : "symbolic");
         return BYI_NO_ID;
     }
     if (!read_value(text, &t)) {

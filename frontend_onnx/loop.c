@@ -355,7 +355,7 @@ static byi_id add_row(const struct byi_onnx_loop *loop, struct typed_pass *r,
     const struct byi_type *type = rows_type(in, s, 1);
 
     /* only the file declares some dims: reshape checks them at run time */
-    if (byi_o_ok(in) && byi_type_static(in->f->nodes.at[found].type))
+    if (byi_o_ok(in) && byi_type_is_static(in->f->nodes.at[found].type))
         found = byi_o_expand(in, found, 1, (const int64_t[]){s->axis});
     else
         found = byi_o_reshape(in, found,

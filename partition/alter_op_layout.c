@@ -49,9 +49,9 @@ static bool may_have_preference(const struct layout_query *a, byi_id id)
         !byi_layout_is_default(byi_op(node->op), node->attrs))
         return false;
     for (uint32_t i = 0; i < node->n_args; i++)
-        if (!byi_type_static(a->f->nodes.at[node->args[i]].type))
+        if (!byi_type_is_static(a->f->nodes.at[node->args[i]].type))
             return false;
-    return byi_type_static(node->type);
+    return byi_type_is_static(node->type);
 }
 
 static uint64_t hash_call(const struct byi_func *f, const struct byi_node *node)

@@ -35,7 +35,7 @@ static byi_id find_operand(struct composite_body *composite, byi_id value)
     const struct byi_match *match = composite->match;
     uint32_t any = match->n_bound;
     for (uint32_t i = 0; i < match->n_bound; i++) {
-        if (!byi_match_same(match, match->bound[i].value, value))
+        if (!byi_match_is_same(match, match->bound[i].value, value))
             continue;
         any = i;
         if (!composite->used[i])

@@ -188,7 +188,7 @@ static const struct byi_type *sample_of(const struct merger *g,
                                         byi_id value, uint32_t round)
 {
     const struct byi_type *type = byi_match_node(match, value)->type;
-    if (byi_type_all_static(type))
+    if (byi_type_has_static_sizes(type))
         return type;
     return value < g->f->nodes.n
                ? byi_sample_type(g->samples, round, g->func, value)
@@ -198,7 +198,7 @@ static const struct byi_type *sample_of(const struct merger *g,
 static bool is_sampled(const struct merger *g, const struct byi_match *match,
                        byi_id value)
 {
-    if (byi_type_all_static(byi_match_node(match, value)->type))
+    if (byi_type_has_static_sizes(byi_match_node(match, value)->type))
         return true;
     for (uint32_t r = 0; r < byi_samples_rounds(g->samples); r++)
         if (sample_of(g, match, value, r))
@@ -403,11 +403,12 @@ static const struct byi_type *const *param_types(const struct merger *g,
 static bool has_symbolic_dims(const struct byi_match *match)
 {
     for (uint32_t i = 0; i < match->n_bound; i++)
-        if (!byi_type_all_static(
+        if (!byi_type_has_static_sizes(
                 byi_match_node(match, match->bound[i].value)->type))
             return true;
     for (uint32_t i = 0; i < match->n_ops; i++)
-        if (!byi_type_all_static(byi_match_node(match, match->ops[i])->type))
+        if (!byi_type_has_static_sizes(
+                byi_match_node(match, match->ops[i])->type))
             return true;
     return false;
 }

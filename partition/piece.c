@@ -43,7 +43,7 @@ static enum byoc_status add_operand(struct cutter *c, struct byi_module *to,
             to, body, byi_const_add(to, k->type, k->data, true), NULL);
         return BYOC_OK;
     }
-    if (!byi_type_static(node->type))
+    if (!byi_type_is_static(node->type))
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "found operand %u of another type, expected a tensor "
                         "with fixed dims",

@@ -77,16 +77,17 @@ static byi_id arg_of(const struct solver *s, byi_id value, uint32_t i)
     return byi_match_arg(s->match, value, i);
 }
 
-/* List the operators in the order of byi_match_before, each once. A node may
- * match one node of the pattern several times (a diamond). Returns false if a
- * node matches two different ones. */
+/* List the operators in the order of byi_match_comes_before, each once. A node
+ * may match one node of the pattern several times (a diamond). Returns false if
+ * a node matches two different ones. */
 static bool collect_ops(const struct solver *s, struct byi_match *match)
 {
     uint32_t roles[BYI_MATCH_MAX_OPS];
     match->n_ops = 0;
     for (uint32_t i = 0; i < s->n_ops; i++) {
         uint32_t k = match->n_ops;
-        while (k > 0 && byi_match_before(match, s->ops[i], match->ops[k - 1]))
+        while (k > 0 &&
+               byi_match_comes_before(match, s->ops[i], match->ops[k - 1]))
             k--;
         if (k > 0 && match->ops[k - 1] == s->ops[i]) {
             if (roles[k - 1] != s->roles[i])
@@ -104,8 +105,8 @@ static bool collect_ops(const struct solver *s, struct byi_match *match)
 }
 
 /* Whether all operands are outside, not results of operators of the match. */
-static bool operands_outside(const struct solver *s,
-                             const struct byi_match *match)
+static bool operands_are_outside(const struct solver *s,
+                                 const struct byi_match *match)
 {
     for (uint32_t i = 0; i < s->n_bound; i++) {
         const byi_id value = s->bound[i].value;
@@ -182,7 +183,7 @@ static void name_ops(const struct solver *s, struct byi_match *match)
 static bool finish_match(struct solver *s)
 {
     struct byi_match *match = s->match;
-    if (!collect_ops(s, match) || !operands_outside(s, match))
+    if (!collect_ops(s, match) || !operands_are_outside(s, match))
         return false;
     name_bindings(s);
     name_ops(s, match);
@@ -231,7 +232,8 @@ static bool solve_leaf(struct solver *s, const struct goal *goal,
         depth = depth_of(s, goal->frame);
     for (uint32_t i = 0; i < s->n_bound; i++)
         if (s->bound[i].name == pat->name && s->bound[i].depth == depth)
-            return byi_match_same(s->match, s->bound[i].value, goal->value) &&
+            return byi_match_is_same(s->match, s->bound[i].value,
+                                     goal->value) &&
                    solve_next(s, goal);
     if (s->n_bound == BYI_MATCH_MAX_OPERANDS ||
         byi_has_id(s->ops, s->n_ops, goal->value))
@@ -288,7 +290,7 @@ static bool bind_rest(struct solver *s, const struct byi_pat *pat, byi_id value)
         bool same = true;
         for (uint32_t i = 0; i < s->n_bound; i++)
             if (s->bound[i].name == pat->rest)
-                same = same && byi_match_same(
+                same = same && byi_match_is_same(
                                    s->match, s->bound[i].value,
                                    arg_of(s, value,
                                           pat->n_args + n - s->bound[i].depth));

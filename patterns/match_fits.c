@@ -9,7 +9,7 @@
 
 /* --- types ---------------------------------------------------------------- */
 
-static bool compare(enum byi_cmp cmp, double a, double b)
+static bool holds(enum byi_cmp cmp, double a, double b)
 {
     switch (cmp) {
     case BYI_EQ:
@@ -29,8 +29,8 @@ static bool compare(enum byi_cmp cmp, double a, double b)
 
 static bool dim_fits(const struct byi_pat_dim *want, int64_t found)
 {
-    return want->any || (found >= 0 && compare(want->cmp, (double)found,
-                                               (double)want->value));
+    return want->any ||
+           (found >= 0 && holds(want->cmp, (double)found, (double)want->value));
 }
 
 static bool dims_fit(const struct byi_pat_type *want,
@@ -67,7 +67,7 @@ bool byi_match_type_fits(const struct byi_pat_type *want,
 /* Compare in float32, in which ONNX stores attributes. */
 static bool number_fits(enum byi_cmp cmp, double found, double wanted)
 {
-    return compare(cmp, (double)(float)found, (double)(float)wanted);
+    return holds(cmp, (double)(float)found, (double)(float)wanted);
 }
 
 static bool ints_fit(const struct byi_attr *attr, const struct byi_attr *want)
@@ -100,7 +100,7 @@ static bool value_fits(const struct byi_attr *attr, enum byi_cmp cmp,
     case BYI_ATTR_INT:
     case BYI_ATTR_BOOL:
     case BYI_ATTR_DTYPE:
-        return compare(cmp, (double)attr->i, (double)want->i);
+        return holds(cmp, (double)attr->i, (double)want->i);
     case BYI_ATTR_FLOAT:
         return number_fits(cmp, attr->f, want->f);
     case BYI_ATTR_STRING:
@@ -109,7 +109,7 @@ static bool value_fits(const struct byi_attr *attr, enum byi_cmp cmp,
         if (want->kind == BYI_ATTR_INTS)
             return ints_fit(attr, want);
         for (uint32_t i = 0; i < attr->n; i++)
-            fits = fits && compare(cmp, (double)attr->ints[i], (double)want->i);
+            fits = fits && holds(cmp, (double)attr->ints[i], (double)want->i);
         return fits;
     case BYI_ATTR_FLOATS:
         if (want->kind == BYI_ATTR_FLOATS)

@@ -98,7 +98,7 @@ bool byi_match_open(struct byi_match *match, byi_id value)
     return true;
 }
 
-bool byi_match_same(const struct byi_match *match, byi_id a, byi_id b)
+bool byi_match_is_same(const struct byi_match *match, byi_id a, byi_id b)
 {
     if (a == b || (!byi_match_branch(match, a) && !byi_match_branch(match, b)))
         return a == b;
@@ -121,7 +121,7 @@ static byi_id owner_of(const struct byi_match *match, byi_id value)
     return byi_match_branch(match, value)->owner;
 }
 
-bool byi_match_before(const struct byi_match *match, byi_id a, byi_id b)
+bool byi_match_comes_before(const struct byi_match *match, byi_id a, byi_id b)
 {
     byi_id x = a, y = b;
     uint32_t nx = depth_of(match, x), ny = depth_of(match, y);

@@ -281,7 +281,7 @@ static enum byoc_status parse_ops(struct parser *p, struct byi_pat *pat)
 }
 
 /* Whether the next tokens are "%name...". */
-static bool at_rest(const struct parser *p)
+static bool is_at_rest(const struct parser *p)
 {
     struct byi_lexer ahead = p->lex;
     byi_lex_next(&ahead);
@@ -318,7 +318,7 @@ static enum byoc_status parse_arg(struct parser *p, struct byi_pat *pat,
                                   uint32_t *arg)
 {
     const int mark = inverse_mark(pat);
-    if (at_rest(p))
+    if (is_at_rest(p))
         return parse_rest(p, pat);
     if (mark && byi_lex_accept(&p->lex, mark))
         pat->inverse |= 1u << pat->n_args;
@@ -334,7 +334,7 @@ static enum byoc_status parse_args(struct parser *p, struct byi_pat *pat)
     if (byi_lex_accept(&p->lex, ')'))
         return BYOC_OK;
     do {
-        if ((pat->n_args == BYI_PATTERN_MAX_ARGS && !at_rest(p)) ||
+        if ((pat->n_args == BYI_PATTERN_MAX_ARGS && !is_at_rest(p)) ||
             pat->has_rest)
             return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                                 "found another operand, expected at most %d, "

@@ -276,9 +276,9 @@ bool byi_match_open(struct byi_match *match, byi_id value);
 const struct byi_branch *byi_match_branch_of(const struct byi_match *match,
                                              byi_id owner, uint32_t arg);
 /* Whether the two are the same value, or equal constants of two branches. */
-bool byi_match_same(const struct byi_match *match, byi_id a, byi_id b);
+bool byi_match_is_same(const struct byi_match *match, byi_id a, byi_id b);
 /* Whether a comes before b in the order of struct byi_match. */
-bool byi_match_before(const struct byi_match *match, byi_id a, byi_id b);
+bool byi_match_comes_before(const struct byi_match *match, byi_id a, byi_id b);
 /* Whether the value is in that branch or one inside it; NULL: in any branch. */
 bool byi_match_within(const struct byi_match *match, byi_id value,
                       const struct byi_branch *branch);

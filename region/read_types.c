@@ -30,7 +30,7 @@ static enum byoc_status read_tensor(struct region_reader *r,
         else
             BYI_TRY(byi_json_as_int(&item, 0, INT64_MAX, &dims[i], r->err));
     *type = byi_type_tensor(r->arena, dtype, rank, dims);
-    if (byi_type_static(*type) && byi_type_bytes(*type) == UINT64_MAX &&
+    if (byi_type_is_static(*type) && byi_type_bytes(*type) == UINT64_MAX &&
         dtype != BYOC_STRING)
         return byi_fail(r->err, BYOC_ELIMIT,
                         "%s: found a tensor of more than 2^63 bytes, which is "

@@ -305,8 +305,9 @@ static const struct byi_type *type_of(const struct byi_module *m,
                                       uint32_t func, byi_id id)
 {
     const struct byi_type *type = m->funcs.at[func]->nodes.at[id].type;
-    const struct byi_type *sample =
-        byi_type_all_static(type) ? NULL : byi_sample_usual(samples, func, id);
+    const struct byi_type *sample = byi_type_has_static_sizes(type)
+                                        ? NULL
+                                        : byi_sample_usual(samples, func, id);
     return sample ? sample : type;
 }
 

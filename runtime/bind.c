@@ -36,7 +36,7 @@ static enum byoc_status bind_input(struct binder *b, uint32_t i,
     const struct byi_graph_node *node = &b->g->nodes[b->g->inputs[i]];
     const struct byi_type *want = node->out[0];
     char found[128], expected[128];
-    if (!byi_type_static(have) || !byi_type_refines(have, want))
+    if (!byi_type_is_static(have) || !byi_type_refines(have, want))
         return byi_fail(
             b->err, BYOC_ETYPE,
             "%s: found input %u of type %s %s, expected %s %s", b->g->symbol, i,
@@ -126,7 +126,7 @@ static enum byoc_status infer_step(struct binder *b,
                               .err = b->err};
     if (byi_infer_type(&infer, &b->steps[at]) != BYOC_OK)
         return byi_prefix(b->err, "%s", b->g->symbol);
-    if (!byi_type_all_static(b->steps[at]))
+    if (!byi_type_has_static_sizes(b->steps[at]))
         return byi_fail(b->err, BYOC_EUNSUPPORTED,
                         "%s: found a result of %s whose size depends on data, "
                         "expected one that follows from the inputs' sizes",

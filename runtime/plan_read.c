@@ -207,7 +207,7 @@ static enum byoc_status read_value(void *ctx, uint32_t index,
     BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
     BYI_TRY(read_type(r, at, &v->type));
     BYI_TRY(read_kind(r, at, &v->kind));
-    v->fixed = byi_type_static(v->type);
+    v->fixed = byi_type_is_static(v->type);
     v->root = (uint32_t)(v - f->values);
     switch (v->kind) {
     case BYI_V_INPUT:
@@ -574,7 +574,7 @@ static enum byoc_status read_const(struct plan_reader *r,
     BYI_TRY(byi_json_int(at, "bytes", 0, INT64_C(1) << 50, &bytes, r->err));
     BYI_TRY(read_stored(r, at, type, c));
     const bool text = type->dtype == BYOC_STRING;
-    if (!byi_type_static(type) || offset % BYI_ALIGN != 0 ||
+    if (!byi_type_is_static(type) || offset % BYI_ALIGN != 0 ||
         (!text && stored_bytes(c, type) != (uint64_t)bytes))
         return byi_fail(r->err, BYOC_EPARSE,
                         "%s: found %lld bytes at %lld, expected those of its "

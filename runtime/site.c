@@ -80,7 +80,8 @@ static void infer_results(struct site *s, const struct byi_step *step)
                              .value = known,
                              .err = &unused};
     const struct byi_type *out;
-    if (byi_infer_type(&rule, &out) != BYOC_OK || !byi_type_all_static(out) ||
+    if (byi_infer_type(&rule, &out) != BYOC_OK ||
+        !byi_type_has_static_sizes(out) ||
         step->n_out != (out->kind == BYI_TUPLE ? out->n_fields : 1))
         return;
     for (uint32_t i = 0; i < step->n_out; i++)

@@ -160,7 +160,7 @@ static enum byoc_status infer_results(struct specialisation *m,
                           step->sources[0] ? step->sources : step->name);
     const bool tuple = out->kind == BYI_TUPLE;
     for (uint32_t i = 0; i < step->n_out; i++)
-        if (!byi_type_static(tuple ? out->fields[i] : out))
+        if (!byi_type_is_static(tuple ? out->fields[i] : out))
             return BYOC_OK;
     for (uint32_t i = 0; i < step->n_out; i++)
         BYI_TRY(
@@ -467,7 +467,7 @@ static enum byoc_status begin_func(struct specialisation *m, uint32_t func)
         if (value->fixed || value->type->kind != BYI_TENSOR || m->varying[func])
             continue;
         value->type = put_sizes(m, value->type);
-        value->fixed = byi_type_static(value->type);
+        value->fixed = byi_type_is_static(value->type);
         if (value->fixed)
             BYI_TRY(check_bytes(m, value->type));
     }

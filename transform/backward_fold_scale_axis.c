@@ -202,7 +202,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     (void)ctx;
     struct backward b = {.s = byi_scaling_begin(m, func, scratch)};
     const uint32_t n = b.s.f->nodes.n;
-    if (!byi_scaling_needed(&b.s))
+    if (!byi_scaling_is_needed(&b.s))
         return BYOC_OK;
     b.reads = byi_arena_calloc(scratch, n + 1, sizeof *b.reads);
     b.limits = byi_arena_calloc(scratch, n + 1, sizeof *b.limits);

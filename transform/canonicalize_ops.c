@@ -155,7 +155,7 @@ static bool give_bounds(struct byi_row_match *r, double lo, double hi)
 static bool has_bound(struct byi_row_match *r)
 {
     double bound;
-    if (!byi_row_of_floats(r) ||
+    if (!byi_row_is_of_floats(r) ||
         !byi_rw_splat(r->rw, byi_row_value(r, "c"), &bound) || isnan(bound))
         return false;
     return byi_rw_is(r->rw, r->root, BYI_OP_MAXIMUM)
@@ -355,9 +355,9 @@ static const struct byi_row rows[] = {
     BYI_ROW_IF("divide(%x, const %c)", "multiply(%x, %inverse)", has_inverse),
     BYI_ROW_IF("add|multiply(%x, const %c)", "again(%x, %shaped)",
                has_other_shape),
-    BYI_ROW_IF("power(%x, const %two)", "multiply(%x, %x)", byi_row_of_floats),
-    BYI_ROW_IF("power(%x, const %half)", "sqrt(%x)", byi_row_of_floats),
-    BYI_ROW_IF("power(%x, const %one)", "%x", byi_row_of_floats),
+    BYI_ROW_IF("power(%x, const %two)", "multiply(%x, %x)", byi_row_is_of_floats),
+    BYI_ROW_IF("power(%x, const %half)", "sqrt(%x)", byi_row_is_of_floats),
+    BYI_ROW_IF("power(%x, const %one)", "%x", byi_row_is_of_floats),
     /* bounds */
     BYI_ROW_IF("maximum|minimum(%x, const %c)", "clip(%x, a_min=lo, a_max=hi)",
                has_bound),

@@ -20,7 +20,7 @@ struct byi_code_blocks {
 };
 
 /* Allocate the constants in the module's arena; false if they exceed the
- * module's budget (byi_const_afford). */
+ * module's budget (byi_consts_can_grow). */
 static inline bool byi_code_blocks_alloc(struct byi_rewrite *rw,
                                          struct byi_code_blocks *b)
 {

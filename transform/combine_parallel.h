@@ -23,7 +23,7 @@ typedef bool (*byi_combine_fn)(const struct byi_module *m,
 
 /* Combine the operators of `func` that `is_combinable` accepts, in groups of at
  * least min_branches; fewer than 2 means 2. Errors: BYOC_ELIMIT (joined
- * constants exceed the budget of byi_const_afford). */
+ * constants exceed the budget of byi_consts_can_grow). */
 enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,
                                       byi_combine_fn is_combinable,
                                       int64_t min_branches,

@@ -134,7 +134,7 @@ static bool trim_literal(struct sweeper *s, struct byi_node *fn, bool called)
     bool any = false;
     for (uint32_t i = 0; i < g->params.n; i++) {
         const struct byi_type *type = g->nodes.at[g->params.at[i]].type;
-        drop[i] = drop[i] && (i >= own || (called && byi_type_static(type) &&
+        drop[i] = drop[i] && (i >= own || (called && byi_type_is_static(type) &&
                                            !s->graph.recursive[fn->index]));
         any = any || drop[i];
     }

@@ -392,7 +392,7 @@ static bool scale_bias(struct byi_rewrite *rw, const struct quant_chain *c,
     const uint32_t rank = node->type->rank, axis = image ? 1 : rank - 1;
     const int64_t channels = node->type->dims[axis];
     if (BYI_IS_SYMBOL(channels) ||
-        !byi_const_afford(rw->m, (uint64_t)channels * sizeof(double)) ||
+        !byi_consts_can_grow(rw->m, (uint64_t)channels * sizeof(double)) ||
         (c->bias != BYI_NO_ID &&
          !read_bias(rw, c->bias, channels, rank - axis, &bias)))
         return false;

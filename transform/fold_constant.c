@@ -50,7 +50,7 @@ static uint32_t result_types(const struct byi_type *type,
         return 0;
     for (uint32_t i = 0; i < n; i++) {
         out[i] = type->kind == BYI_TUPLE ? type->fields[i] : type;
-        if (!byi_type_static(out[i]))
+        if (!byi_type_is_static(out[i]))
             return 0;
     }
     return n;

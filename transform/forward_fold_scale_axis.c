@@ -222,7 +222,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     (void)ctx;
     struct forward f = {.s = byi_scaling_begin(m, func, scratch)};
     const uint32_t n = f.s.f->nodes.n;
-    if (!byi_scaling_needed(&f.s))
+    if (!byi_scaling_is_needed(&f.s))
         return BYOC_OK;
     f.limits = byi_arena_calloc(scratch, n + 1, sizeof *f.limits);
     f.deferred = byi_arena_calloc(scratch, n + 1, sizeof *f.deferred);

@@ -334,8 +334,9 @@ static void join_epilogue(struct grouper *g, byi_id id)
     const struct byi_node *node = &g->f->nodes.at[id];
     if (node->kind != BYI_CALL_OP || node->target || node->region ||
         node->n_args != 2 ||
-        !byi_epilogue_supported(node->op, node->attrs,
-                                g->f->nodes.at[node->args[1]].type, node->type))
+        !byi_epilogue_is_supported(node->op, node->attrs,
+                                   g->f->nodes.at[node->args[1]].type,
+                                   node->type))
         return;
     byi_id last = id, next;
     for (uint32_t n = 1; n <= BYI_EPILOGUE_OPS && n < g->limits->max_depth &&

@@ -254,7 +254,7 @@ static bool match_gate(struct byi_rewrite *rw, byi_id root, byi_id g, byi_id x,
     return read_poly(&r, root, MAX_DEPTH, &p) &&
            has_coefficients(&p, linear, row->g, row->xg) &&
            gate_inner_add(&r.inner, g) &&
-           byi_rw_only_inner_readers(rw, root, r.inner.ids, r.inner.n);
+           byi_rw_has_only_inner_readers(rw, root, r.inner.ids, r.inner.n);
 }
 
 byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at)

@@ -58,7 +58,7 @@ static byi_id fill_parameter(struct byi_rewrite *rw, const struct byi_type *x,
     const struct byi_type *type = byi_type_tensor(rw->m->arena, x->dtype, rank,
                                                   x->dims + (x->rank - rank));
     struct byi_tensor t;
-    if (!byi_type_static(type) || !byi_rw_alloc(rw, type, &t))
+    if (!byi_type_is_static(type) || !byi_rw_alloc(rw, type, &t))
         return BYI_NO_ID;
     const int64_t n = byi_elements(t.rank, t.dims);
     for (int64_t i = 0; i < n; i++)

@@ -111,7 +111,7 @@ static uint64_t conversion_cost(const struct byi_relayout *rl, byi_id root,
     if (from == to || node->kind == BYI_CONST)
         return 0;
     const struct byi_type *type = byi_rl_type(rl, root);
-    if (type && byi_type_static(type)) {
+    if (type && byi_type_is_static(type)) {
         const struct byi_rl_layout a =
             byi_rl_layout_at(&rl->layouts, from, type->rank);
         const struct byi_rl_layout b =

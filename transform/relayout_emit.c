@@ -138,7 +138,7 @@ static enum byoc_status convert(struct byi_relayout *rl, byi_id x,
                                 struct byoc_error *err)
 {
     char src[BYI_RL_LAYOUT_NAME], dst[BYI_RL_LAYOUT_NAME];
-    if (byi_type_static(type) && byi_rl_layout_same_order(from, to, type))
+    if (byi_type_is_static(type) && byi_rl_layout_same_order(from, to, type))
         return add_reshape(rl, x, byi_rl_layout_type(rl->scratch, to, type), id,
                            err);
     if (!from->block && !to->block)
@@ -449,7 +449,7 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
                         (long long)dims[call->layout.block_axis],
                         call->layout.block);
     byi_id *x = &call->args[i];
-    const bool same = byi_type_static(wide) &&
+    const bool same = byi_type_is_static(wide) &&
                       byi_rl_layout_same_order(&plain, &call->layout, wide);
     struct byi_rl_layout own;
     if (!same && keeps_lead(&call->layout, lead, &own)) {
@@ -465,7 +465,7 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
         *x = fold_call(rl, *x);
         BYI_TRY(convert(rl, *x, wide, &plain, &call->layout, x, err));
     }
-    if (!byi_type_static(wide))
+    if (!byi_type_is_static(wide))
         return BYOC_OK;
     const struct byi_type *stored =
         byi_rl_layout_type(rl->scratch, &call->layout, wide);
@@ -660,13 +660,13 @@ static bool emit_view(struct byi_relayout *rl, byi_id id)
 {
     const struct byi_node *node = byi_rl_node(rl, id);
     if (node->kind != BYI_CALL_OP || !byi_op_has(node->op, BYI_TRAIT_VIEW) ||
-        node->op == BYI_OP_COPY || !byi_type_static(node->type))
+        node->op == BYI_OP_COPY || !byi_type_is_static(node->type))
         return false;
     const byi_id home = rl->sites[node->args[0]].home;
     const struct byi_site *site = &rl->sites[home];
     const struct byi_type *type = byi_rl_type(rl, home);
     const byi_rl_layout_id need = byi_rl_at_home(rl, node->args[0], 0);
-    if (need == site->base_layout || !type || !byi_type_static(type))
+    if (need == site->base_layout || !type || !byi_type_is_static(type))
         return false;
     const struct byi_rl_layout a =
         byi_rl_layout_at(&rl->layouts, site->base_layout, type->rank);

@@ -132,7 +132,7 @@ static uint32_t classify_reshape(struct byi_relayout *rl, byi_id id)
     const struct byi_type *in = arg_type(rl, id, 0), *out = byi_rl_type(rl, id);
     struct byi_site *site = &rl->sites[id];
     uint32_t i = 0, k = 0;
-    if (!byi_type_static(in) || !byi_type_static(out) || in->rank == 0 ||
+    if (!byi_type_is_static(in) || !byi_type_is_static(out) || in->rank == 0 ||
         out->rank == 0 || byi_elements(in->rank, in->dims) <= 0)
         return BYI_RL_FIXED;
     while (i < in->rank && k < out->rank) {

@@ -72,8 +72,8 @@ static uint32_t count_reads(const struct byi_node *reader, byi_id id)
     return n;
 }
 
-bool byi_rw_only_inner_readers(const struct byi_rewrite *rw, byi_id root,
-                               const byi_id *inner, uint32_t n)
+bool byi_rw_has_only_inner_readers(const struct byi_rewrite *rw, byi_id root,
+                                   const byi_id *inner, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         uint32_t reads = count_reads(byi_rw_node(rw, root), inner[i]);

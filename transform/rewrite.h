@@ -71,8 +71,8 @@ bool byi_rw_is_float(const struct byi_rewrite *rw, byi_id id);
 /* Whether id has exactly one reader. */
 bool byi_rw_has_one_reader(const struct byi_rewrite *rw, byi_id id);
 /* Whether all readers of the n inner nodes are inner nodes or the root. */
-bool byi_rw_only_inner_readers(const struct byi_rewrite *rw, byi_id root,
-                               const byi_id *inner, uint32_t n);
+bool byi_rw_has_only_inner_readers(const struct byi_rewrite *rw, byi_id root,
+                                   const byi_id *inner, uint32_t n);
 /* Whether id is a constant; if so, *view borrows its data, which live as long
  * as the module. */
 bool byi_rw_view(const struct byi_rewrite *rw, byi_id id,
@@ -112,7 +112,8 @@ byi_id byi_rw_op2(struct byi_rewrite *rw, enum byi_op_id op, byi_id a,
  * args[], as many as `at` has. */
 byi_id byi_rw_again(struct byi_rewrite *rw, byi_id at, const byi_id *args);
 /* Allocate the data of a constant in the module's arena, as *out. False if the
- * type has symbolic dims, or the data exceed the budget of byi_const_afford. */
+ * type has symbolic dims, or the data exceed the budget of byi_consts_can_grow.
+ */
 bool byi_rw_alloc(struct byi_rewrite *rw, const struct byi_type *type,
                   struct byi_tensor *out);
 /* Add a constant with the data of t, which are not copied: they must be in the

@@ -55,7 +55,7 @@ const struct byi_node *byi_row_node(const struct byi_row_match *r,
     return byi_rw_node(r->rw, byi_row_value(r, name));
 }
 
-bool byi_row_of_floats(struct byi_row_match *r)
+bool byi_row_is_of_floats(struct byi_row_match *r)
 {
     return byi_rw_is_float(r->rw, r->root);
 }
@@ -197,8 +197,8 @@ static bool try_match(const struct byi_match *match, void *ctx)
     t->match.n_attrs = t->match.n_values = 0;
     if ((!t->implies_values || has_named_values(&t->match)) &&
         (t->row->shared ||
-         byi_rw_only_inner_readers(rw, match->root, match->ops,
-                                   match->n_ops - 1)) &&
+         byi_rw_has_only_inner_readers(rw, match->root, match->ops,
+                                       match->n_ops - 1)) &&
         (!t->row->when || t->row->when(&t->match))) {
         t->out = emit_template(t);
         if (may_replace(rw, match->root, t->out))

@@ -92,7 +92,7 @@ byi_id byi_row_value(const struct byi_row_match *match, const char *name);
 const struct byi_node *byi_row_node(const struct byi_row_match *match,
                                     const char *name);
 /* Whether the root is a tensor of floats. */
-bool byi_row_of_floats(struct byi_row_match *match);
+bool byi_row_is_of_floats(struct byi_row_match *match);
 /* Bind a name of the replacement to a value or an attribute, at most 4 of each;
  * the name may be new or the pattern's, and must live as long as the match.
  * Return true, or false if the value is BYI_NO_ID. */

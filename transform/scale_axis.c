@@ -250,7 +250,7 @@ struct byi_scale_limits byi_scale_const_limits(struct byi_scaling *s, byi_id id)
     return limits;
 }
 
-bool byi_scaling_needed(const struct byi_scaling *s)
+bool byi_scaling_is_needed(const struct byi_scaling *s)
 {
     struct byi_tensor t;
     for (byi_id id = 0; id < s->f->nodes.n; id++) {

@@ -120,9 +120,9 @@ struct byi_scaling byi_scaling_begin(struct byi_module *m, uint32_t func,
                                      struct byi_arena *scratch);
 /* Whether the function has a product with a constant; otherwise its weights
  * need not be read. */
-bool byi_scaling_needed(const struct byi_scaling *s);
+bool byi_scaling_is_needed(const struct byi_scaling *s);
 /* Rebuild the function with its edits. Errors: BYOC_ELIMIT (a constant exceeds
- * the budget of byi_const_afford); the function is then unchanged. */
+ * the budget of byi_consts_can_grow); the function is then unchanged. */
 enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
                                  struct byoc_error *err);
 

@@ -107,7 +107,7 @@ static bool have_combined(struct byi_row_match *r)
 {
     switch (byi_rw_node(r->rw, r->root)->op) {
     case BYI_OP_DIVIDE: /* not of integers, whose division truncates */
-        return byi_row_of_floats(r) && bind_combined(r, combine_product);
+        return byi_row_is_of_floats(r) && bind_combined(r, combine_product);
     case BYI_OP_MULTIPLY:
         return bind_combined(r, combine_product);
     case BYI_OP_MAXIMUM:
@@ -124,7 +124,7 @@ static bool have_products(struct byi_row_match *r)
 {
     const byi_id a = byi_row_value(r, "a"), b = byi_row_value(r, "b"),
                  c = byi_row_value(r, "c");
-    return byi_row_of_floats(r) &&
+    return byi_row_is_of_floats(r) &&
            byi_row_give(r, "ac",
                         combine_constants(r->rw, a, c, combine_product)) &&
            byi_row_give(r, "bc",

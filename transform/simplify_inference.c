@@ -63,7 +63,7 @@ static double *per_channel(struct byi_rewrite *rw, byi_id id,
     if (n != 1 && (n != channels || t.rank < from_back ||
                    t.dims[t.rank - from_back] != channels))
         return NULL;
-    if (!byi_const_afford(rw->m, (uint64_t)channels * sizeof(double)))
+    if (!byi_consts_can_grow(rw->m, (uint64_t)channels * sizeof(double)))
         return NULL;
     double *v = byi_arena_calloc(rw->scratch, (size_t)channels + 1, sizeof *v);
     for (int64_t i = 0; i < channels; i++) {

@@ -27,7 +27,7 @@ bool byi_gives_shape(struct byi_row_match *r)
 bool byi_gives_const(struct byi_row_match *r)
 {
     const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
-    return byi_type_static(type) &&
+    return byi_type_is_static(type) &&
            byi_row_give(r, "const",
                         byi_rw_const_as(r->rw, byi_row_value(r, "x"),
                                         type->rank, type->dims));
@@ -37,7 +37,7 @@ bool byi_gives_const(struct byi_row_match *r)
 bool byi_gives_full(struct byi_row_match *r)
 {
     const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
-    if (!byi_type_static(type))
+    if (!byi_type_is_static(type))
         return false;
     const byi_id shape = byi_rw_int_vector(r->rw, type->dims, type->rank);
     return byi_row_give(r, "full",

@@ -71,7 +71,8 @@ static uint32_t choose_label(const struct decider *d, uint32_t c)
 {
     const struct byi_workload *p = workload_of(d, c);
     const uint64_t backends = d->candidates.list.at[c].backends;
-    const bool known = byi_workload_known(&d->workloads, p) && !isnan(p->us[0]);
+    const bool known =
+        byi_workload_is_known(&d->workloads, p) && !isnan(p->us[0]);
     uint32_t best = 0;
     double least = known ? p->us[0] : (double)INFINITY;
     for (uint32_t l = 1; l < d->n_labels; l++) {
@@ -340,7 +341,7 @@ static enum byoc_status compare_placements(struct decider *d,
     }
     BYI_TRY(byi_alternatives_time(in, n, 0.1 * n, &failed, err));
     d->by_cost->n_timed++;
-    const bool decided = byi_alternatives_decided(in, n);
+    const bool decided = byi_alternatives_are_decided(in, n);
     if (!decided)
         byi_text_addf(&d->by_cost->notes,
                       "the machine is too busy to tell which placement of the "

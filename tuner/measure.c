@@ -353,7 +353,7 @@ static enum byoc_status compare_alternatives(struct comparison *r,
     return BYOC_OK;
 }
 
-bool byi_alternatives_decided(struct byi_alternative *const *at, uint32_t n)
+bool byi_alternatives_are_decided(struct byi_alternative *const *at, uint32_t n)
 {
     const double busy = 0.25; /* more noise means that the machine is busy */
     const struct byi_alternative *best = at[0];

@@ -78,6 +78,7 @@ enum byoc_status byi_alternatives_time(struct byi_alternative *const *at,
 /* Whether the measured times show which alternative is the fastest. On a busy
  * machine they may differ more from round to round than between alternatives.
  */
-bool byi_alternatives_decided(struct byi_alternative *const *at, uint32_t n);
+bool byi_alternatives_are_decided(struct byi_alternative *const *at,
+                                  uint32_t n);
 
 #endif

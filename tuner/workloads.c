@@ -117,8 +117,8 @@ uint32_t byi_workloads_add(struct byi_workloads *d,
     return (uint32_t)(workload - d->list.at);
 }
 
-bool byi_workload_known(const struct byi_workloads *d,
-                        const struct byi_workload *p)
+bool byi_workload_is_known(const struct byi_workloads *d,
+                           const struct byi_workload *p)
 {
     for (uint32_t l = 0; l < d->n_labels; l++)
         if (byi_workload_wants(p, l) && isnan(p->us[l]))
@@ -220,7 +220,7 @@ static void time_alternatives(struct byi_workloads *d, struct byi_workload *p,
     if (f->n == 1 && byi_alternatives_time(f->running, 1, each, &failed, &err))
         return;
     d->n_timed++;
-    if (!byi_alternatives_decided(f->running, f->n)) {
+    if (!byi_alternatives_are_decided(f->running, f->n)) {
         d->n_undecided++;
         return;
     }
@@ -292,7 +292,7 @@ static uint32_t find_missing(struct byi_workloads *d,
         p->tried = p->labels;
         char entry[32];
         snprintf(entry, sizeof entry, "workload%u", i);
-        if (!byi_workload_known(d, p) && byi_now() < d->deadline &&
+        if (!byi_workload_is_known(d, p) && byi_now() < d->deadline &&
             byi_piece_add(d->work, &p->piece, natives, entry, &why) == BYOC_OK)
             missing[n++] = i;
     }

@@ -74,8 +74,8 @@ uint32_t byi_workloads_add(struct byi_workloads *workloads,
 enum byoc_status byi_workloads_time(struct byi_workloads *workloads,
                                     struct byoc_error *err);
 /* Whether the times with all labels of interest are known. */
-bool byi_workload_known(const struct byi_workloads *workloads,
-                        const struct byi_workload *p);
+bool byi_workload_is_known(const struct byi_workloads *workloads,
+                           const struct byi_workload *p);
 /* Hash into `s` all properties of the label's backend that its times depend on:
  * name, versions, and restrictions on kernels. `label` is not 0. */
 void byi_workloads_hash_backend(const struct byi_workloads *workloads,

@@ -487,9 +487,9 @@ bool byi_tensor_fits(const struct byi_tensor *t, const struct byi_type *type);
 /* A tensor of this tensor type, without data. */
 struct byi_tensor byi_tensor_of(const struct byi_type *type);
 /* Is it a tensor type without symbols? */
-bool byi_type_static(const struct byi_type *type);
+bool byi_type_is_static(const struct byi_type *type);
 /* Is it a static tensor type, or a tuple of static tensor types? */
-bool byi_type_all_static(const struct byi_type *type);
+bool byi_type_has_static_sizes(const struct byi_type *type);
 /* tensor.c: bytes of a static tensor type; UINT64_MAX otherwise. */
 uint64_t byi_type_bytes(const struct byi_type *type);
 

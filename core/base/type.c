@@ -235,7 +235,7 @@ struct byi_tensor byi_tensor_of(const struct byi_type *type)
     return t;
 }
 
-bool byi_type_static(const struct byi_type *type)
+bool byi_type_is_static(const struct byi_type *type)
 {
     if (type->kind != BYI_TENSOR)
         return false;
@@ -245,12 +245,12 @@ bool byi_type_static(const struct byi_type *type)
     return true;
 }
 
-bool byi_type_all_static(const struct byi_type *type)
+bool byi_type_has_static_sizes(const struct byi_type *type)
 {
     if (type->kind != BYI_TUPLE)
-        return byi_type_static(type);
+        return byi_type_is_static(type);
     for (uint32_t i = 0; i < type->n_fields; i++)
-        if (!byi_type_static(type->fields[i]))
+        if (!byi_type_is_static(type->fields[i]))
             return false;
     return true;
 }

@@ -650,7 +650,7 @@ static uint64_t const_budget(const struct byi_module *m)
     return BYI_MADE_FREE + BYI_MADE_PER_BYTE * m->given_bytes;
 }
 
-bool byi_const_afford(const struct byi_module *m, uint64_t bytes)
+bool byi_consts_can_grow(const struct byi_module *m, uint64_t bytes)
 {
     const uint64_t budget = const_budget(m);
 
@@ -675,7 +675,7 @@ bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
     const uint64_t bytes = byi_type_bytes(type);
 
     if (bytes >= SIZE_MAX - BYI_ALIGN || byoc_dtype_size(type->dtype) == 0 ||
-        !byi_const_afford(m, bytes))
+        !byi_consts_can_grow(m, bytes))
         return false;
     m->made_bytes += bytes;
     *out = (struct byi_tensor){.data = byi_arena_data(m->arena, bytes),

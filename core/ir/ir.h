@@ -212,12 +212,12 @@ const struct byi_sources *byi_sources_of_nodes(struct byi_module *m,
 uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
                        const void *data, bool borrow);
 /* The same for a constant from the model: it enlarges the budget of
- * byi_const_afford. */
+ * byi_consts_can_grow. */
 uint32_t byi_const_given(struct byi_module *m, const struct byi_type *type,
                          const void *data, bool borrow);
 /* Memory for a constant of `type`, in the module's arena, for byi_const_add to
  * use without a copy. Returns false if the type has symbols or is of strings,
- * or if the bytes exceed the budget of byi_const_afford. */
+ * or if the bytes exceed the budget of byi_consts_can_grow. */
 bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
                      struct byi_tensor *out);
 /* Whether a compile may create this many more bytes of constants from sizes
@@ -226,7 +226,7 @@ bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
  * BYI_MADE_FREE. */
 #define BYI_MADE_FREE ((uint64_t)256 << 20)
 #define BYI_MADE_PER_BYTE 16
-bool byi_const_afford(const struct byi_module *m, uint64_t bytes);
+bool byi_consts_can_grow(const struct byi_module *m, uint64_t bytes);
 /* Fail with BYOC_ELIMIT: a pass cannot make a constant within the budget.
  * `what`: the pass's word for the constant. */
 enum byoc_status byi_const_refuse(const struct byi_module *m, enum byi_op_id op,

@@ -166,7 +166,7 @@ static void read_number(struct byi_lexer *lex, bool index)
     lex->tok.n = lex->next - start;
 }
 
-static bool at_minus_inf(const struct byi_lexer *lex)
+static bool is_at_minus_inf(const struct byi_lexer *lex)
 {
     return byte_ahead(lex, 0) == '-' && byte_ahead(lex, 1) == 'i' &&
            byte_ahead(lex, 2) == 'n' && byte_ahead(lex, 3) == 'f' &&
@@ -228,7 +228,7 @@ void byi_lex_next(struct byi_lexer *lex)
         read_ident(lex);
     else if (byi_is_digit(c) || (c == '-' && byi_is_digit(byte_ahead(lex, 1))))
         read_number(lex, after_dot);
-    else if (at_minus_inf(lex))
+    else if (is_at_minus_inf(lex))
         read_fixed(lex, BYI_TOK_NUMBER, 4);
     else if (c == '?' && byi_is_digit(byte_ahead(lex, 1))) {
         size_t n = 1;

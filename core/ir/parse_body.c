@@ -530,7 +530,7 @@ static enum byoc_status start_expression(struct body *b)
     }
     if (byi_lex_is(&p->lex, BYI_TOK_GLOBAL))
         return use_global(b);
-    if (byi_parse_at_literal(p))
+    if (byi_parse_is_at_literal(p))
         return use_literal(b);
     if (byi_lex_is_word(&p->lex, "if"))
         return start_if(b);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool byi_parse_at_literal(const struct byi_parser *p)
+bool byi_parse_is_at_literal(const struct byi_parser *p)
 {
     static const char *const words[] = {"Tensor", "const", "random", "true",
                                         "false",  "inf",   "nan"};

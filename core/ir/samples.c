@@ -143,7 +143,7 @@ static void visit_op(struct byi_samples *s, uint32_t round,
             s->fault[round] = byi_arena_str(s->arena, err.text);
         return;
     }
-    if (!byi_type_all_static(type))
+    if (!byi_type_has_static_sizes(type))
         return;
     sh->type[id] = type;
     sh->value[id] = compute_value(s, node, in, known, type);

@@ -30,9 +30,9 @@ static bool is_float32(const struct byi_type *type)
     return type->kind == BYI_TENSOR && type->dtype == BYOC_F32;
 }
 
-bool byi_epilogue_supported(enum byi_op_id op, const struct byi_attrs *attrs,
-                            const struct byi_type *weights,
-                            const struct byi_type *out)
+bool byi_epilogue_is_supported(enum byi_op_id op, const struct byi_attrs *attrs,
+                               const struct byi_type *weights,
+                               const struct byi_type *out)
 {
     if (!is_float32(out) || !is_float32(weights) || out->rank == 0)
         return false;

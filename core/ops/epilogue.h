@@ -21,9 +21,9 @@ struct byi_epilogue_op {
 /* Does the kernel of this call support an epilogue? True for float32
  * convolutions in a channels-last layout, and for float32 matrix products whose
  * weights are a single matrix. `weights` is the type of the second operand. */
-bool byi_epilogue_supported(enum byi_op_id op, const struct byi_attrs *attrs,
-                            const struct byi_type *weights,
-                            const struct byi_type *out);
+bool byi_epilogue_is_supported(enum byi_op_id op, const struct byi_attrs *attrs,
+                               const struct byi_type *weights,
+                               const struct byi_type *out);
 /* May `op` be in the epilogue of a call with this result? `operand` is the type
  * of the other operand of a binary `op`: it must equal the result's type, or
  * have one element, or one for each position of the last axis. NULL: `op` is

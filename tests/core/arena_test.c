@@ -479,7 +479,7 @@ static void test_types(void **state)
                                byi_type_func(arena, 2, same, b)));
     assert_false(byi_type_equal(byi_type_func(arena, 2, pair, a),
                                 byi_type_func(arena, 2, same, c)));
-    assert_true(byi_type_static(a) && !byi_type_static(c));
+    assert_true(byi_type_is_static(a) && !byi_type_is_static(c));
     assert_int_equal(byi_type_bytes(a), 8);
     assert_true(byi_type_bytes(c) == UINT64_MAX);
     /* two types of 100 nested pairs, whose fields share types: 2^100 leaves */

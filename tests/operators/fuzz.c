@@ -235,7 +235,7 @@ static bool check_call(const struct byi_node *node, const struct byi_tensor *in,
     struct byoc_error err = {0};
 
     if (!plain || node->type->kind != BYI_TENSOR ||
-        !byi_type_static(node->type))
+        !byi_type_is_static(node->type))
         return true;
     for (int i = 0; i < 2; i++) {
         out[i] = (struct byi_tensor){.dtype = node->type->dtype,

@@ -449,8 +449,8 @@ static void a_busy_machine_decides_nothing(void **state)
         struct byi_alternative a = alternative(rows[i].us[0], rows[i].noise[0]);
         struct byi_alternative b = alternative(rows[i].us[1], rows[i].noise[1]);
         struct byi_alternative *const at[] = {&a, &b};
-        assert_true(byi_alternatives_decided(at, 1));
-        assert_int_equal(byi_alternatives_decided(at, 2), rows[i].decided);
+        assert_true(byi_alternatives_are_decided(at, 1));
+        assert_int_equal(byi_alternatives_are_decided(at, 2), rows[i].decided);
     }
 }
 

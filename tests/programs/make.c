@@ -252,7 +252,7 @@ static byi_id want_float(struct maker *k, struct scope *s,
 {
     const struct made *found = make_find(k, s, make_is_float, NULL);
     const struct made from = found ? *found : (struct made){.id = BYI_NO_ID};
-    if (!byi_type_static(type))
+    if (!byi_type_is_static(type))
         return BYI_NO_ID;
     const byi_id fill = make_const(k, s, type->dtype, type->rank, type->dims);
     if (!found || make_pick(k, 4) == 0)
@@ -279,7 +279,7 @@ static byi_id want_tensor(struct maker *k, struct scope *s,
         return want_float(k, s, type);
     if (type->dtype == BYOC_BOOL && type->rank == 0)
         return make_condition(k, s);
-    if (!byi_type_static(type))
+    if (!byi_type_is_static(type))
         return BYI_NO_ID;
     return make_const(k, s, type->dtype, type->rank, type->dims);
 }

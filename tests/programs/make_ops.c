@@ -503,7 +503,7 @@ static void add_axes(struct maker *k, struct scope *s)
     const struct byi_type *type = make_type_of(s, id);
     const int64_t axis = make_pick(k, type->rank + 1);
     /* which axes are 1 is not known of symbols */
-    const bool all = byi_type_static(type) && make_pick(k, 2);
+    const bool all = byi_type_is_static(type) && make_pick(k, 2);
     const struct byi_attr attr = {
         .name = "axis", .kind = BYI_ATTR_INTS, .n = 1, .ints = &axis};
     const uint32_t what = make_pick(k, 3);

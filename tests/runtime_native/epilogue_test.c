@@ -292,10 +292,10 @@ static void test_refusals(void **state)
     assert_false(byi_epilogue_allows(BYI_OP_ADD, out, column));
     assert_false(byi_epilogue_allows(BYI_OP_POWER, out, out));
     assert_false(byi_epilogue_allows(BYI_OP_NN_SOFTMAX, out, NULL));
-    assert_true(byi_epilogue_supported(BYI_OP_NN_DENSE, NULL, weights, out));
-    assert_false(byi_epilogue_supported(BYI_OP_NN_MATMUL, NULL, out, out));
-    assert_false(byi_epilogue_supported(BYI_OP_NN_DENSE, NULL, narrow, out));
-    assert_false(byi_epilogue_supported(BYI_OP_ADD, NULL, weights, out));
+    assert_true(byi_epilogue_is_supported(BYI_OP_NN_DENSE, NULL, weights, out));
+    assert_false(byi_epilogue_is_supported(BYI_OP_NN_MATMUL, NULL, out, out));
+    assert_false(byi_epilogue_is_supported(BYI_OP_NN_DENSE, NULL, narrow, out));
+    assert_false(byi_epilogue_is_supported(BYI_OP_ADD, NULL, weights, out));
 }
 
 int main(void)
