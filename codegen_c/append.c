@@ -9,20 +9,18 @@
  */
 #include "codegen_c.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <string.h>
 
 #include "core/base/descriptor.h"
+#include "core/base/elf.h"
 
 /* The linker's output, to which the weights are appended. */
 struct linked_file {
     const char *path;
     const struct byi_image *image;
-    const char *bytes; /* its content, mapped */
-    uint64_t n_bytes;
-    FILE *out; /* the same file, open for writing */
-    Elf64_Ehdr header;
+    struct byi_elf elf; /* its content, mapped */
+    FILE *out;          /* the same file, open for writing */
     struct byoc_error *err;
 };
 
@@ -47,37 +45,19 @@ static enum byoc_status write_at(const struct linked_file *l, uint64_t at,
                     strerror(errno));
 }
 
-static bool is_in_file(const struct linked_file *l, uint64_t at, uint64_t bytes)
-{
-    return at <= l->n_bytes && bytes <= l->n_bytes - at;
-}
-
 static Elf64_Phdr read_segment(const struct linked_file *l, uint32_t i)
 {
     Elf64_Phdr p;
-    memcpy(&p, l->bytes + l->header.e_phoff + i * sizeof p, sizeof p);
+    memcpy(&p, l->elf.at + l->elf.header.e_phoff + i * sizeof p, sizeof p);
     return p;
-}
-
-static Elf64_Shdr read_section(const struct linked_file *l, uint32_t i)
-{
-    Elf64_Shdr s;
-    memcpy(&s, l->bytes + l->header.e_shoff + i * sizeof s, sizeof s);
-    return s;
 }
 
 static enum byoc_status read_header(struct linked_file *l)
 {
-    if (l->n_bytes < sizeof l->header)
-        return reject(l, "no complete header", "an ELF64 header");
-    memcpy(&l->header, l->bytes, sizeof l->header);
-    const Elf64_Ehdr *h = &l->header;
-    if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 ||
-        h->e_ident[EI_CLASS] != ELFCLASS64 ||
+    const Elf64_Ehdr *h = &l->elf.header;
+    if (!byi_elf_read(&l->elf, ET_DYN) ||
         h->e_phentsize != sizeof(Elf64_Phdr) ||
-        h->e_shentsize != sizeof(Elf64_Shdr) || h->e_shstrndx >= h->e_shnum ||
-        !is_in_file(l, h->e_phoff, h->e_phnum * sizeof(Elf64_Phdr)) ||
-        !is_in_file(l, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr)))
+        !byi_elf_contains(&l->elf, h->e_phoff, h->e_phnum * sizeof(Elf64_Phdr)))
         return reject(l, "another header",
                       "an ELF64 header with tables in the file");
     return BYOC_OK;
@@ -86,24 +66,21 @@ static enum byoc_status read_header(struct linked_file *l)
 /* The index of the section of that name; e_shnum if there is none. */
 static uint32_t find_section(const struct linked_file *l, const char *name)
 {
-    Elf64_Shdr names = read_section(l, l->header.e_shstrndx);
-    size_t n = strlen(name) + 1;
-    for (uint32_t i = 0; i < l->header.e_shnum; i++) {
-        Elf64_Shdr s = read_section(l, i);
-        if (is_in_file(l, names.sh_offset + s.sh_name, n) &&
-            memcmp(l->bytes + names.sh_offset + s.sh_name, name, n) == 0)
+    for (uint32_t i = 0; i < l->elf.header.e_shnum; i++) {
+        const Elf64_Shdr s = byi_elf_section(&l->elf, i);
+        if (strcmp(byi_elf_name(&l->elf, &s), name) == 0)
             return i;
     }
-    return l->header.e_shnum;
+    return l->elf.header.e_shnum;
 }
 
 /* Replace the note's program header by one that loads the weights. */
 static enum byoc_status place_segment(struct linked_file *l,
                                       Elf64_Phdr *weights)
 {
-    uint32_t note = l->header.e_phnum;
+    uint32_t note = l->elf.header.e_phnum;
     uint64_t align = BYI_ALIGN, end = 0;
-    for (uint32_t i = 0; i < l->header.e_phnum; i++) {
+    for (uint32_t i = 0; i < l->elf.header.e_phnum; i++) {
         Elf64_Phdr p = read_segment(l, i);
         if (p.p_type == PT_NOTE)
             note = i;
@@ -112,20 +89,20 @@ static enum byoc_status place_segment(struct linked_file *l,
         align = p.p_align > align ? p.p_align : align;
         end = p.p_vaddr + p.p_memsz > end ? p.p_vaddr + p.p_memsz : end;
     }
-    if (note == l->header.e_phnum)
+    if (note == l->elf.header.e_phnum)
         return reject(l, "no segment for the note", "a PT_NOTE segment");
     uint64_t bytes = l->image->weights_bytes + 1;
     *weights = (Elf64_Phdr){
         .p_type = PT_LOAD,
         .p_flags = PF_R,
-        .p_offset = (l->n_bytes + align - 1) / align * align,
+        .p_offset = (l->elf.n + align - 1) / align * align,
         .p_vaddr = (end + align - 1) / align * align,
         .p_filesz = bytes,
         .p_memsz = bytes,
         .p_align = align,
     };
     weights->p_paddr = weights->p_vaddr;
-    return write_at(l, l->header.e_phoff + note * sizeof *weights, weights,
+    return write_at(l, l->elf.header.e_phoff + note * sizeof *weights, weights,
                     sizeof *weights);
 }
 
@@ -135,18 +112,20 @@ static enum byoc_status move_section(struct linked_file *l,
 {
     uint32_t i = find_section(l, ".byoc.weights");
     uint32_t k = find_section(l, ".byoc.model");
-    if (i == l->header.e_shnum || k == l->header.e_shnum)
+    if (i == l->elf.header.e_shnum || k == l->elf.header.e_shnum)
         return reject(l, "not all sections", ".byoc.weights and .byoc.model");
-    Elf64_Shdr s = read_section(l, i), model = read_section(l, k);
+    Elf64_Shdr s = byi_elf_section(&l->elf, i),
+               model = byi_elf_section(&l->elf, k);
     s.sh_offset = weights->p_offset;
     s.sh_addr = weights->p_vaddr;
     s.sh_size = weights->p_filesz;
-    BYI_TRY(write_at(l, l->header.e_shoff + i * sizeof s, &s, sizeof s));
+    BYI_TRY(write_at(l, l->elf.header.e_shoff + i * sizeof s, &s, sizeof s));
     struct byi_descriptor d;
-    if (model.sh_size != sizeof d || !is_in_file(l, model.sh_offset, sizeof d))
+    if (model.sh_size != sizeof d ||
+        !byi_elf_contains(&l->elf, model.sh_offset, sizeof d))
         return reject(l, "a section .byoc.model of another size",
                       "the size of a descriptor");
-    memcpy(&d, l->bytes + model.sh_offset, sizeof d);
+    memcpy(&d, l->elf.at + model.sh_offset, sizeof d);
     d.weights = (int64_t)(weights->p_vaddr - model.sh_addr);
     d.weights_bytes = l->image->weights_bytes;
     return write_at(l, model.sh_offset, &d, sizeof d);
@@ -183,8 +162,7 @@ enum byoc_status byi_artifact_append(const char *path,
     const void *data;
     size_t n;
     BYI_TRY(byi_map_file(path, &data, &n, err));
-    l.bytes = data;
-    l.n_bytes = n;
+    l.elf = (struct byi_elf){.at = data, .n = n};
     l.out = fopen(path, "r+be");
     enum byoc_status status =
         l.out ? append_weights(&l)

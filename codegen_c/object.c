@@ -5,23 +5,16 @@
  */
 #include "codegen_c.h"
 
-#include <elf.h>
 #include <string.h>
 
-/* An object file of n bytes. */
+#include "core/base/elf.h"
+
 struct object_file {
-    const char *at;
-    uint64_t n;
-    Elf64_Ehdr header;
+    struct byi_elf elf;
     const char *name; /* of the function that it must define */
     bool found;       /* it defines this function */
     struct byoc_error *err;
 };
-
-static bool is_in_file(const struct object_file *o, uint64_t at, uint64_t bytes)
-{
-    return at <= o->n && bytes <= o->n - at;
-}
 
 /* Fail: the bytes are not a relocatable ELF64 object. */
 static enum byoc_status reject(const struct object_file *o)
@@ -29,42 +22,7 @@ static enum byoc_status reject(const struct object_file *o)
     return byi_fail(o->err, BYOC_EUNSUPPORTED,
                     "found %llu bytes from the compiler that are not a "
                     "relocatable ELF64 object, expected one",
-                    (unsigned long long)o->n);
-}
-
-/* Section header i; all zero if there is none. */
-static Elf64_Shdr read_section(const struct object_file *o, uint32_t i)
-{
-    Elf64_Shdr s = {0};
-    if (i < o->header.e_shnum)
-        memcpy(&s, o->at + o->header.e_shoff + i * sizeof s, sizeof s);
-    return s;
-}
-
-/* A string of the string table in section `table`; "" if it is malformed. */
-static const char *read_string(const struct object_file *o, uint32_t table,
-                               uint64_t at)
-{
-    const Elf64_Shdr s = read_section(o, table);
-    if (s.sh_type != SHT_STRTAB || at >= s.sh_size ||
-        !is_in_file(o, s.sh_offset, s.sh_size) ||
-        o->at[s.sh_offset + s.sh_size - 1] != '\0')
-        return "";
-    return o->at + s.sh_offset + at;
-}
-
-static enum byoc_status read_header(struct object_file *o)
-{
-    if (o->n < sizeof o->header)
-        return reject(o);
-    memcpy(&o->header, o->at, sizeof o->header);
-    const Elf64_Ehdr *h = &o->header;
-    if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 ||
-        h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_type != ET_REL ||
-        h->e_shentsize != sizeof(Elf64_Shdr) ||
-        !is_in_file(o, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr)))
-        return reject(o);
-    return BYOC_OK;
+                    (unsigned long long)o->elf.n);
 }
 
 /* --- sections ------------------------------------------------------------- */
@@ -75,8 +33,8 @@ static enum byoc_status check_section(const struct object_file *o, uint32_t i)
 {
     static const char *const plain[] = {".text", ".rodata",   ".data",
                                         ".bss",  ".eh_frame", ".note.gnu"};
-    const Elf64_Shdr s = read_section(o, i);
-    const char *name = read_string(o, o->header.e_shstrndx, s.sh_name);
+    const Elf64_Shdr s = byi_elf_section(&o->elf, i);
+    const char *name = byi_elf_name(&o->elf, &s);
     bool fits = !(s.sh_flags & SHF_ALLOC);
     for (size_t k = 0; k < BYI_COUNT(plain) && !fits; k++) {
         const size_t n = strlen(plain[k]);
@@ -95,10 +53,12 @@ static enum byoc_status check_section(const struct object_file *o, uint32_t i)
 static enum byoc_status check_symbol(struct object_file *o, const Elf64_Sym *s,
                                      uint32_t strings)
 {
-    const char *name = read_string(o, strings, s->st_name);
-    const Elf64_Shdr home = read_section(o, s->st_shndx);
+    const char *name = byi_elf_string(&o->elf, strings, s->st_name);
+    const Elf64_Shdr home = byi_elf_section(&o->elf, s->st_shndx);
     if (ELF64_ST_BIND(s->st_info) == STB_LOCAL || s->st_shndx == SHN_UNDEF)
         return BYOC_OK;
+    if (!name)
+        return reject(o);
     if (strcmp(name, o->name) != 0)
         return byi_fail(o->err, BYOC_EUNSUPPORTED,
                         "it defines %.200s with external linkage, expected "
@@ -116,12 +76,12 @@ static enum byoc_status check_symbol(struct object_file *o, const Elf64_Sym *s,
 
 static enum byoc_status check_symbols(struct object_file *o, uint32_t i)
 {
-    const Elf64_Shdr table = read_section(o, i);
+    const Elf64_Shdr table = byi_elf_section(&o->elf, i);
     Elf64_Sym s;
-    if (!is_in_file(o, table.sh_offset, table.sh_size))
+    if (!byi_elf_contains(&o->elf, table.sh_offset, table.sh_size))
         return reject(o);
     for (uint64_t at = 0; at + sizeof s <= table.sh_size; at += sizeof s) {
-        memcpy(&s, o->at + table.sh_offset + at, sizeof s);
+        memcpy(&s, o->elf.at + table.sh_offset + at, sizeof s);
         BYI_TRY(check_symbol(o, &s, table.sh_link));
     }
     return BYOC_OK;
@@ -131,11 +91,12 @@ enum byoc_status byi_object_check(const struct byi_text *object,
                                   const char *name, struct byoc_error *err)
 {
     struct object_file o = {
-        .at = object->at, .n = object->n, .name = name, .err = err};
-    BYI_TRY(read_header(&o));
-    for (uint32_t i = 0; i < o.header.e_shnum; i++) {
+        .elf = {.at = object->at, .n = object->n}, .name = name, .err = err};
+    if (!byi_elf_read(&o.elf, ET_REL))
+        return reject(&o);
+    for (uint32_t i = 0; i < o.elf.header.e_shnum; i++) {
         BYI_TRY(check_section(&o, i));
-        if (read_section(&o, i).sh_type == SHT_SYMTAB)
+        if (byi_elf_section(&o.elf, i).sh_type == SHT_SYMTAB)
             BYI_TRY(check_symbols(&o, i));
     }
     return o.found

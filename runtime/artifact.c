@@ -2,7 +2,7 @@
 /* artifact.c: reads an artifact as an ELF file, without running its code: finds
  * sections by name, and checks enough that the loader can map it safely.
  */
-#include "elf.h"
+#include "exports.h"
 #include "plan.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static const char *const section_names[N_SECTIONS] = {
 
 /* An artifact's file while it is checked. */
 struct file {
-    struct byi_elf elf;
+    struct byi_library_file library;
     struct section sections[N_SECTIONS];
     bool unsummed; /* the file is being written and has no checksum yet */
     struct byoc_error *err;
@@ -47,7 +47,7 @@ struct file {
 static enum byoc_status refuse_file(const struct file *f, const char *fault)
 {
     return byi_fail(f->err, BYOC_EPARSE,
-                    "%s: not an artifact of byoc compile: %s", f->elf.path,
+                    "%s: not an artifact of byoc compile: %s", f->library.path,
                     fault);
 }
 
@@ -65,34 +65,34 @@ static enum byoc_status take_section(struct file *f, const char *name,
         if (f->sections[k].data || s->sh_type != SHT_PROGBITS ||
             (s->sh_flags & SHF_WRITE) || s->sh_size == 0 ||
             !(s->sh_flags & SHF_EXECINSTR) != (k != TEXT) ||
-            !byi_elf_contains(&f->elf, s->sh_offset, s->sh_size))
+            !byi_elf_contains(&f->library.elf, s->sh_offset, s->sh_size))
             return byi_fail(f->err, BYOC_EPARSE,
                             "%s: section %s is damaged: found it twice, empty, "
                             "outside the file or of another type; is the file "
                             "truncated?",
-                            f->elf.path, name);
-        f->sections[k] = (struct section){.name = name,
-                                          .addr = s->sh_addr,
-                                          .bytes = s->sh_size,
-                                          .data = f->elf.at + s->sh_offset};
+                            f->library.path, name);
+        f->sections[k] =
+            (struct section){.name = name,
+                             .addr = s->sh_addr,
+                             .bytes = s->sh_size,
+                             .data = f->library.elf.at + s->sh_offset};
     }
     return BYOC_OK;
 }
 
 static enum byoc_status find_sections(struct file *f)
 {
-    BYI_TRY(byi_elf_open(&f->elf, f->err));
-    for (uint32_t i = 0; i < f->elf.header.e_shnum; i++) {
-        struct byi_elf_section s;
-        BYI_TRY(byi_elf_section(&f->elf, i, &s, f->err));
-        BYI_TRY(take_section(f, s.name, &s.header));
+    BYI_TRY(byi_library_file_open(&f->library, f->err));
+    for (uint32_t i = 0; i < f->library.elf.header.e_shnum; i++) {
+        const Elf64_Shdr s = byi_elf_section(&f->library.elf, i);
+        BYI_TRY(take_section(f, byi_elf_name(&f->library.elf, &s), &s));
     }
     for (uint32_t k = 0; k < N_NEEDED; k++)
         if (!f->sections[k].data)
             return byi_fail(f->err, BYOC_EPARSE,
                             "%s: not an artifact of byoc compile: it has no "
                             "section %s",
-                            f->elf.path, section_names[k]);
+                            f->library.path, section_names[k]);
     return BYOC_OK;
 }
 
@@ -113,7 +113,7 @@ static enum byoc_status check_descriptor(struct file *f)
         return byi_fail(f->err, BYOC_EINCOMPATIBLE,
                         "%s: found artifact version %u, expected %d; compile "
                         "the model again",
-                        f->elf.path, d.version, BYI_ARTIFACT_VERSION);
+                        f->library.path, d.version, BYI_ARTIFACT_VERSION);
     const struct {
         int64_t place;
         uint64_t bytes;
@@ -131,7 +131,7 @@ static enum byoc_status check_descriptor(struct file *f)
                             "%s: found section %s of %llu bytes at %llu, but "
                             "the descriptor says %llu bytes at %lld; compile "
                             "the model again",
-                            f->elf.path, section_names[k],
+                            f->library.path, section_names[k],
                             (unsigned long long)(s[k].bytes - 1),
                             (unsigned long long)(s[k].addr - s[MODEL].addr),
                             (unsigned long long)described[k].bytes,
@@ -151,20 +151,21 @@ static enum byoc_status check_sum(struct file *f)
 {
     if (f->unsummed)
         return BYOC_OK;
-    const char *sum = f->elf.at + f->elf.n - BYI_SUM_BYTES;
-    if (f->elf.n < BYI_SUM_BYTES ||
+    const char *sum = f->library.elf.at + f->library.elf.n - BYI_SUM_BYTES;
+    if (f->library.elf.n < BYI_SUM_BYTES ||
         memcmp(sum, BYI_SUM_MAGIC, strlen(BYI_SUM_MAGIC)) != 0)
         return byi_fail(
             f->err, BYOC_EPARSE,
             "%s: found no checksum at its end, expected one; is the "
             "file truncated? Copy or compile it again",
-            f->elf.path);
+            f->library.path);
     const char *weights = f->sections[WEIGHTS].data;
     const char *after = weights + f->sections[WEIGHTS].bytes;
     struct byi_sha256 s;
     char hex[65];
     byi_sha256_init(&s);
-    byi_sha256_add(&s, f->elf.at, (size_t)(weights - f->elf.at));
+    byi_sha256_add(&s, f->library.elf.at,
+                   (size_t)(weights - f->library.elf.at));
     if (after < sum)
         byi_sha256_add(&s, after, (size_t)(sum - after));
     byi_sha256_hex(&s, hex);
@@ -173,7 +174,7 @@ static enum byoc_status check_sum(struct file *f)
     return byi_fail(f->err, BYOC_EPARSE,
                     "%s: damaged: the checksum at its end is %.16s..., but its "
                     "bytes have %.16s...; copy or compile it again",
-                    f->elf.path, sum + strlen(BYI_SUM_MAGIC), hex);
+                    f->library.path, sum + strlen(BYI_SUM_MAGIC), hex);
 }
 
 static void fill_image(const struct file *f, struct byi_artifact *a)
@@ -272,7 +273,7 @@ static enum byoc_status read_artifact(struct file *f, struct byi_artifact *a)
     BYI_TRY(check_sum(f));
     fill_image(f, a);
     if (check_hashes(a, MAX_CHECKED, f->err) != BYOC_OK)
-        return byi_prefix(f->err, "%s", f->elf.path);
+        return byi_prefix(f->err, "%s", f->library.path);
     return BYOC_OK;
 }
 
@@ -282,9 +283,9 @@ static enum byoc_status open_file(const char *path, const char *name,
                                   struct byoc_error *err)
 {
     struct byoc_error local;
-    struct file f = {.elf = {.path = name,
-                             .what = "an artifact of byoc compile",
-                             .machine = machine},
+    struct file f = {.library = {.path = name,
+                                 .what = "an artifact of byoc compile",
+                                 .machine = machine},
                      .unsummed = unsummed,
                      .err = err ? err : &local};
     size_t n;
@@ -293,8 +294,8 @@ static enum byoc_status open_file(const char *path, const char *name,
     BYI_TRY(byi_map_file(path, &data, &n, err));
     a->map = data;
     a->map_bytes = n;
-    f.elf.at = data;
-    f.elf.n = n;
+    f.library.elf.at = data;
+    f.library.elf.n = n;
     enum byoc_status status = read_artifact(&f, a);
     if (status != BYOC_OK)
         byoc_internal_artifact_close(a);

@@ -4,7 +4,7 @@
  * file. The sizes and offsets of members, as computed by the compilers of
  * plug-in and host, must be equal if both have the member; either may have more
  * members than the other. */
-#include "elf.h"
+#include "exports.h"
 #include "internal.h"
 
 #include <stdio.h>
@@ -202,9 +202,9 @@ static enum byoc_status check_places(const char *path,
 
 /* Check the descriptor. In other versions its fixed part and each place may be
  * longer. */
-static enum byoc_status check_descriptor(const char *path,
-                                         const struct byi_elf_symbol *symbol,
-                                         struct byoc_error *err)
+static enum byoc_status check_descriptor(
+    const char *path, const struct byi_library_symbol *symbol,
+    struct byoc_error *err)
 {
     enum { MAX_PLACES = 1 << 16 };
     struct byoc_descriptor d = {.n_places = 0};
@@ -226,24 +226,25 @@ static enum byoc_status check_descriptor(const char *path,
     return check_places(path, &theirs, err);
 }
 
-static enum byoc_status check_symbols(const struct byi_elf *elf, uint32_t *abi,
-                                      struct byoc_error *err)
+static enum byoc_status check_symbols(const struct byi_library_file *file,
+                                      uint32_t *abi, struct byoc_error *err)
 {
-    struct byi_elf_symbol query, descriptor;
-    BYI_TRY(byi_elf_find(elf, BYOC_BACKEND_QUERY, &query, err));
+    struct byi_library_symbol query, descriptor;
+    BYI_TRY(byi_library_file_find(file, BYOC_BACKEND_QUERY, &query, err));
     if (!query.found)
         return byi_fail(err, BYOC_EBACKEND,
                         "%s: does not export " BYOC_BACKEND_QUERY
                         "(), so it is not a plug-in",
-                        elf->path);
-    BYI_TRY(byi_elf_find(elf, BYOC_BACKEND_DESCRIPTOR, &descriptor, err));
+                        file->path);
+    BYI_TRY(
+        byi_library_file_find(file, BYOC_BACKEND_DESCRIPTOR, &descriptor, err));
     if (!descriptor.found)
         return byi_fail(err, BYOC_EINCOMPATIBLE,
                         "%s: does not export " BYOC_BACKEND_DESCRIPTOR
                         ": built with a byoc/backend.h of before 1.0, or "
                         "without BYOC_BACKEND_DEFINE; build it again",
-                        elf->path);
-    BYI_TRY(check_descriptor(elf->path, &descriptor, err));
+                        file->path);
+    BYI_TRY(check_descriptor(file->path, &descriptor, err));
     memcpy(abi, descriptor.data + offsetof(struct byoc_descriptor, abi),
            sizeof *abi);
     *abi = *abi < BYOC_BACKEND_ABI ? *abi : BYOC_BACKEND_ABI;
@@ -253,15 +254,15 @@ static enum byoc_status check_symbols(const struct byi_elf *elf, uint32_t *abi,
 enum byoc_status byi_plugin_agree(const char *path, uint32_t *abi,
                                   struct byoc_error *err)
 {
-    struct byi_elf elf = {.path = path, .what = "a plug-in"};
+    struct byi_library_file file = {.path = path, .what = "a plug-in"};
     const void *data;
     size_t n;
     BYI_TRY(byi_map_file(path, &data, &n, err));
-    elf.at = data;
-    elf.n = n;
-    enum byoc_status status = byi_elf_open(&elf, err);
+    file.elf.at = data;
+    file.elf.n = n;
+    enum byoc_status status = byi_library_file_open(&file, err);
     if (status == BYOC_OK)
-        status = check_symbols(&elf, abi, err);
+        status = check_symbols(&file, abi, err);
     byi_unmap(data, n);
     return status;
 }

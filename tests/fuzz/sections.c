@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "runtime/elf.h"
+#include "core/base/elf.h"
 #include "runtime/internal.h"
 
 /* A section's content within the file. */
@@ -31,10 +31,7 @@ static void take(struct part *part, struct byi_text *bytes,
  * artifact. */
 static bool find_parts(struct byi_text *bytes, struct parts *p)
 {
-    struct byi_elf elf = {.path = "mutant",
-                          .what = "an artifact",
-                          .at = bytes->at,
-                          .n = bytes->n};
+    struct byi_elf elf = {.at = bytes->at, .n = bytes->n};
     const struct {
         const char *name;
         struct part *part;
@@ -44,16 +41,14 @@ static bool find_parts(struct byi_text *bytes, struct parts *p)
         {".byoc.weights", &p->weights},
     };
     *p = (struct parts){0};
-    if (byi_elf_open(&elf, NULL) != BYOC_OK)
+    if (!byi_elf_read(&elf, ET_DYN))
         return false;
     for (uint32_t i = 0; i < elf.header.e_shnum; i++) {
-        struct byi_elf_section s;
-        if (byi_elf_section(&elf, i, &s, NULL) != BYOC_OK)
-            return false;
+        const Elf64_Shdr s = byi_elf_section(&elf, i);
         for (uint32_t k = 0; k < BYI_COUNT(rows); k++)
-            if (strcmp(s.name, rows[k].name) == 0 &&
-                byi_elf_contains(&elf, s.header.sh_offset, s.header.sh_size))
-                take(rows[k].part, bytes, &s.header);
+            if (strcmp(byi_elf_name(&elf, &s), rows[k].name) == 0 &&
+                byi_elf_contains(&elf, s.sh_offset, s.sh_size))
+                take(rows[k].part, bytes, &s);
     }
     return p->manifest.at && p->plan.at && p->ledger.at && p->blobs.at;
 }
