@@ -237,11 +237,27 @@ static bool read_matrix(const struct byi_node *node,
 static struct byi_narrowed_weight *find_weight(struct byi_narrow_list *list,
                                                uint32_t constant)
 {
-    for (uint32_t i = 0; i < list->all.n; i++)
+    BYI_INDEX_EACH (&list->places, constant, i)
         if (list->all.at[i].constant == constant ||
             list->all.at[i].made == constant)
             return &list->all.at[i];
     return NULL;
+}
+
+static void add_weight(struct byi_narrow_list *list,
+                       const struct byi_narrowed_weight *weight)
+{
+    byi_index_add(&list->places, weight->constant, list->all.n);
+    if (weight->made != weight->constant)
+        byi_index_add(&list->places, weight->made, list->all.n);
+    BYI_PUSH(&list->all, *weight);
+}
+
+void byi_narrow_list_free(struct byi_narrow_list *list)
+{
+    byi_vec_free(list->all.at);
+    byi_index_free(&list->places);
+    *list = (struct byi_narrow_list){0};
 }
 
 /* Emit the same node with constant `made` as its weights. */
@@ -308,7 +324,7 @@ static byi_id narrow_node(struct byi_rewrite *rw, byi_id at)
         return emit_with_weights(rw, at, seen->made);
     const byi_id id = narrow_weights(rw, at, &view, &weight);
     if (!seen)
-        BYI_PUSH(&s->list->all, weight);
+        add_weight(s->list, &weight);
     return id;
 }
 
@@ -363,7 +379,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     s.list = s.list ? s.list : &own;
     const enum byoc_status status =
         byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, &s, err);
-    byi_vec_free(own.all.at);
+    byi_narrow_list_free(&own);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #ifndef BYI_NARROW_WEIGHTS_H
 #define BYI_NARROW_WEIGHTS_H
 
+#include "core/base/index.h"
 #include "core/ir/ir.h"
 
 /* A weight that several nodes read is listed once. `largest` and `rms` compare
@@ -22,11 +23,13 @@ struct byi_narrowed_weight {
     uint32_t made;     /* index of the rounded constant, otherwise `constant` */
 };
 
-/* Owned by the caller of the passes, who frees `all.at`. Texts are static or in
- * the module's arena. */
+/* Owned by the caller of the passes. Texts are static or in the module's arena.
+ */
 struct byi_narrow_list {
     BYI_VEC(struct byi_narrowed_weight) all;
+    struct byi_index places; /* in `all`, by `constant` and by `made` */
 };
+void byi_narrow_list_free(struct byi_narrow_list *list);
 BYI_CONTEXT_ENTRY(narrow_list)
 
 #endif
