@@ -32,8 +32,8 @@ struct byoc_compiled {
     /* the type in which the artifact stores float32 constants that this type
      * represents exactly; BYOC_NONE: all stay float32 */
     enum byoc_dtype store;
-    /* the model that try_regions loaded, with these threads and plug-ins, for
-     * the first byoc_compiled_load whose parameters it fits; or NULL */
+    /* the model that byi_try_regions loaded, with these threads and plug-ins,
+     * for the first byoc_compiled_load whose parameters it fits; or NULL */
     struct byoc_model *tried;
     uint32_t tried_threads;
     const char *tried_plugins;
@@ -63,6 +63,11 @@ struct byoc_compiled *byi_compiled_new(
 /* described.c: record in the ledger which implementations the regions use, if
  * their backend has describe(). */
 void byi_record_implementations(struct byoc_compiled *c);
+/* try_regions.c: load the image, and set the fault of each region that fails.
+ * Keeps the model as c->tried if all regions load. */
+enum byoc_status byi_try_regions(struct byoc_compiled *c,
+                                 const struct byoc_compile_params *params,
+                                 struct byoc_error *err);
 /* pipeline.c: compile in this process, without the `crashed` backends. The
  * caller frees *c, even after an error. */
 enum byoc_status byi_compile_here(const struct byi_given *given,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline.c: the compiler from model to image: imports, runs the passes,
- * builds the image (compile/image.c), and loads it to find the regions that
- * their backend cannot build.
+ * builds the image (compile/image.c), and reverts the regions that their
+ * backend cannot build.
  */
 #include "compiled.h"
 
 #include "compile/image.h"
 #include "compile/passes.h"
-#include "core/base/guard.h"
 #include "frontend_onnx/onnx.h"
 #include "partition/partition.h"
 #include "report/gates.h"
@@ -434,137 +433,7 @@ static enum byoc_status import_model(struct byoc_compiled *c,
     return status;
 }
 
-/* --- trying the image ----------------------------------------------------- */
-
-/* Load every region, in the child of an isolated compile. Meanwhile byi_step()
- * records the backend, so that a crash is attributed to it. */
-static enum byoc_status try_isolated(struct byoc_compiled *c,
-                                     struct byoc_error *err)
-{
-    for (uint32_t i = 0; i < c->built.regions.n; i++) {
-        struct byi_built_region *r = &c->built.regions.at[i];
-        const struct byi_func *f = c->m->funcs.at[r->func];
-        const struct byi_plugin *plugin =
-            byi_found_plugin(&c->found, f->attr.compiler);
-        if (!plugin || r->fault)
-            continue;
-        if (r->varies)
-            BYI_TRY(byi_try_region(c->m, r->func, &c->found, c->arena,
-                                   &r->fault, err));
-        else
-            BYI_TRY(byi_load_region(c->m, &c->found, c->arena, r, err));
-        r->reason = BYI_REASON_NOT_BUILT;
-        if (r->fault) /* worded as when the runtime loads a model */
-            r->fault =
-                byi_arena_printf(c->arena, "%s: %s: %s", plugin->backend->name,
-                                 f->name, r->fault);
-    }
-    return BYOC_OK;
-}
-
-/* Ask the runtime which regions with symbolic dims it could specialise, for the
- * sizes of --warm, otherwise for one sample size of each symbol. A region that
- * the runtime refuses gets a fault, and is not counted as offloaded. Sets
- * *asked if the model accepts some of the sizes. */
-static enum byoc_status ask_runtime(struct byoc_compiled *c,
-                                    const struct byoc_model *model, bool *asked,
-                                    struct byoc_error *err)
-{
-    const uint32_t n = c->built.regions.n;
-    const struct byi_pass_context ctx = {.eval = byi_kernel_eval,
-                                         .sizes = &c->found.sizes};
-    const char **faults = byi_arena_calloc(c->arena, n, sizeof *faults);
-    struct byi_warm_set sample = {0};
-    struct byi_warm sets = c->found.warm;
-    struct byoc_error why;
-    bool any = false;
-    for (uint32_t i = 0; i < n; i++)
-        any = any || c->built.regions.at[i].varies;
-    if (any && sets.n == 0) {
-        sample.n = byi_sample_dims(byi_samples_new(c->m, &ctx, c->arena),
-                                   &sample.dims);
-        sets = (struct byi_warm){.n = sample.n > 0, .at = &sample};
-    }
-    for (uint32_t s = 0; any && s < sets.n; s++) {
-        const enum byoc_status status = byoc_internal_region_faults(
-            model, sets.at[s].dims, sets.at[s].n, c->arena, faults, &why);
-        if (status == BYOC_ENOMEM)
-            return byi_fail(err, status, "%s", why.text);
-        *asked = *asked || status == BYOC_OK;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        struct byi_built_region *r = &c->built.regions.at[i];
-        const struct byi_plugin *plugin =
-            byi_found_plugin(&c->found, c->m->funcs.at[r->func]->attr.compiler);
-        if (!r->varies || r->fault || !faults[i] || !plugin)
-            continue;
-        r->fault = faults[i];
-        r->reason = BYI_REASON_NOT_BUILT;
-    }
-    return BYOC_OK;
-}
-
-/* A region of the model that try_regions loaded. */
-struct tried_region {
-    const struct byoc_model *model;
-    uint32_t region;
-};
-
-static void describe_tried(const void *ctx, byoc_trace_fn say, void *to)
-{
-    const struct tried_region *at = ctx;
-    byoc_internal_region_describe(at->model, at->region, say, to);
-}
-
-/* Load the image, and set the fault of each region that fails. Probes see one
- * composite at a time; only loading shows combinations that a backend cannot
- * build. Keeps the model as c->tried if all regions load. */
-static enum byoc_status try_regions(struct byoc_compiled *c,
-                                    const struct byoc_compile_params *params,
-                                    struct byoc_error *err)
-{
-    const struct byoc_load_params load = {.threads = params->threads,
-                                          .plugins = params->plugins,
-                                          .native_only = c->found.isolated};
-    const struct byi_image image = byi_compiled_image(c);
-    struct byoc_model *model = NULL;
-    if (!c->built.regions.n)
-        return BYOC_OK;
-    BYI_TRY(byoc_internal_model_open(&image, &load, &model, err));
-    c->tried = model;
-    bool asked = false;
-    enum byoc_status status = ask_runtime(c, model, &asked, err);
-    if (c->found.isolated || status != BYOC_OK) {
-        byoc_model_free(&c->tried);
-        return status == BYOC_OK ? try_isolated(c, err) : status;
-    }
-    bool whole = true;
-    for (uint32_t i = 0; i < c->built.regions.n && status == BYOC_OK; i++) {
-        struct byi_built_region *r = &c->built.regions.at[i];
-        const char *fault = byoc_internal_region_fault(model, i);
-        whole = whole && !fault && !r->fault; /* compile() may have refused */
-        const struct byi_plugin *plugin =
-            byi_found_plugin(&c->found, c->m->funcs.at[r->func]->attr.compiler);
-        if (!plugin || r->fault)
-            continue; /* backends without a plug-in are never loaded */
-        r->reason = BYI_REASON_NOT_BUILT;
-        if (fault)
-            r->fault = byi_arena_str(c->arena, fault);
-        else if (r->varies && !asked)
-            status = byi_try_region(c->m, r->func, &c->found, c->arena,
-                                    &r->fault, err);
-        else if (!r->varies)
-            status = byi_describe_region(r, c->arena, describe_tried,
-                                         &(struct tried_region){model, i}, err);
-        whole = whole && !r->fault;
-    }
-    if (!whole || status != BYOC_OK)
-        byoc_model_free(&c->tried);
-    c->tried_threads = params->threads;
-    c->tried_plugins =
-        params->plugins ? byi_arena_str(c->arena, params->plugins) : NULL;
-    return status;
-}
+/* --- the image ------------------------------------------------------------ */
 
 /* For struct byi_builds: build and load region `func` of m. Sets *why to the
  * reason if the backend cannot, otherwise to NULL. */
@@ -637,7 +506,7 @@ static enum byoc_status build_image(struct byoc_compiled *c,
     struct build_round build_round = {.again = true};
     for (; build_round.again; build_round.last = true) {
         BYI_TRY(byi_build(c->m, &c->found, NULL, c->arena, &c->built, err));
-        BYI_TRY(try_regions(c, params, err));
+        BYI_TRY(byi_try_regions(c, params, err));
         BYI_TRY(with_context(c, params, amend_regions, &build_round, err));
     }
     return BYOC_OK;
