@@ -85,19 +85,18 @@ static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
     return BYOC_OK;
 }
 
-/* Read a position in a list of n elements from operand `i`; it is `usual` if
- * the step has no such operand. Fails if the list is empty. */
+/* Read a position in a list of n elements from operand 1; it is `usual` if the
+ * step has no such operand. Fails if the list is empty. */
 static enum byoc_status read_position(const struct byi_frame *fr,
-                                      const struct byi_step *step, uint32_t i,
-                                      uint32_t n, uint32_t usual,
-                                      uint32_t *position,
+                                      const struct byi_step *step, uint32_t n,
+                                      uint32_t usual, uint32_t *position,
                                       struct byoc_error *err)
 {
     *position = usual;
-    if (i >= step->n_in && n > 0)
+    if (step->n_in < 2 && n > 0)
         return BYOC_OK;
     const int64_t found =
-        i < step->n_in ? byi_tensor_int(&fr->t[step->in[i]], 0) : -1;
+        step->n_in < 2 ? -1 : byi_tensor_int(&fr->t[step->in[1]], 0);
     const int64_t at = found < 0 ? found + n : found;
     if (at < 0 || at >= n)
         return fail_list(step, BYOC_EINVAL, err,
@@ -213,7 +212,7 @@ static enum byoc_status run_erase(struct byoc_state *s, struct byi_frame *fr,
     const uint32_t n = fr->obj[step->in[0]]->n;
     struct byi_object *list;
     uint32_t at;
-    BYI_TRY(read_position(fr, step, 1, n, n - 1, &at, err));
+    BYI_TRY(read_position(fr, step, n, n - 1, &at, err));
     BYI_TRY(own_list(s, fr, step, 0, &list, err));
     byi_object_drop(s, &list->at[at]);
     memmove(&list->at[at], &list->at[at + 1], (n - at - 1) * sizeof *list->at);
@@ -228,7 +227,7 @@ static enum byoc_status run_at(struct byoc_state *s, struct byi_frame *fr,
 {
     const struct byi_object *list = fr->obj[step->in[0]];
     uint32_t at;
-    BYI_TRY(read_position(fr, step, 1, list->n, 0, &at, err));
+    BYI_TRY(read_position(fr, step, list->n, 0, &at, err));
     return take_item(s, fr, step, &list->at[at], err);
 }
 

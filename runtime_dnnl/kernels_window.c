@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-/* Get operand 0 of step 0, whose layout is attribute `name`. */
-static enum byoc_status want_data(struct byi_build *b, const char *name,
+/* Get operand 0 of step 0, whose layout is the attribute "layout". */
+static enum byoc_status want_data(struct byi_build *b,
                                   struct byi_image_axes *image,
                                   struct byi_dnnl_view *view)
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
-    BYI_TRY(byi_dn_image_read(b, name, value->views[0].desc.rank, image));
+    BYI_TRY(byi_dn_image_read(b, "layout", value->views[0].desc.rank, image));
     return byi_dn_want_image(b, value, image, view);
 }
 
@@ -404,7 +404,7 @@ enum byoc_status byi_dn_build_pool(struct byi_build *b)
     const struct byoc_graph_step *step = byi_dn_step0(b);
     struct pool_kernel p = {0};
     struct byi_image_axes image;
-    BYI_TRY(want_data(b, "layout", &image, &p.src));
+    BYI_TRY(want_data(b, &image, &p.src));
     const uint32_t rank = p.src.desc.rank;
     uint32_t n;
     const int64_t *kernel = byoc_graph_list(step, "pool_size", &n);
@@ -429,7 +429,7 @@ enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average)
     const struct byoc_graph_value *type = byi_dn_result(b);
     struct pool_kernel p = {.p.kind = average ? BYI_POOL_AVG : BYI_POOL_MAX};
     struct byi_image_axes image;
-    BYI_TRY(want_data(b, "layout", &image, &p.src));
+    BYI_TRY(want_data(b, &image, &p.src));
     const uint32_t rank = p.src.desc.rank;
     int64_t dims[BYI_MAX_RANK] = {p.src.desc.dims[0]};
     p.p.window.n = rank - 2;

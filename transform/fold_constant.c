@@ -19,8 +19,8 @@
 
 #include "rewrite.h"
 
-/* Largest result in bytes, unless the context has a limit. */
-#define DEFAULT_LIMIT ((uint64_t)64 << 20)
+/* Largest result in bytes. */
+#define LARGEST_RESULT ((uint64_t)64 << 20)
 /* A result of more bytes must not be much larger than the operands. */
 #define LARGE_RESULT ((uint64_t)1 << 20)
 enum {
@@ -31,13 +31,9 @@ enum {
 /* Whether a result of `out` bytes should replace its call: it is within the
  * limit, and not much larger than the operands, `in` bytes (as for
  * broadcast_to, tile, full). */
-static bool is_worth_keeping(const struct byi_rewrite *rw, uint64_t in,
-                             uint64_t out)
+static bool is_worth_keeping(uint64_t in, uint64_t out)
 {
-    const uint64_t given_limit = rw->ctx->fold_limit;
-    if (out > (given_limit ? given_limit : DEFAULT_LIMIT))
-        return false;
-    return out <= LARGE_RESULT || out / 4 <= in;
+    return out <= LARGEST_RESULT && (out <= LARGE_RESULT || out / 4 <= in);
 }
 
 /* List the result types of a call. Returns their number, or 0 if one of them is
@@ -88,7 +84,7 @@ static byi_id compute_call(struct byi_rewrite *rw, byi_id at)
     const uint32_t n = result_types(call.type, types);
     for (uint32_t i = 0; i < n; i++)
         out_bytes += byi_type_bytes(types[i]);
-    if (n == 0 || !is_worth_keeping(rw, in_bytes, out_bytes))
+    if (n == 0 || !is_worth_keeping(in_bytes, out_bytes))
         return BYI_NO_ID;
     for (uint32_t i = 0; i < n; i++)
         if (!byi_rw_alloc(rw, types[i], &out[i]))

@@ -483,8 +483,6 @@ struct byi_pass_context {
      */
     bool (*generates_alone)(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
-    /* largest folded constant, bytes; 0: 64 MiB */
-    uint64_t fold_limit;
     const struct byi_sizes *sizes; /* of symbolic dims (samples.h), or NULL */
     /* data of higher layers for their own passes; ends at a NULL key */
     struct byi_context_entry entries[BYI_CONTEXT_ENTRIES];
