@@ -166,6 +166,8 @@ static enum byoc_status read_region(struct byi_report *r,
         BYI_TRY(get_count(item, "outputs", &region->n_outputs, err));
     }
     region->kept = strcmp(region->outcome, "kept") == 0;
+    if (strcmp(region->outcome, "given back") == 0) /* the format's word */
+        region->outcome = "reverted";
     return get_indices(r, item, "nodes", &region->nodes, &region->n_nodes, err);
 }
 

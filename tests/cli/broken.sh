@@ -67,7 +67,7 @@ compile() {
     code=$?
     [ $code -ne 124 ] || code=hang
     said=$(sed '/^ *$/d' "$dir/err" | head -n 1)
-    said=${said:-$(sed -n 's/.*given back, //p' "$dir/out")}
+    said=${said:-$(sed -n 's/.*reverted, //p' "$dir/out")}
     said=${said:-$(sed -n '1s/.*FLOP and //p' "$dir/out")}
     case $code in
     0) [ -s "$dir/model.so" ] || said="no model" ;;
