@@ -117,7 +117,7 @@ class Before {
     }
 
     // Handle a press. On a node, return its counterpart, which the caller selects.
-    // On a region, fold or unfold the region and return null. Elsewhere return
+    // On a region, collapse or expand the region and return null. Elsewhere return
     // null.
     press(px, py, state) {
         const box = this.drawing.hit(px, py);

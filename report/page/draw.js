@@ -267,7 +267,7 @@ class Drawing {
         this.mark(box, radius);
     }
 
-    // Draw a folded region as a stack of boxes.
+    // Draw a collapsed region as a stack of boxes.
     drawStack(box, colour) {
         const { pen, scene } = this;
         for (const k of [2, 1]) {
@@ -378,7 +378,7 @@ class Drawing {
         pen.fillText(fit(pen, item.what, room), x, box.y + 54);
     }
 
-    // Write how many of a folded region's nodes match.
+    // Write how many of a collapsed region's nodes match.
     writeHits(box, hits) {
         const { pen, scene, view } = this, { paint } = scene;
         if (view.scale < 0.2)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // graph.js: turns a ledger into boxes and wires. A box is a node of the model or
-// a region, folded or open; a wire joins boxes, and knows which edges of the
+// a region, collapsed or open; a wire joins boxes, and knows which edges of the
 // model run through it.
 'use strict';
 
@@ -47,10 +47,10 @@ function readLedger(ledger) {
         region.members.push(node);
         node.container = region;
     }
-    const returned = [];
+    const reverted = [];
     for (const entry of ledger.regions || [])
         if (entry.outcome !== 'kept')
-            returned.push({ ...entry, key: 'back' + returned.length });
+            reverted.push({ ...entry, key: 'reverted' + reverted.length });
         else if (regions.has(entry.name))
             regions.get(entry.name).entry = entry;
     const shades = {};
@@ -59,7 +59,7 @@ function readLedger(ledger) {
         region.shade = shades[region.backend] % 3;
         region.flops = region.members.reduce((sum, n) => sum + n.flops, 0);
     }
-    return { ...ledger, nodes, returned,
+    return { ...ledger, nodes, reverted,
         regions: [...regions.values()],
         names: ledger.backends.map((v) => v.name).filter((n) =>
             n !== 'native') };
@@ -199,8 +199,8 @@ function openRegion(graph, region, { reads, readers }, boxOf) {
 //   paths  of an edge "s>t" of the model: the wires it runs through
 function arrange(graph, open, showQuiet) {
     const seen = visibleEdges(graph, showQuiet), plan = new Plan();
-    const folded = (node) => node.container && !open.has(node.container.name);
-    const boxOf = (node) => (folded(node) ? node.container.name + ' ' :
+    const isCollapsed = (node) => node.container && !open.has(node.container.name);
+    const boxOf = (node) => (isCollapsed(node) ? node.container.name + ' ' :
         node.index + '');
     const inner = new Map();
     for (const region of graph.regions)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// page.js: handles the user's actions: select, unfold, search, filter, and move
+// page.js: handles the user's actions: select, expand, search, filter, and move
 // the view.
 'use strict';
 
@@ -14,7 +14,7 @@ for (const region of [...graph.regions, ...graph.old?.regions || []]) {
 
 const state = {
     w: 0, h: 0, open: new Set(), selected: null, quiet: false, query: '',
-    filters: { where: null, reason: null, given: null, change: null },
+    filters: { where: null, reason: null, reverted: null, change: null },
     matches: null,
     at: -1, theme: null,
 };
@@ -81,8 +81,8 @@ function update() {
     panel.show(state, drawing.scene.paint);
     showHits();
     const open = graph.regions.some((r) => state.open.has(r.name));
-    $('unfold').textContent = open ? 'Fold all' : 'Unfold all';
-    $('unfold').hidden = !graph.regions.length;
+    $('expand').textContent = open ? 'Collapse all' : 'Expand all';
+    $('expand').hidden = !graph.regions.length;
     redraw();
     saveToUrl();
 }
@@ -177,7 +177,7 @@ function reveal(item, centre) {
     bound();
 }
 
-// --- selecting, folding ----------------------------------------------------
+// --- selecting, expanding --------------------------------------------------
 
 function select(item, show) {
     state.selected = item;
@@ -199,8 +199,8 @@ function select(item, show) {
     update();
 }
 
-// Fold or unfold a region. Its upper left corner keeps its position on the
-// screen, unless scrolling shows more of an unfolded region.
+// Expand or collapse a region. Its upper left corner keeps its position on the
+// screen, unless scrolling shows more of an expanded region.
 function toggle(region) {
     const { view } = drawing, old = arrangement.at.get(region);
     const dx = old ? old.x - view.x : 0;
@@ -259,17 +259,17 @@ function filter(name, value) {
 // Set state.matches to the nodes that pass the search and the filters.
 function match() {
     const words = state.query.toLowerCase().split(/\s+/).filter(Boolean);
-    const { where, reason, given, change } = state.filters;
+    const { where, reason, reverted, change } = state.filters;
     state.at = -1;
     state.matches = null;
-    if (words.length || where || reason || given || change) {
+    if (words.length || where || reason || reverted || change) {
         const group = panel.groups.find((g) => g.key === reason);
         const inGroup = group && new Set(group.nodes);
-        const back = graph.returned.find((r) => r.key === given);
-        const inBack = back && new Set(back.nodes);
+        const region = graph.reverted.find((r) => r.key === reverted);
+        const inRegion = region && new Set(region.nodes);
         state.matches = new Set(graph.nodes.filter((n) =>
             (!where || n.where === where) && (!group || inGroup.has(n)) &&
-            (!back || inBack.has(n.index)) &&
+            (!region || inRegion.has(n.index)) &&
             (!change || n.change === change) && words.every((word) =>
                 n.text.includes(word))));
         seekMatch();
@@ -317,7 +317,7 @@ function step(by) {
 
 function clear() {
     state.query = $('find').value = '';
-    state.filters = { where: null, reason: null, given: null, change: null };
+    state.filters = { where: null, reason: null, reverted: null, change: null };
     match();
 }
 
@@ -495,8 +495,8 @@ function watchPointer(canvas, press) {
     }, { passive: false });
 }
 
-// Handle a press: unfold a folded region, fold an open one by its head, or select
-// the box.
+// Handle a press: expand a collapsed region, collapse an open one by its head, or
+// select the box.
 function press(at) {
     const box = drawing.hit(at.x, at.y);
     if (!box) {
@@ -528,7 +528,7 @@ function watch() {
     });
     $('theme').addEventListener('click', () =>
         setTheme(isDark() ? 'light' : 'dark'));
-    $('unfold').addEventListener('click', toggleAll);
+    $('expand').addEventListener('click', toggleAll);
     $('all').addEventListener('click', fitAll);
     $('previous').addEventListener('click', () => step(-1));
     $('next').addEventListener('click', () => step(1));
@@ -549,7 +549,7 @@ function watch() {
 
 // --- the URL ---------------------------------------------------------------
 
-// The URL keeps selection, folding, search and theme, so that a link shows the
+// The URL keeps selection, open regions, search and theme, so that a link shows the
 // same view.
 function saveToUrl() {
     const params = new URLSearchParams();
@@ -632,7 +632,7 @@ for (const node of graph.nodes)
     node.text = (node.name + ' ' + node.op + ' ' + (node.region || ''))
         .toLowerCase();
 const wanted = restoreFromUrl();
-// unfold the region of a model that has only one: folded, it would be one box
+// expand the region of a model that has only one: collapsed, it would be one box
 if (!location.hash && graph.regions.length === 1 &&
     graph.nodes.every((n) => n.container || n.quiet))
     state.open.add(graph.regions[0].name);

@@ -112,7 +112,7 @@ class Panel {
     overview(state) {
         return [this.changes(state), this.times(), this.legend(state),
             this.gates(), this.reasons(state),
-            this.given(state), this.regions(), this.foot(state)];
+            this.reverted(state), this.regions(), this.foot(state)];
     }
 
     // Both ledgers in figures, side by side, and what changed.
@@ -231,12 +231,12 @@ class Panel {
                         make('small', null, g.detail))]))));
     }
 
-    given(state) {
-        const { returned } = this.graph;
-        return returned.length ? make('section', { class: 'reasons' },
+    reverted(state) {
+        const { reverted } = this.graph;
+        return reverted.length ? make('section', { class: 'reasons' },
             make('h2', null, 'Reverted to native'),
-            make('ul', null, returned.map((r) =>
-                this.row('given', r.key, state, [
+            make('ul', null, reverted.map((r) =>
+                this.row('reverted', r.key, state, [
                     make('span', { class: 'number' },
                         sayCount(r.nodes.length)),
                     make('span', { class: 'body' }, make('b', null, r.name),
@@ -264,7 +264,7 @@ class Panel {
         return make('footer', null,
             make('p', null, make('kbd', null, '/'), ' search ',
                 make('kbd', null, '\u2190\u2191\u2193\u2192'), ' move ',
-                make('kbd', null, 'Enter'), ' unfold ',
+                make('kbd', null, 'Enter'), ' expand ',
                 make('kbd', null, 'Esc'), ' back'),
             make('p', { id: 'timing' }, state.timing || ''));
     }
@@ -325,7 +325,7 @@ class Panel {
             region.name),
         make('p', { class: 'do' }, make('button', { type: 'button',
             onclick: () => this.act.toggle(region) },
-        open ? 'Fold' : 'Unfold')),
+        open ? 'Collapse' : 'Expand')),
         this.facts([
             ['Backend', region.backend],
             ['Outcome', entry.outcome],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // browser.js CHROMIUM BYOC WORK [SHOTS [MODEL...]]: the page of a ledger, used in a
-// browser without a window: opened, unfolded, searched, walked through with
+// browser without a window: opened, expanded, searched, walked through with
 // the keyboard; large, and with hostile names. Pages go to the folder WORK,
 // pictures to the folder SHOTS; with --docs instead, those that the documents
 // show, to docs/pictures. Talks to the browser through its debugging
@@ -15,7 +15,7 @@ const { pathToFileURL } = require('url');
 const [chromium, byoc, work, given] = process.argv.slice(2);
 const root = path.join(__dirname, '../..');
 // the pictures of the documents, by their names here
-const PICTURES = { selected: 'page', 'times-unfolded': 'times', 'times-chart':
+const PICTURES = { selected: 'page', 'times-expanded': 'times', 'times-chart':
     'chart', 'compare-selected': 'compare', 'compare-narrow': 'narrow' };
 const forDocs = given === '--docs';
 const shots = forDocs ? path.join(root, 'docs/pictures') : given;
@@ -243,7 +243,7 @@ function ledgerOf(nodes, regions, more = {}) {
         regions, nodes, ...more };
 }
 
-// Names that must stay text; regions given back, gates, times, a cycle.
+// Names that must stay text; reverted regions, gates, times, a cycle.
 function hostileLedger() {
     const evil = ['</script><script>window.bad = 1</script>',
         '<img src=x onerror="window.bad = 2">', '"quoted" \\ \'single\'',
@@ -269,7 +269,7 @@ function hostileLedger() {
 // --- what must hold --------------------------------------------------------
 
 // No two boxes overlap, but for what is inside an open region; wires end at
-// boxes; each node that is drawn has its own box or is in a folded region.
+// boxes; each node that is drawn has its own box or is in a collapsed region.
 const SOUND = `(() => {
     const inside = (a, b) => a.x >= b.x && a.y >= b.y &&
         a.x + a.w <= b.x + b.w + 0.01 && a.y + a.h <= b.y + b.h + 0.01;
@@ -325,13 +325,13 @@ async function opens(browser, file, name) {
         ' of ' + operators + ' operator'), counts);
     await browser.shoot(name);
     await browser.ask('toggleAll()');
-    same(name + ': unfolded', await browser.ask(SOUND), 'sound');
+    same(name + ': expanded', await browser.ask(SOUND), 'sound');
     const shown = await browser.ask('arrangement.boxes.filter((b) => ' +
         'b.item.kind === "node").map((b) => b.item.index)');
     const nodes = await browser.ask('graph.nodes.filter((n) => !n.quiet)' +
         '.map((n) => n.index)');
     same(name + ': every node once', shown.sort((a, b) => a - b), nodes);
-    await browser.shoot(name + '-unfolded');
+    await browser.shoot(name + '-expanded');
     await browser.ask('showQuiet(true)');
     same(name + ': with folded nodes', await browser.ask(SOUND), 'sound');
     await browser.ask('showQuiet(false); toggleAll()');
@@ -342,10 +342,10 @@ async function isUsed(browser, file) {
     await browser.open(file);
     same('one region opens', await browser.ask('state.open.size'), 1);
     await browser.ask('toggleAll()');
-    const folded = await browser.ask('arrangement.boxes.length');
+    const collapsed = await browser.ask('arrangement.boxes.length');
     await clickItem(browser, 'graph.regions[0]');
-    check('a click unfolds',
-        await browser.ask('arrangement.boxes.length') > folded);
+    check('a click expands',
+        await browser.ask('arrangement.boxes.length') > collapsed);
     check('the panel shows the region', await browser.ask('document' +
         '.querySelector("aside h1").textContent === graph.regions[0].name'));
     await clickItem(browser, 'graph.regions[0].members[0]');
@@ -366,9 +366,9 @@ async function isUsed(browser, file) {
         '\u00b7 pads 0\u00d71']);
     await browser.shoot('selected');
     await clickItem(browser, 'graph.regions[0]');
-    same('a click on the head folds',
+    same('a click on the head collapses',
         await browser.ask('arrangement.boxes.length'),
-        folded);
+        collapsed);
 
     await browser.key('Escape');
     same('Escape lets go', await browser.ask('state.selected'), null);
@@ -436,10 +436,10 @@ async function standsHostile(browser, file) {
         'document.querySelector("aside").innerText')).includes('2.48\u00d7'));
     await browser.ask('select(null)');
     const text = await browser.ask('document.querySelector("aside").innerText');
-    check('given back', text.includes('region-too-small'));
+    check('reverted', text.includes('region-too-small'));
     check('gates', text.includes('require-offload') && text.includes('95'));
-    await browser.ask('filter("given", "back0")');
-    same('given back: its nodes', await browser.ask(
+    await browser.ask('filter("reverted", "reverted0")');
+    same('reverted: its nodes', await browser.ask(
         '[...state.matches].map((n) => n.index)'), [1]);
     await isNarrow(browser, 'narrow');
     same('hostile: complaints', browser.complaints(), []);
@@ -492,7 +492,7 @@ async function showsTimes(browser) {
         '.querySelector("aside").innerText')).includes('% of a run'));
     await comesIntoView(browser, 'times');
     await browser.ask('select(null); fitStart()');
-    await browser.shoot('times-unfolded');
+    await browser.shoot('times-expanded');
     await isNarrow(browser, 'times-narrow');
     same('times: complaints', browser.complaints(), []);
     await browser.send('Page.navigate', { url: pathToFileURL(chart).href });
@@ -575,7 +575,7 @@ async function howQuick(browser, file, n) {
     await browser.open(file, '#open=*');
     same(n + ' nodes', await browser.ask('graph.nodes.length'), n);
     console.log('note: ' + n + ' nodes opened in ' + times[2] + ' ms (median ' +
-        'of 5, ' + times[0] + ' to ' + times[4] + '); all unfolded: ' +
+        'of 5, ' + times[0] + ' to ' + times[4] + '); all expanded: ' +
         await browser.ask('document.getElementById("timing").textContent'));
 }
 
