@@ -443,117 +443,169 @@ static void add_param(struct random *r, const struct shape *s, char *name,
     r->n_params++;
 }
 
+/* Each of these adds the call of a step after `last`, of shape *s, which
+ * becomes the result's. `axis` is one of its axes, or 0. */
+typedef void add_call_fn(struct random *r, struct shape *s, const char *last,
+                         uint32_t axis);
+
+static void add_unary(struct random *r, struct shape *s, const char *last,
+                      uint32_t axis)
+{
+    static const char *const ops[] = {"abs", "negative", "nn.relu", "sign"};
+    (void)s, (void)axis;
+    byi_text_addf(&r->body, "%s(%s);\n", ops[roll(r, 4)], last);
+}
+
+/* With an operand that is broadcast to it. */
+static void add_binary(struct random *r, struct shape *s, const char *last,
+                       uint32_t axis)
+{
+    static const char *const ops[] = {"add", "subtract", "maximum", "minimum",
+                                      "multiply"};
+    struct shape t = *s;
+    char other[32];
+    (void)axis;
+    t.rank = roll(r, s->rank + 1);
+    for (uint32_t i = 0; i < t.rank; i++)
+        t.dims[i] = roll(r, 3) ? s->dims[s->rank - t.rank + i] : 1;
+    add_param(r, &t, other, sizeof other);
+    byi_text_addf(&r->body, "%s(%s, %s);\n", ops[roll(r, 5)], last, other);
+}
+
+/* It is broadcast, or meets a scalar. */
+static void add_scalar(struct random *r, struct shape *s, const char *last,
+                       uint32_t axis)
+{
+    (void)s, (void)axis;
+    byi_text_addf(&r->body, "add(%s, cast(2, dtype=\"%s\"));\n", last, r->type);
+}
+
+/* A rotation of the axes. */
+static void add_transpose(struct random *r, struct shape *s, const char *last,
+                          uint32_t axis)
+{
+    struct shape t = *s;
+    byi_text_addf(&r->body, "transpose(%s, axes=[", last);
+    for (uint32_t i = 0; i < s->rank; i++) {
+        t.dims[i] = s->dims[(i + axis) % s->rank];
+        byi_text_addf(&r->body, "%s%u", i ? ", " : "", (i + axis) % s->rank);
+    }
+    byi_text_addf(&r->body, "]);\n");
+    *s = t;
+}
+
+/* Two axes become one, or one becomes two. */
+static void add_reshape(struct random *r, struct shape *s, const char *last,
+                        uint32_t axis)
+{
+    struct shape t = *s;
+    char to[200];
+    if (s->rank > 1 && axis + 1 < s->rank) {
+        t.rank--;
+        t.dims[axis] *= s->dims[axis + 1];
+        for (uint32_t i = axis + 1; i < t.rank; i++)
+            t.dims[i] = s->dims[i + 1];
+    } else if (s->rank < 6 && s->rank > 0 && s->dims[axis] % 2 == 0) {
+        for (uint32_t i = s->rank; i > axis + 1; i--)
+            t.dims[i] = s->dims[i - 1];
+        t.rank++;
+        t.dims[axis] /= 2;
+        t.dims[axis + 1] = 2;
+    }
+    shape_text(&t, to, sizeof to);
+    to[strlen(to) - 1] = '\0';
+    byi_text_addf(&r->body, "reshape(%s, [%s]);\n", last, to + 1);
+    *s = t;
+}
+
+/* A reduction, and sometimes its result goes back. */
+static void add_reduction(struct random *r, struct shape *s, const char *last,
+                          uint32_t axis)
+{
+    static const char *const ops[] = {"sum", "max", "min", "mean"};
+    if (s->rank == 0) {
+        byi_text_addf(&r->body, "abs(%s);\n", last);
+        return;
+    }
+    byi_text_addf(&r->body, "%s(%s, axis=[%u]);\n", ops[roll(r, 4)], last,
+                  axis);
+    if (roll(r, 2)) {
+        byi_text_addf(&r->body, "    %%%u = maximum(%s, %%%u);\n",
+                      r->n_nodes + 1, last, r->n_nodes);
+        r->n_nodes++;
+    } else {
+        s->dims[axis] = 1;
+    }
+}
+
+/* Every other element, from the second or from the last on. */
+static void add_slice(struct random *r, struct shape *s, const char *last,
+                      uint32_t axis)
+{
+    if (s->rank == 0 || s->dims[axis] <= 2) {
+        add_reduction(r, s, last, axis);
+        return;
+    }
+    const bool back = roll(r, 2);
+    byi_text_addf(&r->body, "strided_slice(%s, [%d], [%d], [%u], [%d]);\n",
+                  last, back ? -1 : 1, back ? -99999 : 99999, axis,
+                  back ? -2 : 2);
+    s->dims[axis] = back ? (s->dims[axis] + 1) / 2 : s->dims[axis] / 2;
+}
+
+static void add_pad(struct random *r, struct shape *s, const char *last,
+                    uint32_t axis)
+{
+    byi_text_addf(&r->body, "nn.pad(%s, [", last);
+    for (uint32_t i = 0; i < 2 * s->rank; i++)
+        byi_text_addf(&r->body, "%s%u", i ? ", " : "",
+                      i % s->rank == axis ? 1 + i / s->rank : 0);
+    byi_text_addf(&r->body, "], cast(3, dtype=\"%s\"));\n", r->type);
+    if (s->rank > 0)
+        s->dims[axis] += 3;
+}
+
+/* With an earlier or later operand, or itself. */
+static void add_concatenate(struct random *r, struct shape *s, const char *last,
+                            uint32_t axis)
+{
+    struct shape t = *s;
+    char other[32];
+    if (s->rank == 0) {
+        add_pad(r, s, last, axis);
+        return;
+    }
+    const bool before = roll(r, 2), own = roll(r, 4) == 0;
+    t.dims[axis] = own ? s->dims[axis] : 1 + roll(r, 9);
+    snprintf(other, sizeof other, "%s", last);
+    if (!own)
+        add_param(r, &t, other, sizeof other);
+    byi_text_addf(&r->body, "concatenate(%s, %s, axis=%u);\n",
+                  before ? other : last, before ? last : other, axis);
+    s->dims[axis] += t.dims[axis];
+}
+
+static void add_tile(struct random *r, struct shape *s, const char *last,
+                     uint32_t axis)
+{
+    byi_text_addf(&r->body, "tile(%s, [", last);
+    for (uint32_t i = 0; i < s->rank; i++)
+        byi_text_addf(&r->body, "%s%u", i ? ", " : "", i == axis ? 2 : 1);
+    byi_text_addf(&r->body, "]);\n");
+    if (s->rank > 0)
+        s->dims[axis] *= 2;
+}
+
 /* Add a step after %last (shape *s); *last is the new value's name. */
 static void add_step(struct random *r, struct shape *s, char *last, size_t n)
 {
-    static const char *const unary[] = {"abs", "negative", "nn.relu", "sign"};
-    static const char *const binary[] = {"add", "subtract", "maximum",
-                                         "minimum", "multiply"};
-    static const char *const folds[] = {"sum", "max", "min", "mean"};
-    char other[32], to[200];
-    struct shape t = *s;
+    static add_call_fn *const steps[12] = {
+        add_unary,     add_binary,      add_binary, add_scalar,
+        add_transpose, add_reshape,     add_slice,  add_reduction,
+        add_reduction, add_concatenate, add_pad,    add_tile};
     byi_text_addf(&r->body, "    %%%u = ", r->n_nodes);
-    uint32_t axis = s->rank ? roll(r, s->rank) : 0;
-    switch (roll(r, 12)) {
-    case 0:
-        byi_text_addf(&r->body, "%s(%s);\n", unary[roll(r, 4)], last);
-        break;
-    case 1:
-    case 2: /* an operand that is broadcast to it */
-        t.rank = roll(r, s->rank + 1);
-        for (uint32_t i = 0; i < t.rank; i++)
-            t.dims[i] = roll(r, 3) ? s->dims[s->rank - t.rank + i] : 1;
-        add_param(r, &t, other, sizeof other);
-        byi_text_addf(&r->body, "%s(%s, %s);\n", binary[roll(r, 5)], last,
-                      other);
-        break;
-    case 3: /* it is broadcast, or meets a scalar */
-        byi_text_addf(&r->body, "add(%s, cast(2, dtype=\"%s\"));\n", last,
-                      r->type);
-        break;
-    case 4: { /* a transpose: a rotation of the axes */
-        byi_text_addf(&r->body, "transpose(%s, axes=[", last);
-        for (uint32_t i = 0; i < s->rank; i++) {
-            t.dims[i] = s->dims[(i + axis) % s->rank];
-            byi_text_addf(&r->body, "%s%u", i ? ", " : "",
-                          (i + axis) % s->rank);
-        }
-        byi_text_addf(&r->body, "]);\n");
-        *s = t;
-        break;
-    }
-    case 5: /* two axes become one, or one becomes two */
-        if (s->rank > 1 && axis + 1 < s->rank) {
-            t.rank--;
-            t.dims[axis] *= s->dims[axis + 1];
-            for (uint32_t i = axis + 1; i < t.rank; i++)
-                t.dims[i] = s->dims[i + 1];
-        } else if (s->rank < 6 && s->rank > 0 && s->dims[axis] % 2 == 0) {
-            for (uint32_t i = s->rank; i > axis + 1; i--)
-                t.dims[i] = s->dims[i - 1];
-            t.rank++;
-            t.dims[axis] /= 2;
-            t.dims[axis + 1] = 2;
-        }
-        shape_text(&t, to, sizeof to);
-        to[strlen(to) - 1] = '\0';
-        byi_text_addf(&r->body, "reshape(%s, [%s]);\n", last, to + 1);
-        *s = t;
-        break;
-    case 9: /* an earlier or later one, or itself */
-        if (s->rank > 0) {
-            const bool before = roll(r, 2), own = roll(r, 4) == 0;
-            t.dims[axis] = own ? s->dims[axis] : 1 + roll(r, 9);
-            snprintf(other, sizeof other, "%s", last);
-            if (!own)
-                add_param(r, &t, other, sizeof other);
-            byi_text_addf(&r->body, "concatenate(%s, %s, axis=%u);\n",
-                          before ? other : last, before ? last : other, axis);
-            s->dims[axis] += t.dims[axis];
-            break;
-        } /* fall through */
-    case 10:
-        byi_text_addf(&r->body, "nn.pad(%s, [", last);
-        for (uint32_t i = 0; i < 2 * s->rank; i++)
-            byi_text_addf(&r->body, "%s%u", i ? ", " : "",
-                          i % s->rank == axis ? 1 + i / s->rank : 0);
-        byi_text_addf(&r->body, "], cast(3, dtype=\"%s\"));\n", r->type);
-        if (s->rank > 0)
-            s->dims[axis] += 3;
-        break;
-    case 11:
-        byi_text_addf(&r->body, "tile(%s, [", last);
-        for (uint32_t i = 0; i < s->rank; i++)
-            byi_text_addf(&r->body, "%s%u", i ? ", " : "", i == axis ? 2 : 1);
-        byi_text_addf(&r->body, "]);\n");
-        if (s->rank > 0)
-            s->dims[axis] *= 2;
-        break;
-    case 6: /* every other one, from the second or from the last on */
-        if (s->rank > 0 && s->dims[axis] > 2) {
-            const bool back = roll(r, 2);
-            byi_text_addf(
-                &r->body, "strided_slice(%s, [%d], [%d], [%u], [%d]);\n", last,
-                back ? -1 : 1, back ? -99999 : 99999, axis, back ? -2 : 2);
-            s->dims[axis] = back ? (s->dims[axis] + 1) / 2 : s->dims[axis] / 2;
-            break;
-        }    /* fall through */
-    default: /* a reduction, and sometimes its result goes back */
-        if (s->rank == 0) {
-            byi_text_addf(&r->body, "abs(%s);\n", last);
-            break;
-        }
-        byi_text_addf(&r->body, "%s(%s, axis=[%u]);\n", folds[roll(r, 4)], last,
-                      axis);
-        if (roll(r, 2)) {
-            byi_text_addf(&r->body, "    %%%u = maximum(%s, %%%u);\n",
-                          r->n_nodes + 1, last, r->n_nodes);
-            r->n_nodes++;
-        } else {
-            s->dims[axis] = 1;
-        }
-        break;
-    }
+    const uint32_t axis = s->rank ? roll(r, s->rank) : 0;
+    steps[roll(r, 12)](r, s, last, axis);
     snprintf(last, n, "%%%u", r->n_nodes++);
 }
 
