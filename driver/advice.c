@@ -508,15 +508,21 @@ static const char *plural_suffix(uint32_t n)
     return n == 1 ? "" : "s";
 }
 
+/* "99.20% of 8.20 GFLOP WHAT, 121 operators; 0 stay native" */
+static void print_coverage(const struct byi_coverage *c, const char *what,
+                           struct byi_text *out)
+{
+    byi_report_add_share(out, c->flops_offloaded, c->flops);
+    byi_text_addf(out, " of ");
+    byi_report_add_flops(out, c->flops);
+    byi_text_addf(out, "%s, %u operator%s; %u stay native\n", what,
+                  c->offloaded, plural_suffix(c->offloaded), c->native);
+}
+
 static void print_text(const struct advisor *a, struct byi_text *out)
 {
     byi_text_addf(out, "now: ");
-    byi_report_add_share(out, a->now.flops_offloaded, a->now.flops);
-    byi_text_addf(out, " of ");
-    byi_report_add_flops(out, a->now.flops);
-    byi_text_addf(out, " offloaded, %u operator%s; %u stay native\n",
-                  a->now.offloaded, plural_suffix(a->now.offloaded),
-                  a->now.native);
+    print_coverage(&a->now, " offloaded", out);
     if (!a->found.n)
         byi_text_addf(out, "none of the %u change%s tried offloads more\n",
                       a->n_tried, plural_suffix(a->n_tried));
@@ -528,12 +534,7 @@ static void print_text(const struct advisor *a, struct byi_text *out)
         byi_text_addf(out, "  ");
         print_changes(t, out);
         byi_text_addf(out, "\n      ");
-        byi_report_add_share(out, t->after.flops_offloaded, t->after.flops);
-        byi_text_addf(out, " of ");
-        byi_report_add_flops(out, t->after.flops);
-        byi_text_addf(out, ", %u operator%s; %u stay native\n",
-                      t->after.offloaded, plural_suffix(t->after.offloaded),
-                      t->after.native);
+        print_coverage(&t->after, "", out);
     }
 }
 
