@@ -52,7 +52,7 @@ static double measure_block_peak(const struct byi_i8_kernels *k)
 }
 
 /* Measure the peak of one core in operations per second: with the block kernel
- * if the instruction set has one, otherwise with full tiles whose operands stay
+ * if it multiplies bytes, otherwise with full tiles whose operands stay
  * in the L1 cache. */
 static double measure_peak(void)
 {
@@ -62,7 +62,7 @@ static double measure_peak(void)
     static int32_t add[BYI_I8_COLUMNS];
     static float scale[BYI_I8_COLUMNS];
     const struct byi_i8_kernels *k = byi_i8_kernels();
-    if (k->block)
+    if (k->block_bytes)
         return measure_block_peak(k);
     const enum byi_i8_form form =
         k->bytes == BYI_I8_ALWAYS ? BYI_I8_BYTES : BYI_I8_PAIRS;
