@@ -264,6 +264,8 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     j.by_blocks = runs_blocks(conv, j.form);
     j.flip = conv->x_signed && !j.by_blocks ? 0x80 : 0;
     j.tiles = byi_ceil_div(j.rows, conv->kernels->rows);
+    j.least = j.rows / byi_max(j.tiles, 1);
+    j.larger = j.rows % byi_max(j.tiles, 1);
     j.column_blocks = byi_ceil_div(j.outputs, j.wide);
     j.n_pieces = 1;
     j.pointwise = i8_is_pointwise(conv);
@@ -456,7 +458,39 @@ static void get_rows(const struct i8_job *j, int64_t group, int64_t row,
 /* The first row of a tile. All tiles have about the same number of rows. */
 static int64_t first_row(const struct i8_job *j, int64_t tile)
 {
-    return j->rows / j->tiles * tile + byi_min(tile, j->rows % j->tiles);
+    return j->least * tile + byi_min(tile, j->larger);
+}
+
+/* Copy n bytes, at most 2 * 16: with two moves that overlap if n is large
+ * enough. A call of memcpy() takes longer than a row of results. */
+static void copy_short(char *to, const char *from, int64_t n)
+{
+    char first[16], last[16];
+    if (n >= 16) {
+        memcpy(first, from, 16);
+        memcpy(last, from + n - 16, 16);
+        memcpy(to, first, 16);
+        memcpy(to + n - 16, last, 16);
+    } else if (n >= 8) {
+        memcpy(first, from, 8);
+        memcpy(last, from + n - 8, 8);
+        memcpy(to, first, 8);
+        memcpy(to + n - 8, last, 8);
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[i];
+    }
+}
+
+/* Copy rows of n bytes. */
+static void copy_columns(char *to, int64_t ldto, const char *from, int64_t ld,
+                         int64_t n, int rows)
+{
+    for (int r = 0; r < rows; r++, to += ldto, from += ld)
+        if (n <= 32)
+            copy_short(to, from, n);
+        else
+            memcpy(to, from, (size_t)n);
 }
 
 /* Run a tile whose last panel has more columns than y. */
@@ -471,15 +505,13 @@ static void run_partial(const struct i8_job *j, struct byi_i8_tile *t, int rows,
     t->y = results;
     t->ldy = panels * BYI_I8_PANEL * j->size;
     if (j->conv->result == BYI_I8_ADDED) {
-        for (int r = 0; r < rows; r++)
-            memcpy(other + r * t->ldy, t->e.other.at + r * ldy,
-                   (size_t)columns);
+        copy_columns((char *)other, t->ldy, (const char *)t->e.other.at, ldy,
+                     columns, rows);
         t->e.other.at = other;
         t->e.other.ld = t->ldy;
     }
     j->conv->kernels->tile[j->form][panels - 1][rows](t);
-    for (int r = 0; r < rows; r++)
-        memcpy(y + r * ldy, results + r * t->ldy, (size_t)(columns * j->size));
+    copy_columns(y, ldy, results, t->ldy, columns * j->size, rows);
 }
 
 /* Multiply tiles [begin, end) of rows by a column block of a group. */

@@ -16,6 +16,7 @@ struct i8_job {
     const uint32_t *panels; /* packed words                              */
     int64_t words;          /* words of a column of a panel */
     int64_t rows, tiles;    /* `rows`: positions of all images */
+    int64_t least, larger;  /* rows of a tile; tiles that have one row more */
     int64_t wide;           /* columns of a column block */
     int64_t column_blocks;  /* of a group */
     int64_t outputs;        /* of a group */
