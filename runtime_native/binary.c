@@ -89,8 +89,10 @@ struct binary_job {
     struct broadcast shape;
     size_t size[OPERANDS], out_size;
     loop_fn loop;
-    loop_fn wide; /* float16 and bfloat16: the float32 loop */
-    bool fmod;    /* mod: the remainder has the sign of a, as in C */
+    loop_fn wide;       /* float16 and bfloat16: the float32 loop */
+    byi_pair_loop pair; /* the loop that pair_loop() calls */
+    size_t pair_size;   /* of the elements that it reads */
+    bool fmod;          /* mod: the remainder has the sign of a, as in C */
     /* computes n elements of one row from the operands at at[] */
     void (*row)(const struct binary_job *job, const char *const *at, char *y,
                 int64_t n);
@@ -193,27 +195,16 @@ static struct binary_job describe(const struct byi_call *call)
 #define TYPED(op, id, type, form) LOOP(op, id, type, type, form)
 #define TEST(op, id, type, form) LOOP(op, id, type, uint8_t, form)
 
-#define EACH_FLOAT(LOOP, op, form)                                             \
-    LOOP(op, F32, float, form) LOOP(op, F64, double, form)
-#define EACH_SIGNED(LOOP, op, form)                                            \
-    LOOP(op, I8, int8_t, form)                                                 \
-    LOOP(op, I16, int16_t, form)                                               \
-    LOOP(op, I32, int32_t, form)                                               \
-    LOOP(op, I64, int64_t, form)
-#define EACH_UNSIGNED(LOOP, op, form)                                          \
-    LOOP(op, U8, uint8_t, form)                                                \
-    LOOP(op, U16, uint16_t, form)                                              \
-    LOOP(op, U32, uint32_t, form)                                              \
-    LOOP(op, U64, uint64_t, form)
-
 #define BINARY(op, floats, of_signed, of_unsigned)                             \
-    EACH_FLOAT(TYPED, op, floats) BINARY_INTS(op, of_signed, of_unsigned)
+    BYI_EACH_FLOAT_FORM(TYPED, op, floats)                                     \
+    BINARY_INTS(op, of_signed, of_unsigned)
 #define BINARY_INTS(op, of_signed, of_unsigned)                                \
-    EACH_SIGNED(TYPED, op, of_signed) EACH_UNSIGNED(TYPED, op, of_unsigned)
+    BYI_EACH_SIGNED_FORM(TYPED, op, of_signed)                                 \
+    BYI_EACH_UNSIGNED_FORM(TYPED, op, of_unsigned)
 #define BINARY_BOOL(op, form) LOOP(op, BOOL, uint8_t, uint8_t, form)
 #define BINARY_COMPARE(op, form)                                               \
-    EACH_FLOAT(TEST, op, form)                                                 \
-    EACH_SIGNED(TEST, op, form) EACH_UNSIGNED(TEST, op, form)
+    BYI_EACH_FLOAT_FORM(TEST, op, form)                                        \
+    BYI_EACH_SIGNED_FORM(TEST, op, form) BYI_EACH_UNSIGNED_FORM(TEST, op, form)
 #define BINARY_EQUALITY(op, numbers, bools, strings)                           \
     BINARY_COMPARE(op, numbers)                                                \
     BINARY_BOOL(op, bools) LOOP(op, STRING, const char *, uint8_t, strings)
@@ -269,10 +260,11 @@ static loop_fn find_loop(enum byi_op_id op, enum byoc_dtype dtype)
     case BYI_OP_##op *BYI_DTYPES + BYOC_##id:                                  \
         return op##_##id;
 #define NUMBERS(op)                                                            \
-    EACH_FLOAT(CASE, op, ) EACH_SIGNED(CASE, op, ) EACH_UNSIGNED(CASE, op, )
+    BYI_EACH_FLOAT_FORM(CASE, op, )                                            \
+    BYI_EACH_SIGNED_FORM(CASE, op, ) BYI_EACH_UNSIGNED_FORM(CASE, op, )
 #define BINARY(op, floats, of_signed, of_unsigned) NUMBERS(op)
 #define BINARY_INTS(op, of_signed, of_unsigned)                                \
-    EACH_SIGNED(CASE, op, ) EACH_UNSIGNED(CASE, op, )
+    BYI_EACH_SIGNED_FORM(CASE, op, ) BYI_EACH_UNSIGNED_FORM(CASE, op, )
 #define BINARY_BOOL(op, form) CASE(op, BOOL, , )
 #define BINARY_COMPARE(op, form) NUMBERS(op)
 #define BINARY_EQUALITY(op, numbers, bools, strings)                           \
@@ -291,15 +283,51 @@ static loop_fn find_loop(enum byi_op_id op, enum byoc_dtype dtype)
 static void simd_loop(const struct binary_job *job, const void *a, int64_t sa,
                       const void *b, int64_t sb, void *y, int64_t n)
 {
-    if (sa == 0 && sb == 0) /* the row has one element */
-        sa = 1;
-    byi_simd()->binary[job->call->op->id](a, sa, b, sb, y, n);
+    /* if both steps are 0, the row has one element */
+    byi_simd()->binary[job->call->op->id](a, sa || !sb, b, sb, y, n);
 }
 
-static loop_fn loop_of(enum byi_op_id op, enum byoc_dtype dtype, bool fast)
+/* Set n > 0 elements of `to` to the element of `size` bytes at `from`. */
+static void fill_block(const char *from, size_t size, int64_t n, char *to)
 {
-    if (fast && dtype == BYOC_F32 && byi_simd()->binary[op])
+    const size_t bytes = (size_t)n * size;
+    memcpy(to, from, size);
+    for (size_t done = size; done < bytes; done *= 2)
+        memcpy(to + done, to, done < bytes - done ? done : bytes - done);
+}
+
+/* Call the vectorised loop that the job has found, with blocks of the element
+ * of an operand that has only one. */
+static void pair_loop(const struct binary_job *job, const void *va, int64_t sa,
+                      const void *vb, int64_t sb, void *vy, int64_t n)
+{
+    const char *a = va, *b = vb;
+    uint64_t block[BLOCK];
+    const size_t size = job->pair_size;
+    if (sa == 0 && sb == 0) /* the row has one element */
+        sa = sb = 1;
+    if (sa && sb) {
+        job->pair(a, b, vy, n);
+        return;
+    }
+    fill_block(sa ? b : a, size, byi_min(BLOCK, n), (char *)block);
+    for (int64_t at = 0; at < n; at += BLOCK)
+        job->pair(sa ? a + (size_t)at * size : (char *)block,
+                  sb ? b + (size_t)at * size : (char *)block,
+                  (char *)vy + (size_t)at * job->out_size,
+                  byi_min(BLOCK, n - at));
+}
+
+/* The loop of the job's operator for elements of this dtype. */
+static loop_fn loop_of(struct binary_job *job, enum byoc_dtype dtype, bool fast)
+{
+    const struct byi_simd *simd = byi_simd();
+    const enum byi_op_id op = job->call->op->id;
+    if (fast && dtype == BYOC_F32 && simd->binary[op])
         return simd_loop;
+    job->pair_size = byi_dtype_bytes(dtype);
+    if (fast && simd->pair && (job->pair = simd->pair(op, dtype)))
+        return pair_loop;
     return find_loop(op, dtype);
 }
 
@@ -311,9 +339,9 @@ static enum byoc_status run_binary(const struct byi_call *call, bool fast,
     struct binary_job job = describe(call);
     if (op == BYI_OP_MOD)
         job.fmod = byi_attr_int(call->attrs, "fmod") != 0;
-    job.wide = loop_of(op, BYOC_F32, fast);
-    job.loop = byi_dtype_is_half(dtype) && job.wide ? half_loop
-                                                    : loop_of(op, dtype, fast);
+    if (byi_dtype_is_half(dtype))
+        job.wide = loop_of(&job, BYOC_F32, fast);
+    job.loop = job.wide ? half_loop : loop_of(&job, dtype, fast);
     if (!job.loop)
         return byi_bad_dtype(call, dtype, "a dtype that the operator supports",
                              err);

@@ -43,6 +43,20 @@
     T(U64, uint64_t, uint64_t)                                                 \
     T(I64, int64_t, uint64_t)
 
+/* LOOP(op, id, C type, form) for the types of binary.def's forms */
+#define BYI_EACH_FLOAT_FORM(LOOP, op, form)                                    \
+    LOOP(op, F32, float, form) LOOP(op, F64, double, form)
+#define BYI_EACH_SIGNED_FORM(LOOP, op, form)                                   \
+    LOOP(op, I8, int8_t, form)                                                 \
+    LOOP(op, I16, int16_t, form)                                               \
+    LOOP(op, I32, int32_t, form)                                               \
+    LOOP(op, I64, int64_t, form)
+#define BYI_EACH_UNSIGNED_FORM(LOOP, op, form)                                 \
+    LOOP(op, U8, uint8_t, form)                                                \
+    LOOP(op, U16, uint16_t, form)                                              \
+    LOOP(op, U32, uint32_t, form)                                              \
+    LOOP(op, U64, uint64_t, form)
+
 enum { BYI_DTYPES = BYI_LAST_DTYPE + 1 }; /* by dtype */
 
 /* Read element i of operand 1 as an axis of a tensor of rank `rank`, and
@@ -511,6 +525,9 @@ struct byi_index_strides {
  * is at most 1. */
 enum byi_sum { BYI_ADD, BYI_ADD_ABS, BYI_ADD_SQUARE, BYI_ADD_EXP, BYI_SUMS };
 
+/* y[i] = op(a[i], b[i]) */
+typedef void (*byi_pair_loop)(const void *a, const void *b, void *y, int64_t n);
+
 /* float32 loops, compiled once per instruction set. Entries by operator are
  * NULL if the operator has no such loop. */
 struct byi_simd {
@@ -522,6 +539,9 @@ struct byi_simd {
     /* y[i] = op(a[i * sa], b[i * sb]); sa and sb are 0 or 1, not both 0 */
     void (*binary[BYI_N_OPS])(const float *a, int64_t sa, const float *b,
                               int64_t sb, float *y, int64_t n);
+    /* The loop of an operator on elements of a dtype; NULL if the plain loop is
+     * as fast. The member is NULL if that holds for all operators. */
+    byi_pair_loop (*pair)(enum byi_op_id op, enum byoc_dtype dtype);
     double (*sum)(const float *x, int64_t n);
     /* the sum of (x[i] - shift)^2 */
     double (*sum_squares)(const float *x, int64_t n, float shift);

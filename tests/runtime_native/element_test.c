@@ -298,12 +298,18 @@ static void test_binary(void **state)
             }
 }
 
+static bool has_fast_loop(enum byi_op_id op)
+{
+    const struct byi_simd *simd = byi_simd();
+    return simd->binary[op] || (simd->pair && simd->pair(op, BYOC_F32));
+}
+
 /* The float32 loops against the plain ones, NaN and infinities included. */
 static void test_binary_fast(void **state)
 {
     (void)state;
     for (int op = 1; op < BYI_N_OPS; op++) {
-        if (!byi_simd()->binary[op])
+        if (!has_fast_loop((enum byi_op_id)op))
             continue;
         for (size_t p = 0; p < BYI_COUNT(pairs); p++) {
             if (op == BYI_OP_NN_PRELU && p != 0 && p != 3 && p != 4)
