@@ -101,6 +101,26 @@ static enum byoc_status concatenate_run(const struct byi_call *call,
 
 /* --- text.split ----------------------------------------------------------- */
 
+/* Split the writable copy `text` of a string, whose delimiters become NULs.
+ * Returns the number of parts, which part[] points to. */
+static int64_t split_text(char *text, const char *delimiter, int64_t most,
+                          const char **part)
+{
+    const char *from = text, *at;
+    size_t length;
+    int64_t n = 0;
+    char *end = NULL;
+    while ((at = byi_string_part(&from, delimiter, n == most, &length))) {
+        if (end) /* the search for this part has passed that delimiter */
+            *end = '\0';
+        end = text + (at - text) + length;
+        part[n++] = at;
+    }
+    if (end)
+        *end = '\0';
+    return n;
+}
+
 /* The result has room for all parts, since the type rule has counted them. */
 static enum byoc_status split_run(const struct byi_call *call,
                                   struct byoc_error *err)
@@ -113,18 +133,13 @@ static enum byoc_status split_run(const struct byi_call *call,
     if (!call->strings)
         return byi_no_store(call, err);
     for (int64_t i = 0; i < byi_count(call->in); i++, y += width) {
-        const char *from = x[i], *part;
-        size_t length;
-        int64_t n = 0;
-        while ((part = byi_string_part(&from, delimiter, n == most, &length))) {
-            char *text = byi_store_string(call->strings, length);
-            if (!text)
-                return byi_no_store(call, err);
-            memcpy(text, part, length);
-            y[n++] = text;
-        }
-        counts[i] = n;
-        for (; n < width; n++)
+        const size_t length = strlen(x[i]);
+        char *text = byi_store_string(call->strings, length);
+        if (!text)
+            return byi_no_store(call, err);
+        copy_text(text, x[i], length);
+        counts[i] = split_text(text, delimiter, most, y);
+        for (int64_t n = counts[i]; n < width; n++)
             y[n] = "";
     }
     return BYOC_OK;

@@ -107,22 +107,36 @@ size_t byi_string_case(const char *text, enum byi_case to, locale_t locale,
     return length;
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* Words are short, so that loops take less time than calls of strcspn. */
+static const char *end_of_word(const char *at)
+{
+    while (*at && !is_space(*at))
+        at++;
+    return at;
+}
+
 const char *byi_string_part(const char **from, const char *delimiter, bool last,
                             size_t *length)
 {
-    static const char spaces[] = " \t\n\v\f\r";
     const bool words = delimiter[0] == '\0';
     const char *at = *from;
 
-    if (at && words)
-        at += strspn(at, spaces);
+    while (at && words && is_space(*at))
+        at++;
     if (!at || (words && *at == '\0'))
         return NULL;
-    const char *end = words ? at + strcspn(at, spaces) : strstr(at, delimiter);
-    if (last || !end)
+    const char *end = last    ? NULL
+                      : words ? end_of_word(at)
+                              : strstr(at, delimiter);
+    if (!end)
         end = at + strlen(at);
     *length = (size_t)(end - at);
-    *from = *end == '\0' ? NULL : end + strlen(delimiter);
+    *from = *end == '\0' ? NULL : end + (words ? 0 : strlen(delimiter));
     return at;
 }
 
