@@ -84,39 +84,50 @@ struct keyed_index {
 enum { RADIX = 256 };
 
 /* Sort `from` to `to` by byte `digit` of the keys, keeping the order of equal
- * digits. Returns false, and does nothing, if that byte is the same in all
- * keys. */
-static bool sort_digit(const struct keyed_index *from, struct keyed_index *to,
-                       int64_t n, int digit)
+ * digits. `count` has the number of elements with each digit; counts the digits
+ * `next` in the same pass, since increments of one counter, which many elements
+ * share, wait for each other. */
+static void sort_digit(const struct keyed_index *from, struct keyed_index *to,
+                       int64_t n, int digit, int64_t *count, int next,
+                       int64_t *next_count)
 {
-    int64_t count[RADIX] = {0}, at = 0;
-    for (int64_t i = 0; i < n; i++)
-        count[from[i].key >> 8 * digit & 255]++;
-    if (count[from[0].key >> 8 * digit & 255] == n)
-        return false;
+    int64_t at = 0;
     for (int i = 0; i < RADIX; i++) {
         const int64_t first = at;
         at += count[i];
         count[i] = first;
     }
-    for (int64_t i = 0; i < n; i++)
-        to[count[from[i].key >> 8 * digit & 255]++] = from[i];
-    return true;
+    memset(next_count, 0, RADIX * sizeof *next_count);
+    for (int64_t i = 0; i < n; i++) {
+        const struct keyed_index one = from[i];
+        next_count[one.key >> 8 * next & 255]++;
+        to[count[one.key >> 8 * digit & 255]++] = one;
+    }
 }
 
-/* Sort n > 0 elements by keys of `size` bytes, with a stable LSD radix sort.
- * Returns `from` or `to`, whichever has the result. */
+/* Sort n > 0 elements by keys of `size` bytes, with a stable LSD radix sort
+ * that skips digits which are equal in all keys. Returns `from` or `to`,
+ * whichever has the result. */
 static struct keyed_index *sort_keys(struct keyed_index *from,
                                      struct keyed_index *to, int64_t n,
                                      size_t size)
 {
+    struct keyed_index *at[2] = {from, to};
+    int64_t counts[2][RADIX] = {{0}};
+    int digits[sizeof(uint64_t) + 1], n_digits = 0;
+    uint64_t varying = 0;
+    for (int64_t i = 0; i < n; i++)
+        varying |= from[i].key ^ from[0].key;
     for (int digit = 0; digit < (int)size; digit++)
-        if (sort_digit(from, to, n, digit)) {
-            struct keyed_index *const sorted = to;
-            to = from;
-            from = sorted;
-        }
-    return from;
+        if (varying >> 8 * digit & 255)
+            digits[n_digits++] = digit;
+    digits[n_digits] = 0; /* counted after the last digit, and not used */
+    for (int64_t i = 0; n_digits && i < n; i++)
+        counts[0][from[i].key >> 8 * digits[0] & 255]++;
+    for (int d = 0; d < n_digits; d++)
+        sort_digit(at[d % 2], at[(d + 1) % 2], n, digits[d], counts[d % 2],
+                   digits[d + 1], counts[(d + 1) % 2]);
+    return at[n_digits % 2];
 }
 
 /* --- topk --------------------------------------------------------------- */
