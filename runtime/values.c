@@ -157,14 +157,18 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
 }
 
 /* The state owns the strings of all outputs, even of outputs in the caller's
- * memory, so the strings of inputs and constants are copied, too. */
+ * memory, so the strings of inputs and constants are copied, but not those that
+ * kernels have created in the state. */
 enum byoc_status byi_own_strings(struct byoc_state *s,
                                  const struct byi_tensor *t, void *data,
                                  struct byoc_error *err)
 {
+    const struct byi_string_chunk *last = NULL;
     const char **at = data;
     const int64_t n = byi_elements(t->rank, t->dims);
     for (int64_t i = 0; t->dtype == BYOC_STRING && i < n; i++) {
+        if (byi_store_owns(&s->strings, at[i], &last))
+            continue;
         const size_t length = strlen(at[i]);
         char *copy = byi_store_string(&s->strings, length);
         if (!copy)

@@ -47,6 +47,25 @@ char *byi_store_string(struct byi_string_store *store, size_t n)
     return at;
 }
 
+static bool is_in_chunk(const struct byi_string_chunk *chunk, const char *text)
+{
+    return (uintptr_t)text - (uintptr_t)chunk->at < chunk->used;
+}
+
+bool byi_store_owns(const struct byi_string_store *store, const char *text,
+                    const struct byi_string_chunk **last)
+{
+    if (*last && is_in_chunk(*last, text))
+        return true;
+    for (const struct byi_string_chunk *chunk = store->chunks; chunk;
+         chunk = chunk->next)
+        if (is_in_chunk(chunk, text)) {
+            *last = chunk;
+            return true;
+        }
+    return false;
+}
+
 static void free_chunks(struct byi_string_chunk *chunk)
 {
     while (chunk) {
