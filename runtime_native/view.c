@@ -312,21 +312,18 @@ static void copy_groups(const struct blocked_transpose *b, int64_t first,
     }
 }
 
-void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
-                   const void *src, void *dst, size_t size)
+/* Copy n > 0 elements of a simplified view. */
+static void copy_view(const struct byi_call *call, const struct byi_view *v,
+                      int64_t n, const void *src, void *dst, size_t size)
 {
-    const int64_t n = byi_elements(view->rank, view->dims);
-    if (n == 0)
-        return;
-    const struct byi_view v = simplify(view);
     const int team = byi_team(call, n);
-    const uint32_t near = near_axis(&v, n * (int64_t)size);
-    if (v.rank == 1 && v.strides[0] == 1) {
+    const uint32_t near = near_axis(v, n * (int64_t)size);
+    if (v->rank == 1 && v->strides[0] == 1) {
         byi_copy_bytes(call, dst, src, (size_t)n * size);
         return;
     }
-    if (near < v.rank) {
-        const struct blocked_transpose b = plan_blocks(&v, near, size);
+    if (near < v->rank) {
+        const struct blocked_transpose b = plan_blocks(v, near, size);
         const int64_t groups = n / (b.rows * b.cols) * b.per_outer;
         const int64_t parts = byi_min(groups, team);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
@@ -335,11 +332,42 @@ void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
                         dst, size);
         return;
     }
-    const int64_t rows = n / v.dims[v.rank - 1];
+    const int64_t rows = n / v->dims[v->rank - 1];
     const int64_t parts = byi_min(rows, team);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t p = 0; p < parts; p++)
-        copy_rows(&v, rows * p / parts, rows * (p + 1) / parts, src, dst, size);
+        copy_rows(v, rows * p / parts, rows * (p + 1) / parts, src, dst, size);
+}
+
+/* Bytes of a block that is repeated as a whole, with long copies. */
+enum { MIN_REPEATED = 1 << 16 };
+
+/* If the whole block below the first axis is repeated, remove that axis and
+ * return its size; otherwise 1. */
+static int64_t take_repeats(struct byi_view *v, int64_t bytes)
+{
+    const int64_t repeats = v->dims[0];
+    if (v->rank < 2 || v->strides[0] != 0 || bytes / repeats < MIN_REPEATED)
+        return 1;
+    v->rank--;
+    memmove(v->dims, v->dims + 1, v->rank * sizeof *v->dims);
+    memmove(v->strides, v->strides + 1, v->rank * sizeof *v->strides);
+    return repeats;
+}
+
+void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
+                   const void *src, void *dst, size_t size)
+{
+    int64_t n = byi_elements(view->rank, view->dims);
+    if (n == 0)
+        return;
+    struct byi_view v = simplify(view);
+    const int64_t repeats = take_repeats(&v, n * (int64_t)size);
+    n /= repeats;
+    copy_view(call, &v, n, src, dst, size);
+    const size_t block = (size_t)n * size;
+    for (int64_t i = 1; i < repeats; i++)
+        byi_copy_bytes(call, (char *)dst + (size_t)i * block, dst, block);
 }
 
 void byi_copy_bytes(const struct byi_call *call, void *dst, const void *src,
