@@ -606,6 +606,13 @@ struct byi_simd {
      * with one point the weight is 1. */
     void (*sample)(uint32_t points, const int32_t *at, const float *weight,
                    int64_t pitch, const float *x, float *y, int64_t n);
+    /* The same in all channels of images whose pixels have `channels` elements,
+     * for n positions y (n, channels), with 4, 8 or 16 points. Pixels whose
+     * at[] is negative are `zeros`, which has that many elements, too. */
+    void (*sample_pixels)(uint32_t points, const int32_t *at,
+                          const float *weight, int64_t pitch, const float *x,
+                          const float *zeros, int64_t channels, float *y,
+                          int64_t n);
     /* The inverse DCT of 8 points (core/ops/dct.h): of rows of 8 elements; of
      * the columns of a block (8, columns) whose rows are `pitch` apart; of both
      * axes of blocks (8, 8). */

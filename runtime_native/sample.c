@@ -6,6 +6,7 @@
 #include "move.h"
 
 #include "core/ops/sample.h"
+#include "kernels/conv.h"
 
 /* --- grid_sample -------------------------------------------------------- */
 
@@ -15,6 +16,10 @@
  * cache. */
 enum { CHUNK = 256, BLOCK_CHUNKS = 16 };
 
+/* With fewer channels, sampling plane by plane takes less time than copies of
+ * the image and of the result between channels-first and channels-last. */
+enum { MIN_CHANNELS = 8 };
+
 /* x (N, C, H, W), grid (N, h, w, 2) of (x, y): y (N, C, h, w); or the same with
  * a depth axis. */
 struct sampling {
@@ -23,6 +28,8 @@ struct sampling {
     int64_t channels, n;    /* n positions per image */
     int64_t chunks, blocks; /* per image              */
     int64_t list_size;      /* elements of each list  */
+    int64_t piece;          /* positions that are sampled in all channels of a
+                             * channels-last copy; 0: one plane after the other */
 };
 
 static struct sampling sampling_of(const struct byi_call *call)
@@ -37,6 +44,9 @@ static struct sampling sampling_of(const struct byi_call *call)
     g.blocks = byi_max(byi_ceil_div(g.chunks, BLOCK_CHUNKS),
                        byi_min(g.chunks, call->threads));
     g.list_size = (int64_t)g.s.points * CHUNK;
+    if (x->dtype == BYOC_F32 && g.s.points > 1 && g.s.plane <= INT32_MAX &&
+        g.channels >= MIN_CHANNELS)
+        g.piece = byi_max(16, byi_min(64, 4096 / g.channels));
     return g;
 }
 
@@ -80,7 +90,7 @@ uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to)
     return (uint64_t)(2 * chunks * g.list_size) * sizeof(float);
 }
 
-/* Bytes of scratch of a thread, for the lists of a block. */
+/* Bytes of the lists of a block. */
 static uint64_t block_bytes(const struct sampling *g)
 {
     const int64_t chunks = byi_min(g->chunks, BLOCK_CHUNKS);
@@ -88,32 +98,110 @@ static uint64_t block_bytes(const struct sampling *g)
                            sizeof(float));
 }
 
+/* Bytes of scratch of a thread: the lists of a block, and a piece. */
+static uint64_t thread_bytes(const struct sampling *g)
+{
+    return block_bytes(g) +
+           byi_align_bytes((uint64_t)(g->piece * g->channels) * sizeof(float));
+}
+
+/* Floats of the copy, which has a pixel of zeros at its end. */
+static int64_t copy_floats(const struct sampling *g)
+{
+    return g->piece ? (g->x->dims[0] * g->s.plane + 1) * g->channels : 0;
+}
+
+/* The scratch of the threads, then the copy. */
 static uint64_t lists_scratch(const struct byi_call *call)
 {
     const struct sampling g = sampling_of(call);
-    return block_bytes(&g) * call->threads;
+    return thread_bytes(&g) * call->threads +
+           (uint64_t)copy_floats(&g) * sizeof(float);
 }
 
+/* Copy x to (N, pixels, C) at `copy`. */
+static void copy_pixels(const struct byi_call *call, const struct sampling *g,
+                        float *copy)
+{
+    enum { PIXELS = 1024 }; /* of a task */
+    const int64_t images = g->x->dims[0], plane = g->s.plane;
+    const int64_t parts = byi_ceil_div(plane, PIXELS);
+    const int team = byi_team(call, images * plane * g->channels);
+    const struct byi_f32_kernels *kernels = byi_f32_kernels_of(byi_simd_isa());
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < images * parts; i++) {
+        const int64_t image = i / parts, from = i % parts * PIXELS;
+        byi_f32_transpose(
+            kernels,
+            (const float *)g->x->data + image * g->channels * plane + from,
+            plane, g->channels, byi_min(PIXELS, plane - from),
+            copy + (image * plane + from) * g->channels, g->channels);
+    }
+    memset(copy + images * plane * g->channels, 0,
+           (size_t)g->channels * sizeof *copy);
+}
+
+/* The lists of a chunk, and the positions that they are for. */
+struct sample_chunk {
+    const int32_t *at;
+    const float *weight;
+    int64_t image, from, n;
+};
+
+/* Sample a chunk from the channels-last copy, piece by piece. */
+static void sample_pieces(const struct byi_call *call, const struct sampling *g,
+                          const struct sample_chunk *c, const float *copy,
+                          float *piece)
+{
+    const int64_t channels = g->channels;
+    const float *x = copy + c->image * g->s.plane * channels;
+    const float *zeros = copy + g->x->dims[0] * g->s.plane * channels;
+    float *y = (float *)call->out->data + c->image * channels * g->n + c->from;
+    for (int64_t j = 0; j < c->n; j += g->piece) {
+        const int64_t n = byi_min(g->piece, c->n - j);
+        byi_simd()->sample_pixels(g->s.points, c->at + j, c->weight + j, CHUNK,
+                                  x, zeros, channels, piece, n);
+        byi_f32_transpose(byi_f32_kernels_of(byi_simd_isa()), piece, channels,
+                          n, channels, y + j, g->n);
+    }
+}
+
+/* Sample a chunk in one channel. */
+static void sample_plane(const struct byi_call *call, const struct sampling *g,
+                         const struct sample_chunk *c, int64_t channel)
+{
+    const int64_t plane = c->image * g->channels + channel;
+    byi_simd()->sample(g->s.points, c->at, c->weight, CHUNK,
+                       (const float *)g->x->data + plane * g->s.plane,
+                       (float *)call->out->data + plane * g->n + c->from, c->n);
+}
+
+/* Sample a block; `scratch` is the thread's, and `copy` the channels-last copy,
+ * if g->piece. */
 static void sample_block(const struct byi_call *call, const struct sampling *g,
-                         int64_t block, float *lists)
+                         int64_t block, char *scratch, const float *copy)
 {
     const int64_t image = block / g->blocks, part = block % g->blocks;
     const int64_t begin = g->chunks * part / g->blocks;
     const int64_t end = g->chunks * (part + 1) / g->blocks;
     const int64_t first = image * g->chunks;
+    float *lists = (float *)(void *)scratch;
+    float *piece = (float *)(void *)(scratch + block_bytes(g));
     if (call->packed)
         lists = (float *)(uintptr_t)call->packed +
                 2 * (first + begin) * g->list_size;
     else
         list_chunks(g, first + begin, end - begin, lists);
-    for (int64_t c = image * g->channels; c < (image + 1) * g->channels; c++)
+    for (int64_t k = 0; k < (g->piece ? 1 : g->channels); k++)
         for (int64_t i = begin; i < end; i++) {
             const float *list = lists + 2 * (i - begin) * g->list_size;
-            byi_simd()->sample(g->s.points, (const int32_t *)(const void *)list,
-                               list + g->list_size, CHUNK,
-                               (const float *)g->x->data + c * g->s.plane,
-                               (float *)call->out->data + c * g->n + i * CHUNK,
-                               byi_min(CHUNK, g->n - i * CHUNK));
+            struct sample_chunk c = {.at = (const int32_t *)(const void *)list,
+                                     .weight = list + g->list_size};
+            c.image = chunk_of(g, first + i, &c.from, &c.n);
+            if (g->piece)
+                sample_pieces(call, g, &c, copy, piece);
+            else
+                sample_plane(call, g, &c, k);
         }
 }
 
@@ -160,12 +248,15 @@ static enum byoc_status grid_sample_float(const struct byi_call *call,
     const int64_t team =
         byi_min(byi_team(call, g.grid->dims[0] * g.n * g.channels * g.s.points),
                 blocks);
+    float *copy = (float *)(void *)((char *)call->scratch +
+                                    thread_bytes(&g) * call->threads);
+    if (g.piece)
+        copy_pixels(call, &g, copy);
 #pragma omp parallel for num_threads((int)team) if (team > 1) schedule(static)
     for (int64_t p = 0; p < team; p++) {
-        float *buffer = (float *)(void *)((char *)call->scratch +
-                                          (uint64_t)p * block_bytes(&g));
+        char *scratch = (char *)call->scratch + (uint64_t)p * thread_bytes(&g);
         for (int64_t i = blocks * p / team; i < blocks * (p + 1) / team; i++)
-            sample_block(call, &g, i, buffer);
+            sample_block(call, &g, i, scratch, copy);
     }
     return BYOC_OK;
 }

@@ -31,7 +31,9 @@ static void test_sizes(void **state)
         {{1, 1, 1, 1}, {1, 2, 3, 2}},    {{1, 4, 1, 6}, {1, 40, 1, 2}},
         {{1, 0, 4, 4}, {1, 3, 3, 2}},    {{0, 2, 4, 4}, {0, 3, 3, 2}},
         {{1, 2, 4, 4}, {1, 0, 3, 2}},    {{1, 5, 33, 20}, {1, 30, 31, 2}},
-        {{2, 2, 9, 12}, {2, 70, 63, 2}},
+        {{2, 2, 9, 12}, {2, 70, 63, 2}}, {{2, 8, 9, 12}, {2, 70, 63, 2}},
+        {{1, 19, 5, 7}, {1, 30, 31, 2}}, {{1, 300, 3, 2}, {1, 3, 5, 2}},
+        {{0, 9, 4, 4}, {0, 3, 3, 2}},    {{1, 9, 0, 4}, {1, 3, 3, 2}},
     };
     (void)state;
     for (size_t c = 0; c < BYI_COUNT(cases); c++)
@@ -49,8 +51,8 @@ static void test_odd_numbers(void **state)
     static const float odd[] = {NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 1, -1};
     (void)state;
     for (int variant = 0; variant < 18; variant++) {
-        struct eval e = prepare_sample(DIMS(1, 2, 6, 5), DIMS(1, 8, 9, 2),
-                                       BYOC_F32, variant);
+        struct eval e = prepare_sample(DIMS(1, variant % 2 ? 2 : 8, 6, 5),
+                                       DIMS(1, 8, 9, 2), BYOC_F32, variant);
         float *x = e.in[0].data, *grid = e.in[1].data;
         for (size_t i = 0; i < BYI_COUNT(odd); i++)
             grid[5 * i] = odd[i];
