@@ -46,6 +46,7 @@ struct filter {
     double cubic_a;
     bool exclude_outside, antialias;
     int64_t in, out;
+    bool sized;           /* sizes are given, not scales */
     double scale, length; /* out / in; the length that scale stands for */
     double begin, end;    /* of the resized part */
     double narrow;  /* distances are multiplied by it; antialiasing: < 1 */
@@ -125,24 +126,32 @@ uint64_t byi_resample_plan(struct byi_resample *r, void *memory)
 
 /* --- one position -------------------------------------------------------- */
 
+/* Divide by the scale. If sizes are given, it is the ratio of two integers:
+ * multiplying first makes every position that is an integer, or halfway
+ * between two, exact; the nearest input depends on it. */
+static double divide_by_scale(const struct filter *f, double at)
+{
+    return f->sized ? at * (double)f->in / (double)f->out : at / f->scale;
+}
+
 /* The position in the input of position j of the output. */
 static double source_of(const struct filter *f, int64_t j)
 {
     const double at = (double)j, last = (double)(f->in - 1);
     switch (f->coordinates) {
     case HALF_PIXEL:
-        return (at + 0.5) / f->scale - 0.5;
+        return divide_by_scale(f, at + 0.5) - 0.5;
     case HALF_PIXEL_SYMMETRIC: /* rounding shortens both ends alike */
         return (double)f->in / 2 * (1 - (double)f->out / f->length) +
-               (at + 0.5) / f->scale - 0.5;
+               divide_by_scale(f, at + 0.5) - 0.5;
     case PYTORCH_HALF_PIXEL:
-        return f->out > 1 ? (at + 0.5) / f->scale - 0.5 : 0;
+        return f->out > 1 ? divide_by_scale(f, at + 0.5) - 0.5 : 0;
     case ALIGN_CORNERS:
         return f->length == 1 ? 0 : at * last / (f->length - 1);
     case ASYMMETRIC:
-        return at / f->scale;
+        return divide_by_scale(f, at);
     case TF_HALF_PIXEL_FOR_NN:
-        return (at + 0.5) / f->scale;
+        return divide_by_scale(f, at + 0.5);
     default:
         if (f->out > 1)
             return f->begin * last +
@@ -254,7 +263,8 @@ static void read_scale(const struct byi_resample *r, uint32_t i,
 {
     f->scale = (double)f->out / (double)f->in;
     f->length = (double)f->out;
-    if (r->given->dtype == BYOC_F32) {
+    f->sized = r->given->dtype != BYOC_F32;
+    if (!f->sized) {
         /* The length follows from the scale and is not rounded down, as in the
          * reference and its test data. */
         f->scale = byi_tensor_float(r->given, i);

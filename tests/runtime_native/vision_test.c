@@ -182,6 +182,68 @@ static void test_resize_odd(void **state)
     byi_simd_use(byi_isa_widest());
 }
 
+/* a / b, rounded down, b > 0. */
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
+
+/* The element of an axis of `in` that is nearest to position j of one of `out`,
+ * in exact arithmetic: the position is p / q, and `add` and `less` come from
+ * the coordinates, (j + add / 2) in / out - less / 2. */
+static int64_t nearest_of(int64_t in, int64_t out, int64_t j, int64_t add,
+                          int64_t less, int rounding)
+{
+    const int64_t p = (2 * j + add) * in - less * out, q = 2 * out;
+    const int64_t found[] = {-floor_div(out - p, q), floor_div(p + out, q),
+                             floor_div(p, q), -floor_div(-p, q)};
+
+    return byi_clamp(found[rounding], 0, in - 1);
+}
+
+static const struct {
+    const char *name;
+    int64_t add, less;
+} placements[] = {
+    {"half_pixel", 1, 1}, {"asymmetric", 0, 0}, {"tf_half_pixel_for_nn", 1, 0}};
+static const char *const roundings[] = {"round_prefer_floor",
+                                        "round_prefer_ceil", "floor", "ceil"};
+
+/* Nearest positions between two sizes are exact: 4.5 * 7 / 9 - 0.5 is 3, also
+ * where rounding 9 / 7 first would make it less. */
+static void check_nearest(int64_t in, int64_t out, uint32_t place, int rounding)
+{
+    struct trial t = {.n_in = 2, .in = {make(BYOC_F32, 1, &in), ints(1, &out)}};
+    char attrs[160];
+
+    snprintf(attrs, sizeof attrs,
+             "{\"mode\": \"nearest\", \"coordinate_transformation_mode\": "
+             "\"%s\", \"nearest_mode\": \"%s\"}",
+             placements[place].name, roundings[rounding]);
+    for (int64_t i = 0; i < in; i++)
+        byi_tensor_set(&t.in[0], i, (double)i);
+    must_run(&t, BYI_OP_RESIZE, attrs);
+    for (int64_t j = 0; j < out; j++) {
+        const int64_t want = nearest_of(in, out, j, placements[place].add,
+                                        placements[place].less, rounding);
+        if (byi_tensor_int(&t.out[0], j) != want)
+            fail_msg("%s: element %lld of %lld from %lld is %lld, expected "
+                     "%lld",
+                     attrs, (long long)j, (long long)out, (long long)in,
+                     (long long)byi_tensor_int(&t.out[0], j), (long long)want);
+    }
+}
+
+static void test_resize_exact(void **state)
+{
+    (void)state;
+    for (int64_t in = 1; in <= 20; in++)
+        for (int64_t out = 1; out <= 20; out++)
+            for (uint32_t i = 0; i < BYI_COUNT(placements); i++)
+                for (int k = 0; k < 4; k++)
+                    check_nearest(in, out, i, k);
+}
+
 /* If a resized axis has one element, it is the first one of the input, as in
  * PyTorch, even if the size times the scale is between 1 and 2. */
 static void test_resize_to_one(void **state)
@@ -288,9 +350,13 @@ static void test_nms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resize),     cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_resize_odd), cmocka_unit_test(test_resize_to_one),
-        cmocka_unit_test(test_samples),    cmocka_unit_test(test_roi_pool),
+        cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_resize_odd),
+        cmocka_unit_test(test_resize_to_one),
+        cmocka_unit_test(test_resize_exact),
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_roi_pool),
         cmocka_unit_test(test_nms),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
