@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* powers_test.c: the kernels' logistic function, SiLU, GELU, tanh and softmax,
- * under every instruction set that the machine has, against float64: the error
- * for rows of any length, and special numbers.
+/* powers_test.c: the kernels' logistic function, SiLU, GELU, tanh, softmax,
+ * hard sigmoid and hard swish, under every instruction set that the machine
+ * has, against float64: the error for rows of any length, and special numbers.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -26,15 +26,21 @@ enum { ROW = 70 };
 
 /* Compute n numbers of each of `rows` rows in place; numbers after them must
  * not change. */
-static void run(enum byi_op_id id, float p0, float *x, int64_t rows, int64_t n)
+static void run_with(enum byi_op_id id, float p0, float p1, float *x,
+                     int64_t rows, int64_t n)
 {
     const struct byi_f32_block block = {
         .y = x, .ld = ROW, .rows = rows, .n = n};
     for (int64_t r = 0; r < rows; r++)
         x[r * ROW + n] = 7.0f;
-    byi_f32_kernels()->unary[id](&block, p0, 0);
+    byi_f32_kernels()->unary[id](&block, p0, p1);
     for (int64_t r = 0; r < rows; r++)
         assert_true(x[r * ROW + n] == 7.0f);
+}
+
+static void run(enum byi_op_id id, float p0, float *x, int64_t rows, int64_t n)
+{
+    run_with(id, p0, 0, x, rows, n);
 }
 
 /* The function's value. Sets *error to the largest error that is allowed. */
@@ -168,6 +174,28 @@ static void check_softmax(void)
     }
 }
 
+/* Hard sigmoid with slope 0.2 and shift 0.5, and hard swish. */
+static void check_hard(bool swish)
+{
+    const enum byi_op_id id =
+        swish ? BYI_OP_NN_HARD_SWISH : BYI_OP_NN_HARD_SIGMOID;
+    const double slope = swish ? 1.0 / 6 : 0.2;
+    for (int64_t n = 1; n < ROW; n++) {
+        float x[2 * ROW], y[2 * ROW];
+        for (int i = 0; i < 2 * ROW; i++)
+            x[i] = y[i] = (float)draw(1000) / 100.0f - 5.0f;
+        y[n - 1] = NAN;
+        run_with(id, 0.2f, 0.5f, y, 2, n);
+        assert_true(isnan(y[n - 1]));
+        for (int64_t i = 0; i < 2 * n; i++) {
+            const int64_t at = i / n * ROW + i % n;
+            const double v = fmin(fmax(slope * (double)x[at] + 0.5, 0), 1);
+            const double expected = swish ? v * (double)x[at] : v;
+            assert_true(at == n - 1 || fabs((double)y[at] - expected) <= 1e-6);
+        }
+    }
+}
+
 static void test_powers(void **state)
 {
     static const char *const levels[] = {"sse2", "avx2", "avx512"};
@@ -185,6 +213,8 @@ static void test_powers(void **state)
         check_numbers(BYI_OP_TANH, false);
         check_tanh();
         check_softmax();
+        check_hard(false);
+        check_hard(true);
     }
     unsetenv("BYOC_MAX_ISA");
 }
