@@ -336,11 +336,16 @@ static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
 }
 
 /* The number of rows of a task: the planned number, halved while a thread would
- * have fewer than two tasks. */
+ * have fewer than two tasks. No task may get one row of several: a product of
+ * one row may add in another order, and results must not depend on threads. If
+ * a task has three rows or more before rows are divided evenly, each has two or
+ * more afterwards. */
 static int64_t task_rows(const struct byi_f32_attention *a, int team)
 {
+    enum { LEAST = 3 };
+    const int64_t least = byi_max(a->kernels->rows, LEAST);
     int64_t high = a->high;
-    while (team > 1 && high >= 2 * a->kernels->rows &&
+    while (team > 1 && high >= 2 * least &&
            heads_of(a) * byi_ceil_div(a->rows, high) < 2 * team)
         high = byi_ceil_div(high, 2);
     return high;

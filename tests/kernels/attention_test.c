@@ -240,8 +240,61 @@ static void test_attention(void **state)
             try_attention(byi_f32_kernels_of(isa));
 }
 
+/* Compute attention of few rows and so many keys that a task has a few rows
+ * only; keys and values of one head are transposed, so that products of one row
+ * would be those of a vector. The result must not depend on the threads. */
+static void try_many_keys(const struct byi_f32_kernels *kernels, int64_t rows)
+{
+    enum { KEYS = 70000, DEPTH = 5, COLUMNS = 3, THREADS = 5 };
+    struct byi_f32_attention a = {.kernels = kernels,
+                                  .batch = {1, 1, 1, 1, 1, 1},
+                                  .rows = rows,
+                                  .depth = DEPTH,
+                                  .keys = KEYS,
+                                  .columns = COLUMNS,
+                                  .q = {.row = DEPTH, .column = 1},
+                                  .k = {.row = 1, .column = DEPTH},
+                                  .v = {.row = 1, .column = KEYS},
+                                  .y = {.row = COLUMNS, .column = 1}};
+    float *x = malloc((DEPTH + COLUMNS) * KEYS * sizeof *x);
+    float q[40 * DEPTH], y[40 * COLUMNS], first[40 * COLUMNS];
+    for (int64_t i = 0; i < (DEPTH + COLUMNS) * KEYS; i++)
+        x[i] = (float)draw(20001) / 10000 - 1;
+    for (int64_t i = 0; i < rows * DEPTH; i++)
+        q[i] = (float)draw(20001) / 10000 - 1;
+    byi_f32_attention_plan(&a);
+    void *scratch = malloc(byi_f32_attention_scratch(&a, THREADS));
+    for (int threads = 1; threads <= THREADS; threads++) {
+        const struct byi_f32_attention_run run = {.attention = &a,
+                                                  .q = q,
+                                                  .k = x,
+                                                  .v = x + DEPTH * KEYS,
+                                                  .y = y,
+                                                  .scratch = scratch,
+                                                  .threads = threads};
+        byi_f32_attention_run(&run);
+        if (threads == 1)
+            memcpy(first, y, sizeof y);
+        if (memcmp(first, y, (size_t)(rows * COLUMNS) * sizeof *y) != 0)
+            fail_msg("%s: %lld rows: %d threads differ from one", kernels->name,
+                     (long long)rows, threads);
+    }
+    free(scratch);
+    free(x);
+}
+
+static void test_many_keys(void **state)
+{
+    static const int64_t rows[] = {1, 2, 3, 4, 5, 7, 8, 9, 13, 17, 25, 29, 33};
+    (void)state;
+    for (enum byi_isa isa = 0; isa < BYI_N_ISAS; isa++)
+        for (size_t i = 0; byi_isa_runs(isa) && i < BYI_COUNT(rows); i++)
+            try_many_keys(byi_f32_kernels_of(isa), rows[i]);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_attention)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_attention),
+                                       cmocka_unit_test(test_many_keys)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
