@@ -175,11 +175,36 @@ static bool nothing_to_split(const struct draw *d)
     return false;
 }
 
+static double largest(const struct byi_tensor *t)
+{
+    double most = 0;
+
+    for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++)
+        most = fmax(most, fabs(byi_tensor_float(t, i)));
+    return most;
+}
+
+/* Whether ai.onnx's Attention may have a score of 8 or more in float16, whose
+ * steps there are 1/128 or more. */
+static bool large_halves(const struct draw *d)
+{
+    const struct byi_tensor *q = &d->in[0];
+    const Onnx__AttributeProto *heads = attribute(d, "q_num_heads");
+    const Onnx__AttributeProto *scale = attribute(d, "scale");
+    const double n = (double)q->dims[q->rank - 1] /
+                     (q->rank == 3 && heads ? (double)heads->i : 1);
+    const double by = scale ? (double)scale->f : 1 / sqrt(n);
+
+    return d->dtype == BYOC_F16 && !op_now->domain &&
+           n * by * largest(q) * largest(&d->in[1]) >= 8;
+}
+
 static const struct {
     const char *op;
     bool (*when)(const struct draw *d);
     const char *why; /* how ONNX Runtime differs from the standard */
 } rows[] = {
+    {"Attention", large_halves, "it rounds scores to float16"},
     {"BlackmanWindow", one_number, "it divides 0 by 0"},
     {"Gather", runs_of_strings, "it gives the first string of each slice only"},
     {"HammingWindow", one_number, "it divides 0 by 0"},
