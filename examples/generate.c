@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MAX_INPUTS = 64 };
 enum { MAX_RANK = 8 }; /* of a cache */
@@ -22,6 +23,7 @@ struct cache {
     uint32_t axis;                             /* of the rows */
     int64_t past[MAX_RANK], present[MAX_RANK]; /* shapes of input and output */
     int64_t strides[MAX_RANK];                 /* of both, in elements */
+    int64_t bytes;
 };
 
 static struct byoc_error err;
@@ -61,6 +63,7 @@ static void open_cache(const struct byoc_model *model, uint32_t output,
         c->present[d] = d == c->axis ? capacity : io->dims[d];
         c->strides[d] = n;
     }
+    c->bytes = n * (int64_t)sizeof(float);
     in[input] = (DLTensor){.data = calloc((size_t)n, sizeof(float)),
                            .device = {kDLCPU, 0},
                            .ndim = (int)io->rank,
@@ -99,6 +102,30 @@ static int64_t choose(const float *logits, int64_t n, double temperature)
     return best;
 }
 
+static double now(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Print the time of a step after the first one, which reads the whole text, and
+ * the memory of the model and of the caches. */
+static void report(const struct byoc_model *model, const struct cache *caches,
+                   uint32_t n, int64_t steps, double seconds)
+{
+    uint64_t peak;
+    int64_t bytes = 0;
+    for (uint32_t i = 1; i < n; i++)
+        bytes += caches[i].bytes;
+    byoc_model_memory(model, &peak);
+    fprintf(stderr,
+            "%.1f us a byte; memory: model and state %.0f kB at most, "
+            "caches %.0f kB\n",
+            1e6 * seconds / (double)(steps > 1 ? steps - 1 : 1),
+            1e-3 * (double)peak, 1e-3 * (double)bytes);
+}
+
 int main(int argc, char **argv)
 {
     struct byoc_model *model = NULL;
@@ -130,7 +157,10 @@ int main(int argc, char **argv)
     for (int64_t i = 0; ids && i < length; i++)
         ids[i] = argv[2][i] & 127;
     fputs(argv[2], stdout);
+    double began = now();
     for (int64_t step = 0; ids && step < bytes; step++) {
+        if (step == 1)
+            began = now();
         for (uint32_t i = 1; i < n; i++)
             caches[i].present[caches[i].axis] = length;
         if (byoc_run(state, in, n, out, n, &err))
@@ -146,6 +176,7 @@ int main(int argc, char **argv)
         length++;
     }
     putchar('\n');
+    report(model, caches, n, bytes, now() - began);
     for (uint32_t i = 0; i < n; i++)
         free(in[i].data);
     byoc_state_free(&state);
