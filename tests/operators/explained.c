@@ -5,6 +5,7 @@
  */
 #include "fuzz.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -97,21 +98,69 @@ static bool ones_in_bytes(const struct draw *d)
     return d->dtype == BYOC_U8 && n == 1;
 }
 
+/* What Resize is given for an axis: its size or scale, or `rest` if `axes` does
+ * not name it. */
+static double given_for(const struct draw *d, uint32_t axis, double rest)
+{
+    const Onnx__AttributeProto *a = attribute(d, "axes");
+    const struct byi_tensor *given = &d->in[1];
+
+    if (!a)
+        return byi_tensor_float(given, axis);
+    for (size_t i = 0; i < a->n_ints; i++)
+        if (a->ints[i] + (a->ints[i] < 0 ? d->in[0].rank : 0) == axis)
+            return byi_tensor_float(given, (int64_t)i);
+    return rest;
+}
+
 /* Whether the scales keep all sizes. */
 static bool sizes_stay(const struct draw *d)
 {
-    const struct byi_tensor *scales = &d->in[1], *x = &d->in[0];
+    const struct byi_tensor *x = &d->in[0];
     bool scaled = false;
 
-    if (scales->dtype != BYOC_F32)
+    if (d->in[1].dtype != BYOC_F32)
         return false;
     for (uint32_t i = 0; i < x->rank; i++) {
-        const double scale = byi_tensor_float(scales, i);
+        const double scale = given_for(d, i, 1);
         if ((int64_t)floor((double)x->dims[i] * scale) != x->dims[i])
             return false;
         scaled = scaled || scale != 1;
     }
     return scaled;
+}
+
+/* Whether a position that is an integer, or halfway between two, is another
+ * number in float32 with a rounded scale. */
+static bool position_moves(double in, double out, double half)
+{
+    const float scale = (float)out / (float)in;
+
+    for (double j = 0; j < out; j++) {
+        const double at = (j + half) * in / out - half;
+        const float theirs = (float)(j + half) / scale - (float)half;
+        if (2 * at == floor(2 * at) && (double)theirs != at)
+            return true;
+    }
+    return false;
+}
+
+/* Whether such a position chooses the nearest element. */
+static bool neighbour_moves(const struct draw *d)
+{
+    const char *const place = "coordinate_transformation_mode";
+    const struct byi_tensor *x = &d->in[0];
+    const double half = says(d, place, "asymmetric") ? 0 : 0.5;
+
+    if (d->in[1].dtype != BYOC_I64 || !says(d, "mode", "nearest") ||
+        says(d, place, "align_corners"))
+        return false;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        const double in = (double)x->dims[i];
+        if (position_moves(in, given_for(d, i, in), half))
+            return true;
+    }
+    return false;
 }
 
 /* Whether a symmetric window has one element. */
@@ -122,20 +171,21 @@ static bool one_number(const struct draw *d)
     return periodic && periodic->i == 0 && byi_tensor_int(&d->in[0], 0) == 1;
 }
 
-/* Whether elements i and k of x belong to the same group: their coordinates
- * differ on the axes only. */
-static bool shares_group(const struct byi_tensor *x, const int64_t *axes,
-                         size_t n_axes, int64_t i, int64_t k)
+/* The group of element i of x: the first element of those that differ from it
+ * on the axes only. Without axes, all elements are one group. */
+static int64_t group_of(const struct byi_tensor *x, const int64_t *axes,
+                        size_t n_axes, int64_t i)
 {
-    for (uint32_t axis = x->rank; axis-- > 0;
-         i /= x->dims[axis], k /= x->dims[axis]) {
-        bool reduced = false;
+    int64_t group = 0, stride = 1;
+
+    for (uint32_t axis = x->rank; axis-- > 0; i /= x->dims[axis]) {
+        bool reduced = n_axes == 0;
         for (size_t a = 0; a < n_axes; a++)
-            reduced |= axes[a] == axis;
-        if (!reduced && i % x->dims[axis] != k % x->dims[axis])
-            return false;
+            reduced |= axes[a] + (axes[a] < 0 ? x->rank : 0) == axis;
+        group += reduced ? 0 : i % x->dims[axis] * stride;
+        stride *= x->dims[axis];
     }
-    return true;
+    return group;
 }
 
 /* A group of elements that are all the same has no variance. */
@@ -151,12 +201,46 @@ static bool no_variance(const struct draw *d)
     for (int64_t i = 0; i < n; i++) {
         bool varies = false;
         for (int64_t k = 0; k < n && !varies; k++)
-            varies = byi_tensor_float(x, i) != byi_tensor_float(x, k) &&
-                     shares_group(x, axes, n_axes, i, k);
+            varies =
+                byi_tensor_float(x, i) != byi_tensor_float(x, k) &&
+                group_of(x, axes, n_axes, i) == group_of(x, axes, n_axes, k);
         if (!varies)
             return true;
     }
     return false;
+}
+
+/* Whether a group has a zero, or none, and the product of its elements above 1
+ * is above `most`. */
+static bool product_above(const struct draw *d, bool zero, double most)
+{
+    const Onnx__AttributeProto *a = attribute(d, "axes");
+    const struct byi_tensor *x = &d->in[0];
+    const int64_t n = byi_elements(x->rank, x->dims);
+    double *logs = byi_arena_calloc(d->arena, (size_t)n + 1, sizeof *logs);
+    bool *zeros = byi_arena_calloc(d->arena, (size_t)n + 1, sizeof *zeros);
+
+    for (int64_t i = 0; i < n; i++) {
+        const double size = fabs(byi_tensor_float(x, i));
+        const int64_t g = group_of(x, a ? a->ints : NULL, a ? a->n_ints : 0, i);
+        logs[g] += size > 1 ? log2(size) : 0;
+        zeros[g] |= size == 0;
+    }
+    for (int64_t g = 0; g < n; g++)
+        if (zeros[g] == zero && logs[g] > log2(most))
+            return true;
+    return false;
+}
+
+static bool zero_after_overflow(const struct draw *d)
+{
+    return (d->dtype == BYOC_F32 || d->dtype == BYOC_F16) &&
+           product_above(d, true, (double)FLT_MAX);
+}
+
+static bool product_wraps(const struct draw *d)
+{
+    return d->dtype == BYOC_I32 && product_above(d, false, INT32_MAX);
 }
 
 static bool whole(const struct draw *d)
@@ -215,9 +299,14 @@ static const struct {
     {"QLinearSoftmax", ones_in_bytes, "a result of 256 wraps around to 0"},
     {"ReduceLogSumExp", whole,
      "it drops the logarithm's fraction before it adds the maximum"},
+    {"ReduceProd", product_wraps, "it saturates"},
+    {"ReduceProd", zero_after_overflow,
+     "its product of float32 is infinite before a zero makes it NaN"},
     {"Resize", corners_between,
      "it takes the whole size for the resized length, not the product"},
     {"Resize", crops, "it ignores the roi of an axis that keeps its size"},
+    {"Resize", neighbour_moves,
+     "it rounds positions to float32, and then to another element"},
     {"Resize", sizes_stay, "it copies where no size changes"},
     {"Sign", nan_in_halves, "it gives 0 for NaN in halves"},
     {"StringSplit", nothing_to_split,
