@@ -53,15 +53,17 @@ static enum byoc_status run(const struct byoc_model *model,
     return status;
 }
 
-enum byoc_status compiled_run(const char *path, const struct byi_tensor *given,
-                              uint32_t n_given, struct byi_arena *arena,
+enum byoc_status compiled_run(const char *path, struct draw *d,
+                              const struct byi_tensor *given, uint32_t n_given,
                               struct byi_tensor *out, uint32_t *n_out,
                               struct byoc_error *err)
 {
     static const char *const none[] = {NULL};
     const char *plugins = plugin_now ? plugin_now : "";
-    const struct byoc_compile_params params = {
-        .backends = plugin_now ? NULL : none, .plugins = plugins};
+    const struct byoc_compile_params params = {.backends =
+                                                   plugin_now ? NULL : none,
+                                               .plugins = plugins,
+                                               .keep_nan = any_nan(d)};
     const struct byoc_load_params load = {.threads = 1, .plugins = plugins};
     struct byoc_compiled *compiled = NULL;
     struct byoc_model *model = NULL;
@@ -70,7 +72,7 @@ enum byoc_status compiled_run(const char *path, const struct byi_tensor *given,
     if (status == BYOC_OK)
         status = byoc_compiled_load(compiled, &load, &model, err);
     if (status == BYOC_OK)
-        status = run(model, given, n_given, arena, out, n_out, err);
+        status = run(model, given, n_given, d->arena, out, n_out, err);
     byoc_model_free(&model);
     byoc_compiled_free(&compiled);
     return status;

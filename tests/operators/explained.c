@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-static bool any_nan(const struct draw *d)
+bool any_nan(const struct draw *d)
 {
     for (uint32_t i = 0; i < d->n; i++)
         for (int64_t k = 0; byi_dtype_is_float(d->in[i].dtype) &&

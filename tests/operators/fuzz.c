@@ -393,7 +393,7 @@ static enum byoc_status run_once(const struct byi_module *m, const char *path,
                                  uint32_t *n_out, struct byoc_error *err)
 {
     if (op_now->compiled || plugin_now)
-        return compiled_run(path, given, n_given, d->arena, out, n_out, err);
+        return compiled_run(path, d, given, n_given, out, n_out, err);
     return byi_interp_run(m, 0, given, n_given, d->arena, out, MAX_RESULTS,
                           n_out, err);
 }

@@ -141,11 +141,15 @@ extern const char *plugin_now;
  * standard's in this case, or NULL. */
 const char *explained(const struct draw *d);
 
-/* compiled.c: compile and run the model at `path`; the results are in the
- * arena.
+/* Whether an operand has a NaN. */
+bool any_nan(const struct draw *d);
+
+/* compiled.c: compile and run the model at `path`, with --keep-nan if an
+ * operand has a NaN, since backends may lose it otherwise; the results are in
+ * d's arena.
  */
-enum byoc_status compiled_run(const char *path, const struct byi_tensor *given,
-                              uint32_t n_given, struct byi_arena *arena,
+enum byoc_status compiled_run(const char *path, struct draw *d,
+                              const struct byi_tensor *given, uint32_t n_given,
                               struct byi_tensor *out, uint32_t *n_out,
                               struct byoc_error *err);
 
