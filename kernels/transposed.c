@@ -167,24 +167,58 @@ static int64_t position_of(const struct byi_f32_conv *conv,
     return position;
 }
 
-/* Find pointers to the pieces of the row, in the order of the packed taps. */
+/* Rows of a tile whose outputs are adjacent in a line of their phase: rows
+ * [row, row + n), from output `at` on. */
+struct line_part {
+    struct place at;
+    int64_t row, n;
+};
+
+/* Find pointers to the pieces of the rows, in the order of the packed taps. */
 static void find_pieces(const struct byi_f32_conv_run *run,
-                        const struct output_phase *p, const struct place *at,
-                        const float **to)
+                        const struct output_phase *p,
+                        const struct line_part *part, const float **rows)
 {
+    enum { LAST = BYI_F32_AXES - 1 };
     const struct byi_f32_conv *conv = run->conv;
     int64_t tap[BYI_F32_AXES] = {0};
-    for (int64_t t = 0; t < p->taps; t++, to += BYI_F32_ROWS) {
-        int64_t position = at->image;
+    for (int64_t t = 0; t < p->taps; t++, rows += BYI_F32_ROWS) {
+        int64_t from[BYI_F32_AXES], line = part->at.image;
         bool inside = true;
-        for (int i = 0; i < BYI_F32_AXES; i++) {
-            const int64_t from =
-                p->on[i].from + at->k[i] - tap[i] * p->on[i].back;
-            inside &= from >= 0 && from < conv->in[i];
-            position = position * conv->in[i] + from;
+        for (int i = 0; i < BYI_F32_AXES; i++)
+            from[i] = p->on[i].from + part->at.k[i] - tap[i] * p->on[i].back;
+        for (int i = 0; i < LAST; i++) {
+            inside &= from[i] >= 0 && from[i] < conv->in[i];
+            line = line * conv->in[i] + from[i];
         }
-        *to = inside ? run->x + position * conv->channels : run->zeros;
+        for (int64_t r = 0; r < part->n; r++) {
+            const int64_t at = from[LAST] + r;
+            rows[part->row + r] =
+                inside && at >= 0 && at < conv->in[LAST]
+                    ? run->x + (line * conv->in[LAST] + at) * conv->channels
+                    : run->zeros;
+        }
         count_up(tap, p->limits[TAPS]);
+    }
+}
+
+/* Find the pieces of n rows of a phase, from row `begin` on, and the positions
+ * of their results. */
+static void find_rows(const struct byi_f32_conv_run *run,
+                      const struct output_phase *p, int64_t begin, int64_t n,
+                      const float **rows, int64_t *places)
+{
+    enum { LAST = BYI_F32_AXES - 1 };
+    struct line_part part = {.at = place_of(p, begin)};
+    for (; part.row < n; part.row += part.n) {
+        const int64_t left = p->on[LAST].outputs - part.at.k[LAST];
+        const int64_t first = position_of(run->conv, p, &part.at);
+        part.n = byi_min(left, n - part.row);
+        find_pieces(run, p, &part, rows);
+        for (int64_t r = 0; r < part.n; r++)
+            places[part.row + r] = first + r * run->conv->stride[LAST];
+        part.at.k[LAST] += part.n - 1;
+        part.at.image += count_up(part.at.k, p->limits[OUTPUTS]);
     }
 }
 
@@ -218,12 +252,7 @@ static void run_tile(const struct byi_f32_conv_run *run,
     const int64_t panel = p->taps * conv->merged_channels * BYI_F32_PANEL;
     float sums[BYI_F32_ROWS * BYI_F32_COLUMNS], buffer[BYI_F32_COLUMNS];
     int64_t places[BYI_F32_ROWS];
-    struct place at = place_of(p, begin);
-    for (int64_t r = 0; r < n; r++) {
-        places[r] = position_of(conv, p, &at);
-        find_pieces(run, p, &at, rows + r);
-        at.image += count_up(at.k, p->limits[OUTPUTS]);
-    }
+    find_rows(run, p, begin, n, rows, places);
     const int64_t wide = conv->kernels->panels * BYI_F32_PANEL;
     for (int64_t first = 0; first < conv->merged_outputs; first += wide) {
         const int64_t columns = byi_min(wide, conv->merged_outputs - first);
