@@ -176,6 +176,7 @@ int main(int argc, char **argv)
         length++;
     }
     putchar('\n');
+    fflush(stdout);
     report(model, caches, n, bytes, now() - began);
     for (uint32_t i = 0; i < n; i++)
         free(in[i].data);
