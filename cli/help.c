@@ -32,12 +32,12 @@ const struct byi_command *byi_find_command(const char *name)
     const char *nearest = byi_nearest(name, names, n);
     struct byi_text line = {0};
     byi_printable_add(&line, name, strlen(name), BYI_PRINTABLE_LINE);
-    fprintf(stderr, "byoc: no command is called '%s'; ", line.n ? line.at : "");
+    fprintf(
+        stderr,
+        "byoc: found no command '%s', expected one of `byoc --help`%s%s%s\n",
+        line.n ? line.at : "", nearest ? "; did you mean '" : "",
+        nearest ? nearest : "", nearest ? "'?" : "");
     byi_text_free(&line);
-    if (nearest)
-        fprintf(stderr, "did you mean '%s'?\n", nearest);
-    else
-        fprintf(stderr, "`byoc --help` lists the commands\n");
     return NULL;
 }
 

@@ -265,7 +265,7 @@ bad 2 "found an empty argument, expected" run ""
 # names with control characters are one line
 bad 2 "unknown option '--op\x0ation'" run "--op
 tion"
-bad 2 "no command is called 'ru\x0an'" "ru
+bad 2 "found no command 'ru\x0an'" "ru
 n"
 bad 2 "one argument too many, 'b\x0ac'" run a "b
 c"
@@ -307,7 +307,7 @@ bad 2 "absolute path" env BYOC_PLUGIN_PATH=here compile \
 bad 3 "text.so" run good.so --plugin "only:$PWD/text.so" --require-backends
 
 # the command itself
-bad 2 "no command is called 'none'" none
+bad 2 "found no command 'none'" none
 bad 2 "unknown option '--none'" run good.so --none
 bad 2 "did you mean '--threads'" run good.so --thread 1
 bad 2 "expected MODEL" run
