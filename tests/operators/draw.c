@@ -246,6 +246,7 @@ static struct byi_tensor *add_operand(struct draw *d,
     const char *name = byi_arena_printf(d->arena, "x%u", d->n);
     const struct byi_tensor wide = widened(d, given), *t = &wide;
 
+    constant = constant || (d->weights && d->n > 0);
     d->node->input = list_add(d, d->node->input, &d->node->n_input, name);
     if (constant)
         add_weight(d, name, t);
@@ -512,7 +513,8 @@ void draw_begin(struct draw *d, uint64_t seed, const char *op, int64_t opset,
     *d = (struct draw){.seed = seed * 2654435769u + 88172645463325252u,
                        .arena = byi_arena_new(),
                        .dtype = dtype,
-                       .wide = wide};
+                       .wide = wide,
+                       .weights = plugin_now && seed % 2 == 0};
     d->model = byi_arena_copy(d->arena, &model, sizeof model);
     d->graph = byi_arena_copy(d->arena, &graph, sizeof graph);
     d->at = d->node = new_node(d, op);

@@ -32,11 +32,13 @@ struct draw {
     Onnx__NodeProto *at; /* the node that draw_attr_... extends */
     bool placed; /* the node is in the graph; otherwise it is added last */
     enum byoc_dtype dtype; /* the main one, of the case */
-    bool wide; /* float16 becomes float32, to compare float16 results with */
+    bool wide;    /* float16 becomes float32, to compare float16 results with */
+    bool weights; /* all operands but the first are initialisers: backends
+                     take a convolution only with constant weights */
     uint32_t n;
     struct byi_tensor in[MAX_OPERANDS];
     bool constant[MAX_OPERANDS]; /* an initialiser, since ONNX requires a
-                                    constant */
+                                    constant, or of `weights` */
 };
 
 /* draw.c: numbers, shapes, operands, attributes. Bounds are inclusive. */
