@@ -90,9 +90,10 @@ struct binary_job {
     size_t size[OPERANDS], out_size;
     loop_fn loop;
     loop_fn wide;       /* float16 and bfloat16: the float32 loop */
-    byi_pair_loop pair; /* the loop that pair_loop() calls */
-    size_t pair_size;   /* of the elements that it reads */
-    bool fmod;          /* mod: the remainder has the sign of a, as in C */
+    byi_pair_loop pair; /* what pair_loop() calls, or NULL: `plain` */
+    loop_fn plain;
+    size_t pair_size; /* of the elements that they read */
+    bool fmod;        /* mod: the remainder has the sign of a, as in C */
     /* computes n elements of one row from the operands at at[] */
     void (*row)(const struct binary_job *job, const char *const *at, char *y,
                 int64_t n);
@@ -296,23 +297,30 @@ static void fill_block(const char *from, size_t size, int64_t n, char *to)
         memcpy(to + done, to, done < bytes - done ? done : bytes - done);
 }
 
-/* Call the vectorised loop that the job has found, with blocks of the element
- * of an operand that has only one. */
+static void run_pairs(const struct binary_job *job, const void *a,
+                      const void *b, void *y, int64_t n)
+{
+    if (job->pair)
+        job->pair(a, b, y, n);
+    else
+        job->plain(job, a, 1, b, 1, y, n);
+}
+
+/* Call a loop of two rows, which compilers vectorise, with blocks of the
+ * element of an operand that has only one. */
 static void pair_loop(const struct binary_job *job, const void *va, int64_t sa,
                       const void *vb, int64_t sb, void *vy, int64_t n)
 {
     const char *a = va, *b = vb;
     uint64_t block[BLOCK];
     const size_t size = job->pair_size;
-    if (sa == 0 && sb == 0) /* the row has one element */
-        sa = sb = 1;
-    if (sa && sb) {
-        job->pair(a, b, vy, n);
+    if (sa == sb) { /* if both are 0, the row has one element */
+        run_pairs(job, a, b, vy, n);
         return;
     }
     fill_block(sa ? b : a, size, byi_min(BLOCK, n), (char *)block);
     for (int64_t at = 0; at < n; at += BLOCK)
-        job->pair(sa ? a + (size_t)at * size : (char *)block,
+        run_pairs(job, sa ? a + (size_t)at * size : (char *)block,
                   sb ? b + (size_t)at * size : (char *)block,
                   (char *)vy + (size_t)at * job->out_size,
                   byi_min(BLOCK, n - at));
@@ -325,10 +333,12 @@ static loop_fn loop_of(struct binary_job *job, enum byoc_dtype dtype, bool fast)
     const enum byi_op_id op = job->call->op->id;
     if (fast && dtype == BYOC_F32 && simd->binary[op])
         return simd_loop;
+    job->plain = find_loop(op, dtype);
+    if (!fast || !job->plain)
+        return job->plain;
+    job->pair = simd->pair ? simd->pair(op, dtype) : NULL;
     job->pair_size = byi_dtype_bytes(dtype);
-    if (fast && simd->pair && (job->pair = simd->pair(op, dtype)))
-        return pair_loop;
-    return find_loop(op, dtype);
+    return pair_loop;
 }
 
 static enum byoc_status run_binary(const struct byi_call *call, bool fast,
