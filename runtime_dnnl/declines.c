@@ -10,7 +10,8 @@
  *
  * oneDNN's reductions take three to six times as long as the native kernel,
  * whatever the axis, and so does a binary operator with a broadcast binary
- * post-op, such as a batch normalisation alone; a recurrent layer without
+ * post-op, such as a batch normalisation alone, and one of short rows with a
+ * broadcast operand; a recurrent layer without
  * gates takes up to three times as long, elementwise operators of float16 and
  * bfloat16 two to four times, and exp, tanh and the logistic function up to one
  * and a half times; tanh without AVX-512 four times. They pay only inside a
@@ -131,16 +132,28 @@ static bool broadcasts(const struct byoc_graph *g,
     return false;
 }
 
+/* Whether the result has rows of fewer elements than oneDNN's vectors. */
+static bool has_short_rows(const struct byoc_graph *g,
+                           const struct byoc_graph_step *step)
+{
+    enum { LANES = 16 };
+    const struct byoc_graph_value *y = &g->values[step->outs[0]];
+    return y->rank > 0 && y->dims[y->rank - 1] < LANES;
+}
+
 /* With a broadcast operand of float16 or bfloat16, oneDNN is as fast as native
- * kernels, so it keeps the region. */
+ * kernels, so it keeps the region. With one of float32 it takes up to ten times
+ * as long if rows are short. */
 static enum rating rate_binary(const struct byoc_graph *g,
                                const struct byoc_graph_kernel *k)
 {
     if (dtype_of(g, k) != BYOC_F32)
         return broadcasts(g, &g->steps[k->first]) ? HEAVY : SLOWER;
-    for (uint32_t i = 1; i < k->n_steps; i++)
-        if (broadcasts(g, &g->steps[k->first + i]))
+    for (uint32_t i = 0; i < k->n_steps; i++) {
+        const struct byoc_graph_step *step = &g->steps[k->first + i];
+        if (broadcasts(g, step) && (i > 0 || has_short_rows(g, step)))
             return SLOWER;
+    }
     return LIGHT;
 }
 
