@@ -44,6 +44,7 @@ struct direct {
     int64_t rows, tiles;  /* rows: positions of all images             */
     int64_t each, rest;   /* rows of a tile; `rest` tiles have one more */
     int64_t wide, blocks; /* columns of a block; blocks of a merged group */
+    int64_t lacks; /* columns that the first block lacks: see lacking() */
     int64_t pieces[BYI_F32_AXES]; /* of a window, by axis */
     int64_t n_pieces, length;     /* pieces of a window; elements of each */
     int64_t slices;               /* of a piece, see choose_slices() */
@@ -164,6 +165,24 @@ static void slice_expanded(struct direct *d)
             sizeof(float);
 }
 
+/* Columns that the first block lacks. If the number of panels is odd and the
+ * last one is at most half full, the first block has one panel, so that the
+ * last block has two: half a panel takes less time only beside another. */
+static int64_t lacking(const struct byi_f32_conv *conv)
+{
+    const int64_t last = conv->merged_outputs % BYI_F32_PANEL;
+    const int64_t panels = byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL);
+    const bool half = conv->kernels->partial && conv->kernels->panels == 2 &&
+                      last > 0 && last <= BYI_F32_PANEL / 2;
+    return half && panels > 1 && panels % 2 ? BYI_F32_PANEL : 0;
+}
+
+/* The first column of a block of a merged group. */
+static int64_t first_column(const struct direct *d, int64_t block)
+{
+    return byi_max(block * d->wide - d->lacks, 0);
+}
+
 /* Divide the products of a convolution into tiles, chunks, slices and blocks.
  * The caller sets `run`. */
 static struct direct describe(const struct byi_f32_conv *conv)
@@ -172,6 +191,7 @@ static struct direct describe(const struct byi_f32_conv *conv)
         .conv = conv,
         .rows = conv->images * byi_f32_product_of(conv->out),
         .wide = conv->kernels->panels * BYI_F32_PANEL,
+        .lacks = lacking(conv),
         .pieces = {conv->size[0], conv->size[1], conv->size[2]},
         .length = conv->merged_channels,
         .copies = copies_rows(conv),
@@ -187,7 +207,7 @@ static struct direct describe(const struct byi_f32_conv *conv)
     d.tiles = byi_ceil_div(d.rows, conv->kernels->rows);
     d.each = d.rows / byi_max(d.tiles, 1);
     d.rest = d.rows % byi_max(d.tiles, 1);
-    d.blocks = byi_ceil_div(conv->merged_outputs, d.wide);
+    d.blocks = byi_ceil_div(conv->merged_outputs + d.lacks, d.wide);
     d.slices = 1;
     d.copy_ld = d.length + BYI_F32_PANEL;
     if (conv->expand) {
@@ -552,8 +572,9 @@ static void start_block(const struct direct *d, const struct direct_chunk *c,
                         int64_t group, int64_t block, struct direct_block *b)
 {
     const struct byi_f32_conv *conv = d->conv;
-    const int64_t first = block * d->wide;
-    b->columns = byi_min(d->wide, conv->merged_outputs - first);
+    const int64_t first = first_column(d, block);
+    b->columns =
+        byi_min(first_column(d, block + 1), conv->merged_outputs) - first;
     b->column = group * conv->merged_outputs + first;
     b->tile.first = group * conv->merged_channels + (d->copies ? 0 : c->from);
     b->tile.weights =
@@ -602,7 +623,8 @@ static void run_block(const struct direct *d, const struct direct_chunk *c,
         t->fetch = 0;
         if (tiles > 1 && block + 1 < d->blocks && !conv->expand)
             byi_f32_fetch(t, i - c->begin, tiles,
-                          t->weights + conv->kernels->panels * b->panel);
+                          t->weights + byi_ceil_div(b->columns, BYI_F32_PANEL) *
+                                           b->panel);
         if (tiles > 1 && d->n_pieces * t->length >= LONG_ROW && n >= 6)
             fetch_results(t, n);
         byi_f32_tile_run(conv->kernels, t, n, b->columns);
@@ -738,8 +760,8 @@ static void run_thread(const struct direct *d, int64_t i, bool scales)
         run.weights = (const float *)(const void *)scratch;
         share.run = &run;
         scale_weights(
-            d->run, first * conv->kernels->panels,
-            byi_min(last * conv->kernels->panels,
+            d->run, first_column(d, first) / BYI_F32_PANEL,
+            byi_min(first_column(d, last) / BYI_F32_PANEL,
                     byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL)),
             (float *)(void *)scratch);
     }
