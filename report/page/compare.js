@@ -5,17 +5,17 @@
 'use strict';
 
 // The kinds of changes of a node: key, text, and test of the older and the newer
-// node. The first whose test holds is the node's.
+// node. A node gets the first kind whose test holds.
 const CHANGES = [
     ['lost', 'lost: a backend ran it', (a, b) => a.region && !b.region],
-    ['gained', 'gained: was native', (a, b) => !a.region && b.region],
+    ['gained', 'gained: a backend runs it', (a, b) => !a.region && b.region],
     ['moved', 'on another backend', (a, b) => a.where !== b.where && a.region &&
         b.region],
-    ['other', 'otherwise', (a, b) => a.where !== b.where],
+    ['other', 'other change of placement', (a, b) => a.where !== b.where],
 ];
 
-// Keys by which the nodes of two graphs are matched: names; for nodes without a
-// name, the operator and their order.
+// Keys by which the nodes of two graphs are matched: the node's name or, if it has
+// none, its operator, then the number of earlier nodes with the same one.
 function keysOf(graph) {
     const counts = new Map();
     return new Map(graph.nodes.map((node) => {
@@ -47,16 +47,17 @@ function pair(graph, old) {
     graph.names = old.names = [...new Set([...graph.names, ...old.names])];
 }
 
-// The older graph, on a separate canvas. A region is open if one of its nodes is
-// in an open region of the newer graph, and the view follows the newer graph's.
-class Before {
+// The older graph, on a separate canvas. A region that the user has expanded or
+// collapsed here stays so; any other is open if one of its nodes is in an open
+// region of the newer graph. The view follows the newer graph's.
+class OlderGraph {
     constructor(canvas, graph) {
         Object.assign(this, { canvas, graph, drawing: new Drawing(canvas),
-            own: new Map() });
+            toggled: new Map() }); // by region's name: whether it is open
     }
 
     isOpen(region, open) {
-        return this.own.get(region.name) ?? region.members.some((n) =>
+        return this.toggled.get(region.name) ?? region.members.some((n) =>
             n.after?.container && open.has(n.after.container.name));
     }
 
@@ -80,8 +81,8 @@ class Before {
         return node?.before.container;
     }
 
-    // Scroll so that the counterpart of the selected box, or otherwise of the box
-    // nearest to the middle, is beside it.
+    // Scroll so that the counterpart of the selected box is beside it; without
+    // one, the counterpart of the box nearest to the middle.
     follow(main, { selected }) {
         const { view } = main, size = main.size();
         const mx = view.x + size.w / 2 / view.scale;
@@ -122,7 +123,7 @@ class Before {
     press(px, py, state) {
         const box = this.drawing.hit(px, py);
         if (box?.item.kind === 'region') {
-            this.own.set(box.item.name, !this.isOpen(box.item, state.open));
+            this.toggled.set(box.item.name, !this.isOpen(box.item, state.open));
             return null;
         }
         return box?.item.after || null;

@@ -375,7 +375,7 @@ class Drawing {
         pen.font = '12px ' + FONT;
         pen.fillText(fit(pen, item.line, room), x, box.y + 36);
         pen.fillStyle = paint.soft;
-        pen.fillText(fit(pen, item.what, room), x, box.y + 54);
+        pen.fillText(fit(pen, item.operators, room), x, box.y + 54);
     }
 
     // Write how many of a collapsed region's nodes match.

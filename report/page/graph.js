@@ -4,7 +4,8 @@
 // model run through it.
 'use strict';
 
-const BOX = { node: [184, 40], line: 14, region: [232, 70], head: 34, pad: 18 };
+const BOX = { node: [184, 40], line: 14, region: [232, 70], header: 34,
+    pad: 18 };
 
 // The box of a node with attributes is one line higher.
 const sizeOf = (node) => [BOX.node[0],
@@ -189,7 +190,7 @@ function openRegion(graph, region, { reads, readers }, boxOf) {
         else if (item.pin > 0)
             outs.set(item.key.slice(3), item.x + shift - w / 2);
     }
-    return { plan, edges, ins, outs, w, h: size.height + BOX.head + BOX.pad,
+    return { plan, edges, ins, outs, w, h: size.height + BOX.header + BOX.pad,
         wires: size.wires, shift };
 }
 
@@ -256,7 +257,7 @@ function gather(graph, plan, size, inner, edges) {
             put(key, x, y, { w, h, open: false });
             continue;
         }
-        const left = x - w / 2 + inside.shift, top = y - h / 2 + BOX.head;
+        const left = x - w / 2 + inside.shift, top = y - h / 2 + BOX.header;
         for (const item of inside.plan.items)
             if (!item.pin)
                 put(item.key, left + item.x, top + item.y,
@@ -264,7 +265,7 @@ function gather(graph, plan, size, inner, edges) {
         for (const wire of inside.wires) {
             wire.points = wire.points.map((p, i) =>
                 p + (i % 2 ? top : left));
-            stretch(wire, inside, top - BOX.head, y + h / 2);
+            stretch(wire, inside, top - BOX.header, y + h / 2);
             wires.push(wire);
         }
         for (const e of inside.edges)

@@ -9,21 +9,21 @@ for (const region of [...graph.regions, ...graph.old?.regions || []]) {
     const us = region.us || region.entry?.backend_us;
     region.line = several(region.members.length, 'node') + ' \u00b7 ' +
         sayFlops(region.flops) + (us > 0 ? ' \u00b7 ' + sayTime(us) : '');
-    region.what = tally(region.members, (n) => n.title, 4);
+    region.operators = tally(region.members, (n) => n.title, 4);
 }
 
 const state = {
     w: 0, h: 0, open: new Set(), selected: null, quiet: false, query: '',
     filters: { where: null, reason: null, reverted: null, change: null },
     matches: null,
-    at: -1, theme: null,
+    matchIndex: -1, theme: null,
 };
 const drawing = new Drawing($('graph'));
 const panel = new Panel($('panel'), graph, {
     select: (item) => select(item, true),
     filter, toggle, quiet: showQuiet,
 });
-const before = graph.old && new Before($('before'), graph.old);
+const before = graph.old && new OlderGraph($('before'), graph.old);
 let arrangement, waiting = false;
 
 // --- drawing ---------------------------------------------------------------
@@ -79,7 +79,7 @@ function update() {
     drawing.show(scene());
     before?.show(drawing.scene);
     panel.show(state, drawing.scene.paint);
-    showHits();
+    showMatchCount();
     const open = graph.regions.some((r) => state.open.has(r.name));
     $('expand').textContent = open ? 'Collapse all' : 'Expand all';
     $('expand').hidden = !graph.regions.length;
@@ -260,7 +260,7 @@ function filter(name, value) {
 function match() {
     const words = state.query.toLowerCase().split(/\s+/).filter(Boolean);
     const { where, reason, reverted, change } = state.filters;
-    state.at = -1;
+    state.matchIndex = -1;
     state.matches = null;
     if (words.length || where || reason || reverted || change) {
         const group = panel.groups.find((g) => g.key === reason);
@@ -294,12 +294,12 @@ function seekMatch() {
         reveal(first.item, true);
 }
 
-function showHits() {
+function showMatchCount() {
     const { matches } = state;
     $('hits').hidden = !matches;
     if (matches)
-        $('count').textContent = (state.at >= 0
-            ? sayCount(state.at + 1) + ' of ' : '') +
+        $('count').textContent = (state.matchIndex >= 0
+            ? sayCount(state.matchIndex + 1) + ' of ' : '') +
             several(matches.size, 'node');
     for (const id of ['previous', 'next'])
         $(id).disabled = !matches?.size;
@@ -310,9 +310,9 @@ function step(by) {
     if (!matches?.size)
         return;
     const list = [...matches];
-    state.at = state.at < 0 && by < 0 ? list.length - 1
-        : (state.at + by + list.length) % list.length;
-    select(list[state.at], true);
+    state.matchIndex = state.matchIndex < 0 && by < 0 ? list.length - 1
+        : (state.matchIndex + by + list.length) % list.length;
+    select(list[state.matchIndex], true);
 }
 
 function clear() {
@@ -495,7 +495,7 @@ function watchPointer(canvas, press) {
     }, { passive: false });
 }
 
-// Handle a press: expand a collapsed region, collapse an open one by its head, or
+// Handle a press: expand a collapsed region, collapse an open one by its header, or
 // select the box.
 function press(at) {
     const box = drawing.hit(at.x, at.y);
@@ -504,7 +504,7 @@ function press(at) {
         return;
     }
     const { y } = drawing.toGraph(at.x, at.y);
-    if (box.item.kind === 'region' && (!box.open || y < box.y + BOX.head))
+    if (box.item.kind === 'region' && (!box.open || y < box.y + BOX.header))
         toggle(box.item);
     else
         select(box.item, false);
@@ -549,8 +549,9 @@ function watch() {
 
 // --- the URL ---------------------------------------------------------------
 
-// The URL keeps selection, open regions, search and theme, so that a link shows the
-// same view.
+// Save to the URL the selection, open regions, search text, the filter by place,
+// whether folded and removed nodes are drawn, and the theme. The other filters and
+// the position of the view are not saved.
 function saveToUrl() {
     const params = new URLSearchParams();
     if (state.open.size)
@@ -593,14 +594,14 @@ function restoreFromUrl() {
     return node || graph.regions.find((r) => r.name === params.get('region'));
 }
 
-// --- the head --------------------------------------------------------------
+// --- the header ------------------------------------------------------------
 
 function figure(value, what) {
     return make('div', { class: 'figure' }, make('b', null, value),
         make('span', null, what));
 }
 
-function showHead() {
+function showHeader() {
     const { summary, backends, paint } = { ...graph, ...scene() };
     const name = graph.model || 'model';
     document.title = name + ' \u00b7 byoc';
@@ -640,7 +641,7 @@ $('before').parentElement.classList.toggle('two', Boolean(before));
 for (const side of document.querySelectorAll('.side'))
     side.hidden = !before;
 rearrange();
-showHead();
+showHeader();
 watch();
 drawing.show(scene());
 before?.show(drawing.scene);

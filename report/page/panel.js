@@ -103,8 +103,8 @@ class Panel {
 
     swatch(where) {
         const colour = colourOf(this.paint, this.graph.names, where);
-        return make('i', { class: 'swatch' + (isQuiet(where) ? ' quiet' : ''),
-            style: '--c:' + colour });
+        return make('i', { style: '--c:' + colour,
+            class: 'swatch' + (isQuiet(where) ? ' quiet' : '') });
     }
 
     // --- the whole model ---------------------------------------------------

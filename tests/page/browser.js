@@ -366,7 +366,7 @@ async function isUsed(browser, file) {
         '\u00b7 pads 0\u00d71']);
     await browser.shoot('selected');
     await clickItem(browser, 'graph.regions[0]');
-    same('a click on the head collapses',
+    same('a click on the header collapses',
         await browser.ask('arrangement.boxes.length'),
         collapsed);
 
@@ -386,7 +386,7 @@ async function isUsed(browser, file) {
     await browser.shoot('search');
     await browser.key('Enter', '\r');
     check('Enter goes to a match', await browser.ask(
-        'state.matches.has(state.selected) && state.at === 0'));
+        'state.matches.has(state.selected) && state.matchIndex === 0'));
     check('in view', await browser.ask('(() => { const b = ' +
         'arrangement.at.get(' +
         'state.selected), v = drawing.view, s = drawing.size(); return ' +
@@ -525,13 +525,14 @@ async function compares(browser) {
         'n.change).map((n) => [n.op, n.change])'),
     [['MaxPool', 'lost'], ['Softmax', 'gained']]);
     same('compare: both have names for their regions', await browser.ask(
-        '[...graph.regions, ...graph.old.regions].every((r) => r.line && r.what)'),
+        '[...graph.regions, ...graph.old.regions].every((r) => r.line && ' +
+        'r.operators)'),
     true);
     same('compare: the same again', await browser.ask('[graph.fresh.length, ' +
         'graph.gone.length]'), [0, 0]);
     const text = await browser.ask('document.querySelector("aside").innerText');
     for (const words of ['before', 'after', 'lost: a backend ran it',
-        'gained: was native'])
+        'gained: a backend runs it'])
         check('compare: the panel says ' + words, text.includes(words), text);
     await browser.ask('filter("change", "lost")');
     same('compare: a filter', await browser.ask(
