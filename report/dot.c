@@ -22,7 +22,7 @@ static const struct colour backend_colours[] = {{"#0072b2", "#cce3f0"},
                                                 {"#8a7a00", "#e8e4cc"},
                                                 {"#4d4dcc", "#dbdbf5"}};
 static const struct colour native_colour = {"#d55e00", "#ffffff"};
-static const struct colour quiet_colour = {"#9aa3ab", "#ffffff"};
+static const struct colour eliminated_colour = {"#9aa3ab", "#ffffff"};
 
 /* The state of byi_ledger_write_dot. */
 struct dot {
@@ -64,7 +64,7 @@ static void add_name(struct byi_text *out, const char *name)
 static struct colour colour_of(const struct dot *d, const char *where)
 {
     if (!strcmp(where, "folded") || !strcmp(where, "removed"))
-        return quiet_colour;
+        return eliminated_colour;
     for (uint32_t i = 0; i + 1 < d->r->n_backends; i++)
         if (!strcmp(d->r->backends[i].name, where))
             return backend_colours[i % BYI_COUNT(backend_colours)];
@@ -76,7 +76,8 @@ static void add_node(struct dot *d, uint32_t i, const char *indent)
     const struct byi_report_node *node = &d->r->nodes[i];
     const char *where = node->where;
     const struct colour colour = colour_of(d, where);
-    const bool quiet = !strcmp(where, "folded") || !strcmp(where, "removed");
+    const bool eliminated =
+        !strcmp(where, "folded") || !strcmp(where, "removed");
     d->done[i] = true;
     byi_text_addf(d->out, "%sn%u [label=\"", indent, i);
     add_escaped(d->out, node->op);
@@ -90,7 +91,7 @@ static void add_node(struct dot *d, uint32_t i, const char *indent)
     add_escaped(d->out, *node->pattern ? node->pattern : node->reason);
     byi_text_addf(d->out, "\", color=\"%s\", fillcolor=\"%s\"%s];\n",
                   colour.line, colour.fill,
-                  quiet ? ", style=\"filled,dashed\"" : "");
+                  eliminated ? ", style=\"filled,dashed\"" : "");
 }
 
 /* Write a kept region as cluster `number`, with those of its nodes that are not

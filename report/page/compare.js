@@ -64,7 +64,7 @@ class OlderGraph {
     rearrange(state) {
         const open = new Set(this.graph.regions.filter((r) =>
             this.isOpen(r, state.open)).map((r) => r.name));
-        this.arrangement = arrange(this.graph, open, state.quiet);
+        this.arrangement = arrange(this.graph, open, state.eliminated);
     }
 
     // Show what is selected and matched in the newer graph.

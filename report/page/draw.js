@@ -11,13 +11,13 @@ const STRIP = 76; // width of the strip in pixels
 const PAINT = {
     light: {
         backends: ['#0072b2', '#009e73', '#b0609a', '#8a7a00', '#4d4dcc'],
-        native: '#d55e00', quiet: '#9aa3ab', paper: '#f7f8f9',
+        native: '#d55e00', eliminated: '#9aa3ab', paper: '#f7f8f9',
         box: '#ffffff', text: '#1b2026', soft: '#5c6670', wire: '#aeb7bf',
         mark: '#111418', good: '#00704f', bad: '#b23a00', heat: '#c2185b',
     },
     dark: {
         backends: ['#56b4e9', '#2fc79a', '#dd92c4', '#e3cf4a', '#9b9bff'],
-        native: '#ff8a3d', quiet: '#69737c', paper: '#14171a',
+        native: '#ff8a3d', eliminated: '#69737c', paper: '#14171a',
         box: '#1e2327', text: '#e8ebed', soft: '#9ba6af', wire: '#4a545c',
         mark: '#ffffff', good: '#2fc79a', bad: '#ff8a3d', heat: '#ff6d9e',
     },
@@ -33,8 +33,8 @@ function mix(a, b, share) {
 
 // The colour of where a node is: a backend, native, folded or removed.
 function colourOf(paint, backends, where) {
-    if (isQuiet(where))
-        return paint.quiet;
+    if (isEliminated(where))
+        return paint.eliminated;
     const i = backends.indexOf(where);
     return where === 'native' || i < 0 ? paint.native
         : paint.backends[i % paint.backends.length];
@@ -244,14 +244,14 @@ class Drawing {
         if (region && view.scale > 0.15)
             this.drawStack(box, colour);
         this.outline(box, radius, 0);
-        pen.fillStyle = item.quiet ? paint.paper
+        pen.fillStyle = item.eliminated ? paint.paper
             : mix(colour, paint.box, this.tint(item));
         if (view.scale < 0.2)
             pen.fillStyle = colour;
         pen.fill();
         pen.lineWidth = 1;
         pen.strokeStyle = mix(colour, paint.paper, 0.35);
-        pen.setLineDash(item.quiet ? [4, 3] : []);
+        pen.setLineDash(item.eliminated ? [4, 3] : []);
         pen.stroke();
         pen.setLineDash([]);
         if (view.scale >= 0.2)
@@ -311,7 +311,7 @@ class Drawing {
 
     drawStripe(box, colour, radius) {
         const { pen } = this;
-        if (box.item.quiet)
+        if (box.item.eliminated)
             return;
         pen.save();
         this.outline(box, radius, 0);
@@ -335,7 +335,7 @@ class Drawing {
             room -= pen.measureText(sayTime(us)).width + 8;
         }
         pen.font = '600 12.5px ' + FONT;
-        pen.fillStyle = item.quiet ? paint.soft : paint.text;
+        pen.fillStyle = item.eliminated ? paint.soft : paint.text;
         pen.fillText(fit(pen, item.title, room), box.x + 13, box.y + 14);
         pen.font = '11px ' + FONT;
         pen.fillStyle = paint.soft;

@@ -28,7 +28,7 @@ function readLedger(ledger) {
     const nodes = ledger.nodes.map((node, index) => ({
         ...node, index, kind: 'node', readers: [],
         inputs: (node.inputs || []).filter((i) => ledger.nodes[i]),
-        tried: node.tried || [], quiet: isQuiet(node.where),
+        tried: node.tried || [], eliminated: isEliminated(node.where),
         title: node.op || '?', label: node.name || '#' + index,
         sets: sayAttributes(node.attributes || '').split(DOT)
             .filter((a) => !USUAL.test(a)).join(DOT),
@@ -86,18 +86,18 @@ function sayAttributes(text) {
 }
 
 // Whether a node at this place does nothing when the model runs.
-const isQuiet = (where) => where === 'folded' || where === 'removed';
+const isEliminated = (where) => where === 'folded' || where === 'removed';
 
 // The edges between the nodes that are drawn: for each node the nodes that it
 // reads and that read it. A removed node that is not drawn is replaced by the
 // nodes that it reads; a folded one is a constant, so it is left out.
-function visibleEdges(graph, showQuiet) {
+function visibleEdges(graph, showEliminated) {
     const reads = [], readers = graph.nodes.map(() => []);
     for (const node of graph.nodes) {
         const set = new Set();
         for (const i of node.inputs) {
             const from = graph.nodes[i];
-            if (showQuiet || !from.quiet)
+            if (showEliminated || !from.eliminated)
                 set.add(i);
             else if (from.where === 'removed')
                 for (const k of reads[i] || [])
@@ -105,7 +105,7 @@ function visibleEdges(graph, showQuiet) {
         }
         set.delete(node.index);
         reads.push(set);
-        for (const i of showQuiet || !node.quiet ? set : [])
+        for (const i of showEliminated || !node.eliminated ? set : [])
             readers[i].push(node.index);
     }
     return { reads, readers };
@@ -198,8 +198,8 @@ function openRegion(graph, region, { reads, readers }, boxOf) {
 //   boxes  {node | region, x, y, w, h, open}: corners; open ones come first
 //   wires  {points, own}
 //   paths  of an edge "s>t" of the model: the wires it runs through
-function arrange(graph, open, showQuiet) {
-    const seen = visibleEdges(graph, showQuiet), plan = new Plan();
+function arrange(graph, open, showEliminated) {
+    const seen = visibleEdges(graph, showEliminated), plan = new Plan();
     const isCollapsed = (node) => node.container && !open.has(node.container.name);
     const boxOf = (node) => (isCollapsed(node) ? node.container.name + ' ' :
         node.index + '');
@@ -214,7 +214,7 @@ function arrange(graph, open, showQuiet) {
             plan.add(region, inside.w, inside.h);
         else if (region)
             plan.add(region, ...BOX.region);
-        else if (showQuiet || !node.quiet)
+        else if (showEliminated || !node.eliminated)
             plan.add(node, ...sizeOf(node));
     }
     const edges = [];

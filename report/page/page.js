@@ -13,7 +13,7 @@ for (const region of [...graph.regions, ...graph.old?.regions || []]) {
 }
 
 const state = {
-    w: 0, h: 0, open: new Set(), selected: null, quiet: false, query: '',
+    w: 0, h: 0, open: new Set(), selected: null, eliminated: false, query: '',
     filters: { where: null, reason: null, reverted: null, change: null },
     matches: null,
     matchIndex: -1, theme: null,
@@ -21,7 +21,7 @@ const state = {
 const drawing = new Drawing($('graph'));
 const panel = new Panel($('panel'), graph, {
     select: (item) => select(item, true),
-    filter, toggle, quiet: showQuiet,
+    filter, toggle, eliminated: showEliminated,
 });
 const before = graph.old && new OlderGraph($('before'), graph.old);
 let arrangement, waiting = false;
@@ -69,7 +69,7 @@ function redraw() {
 
 function rearrange() {
     const start = performance.now();
-    arrangement = arrange(graph, state.open, state.quiet);
+    arrangement = arrange(graph, state.open, state.eliminated);
     before?.rearrange(state);
     state.arrangeMs = performance.now() - start;
 }
@@ -187,8 +187,8 @@ function select(item, show) {
             state.open.add(item.container.name);
             again = true;
         }
-        if (item.quiet && !state.quiet)
-            again = state.quiet = true;
+        if (item.eliminated && !state.eliminated)
+            again = state.eliminated = true;
         if (again)
             rearrange();
     }
@@ -232,8 +232,8 @@ function toggleAll() {
     update();
 }
 
-function showQuiet(shown) {
-    state.quiet = shown;
+function showEliminated(shown) {
+    state.eliminated = shown;
     rearrange();
     fitStart();
     update();
@@ -249,8 +249,8 @@ function setTheme(theme) {
 
 function filter(name, value) {
     state.filters[name] = value;
-    if (isQuiet(value) && !state.quiet) {
-        state.quiet = true;
+    if (isEliminated(value) && !state.eliminated) {
+        state.eliminated = true;
         rearrange();
     }
     match();
@@ -564,8 +564,8 @@ function saveToUrl() {
         params.set('find', state.query);
     if (state.filters.where)
         params.set('where', state.filters.where);
-    if (state.quiet)
-        params.set('quiet', 1);
+    if (state.eliminated)
+        params.set('eliminated', 1);
     if (state.theme)
         params.set('theme', state.theme);
     const url = params.size ? '#' + params : location.pathname;
@@ -585,7 +585,7 @@ function restoreFromUrl() {
     const node = graph.nodes[params.get('node') ?? -1];
     if (node?.container)
         state.open.add(node.container.name);
-    state.quiet = params.has('quiet') || Boolean(node?.quiet);
+    state.eliminated = params.has('eliminated') || Boolean(node?.eliminated);
     state.query = $('find').value = params.get('find') || '';
     state.filters.where = params.get('where');
     state.theme = params.get('theme');
@@ -635,7 +635,7 @@ for (const node of graph.nodes)
 const wanted = restoreFromUrl();
 // expand the region of a model that has only one: collapsed, it would be one box
 if (!location.hash && graph.regions.length === 1 &&
-    graph.nodes.every((n) => n.container || n.quiet))
+    graph.nodes.every((n) => n.container || n.eliminated))
     state.open.add(graph.regions[0].name);
 $('before').parentElement.classList.toggle('two', Boolean(before));
 for (const side of document.querySelectorAll('.side'))

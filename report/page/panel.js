@@ -82,7 +82,7 @@ function groupReasons(graph) {
 
 // The panel, with the parts of its text.
 class Panel {
-    // `act`: select(item), filter(name, value), toggle(region), quiet(shown)
+    // `act`: select(item), filter(name, value), toggle(region), eliminated(shown)
     constructor(element, graph, act) {
         Object.assign(this, { element, graph, act });
         this.groups = groupReasons(graph);
@@ -104,7 +104,7 @@ class Panel {
     swatch(where) {
         const colour = colourOf(this.paint, this.graph.names, where);
         return make('i', { style: '--c:' + colour,
-            class: 'swatch' + (isQuiet(where) ? ' quiet' : '') });
+            class: 'swatch' + (isEliminated(where) ? ' eliminated' : '') });
     }
 
     // --- the whole model ---------------------------------------------------
@@ -194,14 +194,14 @@ class Panel {
                     make('span', { class: 'number' },
                         sayCount(summary[where])),
                     make('span', { class: 'share' }, '')]));
-        const quiet = summary.folded + summary.removed;
+        const eliminated = summary.folded + summary.removed;
         return make('section', { class: 'legend' },
             make('h2', null, 'Where nodes run',
                 make('span', null, 'nodes'), make('span', null, 'work')),
             make('ul', null, rows),
-            quiet ? make('label', { class: 'switch' },
-                make('input', { type: 'checkbox', checked: state.quiet,
-                    onchange: (e) => this.act.quiet(e.target.checked) }),
+            eliminated ? make('label', { class: 'switch' },
+                make('input', { type: 'checkbox', checked: state.eliminated,
+                    onchange: (e) => this.act.eliminated(e.target.checked) }),
                 'Draw folded and removed nodes') : null);
     }
 

@@ -288,7 +288,7 @@ const SOUND = `(() => {
         const own = arrangement.at.get(node);
         const outer = arrangement.at.get(node.container);
         const expected = node.container ? (outer.open ? 1 : 0)
-            : !node.quiet || state.quiet ? 1 : 0;
+            : !node.eliminated || state.eliminated ? 1 : 0;
         if (Number(Boolean(own)) !== expected)
             return 'node ' + node.index + ' is not drawn once';
     }
@@ -328,13 +328,13 @@ async function opens(browser, file, name) {
     same(name + ': expanded', await browser.ask(SOUND), 'sound');
     const shown = await browser.ask('arrangement.boxes.filter((b) => ' +
         'b.item.kind === "node").map((b) => b.item.index)');
-    const nodes = await browser.ask('graph.nodes.filter((n) => !n.quiet)' +
+    const nodes = await browser.ask('graph.nodes.filter((n) => !n.eliminated)' +
         '.map((n) => n.index)');
     same(name + ': every node once', shown.sort((a, b) => a - b), nodes);
     await browser.shoot(name + '-expanded');
-    await browser.ask('showQuiet(true)');
+    await browser.ask('showEliminated(true)');
     same(name + ': with folded nodes', await browser.ask(SOUND), 'sound');
-    await browser.ask('showQuiet(false); toggleAll()');
+    await browser.ask('showEliminated(false); toggleAll()');
     same(name + ': complaints', browser.complaints(), []);
 }
 
@@ -458,8 +458,8 @@ async function isNarrow(browser, name) {
 
 // A selected node comes into view, from wherever the view was.
 async function comesIntoView(browser, name) {
-    for (const expression of ['graph.nodes.filter((n) => !n.quiet).pop()',
-        'graph.nodes.find((n) => !n.quiet)']) {
+    for (const expression of ['graph.nodes.filter((n) => !n.eliminated).pop()',
+        'graph.nodes.find((n) => !n.eliminated)']) {
         await browser.ask(`select(${expression}, true)`);
         check(name + ': a selected node is in view', await browser.ask(
             '(() => { const b = arrangement.at.get(state.selected), v = ' +
