@@ -241,11 +241,11 @@ static enum byoc_status check_limits(struct byoc_state *s,
     if (!deep && s->calls++ < s->max_calls)
         return BYOC_OK;
     return byi_fail(err, BYOC_ELIMIT,
-                    "@%s: found more than %llu calls %s, which is the limit; "
+                    "@%s: found more than %llu %s, expected at most that many; "
                     "look for a recursion that does not end",
                     s->instance->plan->funcs[call->func].name,
                     (unsigned long long)(deep ? s->max_depth : s->max_calls),
-                    deep ? "wait for one another" : "in one run");
+                    deep ? "nested calls" : "calls in one run");
 }
 
 static enum byoc_status enter_call(struct byoc_state *s, struct byi_frame *fr,
@@ -310,19 +310,15 @@ static enum byoc_status check_pair(const struct byi_step *step,
                                    struct byoc_error *err)
 {
     char found[160], want[160];
-    const bool is_list = byi_type_is_list(need);
     const bool same = need->kind == BYI_TENSOR ? byi_type_may_equal(need, have)
-                      : is_list                ? byi_type_accepts(need, have)
+                      : byi_type_is_list(need) ? byi_type_accepts(need, have)
                                                : need->kind == have->kind;
     if (same)
         return BYOC_OK;
     return byi_fail(
-        err, BYOC_ETYPE, "call of @%s (%s): found %s as %s %u, expected %s%s",
+        err, BYOC_ETYPE, "call of @%s (%s): found %s as %s %u, expected %s",
         callee->name, step->sources, byi_type_text(found, sizeof found, have),
-        what, i, byi_type_text(want, sizeof want, need),
-        need->kind == have->kind && byi_type_is_list(need)
-            ? " of other elements"
-            : "");
+        what, i, byi_type_text(want, sizeof want, need));
 }
 
 static enum byoc_status check_apply(const struct byoc_state *s,

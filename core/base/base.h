@@ -465,8 +465,8 @@ static inline bool byi_type_is_list(const struct byi_type *type)
 }
 /* "a sequence" and so on, for messages. */
 const char *byi_type_kind_text(enum byi_type_kind kind);
-/* "float32 (1, ?)" in buf, cut to n bytes; for other types than tensors, the
- * static text of their kind. For messages. */
+/* "float32 (1, ?)" or "a sequence of float32 (1, ?)" in buf, cut to n bytes;
+ * for tuples and functions, the static text of their kind. For messages. */
 const char *byi_type_text(char *buf, size_t n, const struct byi_type *type);
 /* Whether values of sequence or optional `from` are values of `to`. */
 bool byi_type_accepts(const struct byi_type *to, const struct byi_type *from);

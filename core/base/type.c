@@ -268,10 +268,25 @@ const char *byi_type_kind_text(enum byi_type_kind kind)
 
 const char *byi_type_text(char *buf, size_t n, const struct byi_type *type)
 {
-    char dims[128];
-    if (type->kind != BYI_TENSOR)
-        return byi_type_kind_text(type->kind);
-    snprintf(buf, n, "%s %s", byoc_dtype_name(type->dtype),
-             byi_dims_text(dims, sizeof dims, type->rank, type->dims));
-    return buf;
+    char inner[128];
+    switch (type->kind) {
+    case BYI_TENSOR:
+        snprintf(buf, n, "%s %s", byoc_dtype_name(type->dtype),
+                 byi_dims_text(inner, sizeof inner, type->rank, type->dims));
+        return buf;
+    case BYI_SEQ:
+    case BYI_OPTIONAL:
+        snprintf(buf, n, "%s of %s", byi_type_kind_text(type->kind),
+                 byi_type_text(inner, sizeof inner, type->fields[0]));
+        return buf;
+    case BYI_ANY_TENSOR:
+    case BYI_NO_TENSOR:
+        snprintf(buf, n, "%s of %s", byoc_dtype_name(type->dtype),
+                 type->kind == BYI_ANY_TENSOR ? "any shape" : "unknown shape");
+        return buf;
+    case BYI_TUPLE:
+    case BYI_FUNC:
+        break;
+    }
+    return byi_type_kind_text(type->kind);
 }

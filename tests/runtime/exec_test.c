@@ -576,7 +576,7 @@ static void test_endless(void **state)
             "  if (equal(%n, 0)) { %n } else { add(@f(add(%n, 1)), 1) }\n"
             "}\n"
             "def @main(%n: " I64 ") { @f(%n) }\n",
-            5000, 1 << 20, "@f.3: found more than 5000 calls wait");
+            5000, 1 << 20, "@f.3: found more than 5000 nested calls");
     limited("def @f(%n: " I64 ") -> " I64 " {\n"
             "  if (equal(%n, 0)) { %n } else { @f(add(%n, 1)) }\n"
             "}\n"
