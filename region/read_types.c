@@ -31,11 +31,13 @@ static enum byoc_status read_tensor(struct region_reader *r,
             BYI_TRY(byi_json_as_int(&item, 0, INT64_MAX, &dims[i], r->err));
     *type = byi_type_tensor(r->arena, dtype, rank, dims);
     if (byi_type_is_static(*type) && byi_type_bytes(*type) == UINT64_MAX &&
-        dtype != BYOC_STRING)
+        dtype != BYOC_STRING) {
+        char found[160];
         return byi_fail(r->err, BYOC_ELIMIT,
-                        "%s: found a tensor of more than 2^63 bytes, which is "
-                        "the limit",
-                        json->path);
+                        "%s: found a tensor of type %s, expected fewer than "
+                        "2^63 elements and 2^64 bytes",
+                        json->path, byi_type_text(found, sizeof found, *type));
+    }
     return BYOC_OK;
 }
 

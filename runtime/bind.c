@@ -57,24 +57,33 @@ static enum byoc_status bind_input(struct binder *b, uint32_t i,
                             b->g->symbols[-1 - want->dims[d]]);
         *size = have->dims[d];
     }
-    /* type rules limit the sizes of results; this checks inputs, which no rule
-     * may read */
+    /* type rules check the sizes of results; inputs are checked here, since it
+     * may be that no rule reads them */
     if (have->dtype != BYOC_STRING && byi_type_bytes(have) == UINT64_MAX)
         return byi_fail(b->err, BYOC_ELIMIT,
-                        "%s: found input %u of more than 2^63 bytes, which is "
-                        "the limit",
-                        b->g->symbol, i);
+                        "%s: found input %u of type %s, expected fewer than "
+                        "2^63 elements and 2^64 bytes",
+                        b->g->symbol, i,
+                        byi_type_text(found, sizeof found, have));
     b->out[b->g->inputs[i]][0] = have;
     return BYOC_OK;
 }
 
-static bool fits_step(const struct byi_type *have, const struct byi_type *want)
+/* Whether the inferred type *have of a step fits the type *want in the JSON. If
+ * only a field of a tuple does not, sets both to the types of the field. */
+static bool fits_step(const struct byi_type **have,
+                      const struct byi_type **want)
 {
-    if (want->kind != BYI_TUPLE)
-        return byi_type_refines(have, want);
-    bool fit = have->kind == BYI_TUPLE && have->n_fields == want->n_fields;
-    for (uint32_t i = 0; fit && i < want->n_fields; i++)
-        fit = byi_type_refines(have->fields[i], want->fields[i]);
+    const struct byi_type *h = *have, *w = *want;
+    if (w->kind != BYI_TUPLE || h->kind != BYI_TUPLE ||
+        h->n_fields != w->n_fields)
+        return w->kind != BYI_TUPLE && byi_type_refines(h, w);
+    bool fit = true;
+    for (uint32_t i = 0; fit && i < w->n_fields; i++) {
+        *have = h->fields[i];
+        *want = w->fields[i];
+        fit = byi_type_refines(*have, *want);
+    }
     return fit;
 }
 
@@ -131,12 +140,15 @@ static enum byoc_status infer_step(struct binder *b,
                         "%s: found a result of %s whose size depends on data, "
                         "expected one that follows from the inputs' sizes",
                         b->g->symbol, step->op->name);
-    if (!fits_step(b->steps[at], step->type))
+    char found[160], expected[160];
+    const struct byi_type *have = b->steps[at], *want = step->type;
+    if (!fits_step(&have, &want))
         return byi_fail(b->err, BYOC_ETYPE,
-                        "%s: for these sizes found another shape of the result "
-                        "of %s, expected the one that the region was compiled "
-                        "for",
-                        b->g->symbol, step->op->name);
+                        "%s: found a result of %s of type %s, expected %s, for "
+                        "which the region was compiled",
+                        b->g->symbol, step->op->name,
+                        byi_type_text(found, sizeof found, have),
+                        byi_type_text(expected, sizeof expected, want));
     return BYOC_OK;
 }
 
