@@ -87,8 +87,9 @@ static enum byoc_status open_backend(struct byoc_model *model,
     enum byoc_status status = BYOC_OK;
     if (!fact)
         status = byi_fail(err, BYOC_EPARSE,
-                          "manifest: backends does not list \"%.40s\", whose "
-                          "regions the plan has",
+                          "manifest.backends: found no \"%.40s\", expected "
+                          "every backend whose regions the plan has; compile "
+                          "the model again",
                           name);
     else
         status = check_compat(model, p, fact->compat, err);
@@ -305,8 +306,8 @@ enum byoc_status byi_operators_open(struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* Open the backend of region `first`, and let it load all of its regions, which
- * are marked in `seen`. A region that it cannot load gets a fault, or is an
+/* Open the backend of region `first`, let it load all of its regions, and set
+ * seen[i] for each of them. A region that it cannot load gets a fault, or is an
  * error with require_backends. */
 static enum byoc_status load_backend(struct byoc_model *model,
                                      const struct byoc_load_params *params,

@@ -10,7 +10,7 @@
 
 enum {
     STEPS = 8,     /* block sizes from one power of two to the next */
-    IDLE_RUNS = 8, /* a block is freed if this many runs did not use it */
+    IDLE_RUNS = 8, /* a block is released if this many runs did not use it */
     MAX_LOOKS = 16 /* number of blocks of a list that are tried */
 };
 
@@ -143,8 +143,8 @@ enum byoc_status byi_pool_charge(struct byi_pool *pool, uint64_t bytes,
         drop_free_blocks(pool);
     if (bytes > pool->limit || pool->bytes > pool->limit - bytes)
         return byi_fail(err, BYOC_ELIMIT,
-                        "found %llu bytes for values of varying size and for "
-                        "calls that wait, expected at most the memory of the "
+                        "run: found %llu bytes for values of varying size and "
+                        "nested calls, expected at most the memory of the "
                         "machine or the cgroup, %llu bytes; use smaller "
                         "inputs, and check that a recursion ends",
                         (unsigned long long)(pool->bytes + bytes),
@@ -168,10 +168,10 @@ static uint64_t round_up(const struct byi_pool *pool, uint64_t bytes)
     return (bytes + step - 1) / step * step;
 }
 
-/* Allocate a block. Before that, free all free blocks if they have more bytes
- * than recent runs used at the same time: a growing value outgrows many blocks,
- * and without this limit the pool could become more than twice as large as a
- * run needs. */
+/* Allocate a block. Before that, release all free blocks if they have more
+ * bytes than recent runs used at the same time: a growing value outgrows many
+ * blocks, and without this limit the pool could become more than twice as large
+ * as a run needs. */
 static enum byoc_status make_block(struct byi_pool *pool, uint64_t bytes,
                                    uint32_t *block, struct byoc_error *err)
 {

@@ -160,8 +160,8 @@ static enum byoc_status bind_inputs(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* Set the planes of input i in main's frame. Only a specialisation that gives
- * its length no size can read planes. */
+/* Set the planes of input i in main's frame. Only a specialisation in which the
+ * input's length stays symbolic can read planes. */
 static enum byoc_status bind_planes(const struct byoc_state *s, uint32_t i,
                                     struct byoc_error *err)
 {
@@ -171,9 +171,9 @@ static enum byoc_status bind_planes(const struct byoc_state *s, uint32_t i,
         return BYOC_OK;
     if (s->instance->plan->funcs[0].values[v].fixed)
         return byi_fail(err, BYOC_EINVAL,
-                        "input \"%s\" is not dense and row-major, which needs "
-                        "a symbolic size of axis %u and a model that is loaded "
-                        "without require_backends; copy it first",
+                        "input \"%s\": found gaps between its rows, expected "
+                        "dense data, since axis %u has a fixed size or the "
+                        "model was loaded with require_backends; copy it first",
                         s->model->inputs[i].name, s->model->grows[i]);
     fr->planes[v] = s->planes[i];
     fr->strided = true;
@@ -248,7 +248,7 @@ static enum byoc_status check_in_place(const struct byoc_state *s, uint32_t out,
     if (s->model->in_place[out] != in)
         return byi_fail(
             err, BYOC_EINVAL,
-            "output \"%s\" overlaps input \"%s\" in memory, expected "
+            "output \"%s\": found memory that overlaps input \"%s\", expected "
             "separate memory, since the model does not update this input in "
             "place",
             output, input);
@@ -257,10 +257,10 @@ static enum byoc_status check_in_place(const struct byoc_state *s, uint32_t out,
         fr->dest_planes[out].pitch == s->planes[in].pitch)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
-                    "output \"%s\" overlaps input \"%s\" in memory, but its "
-                    "rows begin elsewhere; give both the same data and the "
-                    "same strides, with room for the output's rows, or "
-                    "separate memory",
+                    "output \"%s\": found memory that overlaps input \"%s\" "
+                    "but whose rows begin elsewhere, expected the same data "
+                    "and strides, with room for the output's rows, or separate "
+                    "memory",
                     output, input);
 }
 
@@ -281,8 +281,8 @@ static enum byoc_status check_overlap(const struct byoc_state *s, uint32_t out,
         if (fr->dest[i].data && overlaps(&fr->dest[out], &fr->dest_planes[out],
                                          &fr->dest[i], &fr->dest_planes[i]))
             return byi_fail(err, BYOC_EINVAL,
-                            "output \"%s\" overlaps output \"%s\" in memory; "
-                            "give each output separate memory",
+                            "output \"%s\": found memory that overlaps output "
+                            "\"%s\", expected separate memory",
                             s->model->outputs[out].name,
                             s->model->outputs[i].name);
     return BYOC_OK;
@@ -325,9 +325,9 @@ static enum byoc_status bind_given(struct byoc_state *s, const DLTensor *view,
              .fixed)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
-                    "output \"%s\" is not dense and row-major, which needs a "
-                    "symbolic size of the axis that grows and a model that is "
-                    "loaded without require_backends; give dense memory",
+                    "output \"%s\": found gaps between its rows, expected "
+                    "dense memory, since the axis that grows has a fixed size "
+                    "or the model was loaded with require_backends",
                     s->model->outputs[i].name);
 }
 
@@ -350,8 +350,8 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
         if (io->kind != BYOC_TENSOR) {
             if (!value_out(e, i))
                 return byi_fail(err, BYOC_EINVAL,
-                                "output \"%s\" is %s, expected a tensor; run "
-                                "the model with byoc_run_values",
+                                "output \"%s\": found a tensor, expected %s; "
+                                "run the model with byoc_run_values",
                                 io->name,
                                 io->kind == BYOC_SEQUENCE ? "a sequence"
                                                           : "an optional");
