@@ -49,8 +49,8 @@ struct byi_cache {
     pthread_mutex_t lock;
     pthread_cond_t made;
     struct byi_cache *next; /* in the list of all caches of this process */
-    bool forks;             /* the thread that forks holds the lock of this
-                             * cache */
+    bool locked_by_fork;    /* before_fork locked this cache, and after_fork
+                             * unlocks it */
     struct byi_entry *newest, *oldest;
     uint64_t entry_bytes;  /* bytes of all entries, including unlisted ones */
     uint64_t baseline;     /* bytes that backends had acquired when the cache
@@ -158,9 +158,9 @@ static void evict(struct byi_cache *c, struct byi_entry *e)
         drop_entry(c, e);
 }
 
-/* Evict the least recently used entries until the limits hold. Too many entries
- * cost entries with users their place, too; too many bytes only cost entries
- * without users. */
+/* Evict the least recently used entries until the limits hold. The limit on the
+ * number of entries also evicts entries with users; the limit on bytes evicts
+ * only entries without users. */
 static void evict_excess(const struct byoc_model *model)
 {
     struct byi_cache *c = model->cache;
@@ -213,7 +213,7 @@ char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
     return buf;
 }
 
-/* Whether region i runs its native twin in instance `in`, although its backend
+/* Whether region i runs its native twin in `instance`, although its backend
  * opened without a fault when the model was loaded. */
 static bool is_refused(const struct byoc_model *model,
                        const struct byi_instance *instance, uint32_t i)
@@ -222,8 +222,8 @@ static bool is_refused(const struct byoc_model *model,
            model->own.regions[i].plugin && !model->own.regions[i].fault;
 }
 
-static void log_made(const struct byoc_model *model, const struct byi_entry *e,
-                     const int64_t *sizes)
+static void log_specialised(const struct byoc_model *model,
+                            const struct byi_entry *e, const int64_t *sizes)
 {
     char text[256];
     byi_sizes_text(model, sizes, text, sizeof text);
@@ -237,13 +237,13 @@ static void log_made(const struct byoc_model *model, const struct byi_entry *e,
                     e->instance.regions[i].fault);
             model->cache->warned[i] = true;
         }
-    byi_log(&model->log, BYOC_INFO, "shapes %s: made in %.1f ms", text,
+    byi_log(&model->log, BYOC_INFO, "specialised for %s in %.1f ms", text,
             (double)e->micros / 1e3);
 }
 
-/* Whether runs with new sizes use the regions' twins. If sizes never recur,
- * like the lengths of a growing sequence, building the regions takes several
- * times as long as the run: a ski-rental problem. */
+/* Whether runs with new sizes use the regions' twins. Building the regions
+ * takes several times as long as a run, which is wasted if the sizes never
+ * recur, like the lengths of a growing sequence: a ski-rental problem. */
 static bool prefers_twins(const struct byoc_model *model)
 {
     const struct byi_cache *c = model->cache;
@@ -284,7 +284,7 @@ static enum byoc_status make_instance(const struct byoc_model *model,
     c->stats.builds++;
     c->built += !e->twins;
     c->stats.refusals += e->refused;
-    log_made(model, e, sizes);
+    log_specialised(model, e, sizes);
     return BYOC_OK;
 }
 
@@ -332,7 +332,7 @@ static enum byoc_status add_entry(const struct byoc_model *model,
         byi_alloc(1, sizeof *e + model->n_keys * sizeof e->sizes[0]);
     if (!e)
         return byi_fail(err, BYOC_ENOMEM,
-                        "out of memory for an instance of %u sizes",
+                        "out of memory for a specialisation for %u sizes",
                         model->n_keys);
     for (uint32_t k = 0; k < model->n_keys; k++)
         e->sizes[k] = sizes[model->keys[k]];
@@ -362,9 +362,9 @@ static enum byoc_status find_entry(const struct byoc_model *model,
 {
     struct byi_cache *c = model->cache;
     struct byi_entry *e = find_listed(model, sizes);
-    const bool returns = e && e->twins && e->stage == READY &&
-                         (regions || ++e->runs == RECURRENT);
-    if (returns) { /* these sizes recur: build their regions */
+    const bool recurs = e && e->twins && e->stage == READY &&
+                        (regions || ++e->runs == RECURRENT);
+    if (recurs) { /* these sizes recur: build their regions */
         evict(c, e);
         e = find_listed(model, sizes);
     }
@@ -373,7 +373,7 @@ static enum byoc_status find_entry(const struct byoc_model *model,
         c->stats.misses++;
         lease->made = true;
         return add_entry(model, sizes,
-                         !returns && !regions && prefers_twins(model),
+                         !recurs && !regions && prefers_twins(model),
                          &lease->entry, err);
     }
     c->stats.hits++;
@@ -468,13 +468,13 @@ static void before_fork(void)
 {
     pthread_mutex_lock(&all_caches.lock);
     for (struct byi_cache *c = all_caches.first; c; c = c->next)
-        c->forks = pthread_mutex_lock(&c->lock) == 0;
+        c->locked_by_fork = pthread_mutex_lock(&c->lock) == 0;
 }
 
 static void after_fork(void)
 {
     for (struct byi_cache *c = all_caches.first; c; c = c->next)
-        if (c->forks)
+        if (c->locked_by_fork)
             pthread_mutex_unlock(&c->lock);
     pthread_mutex_unlock(&all_caches.lock);
 }
@@ -583,7 +583,7 @@ static enum byoc_status bind_dims(const struct byoc_model *model,
             k++;
         if (k == model->n_keys || dims[i].size < 0)
             return byi_fail(err, BYOC_EINVAL,
-                            "warm: found %.40s=%lld, expected a symbolic dim "
+                            "dims: found %.40s=%lld, expected a symbolic dim "
                             "of the inputs and a size of 0 or more",
                             dims[i].name, (long long)dims[i].size);
         sizes[model->keys[k]] = dims[i].size;
@@ -591,8 +591,8 @@ static enum byoc_status bind_dims(const struct byoc_model *model,
     for (uint32_t k = 0; k < model->n_keys; k++)
         if (sizes[model->keys[k]] < 0)
             return byi_fail(err, BYOC_EINVAL,
-                            "warm: found no size for %s, expected one of every "
-                            "symbolic dim of the inputs",
+                            "dims: found no size for %s, expected a size for "
+                            "every symbolic dim of the inputs",
                             model->plan->symbols[model->keys[k]]);
     return BYOC_OK;
 }
@@ -607,8 +607,9 @@ static enum byoc_status read_dims(const struct byoc_model *model,
     *sizes = NULL;
     if (!model->cache)
         return byi_fail(err, BYOC_EINVAL,
-                        "warm: found inputs with no symbolic dims, so there "
-                        "are no sizes to prepare; leave it out");
+                        "dims: found a model without symbolic dims in its "
+                        "inputs, expected at least one; a model of fixed "
+                        "sizes needs no specialisation");
     *sizes = byi_alloc(n_symbols + 1u, sizeof **sizes);
     if (!*sizes)
         return byi_fail(err, BYOC_ENOMEM, "out of memory for %u sizes",

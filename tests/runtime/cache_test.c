@@ -203,7 +203,7 @@ static void test_refusal(void **state)
     if (!strstr(m.said, "region r0 runs its native twin for N=13: ref: r0: a "
                         "ref.relu of 13 numbers, which brings bad luck\n"))
         fail_msg("%s", m.said);
-    assert_non_null(strstr(m.said, "shapes N=12: made in "));
+    assert_non_null(strstr(m.said, "specialised for N=12 in "));
     assert_int_equal(stats_of(&m).refusals, 1);
     assert_int_equal(stats_of(&m).hits, 1);
     byoc_state_free(&s);
@@ -950,7 +950,7 @@ static void test_warm(void **state)
     close_model(&m);
     open_model(&m, "def @main(%x: Tensor[(2), float32]) {\n  exp(%x)\n}\n",
                (struct byoc_load_params){0});
-    warm_fails(&m, "N", 5, "no symbolic dims");
+    warm_fails(&m, "N", 5, "without symbolic dims");
     assert_int_equal(stats_of(&m).max_shapes, 0);
     close_model(&m);
 }
