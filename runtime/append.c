@@ -272,9 +272,9 @@ static void append_rows(struct byoc_state *s, const struct byi_frame *fr,
                      pitch_of(call.out, axis, &fr->planes[step->out[0]]));
 }
 
-/* Whether the step appends rows to its first operand, and the result has
- * the same planes as that operand. Sets *axis to the axis of the rows, also
- * where the planes differ. */
+/* Whether the step appends rows to its first operand and can write them to an
+ * output: the planes of both, if any, are along the axis of the rows. Sets
+ * *axis to this axis for every step that appends rows. */
 static bool extends_operand(const struct byi_plan_func *f,
                             const struct byi_frame *fr,
                             const struct byi_step *step, uint32_t *axis)
