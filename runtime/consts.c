@@ -224,7 +224,7 @@ enum byoc_status byi_consts_read(const struct byi_instance *instance,
                      : fail_no_memory(err, (n_funcs + 2 * (uint64_t)n_consts) *
                                                sizeof *list);
     if (status == BYOC_OK) {
-        byi_mark_reached(instance, runs, list);
+        byi_work_mark_functions(instance, runs, list);
         memset(list, 0, (n_funcs + 2 * (size_t)n_consts) * sizeof *list);
         const uint32_t n = list_read(instance, runs, list);
         status = byi_consts_widen(instance->model, list, n, err);

@@ -412,8 +412,8 @@ uint32_t byi_step_callees(const struct byi_instance *instance,
                           const struct byi_step *step, uint32_t callees[2]);
 /* Set `runs`, by function, for main and all functions that it may call. `list`
  * is working memory with an entry for each function of the plan. */
-void byi_mark_reached(const struct byi_instance *instance, bool *runs,
-                      uint32_t *list);
+void byi_work_mark_functions(const struct byi_instance *instance, bool *runs,
+                             uint32_t *list);
 
 /* --- cgroup.c ------------------------------------------------------------ */
 

@@ -153,7 +153,7 @@ static enum byoc_status list_all(struct packer *p, struct byoc_model *model,
             : fail_no_memory(err, n_funcs * (sizeof *runs + sizeof *list),
                              "lists of the plan's functions");
     if (status == BYOC_OK)
-        byi_mark_reached(&model->own, runs, list);
+        byi_work_mark_functions(&model->own, runs, list);
     for (uint32_t f = 0; f < n_funcs && status == BYOC_OK; f++)
         if (runs[f])
             status = list_steps(p, f, err);

@@ -40,8 +40,8 @@ uint32_t byi_step_callees(const struct byi_instance *instance,
     byi_unreachable();
 }
 
-void byi_mark_reached(const struct byi_instance *instance, bool *runs,
-                      uint32_t *list)
+void byi_work_mark_functions(const struct byi_instance *instance, bool *runs,
+                             uint32_t *list)
 {
     uint32_t n = 0;
     runs[0] = true;
