@@ -72,10 +72,10 @@ struct byi_step {
     bool tail;       /* a tail call: its results are the function's */
     bool exact;      /* its kernel must not use an algorithm that rounds more
                       * than the operator's definition does */
-    bool self;       /* CLOSURE: it closes over the function that contains the
-                      * step, with that function's own captures */
-    uint32_t callee; /* region, kernel or function; IF: the function `then`;
-                      * APPLY, CHOOSE: number of operands after the first */
+    bool self;       /* CLOSURE: the callee is the function that contains the
+                      * step, and the captures are those of that function */
+    uint32_t callee; /* region, kernel or function; IF: the function `then` */
+    uint32_t n_args; /* APPLY, CHOOSE: number of operands after the first */
     uint32_t other;  /* IF: the function `else` */
     const struct byi_op *op;
     const struct byi_attrs *attrs;
@@ -360,8 +360,9 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
  * symbols that are not the inputs', and for those in model->open. `flags` is 0
  * or a sum of BYI_LAST and BYI_TWINS. A region that its backend cannot build
  * gets a fault. If memory runs out, this is a fault with BYI_LAST, otherwise an
- * error. With BYI_TWINS no region of a backend is built; all of them get a
- * fault. Free the instance with byi_instance_end. Errors: BYOC_ETYPE (the model
+ * error. With BYI_TWINS backends build no region for these sizes: a
+ * region that varies gets a fault, and the others stay as the model loaded
+ * them. Free the instance with byi_instance_end. Errors: BYOC_ETYPE (the model
  * refuses these sizes), BYOC_ELIMIT, BYOC_ENOMEM. */
 enum { BYI_LAST = 1, BYI_TWINS = 2 };
 enum byoc_status byi_specialise(const struct byoc_model *model,
@@ -391,10 +392,11 @@ enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err);
 
 /* --- code.c --------------------------------------------------------------- */
 
-/* Set `kernels`, `functions` and `code_level` of the model to the code that
- * this CPU can run of the plan's fused kernels, and of the regions whose
- * backends generated C. Errors: BYOC_EINVAL (BYOC_MAX_ISA is wrong),
- * BYOC_EPARSE (damaged), BYOC_ENOMEM. */
+/* Set the model's `kernels` to the code of the plan's fused kernels, and
+ * `functions` to that of the regions whose backends generated C, both for the
+ * widest instruction set in use (core/base/isa.h) that the artifact has code
+ * for, and `code_level` to that of the kernels. Errors: BYOC_EINVAL
+ * (BYOC_MAX_ISA is wrong), BYOC_EPARSE (damaged), BYOC_ENOMEM. */
 enum byoc_status byi_code_bind(struct byoc_model *model,
                                const struct byi_image *image,
                                struct byoc_error *err);
@@ -441,9 +443,9 @@ enum byoc_status byi_cache_new(struct byoc_model *model,
 void byi_cache_free(struct byoc_model *model); /* also if it has no cache */
 /* Take an instance for `sizes`, as for byi_specialise, and memory to run it;
  * creates them if needed. If `regions`, new sizes never run on the twins of
- * regions that backends can build. The caller returns a lease that it got with
- * byi_cache_give. Threads: safe. Errors: those of
- * byi_specialise. */
+ * regions that backends can build. On success, the caller returns the lease
+ * with byi_cache_give; on failure, there is nothing to return. Threads: safe.
+ * Errors: those of byi_specialise. */
 enum byoc_status byi_cache_take(const struct byoc_model *model,
                                 const int64_t *sizes, bool regions,
                                 struct byi_lease *lease,

@@ -446,14 +446,14 @@ static enum byoc_status check_closure(struct checker *c, struct byi_step *step)
 
 static enum byoc_status check_apply(struct checker *c, struct byi_step *step)
 {
-    BYI_TRY(check_count(c, step->n_in, step->callee + 1));
+    BYI_TRY(check_count(c, step->n_in, step->n_args + 1));
     return expect_func(c, "in", 0, step->in[0]);
 }
 
 static enum byoc_status check_choose(struct checker *c, struct byi_step *step)
 {
     BYI_TRY(check_condition(c, step));
-    BYI_TRY(check_count(c, step->n_in, step->callee + 1));
+    BYI_TRY(check_count(c, step->n_in, step->n_args + 1));
     if (step->n_in != 3 || step->n_out != 1)
         return fail_step(c,
                          "found %u operands and %u results, expected 3 and 1",

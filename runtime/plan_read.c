@@ -319,7 +319,7 @@ static enum byoc_status read_epilogue(struct plan_reader *r,
 }
 
 /* Read the number that the step's key gives: the index of a region, kernel or
- * function; for apply and choose the number of operands after the first. */
+ * function; for apply and choose n_args. */
 static enum byoc_status read_callee(struct plan_reader *r,
                                     const struct byi_json *at,
                                     struct byi_step *step)
@@ -331,7 +331,10 @@ static enum byoc_status read_callee(struct plan_reader *r,
                                [BYI_STEP_CLOSURE] = plan->n_funcs,
                                [BYI_STEP_APPLY] = BYI_PLAN_MAX_ITEMS,
                                [BYI_STEP_CHOOSE] = BYI_PLAN_MAX_ITEMS};
-    BYI_TRY(read_index(r, at, step->name, limits[step->kind], &step->callee));
+    const bool counts =
+        step->kind == BYI_STEP_APPLY || step->kind == BYI_STEP_CHOOSE;
+    BYI_TRY(read_index(r, at, step->name, limits[step->kind],
+                       counts ? &step->n_args : &step->callee));
     if (step->kind == BYI_STEP_REGION)
         step->name = plan->regions[step->callee].symbol;
     else if (step->kind == BYI_STEP_KERNEL)
