@@ -232,18 +232,18 @@ static enum byoc_status check_hashes(const struct byi_artifact *a,
                                      uint64_t limit, struct byoc_error *err)
 {
     const struct byi_image *image = &a->image;
-    struct byi_facts facts;
+    struct byi_image_manifest manifest;
     BYI_BORDER(err);
     struct byi_arena *arena = byi_arena_new();
     enum byoc_status status = byi_manifest_read(
-        image->manifest, image->manifest_bytes, arena, &facts, err);
+        image->manifest, image->manifest_bytes, arena, &manifest, err);
     const struct {
         const char *name, *data, *hash;
         uint64_t n;
     } texts[] = {
-        {"plan", image->plan, facts.plan_hash, image->plan_bytes},
-        {"ledger", image->ledger, facts.ledger_hash, image->ledger_bytes},
-        {"blobs", image->blobs, facts.blobs_hash, image->blobs_bytes},
+        {"plan", image->plan, manifest.plan_hash, image->plan_bytes},
+        {"ledger", image->ledger, manifest.ledger_hash, image->ledger_bytes},
+        {"blobs", image->blobs, manifest.blobs_hash, image->blobs_bytes},
     };
     for (uint32_t i = 0; i < BYI_COUNT(texts) && status == BYOC_OK; i++)
         if (texts[i].n <= limit)
@@ -252,13 +252,13 @@ static enum byoc_status check_hashes(const struct byi_artifact *a,
     char hex[65];
     if (status == BYOC_OK && limit == UINT64_MAX) {
         byoc_internal_weights_hash(image, hex);
-        if (!facts.weights_hash || strcmp(hex, facts.weights_hash) != 0)
+        if (!manifest.weights_hash || strcmp(hex, manifest.weights_hash) != 0)
             status = byi_fail(
                 err, BYOC_EPARSE,
                 "section weights hashes to %.16s..., but the "
                 "manifest says %.16s...; copy or compile the "
                 "artifact again",
-                hex, facts.weights_hash ? facts.weights_hash : "nothing");
+                hex, manifest.weights_hash ? manifest.weights_hash : "nothing");
     }
     byi_arena_free(&arena);
     return status;

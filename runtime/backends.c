@@ -35,12 +35,12 @@ void byi_model_log_plugin(const struct byoc_model *model,
 /* --- plug-ins ------------------------------------------------------------- */
 
 /* The manifest's record of backend `name`; NULL if it has none. */
-static const struct byi_fact_backend *find_fact(const struct byi_facts *facts,
-                                                const char *name)
+static const struct byi_image_backend *find_backend(
+    const struct byi_image_manifest *manifest, const char *name)
 {
-    for (uint32_t i = 0; i < facts->n_backends; i++)
-        if (strcmp(facts->backends[i].name, name) == 0)
-            return &facts->backends[i];
+    for (uint32_t i = 0; i < manifest->n_backends; i++)
+        if (strcmp(manifest->backends[i].name, name) == 0)
+            return &manifest->backends[i];
     return NULL;
 }
 
@@ -73,7 +73,7 @@ static enum byoc_status check_compat(struct byoc_model *model,
 /* Open the backend's plug-in, and check that it accepts the artifact. */
 static enum byoc_status open_backend(struct byoc_model *model,
                                      const struct byoc_load_params *params,
-                                     const struct byi_facts *facts,
+                                     const struct byi_image_manifest *manifest,
                                      const char *name,
                                      struct byi_plugin **plugin,
                                      struct byoc_error *err)
@@ -83,16 +83,16 @@ static enum byoc_status open_backend(struct byoc_model *model,
     struct byi_plugin *p = *plugin;
     p->log = model->log;
     p->memory = model->memory;
-    const struct byi_fact_backend *fact = find_fact(facts, name);
+    const struct byi_image_backend *record = find_backend(manifest, name);
     enum byoc_status status = BYOC_OK;
-    if (!fact)
+    if (!record)
         status = byi_fail(err, BYOC_EPARSE,
                           "manifest.backends: found no \"%.40s\", expected "
                           "every backend whose regions the plan has; compile "
                           "the model again",
                           name);
     else
-        status = check_compat(model, p, fact->compat, err);
+        status = check_compat(model, p, record->compat, err);
     if (status != BYOC_OK)
         byoc_internal_plugin_close(plugin);
     return status;
@@ -287,18 +287,18 @@ static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
 
 enum byoc_status byi_operators_open(struct byoc_model *model,
                                     const struct byoc_load_params *params,
-                                    const struct byi_facts *facts,
+                                    const struct byi_image_manifest *manifest,
                                     struct byoc_error *err)
 {
-    for (uint32_t i = 0; i < facts->n_backends; i++) {
+    for (uint32_t i = 0; i < manifest->n_backends; i++) {
         struct byi_plugin *plugin = NULL;
-        if (!facts->backends[i].operators)
+        if (!manifest->backends[i].operators)
             continue;
-        if (open_backend(model, params, facts, facts->backends[i].name, &plugin,
-                         err) != BYOC_OK)
+        if (open_backend(model, params, manifest, manifest->backends[i].name,
+                         &plugin, err) != BYOC_OK)
             return byi_prefix(err,
                               "the model calls operators of the plug-in '%s'",
-                              facts->backends[i].name);
+                              manifest->backends[i].name);
         plugin->next = model->plugins;
         model->plugins = plugin;
         byi_model_log_plugin(model, plugin);
@@ -311,7 +311,7 @@ enum byoc_status byi_operators_open(struct byoc_model *model,
  * error with require_backends. */
 static enum byoc_status load_backend(struct byoc_model *model,
                                      const struct byoc_load_params *params,
-                                     const struct byi_facts *facts,
+                                     const struct byi_image_manifest *manifest,
                                      uint32_t first, bool *seen,
                                      struct byoc_error *err)
 {
@@ -320,7 +320,7 @@ static enum byoc_status load_backend(struct byoc_model *model,
     struct byi_plugin *plugin = NULL;
     struct byoc_error why;
     enum byoc_status opened =
-        open_backend(model, params, facts, name, &plugin, &why);
+        open_backend(model, params, manifest, name, &plugin, &why);
     if (plugin) {
         plugin->next = model->plugins;
         model->plugins = plugin;
@@ -364,7 +364,7 @@ static void warn_copies(struct byoc_model *model)
 
 enum byoc_status byi_backends_load(struct byoc_model *model,
                                    const struct byoc_load_params *params,
-                                   const struct byi_facts *facts,
+                                   const struct byi_image_manifest *manifest,
                                    struct byoc_error *err)
 {
     uint32_t n = model->plan->n_regions;
@@ -376,7 +376,7 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
     for (uint32_t i = 0; i < n && status == BYOC_OK && !params->native_only;
          i++)
         if (!seen[i])
-            status = load_backend(model, params, facts, i, seen, err);
+            status = load_backend(model, params, manifest, i, seen, err);
     if (status == BYOC_OK)
         choose_openmp(model);
     warn_copies(model);

@@ -43,20 +43,21 @@ static enum byoc_status map_artifact(const struct model_file *file,
                                      struct byi_artifact *a, void **library,
                                      struct byoc_error *err)
 {
-    struct byi_facts facts;
+    struct byi_image_manifest manifest;
     BYI_BORDER(err);
     struct byi_arena *arena = byi_arena_new();
     enum byoc_status status = byi_manifest_read(
-        a->image.manifest, a->image.manifest_bytes, arena, &facts, err);
+        a->image.manifest, a->image.manifest_bytes, arena, &manifest, err);
     if (status == BYOC_OK)
         status = byi_library_open(file->path, file->name, library, err);
     const struct byi_descriptor *d =
-        status == BYOC_OK ? byi_library_symbol(*library, facts.symbol) : NULL;
+        status == BYOC_OK ? byi_library_symbol(*library, manifest.symbol)
+                          : NULL;
     if (status == BYOC_OK && (!d || memcmp(d, a->descriptor, sizeof *d) != 0))
         status = byi_fail(err, BYOC_EPARSE,
                           "%s: found symbol %.60s %s, expected the file's "
                           "descriptor; was the file edited?",
-                          file->name, facts.symbol,
+                          file->name, manifest.symbol,
                           d ? "with other contents" : "missing");
     if (status == BYOC_OK && a->image.weights_bytes > 0) {
         a->image.weights = (const char *)d + d->weights;

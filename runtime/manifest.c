@@ -34,7 +34,7 @@ static enum byoc_status get_string(struct manifest_reader *r,
 
 static enum byoc_status read_io(struct manifest_reader *r,
                                 const struct byi_json *at,
-                                struct byi_fact_io *io)
+                                struct byi_image_io *io)
 {
     static const char *const keys[] = {"name", "dtype", "shape", "of"};
     const char *dtype;
@@ -69,7 +69,7 @@ static enum byoc_status read_io(struct manifest_reader *r,
 
 static enum byoc_status read_ios(struct manifest_reader *r,
                                  const struct byi_json *root, const char *key,
-                                 struct byi_fact_io **ios, uint32_t *n)
+                                 struct byi_image_io **ios, uint32_t *n)
 {
     struct byi_json array, item = {0};
     BYI_TRY(byi_json_array(root, key, MAX_IO, &array, n, r->err));
@@ -81,17 +81,17 @@ static enum byoc_status read_ios(struct manifest_reader *r,
 
 static enum byoc_status read_backends(struct manifest_reader *r,
                                       const struct byi_json *root,
-                                      struct byi_facts *facts)
+                                      struct byi_image_manifest *manifest)
 {
     static const char *const keys[] = {"name", "version", "compat",
                                        "operators"};
     struct byi_json array, item = {0};
     BYI_TRY(byi_json_array(root, "backends", MAX_BACKENDS, &array,
-                           &facts->n_backends, r->err));
-    facts->backends = byi_arena_calloc(r->arena, facts->n_backends + 1u,
-                                       sizeof *facts->backends);
+                           &manifest->n_backends, r->err));
+    manifest->backends = byi_arena_calloc(r->arena, manifest->n_backends + 1u,
+                                          sizeof *manifest->backends);
     for (uint32_t i = 0; byi_json_next(&array, &item, i); i++) {
-        struct byi_fact_backend *v = &facts->backends[i];
+        struct byi_image_backend *v = &manifest->backends[i];
         BYI_TRY(byi_json_only(&item, keys, BYI_COUNT(keys), r->err));
         BYI_TRY(get_string(r, &item, "name", &v->name));
         BYI_TRY(get_string(r, &item, "version", &v->version));
@@ -106,7 +106,7 @@ static enum byoc_status read_backends(struct manifest_reader *r,
 /* Read a list such as [{"key": "producer_name", "value": "pytorch"}]. */
 static enum byoc_status read_metadata(struct manifest_reader *r,
                                       const struct byi_json *root,
-                                      struct byi_facts *facts)
+                                      struct byi_image_manifest *manifest)
 {
     static const char *const keys[] = {"key", "value"};
     struct byi_json array, item = {0};
@@ -114,11 +114,11 @@ static enum byoc_status read_metadata(struct manifest_reader *r,
     if (!array.at)
         return BYOC_OK;
     BYI_TRY(byi_json_array(root, "metadata", MAX_METADATA, &array,
-                           &facts->n_metadata, r->err));
-    facts->metadata = byi_arena_calloc(r->arena, facts->n_metadata + 1u,
-                                       sizeof *facts->metadata);
+                           &manifest->n_metadata, r->err));
+    manifest->metadata = byi_arena_calloc(r->arena, manifest->n_metadata + 1u,
+                                          sizeof *manifest->metadata);
     for (uint32_t i = 0; byi_json_next(&array, &item, i); i++) {
-        struct byoc_metadata *m = &facts->metadata[i];
+        struct byoc_metadata *m = &manifest->metadata[i];
         BYI_TRY(byi_json_only(&item, keys, BYI_COUNT(keys), r->err));
         BYI_TRY(get_string(r, &item, "key", &m->key));
         BYI_TRY(get_string(r, &item, "value", &m->value));
@@ -171,7 +171,7 @@ static enum byoc_status read_warm(struct manifest_reader *r,
 
 static enum byoc_status read_hashes(struct manifest_reader *r,
                                     const struct byi_json *root,
-                                    struct byi_facts *facts)
+                                    struct byi_image_manifest *manifest)
 {
     static const char *const keys[] = {"plan", "ledger", "blobs", "weights"};
     struct byi_json hashes;
@@ -179,10 +179,10 @@ static enum byoc_status read_hashes(struct manifest_reader *r,
     if (!hashes.at)
         return BYOC_OK;
     BYI_TRY(byi_json_only(&hashes, keys, BYI_COUNT(keys), r->err));
-    BYI_TRY(get_string(r, &hashes, "plan", &facts->plan_hash));
-    BYI_TRY(get_string(r, &hashes, "ledger", &facts->ledger_hash));
-    BYI_TRY(get_string(r, &hashes, "blobs", &facts->blobs_hash));
-    return get_string(r, &hashes, "weights", &facts->weights_hash);
+    BYI_TRY(get_string(r, &hashes, "plan", &manifest->plan_hash));
+    BYI_TRY(get_string(r, &hashes, "ledger", &manifest->ledger_hash));
+    BYI_TRY(get_string(r, &hashes, "blobs", &manifest->blobs_hash));
+    return get_string(r, &hashes, "weights", &manifest->weights_hash);
 }
 
 static enum byoc_status check_symbol(struct manifest_reader *r,
@@ -201,7 +201,7 @@ static enum byoc_status check_symbol(struct manifest_reader *r,
 
 static enum byoc_status read_root(struct manifest_reader *r,
                                   const struct byi_json *root,
-                                  struct byi_facts *facts)
+                                  struct byi_image_manifest *manifest)
 {
     static const char *const keys[] = {
         "format", "version", "byoc",     "name", "isa",
@@ -210,31 +210,33 @@ static enum byoc_status read_root(struct manifest_reader *r,
     /* check the version first, since other versions may have other keys */
     BYI_TRY(byi_json_version(root, "byoc-model", BYI_ARTIFACT_VERSION, r->err));
     BYI_TRY(byi_json_only(root, keys, BYI_COUNT(keys), r->err));
-    BYI_TRY(get_string(r, root, "byoc", &facts->byoc));
-    BYI_TRY(get_string(r, root, "name", &facts->name));
-    BYI_TRY(get_string(r, root, "isa", &facts->isa));
-    BYI_TRY(get_string(r, root, "symbol", &facts->symbol));
-    BYI_TRY(check_symbol(r, facts->symbol));
-    BYI_TRY(read_ios(r, root, "inputs", &facts->inputs, &facts->n_inputs));
-    BYI_TRY(read_ios(r, root, "outputs", &facts->outputs, &facts->n_outputs));
-    BYI_TRY(read_backends(r, root, facts));
-    BYI_TRY(read_warm(r, root, &facts->warm));
-    BYI_TRY(read_metadata(r, root, facts));
-    return read_hashes(r, root, facts);
+    BYI_TRY(get_string(r, root, "byoc", &manifest->byoc));
+    BYI_TRY(get_string(r, root, "name", &manifest->name));
+    BYI_TRY(get_string(r, root, "isa", &manifest->isa));
+    BYI_TRY(get_string(r, root, "symbol", &manifest->symbol));
+    BYI_TRY(check_symbol(r, manifest->symbol));
+    BYI_TRY(
+        read_ios(r, root, "inputs", &manifest->inputs, &manifest->n_inputs));
+    BYI_TRY(
+        read_ios(r, root, "outputs", &manifest->outputs, &manifest->n_outputs));
+    BYI_TRY(read_backends(r, root, manifest));
+    BYI_TRY(read_warm(r, root, &manifest->warm));
+    BYI_TRY(read_metadata(r, root, manifest));
+    return read_hashes(r, root, manifest);
 }
 
 enum byoc_status byi_manifest_read(const char *text, size_t n,
                                    struct byi_arena *arena,
-                                   struct byi_facts *facts,
+                                   struct byi_image_manifest *manifest,
                                    struct byoc_error *err)
 {
     struct cJSON *json = NULL;
-    *facts = (struct byi_facts){0};
+    *manifest = (struct byi_image_manifest){0};
     if (byi_json_parse(text, n, MAX_MANIFEST, &json, err) != BYOC_OK)
         return byi_prefix(err, "manifest");
     struct manifest_reader r = {arena, err};
     struct byi_json root = byi_json_root(json);
-    enum byoc_status status = read_root(&r, &root, facts);
+    enum byoc_status status = read_root(&r, &root, manifest);
     byi_json_free(&json);
     return status == BYOC_OK ? BYOC_OK : byi_prefix(err, "manifest");
 }

@@ -34,7 +34,7 @@ void byoc_internal_model_adopt(struct byoc_model *model,
 /* Check that the manifest, which users and tools read, declares the same type
  * for an input or output as the plan, which runs. */
 static enum byoc_status check_io(const struct byi_plan_tables *plan,
-                                 const struct byi_fact_io *io, uint32_t v,
+                                 const struct byi_image_io *io, uint32_t v,
                                  const char *what, struct byoc_error *err)
 {
     const struct byi_type *type = plan->funcs[0].values[v].type;
@@ -84,45 +84,48 @@ static struct byoc_io *describe_list(struct byi_arena *arena,
 
 /* The public descriptions of n inputs or outputs, in `arena`. */
 static struct byoc_io *make_ios(struct byi_arena *arena,
-                                const struct byi_fact_io *facts, uint32_t n)
+                                const struct byi_image_io *records, uint32_t n)
 {
     struct byoc_io *ios = byi_arena_calloc(arena, n + 1u, sizeof *ios);
     for (uint32_t i = 0; i < n; i++)
-        ios[i] = (struct byoc_io){.name = facts[i].name,
-                                  .dtype = facts[i].dtype,
-                                  .rank = facts[i].rank,
-                                  .dims = facts[i].dims,
-                                  .dim_names = facts[i].dim_names};
+        ios[i] = (struct byoc_io){.name = records[i].name,
+                                  .dtype = records[i].dtype,
+                                  .rank = records[i].rank,
+                                  .dims = records[i].dims,
+                                  .dim_names = records[i].dim_names};
     for (uint32_t i = 0; i < n; i++) {
-        if (!facts[i].list)
+        if (!records[i].list)
             continue;
-        ios[i] = *describe_list(arena, facts[i].list);
-        ios[i].name = facts[i].name;
+        ios[i] = *describe_list(arena, records[i].list);
+        ios[i].name = records[i].name;
     }
     return ios;
 }
 
 static enum byoc_status set_signature(struct byoc_model *model,
-                                      const struct byi_facts *facts,
+                                      const struct byi_image_manifest *manifest,
                                       struct byoc_error *err)
 {
     const struct byi_plan_func *f = &model->plan->funcs[0];
-    if (facts->n_inputs != f->n_inputs || facts->n_outputs != f->n_outputs)
+    if (manifest->n_inputs != f->n_inputs ||
+        manifest->n_outputs != f->n_outputs)
         return byi_fail(err, BYOC_EPARSE,
                         "manifest: found %u inputs and %u outputs, expected %u "
                         "and %u as in the plan",
-                        facts->n_inputs, facts->n_outputs, f->n_inputs,
+                        manifest->n_inputs, manifest->n_outputs, f->n_inputs,
                         f->n_outputs);
     for (uint32_t i = 0; i < f->n_inputs; i++)
-        BYI_TRY(check_io(model->plan, &facts->inputs[i], f->inputs[i], "input",
-                         err));
+        BYI_TRY(check_io(model->plan, &manifest->inputs[i], f->inputs[i],
+                         "input", err));
     for (uint32_t i = 0; i < f->n_outputs; i++)
-        BYI_TRY(check_io(model->plan, &facts->outputs[i], f->outputs[i],
+        BYI_TRY(check_io(model->plan, &manifest->outputs[i], f->outputs[i],
                          "output", err));
-    model->inputs = make_ios(model->arena, facts->inputs, facts->n_inputs);
-    model->outputs = make_ios(model->arena, facts->outputs, facts->n_outputs);
-    model->metadata = facts->metadata;
-    model->n_metadata = facts->n_metadata;
+    model->inputs =
+        make_ios(model->arena, manifest->inputs, manifest->n_inputs);
+    model->outputs =
+        make_ios(model->arena, manifest->outputs, manifest->n_outputs);
+    model->metadata = manifest->metadata;
+    model->n_metadata = manifest->n_metadata;
     return BYOC_OK;
 }
 
@@ -242,10 +245,10 @@ static enum byoc_status init_model(void *arg, struct byoc_error *err)
  * specialisations. */
 static enum byoc_status prepare_runs(struct byoc_model *model,
                                      const struct byoc_load_params *params,
-                                     struct byi_facts *facts,
+                                     struct byi_image_manifest *manifest,
                                      struct byoc_error *err)
 {
-    BYI_TRY(byi_backends_load(model, params, facts, err));
+    BYI_TRY(byi_backends_load(model, params, manifest, err));
     if (model->n_keys == 0)
         use_twins_of_varying(model);
     BYI_TRY(byi_consts_read(&model->own, model->plan->consts, err));
@@ -253,7 +256,7 @@ static enum byoc_status prepare_runs(struct byoc_model *model,
     if (model->n_keys == 0)
         return BYOC_OK;
     BYI_TRY(byi_cache_new(model, params, err));
-    return warm_up(model, &facts->warm, err);
+    return warm_up(model, &manifest->warm, err);
 }
 
 /* The rest of loading, on the model's workers. byi_guarded calls this. */
@@ -263,14 +266,14 @@ static enum byoc_status fill_model(void *arg, struct byoc_error *err)
     struct byoc_model *model = o->model;
     const struct byi_image *image = o->image;
     const struct byoc_load_params *params = o->params;
-    struct byi_facts facts;
+    struct byi_image_manifest manifest;
     BYI_TRY(byi_manifest_read(image->manifest, image->manifest_bytes,
-                              model->arena, &facts, err));
-    BYI_TRY(byi_operators_open(model, params, &facts, err));
+                              model->arena, &manifest, err));
+    BYI_TRY(byi_operators_open(model, params, &manifest, err));
     BYI_TRY(byi_plan_read(image, &model->plan, err));
     model->own.model = model;
     model->own.plan = model->plan;
-    BYI_TRY(set_signature(model, &facts, err));
+    BYI_TRY(set_signature(model, &manifest, err));
     find_keys(model);
     byi_append_find(model);
     BYI_TRY(byi_consts_open(model, err));
@@ -280,7 +283,7 @@ static enum byoc_status fill_model(void *arg, struct byoc_error *err)
         model->memory->file_bytes = image->weights_bytes;
     }
     byi_memory_set_packing(model->memory, true);
-    const enum byoc_status status = prepare_runs(model, params, &facts, err);
+    const enum byoc_status status = prepare_runs(model, params, &manifest, err);
     byi_memory_set_packing(model->memory, false);
     if (status == BYOC_OK)
         byi_backends_drop_consts(&model->own);

@@ -184,7 +184,7 @@ enum byoc_status byi_plan_check(struct byi_plan_tables *plan,
 /* --- manifest.c ----------------------------------------------------------- */
 
 /* The manifest's record of an input or output. */
-struct byi_fact_io {
+struct byi_image_io {
     const char *name;
     /* the type of a sequence or optional, for which the members below are not
      * set; otherwise NULL */
@@ -195,16 +195,16 @@ struct byi_fact_io {
     const char **dim_names;
 };
 /* The manifest's record of a plug-in that the model uses. */
-struct byi_fact_backend {
+struct byi_image_backend {
     const char *name, *version, *compat;
     bool operators; /* the plan calls operators of this plug-in */
 };
 /* The manifest. Strings and arrays are in the arena that it was read into. */
-struct byi_facts {
+struct byi_image_manifest {
     const char *name, *symbol, *byoc, *isa;
     uint32_t n_inputs, n_outputs, n_backends;
-    struct byi_fact_io *inputs, *outputs;
-    struct byi_fact_backend *backends;
+    struct byi_image_io *inputs, *outputs;
+    struct byi_image_backend *backends;
     struct byi_warm warm;
     struct byoc_metadata *metadata;
     uint32_t n_metadata;
@@ -215,7 +215,7 @@ struct byi_facts {
  * Errors: BYOC_EPARSE, BYOC_EINCOMPATIBLE (of another version), BYOC_ELIMIT. */
 enum byoc_status byi_manifest_read(const char *text, size_t n,
                                    struct byi_arena *arena,
-                                   struct byi_facts *facts,
+                                   struct byi_image_manifest *manifest,
                                    struct byoc_error *err);
 
 /* --- model.c ------------------------------------------------------------- */
@@ -323,14 +323,14 @@ void byi_model_log_plugin(const struct byoc_model *model,
  */
 enum byoc_status byi_operators_open(struct byoc_model *model,
                                     const struct byoc_load_params *params,
-                                    const struct byi_facts *facts,
+                                    const struct byi_image_manifest *manifest,
                                     struct byoc_error *err);
 /* Open the plug-ins of the regions, and let them build the regions. A region
  * that cannot be built gets a fault and a warning, or is an error with
  * require_backends. Errors: BYOC_ENOMEM, BYOC_EBACKEND. */
 enum byoc_status byi_backends_load(struct byoc_model *model,
                                    const struct byoc_load_params *params,
-                                   const struct byi_facts *facts,
+                                   const struct byi_image_manifest *manifest,
                                    struct byoc_error *err);
 /* Prepare the constants of a region for its backend: widen those that it does
  * not read as codes. Sets *consts, whose arrays are in `arena`; their data
