@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/exec.c: runs a program in the memory of a state, one run at a
  * time. All memory objects of oneDNN are created once. A run sets the pointers
- * of the region's inputs and outputs and executes the steps, either from the
- * list or as the program's unit of C calls for them. */
+ * of the region's inputs and outputs, then executes the steps: those that the
+ * program lists or, if it has a unit of C, those that the unit asks for. */
 #include "core/base/clock.h"
 #include "runtime_dnnl/build.h"
 
@@ -152,7 +152,8 @@ static enum byoc_status run_step(const struct byi_exec *exec,
 /* --- steps of a unit ------------------------------------------------------ */
 
 /* Whether the place begins inside a buffer of the program. */
-static bool is_place(const struct byi_program *p, const struct byi_place *at)
+static bool is_in_buffer(const struct byi_program *p,
+                         const struct byi_place *at)
 {
     switch (at->kind) {
     case BYI_BUF_INPUT:
@@ -177,15 +178,22 @@ static enum byoc_status list_step(struct byi_program *p,
                                   const struct byi_dnnl_step *step,
                                   struct byoc_error *err)
 {
-    if (step->index != p->steps.n || step->index >= p->prims.n)
+    if (p->steps.n == p->prims.n)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: found step %u, expected %u of %u", p->name,
-                        step->index, p->steps.n, p->prims.n);
+                        "%s: found another step, expected at most %u; compile "
+                        "the model again",
+                        p->name, p->prims.n);
+    if (step->index != p->steps.n)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: found step %u, expected step %u of %u; compile "
+                        "the model again",
+                        p->name, step->index, p->steps.n, p->prims.n);
     for (uint32_t i = 0; i < step->n_slots; i++)
-        if (!is_place(p, &step->slots[i].at))
+        if (!is_in_buffer(p, &step->slots[i].at))
             return byi_fail(err, BYOC_EINVAL,
-                            "%s: argument %u of step %u is outside of every "
-                            "buffer",
+                            "%s: found argument %u of step %u outside of every "
+                            "buffer, expected a place in one; compile the "
+                            "model again",
                             p->name, i, step->index);
     BYI_PUSH(&p->steps, *step);
     return BYOC_OK;
