@@ -428,7 +428,8 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     struct job job = {compiled, state, args};
     if (!fits(job.l, args))
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "found tensors of other sizes than in the blob");
+                          "found tensors of other sizes, expected those in the "
+                          "blob; compile the model again");
     host->parallel_for(host->ctx, job.l->threads, run_part, &job);
     return NULL;
 }

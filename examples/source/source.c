@@ -52,9 +52,10 @@ static const char *check_type(const struct byoc_host *host,
             dtype = 0;
     if (dtype == BYOC_F32 && rank <= RANK)
         return NULL;
-    return host->match_say(
-        m, "found %s, expected float32 of fixed sizes of at least 1",
-        host->match_show(m, name));
+    return host->match_say(m,
+                           "found %s, expected float32 of at most rank %d and "
+                           "of fixed sizes of at least 1",
+                           host->match_show(m, name), RANK);
 }
 
 static const char *accept(const struct byoc_host *host,
@@ -365,10 +366,10 @@ struct loaded {
     const float *consts[MAX_TENSORS];
 };
 
-/* Whether these views have the bytes that the code expects of its tensors from
- * number *at on. Advances *at past them. */
-static int are_sized(nest_fn code, long *at, const struct byoc_view *views,
-                     uint32_t n)
+/* Whether the views have as many bytes as the code's next tensors, the first of
+ * which has number *at. Advances *at past the tensors that do. */
+static int sizes_match(nest_fn code, long *at, const struct byoc_view *views,
+                       uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         const long bytes = code(NULL, NULL, NULL, *at, 1);
@@ -385,9 +386,11 @@ static struct byoc_fail *load(const struct byoc_host *host,
     const nest_fn code = (nest_fn)region->code;
     long at = 0;
     if (!code || region->n_consts > MAX_TENSORS ||
-        !are_sized(code, &at, region->consts, region->n_consts))
-        return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "found no code, or code for tensors of other sizes");
+        !sizes_match(code, &at, region->consts, region->n_consts))
+        return host->fail(
+            host->ctx, BYOC_FAIL_INVALID,
+            "found no code, or code for constants of other sizes, expected "
+            "code for this region; compile the model again");
     struct loaded *l = host->acquire(host->ctx, sizeof *l);
     if (!l)
         return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
@@ -426,11 +429,13 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     long at = j.l->n_consts;
     (void)state;
     if (args->n_inputs > MAX_TENSORS || args->n_outputs > MAX_TENSORS ||
-        !are_sized(j.l->code, &at, args->inputs, args->n_inputs) ||
-        !are_sized(j.l->code, &at, args->outputs, args->n_outputs) ||
+        !sizes_match(j.l->code, &at, args->inputs, args->n_inputs) ||
+        !sizes_match(j.l->code, &at, args->outputs, args->n_outputs) ||
         j.l->code(NULL, NULL, NULL, at, 1) != -1)
-        return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "found tensors of other sizes than the code expects");
+        return host->fail(
+            host->ctx, BYOC_FAIL_INVALID,
+            "found inputs or outputs of other sizes, expected the sizes that "
+            "the code was compiled for; compile the model again");
     for (uint32_t i = 0; i < args->n_inputs; i++)
         j.in[i] = args->inputs[i].data;
     for (uint32_t i = 0; i < args->n_outputs; i++)
