@@ -134,9 +134,9 @@ struct byi_call_graph byi_call_graph(const struct byi_module *m,
     return s.g;
 }
 
-struct byi_numbers byi_number_values(const struct byi_module *m,
-                                     const struct byi_call_graph *graph,
-                                     struct byi_arena *arena)
+struct byi_numbers byi_call_graph_number(const struct byi_module *m,
+                                         const struct byi_call_graph *graph,
+                                         struct byi_arena *arena)
 {
     struct byi_numbers v = {
         .base = byi_arena_calloc(arena, m->funcs.n, sizeof *v.base)};
@@ -152,8 +152,8 @@ struct byi_numbers byi_number_values(const struct byi_module *m,
     return v;
 }
 
-void byi_drop_unneeded(struct byi_module *m, bool *needed,
-                       struct byi_arena *scratch)
+void byi_call_graph_drop(struct byi_module *m, bool *needed,
+                         struct byi_arena *scratch)
 {
     uint32_t *pending = byi_arena_calloc(scratch, m->funcs.n, sizeof *pending);
     uint32_t n = 0;

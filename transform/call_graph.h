@@ -38,13 +38,13 @@ struct byi_numbers {
 };
 
 /* Number the nodes. The arrays are in `arena`. */
-struct byi_numbers byi_number_values(const struct byi_module *m,
-                                     const struct byi_call_graph *graph,
-                                     struct byi_arena *arena);
+struct byi_numbers byi_call_graph_number(const struct byi_module *m,
+                                         const struct byi_call_graph *graph,
+                                         struct byi_arena *arena);
 
 /* Drop the functions that are not reachable from those with needed[func], also
  * as values. */
-void byi_drop_unneeded(struct byi_module *m, bool *needed,
-                       struct byi_arena *scratch);
+void byi_call_graph_drop(struct byi_module *m, bool *needed,
+                         struct byi_arena *scratch);
 
 #endif

@@ -195,7 +195,7 @@ static void drop_functions(struct byi_module *m, struct byi_arena *scratch)
         needed[i] = !m->funcs.at[i]->dead &&
                     (main_func == UINT32_MAX ? m->funcs.at[i]->name != NULL
                                              : i == main_func);
-    byi_drop_unneeded(m, needed, scratch);
+    byi_call_graph_drop(m, needed, scratch);
 }
 
 static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,

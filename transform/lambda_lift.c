@@ -494,7 +494,7 @@ static void set_up_values(struct lifter *s)
 {
     const size_t funcs = s->m->funcs.n;
     struct byi_arena *a = s->scratch;
-    s->values = byi_number_values(s->m, &s->graph, a);
+    s->values = byi_call_graph_number(s->m, &s->graph, a);
     const size_t n = s->values.n;
     s->name = byi_arena_calloc(a, funcs, sizeof *s->name);
     s->captures = byi_arena_calloc(a, funcs, sizeof *s->captures);

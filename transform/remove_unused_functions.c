@@ -54,7 +54,7 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
         if (!entries[n])
             break;
     }
-    byi_drop_unneeded(m, needed, scratch);
+    byi_call_graph_drop(m, needed, scratch);
     return BYOC_OK;
 }
 

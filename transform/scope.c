@@ -128,7 +128,7 @@ struct byi_scopes *byi_scopes_new(const struct byi_module *m,
     s->home = byi_arena_calloc(scratch, funcs, sizeof *s->home);
     s->scopes = byi_arena_calloc(scratch, funcs + 1, sizeof *s->scopes);
     s->walks = byi_arena_calloc(scratch, funcs, sizeof *s->walks);
-    s->values = byi_number_values(m, &s->graph, scratch);
+    s->values = byi_call_graph_number(m, &s->graph, scratch);
     const size_t n = s->values.n;
     s->def = byi_arena_calloc(scratch, n, sizeof *s->def);
     for (value v = 0; v < n; v++)
