@@ -140,8 +140,8 @@ static uint64_t plane_bytes(const struct byi_tensor *t, uint32_t axes)
            byi_dtype_bytes(t->dtype);
 }
 
-bool byi_planes_read(const DLTensor *view, uint32_t axis,
-                     struct byi_row_planes *planes)
+bool byi_row_planes_read(const DLTensor *view, uint32_t axis,
+                         struct byi_row_planes *planes)
 {
     /* limit on the number of elements from the first to the last one, including
      * gaps */
@@ -166,8 +166,8 @@ bool byi_planes_read(const DLTensor *view, uint32_t axis,
     return true;
 }
 
-uint64_t byi_planes_extent(const struct byi_tensor *t,
-                           const struct byi_row_planes *planes)
+uint64_t byi_row_planes_extent(const struct byi_tensor *t,
+                               const struct byi_row_planes *planes)
 {
     const uint64_t bytes = byi_tensor_bytes(t);
     if (!planes->pitch || bytes == 0)
@@ -176,8 +176,8 @@ uint64_t byi_planes_extent(const struct byi_tensor *t,
     return (n - 1) * planes->pitch + plane_bytes(t, planes->axes);
 }
 
-bool byi_planes_are_dense(const struct byi_tensor *t,
-                          const struct byi_row_planes *planes)
+bool byi_row_planes_are_dense(const struct byi_tensor *t,
+                              const struct byi_row_planes *planes)
 {
     return !planes->pitch || byi_tensor_bytes(t) == 0 ||
            planes->pitch == plane_bytes(t, planes->axes);
@@ -193,8 +193,9 @@ static uint64_t pitch_of(const struct byi_tensor *t, uint32_t axes,
     return planes->pitch ? planes->pitch : plane_bytes(t, axes);
 }
 
-enum byoc_status byi_planes_pack(struct byoc_state *s, struct byi_frame *fr,
-                                 uint32_t v, struct byoc_error *err)
+enum byoc_status byi_row_planes_make_dense(struct byoc_state *s,
+                                           struct byi_frame *fr, uint32_t v,
+                                           struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
     const uint32_t root = f->values[v].root;
@@ -218,8 +219,9 @@ enum byoc_status byi_planes_pack(struct byoc_state *s, struct byi_frame *fr,
     return BYOC_OK;
 }
 
-enum byoc_status byi_planes_alias(struct byoc_state *s, struct byi_frame *fr,
-                                  uint32_t v, struct byoc_error *err)
+enum byoc_status byi_row_planes_alias(struct byoc_state *s,
+                                      struct byi_frame *fr, uint32_t v,
+                                      struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
     const uint32_t root = f->values[v].root;
@@ -231,7 +233,7 @@ enum byoc_status byi_planes_alias(struct byoc_state *s, struct byi_frame *fr,
     if (same)
         fr->planes[v] = fr->planes[root];
     else
-        BYI_TRY(byi_planes_pack(s, fr, root, err));
+        BYI_TRY(byi_row_planes_make_dense(s, fr, root, err));
     fr->t[v].data = from->data;
     return BYOC_OK;
 }
@@ -352,7 +354,7 @@ static enum byoc_status run_attention(struct byoc_state *s,
         if (i == 1 || i == 2)
             planes[i - 1] = (struct byi_head_planes){own->axes, own->pitch};
         else
-            BYI_TRY(byi_planes_pack(s, fr, step->in[i], err));
+            BYI_TRY(byi_row_planes_make_dense(s, fr, step->in[i], err));
     }
     struct byi_call call = byi_exec_call(s->args, fr, step, s->model->threads);
     BYI_TRY(byi_exec_need(s, step->kernel->scratch(&call), err));
@@ -361,16 +363,16 @@ static enum byoc_status run_attention(struct byoc_state *s,
     return BYOC_OK;
 }
 
-enum byoc_status byi_planes_run(struct byoc_state *s, struct byi_frame *fr,
-                                const struct byi_step *step, bool *done,
-                                struct byoc_error *err)
+enum byoc_status byi_row_planes_run(struct byoc_state *s, struct byi_frame *fr,
+                                    const struct byi_step *step, bool *done,
+                                    struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
     uint32_t axis;
     *done = true;
     if (extends_operand(f, fr, step, &axis)) {
         for (uint32_t i = 1; i < step->n_in; i++)
-            BYI_TRY(byi_planes_pack(s, fr, step->in[i], err));
+            BYI_TRY(byi_row_planes_make_dense(s, fr, step->in[i], err));
         append_rows(s, fr, step, axis);
         return BYOC_OK;
     }
@@ -381,7 +383,7 @@ enum byoc_status byi_planes_run(struct byoc_state *s, struct byi_frame *fr,
     *done = false;
     if (step->op->id == BYI_OP_SHAPE_OF || step->op->id == BYI_OP_SIZE_OF)
         return BYOC_OK; /* shape_of and size_of read no elements */
-    return byi_planes_pack_all(s, fr, step, err);
+    return byi_row_planes_make_all_dense(s, fr, step, err);
 }
 
 /* Read the only element of an integer operand. Returns false if the operand has
@@ -394,8 +396,8 @@ static bool read_single(const struct byi_tensor *t, int64_t *value)
     return true;
 }
 
-bool byi_planes_slice(struct byoc_state *s, struct byi_frame *fr,
-                      const struct byi_step *step)
+bool byi_row_planes_slice(struct byoc_state *s, struct byi_frame *fr,
+                          const struct byi_step *step)
 {
     const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
     const uint32_t v = step->out[0], x = step->in[0];
@@ -416,18 +418,19 @@ bool byi_planes_slice(struct byoc_state *s, struct byi_frame *fr,
     t->data = from->data;
     fr->planes[v] = (struct byi_row_planes){
         .axes = axes, .pitch = pitch_of(from, axes, &fr->planes[x])};
-    if (byi_planes_are_dense(t, &fr->planes[v]))
+    if (byi_row_planes_are_dense(t, &fr->planes[v]))
         fr->planes[v].pitch = 0;
     fr->strided = fr->strided || fr->planes[v].pitch;
     return true;
 }
 
-enum byoc_status byi_planes_pack_all(struct byoc_state *s, struct byi_frame *fr,
-                                     const struct byi_step *step,
-                                     struct byoc_error *err)
+enum byoc_status byi_row_planes_make_all_dense(struct byoc_state *s,
+                                               struct byi_frame *fr,
+                                               const struct byi_step *step,
+                                               struct byoc_error *err)
 {
     for (uint32_t i = 0; i < step->n_in; i++)
         if (fr->planes[step->in[i]].pitch)
-            BYI_TRY(byi_planes_pack(s, fr, step->in[i], err));
+            BYI_TRY(byi_row_planes_make_dense(s, fr, step->in[i], err));
     return BYOC_OK;
 }

@@ -240,11 +240,11 @@ static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
     if (step->view)
         return step->infer ? BYOC_OK
                            : byi_frame_provide(s, fr, step->out[0], err);
-    if (step->infer && byi_planes_slice(s, fr, step))
+    if (step->infer && byi_row_planes_slice(s, fr, step))
         return BYOC_OK;
     if (fr->strided) {
         bool done;
-        BYI_TRY(byi_planes_run(s, fr, step, &done, err));
+        BYI_TRY(byi_row_planes_run(s, fr, step, &done, err));
         if (done)
             return BYOC_OK;
     }
@@ -430,7 +430,7 @@ static enum byoc_status copy_results(struct byoc_state *s,
         const struct byi_tensor *dest = &fr->dest[i];
         const uint32_t root = f->values[f->outputs[i]].root;
         if (f->values[root].kind != BYI_V_OUTPUT && fr->strided)
-            BYI_TRY(byi_planes_pack(s, fr, f->outputs[i], err));
+            BYI_TRY(byi_row_planes_make_dense(s, fr, f->outputs[i], err));
         if (!dest->data || t->data == dest->data || fr->planes[root].placed)
             continue;
         BYI_TRY(byi_exec_fits(f, i, t, dest, err));
@@ -465,7 +465,7 @@ static void end_step(struct byoc_state *s, const struct byi_plan_func *f,
 }
 
 /* Whether the step accepts operands in planes: it runs an operator, for which
- * byi_planes_run makes them dense if necessary, or calls a function. */
+ * byi_row_planes_run makes them dense if necessary, or calls a function. */
 static bool reads_planes(const struct byi_frame *fr,
                          const struct byi_step *step)
 {
@@ -490,7 +490,7 @@ static enum byoc_status run_step(struct byoc_state *s,
     const struct byi_step *step = &f->steps[fr->at];
     uint64_t begin = s->trace ? byi_now_ns() : 0;
     if (fr->strided && !reads_planes(fr, step))
-        BYI_TRY(byi_planes_pack_all(s, fr, step, err));
+        BYI_TRY(byi_row_planes_make_all_dense(s, fr, step, err));
     BYI_TRY(step_kinds[step->kind].run(s, fr, step, err));
     BYI_TRY(byi_workers_check_fork(err));
     if (s->top == fr) {

@@ -238,8 +238,9 @@ enum byoc_status byi_frame_provide(struct byoc_state *s, struct byi_frame *fr,
     const struct byi_value *value = &f->values[v];
     if (value->kind == BYI_V_ALIAS) {
         fr->t[v].data = fr->t[value->root].data;
-        return fr->planes[value->root].pitch ? byi_planes_alias(s, fr, v, err)
-                                             : BYOC_OK;
+        return fr->planes[value->root].pitch
+                   ? byi_row_planes_alias(s, fr, v, err)
+                   : BYOC_OK;
     }
     if (value->fixed)
         return BYOC_OK;

@@ -167,7 +167,7 @@ static enum byoc_status bind_planes(const struct byoc_state *s, uint32_t i,
 {
     struct byi_frame *fr = s->work->frames[0];
     const uint32_t v = s->model->plan->funcs[0].inputs[i];
-    if (byi_planes_are_dense(&s->inputs[i], &s->planes[i]))
+    if (byi_row_planes_are_dense(&s->inputs[i], &s->planes[i]))
         return BYOC_OK;
     if (s->instance->plan->funcs[0].values[v].fixed)
         return byi_fail(err, BYOC_EINVAL,
@@ -234,7 +234,8 @@ static bool overlaps(const struct byi_tensor *a, const struct byi_row_planes *p,
                      const struct byi_tensor *b, const struct byi_row_planes *q)
 {
     const char *x = a->data, *y = b->data;
-    return x < y + byi_planes_extent(b, q) && y < x + byi_planes_extent(a, p);
+    return x < y + byi_row_planes_extent(b, q) &&
+           y < x + byi_row_planes_extent(a, p);
 }
 
 /* Output `out` overlaps input `in`: check that the model updates this input in
@@ -317,7 +318,7 @@ static enum byoc_status bind_given(struct byoc_state *s, const DLTensor *view,
                            input == UINT32_MAX ? UINT32_MAX
                                                : s->model->grows[input],
                            planes, err));
-    if (byi_planes_are_dense(&fr->dest[i], planes))
+    if (byi_row_planes_are_dense(&fr->dest[i], planes))
         return BYOC_OK;
     fr->strided = true;
     if (!s->instance->plan->funcs[0]

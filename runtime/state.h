@@ -22,41 +22,41 @@ struct byi_row_planes {
 
 /* Read the planes of a caller's view that grows along `axis`; a dense view has
  * planes, too. Returns false if the view has other strides. */
-bool byi_planes_read(const DLTensor *view, uint32_t axis,
-                     struct byi_row_planes *planes);
+bool byi_row_planes_read(const DLTensor *view, uint32_t axis,
+                         struct byi_row_planes *planes);
 /* Bytes from the first byte of a tensor to its end, including gaps between
  * planes. */
-uint64_t byi_planes_extent(const struct byi_tensor *t,
-                           const struct byi_row_planes *planes);
+uint64_t byi_row_planes_extent(const struct byi_tensor *t,
+                               const struct byi_row_planes *planes);
 /* Whether there are no gaps between the planes. */
-bool byi_planes_are_dense(const struct byi_tensor *t,
-                          const struct byi_row_planes *planes);
+bool byi_row_planes_are_dense(const struct byi_tensor *t,
+                              const struct byi_row_planes *planes);
 /* Make value `v`, or all operands of a step, dense by copying. Errors: those of
  * byi_pool_take. */
-enum byoc_status byi_planes_pack(struct byoc_state *state,
-                                 struct byi_frame *frame, uint32_t v,
-                                 struct byoc_error *err);
-enum byoc_status byi_planes_pack_all(struct byoc_state *state,
-                                     struct byi_frame *frame,
-                                     const struct byi_step *step,
-                                     struct byoc_error *err);
+enum byoc_status byi_row_planes_make_dense(struct byoc_state *state,
+                                           struct byi_frame *frame, uint32_t v,
+                                           struct byoc_error *err);
+enum byoc_status byi_row_planes_make_all_dense(struct byoc_state *state,
+                                               struct byi_frame *frame,
+                                               const struct byi_step *step,
+                                               struct byoc_error *err);
 /* Set the memory of alias `v` of a value in planes; the caller has set the dims
  * of `v`. Errors: those of byi_pool_take. */
-enum byoc_status byi_planes_alias(struct byoc_state *state,
-                                  struct byi_frame *frame, uint32_t v,
-                                  struct byoc_error *err);
+enum byoc_status byi_row_planes_alias(struct byoc_state *state,
+                                      struct byi_frame *frame, uint32_t v,
+                                      struct byoc_error *err);
 /* If the step takes the first rows along an axis of an output, set its result
  * to these rows without copying them, and return true. */
-bool byi_planes_slice(struct byoc_state *state, struct byi_frame *frame,
-                      const struct byi_step *step);
+bool byi_row_planes_slice(struct byoc_state *state, struct byi_frame *frame,
+                          const struct byi_step *step);
 /* If the operator of `step` can read and write planes, run the step and set
  * *done; otherwise make its operands dense and set *done to false. The caller
  * has set the dims and memory of the results. Errors: those of byi_pool_take
  * and of the step's kernel. */
-enum byoc_status byi_planes_run(struct byoc_state *state,
-                                struct byi_frame *frame,
-                                const struct byi_step *step, bool *done,
-                                struct byoc_error *err);
+enum byoc_status byi_row_planes_run(struct byoc_state *state,
+                                    struct byi_frame *frame,
+                                    const struct byi_step *step, bool *done,
+                                    struct byoc_error *err);
 
 /* --- pool.c: memory of values whose size varies -------------------------- */
 

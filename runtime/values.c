@@ -78,7 +78,7 @@ static enum byoc_status check_layout(const DLTensor *view, const char *what,
     if (planes)
         *planes = (struct byi_row_planes){0};
     if (planes && axis < (uint32_t)view->ndim) {
-        if (byi_planes_read(view, axis, planes))
+        if (byi_row_planes_read(view, axis, planes))
             return BYOC_OK;
         return byi_fail(err, BYOC_EINVAL,
                         "%s \"%s\" has strides %s and grows along axis %u: its "
