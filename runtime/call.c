@@ -290,7 +290,7 @@ enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
 {
     struct call call = {.step = step, .first = 1, .func = step->callee};
     bool holds = false;
-    BYI_TRY(byi_closure_condition(fr, step, &holds, err));
+    BYI_TRY(byi_read_condition(fr, step, &holds, err));
     if (!holds) {
         call.first += s->instance->plan->funcs[step->callee].n_inputs;
         call.func = step->other;

@@ -37,7 +37,7 @@ enum byoc_status byi_object_new(struct byoc_state *s, uint32_t n,
 
 /* Keeps a list of the objects to free instead of recursing, since closures may
  * capture closures to any depth. */
-void byi_object_give(struct byoc_state *s, struct byi_object *c)
+void byi_object_release(struct byoc_state *s, struct byi_object *c)
 {
     if (!c || --c->readers > 0)
         return;
@@ -59,11 +59,11 @@ void byi_object_give(struct byoc_state *s, struct byi_object *c)
     }
 }
 
-void byi_object_drop(struct byoc_state *s, struct byi_item *item)
+void byi_item_release(struct byoc_state *s, struct byi_item *item)
 {
     if (item->block)
         byi_pool_give(&s->pool, item->block - 1);
-    byi_object_give(s, item->object);
+    byi_object_release(s, item->object);
     *item = (struct byi_item){0};
 }
 
@@ -118,9 +118,9 @@ enum byoc_status byi_closure_make(struct byoc_state *s, struct byi_frame *fr,
     return BYOC_OK;
 }
 
-enum byoc_status byi_closure_condition(const struct byi_frame *fr,
-                                       const struct byi_step *step, bool *holds,
-                                       struct byoc_error *err)
+enum byoc_status byi_read_condition(const struct byi_frame *fr,
+                                    const struct byi_step *step, bool *holds,
+                                    struct byoc_error *err)
 {
     const struct byi_tensor *cond = &fr->t[step->in[0]];
     uint64_t bytes = byi_tensor_bytes(cond);
@@ -139,7 +139,7 @@ enum byoc_status byi_closure_choose(struct byoc_state *s, struct byi_frame *fr,
 {
     bool holds = false;
     (void)s;
-    BYI_TRY(byi_closure_condition(fr, step, &holds, err));
+    BYI_TRY(byi_read_condition(fr, step, &holds, err));
     fr->obj[step->out[0]] = byi_object_share(fr->obj[step->in[holds ? 1 : 2]]);
     return BYOC_OK;
 }

@@ -564,7 +564,7 @@ void byi_exec_drop(struct byoc_state *s)
     struct byi_frame *fr = s->work->frames[0];
     const struct byi_plan_func *f = &s->instance->plan->funcs[0];
     for (uint32_t v = 0; v < f->n_values; v++) {
-        byi_object_give(s, fr->obj[v]);
+        byi_object_release(s, fr->obj[v]);
         fr->obj[v] = NULL;
     }
 }

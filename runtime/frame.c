@@ -193,7 +193,7 @@ void byi_frame_drop(struct byoc_state *s, struct byi_frame *fr, uint32_t v)
     if (fr->block[v])
         byi_pool_give(&s->pool, fr->block[v] - 1);
     fr->block[v] = 0;
-    byi_object_give(s, fr->obj[v]);
+    byi_object_release(s, fr->obj[v]);
     fr->obj[v] = NULL;
 }
 
@@ -203,7 +203,7 @@ void byi_frame_give(struct byoc_state *s, struct byi_frame *fr)
     for (uint32_t v = 0; v < f->n_values; v++)
         if (fr->block[v] || fr->obj[v])
             byi_frame_drop(s, fr, v);
-    byi_object_give(s, fr->self);
+    byi_object_release(s, fr->self);
     fr->self = NULL;
     fr->active = false;
     if (!fr->extra)

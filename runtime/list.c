@@ -195,7 +195,7 @@ static enum byoc_status run_insert(struct byoc_state *s, struct byi_frame *fr,
     BYI_TRY(byi_object_capture(s, fr, step->in[1], &item, err));
     enum byoc_status status = own_list(s, fr, step, 1, &list, err);
     if (status != BYOC_OK) {
-        byi_object_drop(s, &item);
+        byi_item_release(s, &item);
         return status;
     }
     memmove(&list->at[at + 1], &list->at[at], (n - at) * sizeof *list->at);
@@ -214,7 +214,7 @@ static enum byoc_status run_erase(struct byoc_state *s, struct byi_frame *fr,
     uint32_t at;
     BYI_TRY(read_position(fr, step, n, n - 1, &at, err));
     BYI_TRY(own_list(s, fr, step, 0, &list, err));
-    byi_object_drop(s, &list->at[at]);
+    byi_item_release(s, &list->at[at]);
     memmove(&list->at[at], &list->at[at + 1], (n - at - 1) * sizeof *list->at);
     list->at[--list->n] = (struct byi_item){0};
     fr->obj[step->out[0]] = list;

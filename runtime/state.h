@@ -144,23 +144,23 @@ static inline uint64_t byi_object_bytes(uint32_t capacity)
 }
 
 /* Make an object of n items, which the caller fills in, with one reference;
- * byi_object_give drops it. Errors: BYOC_ENOMEM, BYOC_ELIMIT. */
+ * byi_object_release drops it. Errors: BYOC_ENOMEM, BYOC_ELIMIT. */
 enum byoc_status byi_object_new(struct byoc_state *state, uint32_t n,
                                 struct byi_object **object,
                                 struct byoc_error *err);
 /* Add a reference; returns the object. */
 struct byi_object *byi_object_share(struct byi_object *object);
 /* Drop a reference, the last of which frees the object. It may be NULL. */
-void byi_object_give(struct byoc_state *state, struct byi_object *object);
+void byi_object_release(struct byoc_state *state, struct byi_object *object);
 /* Set *item to value `v` of an activation: shares the value, or copies it if
- * its memory does not live long enough. byi_object_drop releases the item.
+ * its memory does not live long enough. byi_item_release releases the item.
  * Errors: those of byi_pool_take. */
 enum byoc_status byi_object_capture(struct byoc_state *state,
                                     struct byi_frame *frame, uint32_t v,
                                     struct byi_item *item,
                                     struct byoc_error *err);
 /* Drop the item's reference to its block or object. */
-void byi_object_drop(struct byoc_state *state, struct byi_item *item);
+void byi_item_release(struct byoc_state *state, struct byi_item *item);
 
 /* --- list.c: sequences and optionals -------------------------------------- */
 
@@ -369,9 +369,9 @@ enum byoc_status byi_closure_choose(struct byoc_state *state,
                                     struct byoc_error *err);
 /* closure.c: set *holds to the condition of a step, its first operand.
  * Errors: BYOC_ETYPE (not one element). */
-enum byoc_status byi_closure_condition(const struct byi_frame *fr,
-                                       const struct byi_step *step, bool *holds,
-                                       struct byoc_error *err);
+enum byoc_status byi_read_condition(const struct byi_frame *fr,
+                                    const struct byi_step *step, bool *holds,
+                                    struct byoc_error *err);
 
 /* values.c: byi_value_check checks the kind of an input, byi_value_read
  * converts a caller's tree to an object, and byi_value_write an object to a
