@@ -11,11 +11,14 @@
  *
  *   rows, capacity 4    a a a . | b b b . | c c c .     pitch = 4 rows
  *
- * Kernels read dense tensors. A step that appends rows writes only these; a
- * product whose batch axes are the planes runs once for each plane; attention
- * reads keys and values in planes; a slice of the first rows of an output is a
- * view; shape_of and size_of read no elements. For every other step the tensor
- * is copied first. */
+ * Kernels read dense tensors. For most steps a tensor in planes is copied
+ * first, with these exceptions:
+ * - a step that appends rows along the planes' axis writes only these rows;
+ * - a matrix product whose second operand is in planes, one for each batch, and
+ *   whose first operand is dense, runs once for each plane;
+ * - attention reads keys and values in planes;
+ * - a slice of the first rows of an output along the planes' axis is a view;
+ * - shape_of and size_of read no elements. */
 #include "state.h"
 
 #include <string.h>
@@ -25,8 +28,9 @@ enum { CACHE_AXIS = 2 }; /* along which nn.cache_append appends rows */
 /* --- outputs in the memory of inputs -------------------------------------- */
 
 /* Whether value v is an input tensor that an output may extend in place.
- * Strings are excluded, since their elements point to other memory. */
-static bool is_input(const struct byi_plan_func *f, uint32_t v)
+ * Tensors of strings are excluded, since their elements point to other memory.
+ */
+static bool is_extensible_input(const struct byi_plan_func *f, uint32_t v)
 {
     return f->values[v].kind == BYI_V_INPUT &&
            f->values[v].type->kind == BYI_TENSOR &&
@@ -57,7 +61,7 @@ static uint32_t grown_axis(const struct byi_plan_func *f, uint32_t s)
 {
     const struct byi_step *step = &f->steps[s];
     if (step->kind != BYI_STEP_OP || step->n_out != 1 ||
-        !is_input(f, step->in[0]) ||
+        !is_extensible_input(f, step->in[0]) ||
         f->values[step->out[0]].kind != BYI_V_OUTPUT)
         return UINT32_MAX;
     const uint32_t rank = f->values[step->out[0]].type->rank;
@@ -79,7 +83,9 @@ static uint32_t grown_axis(const struct byi_plan_func *f, uint32_t s)
 }
 
 /* Let `output` use the memory of `input`, unless another output extends the
- * input along another axis: an input can grow in place along one axis only. */
+ * input along another axis: an input can grow in place along one axis only. If
+ * the axis has a symbolic length, one specialisation serves all lengths, except
+ * with require_backends. */
 static void allow_in_place(struct byoc_model *model, uint32_t input,
                            uint32_t output, uint32_t axis)
 {

@@ -172,7 +172,7 @@ static enum byoc_status infer_steps(struct binder *b,
     return BYOC_OK;
 }
 
-/* --- the text ------------------------------------------------------------- */
+/* --- JSON ----------------------------------------------------------------- */
 
 static cJSON *type_json(const struct binder *b, const struct byi_type *type)
 {
@@ -184,20 +184,24 @@ static cJSON *type_json(const struct binder *b, const struct byi_type *type)
     return tuple;
 }
 
-/* Write one step as JSON. Steps are numbered in order: an `if`, the steps of
- * its branches, the next step. Recurses like infer_steps. */
-static void write_step(const struct binder *b, cJSON *json, uint32_t *step)
+/* Replace the types of one step, `*step`, and of the steps of its branches with
+ * the inferred types; *step becomes the number of the next step. Steps are
+ * numbered in order: an `if`, the steps of its branches, the next step.
+ * Recurses like infer_steps. */
+static void replace_step_types(const struct binder *b, cJSON *json,
+                               uint32_t *step)
 {
     static const char *const keys[] = {"then", "else"};
     byi_json_replace(json, "type", type_json(b, b->steps[(*step)++]));
     for (uint32_t k = 0; k < 2; k++) {
         cJSON *branch = cJSON_GetObjectItemCaseSensitive(json, keys[k]);
         cJSON *inner, *list = cJSON_GetObjectItemCaseSensitive(branch, "steps");
-        cJSON_ArrayForEach(inner, list) write_step(b, inner, step);
+        cJSON_ArrayForEach(inner, list) replace_step_types(b, inner, step);
     }
 }
 
-static void write_outs(const struct binder *b, cJSON *json, uint32_t node)
+static void replace_out_types(const struct binder *b, cJSON *json,
+                              uint32_t node)
 {
     cJSON *list = byi_json_list(b->arena);
     for (uint32_t i = 0; i < b->g->nodes[node].n_out; i++)
@@ -217,9 +221,9 @@ static enum byoc_status bind_kernel(struct binder *b, uint32_t at, cJSON *json)
     const struct byi_type *last = b->steps[node->last];
     for (uint32_t i = 0; i < node->n_out; i++)
         b->out[at][i] = last->kind == BYI_TUPLE ? last->fields[i] : last;
-    write_step(b, json, &step);
+    replace_step_types(b, json, &step);
     cJSON_ArrayForEach(post, cJSON_GetObjectItemCaseSensitive(json, "post_ops"))
-        write_step(b, post, &step);
+        replace_step_types(b, post, &step);
     return BYOC_OK;
 }
 
@@ -232,7 +236,7 @@ static enum byoc_status bind_nodes(struct binder *b, cJSON *root)
             b->out[i][0] = node->out[0];
         if (node->kind == BYI_G_KERNEL)
             BYI_TRY(bind_kernel(b, i, json));
-        write_outs(b, json, i);
+        replace_out_types(b, json, i);
     }
     return BYOC_OK;
 }

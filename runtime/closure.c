@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* closure.c: makes and frees closures. A closure is a function of the plan with
  * its captures. Closures are reference-counted and immutable, so there are no
- * cycles. Captures live as long as the closure, in a shared block or a copy,
- * unless their memory outlives the run.
+ * cycles. A closure shares the objects and pool blocks that it captures. It
+ * copies other tensors, except constants and inputs of main, whose memory
+ * outlives every closure.
  * Sequences and optionals (list.c) are objects of the same kind, without a
  * function. */
 #include "state.h"
@@ -25,8 +26,7 @@ enum byoc_status byi_object_new(struct byoc_state *s, uint32_t n,
     if (!made) {
         byi_pool_refund(&s->pool, byi_object_bytes(n));
         return byi_fail(err, BYOC_ENOMEM,
-                        "out of memory for a list of %u values, or a function "
-                        "that captures them",
+                        "out of memory for a sequence or closure of %u values",
                         n);
     }
     made->readers = 1;

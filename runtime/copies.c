@@ -15,7 +15,8 @@
 
 /* The kinds of libraries that a process should load only once. */
 static const struct {
-    const char *plural, *function; /* in messages; that the library defines */
+    const char *plural;   /* of the kind, in messages */
+    const char *function; /* that each such library defines */
 } library_kinds[] = {
     {"OpenMP runtimes", "omp_get_max_threads"},
     {"copies of oneDNN", "dnnl_version"},
@@ -39,14 +40,14 @@ static void add_copy(const char *path, const char *function,
     void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
     const void *symbol = handle ? dlsym(handle, function) : NULL;
     Dl_info info;
-    bool known = !symbol || !dladdr(symbol, &info) || !info.dli_fname;
+    bool skip = !symbol || !dladdr(symbol, &info) || !info.dli_fname;
     const void *shim = handle ? dlsym(handle, "byoc_openmp_shim") : NULL;
     Dl_info of_shim;
-    if (!known && shim && dladdr(shim, &of_shim))
-        known = of_shim.dli_fbase == info.dli_fbase; /* not a copy */
-    for (uint32_t i = 0; !known && i < found->n; i++)
-        known = found->base[i] == info.dli_fbase;
-    if (!known && found->n < MAX_COPIES) {
+    if (!skip && shim && dladdr(shim, &of_shim))
+        skip = of_shim.dli_fbase == info.dli_fbase; /* not a copy */
+    for (uint32_t i = 0; !skip && i < found->n; i++)
+        skip = found->base[i] == info.dli_fbase;
+    if (!skip && found->n < MAX_COPIES) {
         found->base[found->n] = info.dli_fbase;
         found->path[found->n++] = info.dli_fname;
     }

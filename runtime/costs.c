@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* costs.c: counts, for traces, the floating-point operations of steps and
- * primitives and the bytes that they read and write. The costs of a region or
- * fused kernel are those of its twin; the costs of a region's primitive are
- * those of some steps of the twin:
+ * primitives and the bytes that they read and write. The operations of a region
+ * or fused kernel are those of its twin; its bytes are those of its own
+ * operands and results. The costs of a region's primitive are those of some
+ * steps of the twin:
  *
  *     primitive  nn.conv2d+add+nn.relu  of Conv_0, Relu_1
  *     twin       nn.conv2d (Conv_0), add (Conv_0), nn.relu (Relu_1)
@@ -135,8 +136,8 @@ void byi_cost_end(struct byi_cost_region *costs)
     costs->taken = NULL;
 }
 
-/* Whether the step's first source is among `sources`, those of a primitive;
- * also true if the step has no sources. */
+/* Whether the first node of the step's provenance is among `sources`, the
+ * provenance of a primitive; also true if the step's provenance is empty. */
 static bool has_source(const char *sources, const struct byi_step *step)
 {
     const size_t n = strcspn(step->sources, ",");
@@ -149,8 +150,9 @@ static bool has_source(const char *sources, const struct byi_step *step)
     return n == 0;
 }
 
-/* Take the first step that no primitive has taken, with operator `op` (of n
- * bytes) and with one of the sources; UINT32_MAX if there is none. */
+/* Take the first step with operator `op` (a name of n bytes) and one of the
+ * sources that no primitive has taken yet. Returns UINT32_MAX if there is none.
+ */
 static uint32_t take_step(struct byi_cost_region *costs, const char *op,
                           size_t n, const char *sources)
 {
@@ -171,8 +173,8 @@ static uint32_t take_step(struct byi_cost_region *costs, const char *op,
     return UINT32_MAX;
 }
 
-/* The n steps of the twin that a primitive computes, in the order of its name.
- */
+/* The steps of the twin that a primitive computes, in the order in which the
+ * primitive's name lists their operators. */
 struct taken_steps {
     const struct byi_plan_func *twin;
     uint32_t at[32], n; /* indices of the steps, and their number */

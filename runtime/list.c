@@ -51,7 +51,7 @@ static enum byoc_status grow_list(struct byoc_state *s,
     if (!fresh) {
         byi_pool_refund(&s->pool, more);
         return byi_fail(err, BYOC_ENOMEM,
-                        "out of memory for a list of %u values", capacity);
+                        "out of memory for a sequence of %u values", capacity);
     }
     memset(&fresh->at[fresh->capacity], 0,
            (capacity - fresh->capacity) * sizeof *fresh->at);
