@@ -68,11 +68,12 @@ static struct byoc_fail *make_program(const struct byoc_host *host,
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
-/* Set result->impl to the implementations in order, joined by "+", or to "view"
- * if there are none, and result->reference if one is a reference
+/* Set result->impl to the program's implementations in order, joined by "+", or
+ * to "view" if it has none. Set result->reference if one of them is a reference
  * implementation. Leaves out reorders unless the region consists of reorders
  * only. */
-static void name_probed(const struct byi_program *p, struct byoc_probe *result)
+static void describe_probed_program(const struct byi_program *p,
+                                    struct byoc_probe *result)
 {
     size_t n = 0;
     bool reorders_only = true;
@@ -94,14 +95,14 @@ static void name_probed(const struct byi_program *p, struct byoc_probe *result)
 }
 
 static struct byoc_fail *probe(const struct byoc_host *host,
-                               const struct byoc_region *graph,
+                               const struct byoc_region *region,
                                struct byoc_probe *result)
 {
     struct byi_program *program = NULL;
-    struct byoc_fail *fail = make_program(host, graph, BYI_TO_PROBE, &program);
+    struct byoc_fail *fail = make_program(host, region, BYI_TO_PROBE, &program);
     if (fail)
         return fail;
-    name_probed(program, result);
+    describe_probed_program(program, result);
     byi_dn_program_free(&program);
     return NULL;
 }
@@ -218,7 +219,7 @@ static struct byoc_fail *decline(const struct byoc_host *host,
         return fail;
     if (byi_dn_declines(graph))
         fail = host->fail(host->ctx, BYOC_FAIL_SLOWER,
-                          "native kernels run its region faster");
+                          "native kernels run this region faster");
     byoc_graph_free(host, graph);
     return fail;
 }
