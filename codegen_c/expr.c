@@ -48,17 +48,17 @@ static const struct {
     unsigned class; /* of the first operand */
     const char *text;
 } formulas[] = {
-#define UNARY_TEST(id, form) {BYI_OP_##id, FLOATS, #form},
-#define UNARY_BOOL(id, form) {BYI_OP_##id, BOOL, #form},
+#define UNARY_TEST(id, expr) {BYI_OP_##id, FLOATS, #expr},
+#define UNARY_BOOL(id, expr) {BYI_OP_##id, BOOL, #expr},
 #define UNARY(id, wide, single)                                                \
     {BYI_OP_##id, F64, #wide}, {BYI_OP_##id, F32, #single},
 #define UNARY_FLOAT32(id, wide, single) {BYI_OP_##id, F32, #single},
 #define UNARY_CHOICE(id, wide, single, other)                                  \
     {BYI_OP_##id, F32, "p0 != 0 ? " #single " : " #other},
-#define UNARY_SIGNED(id, form) {BYI_OP_##id, SIGNED, "(T)(" #form ")"},
-#define UNARY_UNSIGNED(id, form) {BYI_OP_##id, UNSIGNED, "(T)(" #form ")"},
+#define UNARY_SIGNED(id, expr) {BYI_OP_##id, SIGNED, "(T)(" #expr ")"},
+#define UNARY_UNSIGNED(id, expr) {BYI_OP_##id, UNSIGNED, "(T)(" #expr ")"},
 #include "core/ops/unary.def"
-#define BINARY_GENERATED(id, class, form) {BYI_OP_##id, class, #form},
+#define BINARY_GENERATED(id, class, expr) {BYI_OP_##id, class, #expr},
 #define BINARY(id, floats, of_signed, of_unsigned)                             \
     {BYI_OP_##id, FLOATS, #floats},                                            \
         {BYI_OP_##id, SIGNED, "(T)(" #of_signed ")"},                          \
@@ -66,8 +66,8 @@ static const struct {
 #define BINARY_INTS(id, of_signed, of_unsigned)                                \
     {BYI_OP_##id, SIGNED, "(T)(" #of_signed ")"},                              \
         {BYI_OP_##id, UNSIGNED, "(T)(" #of_unsigned ")"},
-#define BINARY_BOOL(id, form) {BYI_OP_##id, BOOL, #form},
-#define BINARY_COMPARE(id, form) {BYI_OP_##id, NUMBERS, #form},
+#define BINARY_BOOL(id, expr) {BYI_OP_##id, BOOL, #expr},
+#define BINARY_COMPARE(id, expr) {BYI_OP_##id, NUMBERS, #expr},
 #define BINARY_EQUALITY(id, numbers, bools, strings)                           \
     {BYI_OP_##id, NUMBERS, #numbers}, {BYI_OP_##id, BOOL, #bools},
 #include "core/ops/binary.def"
@@ -81,14 +81,14 @@ enum {
 #define UNARY_CHOICE(id, wide, single, other) HAS_##id,
 #define UNARY_BOUNDED(id, wide, single, most) HAS_##id,
 #define UNARY_NATIVE(id, wide) HAS_##id,
-#define UNARY_TEST(id, form) HAS_##id,
-#define UNARY_BOOL(id, form) HAS_##id,
+#define UNARY_TEST(id, expr) HAS_##id,
+#define UNARY_BOOL(id, expr) HAS_##id,
 #define UNARY_OWN(id) HAS_##id,
 #include "core/ops/unary.def"
 #define BINARY(id, floats, of_signed, of_unsigned) HAS_##id,
 #define BINARY_INTS(id, of_signed, of_unsigned) HAS_##id,
-#define BINARY_BOOL(id, form) HAS_##id,
-#define BINARY_COMPARE(id, form) HAS_##id,
+#define BINARY_BOOL(id, expr) HAS_##id,
+#define BINARY_COMPARE(id, expr) HAS_##id,
 #define BINARY_EQUALITY(id, numbers, bools, strings) HAS_##id,
 #define BINARY_OWN(id) HAS_##id,
 #include "core/ops/binary.def"

@@ -174,9 +174,9 @@ static struct binary_job describe(const struct byi_call *call)
 
 /* --- typed loops -------------------------------------------------------- */
 
-/* Define a loop_fn that sets y[i] to `form`, an expression of the elements a
- * and b. */
-#define LOOP(op, id, type, result, form)                                       \
+/* Define a loop_fn that sets y[i] to `expr`, which reads the elements a and b.
+ */
+#define LOOP(op, id, type, result, expr)                                       \
     static void op##_##id(const struct binary_job *job, const void *va,        \
                           int64_t sa, const void *vb, int64_t sb, void *vy,    \
                           int64_t n)                                           \
@@ -190,22 +190,22 @@ static struct binary_job describe(const struct byi_call *call)
             T const a = as[i * sa];                                            \
             T const b = bs[i * sb];                                            \
             (void)b;                                                           \
-            y[i] = (result)(form);                                             \
+            y[i] = (result)(expr);                                             \
         }                                                                      \
     }
-#define TYPED(op, id, type, form) LOOP(op, id, type, type, form)
-#define TEST(op, id, type, form) LOOP(op, id, type, uint8_t, form)
+#define TYPED(op, id, type, expr) LOOP(op, id, type, type, expr)
+#define TEST(op, id, type, expr) LOOP(op, id, type, uint8_t, expr)
 
 #define BINARY(op, floats, of_signed, of_unsigned)                             \
-    BYI_EACH_FLOAT_FORM(TYPED, op, floats)                                     \
+    BYI_EACH_FLOAT_EXPR(TYPED, op, floats)                                     \
     BINARY_INTS(op, of_signed, of_unsigned)
 #define BINARY_INTS(op, of_signed, of_unsigned)                                \
-    BYI_EACH_SIGNED_FORM(TYPED, op, of_signed)                                 \
-    BYI_EACH_UNSIGNED_FORM(TYPED, op, of_unsigned)
-#define BINARY_BOOL(op, form) LOOP(op, BOOL, uint8_t, uint8_t, form)
-#define BINARY_COMPARE(op, form)                                               \
-    BYI_EACH_FLOAT_FORM(TEST, op, form)                                        \
-    BYI_EACH_SIGNED_FORM(TEST, op, form) BYI_EACH_UNSIGNED_FORM(TEST, op, form)
+    BYI_EACH_SIGNED_EXPR(TYPED, op, of_signed)                                 \
+    BYI_EACH_UNSIGNED_EXPR(TYPED, op, of_unsigned)
+#define BINARY_BOOL(op, expr) LOOP(op, BOOL, uint8_t, uint8_t, expr)
+#define BINARY_COMPARE(op, expr)                                               \
+    BYI_EACH_FLOAT_EXPR(TEST, op, expr)                                        \
+    BYI_EACH_SIGNED_EXPR(TEST, op, expr) BYI_EACH_UNSIGNED_EXPR(TEST, op, expr)
 #define BINARY_EQUALITY(op, numbers, bools, strings)                           \
     BINARY_COMPARE(op, numbers)                                                \
     BINARY_BOOL(op, bools) LOOP(op, STRING, const char *, uint8_t, strings)
@@ -257,17 +257,17 @@ static void half_loop(const struct binary_job *job, const void *va, int64_t sa,
 
 static loop_fn find_loop(enum byi_op_id op, enum byoc_dtype dtype)
 {
-#define CASE(op, id, type, form)                                               \
+#define CASE(op, id, type, expr)                                               \
     case BYI_OP_##op *BYI_DTYPES + BYOC_##id:                                  \
         return op##_##id;
 #define NUMBERS(op)                                                            \
-    BYI_EACH_FLOAT_FORM(CASE, op, )                                            \
-    BYI_EACH_SIGNED_FORM(CASE, op, ) BYI_EACH_UNSIGNED_FORM(CASE, op, )
+    BYI_EACH_FLOAT_EXPR(CASE, op, )                                            \
+    BYI_EACH_SIGNED_EXPR(CASE, op, ) BYI_EACH_UNSIGNED_EXPR(CASE, op, )
 #define BINARY(op, floats, of_signed, of_unsigned) NUMBERS(op)
 #define BINARY_INTS(op, of_signed, of_unsigned)                                \
-    BYI_EACH_SIGNED_FORM(CASE, op, ) BYI_EACH_UNSIGNED_FORM(CASE, op, )
-#define BINARY_BOOL(op, form) CASE(op, BOOL, , )
-#define BINARY_COMPARE(op, form) NUMBERS(op)
+    BYI_EACH_SIGNED_EXPR(CASE, op, ) BYI_EACH_UNSIGNED_EXPR(CASE, op, )
+#define BINARY_BOOL(op, expr) CASE(op, BOOL, , )
+#define BINARY_COMPARE(op, expr) NUMBERS(op)
 #define BINARY_EQUALITY(op, numbers, bools, strings)                           \
     NUMBERS(op) CASE(op, BOOL, , ) CASE(op, STRING, , )
     switch ((int)op * BYI_DTYPES + (int)dtype) {
@@ -552,8 +552,8 @@ static const struct byi_kernel_row rows[] = {
 #define ROW(id) {BYI_OP_##id, {binary_run_f32, NULL}},
 #define BINARY(id, floats, of_signed, of_unsigned) ROW(id)
 #define BINARY_INTS(id, of_signed, of_unsigned) ROW(id)
-#define BINARY_BOOL(id, form) ROW(id)
-#define BINARY_COMPARE(id, form) ROW(id)
+#define BINARY_BOOL(id, expr) ROW(id)
+#define BINARY_COMPARE(id, expr) ROW(id)
 #define BINARY_EQUALITY(id, numbers, bools, strings) ROW(id)
 #include "core/ops/binary.def"
     {BYI_OP_MOD, {binary_run_f32, NULL}},

@@ -234,8 +234,9 @@ static enum reduction reduction_of(const struct byi_call *call)
     return (enum reduction)i;
 }
 
-/* Run EACH(T, form) with the form that combines a and b. Sums and products of
- * integers wrap, so they are computed in `wide`, an unsigned type or a float.
+/* Run EACH(T, expr) with the expression that combines a and b. Sums and
+ * products of integers wrap, so they are computed in `wide`, an unsigned type
+ * or a float.
  */
 #define COMBINE(EACH, T, wide)                                                 \
     switch (r) {                                                               \
@@ -253,17 +254,17 @@ static enum reduction reduction_of(const struct byi_call *call)
         break;                                                                 \
     }
 
-#define EACH_ELEMENT(T, form)                                                  \
+#define EACH_ELEMENT(T, expr)                                                  \
     if (at)                                                                    \
         for (int64_t i = 0; i < n; i++) {                                      \
             const T a = y[at[i]], b = u[i];                                    \
-            y[at[i]] = form;                                                   \
+            y[at[i]] = expr;                                                   \
         }                                                                      \
     else                                                                       \
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                    \
         {                                                                      \
             const T a = y[i], b = u[i];                                        \
-            y[i] = form;                                                       \
+            y[i] = expr;                                                       \
         }
 
 /* `at` has the indices of the elements in dst; if it is NULL, the elements are
@@ -287,7 +288,7 @@ REDUCE(I64, int64_t, uint64_t)
 REDUCE(F32, float, float)
 REDUCE(F64, double, double)
 
-#define ASSIGN(T, form) a = form;
+#define ASSIGN(T, expr) a = expr;
 #define REDUCE_HALF(id, widen, narrow)                                         \
     static void reduce_##id(char *dst, const int64_t *at, const char *src,     \
                             int64_t n, enum reduction r)                       \

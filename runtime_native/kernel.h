@@ -43,19 +43,19 @@
     T(U64, uint64_t, uint64_t)                                                 \
     T(I64, int64_t, uint64_t)
 
-/* LOOP(op, id, C type, form) for the types of binary.def's forms */
-#define BYI_EACH_FLOAT_FORM(LOOP, op, form)                                    \
-    LOOP(op, F32, float, form) LOOP(op, F64, double, form)
-#define BYI_EACH_SIGNED_FORM(LOOP, op, form)                                   \
-    LOOP(op, I8, int8_t, form)                                                 \
-    LOOP(op, I16, int16_t, form)                                               \
-    LOOP(op, I32, int32_t, form)                                               \
-    LOOP(op, I64, int64_t, form)
-#define BYI_EACH_UNSIGNED_FORM(LOOP, op, form)                                 \
-    LOOP(op, U8, uint8_t, form)                                                \
-    LOOP(op, U16, uint16_t, form)                                              \
-    LOOP(op, U32, uint32_t, form)                                              \
-    LOOP(op, U64, uint64_t, form)
+/* LOOP(op, id, C type, expr) for the types of binary.def's expressions */
+#define BYI_EACH_FLOAT_EXPR(LOOP, op, expr)                                    \
+    LOOP(op, F32, float, expr) LOOP(op, F64, double, expr)
+#define BYI_EACH_SIGNED_EXPR(LOOP, op, expr)                                   \
+    LOOP(op, I8, int8_t, expr)                                                 \
+    LOOP(op, I16, int16_t, expr)                                               \
+    LOOP(op, I32, int32_t, expr)                                               \
+    LOOP(op, I64, int64_t, expr)
+#define BYI_EACH_UNSIGNED_EXPR(LOOP, op, expr)                                 \
+    LOOP(op, U8, uint8_t, expr)                                                \
+    LOOP(op, U16, uint16_t, expr)                                              \
+    LOOP(op, U32, uint32_t, expr)                                              \
+    LOOP(op, U64, uint64_t, expr)
 
 enum { BYI_DTYPES = BYI_LAST_DTYPE + 1 }; /* by dtype */
 

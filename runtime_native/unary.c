@@ -14,12 +14,12 @@ static double clamp(double x, double low, double high)
     return t > high ? high : t;
 }
 
-#define UNARY_NATIVE(id, form)                                                 \
+#define UNARY_NATIVE(id, expr)                                                 \
     static double id##_plain(double x, const double *p)                        \
     {                                                                          \
         const double p0 = p[0], p1 = p[1];                                     \
         (void)p0, (void)p1;                                                    \
-        return form;                                                           \
+        return expr;                                                           \
     }
 #define UNARY(id, wide, single) UNARY_NATIVE(id, wide)
 #define UNARY_FLOAT32(id, wide, single) UNARY_NATIVE(id, wide)
@@ -30,7 +30,7 @@ static double clamp(double x, double low, double high)
 typedef double (*plain_fn)(double x, const double *p);
 
 static const plain_fn plain[BYI_N_OPS] = {
-#define UNARY_NATIVE(id, form) [BYI_OP_##id] = id##_plain,
+#define UNARY_NATIVE(id, expr) [BYI_OP_##id] = id##_plain,
 #define UNARY(id, wide, single) UNARY_NATIVE(id, )
 #define UNARY_FLOAT32(id, wide, single) UNARY_NATIVE(id, )
 #define UNARY_CHOICE(id, wide, single, other) UNARY_NATIVE(id, )
@@ -136,7 +136,7 @@ static void range_half(const struct unary_job *job, int64_t begin, int64_t end)
 
 /* --- integers ----------------------------------------------------------- */
 
-#define TYPED(op, id, type, form)                                              \
+#define TYPED(op, id, type, expr)                                              \
     static void op##_##id(const struct unary_job *job, int64_t begin,          \
                           int64_t end)                                         \
     {                                                                          \
@@ -145,20 +145,20 @@ static void range_half(const struct unary_job *job, int64_t begin, int64_t end)
         T *y = job->y->data;                                                   \
         for (int64_t i = begin; i < end; i++) {                                \
             const T x = xs[i];                                                 \
-            y[i] = (T)(form);                                                  \
+            y[i] = (T)(expr);                                                  \
         }                                                                      \
     }
 
-#define UNARY_SIGNED(op, form)                                                 \
-    TYPED(op, I8, int8_t, form)                                                \
-    TYPED(op, I16, int16_t, form)                                              \
-    TYPED(op, I32, int32_t, form)                                              \
-    TYPED(op, I64, int64_t, form)
-#define UNARY_UNSIGNED(op, form)                                               \
-    TYPED(op, U8, uint8_t, form)                                               \
-    TYPED(op, U16, uint16_t, form)                                             \
-    TYPED(op, U32, uint32_t, form)                                             \
-    TYPED(op, U64, uint64_t, form)
+#define UNARY_SIGNED(op, expr)                                                 \
+    TYPED(op, I8, int8_t, expr)                                                \
+    TYPED(op, I16, int16_t, expr)                                              \
+    TYPED(op, I32, int32_t, expr)                                              \
+    TYPED(op, I64, int64_t, expr)
+#define UNARY_UNSIGNED(op, expr)                                               \
+    TYPED(op, U8, uint8_t, expr)                                               \
+    TYPED(op, U16, uint16_t, expr)                                             \
+    TYPED(op, U32, uint32_t, expr)                                             \
+    TYPED(op, U64, uint64_t, expr)
 #include "core/ops/unary.def"
 
 /* Each bound is rounded to the nearest value of the type. */
@@ -196,7 +196,7 @@ BYI_EACH_INT(EACH_SHRINK)
 
 /* --- tests: the result is bool ------------------------------------------- */
 
-#define TEST(op, id, type, number, load, form)                                 \
+#define TEST(op, id, type, number, load, expr)                                 \
     static void op##_##id(const struct unary_job *job, int64_t begin,          \
                           int64_t end)                                         \
     {                                                                          \
@@ -206,16 +206,16 @@ BYI_EACH_INT(EACH_SHRINK)
         (void)p0, (void)p1;                                                    \
         for (int64_t i = begin; i < end; i++) {                                \
             const number x = load(xs[i]);                                      \
-            y[i] = form;                                                       \
+            y[i] = expr;                                                       \
         }                                                                      \
     }
 #define IDENTITY(x) (x)
-#define UNARY_TEST(op, form)                                                   \
-    TEST(op, F32, float, float, IDENTITY, form)                                \
-    TEST(op, F64, double, double, IDENTITY, form)                              \
-    TEST(op, F16, uint16_t, float, byi_f16_to_f32, form)                       \
-    TEST(op, BF16, uint16_t, float, byi_bf16_to_f32, form)
-#define UNARY_BOOL(op, form) TEST(op, BOOL, uint8_t, uint8_t, IDENTITY, form)
+#define UNARY_TEST(op, expr)                                                   \
+    TEST(op, F32, float, float, IDENTITY, expr)                                \
+    TEST(op, F64, double, double, IDENTITY, expr)                              \
+    TEST(op, F16, uint16_t, float, byi_f16_to_f32, expr)                       \
+    TEST(op, BF16, uint16_t, float, byi_bf16_to_f32, expr)
+#define UNARY_BOOL(op, expr) TEST(op, BOOL, uint8_t, uint8_t, IDENTITY, expr)
 UNARY_TEST(ISINF, isinf(x) && (x < 0 ? p0 : p1))
 #include "core/ops/unary.def"
 
@@ -225,13 +225,13 @@ static range_fn typed_range(enum byi_op_id op, enum byoc_dtype dtype)
 #define CASE(op, id)                                                           \
     case BYI_OP_##op *BYI_DTYPES + BYOC_##id:                                  \
         return op##_##id;
-#define UNARY_SIGNED(op, form)                                                 \
+#define UNARY_SIGNED(op, expr)                                                 \
     CASE(op, I8) CASE(op, I16) CASE(op, I32) CASE(op, I64)
-#define UNARY_UNSIGNED(op, form)                                               \
+#define UNARY_UNSIGNED(op, expr)                                               \
     CASE(op, U8) CASE(op, U16) CASE(op, U32) CASE(op, U64)
-#define UNARY_TEST(op, form)                                                   \
+#define UNARY_TEST(op, expr)                                                   \
     CASE(op, F32) CASE(op, F64) CASE(op, F16) CASE(op, BF16)
-#define UNARY_BOOL(op, form) CASE(op, BOOL)
+#define UNARY_BOOL(op, expr) CASE(op, BOOL)
 #define CASES(id, type) CASE(CLIP, id) CASE(NN_SHRINK, id)
     switch ((int)op * BYI_DTYPES + (int)dtype) {
         UNARY_TEST(ISINF, )
@@ -333,13 +333,13 @@ static enum byoc_status copy_run(const struct byi_call *call,
 }
 
 static const struct byi_kernel_row rows[] = {
-#define UNARY_NATIVE(id, form) {BYI_OP_##id, {unary_run, NULL}},
+#define UNARY_NATIVE(id, expr) {BYI_OP_##id, {unary_run, NULL}},
 #define UNARY(id, wide, single) UNARY_NATIVE(id, )
 #define UNARY_FLOAT32(id, wide, single) UNARY_NATIVE(id, )
 #define UNARY_CHOICE(id, wide, single, other) UNARY_NATIVE(id, )
 #define UNARY_BOUNDED(id, wide, single, most) UNARY_NATIVE(id, )
-#define UNARY_TEST(id, form) UNARY_NATIVE(id, )
-#define UNARY_BOOL(id, form) UNARY_NATIVE(id, )
+#define UNARY_TEST(id, expr) UNARY_NATIVE(id, )
+#define UNARY_BOOL(id, expr) UNARY_NATIVE(id, )
 #include "core/ops/unary.def"
     {BYI_OP_ISINF, {unary_run, NULL}},
     {BYI_OP_COPY, {copy_run, NULL}},
