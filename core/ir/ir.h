@@ -473,7 +473,7 @@ struct byi_pass_context {
     const struct byoc_instrument *instruments;
     uint32_t n_instruments;
     const char *stop_after; /* a pass: end after its first run */
-    bool by_hand; /* do not gate the list itself, only the sequences in it */
+    bool by_hand; /* run every pass of the list; skip only within sequences */
     bool verify;  /* after every pass */
     byi_eval_fn eval; /* NULL: no folding */
     /* Whether the code generator supports a node in a fused group; NULL: every
@@ -493,9 +493,9 @@ struct byi_pass_context {
 /* A pass, defined in a separate file. Exactly one of run_module, run_func and
  * sequence is set. A function pass is called for every function that is neither
  * dead nor closed (byi_is_closed), callees first; it replaces the body with
- * byi_func_replace. `scratch` is reset after the call. A sequence
- * holds other passes (and sequences), which are gated one by one when it runs.
- */
+ * byi_func_replace. `scratch` is reset after the call. A sequence holds other
+ * passes (and sequences), each of which is run or skipped by its own level, the
+ * options and the instruments. */
 struct byi_pass {
     const char *name; /* "FoldConstant" */
     const char *summary;

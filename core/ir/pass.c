@@ -54,7 +54,7 @@ static const struct byoc_module *as_module(const struct pass_run *run)
     return (const struct byoc_module *)run->m;
 }
 
-/* --- the gate ------------------------------------------------------------- */
+/* --- whether a pass runs -------------------------------------------------- */
 
 static bool instruments_agree(const struct pass_run *run,
                               const struct byi_pass *pass)
@@ -68,9 +68,9 @@ static bool instruments_agree(const struct pass_run *run,
     return true;
 }
 
-/* Does the pass run? Checks disabled, then required, then opt level, then the
- * instruments. */
-static bool passes_gate(const struct pass_run *run, const struct byi_pass *pass)
+/* Whether a pass at its place in a list runs. Checks disabled, then required,
+ * then opt level, then the instruments. */
+static bool is_enabled(const struct pass_run *run, const struct byi_pass *pass)
 {
     if (is_listed(run->ctx->disabled, pass->name))
         return false;
@@ -306,15 +306,16 @@ static enum byoc_status run_with_needs(struct pass_run *run,
 
 /* --- lists of passes ------------------------------------------------------ */
 
-/* Run the pass at its place in a list, unless it has run ahead of it. */
+/* Run the pass at its place in a list, unless it has run ahead of it. If
+ * `may_skip` is set, skip a pass that is not enabled. */
 static enum byoc_status run_listed(struct pass_run *run,
-                                   const struct byi_pass *pass, bool gated)
+                                   const struct byi_pass *pass, bool may_skip)
 {
     struct pass_record *record = record_of(run, pass);
     bool done = record->ahead && record->progress == DONE;
 
     record->ahead = false;
-    if (done || run->stopped || (gated && !passes_gate(run, pass)))
+    if (done || run->stopped || (may_skip && !is_enabled(run, pass)))
         return BYOC_OK;
     return run_with_needs(run, pass);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass_test.c: the pass manager: gates, needs, sequences, options, which
- * functions a pass sees, failures and the verifier. Passes here only record
- * that they ran. Instruments are in instrument_test.c. */
+/* pass_test.c: the pass manager: levels, needs, sequences, options, which
+ * functions a pass sees, failures and the verifier. Most passes here only
+ * record that they ran. Instruments are in instrument_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -160,7 +160,7 @@ static void test_sequences(void **state)
     (void)state;
     check_order((struct byi_pass_context){.opt_level = 3, .known = known}, 1,
                 nested, "A B A C ");
-    /* level 1: B is not worth it in its own turn, but C needs it */
+    /* B is above the level and skipped in Inner, but C needs it */
     check_order((struct byi_pass_context){.opt_level = 1, .known = known}, 1,
                 nested, "A A B C ");
     check_order((struct byi_pass_context){.known = known}, 1, nested, "A ");
