@@ -10,10 +10,10 @@ enum { BLOCK = 256, CHUNK = 16384, OPERANDS = 3 };
 /* --- broadcasting ------------------------------------------------------- */
 
 /* A broadcast as rows of `inner` elements. Operand o's row starts at the dot
- * product of strides[o] and the row's coordinates; the distance of its elements
- * is step[o], 0 or 1. */
+ * product of strides[o] and the row's coordinates; its elements are step[o]
+ * apart, 0 or 1. */
 struct broadcast {
-    uint32_t rank; /* number of axes that number the rows */
+    uint32_t rank; /* number of outer axes, those of a row's coordinates */
     int64_t dims[BYI_MAX_RANK];
     int64_t strides[OPERANDS][BYI_MAX_RANK];
     int64_t rows, inner;
@@ -146,14 +146,14 @@ static void run_broadcast(const struct binary_job *job, int64_t weight)
     const int64_t n = s->rows * s->inner;
     if (n == 0)
         return;
-    const int64_t parts = byi_ceil_div(s->inner, CHUNK);
-    const int64_t group = parts > 1 ? 1 : byi_max(1, CHUNK / s->inner);
+    const int64_t chunks = byi_ceil_div(s->inner, CHUNK);
+    const int64_t group = chunks > 1 ? 1 : byi_max(1, CHUNK / s->inner);
     const int64_t groups = byi_ceil_div(s->rows, group);
     const int team = byi_team(job->call, n * weight);
 #pragma omp parallel for schedule(static) num_threads(team) if (team > 1)
-    for (int64_t task = 0; task < groups * parts; task++) {
-        const int64_t first = task / parts * group;
-        const int64_t from = task % parts * CHUNK;
+    for (int64_t task = 0; task < groups * chunks; task++) {
+        const int64_t first = task / chunks * group;
+        const int64_t from = task % chunks * CHUNK;
         run_rows(job, first, byi_min(first + group, s->rows), from,
                  byi_min(CHUNK, s->inner - from));
     }
@@ -306,8 +306,9 @@ static void run_pairs(const struct binary_job *job, const void *a,
         job->plain(job, a, 1, b, 1, y, n);
 }
 
-/* Call a loop of two rows, which compilers vectorise, with blocks of the
- * element of an operand that has only one. */
+/* Call job->pair or job->plain on two arrays, for which both are vectorised. If
+ * an operand has one element for the whole row, its array is a block filled
+ * with that element. */
 static void pair_loop(const struct binary_job *job, const void *va, int64_t sa,
                       const void *vb, int64_t sb, void *vy, int64_t n)
 {
@@ -326,8 +327,11 @@ static void pair_loop(const struct binary_job *job, const void *va, int64_t sa,
                   byi_min(BLOCK, n - at));
 }
 
-/* The loop of the job's operator for elements of this dtype. */
-static loop_fn loop_of(struct binary_job *job, enum byoc_dtype dtype, bool fast)
+/* Choose the loop of the job's operator for elements of this dtype; `fast`
+ * allows vectorised loops. Sets the members of the job that the loop reads.
+ * Returns NULL if the operator does not support the dtype. */
+static loop_fn choose_loop(struct binary_job *job, enum byoc_dtype dtype,
+                           bool fast)
 {
     const struct byi_simd *simd = byi_simd();
     const enum byi_op_id op = job->call->op->id;
@@ -350,8 +354,8 @@ static enum byoc_status run_binary(const struct byi_call *call, bool fast,
     if (op == BYI_OP_MOD)
         job.fmod = byi_attr_int(call->attrs, "fmod") != 0;
     if (byi_dtype_is_half(dtype))
-        job.wide = loop_of(&job, BYOC_F32, fast);
-    job.loop = job.wide ? half_loop : loop_of(&job, dtype, fast);
+        job.wide = choose_loop(&job, BYOC_F32, fast);
+    job.loop = job.wide ? half_loop : choose_loop(&job, dtype, fast);
     if (!job.loop)
         return byi_bad_dtype(call, dtype, "a dtype that the operator supports",
                              err);
@@ -373,7 +377,8 @@ static void load_floats(const struct byi_tensor *like, const void *at,
         to[i] = byi_tensor_float(&view, i * step);
 }
 
-/* a^b modulo 2^64; for b < 0 the quotient 1 / a^-b, truncated. */
+/* a^b modulo 2^64; for b < 0 the quotient 1 / a^-b, truncated, or 0 if a is 0.
+ */
 static int64_t integer_power(int64_t a, int64_t b)
 {
     if (b < 0) {
@@ -498,8 +503,7 @@ struct element128 {
         y[i] = choose(type, where, yes, no);                                   \
     }
 
-/* If one condition holds for the whole row, the row is a copy of one operand.
- */
+/* If the whole row has the same condition, the row is a copy of one operand. */
 #define WHERE(bits, type, choose)                                              \
     static void where_##bits(const struct binary_job *job,                     \
                              const char *const *at, char *vy, int64_t n)       \

@@ -184,13 +184,13 @@ static bool run_thin(const struct byi_product *p, const struct byi_call *call)
     if (p->n == 0 || p->a_cs != 1 || (!dots && !rows))
         return false;
     const int64_t chunk = dots ? 16 : CHUNK;
-    const int64_t parts = byi_ceil_div(p->n, chunk);
+    const int64_t chunks = byi_ceil_div(p->n, chunk);
     const int team = byi_team(call, p->batches * p->m * p->n * p->k);
     const struct byi_f32_kernels *kernels = byi_f32_kernels_of(byi_simd_isa());
 #pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t task = 0; task < p->batches * parts; task++) {
-        const struct byi_f32_matrices at = matrices_of(p, task / parts);
-        const int64_t j = task % parts * chunk;
+    for (int64_t task = 0; task < p->batches * chunks; task++) {
+        const struct byi_f32_matrices at = matrices_of(p, task / chunks);
+        const int64_t j = task % chunks * chunk;
         for (int64_t i = 0; i < p->m; i++) {
             const struct byi_f32_vector v = {.x = at.a + i * p->a_rs,
                                              .weights = at.b + j * p->b_cs,

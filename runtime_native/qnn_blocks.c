@@ -11,12 +11,12 @@
 
 enum { X, CODES, SCALE, ZERO };
 
-/* The description of a call, and the bytes of the parts of its scratch. */
+/* The description of a call, and the sizes of the buffers in its scratch. */
 struct dense_blocks {
     struct byi_f32_codes codes;
     struct byi_f32_codes_from from;
     int64_t m; /* rows of x */
-    uint64_t packed, x, y, scratch;
+    uint64_t packed_bytes, x_bytes, y_bytes, scratch_bytes;
 };
 
 /* Describe the weights, without reading x, for byi_dense_blocks_pack. */
@@ -46,19 +46,21 @@ static struct dense_blocks describe(const struct byi_call *call)
     d.codes.k = x->dims[x->rank - 1];
     d.m = byi_span(x, 0, x->rank - 1);
     if (!call->packed)
-        d.packed = byi_align_bytes(byi_f32_codes_packed(&d.codes));
+        d.packed_bytes = byi_align_bytes(byi_f32_codes_packed(&d.codes));
     if (byi_dtype_is_half(x->dtype)) {
-        d.x = byi_align_bytes((uint64_t)(d.m * d.codes.k) * sizeof(float));
-        d.y = byi_align_bytes((uint64_t)(d.m * d.codes.n) * sizeof(float));
+        d.x_bytes =
+            byi_align_bytes((uint64_t)(d.m * d.codes.k) * sizeof(float));
+        d.y_bytes =
+            byi_align_bytes((uint64_t)(d.m * d.codes.n) * sizeof(float));
     }
-    d.scratch = byi_f32_codes_scratch(&d.codes, (int)call->threads);
+    d.scratch_bytes = byi_f32_codes_scratch(&d.codes, (int)call->threads);
     return d;
 }
 
 static uint64_t dense_blocks_scratch(const struct byi_call *call)
 {
     const struct dense_blocks d = describe(call);
-    return d.packed + d.x + d.y + d.scratch;
+    return d.packed_bytes + d.x_bytes + d.y_bytes + d.scratch_bytes;
 }
 
 uint64_t byi_dense_blocks_pack(const struct byi_call *call, void *to)
@@ -76,21 +78,21 @@ static enum byoc_status dense_blocks_run(const struct byi_call *call,
     const struct byi_f32_kernels *k = d.codes.kernels;
     const enum byi_f32_type type = byi_f32_type_of(call->in[X].dtype);
     char *scratch = call->scratch;
-    const void *packed = d.packed ? scratch : call->packed;
+    const void *packed = d.packed_bytes ? scratch : call->packed;
     const float *x = call->in[X].data;
     float *y = call->out->data;
     (void)err;
-    if (d.packed)
+    if (d.packed_bytes)
         byi_f32_codes_pack(&d.codes, &d.from, scratch);
-    scratch += d.packed;
+    scratch += d.packed_bytes;
     if (type) {
         float *wide = (float *)(void *)scratch;
         k->widen[type - 1](call->in[X].data, wide, d.m * d.codes.k);
         x = wide;
-        y = (float *)(void *)(scratch + d.x);
+        y = (float *)(void *)(scratch + d.x_bytes);
     }
-    byi_f32_codes_run(&d.codes, packed, d.m, x, y, scratch + d.x + d.y,
-                      (int)call->threads);
+    byi_f32_codes_run(&d.codes, packed, d.m, x, y,
+                      scratch + d.x_bytes + d.y_bytes, (int)call->threads);
     if (type)
         k->narrow[type - 1](y, call->out->data, d.m * d.codes.n);
     return BYOC_OK;

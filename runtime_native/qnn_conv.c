@@ -7,14 +7,14 @@
 #include "move.h"
 #include "qnn.h"
 
-/* The description of a call, and the bytes of the parts of its scratch. */
+/* The description of a call, and the sizes of the buffers in its scratch. */
 struct qnn_conv {
     struct byi_conv v;       /* the call's shapes and layouts */
     struct byi_i8_conv conv; /* describes one image */
     struct byi_i8_conv_run run;
     struct byi_i8_weights weights;
     int64_t size; /* bytes of a result element */
-    uint64_t packed, scratch, x, y;
+    uint64_t packed_bytes, scratch_bytes, x_bytes, y_bytes;
 };
 
 /* Read the operands, and set the members of q->conv that packed weights depend
@@ -54,11 +54,13 @@ static struct qnn_conv describe(const struct byi_call *call)
         q.conv.pad[i] = w->pad[i];
     }
     describe_weights(call, q.v.groups, &q);
-    q.packed = call->packed ? 0 : byi_align_bytes(byi_i8_conv_packed(&q.conv));
-    q.scratch =
+    q.packed_bytes =
+        call->packed ? 0 : byi_align_bytes(byi_i8_conv_packed(&q.conv));
+    q.scratch_bytes =
         byi_align_bytes(byi_i8_conv_scratch(&q.conv, (int)call->threads));
-    q.x = byi_align_bytes((uint64_t)(q.conv.channels * w->in_count));
-    q.y = byi_align_bytes((uint64_t)(q.conv.outputs * w->out_count * q.size));
+    q.x_bytes = byi_align_bytes((uint64_t)(q.conv.channels * w->in_count));
+    q.y_bytes =
+        byi_align_bytes((uint64_t)(q.conv.outputs * w->out_count * q.size));
     return q;
 }
 
@@ -102,7 +104,7 @@ static uint64_t qnn_conv_scratch(const struct byi_call *call)
     if (!fits(&v))
         return byi_qnn_plain_scratch(call);
     const struct qnn_conv q = describe(call);
-    return q.packed + q.scratch + q.x + q.y;
+    return q.packed_bytes + q.scratch_bytes + q.x_bytes + q.y_bytes;
 }
 
 static enum byoc_status qnn_conv_run(const struct byi_call *call,
@@ -114,14 +116,14 @@ static enum byoc_status qnn_conv_run(const struct byi_call *call,
     struct qnn_conv q = describe(call);
     const int64_t c = q.conv.channels, o = q.conv.outputs;
     const int64_t in = v.w.in_count, out = v.w.out_count;
-    char *at = call->scratch, *x = at + q.packed + q.scratch;
+    char *at = call->scratch, *x = at + q.packed_bytes + q.scratch_bytes;
     if (!call->packed)
         byi_i8_conv_pack(&q.conv, &q.weights, at);
     q.run.packed = call->packed ? call->packed : at;
     q.run.conv = &q.conv;
-    q.run.scratch = at + q.packed;
+    q.run.scratch = at + q.packed_bytes;
     q.run.x = x;
-    q.run.y = x + q.x;
+    q.run.y = x + q.x_bytes;
     for (int64_t i = 0; i < v.n; i++) {
         transpose(call, (const char *)v.x + i * c * in, c, in, 1, x);
         byi_i8_conv_run(&q.run);

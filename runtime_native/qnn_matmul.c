@@ -9,14 +9,14 @@
 #include "move.h"
 #include "qnn.h"
 
-/* The description of a call, and the bytes of the parts of its scratch. */
+/* The description of a call, and the sizes of the buffers in its scratch. */
 struct qnn_matmul {
     struct byi_product product;
     struct byi_i8_conv conv; /* describes one batch */
     struct byi_i8_conv_run run;
     struct byi_i8_weights weights;
     bool dense; /* A is contiguous; otherwise it is copied */
-    uint64_t packed, scratch, a;
+    uint64_t packed_bytes, scratch_bytes, a_bytes;
 };
 
 /* Read the operands, and set the members of q->conv that packed weights depend
@@ -45,14 +45,17 @@ static struct qnn_matmul describe(const struct byi_call *call)
               (q.product.a_rs == q.product.k || q.product.m == 1);
     describe_weights(call, q.product.k, q.product.n, q.product.b_rs,
                      q.product.b_cs, &q);
-    q.packed = call->packed ? 0 : byi_align_bytes(byi_i8_conv_packed(&q.conv));
-    q.scratch =
+    q.packed_bytes =
+        call->packed ? 0 : byi_align_bytes(byi_i8_conv_packed(&q.conv));
+    q.scratch_bytes =
         byi_align_bytes(byi_i8_conv_scratch(&q.conv, (int)call->threads));
-    q.a = q.dense ? 0 : byi_align_bytes((uint64_t)(q.product.m * q.product.k));
+    q.a_bytes =
+        q.dense ? 0 : byi_align_bytes((uint64_t)(q.product.m * q.product.k));
     return q;
 }
 
-/* Packs B if it has rank 2, so that all batches share it. */
+/* Pack B if its rank is 2, since all batches then share it. Returns the bytes,
+ * or 0 for other ranks. */
 uint64_t byi_qnn_matmul_pack(const struct byi_call *call, void *to)
 {
     const struct byi_tensor *b = &call->in[BYI_QNN_WEIGHTS];
@@ -69,7 +72,7 @@ uint64_t byi_qnn_matmul_pack(const struct byi_call *call, void *to)
 }
 
 /* Whether batches have different matrices B. */
-static bool has_batches(const struct qnn_matmul *q)
+static bool b_varies(const struct qnn_matmul *q)
 {
     for (uint32_t i = 0; i < q->product.rank; i++)
         if (q->product.b_batch[i])
@@ -80,7 +83,7 @@ static bool has_batches(const struct qnn_matmul *q)
 static uint64_t qnn_matmul_scratch(const struct byi_call *call)
 {
     const struct qnn_matmul q = describe(call);
-    return q.packed + q.scratch + q.a;
+    return q.packed_bytes + q.scratch_bytes + q.a_bytes;
 }
 
 static enum byoc_status qnn_matmul_run(const struct byi_call *call,
@@ -91,20 +94,20 @@ static enum byoc_status qnn_matmul_run(const struct byi_call *call,
     const uint8_t *right = q.weights.at;
     const struct byi_view view = {
         .rank = 2, .dims = {p->m, p->k}, .strides = {p->a_rs, p->a_cs}};
-    char *at = call->scratch, *copy = at + q.packed + q.scratch;
+    char *at = call->scratch, *copy = at + q.packed_bytes + q.scratch_bytes;
     (void)err;
     if (p->m == 0 || p->n == 0)
         return BYOC_OK;
     q.run.packed = call->packed ? call->packed : at;
     q.run.conv = &q.conv;
-    q.run.scratch = at + q.packed;
+    q.run.scratch = at + q.packed_bytes;
     for (int64_t i = 0; i < p->batches; i++) {
         const char *a =
             (const char *)p->a + byi_product_offset(p, p->a_batch, i);
         if (!q.dense)
             byi_view_copy(call, &view, a, copy, 1);
         q.weights.at = right + byi_product_offset(p, p->b_batch, i);
-        if (!call->packed && (i == 0 || has_batches(&q)))
+        if (!call->packed && (i == 0 || b_varies(&q)))
             byi_i8_conv_pack(&q.conv, &q.weights, at);
         q.run.x = q.dense ? a : copy;
         q.run.y =

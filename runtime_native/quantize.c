@@ -144,12 +144,12 @@ static void run_rows(const struct byi_call *call, const struct quant *q,
     if (byi_count(q->x) == 0)
         return;
     const int64_t rows = byi_count(q->x) / q->inner;
-    const int64_t parts = byi_ceil_div(q->inner, CHUNK);
+    const int64_t chunks = byi_ceil_div(q->inner, CHUNK);
     const int team = byi_team(call, byi_count(q->x));
 #pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t task = 0; task < rows * parts; task++) {
-        const int64_t from = task % parts * CHUNK;
-        run(q, task / parts, from, byi_min(CHUNK, q->inner - from));
+    for (int64_t task = 0; task < rows * chunks; task++) {
+        const int64_t from = task % chunks * CHUNK;
+        run(q, task / chunks, from, byi_min(CHUNK, q->inner - from));
     }
 }
 

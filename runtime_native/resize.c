@@ -20,7 +20,7 @@ struct resize_call {
 /* Elements of the largest buffer between two steps, in which the axes up to a
  * step have y's dims and the axes after it x's. The first step on floats reads
  * x itself and the last one writes y. */
-static int64_t largest_buffer(const struct byi_resample *r)
+static int64_t max_buffer_elements(const struct byi_resample *r)
 {
     const uint32_t rank = r->x->rank;
     const bool direct = byi_dtype_is_float(r->x->dtype);
@@ -31,9 +31,9 @@ static int64_t largest_buffer(const struct byi_resample *r)
     return most;
 }
 
-/* Bytes of a thread's rows: one resized row for each tap of an axis, or one
- * input row. */
-static uint64_t largest_rows(const struct byi_resample *r)
+/* Bytes of the memory for a thread's rows: one resized row for each tap of an
+ * axis, or one input row. */
+static uint64_t max_row_bytes(const struct byi_resample *r)
 {
     uint64_t most = 0;
     for (uint32_t i = 0; i + 1 < r->x->rank; i++) {
@@ -47,9 +47,9 @@ static uint64_t largest_rows(const struct byi_resample *r)
     return byi_align_bytes(most);
 }
 
-/* Plan the call from types and attributes; the lists of taps are filled later.
- */
-static struct resize_call plan(const struct byi_call *call)
+/* Describe the call from types and attributes. The lists of taps are filled
+ * later. */
+static struct resize_call describe(const struct byi_call *call)
 {
     const char *mode = byi_attr_string(call->attrs, "mode");
     const bool dynamic = call->op->id == BYI_OP_DYN_RESIZE;
@@ -66,10 +66,10 @@ static struct resize_call plan(const struct byi_call *call)
     };
     s.bytes = byi_align_bytes(byi_resample_plan(&s.r, call->scratch));
     for (int i = 0; i < 2 && (!s.nearest || s.r.x->dtype == BYOC_F32); i++)
-        s.buffers[i] =
-            byi_take_bytes(call->scratch, &s.bytes,
-                           (uint64_t)largest_buffer(&s.r) * s.element_bytes);
-    s.row_bytes = largest_rows(&s.r);
+        s.buffers[i] = byi_take_bytes(call->scratch, &s.bytes,
+                                      (uint64_t)max_buffer_elements(&s.r) *
+                                          s.element_bytes);
+    s.row_bytes = max_row_bytes(&s.r);
     s.rows =
         byi_take_bytes(call->scratch, &s.bytes, s.row_bytes * call->threads);
     return s;
@@ -79,7 +79,7 @@ static uint64_t resize_scratch_f32(const struct byi_call *call)
 {
     struct byi_call sized = *call;
     sized.scratch = NULL;
-    return plan(&sized).bytes;
+    return describe(&sized).bytes;
 }
 
 /* --- nearest, for every type but float32 ---------------------------------- */
@@ -250,10 +250,10 @@ static void run_all(const struct byi_call *call, const struct resize_call *s)
         byi_tensor_set(call->out, i, snap_to_integer((double)result[i]));
 }
 
-static enum byoc_status resize_float(const struct byi_call *call,
-                                     struct byoc_error *err)
+static enum byoc_status resize_any(const struct byi_call *call,
+                                   struct byoc_error *err)
 {
-    struct resize_call s = plan(call);
+    struct resize_call s = describe(call);
     uint64_t memory[2] = {0, 0}; /* one element, of any type */
     struct byi_tensor value = {.data = memory, .dtype = s.r.y->dtype};
     if (byi_count(s.r.y) == 0)
@@ -272,7 +272,7 @@ static enum byoc_status resize_float(const struct byi_call *call,
     return BYOC_OK;
 }
 
-BYI_FLOAT_KERNEL(resize, resize_float, resize_scratch_f32)
+BYI_FLOAT_KERNEL(resize, resize_any, resize_scratch_f32)
 
 static const struct byi_kernel_row rows[] = {
     {BYI_OP_RESIZE, {resize_run, resize_scratch}},
