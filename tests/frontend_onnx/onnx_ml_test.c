@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* onnx_ml_test.c: importing operators of ai.onnx.ml: the operators of the IR
- * that trees become, and invalid trees. cases_test.c tests their results.
- */
+ * that trees, support vectors and maps become, and invalid models. cases_test.c
+ * tests the results of valid ones. */
 #include "models.h"
 
 #define TYPE(name) ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__##name
@@ -21,8 +21,8 @@ static struct build begin_ml(void)
     return b;
 }
 
-static Onnx__NodeProto *ml(struct build *b, const char *op, const char *in,
-                           const char *out)
+static Onnx__NodeProto *add_ml_node(struct build *b, const char *op,
+                                    const char *in, const char *out)
 {
     Onnx__NodeProto *n = node(b, op, in, out);
 
@@ -74,7 +74,7 @@ static Onnx__NodeProto *add_tree(struct build *b, const struct tree *t)
 {
     static const int64_t zeros[5], leaves[] = {1, 3, 4};
     static const float values[] = {0.5f, 0, 1.5f, 0, 0}, weights[] = {1, 2, 3};
-    Onnx__NodeProto *n = ml(b, "TreeEnsembleRegressor", "x", "y");
+    Onnx__NodeProto *n = add_ml_node(b, "TreeEnsembleRegressor", "x", "y");
 
     attr_ints(b, n, "nodes_treeids", 5, zeros);
     attr_ints(b, n, "nodes_nodeids", 5, t->nodes);
@@ -106,7 +106,7 @@ static void trees_depth_first(void **state)
            "{4, 0, 0, 0, 0}, ", "{1, 0, 0}, [2.0, 3.0, 1.0], targets=2)");
 }
 
-static void no_trees(void **state)
+static void invalid_trees(void **state)
 {
     struct tree wrong[6];
     static const char *const why[] = {
@@ -136,7 +136,7 @@ static void no_trees(void **state)
     }
 }
 
-static void refused(void **state)
+static void empty_nodes(void **state)
 {
     static const struct {
         const char *op, *why;
@@ -159,7 +159,7 @@ static void refused(void **state)
     for (uint32_t i = 0; i < BYI_COUNT(cases); i++) {
         struct build b = begin_ml();
         input(&b, "x", "2 3");
-        ml(&b, cases[i].op, "x", "y z");
+        add_ml_node(&b, cases[i].op, "x", "y z");
         output(&b, "y");
         refuse(&b, cases[i].status, cases[i].why);
     }
@@ -167,14 +167,15 @@ static void refused(void **state)
 
 /* --- support vectors ------------------------------------------------------ */
 
-static Onnx__NodeProto *classifier(struct build *b, size_t n_coefficients,
-                                   size_t n_rho, const int64_t counts[2])
+static Onnx__NodeProto *add_svm_classifier(struct build *b,
+                                           size_t n_coefficients, size_t n_rho,
+                                           const int64_t counts[2])
 {
     static const float numbers[8] = {1, -1, 0.5f, 2};
     static const int64_t labels[] = {3, 5};
 
     input(b, "x", "N 2");
-    Onnx__NodeProto *n = ml(b, "SVMClassifier", "x", "y z");
+    Onnx__NodeProto *n = add_ml_node(b, "SVMClassifier", "x", "y z");
     attr_floats(b, n, "coefficients", n_coefficients, numbers);
     attr_floats(b, n, "rho", n_rho, numbers);
     attr_floats(b, n, "support_vectors", 4, numbers);
@@ -188,7 +189,7 @@ static Onnx__NodeProto *classifier(struct build *b, size_t n_coefficients,
 static void support_vectors(void **state)
 {
     struct build b = begin_ml();
-    Onnx__NodeProto *n = classifier(&b, 2, 1, (const int64_t[]){1, 1});
+    Onnx__NodeProto *n = add_svm_classifier(&b, 2, 1, (const int64_t[]){1, 1});
     (void)state;
 
     attr_string(&b, n, "kernel_type", "RBF");
@@ -200,7 +201,7 @@ static void support_vectors(void **state)
            "ml.pairwise_coupling(", "argmax(");
 }
 
-static void no_support_vectors(void **state)
+static void invalid_support_vectors(void **state)
 {
     static const struct {
         size_t coefficients, rho;
@@ -231,8 +232,8 @@ static void no_support_vectors(void **state)
     for (uint32_t i = 0; i < BYI_COUNT(cases); i++) {
         struct build b = begin_ml();
         attr_string(&b,
-                    classifier(&b, cases[i].coefficients, cases[i].rho,
-                               cases[i].counts),
+                    add_svm_classifier(&b, cases[i].coefficients, cases[i].rho,
+                                       cases[i].counts),
                     "kernel_type", cases[i].kernel);
         refuse(&b, cases[i].status, cases[i].why);
     }
@@ -240,11 +241,12 @@ static void no_support_vectors(void **state)
 
 /* --- maps ----------------------------------------------------------------- */
 
-static void map_input(struct build *b, const char *name, int key, int value_of)
+static void map_input(struct build *b, const char *name, int key,
+                      int value_type)
 {
     static const Onnx__TypeProto type = ONNX__TYPE_PROTO__INIT;
     static const Onnx__TypeProto__Map map = ONNX__TYPE_PROTO__MAP__INIT;
-    Onnx__ValueInfoProto *v = value(b, name, value_of, "");
+    Onnx__ValueInfoProto *v = value(b, name, value_type, "");
     Onnx__TypeProto *t = byi_arena_copy(b->arena, &type, sizeof type);
 
     t->value_case = ONNX__TYPE_PROTO__VALUE_MAP_TYPE;
@@ -264,9 +266,9 @@ static void maps(void **state)
 
     map_input(&b, "m", ONNX__TENSOR_PROTO__DATA_TYPE__STRING,
               ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
-    attr_strings(&b, ml(&b, "DictVectorizer", "m", "x"), "string_vocabulary",
-                 "a b");
-    attr_ints(&b, ml(&b, "ZipMap", "x", "z"), "classlabels_int64s", 2,
+    attr_strings(&b, add_ml_node(&b, "DictVectorizer", "m", "x"),
+                 "string_vocabulary", "a b");
+    attr_ints(&b, add_ml_node(&b, "ZipMap", "x", "z"), "classlabels_int64s", 2,
               (const int64_t[]){4, 8});
     output(&b, "z");
     EXPECT(&b, "%m: Tensor[(", "), float32]", "keys", "), string]",
@@ -274,7 +276,7 @@ static void maps(void **state)
            "argmax(", "[4, 8]");
 }
 
-static void no_maps(void **state)
+static void invalid_maps(void **state)
 {
     static const struct {
         int key;
@@ -294,13 +296,13 @@ static void no_maps(void **state)
         if (strcmp(cases[i].op, "Abs") == 0)
             node(&b, "Abs", "m", "y");
         else
-            ml(&b, cases[i].op, "m", "y");
+            add_ml_node(&b, cases[i].op, "m", "y");
         output(&b, "y");
         refuse(&b, cases[i].status, cases[i].why);
     }
 }
 
-static void keys_of_another(void **state)
+static void map_keys_name_taken(void **state)
 {
     struct build b = begin_ml();
     (void)state;
@@ -308,7 +310,7 @@ static void keys_of_another(void **state)
     input(&b, "m.keys", "2");
     map_input(&b, "m", ONNX__TENSOR_PROTO__DATA_TYPE__INT64,
               ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
-    ml(&b, "CastMap", "m", "y");
+    add_ml_node(&b, "CastMap", "m", "y");
     output(&b, "y");
     refuse(&b, BYOC_EPARSE,
            "input 'm' is a map, but the name of its keys, 'm.keys', is");
@@ -318,13 +320,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trees_depth_first),
-        cmocka_unit_test(no_trees),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(invalid_trees),
+        cmocka_unit_test(empty_nodes),
         cmocka_unit_test(support_vectors),
-        cmocka_unit_test(no_support_vectors),
+        cmocka_unit_test(invalid_support_vectors),
         cmocka_unit_test(maps),
-        cmocka_unit_test(no_maps),
-        cmocka_unit_test(keys_of_another),
+        cmocka_unit_test(invalid_maps),
+        cmocka_unit_test(map_keys_name_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

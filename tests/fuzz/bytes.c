@@ -66,7 +66,7 @@ static void follow_hint(struct fuzz_rng *rng, struct byi_text *t)
 {
     struct fuzz_hint hint;
     char found[32], wanted[32];
-    if (!fuzz_hint(rng, &hint))
+    if (!fuzz_pick_hint(rng, &hint))
         return;
     if (fuzz_next(rng) & 1) {
         const int n =

@@ -177,11 +177,11 @@ static bool wait_for(pid_t pid, const struct fuzz_shared *s, int *status)
 /* --- the key of a defect -------------------------------------------------- */
 
 /* Digits, quoted parts and paths differ between inputs: leave them out. */
-static void add_plain(char *key, size_t room, const char *text)
+static void add_plain(char *key, size_t key_bytes, const char *text)
 {
     size_t n = strlen(key);
     bool quoted = false;
-    for (; *text && *text != '\n' && n + 1 < room; text++) {
+    for (; *text && *text != '\n' && n + 1 < key_bytes; text++) {
         quoted ^= *text == '\'' || *text == '"' || *text == '%';
         if (!quoted && !isdigit((unsigned char)*text))
             key[n++] = *text;
@@ -191,7 +191,7 @@ static void add_plain(char *key, size_t room, const char *text)
 
 /* Add the function of a sanitizer's frame, "    #1 0x.. in f path:65", if it is
  * in this tree outside of the tests; ccache may have made the path relative. */
-static bool add_frame(char *key, size_t room, const char *line)
+static bool add_frame(char *key, size_t key_bytes, const char *line)
 {
     const char *in = strstr(line, " in ");
     const char *path = in ? strchr(in + 4, ' ') : NULL;
@@ -201,7 +201,7 @@ static bool add_frame(char *key, size_t room, const char *line)
         return false;
     in += 4;
     const size_t n = strlen(key), k = strcspn(in, " \n");
-    snprintf(key + n, room - n, " %.*s", (int)k, in);
+    snprintf(key + n, key_bytes - n, " %.*s", (int)k, in);
     return true;
 }
 
@@ -210,7 +210,7 @@ static const char *const marks[] = {
     "ERROR: AddressSanitizer: ", "runtime error: ", "Assertion ",
     "ERROR: more than",          "ERROR: signal",   "ERROR: LeakSanitizer"};
 
-static void add_report(char *key, size_t room, const char *log)
+static void add_report(char *key, size_t key_bytes, const char *log)
 {
     char line[1024];
     bool marked = false;
@@ -224,16 +224,16 @@ static void add_report(char *key, size_t room, const char *log)
             char *address = strstr(line, " on ");
             if (address)
                 *address = '\0';
-            add_plain(key, room / 2, at);
+            add_plain(key, key_bytes / 2, at);
             marked = true;
         }
         if (marked)
-            frames += add_frame(key, room, line);
+            frames += add_frame(key, key_bytes, line);
         /* glibc's lines of a backtrace: program(+0x12345) */
         const char *offset = strstr(line, "(+0x");
         if (marked && offset && frames++ < 5) {
             const size_t n = strlen(key);
-            snprintf(key + n, room - n, " %.*s", (int)strcspn(offset, ")"),
+            snprintf(key + n, key_bytes - n, " %.*s", (int)strcspn(offset, ")"),
                      offset);
         }
     }

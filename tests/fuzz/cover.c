@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cover.c: the functions that instrumented code calls. This file must not be
- * instrumented itself (tests/CMakeLists.txt).
- */
+/* cover.c: records the edges that instrumented code passes and the numbers that
+ * it compares, and gives them to the fuzzer. This file must not be instrumented
+ * itself (tests/CMakeLists.txt). */
 #include "cover.h"
 
 #include <string.h>
@@ -118,7 +118,7 @@ uint32_t fuzz_cover_merge(uint8_t seen[FUZZ_MAP], uint64_t *edges)
     return fresh;
 }
 
-bool fuzz_hint(struct fuzz_rng *rng, struct fuzz_hint *hint)
+bool fuzz_pick_hint(struct fuzz_rng *rng, struct fuzz_hint *hint)
 {
     for (int i = 0; i < 16; i++) {
         *hint = hints[fuzz_below(rng, N_HINTS)];

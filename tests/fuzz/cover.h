@@ -28,6 +28,6 @@ struct fuzz_hint {
 };
 /* Set *hint to a random one of the recorded comparisons. Returns false if there
  * are none. */
-bool fuzz_hint(struct fuzz_rng *rng, struct fuzz_hint *hint);
+bool fuzz_pick_hint(struct fuzz_rng *rng, struct fuzz_hint *hint);
 
 #endif

@@ -11,14 +11,14 @@
 /* libFuzzer's interface. */
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t room,
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max_bytes,
                                unsigned seed);
 
 static const struct fuzz_reader *reader;
 static char temp[] = "/tmp/byoc-libfuzzer-XXXXXX";
 
 /* libFuzzer follows comparisons itself. */
-bool fuzz_hint(struct fuzz_rng *rng, struct fuzz_hint *hint)
+bool fuzz_pick_hint(struct fuzz_rng *rng, struct fuzz_hint *hint)
 {
     (void)rng, (void)hint;
     return false;
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     return 0;
 }
 
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t room,
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max_bytes,
                                unsigned seed)
 {
     struct fuzz_rng rng = {seed};
@@ -61,7 +61,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t room,
     byi_text_add(&bytes, (const char *)data, n);
     byi_text_add(&other, (const char *)data, n);
     reader->mutate(&rng, &bytes, &other);
-    const size_t m = bytes.n < room ? bytes.n : room;
+    const size_t m = bytes.n < max_bytes ? bytes.n : max_bytes;
     if (m)
         memcpy(data, bytes.at, m);
     byi_text_free(&bytes);

@@ -101,7 +101,7 @@ static double largest_of(const struct draw *d, const struct byi_tensor *result)
 /* Whether both are the same within the bound; if not, `why` has the place. */
 static bool agree(const struct draw *d, const struct byi_tensor *a,
                   const struct byi_tensor *b, double bound, char *why,
-                  size_t room)
+                  size_t why_bytes)
 {
     char x[64], y[64];
     const int64_t n = byi_elements(a->rank, a->dims);
@@ -109,7 +109,7 @@ static bool agree(const struct draw *d, const struct byi_tensor *a,
 
     if (a->dtype != b->dtype ||
         !byi_dims_equal(a->rank, a->dims, b->rank, b->dims)) {
-        snprintf(why, room, "is %s %s, expected %s %s",
+        snprintf(why, why_bytes, "is %s %s, expected %s %s",
                  byoc_dtype_name(a->dtype),
                  byi_dims_text(x, sizeof x, a->rank, a->dims),
                  byoc_dtype_name(b->dtype),
@@ -120,13 +120,14 @@ static bool agree(const struct draw *d, const struct byi_tensor *a,
         if (near(a, b, i, bound, most)) {
             continue;
         } else if (a->dtype == BYOC_STRING) {
-            snprintf(why, room, "element %lld of %lld is '%s', expected '%s'",
-                     (long long)i, (long long)n,
-                     ((const char *const *)a->data)[i],
-                     ((const char *const *)b->data)[i]);
+            snprintf(
+                why, why_bytes, "element %lld of %lld is '%s', expected '%s'",
+                (long long)i, (long long)n, ((const char *const *)a->data)[i],
+                ((const char *const *)b->data)[i]);
             return false;
         } else {
-            snprintf(why, room, "element %lld of %lld is %.9g, expected %.9g",
+            snprintf(why, why_bytes,
+                     "element %lld of %lld is %.9g, expected %.9g",
                      (long long)i, (long long)n, byi_tensor_float(a, i),
                      byi_tensor_float(b, i));
             return false;
@@ -226,7 +227,7 @@ static bool operands_of(const struct byi_module *m, const struct byi_func *f,
 /* Compare the kernel of a call with its plain form, if it has one. */
 static bool check_call(const struct byi_node *node, const struct byi_tensor *in,
                        const struct draw *d, struct tally *tally, char *why,
-                       size_t room)
+                       size_t why_bytes)
 {
     const struct byi_op *op = byi_op(node->op);
     const plain_fn plain = plain_of(op, in[0].dtype);
@@ -259,20 +260,20 @@ static bool check_call(const struct byi_node *node, const struct byi_tensor *in,
     if (byoc_internal_kernel_eval(op, node->attrs, node->n_args, in, 1, &out[0],
                                   2, &err) != BYOC_OK ||
         plain(&call, &err) != BYOC_OK) {
-        snprintf(why, room, "%.900s", err.text);
+        snprintf(why, why_bytes, "%.900s", err.text);
         return false;
     }
-    if (agree(d, &out[0], &out[1], bound, why, room))
+    if (agree(d, &out[0], &out[1], bound, why, why_bytes))
         return true;
-    snprintf(why + strlen(why), room - strlen(why), " by the plain form of %s",
-             op->name);
+    snprintf(why + strlen(why), why_bytes - strlen(why),
+             " by the plain form of %s", op->name);
     return false;
 }
 
 /* Check every call whose arguments are parameters and constants. */
 static bool check_plain(const struct byi_module *m, const struct draw *d,
                         const struct byi_tensor *given, struct tally *tally,
-                        char *why, size_t room)
+                        char *why, size_t why_bytes)
 {
     const struct byi_func *f = m->funcs.at[0];
     struct byi_tensor in[MAX_OPERANDS];
@@ -281,7 +282,7 @@ static bool check_plain(const struct byi_module *m, const struct draw *d,
         const struct byi_node *node = &f->nodes.at[i];
         if (node->kind == BYI_CALL_OP && node->n_args <= MAX_OPERANDS &&
             operands_of(m, f, node, given, in) &&
-            !check_call(node, in, d, tally, why, room))
+            !check_call(node, in, d, tally, why, why_bytes))
             return false;
     }
     return true;
@@ -403,7 +404,7 @@ static enum byoc_status run_once(const struct byi_module *m, const char *path,
 static bool run_all(const struct byi_module *m, const char *path,
                     struct draw *d, const struct byi_tensor *given,
                     uint32_t n_given, struct byi_tensor *out, uint32_t *n_out,
-                    char *why, size_t room)
+                    char *why, size_t why_bytes)
 {
     struct byoc_error err = {0};
     struct byi_tensor first[MAX_RESULTS];
@@ -414,12 +415,12 @@ static bool run_all(const struct byi_module *m, const char *path,
         if (plugin_now ? any : !byi_simd_use((enum byi_isa)isa))
             continue;
         if (run_once(m, path, d, given, n_given, out, n_out, &err) != BYOC_OK) {
-            snprintf(why, room, "%.900s", err.text);
+            snprintf(why, why_bytes, "%.900s", err.text);
             return false;
         }
         for (uint32_t k = 0; any && k < *n_out; k++)
-            if (!agree(d, &out[k], &first[k], bound, why, room)) {
-                snprintf(why + strlen(why), room - strlen(why),
+            if (!agree(d, &out[k], &first[k], bound, why, why_bytes)) {
+                snprintf(why + strlen(why), why_bytes - strlen(why),
                          " on narrower vectors than %s",
                          byi_isa_name((enum byi_isa)isa));
                 return false;
@@ -435,7 +436,7 @@ static bool run_all(const struct byi_module *m, const char *path,
  * to float16. */
 static bool check_wide(const struct options *o, const struct draw *narrow,
                        long i, const struct byi_tensor *out, uint32_t n_out,
-                       struct tally *tally, char *why, size_t room)
+                       struct tally *tally, char *why, size_t why_bytes)
 {
     struct draw d;
     struct byoc_error err = {0};
@@ -453,15 +454,15 @@ static bool check_wide(const struct options *o, const struct draw *narrow,
     bool same = m && run_once(m, path, &d, given, n_given, wide, &n_wide,
                               &err) == BYOC_OK;
     if (!same)
-        snprintf(why, room, "%.900s (in float32)", err.text);
+        snprintf(why, why_bytes, "%.900s (in float32)", err.text);
     tally->wide++;
     for (uint32_t k = 0; k < n_out && same; k++) {
         half = wide[k];
         if (wide[k].dtype == BYOC_F32 && out[k].dtype == narrow->dtype)
             half = rounded(&wide[k], narrow->dtype, d.arena);
-        same = agree(narrow, &out[k], &half, op_now->bound, why, room);
+        same = agree(narrow, &out[k], &half, op_now->bound, why, why_bytes);
         if (!same)
-            snprintf(why + strlen(why), room - strlen(why),
+            snprintf(why + strlen(why), why_bytes - strlen(why),
                      " (output %u, in float32)", k);
     }
     byi_module_free(&m);
@@ -472,13 +473,14 @@ static bool check_wide(const struct options *o, const struct draw *narrow,
 static bool check_ort(struct draw *d, long i, bool verbose,
                       const uint8_t *bytes, size_t n,
                       const struct byi_tensor *out, struct tally *tally,
-                      char *why, size_t room)
+                      char *why, size_t why_bytes)
 {
     struct byi_tensor theirs[MAX_RESULTS];
     uint32_t count = 0;
 
     tally->in_ort = true;
-    const bool ran = ort_run(bytes, n, d, d->arena, theirs, &count, why, room);
+    const bool ran =
+        ort_run(bytes, n, d, d->arena, theirs, &count, why, why_bytes);
     tally->in_ort = false;
     if (!ran) {
         if (verbose)
@@ -488,12 +490,12 @@ static bool check_ort(struct draw *d, long i, bool verbose,
     }
     tally->ort++;
     for (uint32_t k = 0; k < count; k++)
-        if (!agree(d, &out[k], &theirs[k], op_now->bound, why, room)) {
+        if (!agree(d, &out[k], &theirs[k], op_now->bound, why, why_bytes)) {
             if (explained(d)) {
                 tally->explained++;
                 return true;
             }
-            snprintf(why + strlen(why), room - strlen(why),
+            snprintf(why + strlen(why), why_bytes - strlen(why),
                      " (output %u, ONNX Runtime)", k);
             return false;
         }

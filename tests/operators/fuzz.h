@@ -165,6 +165,6 @@ bool ort_open(const char *library);
  * refuses. */
 bool ort_run(const void *model, size_t n, const struct draw *d,
              struct byi_arena *arena, struct byi_tensor *out, uint32_t *n_out,
-             char *why, size_t room);
+             char *why, size_t why_bytes);
 
 #endif

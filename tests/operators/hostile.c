@@ -170,7 +170,7 @@ static void visit_graph(struct walk *w, Onnx__GraphProto *g)
 
 /* Import the model, and run all passes. Returns false if byoc refuses without a
  * message; a refusal with a message is not a failure of the test. */
-static bool survives(const char *path, char *why, size_t room)
+static bool survives(const char *path, char *why, size_t why_bytes)
 {
     const struct byi_onnx_params params = {.eval = byi_kernel_eval};
     const struct byi_pass *const *passes = byi_passes_pipeline();
@@ -192,7 +192,7 @@ static bool survives(const char *path, char *why, size_t room)
         return true;
     if (status != BYOC_EINTERNAL && err.text[0])
         return true;
-    snprintf(why, room, "%.900s", err.text);
+    snprintf(why, why_bytes, "%.900s", err.text);
     return false;
 }
 

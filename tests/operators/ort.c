@@ -34,13 +34,14 @@ enum {
     RELEASE_STATUS = 93,
     RELEASE_SESSION = 95,
     RELEASE_VALUE = 96,
-    RELEASE_SHAPE = 99,
-    FATAL = 4
+    RELEASE_SHAPE = 99
 };
+
+enum { LOG_FATAL = 4 }; /* a log severity: only fatal errors are logged */
 
 typedef void *(*ort_fn)(); /* every entry is called with its own arguments */
 
-struct ort_base {
+struct fuzz_ort_base {
     const ort_fn *(*get_api)(uint32_t version);
     const char *(*get_version)(void);
 };
@@ -48,11 +49,12 @@ struct ort_base {
 static const ort_fn *api;
 static void *env, *options, *memory, *allocator;
 
-static bool failed(void *status, char *why, size_t room)
+static bool failed(void *status, char *why, size_t why_bytes)
 {
     if (!status)
         return false;
-    snprintf(why, room, "%s", (const char *)api[GET_ERROR_MESSAGE](status));
+    snprintf(why, why_bytes, "%s",
+             (const char *)api[GET_ERROR_MESSAGE](status));
     api[RELEASE_STATUS](status);
     return true;
 }
@@ -60,7 +62,7 @@ static bool failed(void *status, char *why, size_t room)
 bool ort_open(const char *library)
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    const struct ort_base *(*base)(void);
+    const struct fuzz_ort_base *(*base)(void);
     void *symbol = handle ? dlsym(handle, "OrtGetApiBase") : NULL;
     char why[256];
 
@@ -70,9 +72,10 @@ bool ort_open(const char *library)
     }
     memcpy(&base, &symbol, sizeof base);
     api = base()->get_api(1);
-    return !failed(api[CREATE_ENV](FATAL, "fuzz", &env), why, sizeof why) &&
+    return !failed(api[CREATE_ENV](LOG_FATAL, "fuzz", &env), why, sizeof why) &&
            !failed(api[CREATE_SESSION_OPTIONS](&options), why, sizeof why) &&
-           !failed(api[SET_LOG_SEVERITY](options, FATAL), why, sizeof why) &&
+           !failed(api[SET_LOG_SEVERITY](options, LOG_FATAL), why,
+                   sizeof why) &&
            !failed(api[SET_OPTIMIZATION_LEVEL](options, 0), why, sizeof why) &&
            !failed(api[SET_INTRA_THREADS](options, 1), why, sizeof why) &&
            !failed(api[CREATE_CPU_MEMORY_INFO](1, 0, &memory), why,
@@ -83,7 +86,7 @@ bool ort_open(const char *library)
 /* Read strings, which ONNX Runtime returns as one block of bytes with the
  * offset of each string. */
 static bool take_strings(void *value, struct byi_arena *arena,
-                         struct byi_tensor *t, char *why, size_t room)
+                         struct byi_tensor *t, char *why, size_t why_bytes)
 {
     const size_t n = (size_t)byi_elements(t->rank, t->dims);
     const char **at = byi_arena_calloc(arena, n + 1, sizeof *at);
@@ -91,10 +94,11 @@ static bool take_strings(void *value, struct byi_arena *arena,
     size_t bytes = 0;
 
     t->data = at;
-    if (failed(api[STRINGS_LENGTH](value, &bytes), why, room))
+    if (failed(api[STRINGS_LENGTH](value, &bytes), why, why_bytes))
         return false;
     char *text = byi_arena_calloc(arena, bytes + 1, 1);
-    if (n && failed(api[GET_STRINGS](value, text, bytes, starts, n), why, room))
+    if (n &&
+        failed(api[GET_STRINGS](value, text, bytes, starts, n), why, why_bytes))
         return false;
     starts[n] = bytes;
     for (size_t i = 0; i < n; i++)
@@ -105,31 +109,31 @@ static bool take_strings(void *value, struct byi_arena *arena,
 
 /* Make a value of ONNX Runtime from a tensor. */
 static bool make_value(const struct byi_tensor *t, void **value, char *why,
-                       size_t room)
+                       size_t why_bytes)
 {
     if (t->dtype != BYOC_STRING)
         return !failed(
             api[CREATE_TENSOR](memory, t->data, (size_t)byi_tensor_bytes(t),
                                t->dims, (size_t)t->rank, (int)t->dtype, value),
-            why, room);
+            why, why_bytes);
     return !failed(api[CREATE_TENSOR_OF_STRINGS](allocator, t->dims,
                                                  (size_t)t->rank, (int)t->dtype,
                                                  value),
-                   why, room) &&
+                   why, why_bytes) &&
            !failed(api[FILL_STRINGS](*value, t->data,
                                      (size_t)byi_elements(t->rank, t->dims)),
-                   why, room);
+                   why, why_bytes);
 }
 
 /* Copy a result to a tensor in the arena. */
 static bool copy_result(void *value, struct byi_arena *arena,
-                        struct byi_tensor *t, char *why, size_t room)
+                        struct byi_tensor *t, char *why, size_t why_bytes)
 {
     void *shape = NULL, *data = NULL;
     int type = 0;
     size_t rank = 0;
 
-    if (failed(api[GET_TYPE_AND_SHAPE](value, &shape), why, room))
+    if (failed(api[GET_TYPE_AND_SHAPE](value, &shape), why, why_bytes))
         return false;
     api[GET_ELEMENT_TYPE](shape, &type);
     api[GET_N_DIMS](shape, &rank);
@@ -141,10 +145,10 @@ static bool copy_result(void *value, struct byi_arena *arena,
     if (rank > BYI_MAX_RANK)
         return false;
     if (type == BYOC_STRING)
-        return take_strings(value, arena, t, why, room);
+        return take_strings(value, arena, t, why, why_bytes);
     const size_t bytes = (size_t)byi_tensor_bytes(t);
     t->data = byi_arena_alloc(arena, bytes + 8);
-    if (bytes && failed(api[GET_DATA](value, &data), why, room))
+    if (bytes && failed(api[GET_DATA](value, &data), why, why_bytes))
         return false;
     if (bytes)
         memcpy(t->data, data, bytes);
@@ -153,30 +157,30 @@ static bool copy_result(void *value, struct byi_arena *arena,
 
 bool ort_run(const void *model, size_t n, const struct draw *d,
              struct byi_arena *arena, struct byi_tensor *out, uint32_t *n_out,
-             char *why, size_t room)
+             char *why, size_t why_bytes)
 {
     void *session = NULL, *in[MAX_OPERANDS] = {0}, *found[MAX_RESULTS] = {0};
     const char *in_names[MAX_OPERANDS], *out_names[MAX_RESULTS];
     uint32_t n_in = 0;
     bool ok = !failed(
         api[CREATE_SESSION_FROM_BYTES](env, model, n, options, &session), why,
-        room);
+        why_bytes);
 
     for (uint32_t i = 0; i < d->n && ok; i++) {
         const struct byi_tensor *t = &d->in[i];
         if (d->constant[i])
             continue;
         in_names[n_in] = byi_arena_printf(arena, "x%u", i);
-        ok = make_value(t, &in[n_in++], why, room);
+        ok = make_value(t, &in[n_in++], why, why_bytes);
     }
     *n_out = (uint32_t)d->graph->n_output;
     for (uint32_t i = 0; i < *n_out; i++)
         out_names[i] = d->graph->output[i]->name;
     ok = ok && !failed(api[RUN](session, (void *)0, in_names, in, (size_t)n_in,
                                 out_names, (size_t)*n_out, found),
-                       why, room);
+                       why, why_bytes);
     for (uint32_t i = 0; i < *n_out && ok; i++)
-        ok = copy_result(found[i], arena, &out[i], why, room);
+        ok = copy_result(found[i], arena, &out[i], why, why_bytes);
     for (uint32_t i = 0; i < *n_out; i++)
         if (found[i])
             api[RELEASE_VALUE](found[i]);
