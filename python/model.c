@@ -59,10 +59,10 @@ static enum byoc_status open_source(struct pyb_model *m,
                   : byoc_compiled_load(m->compiled, &p->load, &m->model, err);
 }
 
-/* The objects of a model that must be freed without holding the GIL. Allocated
- * with the model, so that freeing the model cannot fail. */
-struct pyb_model_rest {
-    struct pyb_model_rest *next; /* freed after this */
+/* The objects that a model owns, as a list for free_objects. Allocated with the
+ * model, so that freeing the model cannot fail. */
+struct pyb_model_objects {
+    struct pyb_model_objects *next; /* freed after this */
     struct pyb_job *jobs;
     struct byoc_model *model;
     struct byoc_compiled *compiled;
@@ -88,8 +88,8 @@ static PyObject *model_open(PyObject *module, PyObject *args)
         m = (void *)((allocfunc)PyType_GetSlot(
             (PyTypeObject *)type, Py_tp_alloc))((PyTypeObject *)type, 0);
     if (m)
-        m->rest = calloc(1, sizeof *m->rest);
-    if (m && !m->rest) {
+        m->objects = calloc(1, sizeof *m->objects);
+    if (m && !m->objects) {
         PyErr_NoMemory();
         Py_CLEAR(m);
     }
@@ -111,22 +111,25 @@ static PyObject *model_open(PyObject *module, PyObject *args)
 
 /* --- freeing a model ------------------------------------------------------ */
 
-/* Objects for which no thread could be created; the GIL guards the list. */
-static struct pyb_model_rest *unfreed;
+/* The objects of freed models for which no thread could be created. The GIL
+ * guards the list. */
+static struct pyb_model_objects *unfreed;
 
-/* Free a list of objects, without the GIL: freeing waits for threads of the
- * model, which may wait for the GIL. */
-static void *free_rest(void *arg)
+/* Free a list of models' objects. The caller must not hold the GIL: freeing a
+ * model waits for its threads, which may wait for the GIL. Only dropping the
+ * log takes it. */
+static void *free_objects(void *arg)
 {
-    for (struct pyb_model_rest *rest = arg, *next; rest; rest = next) {
-        next = rest->next;
-        pyb_jobs_free(rest->jobs);
-        byoc_model_free(&rest->model);
-        byoc_compiled_free(&rest->compiled);
+    for (struct pyb_model_objects *objects = arg, *next; objects;
+         objects = next) {
+        next = objects->next;
+        pyb_jobs_free(objects->jobs);
+        byoc_model_free(&objects->model);
+        byoc_compiled_free(&objects->compiled);
         PyGILState_STATE gil = PyGILState_Ensure();
-        Py_XDECREF(rest->log);
+        Py_XDECREF(objects->log);
         PyGILState_Release(gil);
-        free(rest);
+        free(objects);
     }
     return NULL;
 }
@@ -134,34 +137,34 @@ static void *free_rest(void *arg)
 /* Free the objects in another thread. For a callback of a run that drops the
  * last reference to the model: freeing the model waits for the callback to end.
  * If no thread can be created, the next model that is freed frees them. */
-static void free_elsewhere(struct pyb_model_rest *rest)
+static void free_elsewhere(struct pyb_model_objects *objects)
 {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, free_rest, rest) == 0)
+    if (pthread_create(&thread, NULL, free_objects, objects) == 0)
         pthread_detach(thread);
     else
-        unfreed = rest;
+        unfreed = objects;
 }
 
 /* Free the objects of byoc that `m` owns. */
 static void release_objects(struct pyb_model *m)
 {
-    struct pyb_model_rest *rest = m->rest;
-    m->rest = NULL;
-    if (!rest)
+    struct pyb_model_objects *objects = m->objects;
+    m->objects = NULL;
+    if (!objects)
         return;
-    *rest = (struct pyb_model_rest){unfreed, m->idle, m->model, m->compiled,
-                                    m->log};
+    *objects = (struct pyb_model_objects){unfreed, m->idle, m->model,
+                                          m->compiled, m->log};
     unfreed = NULL;
     m->idle = NULL;
     m->model = NULL;
     m->compiled = NULL;
     m->log = NULL;
     if (pyb_in_callback()) {
-        free_elsewhere(rest);
+        free_elsewhere(objects);
         return;
     }
-    Py_BEGIN_ALLOW_THREADS free_rest(rest);
+    Py_BEGIN_ALLOW_THREADS free_objects(objects);
     Py_END_ALLOW_THREADS
 }
 
@@ -184,18 +187,18 @@ static PyObject *model_close(PyObject *self, PyObject *unused)
 static void model_free(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
-    freefunc give = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    freefunc free_object = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release_objects(model_of(self));
     Py_XDECREF(model_of(self)->events);
     Py_XDECREF(model_of(self)->log);
-    give(self);
+    free_object(self);
     Py_DECREF(type);
 }
 
 /* --- inputs, outputs, metadata, ledger ------------------------------------ */
 
 /* The model, or NULL with an exception if it was closed. */
-static struct byoc_model *opened(PyObject *self)
+static struct byoc_model *require_open(PyObject *self)
 {
     struct pyb_model *m = model_of(self);
     return m->model && !m->closed
@@ -235,7 +238,7 @@ static PyObject *describe(const struct byoc_io *io)
  * true, otherwise for the inputs. */
 static PyObject *model_values(PyObject *self, PyObject *outputs)
 {
-    const struct byoc_model *model = opened(self);
+    const struct byoc_model *model = require_open(self);
     const bool out = PyObject_IsTrue(outputs) == 1;
     const uint32_t n =
         out ? model_of(self)->n_outputs : model_of(self)->n_inputs;
@@ -253,7 +256,7 @@ static PyObject *model_values(PyObject *self, PyObject *outputs)
  * input's memory. */
 static PyObject *model_in_place(PyObject *self, PyObject *unused)
 {
-    const struct byoc_model *model = opened(self);
+    const struct byoc_model *model = require_open(self);
     PyObject *list = model ? PyList_New(0) : NULL;
     (void)unused;
     for (uint32_t i = 0; list && i < model_of(self)->n_outputs; i++) {
@@ -271,7 +274,7 @@ static PyObject *model_in_place(PyObject *self, PyObject *unused)
 
 static PyObject *model_metadata(PyObject *self, PyObject *unused)
 {
-    const struct byoc_model *model = opened(self);
+    const struct byoc_model *model = require_open(self);
     PyObject *dict = model ? PyDict_New() : NULL;
     uint32_t n = 0;
     (void)unused;
@@ -290,7 +293,7 @@ static PyObject *model_metadata(PyObject *self, PyObject *unused)
 /* Return a dict of memory, threads, and the cache of specialisations. */
 static PyObject *model_stats(PyObject *self, PyObject *unused)
 {
-    const struct byoc_model *model = opened(self);
+    const struct byoc_model *model = require_open(self);
     struct byoc_cache_stats c;
     uint64_t peak;
     const char *why;
@@ -314,7 +317,7 @@ static PyObject *model_stats(PyObject *self, PyObject *unused)
  * "compile_warnings"; "" if there is none. */
 static PyObject *model_text(PyObject *self, PyObject *which)
 {
-    const struct byoc_model *model = opened(self);
+    const struct byoc_model *model = require_open(self);
     struct byoc_compiled *c = model_of(self)->compiled;
     const char *name = PyUnicode_AsUTF8AndSize(which, NULL), *text = NULL;
     uint64_t bytes = 0;
@@ -345,7 +348,7 @@ static PyObject *model_write(PyObject *self, PyObject *path)
     const char *to = PyUnicode_AsUTF8AndSize(path, NULL);
     struct byoc_error err;
     enum byoc_status status;
-    if (!to || !opened(self))
+    if (!to || !require_open(self))
         return NULL;
     if (!c)
         return pyb_raise(BYOC_EINVAL, "found a model that was loaded, not "
@@ -358,10 +361,11 @@ static PyObject *model_write(PyObject *self, PyObject *path)
     Py_RETURN_NONE;
 }
 
-/* Prepare plans for sizes of the symbolic dims, a dict {name: size}. */
+/* Make the specialisation for sizes of the symbolic dims, a dict {name: size}.
+ */
 static PyObject *model_warm(PyObject *self, PyObject *sizes)
 {
-    const struct byoc_model *model = opened(self);
+    const struct byoc_model *model = require_open(self);
     PyObject *key, *value;
     Py_ssize_t at = 0;
     uint32_t n = 0;

@@ -77,10 +77,10 @@ struct pyb_job;
 
 struct pyb_model {
     PyObject head;
-    struct byoc_compiled *compiled; /* NULL: loaded from an artifact */
-    struct byoc_model *model;       /* NULL: freed, or not yet loaded */
-    struct pyb_job *idle;           /* list of unused jobs */
-    struct pyb_model_rest *rest;    /* memory that freeing the model needs */
+    struct byoc_compiled *compiled;    /* NULL: loaded from an artifact */
+    struct byoc_model *model;          /* NULL: freed, or not yet loaded */
+    struct pyb_job *idle;              /* list of unused jobs */
+    struct pyb_model_objects *objects; /* memory that freeing the model needs */
     uint32_t n_inputs, n_outputs;
     uint32_t busy; /* number of calls that use the model now */
     bool closed;

@@ -63,7 +63,7 @@ class Ledger:
 
     @property
     def regions(self) -> list[dict[str, Any]]:
-        """The regions, one for each call of a backend (docs/ledger.md)."""
+        """The regions: kept, split into others, or reverted (docs/ledger.md)."""
         return self.data["regions"]
 
     @property
@@ -88,7 +88,11 @@ class Ledger:
         return _byoc.report(self.json, "explain", node, 0)
 
     def diff(self, newer: Ledger, tolerance: float = 0.0) -> dict[str, Any]:
-        """The changes to a newer ledger; ["worse"]: whether it offloads less."""
+        """The changes to a newer ledger.
+
+        ["worse"] is true if the offloaded share of the nodes or operations shrinks by
+        more than `tolerance` percentage points.
+        """
         return json.loads(_byoc.report(self.json, "diff", newer.json, tolerance))
 
     def __repr__(self) -> str:

@@ -194,7 +194,7 @@ class Model(_byoc.Model):
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Threads, memory, and the cache of plans for sizes of symbolic dims."""
+        """Threads, memory, and the cache of specialisations."""
         return self._stats()
 
     def write(self, path: Path) -> None:
@@ -203,7 +203,7 @@ class Model(_byoc.Model):
             self._write(os.fspath(path))
 
     def warm(self, **sizes: int) -> None:
-        """Prepare for sizes of the symbolic dims: model.warm(batch=8)."""
+        """Make the specialisation for these sizes: model.warm(batch=8)."""
         self._warm(sizes)
 
     def submit(
