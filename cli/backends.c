@@ -150,7 +150,7 @@ static int match_model(struct lint *lint, const char *path,
     struct byoc_error err;
     int gate;
     if (byi_compile_model(path, o, &compiled, &gate, &err) != BYOC_OK)
-        return byi_complain(&byi_command_backends, &err);
+        return byi_cli_print_error(&byi_command_backends, &err);
     count_matches(lint, byoc_compiled_ir(compiled));
     byoc_compiled_free(&compiled);
     return BYI_EXIT_OK;
@@ -188,7 +188,7 @@ static int run_lint(const struct byi_model_options *o,
     bool broken = false;
     int code = BYI_EXIT_OK;
     if (byoc_patterns_lint(o->plugins, o->patterns.at, add_row, &lint, &err))
-        code = byi_complain(&byi_command_backends, &err);
+        code = byi_cli_print_error(&byi_command_backends, &err);
     for (uint32_t i = 0; i < lint.rows.n; i++)
         broken = broken || (lint.rows.at[i].finding &&
                             strncmp(lint.rows.at[i].finding, "unreachable",

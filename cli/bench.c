@@ -362,7 +362,7 @@ static int run(int argc, char **argv)
     struct byi_open_model open;
     double began = byi_now();
     if (byi_open_model(path, &o, &open, &err) != BYOC_OK)
-        return byi_complain(&byi_command_bench, &err);
+        return byi_cli_print_error(&byi_command_bench, &err);
     r.load = byi_now() - began;
     feed.dims = open.dims;
     struct byi_arena *arena = byi_arena_new();
@@ -372,7 +372,7 @@ static int run(int argc, char **argv)
     if (bench(open.model, &feed, least, seconds, arena, &r, &err) != BYOC_OK ||
         (draws &&
          draw_profile(&open, path, pictures, r.profile, &err) != BYOC_OK))
-        code = byi_complain(&byi_command_bench, &err);
+        code = byi_cli_print_error(&byi_command_bench, &err);
     else
         print_result(&open, &r, json);
     byi_profile_free(r.profile);

@@ -10,7 +10,7 @@ static int print_advice(const char *path, const struct byi_model_options *o,
     struct byoc_error err;
     char *text;
     if (byi_advise_model(path, o, json, &text, &err) != BYOC_OK)
-        return byi_complain(&byi_command_check, &err);
+        return byi_cli_print_error(&byi_command_check, &err);
     fputs(text, stdout);
     byoc_string_free(text);
     return BYI_EXIT_OK;
@@ -53,15 +53,15 @@ static int run(int argc, char **argv)
                        "found --advise with --html, --dot, --dump-onnx or "
                        "--dump-regions, expected one of them: --advise "
                        "compiles many times, and a picture shows one compile");
-        return byi_complain(&byi_command_check, &err);
+        return byi_cli_print_error(&byi_command_check, &err);
     }
     if (advise)
         return print_advice(path, &o, view.json);
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK)
-        return byi_complain(&byi_command_check, &err);
+        return byi_cli_print_error(&byi_command_check, &err);
     const char *ledger = byoc_compiled_ledger(compiled);
     if (byi_write_pictures(&pictures, path, ledger, &err) != BYOC_OK)
-        code = byi_complain(&byi_command_check, &err);
+        code = byi_cli_print_error(&byi_command_check, &err);
     else
         code = byi_print_ledger(&byi_command_check, path, ledger, &view);
     byoc_compiled_free(&compiled);

@@ -144,14 +144,14 @@ extern byi_print_options *byi_help_printer;
 extern const struct byi_command *const
     *byi_commands; /* ends in NULL; set by main */
 /* Append `text`, which must outlive the list; the list is never freed. */
-void byi_list_add(struct byi_list *list, const char *text);
+void byi_option_list_add(struct byi_list *list, const char *text);
 /* Whether the option of that name was given; -O is called "O". */
-bool byi_is_given(const char *name);
+bool byi_option_is_given(const char *name);
 
 /* Print "byoc COMMAND: MESSAGE" to stderr, with the message of err. Returns the
  * exit code for its status. */
-int byi_complain(const struct byi_command *command,
-                 const struct byoc_error *err);
+int byi_cli_print_error(const struct byi_command *command,
+                        const struct byoc_error *err);
 
 /* --- input.c -------------------------------------------------------------- */
 

@@ -323,11 +323,11 @@ static int run(int argc, char **argv)
         return code;
     c.feed.inputs = inputs.at;
     c.feed.seed = seed;
-    c.feed.seeded = byi_is_given("seed");
+    c.feed.seeded = byi_option_is_given("seed");
     c.arena = byi_arena_new();
     struct byoc_error err;
     if (compare(path, &o, &c, &code, &err) != BYOC_OK)
-        code = byi_complain(&byi_command_compare, &err);
+        code = byi_cli_print_error(&byi_command_compare, &err);
     byi_arena_free(&c.arena);
     return code;
 }

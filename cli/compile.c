@@ -52,7 +52,8 @@ static int run(int argc, char **argv)
         status = byi_compile_model(path, &o, &compiled, &gate, &err);
     if (status == BYOC_OK && gate == BYI_EXIT_OK)
         status = byoc_compiled_write(compiled, out, &err);
-    code = status == BYOC_OK ? gate : byi_complain(&byi_command_compile, &err);
+    code = status == BYOC_OK ? gate
+                             : byi_cli_print_error(&byi_command_compile, &err);
     if (status == BYOC_OK && !quiet) {
         const struct byi_ledger_view view = {.all_nodes = all_nodes};
         const int printed = byi_print_ledger(

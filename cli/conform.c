@@ -173,7 +173,7 @@ static int run(int argc, char **argv)
     free(real);
     byi_text_free(&again);
     if (status != BYOC_OK)
-        return byi_complain(&byi_command_conform, &err);
+        return byi_cli_print_error(&byi_command_conform, &err);
     fputs(text, stdout);
     byoc_string_free(text);
     return failed ? BYI_EXIT_VERDICT : BYI_EXIT_OK;

@@ -238,12 +238,12 @@ static int run(int argc, char **argv)
     }
     feed.inputs = inputs.at;
     feed.seed = seed;
-    feed.seeded = byi_is_given("seed");
+    feed.seeded = byi_option_is_given("seed");
     region.arena = byi_arena_new();
     struct byoc_error err;
     code = BYI_EXIT_OK;
     if (extract(path, &o, &feed, &reduce, folder, &region, &err) != BYOC_OK)
-        code = byi_complain(&byi_command_extract, &err);
+        code = byi_cli_print_error(&byi_command_extract, &err);
     byi_arena_free(&region.arena);
     return code;
 }

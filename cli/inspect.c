@@ -176,9 +176,9 @@ static int run(int argc, char **argv)
     struct byoc_error err;
     if (byi_explain_artifact(path, byoc_internal_artifact_open(path, &a, &err),
                              &err) != BYOC_OK)
-        return byi_complain(&byi_command_inspect, &err);
+        return byi_cli_print_error(&byi_command_inspect, &err);
     if (write_pictures(&a, &pictures, path, &err) != BYOC_OK)
-        code = byi_complain(&byi_command_inspect, &err);
+        code = byi_cli_print_error(&byi_command_inspect, &err);
     else if (json)
         print_json(&a);
     else

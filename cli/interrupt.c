@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interrupt.c: handles signals that end byoc: ends child compilers and removes
- * temporary files first.
- */
+/* interrupt.c: handles signals that end byoc: ends child processes, such as
+ * compilers, and removes temporary files first. */
 #include "cli.h"
 
 #include "core/base/temp.h"

@@ -149,7 +149,7 @@ static enum byoc_status check_effects(const char *path, unsigned does,
                                       struct byoc_error *err)
 {
     for (size_t i = 0; i < BYI_COUNT(effects); i++) {
-        if (!byi_is_given(effects[i].name) || effects[i].step & does)
+        if (!byi_option_is_given(effects[i].name) || effects[i].step & does)
             continue;
         const char *dash = effects[i].name[1] ? "--" : "-";
         if (effects[i].step == BYI_COMPILES)

@@ -57,7 +57,7 @@ static int print_lists(const struct listing *list,
     struct byoc_error err;
     for (uint32_t i = 0; i < plugins->n; i++)
         if (byi_passes_load(plugins->at[i], &err) != BYOC_OK)
-            return byi_complain(&byi_command_opt, &err);
+            return byi_cli_print_error(&byi_command_opt, &err);
     if (list->passes)
         list_passes();
     if (list->ops)
@@ -97,18 +97,18 @@ static int run(int argc, char **argv)
         return code;
     struct byoc_error fault;
     if (check_list(&list, passes, desired, n, &fault) != BYOC_OK)
-        return byi_complain(&byi_command_opt, &fault);
+        return byi_cli_print_error(&byi_command_opt, &fault);
     if (list.passes || list.ops)
         return print_lists(&list, &o.pass_plugins);
     struct byoc_error err = {.status = BYOC_EINVAL,
                              .text = "found no input, expected FILE.ir or "
                                      "MODEL.onnx; see `byoc opt --help`"};
     if (n == 0)
-        return byi_complain(&byi_command_opt, &err);
+        return byi_cli_print_error(&byi_command_opt, &err);
     struct byi_text layouts = {0};
     if (desired) {
         byi_text_addf(&layouts, "ConvertLayout.desired=%s", desired);
-        byi_list_add(&o.pass_options, layouts.at);
+        byi_option_list_add(&o.pass_options, layouts.at);
     }
     const char *const given[] = {passes, NULL};
     o.passes = given;
@@ -116,11 +116,11 @@ static int run(int argc, char **argv)
     struct byoc_compiled *compiled = NULL;
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK) {
         byi_text_free(&layouts);
-        return byi_complain(&byi_command_opt, &err);
+        return byi_cli_print_error(&byi_command_opt, &err);
     }
     fputs(byoc_compiled_ir(compiled), stdout);
     if (consts && byoc_compiled_consts(compiled, consts, &err) != BYOC_OK)
-        gate = byi_complain(&byi_command_opt, &err);
+        gate = byi_cli_print_error(&byi_command_opt, &err);
     byoc_compiled_free(&compiled);
     byi_text_free(&layouts);
     return gate;

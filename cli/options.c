@@ -21,7 +21,7 @@ static struct byi_arena *option_arena(void)
 /* The names of the options that the command line contains. */
 static struct byi_list given_options;
 
-bool byi_is_given(const char *name)
+bool byi_option_is_given(const char *name)
 {
     for (uint32_t i = 0; i < given_options.n; i++)
         if (strcmp(given_options.at[i], name) == 0)
@@ -29,7 +29,7 @@ bool byi_is_given(const char *name)
     return false;
 }
 
-void byi_list_add(struct byi_list *list, const char *text)
+void byi_option_list_add(struct byi_list *list, const char *text)
 {
     const char **longer =
         byi_arena_calloc(option_arena(), list->n + 2, sizeof *longer);
@@ -72,7 +72,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(
     va_start(args, format);
     vsnprintf(err.text, sizeof err.text, format, args);
     va_end(args);
-    return byi_complain(command, &err);
+    return byi_cli_print_error(command, &err);
 }
 
 /* Refuse an unknown option; suggest the most similar one. */
@@ -107,10 +107,11 @@ static void split_commas(struct byi_list *list, const char *value)
     char *copy = byi_arena_str(option_arena(), value), *next = NULL;
     for (char *part = strtok_r(copy, ",", &next); part;
          part = strtok_r(NULL, ",", &next))
-        byi_list_add(list, part);
+        byi_option_list_add(list, part);
 }
 
-/* The path as an absolute path; a relative one begins at the current folder. */
+/* Make a path absolute; a relative path is relative to the current folder.
+ * Returns `path` itself if it is absolute or the current folder is unknown. */
 static const char *make_absolute(const char *path)
 {
     char here[4096];
@@ -122,8 +123,8 @@ static const char *make_absolute(const char *path)
                             path);
 }
 
-/* Append the paths of "A:B", made absolute, to a list of this form. The word
- * "only" is kept as it is. */
+/* Append the paths of "A:B", made absolute, to *list, which has the same syntax
+ * or is NULL. The word "only" is kept as it is. */
 static void add_paths(const char **list, const char *value)
 {
     char *copy = byi_arena_str(option_arena(), value), *next = NULL;
@@ -188,10 +189,10 @@ static int set_value(const struct byi_command *command,
         *(const char **)o->to = value;
         return -1;
     case BYI_OPTION_LIST:
-        byi_list_add(o->to, value);
+        byi_option_list_add(o->to, value);
         return -1;
     case BYI_OPTION_PATH:
-        byi_list_add(o->to, make_absolute(value));
+        byi_option_list_add(o->to, make_absolute(value));
         return -1;
     case BYI_OPTION_PATHS:
         add_paths(o->to, value);
@@ -294,9 +295,10 @@ static int check_pairs(const struct byi_command *command)
         {"require-backends", "native", false},
     };
     for (size_t i = 0; i < BYI_COUNT(pairs); i++) {
-        if (!byi_is_given(pairs[i].option) ||
-            byi_is_given(pairs[i].other) == pairs[i].needs ||
-            (strcmp(pairs[i].other, "native") == 0 && byi_is_given("pattern")))
+        if (!byi_option_is_given(pairs[i].option) ||
+            byi_option_is_given(pairs[i].other) == pairs[i].needs ||
+            (strcmp(pairs[i].other, "native") == 0 &&
+             byi_option_is_given("pattern")))
             continue; /* --pattern rows are matched despite --native */
         return refuse(
             command, "--%s has no effect %s --%s; %s", pairs[i].option,
@@ -351,10 +353,10 @@ int byi_parse_options(const struct byi_command *command,
         int code = set_value(command, o, value);
         if (code >= 0)
             return code;
-        byi_list_add(&given_options, *o->name ? o->name : "O");
+        byi_option_list_add(&given_options, *o->name ? o->name : "O");
     }
     *n_positional = n;
-    if (byi_is_given("json"))
+    if (byi_option_is_given("json"))
         byi_terminal_json();
     if (n >= least)
         return check_pairs(command);
@@ -365,8 +367,8 @@ int byi_parse_options(const struct byi_command *command,
         n, least, command->usage, command->name);
 }
 
-int byi_complain(const struct byi_command *command,
-                 const struct byoc_error *err)
+int byi_cli_print_error(const struct byi_command *command,
+                        const struct byoc_error *err)
 {
     struct byi_text line = {0};
     byi_printable_add(&line, err->text, strlen(err->text), BYI_PRINTABLE_LINE);

@@ -24,11 +24,11 @@ static int run(int argc, char **argv)
     struct byoc_compiled *compiled = NULL;
     struct byoc_error err;
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK)
-        return byi_complain(&byi_command_partition, &err);
+        return byi_cli_print_error(&byi_command_partition, &err);
     fputs(byoc_compiled_ir(compiled), stdout);
     code = gate;
     if (consts && byoc_compiled_consts(compiled, consts, &err) != BYOC_OK)
-        code = byi_complain(&byi_command_partition, &err);
+        code = byi_cli_print_error(&byi_command_partition, &err);
     byoc_compiled_free(&compiled);
     return code;
 }

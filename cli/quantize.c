@@ -104,7 +104,8 @@ static enum byoc_status check_arguments(
                         "--max-loss: found %s, expected a percentage from 0 to "
                         "100",
                         BYI_FLOAT_TEXT(params->max_loss));
-    if (byi_is_given("percentile") && params->method != BYI_RANGE_PERCENTILE)
+    if (byi_option_is_given("percentile") &&
+        params->method != BYI_RANGE_PERCENTILE)
         return byi_fail(err, BYOC_EINVAL,
                         "--percentile: found %s without --method percentile, "
                         "expected both, or neither",
@@ -145,7 +146,7 @@ static int run(int argc, char **argv)
     if (code >= 0)
         return code;
     params.method = (enum byi_range_method)(method - 1);
-    params.limited = byi_is_given("max-loss");
+    params.limited = byi_option_is_given("max-loss");
     params.keep = keep.at;
     params.keep_type = keep_type.at;
     struct byi_arena *arena = byi_arena_new();
@@ -157,7 +158,7 @@ static int run(int argc, char **argv)
     if (status == BYOC_OK)
         print_report(&report, path, to);
     code = status == BYOC_OK ? BYI_EXIT_OK
-                             : byi_complain(&byi_command_quantize, &err);
+                             : byi_cli_print_error(&byi_command_quantize, &err);
     byi_arena_free(&arena);
     return code;
 }

@@ -43,7 +43,7 @@ int byi_print_ledger(const struct byi_command *command, const char *path,
         status = byoc_ledger_text(ledger, view->all_nodes, &text, &err);
     if (status != BYOC_OK) {
         byi_prefix(&err, "%s", path);
-        return byi_complain(command, &err);
+        return byi_cli_print_error(command, &err);
     }
     if (!view->explain.n)
         fputs(view->json ? ledger : text, stdout);
@@ -103,7 +103,7 @@ static int show_ledger(const struct report_options *q, const char *path)
     const int code =
         status == BYOC_OK
             ? byi_print_ledger(&byi_command_report, path, ledger.at, &q->view)
-            : byi_complain(&byi_command_report, &err);
+            : byi_cli_print_error(&byi_command_report, &err);
     byoc_string_free(text);
     byi_text_free(&ledger);
     return code;
@@ -139,7 +139,7 @@ static int compare(const struct report_options *q, const char *old_path,
     char *text = NULL;
     int worse = 0;
     if (diff(q, old_path, new_path, &worse, &text, &err) != BYOC_OK)
-        return byi_complain(&byi_command_report, &err);
+        return byi_cli_print_error(&byi_command_report, &err);
     fputs(text, stdout);
     byoc_string_free(text);
     return worse ? BYI_EXIT_VERDICT : BYI_EXIT_OK;

@@ -147,16 +147,16 @@ static int run(int argc, char **argv)
         return code;
     feed.inputs = inputs.at;
     feed.seed = seed;
-    feed.seeded = byi_is_given("seed");
+    feed.seeded = byi_option_is_given("seed");
     struct byoc_error err;
     struct byi_open_model open;
     if (byi_open_model(path, &o, &open, &err) != BYOC_OK)
-        return byi_complain(&byi_command_run, &err);
+        return byi_cli_print_error(&byi_command_run, &err);
     feed.dims = open.dims;
     struct byi_arena *arena = byi_arena_new();
     code = open.gate;
     if (run_model(open.model, &feed, folder, trace, arena, &err) != BYOC_OK)
-        code = byi_complain(&byi_command_run, &err);
+        code = byi_cli_print_error(&byi_command_run, &err);
     byi_arena_free(&arena);
     byi_close_model(&open);
     return code;
