@@ -100,20 +100,34 @@ static bool has_halves(const struct byi_f32_conv *conv)
     return conv->kernels->rows > 6 && byi_isa_halves_512();
 }
 
-/* Fewest tiles of an image for which F(4 x 4) is faster than F(2 x 2) although
- * its weights come from memory. The slower the multiplications, the fewer. */
-static int64_t fewest_tiles(const struct byi_f32_conv *conv)
+/* Does F(4 x 4) pay for these tiles of an image and pairs of a channel and an
+ * output? Its weights come from memory, and take more of it, so that large ones
+ * need many tiles; fewer if multiplications are slow. */
+static bool suits_winograd_4(const struct byi_f32_conv *conv, int64_t tiles,
+                             int64_t pairs)
 {
+    static const struct {
+        int64_t tiles, pairs; /* at least, at most */
+        bool halves;          /* only with 512-bit instructions in halves */
+    } suited[] = {
+        {1, 192 * 192, false},
+        {16, 256 * 256, true},
+        {25, 256 * 512, false},
+        {49, INT64_MAX, false},
+    };
     if (conv->kernels->rows < 6) /* SSE2 */
-        return 1;
-    return has_halves(conv) ? 16 : 25;
+        return true;
+    for (size_t i = 0; i < BYI_COUNT(suited); i++)
+        if (tiles >= suited[i].tiles && pairs <= suited[i].pairs &&
+            (!suited[i].halves || has_halves(conv)))
+            return true;
+    return false;
 }
 
 /* Winograd's algorithm needs fewer multiplications (4/9 for F(2 x 2), 1/4 for
  * F(4 x 4)), but its transformed weights are larger (16/9, 4 times) and are
- * read once for each block of tiles. So F(4 x 4) is chosen if the weights are
- * small or there are many tiles. The choice ignores the number of images, so
- * that models with varying batch size pack weights once. */
+ * read once for each block of tiles. The choice ignores the number of images,
+ * so that models with varying batch size pack weights once. */
 static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
 {
     const int64_t channels = conv->merged_channels,
@@ -132,7 +146,7 @@ static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
         return BYI_F32_DIRECT;
     const int64_t tiles =
         byi_ceil_div(conv->out[1], 4) * byi_ceil_div(conv->out[2], 4);
-    return channels * outputs <= 192 * 192 || tiles >= fewest_tiles(conv)
+    return suits_winograd_4(conv, tiles, channels * outputs)
                ? BYI_F32_WINOGRAD_4
                : BYI_F32_WINOGRAD_2;
 }
