@@ -63,13 +63,13 @@ byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
 double byi_attention_lowest(struct byi_import *o,
                             const struct byi_attention *a);
 
-/* Gather the table's rows at positions (b, s): (b, s, 1, width), or
- * (b, 1, s, width) if heads_first. */
-byi_id byi_rotary_rows(struct byi_import *o, byi_id table, byi_id at,
+/* Gather the table's rows at positions (b, s): (b, s, 1, columns), or
+ * (b, 1, s, columns) if heads_first. */
+byi_id byi_rotary_rows(struct byi_import *o, byi_id table, byi_id positions,
                        bool heads_first);
-/* Apply the rotary embedding to x (b, s, n, h). The width of the cosine and
- * sine tables says how many leading elements of a head rotate; pairs are
- * (i, i + half), or adjacent elements if interleaved. */
+/* Apply the rotary embedding to x (b, s, n, h). Of a head's elements, the
+ * first ones rotate, two for each column of the cosine and sine tables. Pairs
+ * are (i, i + half), or adjacent elements if interleaved. */
 byi_id byi_rotary_apply(struct byi_import *o, byi_id x, const byi_id tables[2],
                         bool interleaved);
 

@@ -134,12 +134,12 @@ static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
             return;
         }
     const int64_t head = byi_o_dim(o, g->a.q, 3);
-    const int64_t width = 2 * byi_o_dim(o, tables[0], 1);
-    if (BYI_IS_SYMBOL(head) || width < 2 || head < width) {
+    const int64_t rotated = 2 * byi_o_dim(o, tables[0], 1);
+    if (BYI_IS_SYMBOL(head) || rotated < 2 || head < rotated) {
         byi_o_fail(o, BYOC_ETYPE,
-                   "found heads of %lld elements, expected at least %lld, "
-                   "twice the width of cos_cache",
-                   (long long)head, (long long)width);
+                   "found heads of %lld elements, expected at least %lld, two "
+                   "for each column of cos_cache",
+                   (long long)head, (long long)rotated);
         return;
     }
     for (uint32_t i = 0; i < 2; i++)

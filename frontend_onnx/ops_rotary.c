@@ -6,29 +6,30 @@
  */
 #include "frontend_onnx/attention.h"
 
-byi_id byi_rotary_rows(struct byi_import *o, byi_id table, byi_id at,
+byi_id byi_rotary_rows(struct byi_import *o, byi_id table, byi_id positions,
                        bool heads_first)
 {
-    return byi_o_text(o,
-                      "fn (%table, %at) {"
-                      "  expand_dims(take(%table, %at, axis=0), axis=[heads])"
-                      "}",
-                      ARGS(table, at),
-                      ATTRS(AN_INT("heads", heads_first ? 1 : 2)));
+    return byi_o_text(
+        o,
+        "fn (%table, %positions) {"
+        "  expand_dims(take(%table, %positions, axis=0), axis=[heads])"
+        "}",
+        ARGS(table, positions), ATTRS(AN_INT("heads", heads_first ? 1 : 2)));
 }
 
-/* Emit the positions of the s tokens, (1, s), if `at` is one number, the
+/* Emit the positions of the s tokens, (1, s), if `positions` is one number, the
  * position of the first token; positions (b, s) are returned as they are. */
-static byi_id emit_positions(struct byi_import *o, byi_id at, byi_id s)
+static byi_id emit_positions(struct byi_import *o, byi_id positions, byi_id s)
 {
     static const int64_t front[] = {0};
 
-    if (byi_o_rank(o, at) >= 2)
-        return at;
-    at = byi_o_as_scalar(o, at);
-    at = byi_o_call(o, BYI_OP_ADD,
-                    byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), s), at);
-    return byi_o_expand(o, at, 1, front);
+    if (byi_o_rank(o, positions) >= 2)
+        return positions;
+    positions = byi_o_as_scalar(o, positions);
+    positions =
+        byi_o_call(o, BYI_OP_ADD,
+                   byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), s), positions);
+    return byi_o_expand(o, positions, 1, front);
 }
 
 /* Rotate each pair (a, b): (a cos - b sin, a sin + b cos). */
@@ -48,68 +49,114 @@ static const char rotate_adjacent[] =
     "  %pair = split(reshape(%x, [0, 0, 0, half, 2]), sizes=[1, 1], axis=4);"
     "  %cos = expand_dims(%cosines, axis=[4]);"
     "  %sin = expand_dims(%sines, axis=[4]);"
-    "  reshape(concatenate(" ROTATED ", axis=4), [0, 0, 0, width])"
+    "  reshape(concatenate(" ROTATED ", axis=4), [0, 0, 0, rotated])"
     "}";
 
 static byi_id rotate_pairs(struct byi_import *o, byi_id x,
-                           const byi_id tables[2], int64_t width,
+                           const byi_id tables[2], int64_t rotated,
                            bool interleaved)
 {
-    return byi_o_text(o, interleaved ? rotate_adjacent : rotate_halves,
-                      ARGS(x, tables[0], tables[1]),
-                      ATTRS(AN_INT("half", width / 2), AN_INT("width", width)));
+    return byi_o_text(
+        o, interleaved ? rotate_adjacent : rotate_halves,
+        ARGS(x, tables[0], tables[1]),
+        ATTRS(AN_INT("half", rotated / 2), AN_INT("rotated", rotated)));
 }
 
 byi_id byi_rotary_apply(struct byi_import *o, byi_id x, const byi_id tables[2],
                         bool interleaved)
 {
     const int64_t head = byi_o_dim(o, x, 3);
-    const int64_t width = 2 * byi_o_dim(o, tables[0], 3);
-    const int64_t sizes[] = {width, head - width};
+    const int64_t rotated = 2 * byi_o_dim(o, tables[0], 3);
+    const int64_t sizes[] = {rotated, head - rotated};
 
-    if (head == width)
-        return rotate_pairs(o, x, tables, width, interleaved);
+    if (head == rotated)
+        return rotate_pairs(o, x, tables, rotated, interleaved);
     const byi_id parts =
         byi_o_emit(o, BYI_OP_SPLIT, ARGS(x),
                    ATTRS(SOME_INTS("sizes", 2, sizes), AN_INT("axis", 3)));
     const byi_id kept = byi_o_get(o, parts, 1);
     return byi_o_concat(
-        o, rotate_pairs(o, byi_o_get(o, parts, 0), tables, width, interleaved),
+        o,
+        rotate_pairs(o, byi_o_get(o, parts, 0), tables, rotated, interleaved),
         kept, 3);
 }
 
 /* Emit the rows of a table at the tokens' positions. Without positions, the
- * table already has one row per token: (b, s, width / 2). */
-static byi_id emit_token_rows(struct byi_import *o, byi_id table, byi_id at,
-                              bool heads_first)
+ * table already has one row per token: (b, s, rotated / 2). */
+static byi_id emit_token_rows(struct byi_import *o, byi_id table,
+                              byi_id positions, bool heads_first)
 {
     const int64_t heads[] = {heads_first ? 1 : 2};
 
-    return at == BYI_NO_ID ? byi_o_expand(o, table, 1, heads)
-                           : byi_rotary_rows(o, table, at, heads_first);
+    return positions == BYI_NO_ID
+               ? byi_o_expand(o, table, 1, heads)
+               : byi_rotary_rows(o, table, positions, heads_first);
+}
+
+/* The sizes of a RotaryEmbedding; negative: not fixed. */
+struct rotary_sizes {
+    int64_t last;    /* last dim of x */
+    int64_t head;    /* elements of a head */
+    int64_t rotated; /* elements of a head that are rotated, the first ones */
+};
+
+/* Fail unless x has 3 or 4 axes, and heads that have the rotated elements. */
+static void check_rotary(struct byi_import *o, const struct rotary_sizes *sizes,
+                         int64_t rotary_dim)
+{
+    const uint32_t rank = byi_o_rank(o, byi_o_in(o, 0));
+
+    if (!byi_o_ok(o))
+        return;
+    if (rank != 3 && rank != 4)
+        byi_o_fail(o, BYOC_ETYPE, "found x of rank %u, expected 3 or 4", rank);
+    else if (sizes->rotated < 2)
+        byi_o_fail(o, BYOC_ETYPE,
+                   "found cos_cache without a fixed number of columns, "
+                   "expected at least 1");
+    else if (rotary_dim > 0 && rotary_dim != sizes->rotated)
+        byi_o_fail(o, BYOC_ETYPE,
+                   "rotary_embedding_dim is %lld, expected %lld, two for each "
+                   "column of cos_cache",
+                   (long long)rotary_dim, (long long)sizes->rotated);
+    else if (sizes->last < 1)
+        byi_o_fail(o, BYOC_ETYPE,
+                   "found x without a fixed last dim, expected at least 1");
+    else if (sizes->head < sizes->rotated)
+        byi_o_fail(o, BYOC_ETYPE,
+                   "found heads of %lld elements, expected at least %lld, two "
+                   "for each column of cos_cache",
+                   (long long)sizes->head, (long long)sizes->rotated);
+    else if (sizes->last % sizes->head)
+        byi_o_fail(
+            o, BYOC_ETYPE,
+            "found x whose last dim is %lld, expected a multiple of %lld, "
+            "the size of a head",
+            (long long)sizes->last, (long long)sizes->head);
 }
 
 /* RotaryEmbedding: x (b, s, n h) or (b, n, s, h), positions (1) or (b, s),
- * tables of cosines and sines (positions, width / 2). Elements of a head beyond
- * the width are unchanged. In ai.onnx the positions are the last input, and may
- * be omitted. */
+ * tables of cosines and sines (positions, rotated / 2). Elements of a head
+ * behind the rotated ones are unchanged. In ai.onnx the positions are the last
+ * input, and may be omitted. */
 static void convert_rotary(struct byi_import *o)
 {
     const bool standard = o->row->since == 23;
     const uint32_t table = standard ? 1 : 2;
-    const byi_id places = byi_o_in(o, standard ? 3 : 1);
-    const uint32_t table_axis = places == BYI_NO_ID ? 2 : 1;
+    const byi_id given = byi_o_in(o, standard ? 3 : 1);
+    const uint32_t table_axis = given == BYI_NO_ID ? 2 : 1;
     const bool heads_first = byi_o_rank(o, byi_o_in(o, 0)) == 4;
     const bool interleaved = byi_o_int(o, "interleaved", 0) != 0;
     const int64_t rotary_dim = byi_o_int(o, "rotary_embedding_dim", 0);
     const int64_t heads = byi_o_int(o, "num_heads", 0);
     const int64_t half = byi_o_dim(o, byi_o_in(o, table), table_axis);
-    const int64_t width = half < 0 || half > INT64_MAX / 2 ? -1 : 2 * half;
-    const int64_t hidden = byi_o_dim(o, byi_o_in(o, 0), heads_first ? 3 : 2);
-    const int64_t head = heads_first ? hidden
+    const int64_t rotated = half < 0 || half > INT64_MAX / 2 ? -1 : 2 * half;
+    const int64_t last = byi_o_dim(o, byi_o_in(o, 0), heads_first ? 3 : 2);
+    const int64_t head = heads_first ? last
                          : (rotary_dim > 0 || standard) && heads > 0
-                             ? hidden / heads
-                             : width;
+                             ? last / heads
+                             : rotated;
+    const struct rotary_sizes sizes = {last, head, rotated};
     byi_id x = byi_o_in(o, 0);
 
     if (!standard) {
@@ -117,30 +164,20 @@ static void convert_rotary(struct byi_import *o)
         if (byi_o_int(o, "is_packed_batching", 0))
             byi_o_refuse(o, "is_packed_batching is 1, expected 0");
     }
-    if (byi_o_ok(o) &&
-        (width < 2 || hidden < 1 || head < width || hidden % head ||
-         (rotary_dim > 0 && rotary_dim != width) ||
-         (!heads_first && byi_o_rank(o, x) != 3)))
-        byi_o_fail(o, BYOC_ETYPE,
-                   "found x of rank %u and width %lld with heads of %lld "
-                   "elements, expected heads of at least twice the width of "
-                   "cos_cache, %lld",
-                   byi_o_rank(o, x), (long long)hidden, (long long)head,
-                   (long long)half);
+    check_rotary(o, &sizes, rotary_dim);
     if (!byi_o_ok(o))
         return;
     if (!heads_first) {
-        const int64_t shape[] = {0, 0, hidden / head, head};
+        const int64_t shape[] = {0, 0, last / head, head};
         x = byi_o_reshape(o, x, byi_o_vector(o, 4, shape), false);
     }
-    const byi_id at =
-        places == BYI_NO_ID
-            ? places
-            : emit_positions(o, places,
-                             byi_o_length(o, x, heads_first ? 2 : 1));
+    const byi_id positions =
+        given == BYI_NO_ID
+            ? given
+            : emit_positions(o, given, byi_o_length(o, x, heads_first ? 2 : 1));
     const byi_id tables[] = {
-        emit_token_rows(o, byi_o_in(o, table), at, heads_first),
-        emit_token_rows(o, byi_o_in(o, table + 1), at, heads_first)};
+        emit_token_rows(o, byi_o_in(o, table), positions, heads_first),
+        emit_token_rows(o, byi_o_in(o, table + 1), positions, heads_first)};
     const byi_id shape = byi_o_shape_of(o, byi_o_in(o, 0));
     o->out[0] = byi_o_reshape(o, byi_rotary_apply(o, x, tables, interleaved),
                               shape, false);

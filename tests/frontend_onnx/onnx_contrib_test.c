@@ -162,7 +162,7 @@ static void grouped_refused(void **state)
         {"q k v - - l t", "do_rotary", 1,
          "do_rotary is 1, but cos_cache is omitted", BYOC_EPARSE},
         {"q k v - - l t w w", "do_rotary", 1,
-         "expected at least 18, twice the width", BYOC_ETYPE},
+         "expected at least 18, two for each column of cos_cache", BYOC_ETYPE},
         {"q k v - - l t", "local_window_size", 0, "local_window_size is 0",
          BYOC_EPARSE},
         {"z k v - - l t", NULL, 0, "element type complex64", BYOC_EUNSUPPORTED},
@@ -236,6 +236,36 @@ static void refused(void **state)
     }
 }
 
+/* The messages say which size of a RotaryEmbedding is wrong. */
+static void rotary_refused(void **state)
+{
+    static const struct {
+        const char *x;
+        int64_t half, rotary_dim, heads;
+        const char *why;
+    } cases[] = {
+        {"3 8", 2, 0, 0, "found x of rank 2, expected 3 or 4"},
+        {"2 3 8", 2, 6, 2, "rotary_embedding_dim is 6, expected 4, two for"},
+        {"2 3 N", 2, 0, 0,
+         "found x without a fixed last dim, expected at least 1"},
+        {"2 3 8", 2, 4, 4, "found heads of 2 elements, expected at least 4"},
+        {"2 3 8", 3, 0, 0, "last dim is 8, expected a multiple of 6"},
+    };
+    (void)state;
+
+    for (uint32_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct build b = begin_contrib(17);
+        input(&b, "x", cases[i].x);
+        input_of(&b, "p", ONNX__TENSOR_PROTO__DATA_TYPE__INT64, "2 3");
+        floats(&b, "t", 2, (const int64_t[]){5, cases[i].half});
+        Onnx__NodeProto *n = contrib(&b, "RotaryEmbedding", "x p t t", "y");
+        attr_int(&b, n, "rotary_embedding_dim", cases[i].rotary_dim);
+        attr_int(&b, n, "num_heads", cases[i].heads);
+        output(&b, "y");
+        refuse(&b, BYOC_ETYPE, cases[i].why);
+    }
+}
+
 /* The messages say what is wrong with a GatherBlockQuantized. */
 static void gather_blocks_refused(void **state)
 {
@@ -302,6 +332,7 @@ int main(void)
         cmocka_unit_test(grouped_attention),
         cmocka_unit_test(grouped_refused),
         cmocka_unit_test(refused),
+        cmocka_unit_test(rotary_refused),
         cmocka_unit_test(gather_blocks_refused),
         cmocka_unit_test(not_imported),
     };
