@@ -157,8 +157,8 @@ class Plan {
     }
 }
 
-// An open region: its members, and on its upper and lower side a port for
-// each box outside that it reads from, and each member that is read outside.
+// An open region: its members, on its upper side a port for each box outside that
+// it reads from, and on its lower side a port for each member that is read outside.
 function openRegion(graph, region, { reads, readers }, boxOf) {
     const plan = new Plan(), inside = new Set(), edges = [];
     for (const node of region.members)
@@ -194,7 +194,7 @@ function openRegion(graph, region, { reads, readers }, boxOf) {
         wires: size.wires, shift };
 }
 
-// Everything that is drawn, for the regions that are open.
+// Everything that is drawn if the regions in `open` are open.
 //   boxes  {node | region, x, y, w, h, open}: corners; open ones come first
 //   wires  {points, own}
 //   paths  of an edge "s>t" of the model: the wires it runs through

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // layout.js: draws a directed graph in layers (after Sugiyama): edges
 // are reversed until there is no cycle, nodes get ranks, long edges get a point
-// in every rank that they cross, ranks are ordered so that few edges cross, then
-// moved sideways until edges run straight. Deterministic, and without recursion.
+// in every rank that they cross, the nodes of each rank are ordered so that few
+// edges cross, then moved sideways until edges run straight. Deterministic, and
+// without recursion.
 'use strict';
 
 const GAP = { node: 22, point: 10, rank: 34 };
-// The most points of long edges; if they need more, the longest edges are drawn
+// Limit on the points of long edges; if they need more, the longest edges are drawn
 // straight.
 const MAX_POINTS = 40000;
 
@@ -39,8 +40,8 @@ function groupByKey(n, items, key) {
     return { from, at };
 }
 
-// Reverse the edges that a depth-first search finds to lead back to a node whose
-// visit is not over.
+// Reverse the back edges of a depth-first search: those to a node whose visit has
+// not ended.
 function breakCycles(g) {
     const { from, at } = groupByKey(g.n, g.edges, (e) => e.a);
     const next = from.slice(), state = new Uint8Array(g.n);
@@ -215,8 +216,8 @@ function countCrossings(g, position) {
     return crossings;
 }
 
-// Sort a rank by the mean positions of its neighbours on one side (barycentres). The place
-// where a segment meets a wide neighbour has a small weight.
+// Sort a rank by the mean positions of its neighbours on one side (barycentres).
+// The place where a segment meets a wide neighbour has a small weight.
 function sortRank(g, rank, position, mean, up) {
     const side = up ? g.above : g.below, far = up ? g.a : g.b;
     const port = up ? g.ax : g.bx;

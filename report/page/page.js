@@ -21,7 +21,7 @@ const state = {
 const drawing = new Drawing($('graph'));
 const panel = new Panel($('panel'), graph, {
     select: (item) => select(item, true),
-    filter, toggle, eliminated: showEliminated,
+    filter, toggle, showEliminated,
 });
 const before = graph.old && new OlderGraph($('before'), graph.old);
 let arrangement, waiting = false;

@@ -82,7 +82,8 @@ function groupReasons(graph) {
 
 // The panel, with the parts of its text.
 class Panel {
-    // `act`: select(item), filter(name, value), toggle(region), eliminated(shown)
+    // `act`: select(item), filter(name, value), toggle(region),
+    // showEliminated(shown)
     constructor(element, graph, act) {
         Object.assign(this, { element, graph, act });
         this.groups = groupReasons(graph);
@@ -201,7 +202,7 @@ class Panel {
             make('ul', null, rows),
             eliminated ? make('label', { class: 'switch' },
                 make('input', { type: 'checkbox', checked: state.eliminated,
-                    onchange: (e) => this.act.eliminated(e.target.checked) }),
+                    onchange: (e) => this.act.showEliminated(e.target.checked) }),
                 'Draw folded and removed nodes') : null);
     }
 
@@ -388,7 +389,8 @@ class Panel {
                 graph.nodes[i]))];
     }
 
-    // "82 us, with 2 other nodes: dense+add", a line for each step.
+    // A line for each step: its time, its share of a run, and how many other nodes
+    // it computes.
     measured(node) {
         return node.steps?.map((s) => make('p', null,
             sayTime(s.median_us) + ' \u00b7 ' +

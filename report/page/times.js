@@ -4,8 +4,8 @@
 'use strict';
 
 // Set `steps` of each node to the steps that compute it, and `us` of nodes and
-// regions to their times. The time of a step of several nodes is that of the
-// node with the most work.
+// regions to their times. The time of a step that computes several nodes is
+// added to the node with the most work.
 function addTimes(graph, profile) {
     const named = new Map(graph.nodes.map((n) => [n.name || '#' + n.index, n]));
     let all = 0;
