@@ -73,18 +73,13 @@ static enum byoc_status fail_type(const struct byi_plan_func *f,
                                   const struct byi_type *have,
                                   struct byoc_error *err)
 {
-    char found[128], expected[128];
+    char found[160], expected[160];
     const struct byi_type *want = f->values[step->out[i]].type;
     return byi_fail(
         err, BYOC_ETYPE,
-        "%s (%s): found %s %s as result %u, expected %s %s; check the inputs' "
-        "shapes",
-        step->name, step->sources,
-        have->kind == BYI_TENSOR ? byoc_dtype_name(have->dtype)
-                                 : byi_type_kind_text(have->kind),
-        byi_dims_text(found, sizeof found, have->rank, have->dims), i,
-        byoc_dtype_name(want->dtype),
-        byi_dims_text(expected, sizeof expected, want->rank, want->dims));
+        "%s (%s): found %s as result %u, expected %s; check the inputs' shapes",
+        step->name, step->sources, byi_type_text(found, sizeof found, have), i,
+        byi_type_text(expected, sizeof expected, want));
 }
 
 /* Set the dims of result i from its inferred type. */

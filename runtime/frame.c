@@ -150,8 +150,8 @@ static enum byoc_status make_extra(struct byoc_state *s, uint32_t func,
         byi_pool_refund(&s->pool, bytes);
         return byi_fail(
             err, BYOC_ENOMEM,
-            "out of memory for another call of @%s (%llu bytes), with "
-            "%u calls that wait",
+            "out of memory for another call of @%s (%llu bytes), nested in "
+            "%u calls",
             s->instance->plan->funcs[func].name, (unsigned long long)bytes,
             s->depth);
     }

@@ -57,8 +57,8 @@ static enum byoc_status read_type(struct plan_reader *r,
     *type = byi_type_tensor(r->plan->arena, dtype, rank, dims);
     if (fixed && byi_type_bytes(*type) > (UINT64_C(1) << 44))
         return byi_fail(r->err, BYOC_ELIMIT,
-                        "%s.shape: found a tensor of more than 16 TiB, which "
-                        "is the limit",
+                        "%s.shape: found a tensor of more than 16 TiB, "
+                        "expected at most 16 TiB",
                         at->path);
     return BYOC_OK;
 }
@@ -589,8 +589,8 @@ static enum byoc_status read_const(struct plan_reader *r,
                    : weights_at(r->image, (uint64_t)offset, (uint64_t)bytes);
     if (!data)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: found %lld bytes at %lld, which are outside the "
-                        "weights",
+                        "%s: found %lld bytes at %lld, expected a range inside "
+                        "the weights",
                         at->path, (long long)bytes, (long long)offset);
     if (text)
         BYI_TRY(read_strings(r, at, type, &data, (uint64_t)bytes));

@@ -75,8 +75,8 @@ static enum byoc_status check_bytes(struct specialisation *m,
         return BYOC_OK;
     char dims[128];
     return byi_fail(m->err, BYOC_ELIMIT,
-                    "for these sizes a tensor has shape %s, which is more than "
-                    "16 TiB; use smaller inputs",
+                    "for these sizes: found a tensor of shape %s, expected at "
+                    "most 16 TiB; use smaller inputs",
                     byi_dims_text(dims, sizeof dims, type->rank, type->dims));
 }
 
@@ -88,15 +88,13 @@ static enum byoc_status set_type(struct specialisation *m,
 {
     const struct byi_type *want = f->values[v].type;
     if (!byi_type_refines(have, want)) {
-        char found[128], expected[128];
+        char found[160], expected[160];
         return byi_fail(
             m->err, BYOC_ETYPE,
-            "%s (%s): for these sizes a result has dtype %s and shape %s, but "
-            "the model was compiled for %s and %s",
-            step->name, step->sources, byoc_dtype_name(have->dtype),
-            byi_dims_text(found, sizeof found, have->rank, have->dims),
-            byoc_dtype_name(want->dtype),
-            byi_dims_text(expected, sizeof expected, want->rank, want->dims));
+            "%s (%s): for these sizes found a result of type %s, expected %s, "
+            "for which the model was compiled",
+            step->name, step->sources, byi_type_text(found, sizeof found, have),
+            byi_type_text(expected, sizeof expected, want));
     }
     f->values[v].type =
         byi_type_tensor(m->arena, have->dtype, have->rank, have->dims);
@@ -567,8 +565,9 @@ static enum byoc_status finish_func(struct specialisation *m, uint32_t func)
     m->stack.n--;
     if (f->arena > byi_memory_limit())
         return byi_fail(m->err, BYOC_ELIMIT,
-                        "for these sizes @%s needs %llu bytes, more than this "
-                        "process may use (%llu bytes); use smaller inputs",
+                        "@%s: for these sizes found values of %llu bytes, "
+                        "expected at most the memory that this process may "
+                        "use, %llu bytes; use smaller inputs",
                         f->name, (unsigned long long)f->arena,
                         (unsigned long long)byi_memory_limit());
     return BYOC_OK;

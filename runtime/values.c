@@ -81,19 +81,19 @@ static enum byoc_status check_layout(const DLTensor *view, const char *what,
         if (byi_row_planes_read(view, axis, planes))
             return BYOC_OK;
         return byi_fail(err, BYOC_EINVAL,
-                        "%s \"%s\" has strides %s and grows along axis %u: its "
-                        "strides must be dense and row-major from that axis "
-                        "on, and those before need room for the %lld rows that "
-                        "it has",
+                        "%s \"%s\": found strides %s, expected dense and "
+                        "row-major ones from axis %u on, along which it grows, "
+                        "and room for its %lld rows in those before",
                         what, io->name, strides_text(view, strides), axis,
                         (long long)view->shape[axis]);
     }
     return is_dense(view)
                ? BYOC_OK
-               : byi_fail(err, BYOC_EINVAL,
-                          "%s \"%s\" is not dense and row-major: its "
-                          "strides are %s; copy it first",
-                          what, io->name, strides_text(view, strides));
+               : byi_fail(
+                     err, BYOC_EINVAL,
+                     "%s \"%s\": found strides %s, which are not dense and "
+                     "row-major, expected dense data; copy it first",
+                     what, io->name, strides_text(view, strides));
 }
 
 static enum byoc_status fail_dtype(const DLTensor *view, const char *what,
@@ -149,10 +149,12 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                         "%s \"%s\": data is NULL, expected %llu bytes", what,
                         io->name, (unsigned long long)byi_tensor_bytes(t));
     if ((uintptr_t)t->data % byi_dtype_bytes(io->dtype) != 0)
-        return byi_fail(err, BYOC_EINVAL,
-                        "%s \"%s\" is not aligned to the %u bytes of its "
-                        "elements; align it",
-                        what, io->name, byi_dtype_bytes(io->dtype));
+        return byi_fail(
+            err, BYOC_EINVAL,
+            "%s \"%s\": found data that is not aligned, expected an "
+            "address that is a multiple of %u, the bytes of an "
+            "element",
+            what, io->name, byi_dtype_bytes(io->dtype));
     return BYOC_OK;
 }
 
