@@ -42,8 +42,7 @@ struct specialisation {
     uint32_t *uses;                   /* by region: steps that run it */
     bool *tried;                      /* by region: a step has specialised it */
     const struct byi_tensor ***known; /* by function, by value */
-    bool **gone;                      /* by function, by step: the step is
-                                       * removed */
+    bool **removed;                   /* by function, by step */
     BYI_VEC(struct activation) stack;
     BYI_VEC(struct byi_plan_const) consts;
     struct byoc_error *err;
@@ -204,14 +203,15 @@ static bool keep_results(struct specialisation *m, struct byi_plan_func *f,
                          const struct byi_step *step,
                          const struct byi_tensor *const *t)
 {
-    bool goes = step->n_out > 0;
+    bool removable = step->n_out > 0;
     for (uint32_t i = 0; i < step->n_out; i++) {
         m->known[f - m->plan->funcs][step->out[i]] = t[i];
-        goes = goes && t[i] && f->values[step->out[i]].kind != BYI_V_OUTPUT;
+        removable =
+            removable && t[i] && f->values[step->out[i]].kind != BYI_V_OUTPUT;
     }
-    for (uint32_t i = 0; goes && i < step->n_out; i++)
+    for (uint32_t i = 0; removable && i < step->n_out; i++)
         make_const(m, f, step->out[i], t[i]);
-    return goes;
+    return removable;
 }
 
 /* Compute the step; returns true if it can be removed. If its kernel fails, the
@@ -255,7 +255,7 @@ static enum byoc_status specialise_op(struct specialisation *m,
                                       struct byi_plan_func *f,
                                       struct byi_step *step)
 {
-    bool *gone = &m->gone[f - m->plan->funcs][step - f->steps];
+    bool *removed = &m->removed[f - m->plan->funcs][step - f->steps];
     if (step->infer && !byi_op_has(step->op->id, BYI_TRAIT_LIST) &&
         are_all_fixed(f, step->in, step->n_in)) {
         enum byoc_status status = infer_results(m, f, step);
@@ -264,8 +264,8 @@ static enum byoc_status specialise_op(struct specialisation *m,
         if (status != BYOC_OK)
             return BYOC_OK; /* if the step runs, the run reports the error */
     }
-    *gone = (is_computable(m, f, step) && compute_step(m, f, step)) ||
-            is_settled(f, step);
+    *removed = (is_computable(m, f, step) && compute_step(m, f, step)) ||
+               is_settled(f, step);
     return BYOC_OK;
 }
 
@@ -432,7 +432,7 @@ static enum byoc_status evaluate_site(struct specialisation *m,
     for (uint32_t i = 0; i < step->n_out; i++)
         if (out[i] && !f->values[step->out[i]].fixed)
             BYI_TRY(set_type(m, f, step, step->out[i], out[i]));
-    m->gone[f - m->plan->funcs][step - f->steps] =
+    m->removed[f - m->plan->funcs][step - f->steps] =
         keep_results(m, f, step, known);
     return BYOC_OK;
 }
@@ -455,8 +455,8 @@ static enum byoc_status begin_func(struct specialisation *m, uint32_t func)
                               (f->n_steps + 1u) * sizeof *f->steps);
     m->known[func] =
         byi_arena_calloc(m->scratch, f->n_values + 1u, sizeof **m->known);
-    m->gone[func] =
-        byi_arena_calloc(m->scratch, f->n_steps + 1u, sizeof **m->gone);
+    m->removed[func] =
+        byi_arena_calloc(m->scratch, f->n_steps + 1u, sizeof **m->removed);
     for (uint32_t v = 0; v < f->n_values; v++) {
         struct byi_value *value = &f->values[v];
         if (value->kind == BYI_V_CONST &&
@@ -533,7 +533,7 @@ static enum byoc_status finish_func(struct specialisation *m, uint32_t func)
     struct byi_life *lives = byi_arena_calloc(m->scratch, n, sizeof *lives);
     uint32_t n_steps = 0, n_lives = 0;
     for (uint32_t s = 0; s < f->n_steps; s++)
-        if (!m->gone[func][s])
+        if (!m->removed[func][s])
             f->steps[n_steps++] = f->steps[s];
     f->n_steps = n_steps;
     for (uint32_t s = 0; s < n_steps; s++) {
@@ -692,7 +692,8 @@ static enum byoc_status specialise_plan(struct specialisation *m)
     m->uses = byi_arena_calloc(m->scratch, plan->n_regions, sizeof *m->uses);
     m->tried = byi_arena_calloc(m->scratch, plan->n_regions, sizeof *m->tried);
     m->known = byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->known);
-    m->gone = byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->gone);
+    m->removed =
+        byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->removed);
     count_callers(m);
     for (uint32_t i = 0; i < plan->n_consts; i++)
         BYI_PUSH(&m->consts, plan->consts[i]);
