@@ -336,7 +336,7 @@ static enum byoc_status run_batches(struct byoc_state *s, struct byi_frame *fr,
         memmove(t->dims, t->dims + axes, t->rank * sizeof t->dims[0]);
     }
     if (step->kernel->scratch)
-        BYI_TRY(byi_exec_need(s, step->kernel->scratch(&call), err));
+        BYI_TRY(byi_exec_provide_scratch(s, step->kernel->scratch(&call), err));
     call.scratch = s->scratch;
     call.strings = &s->strings;
     enum byoc_status status = BYOC_OK;
@@ -363,7 +363,7 @@ static enum byoc_status run_attention(struct byoc_state *s,
             BYI_TRY(byi_row_planes_make_dense(s, fr, step->in[i], err));
     }
     struct byi_call call = byi_exec_call(s->args, fr, step, s->model->threads);
-    BYI_TRY(byi_exec_need(s, step->kernel->scratch(&call), err));
+    BYI_TRY(byi_exec_provide_scratch(s, step->kernel->scratch(&call), err));
     call.scratch = s->scratch;
     byi_attention_run(&call, planes);
     return BYOC_OK;

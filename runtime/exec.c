@@ -160,8 +160,8 @@ static enum byoc_status infer_step(struct byoc_state *s,
 
 /* --- native kernels ----------------------------------------------------- */
 
-enum byoc_status byi_exec_need(struct byoc_state *s, uint64_t bytes,
-                               struct byoc_error *err)
+enum byoc_status byi_exec_provide_scratch(struct byoc_state *s, uint64_t bytes,
+                                          struct byoc_error *err)
 {
     if (bytes <= s->scratch_bytes)
         return BYOC_OK;
@@ -245,7 +245,7 @@ static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
     }
     struct byi_call call = byi_exec_call(s->args, fr, step, s->model->threads);
     if (step->infer && step->kernel->scratch)
-        BYI_TRY(byi_exec_need(s, step->kernel->scratch(&call), err));
+        BYI_TRY(byi_exec_provide_scratch(s, step->kernel->scratch(&call), err));
     call.scratch = s->scratch;
     call.strings = &s->strings;
     if (byi_op_has(step->op->id, BYI_TRAIT_RANDOM))
@@ -399,10 +399,11 @@ static void bind_lent(const struct byi_plan_func *f, struct byi_frame *fr)
     }
 }
 
-enum byoc_status byi_exec_fits(const struct byi_plan_func *f, uint32_t output,
-                               const struct byi_tensor *t,
-                               const struct byi_tensor *dest,
-                               struct byoc_error *err)
+enum byoc_status byi_exec_check_dest(const struct byi_plan_func *f,
+                                     uint32_t output,
+                                     const struct byi_tensor *t,
+                                     const struct byi_tensor *dest,
+                                     struct byoc_error *err)
 {
     char found[128], want[128];
     if (have_same_dims(t, dest))
@@ -428,7 +429,7 @@ static enum byoc_status copy_results(struct byoc_state *s,
             BYI_TRY(byi_row_planes_make_dense(s, fr, f->outputs[i], err));
         if (!dest->data || t->data == dest->data || fr->planes[root].placed)
             continue;
-        BYI_TRY(byi_exec_fits(f, i, t, dest, err));
+        BYI_TRY(byi_exec_check_dest(f, i, t, dest, err));
         uint64_t begin = s->trace ? byi_now_ns() : 0;
         memcpy(dest->data, t->data, byi_tensor_bytes(t));
         if (s->trace)

@@ -361,8 +361,8 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
         if (output_of(e, i)->data) {
             BYI_TRY(bind_given(s, output_of(e, i), i, err));
             if (f->values[f->outputs[i]].fixed)
-                BYI_TRY(byi_exec_fits(f, i, &fr->t[f->outputs[i]], &fr->dest[i],
-                                      err));
+                BYI_TRY(byi_exec_check_dest(f, i, &fr->t[f->outputs[i]],
+                                            &fr->dest[i], err));
             BYI_TRY(check_overlap(s, i, err));
         } else if (f->values[f->outputs[i]].fixed) {
             BYI_TRY(take_output(s, i, err));
@@ -438,7 +438,7 @@ static enum byoc_status run_bound(struct byoc_state *s, const struct run_io *e,
     BYI_TRY(place_inputs(s, err));
     BYI_TRY(read_values(s, e, err));
     BYI_TRY(bind_outputs(s, e, err));
-    BYI_TRY(byi_exec_need(s, s->work->scratch, err));
+    BYI_TRY(byi_exec_provide_scratch(s, s->work->scratch, err));
     BYI_TRY(byi_exec_main(s, err));
     return set_outputs(s, e, err);
 }

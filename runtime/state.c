@@ -76,7 +76,7 @@ static enum byoc_status init_state(struct byoc_state *s, struct byoc_error *err)
     BYI_TRY(init_outputs(s, err));
     s->instance = &s->model->own;
     BYI_TRY(byi_work_new(s->instance, &s->work, err));
-    return byi_exec_need(s, s->work->scratch + BYI_ALIGN, err);
+    return byi_exec_provide_scratch(s, s->work->scratch + BYI_ALIGN, err);
 }
 
 enum byoc_status byoc_state_new(const struct byoc_model *model,

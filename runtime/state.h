@@ -88,8 +88,8 @@ struct byi_pool {
     uint64_t most_used;  /* maximum of `used`, which decays from run to run */
 };
 
-/* Start a run: free all blocks except the kept ones, and release the memory of
- * blocks that no recent run used. */
+/* Start a run: make all blocks free except the kept ones, and release the
+ * memory of those that no recent run used. */
 void byi_pool_reset(struct byi_pool *pool);
 /* Keep the block that begins at `data`, if there is one, until the second call
  * of byi_pool_reset after this. */
@@ -105,7 +105,7 @@ void byi_pool_share(struct byi_pool *pool, uint32_t block);
  * longer value, or is smaller than `to` bytes. */
 bool byi_pool_extend(struct byi_pool *pool, uint32_t block, uint64_t from,
                      uint64_t to);
-/* Drop a reference to a block; the last one frees the block. */
+/* Drop a reference to a block; without references it is free. */
 void byi_pool_give(struct byi_pool *pool, uint32_t block);
 /* Count `bytes` bytes of memory outside of the blocks towards the limit.
  * Errors: BYOC_ELIMIT. */
@@ -284,7 +284,7 @@ struct byoc_state {
     struct byi_tensor *inputs;     /* by input */
     struct byi_row_planes *planes; /* by input: from the caller's strides */
     /* by output: the caller's view as the last run that computed it filled it
-     * in, with a copy of the dims; data NULL: no run has */
+     * in, with a copy of the dims; data NULL: no run has computed it */
     struct byi_tensor *results;
     struct byi_frame *top; /* the current activation */
     uint32_t depth;        /* number of activations */
@@ -298,8 +298,8 @@ struct byoc_state {
                                     * not bound */
     struct byi_tensor *args;       /* operands and results of the current kernel
                                     */
-    void **buffers;                /* their addresses, for the current fused
-                                    * kernel */
+    void **buffers;                /* addresses of the operands and results of
+                                    * the current fused kernel */
     const struct byi_type **types; /* types of the operands, for a type rule */
     struct byi_type *type_store;
     const struct byi_tensor **known;
@@ -327,18 +327,20 @@ struct byi_call byi_exec_call(struct byi_tensor *args,
                               const struct byi_step *step, uint32_t threads);
 /* exec.c: make the scratch memory at least this large; its contents are lost.
  * Errors: BYOC_ENOMEM. */
-enum byoc_status byi_exec_need(struct byoc_state *state, uint64_t bytes,
-                               struct byoc_error *err);
+enum byoc_status byi_exec_provide_scratch(struct byoc_state *state,
+                                          uint64_t bytes,
+                                          struct byoc_error *err);
 /* exec.c: free the results of the previous run, including its outputs. */
 void byi_exec_begin(struct byoc_state *state);
 /* exec.c: drop the sequences, optionals and functions that main's frame has. */
 void byi_exec_drop(struct byoc_state *state);
 /* exec.c: check that the caller's memory `dest` for output `output` has the
  * shape of the result `t`. Errors: BYOC_ETYPE. */
-enum byoc_status byi_exec_fits(const struct byi_plan_func *f, uint32_t output,
-                               const struct byi_tensor *t,
-                               const struct byi_tensor *dest,
-                               struct byoc_error *err);
+enum byoc_status byi_exec_check_dest(const struct byi_plan_func *f,
+                                     uint32_t output,
+                                     const struct byi_tensor *t,
+                                     const struct byi_tensor *dest,
+                                     struct byoc_error *err);
 /* exec.c: run main, whose inputs and destinations are bound. Errors: those of
  * kernels and backends, BYOC_ECANCELLED, BYOC_ELIMIT, BYOC_ENOMEM. */
 enum byoc_status byi_exec_main(struct byoc_state *state,
@@ -427,8 +429,8 @@ void byi_runners_wait(struct byoc_state *state);
 
 /* --- trace.c -------------------------------------------------------------- */
 
-/* Where the events of a state's runs go: a file or a callback. NULL: events are
- * dropped. */
+/* The destination of the events of a state's runs: a file or a callback. NULL:
+ * events are dropped. */
 struct byi_trace;
 /* Write events to the file `path`, or to no file if NULL. Closes the previous
  * file first. *trace is created or freed as needed. Errors: BYOC_EIO, also from
