@@ -40,7 +40,7 @@ function colourOf(paint, backends, where) {
         : paint.backends[i % paint.backends.length];
 }
 
-// The results of fit, by font, room and text.
+// The results of fit, by font, room, end that is cut, and text.
 const fits = new Map();
 
 // Cut `text` to `room` pixels: at its start if `start`, as for names, which
@@ -190,7 +190,7 @@ class Drawing {
         return colourOf(paint, graph.names, item.backend || item.where);
     }
 
-    // The share of paper in the colour of a region's box.
+    // The share of paint.box in the colour of a box, which tells regions apart.
     tint(item) {
         const region = item.kind === 'region' ? item : item.container;
         return region ? [0.8, 0.7, 0.88][region.shade] : 1;
@@ -238,9 +238,9 @@ class Drawing {
         const { pen, scene, view } = this, { paint, matches } = scene;
         const { item } = box, colour = this.colour(item);
         const region = item.kind === 'region', radius = region ? 10 : 5;
-        const hits = region ? item.members.filter((m) => matches?.has(m))
+        const count = region ? item.members.filter((m) => matches?.has(m))
             .length : matches?.has(item) ? 1 : 0;
-        pen.globalAlpha = matches && !hits ? 0.22 : 1;
+        pen.globalAlpha = matches && !count ? 0.22 : 1;
         if (region && view.scale > 0.15)
             this.drawStack(box, colour);
         this.outline(box, radius, 0);
@@ -261,8 +261,8 @@ class Drawing {
         if (view.scale >= 0.2)
             this.drawHeat(box);
         this.drawChange(box, radius);
-        if (hits && region)
-            this.writeHits(box, hits);
+        if (count && region)
+            this.writeMatchCount(box, count);
         pen.globalAlpha = 1;
         this.mark(box, radius);
     }
@@ -283,7 +283,8 @@ class Drawing {
         }
     }
 
-    // The measured time, as a bar on the lower edge: full for the slowest node.
+    // Draw the measured time as a bar on the lower edge: full for the slowest node,
+    // or for a region that takes all of the run.
     drawHeat(box) {
         const { pen, scene } = this, { paint, graph } = scene;
         const most = box.item.kind === 'region' ? graph.us : graph.most;
@@ -347,8 +348,8 @@ class Drawing {
         this.writeType(box);
     }
 
-    // The type of the first result, beside the wire that leaves the box, on a rim
-    // that covers wires which turn below it. Most are float32, which is left out.
+    // Write the type of the first result beside the wire that leaves the box, with a
+    // rim that covers wires that turn below it. Most are float32, which is left out.
     writeType(box) {
         const { pen, scene, view } = this, { types } = box.item;
         if (!types[0] || view.scale < 0.5)
@@ -379,19 +380,19 @@ class Drawing {
     }
 
     // Write how many of a collapsed region's nodes match.
-    writeHits(box, hits) {
+    writeMatchCount(box, count) {
         const { pen, scene, view } = this, { paint } = scene;
         if (view.scale < 0.2)
             return;
         pen.font = '600 11px ' + FONT;
-        const w = pen.measureText(hits).width + 14;
+        const w = pen.measureText(count).width + 14;
         pen.beginPath();
         pen.roundRect(box.x + box.w - w + 8, box.y - 9, w, 18, 9);
         pen.fillStyle = paint.mark;
         pen.fill();
         pen.fillStyle = paint.paper;
         pen.textAlign = 'center';
-        pen.fillText(hits, box.x + box.w - w / 2 + 8, box.y + 0.5);
+        pen.fillText(count, box.x + box.w - w / 2 + 8, box.y + 0.5);
         pen.textAlign = 'left';
     }
 
@@ -427,9 +428,9 @@ class Drawing {
         const sy = h / Math.max(arrangement.height, 1);
         for (const box of arrangement.boxes) {
             const { item } = box, colour = this.colour(item);
-            const hit = !matches || matches.has(item) || (!box.open &&
+            const matched = !matches || matches.has(item) || (!box.open &&
                 item.members?.some((m) => matches.has(m)));
-            pen.globalAlpha = hit ? 1 : 0.15;
+            pen.globalAlpha = matched ? 1 : 0.15;
             pen.fillStyle = box.open ? mix(colour, paint.paper, 0.85)
                 : item === selected ? paint.mark : colour;
             pen.fillRect(8 + box.x * sx, box.y * sy,

@@ -296,7 +296,7 @@ function seekMatch() {
 
 function showMatchCount() {
     const { matches } = state;
-    $('hits').hidden = !matches;
+    $('matches').hidden = !matches;
     if (matches)
         $('count').textContent = (state.matchIndex >= 0
             ? sayCount(state.matchIndex + 1) + ' of ' : '') +
