@@ -180,7 +180,8 @@ static enum byoc_status run_insert(struct byoc_state *s, struct byi_frame *fr,
     uint32_t at;
     if (n == BYI_PLAN_MAX_ITEMS)
         return fail_list(step, BYOC_ELIMIT, err,
-                         "found a list of %d elements, which is the limit",
+                         "found a list of %d elements, expected fewer before "
+                         "an insertion",
                          BYI_PLAN_MAX_ITEMS);
     /* there is one more position than elements: the end */
     const bool end = step->n_in < 3;

@@ -122,7 +122,7 @@ static enum byoc_status reserve_needed(struct byoc_state *s, size_t n,
     bool *fresh = byi_realloc(s->needed, n, sizeof *fresh);
     if (!fresh)
         return byi_fail(err, BYOC_ENOMEM,
-                        "out of memory to choose among %zu steps", n);
+                        "out of memory to choose the steps of a request");
     s->needed = fresh;
     s->needed_capacity = n;
     return BYOC_OK;

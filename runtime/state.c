@@ -127,7 +127,7 @@ void byoc_state_free(struct byoc_state **state)
     free(s->in_at);
     free(s->out_at);
     free(s->needed);
-    byi_trace_use(&s->trace, NULL, NULL, NULL);
+    byi_trace_set_callback(&s->trace, NULL, NULL, NULL);
     byi_trace_file(&s->trace, NULL, NULL);
     free(s);
 }
@@ -143,5 +143,5 @@ enum byoc_status byoc_state_profile(struct byoc_state *state,
                                                 const struct byoc_event *event),
                                     void *ctx, struct byoc_error *err)
 {
-    return byi_trace_use(&state->trace, use, ctx, err);
+    return byi_trace_set_callback(&state->trace, use, ctx, err);
 }

@@ -439,10 +439,10 @@ enum byoc_status byi_trace_file(struct byi_trace **trace, const char *path,
                                 struct byoc_error *err);
 /* Pass events to a callback, or to none if NULL. *trace is created or freed as
  * needed. Errors: BYOC_ENOMEM. */
-enum byoc_status byi_trace_use(struct byi_trace **trace,
-                               void (*callback)(void *ctx,
-                                                const struct byoc_event *event),
-                               void *ctx, struct byoc_error *err);
+enum byoc_status byi_trace_set_callback(
+    struct byi_trace **trace,
+    void (*callback)(void *ctx, const struct byoc_event *event), void *ctx,
+    struct byoc_error *err);
 /* Set the tag of the following events; NULL: no tag. */
 void byi_trace_tag(struct byi_trace *trace, const char *tag);
 /* Record an event, with the trace's tag. If end_ns is 0, the event ends now.

@@ -10,7 +10,7 @@
 
 #include "core/base/temp.h"
 
-/* Where events go, and their tag. */
+/* The destination of events, and their tag. */
 struct byi_trace {
     struct byi_file file; /* `stream` is NULL: events are not written to a file
                            */
@@ -78,10 +78,10 @@ enum byoc_status byi_trace_file(struct byi_trace **trace, const char *path,
     return status;
 }
 
-enum byoc_status byi_trace_use(struct byi_trace **trace,
-                               void (*callback)(void *ctx,
-                                                const struct byoc_event *event),
-                               void *ctx, struct byoc_error *err)
+enum byoc_status byi_trace_set_callback(
+    struct byi_trace **trace,
+    void (*callback)(void *ctx, const struct byoc_event *event), void *ctx,
+    struct byoc_error *err)
 {
     if (callback)
         BYI_TRY(ensure_trace(trace, err));
