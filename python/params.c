@@ -106,8 +106,8 @@ static int read_option(struct pyb_params *p, const struct row *row,
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Read an option if the table `rows` has it. Returns 1 if it has, 0 if not, -1
- * with an exception if the value is wrong. */
+/* Read an option if it is in the table `rows`. Returns 1 if it is, 0 if not, or
+ * -1 with an exception if the value is wrong. */
 static int find_option(struct pyb_params *p, const struct row *rows,
                        const char *name, PyObject *object, void *params)
 {
@@ -146,7 +146,7 @@ static void log_line(void *ctx, enum byoc_severity severity, const char *line)
     call_back(ctx, "(is)", (int)severity, line);
 }
 
-/* --- all ------------------------------------------------------------------ */
+/* --- all options ---------------------------------------------------------- */
 
 /* Read one option. If `compiles`, `verify` sets only the member of p->compile.
  */
@@ -167,7 +167,7 @@ static int read_one(struct pyb_params *p, const char *name, PyObject *object,
     if (found || loads)
         return 0;
     PyErr_Format(PyExc_TypeError,
-                 "found option '%s', expected one of byoc.%s()", name,
+                 "found option '%s', expected one of those of byoc.%s()", name,
                  compiles ? "compile" : "load");
     return -1;
 }

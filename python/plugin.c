@@ -114,7 +114,7 @@ static int open_python(char *why, uint32_t why_bytes)
 
 /* --- the query ------------------------------------------------------------ */
 
-/* Move the current exception to a text in `why`. */
+/* Write the text of the current exception to `why`, and clear the exception. */
 static void copy_exception(char *why, uint32_t why_bytes)
 {
     PyObject *type, *value, *trace, *text;
@@ -132,8 +132,8 @@ static void copy_exception(char *why, uint32_t why_bytes)
     py.Py_DecRef(type);
 }
 
-/* Add the folder that contains the package byoc to sys.path, which it lacks if
- * this plug-in has started Python. */
+/* Add the folder that contains the package byoc to sys.path, unless it is
+ * there. It is missing if this plug-in has started Python. */
 static void add_package(void)
 {
     PyObject *path = py.PySys_GetObject("path"); /* borrowed */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.c: runs a model. Each run uses another job, with another state, so that
- * any number of threads can run one model at once. A model keeps the jobs of
- * ended runs for later ones.
- */
+/* run.c: runs a model. Each run has a job and a state to itself, so that any
+ * number of threads can run one model at once. A model keeps the jobs of ended
+ * runs for later ones. */
 #include "module.h"
 
 #include <stdio.h>
@@ -21,8 +20,9 @@ struct pyb_job {
     struct pyb_model *m;  /* a reference while the job is in use */
     struct byoc_state *state;
     struct byoc_request request;
-    struct byoc_binding *in, *out; /* have room for one more than the model's,
-                                    * which byoc_run_request refuses */
+    struct byoc_binding *in, *out; /* one element more than the model has inputs
+                                    * or outputs, so that byoc_run_request can
+                                    * refuse a surplus one */
     struct run_output *results;    /* by index of `out` */
     struct pyb_hold *holds;
     PyObject *tag;
@@ -126,7 +126,7 @@ static struct pyb_job *make_job(struct pyb_model *m)
 }
 
 /* Take a job for one run: an unused one or a new one. Increments m->busy and
- * the references to the model; give_job decrements them. */
+ * the references to the model; return_job decrements them. */
 static struct pyb_job *take_job(struct pyb_model *m)
 {
     if (m->closed)
@@ -154,7 +154,7 @@ static struct pyb_job *take_job(struct pyb_model *m)
 
 /* Return a job, whose run has ended or does not begin, to the model's list;
  * free it if it was cancelled. */
-static void give_job(struct pyb_job *job)
+static void return_job(struct pyb_job *job)
 {
     struct pyb_model *m = job->m;
     end_events(job);
@@ -226,7 +226,7 @@ static int bind_positions(struct pyb_job *job, PyObject *args)
 /* --- outputs -------------------------------------------------------------- */
 
 /* The size of a symbolic dim, from the inputs; -1 if no input has it. */
-static int64_t size_of(const struct pyb_job *job, const char *symbol)
+static int64_t symbol_size(const struct pyb_job *job, const char *symbol)
 {
     for (uint32_t k = 0; symbol && k < job->request.n_inputs; k++) {
         const DLTensor *t = &job->in[k].value.tensor;
@@ -252,7 +252,7 @@ static int make_result(struct pyb_job *job, const struct byoc_io *io,
         return 0;
     for (uint32_t d = 0; d < io->rank; d++) {
         r->dims[d] =
-            io->dims[d] >= 0 ? io->dims[d] : size_of(job, io->dim_names[d]);
+            io->dims[d] >= 0 ? io->dims[d] : symbol_size(job, io->dim_names[d]);
         if (r->dims[d] < 0)
             return 0;
     }
@@ -387,14 +387,15 @@ PyObject *pyb_model_call(PyObject *self, PyObject *args, PyObject *named)
     if (outcome >= 0 && run_now(job) == 0)
         all = job->request.n_outputs == 1 ? make_object(job, 0)
                                           : list_results(job);
-    give_job(job);
+    return_job(job);
     return all;
 }
 
 /* Take a job and bind its inputs and outputs, for run() and submit(). Returns
  * NULL with an exception if that fails. */
-static struct pyb_job *bound_job(PyObject *self, PyObject *names,
-                                 PyObject *feeds, PyObject *out, PyObject *tag)
+static struct pyb_job *take_bound_job(PyObject *self, PyObject *names,
+                                      PyObject *feeds, PyObject *out,
+                                      PyObject *tag)
 {
     struct pyb_job *job = take_job((struct pyb_model *)self);
     if (!job)
@@ -412,11 +413,11 @@ static struct pyb_job *bound_job(PyObject *self, PyObject *names,
     }
     if (outcome >= 0)
         return job;
-    give_job(job);
+    return_job(job);
     return NULL;
 }
 
-/* --- running later -------------------------------------------------------- */
+/* --- asynchronous runs ---------------------------------------------------- */
 
 /* The callback of byoc_run_async: call `done`. A thread of the model calls it,
  * once. */
@@ -436,8 +437,8 @@ static void end_run(void *ctx, struct byoc_state *state,
         Py_XDECREF(trace);
     }
     PyObject *done = Py_NewRef(job->done);
-    give_job(job); /* before the call, so that a run that `done` starts can use
-                    * the job */
+    return_job(job); /* before the call, so that a run that `done` starts can
+                      * use the job */
     answer = PyObject_CallFunctionObjArgs(done, all ? all : Py_None,
                                           error ? error : Py_None, NULL);
     if (!answer)
@@ -451,16 +452,16 @@ static void end_run(void *ctx, struct byoc_state *state,
 }
 
 /* Start the run of a job on another thread, which calls `done` at its end.
- * Returns the object of class Run, or NULL with an exception. Ends the use of
- * the job on failure. */
-static PyObject *run_later(struct pyb_job *job, PyObject *done)
+ * Returns the object of class Run, or NULL with an exception. Returns
+ * the job to the model on failure. */
+static PyObject *run_async(struct pyb_job *job, PyObject *done)
 {
     struct byoc_error err;
     enum byoc_status status;
     struct run *run = PyObject_New(struct run, run_type);
     if (!run || start_events(job)) {
         Py_XDECREF((PyObject *)run);
-        give_job(job);
+        return_job(job);
         return NULL;
     }
     run->job = job;
@@ -469,7 +470,7 @@ static PyObject *run_later(struct pyb_job *job, PyObject *done)
     status = byoc_run_async(job->state, &job->request, end_run, job, &err);
     if (status == BYOC_OK)
         return (PyObject *)run;
-    give_job(job);
+    return_job(job);
     Py_DECREF((PyObject *)run);
     return pyb_raise(status, err.text);
 }
@@ -489,14 +490,14 @@ PyObject *pyb_model_run(PyObject *self, PyObject *args, PyObject *named)
         return PyErr_Format(PyExc_TypeError, "out: found %R, expected a dict",
                             out);
     struct pyb_job *job =
-        bound_job(self, names, feeds, out == Py_None ? NULL : out, tag);
+        take_bound_job(self, names, feeds, out == Py_None ? NULL : out, tag);
     if (!job)
         return NULL;
     if (done != Py_None)
-        return run_later(job, done);
+        return run_async(job, done);
     if (run_now(job) == 0)
         all = list_results(job);
-    give_job(job);
+    return_job(job);
     return all;
 }
 

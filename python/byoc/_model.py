@@ -213,7 +213,7 @@ class Model(_byoc.Model):
         done: Callable[[Any, Any], object],
         tag: str | None = None,
     ) -> _byoc.Run:
-        """Run later, on another thread, which calls done(outputs, error)."""
+        """Run on another thread, which then calls done(outputs, error)."""
         if not callable(done):
             raise TypeError(f"done: found {done!r}, expected a callable")
         return self.run(names, feeds, None, tag, done)
@@ -304,7 +304,7 @@ def _pair(name: str, key: str, value: Any) -> str:
 
 
 def _option(name: str, value: Any) -> Any:
-    """Convert a value for the extension: to a str, a list of str, or a number."""
+    """Convert a value for the extension module: to a str, list of str, or number."""
     if name in _CHOICES and isinstance(value, str):
         choices = _CHOICES[name]
         if value not in choices[1:]:
