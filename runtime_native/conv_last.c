@@ -11,11 +11,11 @@
 
 enum {
     AXES = BYI_F32_AXES,
-    TOGETHER = 2048, /* approximate positions of all images of a chunk */
-    STRIP = 128,     /* positions that are transposed together */
+    CHUNK_POSITIONS = 2048, /* approximate, of all images of a chunk */
+    STRIP = 128,            /* positions that are transposed together */
     FEW_CHANNELS = 16,
-    /* positions of results from which transforming the weights in a run pays */
-    TRANSFORM = 1024
+    /* positions of results for which transforming the weights in a run pays */
+    MIN_TRANSFORMED = 1024
 };
 
 /* The head of packed weights, which follow it. */
@@ -27,11 +27,14 @@ struct conv_last {
     struct byi_f32_conv conv; /* describes the images of one chunk */
     struct byi_f32_weights weights;
     struct byi_epilogue_data epilogue;
-    bool first, blocked;  /* x and y are channels-first; in blocks */
-    bool pads;            /* copy rows of x with their padding */
-    int64_t chunks, most; /* number of chunks; images of the largest chunk */
-    /* bytes of the parts of scratch; 0 if they are not needed */
-    uint64_t filter, packed, scratch, x, y, all_x, all_y;
+    bool first;     /* x and y are channels-first */
+    bool blocked;   /* x and y are in blocks of channels */
+    bool pads;      /* copy rows of x with their padding */
+    int64_t chunks; /* number of chunks */
+    int64_t most;   /* images of the largest chunk */
+    /* sizes of the buffers in scratch; 0 if they are not needed */
+    uint64_t filter_bytes, packed_bytes, scratch_bytes, x_bytes, y_bytes;
+    uint64_t all_x_bytes, all_y_bytes;
 };
 
 static const char *const last_data[] = {"NC", "NWC", "NHWC", "NDHWC"};
@@ -70,7 +73,7 @@ static void describe_weights(const struct byi_call *call,
     p->weights.group =
         v->transposed ? v->c * at->at_i.outer : v->o * at->at_o.outer;
     if (is_blocked(at))
-        p->filter =
+        p->filter_bytes =
             byi_align_bytes((uint64_t)byi_count(&call->in[1]) * sizeof(float));
 }
 
@@ -118,21 +121,22 @@ static void describe_images(const struct byi_call *call,
         conv->pad[2] = 0;
     }
     const bool copies = p->first || p->pads;
-    p->most = copies ? byi_max(TOGETHER / byi_max(v->out.count, 1), 1) : v->n;
+    p->most =
+        copies ? byi_max(CHUNK_POSITIONS / byi_max(v->out.count, 1), 1) : v->n;
     p->chunks = byi_ceil_div(v->n, p->most);
     p->most = byi_ceil_div(v->n, p->chunks);
     conv->images = p->most;
     const uint64_t size = sizeof(float);
     if (copies)
-        p->x = byi_align_bytes((uint64_t)(p->most * conv->channels *
-                                          byi_f32_product_of(conv->in)) *
-                               size);
+        p->x_bytes = byi_align_bytes((uint64_t)(p->most * conv->channels *
+                                                byi_f32_product_of(conv->in)) *
+                                     size);
     if (p->first)
-        p->y = byi_align_bytes(
+        p->y_bytes = byi_align_bytes(
             (uint64_t)(p->most * conv->outputs * v->out.count) * size);
     if (p->blocked) {
-        p->all_x = byi_align_bytes((uint64_t)byi_count(call->in) * size);
-        p->all_y = byi_align_bytes((uint64_t)byi_count(call->out) * size);
+        p->all_x_bytes = byi_align_bytes((uint64_t)byi_count(call->in) * size);
+        p->all_y_bytes = byi_align_bytes((uint64_t)byi_count(call->out) * size);
     }
 }
 
@@ -145,19 +149,19 @@ static struct conv_last describe(const struct byi_call *call,
     memcpy(p.conv.in, in, sizeof p.conv.in);
     memcpy(p.conv.out, v->transposed ? v->w.in : v->w.out, sizeof p.conv.out);
     byi_epilogue_read(call, &p.conv, &p.epilogue);
-    const bool pays = call->packed || v->n * v->out.count >= TRANSFORM;
+    const bool pays = call->packed || v->n * v->out.count >= MIN_TRANSFORMED;
     byi_f32_conv_plan(&p.conv, exact || !pays);
     describe_images(call, v, &p);
     if (!call->packed)
-        p.packed = byi_align_bytes(byi_f32_conv_packed(&p.conv));
-    p.scratch = kernel_scratch(&p, (int)call->threads);
+        p.packed_bytes = byi_align_bytes(byi_f32_conv_packed(&p.conv));
+    p.scratch_bytes = kernel_scratch(&p, (int)call->threads);
     return p;
 }
 
 static uint64_t bytes_of(const struct conv_last *p)
 {
-    return p->filter + p->packed + p->scratch + p->x + p->y + p->all_x +
-           p->all_y;
+    return p->filter_bytes + p->packed_bytes + p->scratch_bytes + p->x_bytes +
+           p->y_bytes + p->all_x_bytes + p->all_y_bytes;
 }
 
 /* Weights that were packed when dims were unknown may be for another algorithm
@@ -233,10 +237,10 @@ static void copy_images(const struct byi_call *call, const struct byi_conv *v,
     const int64_t c = conv->channels, count = v->in.count;
     const int64_t strips = byi_ceil_div(count, STRIP);
     const int64_t lines = v->w.in[0] * v->w.in[1];
-    const int64_t parts = n * (p->pads ? lines : strips);
+    const int64_t tasks = n * (p->pads ? lines : strips);
     const int team = byi_team(call, n * c * count);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < parts; i++) {
+    for (int64_t i = 0; i < tasks; i++) {
         const int64_t at = i % strips * STRIP;
         if (p->pads)
             pad_row(v, p, x, i, to + i * conv->in[2] * c);
@@ -301,7 +305,7 @@ static void convert_weights(const struct byi_call *call,
 
 /* --- running -------------------------------------------------------------- */
 
-/* The parts of scratch. */
+/* The buffers in scratch. */
 struct conv_last_memory {
     char *filter, *packed, *scratch, *x, *y, *all_x, *all_y;
 };
@@ -309,12 +313,12 @@ struct conv_last_memory {
 static struct conv_last_memory divide(const struct conv_last *p, char *at)
 {
     struct conv_last_memory r = {.filter = at};
-    r.packed = r.filter + p->filter;
-    r.scratch = r.packed + p->packed;
-    r.x = r.scratch + p->scratch;
-    r.y = r.x + p->x;
-    r.all_x = r.y + p->y;
-    r.all_y = r.all_x + p->all_x;
+    r.packed = r.filter + p->filter_bytes;
+    r.scratch = r.packed + p->packed_bytes;
+    r.x = r.scratch + p->scratch_bytes;
+    r.y = r.x + p->x_bytes;
+    r.all_x = r.y + p->y_bytes;
+    r.all_y = r.all_x + p->all_x_bytes;
     return r;
 }
 
@@ -332,14 +336,15 @@ static void run_chunks(const struct byi_call *call, const struct byi_conv *v,
         const int64_t first = v->n * i / p->chunks;
         const int64_t n = v->n * (i + 1) / p->chunks - first;
         p->conv.images = n;
-        run->x = p->x ? (const float *)(const void *)memory->x : x + first * in;
-        run->y = p->y ? (float *)(void *)memory->y : y + first * out;
+        run->x = p->x_bytes ? (const float *)(const void *)memory->x
+                            : x + first * in;
+        run->y = p->y_bytes ? (float *)(void *)memory->y : y + first * out;
         byi_epilogue_move(&p->conv, &p->epilogue, first * v->out.count, run);
-        if (p->x)
+        if (p->x_bytes)
             copy_images(call, v, p, x + first * in, n,
                         (float *)(void *)memory->x);
         byi_f32_conv_run(run);
-        if (p->y)
+        if (p->y_bytes)
             copy_results(call, v, p, run->y, n, y + first * out);
     }
 }
@@ -355,15 +360,16 @@ enum byoc_status byi_conv_last_run(const struct byi_call *call,
     struct byi_f32_conv_run run = {.conv = &p.conv,
                                    .scratch = memory.scratch,
                                    .threads = (int)call->threads};
-    if (p.filter)
+    if (p.filter_bytes)
         convert_weights(call, &v, &p, memory.filter);
-    if (p.packed)
+    if (p.packed_bytes)
         byi_f32_conv_pack(&p.conv, &p.weights, (float *)(void *)memory.packed,
                           (int)call->threads);
     run.weights =
-        (const float *)(const void *)(p.packed ? memory.packed
-                                               : (const char *)call->packed +
-                                                     BYI_ALIGN);
+        (const float *)(const void *)(p.packed_bytes
+                                          ? memory.packed
+                                          : (const char *)call->packed +
+                                                BYI_ALIGN);
     if (p.blocked) {
         byi_relayout_named(call, call->in,
                            byi_attr_string(call->attrs, "data_layout"),

@@ -13,7 +13,7 @@ struct dft {
     const struct byi_tensor *x, *y;
     int64_t length, given; /* length of the transform; size of x's axis */
     int64_t bins;          /* size of y's axis */
-    int64_t inner;         /* lines that begin at adjacent elements */
+    int64_t inner;         /* number of lines that begin at adjacent elements */
     int64_t components;    /* numbers per element of x: 2 if it is complex */
     double scale;
     const struct complex_number *twiddle; /* e^(-+2 pi i k / length) */
@@ -72,8 +72,8 @@ static struct complex_number *transform(const struct dft *d,
 }
 
 /* Transform line (o, i) of x (outer, given, inner, components), cut to the
- * length of the transform or padded with zeros. `buffer` has twice that length.
- */
+ * length of the transform or padded with zeros. `buffer` has room for twice as
+ * many numbers. */
 static void transform_line(const struct dft *d, int64_t line,
                            struct complex_number *buffer)
 {
@@ -95,7 +95,7 @@ static void transform_line(const struct dft *d, int64_t line,
 }
 
 /* An upper bound of the transform's length, which is known only at run time. */
-static uint64_t longest(const struct byi_call *call)
+static uint64_t max_length(const struct byi_call *call)
 {
     const uint32_t axis = byi_attr_axis(call->attrs, call->out->rank);
     const uint64_t bins = (uint64_t)call->out->dims[axis];
@@ -104,7 +104,7 @@ static uint64_t longest(const struct byi_call *call)
 
 static uint64_t dft_scratch_f32(const struct byi_call *call)
 {
-    const uint64_t bytes = longest(call) * sizeof(struct complex_number);
+    const uint64_t bytes = max_length(call) * sizeof(struct complex_number);
     return byi_align_bytes(bytes) + byi_align_bytes(2 * bytes) * call->threads;
 }
 
@@ -125,7 +125,7 @@ static enum byoc_status dft_run_f32(const struct byi_call *call,
     const struct byi_tensor *x = call->in, *y = call->out;
     const bool inverse = byi_attr_int(call->attrs, "inverse") != 0;
     const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
-    const uint64_t bytes = longest(call) * sizeof(struct complex_number);
+    const uint64_t bytes = max_length(call) * sizeof(struct complex_number);
     struct complex_number *twiddle = call->scratch;
     char *const buffers = (char *)call->scratch + byi_align_bytes(bytes);
     struct dft d = {

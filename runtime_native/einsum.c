@@ -136,9 +136,9 @@ static int64_t offset_of(const struct einsum *s, uint32_t operand,
 {
     const int64_t *strides = s->strides[operand];
     int64_t offset = 0;
-    for (uint32_t part = 0; part < 2; part++)
-        for (uint32_t k = 0; k < s->n[part]; k++)
-            offset += strides[s->list[part][k]] * at[s->list[part][k]];
+    for (uint32_t which = 0; which < 2; which++)
+        for (uint32_t k = 0; k < s->n[which]; k++)
+            offset += strides[s->list[which][k]] * at[s->list[which][k]];
     return offset;
 }
 
@@ -232,9 +232,10 @@ static bool merge(struct einsum_axis *axis, const struct einsum_axis *label)
     return true;
 }
 
-/* Add a label to the products' axes; false if it is summed and cannot be merged
- * with the other summed labels. A row or column label that cannot be merged
- * counts batches, as one that all three have. */
+/* Add a label to the product's axes. A label of rows or columns that cannot be
+ * merged becomes a batch axis, like a label that all three tensors have.
+ * Returns false for a summed label that cannot be merged with the other summed
+ * ones. */
 static bool add_label(struct einsum_product *p, const struct einsum_axis *label)
 {
     struct einsum_axis *axis = label->c == 0   ? &p->k
@@ -254,9 +255,9 @@ static uint32_t order_labels(const struct einsum *s, int *order)
 {
     const int64_t *c = s->strides[s->call->n_in];
     uint32_t n = 0;
-    for (uint32_t part = 0; part < 2; part++)
-        for (uint32_t k = s->n[part]; k-- > 0; n++) {
-            const int label = s->list[part][k];
+    for (uint32_t which = 0; which < 2; which++)
+        for (uint32_t k = s->n[which]; k-- > 0; n++) {
+            const int label = s->list[which][k];
             uint32_t to = n;
             for (; to > 0 && c[order[to - 1]] > c[label]; to--)
                 order[to] = order[to - 1];
@@ -449,7 +450,7 @@ static const struct byi_kernel einsum_kernel = {einsum_run_f32,
 /* Whether float16 and bfloat16 operands are copied to float32, which
  * byi_run_float can do for at most 8 operands. With more than 4, elements are
  * converted one by one. */
-static bool has_copies(const struct byi_call *call)
+static bool widens_operands(const struct byi_call *call)
 {
     return call->n_in <= 4;
 }
@@ -457,14 +458,14 @@ static bool has_copies(const struct byi_call *call)
 static enum byoc_status einsum_run(const struct byi_call *call,
                                    struct byoc_error *err)
 {
-    return has_copies(call) ? byi_run_float(call, &einsum_kernel, err)
-                            : einsum_run_f32(call, err);
+    return widens_operands(call) ? byi_run_float(call, &einsum_kernel, err)
+                                 : einsum_run_f32(call, err);
 }
 
 static uint64_t einsum_scratch(const struct byi_call *call)
 {
-    return has_copies(call) ? byi_scratch_float(call, &einsum_kernel)
-                            : einsum_scratch_f32(call);
+    return widens_operands(call) ? byi_scratch_float(call, &einsum_kernel)
+                                 : einsum_scratch_f32(call);
 }
 
 static const struct byi_kernel_row rows[] = {

@@ -240,7 +240,7 @@ struct byi_sliding {
 };
 /* Planes are processed in bands: the inputs of some rows of outputs are copied
  * with a border of padding, so that no window is a special case. A band has one
- * of two forms.
+ * of two layouts.
  *   Rows: a row is copied as `stride` phases (columns 0, stride, 2 stride ...,
  *     then 1, stride + 1, ...): adjacent outputs read adjacent elements.
  *   Side by side, for small planes: each lane of a vector holds one plane, and

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lookup.c: qnn.lookup: y[i] = table[x[i]] of bytes. A byte shuffle looks up 16
- * entries, so a table of 256 takes 16 shuffles; with AVX-512 VBMI it takes two
- * of 128 entries. */
+ * entries, so a table of 256 takes 16 shuffles. With AVX-512 VBMI it takes two
+ * permutations of 128 entries each. */
 #include "kernel.h"
 
 #if defined(__x86_64__)
@@ -22,25 +22,27 @@ static bool always(void)
 
 #if defined(__x86_64__)
 
-/* Part k of the table has the results for bytes whose upper half is k: for
- * these, x ^ 16 k is below 16, and adding 0x70 leaves bit 7 clear. For all
- * other bytes the saturated sum has bit 7 set, and the shuffle gives 0. */
-#define DEFINE_LOOK_UP(name, target_, WIDTH, vec, load, store, splat, part,    \
+/* Entries [16 k, 16 k + 16) of the table are the results for bytes whose upper
+ * half is k: for these, x ^ 16 k is below 16, and adding 0x70 leaves bit 7
+ * clear. For all other bytes the saturated sum has bit 7 set, and the shuffle
+ * gives 0. `repeat` copies 16 entries to each 16 bytes of a vector. */
+#define DEFINE_LOOK_UP(name, target_, WIDTH, vec, load, store, splat, repeat,  \
                        xor_, add, shuffle, or_)                                \
     __attribute__((target(target_))) static void name(                         \
         const uint8_t *x, const uint8_t *table, uint8_t *y, int64_t n)         \
     {                                                                          \
-        vec parts[16];                                                         \
+        vec entries[16];                                                       \
         int64_t i = 0;                                                         \
         for (int k = 0; k < 16; k++)                                           \
-            parts[k] = part(_mm_loadu_si128((const void *)(table + 16 * k)));  \
+            entries[k] =                                                       \
+                repeat(_mm_loadu_si128((const void *)(table + 16 * k)));       \
         for (; i + (WIDTH) <= n; i += (WIDTH)) {                               \
             const vec at = load((const void *)(x + i));                        \
             vec found = splat(0);                                              \
             for (int k = 0; k < 16; k++) {                                     \
                 const vec in =                                                 \
                     add(xor_(at, splat((char)(16 * k))), splat(0x70));         \
-                found = or_(found, shuffle(parts[k], in));                     \
+                found = or_(found, shuffle(entries[k], in));                   \
             }                                                                  \
             store((void *)(y + i), found);                                     \
         }                                                                      \
@@ -63,15 +65,17 @@ DEFINE_LOOK_UP(look_up_avx512, "avx512f,avx512bw", 64, __m512i,
 __attribute__((target("avx512f,avx512bw,avx512vbmi"))) static void look_up_vbmi(
     const uint8_t *x, const uint8_t *table, uint8_t *y, int64_t n)
 {
-    __m512i part[4];
+    __m512i quarter[4];
     for (int k = 0; k < 4; k++)
-        part[k] = _mm512_loadu_si512(table + 64 * k);
+        quarter[k] = _mm512_loadu_si512(table + 64 * k);
     for (int64_t i = 0; i < n; i += 64) {
         const __mmask64 mask =
             n - i < 64 ? (UINT64_C(1) << (n - i)) - 1 : UINT64_MAX;
         const __m512i at = _mm512_maskz_loadu_epi8(mask, x + i);
-        const __m512i low = _mm512_permutex2var_epi8(part[0], at, part[1]);
-        const __m512i high = _mm512_permutex2var_epi8(part[2], at, part[3]);
+        const __m512i low =
+            _mm512_permutex2var_epi8(quarter[0], at, quarter[1]);
+        const __m512i high =
+            _mm512_permutex2var_epi8(quarter[2], at, quarter[3]);
         _mm512_mask_storeu_epi8(
             y + i, mask,
             _mm512_mask_blend_epi8(_mm512_movepi8_mask(at), low, high));

@@ -8,7 +8,9 @@
  * integer. */
 #include "kernel.h"
 
-/* A call; rows are numbered through `outer` and n. */
+/* A call; a row is the `inner` elements at one position of the axes before
+ * them.
+ */
 struct quant {
     int64_t n, inner; /* n is 1 for a single scale */
     int64_t block;    /* 0: no blocks */

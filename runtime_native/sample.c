@@ -28,7 +28,7 @@ struct sampling {
     int64_t channels, n;    /* n positions per image */
     int64_t chunks, blocks; /* per image              */
     int64_t list_size;      /* elements of each list  */
-    int64_t piece;          /* positions that are sampled in all channels of a
+    int64_t strip;          /* positions that are sampled in all channels of a
                              * channels-last copy; 0: one plane after the other */
 };
 
@@ -46,7 +46,7 @@ static struct sampling sampling_of(const struct byi_call *call)
     g.list_size = (int64_t)g.s.points * CHUNK;
     if (x->dtype == BYOC_F32 && g.s.points > 1 && g.s.plane <= INT32_MAX &&
         g.channels >= MIN_CHANNELS)
-        g.piece = byi_max(16, byi_min(64, 4096 / g.channels));
+        g.strip = byi_max(16, byi_min(64, 4096 / g.channels));
     return g;
 }
 
@@ -73,7 +73,8 @@ static void list_chunks(const struct sampling *g, int64_t first, int64_t n,
     }
 }
 
-/* Makes the lists of a constant grid, chunk by chunk; needs float32 images. */
+/* Make the lists of a constant grid, chunk by chunk. Returns their bytes, or 0
+ * if the run uses no lists, as for images that are not float32. */
 uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to)
 {
     if (call->in->dtype != BYOC_F32 || !byi_dtype_is_wide(call->in[1].dtype) ||
@@ -98,17 +99,17 @@ static uint64_t block_bytes(const struct sampling *g)
                            sizeof(float));
 }
 
-/* Bytes of scratch of a thread: the lists of a block, and a piece. */
+/* Bytes of scratch of a thread: the lists of a block, and a strip. */
 static uint64_t thread_bytes(const struct sampling *g)
 {
     return block_bytes(g) +
-           byi_align_bytes((uint64_t)(g->piece * g->channels) * sizeof(float));
+           byi_align_bytes((uint64_t)(g->strip * g->channels) * sizeof(float));
 }
 
 /* Floats of the copy, which has a pixel of zeros at its end. */
 static int64_t copy_floats(const struct sampling *g)
 {
-    return g->piece ? (g->x->dims[0] * g->s.plane + 1) * g->channels : 0;
+    return g->strip ? (g->x->dims[0] * g->s.plane + 1) * g->channels : 0;
 }
 
 /* The scratch of the threads, then the copy. */
@@ -123,14 +124,14 @@ static uint64_t lists_scratch(const struct byi_call *call)
 static void copy_pixels(const struct byi_call *call, const struct sampling *g,
                         float *copy)
 {
-    enum { PIXELS = 1024 }; /* of a task */
+    enum { PIXELS = 1024 }; /* of a task; an image has `tasks` tasks */
     const int64_t images = g->x->dims[0], plane = g->s.plane;
-    const int64_t parts = byi_ceil_div(plane, PIXELS);
+    const int64_t tasks = byi_ceil_div(plane, PIXELS);
     const int team = byi_team(call, images * plane * g->channels);
     const struct byi_f32_kernels *kernels = byi_f32_kernels_of(byi_simd_isa());
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < images * parts; i++) {
-        const int64_t image = i / parts, from = i % parts * PIXELS;
+    for (int64_t i = 0; i < images * tasks; i++) {
+        const int64_t image = i / tasks, from = i % tasks * PIXELS;
         byi_f32_transpose(
             kernels,
             (const float *)g->x->data + image * g->channels * plane + from,
@@ -148,20 +149,20 @@ struct sample_chunk {
     int64_t image, from, n;
 };
 
-/* Sample a chunk from the channels-last copy, piece by piece. */
-static void sample_pieces(const struct byi_call *call, const struct sampling *g,
+/* Sample a chunk from the channels-last copy, strip by strip. */
+static void sample_strips(const struct byi_call *call, const struct sampling *g,
                           const struct sample_chunk *c, const float *copy,
-                          float *piece)
+                          float *strip)
 {
     const int64_t channels = g->channels;
     const float *x = copy + c->image * g->s.plane * channels;
     const float *zeros = copy + g->x->dims[0] * g->s.plane * channels;
     float *y = (float *)call->out->data + c->image * channels * g->n + c->from;
-    for (int64_t j = 0; j < c->n; j += g->piece) {
-        const int64_t n = byi_min(g->piece, c->n - j);
+    for (int64_t j = 0; j < c->n; j += g->strip) {
+        const int64_t n = byi_min(g->strip, c->n - j);
         byi_simd()->sample_pixels(g->s.points, c->at + j, c->weight + j, CHUNK,
-                                  x, zeros, channels, piece, n);
-        byi_f32_transpose(byi_f32_kernels_of(byi_simd_isa()), piece, channels,
+                                  x, zeros, channels, strip, n);
+        byi_f32_transpose(byi_f32_kernels_of(byi_simd_isa()), strip, channels,
                           n, channels, y + j, g->n);
     }
 }
@@ -177,29 +178,29 @@ static void sample_plane(const struct byi_call *call, const struct sampling *g,
 }
 
 /* Sample a block; `scratch` is the thread's, and `copy` the channels-last copy,
- * if g->piece. */
+ * if g->strip. */
 static void sample_block(const struct byi_call *call, const struct sampling *g,
                          int64_t block, char *scratch, const float *copy)
 {
-    const int64_t image = block / g->blocks, part = block % g->blocks;
-    const int64_t begin = g->chunks * part / g->blocks;
-    const int64_t end = g->chunks * (part + 1) / g->blocks;
+    const int64_t image = block / g->blocks, index = block % g->blocks;
+    const int64_t begin = g->chunks * index / g->blocks;
+    const int64_t end = g->chunks * (index + 1) / g->blocks;
     const int64_t first = image * g->chunks;
     float *lists = (float *)(void *)scratch;
-    float *piece = (float *)(void *)(scratch + block_bytes(g));
+    float *strip = (float *)(void *)(scratch + block_bytes(g));
     if (call->packed)
         lists = (float *)(uintptr_t)call->packed +
                 2 * (first + begin) * g->list_size;
     else
         list_chunks(g, first + begin, end - begin, lists);
-    for (int64_t k = 0; k < (g->piece ? 1 : g->channels); k++)
+    for (int64_t k = 0; k < (g->strip ? 1 : g->channels); k++)
         for (int64_t i = begin; i < end; i++) {
             const float *list = lists + 2 * (i - begin) * g->list_size;
             struct sample_chunk c = {.at = (const int32_t *)(const void *)list,
                                      .weight = list + g->list_size};
             c.image = chunk_of(g, first + i, &c.from, &c.n);
-            if (g->piece)
-                sample_pieces(call, g, &c, copy, piece);
+            if (g->strip)
+                sample_strips(call, g, &c, copy, strip);
             else
                 sample_plane(call, g, &c, k);
         }
@@ -250,7 +251,7 @@ static enum byoc_status grid_sample_float(const struct byi_call *call,
                 blocks);
     float *copy = (float *)(void *)((char *)call->scratch +
                                     thread_bytes(&g) * call->threads);
-    if (g.piece)
+    if (g.strip)
         copy_pixels(call, &g, copy);
 #pragma omp parallel for num_threads((int)team) if (team > 1) schedule(static)
     for (int64_t p = 0; p < team; p++) {
@@ -263,7 +264,7 @@ static enum byoc_status grid_sample_float(const struct byi_call *call,
 
 /* --- roi_align ---------------------------------------------------------- */
 
-enum { MAX_GRID = 4096 }; /* most sample points of a bin along an axis */
+enum { MAX_GRID = 4096 }; /* sample points of a bin along an axis */
 
 /* One region of interest (roi), in pixels, divided into bins of sample points.
  */

@@ -171,8 +171,8 @@ static square_fn square_of(size_t size)
     return squares[size];
 }
 
-/* Copy the row at `to` to the rows after it, until there are `rows`: up to
- * twice as many each time, since rows may be of few bytes. */
+/* Repeat the row at `to` until there are `rows` of them. Each copy may double
+ * their number, since a row may have few bytes. */
 static void repeat_row(char *to, int64_t bytes, int64_t rows)
 {
     enum { MAX_BYTES = 16384 }; /* of a copy, so that its source is cached */

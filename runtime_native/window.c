@@ -67,11 +67,12 @@ void byi_window_outputs(const struct byi_window *w, int64_t tap, int64_t *first,
 
 enum {
     PLANES_PER_TASK = 16,
-    TILE = 4,                      /* output rows that share loaded inputs */
-    MAX_BAND_FLOATS = 4096,        /* of the rows form: fits in the L1 cache */
-    MAX_INTERLEAVED_TAPS = 25,     /* of the side-by-side form */
-    MAX_INTERLEAVED_FLOATS = 6144, /* of that form: inputs and outputs */
-    /* the same if the stride is above 1: the rows form would need two phases */
+    TILE = 4,                  /* output rows that share loaded inputs */
+    MAX_BAND_FLOATS = 4096,    /* of the rows layout: fits in the L1 cache */
+    MAX_INTERLEAVED_TAPS = 25, /* of the side-by-side layout */
+    MAX_INTERLEAVED_FLOATS = 6144, /* of that layout: inputs and outputs */
+    /* the same if the stride is above 1: the rows layout would need two phases
+     */
     MAX_STRIDED_INTERLEAVED_FLOATS = 10240
 };
 
@@ -99,7 +100,7 @@ static int64_t inputs_read(const struct byi_window *w, int axis, int64_t n)
            1;
 }
 
-/* Set the members of a band in the rows form that describe a row. The gap
+/* Set the members of a band in the rows layout that describe a row. The gap
  * between two rows is the border of both. */
 static void lay_out_rows(const struct byi_window *w, struct byi_band *b)
 {
@@ -128,7 +129,7 @@ static void lay_out_rows(const struct byi_window *w, struct byi_band *b)
     }
 }
 
-/* Describe a band in the rows form. */
+/* Describe a band in the rows layout. */
 static struct byi_band rows_of(const struct byi_window *w)
 {
     const int64_t above = inputs_read(w, 1, 1);
@@ -148,8 +149,8 @@ static struct byi_band rows_of(const struct byi_window *w)
     return b;
 }
 
-/* Describe a band in the side-by-side form; its member `side` is set if the
- * planes are small enough for this form. */
+/* Describe a band in the side-by-side layout; its member `side` is set if the
+ * planes are small enough for this layout. */
 static struct byi_band side_of(const struct byi_window *w)
 {
     const int64_t lanes = byi_simd()->lanes;
@@ -197,22 +198,22 @@ static void run_bands(const struct byi_sliding *v, const struct byi_band *b,
     }
 }
 
-/* The two forms of bands that a call may use. */
-struct band_forms {
+/* The two layouts of bands that a call may use. */
+struct band_layouts {
     struct byi_band rows, side;
 };
 
 /* Compute n planes from `first` on. */
 static void run_task(const struct byi_sliding *v,
-                     const struct band_forms *forms, int64_t first, int64_t n,
-                     float *buffer)
+                     const struct band_layouts *layouts, int64_t first,
+                     int64_t n, float *buffer)
 {
     const struct byi_window *w = v->w;
     const float *x = v->x + first * w->in_count;
     float *y = v->y + first * w->out_count;
     for (int64_t p = 0, next; p < n; p = next) {
-        const bool side = forms->side.side && forms->side.planes <= n - p;
-        const struct byi_band *b = side ? &forms->side : &forms->rows;
+        const bool side = layouts->side.side && layouts->side.planes <= n - p;
+        const struct byi_band *b = side ? &layouts->side : &layouts->rows;
         next = byi_min(p + b->planes, n);
         run_bands(v, b, x + p * w->in_count, y + p * w->out_count, next - p,
                   buffer);
@@ -226,7 +227,7 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
                      void *scratch)
 {
     const int64_t tasks = byi_ceil_div(v->planes, PLANES_PER_TASK);
-    const struct band_forms forms = {rows_of(v->w), side_of(v->w)};
+    const struct band_layouts layouts = {rows_of(v->w), side_of(v->w)};
     const uint64_t bytes = byi_sliding_scratch(v->w, 1);
     const int team =
         byi_team_of_products(call, v->planes * v->w->out_count * v->w->taps);
@@ -236,7 +237,7 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
         float *buffer = (void *)((char *)scratch + part * bytes);
 #pragma omp for schedule(static) nowait
         for (int64_t i = 0; i < tasks; i++)
-            run_task(v, &forms, i * PLANES_PER_TASK,
+            run_task(v, &layouts, i * PLANES_PER_TASK,
                      byi_min(PLANES_PER_TASK, v->planes - i * PLANES_PER_TASK),
                      buffer);
     }
