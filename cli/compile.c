@@ -4,6 +4,15 @@
 
 #include <string.h>
 
+/* Append to `to` the path with `.so` in place of its extension. */
+static void add_path_beside(struct byi_text *to, const char *path)
+{
+    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+    const size_t stem =
+        dot && (!slash || dot > slash) ? (size_t)(dot - path) : strlen(path);
+    byi_text_addf(to, "%.*s.so", (int)stem, path);
+}
+
 static int run(int argc, char **argv)
 {
     struct byi_model_options o = {.command = &byi_command_compile};
@@ -34,10 +43,7 @@ static int run(int argc, char **argv)
         byi_progress_end();
     struct byi_text beside = {0};
     if (!out) {
-        const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
-        size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - path)
-                                                     : strlen(path);
-        byi_text_addf(&beside, "%.*s.so", (int)stem, path);
+        add_path_beside(&beside, path);
         out = beside.at;
     }
     struct byoc_compiled *compiled = NULL;
