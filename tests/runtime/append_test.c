@@ -329,11 +329,11 @@ static void test_refused(void **state)
     refuse(&m, rows_of(a, 5, 5), rows_of(a, 6, 5), "room for its 6 rows");
     refuse(&m, rows_of(a, 5, ROOM), rows_of(a, 7, ROOM), "memory of shape");
     wrong.strides[3] = 2;
-    refuse(&m, rows_of(a, 5, ROOM), wrong, "strides must be dense");
+    refuse(&m, rows_of(a, 5, ROOM), wrong, "found strides (960, 320, 4, 2)");
     close_model(&m);
     open_with(&m, grows, &(struct byoc_load_params){.require_backends = 1});
     refuse(&m, rows_of(a, 5, ROOM), rows_of(a, 6, ROOM),
-           "without require_backends");
+           "loaded with require_backends");
     close_model(&m);
 }
 
@@ -383,7 +383,7 @@ static void test_scatter(void **state)
             assert_int_equal(status, BYOC_EINVAL);
             assert_int_equal(input, UINT32_MAX);
             assert_non_null(
-                strstr(err.text, "in memory, expected separate memory"));
+                strstr(err.text, "expected separate memory, since"));
             assert_true(x[4] == 5);
         }
         close_model(&m);
