@@ -8,14 +8,19 @@
  *   NCHW -> reorder -> pool -> reorder -> NCHW     2.1 x the native kernel
  *   NCHW -> reorder -> conv, pool, ... -> reorder -> NCHW      pays off
  *
- * oneDNN's reductions take three to six times as long as the native kernel,
- * whatever the axis, and so does a binary operator with a broadcast binary
- * post-op, such as a batch normalisation alone, and one of short rows with a
- * broadcast operand; a recurrent layer without
- * gates takes up to three times as long, elementwise operators of float16 and
- * bfloat16 two to four times, and exp, tanh and the logistic function up to one
- * and a half times; tanh without AVX-512 four times. They pay only inside a
- * larger region.
+ * Compared with native kernels, oneDNN takes
+ *
+ *   three to six times as long for reductions, whatever the axis, and for a
+ *   binary operator with a broadcast binary post-op, such as a batch
+ *   normalisation alone;
+ *   up to ten times for a binary operator with a broadcast operand and short
+ *   rows;
+ *   up to three times for a recurrent layer without gates;
+ *   two to four times for elementwise operators of float16 and bfloat16;
+ *   up to one and a half times for exp, tanh and the logistic function, and
+ *   four times for tanh without AVX-512.
+ *
+ * These operators pay only inside a larger region.
  *
  * A region is therefore declined if it has no HEAVY kernel and at least one
  * SLOWER kernel, but no more SLOWER kernels than inputs and outputs together.
