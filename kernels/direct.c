@@ -110,12 +110,13 @@ static int64_t choose_chunk(const struct direct *d)
 /* Number of slices of long rows. One slice of a chunk's rows and the weights of
  * two blocks stay in the second-level cache, so that rows are read from memory
  * once and not for every block; shorter slices than fit let more tiles share
- * the weights of a block. */
+ * the weights of a block. Rows whose pieces at the border are copied have no
+ * slices, since more tiles would need more copies. */
 static int64_t choose_slices(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
-    if (d->chunk == 1 || d->n_pieces > 1 || conv->merged_groups > 1 ||
-        conv->gathers || conv->x_type)
+    if (d->chunk == 1 || d->n_pieces > 1 || d->border > 0 ||
+        conv->merged_groups > 1 || conv->gathers || conv->x_type)
         return 1;
     const int64_t rows = byi_min(d->tiles, d->chunk) * tile_floats(d);
     const int64_t bytes =

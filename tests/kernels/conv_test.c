@@ -686,11 +686,32 @@ static void long_rows(void)
     }
 }
 
+/* The taps of a line are one long row, of which a copy exists at the border. */
+static void long_windows(void)
+{
+    for (int i = 0; i < 8; i++) {
+        struct conv_case c = {.threads = 1 + (int)draw(3)};
+        const int64_t size = 65 + draw(150), map = 100 + draw(200);
+        c.conv = three_by_three(1, map, 4 + draw(12), 33 + draw(60));
+        c.conv.in[1] = c.conv.out[1] = c.conv.size[1] = 1;
+        c.conv.pad[1] = 0;
+        c.conv.size[2] = size;
+        c.conv.pad[2] = size / 2;
+        c.conv.out[2] = map + size / 2 * 2 - size + 1;
+        byi_f32_conv_plan(&c.conv, true);
+        c.conv.cache = 1 << (14 + draw(6));
+        open_case(&c);
+        check_case(&c, NULL, 2e-6);
+        close_case(&c);
+    }
+}
+
 static void test_long_rows(void **state)
 {
     (void)state;
     seed = 3;
     at_all_levels(long_rows);
+    at_all_levels(long_windows);
 }
 
 /* --- scratch -------------------------------------------------------------- */
