@@ -32,30 +32,38 @@ enum { COLD = 64 << 20 }; /* bytes of weights that exceed the caches */
 /* --- layers --------------------------------------------------------------- */
 
 static const struct {
-    /* map: height and width of the input; size: of the window; outputs is 0
-     * for a depthwise convolution */
-    int64_t images, map, channels, outputs, size, stride;
+    /* map: height and width of the input; size: of the window, or its height
+     * if `width` is not 0; outputs is 0 for a depthwise convolution */
+    int64_t images, map, channels, outputs, size, stride, width;
 } layers[] = {
-    {1, 224, 64, 64, 3, 1},    {1, 112, 64, 64, 3, 1},
-    {1, 56, 64, 64, 3, 1},     {1, 56, 256, 256, 3, 1},
-    {1, 35, 96, 96, 3, 1},     {1, 28, 128, 128, 3, 1},
-    {1, 28, 512, 512, 3, 1},   {1, 14, 256, 256, 3, 1},
-    {1, 14, 512, 512, 3, 1},   {1, 7, 512, 512, 3, 1},
-    {1, 14, 128, 32, 3, 1},    {1, 56, 128, 128, 3, 2},
-    {1, 56, 64, 64, 5, 1},     {1, 56, 64, 256, 1, 1},
-    {1, 28, 512, 128, 1, 1},   {1, 14, 1024, 256, 1, 1},
-    {1, 7, 2048, 512, 1, 1},   {128, 1, 768, 768, 1, 1},
-    {128, 1, 768, 3072, 1, 1}, {128, 1, 3072, 768, 1, 1},
-    {197, 1, 768, 2304, 1, 1}, {197, 1, 3072, 768, 1, 1},
-    {1, 1, 512, 1000, 1, 1},   {1, 112, 32, 0, 3, 1},
-    {1, 28, 240, 0, 5, 1},     {1, 14, 480, 0, 9, 1},
-    {1, 224, 3, 64, 7, 2},     {1, 112, 16, 96, 1, 1},
-    {1, 56, 144, 0, 3, 1},     {1, 14, 384, 0, 3, 1},
-    {1, 224, 3, 16, 3, 2},     {1, 224, 3, 24, 3, 2},
-    {1, 224, 3, 32, 3, 2},     {1, 112, 32, 16, 1, 1},
-    {1, 56, 144, 24, 1, 1},    {1, 28, 58, 58, 1, 1},
-    {1, 14, 116, 116, 1, 1},   {1, 56, 16, 72, 1, 1},
-    {1, 224, 32, 9, 3, 1},     {1, 56, 64, 4, 3, 1},
+    {1, 224, 64, 64, 3, 1, 0},    {1, 112, 64, 64, 3, 1, 0},
+    {1, 56, 64, 64, 3, 1, 0},     {1, 56, 256, 256, 3, 1, 0},
+    {1, 35, 96, 96, 3, 1, 0},     {1, 28, 128, 128, 3, 1, 0},
+    {1, 28, 512, 512, 3, 1, 0},   {1, 14, 256, 256, 3, 1, 0},
+    {1, 14, 512, 512, 3, 1, 0},   {1, 7, 512, 512, 3, 1, 0},
+    {1, 14, 128, 32, 3, 1, 0},    {1, 56, 128, 128, 3, 2, 0},
+    {1, 56, 64, 64, 5, 1, 0},     {1, 56, 64, 256, 1, 1, 0},
+    {1, 28, 512, 128, 1, 1, 0},   {1, 14, 1024, 256, 1, 1, 0},
+    {1, 7, 2048, 512, 1, 1, 0},   {128, 1, 768, 768, 1, 1, 0},
+    {128, 1, 768, 3072, 1, 1, 0}, {128, 1, 3072, 768, 1, 1, 0},
+    {197, 1, 768, 2304, 1, 1, 0}, {197, 1, 3072, 768, 1, 1, 0},
+    {1, 1, 512, 1000, 1, 1, 0},   {1, 112, 32, 0, 3, 1, 0},
+    {1, 28, 240, 0, 5, 1, 0},     {1, 14, 480, 0, 9, 1, 0},
+    {1, 224, 3, 64, 7, 2, 0},     {1, 112, 16, 96, 1, 1, 0},
+    {1, 56, 144, 0, 3, 1, 0},     {1, 14, 384, 0, 3, 1, 0},
+    {1, 224, 3, 16, 3, 2, 0},     {1, 224, 3, 24, 3, 2, 0},
+    {1, 224, 3, 32, 3, 2, 0},     {1, 112, 32, 16, 1, 1, 0},
+    {1, 56, 144, 24, 1, 1, 0},    {1, 28, 58, 58, 1, 1, 0},
+    {1, 14, 116, 116, 1, 1, 0},   {1, 56, 16, 72, 1, 1, 0},
+    {1, 224, 32, 9, 3, 1, 0},     {1, 56, 64, 4, 3, 1, 0},
+    {1, 35, 48, 64, 5, 1, 0},     {1, 28, 16, 32, 5, 1, 0},
+    {1, 14, 32, 128, 5, 1, 0},    {1, 7, 48, 128, 5, 1, 0},
+    {1, 17, 128, 128, 1, 1, 7},   {1, 17, 192, 192, 7, 1, 1},
+    {1, 8, 384, 384, 1, 1, 3},    {1, 8, 384, 384, 3, 1, 1},
+    {1, 28, 32, 32, 1, 1, 3},     {1, 28, 32, 32, 1, 1, 5},
+    {1, 28, 32, 32, 1, 1, 7},     {1, 28, 16, 16, 1, 1, 3},
+    {1, 28, 16, 64, 1, 1, 5},     {1, 28, 64, 16, 1, 1, 7},
+    {1, 56, 64, 64, 7, 1, 1},     {1, 56, 128, 128, 3, 1, 1},
 };
 
 static enum byi_f32_type type; /* of inputs and results */
@@ -102,21 +110,20 @@ static double least_time(struct byi_f32_conv_run *run, int64_t each,
  * otherwise with it. Prints nothing if Winograd's algorithm does not apply. */
 static void measure(size_t i, bool exact, int threads)
 {
-    const int64_t out =
-        (layers[i].map + layers[i].size / 2 * 2 - layers[i].size) /
-            layers[i].stride +
-        1;
+    const int64_t size = layers[i].size, map = layers[i].map;
+    const int64_t width = layers[i].width ? layers[i].width : size;
+    const int64_t out = (map + size / 2 * 2 - size) / layers[i].stride + 1;
     struct byi_f32_conv conv = {
         .images = layers[i].images,
-        .in = {1, layers[i].map, layers[i].map},
+        .in = {1, map, map},
         .out = {1, out, out},
         .channels = layers[i].channels,
         .outputs = layers[i].outputs ? layers[i].outputs : layers[i].channels,
         .groups = layers[i].outputs ? 1 : layers[i].channels,
-        .size = {1, layers[i].size, layers[i].size},
+        .size = {1, size, width},
         .stride = {1, layers[i].stride, layers[i].stride},
         .dilation = {1, 1, 1},
-        .pad = {0, layers[i].size / 2, layers[i].size / 2},
+        .pad = {0, size / 2, width / 2},
     };
     conv.type = type;
     conv.planar = byi_f32_planar_suits(&conv);

@@ -124,31 +124,53 @@ static bool suits_winograd_4(const struct byi_f32_conv *conv, int64_t tiles,
     return false;
 }
 
-/* Winograd's algorithm needs fewer multiplications (4/9 for F(2 x 2), 1/4 for
- * F(4 x 4)), but its transformed weights are larger (16/9, 4 times) and are
- * read once for each block of tiles. The choice ignores the number of images,
- * so that models with varying batch size pack weights once. */
-static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
+/* The form of Winograd's algorithm for a window of `taps` x `taps`, or of
+ * `taps` along one axis; BYI_F32_DIRECT if there is none. */
+static enum byi_f32_algorithm choose_form(const struct byi_f32_conv *conv,
+                                          int64_t taps, bool one_axis)
 {
-    const int64_t channels = conv->merged_channels,
-                  outputs = conv->merged_outputs;
-    if (conv->size[0] != 1 || conv->stride[0] != 1 || conv->pad[0] != 0 ||
-        conv->in[0] != conv->out[0])
-        return BYI_F32_DIRECT;
-    for (int i = 1; i < BYI_F32_AXES; i++)
-        if (conv->size[i] != 3 || conv->stride[i] != 1 ||
-            conv->dilation[i] != 1 || conv->out[i] < 5)
-            return BYI_F32_DIRECT;
-    /* with fewer outputs than a vector of AVX-512 has floats, transforming the
-     * inputs takes as long as the products */
-    const bool narrow = conv->kernels->rows > 6 && outputs < BYI_F32_PANEL;
-    if (channels < (narrow ? 32 : 16))
-        return BYI_F32_DIRECT;
+    const int64_t pairs = conv->merged_channels * conv->merged_outputs;
     const int64_t tiles =
         byi_ceil_div(conv->out[1], 4) * byi_ceil_div(conv->out[2], 4);
-    return suits_winograd_4(conv, tiles, channels * outputs)
-               ? BYI_F32_WINOGRAD_4
-               : BYI_F32_WINOGRAD_2;
+    switch (taps) {
+    case 3:
+        return one_axis                               ? BYI_F32_WINOGRAD_ROW_3
+               : suits_winograd_4(conv, tiles, pairs) ? BYI_F32_WINOGRAD_4
+                                                      : BYI_F32_WINOGRAD_2;
+    case 5:
+        return one_axis ? BYI_F32_WINOGRAD_ROW_5 : BYI_F32_WINOGRAD_4_5;
+    case 7:
+        return one_axis ? BYI_F32_WINOGRAD_ROW_7 : BYI_F32_DIRECT;
+    default:
+        return BYI_F32_DIRECT;
+    }
+}
+
+/* Winograd's algorithm needs fewer multiplications (4/9 for F(2 x 2, 3 x 3),
+ * 1/4 for F(4 x 4, 3 x 3)), but its transformed weights are larger (16/9, 4
+ * times) and are read once for each block of tiles. The choice ignores the
+ * number of images, so that models with varying batch size pack weights once.
+ */
+static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
+{
+    const int64_t *size = conv->size;
+    const int64_t taps = size[1] > size[2] ? size[1] : size[2];
+    const bool one_axis = size[1] == 1 || size[2] == 1;
+    if (size[0] != 1 || conv->stride[0] != 1 || conv->pad[0] != 0 ||
+        conv->in[0] != conv->out[0] || (!one_axis && size[1] != size[2]))
+        return BYI_F32_DIRECT;
+    for (int i = 1; i < BYI_F32_AXES; i++)
+        if (conv->stride[i] != 1 ||
+            (size[i] > 1 && (conv->dilation[i] != 1 || conv->out[i] < 5)))
+            return BYI_F32_DIRECT;
+    /* with fewer outputs than a vector of AVX-512 has floats, and with few
+     * pairs along one axis, the transforms take as long as the products */
+    const bool narrow =
+        conv->kernels->rows > 6 && conv->merged_outputs < BYI_F32_PANEL;
+    if (conv->merged_channels < (narrow ? 32 : 16) ||
+        (one_axis && conv->merged_channels * conv->merged_outputs < 32 * 32))
+        return BYI_F32_DIRECT;
+    return choose_form(conv, taps, one_axis);
 }
 
 static bool is_product(const struct byi_f32_conv *conv)
@@ -178,12 +200,15 @@ static bool is_vector(const struct byi_f32_conv *conv)
 
 /* Whether to use blocks of narrow numbers, which belong to the widest
  * instruction set. Without AMX's tiles, their multiply-adds have twice the rate
- * of float32, and F(4 x 4) needs a quarter of them. */
+ * of float32, and F(4 x 4) needs a quarter of them, or fewer. */
 static bool suits_tiles(const struct byi_f32_conv *conv, bool exact)
 {
     const bool tiles = byi_i8_kernels()->block_bytes;
-    return conv->kernels == byi_f32_kernels() && byi_f32_tiles_suit(conv) &&
-           (tiles || exact || choose_winograd(conv) != BYI_F32_WINOGRAD_4);
+    if (conv->kernels != byi_f32_kernels() || !byi_f32_tiles_suit(conv))
+        return false;
+    const enum byi_f32_algorithm other = choose_winograd(conv);
+    return tiles || exact ||
+           (other != BYI_F32_WINOGRAD_4 && other != BYI_F32_WINOGRAD_4_5);
 }
 
 bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv)
@@ -332,8 +357,7 @@ const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
 /* Floats of the packed weights of a merged group. */
 static int64_t group_floats(const struct byi_f32_conv *conv)
 {
-    if (conv->algorithm == BYI_F32_WINOGRAD_2 ||
-        conv->algorithm == BYI_F32_WINOGRAD_4)
+    if (byi_f32_is_winograd(conv))
         return byi_f32_winograd_floats(conv);
     return byi_f32_direct_floats(conv);
 }
@@ -394,11 +418,11 @@ static void pack_depthwise(const struct byi_f32_conv *conv,
 static void pack_serially(const struct byi_f32_conv *conv,
                           const struct byi_f32_weights *weights, float *to)
 {
-    switch (conv->algorithm) {
-    case BYI_F32_WINOGRAD_2:
-    case BYI_F32_WINOGRAD_4:
+    if (byi_f32_is_winograd(conv)) {
         byi_f32_winograd_pack(conv, weights, to);
-        break;
+        return;
+    }
+    switch (conv->algorithm) {
     case BYI_F32_DEPTHWISE:
         pack_depthwise(conv, weights, to);
         break;
@@ -503,12 +527,11 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
     const int64_t taps = byi_f32_product_of(conv->size);
     if (conv->type)
         return byi_f32_strips_scratch(conv, threads);
+    if (byi_f32_is_winograd(conv))
+        return zeros_bytes(conv) + byi_f32_winograd_scratch(conv, threads);
     switch (conv->algorithm) {
     case BYI_F32_DIRECT:
         return zeros_bytes(conv) + byi_f32_direct_scratch(conv, threads);
-    case BYI_F32_WINOGRAD_2:
-    case BYI_F32_WINOGRAD_4:
-        return zeros_bytes(conv) + byi_f32_winograd_scratch(conv, threads);
     case BYI_F32_TILES:
         return zeros_bytes(conv) + byi_f32_tiles_scratch(conv, threads);
     case BYI_F32_PLANAR:
@@ -548,8 +571,6 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *given)
     team.zeros = zeros ? memset(given->scratch, 0, zeros) : shared_zeros;
     team.scratch = (char *)given->scratch + zeros;
     switch (run->conv->algorithm) {
-    case BYI_F32_ALGORITHMS:
-        break;
     case BYI_F32_DEPTHWISE:
         byi_f32_depthwise_run(run);
         break;
@@ -568,8 +589,7 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *given)
     case BYI_F32_DIRECT:
         byi_f32_direct_run(run);
         break;
-    case BYI_F32_WINOGRAD_2:
-    case BYI_F32_WINOGRAD_4:
+    default:
         byi_f32_winograd_run(run);
         break;
     }

@@ -285,6 +285,11 @@ void byi_f32_transposed_pack(const struct byi_f32_conv *conv,
 void byi_f32_transposed_run(const struct byi_f32_conv_run *run);
 uint64_t byi_f32_direct_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_direct_run(const struct byi_f32_conv_run *run);
+static inline bool byi_f32_is_winograd(const struct byi_f32_conv *conv)
+{
+    return conv->algorithm >= BYI_F32_WINOGRAD_2 &&
+           conv->algorithm < BYI_F32_WINOGRAD_2 + BYI_F32_WINOGRAD_FORMS;
+}
 int64_t byi_f32_winograd_floats(const struct byi_f32_conv *conv);
 void byi_f32_winograd_pack(const struct byi_f32_conv *conv,
                            const struct byi_f32_weights *weights, float *to);

@@ -144,17 +144,16 @@ struct byi_f32_codes_tile {
     int64_t ldy;
 };
 
-/* A patch of input for Winograd's F(m x m, r x r). Elements that are not in
- * rows [top, bottom) and columns [left, right) are outside of the image, and
- * zero. */
+/* A patch of input for Winograd's algorithm, of i rows and n columns. Elements
+ * that are not in rows [top, bottom) and columns [left, right) are outside of
+ * the image, and zero. */
 struct byi_f32_patch {
     const float *x;       /* first element of the patch; may be outside of the
                            * image */
     int64_t ldrow, ldcol; /* elements between rows and columns of the image */
     int top, bottom, left, right;
     int64_t channels;
-    float *v; /* element (i, j) of the transform is v[(i * n + j) * point],
-               * where n = m + 2 */
+    float *v; /* element (i, j) of the transform is v[(i * n + j) * point] */
     int64_t point;
 };
 
@@ -203,15 +202,27 @@ typedef void byi_f32_step_fn(const struct byi_f32_step *s);
 
 /* Algorithms of convolutions and products. */
 enum byi_f32_algorithm {
-    BYI_F32_DIRECT,     /* indirect convolution, or a product */
-    BYI_F32_WINOGRAD_2, /* F(2 x 2, 3 x 3)                    */
-    BYI_F32_WINOGRAD_4, /* F(4 x 4, 3 x 3)                    */
+    BYI_F32_DIRECT,         /* indirect convolution, or a product */
+    BYI_F32_WINOGRAD_2,     /* F(2 x 2, 3 x 3) */
+    BYI_F32_WINOGRAD_4,     /* F(4 x 4, 3 x 3) */
+    BYI_F32_WINOGRAD_4_5,   /* F(4 x 4, 5 x 5) */
+    BYI_F32_WINOGRAD_ROW_3, /* F(4, 3), along rows or along columns */
+    BYI_F32_WINOGRAD_ROW_5, /* F(4, 5) */
+    BYI_F32_WINOGRAD_ROW_7, /* F(2, 7) */
     BYI_F32_DEPTHWISE,
     BYI_F32_TRANSPOSED, /* transposed convolution */
     BYI_F32_VECTOR,     /* a vector by an unpacked matrix */
     BYI_F32_TILES,      /* blocks of bfloat16 or split float16 */
     BYI_F32_PLANAR,     /* images of few channels, channels first */
     BYI_F32_ALGORITHMS
+};
+
+/* Forms of Winograd's algorithm, F(m x m, r x r) and F(m, r): form 0 is
+ * BYI_F32_WINOGRAD_2. */
+enum {
+    BYI_F32_WINOGRAD_FORMS = BYI_F32_DEPTHWISE - BYI_F32_WINOGRAD_2,
+    BYI_F32_WINOGRAD_POINTS = 8, /* most points, n = m + r - 1 */
+    BYI_F32_WINOGRAD_TAPS = 25,  /* most taps of a channel */
 };
 
 /* The functions of one instruction set. */
@@ -241,15 +252,17 @@ struct byi_f32_kernels {
      * those of the panel that begins `ahead` bytes further on */
     void (*codes_expand[2])(const uint8_t *panel, int64_t block, int64_t k,
                             int64_t depth, int64_t ahead, float *to);
-    /* For F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3). winograd_weights computes
-     * G t G', in float64, where g is G and t the 3 x 3 taps of a channel, for a
+    /* For each form of Winograd's algorithm. `weights` computes G t G', or G t
+     * for F(m, r), in float64, where g is G and t the taps of a channel, for a
      * panel of outputs. Element (i, j) of the result for the first output is
      * to[(i * n + j) * point], and the other outputs follow it. */
-    void (*winograd_weights[2])(const double g[][3],
-                                const float taps[9][BYI_F32_PANEL], float *to,
-                                int64_t point);
-    void (*winograd_input[2])(const struct byi_f32_patch *p);
-    void (*winograd_output[2])(const struct byi_f32_outputs *o);
+    struct {
+        void (*weights)(const double g[][BYI_F32_WINOGRAD_POINTS],
+                        const float taps[][BYI_F32_PANEL], float *to,
+                        int64_t point);
+        void (*input)(const struct byi_f32_patch *p);
+        void (*output)(const struct byi_f32_outputs *o);
+    } winograd[BYI_F32_WINOGRAD_FORMS];
     /* to[c * pitch + r] = from[r * stride + c] for r < rows, c < columns, both
      * at least `width`; `from` and `to` must not overlap */
     void (*transpose)(const float *from, int64_t stride, int64_t rows,

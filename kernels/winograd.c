@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/winograd.c: 3 x 3 convolution of stride 1 by Winograd's algorithm
- * (Lavin and Gray, arXiv 1509.09308). A tile of m x m outputs is
+/* kernels/winograd.c: convolution of stride 1 by Winograd's algorithm (Lavin
+ * and Gray, arXiv 1509.09308). A tile of m x m outputs is
  *
  *     A' [ sum over channels of (G g G') * (B' d B) ] A
  *
- * with * elementwise, so that all tiles together are (m + 2)^2 products of
- * tiles x channels by channels x outputs, one for each point of the tile:
+ * with * elementwise, so that all tiles together are n^2 products, where
+ * n = m + r - 1 for r x r taps, of tiles x channels by channels x outputs, one
+ * for each point of the tile:
  *
  *     V[point][tile][channel]             transformed inputs
  *     U[panel][point][channel][16]        transformed weights, packed once
  *     M[point][tile][32]                  products of one block of columns
  *
  * V of a block of tiles stays in the second-level cache while all columns are
- * computed. */
+ * computed. For r taps along one axis, a tile is m outputs along it and has n
+ * points. */
 #include "kernels/conv.h"
 
 #include <math.h>
@@ -21,8 +23,8 @@
 struct winograd {
     const struct byi_f32_conv_run *run;
     int64_t group;      /* the merged group whose columns are computed */
-    int m, n;           /* outputs and inputs of a tile along an axis */
-    int64_t points;     /* n^2                                             */
+    int m[2], n[2];     /* outputs and inputs of a tile along each axis */
+    int64_t points;     /* n[0] n[1] */
     int64_t high, wide; /* tiles of an image along each axis               */
     int64_t tiles;      /* tiles of all images */
     int64_t block;      /* tiles whose V exists at a time */
@@ -35,27 +37,56 @@ struct winograd {
 
 /* --- weights -------------------------------------------------------------- */
 
-static const double g_4[4][3] = {
-    {1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
-static const double g_6[6][3] = {
-    {1 / 4.0, 0, 0},
-    {-1 / 6.0, -1 / 6.0, -1 / 6.0},
-    {-1 / 6.0, 1 / 6.0, -1 / 6.0},
-    {1 / 24.0, 1 / 12.0, 1 / 6.0},
-    {1 / 24.0, -1 / 12.0, 1 / 6.0},
-    {0, 0, 1},
+/* F(m x m, r x r), or F(m, r) along one axis */
+static const struct form {
+    int m, r;
+    bool one_axis;
+} forms[BYI_F32_WINOGRAD_FORMS] = {
+    {2, 3, false}, {4, 3, false}, {4, 5, false},
+    {4, 3, true},  {4, 5, true},  {2, 7, true},
 };
 
-static int inputs_of(const struct byi_f32_conv *conv)
+static int form_index(const struct byi_f32_conv *conv)
 {
-    return conv->algorithm == BYI_F32_WINOGRAD_2 ? 4 : 6;
+    return (int)conv->algorithm - BYI_F32_WINOGRAD_2;
+}
+
+/* Is the one axis the columns' one, so that a tile is a column of outputs? */
+static bool is_upright(const struct byi_f32_conv *conv)
+{
+    return forms[form_index(conv)].one_axis && conv->size[1] > 1;
+}
+
+static int points_of(const struct byi_f32_conv *conv)
+{
+    const struct form *form = &forms[form_index(conv)];
+    const int n = form->m + form->r - 1;
+    return form->one_axis ? n : n * n;
+}
+
+/* Compute G. Row i belongs to point p of the polynomial: the powers of p,
+ * divided by the product of its differences from the other points. The last row
+ * belongs to infinity. f32_winograd.inc has the other two matrices. */
+static void compute_g(const struct form *form,
+                      double g[][BYI_F32_WINOGRAD_POINTS])
+{
+    static const double points[] = {0, 1, -1, 2, -2, 0.5, -0.5};
+    const int last = form->m + form->r - 2;
+    for (int i = 0; i < last; i++) {
+        double power = 1;
+        for (int j = 0; j < last; j++)
+            power /= j == i ? 1 : points[i] - points[j];
+        for (int k = 0; k < form->r; k++, power *= points[i])
+            g[i][k] = power;
+    }
+    for (int k = 0; k < form->r; k++)
+        g[last][k] = k == form->r - 1;
 }
 
 int64_t byi_f32_winograd_floats(const struct byi_f32_conv *conv)
 {
-    const int64_t n = inputs_of(conv);
     return byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL) * BYI_F32_PANEL *
-           n * n * conv->merged_channels;
+           points_of(conv) * conv->merged_channels;
 }
 
 /* Gather the taps of channel `channel` for outputs [column, end), at most one
@@ -63,19 +94,20 @@ int64_t byi_f32_winograd_floats(const struct byi_f32_conv *conv)
 static void gather_taps(const struct byi_f32_conv *conv,
                         const struct byi_f32_weights *weights, int64_t column,
                         int64_t end, int64_t channel,
-                        float taps[9][BYI_F32_PANEL])
+                        float taps[][BYI_F32_PANEL])
 {
+    const int64_t across = conv->size[2], n = conv->size[1] * across;
     const int64_t outputs = conv->outputs / conv->groups;
     const int64_t channels = conv->channels / conv->groups;
     const int64_t group = channel / channels;
     const float *from = weights->at + group * weights->group +
                         channel % channels * weights->channel;
-    memset(taps, 0, 9 * sizeof *taps);
+    memset(taps, 0, (size_t)n * sizeof *taps);
     for (int64_t o = column; o < end; o++)
-        for (int i = 0; o / outputs == group && i < 9; i++)
-            taps[i][o - column] =
-                from[o % outputs * weights->output + i / 3 * weights->tap[1] +
-                     i % 3 * weights->tap[2]];
+        for (int64_t i = 0; o / outputs == group && i < n; i++)
+            taps[i][o - column] = from[o % outputs * weights->output +
+                                       i / across * weights->tap[1] +
+                                       i % across * weights->tap[2]];
 }
 
 /* The same for channels [c, c + n) of a merged group that is one group. The
@@ -83,15 +115,16 @@ static void gather_taps(const struct byi_f32_conv *conv,
 static void gather_strip(const struct byi_f32_conv *conv,
                          const struct byi_f32_weights *weights, int64_t column,
                          int64_t end, int64_t c, int64_t n,
-                         float taps[][9][BYI_F32_PANEL])
+                         float taps[][BYI_F32_PANEL])
 {
-    const float *from = weights->at +
-                        column / conv->merged_outputs * weights->group +
-                        column % conv->merged_outputs * weights->output + c * 9;
+    const int64_t rows = n * byi_f32_product_of(conv->size);
+    const float *from =
+        weights->at + column / conv->merged_outputs * weights->group +
+        column % conv->merged_outputs * weights->output + c * weights->channel;
     if (end - column < BYI_F32_PANEL)
-        memset(taps, 0, (size_t)n * sizeof *taps);
-    byi_f32_gather(conv->kernels, from, weights->output, 1, end - column, n * 9,
-                   &taps[0][0][0], BYI_F32_PANEL);
+        memset(taps, 0, (size_t)rows * sizeof *taps);
+    byi_f32_gather(conv->kernels, from, weights->output, 1, end - column, rows,
+                   &taps[0][0], BYI_F32_PANEL);
 }
 
 /* Transform the weights of a panel, of outputs [column, end). */
@@ -100,30 +133,32 @@ static void pack_panel(const struct byi_f32_conv *conv,
                        int64_t end, float *to)
 {
     enum { STRIP = 16 };
-    float taps[STRIP][9][BYI_F32_PANEL];
-    const int n = inputs_of(conv);
+    float taps[STRIP * BYI_F32_WINOGRAD_TAPS][BYI_F32_PANEL];
+    double g[BYI_F32_WINOGRAD_POINTS][BYI_F32_WINOGRAD_POINTS];
     const int64_t group = column / conv->merged_outputs;
-    const bool adjacent = conv->merged_groups == conv->groups &&
-                          weights->channel == 9 && weights->tap[1] == 3 &&
-                          weights->tap[2] == 1;
+    const int64_t n = byi_f32_product_of(conv->size);
+    const bool adjacent =
+        conv->merged_groups == conv->groups && weights->channel == n &&
+        weights->tap[1] == conv->size[2] && weights->tap[2] == 1;
+    compute_g(&forms[form_index(conv)], g);
     for (int64_t c = 0; c < conv->merged_channels; c++) {
         const int64_t at = adjacent ? c % STRIP : 0;
         if (!adjacent)
             gather_taps(conv, weights, column, end,
-                        group * conv->merged_channels + c, taps[0]);
+                        group * conv->merged_channels + c, taps);
         else if (at == 0)
             gather_strip(conv, weights, column, end, c,
                          byi_min(STRIP, conv->merged_channels - c), taps);
-        conv->kernels->winograd_weights[n == 6](
-            n == 4 ? g_4 : g_6, taps[at], to + c * BYI_F32_PANEL,
-            conv->merged_channels * BYI_F32_PANEL);
+        conv->kernels->winograd[form_index(conv)].weights(
+            (const double(*)[BYI_F32_WINOGRAD_POINTS])g,
+            (const float(*)[BYI_F32_PANEL])(taps + at * n),
+            to + c * BYI_F32_PANEL, conv->merged_channels * BYI_F32_PANEL);
     }
 }
 
 void byi_f32_winograd_pack(const struct byi_f32_conv *conv,
                            const struct byi_f32_weights *weights, float *to)
 {
-    const int64_t n = inputs_of(conv);
     for (int64_t group = 0; group < conv->merged_groups; group++)
         for (int64_t o = 0; o < conv->merged_outputs; o += BYI_F32_PANEL) {
             const int64_t column = group * conv->merged_outputs + o;
@@ -131,7 +166,7 @@ void byi_f32_winograd_pack(const struct byi_f32_conv *conv,
                        column +
                            byi_min(BYI_F32_PANEL, conv->merged_outputs - o),
                        to + group * byi_f32_winograd_floats(conv) +
-                           o * n * n * conv->merged_channels);
+                           o * points_of(conv) * conv->merged_channels);
         }
 }
 
@@ -147,10 +182,16 @@ void byi_f32_winograd_pack(const struct byi_f32_conv *conv,
 static struct winograd plan(const struct byi_f32_conv_run *run,
                             const struct byi_f32_conv *conv, int threads)
 {
-    const int n = inputs_of(conv);
-    struct winograd w = {.run = run, .m = n - 2, .n = n, .points = n * n};
-    w.high = byi_ceil_div(conv->out[1], w.m);
-    w.wide = byi_ceil_div(conv->out[2], w.m);
+    const struct form *form = &forms[form_index(conv)];
+    struct winograd w = {
+        .run = run, .m = {1, 1}, .n = {1, 1}, .points = points_of(conv)};
+    for (int i = 0; i < 2; i++)
+        if (conv->size[1 + i] > 1) {
+            w.m[i] = form->m;
+            w.n[i] = form->m + form->r - 1;
+        }
+    w.high = byi_ceil_div(conv->out[1], w.m[0]);
+    w.wide = byi_ceil_div(conv->out[2], w.m[1]);
     w.tiles = conv->images * conv->out[0] * w.high * w.wide;
     w.ldv = byi_ceil_div(conv->merged_channels, BYI_F32_PANEL) * BYI_F32_PANEL +
             BYI_F32_PANEL;
@@ -205,9 +246,25 @@ uint64_t byi_f32_winograd_scratch(const struct byi_f32_conv *conv, int threads)
 /* Set at[] to the row and column of a tile in its image; returns the image. */
 static int64_t locate(const struct winograd *w, int64_t tile, int64_t at[2])
 {
-    at[0] = tile / w->wide % w->high * w->m;
-    at[1] = tile % w->wide * w->m;
+    at[0] = tile / w->wide % w->high * w->m[0];
+    at[1] = tile % w->wide * w->m[1];
     return tile / w->wide / w->high;
+}
+
+/* Swap rows and columns, which the transforms of one axis call columns. */
+static void lay_patch(struct byi_f32_patch *p)
+{
+    const struct byi_f32_patch upright = *p;
+    p->ldrow = upright.ldcol, p->ldcol = upright.ldrow;
+    p->top = upright.left, p->left = upright.top;
+    p->bottom = upright.right, p->right = upright.bottom;
+}
+
+static void lay_outputs(struct byi_f32_outputs *o)
+{
+    const struct byi_f32_outputs upright = *o;
+    o->rows = upright.columns, o->columns = upright.rows;
+    o->ldrow = upright.ldcol, o->ldcol = upright.ldrow;
 }
 
 /* Compute V of tiles [begin, end) of the block that begins with tile `first`.
@@ -221,7 +278,7 @@ static void transform_inputs(const struct winograd *w, float *v, int64_t first,
         const int64_t image = locate(w, tile, at);
         const int64_t top = at[0] - conv->pad[1], left = at[1] - conv->pad[2];
         const int64_t down = conv->in[1] - top, right = conv->in[2] - left;
-        const struct byi_f32_patch patch = {
+        struct byi_f32_patch patch = {
             .x = w->run->x +
                  ((image * conv->in[1] + top) * conv->in[2] + left) *
                      conv->channels +
@@ -230,13 +287,15 @@ static void transform_inputs(const struct winograd *w, float *v, int64_t first,
             .ldcol = conv->channels,
             .top = top < 0 ? (int)-top : 0,
             .left = left < 0 ? (int)-left : 0,
-            .bottom = down < w->n ? (int)down : w->n,
-            .right = right < w->n ? (int)right : w->n,
+            .bottom = (int)byi_min(down, w->n[0]),
+            .right = (int)byi_min(right, w->n[1]),
             .channels = conv->merged_channels,
             .v = v + (tile - first) * w->ldv,
             .point = w->block * w->ldv,
         };
-        conv->kernels->winograd_input[w->n == 6](&patch);
+        if (is_upright(conv))
+            lay_patch(&patch);
+        conv->kernels->winograd[form_index(conv)].input(&patch);
     }
 }
 
@@ -296,11 +355,13 @@ static void transform_output(const struct winograd *w, const float *m,
     const int64_t row = (image * conv->out[1] + at[0]) * conv->out[2] + at[1];
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(w->run, row, column, columns, buffer);
-    const struct byi_f32_outputs o = {
+    const int64_t high = byi_min(w->m[0], conv->out[1] - at[0]);
+    const int64_t wide = byi_min(w->m[1], conv->out[2] - at[1]);
+    struct byi_f32_outputs o = {
         .m = m,
         .point = w->block * w->columns,
-        .rows = (int)byi_min(w->m, conv->out[1] - at[0]),
-        .columns = (int)byi_min(w->m, conv->out[2] - at[1]),
+        .rows = (int)high,
+        .columns = (int)wide,
         .channels = (int)columns,
         .bias = e.bias,
         .add = e.add,
@@ -310,11 +371,13 @@ static void transform_output(const struct winograd *w, const float *m,
         .ldrow = conv->out[2] * conv->outputs,
         .ldcol = conv->outputs,
     };
-    conv->kernels->winograd_output[w->n == 6](&o);
+    if (is_upright(conv))
+        lay_outputs(&o);
+    conv->kernels->winograd[form_index(conv)].output(&o);
     if (conv->next < conv->n_epilogue)
-        for (int i = 0; i < o.rows; i++)
+        for (int64_t i = 0; i < high; i++)
             byi_f32_epilogue_run(w->run, conv->next, row + i * conv->out[2],
-                                 o.columns, column, columns);
+                                 wide, column, columns);
 }
 
 /* Compute blocks [begin, end) of columns for the tiles from `first` on. */
