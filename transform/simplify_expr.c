@@ -5,8 +5,9 @@
  *           right
  * leaves:   no match of a row of the table in this file. Elements
  *           keep their values, except that combined constants of float sums
- *           and products are rounded once (terms that cancel are not combined)
- *           and that -0 may become 0. x - x and x 0 stay: they are not 0 for
+ *           and products are rounded once (terms that cancel are not combined),
+ *           that a product is scaled instead of its operands, and that -0 may
+ *           become 0. x - x and x 0 stay: they are not 0 for
  *           every x.
  *
  *   %0 = multiply(%x, const[a]);
@@ -131,6 +132,19 @@ static bool have_products(struct byi_row_match *r)
                         combine_constants(r->rw, b, c, combine_product));
 }
 
+/* Whether a and b, numbers that scale the operands of a product of float32, may
+ * scale the product instead: their own product, which `c` is bound to, is near
+ * enough to 1 that sums do not overflow without it. */
+static bool have_scale(struct byi_row_match *r)
+{
+    double a, b;
+    return byi_rw_tensor(r->rw, r->root)->dtype == BYOC_F32 &&
+           byi_rw_splat(r->rw, byi_row_value(r, "a"), &a) &&
+           byi_rw_splat(r->rw, byi_row_value(r, "b"), &b) &&
+           fabs(a * b) >= 0x1p-16 && fabs(a * b) <= 0x1p16 &&
+           bind_combined(r, combine_product);
+}
+
 /* --- movement ------------------------------------------------------------ */
 
 /* The field of a split into one part is the operand of the split. */
@@ -221,6 +235,9 @@ static const struct byi_row rows[] = {
     BYI_ROW_SHARED_IF("take(%shape, const %i) with %shape = shape_of(%x)",
                       "%dim", knows_dim),
     BYI_ROWS_PRODUCTS,
+    /* attention that scales queries and keys: a decoder's keys are a cache */
+    BYI_ROW_SHARED_IF("nn.matmul(multiply(%q, const %a), multiply(%k, const %b))",
+                      "multiply(again(%q, %k), %c)", have_scale),
 };
 /* clang-format on */
 
