@@ -157,27 +157,51 @@ static byi_id drop_single_split(struct byi_rewrite *rw, byi_id at)
     return byi_rw_arg(rw, get->args[0], 0);
 }
 
-/* Binds `dim` to element i of shape_of(x), if that dim is static. */
+/* Binds `dims` to n elements of shape_of(x) from element `first` on, as a
+ * constant of `rank` axes, if these dims are static. */
+static bool bind_dims(struct byi_row_match *r, int64_t first, int64_t n,
+                      uint32_t rank, const int64_t *shape)
+{
+    const struct byi_type *x = byi_row_node(r, "x")->type;
+    int64_t start = byi_attr_int(byi_row_node(r, "shape")->attrs, "start");
+    if (x->kind != BYI_TENSOR)
+        return false;
+    start = byi_max(start < 0 ? start + x->rank : start, 0) + first;
+    for (int64_t i = 0; i < n; i++)
+        if (BYI_IS_SYMBOL(x->dims[start + i]))
+            return false;
+    return byi_row_give(
+        r, "dims",
+        byi_rw_const_as(r->rw,
+                        byi_rw_int_vector(r->rw, &x->dims[start], (uint32_t)n),
+                        rank, shape));
+}
+
+/* Binds `dims` to element i of shape_of(x), if that dim is static. */
 static bool knows_dim(struct byi_row_match *r)
 {
-    const struct byi_node *shape = byi_row_node(r, "shape");
-    const struct byi_type *x = byi_row_node(r, "x")->type;
-    const int64_t n = shape->type->dims[0];
-    int64_t start = byi_attr_int(shape->attrs, "start"), i;
+    const int64_t n = byi_row_node(r, "shape")->type->dims[0];
     struct byi_tensor index;
     if (!byi_rw_view(r->rw, byi_row_value(r, "i"), &index) ||
         byi_elements(index.rank, index.dims) != 1)
         return false;
-    i = byi_tensor_int(&index, 0);
-    if (x->kind != BYI_TENSOR || BYI_IS_SYMBOL(n) || i < -n || i >= n)
+    const int64_t i = byi_tensor_int(&index, 0);
+    return !BYI_IS_SYMBOL(n) && i >= -n && i < n &&
+           bind_dims(r, i < 0 ? i + n : i, 1, index.rank, index.dims);
+}
+
+/* Binds `dims` to the slice of shape_of(x), if all its dims are static. */
+static bool knows_slice(struct byi_row_match *r)
+{
+    const int64_t n = byi_row_node(r, "shape")->type->dims[0];
+    const struct byi_type *to = byi_rw_tensor(r->rw, r->root);
+    int64_t begin;
+    uint32_t one;
+    if (BYI_IS_SYMBOL(n) || BYI_IS_SYMBOL(to->dims[0]) || to->dims[0] == 0 ||
+        !byi_rw_ints(r->rw, byi_row_value(r, "begin"), &begin, 1, &one))
         return false;
-    start = start < 0 ? start + x->rank : start;
-    i += (i < 0 ? n : 0) + (start < 0 ? 0 : start);
-    return !BYI_IS_SYMBOL(x->dims[i]) &&
-           byi_row_give(
-               r, "dim",
-               byi_rw_const_as(r->rw, byi_rw_int_vector(r->rw, &x->dims[i], 1),
-                               index.rank, index.dims));
+    begin = byi_max(begin < 0 ? begin + n : begin, 0);
+    return bind_dims(r, begin, to->dims[0], 1, to->dims);
 }
 
 /* clang-format off */
@@ -233,7 +257,10 @@ static const struct byi_row rows[] = {
     BYI_ROW_RULE(BYI_OP_CONCATENATE, byi_concat_slices),
     BYI_ROW_RULE(BYI_OP_STRIDED_SLICE, byi_slice_concat),
     BYI_ROW_SHARED_IF("take(%shape, const %i) with %shape = shape_of(%x)",
-                      "%dim", knows_dim),
+                      "%dims", knows_dim),
+    BYI_ROW_SHARED_IF("strided_slice(%shape, const %begin, %end, %axes, const %one) "
+                      "with %shape = shape_of(%x)",
+                      "%dims", knows_slice),
     BYI_ROWS_PRODUCTS,
     /* attention that scales queries and keys: a decoder's keys are a cache */
     BYI_ROW_SHARED_IF("nn.matmul(multiply(%q, const %a), multiply(%k, const %b))",
