@@ -350,6 +350,23 @@ static enum byoc_status read_scores(struct byi_build *b, uint32_t softmax,
     return BYOC_OK;
 }
 
+/* Refuse scores that an operand, such as a mask, broadcasts to more elements
+ * than the product has. */
+static enum byoc_status check_shapes(struct byi_build *b, uint32_t softmax)
+{
+    const struct byoc_graph_value *v = b->graph->values;
+    const struct byoc_graph_value *from = &v[byi_dn_step0(b)->outs[0]];
+    for (uint32_t i = 1; i < softmax; i++) {
+        const struct byoc_graph_value *to = &v[byi_dn_step(b, i)->outs[0]];
+        if (!byi_dims_equal(from->rank, from->dims, to->rank, to->dims))
+            return byi_dn_refuse(b,
+                                 "attention: found %s that broadcasts scores, "
+                                 "expected the shape of the product",
+                                 byi_dn_step(b, i)->name);
+    }
+    return BYOC_OK;
+}
+
 static bool is_along_last_axis(const struct byi_build *b,
                                const struct byoc_graph_step *softmax)
 {
@@ -431,6 +448,7 @@ enum byoc_status byi_dn_build_attention(struct byi_build *b)
     BYI_TRY(want_matrices(b, scores->args[1],
                           byoc_graph_int(scores, "transpose_b", 0) != 0, rank,
                           &a.keys));
+    BYI_TRY(check_shapes(b, n - 2));
     BYI_TRY(read_scores(b, n - 2, rank, &a));
     a.dst = a.result_transposed ? transposed_dst(type) : choose_dst(b, type);
     a.p = (struct byi_dnnl_attention){

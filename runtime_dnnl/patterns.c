@@ -5,6 +5,7 @@
  * whether oneDNN supports it well for the actual shapes. */
 #include "patterns.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define NAME(op, name, ...) name
@@ -72,10 +73,22 @@ static const char *accept_float32(const struct byoc_host *host,
     return accept_types(host, m, types, 1, TAKES_WIDE, TAKES_WIDE);
 }
 
+/* Whether a and b are the same shape; `varies`: a size that varies, which is
+ * below 0, may turn out to be any size. */
+static bool is_same_shape(uint32_t rank, const int64_t *a, const int64_t *b,
+                          bool varies)
+{
+    for (uint32_t i = 0; i < rank; i++)
+        if (a[i] != b[i] && !(varies && (a[i] < 0 || b[i] < 0)))
+            return false;
+    return true;
+}
+
 /* Accepts a match if the results of its first n operators have the same shape,
  * since post-ops change the first operator's result in place. */
 static const char *accept_same_shape(const struct byoc_host *host,
-                                     const struct byoc_match *m, uint32_t n)
+                                     const struct byoc_match *m, uint32_t n,
+                                     bool varies)
 {
     uint32_t dtype, rank[2];
     const int64_t *dims[2];
@@ -84,7 +97,7 @@ static const char *accept_same_shape(const struct byoc_host *host,
     for (uint32_t i = 1; i < n; i++)
         if (host->match_op_type(m, i, &dtype, &rank[1], &dims[1]) &&
             (rank[0] != rank[1] ||
-             memcmp(dims[0], dims[1], rank[0] * sizeof *dims[0]) != 0))
+             !is_same_shape(rank[0], dims[0], dims[1], varies)))
             return host->match_say(m, refusals[GROWS], host->match_op(m, i),
                                    host->match_show_op(m, i),
                                    host->match_op(m, 0),
@@ -96,15 +109,18 @@ static const char *accept_chain(const struct byoc_host *host,
                                 const struct byoc_match *m)
 {
     const char *why = accept_float(host, m);
-    return why ? why : accept_same_shape(host, m, host->match_n_ops(m));
+    return why ? why : accept_same_shape(host, m, host->match_n_ops(m), false);
 }
 
-/* The last operator, the product with the values, may have another shape. */
+/* The last operator, the product with the values, may have another shape. The
+ * size of a mask often follows from arithmetic with shapes, and is known only
+ * when the region is built for the sizes of a run. */
 static const char *accept_attention(const struct byoc_host *host,
                                     const struct byoc_match *m)
 {
     const char *why = accept_float(host, m);
-    return why ? why : accept_same_shape(host, m, host->match_n_ops(m) - 1);
+    return why ? why
+               : accept_same_shape(host, m, host->match_n_ops(m) - 1, true);
 }
 
 /* Accepts a match between 8-bit integers and float32 with a single scale. */

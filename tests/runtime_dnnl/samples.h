@@ -141,6 +141,7 @@ static const struct refusal refusals[] = {
     {"dnnl.attention", "%q: (2, 7, 12), %k: (2, 12, 10), %v: (2, 7, 5)", "nn.matmul(nn.softmax(nn.matmul(%q, %k)), %v, transpose_a=true)", "expected nn.softmax and the product"},
     {"dnnl.attention", "%q: (2, 7, 12), %k: (2, 12, 10), %v: (2, 5, 7)", "nn.matmul(%v, nn.softmax(nn.matmul(%q, %k)))", "expected nn.softmax and the product"},
     {"dnnl.attention", "%q: (2, 7, 12), %k: (2, 12, 10), %v: (10)", "nn.matmul(nn.softmax(nn.matmul(%q, %k)), %v)", "operand of rank 1"},
+    {"dnnl.attention", "%q: (2, 1, 12), %k: (2, 12, 10), %v: (2, 10, 5), %m: (m, 10)", "nn.matmul(nn.softmax(add(nn.matmul(%q, %k), %m)), %v)", "found add that broadcasts scores"},
     {"dnnl.pool", "%x: (1, 4, 5, 5)", "nn.avg_pool2d(%x, pool_size=[2, 2], strides=[2, 2], ceil_mode=true, count_include_pad=true)", "divides such windows differently"},
     {"dnnl.batch_norm", "%x: (2, 4, 5, 6)", "nn.batch_norm(%x, " R("5", 1) ", " R("5", 2) ", " R("5", 3) ", [0.5, 1.0, 1.5, 2.0, 1.0], axis=2)", "channels on axis 2"},
     {"dnnl.instance_norm", "%x: (2, 4)", "nn.instance_norm(%x, " R("4", 1) ", " R("4", 2) ")", "rank 2, expected 3 to 5"},
