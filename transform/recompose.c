@@ -4,8 +4,9 @@
  *           and maximum
  * leaves:   nn.layer_norm, nn.gelu, nn.silu, nn.mish, nn.hard_swish,
  *           nn.hard_sigmoid, nn.softplus, sigmoid, nn.softmax and
- *           nn.log_softmax instead of their arithmetic, if the inner values
- *           have no other readers; the constants of gates match within 1e-3
+ *           nn.log_softmax instead of their arithmetic, and masks of a softmax
+ *           as sums, if the inner values have no other readers; the constants
+ *           of gates match within 1e-3
  *
  *   %0 = multiply(%x, const(0.7071));
  *   %1 = erf(%0);
@@ -39,12 +40,38 @@ static bool has_same_axis(struct byi_row_match *r)
     return byi_row_give_int(r, "axis", found == rank - 1 ? -1 : found);
 }
 
+/* Whether scores of float32 are masked by a number so low that adding it gives
+ * it, and the mask is the same for several matrices, such as those of all
+ * heads. A sum with a small mask, unlike a choice, is a part of attention.
+ * Scores that are masked and not finite become NaN. */
+static bool is_low_mask(struct byi_row_match *r)
+{
+    const struct byi_type *x = byi_row_node(r, "x")->type;
+    const struct byi_type *mask = byi_row_node(r, "mask")->type;
+    double low;
+    if (x->dtype != BYOC_F32 ||
+        !byi_rw_splat(r->rw, byi_row_value(r, "low"), &low) || !(low < -1e30))
+        return false;
+    for (uint32_t i = 0; i + 2 < x->rank; i++) {
+        const int64_t at = (int64_t)i + mask->rank - x->rank;
+        if (x->dims[i] != 1 && (at < 0 || mask->dims[at] == 1))
+            return true;
+    }
+    return false;
+}
+
 /* x - max(x), which has the same softmax as x. If the maximum has other
  * readers, the row without SHIFTED matches, with the difference as x. */
 #define SHIFTED "subtract(%x, max(%x){keepdims=true})"
 #define SUM(e) "sum(" e "){keepdims=true}"
 #define LOG_SUM(z)                                                             \
     "(log(" SUM("exp(" z ")") ") | reduce_log_sum_exp(" z "){keepdims=true})"
+#define MASKED_ROWS(scores, numbers)                                           \
+    BYI_ROW_IF("nn.softmax(" scores ")",                                       \
+               "again(add(%x, where(%mask, " numbers ")))", is_low_mask),      \
+        BYI_ROW_IF("nn.softmax(add(" scores ", %more))",                       \
+                   "again(add(add(%x, where(%mask, " numbers ")), %more))",    \
+                   is_low_mask)
 #define EXP_PLUS_ONE(x) "add(exp(" x "), const %one)"
 
 /* clang-format off */
@@ -55,6 +82,8 @@ static const struct byi_row rows[] = {
      "nn.softmax(%x, axis=axis)", has_same_axis),
     BYI_ROW_IF("multiply(%e, / " SUM("%e") ") with %e = exp(%x)",
      "nn.softmax(%x, axis=axis)", has_same_axis),
+    MASKED_ROWS("where(%mask, %x, const %low)", "0.0, %low"),
+    MASKED_ROWS("where(%mask, const %low, %x)", "%low, 0.0"),
     BYI_ROW_IF("log(nn.softmax(%x))", "nn.log_softmax(%x, axis=axis)", has_same_axis),
     BYI_ROW_IF("subtract(%z, " LOG_SUM("%z") ") with %z = " SHIFTED,
      "nn.log_softmax(%x, axis=axis)", has_same_axis),

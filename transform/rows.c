@@ -181,18 +181,62 @@ static byi_id emit_template(const struct row_try *t)
                : BYI_NO_ID;
 }
 
-static bool may_replace(const struct byi_rewrite *rw, byi_id at, byi_id out)
+/* Where a replacement was emitted: the next node and the next symbol. */
+struct emission {
+    byi_id node;
+    int64_t symbol;
+};
+
+static struct emission next_emission(const struct byi_rewrite *rw)
 {
-    return out != BYI_NO_ID && out != at &&
-           byi_type_equal(byi_rw_node(rw, at)->type,
-                          byi_rw_node(rw, out)->type);
+    return (struct emission){rw->f->nodes.n, -1 - (int64_t)rw->m->symbols.n};
+}
+
+/* Give the nodes emitted up to `out` the symbols of `type` in place of those
+ * that the inference created for them. */
+static void rename_symbols(struct byi_rewrite *rw, const struct byi_type *type,
+                           byi_id out, const struct emission *from)
+{
+    const struct byi_type *inferred = byi_rw_node(rw, out)->type;
+    for (byi_id id = from->node; id <= out; id++) {
+        const struct byi_type *own = byi_rw_node(rw, id)->type;
+        int64_t dims[BYI_MAX_RANK];
+        if (own->kind != BYI_TENSOR)
+            continue;
+        for (uint32_t i = 0; i < own->rank; i++) {
+            dims[i] = own->dims[i];
+            for (uint32_t k = 0; k < type->rank && dims[i] <= from->symbol; k++)
+                if (inferred->dims[k] == dims[i])
+                    dims[i] = type->dims[k];
+        }
+        if (!byi_dims_equal(own->rank, dims, own->rank, own->dims))
+            rw->f->nodes.at[id].type =
+                byi_type_tensor(rw->m->arena, own->dtype, own->rank, dims);
+    }
+}
+
+/* Whether `out` has the type of `at`, or can get it. */
+static bool may_replace(struct byi_rewrite *rw, byi_id at, byi_id out,
+                        const struct emission *from)
+{
+    if (out == BYI_NO_ID || out == at)
+        return false;
+    const struct byi_type *type = byi_rw_node(rw, at)->type;
+    const struct byi_type *found = byi_rw_node(rw, out)->type;
+    if (byi_type_equal(type, found))
+        return true;
+    if (type->kind != BYI_TENSOR || out < from->node ||
+        !byi_type_fits(type, found, from->symbol))
+        return false;
+    rename_symbols(rw, type, out, from);
+    return true;
 }
 
 static bool try_match(const struct byi_match *match, void *ctx)
 {
     struct row_try *t = ctx;
     struct byi_rewrite *rw = t->match.rw;
-    const byi_id before = rw->f->nodes.n;
+    const struct emission before = next_emission(rw);
     t->match.match = match;
     t->match.n_attrs = t->match.n_values = 0;
     if ((!t->implies_values || has_named_values(&t->match)) &&
@@ -201,10 +245,10 @@ static bool try_match(const struct byi_match *match, void *ctx)
                                        match->n_ops - 1)) &&
         (!t->row->when || t->row->when(&t->match))) {
         t->out = emit_template(t);
-        if (may_replace(rw, match->root, t->out))
+        if (may_replace(rw, match->root, t->out, &before))
             return true;
     }
-    byi_rw_undo(rw, before);
+    byi_rw_undo(rw, before.node);
     return false;
 }
 
@@ -214,15 +258,16 @@ static bool try_row(struct row_try *t, const struct byi_pattern *pattern,
                     uint64_t *steps)
 {
     struct byi_rewrite *rw = t->match.rw;
-    const byi_id before = rw->f->nodes.n, at = t->match.root;
+    const struct emission before = next_emission(rw);
+    const byi_id at = t->match.root;
     uint32_t tried;
     if (pattern)
         return byi_match(rw->m, rw->f, pattern, at, NULL, steps, try_match, t,
                          &tried);
     t->out = t->row->apply(rw, at);
-    if (may_replace(rw, at, t->out))
+    if (may_replace(rw, at, t->out, &before))
         return true;
-    byi_rw_undo(rw, before);
+    byi_rw_undo(rw, before.node);
     return false;
 }
 
