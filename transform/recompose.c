@@ -82,6 +82,7 @@ static const struct byi_row rows[] = {
      "nn.softmax(%x, axis=axis)", has_same_axis),
     BYI_ROW_IF("multiply(%e, / " SUM("%e") ") with %e = exp(%x)",
      "nn.softmax(%x, axis=axis)", has_same_axis),
+    BYI_ROW_IF("nn.softmax(" SHIFTED ")", "nn.softmax(%x, axis=axis)", has_same_axis),
     MASKED_ROWS("where(%mask, %x, const %low)", "0.0, %low"),
     MASKED_ROWS("where(%mask, const %low, %x)", "%low, 0.0"),
     BYI_ROW_IF("log(nn.softmax(%x))", "nn.log_softmax(%x, axis=axis)", has_same_axis),
