@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""random_operators.py: draws cases of single operators for each-operator.
+
+DRAWS has the operators, in groups; the function of a group, draw_NAME, draws
+shapes, attributes and operands for an element type. A case depends only on the
+seed, its number and the rows of DRAWS, so that a run of one case repeats it.
+"""
+import numpy as np
+
+TYPES = {"f": np.float32, "d": np.float64, "h": np.float16, "b": np.uint8,
+         "c": np.int8, "w": np.int32, "i": np.int64, "?": np.bool_}
+# sizes of axes: few, odd, those of layers, long
+SIZES = ((1, 2, 3, 4, 5, 7, 8), (9, 13, 17, 24, 31, 33, 49, 63, 65),
+         (64, 80, 96, 128, 192, 197, 256, 300, 384, 500, 512, 768, 1000),
+         (1024, 2047, 3000, 4096, 10000, 50000))
+LEAST, MOST = 1000, 1 << 20  # elements of a tensor
+
+
+class Draw:
+    def __init__(self, seed, number):
+        self.random = np.random.RandomState([seed, number])
+
+    def pick(self, choices):
+        return choices[self.random.randint(len(choices))]
+
+    def chance(self, percent):
+        return self.random.randint(100) < percent
+
+    def shape(self, least=1, most=4):
+        """Sizes of between `least` and `most` axes."""
+        while True:
+            dims = [self.pick(self.pick(SIZES)) for _ in
+                    range(self.random.randint(least, most + 1))]
+            if LEAST <= np.prod(dims) <= MOST:
+                return dims
+
+    def axis(self, dims):
+        return int(self.random.randint(len(dims)))
+
+    def axes(self, dims):
+        """Some axes, at least one."""
+        n = 1 if self.chance(60) else self.random.randint(1, len(dims) + 1)
+        return np.sort(self.random.permutation(len(dims))[:n])
+
+    def ints(self, below, *dims):
+        return self.random.randint(0, max(1, below), dims).astype(np.int64)
+
+    def tensor(self, dims, letter, positive=False):
+        if letter in "fdh":
+            x = self.random.randn(*dims)
+            return (abs(x) + 0.1 if positive else x).astype(TYPES[letter])
+        x = self.random.randint(1, 100 if letter != "?" else 3, dims)
+        return (x - 1 if letter == "?" else x).astype(TYPES[letter])
+
+
+# Each returns inputs, constants, and a dictionary: attributes, and "outputs",
+# "opset" and "domain" as each-operator's case() has them.
+
+def draw_unary(d, op, letter):
+    if op == "Clip":
+        return [d.tensor(d.shape(), letter)], [
+            np.array(n, TYPES[letter]) for n in (-1, 1)], {}
+    return [d.tensor(d.shape(), letter, op in ("Log", "Sqrt"))], [], {}
+
+
+def draw_cast(d, op, letter):
+    return [d.tensor(d.shape(), letter)], [], {
+        "to": d.pick((1, 2, 3, 6, 7, 9, 10, 11))}
+
+
+def broadcast(d, dims):
+    """The shape of an operand that broadcasts to dims."""
+    form = d.pick(("same", "same", "some", "last", "one"))
+    if form == "same":
+        return dims
+    if form == "some":
+        return [1 if d.chance(50) else n for n in dims]
+    return dims[-1:] if form == "last" else [1]
+
+
+def draw_binary(d, op, letter):
+    dims = d.shape()
+    pair = [d.tensor(dims, letter),
+            d.tensor(broadcast(d, dims), letter, op == "Pow")]
+    if op == "Pow":
+        pair[0] = abs(pair[0])
+    keep = op in ("Pow", "PRelu") or d.chance(70)
+    return pair if keep else pair[::-1], [], {}
+
+
+def draw_where(d, op, letter):
+    dims = d.shape()
+    x = [d.tensor(s, t) for s, t in ((broadcast(d, dims), "?"), (dims, letter),
+                                     (broadcast(d, dims), letter))]
+    return x, [], {}
+
+
+def draw_quantize(d, op, letter):
+    x = d.tensor(d.shape(), "f" if op == "QuantizeLinear" else letter)
+    zero = np.array(3, TYPES[letter])
+    if d.chance(50):
+        return [x], [np.array(0.1, np.float32), zero], {}
+    axis = d.axis(x.shape)
+    return [x], [d.tensor([x.shape[axis]], "f", True),
+                 np.full(x.shape[axis], zero)], {"axis": axis}
+
+
+def draw_reduce(d, op, letter):
+    x = d.tensor(d.shape(), letter, op == "ReduceLogSum")
+    return [x], [d.axes(x.shape)], {"keepdims": d.pick((0, 1))}
+
+
+def draw_softmax(d, op, letter):
+    dims = d.shape()
+    return [d.tensor(dims, letter)], [], {"axis": d.axis(dims)}
+
+
+draw_arg = draw_softmax
+
+
+def draw_cumsum(d, op, letter):
+    dims = d.shape()
+    return [d.tensor(dims, letter)], [np.array(d.axis(dims))], {
+        "reverse": d.pick((0, 0, 1)), "exclusive": d.pick((0, 0, 1))}
+
+
+def draw_topk(d, op, letter):
+    dims = d.shape()
+    axis = d.axis(dims)
+    n = dims[axis]
+    k = min(n, d.pick((1, 3, 5, 10, 100, max(1, n // 2), n)))
+    return [d.tensor(dims, letter)], [np.array([k])], {
+        "outputs": 2, "axis": axis, "largest": d.pick((0, 1, 1))}
+
+
+def draw_layer(d, op, letter):
+    dims = d.shape(2)
+    axis = d.pick((len(dims) - 1, len(dims) - 1, d.axis(dims)))
+    scale = [d.tensor(dims[axis:], letter)]
+    if op == "LayerNormalization":
+        return [d.tensor(dims, letter)], scale * d.pick((1, 2)), {"axis": axis}
+    if op == "RMSNormalization":
+        return [d.tensor(dims, letter)], scale, {"axis": axis, "opset": 23}
+    # LpNormalization, MeanVarianceNormalization
+    if op == "LpNormalization":
+        return [d.tensor(dims, letter)], [], {"axis": axis,
+                                              "p": d.pick((1, 2))}
+    return [d.tensor(dims, letter)], [], {
+        "axes": [int(a) for a in d.axes(dims)]}
+
+
+def draw_channels(d, op, letter):
+    dims = d.shape(3)
+    parts = [n for n in (1, 2, 4, 8, 32) if dims[1] % n == 0]
+    scale = [d.tensor([dims[1]], letter) for _ in range(2)]
+    if op == "BatchNormalization":
+        scale += [scale[0], abs(scale[1]) + TYPES[letter](0.1)]
+    more = {"num_groups": d.pick(parts), "opset": 21}
+    return [d.tensor(dims, letter)], scale, more if op[0] == "G" else {}
+
+
+def draw_transpose(d, op, letter):
+    dims = d.shape(2)
+    return [d.tensor(dims, letter)], [], {
+        "perm": [int(a) for a in d.random.permutation(len(dims))]}
+
+
+def draw_concat(d, op, letter):
+    dims = d.shape()
+    axis, x = d.axis(dims), []
+    for _ in range(d.pick((2, 3, 12))):
+        dims[axis] = max(1, dims[axis] // d.pick((1, 1, 2)))
+        x.append(d.tensor(dims, letter))
+    return x, [], {"axis": axis}
+
+
+def draw_split(d, op, letter):
+    dims = d.shape()
+    axis = d.axis(dims)
+    n = d.pick([n for n in (1, 2, 3, 4, 7, 12) if n <= dims[axis]])
+    sizes = np.diff(np.linspace(0, dims[axis], n + 1).astype(np.int64))
+    return [d.tensor(dims, letter)], [sizes], {"outputs": n, "axis": axis}
+
+
+def draw_slice(d, op, letter):
+    dims = d.shape()
+    step = np.array([d.pick((1, 1, 1, 2, 3, -1)) for _ in dims])
+    first = np.array([n // 8 if d.chance(50) else 0 for n in dims])
+    end = np.array(dims)
+    return [d.tensor(dims, letter)], [
+        np.where(step < 0, end - 1, first), np.where(step < 0, -1 - end, end),
+        np.arange(len(dims)), step], {}
+
+
+def draw_pad(d, op, letter):
+    dims = d.shape()
+    pads = [d.pick((0, 0, 1, 2, 3)) if n > 3 else 0 for n in dims * 2]
+    return [d.tensor(dims, letter)], [np.array(pads)], {
+        "mode": d.pick(("constant", "reflect", "edge"))}
+
+
+def draw_repeat(d, op, letter):
+    dims = d.shape()
+    if op == "Tile":
+        times = np.array([d.pick((1, 1, 2, 3)) for _ in dims])
+        if np.prod(dims) * np.prod(times) > 4 * MOST:
+            return draw_repeat(d, op, letter)
+        return [d.tensor(dims, letter)], [times], {}
+    return [d.tensor(broadcast(d, dims), letter)], [np.array(dims)], {}
+
+
+def draw_gather(d, op, letter):
+    dims = d.shape()
+    axis = d.axis(dims)
+    if op == "GatherND":
+        at = np.stack([d.ints(n, dims[0], 5) for n in dims[:axis + 1]], -1)
+        return [d.tensor(dims, letter), at], [], {}
+    x = d.tensor(dims, letter)
+    most = max(1, min(1000, MOST * dims[axis] // x.size))
+    if op == "Gather":
+        return [x, d.ints(dims[axis], d.pick((1, 7, most)))], [], {
+            "axis": axis}
+    dims = [n if i == axis or d.chance(70) else -(-n // 2)
+            for i, n in enumerate(dims)]
+    return [x, d.ints(x.shape[axis], *dims)], [], {"axis": axis}
+
+
+def draw_scatter(d, op, letter):
+    (x, at), _, attrs = draw_gather(
+        d, op.replace("Scatter", "Gather"), letter)
+    rest = at.shape if attrs else at.shape[:-1] + x.shape[at.shape[-1]:]
+    if np.prod(rest) > 4 * MOST:
+        return draw_scatter(d, op, letter)
+    attrs["reduction"] = d.pick(("none", "none", "add", "max"))
+    return [x, at, d.tensor(rest, letter)], [], attrs
+
+
+def draw_other(d, op, letter):
+    dims = d.shape(2)
+    x = d.tensor(dims, letter)
+    if op == "OneHot":
+        n = d.pick((2, 10, 50))
+        at = d.ints(n, *dims)[..., :max(1, MOST // n // x.size * dims[-1])]
+        return [at], [np.array(n), np.array([0, 1], TYPES[letter])], {
+            "axis": d.pick((-1, 0))}
+    if op == "ReverseSequence":
+        return [x], [d.ints(dims[0], dims[1]) + 1], {
+            "time_axis": 0, "batch_axis": 1}
+    if op == "Compress":
+        axis = d.axis(dims)
+        return [x], [d.random.rand(dims[axis]) > 0.5], {"axis": axis}
+    if op == "NonZero":
+        return [x * (x > d.pick((0, 1)))], [], {}
+    return [x], [], {}
+
+
+def image(d, letter):
+    while True:
+        dims = [d.pick((1, 1, 2, 4)), d.pick((1, 3, 16, 17, 32, 64, 256)),
+                d.pick((7, 13, 14, 28, 33, 56, 112)),
+                d.pick((7, 13, 14, 28, 33, 56, 112))]
+        if np.prod(dims) <= MOST:
+            return d.tensor(dims, letter)
+
+
+def draw_pool(d, op, letter):
+    x = image(d, letter)
+    if op.startswith("Global"):
+        return [x], [], {}
+    n = d.pick((2, 3, 3, 5))
+    return [x], [], {"kernel_shape": [n, n], "pads": [n // 2] * 4,
+                     "strides": [d.pick((1, 2))] * 2}
+
+
+def draw_space(d, op, letter):
+    x = image(d, letter)
+    b, (n, c, h, w) = d.pick((2, 2, 4)), x.shape
+    dims = [n, max(1, c // 4) * b * b, h, w] if op[0] == "D" else [
+        n, c, h // b * b, w // b * b]
+    return [d.tensor(dims, letter)], [], {"blocksize": b}
+
+
+def draw_resize(d, op, letter):
+    x = image(d, letter)
+    scale = d.pick(((2, 2), (1.5, 1.3), (0.5, 0.7)))
+    return [x], [None, np.array([1, 1, *scale], np.float32)], {
+        "mode": d.pick(("nearest", "linear", "cubic"))}
+
+
+def draw_conv(d, op, letter):
+    x = image(d, letter)
+    c, k = x.shape[1], d.pick((1, 3, 3, 5))
+    out, group = d.pick(((8, 1), (32, 1), (64, 1), (c, c)))
+    more = {"strides": [d.pick((1, 1, 2))] * 2, "group": group,
+            "pads": [k // 2] * 4}
+    return [x], [d.tensor([out, c // group, k, k], letter)], more
+
+
+def draw_matmul(d, op, letter):
+    m, n, k = [d.pick((1, 3, 8, 17, 64, 100, 256, 768)) for _ in range(3)]
+    if op == "Gemm":
+        return [d.tensor([m, k], letter)], [
+            d.tensor([n, k], letter), d.tensor([n], letter)], {"transB": 1}
+    if op == "MatMulInteger":
+        return [d.tensor([m, k], letter)], [d.tensor([k, n], letter)], {}
+    b = d.pick((1, 1, 4, 12))
+    x = d.tensor([b, m, k], letter)
+    return ([x, d.tensor([b, k, n], letter)], [], {}) if d.chance(50) else (
+        [x], [d.tensor([k, n], letter)], {})
+
+
+# group: operators with the letters of their element types
+DRAWS = {
+    "unary": ("Relu Exp Tanh Erf Sigmoid Log Sqrt Sin Gelu HardSwish Softplus "
+              "Floor Mish Neg:fwi Abs:fwi Not:? Clip:f", "fh"),
+    "cast": ("Cast", "fhbwi?d"),
+    "binary": ("Add:fhdwi Sub:fwi Mul:fhwi Div:fwi Pow Max:fwi Min:fwi Mod:wi "
+               "Equal:fwi Less:fwi Greater:fi And:? PRelu", "f"),
+    "where": ("Where", "fbwi"),
+    "quantize": ("QuantizeLinear DequantizeLinear", "bc"),
+    "reduce": ("ReduceSum:ffhwi ReduceMean:ffhwi ReduceMax:ffhwibc "
+               "ReduceMin:ffhwibc ReduceProd:fwi ReduceL1:fw ReduceL2:f "
+               "ReduceSumSquare:fw ReduceLogSum ReduceLogSumExp", "f"),
+    "softmax": ("Softmax LogSoftmax Hardmax:f", "fffhd"),
+    "arg": ("ArgMax:ffwibc ArgMin:ffwi", "f"),
+    "cumsum": ("CumSum", "ffwid"),
+    "topk": ("TopK", "ffwidb"),
+    "layer": ("LayerNormalization:ffh RMSNormalization LpNormalization "
+              "MeanVarianceNormalization", "f"),
+    "channels": ("InstanceNormalization GroupNormalization BatchNormalization",
+                 "f"),
+    "transpose": ("Transpose", "fhbi"),
+    "concat": ("Concat", "fhbi"),
+    "split": ("Split", "fhi"),
+    "slice": ("Slice", "fbi"),
+    "pad": ("Pad", "fi"),
+    "repeat": ("Tile Expand", "fbi"),
+    "gather": ("Gather GatherElements GatherND", "fbi"),
+    "scatter": ("ScatterElements ScatterND", "fi"),
+    "other": ("OneHot:fi ReverseSequence Compress NonZero Trilu", "f"),
+    "pool": ("MaxPool:f AveragePool GlobalAveragePool GlobalMaxPool", "f"),
+    "space": ("DepthToSpace SpaceToDepth", "f"),
+    "resize": ("Resize", "f"),
+    "conv": ("Conv", "f"),
+    "matmul": ("MatMul:ffh Gemm MatMulInteger:b", "f"),
+}
+
+
+def operators(names):
+    """(group, operator, letters) for each operator that `names`, of operators
+    and groups, names; for all operators if there are none."""
+    rows = []
+    for group, (row, usual) in DRAWS.items():
+        for entry in row.split():
+            op, _, letters = entry.partition(":")
+            if not names or op in names or group in names:
+                rows.append((group, op, letters or usual))
+    return rows
+
+
+def draw(seed, number, rows):
+    """A case, as each-operator's case() makes it."""
+    d = Draw(seed, number)
+    group, op, letters = d.pick(rows)
+    inputs, constants, attrs = globals()["draw_" + group](
+        d, op, d.pick(letters))
+    rest = [attrs.pop(name, value) for name, value in
+            (("outputs", 1), ("opset", 20), ("domain", ""))]
+    return (op, inputs, constants, *rest, attrs)
