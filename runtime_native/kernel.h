@@ -374,7 +374,7 @@ struct byi_box_rows byi_box_rows(const struct byi_box *box);
         }                                                                      \
     } while (0)
 
-/* --- reduce.c ------------------------------------------------------------- */
+/* --- arg.c ---------------------------------------------------------------- */
 
 /* The index of the first or last largest or smallest of n > 0 numbers; a NaN
  * counts as both. */

@@ -34,6 +34,7 @@ static inline const struct byi_kernel *byi_kernel_in(
     FAMILY(binary)                                                             \
     FAMILY(cast)                                                               \
     FAMILY(reduce)                                                             \
+    FAMILY(arg)                                                                \
     FAMILY(matmul)                                                             \
     FAMILY(sparse)                                                             \
     FAMILY(recurrent)                                                          \
