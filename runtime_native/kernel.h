@@ -362,6 +362,10 @@ struct byi_box_rows {
     int64_t rows, n, stride;
 };
 struct byi_box_rows byi_box_rows(const struct byi_box *box);
+/* to[c * pitch + r] = from[r * stride + c] for r < rows, c < columns, elements
+ * of `size` bytes; `from` and `to` must not overlap. */
+void byi_transpose(size_t size, const void *from, int64_t stride, int64_t rows,
+                   int64_t columns, void *to, int64_t pitch);
 /* Run `body` once for each element, with `at` set to its offset. */
 #define BYI_FOR_BOX(box, at, body)                                             \
     do {                                                                       \
@@ -522,8 +526,15 @@ struct byi_index_strides {
     int64_t size, stride, step;
 };
 /* The term that a sum adds for element x: x, |x|, x^2, or e^(x - shift), which
- * is at most 1. */
-enum byi_sum { BYI_ADD, BYI_ADD_ABS, BYI_ADD_SQUARE, BYI_ADD_EXP, BYI_SUMS };
+ * is at most 1; BYI_TIMES multiplies by x. */
+enum byi_sum {
+    BYI_ADD,
+    BYI_ADD_ABS,
+    BYI_ADD_SQUARE,
+    BYI_ADD_EXP,
+    BYI_TIMES,
+    BYI_SUMS
+};
 
 /* y[i] = op(a[i], b[i]) */
 typedef void (*byi_pair_loop)(const void *a, const void *b, void *y, int64_t n);
@@ -557,6 +568,10 @@ struct byi_simd {
      * for each of `rows` rows x, `pitch` apart */
     void (*accumulate[BYI_SUMS])(const float *x, int64_t rows, int64_t pitch,
                                  const float *shift, float *y, int64_t n);
+    /* The same for y of double or, for integers, 64 bits; by the dtype of x */
+    void (*accumulate_wide[BYI_SUMS][BYI_DTYPES])(const void *x, int64_t rows,
+                                                  int64_t pitch, void *y,
+                                                  int64_t n);
     /* y[i] = e^(x[i] - shift), which is at most 1; returns the sum of y */
     double (*exp_sum)(const float *x, float *y, int64_t n, float shift);
     float (*dot)(const float *a, const float *b, int64_t n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce.c: sums, extremes and norms over axes. Floats are summed in double,
- * integers in 64 bits modulo 2^64. float32 and extremes of
- * integers have two fast paths: rows, for a reduced innermost axis, and
- * columns, for a kept one. No result depends on how columns are split. */
+ * integers in 64 bits modulo 2^64. Two fast paths compute many results at a
+ * time (columns), or one result from long rows. No result depends on how
+ * results are split between threads. */
 #include "kernel.h"
 
 /* The operation that adds an element to the accumulator. */
@@ -17,7 +17,7 @@ enum fold {
     FOLDS
 };
 
-enum { COLUMNS = 512 }; /* results that are computed together */
+enum { EXPS = 512 }; /* powers of e in a buffer */
 
 static enum fold fold_of(enum byi_op_id op)
 {
@@ -179,17 +179,7 @@ static const one_fn plain[BYI_DTYPES] = {
 #undef ROW
 };
 
-/* --- extremes of float32 and integers ------------------------------------ */
-
-/* The address of the first element that is reduced to result `out`; sets *at to
- * the address of the result. */
-static const char *first_of(const struct axes_reduction *r, int64_t out,
-                            char **at)
-{
-    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
-    *at = (char *)r->y + out * size;
-    return (const char *)r->x + byi_box_offset(&r->axes.kept, out) * size;
-}
+/* --- rows of many elements ------------------------------------------------ */
 
 /* Set *best to the extreme of the elements that are reduced from x on. */
 static void extreme_of(const struct axes_reduction *r, enum fold fold,
@@ -204,37 +194,13 @@ static void extreme_of(const struct axes_reduction *r, enum fold fold,
             (const char *)x + byi_box_offset(reduced, i) * size, n, best);
 }
 
-/* Set best[] to the extremes of n adjacent columns, from x on. */
-static void extremes_of(const struct axes_reduction *r, enum fold fold,
-                        const void *x, void *best, int64_t n)
-{
-    const struct byi_box *reduced = &r->axes.reduced;
-    const struct byi_box_rows lines = byi_box_rows(reduced);
-    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
-    memcpy(best, x, (size_t)(n * size));
-    for (int64_t line = 0; line < lines.rows; line++)
-        byi_simd()->extreme_rows[fold == MIN][r->dtype](
-            (const char *)x + byi_box_offset(reduced, line * lines.n) * size,
-            lines.n, lines.stride, best, n);
-}
-
 static void extreme_row(const struct axes_reduction *r, int64_t out)
 {
-    char *y;
-    const char *x = first_of(r, out, &y);
-    extreme_of(r, r->fold, x, y);
+    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
+    extreme_of(r, r->fold,
+               (const char *)r->x + byi_box_offset(&r->axes.kept, out) * size,
+               (char *)r->y + out * size);
 }
-
-/* Compute n adjacent results from `out` on. */
-static void extreme_columns(const struct axes_reduction *r, int64_t out,
-                            int64_t n)
-{
-    char *y;
-    const char *x = first_of(r, out, &y);
-    extremes_of(r, r->fold, x, y, n);
-}
-
-/* --- float32, innermost axis reduced ------------------------------------- */
 
 /* The sum of a row of n elements. */
 static double sum_of_line(const struct axes_reduction *r, const float *x,
@@ -249,10 +215,10 @@ static double sum_of_line(const struct axes_reduction *r, const float *x,
     case ADD_ABS:
         return simd->sum_abs(x, n);
     default: {
-        float exps[COLUMNS];
+        float exps[EXPS];
         double sum = 0;
-        for (int64_t i = 0; i < n; i += COLUMNS)
-            sum += simd->exp_sum(x + i, exps, byi_min(COLUMNS, n - i), shift);
+        for (int64_t i = 0; i < n; i += EXPS)
+            sum += simd->exp_sum(x + i, exps, byi_min(EXPS, n - i), shift);
         return sum;
     }
     }
@@ -278,112 +244,404 @@ static void sum_row(const struct axes_reduction *r, int64_t out)
     *y = (float)finish(r->op, acc, (double)shift, reduced->count);
 }
 
-/* --- float32, innermost axis kept ---------------------------------------- */
+/* Whether the innermost axis is reduced, so that elements are in rows. */
+static bool reduces_innermost(const struct axes_reduction *r)
+{
+    const struct byi_box *reduced = &r->axes.reduced;
+    return reduced->rank && reduced->strides[reduced->rank - 1] == 1;
+}
+
+/* Whether the innermost axis is kept, so that results are in columns. */
+static bool keeps_innermost(const struct axes_reduction *r)
+{
+    const struct byi_box *kept = &r->axes.kept;
+    return kept->rank && kept->strides[kept->rank - 1] == 1;
+}
+
+/* --- fast: many results at a time ----------------------------------------- */
+
+/* Results are computed in columns: their accumulators are adjacent, and the
+ * elements that one step adds to them are, too. Columns come from a tensor
+ * (.., outer, n, inner), of which n is reduced, in one of three ways:
+ *   direct       the `inner` elements of a row (n, inner) are the columns
+ *   lanes        inner is short, and so is n: blocks (lanes, n * inner) are
+ *                transposed to (n, inner, lanes)
+ *   groups       inner is short and n is not: `group` rows (n, inner) are one
+ *                row of more columns, whose accumulators are added at the end
+ */
+
+enum {
+    COLUMNS = 512,      /* most results that are computed together */
+    GROUPED = 256,      /* columns that groups make */
+    NARROW = 64,        /* rows with fewer elements than that are `short` */
+    BLOCK_BYTES = 16384 /* of a transposed block, which stays in the cache */
+};
 
 /* Number of rows that are summed in float before their sum is added to the
  * total in double. */
 enum { SUMMED_ROWS = 32 };
 
-static void add_part(double *acc, float *part, int64_t n)
+/* Accumulators of n columns. */
+struct columns {
+    union {
+        double floats[COLUMNS];
+        int64_t ints[COLUMNS];
+        uint64_t uints[COLUMNS];
+        char extremes[COLUMNS * sizeof(int64_t)]; /* of the type of x */
+    } acc;
+    float part[COLUMNS], shift[COLUMNS];
+    int64_t n;
+    int64_t held; /* number of rows in part[] */
+    bool empty;   /* no element was added to extremes[] */
+};
+
+/* The columns of results [out, out + lanes * inner). */
+struct tile {
+    int64_t out, lanes, inner, group;
+    const char *x; /* the first element of the first result */
+    struct byi_box_rows lines;
+};
+
+static bool is_extreme(enum fold fold)
 {
-    for (int64_t i = 0; i < n; i++) {
-        acc[i] += (double)part[i];
-        part[i] = 0;
+    return fold == MAX || fold == MIN;
+}
+
+/* Whether the accumulators are the partial sums of struct columns. */
+static bool has_parts(const struct axes_reduction *r, enum fold fold)
+{
+    return r->dtype == BYOC_F32 && !is_extreme(fold) && fold != MUL;
+}
+
+static enum byi_sum sum_of(enum fold fold)
+{
+    return fold == MUL ? BYI_TIMES : (enum byi_sum)fold;
+}
+
+/* Whether there are loops for columns of the operator and type. */
+static bool has_columns(const struct axes_reduction *r)
+{
+    const struct byi_simd *simd = byi_simd();
+    if (is_extreme(r->fold))
+        return simd->extreme_rows[0][r->dtype] != NULL;
+    return has_parts(r, r->fold) ||
+           simd->accumulate_wide[sum_of(r->fold)][r->dtype] != NULL;
+}
+
+static void start_columns(const struct axes_reduction *r, enum fold fold,
+                          struct columns *c, int64_t n)
+{
+    c->n = n;
+    c->held = 0;
+    c->empty = true;
+    memset(c->part, 0, (size_t)n * sizeof *c->part);
+    memset(&c->acc, 0, (size_t)n * sizeof *c->acc.ints);
+    for (int64_t i = 0; i < n && fold == MUL; i++)
+        if (byi_dtype_is_float(r->dtype))
+            c->acc.floats[i] = 1;
+        else
+            c->acc.ints[i] = 1;
+}
+
+static void add_parts(struct columns *c)
+{
+    for (int64_t i = 0; i < c->n; i++) {
+        c->acc.floats[i] += (double)c->part[i];
+        c->part[i] = 0;
+    }
+    c->held = 0;
+}
+
+/* Add n > 0 columns of `rows` > 0 rows x, `pitch` elements apart. */
+static void add_rows(const struct axes_reduction *r, enum fold fold,
+                     struct columns *c, const void *x, int64_t rows,
+                     int64_t pitch, int64_t n)
+{
+    const struct byi_simd *simd = byi_simd();
+    if (is_extreme(fold)) {
+        if (c->empty)
+            memcpy(c->acc.extremes, x, (size_t)n * byoc_dtype_size(r->dtype));
+        c->empty = false;
+        simd->extreme_rows[fold == MIN][r->dtype](x, rows, pitch,
+                                                  c->acc.extremes, n);
+        return;
+    }
+    if (!has_parts(r, fold)) {
+        simd->accumulate_wide[sum_of(fold)][r->dtype](x, rows, pitch, &c->acc,
+                                                      n);
+        return;
+    }
+    const float *at = x;
+    for (int64_t i = 0, some = 0; i < rows; i += some) {
+        some = byi_min(rows - i, SUMMED_ROWS - c->held);
+        simd->accumulate[fold](at + i * pitch, some, pitch, c->shift, c->part,
+                               n);
+        c->held += some;
+        if (c->held == SUMMED_ROWS)
+            add_parts(c);
     }
 }
 
-/* Set acc[] to the sums of n columns over all reduced rows. */
-static void column_sums(const struct axes_reduction *r, const float *x,
-                        const float *shift, double *acc, int64_t n)
+/* Add a line of elements (lanes, n, inner) from x on. */
+static void add_line(const struct axes_reduction *r, enum fold fold,
+                     const struct tile *t, struct columns *c, const char *x)
 {
-    const struct byi_box_rows lines = byi_box_rows(&r->axes.reduced);
-    int64_t held = 0; /* number of rows in part[] */
-    float part[COLUMNS];
-    memset(acc, 0, (size_t)n * sizeof *acc);
-    memset(part, 0, (size_t)n * sizeof *part);
-    for (int64_t line = 0; line < lines.rows; line++) {
-        const float *at = x + byi_box_offset(&r->axes.reduced, line * lines.n);
-        for (int64_t i = 0, some = 0; i < lines.n; i += some) {
-            some = byi_min(lines.n - i, SUMMED_ROWS - held);
-            byi_simd()->accumulate[r->fold](at + i * lines.stride, some,
-                                            lines.stride, shift, part, n);
-            held = (held + some) % SUMMED_ROWS;
-            if (held == 0)
-                add_part(acc, part, n);
-        }
-    }
-    add_part(acc, part, n);
-}
-
-static void column_products(const struct axes_reduction *r, const float *x,
-                            double *acc, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        acc[i] = 1;
-    for (int64_t k = 0; k < r->axes.reduced.count; k++) {
-        const float *row = x + byi_box_offset(&r->axes.reduced, k);
-        for (int64_t i = 0; i < n; i++)
-            acc[i] *= (double)row[i];
+    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
+    const int64_t n = t->lines.n, columns = t->lanes * t->inner;
+    _Alignas(64) char block[BLOCK_BYTES];
+    if (t->lanes > 1) {
+        byi_transpose(byoc_dtype_size(r->dtype), x, n * t->inner, t->lanes,
+                      n * t->inner, block, t->lanes);
+        add_rows(r, fold, c, block, n, columns, columns);
+    } else if (t->group > 1) {
+        const int64_t whole = n / t->group, wide = t->group * columns;
+        add_rows(r, fold, c, x, whole, wide, wide);
+        if (n % t->group)
+            add_rows(r, fold, c, x + whole * wide * size, 1, 0,
+                     n % t->group * columns);
+    } else {
+        add_rows(r, fold, c, x, n, t->lines.stride, columns);
     }
 }
 
-/* Set y[] to the results that finish() computes. */
-static void finish_columns(const struct axes_reduction *r, const double *acc,
-                           const float *shift, float *y, int64_t n)
+/* Fold the columns of `group` rows to those of one, which has n, by halves. */
+static void fold_groups(const struct axes_reduction *r, enum fold fold,
+                        struct columns *c, int64_t group, int64_t n)
+{
+    const struct byi_simd *simd = byi_simd();
+    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
+    const enum byoc_dtype wide =
+        byi_dtype_is_float(r->dtype) ? BYOC_F64 : BYOC_I64;
+    const enum byi_sum sum = fold == MUL ? BYI_TIMES : BYI_ADD;
+    for (int64_t half; group > 1; group = half) {
+        half = (group + 1) / 2;
+        const int64_t at = half * n, some = (group - half) * n;
+        if (is_extreme(fold))
+            simd->extreme_rows[fold == MIN][r->dtype](
+                c->acc.extremes + at * size, 1, 0, c->acc.extremes, some);
+        else
+            simd->accumulate_wide[sum][wide](c->acc.ints + at, 1, 0,
+                                             c->acc.ints, some);
+    }
+}
+
+/* Compute the accumulators of a tile. */
+static void fold_tile(const struct axes_reduction *r, enum fold fold,
+                      const struct tile *t, struct columns *c)
+{
+    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
+    start_columns(r, fold, c, t->lanes * t->inner * t->group);
+    for (int64_t line = 0; line < t->lines.rows; line++)
+        add_line(r, fold, t, c,
+                 t->x + byi_box_offset(&r->axes.reduced, line * t->lines.n) *
+                            size);
+    if (has_parts(r, fold))
+        add_parts(c);
+    if (t->group > 1)
+        fold_groups(r, fold, c, t->group, t->lanes * t->inner);
+}
+
+/* Set c->shift[] to the maxima, for each group. */
+static void find_shifts(const struct axes_reduction *r, const struct tile *t,
+                        struct columns *c)
+{
+    const int64_t n = t->lanes * t->inner;
+    fold_tile(r, MAX, t, c);
+    for (int64_t i = 0; i < t->group; i++)
+        memcpy(c->shift + i * n, c->acc.extremes, (size_t)n * sizeof *c->shift);
+}
+
+/* acc / count, truncated. The quotient of doubles is never rounded up to the
+ * next integer if the operands have at most 52 bits. */
+static int64_t mean_of_signed(int64_t acc, int64_t count)
+{
+    const uint64_t bound = (uint64_t)1 << 51;
+    return U(acc) + bound < 2 * bound ? (int64_t)((double)acc / (double)count)
+                                      : acc / count;
+}
+
+static uint64_t mean_of_unsigned(uint64_t acc, int64_t count)
+{
+    return acc < (uint64_t)1 << 51
+               ? (uint64_t)(int64_t)((double)(int64_t)acc / (double)count)
+               : acc / U(count);
+}
+
+static double mean_of_floats(double acc, int64_t count)
+{
+    return acc / (double)count;
+}
+
+/* Define the function that sets y[] to sums, means or products. */
+#define FINISH(id, type, from, mean_of)                                        \
+    static void finish_##id(const struct axes_reduction *r,                    \
+                            const struct columns *c, void *to, int64_t n)      \
+    {                                                                          \
+        const int64_t count = r->axes.reduced.count;                           \
+        type *y = to;                                                          \
+        if (r->op == BYI_OP_MEAN)                                              \
+            for (int64_t i = 0; i < n; i++)                                    \
+                y[i] = (type)mean_of(c->acc.from[i], count);                   \
+        else                                                                   \
+            for (int64_t i = 0; i < n; i++)                                    \
+                y[i] = (type)c->acc.from[i];                                   \
+    }
+FINISH(F32, float, floats, mean_of_floats)
+FINISH(F64, double, floats, mean_of_floats)
+FINISH(I32, int32_t, ints, mean_of_signed)
+FINISH(I64, int64_t, ints, mean_of_signed)
+FINISH(U32, uint32_t, uints, mean_of_unsigned)
+FINISH(U64, uint64_t, uints, mean_of_unsigned)
+
+/* Set y[] to results that are functions of the accumulators. */
+static void finish_functions(const struct axes_reduction *r,
+                             const struct columns *c, void *to, int64_t n)
 {
     const int64_t count = r->axes.reduced.count;
-    if (r->op == BYI_OP_SUM)
+    struct byi_tensor y = {.data = to, .dtype = r->dtype};
+    const bool floats = byi_dtype_is_float(r->dtype);
+    if (r->op == BYI_OP_L2 && r->dtype == BYOC_F32) { /* vectorised */
         for (int64_t i = 0; i < n; i++)
-            y[i] = (float)acc[i];
-    else if (r->op == BYI_OP_MEAN)
-        for (int64_t i = 0; i < n; i++)
-            y[i] = (float)(acc[i] / (double)count);
-    else
-        for (int64_t i = 0; i < n; i++)
-            y[i] = (float)finish(r->op, acc[i], (double)shift[i], count);
+            ((float *)to)[i] = (float)sqrt(c->acc.floats[i]);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const double acc = floats                          ? c->acc.floats[i]
+                           : byi_dtype_is_signed(r->dtype) ? D(c->acc.ints[i])
+                                                           : D(c->acc.uints[i]);
+        byi_tensor_set(&y, i, finish(r->op, acc, D(c->shift[i]), count));
+    }
 }
 
-/* Compute n adjacent results from `out` on. */
-static void sum_columns(const struct axes_reduction *r, int64_t out, int64_t n)
+static void finish_columns(const struct axes_reduction *r,
+                           const struct columns *c, void *y, int64_t n)
 {
-    const float *x = (const float *)r->x + byi_box_offset(&r->axes.kept, out);
-    float *y = (float *)r->y + out;
-    float shift[COLUMNS] = {0};
-    double acc[COLUMNS];
-    if (r->fold == ADD_EXP)
-        extremes_of(r, MAX, x, shift, n);
-    if (r->fold == MUL)
-        column_products(r, x, acc, n);
+    static void (*const finishes[BYI_DTYPES])(const struct axes_reduction *,
+                                              const struct columns *, void *,
+                                              int64_t) = {
+        [BYOC_F32] = finish_F32, [BYOC_F64] = finish_F64,
+        [BYOC_I32] = finish_I32, [BYOC_I64] = finish_I64,
+        [BYOC_U32] = finish_U32, [BYOC_U64] = finish_U64,
+    };
+    if (is_extreme(r->fold))
+        memcpy(y, c->acc.extremes, (size_t)n * byoc_dtype_size(r->dtype));
+    else if (r->op == BYI_OP_L2 || r->op == BYI_OP_LOG_SUM ||
+             r->op == BYI_OP_LOG_SUM_EXP)
+        finish_functions(r, c, y, n);
     else
-        column_sums(r, x, shift, acc, n);
-    finish_columns(r, acc, shift, y, n);
-    for (int64_t i = 0; i < n && r->fold == ADD_EXP; i++)
-        if (!isfinite(shift[i]))
-            plain_F32(r, out + i);
+        finishes[r->dtype](r, c, y, n);
 }
 
-/* --- the kernel of reductions ------------------------------------------- */
+/* Compute the results of a tile. Columns are in the order (inner, lanes). */
+static void run_tile(const struct axes_reduction *r, const struct tile *t)
+{
+    const size_t size = byoc_dtype_size(r->dtype);
+    const int64_t n = t->lanes * t->inner;
+    char *y = (char *)r->y + t->out * (int64_t)size;
+    _Alignas(8) char turned[COLUMNS * sizeof(int64_t)];
+    struct columns c;
+    memset(c.shift, 0, (size_t)n * sizeof *c.shift);
+    if (r->fold == ADD_EXP)
+        find_shifts(r, t, &c);
+    fold_tile(r, r->fold, t, &c);
+    if (t->lanes == 1 || t->inner == 1) {
+        finish_columns(r, &c, y, n);
+    } else {
+        finish_columns(r, &c, turned, n);
+        byi_transpose(size, turned, t->lanes, t->inner, t->lanes, y, t->inner);
+    }
+    for (int64_t i = 0; i < n && r->fold == ADD_EXP; i++)
+        if (!isfinite(c.shift[i]))
+            plain_F32(r, t->out + i % t->lanes * t->inner + i / t->lanes);
+}
 
-/* Compute n adjacent results from `out` on. */
-typedef void (*columns_fn)(const struct axes_reduction *r, int64_t out,
-                           int64_t n);
+/* How the results are split into tiles. */
+struct tiling {
+    struct byi_box_rows lines;
+    int64_t inner; /* adjacent results of a row (n, inner) */
+    int64_t outer; /* adjacent blocks (n, inner) */
+    int64_t lanes; /* blocks that are transposed together; 1: none */
+    int64_t group;
+    int64_t wide; /* most columns of a tile without lanes */
+};
 
-static void run_columns(const struct byi_call *call,
-                        const struct axes_reduction *r, columns_fn columns)
+/* The largest number of blocks to transpose together; 1: none. Elements that
+ * are not of 4 bytes are transposed one by one, which takes longer. */
+static int64_t lanes_of(const struct tiling *t, int64_t size)
+{
+    const int64_t n = t->lines.n * t->inner;
+    int64_t most = byi_min(BLOCK_BYTES / (n * size), COLUMNS / t->inner);
+    most = byi_min(most, t->outer);
+    if (t->lines.n < 2 || t->inner >= NARROW / 2 || most < 8 ||
+        (n > NARROW && size != sizeof(float)))
+        return 1;
+    return most >= 16 ? most / 16 * 16 : most;
+}
+
+static struct tiling tiling_of(const struct axes_reduction *r)
 {
     const struct byi_box *kept = &r->axes.kept;
-    const int64_t inner = kept->dims[kept->rank - 1];
-    const int64_t outer = kept->count / inner;
-    const int team = byi_team(call, kept->count * r->axes.reduced.count);
-    const int64_t share = outer % team == 0 ? inner : byi_ceil_div(inner, team);
+    const bool inside = keeps_innermost(r);
+    struct tiling t = {.lines = byi_box_rows(&r->axes.reduced),
+                       .inner = inside ? kept->dims[kept->rank - 1] : 1,
+                       .outer = 1,
+                       .group = 1};
+    if (kept->rank > (uint32_t)inside)
+        t.outer = kept->dims[kept->rank - 1 - inside];
+    t.lanes = lanes_of(&t, (int64_t)byoc_dtype_size(r->dtype));
+    if (t.lanes == 1 && t.inner < NARROW && t.lines.stride == t.inner)
+        t.group = byi_min(t.lines.n, GROUPED / t.inner);
+    return t;
+}
+
+static void run_lanes(const struct axes_reduction *r, const struct tiling *t,
+                      int team)
+{
+    const int64_t outer = r->axes.kept.count / t->inner;
+    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
+    const int64_t parts = byi_ceil_div(t->outer, t->lanes);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t task = 0; task < outer / t->outer * parts; task++) {
+        const int64_t from = task % parts * t->lanes;
+        const int64_t out = (task / parts * t->outer + from) * t->inner;
+        run_tile(r, &(struct tile){
+                        .out = out,
+                        .lanes = byi_min(t->lanes, t->outer - from),
+                        .inner = t->inner,
+                        .group = 1,
+                        .x = (const char *)r->x +
+                             byi_box_offset(&r->axes.kept, out) * size,
+                        .lines = t->lines,
+                    });
+    }
+}
+
+static void run_columns(const struct axes_reduction *r, const struct tiling *t,
+                        int team)
+{
+    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
+    const int64_t outer = r->axes.kept.count / t->inner;
+    const int64_t share =
+        outer % team == 0 ? t->inner : byi_ceil_div(t->inner, team);
     const int64_t wide = byi_min(COLUMNS, byi_ceil_div(share, 64) * 64);
-    const int64_t parts = byi_ceil_div(inner, wide);
+    const int64_t parts = byi_ceil_div(t->inner, wide);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < outer * parts; task++) {
         const int64_t from = task % parts * wide;
-        columns(r, task / parts * inner + from, byi_min(wide, inner - from));
+        const int64_t out = task / parts * t->inner + from;
+        run_tile(r, &(struct tile){
+                        .out = out,
+                        .lanes = 1,
+                        .inner = byi_min(wide, t->inner - from),
+                        .group = t->group,
+                        .x = (const char *)r->x +
+                             byi_box_offset(&r->axes.kept, out) * size,
+                        .lines = t->lines,
+                    });
     }
 }
+
+/* --- the kernel of reductions ------------------------------------------- */
 
 static enum byoc_status read_axes(const struct byi_call *call,
                                   struct axes_reduction *r,
@@ -425,40 +683,39 @@ static void run_each(const struct byi_call *call,
         one(r, out);
 }
 
-/* Whether the innermost axis is reduced, so that elements are in rows. */
-static bool reduces_innermost(const struct axes_reduction *r)
-{
-    const struct byi_box *reduced = &r->axes.reduced;
-    return reduced->rank && reduced->strides[reduced->rank - 1] == 1;
-}
-
-/* Whether the innermost axis is kept, so that results are in columns. */
-static bool keeps_innermost(const struct axes_reduction *r)
-{
-    const struct byi_box *kept = &r->axes.kept;
-    return kept->rank && kept->strides[kept->rank - 1] == 1;
-}
-
-static bool is_fast_extreme(const struct axes_reduction *r)
-{
-    return (r->fold == MAX || r->fold == MIN) &&
-           byi_simd()->extreme_row[0][r->dtype];
-}
-
-/* The loop for one result whose elements are in rows, and the loop for columns;
- * NULL if there is none. */
+/* The loop for one result whose elements are in long rows; NULL if there is
+ * none. */
 static one_fn row_loop(const struct axes_reduction *r)
 {
-    if (is_fast_extreme(r))
+    if (!reduces_innermost(r))
+        return NULL;
+    if (is_extreme(r->fold))
         return extreme_row;
-    return r->dtype == BYOC_F32 && r->fold != MUL ? sum_row : NULL;
+    return has_parts(r, r->fold) ? sum_row : NULL;
 }
 
-static columns_fn columns_loop(const struct axes_reduction *r)
+/* Whether results are the elements: one element is reduced to each. */
+static bool copies(const struct axes_reduction *r)
 {
-    if (is_fast_extreme(r))
-        return extreme_columns;
-    return r->dtype == BYOC_F32 ? sum_columns : NULL;
+    return r->axes.reduced.count == 1 &&
+           (r->op == BYI_OP_SUM || r->op == BYI_OP_MEAN ||
+            r->op == BYI_OP_PROD || is_extreme(r->fold));
+}
+
+static void run_fast(const struct byi_call *call,
+                     const struct axes_reduction *r)
+{
+    const struct tiling t = tiling_of(r);
+    const int team = byi_team(call, byi_count(call->in));
+    if (copies(r))
+        memcpy(r->y, r->x,
+               (size_t)r->axes.kept.count * byoc_dtype_size(r->dtype));
+    else if (t.lanes > 1)
+        run_lanes(r, &t, team);
+    else if (row_loop(r))
+        run_each(call, r, row_loop(r));
+    else
+        run_columns(r, &t, team);
 }
 
 static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
@@ -476,14 +733,10 @@ static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
     if (!plain[call->in->dtype])
         return byi_bad_dtype(call, call->in->dtype,
                              "a float or an integer type", err);
-    fast = fast && r.axes.reduced.count > 0 && r.axes.kept.count > 0;
-    const one_fn one = fast && reduces_innermost(&r) ? row_loop(&r) : NULL;
-    const columns_fn columns =
-        fast && keeps_innermost(&r) ? columns_loop(&r) : NULL;
-    if (columns)
-        run_columns(call, &r, columns);
+    if (fast && byi_count(call->in) > 0 && has_columns(&r))
+        run_fast(call, &r);
     else
-        run_each(call, &r, one ? one : plain[r.dtype]);
+        run_each(call, &r, plain[r.dtype]);
     return BYOC_OK;
 }
 

@@ -222,6 +222,33 @@ static void test_int_extremes(void **state)
     byi_simd_use(byi_isa_widest());
 }
 
+/* Shapes with few or many elements in each axis, of which one or two are
+ * reduced. */
+static void test_reduce_shapes(void **state)
+{
+    static const int64_t sizes[] = {1, 2, 3, 5, 8, 17, 70};
+    static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_I32, BYOC_U8,
+                                             BYOC_I64, BYOC_F64, BYOC_U32,
+                                             BYOC_I16, BYOC_U64};
+    (void)state;
+    for (uint32_t round = 0; round < 480; round++) {
+        const enum byi_op_id op = reductions[round % 10];
+        const enum byoc_dtype dtype = dtypes[round / 10 % 8];
+        int64_t dims[4], axes[] = {random_in(0, 3), 0};
+        for (int i = 0; i < 4; i++)
+            dims[i] = sizes[random_in(0, i == 3 ? 6 : 4)];
+        dims[random_in(0, 3)] = random_in(1, 300);
+        axes[1] = (axes[0] + 2) % 4;
+        const struct byi_attr given = INTS("axis", 1 + round / 80 % 2, axes);
+        struct byi_tensor x = tensor(dtype, 4, dims);
+        for (int64_t i = 0; i < byi_count(&x); i++)
+            byi_tensor_set(&x, i, (double)random_in(1, 3) - (round & 1));
+        struct eval e = prepare(op, &given, 1, &x, 1);
+        expect_plain(&e, byi_reduce_plain, byi_dtype_is_float(dtype) ? 1e-5 : 0,
+                     byi_op(op)->name);
+    }
+}
+
 /* Results do not depend on the number of threads, also next to infinities, and
  * for sums over rows that are not equally spaced. */
 static void test_reduce_threads(void **state)
@@ -591,6 +618,7 @@ int main(void)
         cmocka_unit_test(test_det),
         cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_int_extremes),
+        cmocka_unit_test(test_reduce_shapes),
         cmocka_unit_test(test_reduce_threads),
         cmocka_unit_test(test_reduce_by_hand),
         cmocka_unit_test(test_arg),
