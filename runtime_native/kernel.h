@@ -257,10 +257,8 @@ struct byi_band {
     /* outputs of a row; inputs from one output to the next */
     int64_t wide, step;
     int64_t taps[BYI_WINDOW_TAPS]; /* offset of column c's tap */
-    struct {
-        /* a phase begins with n elements of the row: from, from + stride ... */
-        int64_t from, n;
-    } data[2];
+    int64_t columns;               /* of data that a row reads */
+    int64_t even, odd;             /* offsets of the phases of these columns */
 };
 /* Whether these loops support the window: it must have at most two axes, few
  * taps, little padding, and a stride of 1 or 2 along the last axis. */

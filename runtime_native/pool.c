@@ -370,15 +370,23 @@ static void block_row(const struct pooling *v, int64_t item)
 /* --- float32: planes ------------------------------------------------------ */
 
 /* Set factors[] to the reciprocal divisor of each output, by which its sum is
- * multiplied to get the mean. */
+ * multiplied to get the mean. The windows of most rows have the same number of
+ * rows on data, and then the same factors. */
 static void list_factors(const struct pooling *v, float *factors)
 {
     const struct byi_window *w = &v->w;
-    for (int64_t h = 0; h < w->out[1]; h++) {
+    const int64_t n = w->out[2];
+    int64_t before = -1;
+    for (int64_t h = 0; h < w->out[1]; h++, factors += n) {
         const int64_t high = divisor(v, 0, 0) * divisor(v, 1, h);
-        for (int64_t i = 0; i < w->out[2]; i++) {
+        if (high == before) {
+            memcpy(factors, factors - n, (size_t)n * sizeof *factors);
+            continue;
+        }
+        before = high;
+        for (int64_t i = 0; i < n; i++) {
             const int64_t count = high * divisor(v, 2, i);
-            *factors++ = count ? 1.0f / (float)count : 0;
+            factors[i] = count ? 1.0f / (float)count : 0;
         }
     }
 }

@@ -82,7 +82,8 @@ bool byi_sliding_fits(const struct byi_window *w)
         w->stride[2] > 2 || w->size[2] > BYI_WINDOW_TAPS || w->taps > 1024)
         return false;
     for (int axis = 1; axis < 3; axis++)
-        if (w->pad[axis] > w->in[axis] + 64 || w->end[axis] > w->in[axis] + 64)
+        if (w->pad[axis] < 0 || w->pad[axis] > w->in[axis] + 64 ||
+            w->end[axis] > w->in[axis] + 64)
             return false;
     return true;
 }
@@ -104,25 +105,23 @@ static int64_t inputs_read(const struct byi_window *w, int axis, int64_t n)
  * between two rows is the border of both. */
 static void lay_out_rows(const struct byi_window *w, struct byi_band *b)
 {
-    const int64_t stride = w->stride[2];
-    const int64_t columns = inputs_read(w, 2, w->out[2]);
+    const int64_t stride = w->stride[2], pad = w->pad[2];
+    const int64_t read = inputs_read(w, 2, w->out[2]);
     int64_t first[2], most = 0, border = 0;
+    b->columns = byi_max(0, byi_min(w->in[2], read - pad));
     for (int64_t p = 0; p < stride; p++) {
-        const int64_t read = byi_ceil_div(byi_max(0, columns - p), stride);
-        const int64_t begin = p - w->pad[2];
-        first[p] = begin < 0 ? byi_ceil_div(-begin, stride) : 0;
-        const int64_t from = begin + first[p] * stride;
-        const int64_t available =
-            from < w->in[2] ? byi_ceil_div(w->in[2] - from, stride) : 0;
-        b->data[p].from = from;
-        b->data[p].n = byi_max(0, byi_min(available, read - first[p]));
-        most = byi_max(most, b->data[p].n);
+        first[p] = byi_ceil_div(byi_max(0, pad - p), stride);
+        const int64_t from = p + first[p] * stride - pad; /* a column */
+        const int64_t n = byi_ceil_div(byi_max(0, b->columns - from), stride);
+        most = byi_max(most, n);
         border = byi_max(border, first[p]);
-        border = byi_max(border, read - first[p] - b->data[p].n);
+        border = byi_max(border, byi_ceil_div(read - p, stride) - first[p] - n);
     }
     b->lead = whole_vectors(border);
     b->phase = whole_vectors(most + border);
     b->pitch = b->phase * stride;
+    b->even = pad % 2 * b->phase;
+    b->odd = b->phase - b->even;
     for (int64_t c = 0; c < w->size[2]; c++) {
         const int64_t at = c * w->dilation[2], p = at % stride;
         b->taps[c] = p * b->phase + at / stride - first[p];
@@ -185,61 +184,75 @@ uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads)
     return byi_align_bytes((uint64_t)floats * sizeof(float)) * threads;
 }
 
-/* Compute n planes, band by band. */
-static void run_bands(const struct byi_sliding *v, const struct byi_band *b,
-                      const float *x, float *y, int64_t n, float *buffer)
-{
-    const struct byi_window *w = v->w;
-    const float outside = v->kind == BYI_WINDOW_MAX ? -INFINITY : 0;
-    for (int64_t h = 0; h < w->out[1]; h += b->high) {
-        const int64_t rows = byi_min(b->high, w->out[1] - h);
-        byi_simd()->copy_band(b, x, h, rows, n, outside, buffer);
-        byi_simd()->window[v->kind](b, buffer, y + h * w->out[2], rows, n);
-    }
-}
-
-/* The two layouts of bands that a call may use. */
-struct band_layouts {
+/* A run is divided into items: first groups of planes side by side, then bands
+ * of groups of planes in rows. */
+struct sliding_run {
+    const struct byi_sliding *v;
     struct byi_band rows, side;
+    int64_t sides;         /* number of items side by side */
+    int64_t bands, groups; /* of planes in rows */
 };
 
-/* Compute n planes from `first` on. */
-static void run_task(const struct byi_sliding *v,
-                     const struct band_layouts *layouts, int64_t first,
-                     int64_t n, float *buffer)
+static struct sliding_run divide(const struct byi_sliding *v)
 {
+    struct sliding_run r = {
+        .v = v, .rows = rows_of(v->w), .side = side_of(v->w)};
+    r.sides = r.side.side ? v->planes / r.side.planes : 0;
+    r.bands = byi_ceil_div(v->w->out[1], r.rows.high);
+    r.groups = byi_ceil_div(v->planes - r.sides * r.side.planes, r.rows.planes);
+    return r;
+}
+
+/* Compute output rows [h, h + rows) of n planes from `plane` on. */
+static void run_band(const struct byi_sliding *v, const struct byi_band *b,
+                     int64_t plane, int64_t n, int64_t h, int64_t rows,
+                     float *buffer)
+{
+    const struct byi_simd *simd = byi_simd();
     const struct byi_window *w = v->w;
-    const float *x = v->x + first * w->in_count;
-    float *y = v->y + first * w->out_count;
-    for (int64_t p = 0, next; p < n; p = next) {
-        const bool side = layouts->side.side && layouts->side.planes <= n - p;
-        const struct byi_band *b = side ? &layouts->side : &layouts->rows;
-        next = byi_min(p + b->planes, n);
-        run_bands(v, b, x + p * w->in_count, y + p * w->out_count, next - p,
-                  buffer);
-    }
+    const float outside = v->kind == BYI_WINDOW_MAX ? -INFINITY : 0;
+    const int64_t at = h * w->out[2];
+    float *y = v->y + plane * w->out_count + at;
+    simd->copy_band(b, v->x + plane * w->in_count, h, rows, n, outside, buffer);
+    simd->window[v->kind](b, buffer, y, rows, n);
     for (int64_t p = 0; p < n && v->factors; p++, y += w->out_count)
-        byi_simd()->binary[BYI_OP_MULTIPLY](y, 1, v->factors, 1, y,
-                                            w->out_count);
+        simd->binary[BYI_OP_MULTIPLY](y, 1, v->factors + at, 1, y,
+                                      rows * w->out[2]);
+}
+
+static void run_item(const struct sliding_run *r, int64_t i, float *buffer)
+{
+    const struct byi_band *rows = &r->rows;
+    const int64_t high = r->v->w->out[1];
+    if (i < r->sides) {
+        run_band(r->v, &r->side, i * r->side.planes, r->side.planes, 0, high,
+                 buffer);
+        return;
+    }
+    i -= r->sides;
+    const int64_t plane =
+        r->sides * r->side.planes + i / r->bands * rows->planes;
+    const int64_t h = i % r->bands * rows->high;
+    run_band(r->v, rows, plane, byi_min(rows->planes, r->v->planes - plane), h,
+             byi_min(rows->high, high - h), buffer);
 }
 
 void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
                      void *scratch)
 {
-    const int64_t tasks = byi_ceil_div(v->planes, PLANES_PER_TASK);
-    const struct band_layouts layouts = {rows_of(v->w), side_of(v->w)};
+    const struct sliding_run r = divide(v);
+    const int64_t items = r.sides + r.groups * r.bands;
     const uint64_t bytes = byi_sliding_scratch(v->w, 1);
-    const int team =
-        byi_team_of_products(call, v->planes * v->w->out_count * v->w->taps);
+    /* about eight taps take as long as copying an input */
+    const int team = byi_team(
+        call, v->planes * (v->w->in_count + v->w->out_count * v->w->taps / 8));
 #pragma omp parallel num_threads(team) if (team > 1)
     {
         const uint64_t part = (uint64_t)byi_part_number();
         float *buffer = (void *)((char *)scratch + part * bytes);
 #pragma omp for schedule(static) nowait
-        for (int64_t i = 0; i < tasks; i++)
-            run_task(v, &layouts, i * PLANES_PER_TASK,
-                     byi_min(PLANES_PER_TASK, v->planes - i * PLANES_PER_TASK),
-                     buffer);
+        for (int64_t i = 0; i < items; i++)
+            run_item(&r, i, buffer);
     }
 }
 
