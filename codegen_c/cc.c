@@ -263,7 +263,7 @@ enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
         return check_output(cc, run->output, err);
     if (!ended)
         return byi_fail(err, BYOC_EIO,
-                        "\"%s\" ran for more than %s s, which is the limit",
+                        "\"%s\" ran too long, expected at most %s s",
                         cc->command, BYI_FLOAT_TEXT(cc->seconds));
     if (cc->bytes && WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
         return fail_no_driver(cc, "not found", err);

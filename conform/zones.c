@@ -54,7 +54,7 @@ static struct byi_zone *take_zone(struct byi_kit *kit)
         }
     }
     byi_kit_end(kit, BYI_UNTESTED, 0,
-                "the case needs more than %d buffers at once, the kit's limit",
+                "the case needs too many buffers at once, expected at most %d",
                 (int)MAX_ZONES);
 }
 

@@ -160,15 +160,15 @@ void byi_function_afford(struct byi_import *o)
     if (o->functions->name_bytes > (uint64_t)MAX_NAMES_MIB << 20)
         byi_o_fail(o, BYOC_ELIMIT,
                    "the names of nodes in the model's functions, with those of "
-                   "the calls, have more than %d MiB, which is the limit",
+                   "the calls, are too long, expected at most %d MiB in all",
                    MAX_NAMES_MIB);
     const uint64_t taken =
         o->functions->bytes + memory_of(o) - o->expansion->before;
 
     if (taken > (uint64_t)MAX_MIB << 20)
         byi_o_fail(o, BYOC_ELIMIT,
-                   "the model's functions expand to more than %d MiB, which is "
-                   "the limit",
+                   "the model's functions expand to too much data, expected "
+                   "at most %d MiB",
                    MAX_MIB);
 }
 
@@ -182,13 +182,14 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
             byi_o_refuse(o, "the model defines it as a function that calls "
                             "itself");
     if (e->depth > MAX_DEPTH)
-        byi_o_fail(o, BYOC_ELIMIT,
-                   "functions are nested deeper than %d, which is the limit",
-                   MAX_DEPTH);
+        byi_o_fail(
+            o, BYOC_ELIMIT,
+            "functions are nested too deeply, expected at most %d levels",
+            MAX_DEPTH);
     if (o->m->sources.n > MAX_EXPANDED)
         byi_o_fail(o, BYOC_ELIMIT,
-                   "the model's functions expand to more than %d nodes, which "
-                   "is the limit",
+                   "the model's functions expand to too many nodes, expected "
+                   "at most %d",
                    MAX_EXPANDED);
     if (call->n_input > f->n_input || call->n_output > f->n_output)
         byi_o_fail(o, BYOC_EPARSE,

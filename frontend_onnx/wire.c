@@ -109,10 +109,10 @@ enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
             continue;
         if (depth == MAX_NESTING)
             return byi_fail(err, BYOC_ELIMIT,
-                            "%s: found messages nested deeper than %d at byte "
-                            "%zu of %zu, which is the limit; simplify the "
+                            "%s: found too deeply nested messages at byte %zu "
+                            "of %zu, expected at most %d levels; simplify the "
                             "graph's subgraphs",
-                            path, MAX_NESTING, offset, n);
+                            path, offset, n, MAX_NESTING);
         w.at = f.data;
         stack[depth].end = f.data + f.n;
         stack[depth++].type = known->descriptor;

@@ -157,7 +157,7 @@ static enum byoc_status enter_func(struct interp *in, struct value callee,
                         n + callee.n, f->params.n);
     if (in->calls.n == MAX_DEPTH)
         return byi_fail(in->err, BYOC_ELIMIT,
-                        "found more than %d nested calls, which is the limit",
+                        "found too many nested calls, expected at most %d",
                         (int)MAX_DEPTH);
     for (uint32_t i = 0; i < f->nodes.n; i++)
         BYI_PUSH(&in->values, ((struct value){0}));
@@ -270,7 +270,7 @@ static enum byoc_status flatten_value(struct interp *in, const struct value *v,
     }
     if (*n == max)
         return byi_fail(in->err, BYOC_ELIMIT,
-                        "found more than %u results, which is the limit", max);
+                        "found too many results, expected at most %u", max);
     out[(*n)++] = v->t;
     return BYOC_OK;
 }

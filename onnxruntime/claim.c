@@ -477,10 +477,9 @@ static enum byoc_status claim_nodes(struct byi_ep_claim *c,
     if (again) {
         for (uint32_t i = 0; i < n; i++)
             if (c->supported[i])
-                exclude(
-                    c, i,
-                    "256 groups of this graph did not compile, which is the "
-                    "limit");
+                exclude(c, i,
+                        "256 groups of this graph did not compile, and no more "
+                        "are tried");
         c->n_groups = byi_ep_find_groups(&c->g, c->supported, c->group);
     }
     log_claim(c);

@@ -236,7 +236,7 @@ static bool can_build(struct splitter *s, uint32_t first, uint32_t end)
     if (s->status != BYOC_OK)
         return false;
     if (s->tries++ == MAX_TRIES)
-        s->why = "its region was tried in 128 parts, which is the limit";
+        s->why = "its region was tried in 128 parts, and no more are tried";
     if (s->tries > MAX_TRIES)
         return false;
     const char *why = NULL;

@@ -40,8 +40,8 @@ static enum byoc_status check_capacity(struct parser *p)
     if (p->p->n_nodes < BYI_PATTERN_MAX_NODES)
         return BYOC_OK;
     return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                        "found a pattern of more than %d parts, which is the "
-                        "limit; split it into several rows",
+                        "found a pattern of too many parts, expected at most "
+                        "%d; split it into several rows",
                         BYI_PATTERN_MAX_NODES);
 }
 
@@ -215,8 +215,7 @@ static enum byoc_status parse_choices(struct parser *p, uint32_t *out,
     do {
         if (*n == BYI_PATTERN_MAX_NODES)
             return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                                "found more than %d choices, which is the "
-                                "limit",
+                                "found too many choices, expected at most %d",
                                 BYI_PATTERN_MAX_NODES);
         BYI_TRY(parse_pattern(p, &choices[*n]));
         *n += 1;
@@ -242,8 +241,8 @@ static enum byoc_status parse_parens(struct parser *p, uint32_t *out)
     while (!byi_lex_is(&p->lex, ')')) {
         if (n == BYI_PATTERN_MAX_ARGS)
             return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                                "found a tuple of more than %d fields, which "
-                                "is the limit",
+                                "found a tuple of too many fields, expected "
+                                "at most %d",
                                 BYI_PATTERN_MAX_ARGS);
         BYI_TRY(parse_pattern(p, &fields[n++]));
         if (!byi_lex_accept(&p->lex, ','))
@@ -270,8 +269,8 @@ static enum byoc_status parse_ops(struct parser *p, struct byi_pat *pat)
                                 (int)tok.n, tok.at);
         if (pat->n_ops == BYI_N_OPS)
             return byi_lex_fail(&p->lex, &tok, p->err,
-                                "found more than %d operators, which is the "
-                                "limit; list each operator once",
+                                "found too many operators, expected at most "
+                                "%d; list each operator once",
                                 BYI_N_OPS);
         ops[pat->n_ops++] = op->id;
         byi_lex_next(&p->lex);
@@ -391,8 +390,8 @@ static enum byoc_status parse_if(struct parser *p, uint32_t *out)
     uint32_t args[3];
     if (p->in_if == BYI_PATTERN_MAX_IFS)
         return byi_lex_fail(lex, &lex->tok, p->err,
-                            "found an 'if' inside %d others, which is the "
-                            "limit",
+                            "found too deeply nested 'if's, expected at most "
+                            "%d levels",
                             BYI_PATTERN_MAX_IFS);
     p->in_if++;
     BYI_TRY(byi_lex_expect(lex, '(', "'(' and a condition", p->err));
@@ -581,8 +580,8 @@ static enum byoc_status parse_pattern(struct parser *p, uint32_t *out)
 {
     if (++p->depth > MAX_DEPTH)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "found a pattern that is nested more than %d deep, "
-                            "which is the limit",
+                            "found a too deeply nested pattern, expected at "
+                            "most %d levels",
                             MAX_DEPTH);
     BYI_TRY(parse_primary(p, out));
     for (;;) {

@@ -62,8 +62,8 @@ static enum byoc_status parse_list(struct byi_lexer *lex,
             const struct byi_token item = lex->tok;
             if (n == MAX_VALUES)
                 return byi_lex_fail(lex, &item, err,
-                                    "found a list of more than %d items, which "
-                                    "is the limit",
+                                    "found a list of too many items, expected "
+                                    "at most %d",
                                     MAX_VALUES);
             items[n] = (struct byi_attr){.kind = BYI_ATTR_INT};
             if (byi_lex_accept_word(lex, "_"))
@@ -225,7 +225,7 @@ static enum byoc_status parse_test(struct byi_lexer *lex,
     do {
         if (test->n == MAX_VALUES)
             return byi_lex_fail(lex, &lex->tok, err,
-                                "found more than %d values, which is the limit",
+                                "found too many values, expected at most %d",
                                 MAX_VALUES);
         struct byi_attr *value = &values[test->n++];
         *value = (struct byi_attr){0};
@@ -251,8 +251,8 @@ enum byoc_status byi_parse_tests(struct byi_lexer *lex, struct byi_arena *arena,
             return byi_lex_expected(lex, "an attribute", err);
         if (pat->n_tests == MAX_TESTS)
             return byi_lex_fail(lex, &lex->tok, err,
-                                "found more than %d tests of attributes, which "
-                                "is the limit",
+                                "found too many tests of attributes, expected "
+                                "at most %d",
                                 MAX_TESTS);
         BYI_TRY(parse_test(lex, arena, pat, &tests[pat->n_tests], err));
         pat->n_tests++;
@@ -280,7 +280,7 @@ static enum byoc_status parse_dtypes(struct byi_lexer *lex,
     for (;;) {
         if (type->n_dtypes == MAX_VALUES)
             return byi_lex_fail(lex, &lex->tok, err,
-                                "found more than %d dtypes, which is the limit",
+                                "found too many dtypes, expected at most %d",
                                 MAX_VALUES);
         BYI_TRY(parse_dtype(lex, &dtypes[type->n_dtypes++], err));
         const struct byi_token next = byi_lex_peek(lex);
@@ -326,7 +326,7 @@ static enum byoc_status parse_dims(struct byi_lexer *lex,
         }
         if (type->n_dims == BYI_MAX_RANK)
             return byi_lex_fail(lex, &lex->tok, err,
-                                "found more than %d dims, which is the limit",
+                                "found too many dims, expected at most %d",
                                 BYI_MAX_RANK);
         BYI_TRY(parse_dim(lex, &dims[type->n_dims], err));
         type->n_dims++;

@@ -314,8 +314,8 @@ static enum byoc_status read_step(struct region_reader *r,
     const char *name;
     if (r->n_steps == BYI_GRAPH_MAX_STEPS)
         return byi_fail(r->err, BYOC_ELIMIT,
-                        "%s: found more than %d steps in a kernel, which is "
-                        "the limit",
+                        "%s: found too many steps in a kernel, expected at "
+                        "most %d",
                         json->path, BYI_GRAPH_MAX_STEPS);
     const uint32_t at = *out = r->n_steps++;
     struct byi_graph_step *step = &r->steps[at];
@@ -408,8 +408,8 @@ static enum byoc_status read_branches(struct region_reader *r,
                         json->path, step->n_args);
     if (r->depth == BYI_GRAPH_MAX_IFS)
         return byi_fail(r->err, BYOC_ELIMIT,
-                        "%s: found an 'if' inside %d others, which is the "
-                        "limit",
+                        "%s: found too deeply nested 'if's, expected at most "
+                        "%d levels",
                         json->path, BYI_GRAPH_MAX_IFS);
     r->depth++;
     for (uint32_t i = 0; i < 2; i++) {

@@ -67,9 +67,9 @@ static enum byoc_status take_section(struct file *f, const char *name,
             !(s->sh_flags & SHF_EXECINSTR) != (k != TEXT) ||
             !byi_elf_contains(&f->library.elf, s->sh_offset, s->sh_size))
             return byi_fail(f->err, BYOC_EPARSE,
-                            "%s: section %s is damaged: found it twice, empty, "
-                            "outside the file or of another type; is the file "
-                            "truncated?",
+                            "%s: found section %s twice, empty, writable, of "
+                            "another type or outside the file, expected one "
+                            "read-only section; is the file truncated?",
                             f->library.path, name);
         f->sections[k] =
             (struct section){.name = name,

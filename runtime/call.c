@@ -241,11 +241,11 @@ static enum byoc_status check_limits(struct byoc_state *s,
     if (!deep && s->calls++ < s->max_calls)
         return BYOC_OK;
     return byi_fail(err, BYOC_ELIMIT,
-                    "@%s: found more than %llu %s, expected at most that many; "
-                    "look for a recursion that does not end",
+                    "@%s: found too many %s, expected at most %llu; look for a "
+                    "recursion that does not end",
                     s->instance->plan->funcs[call->func].name,
-                    (unsigned long long)(deep ? s->max_depth : s->max_calls),
-                    deep ? "nested calls" : "calls in one run");
+                    deep ? "nested calls" : "calls in one run",
+                    (unsigned long long)(deep ? s->max_depth : s->max_calls));
 }
 
 static enum byoc_status enter_call(struct byoc_state *s, struct byi_frame *fr,

@@ -73,7 +73,7 @@ static const char *check_operator(const struct byoc_operator *op)
     if (!op->domain || !*op->domain || !op->name || !*op->name)
         return "no domain or no name, expected both";
     if (strlen(op->name) > 100 || strlen(op->domain) > 100)
-        return "a name or domain of more than 100 bytes, which is the limit";
+        return "a too long name or domain, expected at most 100 bytes";
     if (!op->shape || !op->run)
         return "no shape() or no run(), expected both";
     if (!op->make != !op->drop)

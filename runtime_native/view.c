@@ -426,8 +426,7 @@ enum byoc_status byi_check_indices(const struct byi_call *call,
         const int64_t index = byi_index_at(indices, i);
         if (index < -size || index >= size)
             return byi_fail(err, BYOC_EINVAL,
-                            "%s: index %lld is out of range, expected %lld "
-                            "to %lld",
+                            "%s: found index %lld, expected %lld to %lld",
                             call->op->name, (long long)index, (long long)-size,
                             (long long)size - 1);
     }

@@ -84,9 +84,9 @@ static enum byoc_status check_text(const char *text, size_t n,
         } else if (c == '[' || c == '{') {
             if (++depth > MAX_DEPTH)
                 return byi_fail(err, BYOC_ELIMIT,
-                                "found JSON nested deeper than %d at byte %zu, "
-                                "which is the limit",
-                                MAX_DEPTH, i);
+                                "found too deeply nested JSON at byte %zu, "
+                                "expected at most %d levels",
+                                i, MAX_DEPTH);
         } else if ((c == ']' || c == '}') && depth > 0) {
             depth--;
         }
@@ -446,7 +446,7 @@ enum byoc_status byi_json_array(const struct byi_json *object, const char *key,
     if (!cJSON_IsArray(out->at))
         return byi_json_mismatch(out, "an array", err);
     cJSON_ArrayForEach(item, out->at) if (count++ == max) return byi_fail(
-        err, BYOC_ELIMIT, "%s: found more than %u items, which is the limit",
+        err, BYOC_ELIMIT, "%s: found too many items, expected at most %u",
         out->path, max);
     *n = count;
     return BYOC_OK;

@@ -59,8 +59,8 @@ static enum byoc_status begin_pass(void *ctx, const char *pass,
 
     if (t->depth == BYI_COUNT(t->open))
         return byi_fail(err, BYOC_ELIMIT,
-                        "%s: found more than %zu nested sequences, which is "
-                        "the limit",
+                        "%s: found too many nested sequences, expected at "
+                        "most %zu",
                         pass, BYI_COUNT(t->open));
     t->open[t->depth++] = t->passes.n;
     timed.nodes_before = byoc_module_nodes(module);

@@ -42,7 +42,7 @@ static enum byoc_status bind_name(struct template_reader *r, const char *at,
 {
     if (r->n_names == MAX_NAMES)
         return byi_lex_fail(&r->lex, &r->lex.tok, r->err,
-                            "found more than %d names, which is the limit",
+                            "found too many names, expected at most %d",
                             MAX_NAMES);
     r->names[r->n_names++] = (struct template_name){at, n, value};
     return BYOC_OK;

@@ -120,7 +120,7 @@ static const char *find_fault(const struct byoc_graph *g, uint32_t n_consts)
 {
     const struct byoc_graph_value *first = &g->values[g->outputs[0]];
     if (g->n_inputs + n_consts + g->n_outputs > MAX_TENSORS)
-        return "found more than 64 tensors, expected at most 64";
+        return "found too many tensors, expected at most 64";
     for (uint32_t i = 0; i < g->n_values; i++)
         if (g->values[i].dtype != BYOC_F32 || g->values[i].count == 0)
             return "found a tensor that is empty or not float32, expected "

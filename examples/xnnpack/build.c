@@ -481,7 +481,7 @@ static int build_pair(struct build *b, struct job *j, uint32_t x, uint32_t y)
     for (int i = 0; i < 2; i++) {
         if (v[i]->rank > XNN_MAX_TENSOR_DIMS)
             return refuse(b, BYOC_FAIL_UNSUPPORTED,
-                          "found more than 6 axes, expected at most 6");
+                          "found too many axes, expected at most 6");
         set_dims(&j->op, i, v[i], layout);
         j->op.in[i] = tensor_of(b, operands[i], layout);
         if (j->op.in[i] == NONE)

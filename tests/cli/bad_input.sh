@@ -244,7 +244,7 @@ for command in "report show" "report show --json" "report diff good.ledger" \
     bad 2 "op: found a number, expected a string" $command op.ledger
     bad 2 "not a ledger" $command list.ledger
     bad 2 "not a ledger" $command graph.ledger
-    bad 2 "nested deeper" $command deep.ledger
+    bad 2 "too deeply nested" $command deep.ledger
     bad 2 "expected a ledger of at most" $command huge.ledger
     bad 2 "cannot open" $command none.ledger
     bad 2 "found a folder" $command folder.onnx

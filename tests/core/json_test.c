@@ -54,7 +54,7 @@ static void test_parse_refuses(void **state)
     memset(deep, '[', 65);
     check_refused(
         deep, BYOC_ELIMIT,
-        "found JSON nested deeper than 64 at byte 64, which is the limit");
+        "found too deeply nested JSON at byte 64, expected at most 64 levels");
     assert_int_equal(byi_json_parse("[1\0]", 4, 9, &root, &err), BYOC_EPARSE);
     assert_int_equal(byi_json_parse("[1]", 3, 2, &root, &err), BYOC_ELIMIT);
     assert_string_equal(err.text, "found 3 bytes of JSON, expected at most 2");
@@ -253,7 +253,7 @@ static void test_arrays(void **state)
     assert_int_equal(byi_json_array(&root, "nodes", 2, &nodes, &n, &err),
                      BYOC_ELIMIT);
     assert_string_equal(err.text,
-                        "nodes: found more than 2 items, which is the limit");
+                        "nodes: found too many items, expected at most 2");
     assert_int_equal(byi_json_array(&root, "name", 2, &nodes, &n, &err),
                      BYOC_EPARSE);
     assert_int_equal(byi_json_array(&root, "nodes", 3, &nodes, &n, &err),

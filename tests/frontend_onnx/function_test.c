@@ -292,15 +292,17 @@ static void bounded(void **state)
 
     EXPECT(&b, "nn.relu(%x)");
     b = nested(40, 1);
-    refuse(&b, BYOC_ELIMIT, "functions are nested deeper than 32");
+    refuse(&b, BYOC_ELIMIT,
+           "functions are nested too deeply, expected at most 32");
     b = nested(4, 40);
-    refuse(&b, BYOC_ELIMIT, "expand to more than 524288 nodes");
+    refuse(&b, BYOC_ELIMIT,
+           "expand to too many nodes, expected at most 524288");
     b = nested_named(18, 1, 60000);
     EXPECT(&b, "nn.relu(%x)");
     b = nested_named(18, 2, 60000);
-    refuse(&b, BYOC_ELIMIT, "have more than 64 MiB");
+    refuse(&b, BYOC_ELIMIT, "are too long, expected at most 64 MiB");
     b = wide(4000, 17);
-    refuse(&b, BYOC_ELIMIT, "expand to more than 512 MiB");
+    refuse(&b, BYOC_ELIMIT, "too much data, expected at most 512 MiB");
 }
 
 static void calls_that_do_not_fit(void **state)

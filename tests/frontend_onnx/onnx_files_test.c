@@ -243,7 +243,7 @@ static void nested(void **state)
     }
     write_file(b.path, bytes + at, n);
     assert_int_equal(byi_onnx_import(b.path, NULL, &m, &err), BYOC_ELIMIT);
-    assert_non_null(strstr(err.text, "nested deeper"));
+    assert_non_null(strstr(err.text, "too deeply nested"));
     end(&b);
 }
 

@@ -576,12 +576,14 @@ static void test_endless(void **state)
             "  if (equal(%n, 0)) { %n } else { add(@f(add(%n, 1)), 1) }\n"
             "}\n"
             "def @main(%n: " I64 ") { @f(%n) }\n",
-            5000, 1 << 20, "@f.3: found more than 5000 nested calls");
+            5000, 1 << 20,
+            "@f.3: found too many nested calls, expected at most 5000");
     limited("def @f(%n: " I64 ") -> " I64 " {\n"
             "  if (equal(%n, 0)) { %n } else { @f(add(%n, 1)) }\n"
             "}\n"
             "def @main(%n: " I64 ") { @f(%n) }\n",
-            5000, 20000, "more than 20000 calls in one run");
+            5000, 20000,
+            "found too many calls in one run, expected at most 20000");
     limited("def @f(%g: fn (" I64 ") -> " I64 ", %n: " I64 ") -> " I64 " {\n"
             "  if (equal(%n, 0)) { %n } else {\n"
             "    %h = fn (%x: " I64 ") { %g(add(%x, 1)) };\n"
