@@ -16,8 +16,8 @@ static const struct byi_match *as_match(const struct byoc_match *m)
 }
 
 /* Store a tensor's type. Returns 0 if the type is a tuple's. */
-static int give_type(const struct byi_type *type, uint32_t *dtype,
-                     uint32_t *rank, const int64_t **dims)
+static int get_type(const struct byi_type *type, uint32_t *dtype,
+                    uint32_t *rank, const int64_t **dims)
 {
     if (type->kind != BYI_TENSOR)
         return 0;
@@ -51,7 +51,7 @@ static int match_type(const struct byoc_match *m, const char *name,
                       uint32_t *dtype, uint32_t *rank, const int64_t **dims)
 {
     const struct byi_node *node = find_value(as_match(m), name);
-    return node ? give_type(node->type, dtype, rank, dims) : 0;
+    return node ? get_type(node->type, dtype, rank, dims) : 0;
 }
 
 static const void *match_const(const struct byoc_match *m, const char *name,
@@ -93,7 +93,7 @@ static int match_op_type(const struct byoc_match *m, uint32_t i,
                          uint32_t *dtype, uint32_t *rank, const int64_t **dims)
 {
     const struct byi_node *node = match_node(m, i);
-    return node ? give_type(node->type, dtype, rank, dims) : 0;
+    return node ? get_type(node->type, dtype, rank, dims) : 0;
 }
 
 static const struct byi_attr *match_attr(const struct byoc_match *m, uint32_t i,

@@ -431,7 +431,7 @@ enum byoc_status byi_cache_take(const struct byoc_model *model,
     return status;
 }
 
-void byi_cache_give(const struct byoc_model *model, struct byi_lease *lease)
+void byi_cache_put(const struct byoc_model *model, struct byi_lease *lease)
 {
     struct byi_cache *c = model->cache;
     struct byi_entry *e = lease->entry;
@@ -689,7 +689,7 @@ enum byoc_status byoc_model_warm(const struct byoc_model *model,
     if (status == BYOC_OK)
         status = byi_cache_take(model, sizes, true, &lease, err);
     if (status == BYOC_OK)
-        byi_cache_give(model, &lease);
+        byi_cache_put(model, &lease);
     if (status == BYOC_OK)
         status = byi_workers_check_fork(err);
     byi_workers_leave(&turn);

@@ -201,7 +201,7 @@ enum byoc_status byi_call_leave(struct byoc_state *s, struct byoc_error *err)
             BYI_TRY(take_result(s, from, fr, i, err));
     s->top = fr;
     s->depth--;
-    byi_frame_give(s, from);
+    byi_frame_release(s, from);
     return BYOC_OK;
 }
 
@@ -259,14 +259,14 @@ static enum byoc_status enter_call(struct byoc_state *s, struct byi_frame *fr,
                 can_stand_in(s, fr, to);
     enum byoc_status status = bind_call(s, fr, call, to, tail, err);
     if (status != BYOC_OK) {
-        byi_frame_give(s, to);
+        byi_frame_release(s, to);
         return status;
     }
     to->began = fr->began;
     to->up = tail ? fr->up : fr;
     s->top = to;
     if (tail)
-        byi_frame_give(s, fr);
+        byi_frame_release(s, fr);
     else
         s->depth++;
     return BYOC_OK;

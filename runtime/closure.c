@@ -47,7 +47,7 @@ void byi_object_release(struct byoc_state *s, struct byi_object *c)
         for (uint32_t i = 0; i < c->n; i++) {
             struct byi_object *inner = c->at[i].object;
             if (c->at[i].block)
-                byi_pool_give(&s->pool, c->at[i].block - 1);
+                byi_pool_drop(&s->pool, c->at[i].block - 1);
             if (!inner || --inner->readers > 0)
                 continue;
             inner->next = rest;
@@ -62,7 +62,7 @@ void byi_object_release(struct byoc_state *s, struct byi_object *c)
 void byi_item_release(struct byoc_state *s, struct byi_item *item)
 {
     if (item->block)
-        byi_pool_give(&s->pool, item->block - 1);
+        byi_pool_drop(&s->pool, item->block - 1);
     byi_object_release(s, item->object);
     *item = (struct byi_item){0};
 }

@@ -548,7 +548,7 @@ static void unwind(struct byoc_state *s)
     struct byi_frame *fr = s->top;
     while (fr->up) {
         struct byi_frame *up = fr->up;
-        byi_frame_give(s, fr);
+        byi_frame_release(s, fr);
         fr = up;
     }
     fr->active = false;

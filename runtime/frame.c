@@ -191,13 +191,13 @@ void byi_frame_begin(const struct byoc_state *s, struct byi_frame *fr)
 void byi_frame_drop(struct byoc_state *s, struct byi_frame *fr, uint32_t v)
 {
     if (fr->block[v])
-        byi_pool_give(&s->pool, fr->block[v] - 1);
+        byi_pool_drop(&s->pool, fr->block[v] - 1);
     fr->block[v] = 0;
     byi_object_release(s, fr->obj[v]);
     fr->obj[v] = NULL;
 }
 
-void byi_frame_give(struct byoc_state *s, struct byi_frame *fr)
+void byi_frame_release(struct byoc_state *s, struct byi_frame *fr)
 {
     const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
     for (uint32_t v = 0; v < f->n_values; v++)

@@ -444,14 +444,14 @@ void byi_cache_free(struct byoc_model *model); /* also if it has no cache */
 /* Take an instance for `sizes`, as for byi_specialise, and memory to run it;
  * creates them if needed. If `regions`, new sizes never run on the twins of
  * regions that backends can build. On success, the caller returns the lease
- * with byi_cache_give; on failure, there is nothing to return. Threads: safe.
+ * with byi_cache_put; on failure, there is nothing to return. Threads: safe.
  * Errors: those of byi_specialise. */
 enum byoc_status byi_cache_take(const struct byoc_model *model,
                                 const int64_t *sizes, bool regions,
                                 struct byi_lease *lease,
                                 struct byoc_error *err);
 /* Return the lease's instance and memory to the cache. Threads: safe. */
-void byi_cache_give(const struct byoc_model *model, struct byi_lease *lease);
+void byi_cache_put(const struct byoc_model *model, struct byi_lease *lease);
 /* Print the sizes of the inputs' symbols, such as "batch=3, sequence=7", into
  * `buf` of n bytes. Returns buf. */
 char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,

@@ -235,7 +235,7 @@ bool byi_pool_extend(struct byi_pool *pool, uint32_t block, uint64_t from,
     return true;
 }
 
-void byi_pool_give(struct byi_pool *pool, uint32_t block)
+void byi_pool_drop(struct byi_pool *pool, uint32_t block)
 {
     if (--pool->at[block].readers > 0)
         return;

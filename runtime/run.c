@@ -225,7 +225,7 @@ static void end_run(struct byoc_state *s)
         return;
     byi_exec_drop(s);
     byi_work_clear(s->work, &s->pool);
-    byi_cache_give(s->model, &s->lease);
+    byi_cache_put(s->model, &s->lease);
     s->instance = NULL;
     s->work = NULL;
 }

@@ -98,7 +98,7 @@ void byi_pool_keep(struct byi_pool *pool, const void *data);
  * its number. Errors: BYOC_ENOMEM, BYOC_ELIMIT. */
 enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
                                uint32_t *block, struct byoc_error *err);
-/* Add a reference to a block, which byi_pool_give must then drop. */
+/* Add a reference to a block, which byi_pool_drop must then drop. */
 void byi_pool_share(struct byi_pool *pool, uint32_t block);
 /* Let the block's value of `from` bytes also be the beginning of a new value of
  * `to` bytes, which gets a reference. Returns false if the block already has a
@@ -106,7 +106,7 @@ void byi_pool_share(struct byi_pool *pool, uint32_t block);
 bool byi_pool_extend(struct byi_pool *pool, uint32_t block, uint64_t from,
                      uint64_t to);
 /* Drop a reference to a block; without references it is free. */
-void byi_pool_give(struct byi_pool *pool, uint32_t block);
+void byi_pool_drop(struct byi_pool *pool, uint32_t block);
 /* Count `bytes` bytes of memory outside of the blocks towards the limit.
  * Errors: BYOC_ELIMIT. */
 enum byoc_status byi_pool_charge(struct byi_pool *pool, uint64_t bytes,
@@ -203,12 +203,12 @@ struct byi_frame {
  * Free it with byi_memory_release, with the model's memory. */
 struct byi_frame *byi_frame_new(const struct byi_instance *instance,
                                 uint32_t func);
-/* Take a frame for an activation of function `func`; byi_frame_give ends the
+/* Take a frame for an activation of function `func`; byi_frame_release ends the
  * activation and frees or keeps the frame. Errors: BYOC_ENOMEM, BYOC_ELIMIT. */
 enum byoc_status byi_frame_take(struct byoc_state *state, uint32_t func,
                                 struct byi_frame **frame,
                                 struct byoc_error *err);
-void byi_frame_give(struct byoc_state *state, struct byi_frame *frame);
+void byi_frame_release(struct byoc_state *state, struct byi_frame *frame);
 /* Mark the frame active, with all values dense. */
 void byi_frame_begin(const struct byoc_state *state, struct byi_frame *frame);
 /* Drop the references of value `v` to its block and object. */

@@ -471,7 +471,7 @@ static void keep_off(struct byi_worker *w)
         pthread_setaffinity_np(w->thread, sizeof others, &others) == 0;
 }
 
-static void give_part(struct byi_worker *w, struct job *job, uint32_t part)
+static void assign_part(struct byi_worker *w, struct job *job, uint32_t part)
 {
     w->job = job;
     w->part = part;
@@ -505,7 +505,7 @@ static void run_on_workers(struct job *job, struct byi_worker *workers)
     atomic_init(&job->next, given);
     struct byi_worker *w = workers;
     for (uint32_t part = 1; part < given; part++, w = w->next)
-        give_part(w, job, part);
+        assign_part(w, job, part);
     run_part(job, 0);
     run_rest(job);
     w = workers;

@@ -89,7 +89,7 @@ static bool has_other_shape(struct byi_row_match *r)
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = t.rank + i >= rank ? t.dims[t.rank + i - rank] : 1;
     return rank != t.rank &&
-           byi_row_give(r, "shaped", byi_rw_const_as(r->rw, c, rank, dims));
+           byi_row_bind(r, "shaped", byi_rw_const_as(r->rw, c, rank, dims));
 }
 
 static double negate(double v)
@@ -131,7 +131,7 @@ static byi_id map_const(struct byi_rewrite *rw, byi_id c, double (*f)(double))
 static bool has_negative(struct byi_row_match *r)
 {
     return !is_const(r->rw, byi_row_value(r, "x")) &&
-           byi_row_give(r, "negative",
+           byi_row_bind(r, "negative",
                         map_const(r->rw, byi_row_value(r, "c"), negate));
 }
 
@@ -139,15 +139,15 @@ static bool has_negative(struct byi_row_match *r)
 static bool has_inverse(struct byi_row_match *r)
 {
     return !is_const(r->rw, byi_row_value(r, "x")) &&
-           byi_row_give(r, "inverse",
+           byi_row_bind(r, "inverse",
                         map_const(r->rw, byi_row_value(r, "c"), invert));
 }
 
 /* --- clip ---------------------------------------------------------------- */
 
-static bool give_bounds(struct byi_row_match *r, double lo, double hi)
+static bool bind_bounds(struct byi_row_match *r, double lo, double hi)
 {
-    return byi_row_give_float(r, "lo", lo) && byi_row_give_float(r, "hi", hi);
+    return byi_row_bind_float(r, "lo", lo) && byi_row_bind_float(r, "hi", hi);
 }
 
 /* Whether minimum or maximum has one bound for all elements. Binds `lo` and
@@ -159,8 +159,8 @@ static bool has_bound(struct byi_row_match *r)
         !byi_rw_splat(r->rw, byi_row_value(r, "c"), &bound) || isnan(bound))
         return false;
     return byi_rw_is(r->rw, r->root, BYI_OP_MAXIMUM)
-               ? give_bounds(r, bound, INFINITY)
-               : give_bounds(r, -INFINITY, bound);
+               ? bind_bounds(r, bound, INFINITY)
+               : bind_bounds(r, -INFINITY, bound);
 }
 
 /* Read the bounds of a clip or nn.relu. False if its values are not floats, or
@@ -197,7 +197,7 @@ bool byi_bounds_overlap(struct byi_row_match *r)
         return false;
     lo = fmax(lo, inner_lo);
     hi = fmin(hi, inner_hi);
-    return lo <= hi && give_bounds(r, lo, hi);
+    return lo <= hi && bind_bounds(r, lo, hi);
 }
 
 /* --- pooling ------------------------------------------------------------- */
@@ -238,7 +238,7 @@ static bool is_flat_pooling(struct byi_row_match *r)
                               BYI_IS_SYMBOL(c) ? -1 : c};
     return is_pooling(r) && n != 0 && c != 0 &&
            !(BYI_IS_SYMBOL(n) && BYI_IS_SYMBOL(c)) &&
-           byi_row_give_ints(r, "shape", shape, 2);
+           byi_row_bind_ints(r, "shape", shape, 2);
 }
 
 static bool has_default_layout(const struct byi_rewrite *rw, byi_id at)
@@ -288,7 +288,7 @@ static bool read_zero_pads(const struct byi_row_match *r,
 
 /* Binds `padded` to the root with operand x and another padding. If `include`,
  * a pooling counts the padding. */
-static bool give_padded(struct byi_row_match *r, const int64_t *padding,
+static bool bind_padded(struct byi_row_match *r, const int64_t *padding,
                         bool include)
 {
     const struct byi_node node = *byi_rw_node(r->rw, r->root);
@@ -303,12 +303,12 @@ static bool give_padded(struct byi_row_match *r, const int64_t *padding,
         if (strcmp(attrs[i].name, "count_include_pad") == 0)
             attrs[i].i = include;
     }
-    return byi_row_give(
+    return byi_row_bind(
         r, "padded",
         byi_rw_call(r->rw, node.op, args, node.n_args, attrs, node.attrs->n));
 }
 
-bool byi_gives_padded_conv(struct byi_row_match *r)
+bool byi_binds_padded_conv(struct byi_row_match *r)
 {
     int64_t pads[2 * BYI_MAX_RANK];
     uint32_t n;
@@ -318,12 +318,12 @@ bool byi_gives_padded_conv(struct byi_row_match *r)
         return false;
     for (uint32_t i = 0; i < n; i++)
         pads[i] += own[i];
-    return give_padded(r, pads, false);
+    return bind_padded(r, pads, false);
 }
 
 /* Sets count_include_pad in the pooling, which then counts the padding. Padding
  * as wide as the window stays in nn.pad. */
-bool byi_gives_padded_pool(struct byi_row_match *r)
+bool byi_binds_padded_pool(struct byi_row_match *r)
 {
     int64_t pads[2 * BYI_MAX_RANK];
     uint32_t n;
@@ -334,7 +334,7 @@ bool byi_gives_padded_pool(struct byi_row_match *r)
     for (uint32_t i = 0; i < 2 * n; i++)
         if (pads[i] >= size[i % n])
             return false;
-    return give_padded(r, pads, true);
+    return bind_padded(r, pads, true);
 }
 
 /* clang-format off */

@@ -37,7 +37,7 @@ static bool has_same_axis(struct byi_row_match *r)
             return false;
         found = axis;
     }
-    return byi_row_give_int(r, "axis", found == rank - 1 ? -1 : found);
+    return byi_row_bind_int(r, "axis", found == rank - 1 ? -1 : found);
 }
 
 /* Whether scores of float32 are masked by a number so low that adding it gives

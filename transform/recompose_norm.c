@@ -103,12 +103,12 @@ bool byi_is_norm(struct byi_row_match *r)
         return false;
     for (uint32_t i = 0; i < 2; i++) {
         const byi_id given = byi_row_value(r, names[i]);
-        if (!byi_row_give(r, names[i],
+        if (!byi_row_bind(r, names[i],
                           given == BYI_NO_ID
                               ? fill_parameter(r->rw, x, axis, i ? 0.0 : 1.0)
                               : shape_parameter(r->rw, given, x, axis)))
             return false;
     }
-    return byi_row_give_int(r, "axis", axis) &&
-           byi_row_give_float(r, "epsilon", epsilon);
+    return byi_row_bind_int(r, "axis", axis) &&
+           byi_row_bind_float(r, "epsilon", epsilon);
 }

@@ -60,38 +60,38 @@ bool byi_row_is_of_floats(struct byi_row_match *r)
     return byi_rw_is_float(r->rw, r->root);
 }
 
-bool byi_row_give(struct byi_row_match *r, const char *name, byi_id value)
+bool byi_row_bind(struct byi_row_match *r, const char *name, byi_id value)
 {
     assert(r->n_values < BYI_COUNT(r->values));
     r->values[r->n_values++] = (struct byi_bound){name, value};
     return value != BYI_NO_ID;
 }
 
-bool byi_row_give_attr(struct byi_row_match *r, struct byi_attr attr)
+bool byi_row_bind_attr(struct byi_row_match *r, struct byi_attr attr)
 {
     assert(r->n_attrs < BYI_COUNT(r->attrs));
     r->attrs[r->n_attrs++] = attr;
     return true;
 }
 
-bool byi_row_give_int(struct byi_row_match *r, const char *name, int64_t i)
+bool byi_row_bind_int(struct byi_row_match *r, const char *name, int64_t i)
 {
-    return byi_row_give_attr(
+    return byi_row_bind_attr(
         r, (struct byi_attr){.name = name, .kind = BYI_ATTR_INT, .i = i});
 }
 
-bool byi_row_give_float(struct byi_row_match *r, const char *name, double f)
+bool byi_row_bind_float(struct byi_row_match *r, const char *name, double f)
 {
-    return byi_row_give_attr(
+    return byi_row_bind_attr(
         r, (struct byi_attr){.name = name, .kind = BYI_ATTR_FLOAT, .f = f});
 }
 
-bool byi_row_give_ints(struct byi_row_match *r, const char *name,
+bool byi_row_bind_ints(struct byi_row_match *r, const char *name,
                        const int64_t *values, uint32_t n)
 {
     const int64_t *kept =
         byi_arena_copy(r->rw->scratch, values, n * sizeof *values);
-    return byi_row_give_attr(
+    return byi_row_bind_attr(
         r, (struct byi_attr){
                .name = name, .kind = BYI_ATTR_INTS, .n = n, .ints = kept});
 }

@@ -96,12 +96,12 @@ bool byi_row_is_of_floats(struct byi_row_match *match);
 /* Bind a name of the replacement to a value or an attribute, at most 4 of each;
  * the name may be new or the pattern's, and must live as long as the match.
  * Return true, or false if the value is BYI_NO_ID. */
-bool byi_row_give(struct byi_row_match *match, const char *name, byi_id value);
-bool byi_row_give_attr(struct byi_row_match *match, struct byi_attr attr);
-bool byi_row_give_int(struct byi_row_match *match, const char *name, int64_t i);
-bool byi_row_give_float(struct byi_row_match *match, const char *name,
+bool byi_row_bind(struct byi_row_match *match, const char *name, byi_id value);
+bool byi_row_bind_attr(struct byi_row_match *match, struct byi_attr attr);
+bool byi_row_bind_int(struct byi_row_match *match, const char *name, int64_t i);
+bool byi_row_bind_float(struct byi_row_match *match, const char *name,
                         double f);
-bool byi_row_give_ints(struct byi_row_match *match, const char *name,
+bool byi_row_bind_ints(struct byi_row_match *match, const char *name,
                        const int64_t *values, uint32_t n);
 
 #endif

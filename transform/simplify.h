@@ -21,24 +21,24 @@
 #define BYI_ROWS_VIEWS(ops)                                                    \
     BYI_ROW_SHARED(BYI_VIEW_OF_VIEW(ops), "%x"),                               \
     BYI_ROW_SHARED_IF(BYI_VIEW_OF_VIEW(ops), "reshape(%x, shape)",             \
-                      byi_gives_shape)
-bool byi_gives_shape(struct byi_row_match *match);
+                      byi_binds_shape)
+bool byi_binds_shape(struct byi_row_match *match);
 
 /* reshape of a constant or of full */
 #define BYI_ROWS_RESHAPE_FULL                                                  \
-    BYI_ROW_IF("reshape(const %x, %to)", "%const", byi_gives_const),           \
+    BYI_ROW_IF("reshape(const %x, %to)", "%const", byi_binds_const),           \
     BYI_ROW_SHARED_IF("reshape(%y, %to) with %y = full(%from)", "%full",       \
-                      byi_gives_full)
-bool byi_gives_const(struct byi_row_match *match);
-bool byi_gives_full(struct byi_row_match *match);
+                      byi_binds_full)
+bool byi_binds_const(struct byi_row_match *match);
+bool byi_binds_full(struct byi_row_match *match);
 
 /* transpose that moves nothing, or of a transpose */
 #define BYI_ROWS_TRANSPOSES                                                    \
     BYI_ROW_IF("transpose(%x)", "%x", byi_is_identity_transpose),              \
     BYI_ROW_SHARED_IF("transpose(%y) with %y = transpose(%x)",                 \
-                      "transpose(%x, axes=axes)", byi_gives_axes)
+                      "transpose(%x, axes=axes)", byi_binds_axes)
 bool byi_is_identity_transpose(struct byi_row_match *match);
-bool byi_gives_axes(struct byi_row_match *match);
+bool byi_binds_axes(struct byi_row_match *match);
 
 /* cast of a cast that loses nothing */
 #define BYI_ROW_CASTS                                                          \
@@ -52,15 +52,15 @@ bool byi_is_lossless_cast(struct byi_row_match *match);
 #define BYI_ROW_PADS                                                           \
     BYI_ROW_IF(BYI_CONST_PAD(BYI_CONST_PAD("%x", "%inner", "%same"),           \
                              "%outer", "%value"),                              \
-               "again(%x, sum, %value)", byi_gives_sum_of_pads)
-bool byi_gives_sum_of_pads(struct byi_row_match *match);
+               "again(%x, sum, %value)", byi_binds_sum_of_pads)
+bool byi_binds_sum_of_pads(struct byi_row_match *match);
 
 /* strided_slice of a strided_slice */
 #define BYI_ROW_SLICES                                                         \
     BYI_ROW_SHARED_IF("strided_slice(%y, %at...) "                             \
                       "with %y = strided_slice(%x, %from...)",                 \
-                      "%slice", byi_gives_slice)
-bool byi_gives_slice(struct byi_row_match *match);
+                      "%slice", byi_binds_slice)
+bool byi_binds_slice(struct byi_row_match *match);
 
 /* concatenate of all fields of one split, or of slices that touch */
 byi_id byi_concat_fields(struct byi_rewrite *rw, byi_id at);
@@ -111,12 +111,12 @@ bool byi_has_relu_bounds(struct byi_row_match *match);
 #define BYI_ZERO_PAD BYI_CONST_PAD("%x", "%pads", "%zero")
 #define BYI_ROWS_ZERO_PADS                                                     \
     BYI_ROW_SHARED_IF("nn.conv1d|nn.conv2d|nn.conv3d(" BYI_ZERO_PAD ", %w)",   \
-                      "%padded", byi_gives_padded_conv),                       \
+                      "%padded", byi_binds_padded_conv),                       \
     BYI_ROW_SHARED_IF("nn.avg_pool1d|nn.avg_pool2d|nn.avg_pool3d("             \
                       BYI_ZERO_PAD "){padding=0, ceil_mode=false}",            \
-                      "%padded", byi_gives_padded_pool)
-bool byi_gives_padded_conv(struct byi_row_match *match);
-bool byi_gives_padded_pool(struct byi_row_match *match);
+                      "%padded", byi_binds_padded_pool)
+bool byi_binds_padded_conv(struct byi_row_match *match);
+bool byi_binds_padded_pool(struct byi_row_match *match);
 
 /* clang-format on */
 

@@ -98,7 +98,7 @@ static byi_id combine_constants(struct byi_rewrite *rw, byi_id left,
 /* Binds `c` to the constants a and b combined. */
 static bool bind_combined(struct byi_row_match *r, combine_fn both)
 {
-    return byi_row_give(r, "c",
+    return byi_row_bind(r, "c",
                         combine_constants(r->rw, byi_row_value(r, "a"),
                                           byi_row_value(r, "b"), both));
 }
@@ -126,9 +126,9 @@ static bool have_products(struct byi_row_match *r)
     const byi_id a = byi_row_value(r, "a"), b = byi_row_value(r, "b"),
                  c = byi_row_value(r, "c");
     return byi_row_is_of_floats(r) &&
-           byi_row_give(r, "ac",
+           byi_row_bind(r, "ac",
                         combine_constants(r->rw, a, c, combine_product)) &&
-           byi_row_give(r, "bc",
+           byi_row_bind(r, "bc",
                         combine_constants(r->rw, b, c, combine_product));
 }
 
@@ -170,7 +170,7 @@ static bool bind_dims(struct byi_row_match *r, int64_t first, int64_t n,
     for (int64_t i = 0; i < n; i++)
         if (BYI_IS_SYMBOL(x->dims[start + i]))
             return false;
-    return byi_row_give(
+    return byi_row_bind(
         r, "dims",
         byi_rw_const_as(r->rw,
                         byi_rw_int_vector(r->rw, &x->dims[start], (uint32_t)n),

@@ -233,7 +233,7 @@ static bool folds_batch_norm(struct byi_row_match *r)
     return read_block(r, &b) &&
            b.axis == batch_norm_axis(byi_rw_node(r->rw, r->root)) &&
            fold_statistics(r->rw, r->root, &scale, &shift) &&
-           byi_row_give(r, "folded", fold_block(r->rw, &b, scale, shift));
+           byi_row_bind(r, "folded", fold_block(r->rw, &b, scale, shift));
 }
 
 /* Binds the `scale` and `shift` of a batch_norm. */
@@ -243,9 +243,9 @@ static bool bind_scale_shift(struct byi_row_match *r)
     const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
     const uint32_t axis = batch_norm_axis(byi_rw_node(r->rw, r->root));
     return fold_statistics(r->rw, r->root, &scale, &shift) &&
-           byi_row_give(r, "scale",
+           byi_row_bind(r, "scale",
                         emit_channel_const(r->rw, type, axis, scale)) &&
-           byi_row_give(r, "shift",
+           byi_row_bind(r, "shift",
                         emit_channel_const(r->rw, type, axis, shift));
 }
 
@@ -259,7 +259,7 @@ static bool folds_factor(struct byi_row_match *r)
     const double *scale = per_channel(r->rw, byi_row_value(r, "factor"),
                                       byi_rw_tensor(r->rw, b.linear), b.axis);
     return scale &&
-           byi_row_give(r, "folded", fold_block(r->rw, &b, scale, NULL));
+           byi_row_bind(r, "folded", fold_block(r->rw, &b, scale, NULL));
 }
 
 /* Binds `sum` to the sum of two constants of one shape. */
@@ -282,7 +282,7 @@ static bool bind_sum(struct byi_row_match *r)
             return false;
         byi_tensor_set(&sum, i, value);
     }
-    return byi_row_give(r, "sum", byi_rw_const(r->rw, type, &sum));
+    return byi_row_bind(r, "sum", byi_rw_const(r->rw, type, &sum));
 }
 
 /* clang-format off */

@@ -8,7 +8,7 @@
 
 /* Binds `shape`, with which a reshape has the type of the root. False if two
  * dims are symbolic, or if a dim is 0, which in a shape means a dim of x. */
-bool byi_gives_shape(struct byi_row_match *r)
+bool byi_binds_shape(struct byi_row_match *r)
 {
     const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
     int64_t shape[BYI_MAX_RANK];
@@ -20,27 +20,27 @@ bool byi_gives_shape(struct byi_row_match *r)
             return false;
         shape[i] = symbol ? -1 : type->dims[i];
     }
-    return unknown <= 1 && byi_row_give_ints(r, "shape", shape, type->rank);
+    return unknown <= 1 && byi_row_bind_ints(r, "shape", shape, type->rank);
 }
 
 /* Binds `const` to constant x with the shape of the root. */
-bool byi_gives_const(struct byi_row_match *r)
+bool byi_binds_const(struct byi_row_match *r)
 {
     const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
     return byi_type_is_static(type) &&
-           byi_row_give(r, "const",
+           byi_row_bind(r, "const",
                         byi_rw_const_as(r->rw, byi_row_value(r, "x"),
                                         type->rank, type->dims));
 }
 
 /* Binds `full` to the full with the shape of the root. */
-bool byi_gives_full(struct byi_row_match *r)
+bool byi_binds_full(struct byi_row_match *r)
 {
     const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
     if (!byi_type_is_static(type))
         return false;
     const byi_id shape = byi_rw_int_vector(r->rw, type->dims, type->rank);
-    return byi_row_give(r, "full",
+    return byi_row_bind(r, "full",
                         byi_rw_again(r->rw, byi_row_value(r, "y"), &shape));
 }
 
@@ -72,7 +72,7 @@ bool byi_is_identity_transpose(struct byi_row_match *r)
 }
 
 /* Binds `axes` to the axes of both transposes as one. */
-bool byi_gives_axes(struct byi_row_match *r)
+bool byi_binds_axes(struct byi_row_match *r)
 {
     int64_t outer[BYI_MAX_RANK], inner[BYI_MAX_RANK], both[BYI_MAX_RANK];
     const uint32_t rank =
@@ -80,7 +80,7 @@ bool byi_gives_axes(struct byi_row_match *r)
     read_transpose_axes(r->rw, r->root, outer);
     for (uint32_t i = 0; i < rank; i++)
         both[i] = inner[outer[i]];
-    return byi_row_give_ints(r, "axes", both, rank);
+    return byi_row_bind_ints(r, "axes", both, rank);
 }
 
 /* --- casts --------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static bool read_pads(const struct byi_row_match *r, const char *name,
 }
 
 /* Binds `sum` to the pads of both nn.pad added, if they pad with one value. */
-bool byi_gives_sum_of_pads(struct byi_row_match *r)
+bool byi_binds_sum_of_pads(struct byi_row_match *r)
 {
     int64_t outer[2 * BYI_MAX_RANK], inner[2 * BYI_MAX_RANK];
     uint32_t n, n_inner;
@@ -151,7 +151,7 @@ bool byi_gives_sum_of_pads(struct byi_row_match *r)
         return false;
     for (uint32_t i = 0; i < n; i++)
         outer[i] += inner[i];
-    return byi_row_give_ints(r, "sum", outer, n);
+    return byi_row_bind_ints(r, "sum", outer, n);
 }
 
 /* --- slices -------------------------------------------------------------- */
@@ -219,7 +219,7 @@ static byi_id emit_slice(struct byi_rewrite *rw, byi_id x,
 
 /* Binds `slice` to one slice with the effect of both: a slice (begin b', step
  * s') of a slice (b, s) begins at b + b' s and has step s s'. */
-bool byi_gives_slice(struct byi_row_match *r)
+bool byi_binds_slice(struct byi_row_match *r)
 {
     struct slice_match a, b;
     if (!read_slice(r->rw, byi_row_value(r, "y"), &a) ||
@@ -230,7 +230,7 @@ bool byi_gives_slice(struct byi_row_match *r)
         a.step[i] *= b.step[i];
     }
     a.type = b.type;
-    return byi_row_give(r, "slice",
+    return byi_row_bind(r, "slice",
                         emit_slice(r->rw, byi_row_value(r, "x"), &a));
 }
 

@@ -19,11 +19,11 @@ bool byi_swaps_last_axes(struct byi_row_match *r)
         flip = axis == (i + 2 < rank ? i : 2 * (int64_t)rank - 3 - i);
     }
     return flip &&
-           byi_row_give_attr(
+           byi_row_bind_attr(
                r, (struct byi_attr){.name = "a",
                                     .kind = BYI_ATTR_BOOL,
                                     .i = byi_attr_int(attrs, "transpose_a")}) &&
-           byi_row_give_attr(
+           byi_row_bind_attr(
                r, (struct byi_attr){.name = "b",
                                     .kind = BYI_ATTR_BOOL,
                                     .i = !byi_attr_int(attrs, "transpose_b")});
@@ -68,7 +68,7 @@ bool byi_repeats_heads(struct byi_row_match *r)
         a->dims[1] != byi_rw_tensor(r->rw, all)->dims[1])
         return false;
     const int64_t shared = byi_rw_tensor(r->rw, x)->dims[1];
-    return byi_row_give_int(r, "heads", a->dims[1]) &&
-           byi_row_give_int(r, "shared", shared) &&
-           byi_row_give_int(r, "copies", a->dims[1] / shared);
+    return byi_row_bind_int(r, "heads", a->dims[1]) &&
+           byi_row_bind_int(r, "shared", shared) &&
+           byi_row_bind_int(r, "copies", a->dims[1] / shared);
 }

@@ -17,7 +17,7 @@ static void test_pool(void **state)
     byi_pool_reset(&pool);
     assert_int_equal(byi_pool_take(&pool, 1000, &a, &err), BYOC_OK);
     assert_int_equal(byi_pool_take(&pool, 2000, &b, &err), BYOC_OK);
-    byi_pool_give(&pool, a);
+    byi_pool_drop(&pool, a);
     assert_int_equal(byi_pool_take(&pool, 900, &c, &err), BYOC_OK);
     assert_int_equal(c, a);
     assert_int_equal(byi_pool_take(&pool, 1 << 20, &c, &err), BYOC_ELIMIT);
@@ -44,11 +44,11 @@ static void test_extend(void **state)
     assert_false(byi_pool_extend(&pool, block, 1000, 1010));
     assert_true(byi_pool_extend(&pool, block, 1010, room));
     for (int i = 0; i < 2; i++) {
-        byi_pool_give(&pool, block); /* one reader is left */
+        byi_pool_drop(&pool, block); /* one reader is left */
         assert_int_equal(byi_pool_take(&pool, 1000, &other, &err), BYOC_OK);
         assert_int_not_equal(other, block);
     }
-    byi_pool_give(&pool, block);
+    byi_pool_drop(&pool, block);
     assert_int_equal(byi_pool_take(&pool, 900, &other, &err), BYOC_OK);
     assert_int_equal(other, block);
     assert_false(byi_pool_extend(&pool, block, 1000, 1010));
