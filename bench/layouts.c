@@ -126,7 +126,7 @@ static enum byoc_status make(struct variant *c, const struct byi_dnnl *lib,
                                          .alg = BYI_ELT_RELU};
     static const struct byi_posts relu = {.n = 1, .at = &post};
     const struct byi_dnnl_conv conv = convolution(s, layout);
-    BYI_TRY(byi_conv_new(lib, &conv, &relu, &c->prim, err));
+    BYI_TRY(byi_prim_new_conv(lib, &conv, &relu, &c->prim, err));
     BYI_TRY(byi_prim_build(c->prim, err));
     for (uint32_t i = 0; i < N_BUFFERS; i++) {
         c->buffers[i] = random_numbers(byi_prim_bytes(c->prim, args[i]));

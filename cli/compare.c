@@ -81,7 +81,7 @@ static void watch_step(void *ctx, const char *step, const char *sources,
         tolerance_for(s->tolerance, native->dtype);
     struct byoc_error err;
     const bool fits =
-        byi_difference(value, native, &tolerance, &d, &err) == BYOC_OK;
+        byi_compare_tensors(value, native, &tolerance, &d, &err) == BYOC_OK;
     if (fits && !d.n_bad)
         return;
     byi_text_addf(&s->first, "%s%s%s: ", step, *sources ? ", from " : "",
@@ -164,7 +164,7 @@ static enum byoc_status compare_values(const struct byoc_value *found,
     const struct byi_tensor f = byi_feed_tensor(&found->tensor);
     const struct byi_tensor e = byi_feed_tensor(&expected->tensor);
     const struct byi_tolerance own = tolerance_for(tolerance, e.dtype);
-    BYI_TRY(byi_difference(&f, &e, &own, &d, err));
+    BYI_TRY(byi_compare_tensors(&f, &e, &own, &d, err));
     d.n_bad += worst->n_bad;
     if (worst->worst < 0 || d.max_abs > worst->max_abs)
         *worst = d;
@@ -194,8 +194,8 @@ static int compare_all(const struct byoc_model *model,
                 found.dtype = BYOC_BOOL;
             const struct byi_tolerance own =
                 tolerance_for(tolerance, expected->at[i].dtype);
-            fits = byi_difference(&found, &expected->at[i], &own, &d, &err) ==
-                   BYOC_OK;
+            fits = byi_compare_tensors(&found, &expected->at[i], &own, &d,
+                                       &err) == BYOC_OK;
         }
         if (!fits)
             printf("DIFFERENT %s: %s\n", io->name, err.text);

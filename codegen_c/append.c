@@ -136,8 +136,10 @@ static enum byoc_status move_section(struct linked_file *l,
 static enum byoc_status write_weights(struct linked_file *l, uint64_t at)
 {
     const struct byi_image *image = l->image;
-    const struct byi_span whole = {image->weights, image->weights_bytes, 0};
-    const struct byi_span *spans = image->weights ? &whole : image->spans;
+    const struct byi_weights_span whole = {image->weights, image->weights_bytes,
+                                           0};
+    const struct byi_weights_span *spans =
+        image->weights ? &whole : image->spans;
     uint32_t n = image->weights ? 1 : image->n_spans;
     for (uint32_t i = 0; i < n; i++)
         BYI_TRY(

@@ -108,9 +108,9 @@ void byi_plan_free(struct byi_plan *plan);
 /* The data of the plan's constants in the module's memory: the weights of an
  * image, plan->consts.n spans in `arena`. Only strings and narrowed constants
  * are copied. */
-const struct byi_span *byi_plan_spans(const struct byi_module *m,
-                                      const struct byi_plan *plan,
-                                      struct byi_arena *arena);
+const struct byi_weights_span *byi_plan_spans(const struct byi_module *m,
+                                              const struct byi_plan *plan,
+                                              struct byi_arena *arena);
 
 /* --- manifest.c --------------------------------------------------------- */
 

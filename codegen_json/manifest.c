@@ -182,12 +182,12 @@ enum byoc_status byi_manifest_write(const struct byi_module *m,
                                     struct byi_text *json,
                                     struct byoc_error *err)
 {
-    uint32_t entry = byi_entry(m);
+    uint32_t entry = byi_module_entry(m);
     if (entry == UINT32_MAX)
         return byi_fail(err, BYOC_EINVAL,
                         "the module: found no function @%s, expected the entry "
                         "function",
-                        byi_entry_name(m));
+                        byi_module_entry_name(m));
     const struct byi_func *f = m->funcs.at[entry];
     const struct byi_machine *machine =
         image->machine ? image->machine : byi_machine_host();

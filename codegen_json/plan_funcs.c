@@ -256,12 +256,12 @@ static enum byoc_status write_plan(struct byi_planner *b,
                                    const struct byi_plan_region *regions,
                                    uint32_t n_regions)
 {
-    uint32_t entry = byi_entry(b->m);
+    uint32_t entry = byi_module_entry(b->m);
     if (entry == UINT32_MAX)
         return byi_fail(b->err, BYOC_EINVAL,
                         "the module: found no function @%s, expected the entry "
                         "function",
-                        byi_entry_name(b->m));
+                        byi_module_entry_name(b->m));
     BYI_TRY(find_regions(b, n_regions));
     find_captures(b);
     byi_text_addf(&b->plan->json,
@@ -316,15 +316,15 @@ void byi_plan_free(struct byi_plan *plan)
     *plan = (struct byi_plan){0};
 }
 
-const struct byi_span *byi_plan_spans(const struct byi_module *m,
-                                      const struct byi_plan *plan,
-                                      struct byi_arena *arena)
+const struct byi_weights_span *byi_plan_spans(const struct byi_module *m,
+                                              const struct byi_plan *plan,
+                                              struct byi_arena *arena)
 {
-    struct byi_span *spans =
+    struct byi_weights_span *spans =
         byi_arena_calloc(arena, plan->consts.n + 1, sizeof *spans);
     for (uint32_t i = 0; i < plan->consts.n; i++) {
         const struct byi_placed *p = &plan->consts.at[i];
-        spans[i] = (struct byi_span){
+        spans[i] = (struct byi_weights_span){
             .data = byi_stored_data(&m->consts.at[p->constant], p, arena),
             .bytes = p->bytes,
             .offset = p->offset,

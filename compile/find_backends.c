@@ -146,10 +146,10 @@ static enum byoc_status open_plugin(const struct plugin_search *s,
         *plugin = make_stand_in(s->found->arena, path);
         return BYOC_OK;
     }
-    byi_step(path, "query()");
+    byi_child_step(path, "query()");
     const enum byoc_status status =
         byoc_internal_plugin_open(path, s->params->threads, plugin, err);
-    byi_step_end();
+    byi_child_step_end();
     return status;
 }
 
@@ -447,7 +447,7 @@ static void open_in_child(void *path, struct byi_text *out)
     struct byoc_error err;
     (void)out;
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    byi_step(path, "query()");
+    byi_child_step(path, "query()");
     (void)!byoc_internal_plugin_open(path, 1, &plugin, &err);
 }
 

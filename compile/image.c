@@ -114,10 +114,10 @@ static void compile_region(const struct byi_module *m,
     region.ext = &may_decline;
     struct byoc_blob blob;
     struct blob_memory *memory = byi_own(1, sizeof *memory, release_blob);
-    byi_step(plugin->backend->name, "compile()");
+    byi_child_step(plugin->backend->name, "compile()");
     struct byoc_fail *fail =
         byoc_internal_plugin_compile(plugin, &region, &blob);
-    byi_step_end();
+    byi_child_step_end();
     *memory = (struct blob_memory){&plugin->host, blob.data};
     if (fail) {
         release_blob(memory);
@@ -291,19 +291,19 @@ enum byoc_status byi_load_region(const struct byi_module *m,
     if (status == BYOC_OK) {
         const struct byoc_region region = region_of(r, views);
         void *compiled = NULL;
-        byi_step(plugin->backend->name, "load or unload()");
+        byi_child_step(plugin->backend->name, "load or unload()");
         struct byoc_fail *fail =
             byoc_internal_plugin_load(plugin, &region, &compiled);
         if (fail) {
             r->fault = take_message(plugin, fail, arena);
         } else {
             const struct loaded_region l = {plugin, compiled};
-            byi_step(plugin->backend->name, "describe()");
+            byi_child_step(plugin->backend->name, "describe()");
             status = byi_describe_region(r, arena, describe_loaded, &l, err);
-            byi_step(plugin->backend->name, "load or unload()");
+            byi_child_step(plugin->backend->name, "load or unload()");
             plugin->backend->unload(&plugin->host, compiled);
         }
-        byi_step_end();
+        byi_child_step_end();
     }
     for (uint32_t i = 0; i < r->n_consts; i++)
         byi_release(copies[i]);
@@ -449,7 +449,7 @@ enum byoc_status byi_built_manifest(const struct byi_module *m,
             .compat = plugin ? plugin->backend->compat : ""};
     }
     n = list_operators(m, found, arena, backends, n);
-    const struct byi_manifest what = {.name = byi_entry_name(m),
+    const struct byi_manifest what = {.name = byi_module_entry_name(m),
                                       .backends = backends,
                                       .n_backends = n,
                                       .warm = found->warm,
@@ -509,11 +509,11 @@ enum byoc_status byi_built_map(struct byi_built *built, struct byoc_error *err)
     return BYOC_OK;
 }
 
-enum byoc_status byi_build(const struct byi_module *m,
-                           const struct byi_found *found,
-                           const struct byi_kernels *kernels,
-                           struct byi_arena *arena, struct byi_built *built,
-                           struct byoc_error *err)
+enum byoc_status byi_built_make(const struct byi_module *m,
+                                const struct byi_found *found,
+                                const struct byi_kernels *kernels,
+                                struct byi_arena *arena,
+                                struct byi_built *built, struct byoc_error *err)
 {
     byi_built_free(built);
     built->exact = found->backends.exact;

@@ -19,7 +19,8 @@ struct byi_built_step {
 /* A region, and the result of building it. */
 struct byi_built_region {
     uint32_t func;
-    struct byi_text blob; /* after byi_build, in struct byi_built's `blobs` */
+    struct byi_text
+        blob; /* after byi_built_make, in struct byi_built's `blobs` */
     uint32_t *consts;
     uint32_t n_consts;
     /* its inputs have symbolic dims: the blob is its JSON */
@@ -42,7 +43,7 @@ struct byi_built {
     size_t blobs_bytes;
     struct byi_text manifest;
     struct byi_plan plan;
-    const struct byi_span *spans;
+    const struct byi_weights_span *spans;
     byi_unit_fn *functions;            /* by region, in the arena */
     const struct byi_c_unit **sources; /* of regions in C         */
     uint32_t n_sources;
@@ -56,11 +57,12 @@ struct byi_built {
  * `arena`, or freed by byi_built_free, which must be called even after an
  * error. Errors: the errors of byi_region_write, byi_plan_write, byi_built_map
  * and byi_manifest_write. */
-enum byoc_status byi_build(const struct byi_module *m,
-                           const struct byi_found *found,
-                           const struct byi_kernels *kernels,
-                           struct byi_arena *arena, struct byi_built *built,
-                           struct byoc_error *err);
+enum byoc_status byi_built_make(const struct byi_module *m,
+                                const struct byi_found *found,
+                                const struct byi_kernels *kernels,
+                                struct byi_arena *arena,
+                                struct byi_built *built,
+                                struct byoc_error *err);
 /* Free what *built owns, and zero it; it may be zero already. */
 void byi_built_free(struct byi_built *built);
 /* Map the code of the regions in C, and set built->functions, for a model in

@@ -109,7 +109,7 @@ static enum byoc_status read_option(struct warm_reader *r)
 /* Whether the shape of an input has the symbol `name`. */
 static bool is_input_symbol(const struct byi_module *m, const char *name)
 {
-    const struct byi_func *f = m->funcs.at[byi_entry(m)];
+    const struct byi_func *f = m->funcs.at[byi_module_entry(m)];
     for (uint32_t p = 0; p < f->params.n; p++) {
         const struct byi_type *type = f->nodes.at[f->params.at[p]].type;
         for (uint32_t d = 0; type->kind == BYI_TENSOR && d < type->rank; d++)

@@ -37,8 +37,8 @@ void byi_kit_try_chains(struct byi_kit *kit, const struct byi_kit_case *c)
         const uint64_t number = (uint64_t)c->number * BYI_CHAINS + i;
         struct byi_sample sample;
         kit->verdict->chains++;
-        byi_step(NULL, "the kit, generating chain %llu",
-                 (unsigned long long)number);
+        byi_child_step(NULL, "the kit, generating chain %llu",
+                       (unsigned long long)number);
         if (!byi_sample_chain(kit, number, &sample))
             continue;
         try_chain(kit, &sample, byi_kit_seed(kit, "inputs", number));

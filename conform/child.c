@@ -51,7 +51,7 @@ static void run_in_child(void *arg, struct byi_text *out)
         dup2(run->printed, STDERR_FILENO);
     }
     run->kit->verdict = run->verdict;
-    byi_step(NULL, "the case's beginning");
+    byi_child_step(NULL, "the case's beginning");
     run->test->run(run->kit, run->test);
     byi_kit_end(run->kit, BYI_PASSED, 0, "%s", "");
 }

@@ -33,7 +33,7 @@ static byoc_backend_query_fn find_query(struct byi_kit *kit)
     void *symbol;
     byoc_backend_query_fn query;
     struct byoc_error err;
-    byi_step(NULL, "dlopen()");
+    byi_child_step(NULL, "dlopen()");
     if (byoc_internal_library_find(kit->path, BYOC_BACKEND_QUERY, &symbol,
                                    &err) != BYOC_OK)
         byi_kit_failed(kit, BYI_RULE_OPENS, "%s", err.text);
@@ -59,7 +59,7 @@ void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c)
     char why[256];
     (void)c;
     for (uint32_t i = 0; i < N_QUERIES; i++) {
-        byi_step(NULL, "query, time %u", i + 1);
+        byi_child_step(NULL, "query, time %u", i + 1);
         const struct byoc_backend *b = query(host, why, sizeof why);
         if (!b)
             byi_kit_failed(kit, BYI_RULE_QUERY,
@@ -99,8 +99,8 @@ static void query_as_old_host(struct byi_kit *kit, byoc_backend_query_fn query,
     char *why = byi_zone_data(z);
     old.abi = 0;
     memset(why, 'x', bytes);
-    byi_step(NULL, "query by a host of version 0, with room for %u bytes",
-             bytes);
+    byi_child_step(NULL, "query by a host of version 0, with room for %u bytes",
+                   bytes);
     const struct byoc_backend *b = query(&old, why, bytes);
     byi_zone_check(kit, z);
     if (b)
@@ -146,7 +146,7 @@ void byi_kit_try_new_host(struct byi_kit *kit, const struct byi_kit_case *c)
     next.host.struct_size = sizeof next;
     next.host.abi = BYOC_BACKEND_ABI + 1; /* the next minor version */
     byoc_backend_query_fn query = find_query(kit);
-    byi_step(NULL, "query by a newer host");
+    byi_child_step(NULL, "query by a newer host");
     if (!query(&next.host, why, sizeof why))
         byi_kit_failed(kit, BYI_RULE_VERSIONS,
                        "a newer host (version %u, %u bytes) was refused: %s",
@@ -164,7 +164,7 @@ static uint32_t ask_compat(struct byi_kit *kit, const char *text)
     uint32_t code = 0;
     memcpy(byi_zone_data(z), text, n);
     byi_zone_lend(z, BYI_LENT_READ);
-    byi_step(NULL, "check_compat() of '%.60s'", text);
+    byi_child_step(NULL, "check_compat() of '%.60s'", text);
     struct byoc_fail *fail =
         b->check_compat(byi_kit_host(kit), byi_zone_data(z));
     byi_zone_lend(z, BYI_LENT_GONE);
@@ -283,11 +283,11 @@ void byi_kit_try_reload(struct byi_kit *kit, const struct byi_kit_case *c)
     for (uint32_t i = 0; i < SPANS; i++) {
         for (uint32_t k = 0; k < CYCLES; k++) {
             struct byi_plugin *plugin;
-            byi_step(NULL, "opening, time %u", i * CYCLES + k + 1);
+            byi_child_step(NULL, "opening, time %u", i * CYCLES + k + 1);
             if (byoc_internal_plugin_open(kit->path, 1, &plugin, &err))
                 byi_kit_failed(kit, BYI_RULE_RELOAD, "%s", err.text);
-            byi_step(NULL, "quiesce() and closing, time %u",
-                     i * CYCLES + k + 1);
+            byi_child_step(NULL, "quiesce() and closing, time %u",
+                           i * CYCLES + k + 1);
             byoc_internal_plugin_close(&plugin);
         }
         const struct mallinfo2 info = mallinfo2();
@@ -313,12 +313,12 @@ void byi_kit_try_unload(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byi_plugin *plugin;
     struct byoc_error err;
     (void)c;
-    byi_step(NULL, "opening the library");
+    byi_child_step(NULL, "opening the library");
     if (byoc_internal_plugin_open(kit->path, 1, &plugin, &err))
         byi_kit_failed(kit, BYI_RULE_UNLOAD, "%s", err.text);
-    byi_step(NULL, "quiesce() and closing the library");
+    byi_child_step(NULL, "quiesce() and closing the library");
     byoc_internal_plugin_close(&plugin);
-    byi_step(NULL, "exit() after the library was closed");
+    byi_child_step(NULL, "exit() after the library was closed");
     kit->verdict->done = true;
     exit(0);
 }

@@ -26,7 +26,7 @@ static void check_reason(struct byi_kit *kit, struct byoc_fail *fail,
 static void call_cost(struct byi_kit *kit, const struct byoc_region *graph)
 {
     uint64_t ns = UINT64_MAX;
-    byi_step(NULL, "cost()");
+    byi_child_step(NULL, "cost()");
     struct byoc_fail *fail =
         byi_kit_backend(kit)->cost(byi_kit_host(kit), graph, &ns);
     if (!fail && ns == UINT64_MAX)
@@ -83,7 +83,7 @@ static void call_layout(struct byi_kit *kit, const struct byi_node *conv,
                         const struct byoc_region *graph)
 {
     struct byoc_layout preferred = {.struct_size = sizeof preferred};
-    byi_step(NULL, "layout()");
+    byi_child_step(NULL, "layout()");
     struct byoc_fail *fail =
         byi_kit_backend(kit)->layout(byi_kit_host(kit), graph, &preferred);
     check_reason(kit, fail, "layout()");
@@ -110,7 +110,7 @@ static void call_queries(struct byi_kit *kit, const struct byi_sample *sample)
     byi_session_take_back(&lent);
     for (uint32_t i = 0; i < sample->n_consts; i++)
         byi_zone_lend(s.consts[i], BYI_LENT_GONE);
-    byi_step(NULL, "the kit");
+    byi_child_step(NULL, "the kit");
 }
 
 /* Build the sample and run it three times on one state: the third run repeats
@@ -408,7 +408,7 @@ static void load_damaged(struct byi_kit *kit, const struct byi_session *s,
         snprintf(what, sizeof what, "the first %llu of %llu bytes",
                  (unsigned long long)cut.bytes,
                  (unsigned long long)whole->bytes);
-        byi_step(NULL, "load() of %s", what);
+        byi_child_step(NULL, "load() of %s", what);
         load_malformed(kit, s, &cut, what);
     }
     char *copy = malloc(whole->bytes);
@@ -544,7 +544,7 @@ void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c)
                                      .state = byi_kit_state_open(kit, &s)};
         byi_kit_expect(kit, &sample, 100 + i, runners[i].arena, &runners[i].e);
     }
-    byi_step(NULL, "run() on %d threads", (int)THREADS);
+    byi_child_step(NULL, "run() on %d threads", (int)THREADS);
     for (uint32_t i = 0; i < THREADS; i++) {
         const int error =
             pthread_create(&threads[i], NULL, run_along, &runners[i]);

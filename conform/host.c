@@ -52,7 +52,7 @@ static void *acquire(void *ctx, uint64_t bytes)
     if (!head)
         return NULL;
     *head = (struct host_block){.mark = living, .bytes = bytes};
-    memcpy(head->place, byi_step_text(), sizeof head->place - 1);
+    memcpy(head->place, byi_child_step_text(), sizeof head->place - 1);
     memset((char *)(head + 1), 0xcd, bytes); /* memory is not zeroed */
     memset((char *)(head + 1) + bytes, 0xa5, TAIL);
     pthread_mutex_lock(&lock);
@@ -74,10 +74,11 @@ static void release(void *ctx, void *memory)
     struct host_block *head = (struct host_block *)memory - 1;
     const unsigned char *tail = (const unsigned char *)memory + head->bytes;
     if (head->mark != living)
-        byi_kit_failed(
-            current_kit, BYI_RULE_BALANCE, "%s released %s", byi_step_text(),
-            head->mark == dead ? "a block twice"
-                               : "memory that the host did not allocate");
+        byi_kit_failed(current_kit, BYI_RULE_BALANCE, "%s released %s",
+                       byi_child_step_text(),
+                       head->mark == dead
+                           ? "a block twice"
+                           : "memory that the host did not allocate");
     for (uint32_t i = 0; i < TAIL; i++)
         if (tail[i] != 0xa5)
             byi_kit_failed(

@@ -31,10 +31,10 @@ const struct byoc_backend *byi_kit_backend(struct byi_kit *kit)
     struct byoc_error err;
     if (own_backend)
         return own_backend;
-    byi_step(NULL, "opening the library");
+    byi_child_step(NULL, "opening the library");
     if (byoc_internal_plugin_open(kit->path, 2, &plugin, &err) != BYOC_OK)
         byi_kit_failed(kit, BYI_RULE_OPENS, "%s", err.text);
-    byi_step(NULL, "the kit");
+    byi_child_step(NULL, "the kit");
     return own_backend = plugin->backend;
 }
 
@@ -57,7 +57,7 @@ static const char *accept(const struct byoc_host *host,
     if (!own->accept)
         return NULL;
     char before[sizeof last_reason] = "";
-    byi_step(NULL, "accept() of %s", own->name);
+    byi_child_step(NULL, "accept() of %s", own->name);
     const char *first = own->accept(host, m);
     if (first)
         snprintf(before, sizeof before, "%s", first);
@@ -73,7 +73,7 @@ static const char *accept(const struct byoc_host *host,
                        "accept() of %s refused without a reason", own->name);
     if (again)
         note_refusal(again);
-    byi_step(NULL, "the kit");
+    byi_child_step(NULL, "the kit");
     return again;
 }
 
@@ -83,7 +83,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
                                struct byoc_probe *result)
 {
     const struct byi_host_records before = byi_host_records();
-    byi_step(NULL, "probe()");
+    byi_child_step(NULL, "probe()");
     struct byoc_fail *fail = own_backend->probe(host, graph, result);
     if (fail) {
         if (!*host->fail_text(fail))
@@ -106,7 +106,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     struct byi_host_records after = before;
     after.fails += fail != NULL;
     byi_host_balance(current_kit, &after, "probe()");
-    byi_step(NULL, "the kit");
+    byi_child_step(NULL, "the kit");
     return fail;
 }
 

@@ -145,7 +145,7 @@ static struct byi_code *compile_code(struct byi_kit *kit, const char *symbol,
     struct byoc_error err;
     if (!kit->codes.arena)
         kit->codes.arena = byi_arena_new();
-    byi_step(NULL, "compiling the C of compile()");
+    byi_child_step(NULL, "compiling the C of compile()");
     struct byi_code *code =
         byi_code_get(&kit->codes, symbol, blob->data, blob->bytes);
     if (code->fault)
@@ -179,7 +179,7 @@ struct byoc_fail *byi_kit_compile(struct byi_kit *kit, struct byi_session *s,
     const char *symbol = writes_c(kit, b) ? "byoc_conform_0" : NULL;
     struct byi_lent_region lent =
         byi_session_lend(kit, s, json->at, json->n, symbol, NULL);
-    byi_step(NULL, "compile()");
+    byi_child_step(NULL, "compile()");
     struct byoc_fail *fail = b->compile(host, lent.region, blob);
     byi_session_take_back(&lent);
     if (!fail)
@@ -191,14 +191,14 @@ struct byoc_fail *byi_kit_compile(struct byi_kit *kit, struct byi_session *s,
     s->code = !fail && blob->kind == BYOC_BLOB_C
                   ? compile_code(kit, symbol, blob)
                   : NULL;
-    byi_step(NULL, "the kit");
+    byi_child_step(NULL, "the kit");
     return fail;
 }
 
 void byi_kit_blob_free(struct byi_kit *kit, struct byoc_blob *blob)
 {
     const struct byoc_host *host = byi_kit_host(kit);
-    byi_step(NULL, "the release of a blob");
+    byi_child_step(NULL, "the release of a blob");
     host->release(host->ctx, blob->data);
     blob->data = NULL;
 }
@@ -210,11 +210,11 @@ struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
     struct byi_lent_region lent = byi_session_lend(
         kit, s, blob->data, blob->bytes, s->code ? s->code->unit.symbol : NULL,
         s->code ? s->code->function : NULL);
-    byi_step(NULL, "load()");
+    byi_child_step(NULL, "load()");
     struct byoc_fail *fail =
         b->load(byi_kit_host(kit), lent.region, &s->compiled);
     byi_session_take_back(&lent);
-    byi_step(NULL, "the kit");
+    byi_child_step(NULL, "the kit");
     return fail;
 }
 
@@ -254,9 +254,9 @@ static void ask_description(struct byi_kit *kit, const struct byi_session *s)
     const struct byoc_backend *b = byi_kit_backend(kit);
     if (!b->describe)
         return;
-    byi_step(NULL, "describe()");
+    byi_child_step(NULL, "describe()");
     b->describe(byi_kit_host(kit), s->compiled, check_described, kit);
-    byi_step(NULL, "the kit");
+    byi_child_step(NULL, "the kit");
 }
 
 bool byi_session_try(struct byi_kit *kit, const struct byi_sample *sample,
@@ -293,10 +293,10 @@ void byi_session_open(struct byi_kit *kit, const struct byi_sample *sample,
 
 void byi_session_close(struct byi_kit *kit, struct byi_session *s)
 {
-    byi_step(NULL, "unload()");
+    byi_child_step(NULL, "unload()");
     byi_kit_backend(kit)->unload(byi_kit_host(kit), s->compiled);
     drop_consts(s);
-    byi_step(NULL, "the kit");
+    byi_child_step(NULL, "the kit");
 }
 
 /* --- states --------------------------------------------------------------- */
@@ -309,7 +309,7 @@ struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
     struct byoc_fail *fail = NULL;
     *state = NULL;
     if (b->state_bytes) {
-        byi_step(NULL, "state_bytes()");
+        byi_child_step(NULL, "state_bytes()");
         const uint64_t bytes = b->state_bytes(host, s->compiled);
         const uint64_t again = b->state_bytes(host, s->compiled);
         if (again != bytes)
@@ -323,10 +323,10 @@ struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
         *state = byi_zone_data(z);
         memset(*state, 0, (size_t)bytes);
     } else if (b->state_new) {
-        byi_step(NULL, "state_new()");
+        byi_child_step(NULL, "state_new()");
         fail = b->state_new(host, s->compiled, state);
     }
-    byi_step(NULL, "the kit");
+    byi_child_step(NULL, "the kit");
     return fail;
 }
 
@@ -344,12 +344,12 @@ void byi_kit_state_close(struct byi_kit *kit, struct byi_session *s,
                          void *state)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);
-    byi_step(NULL, "state_free()");
+    byi_child_step(NULL, "state_free()");
     if (b->state_bytes)
         byi_zone_free(kit, state);
     else if (b->state_free)
         b->state_free(byi_kit_host(kit), s->compiled, state);
-    byi_step(NULL, "the kit");
+    byi_child_step(NULL, "the kit");
 }
 
 /* --- expected results ----------------------------------------------------- */
@@ -530,7 +530,7 @@ struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
                                        .cancel = expected->cancel};
     lent.args =
         copy_to_zone(kit, &args, sizeof args, 8, "struct byoc_run_args");
-    byi_step(NULL, "run()");
+    byi_child_step(NULL, "run()");
     struct byoc_fail *fail = byi_kit_backend(kit)->run(
         byi_kit_host(kit), s->compiled, state, byi_zone_data(lent.args));
     for (uint32_t i = 0; !fail && i < sample->n_out; i++) {
@@ -539,7 +539,7 @@ struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
             byi_arena_copy(arena, out[i].data, (size_t)out[i].bytes);
     }
     take_back_run(kit, &lent);
-    byi_step(NULL, "the kit");
+    byi_child_step(NULL, "the kit");
     return fail;
 }
 

@@ -41,7 +41,7 @@ static bool run_set(const struct byoc_model *model, const char *folder,
         struct byi_difference d;
         if (byoc_model_output(model, i)->dtype == BYOC_BOOL)
             t.dtype = BYOC_BOOL;
-        status = byi_difference(&t, &expected.at[i], &tolerance, &d, err);
+        status = byi_compare_tensors(&t, &expected.at[i], &tolerance, &d, err);
         if (status == BYOC_OK && d.n_bad)
             status = byi_fail(err, BYOC_EINTERNAL,
                               "output %u, element %lld: found %.9g, expected "
@@ -99,13 +99,13 @@ void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byoc_error err, why;
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/model.onnx", c->row);
-    byi_step(NULL, "compiling %s", c->name);
+    byi_child_step(NULL, "compiling %s", c->name);
     if (byoc_compile(path, &params, &compiled, &err) != BYOC_OK)
         byi_kit_end(kit, BYI_UNTESTED, 0, "%s", err.text);
     if (!byi_has_region(byi_compiled_module(compiled), NULL))
         byi_kit_end(kit, BYI_REFUSED, 0,
                     "the plug-in runs no node of the case's model");
-    byi_step(NULL, "running %s", c->name);
+    byi_child_step(NULL, "running %s", c->name);
     if (run_case(compiled, kit, c->row, false, &err))
         byi_kit_end(kit, BYI_PASSED, 0, "%s", "");
     if (!run_case(compiled, kit, c->row, true, &why))

@@ -107,7 +107,7 @@ void byi_zone_check(struct byi_kit *kit, const struct byi_zone *zone)
         if (i < zone->mapped && at[i] != AROUND)
             byi_kit_failed(kit, BYI_RULE_WRITES,
                            "%s wrote %zd bytes %s %s (%zu bytes)",
-                           byi_step_text(),
+                           byi_child_step_text(),
                            i < before ? (ssize_t)(before - i)
                                       : (ssize_t)(i - before - zone->bytes + 1),
                            i < before ? "before" : "past the end of",
@@ -135,12 +135,12 @@ static void report_access(const struct byi_zone *z, const char *at,
     if (z->access == BYI_LENT_GONE)
         byi_kit_failed(kit, BYI_RULE_KEPT,
                        "%s %s %s of an earlier call, which is over",
-                       byi_step_text(), did, z->name);
+                       byi_child_step_text(), did, z->name);
     if (at < z->base + z->mapped)
         byi_kit_failed(kit, BYI_RULE_CONSTANT, "%s %s %s, which is read-only",
-                       byi_step_text(), did, z->name);
+                       byi_child_step_text(), did, z->name);
     byi_kit_failed(kit, past, "%s %s byte %td of %s, which has %zu bytes",
-                   byi_step_text(), did, at - z->data, z->name, z->bytes);
+                   byi_child_step_text(), did, at - z->data, z->name, z->bytes);
 }
 
 /* Handle SIGSEGV and SIGBUS: if the address is in a zone, end the case. */

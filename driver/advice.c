@@ -181,7 +181,7 @@ static const struct byi_func *entry_of(const struct advisor *a)
 {
     const struct byi_module *m = byi_compiled_module(a->base);
 
-    return m->funcs.at[byi_entry(m)];
+    return m->funcs.at[byi_module_entry(m)];
 }
 
 /* Try to drop each of the caller's limits on offloading. */

@@ -8,7 +8,7 @@
 
 /* The arguments and the result of compile_all. */
 struct compiling {
-    const struct byi_given *given;
+    const struct byi_model_source *source;
     const struct byoc_compile_params *params;
     struct byoc_compiled *c;
 };
@@ -18,17 +18,17 @@ static enum byoc_status compile_all(void *arg, struct byoc_error *err)
 {
     struct compiling *x = arg;
     if (x->params->isolate)
-        return byi_compile_isolated(x->given, x->params, &x->c, err);
-    return byi_compile_here(x->given, x->params, NULL, 0, &x->c, err);
+        return byi_compile_isolated(x->source, x->params, &x->c, err);
+    return byi_compile_here(x->source, x->params, NULL, 0, &x->c, err);
 }
 
-static enum byoc_status compile_given(const struct byi_given *given,
+static enum byoc_status compile_model(const struct byi_model_source *source,
                                       const struct byoc_compile_params *params,
                                       struct byoc_compiled **compiled,
                                       struct byoc_error *err)
 {
     struct byoc_compile_params all;
-    struct compiling x = {.given = given, .params = &all};
+    struct compiling x = {.source = source, .params = &all};
     struct byi_guard guard;
     *compiled = NULL;
     BYI_TRY(byi_compile_params_read(&all, params, err));
@@ -45,8 +45,8 @@ enum byoc_status byoc_compile(const char *path,
                               struct byoc_compiled **compiled,
                               struct byoc_error *err)
 {
-    const struct byi_given given = {.path = path};
-    return compile_given(&given, params, compiled, err);
+    const struct byi_model_source source = {.path = path};
+    return compile_model(&source, params, compiled, err);
 }
 
 enum byoc_status byoc_compile_memory(const void *data, uint64_t bytes,
@@ -55,7 +55,7 @@ enum byoc_status byoc_compile_memory(const void *data, uint64_t bytes,
                                      struct byoc_compiled **compiled,
                                      struct byoc_error *err)
 {
-    const struct byi_given given = {
+    const struct byi_model_source source = {
         .path = name, .data = data ? data : "", .bytes = data ? bytes : 0};
-    return compile_given(&given, params, compiled, err);
+    return compile_model(&source, params, compiled, err);
 }

@@ -50,7 +50,7 @@ struct byi_image byi_compiled_image(const struct byoc_compiled *c);
 
 /* The model to compile: a file, or its content in memory. The caller owns what
  * the pointers refer to. */
-struct byi_given {
+struct byi_model_source {
     const char *path; /* with `data`: a name, whose end gives the format */
     const void *data; /* NULL: read the file */
     uint64_t bytes;   /* of `data` */
@@ -70,7 +70,7 @@ enum byoc_status byi_try_regions(struct byoc_compiled *c,
                                  struct byoc_error *err);
 /* pipeline.c: compile in this process, without the `crashed` backends. The
  * caller frees *c, even after an error. */
-enum byoc_status byi_compile_here(const struct byi_given *given,
+enum byoc_status byi_compile_here(const struct byi_model_source *source,
                                   const struct byoc_compile_params *params,
                                   const struct byi_crashed_backend *crashed,
                                   uint32_t n_crashed, struct byoc_compiled **c,
@@ -79,7 +79,7 @@ enum byoc_status byi_compile_here(const struct byi_given *given,
  * hangs, compiles again without this backend. *c must be NULL before. Further
  * errors: BYOC_EBACKEND, if the child crashes outside of such calls or sends a
  * malformed result; BYOC_EIO, if no child can be started. */
-enum byoc_status byi_compile_isolated(const struct byi_given *given,
+enum byoc_status byi_compile_isolated(const struct byi_model_source *source,
                                       const struct byoc_compile_params *params,
                                       struct byoc_compiled **c,
                                       struct byoc_error *err);

@@ -562,11 +562,11 @@ static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
     return BYOC_OK;
 }
 
-enum byoc_status byi_difference(const struct byi_tensor *found,
-                                const struct byi_tensor *expected,
-                                const struct byi_tolerance *tolerance,
-                                struct byi_difference *d,
-                                struct byoc_error *err)
+enum byoc_status byi_compare_tensors(const struct byi_tensor *found,
+                                     const struct byi_tensor *expected,
+                                     const struct byi_tolerance *tolerance,
+                                     struct byi_difference *d,
+                                     struct byoc_error *err)
 {
     *d = (struct byi_difference){.worst = -1};
     BYI_TRY(check_types(found, expected, err));

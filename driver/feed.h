@@ -86,10 +86,10 @@ struct byi_difference {
 struct byi_tolerance {
     double atol, rtol, stol, steps;
 };
-enum byoc_status byi_difference(const struct byi_tensor *found,
-                                const struct byi_tensor *expected,
-                                const struct byi_tolerance *tolerance,
-                                struct byi_difference *difference,
-                                struct byoc_error *err);
+enum byoc_status byi_compare_tensors(const struct byi_tensor *found,
+                                     const struct byi_tensor *expected,
+                                     const struct byi_tolerance *tolerance,
+                                     struct byi_difference *difference,
+                                     struct byoc_error *err);
 
 #endif

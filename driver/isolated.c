@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 struct isolated_compile {
-    const struct byi_given *given;
+    const struct byi_model_source *source;
     const struct byoc_compile_params *params;
     struct byi_arena *arena; /* for the strings */
     BYI_VEC(struct byi_crashed_backend) crashed;
@@ -102,7 +102,7 @@ static void compile_in_child(void *arg, struct byi_text *out)
     struct byoc_error err = {0};
     dup2(STDERR_FILENO,
          STDOUT_FILENO); /* plug-ins must not print to the output */
-    err.status = byi_compile_here(job->given, job->params, job->crashed.at,
+    err.status = byi_compile_here(job->source, job->params, job->crashed.at,
                                   job->crashed.n, &c, &err);
     put_item(out, &err, sizeof err);
     if (err.status != BYOC_OK)
@@ -203,7 +203,7 @@ static enum byoc_status get_module(struct result_reader *in, int consts,
     const uint32_t n_targets = get_count(in);
     for (uint32_t i = 0; i < n_targets; i++) {
         uint32_t target;
-        BYI_TRY(byi_target(*m, get_name(in), &target, err));
+        BYI_TRY(byi_target_add(*m, get_name(in), &target, err));
     }
     (*m)->n_metadata = get_count(in);
     (*m)->metadata =
@@ -288,8 +288,8 @@ static enum byoc_status read_result(const struct isolated_compile *job,
     BYI_TRY(byi_find_warm(found, (*c)->m, params->warm, (*c)->arena, err));
     enum byoc_status status = BYOC_OK;
     if (!params->stop_after && !params->passes)
-        status =
-            byi_build((*c)->m, found, NULL, (*c)->arena, &(*c)->built, err);
+        status = byi_built_make((*c)->m, found, NULL, (*c)->arena, &(*c)->built,
+                                err);
     found->answers = NULL; /* the answers point into the child's bytes */
     return status;
 }
@@ -364,13 +364,13 @@ static enum byoc_status run_child(struct isolated_compile *job,
                     job->child.how);
 }
 
-enum byoc_status byi_compile_isolated(const struct byi_given *given,
+enum byoc_status byi_compile_isolated(const struct byi_model_source *source,
                                       const struct byoc_compile_params *params,
                                       struct byoc_compiled **c,
                                       struct byoc_error *err)
 {
     struct isolated_compile *job = byi_own(1, sizeof *job, end_isolated);
-    job->given = given;
+    job->source = source;
     job->params = params;
     job->consts = -1;
     job->arena = byi_arena_new();

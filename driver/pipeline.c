@@ -348,17 +348,17 @@ static enum byoc_status parse_text(const char *path, const void *text, size_t n,
     return status;
 }
 
-static enum byoc_status import_text(const struct byi_given *given,
+static enum byoc_status import_text(const struct byi_model_source *source,
                                     struct byi_module **m,
                                     struct byoc_error *err)
 {
     const void *text;
     size_t n;
-    if (given->data)
-        return parse_text(given->path, given->data, (size_t)given->bytes, m,
+    if (source->data)
+        return parse_text(source->path, source->data, (size_t)source->bytes, m,
                           err);
-    BYI_TRY(byi_map_file(given->path, &text, &n, err));
-    const enum byoc_status status = parse_text(given->path, text, n, m, err);
+    BYI_TRY(byi_map_file(source->path, &text, &n, err));
+    const enum byoc_status status = parse_text(source->path, text, n, m, err);
     byi_unmap(text, n);
     return status;
 }
@@ -394,7 +394,7 @@ static bool find_operator(void *ctx, const char *domain, const char *type,
 }
 
 static enum byoc_status read_model(struct byoc_compiled *c,
-                                   const struct byi_given *given,
+                                   const struct byi_model_source *source,
                                    const struct byoc_compile_params *params,
                                    struct byi_module **m,
                                    struct byoc_error *err)
@@ -403,31 +403,31 @@ static enum byoc_status read_model(struct byoc_compiled *c,
                                          .shapes = params->shapes,
                                          .values = params->values,
                                          .eval = byi_kernel_eval,
-                                         .data = given->data,
-                                         .bytes = given->bytes,
+                                         .data = source->data,
+                                         .bytes = source->bytes,
                                          .find = find_operator,
                                          .find_ctx = &c->found};
-    if (byi_path_ends_in(given->path, ".ir")) {
+    if (byi_path_ends_in(source->path, ".ir")) {
         if ((params->dims && *params->dims) ||
             (params->shapes && *params->shapes) ||
             (params->values && *params->values))
             return byi_fail(err, BYOC_EINVAL,
                             "%s: dims, shapes and values are fixed when ONNX "
                             "is imported; write them into the text",
-                            given->path);
-        return import_text(given, m, err);
+                            source->path);
+        return import_text(source, m, err);
     }
-    return byi_onnx_import(given->path, &onnx, m, err);
+    return byi_onnx_import(source->path, &onnx, m, err);
 }
 
 static enum byoc_status import_model(struct byoc_compiled *c,
-                                     const struct byi_given *given,
+                                     const struct byi_model_source *source,
                                      const struct byoc_compile_params *params,
                                      struct byoc_error *err)
 {
-    BYI_TRY(read_model(c, given, params, &c->m, err));
-    enum byoc_status status = byi_entry_set(
-        c->m, params->function ? params->function : "main", given->path, err);
+    BYI_TRY(read_model(c, source, params, &c->m, err));
+    enum byoc_status status = byi_module_entry_set(
+        c->m, params->function ? params->function : "main", source->path, err);
     if (status != BYOC_OK)
         byi_module_free(&c->m);
     return status;
@@ -505,7 +505,8 @@ static enum byoc_status build_image(struct byoc_compiled *c,
 {
     struct build_round build_round = {.again = true};
     for (; build_round.again; build_round.last = true) {
-        BYI_TRY(byi_build(c->m, &c->found, NULL, c->arena, &c->built, err));
+        BYI_TRY(
+            byi_built_make(c->m, &c->found, NULL, c->arena, &c->built, err));
         BYI_TRY(byi_try_regions(c, params, err));
         BYI_TRY(with_context(c, params, amend_regions, &build_round, err));
     }
@@ -594,7 +595,7 @@ enum byoc_status byi_compile_params_read(
 /* --- compiling ------------------------------------------------------------ */
 
 static enum byoc_status compile_model(struct byoc_compiled *c,
-                                      const struct byi_given *given,
+                                      const struct byi_model_source *source,
                                       const struct byoc_compile_params *params,
                                       struct byoc_error *err)
 {
@@ -611,14 +612,14 @@ static enum byoc_status compile_model(struct byoc_compiled *c,
     BYI_TRY(list_passes(c, params, err));
     BYI_TRY(check_effects(c, params, err));
     BYI_TRY(byi_find_backends(&c->found, c->arena, params, err));
-    BYI_TRY(import_model(c, given, params, err));
+    BYI_TRY(import_model(c, source, params, err));
     if (!params->passes && !params->stop_after)
         name_operators(c->m);
     BYI_TRY(check_node_names(c->m, "exclude", params->exclude, err));
     BYI_TRY(check_node_names(c->m, "only", params->only, err));
     BYI_TRY(byi_find_warm(&c->found, c->m, params->warm, c->arena, err));
     BYI_TRY(set_partition_by(c, params, err));
-    BYI_TRY(open_ledger(c, given->path, params, err));
+    BYI_TRY(open_ledger(c, source->path, params, err));
     BYI_TRY(with_context(c, params, run_passes, NULL, err));
     if (!params->stop_after && !params->passes) {
         BYI_TRY(build_image(c, params, err));
@@ -642,7 +643,7 @@ struct byoc_compiled *byi_compiled_new(const struct byoc_compile_params *params)
     return c;
 }
 
-enum byoc_status byi_compile_here(const struct byi_given *given,
+enum byoc_status byi_compile_here(const struct byi_model_source *source,
                                   const struct byoc_compile_params *params,
                                   const struct byi_crashed_backend *crashed,
                                   uint32_t n_crashed, struct byoc_compiled **c,
@@ -651,7 +652,7 @@ enum byoc_status byi_compile_here(const struct byi_given *given,
     *c = byi_compiled_new(params);
     (*c)->found.crashed = crashed;
     (*c)->found.n_crashed = n_crashed;
-    BYI_TRY(compile_model(*c, given, params, err));
+    BYI_TRY(compile_model(*c, source, params, err));
     byi_found_warnings(&(*c)->found, &(*c)->warnings);
     if ((*c)->by_cost.notes.n)
         byi_text_add(&(*c)->warnings, (*c)->by_cost.notes.at,

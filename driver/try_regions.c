@@ -7,8 +7,8 @@
 #include "runtime/internal.h"
 #include "runtime_native/native.h"
 
-/* Load every region, in the child of an isolated compile. Meanwhile byi_step()
- * records the backend, so that a crash is attributed to it. */
+/* Load every region, in the child of an isolated compile. Meanwhile
+ * byi_child_step() records the backend, so that a crash is attributed to it. */
 static enum byoc_status try_isolated(struct byoc_compiled *c,
                                      struct byoc_error *err)
 {

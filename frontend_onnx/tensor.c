@@ -93,8 +93,8 @@ static bool is_packed(const struct byi_tensor *t)
 static uint64_t stored_bytes(const struct byi_tensor *t)
 {
     return is_packed(t)
-               ? byi_packed_bytes(t->dtype,
-                                  (uint64_t)byi_elements(t->rank, t->dims))
+               ? byi_narrow_packed_bytes(
+                     t->dtype, (uint64_t)byi_elements(t->rank, t->dims))
                : byi_tensor_bytes(t);
 }
 
@@ -123,7 +123,7 @@ static enum byoc_status decode_raw(struct byi_onnx_file *file,
                 tensor_name(proto), i, raw.at[i]);
     if (is_packed(t)) {
         t->data = byi_arena_data(file->arena, byi_tensor_bytes(t));
-        byi_unpack(t->dtype, raw.at, byi_tensor_bytes(t), t->data);
+        byi_narrow_unpack(t->dtype, raw.at, byi_tensor_bytes(t), t->data);
         return BYOC_OK;
     }
     const bool aligned_there = (uintptr_t)raw.at % BYI_ALIGN == 0;
@@ -204,7 +204,7 @@ static enum byoc_status decode_packed(struct byi_onnx_file *file,
     for (uint64_t i = 0; i < bytes; i++)
         packed[i] = (uint8_t)proto->int32_data[i];
     t->data = byi_arena_data(file->arena, n);
-    byi_unpack(t->dtype, packed, n, t->data);
+    byi_narrow_unpack(t->dtype, packed, n, t->data);
     return BYOC_OK;
 }
 

@@ -19,8 +19,8 @@ static enum byoc_status mark_node(struct byi_module *m, struct byi_node *node,
     const char *dot = strchr(composite, '.');
     size_t n = dot ? (size_t)(dot - composite) : strlen(composite);
     uint32_t target = 0;
-    BYI_TRY(
-        byi_target(m, byi_arena_strn(m->arena, composite, n), &target, err));
+    BYI_TRY(byi_target_add(m, byi_arena_strn(m->arena, composite, n), &target,
+                           err));
     byi_node_mark(node, target, node->region);
     return BYOC_OK;
 }

@@ -129,10 +129,10 @@ static void call_probe(const struct byi_backend *backend,
                                       .json_bytes = json->n,
                                       .consts = views};
     struct byoc_probe result = {.struct_size = sizeof result};
-    byi_step(backend->name, "probe()");
+    byi_child_step(backend->name, "probe()");
     struct byoc_fail *fail =
         backend->api->probe(backend->host, &graph, &result);
-    byi_step_end();
+    byi_child_step_end();
     if (fail) {
         probed->refused = byi_arena_str(arena, backend->host->fail_text(fail));
         backend->host->fail_free(fail);
@@ -177,10 +177,10 @@ enum byoc_status byi_layout_preference_of(
             .json_bytes = json.n,
             .consts = byi_const_views(m, consts, n, scratch)};
         struct byoc_layout layout = {.struct_size = sizeof layout};
-        byi_step(backend->name, "layout()");
+        byi_child_step(backend->name, "layout()");
         struct byoc_fail *fail =
             backend->api->layout(backend->host, &graph, &layout);
-        byi_step_end();
+        byi_child_step_end();
         if (fail)
             backend->host->fail_free(fail);
         else

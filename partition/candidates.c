@@ -45,9 +45,9 @@ static enum byoc_status add_composites(struct candidate_finder *d,
                                        uint32_t backend, struct byoc_error *err)
 {
     const uint32_t *claimed;
-    BYI_TRY(byi_claims(d->m, d->func, d->ctx,
-                       &byi_backends_of(d->ctx)->at[backend], d->arena,
-                       &claimed, err));
+    BYI_TRY(byi_find_composites(d->m, d->func, d->ctx,
+                                &byi_backends_of(d->ctx)->at[backend], d->arena,
+                                &claimed, err));
     const uint32_t n = d->f->nodes.n;
     byi_id *member = byi_arena_alloc(d->arena, n * sizeof *member);
     /* by composite: one of its nodes */

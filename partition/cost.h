@@ -35,11 +35,12 @@ struct byi_assignment *byi_assignment_copy(const struct byi_assignment *a,
 /* Find the composites that MergeComposite would make of function `func` for one
  * backend, without changing the function: (*claimed)[id] is 1 + the composite
  * of node id, or 0. The array is in `arena`. */
-enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
-                            struct byi_pass_context *ctx,
-                            const struct byi_backend *backend,
-                            struct byi_arena *arena, const uint32_t **claimed,
-                            struct byoc_error *err);
+enum byoc_status byi_find_composites(struct byi_module *m, uint32_t func,
+                                     struct byi_pass_context *ctx,
+                                     const struct byi_backend *backend,
+                                     struct byi_arena *arena,
+                                     const uint32_t **claimed,
+                                     struct byoc_error *err);
 
 /* --- candidates.c: nodes that are assigned together ----------------------- */
 
@@ -69,32 +70,34 @@ enum byoc_status byi_candidates_find(struct byi_module *m,
 /* Free the list; *candidates may be zero. */
 void byi_candidates_free(struct byi_candidates *candidates);
 
-/* --- piece.c: some nodes of a function on their own ----------------------- */
+/* --- subgraph.c: some nodes of a function on their own -------------------- */
 
 /* A set of nodes of a function: operators and fields of their results. */
-struct byi_piece {
+struct byi_subgraph {
     uint32_t func;
     uint32_t n;
     const byi_id *at; /* ascending */
 };
-/* Add a function `name` to module `to` that computes the piece's results, which
- * the rest of the function reads, from the values that the piece reads:
- * constants stay constants, other values become parameters. Nodes get no
+/* Add a function `name` to module `to` that computes the subgraph's results,
+ * which the rest of the function reads, from the values that the subgraph
+ * reads: constants stay constants, other values become parameters. Nodes get no
  * sources; constants share their data. Returns BYOC_EUNSUPPORTED if an operand
  * is not a tensor with fixed dims, a node is not an operator, or no node reads
  * a result; then the function is dead. */
-enum byoc_status byi_piece_add(const struct byi_module *m,
-                               const struct byi_piece *piece,
-                               struct byi_module *to, const char *name,
-                               struct byoc_error *err);
-/* Hash into `s` everything that the piece's time depends on: operators,
+enum byoc_status byi_subgraph_add(const struct byi_module *m,
+                                  const struct byi_subgraph *subgraph,
+                                  struct byi_module *to, const char *name,
+                                  struct byoc_error *err);
+/* Hash into `s` everything that the subgraph's time depends on: operators,
  * attributes, types, edges, values of small constants. */
-void byi_piece_sign(const struct byi_module *m, const struct byi_piece *piece,
-                    struct byi_sha256 *s);
-/* Like byi_piece_sign, for a whole module. */
-void byi_module_sign(const struct byi_module *m, struct byi_sha256 *s);
+void byi_subgraph_hash(const struct byi_module *m,
+                       const struct byi_subgraph *subgraph,
+                       struct byi_sha256 *s);
+/* Like byi_subgraph_hash, for a whole module. */
+void byi_module_hash(const struct byi_module *m, struct byi_sha256 *s);
 /* Append a readable name: "nn.conv2d, add, nn.relu (1, 64, 56, 56)". */
-void byi_piece_name(const struct byi_module *m, const struct byi_piece *piece,
-                    struct byi_text *text);
+void byi_subgraph_name(const struct byi_module *m,
+                       const struct byi_subgraph *subgraph,
+                       struct byi_text *text);
 
 #endif

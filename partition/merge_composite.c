@@ -237,7 +237,7 @@ static bool extends_input(const struct merger *g, const struct byi_match *match,
                           byi_id id)
 {
     const struct byi_node *node = byi_match_node(match, id);
-    if (byi_match_branch(match, id) || g->func != byi_entry(g->m) ||
+    if (byi_match_branch(match, id) || g->func != byi_module_entry(g->m) ||
         node->kind != BYI_CALL_OP || node->op != BYI_OP_CONCATENATE ||
         node->n_args != 2)
         return false;
@@ -301,10 +301,11 @@ static const char *find_refusal(const struct merger *g,
     *reason = BYI_REASON_PREDICATE;
     if (!match->pattern->row->accept)
         return NULL;
-    byi_step(g->backend->name, "accept() of %s", match->pattern->row->name);
+    byi_child_step(g->backend->name, "accept() of %s",
+                   match->pattern->row->name);
     const char *why = match->pattern->row->accept(
         g->backend->host, (const struct byoc_match *)(const void *)match);
-    byi_step_end();
+    byi_child_step_end();
     return why;
 }
 
@@ -668,11 +669,12 @@ static enum byoc_status rebuild(struct merger *g)
     return BYOC_OK;
 }
 
-enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
-                            struct byi_pass_context *ctx,
-                            const struct byi_backend *backend,
-                            struct byi_arena *arena, const uint32_t **claimed,
-                            struct byoc_error *err)
+enum byoc_status byi_find_composites(struct byi_module *m, uint32_t func,
+                                     struct byi_pass_context *ctx,
+                                     const struct byi_backend *backend,
+                                     struct byi_arena *arena,
+                                     const uint32_t **claimed,
+                                     struct byoc_error *err)
 {
     struct merger g = {.m = m,
                        .f = m->funcs.at[func],

@@ -48,7 +48,7 @@ static enum byoc_status inline_region(struct reverter *d, byi_id id,
     const struct byi_func *body = d->m->funcs.at[revert->func];
     byi_id *map = byi_arena_calloc(d->scratch, body->nodes.n, sizeof *map);
     uint32_t target = 0, n_parts = 0;
-    BYI_TRY(byi_target(d->m, body->attr.compiler, &target, d->err));
+    BYI_TRY(byi_target_add(d->m, body->attr.compiler, &target, d->err));
     for (byi_id i = 0; i < body->nodes.n; i++) {
         const struct byi_node *node = &body->nodes.at[i];
         if (node->kind == BYI_PARAM) {
@@ -208,7 +208,7 @@ static enum byoc_status take_part(struct splitter *s, uint32_t first,
     const struct byi_node_revert *nodes = place_calls(s, first, end);
     byi_id *map = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *map);
     uint32_t target = 0;
-    BYI_TRY(byi_target(s->m, f->attr.compiler, &target, s->err));
+    BYI_TRY(byi_target_add(s->m, f->attr.compiler, &target, s->err));
     const uint32_t copy = byi_func_new(s->m, NULL);
     struct byi_func *fresh = s->m->funcs.at[copy];
     for (byi_id id = 0; id < f->nodes.n; id++) {

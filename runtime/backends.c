@@ -395,11 +395,11 @@ void byi_backends_drop_consts(const struct byi_instance *instance)
             const struct byi_plan_const *c =
                 &instance->plan->consts[entry->consts[k]];
             if (c->narrow)
-                byi_drop_const(&instance->model->image, c->narrow,
-                               c->narrow_bytes);
+                byi_image_drop_const(&instance->model->image, c->narrow,
+                                     c->narrow_bytes);
             else
-                byi_drop_const(&instance->model->image, c->view.data,
-                               byi_tensor_bytes(&c->view));
+                byi_image_drop_const(&instance->model->image, c->view.data,
+                                     byi_tensor_bytes(&c->view));
         }
     }
 }

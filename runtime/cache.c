@@ -27,14 +27,14 @@ enum { PATIENCE = 8, RECURRENT = 4 };
 enum cache_stage { BUILDING, READY, FAILED };
 
 /* An instance in the cache, for one size of each symbol. */
-struct byi_entry {
+struct byi_cache_entry {
     struct byi_instance instance;
     enum cache_stage stage;
     uint32_t users; /* active runs, and threads that wait for the instance */
     bool listed;    /* false: the last user frees the entry */
     bool twins;     /* made with BYI_TWINS: its regions run on their twins */
     uint32_t runs;  /* times that an instance with `twins` was reused */
-    struct byi_entry *newer, *older;
+    struct byi_cache_entry *newer, *older;
     struct byi_work *idle; /* list of working memory that no run uses */
     uint64_t bytes;        /* of the plan and all working memory */
     uint64_t micros;       /* time to create the instance */
@@ -51,7 +51,7 @@ struct byi_cache {
     struct byi_cache *next; /* in the list of all caches of this process */
     bool locked_by_fork;    /* before_fork locked this cache, and after_fork
                              * unlocks it */
-    struct byi_entry *newest, *oldest;
+    struct byi_cache_entry *newest, *oldest;
     uint64_t entry_bytes;  /* bytes of all entries, including unlisted ones */
     uint64_t baseline;     /* bytes that backends had acquired when the cache
                             * was made */
@@ -96,7 +96,7 @@ static uint64_t held_bytes(const struct byoc_model *model)
     return c->entry_bytes + (bytes > c->baseline ? bytes - c->baseline : 0);
 }
 
-static void unlist_entry(struct byi_cache *c, struct byi_entry *e)
+static void unlist_entry(struct byi_cache *c, struct byi_cache_entry *e)
 {
     *(e->newer ? &e->newer->older : &c->newest) = e->older;
     *(e->older ? &e->older->newer : &c->oldest) = e->newer;
@@ -105,7 +105,7 @@ static void unlist_entry(struct byi_cache *c, struct byi_entry *e)
     c->stats.shapes--;
 }
 
-static void list_entry(struct byi_cache *c, struct byi_entry *e)
+static void list_entry(struct byi_cache *c, struct byi_cache_entry *e)
 {
     e->older = c->newest;
     e->newer = NULL;
@@ -116,7 +116,7 @@ static void list_entry(struct byi_cache *c, struct byi_entry *e)
 }
 
 /* Free an unused entry. Called without the lock, since it calls backends. */
-static void free_entry(struct byi_entry *e)
+static void free_entry(struct byi_cache_entry *e)
 {
     while (e->idle) {
         struct byi_work *work = e->idle;
@@ -130,7 +130,7 @@ static void free_entry(struct byi_entry *e)
 
 /* Free an unused entry. Called with the lock, which it releases while it frees
  * the entry. */
-static void drop_entry(struct byi_cache *c, struct byi_entry *e)
+static void drop_entry(struct byi_cache *c, struct byi_cache_entry *e)
 {
     c->entry_bytes -= e->bytes;
     pthread_mutex_unlock(&c->lock);
@@ -140,9 +140,9 @@ static void drop_entry(struct byi_cache *c, struct byi_entry *e)
 
 /* The least recently used entry; if `idle`, the least recently used one without
  * users. */
-static struct byi_entry *find_oldest(const struct byi_cache *c, bool idle)
+static struct byi_cache_entry *find_oldest(const struct byi_cache *c, bool idle)
 {
-    struct byi_entry *e = c->oldest;
+    struct byi_cache_entry *e = c->oldest;
     while (e && idle && e->users > 0)
         e = e->newer;
     return e;
@@ -150,7 +150,7 @@ static struct byi_entry *find_oldest(const struct byi_cache *c, bool idle)
 
 /* Unlist the entry. Free it if it has no users; otherwise the last user frees
  * it. */
-static void evict(struct byi_cache *c, struct byi_entry *e)
+static void evict(struct byi_cache *c, struct byi_cache_entry *e)
 {
     unlist_entry(c, e);
     c->stats.evictions++;
@@ -169,7 +169,7 @@ static void evict_excess(const struct byoc_model *model)
         c->stats.bytes = held_bytes(model);
         if (c->stats.bytes > c->stats.peak_bytes)
             c->stats.peak_bytes = c->stats.bytes;
-        struct byi_entry *e = NULL;
+        struct byi_cache_entry *e = NULL;
         if (many || c->stats.bytes > c->stats.max_bytes)
             e = find_oldest(c, !many);
         if (!e)
@@ -183,12 +183,12 @@ static void evict_excess(const struct byoc_model *model)
 static bool evict_unused(struct byi_cache *c)
 {
     bool any = false;
-    for (struct byi_entry *e; (e = find_oldest(c, true)); any = true)
+    for (struct byi_cache_entry *e; (e = find_oldest(c, true)); any = true)
         evict(c, e);
     return any;
 }
 
-static void release_entry(struct byi_cache *c, struct byi_entry *e)
+static void release_entry(struct byi_cache *c, struct byi_cache_entry *e)
 {
     if (--e->users == 0 && !e->listed)
         drop_entry(c, e);
@@ -223,7 +223,8 @@ static bool is_refused(const struct byoc_model *model,
 }
 
 static void log_specialised(const struct byoc_model *model,
-                            const struct byi_entry *e, const int64_t *sizes)
+                            const struct byi_cache_entry *e,
+                            const int64_t *sizes)
 {
     char text[256];
     byi_sizes_text(model, sizes, text, sizeof text);
@@ -257,7 +258,8 @@ static bool prefers_twins(const struct byoc_model *model)
 /* Create the entry's instance, and count its memory. Called with the lock,
  * which it releases while it creates the instance. */
 static enum byoc_status make_instance(const struct byoc_model *model,
-                                      const int64_t *sizes, struct byi_entry *e,
+                                      const int64_t *sizes,
+                                      struct byi_cache_entry *e,
                                       struct byoc_error *err)
 {
     struct byi_cache *c = model->cache;
@@ -292,10 +294,10 @@ static enum byoc_status make_instance(const struct byoc_model *model,
 
 /* The entry of these sizes in the cache; NULL if there is none. Called with the
  * lock. */
-static struct byi_entry *find_listed(const struct byoc_model *model,
-                                     const int64_t *sizes)
+static struct byi_cache_entry *find_listed(const struct byoc_model *model,
+                                           const int64_t *sizes)
 {
-    struct byi_entry *e = model->cache->newest;
+    struct byi_cache_entry *e = model->cache->newest;
     for (; e; e = e->older) {
         uint32_t k = 0;
         while (k < model->n_keys && e->sizes[k] == sizes[model->keys[k]])
@@ -309,7 +311,7 @@ static struct byi_entry *find_listed(const struct byoc_model *model,
 /* Wait until another thread has created the entry's instance. Returns its error
  * if that failed. Called with the lock. */
 static enum byoc_status wait_until_made(struct byi_cache *c,
-                                        struct byi_entry *e,
+                                        struct byi_cache_entry *e,
                                         struct byoc_error *err)
 {
     while (e->stage == BUILDING)
@@ -324,11 +326,11 @@ static enum byoc_status wait_until_made(struct byi_cache *c,
  * lock. */
 static enum byoc_status add_entry(const struct byoc_model *model,
                                   const int64_t *sizes, bool twins,
-                                  struct byi_entry **entry,
+                                  struct byi_cache_entry **entry,
                                   struct byoc_error *err)
 {
     struct byi_cache *c = model->cache;
-    struct byi_entry *e =
+    struct byi_cache_entry *e =
         byi_alloc(1, sizeof *e + model->n_keys * sizeof e->sizes[0]);
     if (!e)
         return byi_fail(err, BYOC_ENOMEM,
@@ -361,7 +363,7 @@ static enum byoc_status find_entry(const struct byoc_model *model,
                                    struct byoc_error *err)
 {
     struct byi_cache *c = model->cache;
-    struct byi_entry *e = find_listed(model, sizes);
+    struct byi_cache_entry *e = find_listed(model, sizes);
     const bool recurs = e && e->twins && e->stage == READY &&
                         (regions || ++e->runs == RECURRENT);
     if (recurs) { /* these sizes recur: build their regions */
@@ -391,7 +393,7 @@ static enum byoc_status find_work(const struct byoc_model *model,
                                   struct byoc_error *err)
 {
     struct byi_cache *c = model->cache;
-    struct byi_entry *e = lease->entry;
+    struct byi_cache_entry *e = lease->entry;
     lease->work = e->idle;
     if (lease->work) {
         e->idle = lease->work->next;
@@ -434,7 +436,7 @@ enum byoc_status byi_cache_take(const struct byoc_model *model,
 void byi_cache_put(const struct byoc_model *model, struct byi_lease *lease)
 {
     struct byi_cache *c = model->cache;
-    struct byi_entry *e = lease->entry;
+    struct byi_cache_entry *e = lease->entry;
     pthread_mutex_lock(&c->lock);
     lease->work->next = e->idle;
     e->idle = lease->work;
@@ -486,7 +488,7 @@ static void reset_in_child(void)
     pthread_mutex_init(&all_caches.lock, NULL);
     for (struct byi_cache *c = all_caches.first; c; c = c->next) {
         init_locks(c);
-        for (struct byi_entry *e = c->oldest, *next; e; e = next) {
+        for (struct byi_cache_entry *e = c->oldest, *next; e; e = next) {
             next = e->newer;
             if (e->stage == BUILDING)
                 unlist_entry(c, e);
@@ -550,7 +552,7 @@ void byi_cache_free(struct byoc_model *model)
         return;
     unregister_cache(c);
     while (c->oldest) {
-        struct byi_entry *e = c->oldest;
+        struct byi_cache_entry *e = c->oldest;
         unlist_entry(c, e);
         free_entry(e);
     }
@@ -640,7 +642,7 @@ enum byoc_status byoc_internal_region_faults(
 {
     int64_t *sizes;
     enum byoc_status status = read_dims(model, dims, n, &sizes, err);
-    const struct byi_entry *e = NULL;
+    const struct byi_cache_entry *e = NULL;
     if (status == BYOC_OK) {
         pthread_mutex_lock(&model->cache->lock);
         e = find_listed(model, sizes);

@@ -38,12 +38,12 @@ enum byoc_status byi_library_file_open(struct byi_library_file *file,
 
 static enum byoc_status take_symbol(const struct byi_library_file *file,
                                     const Elf64_Sym *s,
-                                    struct byi_library_symbol *symbol,
+                                    struct byi_exported_symbol *symbol,
                                     struct byoc_error *err)
 {
     const Elf64_Shdr home = byi_elf_section(&file->elf, s->st_shndx);
     const uint64_t at = s->st_value - home.sh_addr;
-    *symbol = (struct byi_library_symbol){.found = true, .bytes = s->st_size};
+    *symbol = (struct byi_exported_symbol){.found = true, .bytes = s->st_size};
     if (home.sh_type != SHT_PROGBITS || (home.sh_flags & SHF_EXECINSTR))
         return BYOC_OK;
     if (at > home.sh_size || s->st_size > home.sh_size - at ||
@@ -55,7 +55,7 @@ static enum byoc_status take_symbol(const struct byi_library_file *file,
 
 static enum byoc_status search_table(const struct byi_library_file *file,
                                      const Elf64_Shdr *table, const char *name,
-                                     struct byi_library_symbol *symbol,
+                                     struct byi_exported_symbol *symbol,
                                      struct byoc_error *err)
 {
     const struct byi_elf *elf = &file->elf;
@@ -74,10 +74,10 @@ static enum byoc_status search_table(const struct byi_library_file *file,
 
 enum byoc_status byi_library_file_find(const struct byi_library_file *file,
                                        const char *name,
-                                       struct byi_library_symbol *symbol,
+                                       struct byi_exported_symbol *symbol,
                                        struct byoc_error *err)
 {
-    *symbol = (struct byi_library_symbol){0};
+    *symbol = (struct byi_exported_symbol){0};
     for (uint32_t i = 0; i < file->elf.header.e_shnum && !symbol->found; i++) {
         const Elf64_Shdr s = byi_elf_section(&file->elf, i);
         if (s.sh_type == SHT_DYNSYM)

@@ -21,7 +21,7 @@ enum byoc_status byi_library_file_open(struct byi_library_file *file,
 
 /* A symbol: whether the library exports it, and its bytes in the file if it is
  * constant data; otherwise `data` is NULL. */
-struct byi_library_symbol {
+struct byi_exported_symbol {
     bool found;
     const char *data;
     uint64_t bytes;
@@ -31,7 +31,7 @@ struct byi_library_symbol {
  * (damaged). */
 enum byoc_status byi_library_file_find(const struct byi_library_file *file,
                                        const char *name,
-                                       struct byi_library_symbol *symbol,
+                                       struct byi_exported_symbol *symbol,
                                        struct byoc_error *err);
 
 #endif

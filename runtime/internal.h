@@ -23,7 +23,7 @@ struct byi_c_unit; /* codegen_c/codegen_c.h */
 typedef void (*byi_unit_fn)(void);
 
 /* One of several blocks of memory that contain the weights. */
-struct byi_span {
+struct byi_weights_span {
     const void *data;
     uint64_t bytes, offset; /* in the weights; a multiple of BYI_ALIGN */
 };
@@ -46,7 +46,7 @@ struct byi_image {
     bool weights_mapped; /* mapped, so dropped pages are read again */
     /* if weights is NULL: the parts of the weights, ascending and disjoint,
      * with zeros between them */
-    const struct byi_span *spans;
+    const struct byi_weights_span *spans;
     uint32_t n_spans;
     /* The fused kernels: `source` while the artifact is written, `code` once it
      * is loaded. NULL: there are no kernels, so their twins run. */
@@ -353,8 +353,8 @@ struct byi_memory *byi_memory_new(const struct byoc_load_params *params);
 /* Drop the pages that lie entirely in the constant of `bytes` bytes at `at`, if
  * the image's weights are mapped from a file; the operating system reads them
  * again when they are used. Threads: safe. */
-void byi_drop_const(const struct byi_image *image, const void *at,
-                    uint64_t bytes);
+void byi_image_drop_const(const struct byi_image *image, const void *at,
+                          uint64_t bytes);
 /* Record that the calling thread starts (true) or stops (false) packing
  * weights. Threads: safe. */
 void byi_memory_set_packing(struct byi_memory *memory, bool packs);

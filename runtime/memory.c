@@ -68,8 +68,8 @@ static void drop_pages(const void *at, uint64_t bytes)
         madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
-void byi_drop_const(const struct byi_image *image, const void *at,
-                    uint64_t bytes)
+void byi_image_drop_const(const struct byi_image *image, const void *at,
+                          uint64_t bytes)
 {
     const char *from = at, *weights = image->weights;
     if (image->weights_mapped && from >= weights &&

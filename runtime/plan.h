@@ -425,11 +425,11 @@ uint64_t byi_memory_limit(void);
 
 /* --- cache.c: the cache of specialisations -------------------------------- */
 
-struct byi_entry;
+struct byi_cache_entry;
 struct byi_work; /* state.h */
 /* An instance and its working memory, taken from the cache. */
 struct byi_lease {
-    struct byi_entry *entry;
+    struct byi_cache_entry *entry;
     const struct byi_instance *instance;
     struct byi_work *work;
     bool made; /* this lease created the instance */

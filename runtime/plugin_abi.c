@@ -203,7 +203,7 @@ static enum byoc_status check_places(const char *path,
 /* Check the descriptor. In other versions its fixed part and each place may be
  * longer. */
 static enum byoc_status check_descriptor(
-    const char *path, const struct byi_library_symbol *symbol,
+    const char *path, const struct byi_exported_symbol *symbol,
     struct byoc_error *err)
 {
     enum { MAX_PLACES = 1 << 16 };
@@ -229,7 +229,7 @@ static enum byoc_status check_descriptor(
 static enum byoc_status check_symbols(const struct byi_library_file *file,
                                       uint32_t *abi, struct byoc_error *err)
 {
-    struct byi_library_symbol query, descriptor;
+    struct byi_exported_symbol query, descriptor;
     BYI_TRY(byi_library_file_find(file, BYOC_BACKEND_QUERY, &query, err));
     if (!query.found)
         return byi_fail(err, BYOC_EBACKEND,

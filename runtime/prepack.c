@@ -174,7 +174,7 @@ static void pack_listed(void *arg, uint32_t i)
         const struct byi_tensor t =
             tensor_of(p->plan, p->list[i].f, step->in[k]);
         if (packing->operands >> k & 1)
-            byi_drop_const(p->image, t.data, byi_tensor_bytes(&t));
+            byi_image_drop_const(p->image, t.data, byi_tensor_bytes(&t));
     }
 }
 

@@ -29,7 +29,7 @@ static void add_range(struct byi_sha256 *s, const struct byi_image *image,
             hi = mid;
     }
     while (begin < end) {
-        const struct byi_span *span =
+        const struct byi_weights_span *span =
             lo < image->n_spans ? &image->spans[lo] : NULL;
         uint64_t n = end - begin;
         if (span && span->offset <= begin) {

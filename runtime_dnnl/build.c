@@ -205,7 +205,7 @@ static void note_creation(struct byi_build *b, struct byi_prim *prim,
         enum byoc_status status;                                               \
         if (byi_dn_find_prim(b, &call, prim, &status))                         \
             return status;                                                     \
-        status = byi_##name##_new(b->lib, p, posts, prim, b->err);             \
+        status = byi_prim_new_##name(b->lib, p, posts, prim, b->err);          \
         if (status == BYOC_OK)                                                 \
             note_creation(b, *prim, #name, p, sizeof *p, posts);               \
         byi_dn_keep_prim(b, &call, *prim, status);                             \

@@ -69,7 +69,7 @@ struct byi_prim;
  * free it with byi_prim_free. `posts` may be NULL. Thread-safe. Errors:
  * BYOC_EUNSUPPORTED (err says what oneDNN lacks), BYOC_ENOMEM. */
 #define BYI_CREATOR(name)                                                      \
-    enum byoc_status byi_##name##_new(                                         \
+    enum byoc_status byi_prim_new_##name(                                      \
         const struct byi_dnnl *lib, const struct byi_dnnl_##name *p,           \
         const struct byi_posts *posts, struct byi_prim **prim,                 \
         struct byoc_error *err);

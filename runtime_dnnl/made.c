@@ -213,7 +213,7 @@ enum byoc_status byi_dn_make_copy(struct byi_program *program,
     const int64_t n = byi_elements(p->dst.rank, p->dst.dims);
     struct byi_prim *prim = NULL;
     BYI_TRY(read_place(program, &p->from, span_of(&p->src), &src, err));
-    BYI_TRY(byi_reorder_new(program->lib, &r, NULL, &prim, err));
+    BYI_TRY(byi_prim_new_reorder(program->lib, &r, NULL, &prim, err));
     BYI_TRY(byi_prim_check(&prim, "reorder", n, err));
     BYI_TRY(
         add_reordered(program, &prim, &p->from, src, span_of(&p->dst), err));

@@ -98,11 +98,11 @@ static bool read_attention(const struct byi_dnnl_attention *p,
     return true;
 }
 
-enum byoc_status byi_attention_new(const struct byi_dnnl *lib,
-                                   const struct byi_dnnl_attention *p,
-                                   const struct byi_posts *posts,
-                                   struct byi_prim **prim,
-                                   struct byoc_error *err)
+enum byoc_status byi_prim_new_attention(const struct byi_dnnl *lib,
+                                        const struct byi_dnnl_attention *p,
+                                        const struct byi_posts *posts,
+                                        struct byi_prim **prim,
+                                        struct byoc_error *err)
 {
     struct byi_dn_fast fast = {.kind = &attention_kind};
     (void)lib;

@@ -83,10 +83,11 @@ bool byi_conv_reads_planes(const struct byi_dnnl_conv *p)
     return suits_planes(p, &fast) && byi_f32_planar_pays(&fast.conv);
 }
 
-enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
-                              const struct byi_dnnl_conv *p,
-                              const struct byi_posts *posts,
-                              struct byi_prim **prim, struct byoc_error *err)
+enum byoc_status byi_prim_new_conv(const struct byi_dnnl *lib,
+                                   const struct byi_dnnl_conv *p,
+                                   const struct byi_posts *posts,
+                                   struct byi_prim **prim,
+                                   struct byoc_error *err)
 {
     const char *what = p->deconv ? "deconvolution" : "convolution";
     struct byi_dn_fast fast;
@@ -117,10 +118,11 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
         err);
 }
 
-enum byoc_status byi_matmul_new(const struct byi_dnnl *lib,
-                                const struct byi_dnnl_matmul *p,
-                                const struct byi_posts *posts,
-                                struct byi_prim **prim, struct byoc_error *err)
+enum byoc_status byi_prim_new_matmul(const struct byi_dnnl *lib,
+                                     const struct byi_dnnl_matmul *p,
+                                     const struct byi_posts *posts,
+                                     struct byi_prim **prim,
+                                     struct byoc_error *err)
 {
     struct byi_dn_fast fast;
     if (byi_dn_fast_matmul(p, posts, &fast))
@@ -165,10 +167,11 @@ static bool describe_mean(const struct byi_dnnl_pool *p,
     return true;
 }
 
-enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
-                              const struct byi_dnnl_pool *p,
-                              const struct byi_posts *posts,
-                              struct byi_prim **prim, struct byoc_error *err)
+enum byoc_status byi_prim_new_pool(const struct byi_dnnl *lib,
+                                   const struct byi_dnnl_pool *p,
+                                   const struct byi_posts *posts,
+                                   struct byi_prim **prim,
+                                   struct byoc_error *err)
 {
     static const dnnl_alg_kind_t kinds[] = {
         [BYI_POOL_MAX] = dnnl_pooling_max,
@@ -209,11 +212,11 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
         prim, err);
 }
 
-enum byoc_status byi_resample_new(const struct byi_dnnl *lib,
-                                  const struct byi_dnnl_resample *p,
-                                  const struct byi_posts *posts,
-                                  struct byi_prim **prim,
-                                  struct byoc_error *err)
+enum byoc_status byi_prim_new_resample(const struct byi_dnnl *lib,
+                                       const struct byi_dnnl_resample *p,
+                                       const struct byi_posts *posts,
+                                       struct byi_prim **prim,
+                                       struct byoc_error *err)
 {
     BYI_TRY(byi_fault_status(byi_fault_elt_only(posts), err));
     const dnnl_alg_kind_t kind =

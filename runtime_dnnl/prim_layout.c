@@ -76,7 +76,7 @@ enum byoc_status byi_conv_layouts(const struct byi_dnnl *lib,
     static const char *const weights[] = {"OIW", "OIHW", "OIDHW"};
     const struct byi_posts none = {0};
     struct byi_prim *prim = NULL;
-    BYI_TRY(byi_conv_new(lib, p, &none, &prim, err));
+    BYI_TRY(byi_prim_new_conv(lib, p, &none, &prim, err));
     const uint32_t which = p->src.rank - 3;
     data[0] = kernel[0] = '\0';
     if (which < BYI_COUNT(images) && !byi_prim_is_ref(prim)) {

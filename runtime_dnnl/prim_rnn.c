@@ -90,10 +90,11 @@ static dnnl_status_t make_pd(const struct byi_dnnl *lib,
 }
 #endif
 
-enum byoc_status byi_rnn_new(const struct byi_dnnl *lib,
-                             const struct byi_dnnl_rnn *p,
-                             const struct byi_posts *posts,
-                             struct byi_prim **prim, struct byoc_error *err)
+enum byoc_status byi_prim_new_rnn(const struct byi_dnnl *lib,
+                                  const struct byi_dnnl_rnn *p,
+                                  const struct byi_posts *posts,
+                                  struct byi_prim **prim,
+                                  struct byoc_error *err)
 {
     struct byi_dn_fast fast;
     if (byi_dn_fast_rnn(p, &fast))

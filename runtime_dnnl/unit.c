@@ -20,7 +20,7 @@ struct byi_load {
         struct byi_program *program = load->program;                           \
         struct byi_prim *prim = NULL;                                          \
         enum byoc_status status =                                              \
-            byi_##name##_new(program->lib, p, posts, &prim, load->err);        \
+            byi_prim_new_##name(program->lib, p, posts, &prim, load->err);     \
         if (status == BYOC_OK)                                                 \
             status = byi_dn_program_prim(program, prim, load->err);            \
         return (int)status;                                                    \

@@ -106,9 +106,9 @@ static inline int64_t byi_wrap(int64_t index, int64_t size)
 
 /* Advance the coordinates `at` to the next position in row-major order, and
  * update *offset, the sum of at[i] * strides[i]. */
-static inline void byi_step(uint32_t rank, const int64_t *dims,
-                            const int64_t *strides, int64_t *at,
-                            int64_t *offset)
+static inline void byi_advance_position(uint32_t rank, const int64_t *dims,
+                                        const int64_t *strides, int64_t *at,
+                                        int64_t *offset)
 {
     for (uint32_t i = rank; i-- > 0;) {
         *offset += strides[i];

@@ -74,7 +74,7 @@ static void pad_rows(const struct padding *p, int64_t first, int64_t last)
             src = from < 0 ? NULL : src + from * p->strides[i] * size;
         }
         pad_row(p, src, (char *)p->y->data + r * n * size);
-        byi_step(outer, p->y->dims, p->strides, at, &none);
+        byi_advance_position(outer, p->y->dims, p->strides, at, &none);
     }
 }
 

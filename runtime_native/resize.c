@@ -127,7 +127,7 @@ static void nearest_rows(const struct byi_resample *r, const char *value,
             nearest_row(&r->axes[outer], r->outside[outer], src, dst, value,
                         size);
         before = src;
-        byi_step(outer, r->y->dims, strides, at, &none);
+        byi_advance_position(outer, r->y->dims, strides, at, &none);
     }
 }
 
@@ -218,7 +218,7 @@ static void extrapolate(const struct byi_resample *r, const char *value)
         if (outside)
             byi_copy_element((char *)r->y->data + j * (int64_t)size, value,
                              size);
-        byi_step(r->y->rank, r->y->dims, zeros, at, &none);
+        byi_advance_position(r->y->rank, r->y->dims, zeros, at, &none);
     }
 }
 

@@ -90,7 +90,8 @@ static enum byoc_status concatenate_run(const struct byi_call *call,
                 if (same_shape)
                     offset[k]++;
                 else
-                    byi_step(y->rank, y->dims, strides[k], at[k], &offset[k]);
+                    byi_advance_position(y->rank, y->dims, strides[k], at[k],
+                                         &offset[k]);
             }
         if (!join_pairs(call->strings, pairs, n, bytes,
                         (const char **)y->data + first))

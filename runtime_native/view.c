@@ -209,7 +209,7 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
             repeat_row(to, n * bytes, same);
             at[outer - 1] += same - 1;
         }
-        byi_step(outer, v->dims, v->strides, at, &offset);
+        byi_advance_position(outer, v->dims, v->strides, at, &offset);
     }
 }
 
@@ -308,7 +308,8 @@ static void copy_groups(const struct blocked_transpose *b, int64_t first,
         if (row < b->rows)
             continue;
         row = 0;
-        byi_step(b->outer.rank, b->outer.dims, b->outer.strides, at, &from);
+        byi_advance_position(b->outer.rank, b->outer.dims, b->outer.strides, at,
+                             &from);
     }
 }
 

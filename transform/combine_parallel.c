@@ -126,7 +126,7 @@ static void add_member(struct combine_work *w, uint32_t index)
         byi_hash_probe(node_of(w, id)->args[0], w->f->nodes.n,
                        hash_member(w, id, channels.weight_axis), w->mask);
     uint32_t i = 0, slot;
-    for (; w->slots[slot = byi_slot(&near, i)]; i++) {
+    for (; w->slots[slot = byi_hash_slot(&near, i)]; i++) {
         struct parallel_group *g = &w->groups.at[w->slots[slot] - 1];
         if (!is_same_group(w, g->first, id, channels.weight_axis))
             continue;

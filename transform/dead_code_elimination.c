@@ -189,7 +189,7 @@ static void sweep_functions(struct sweeper *s)
 
 static void drop_functions(struct byi_module *m, struct byi_arena *scratch)
 {
-    const uint32_t main_func = byi_entry(m);
+    const uint32_t main_func = byi_module_entry(m);
     bool *needed = byi_arena_calloc(scratch, m->funcs.n, sizeof *needed);
     for (uint32_t i = 0; i < m->funcs.n; i++)
         needed[i] = !m->funcs.at[i]->dead &&

@@ -257,7 +257,7 @@ static byi_id find_equal(struct byi_rewrite *rw, byi_id at)
     const struct byi_hash_probe near =
         byi_hash_probe(newest_operand(rw, node), seen->n, hash, seen->mask);
     for (uint32_t i = 0;; i++) {
-        struct cse_slot *slot = &seen->at[byi_slot(&near, i)];
+        struct cse_slot *slot = &seen->at[byi_hash_slot(&near, i)];
         if (!slot->id) {
             *slot = (struct cse_slot){at + 1, rest};
             return BYI_NO_ID;

@@ -43,7 +43,7 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
     bool *needed = byi_arena_calloc(scratch, m->funcs.n, sizeof *needed);
     const char *entries = byi_option_string(ctx, "RemoveUnusedFunctions.entry");
     if (!*entries)
-        entries = byi_entry_name(m);
+        entries = byi_module_entry_name(m);
     for (size_t n;; entries += n + 1) {
         n = strcspn(entries, ",");
         const char *name = byi_arena_strn(scratch, entries, n);

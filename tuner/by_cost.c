@@ -40,9 +40,9 @@ static const struct byi_workload *workload_of(const struct decider *d,
 
 /* --- the choice ----------------------------------------------------------- */
 
-static struct byi_piece piece_of(const struct byi_candidate *candidate)
+static struct byi_subgraph subgraph_of(const struct byi_candidate *candidate)
 {
-    return (struct byi_piece){candidate->func, candidate->n, candidate->at};
+    return (struct byi_subgraph){candidate->func, candidate->n, candidate->at};
 }
 
 static enum byoc_status time_candidates(struct decider *d,
@@ -53,9 +53,9 @@ static enum byoc_status time_candidates(struct decider *d,
     d->candidate_workload =
         byi_arena_calloc(d->arena, n, sizeof *d->candidate_workload);
     for (uint32_t i = 0; i < n; i++) {
-        const struct byi_piece piece = piece_of(&candidates[i]);
+        const struct byi_subgraph subgraph = subgraph_of(&candidates[i]);
         d->candidate_workload[i] = byi_workloads_add(
-            &d->workloads, &piece, candidates[i].backends << 1 | 1);
+            &d->workloads, &subgraph, candidates[i].backends << 1 | 1);
     }
     return byi_workloads_time(&d->workloads, err);
 }
@@ -162,22 +162,22 @@ static void mark_operators(struct decider *d, struct marked_module *t)
 
 /* Returns the nodes of the module that a region of the marked clone comes from;
  * none if the input module already had the region. */
-static struct byi_piece find_origin(struct decider *d,
-                                    const struct marked_module *t,
-                                    const struct byi_func *region)
+static struct byi_subgraph find_origin(struct decider *d,
+                                       const struct marked_module *t,
+                                       const struct byi_func *region)
 {
     const struct byi_sources *all = byi_sources_none();
     for (byi_id id = 0; id < region->nodes.n; id++)
         if (region->nodes.at[id].kind == BYI_CALL)
             all = byi_sources_join(t->m, all, region->nodes.at[id].sources);
-    struct byi_piece piece = {0};
+    struct byi_subgraph subgraph = {0};
     BYI_VEC(byi_id) list = {0};
     for (uint32_t i = 0; i < all->n; i++)
         if (all->at[i] >= t->base) {
-            piece.func = t->ops.at[all->at[i] - t->base].func;
+            subgraph.func = t->ops.at[all->at[i] - t->base].func;
             BYI_PUSH(&list, t->ops.at[all->at[i] - t->base].id);
         }
-    const struct byi_func *f = d->workloads.work->funcs.at[piece.func];
+    const struct byi_func *f = d->workloads.work->funcs.at[subgraph.func];
     const uint32_t n_ops = list.n;
     bool *inside = byi_arena_calloc(d->arena, f->nodes.n, sizeof *inside);
     for (uint32_t i = 0; i < n_ops; i++)
@@ -185,10 +185,11 @@ static struct byi_piece find_origin(struct decider *d,
     for (byi_id id = 0; id < f->nodes.n && n_ops; id++)
         if (f->nodes.at[id].kind == BYI_GET && inside[f->nodes.at[id].args[0]])
             BYI_PUSH(&list, id);
-    piece.n = byi_ids_sort(list.at, list.n);
-    piece.at = byi_arena_copy(d->arena, list.at, piece.n * sizeof *list.at);
+    subgraph.n = byi_ids_sort(list.at, list.n);
+    subgraph.at =
+        byi_arena_copy(d->arena, list.at, subgraph.n * sizeof *list.at);
     byi_vec_free(list.at);
-    return piece;
+    return subgraph;
 }
 
 /* Returns the label of a backend; n_labels if the context has no such backend.
@@ -206,7 +207,7 @@ static uint32_t label_of(const struct decider *d, const char *backend)
  * the module, and its workload, which equal regions share. */
 struct trial_region {
     const char *name;
-    struct byi_piece piece;
+    struct byi_subgraph subgraph;
     uint32_t label, workload;
 };
 struct cost_trial {
@@ -239,14 +240,14 @@ static enum byoc_status try_regions(struct decider *d,
         if (f->dead || !f->attr.compiler)
             continue;
         const uint32_t label = label_of(d, f->attr.compiler);
-        const struct byi_piece piece = find_origin(d, &t->marked, f);
-        if (label == d->n_labels || !piece.n)
+        const struct byi_subgraph subgraph = find_origin(d, &t->marked, f);
+        if (label == d->n_labels || !subgraph.n)
             continue; /* a region that the input module already had */
         const struct trial_region region = {
             .name = byi_arena_str(d->arena, f->name),
-            .piece = piece,
+            .subgraph = subgraph,
             .label = label,
-            .workload = byi_workloads_add(&d->workloads, &piece,
+            .workload = byi_workloads_add(&d->workloads, &subgraph,
                                           UINT64_C(1) << label | UINT64_C(1))};
         BYI_PUSH(&t->regions, region);
     }
@@ -266,8 +267,8 @@ static bool revert_slower(struct decider *d, struct byi_assignment *a,
             continue;
         const char *why = byi_arena_printf(d->by_cost->arena, "as a region: %s",
                                            times_text(d, p));
-        for (uint32_t k = 0; k < r->piece.n; k++)
-            byi_assign(a, r->piece.func, r->piece.at[k], NULL, why);
+        for (uint32_t k = 0; k < r->subgraph.n; k++)
+            byi_assign(a, r->subgraph.func, r->subgraph.at[k], NULL, why);
         reverted = true;
     }
     return reverted;
@@ -314,7 +315,7 @@ static enum byoc_status make_placement(struct decider *d,
     p->m = byi_module_clone(d->m);
     BYI_TRY(byi_meter_passes(&d->workloads.meter, p->m, backends, err));
     byi_sha256_add(&s, "whole", sizeof "whole");
-    byi_module_sign(p->m, &s);
+    byi_module_hash(p->m, &s);
     for (uint32_t l = 1; l < d->n_labels; l++)
         if (byi_has_region(p->m, byi_workloads_label(&d->workloads, l)))
             byi_workloads_hash_backend(&d->workloads, l, &s);

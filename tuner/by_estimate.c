@@ -40,10 +40,10 @@ static double estimate_function(struct estimator *e,
             .json_bytes = json.n,
             .consts = byi_const_views(m, consts, n, e->arena)};
         uint64_t ns = 0;
-        byi_step(backend->name, "cost()");
+        byi_child_step(backend->name, "cost()");
         struct byoc_fail *fail =
             backend->api->cost(backend->host, &region, &ns);
-        byi_step_end();
+        byi_child_step_end();
         if (fail)
             backend->host->fail_free(fail);
         else
@@ -84,13 +84,13 @@ static double estimate_candidate(struct estimator *e,
                                 .keep_nan = e->backends->keep_nan,
                                 .exact = e->backends->exact,
                                 .cache = e->backends->cache};
-    const struct byi_piece piece = {candidate->func, candidate->n,
-                                    candidate->at};
+    const struct byi_subgraph subgraph = {candidate->func, candidate->n,
+                                          candidate->at};
     struct byi_module *alone = byi_module_new();
     struct byoc_error err;
     double us = (double)NAN;
     if (backend->api->cost &&
-        byi_piece_add(e->work, &piece, alone, "main", &err) == BYOC_OK &&
+        byi_subgraph_add(e->work, &subgraph, alone, "main", &err) == BYOC_OK &&
         byi_meter_passes(&e->meter, alone, &only, &err) == BYOC_OK &&
         is_offloaded(alone)) {
         us = 0;

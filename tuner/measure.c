@@ -45,7 +45,7 @@ static enum byoc_status write_code(const struct byi_meter *meter,
     struct byi_built built = {0};
     struct byi_text manifest = {0};
     enum byoc_status status =
-        byi_build(m, meter->found, kernels, meter->arena, &built, err);
+        byi_built_make(m, meter->found, kernels, meter->arena, &built, err);
     if (status == BYOC_OK) {
         struct byi_image image = byi_built_image(&built);
         image.weights_bytes = 0;
@@ -143,9 +143,9 @@ enum byoc_status byi_alternative_open(const struct byi_meter *meter,
                                       struct byoc_error *err)
 {
     *a = (struct byi_alternative){0};
-    enum byoc_status status =
-        byi_build(m, meter->found, groups->has_code ? &groups->kernels : NULL,
-                  meter->arena, &a->built, err);
+    enum byoc_status status = byi_built_make(
+        m, meter->found, groups->has_code ? &groups->kernels : NULL,
+        meter->arena, &a->built, err);
     if (status == BYOC_OK)
         status = load_alternative(meter, groups, a, err);
     if (status != BYOC_OK)

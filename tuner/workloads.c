@@ -98,11 +98,11 @@ static struct byi_workload *find_workload(const struct byi_workloads *d,
 }
 
 uint32_t byi_workloads_add(struct byi_workloads *d,
-                           const struct byi_piece *piece, uint64_t labels)
+                           const struct byi_subgraph *subgraph, uint64_t labels)
 {
-    struct byi_workload fresh = {.piece = *piece};
+    struct byi_workload fresh = {.subgraph = *subgraph};
     struct byi_sha256 s = d->base;
-    byi_piece_sign(d->work, piece, &s);
+    byi_subgraph_hash(d->work, subgraph, &s);
     byi_sha256_hex(&s, fresh.key);
     struct byi_workload *workload = find_workload(d, fresh.key);
     if (!workload) {
@@ -147,7 +147,7 @@ static void keep_times(struct byi_workloads *d, const struct byi_workload *p)
             continue;
         struct byi_text label = {0};
         byi_text_addf(&label, "%s: ", byi_workloads_label(d, l));
-        byi_piece_name(d->work, &p->piece, &label);
+        byi_subgraph_name(d->work, &p->subgraph, &label);
         label_key(d, p, l, key);
         byi_cost_put(&d->table, key, p->us[l], label.at);
         byi_cost_get(&d->table, key, &p->us[l]);
@@ -174,7 +174,7 @@ static enum byoc_status open_backend(struct byi_workloads *d,
                                 .cache = d->backends->cache};
     *m = byi_module_new();
     enum byoc_status status =
-        byi_piece_add(d->work, &p->piece, *m, "main", err);
+        byi_subgraph_add(d->work, &p->subgraph, *m, "main", err);
     if (status == BYOC_OK)
         status = byi_meter_passes(&d->meter, *m, &only, err);
     if (status == BYOC_OK && byi_has_region(*m, NULL))
@@ -240,7 +240,7 @@ static void time_workload(struct byi_workloads *d, struct byi_workload *p,
     struct workload_alternatives *f = byi_arena_alloc(d->arena, sizeof *f);
     for (uint32_t l = 0; l < d->n_labels; l++)
         p->us[l] = (double)NAN;
-    if (byi_entry_set(natives, entry, "workloads", &err) != BYOC_OK ||
+    if (byi_module_entry_set(natives, entry, "workloads", &err) != BYOC_OK ||
         byi_alternative_open(&d->meter, natives, groups, &f->at[0], &err))
         return;
     f->running[f->n++] = &f->at[0];
@@ -293,7 +293,8 @@ static uint32_t find_missing(struct byi_workloads *d,
         char entry[32];
         snprintf(entry, sizeof entry, "workload%u", i);
         if (!byi_workload_is_known(d, p) && byi_now() < d->deadline &&
-            byi_piece_add(d->work, &p->piece, natives, entry, &why) == BYOC_OK)
+            byi_subgraph_add(d->work, &p->subgraph, natives, entry, &why) ==
+                BYOC_OK)
             missing[n++] = i;
     }
     return n;
@@ -310,7 +311,7 @@ static enum byoc_status time_missing(struct byi_workloads *d,
      * after the passes, since these would drop the other functions */
     BYI_TRY(byi_meter_passes(&d->meter, natives, NULL, err));
     snprintf(entry, sizeof entry, "workload%u", missing[0]);
-    BYI_TRY(byi_entry_set(natives, entry, "workloads", err));
+    BYI_TRY(byi_module_entry_set(natives, entry, "workloads", err));
     byi_meter_compile(&d->meter, natives, &groups);
     d->n_total += n;
     for (uint32_t i = 0; i < n; i++) {

@@ -14,11 +14,11 @@
 
 /* A workload, and its time by label: 0 is native, 1 + v is backend v. */
 struct byi_workload {
-    struct byi_piece piece;
+    struct byi_subgraph subgraph;
     uint64_t labels; /* bit l: label l is of interest */
     uint64_t tried;  /* bit l: its time was looked up */
     double *us;      /* by label; NAN: unknown; INFINITY: it cannot run */
-    char key[65];    /* hash of the piece, in hex digits */
+    char key[65];    /* hash of the subgraph, in hex digits */
 };
 
 /* Whether the workload's time with this label is of interest. */
@@ -30,7 +30,7 @@ static inline bool byi_workload_wants(const struct byi_workload *workload,
 
 /* Zero-initialise, then set the members above the line. */
 struct byi_workloads {
-    struct byi_module *work; /* the module with the pieces' nodes */
+    struct byi_module *work; /* the module with the subgraphs' nodes */
     struct byi_backends *backends;
     const struct byi_pass_context *ctx; /* the user's options of passes  */
     struct byi_meter meter;
@@ -61,11 +61,12 @@ void byi_workloads_close(struct byi_workloads *workloads);
 /* Returns "native", or the backend's name. */
 const char *byi_workloads_label(const struct byi_workloads *workloads,
                                 uint32_t label);
-/* Add a piece, whose node list is borrowed. Returns the index of its workload,
- * which pieces with equal operators and types share. `labels`: the labels whose
- * times are of interest, as bits. */
+/* Add a subgraph, whose node list is borrowed. Returns the index of its
+ * workload, which subgraphs with equal operators and types share. `labels`: the
+ * labels whose times are of interest, as bits. */
 uint32_t byi_workloads_add(struct byi_workloads *workloads,
-                           const struct byi_piece *piece, uint64_t labels);
+                           const struct byi_subgraph *subgraph,
+                           uint64_t labels);
 /* Get the times of all workloads from the table or, until the deadline, by
  * running each workload as a separate model, which includes the cost of its
  * borders: the backend runs the nodes that it takes, native kernels the rest. A

@@ -318,10 +318,10 @@ uint8_t byi_f32_to_narrow(enum byoc_dtype dtype, float value, bool saturate,
                           enum byi_rounding mode);
 /* The number of bytes into which ONNX packs n elements of a narrow type, the
  * first element in the low bits of the first byte. */
-uint64_t byi_packed_bytes(enum byoc_dtype dtype, uint64_t n);
+uint64_t byi_narrow_packed_bytes(enum byoc_dtype dtype, uint64_t n);
 /* Unpack n elements into one byte each. */
-void byi_unpack(enum byoc_dtype dtype, const uint8_t *packed, uint64_t n,
-                uint8_t *codes);
+void byi_narrow_unpack(enum byoc_dtype dtype, const uint8_t *packed, uint64_t n,
+                       uint8_t *codes);
 
 /* --- string.c ------------------------------------------------------------- */
 

@@ -67,7 +67,7 @@ static void limit_space(rlim_t bytes)
     setrlimit(RLIMIT_AS, &space);
 }
 
-void byi_step_end(void)
+void byi_child_step_end(void)
 {
     if (!shared || !shared->began)
         return;
@@ -81,12 +81,12 @@ void byi_step_end(void)
     bytes_left -= added < bytes_left ? added : bytes_left - 1;
 }
 
-void byi_step(const char *who, const char *format, ...)
+void byi_child_step(const char *who, const char *format, ...)
 {
     va_list args;
     if (!shared)
         return;
-    byi_step_end();
+    byi_child_step_end();
     snprintf(shared->who, sizeof shared->who, "%s", who ? who : "");
     va_start(args, format);
     vsnprintf(shared->text, sizeof shared->text, format, args);
@@ -98,7 +98,7 @@ void byi_step(const char *who, const char *format, ...)
     shared->began = byi_now_ns();
 }
 
-const char *byi_step_text(void)
+const char *byi_child_step_text(void)
 {
     return shared ? shared->text : "";
 }

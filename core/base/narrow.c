@@ -142,15 +142,15 @@ uint8_t byi_f32_to_narrow(enum byoc_dtype dtype, float value, bool saturate,
     return (uint8_t)(code == 0 && r->has_one_zero ? 0 : code | sign);
 }
 
-uint64_t byi_packed_bytes(enum byoc_dtype dtype, uint64_t n)
+uint64_t byi_narrow_packed_bytes(enum byoc_dtype dtype, uint64_t n)
 {
     const uint64_t each = 8 / byi_narrow_bits(dtype);
 
     return n / each + (n % each != 0);
 }
 
-void byi_unpack(enum byoc_dtype dtype, const uint8_t *packed, uint64_t n,
-                uint8_t *codes)
+void byi_narrow_unpack(enum byoc_dtype dtype, const uint8_t *packed, uint64_t n,
+                       uint8_t *codes)
 {
     const struct narrow_row *r = &rows[dtype];
     const uint64_t each = 8 / r->bits;

@@ -128,18 +128,18 @@ uint32_t byi_func_find(const struct byi_module *m, const char *name)
     return i;
 }
 
-const char *byi_entry_name(const struct byi_module *m)
+const char *byi_module_entry_name(const struct byi_module *m)
 {
     return m->entry ? m->entry : "main";
 }
 
-uint32_t byi_entry(const struct byi_module *m)
+uint32_t byi_module_entry(const struct byi_module *m)
 {
-    return byi_func_find(m, byi_entry_name(m));
+    return byi_func_find(m, byi_module_entry_name(m));
 }
 
-enum byoc_status byi_entry_set(struct byi_module *m, const char *name,
-                               const char *where, struct byoc_error *err)
+enum byoc_status byi_module_entry_set(struct byi_module *m, const char *name,
+                                      const char *where, struct byoc_error *err)
 {
     struct byi_text names = {0};
     enum byoc_status status = BYOC_OK;
@@ -397,8 +397,8 @@ const char *byi_symbol_name(const struct byi_module *m, int64_t dim)
     return m->symbols.at[-1 - dim];
 }
 
-enum byoc_status byi_target(struct byi_module *m, const char *name,
-                            uint32_t *target, struct byoc_error *err)
+enum byoc_status byi_target_add(struct byi_module *m, const char *name,
+                                uint32_t *target, struct byoc_error *err)
 {
     struct byi_index *t = &m->tables->targets;
     uint32_t i = find_name(t, m->targets.at, name);

@@ -156,12 +156,13 @@ uint32_t byi_func_new(struct byi_module *m, const char *name);
 uint32_t byi_func_find(const struct byi_module *m, const char *name);
 /* The name and index of the entry function; UINT32_MAX if no function has that
  * name. */
-const char *byi_entry_name(const struct byi_module *m);
-uint32_t byi_entry(const struct byi_module *m);
+const char *byi_module_entry_name(const struct byi_module *m);
+uint32_t byi_module_entry(const struct byi_module *m);
 /* Make function `name` the entry. Errors: BYOC_EINVAL, the module does not have
  * it; the message begins with `where` and lists the functions. */
-enum byoc_status byi_entry_set(struct byi_module *m, const char *name,
-                               const char *where, struct byoc_error *err);
+enum byoc_status byi_module_entry_set(struct byi_module *m, const char *name,
+                                      const char *where,
+                                      struct byoc_error *err);
 /* Is it closed: a function with Compiler, Composite or Primitive, or a branch
  * in a composite, whose body passes do not change? */
 bool byi_is_closed(const struct byi_func *f);
@@ -183,9 +184,9 @@ const char *byi_symbol_name(const struct byi_module *m, int64_t dim);
 /* Set *target to 1 + the index of the target `name`, as in nodes; it is added
  * to the module if new. Errors: BYOC_ELIMIT, more than BYI_MAX_TARGETS targets.
  */
-enum byoc_status byi_target(struct byi_module *m, const char *name,
-                            uint32_t *target, struct byoc_error *err);
-/* Annotate a node with a target from byi_target, or 0, and a region. */
+enum byoc_status byi_target_add(struct byi_module *m, const char *name,
+                                uint32_t *target, struct byoc_error *err);
+/* Annotate a node with a target from byi_target_add, or 0, and a region. */
 void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region);
 /* Add a model node as a source, and return its index. The name gets a suffix if
  * it is taken; without a name (NULL or ""), `op` with a suffix is the name. */
@@ -588,7 +589,8 @@ struct byoc_instrument byi_dump_instrument(struct byi_dump *dump);
  * equal keys share: first the slots of one cache line chosen by that number, so
  * that a walk over a large graph reads the table in order, too; then, when that
  * line is full, the slots from the hash on. A search tries the slots
- * byi_slot(&p, 0), byi_slot(&p, 1), ... until it finds the key or an empty one.
+ * byi_hash_slot(&p, 0), byi_hash_slot(&p, 1), ... until it finds the key or an
+ * empty one.
  */
 struct byi_hash_probe {
     uint64_t line, hash;
@@ -601,7 +603,7 @@ static inline struct byi_hash_probe byi_hash_probe(uint32_t number,
     return (struct byi_hash_probe){
         number * ((uint64_t)mask + 1) / limit & ~(uint64_t)7, hash, mask};
 }
-static inline uint32_t byi_slot(const struct byi_hash_probe *p, uint32_t i)
+static inline uint32_t byi_hash_slot(const struct byi_hash_probe *p, uint32_t i)
 {
     return (uint32_t)(i < 8 ? p->line + i : p->hash + i) & p->mask;
 }

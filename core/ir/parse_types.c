@@ -367,8 +367,8 @@ static enum byoc_status parse_target(struct byi_parser *p,
     named = tok->kind == BYI_TOK_IDENT || tok->kind == BYI_TOK_STRING;
     if (named) {
         struct byoc_error why;
-        if (byi_target(p->m, byi_lex_text(p->scratch, tok), &notes->target,
-                       &why) != BYOC_OK)
+        if (byi_target_add(p->m, byi_lex_text(p->scratch, tok), &notes->target,
+                           &why) != BYOC_OK)
             return byi_lex_fail(&p->lex, tok, p->err, "%s", why.text);
         byi_lex_next(&p->lex);
     }

@@ -324,7 +324,7 @@ static void visit_func(struct byi_samples *s, uint32_t round, uint32_t func)
  * (runtime/model.c). Returns false if there are none. */
 static bool find_bound(const struct byi_module *m, bool *bound)
 {
-    const uint32_t entry = byi_entry(m);
+    const uint32_t entry = byi_module_entry(m);
     bool any = false;
     if (entry == UINT32_MAX)
         return false;

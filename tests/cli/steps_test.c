@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps_test.c: byi_difference() allows quantisation steps only in outputs that
- * were dequantised from 8 bits.
+/* steps_test.c: byi_compare_tensors() allows quantisation steps only in outputs
+ * that were dequantised from 8 bits.
  */
 #include <float.h>
 #include <math.h>
@@ -27,7 +27,7 @@ static struct byi_difference difference(float *found, float *expected,
         .dtype = BYOC_F32, .rank = 1, .dims = {N}, .data = expected};
     struct byi_difference d;
     struct byoc_error err;
-    assert_int_equal(byi_difference(&f, &e, tolerance, &d, &err), BYOC_OK);
+    assert_int_equal(byi_compare_tensors(&f, &e, tolerance, &d, &err), BYOC_OK);
     return d;
 }
 

@@ -299,7 +299,7 @@ static void test_narrow_round_trip(void **state)
         const uint32_t bits = byi_narrow_bits(dtype);
         for (uint32_t code = 0; code < 1u << bits; code++) {
             uint8_t packed[] = {(uint8_t)code}, one;
-            byi_unpack(dtype, packed, 1, &one);
+            byi_narrow_unpack(dtype, packed, 1, &one);
             const float value = byi_narrow_to_f32(dtype, one);
             const uint8_t back =
                 byi_f32_to_narrow(dtype, value, false, BYI_ROUND_UP);
@@ -382,12 +382,12 @@ static void test_packing(void **state)
     const uint8_t packed[] = {0xe4, 0x01};
     uint8_t codes[5];
     (void)state;
-    assert_int_equal(byi_packed_bytes(BYOC_U4, 5), 3);
-    assert_int_equal(byi_packed_bytes(BYOC_I2, 5), 2);
-    assert_int_equal(byi_packed_bytes(BYOC_F8E5M2, 5), 5);
-    byi_unpack(BYOC_U2, packed, 5, codes);
+    assert_int_equal(byi_narrow_packed_bytes(BYOC_U4, 5), 3);
+    assert_int_equal(byi_narrow_packed_bytes(BYOC_I2, 5), 2);
+    assert_int_equal(byi_narrow_packed_bytes(BYOC_F8E5M2, 5), 5);
+    byi_narrow_unpack(BYOC_U2, packed, 5, codes);
     assert_memory_equal(codes, ((const uint8_t[]){0, 1, 2, 3, 1}), 5);
-    byi_unpack(BYOC_I4, packed, 3, codes);
+    byi_narrow_unpack(BYOC_I4, packed, 3, codes);
     assert_memory_equal(codes, ((const uint8_t[]){4, 0xfe, 1}), 3);
 }
 

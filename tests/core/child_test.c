@@ -78,27 +78,27 @@ static void end_somehow(void *arg, struct byi_text *out)
     byi_text_addf(out, "lost");
     switch (*(const char *)arg) {
     case 's':
-        byi_step("me", "step %d", 3);
+        byi_child_step("me", "step %d", 3);
         raise(SIGSEGV);
         break;
     case 'a':
-        byi_step("me", "step()");
-        byi_step_end();
+        byi_child_step("me", "step()");
+        byi_child_step_end();
         abort();
     case 'e':
         _exit(7);
     case '0':
-        byi_step("you", "exit()");
+        byi_child_step("you", "exit()");
         _exit(0);
     case 'h':
-        byi_step("me", "sleep()");
+        byi_child_step("me", "sleep()");
         sleep(100);
         break;
     case 'H':
         sleep(100);
         break;
     case 'm':
-        byi_step("me", "malloc()");
+        byi_child_step("me", "malloc()");
         while (take(1 << 20))
             ;
         _exit(3);
@@ -146,9 +146,9 @@ static void take_twice(void *arg, struct byi_text *out)
     enum { BYTES = 40 << 20 };
     for (int i = 0; i < 2; i++) {
         if (*(bool *)arg)
-            byi_step("me", "malloc()");
+            byi_child_step("me", "malloc()");
         byi_text_addf(out, "%d", take(BYTES) != NULL);
-        byi_step_end();
+        byi_child_step_end();
         byi_text_addf(out, "%d", take(BYTES) != NULL);
     }
 }
@@ -173,9 +173,9 @@ static void steps_share_their_space(void **state)
 static void parents_have_no_steps(void **state)
 {
     (void)state;
-    byi_step("me", "nothing");
-    assert_string_equal(byi_step_text(), "");
-    byi_step_end();
+    byi_child_step("me", "nothing");
+    assert_string_equal(byi_child_step_text(), "");
+    byi_child_step_end();
 }
 
 static void waits_end(void **state)
@@ -217,10 +217,10 @@ static double cpu_seconds(void)
 static void compute(void *seconds, struct byi_text *out)
 {
     if (out)
-        byi_step("me", "compute()");
+        byi_child_step("me", "compute()");
     while (cpu_seconds() < *(double *)seconds)
         ;
-    byi_step_end();
+    byi_child_step_end();
     if (out)
         byi_text_addf(out, "done");
 }

@@ -50,7 +50,7 @@ static void a_clone_is_the_same(void **state)
     print(clone, &b);
     assert_string_equal(a.at, b.at);
     assert_int_equal(byi_func_find(clone, "twice"), byi_func_find(m, "twice"));
-    assert_int_equal(byi_entry(clone), byi_entry(m));
+    assert_int_equal(byi_module_entry(clone), byi_module_entry(m));
     assert_int_equal(clone->sources.n, m->sources.n);
     assert_ptr_equal(clone->consts.at[0].data, m->consts.at[0].data);
     byi_text_free(&a);
@@ -66,7 +66,7 @@ static void a_clone_goes_its_own_way(void **state)
     struct byi_module *m = parse(), *clone = byi_module_clone(m);
     struct byi_text a = {0}, b = {0};
     print(m, &a);
-    const uint32_t entry = byi_entry(clone);
+    const uint32_t entry = byi_module_entry(clone);
     byi_id map[16] = {0}, id = 0;
     struct byi_func *fresh = byi_func_like(clone, clone->funcs.at[entry], map);
     assert_int_equal(byi_add_op(clone, fresh, BYI_OP_NN_RELU, &map[0], 1, NULL,

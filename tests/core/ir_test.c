@@ -81,7 +81,7 @@ static uint32_t target_named(const char *name)
 {
     uint32_t target = 0;
 
-    assert_int_equal(byi_target(m, name, &target, NULL), BYOC_OK);
+    assert_int_equal(byi_target_add(m, name, &target, NULL), BYOC_OK);
     return target;
 }
 
@@ -99,7 +99,7 @@ static void test_targets(void **state)
         snprintf(name, sizeof name, "v%u", i);
         assert_int_equal(target_named(name), i + 1);
     }
-    assert_int_equal(byi_target(m, "more", &target, &err), BYOC_ELIMIT);
+    assert_int_equal(byi_target_add(m, "more", &target, &err), BYOC_ELIMIT);
     assert_string_equal(err.text, "found target 'more' after 2047 others, "
                                   "expected at most 2047 in a module");
     assert_int_equal(target_named("other"), 2);

@@ -274,8 +274,8 @@ static void expect_floats(struct build *b, uint32_t i, uint32_t rank,
     save(b);
     if (byi_onnx_import(b->path, NULL, &m, &err) != BYOC_OK ||
         byi_verify(m, &err) != BYOC_OK ||
-        byi_interp_run(m, byi_entry(m), NULL, 0, arena, found, 4, &n, &err) !=
-            BYOC_OK)
+        byi_interp_run(m, byi_module_entry(m), NULL, 0, arena, found, 4, &n,
+                       &err) != BYOC_OK)
         fail_msg("%s", err.text);
     assert_true(i < n);
     if (compare_tensors(&found[i], &wanted, 0, 0, &err) != BYOC_OK)

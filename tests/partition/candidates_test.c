@@ -160,9 +160,9 @@ static void asking_changes_nothing(void **state)
     close_scene(&s);
 }
 
-/* --- pieces --------------------------------------------------------------- */
+/* --- subgraphs ------------------------------------------------------------ */
 
-static void a_piece_is_a_function(void **state)
+static void a_subgraph_is_a_function(void **state)
 {
     (void)state;
     struct scene s;
@@ -182,9 +182,11 @@ static void a_piece_is_a_function(void **state)
                      2); /* a value read outside is not a part */
     const byi_id both[] = {s.candidates.list.at[0].at[0],
                            s.candidates.list.at[1].at[0]};
-    const struct byi_piece piece = {s.candidates.list.at[0].func, 2, both};
+    const struct byi_subgraph subgraph = {s.candidates.list.at[0].func, 2,
+                                          both};
     struct byi_module *to = byi_module_new();
-    if (byi_piece_add(s.m, &piece, to, "main", &err) || byi_verify(to, &err))
+    if (byi_subgraph_add(s.m, &subgraph, to, "main", &err) ||
+        byi_verify(to, &err))
         fail_msg("%s", err.text);
     byi_print_module(to, &text, NULL);
     assert_non_null(strstr(text.at, "add(%i"));
@@ -205,9 +207,9 @@ static void sign(const char *text, char hex[65])
     find_candidates(&s);
     assert_int_equal(s.candidates.list.n, 1);
     const struct byi_candidate *u = &s.candidates.list.at[0];
-    const struct byi_piece piece = {u->func, u->n, u->at};
+    const struct byi_subgraph subgraph = {u->func, u->n, u->at};
     byi_sha256_init(&sum);
-    byi_piece_sign(s.m, &piece, &sum);
+    byi_subgraph_hash(s.m, &subgraph, &sum);
     byi_sha256_hex(&sum, hex);
     close_scene(&s);
 }
@@ -259,7 +261,7 @@ static void small_values_and_attributes_count(void **state)
 
 static byi_id find_op(const struct byi_module *m, enum byi_op_id op)
 {
-    const struct byi_func *f = m->funcs.at[byi_entry(m)];
+    const struct byi_func *f = m->funcs.at[byi_module_entry(m)];
     byi_id id = 0;
     while (id < f->nodes.n &&
            (f->nodes.at[id].kind != BYI_CALL_OP || f->nodes.at[id].op != op))
@@ -282,7 +284,7 @@ static void composites_follow_the_assignment(void **state)
                     "  exp(%1)\n"
                     "}\n",
                2);
-    const uint32_t entry = byi_entry(s.m);
+    const uint32_t entry = byi_module_entry(s.m);
     struct byi_ledger *ledger = byi_ledger_new();
     struct byi_assignment *a = byi_assignment_new(s.m, s.arena);
     byi_assign(a, entry, find_op(s.m, BYI_OP_ADD), "a", "a takes 1 us");
@@ -314,7 +316,7 @@ static void what_is_not_decided_is_free(void **state)
     struct scene s;
     open_scene(&s, MAIN "-> " T " { add(%x, %y) }\n", 1);
     const byi_id add = find_op(s.m, BYI_OP_ADD);
-    const uint32_t entry = byi_entry(s.m);
+    const uint32_t entry = byi_module_entry(s.m);
     struct byi_assignment *a = byi_assignment_new(s.m, s.arena);
     assert_null(byi_assigned_away(NULL, entry, add, "a"));
     assert_null(byi_assigned_away(a, entry, add, "a"));
@@ -335,7 +337,7 @@ int main(void)
         cmocka_unit_test(overlapping_composites_are_one_candidate),
         cmocka_unit_test(fields_go_with_their_tuple),
         cmocka_unit_test(asking_changes_nothing),
-        cmocka_unit_test(a_piece_is_a_function),
+        cmocka_unit_test(a_subgraph_is_a_function),
         cmocka_unit_test(a_signature_is_what_a_clock_sees),
         cmocka_unit_test(small_values_and_attributes_count),
         cmocka_unit_test(composites_follow_the_assignment),

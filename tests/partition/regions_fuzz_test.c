@@ -39,7 +39,7 @@ static struct byi_module *random_graph(uint32_t n_backends, uint32_t n,
     byi_id id =
         byi_add_param(m, f, "x", byi_type_tensor(m->arena, BYOC_F32, 1, dims));
     for (uint32_t i = 0, target; i < n_backends; i++)
-        assert_int_equal(byi_target(m, names[i], &target, NULL), BYOC_OK);
+        assert_int_equal(byi_target_add(m, names[i], &target, NULL), BYOC_OK);
     while (f->nodes.n < n) {
         /* near operands make chains, far ones make branches */
         const uint32_t have = f->nodes.n;

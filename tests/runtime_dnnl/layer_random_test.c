@@ -141,7 +141,7 @@ static const char *run_convolution(struct work *w, bool deconv, bool *ran)
         p.bias = bias.desc;
     }
     random_posts(w, &p.dst);
-    if (byi_conv_new(lib, &p, &w->posts, &w->prim, &w->err)) {
+    if (byi_prim_new_conv(lib, &p, &w->posts, &w->prim, &w->err)) {
         own(w, wt.data);
         return NULL;
     }
@@ -203,7 +203,7 @@ static const char *multiply(struct work *w, bool moved, bool *ran)
         p.bias = bias.desc;
     }
     random_posts(w, &p.dst);
-    if (byi_matmul_new(lib, &p, &w->posts, &w->prim, &w->err)) {
+    if (byi_prim_new_matmul(lib, &p, &w->posts, &w->prim, &w->err)) {
         own(w, wt.data);
         return NULL;
     }
@@ -250,7 +250,7 @@ static const char *run_pool(struct work *w, bool *ran)
                                     .src = src.desc,
                                     .dst = w->dst.desc};
     random_posts(w, &p.dst);
-    if (byi_pool_new(lib, &p, &w->posts, &w->prim, &w->err))
+    if (byi_prim_new_pool(lib, &p, &w->posts, &w->prim, &w->err))
         return NULL;
     *ran = true;
     const struct byi_dnnl_window *win = &p.window;
@@ -313,7 +313,7 @@ static const char *run_binary(struct work *w, bool *ran)
         for (int64_t i = 0; i < b.n; i++)
             b.data[i] = fabsf(b.data[i]) + 0.5f;
     random_posts(w, &p.dst);
-    if (byi_binary_new(lib, &p, &w->posts, &w->prim, &w->err))
+    if (byi_prim_new_binary(lib, &p, &w->posts, &w->prim, &w->err))
         return NULL;
     *ran = true;
     for (int64_t i = 0; i < w->dst.n; i++)
@@ -338,7 +338,7 @@ static const char *run_prelu(struct work *w, bool *ran)
         add_tensor(w, BYI_ARG_WEIGHTS, make(byi_dn_dense_like(&wide, slopes)));
     open_dst(w, src.desc);
     const struct byi_dnnl_prelu p = {.src = src.desc, .weights = slope.desc};
-    if (byi_prelu_new(lib, &p, NULL, &w->prim, &w->err))
+    if (byi_prim_new_prelu(lib, &p, NULL, &w->prim, &w->err))
         return NULL;
     *ran = true;
     for (int64_t i = 0; i < w->dst.n; i++) {
@@ -356,7 +356,7 @@ static const char *run_softmax(struct work *w, bool *ran)
     open_dst(w, src.desc);
     const struct byi_dnnl_softmax p = {
         .log = pick(2) != 0, .axis = 1, .src = src.desc};
-    if (byi_softmax_new(lib, &p, NULL, &w->prim, &w->err))
+    if (byi_prim_new_softmax(lib, &p, NULL, &w->prim, &w->err))
         return NULL;
     *ran = true;
     for (int64_t r = 0; r < dims[0]; r++) {
@@ -388,7 +388,7 @@ static const char *run_layer_norm(struct work *w, bool *ran)
     }
     open_dst(w, src.desc);
     random_posts(w, &src.desc);
-    if (byi_layer_norm_new(lib, &p, &w->posts, &w->prim, &w->err))
+    if (byi_prim_new_layer_norm(lib, &p, &w->posts, &w->prim, &w->err))
         return NULL;
     *ran = true;
     for (int64_t r = 0; r < dims[0]; r++) {
@@ -431,7 +431,7 @@ static const char *run_batch_norm(struct work *w, bool *ran)
             (struct byi_post){.kind = BYI_POST_ELT, .alg = BYI_ELT_RELU};
         w->posts = (struct byi_posts){.n = 1, .at = w->post};
     }
-    if (byi_batch_norm_new(lib, &p, &w->posts, &w->prim, &w->err))
+    if (byi_prim_new_batch_norm(lib, &p, &w->posts, &w->prim, &w->err))
         return NULL;
     *ran = true;
     const int64_t plane = volume(dims + 2, rank - 2);
@@ -466,7 +466,7 @@ static const char *run_reduce(struct work *w, bool *ran)
     struct byi_dn_fast fast; /* takes no post-ops */
     if (!byi_dn_fast_reduce(&p, &fast))
         random_posts(w, &w->dst.desc);
-    if (byi_reduce_new(lib, &p, &w->posts, &w->prim, &w->err))
+    if (byi_prim_new_reduce(lib, &p, &w->posts, &w->prim, &w->err))
         return NULL;
     *ran = true;
     for (int64_t r = 0; r < dims[0] * inner; r++) {
@@ -522,7 +522,7 @@ static const char *run_concat(struct work *w, bool *ran)
     open_dst(w, dst);
     const struct byi_dnnl_concat p = {
         .axis = axis, .n = n, .src = descs, .dst = w->dst.desc};
-    if (byi_concat_new(lib, &p, NULL, &w->prim, &w->err))
+    if (byi_prim_new_concat(lib, &p, NULL, &w->prim, &w->err))
         return NULL;
     *ran = true;
     int64_t inner = 1;
@@ -550,7 +550,7 @@ static const char *run_reorder(struct work *w, bool *ran)
         add_tensor(w, BYI_ARG_SRC, random_tensor(rank, dims));
     open_dst(w, dense(rank, dims, pick(2) != 0));
     const struct byi_dnnl_reorder p = {.src = src.desc, .dst = w->dst.desc};
-    if (byi_reorder_new(lib, &p, NULL, &w->prim, &w->err))
+    if (byi_prim_new_reorder(lib, &p, NULL, &w->prim, &w->err))
         return NULL;
     *ran = true;
     for (int64_t i = 0; i < w->dst.n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* piece.c: cuts nodes out of a function, to time them, and identifies them by a
- * hash of everything that their time depends on.
+/* subgraph.c: cuts nodes out of a function, to time them, and identifies them
+ * by a hash of everything that their time depends on.
  */
 #include "cost.h"
 
@@ -9,26 +9,26 @@
 struct cutter {
     const struct byi_module *m;
     const struct byi_func *f;
-    const struct byi_piece *piece;
+    const struct byi_subgraph *subgraph;
     struct byi_arena *arena;
     byi_id *inner; /* of each node of f: its copy, or its number in a hash */
-    bool *inside;  /* of each node of f: it belongs to the piece */
+    bool *inside;  /* of each node of f: it belongs to the subgraph */
 };
 
 static void open_cutter(struct cutter *c, const struct byi_module *m,
-                        const struct byi_piece *piece)
+                        const struct byi_subgraph *subgraph)
 {
-    const struct byi_func *f = m->funcs.at[piece->func];
+    const struct byi_func *f = m->funcs.at[subgraph->func];
     *c = (struct cutter){
-        .m = m, .f = f, .piece = piece, .arena = byi_arena_new()};
+        .m = m, .f = f, .subgraph = subgraph, .arena = byi_arena_new()};
     c->inner = byi_arena_alloc(c->arena, f->nodes.n * sizeof *c->inner);
     memset(c->inner, 0xff, f->nodes.n * sizeof *c->inner);
     c->inside = byi_arena_calloc(c->arena, f->nodes.n, sizeof *c->inside);
-    for (uint32_t i = 0; i < piece->n; i++)
-        c->inside[piece->at[i]] = true;
+    for (uint32_t i = 0; i < subgraph->n; i++)
+        c->inside[subgraph->at[i]] = true;
 }
 
-/* --- a piece as a function ------------------------------------------------ */
+/* --- a subgraph as a function -------------------------------------------- */
 
 static enum byoc_status add_operand(struct cutter *c, struct byi_module *to,
                                     struct byi_func *body, byi_id id,
@@ -95,8 +95,8 @@ static enum byoc_status add_results(struct cutter *c, struct byi_module *to,
     BYI_VEC(byi_id) results = {0};
     const bool *leaves = find_leaving(c);
     enum byoc_status status = BYOC_OK;
-    for (uint32_t i = 0; i < c->piece->n; i++) {
-        const byi_id id = c->piece->at[i];
+    for (uint32_t i = 0; i < c->subgraph->n; i++) {
+        const byi_id id = c->subgraph->at[i];
         const struct byi_type *type = c->f->nodes.at[id].type;
         if (!leaves[id])
             continue;
@@ -122,81 +122,81 @@ static enum byoc_status add_results(struct cutter *c, struct byi_module *to,
     return status;
 }
 
-static enum byoc_status build_piece(struct cutter *c, struct byi_module *to,
-                                    struct byi_func *body,
-                                    struct byoc_error *err)
+static enum byoc_status build_subgraph(struct cutter *c, struct byi_module *to,
+                                       struct byi_func *body,
+                                       struct byoc_error *err)
 {
-    for (uint32_t i = 0; i < c->piece->n; i++) {
-        const struct byi_node *node = &c->f->nodes.at[c->piece->at[i]];
+    for (uint32_t i = 0; i < c->subgraph->n; i++) {
+        const struct byi_node *node = &c->f->nodes.at[c->subgraph->at[i]];
         for (uint32_t a = 0; a < node->n_args; a++)
             BYI_TRY(add_operand(c, to, body, node->args[a], err));
     }
-    for (uint32_t i = 0; i < c->piece->n; i++)
-        BYI_TRY(add_node(c, to, body, c->piece->at[i], err));
+    for (uint32_t i = 0; i < c->subgraph->n; i++)
+        BYI_TRY(add_node(c, to, body, c->subgraph->at[i], err));
     return add_results(c, to, body, err);
 }
 
-enum byoc_status byi_piece_add(const struct byi_module *m,
-                               const struct byi_piece *piece,
-                               struct byi_module *to, const char *name,
-                               struct byoc_error *err)
+enum byoc_status byi_subgraph_add(const struct byi_module *m,
+                                  const struct byi_subgraph *subgraph,
+                                  struct byi_module *to, const char *name,
+                                  struct byoc_error *err)
 {
     struct cutter c;
-    open_cutter(&c, m, piece);
+    open_cutter(&c, m, subgraph);
     const uint32_t func = byi_func_new(to, name);
     struct byi_func *body = to->funcs.at[func];
-    enum byoc_status status = build_piece(&c, to, body, err);
+    enum byoc_status status = build_subgraph(&c, to, body, err);
     if (status != BYOC_OK)
         body->dead = true;
     byi_arena_free(&c.arena);
     return status;
 }
 
-/* --- signatures ----------------------------------------------------------- */
+/* --- hashes --------------------------------------------------------------- */
 
 enum { SMALL = 256 }; /* bytes; the same limit as for probes */
 
-static void sign_int(struct byi_sha256 *s, int64_t value)
+static void hash_int(struct byi_sha256 *s, int64_t value)
 {
     byi_sha256_add(s, &value, sizeof value);
 }
 
-static void sign_text(struct byi_sha256 *s, const char *text)
+static void hash_text(struct byi_sha256 *s, const char *text)
 {
     byi_sha256_add(s, text, strlen(text) + 1);
 }
 
-static void sign_type(struct byi_sha256 *s, const struct byi_type *type)
+static void hash_type(struct byi_sha256 *s, const struct byi_type *type)
 {
-    sign_int(s, type->kind);
+    hash_int(s, type->kind);
     if (type->kind != BYI_TENSOR) {
-        sign_int(s, type->n_fields);
+        hash_int(s, type->n_fields);
         for (uint32_t i = 0; i < type->n_fields; i++)
-            sign_type(s, type->fields[i]);
+            hash_type(s, type->fields[i]);
         return;
     }
-    sign_int(s, type->dtype);
-    sign_int(s, type->rank);
+    hash_int(s, type->dtype);
+    hash_int(s, type->rank);
     for (uint32_t d = 0; d < type->rank; d++)
-        sign_int(s, type->dims[d]);
+        hash_int(s, type->dims[d]);
 }
 
-static void sign_attr(struct byi_sha256 *s, const struct byi_attr *a)
+static void hash_attr(struct byi_sha256 *s, const struct byi_attr *a)
 {
-    sign_text(s, a->name);
-    sign_int(s, a->kind);
-    sign_int(s, a->n);
+    hash_text(s, a->name);
+    hash_int(s, a->kind);
+    hash_int(s, a->n);
     switch (a->kind) {
     case BYI_ATTR_INT:
     case BYI_ATTR_BOOL:
     case BYI_ATTR_DTYPE:
-        sign_int(s, a->i);
+        hash_int(s, a->i);
         break;
     case BYI_ATTR_FLOAT:
         byi_sha256_add(s, &a->f, sizeof a->f);
         break;
     case BYI_ATTR_STRING:
-        sign_text(s, a->s);
+        hash_text(s, a->s);
         break;
     case BYI_ATTR_INTS:
         byi_sha256_add(s, a->ints, a->n * sizeof *a->ints);
@@ -206,12 +206,12 @@ static void sign_attr(struct byi_sha256 *s, const struct byi_attr *a)
         break;
     case BYI_ATTR_STRINGS:
         for (uint32_t i = 0; i < a->n; i++)
-            sign_text(s, a->strings[i]);
+            hash_text(s, a->strings[i]);
         break;
     }
 }
 
-static void sign_const(struct byi_sha256 *s, const struct byi_const *c)
+static void hash_const(struct byi_sha256 *s, const struct byi_const *c)
 {
     if (c->bytes <= SMALL && c->type->dtype != BYOC_STRING)
         byi_sha256_add(s, c->data, c->bytes);
@@ -219,58 +219,59 @@ static void sign_const(struct byi_sha256 *s, const struct byi_const *c)
 
 /* `number` and `func_number` give nodes and functions their numbers in the
  * hash; func_number is NULL if there are no functions. */
-static void sign_node(struct byi_sha256 *s, const struct byi_module *m,
+static void hash_node(struct byi_sha256 *s, const struct byi_module *m,
                       const struct byi_node *node, const byi_id *number,
                       const uint32_t *func_number)
 {
-    sign_int(s, node->kind);
-    sign_type(s, node->type);
-    sign_int(s, node->n_args);
+    hash_int(s, node->kind);
+    hash_type(s, node->type);
+    hash_int(s, node->n_args);
     for (uint32_t a = 0; a < node->n_args; a++)
-        sign_int(s, number[node->args[a]]);
+        hash_int(s, number[node->args[a]]);
     if (node->kind == BYI_CONST) {
-        sign_const(s, &m->consts.at[node->index]);
+        hash_const(s, &m->consts.at[node->index]);
         return;
     }
     if (node->kind != BYI_CALL_OP) {
-        sign_int(s, byi_node_refers(node) ? func_number[node->index]
+        hash_int(s, byi_node_refers(node) ? func_number[node->index]
                                           : node->index);
         return;
     }
-    sign_text(s, byi_op(node->op)->name);
+    hash_text(s, byi_op(node->op)->name);
     for (uint32_t i = 0; node->attrs && i < node->attrs->n; i++)
-        sign_attr(s, &node->attrs->at[i]);
+        hash_attr(s, &node->attrs->at[i]);
 }
 
-void byi_piece_sign(const struct byi_module *m, const struct byi_piece *piece,
-                    struct byi_sha256 *s)
+void byi_subgraph_hash(const struct byi_module *m,
+                       const struct byi_subgraph *subgraph,
+                       struct byi_sha256 *s)
 {
     struct cutter c;
-    open_cutter(&c, m, piece);
+    open_cutter(&c, m, subgraph);
     const bool *leaves = find_leaving(&c);
     uint32_t n = 0;
-    sign_int(s, piece->n);
-    for (uint32_t i = 0; i < piece->n; i++) {
-        const byi_id id = piece->at[i];
+    hash_int(s, subgraph->n);
+    for (uint32_t i = 0; i < subgraph->n; i++) {
+        const byi_id id = subgraph->at[i];
         const struct byi_node *node = &c.f->nodes.at[id];
         for (uint32_t a = 0; a < node->n_args; a++) {
             const struct byi_node *arg = &c.f->nodes.at[node->args[a]];
             if (c.inner[node->args[a]] != BYI_NO_ID)
                 continue;
             c.inner[node->args[a]] = n++;
-            sign_int(s, arg->kind == BYI_CONST);
-            sign_type(s, arg->type);
+            hash_int(s, arg->kind == BYI_CONST);
+            hash_type(s, arg->type);
             if (arg->kind == BYI_CONST)
-                sign_const(s, &m->consts.at[arg->index]);
+                hash_const(s, &m->consts.at[arg->index]);
         }
-        sign_node(s, m, node, c.inner, NULL);
-        sign_int(s, leaves[id]);
+        hash_node(s, m, node, c.inner, NULL);
+        hash_int(s, leaves[id]);
         c.inner[id] = n++;
     }
     byi_arena_free(&c.arena);
 }
 
-void byi_module_sign(const struct byi_module *m, struct byi_sha256 *s)
+void byi_module_hash(const struct byi_module *m, struct byi_sha256 *s)
 {
     struct byi_arena *arena = byi_arena_new();
     uint32_t *func_number =
@@ -285,26 +286,27 @@ void byi_module_sign(const struct byi_module *m, struct byi_sha256 *s)
             byi_arena_calloc(arena, f->nodes.n + 1u, sizeof *number);
         for (byi_id id = 0; id < f->nodes.n; id++) {
             number[id] = id;
-            sign_node(s, m, &f->nodes.at[id], number, func_number);
+            hash_node(s, m, &f->nodes.at[id], number, func_number);
         }
-        sign_int(s, f->result);
-        sign_text(s, f->attr.compiler ? f->attr.compiler : "");
-        sign_text(s, f->attr.composite ? f->attr.composite : "");
+        hash_int(s, f->result);
+        hash_text(s, f->attr.compiler ? f->attr.compiler : "");
+        hash_text(s, f->attr.composite ? f->attr.composite : "");
     }
-    sign_text(s, byi_entry_name(m));
+    hash_text(s, byi_module_entry_name(m));
     byi_arena_free(&arena);
 }
 
-void byi_piece_name(const struct byi_module *m, const struct byi_piece *piece,
-                    struct byi_text *text)
+void byi_subgraph_name(const struct byi_module *m,
+                       const struct byi_subgraph *subgraph,
+                       struct byi_text *text)
 {
     enum { MAX_NAMED = 6 };
-    const struct byi_func *f = m->funcs.at[piece->func];
+    const struct byi_func *f = m->funcs.at[subgraph->func];
     const struct byi_type *type = NULL;
     char dims[128];
     uint32_t n = 0;
-    for (uint32_t i = 0; i < piece->n; i++) {
-        const struct byi_node *node = &f->nodes.at[piece->at[i]];
+    for (uint32_t i = 0; i < subgraph->n; i++) {
+        const struct byi_node *node = &f->nodes.at[subgraph->at[i]];
         if (node->kind != BYI_CALL_OP)
             continue;
         if (n++ < MAX_NAMED)
