@@ -214,9 +214,7 @@ static enum byoc_status align_consts(struct byoc_view *views, uint32_t n,
             continue;
         copies[i] = byi_acquire(views[i].bytes);
         if (!copies[i])
-            return byi_fail(err, BYOC_ENOMEM,
-                            "out of memory for a constant of %llu bytes",
-                            (unsigned long long)views[i].bytes);
+            return byi_fail_memory(err, views[i].bytes, "a constant");
         views[i].data = memcpy(copies[i], views[i].data, views[i].bytes);
     }
     return BYOC_OK;

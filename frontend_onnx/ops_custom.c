@@ -25,7 +25,6 @@ static bool read_bytes(struct byi_import *o, const char *name,
 /* Returns the SHA-256 of the tensor's data in hex digits, in scratch. */
 static const char *digest_of(struct byi_import *o, const struct byi_tensor *t)
 {
-    struct byi_sha256 sha;
     char text[65];
 
     if (t->dtype == BYOC_STRING) {
@@ -33,9 +32,7 @@ static const char *digest_of(struct byi_import *o, const struct byi_tensor *t)
                         "numbers");
         return "";
     }
-    byi_sha256_init(&sha);
-    byi_sha256_add(&sha, t->data, (size_t)byi_tensor_bytes(t));
-    byi_sha256_hex(&sha, text);
+    byi_sha256_text(t->data, (size_t)byi_tensor_bytes(t), text);
     return byi_arena_str(o->scratch, text);
 }
 

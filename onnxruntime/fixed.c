@@ -35,14 +35,6 @@ static enum byoc_status read_value(const OrtApi *ort, const OrtValue *value,
     return BYOC_OK;
 }
 
-static void digest_bytes(const void *data, size_t bytes, char hex[65])
-{
-    struct byi_sha256 s;
-    byi_sha256_init(&s);
-    byi_sha256_add(&s, data, bytes);
-    byi_sha256_hex(&s, hex);
-}
-
 enum byoc_status byi_ep_fixed_list(const struct byi_ep_graph *graph,
                                    const char *const *inputs, size_t n_in,
                                    struct byi_arena *arena,
@@ -64,7 +56,7 @@ enum byoc_status byi_ep_fixed_list(const struct byi_ep_graph *graph,
             size_t bytes;
             BYI_TRY(
                 read_value(graph->ort, value->constant, &data, &bytes, err));
-            digest_bytes(data, bytes, f->digest);
+            byi_sha256_text(data, bytes, f->digest);
             f->sample_hash = hash_samples(data, bytes);
         }
     return BYOC_OK;
@@ -86,7 +78,7 @@ static enum byoc_status check_initializer(const OrtApi *ort,
     if (data == atomic_load_explicit(&f->address, memory_order_relaxed) &&
         hash_samples(data, bytes) == f->sample_hash)
         return BYOC_OK;
-    digest_bytes(data, bytes, digest);
+    byi_sha256_text(data, bytes, digest);
     if (strcmp(digest, f->digest) != 0)
         return byi_fail(err, BYOC_EINVAL,
                         "input %s: found another value than the model's, "

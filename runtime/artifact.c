@@ -213,11 +213,8 @@ static enum byoc_status check_hash(const char *section, const void *data,
                                    size_t n, const char *expected,
                                    struct byoc_error *err)
 {
-    struct byi_sha256 s;
     char hex[65];
-    byi_sha256_init(&s);
-    byi_sha256_add(&s, data, n);
-    byi_sha256_hex(&s, hex);
+    byi_sha256_text(data, n, hex);
     if (expected && strcmp(hex, expected) == 0)
         return BYOC_OK;
     return byi_fail(err, BYOC_EPARSE,

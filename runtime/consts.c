@@ -20,13 +20,6 @@ struct byi_widened {
     void **at;    /* widened data by constant; NULL: not read yet */
 };
 
-static enum byoc_status fail_no_memory(struct byoc_error *err, uint64_t bytes)
-{
-    return byi_fail(err, BYOC_ENOMEM,
-                    "out of memory for %llu bytes of constants",
-                    (unsigned long long)bytes);
-}
-
 /* --- alignment ------------------------------------------------------------ */
 
 static bool is_aligned(const struct byi_plan_const *c)
@@ -48,7 +41,7 @@ static enum byoc_status align_consts(struct byoc_model *model,
     char *to = model->widened->copied =
         byi_memory_allocate(model->memory, need);
     if (!to)
-        return fail_no_memory(err, need);
+        return byi_fail_memory(err, need, "constants");
     for (uint32_t i = 0; i < plan->n_consts; i++) {
         struct byi_tensor *t = &plan->consts[i].view;
         if (is_aligned(&plan->consts[i]))
@@ -64,11 +57,12 @@ enum byoc_status byi_consts_open(struct byoc_model *model,
 {
     struct byi_widened *w = model->widened = byi_alloc(1, sizeof *w);
     if (!w)
-        return fail_no_memory(err, sizeof *w);
+        return byi_fail_memory(err, sizeof *w, "constants");
     pthread_mutex_init(&w->lock, NULL);
     w->at = byi_alloc(model->plan->n_consts + 1u, sizeof *w->at);
     if (!w->at)
-        return fail_no_memory(err, model->plan->n_consts * sizeof *w->at);
+        return byi_fail_memory(err, model->plan->n_consts * sizeof *w->at,
+                               "constants");
     return align_consts(model, err);
 }
 
@@ -150,7 +144,7 @@ static enum byoc_status allocate_missing(const struct byoc_model *model,
                 byi_memory_release(model->memory, x->to->at[x->list[i]]);
                 x->to->at[x->list[i]] = NULL;
             }
-        return fail_no_memory(err, byi_tensor_bytes(&c->view));
+        return byi_fail_memory(err, byi_tensor_bytes(&c->view), "constants");
     }
     return BYOC_OK;
 }
@@ -164,7 +158,7 @@ enum byoc_status byi_consts_widen(const struct byoc_model *model,
                          .list = list,
                          .missing = byi_alloc(n + 1u, sizeof(bool))};
     if (!x.missing)
-        return fail_no_memory(err, n);
+        return byi_fail_memory(err, n, "constants");
     pthread_mutex_lock(&model->widened->lock);
     const enum byoc_status status = allocate_missing(model, &x, n, err);
     if (status == BYOC_OK)
@@ -220,9 +214,11 @@ enum byoc_status byi_consts_read(const struct byi_instance *instance,
     uint32_t *list =
         byi_alloc((uint64_t)n_funcs + 2 * (uint64_t)n_consts + 1, sizeof *list);
     enum byoc_status status =
-        runs && list ? BYOC_OK
-                     : fail_no_memory(err, (n_funcs + 2 * (uint64_t)n_consts) *
-                                               sizeof *list);
+        runs && list
+            ? BYOC_OK
+            : byi_fail_memory(err,
+                              (n_funcs + 2 * (uint64_t)n_consts) * sizeof *list,
+                              "constants");
     if (status == BYOC_OK) {
         byi_work_mark_functions(instance, runs, list);
         memset(list, 0, (n_funcs + 2 * (size_t)n_consts) * sizeof *list);

@@ -76,13 +76,6 @@ static uint64_t pack_step(const struct packer *p, const struct byi_plan_func *f,
     return packing->pack(&call, to);
 }
 
-static enum byoc_status fail_no_memory(struct byoc_error *err, uint64_t bytes,
-                                       const char *purpose)
-{
-    return byi_fail(err, BYOC_ENOMEM, "out of memory for %llu bytes of %s",
-                    (unsigned long long)bytes, purpose);
-}
-
 /* List the constants that a step reads without packing and that are not
  * aligned, so that they are copied: vector loads across two cache lines take
  * twice the time. */
@@ -130,8 +123,8 @@ static enum byoc_status list_steps(struct packer *p, uint32_t func,
             const uint32_t cap = p->cap ? 2 * p->cap : 64;
             struct packed_step *more = realloc(p->list, cap * sizeof *more);
             if (!more)
-                return fail_no_memory(err, cap * sizeof *more,
-                                      "a list of steps to pack");
+                return byi_fail_memory(err, cap * sizeof *more,
+                                       "a list of steps to pack");
             p->list = more;
             p->cap = cap;
         }
@@ -150,8 +143,8 @@ static enum byoc_status list_all(struct packer *p, struct byoc_model *model,
     enum byoc_status status =
         runs && list
             ? BYOC_OK
-            : fail_no_memory(err, n_funcs * (sizeof *runs + sizeof *list),
-                             "lists of the plan's functions");
+            : byi_fail_memory(err, n_funcs * (sizeof *runs + sizeof *list),
+                              "lists of the plan's functions");
     if (status == BYOC_OK)
         byi_work_mark_functions(&model->own, runs, list);
     for (uint32_t f = 0; f < n_funcs && status == BYOC_OK; f++)
@@ -186,7 +179,7 @@ static enum byoc_status pack(struct packer *p, struct byoc_model *model,
         return BYOC_OK;
     model->packed = byi_memory_allocate(model->memory, p->bytes);
     if (!model->packed)
-        return fail_no_memory(err, p->bytes, "packed weights");
+        return byi_fail_memory(err, p->bytes, "packed weights");
     p->to = model->packed;
     byi_parallel_for(p->n, pack_listed, p);
     copy_consts(p, model);
@@ -201,8 +194,8 @@ enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err)
     p.copied_at = byi_alloc(n, sizeof *p.copied_at);
     const enum byoc_status status =
         p.copied_at ? pack(&p, model, err)
-                    : fail_no_memory(err, n * sizeof *p.copied_at,
-                                     "a list of constants to copy");
+                    : byi_fail_memory(err, n * sizeof *p.copied_at,
+                                      "a list of constants to copy");
     free(p.copied_at);
     free(p.list);
     return status;

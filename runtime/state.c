@@ -7,12 +7,6 @@
 
 #include <stdlib.h>
 
-static enum byoc_status fail_no_memory(struct byoc_error *err, uint64_t bytes)
-{
-    return byi_fail(err, BYOC_ENOMEM, "out of memory for a state (%llu bytes)",
-                    (unsigned long long)bytes);
-}
-
 /* Allocate memory for outputs of fixed size, for callers that provide none. */
 static enum byoc_status init_outputs(struct byoc_state *s,
                                      struct byoc_error *err)
@@ -25,7 +19,7 @@ static enum byoc_status init_outputs(struct byoc_state *s,
         uint64_t bytes = byi_type_bytes(v->type);
         s->out[i] = byi_memory_allocate(s->model->memory, bytes + BYI_ALIGN);
         if (!s->out[i])
-            return fail_no_memory(err, bytes);
+            return byi_fail_memory(err, bytes, "a state");
     }
     return BYOC_OK;
 }
@@ -40,10 +34,11 @@ static enum byoc_status init_args(struct byoc_state *s, struct byoc_error *err)
     s->type_store = byi_alloc(args, sizeof *s->type_store);
     s->known = byi_alloc(args, sizeof *s->known);
     if (!s->args || !s->buffers || !s->types || !s->type_store || !s->known)
-        return fail_no_memory(err,
-                              args * (sizeof *s->args + sizeof *s->buffers +
-                                      sizeof *s->types + sizeof *s->type_store +
-                                      sizeof *s->known));
+        return byi_fail_memory(
+            err,
+            args * (sizeof *s->args + sizeof *s->buffers + sizeof *s->types +
+                    sizeof *s->type_store + sizeof *s->known),
+            "a state");
     return BYOC_OK;
 }
 
@@ -63,13 +58,14 @@ static enum byoc_status init_state(struct byoc_state *s, struct byoc_error *err)
     s->out_at = byi_alloc(plan->funcs[0].n_outputs + 1u, sizeof *s->out_at);
     if (!s->out || !s->dims || !s->inputs || !s->planes || !s->results ||
         !s->in_at || !s->out_at)
-        return fail_no_memory(
+        return byi_fail_memory(
             err,
             plan->n_symbols * sizeof *s->dims +
                 plan->funcs[0].n_inputs *
                     (sizeof *s->inputs + sizeof *s->planes + sizeof *s->in_at) +
                 plan->funcs[0].n_outputs *
-                    (sizeof *s->out + sizeof *s->results + sizeof *s->out_at));
+                    (sizeof *s->out + sizeof *s->results + sizeof *s->out_at),
+            "a state");
     BYI_TRY(init_args(s, err));
     if (s->model->cache)
         return BYOC_OK; /* the first run allocates the memory */
@@ -86,7 +82,7 @@ enum byoc_status byoc_state_new(const struct byoc_model *model,
     *state = NULL;
     struct byoc_state *s = byi_alloc(1, sizeof *s);
     if (!s)
-        return fail_no_memory(err, sizeof *s);
+        return byi_fail_memory(err, sizeof *s, "a state");
     s->model = model;
     enum byoc_status status = init_state(s, err);
     if (status != BYOC_OK) {

@@ -6,12 +6,6 @@
 
 #include <stdlib.h>
 
-static enum byoc_status fail_no_memory(struct byoc_error *err, uint64_t bytes)
-{
-    return byi_fail(err, BYOC_ENOMEM, "out of memory for a run (%llu bytes)",
-                    (unsigned long long)bytes);
-}
-
 /* --- frames --------------------------------------------------------------- */
 
 uint32_t byi_step_callees(const struct byi_instance *instance,
@@ -74,7 +68,7 @@ static enum byoc_status make_frames(struct byi_work *w, uint32_t *list,
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_plan_func *f = &plan->funcs[list[i]];
         if (!w->frames[list[i]])
-            return fail_no_memory(err, f->arena);
+            return byi_fail_memory(err, f->arena, "a run");
         for (uint32_t k = 0; k < f->n_steps; k++) {
             uint32_t callees[2];
             uint32_t more =
@@ -85,7 +79,8 @@ static enum byoc_status make_frames(struct byi_work *w, uint32_t *list,
                 w->frames[callees[c]] = byi_frame_new(w->instance, callees[c]);
                 list[n++] = callees[c];
                 if (!w->frames[callees[c]])
-                    return fail_no_memory(err, plan->funcs[callees[c]].arena);
+                    return byi_fail_memory(err, plan->funcs[callees[c]].arena,
+                                           "a run");
             }
         }
     }
@@ -96,7 +91,8 @@ static enum byoc_status init_frames(struct byi_work *w, struct byoc_error *err)
 {
     uint32_t *list = byi_alloc(w->instance->plan->n_funcs, sizeof *list);
     if (!list)
-        return fail_no_memory(err, w->instance->plan->n_funcs * sizeof *list);
+        return byi_fail_memory(err, w->instance->plan->n_funcs * sizeof *list,
+                               "a run");
     enum byoc_status status = make_frames(w, list, err);
     free(list);
     return status;
@@ -123,7 +119,7 @@ static enum byoc_status find_scratch(struct byi_work *w, struct byoc_error *err)
     const struct byi_plan_tables *plan = w->instance->plan;
     struct byi_tensor *args = byi_alloc(plan->max_args + 1u, sizeof *args);
     if (!args)
-        return fail_no_memory(err, plan->max_args * sizeof *args);
+        return byi_fail_memory(err, plan->max_args * sizeof *args, "a run");
     for (uint32_t f = 0; f < plan->n_funcs; f++) {
         for (uint32_t k = 0; w->frames[f] && k < plan->funcs[f].n_steps; k++) {
             uint64_t bytes = step_scratch(w, args, f, &plan->funcs[f].steps[k]);
@@ -162,10 +158,11 @@ static enum byoc_status init_work(struct byi_work *w, struct byoc_error *err)
     w->region_states = byi_alloc(plan->n_regions + 1u, sizeof(void *));
     w->region_made = byi_alloc(plan->n_regions + 1u, sizeof *w->region_made);
     if (!w->frames || !w->spare || !w->region_states || !w->region_made)
-        return fail_no_memory(
+        return byi_fail_memory(
             err,
             plan->n_funcs * (sizeof *w->frames + sizeof *w->spare) +
-                plan->n_regions * (sizeof(void *) + sizeof *w->region_made));
+                plan->n_regions * (sizeof(void *) + sizeof *w->region_made),
+            "a run");
     BYI_TRY(init_frames(w, err));
     BYI_TRY(find_scratch(w, err));
     return init_regions(w, err);
@@ -177,7 +174,7 @@ enum byoc_status byi_work_new(const struct byi_instance *instance,
     *work = NULL;
     struct byi_work *w = byi_alloc(1, sizeof *w);
     if (!w)
-        return fail_no_memory(err, sizeof *w);
+        return byi_fail_memory(err, sizeof *w, "a run");
     w->instance = instance;
     enum byoc_status status = init_work(w, err);
     for (uint32_t f = 0; status == BYOC_OK && f < instance->plan->n_funcs; f++)

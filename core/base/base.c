@@ -63,6 +63,13 @@ enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
     return status;
 }
 
+enum byoc_status byi_fail_memory(struct byoc_error *err, uint64_t bytes,
+                                 const char *what)
+{
+    return byi_fail(err, BYOC_ENOMEM, "out of memory for %llu bytes of %s",
+                    (unsigned long long)bytes, what);
+}
+
 enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
 {
     char text[sizeof err->text];

@@ -117,6 +117,10 @@ static inline void *byi_take_bytes(char *base, uint64_t *used, uint64_t bytes)
  * to the size of err->text, and its control characters become '?'. */
 enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
                           const char *fmt, ...) BYI_PRINTF(3, 4);
+/* Record that `bytes` bytes of `what` cannot be allocated; returns BYOC_ENOMEM.
+ */
+enum byoc_status byi_fail_memory(struct byoc_error *err, uint64_t bytes,
+                                 const char *what);
 /* Put "PREFIX: " before the text that err already holds. Returns err's status,
  * or the status of this thread's last failure if err is NULL. */
 enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
@@ -669,6 +673,8 @@ struct byi_sha256 {
 void byi_sha256_init(struct byi_sha256 *s);
 void byi_sha256_add(struct byi_sha256 *s, const void *data, size_t n);
 void byi_sha256_hex(struct byi_sha256 *s, char hex[65]);
+/* The whole sequence for n bytes. */
+void byi_sha256_text(const void *data, size_t n, char hex[65]);
 /* A fast 64-bit hash for tables in memory, after FNV-1a, by words. */
 uint64_t byi_hash(uint64_t seed, const void *data, size_t n);
 uint64_t byi_hash_text(const char *text); /* with seed 0 */

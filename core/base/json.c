@@ -99,11 +99,6 @@ static bool is_space(const char *text)
     return text[strspn(text, " \t\r\n")] == '\0';
 }
 
-static enum byoc_status fail_memory(size_t n, struct byoc_error *err)
-{
-    return byi_fail(err, BYOC_ENOMEM, "out of memory for %zu bytes of JSON", n);
-}
-
 static void end_tree(void *data)
 {
     cJSON *root = data;
@@ -146,7 +141,7 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
     /* Older cJSON reads one byte past a text that has no NUL. */
     copy = byi_alloc(n + 1, 1);
     if (!copy)
-        return fail_memory(n, err);
+        return byi_fail_memory(err, n, "JSON");
     if (n)
         memcpy(copy, text, n);
     /* cJSON returns NULL for malformed text and for a failed allocation; only
@@ -160,7 +155,7 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
     else
         cJSON_Delete(tree);
     if (exhausted || (whole && !*root))
-        status = fail_memory(n, err);
+        status = byi_fail_memory(err, n, "JSON");
     else if (!whole)
         status = byi_fail(err, BYOC_EPARSE, "malformed JSON at byte %zu of %zu",
                           end ? (size_t)(end - copy) : (size_t)0, n);

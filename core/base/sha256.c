@@ -190,3 +190,11 @@ void byi_sha256_hex(struct byi_sha256 *s, char hex[65])
     for (int i = 0; i < 8; i++)
         snprintf(hex + 8 * i, 9, "%08x", s->h[i]);
 }
+
+void byi_sha256_text(const void *data, size_t n, char hex[65])
+{
+    struct byi_sha256 s;
+    byi_sha256_init(&s);
+    byi_sha256_add(&s, data, n);
+    byi_sha256_hex(&s, hex);
+}
