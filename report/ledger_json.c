@@ -224,7 +224,7 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
     put_text_member(out, "outcome",
                     r->kept                         ? "kept"
                     : r->reason == BYI_REASON_SPLIT ? "split"
-                                                    : "given back");
+                                                    : "reverted");
     if (!r->kept) {
         put_text_member(out, "reason", byi_reason_code(r->reason));
         put_text_member(out, "detail",
@@ -304,7 +304,7 @@ static void put_node(const struct byi_ledger *l, struct byi_text *out,
 void byi_ledger_write_json(struct byi_ledger *l, struct byi_text *out)
 {
     const struct byi_ledger_facts *facts = &l->facts;
-    put(out, "{\"format\": \"byoc-ledger\", \"version\": 3");
+    put(out, "{\"format\": \"byoc-ledger\", \"version\": 4");
     put_text_member(out, "model", facts->model ? facts->model : "model");
     put_number_member(out, "threads", facts->threads);
     put_text_member(out, "cpu", facts->cpu ? facts->cpu : "unknown");

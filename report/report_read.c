@@ -166,8 +166,6 @@ static enum byoc_status read_region(struct byi_report *r,
         BYI_TRY(get_count(item, "outputs", &region->n_outputs, err));
     }
     region->kept = strcmp(region->outcome, "kept") == 0;
-    if (strcmp(region->outcome, "given back") == 0) /* the format's word */
-        region->outcome = "reverted";
     return get_indices(r, item, "nodes", &region->nodes, &region->n_nodes, err);
 }
 
@@ -279,9 +277,9 @@ static enum byoc_status check_format(const struct byi_json *root,
                         "not a ledger: found no \"format\": \"byoc-ledger\"; "
                         "`byoc check --json` and `--report` write one");
     BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &version, err));
-    if (version != 3)
+    if (version != 4)
         return byi_fail(err, BYOC_EINCOMPATIBLE,
-                        "found ledger version %d, expected 3; compile the "
+                        "found ledger version %d, expected 4; compile the "
                         "model again",
                         (int)version);
     return BYOC_OK;

@@ -216,15 +216,15 @@ done
 head -c 3000 good.ledger >cut.ledger
 head -c 700 good.ledger >short.ledger
 tail -c 700 good.ledger >tail.ledger
-sed 's/"version": 3/"version": 1/' good.ledger >old.ledger
-sed 's/"version": 3/"version": 99/' good.ledger >new.ledger
+sed 's/"version": 4/"version": 1/' good.ledger >old.ledger
+sed 's/"version": 4/"version": 99/' good.ledger >new.ledger
 sed 's/"inputs": \[0\]/"inputs": [77]/' good.ledger >index.ledger
 sed 's/"tried": /"tired": /' good.ledger >key.ledger
 sed 's/"flops": [0-9]*/"flops": -1/' good.ledger >flops.ledger
 sed 's/"op": "[A-Za-z]*"/"op": 7/' good.ledger >op.ledger
 echo '[1, 2]' >list.ledger
 echo '{"format": "byoc-graph", "version": 1}' >graph.ledger
-{ printf '{"format": "byoc-ledger", "version": 3, "model": '
+{ printf '{"format": "byoc-ledger", "version": 4, "model": '
   head -c 100000 /dev/zero | tr '\0' '['; } >deep.ledger
 : >huge.ledger
 truncate -s 3G huge.ledger
@@ -236,8 +236,8 @@ for command in "report show" "report show --json" "report diff good.ledger" \
     bad 2 "malformed JSON" $command text.onnx
     bad 2 "malformed JSON" $command relu.onnx
     bad 2 "malformed JSON" $command empty.onnx
-    bad 4 "found ledger version 1, expected 3" $command old.ledger
-    bad 4 "found ledger version 99, expected 3" $command new.ledger
+    bad 4 "found ledger version 1, expected 4" $command old.ledger
+    bad 4 "found ledger version 99, expected 4" $command new.ledger
     bad 2 "inputs[0]: found 77, expected an integer from 0" $command index.ledger
     bad 2 "tried: found nothing" $command key.ledger
     bad 2 "flops: found -1, expected a finite number" $command flops.ledger

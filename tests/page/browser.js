@@ -261,7 +261,7 @@ function hostileLedger() {
     return ledgerOf(nodes, [{ name: '__proto__', backend: 'dnnl',
         outcome: 'kept', flops: 4, inputs: 1, outputs: 1, nodes: [0, 4],
         backend_us: 25, native_us: 62 }, { name: evil[0], backend: 'dnnl',
-        outcome: 'given back', reason: 'region-too-small', detail: evil[1],
+        outcome: 'reverted', reason: 'region-too-small', detail: evil[1],
         flops: 1, inputs: 1, outputs: 1, nodes: [1] }], { gates: [{
         gate: 'require-offload', wanted: 95, found: 12, passed: false }] });
 }

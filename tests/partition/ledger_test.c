@@ -409,7 +409,7 @@ static void times_and_regions(void **state)
     const cJSON *back = cJSON_GetArrayItem(regions, 0);
     const cJSON *kept = cJSON_GetArrayItem(regions, 1);
     const cJSON *node = cJSON_GetArrayItem(list_of(ledger, "nodes"), 1);
-    assert_string_equal(text_of(back, "outcome"), "given back");
+    assert_string_equal(text_of(back, "outcome"), "reverted");
     assert_string_equal(text_of(back, "detail"), "too big");
     assert_int_equal(cJSON_GetArraySize(list_of(back, "nodes")), 2);
     assert_string_equal(text_of(kept, "outcome"), "kept");

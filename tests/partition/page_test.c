@@ -25,7 +25,7 @@ static void add_node(struct byi_text *out, const char *name, const char *rest)
 /* Three nodes; the names are those of `a` and `b`. */
 static void ledger_of(struct byi_text *out, const char *a, const char *b)
 {
-    byi_text_addf(out, "{\"format\": \"byoc-ledger\", \"version\": 3, "
+    byi_text_addf(out, "{\"format\": \"byoc-ledger\", \"version\": 4, "
                        "\"model\": ");
     byi_json_quote(out, a);
     byi_text_addf(
@@ -41,7 +41,7 @@ static void ledger_of(struct byi_text *out, const char *a, const char *b)
              "\"kept\", \"nodes\": [0, 2], \"flops\": 2, \"inputs\": 1, "
              "\"outputs\": 1}, "
              "{\"name\": \"dnnl_1\", \"backend\": \"dnnl\", \"outcome\": "
-             "\"given back\", \"reason\": \"region-too-small\", \"nodes\": "
+             "\"reverted\", \"reason\": \"region-too-small\", \"nodes\": "
              "[1], \"flops\": 1, \"inputs\": 1, \"outputs\": 1}], "
              "\"nodes\": [");
     add_node(out, a,
@@ -248,7 +248,7 @@ static void refused(void **state)
         {"{\"format\": \"byoc-ledger\"}", "version: found nothing",
          BYOC_EPARSE},
         {"{\"format\": \"byoc-ledger\", \"version\": 1}",
-         "version 1, expected 3", BYOC_EINCOMPATIBLE},
+         "version 1, expected 4", BYOC_EINCOMPATIBLE},
     };
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(rows); i++)
