@@ -137,9 +137,10 @@ typedef void byi_print_options(const struct byi_command *command,
                                const struct byi_option *options, uint32_t n);
 /* Print the usage, the options and the examples to stdout. */
 byi_print_options byi_print_help;
-/* The function that byi_parse_options calls for --help: byi_print_help, unless
- * `byoc help` sets another one. (The table of a command's options is local to
- * the command's function `run`, so only byi_parse_options can pass it on.) */
+/* The function that byi_parse_options calls for --help. This is byi_print_help,
+ * unless `byoc help` sets another one. (The table of a command's options is
+ * local to the command's function `run`. So only byi_parse_options can pass it
+ * on.) */
 extern byi_print_options *byi_help_printer;
 extern const struct byi_command *const
     *byi_commands; /* ends in NULL; set by main */
@@ -162,8 +163,8 @@ bool byi_is_artifact(const char *path);
  * message says what to do with it. A file that cannot be read passes: opening
  * it gives the error. */
 enum byoc_status byi_expect_model(const char *path, struct byoc_error *err);
-/* Improve the message of a failed attempt to open `path` as an artifact: if
- * `status` is BYOC_EPARSE and the file is of another kind, err names the kind.
+/* Improve the message of a failed attempt to open `path` as an artifact. If
+ * `status` is BYOC_EPARSE and the file is of another kind, err names that kind.
  * Returns `status`. */
 enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
                                       struct byoc_error *err);

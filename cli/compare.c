@@ -13,8 +13,8 @@
 enum { NOT_GIVEN = -1 }; /* a tolerance: use the default */
 
 /* The tolerance for results of this type. The defaults allow for the unit
- * roundoff of the type (2^-24 for float32, 2^-11 for float16, 2^-8 for
- * bfloat16) as it accumulates over the layers of a network. */
+ * roundoff of the type as it accumulates over the layers of a network: 2^-24
+ * for float32, 2^-11 for float16, 2^-8 for bfloat16. */
 static struct byi_tolerance tolerance_for(const struct byi_tolerance *given,
                                           enum byoc_dtype dtype)
 {

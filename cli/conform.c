@@ -46,8 +46,8 @@ static void run_again(const char *const *before, int argc, char **argv)
     free(args);
 }
 
-/* Write suppressions for leaks of byoc itself, including memory that the C
- * library and cJSON allocate for it, since a case may end at any point. */
+/* Write suppressions for leaks of byoc itself, and of the C library and cJSON.
+ * They are needed since a case may end at any point. */
 static void put_suppressions(FILE *file)
 {
     static const char *const ours[] = {"byoc", "libbyoc.so*",
@@ -98,7 +98,7 @@ static int rerun_under_valgrind(int argc, char **argv)
 
 /* Replace the process by byoc without malloc's thread caches, unless the
  * environment has settings of glibc. malloc's statistics count freed blocks in
- * these caches as used, which looks like a leak; malloc reads the setting when
+ * these caches as used, which looks like a leak. malloc reads the setting when
  * the process starts. */
 static void rerun_without_thread_caches(int argc, char **argv)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* input.c: detects the kind of an input file by its content (an artifact, a
- * plug-in, a tensor, an HTML page), so that a message can say what to do with
- * it.
+/* input.c: detects the kind of an input file by its content, such as an
+ * artifact, a plug-in or a tensor. Messages then say how to use the file.
  */
 #include "cli.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pictures.c: writes a ledger as a page, as a graph for Graphviz, or into a
- * copy of the model: as metadata, or with regions as functions. Writes a
- * profile as a chart.
+ * copy of the model. There it becomes metadata, or regions become functions.
+ * Writes a profile as a chart.
  */
 #include "cli.h"
 

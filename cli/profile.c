@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile.c: prints the tables of `byoc bench --profile`: the time of each step
- * of a run as a median over all runs, and its work relative to the peak of the
+/* profile.c: prints the tables of `byoc bench --profile`. They show the median
+ * time of each step over all runs, and its work relative to the peak of the
  * machine.
  */
 #include "cli.h"
@@ -55,8 +55,8 @@ void byi_profile_measure_peak(struct byi_profile *p, uint32_t threads)
 
 /* --- events --------------------------------------------------------------- */
 
-/* Whether an event is the sum of others: a run is the sum of its steps, a
- * region the sum of its primitives (if its backend reports any). */
+/* Whether an event is the sum of others. A run is the sum of its steps. A
+ * region is the sum of its primitives, if its backend reports any. */
 static bool is_sum(const struct byi_profile *p, const char *kind)
 {
     static const char *const sums[] = {"run", "call", "if", "specialise"};

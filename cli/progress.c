@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress.c: prints the current step to stderr once byoc has worked for
- * two seconds: on a terminal as one line that is replaced, elsewhere as lines
- * at growing intervals. A thread prints, so that the time advances during steps
+/* progress.c: prints the current step to stderr once byoc has worked for two
+ * seconds. On a terminal, it replaces one line; elsewhere it prints lines at
+ * growing intervals. A thread prints, so that the time advances during steps
  * that report no progress. BYOC_PROGRESS=0 and --quiet switch it off.
  */
 #include "cli.h"

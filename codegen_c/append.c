@@ -4,7 +4,7 @@
  * file is linked with a note and a weights section of one byte. The functions
  * here replace the note's program header by the header of the segment, and
  * change the weights section's header to describe the segment. (System V gABI,
- * "Program Loading": loadable segments ascend by address, and file offset and
+ * "Program Loading": loadable segments ascend by address. File offset and
  * address are congruent modulo the alignment.)
  */
 #include "codegen_c.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* artifact.c: writes an image as a shared library. Assembler source has a
  * section for each member of the image, and includes all members but the
- * weights from files; the compiler driver links it in a folder beside the
- * target; then the weights and the checksum are appended, and the file is
+ * weights from files. The compiler driver links it in a folder beside the
+ * target. Then the weights and the checksum are appended, and the file is
  * renamed to the target. The result does not depend on the folder's name or the
  * time.
  */

@@ -22,17 +22,17 @@ struct byi_kernels {
 /* Whether C can be generated for node `id`, so that a group may contain it. A
  * callback for struct byi_pass_context. In group.c. */
 bool byi_kernels_take(const struct byi_func *f, byi_id id);
-/* Whether to generate a kernel that computes only node `id`: a call that
- * byi_grid_takes accepts, or image.resize of float32 with static shapes, along
- * one axis or two adjacent ones, with tables below a limit. A callback for
- * struct byi_pass_context. In image.c. */
+/* Whether to generate a kernel that computes only node `id`. This is a call
+ * that byi_grid_takes accepts, or image.resize of float32 with static shapes.
+ * It must resize one axis or two adjacent ones, with tables below a limit. A
+ * callback for struct byi_pass_context. In image.c. */
 bool byi_kernels_take_alone(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
 /* Generate a kernel for each group (Primitive=1, without captures, called
  * directly) of at least two operators besides views, or whose result
  * byi_kernels_take_alone accepts. Leaves out groups that a native kernel runs
- * with an epilogue, and groups for which no C, or only slow C, can be
- * generated; for the latter, the source has a comment with the reason. Without
+ * with an epilogue, and groups for which only slow C, or none, can be
+ * generated. For the latter, the source has a comment with the reason. Without
  * kernels, *kernels is all zero. Otherwise free it with byi_kernels_free. */
 void byi_kernels_write(const struct byi_module *m, struct byi_kernels *kernels);
 void byi_kernels_free(struct byi_kernels *kernels);
@@ -72,9 +72,9 @@ enum byoc_status byi_object_check(const struct byi_text *object,
 
 /* --- artifact.c ----------------------------------------------------------- */
 
-/* Write `image` as the shared library `path`: assembler source with one section
- * per member, linked by `cc` (NULL: $CC, then "cc"; for another machine its
- * cross compiler), with the weights appended directly from memory. The write is
+/* Write `image` as the shared library `path`. `cc` links assembler source with
+ * one section per member. NULL means $CC, then "cc"; for another machine its
+ * cross compiler. The weights are appended directly from memory. The write is
  * atomic (a temporary file, then rename) and reproducible: the same image gives
  * the same bytes. docs/artifact.md lists the sections. Errors: BYOC_EIO (the
  * file cannot be written, or the compiler is missing or fails, with its

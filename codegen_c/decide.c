@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decide.c: chooses the form of a loop nest: element by element, tiled, or with
- * a reduction by columns or in parts; which loops run in parallel; and whether
- * stores bypass the caches. All decisions depend on constants only.
+ * a reduction by columns or in parts. Also chooses the loops that run in
+ * parallel, and whether stores bypass the caches. All decisions depend on
+ * constants only.
  */
 #include "nest.h"
 

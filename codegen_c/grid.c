@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grid.c: generates C for image.grid_sample with a small constant grid: tables
- * of the indices and weights of every position, and a call of the loop in
+/* grid.c: generates C for image.grid_sample with a small constant grid. The C
+ * has tables of the indices and weights of every position. It calls the loop in
  * runtime_native/sample.inc, which the prelude contains. For larger constant
  * grids the runtime computes the tables when it loads the model.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group.c: translates a fused group to values at affine indices. The walk goes
- * backwards from the result: the value of a node at an index, which is affine
- * in the loop variables, requests values of its operands; an operator that
+ * backwards from the result. The value of a node at an index, which is affine
+ * in the loop variables, requests values of its operands. An operator that
  * moves data only rewrites the index. If an index behind a reshape needs a
  * digit of a loop variable, the loop is split there, and the walk restarts.
  * Finally place.c fuses loops, and hoists each value out of the loops that it

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image.c: generates C for image.resize of static shape: tables of the indices
- * and weights of every position, and a call of the loops in
+/* image.c: generates C for image.resize of static shape. The C has tables of
+ * the indices and weights of every position. It calls the loops in
  * runtime_native/resample.inc, which the prelude contains.
  */
 #include "codegen_c.h"

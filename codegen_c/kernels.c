@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels.c: generates one C file from the fused groups of a module. A group of
  * two operators or more becomes a kernel, named after the model's nodes, unless
- * its loops would be slow; groups with the same C share a kernel. Other groups
+ * its loops would be slow. Groups with the same C share a kernel. Other groups
  * run operator by operator.
  */
 #include "codegen_c.h"

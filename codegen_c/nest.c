@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nest.c: prints the loop nests of a fused group as C. The outer nest iterates
  * over the result's axes; each reduction has a nest inside it, where its value
- * is needed. A nest with a reduction iterates by rows (the innermost loop is
- * the reduction's) or by columns: it reduces adjacent results together, if
- * their operands are adjacent in memory and the elements of one result are not.
- * All sizes are constants, so blocks and parts are chosen at compile time, and
- * results do not depend on the number of threads.
+ * is needed. A nest with a reduction iterates by rows: the innermost loop is
+ * the reduction's. If the operands of adjacent results are adjacent in memory
+ * and the elements of one result are not, it iterates by columns, and reduces
+ * adjacent results together. All sizes are constants, so blocks and parts are
+ * chosen at compile time, and results do not depend on the number of threads.
  */
 #include "nest.h"
 
@@ -309,8 +309,8 @@ static void print_team(struct byi_printer *p, uint32_t collapse,
         simd, several, threads);
 }
 
-/* Print a reduction in parallel parts of fixed size, whose results are combined
- * in order, so that the result is the same for any number of threads. */
+/* Print a reduction in parallel parts of fixed size. Their results are combined
+ * in order, so that the result does not depend on the number of threads. */
 static void print_parts(struct byi_printer *p, struct nest_reduction *r)
 {
     const int64_t extent = extent_of(p, r->loops[0]);
@@ -436,8 +436,8 @@ static void print_elements(struct byi_printer *p)
 /* --- tiles -------------------------------------------------------------- */
 
 /* Print the loop over the tiles of a loop. If a load has stride 1 along another
- * loop than the result, both loops are tiled, so that a tile of either tensor
- * fits in the L1 cache. */
+ * loop than the result, both loops are tiled. A tile of either tensor then fits
+ * in the L1 cache. */
 static void open_tile_loop(struct byi_printer *p, uint32_t loop)
 {
     const long long extent = (long long)extent_of(p, loop);

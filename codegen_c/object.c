@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* object.c: checks the symbols and sections of an object file (System V gABI,
- * "Symbol Table"), since it is compiled from a backend's C, which may contain
- * any assembler directive.
+ * "Symbol Table"). It is compiled from a backend's C, which may contain any
+ * assembler directive.
  */
 #include "codegen_c.h"
 

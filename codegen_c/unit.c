@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unit.c: compiles a backend's C separately, so that errors can be attributed
- * to it: one object for each instruction set, and a library of all objects.
- * Linking the library shows that no symbol is missing; the host may load it to
- * run the function.
+ * to it. It makes one object for each instruction set, and a library of all
+ * objects. Linking the library shows that no symbol is missing; the host may
+ * load it to run the function.
  */
 #include "codegen_c.h"
 

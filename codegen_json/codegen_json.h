@@ -45,9 +45,9 @@ struct byi_placed {
     uint32_t axis; /* if int8: each index of this axis has its own scale */
 };
 
-/* A region of a plan: the size of its blob, the constants that it reads, as
- * listed by byi_region_write, and the name of the C function that it was
- * compiled to, or NULL. */
+/* A region of a plan: the size of its blob, the constants that byi_region_write
+ * lists, and the name of its C function. The name is NULL if it was not
+ * compiled to C. */
 struct byi_plan_region {
     uint64_t blob_bytes;
     const uint32_t *consts;
@@ -74,7 +74,7 @@ struct byi_plan_code {
 };
 
 /* The inputs of a plan besides the module. regions[i] belongs to the i-th live
- * function with Compiler set, in module order; their blobs follow one another
+ * function with Compiler set, in module order. Their blobs follow one another
  * without gaps. Calls of groups with a kernel in `code` (NULL: none) are steps,
  * other groups are inlined. `exact`: as in struct byoc_compile_params. `store`:
  * BYOC_F16 or BYOC_BF16: a float32 constant of 1024 elements or more is stored
@@ -89,13 +89,13 @@ struct byi_plan_params {
     enum byoc_dtype store;
 };
 
-/* The plan of a partitioned module: the entry function and the functions that
- * it calls, the native twins of regions and kernels (with composites inlined),
- * the offsets of each function's temporaries and of the constants. `params` may
- * be NULL: no regions and no kernels. Errors: BYOC_EUNSUPPORTED, if an input or
- * result of the model is a function; BYOC_ELIMIT, for too many steps;
- * BYOC_EINVAL, if the module has no entry function or another number of
- * regions. Free with byi_plan_free. */
+/* The plan of a partitioned module. It has the entry function, the functions
+ * that it calls, and the native twins of regions and kernels, with composites
+ * inlined. It also has the offsets of each function's temporaries and of the
+ * constants. `params` may be NULL: no regions and no kernels. Errors:
+ * BYOC_EUNSUPPORTED, if an input or result of the model is a function;
+ * BYOC_ELIMIT, for too many steps; BYOC_EINVAL, if the module has no entry
+ * function or another number of regions. Free with byi_plan_free. */
 struct byi_plan {
     struct byi_text json;
     BYI_VEC(struct byi_placed) consts; /* by ascending offset */
@@ -129,9 +129,9 @@ struct byi_manifest {
 };
 
 /* Append the manifest of a model (docs/artifact.md): signature of the entry
- * function, backends, hashes of the image's other members, and the symbol,
- * which contains a hash of the text before it. It has no times or paths, so the
- * same model gives the same text. Errors: BYOC_EINVAL, if the module has no
+ * function, backends, hashes of the image's other members, and the symbol. The
+ * symbol contains a hash of the text before it. It has no times or paths, so
+ * the same model gives the same text. Errors: BYOC_EINVAL, if the module has no
  * entry function. */
 enum byoc_status byi_manifest_write(const struct byi_module *m,
                                     const struct byi_manifest *manifest,

@@ -5,8 +5,8 @@
  */
 #include "plan.h"
 
-/* Set last[v] to the last step that reads v or an alias of it; for a value
- * without readers, to the step that writes it; for an output, to UINT32_MAX. */
+/* Set last[v] to the last step that reads v or an alias of it. If there is
+ * none, it is the step that writes v; for an output, UINT32_MAX. */
 static void find_last(const struct byi_planned_func *f, uint32_t *last)
 {
     for (uint32_t s = 0; s < f->steps.n; s++) {

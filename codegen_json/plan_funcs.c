@@ -9,7 +9,8 @@
 
 enum {
     /* A known function that is captured is passed as its own captures, up to
-     * this number of values and this nesting depth; otherwise as a value. */
+     * this number of values and this nesting depth. Otherwise it is passed as a
+     * value. */
     MAX_LEAVES = 64,
     MAX_DEPTH = 16
 };

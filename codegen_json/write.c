@@ -18,9 +18,9 @@ struct node_ref {
     uint32_t node, output;
 };
 
-/* The state of a write. Nodes are printed one by one, each on a line: a JSON
- * tree of a large region would take many times the memory of its text, and
- * indentation almost as much as the text itself. */
+/* The state of a write. Nodes are printed one by one, each on a line. A JSON
+ * tree of a large region would take many times the memory of its text.
+ * Indentation would take almost as much as the text itself. */
 struct region_writer {
     const struct byi_module *m;
     struct byi_arena *arena; /* of the node being written */

@@ -54,12 +54,12 @@ struct byi_found {
     struct byi_arena *arena;
 };
 
-/* Find the backends of `params`: first the backends of its patterns, then the
- * plug-ins of the backends that it names, in its order, or all plug-ins if it
- * names none. Errors: BYOC_EBACKEND (a named backend is missing, or a plug-in
- * of the user cannot be opened), BYOC_EINVAL (a malformed pattern, an unknown
- * machine), BYOC_ENOMEM. The caller calls byi_found_free even after an error.
- */
+/* Find the backends of `params`. First come the backends of its patterns, then
+ * the plug-ins of the backends that it names, in its order. If it names none,
+ * all plug-ins follow. Errors: BYOC_EBACKEND (a named backend is missing, or a
+ * plug-in of the user cannot be opened), BYOC_EINVAL (a malformed pattern, an
+ * unknown machine), BYOC_ENOMEM. The caller calls byi_found_free even after an
+ * error. */
 enum byoc_status byi_find_backends(struct byi_found *found,
                                    struct byi_arena *arena,
                                    const struct byoc_compile_params *params,

@@ -202,10 +202,9 @@ static enum byoc_status write_regions(const struct byi_module *m,
     return status;
 }
 
-/* Copy unaligned constants to aligned memory: those of a mapped model file may
+/* Copy unaligned constants to aligned memory. Those of a mapped model file may
  * be unaligned, while the runtime passes aligned ones to load(). copies[i] is
- * the copy of constant i, which the caller releases with byi_release, or NULL.
- */
+ * the copy of constant i, or NULL. The caller releases it with byi_release. */
 static enum byoc_status align_consts(struct byoc_view *views, uint32_t n,
                                      void **copies, struct byoc_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bounds.c: computes the error bound of a composite or region: the sum of the
- * bounds of its operators (core/ops/ops.def), each in units of its element
+/* bounds.c: computes the error bound of a composite or region, the sum of the
+ * bounds of its operators (core/ops/ops.def). Each is in units of its element
  * type's epsilon, relative to the largest element of the results.
  */
 #include "kit.h"
@@ -23,8 +23,9 @@ double byi_kit_epsilon(enum byoc_dtype dtype)
     }
 }
 
-/* For an operator that subtracts a mean, an upper bound of the number of
- * elements in one mean (1 if the mean is an operand); 0 for other operators. */
+/* For an operator that subtracts a mean, returns an upper bound of the number
+ * of elements in one mean. It is 1 if the mean is an operand. Returns 0 for
+ * other operators. */
 static double mean_elements(const struct byi_func *f,
                             const struct byi_node *node)
 {
@@ -47,8 +48,8 @@ static double mean_elements(const struct byi_func *f,
     }
 }
 
-/* An upper bound of the number of terms in one result: the elements of the
- * weights, or, for operators without weights, the elements reduced to one. */
+/* An upper bound of the number of terms in one result. It is the number of
+ * weights or, for operators without weights, of elements reduced to one. */
 static double terms_of(const struct byi_func *f, const struct byi_node *node)
 {
     const struct byi_type *out = node->type;
@@ -153,9 +154,9 @@ static double draw_fraction(struct byi_perturbation *s)
 }
 
 /* Move each number up or down by its bound, or (with s->zeros) to 0 or -0 if
- * zero is within the bound. s->zeros also applies to exact operators: a ReLU
- * may give 0 or -0, and a division by its result shows the difference.
- * Infinities stay. */
+ * zero is within the bound. s->zeros also applies to exact operators. For
+ * example, a ReLU may give 0 or -0, and a division by its result shows the
+ * difference. Infinities stay. */
 static void perturb(struct byi_tensor *t, double relative,
                     struct byi_perturbation *s)
 {
@@ -247,8 +248,8 @@ static bool has_infinite_factor(const struct byi_node *node,
     return false;
 }
 
-/* If a row of a layer norm's operand is constant except for rounding errors,
- * its deviation is about zero, and the norm divides rounding errors by it.
+/* A row of a layer norm's operand may be constant except for rounding errors.
+ * Its deviation is then about zero, and the norm divides rounding errors by it.
  * Replace the results of this row by the results of a constant row: beta, or 0
  * or -0. */
 static void level_rows(const struct byi_func *f, const struct byi_node *node,
@@ -276,7 +277,7 @@ static void level_rows(const struct byi_func *f, const struct byi_node *node,
 
 /* The interpreter calls this before each operator (`results` is NULL) and after
  * it. After it, perturb the results by the operator's bound. Before it, perturb
- * the operand of an operator that subtracts a mean: the mean may be far larger
+ * the operand of an operator that subtracts a mean. The mean may be far larger
  * than the differences, which amplifies the operand's errors. */
 void byi_kit_perturb(void *ctx, const struct byi_func *f,
                      const struct byi_node *node, struct byi_tensor *operands,

@@ -3,8 +3,8 @@
  * a chain, each row reads the result of the previous one. Many rows move
  * elements, so that the next kernels must handle unusual strides and sizes. The
  * first chain that fails ends the case. A case begins no chain after a fifth of
- * its time limit, since a backend that calls a C compiler for each chain may
- * not have time for all.
+ * its time limit. A backend that calls a C compiler for each chain may not have
+ * time for all.
  */
 #include "groups.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* entry.c: implements the cases of the whole library (opening, querying and
- * closing it), and the cases of a row that compare no results: its pattern, and
- * the state of the process.
+/* entry.c: implements the cases of the whole library, which open, query and
+ * close it. It also has the cases of a row that compare no results: its
+ * pattern, and the state of the process.
  */
 #include "groups.h"
 

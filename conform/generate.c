@@ -541,7 +541,7 @@ static byi_id result_of(struct graph_generator *g, byi_id last)
 }
 
 /* Refuse graphs with an input of unknown size. The branches of an `if` may have
- * results of different sizes; then the result's size is known only at run time,
+ * results of different sizes. Then the result's size is known only at run time,
  * and the other operand of its reader gets this type too. If that is an input,
  * partitioning puts its readers in a region, which the runtime does not give to
  * a backend. */

@@ -38,9 +38,9 @@ enum byi_topology {
 
 /* Generate a module whose @main has one match of each of the n rows, in order.
  * Operands are parameters, constants, or results of previous rows. The caller
- * frees *m, which is NULL on errors: BYOC_ETYPE if the random choices are
- * inconsistent (try another seed), BYOC_EUNSUPPORTED if a row's pattern has a
- * construct that the generator does not support. */
+ * frees *m, which is NULL on errors. Errors: BYOC_ETYPE (the random choices are
+ * inconsistent; try another seed), BYOC_EUNSUPPORTED (a row's pattern has a
+ * construct that the generator does not support). */
 enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
                               enum byi_topology topology,
                               enum byi_emphasis emphasis, uint64_t seed,

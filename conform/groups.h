@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conform/groups.h: one function for each group of cases (docs/conform.md), to
- * use as byi_kit_case.run: it returns if the case passes, and ends the process
+ * use as byi_kit_case.run. It returns if the case passes, and ends the process
  * with a verdict otherwise.
  */
 #ifndef BYI_GROUPS_H

@@ -197,9 +197,10 @@ struct byi_lent_region {
     struct byi_zone *zones[BYI_KIT_MAX_IO * 2 + 4];
     uint32_t n; /* number of zones */
 };
-/* Copy the sample's region to zones: its text (or blob); the symbol that
- * compile() must define, or NULL; the function that its C was compiled to, or
- * NULL. Constants stay accessible until unload(), so `session` keeps them. */
+/* Copy the sample's region to zones: its text (or blob), the symbol that
+ * compile() must define, and the function that its C was compiled to. The last
+ * two may be NULL. Constants stay accessible until unload(), so `session` keeps
+ * them. */
 struct byi_lent_region byi_session_lend(struct byi_kit *kit,
                                         struct byi_session *session,
                                         const void *text, uint64_t bytes,
@@ -237,10 +238,11 @@ void *byi_kit_state_open(struct byi_kit *kit, struct byi_session *s);
 void byi_kit_state_close(struct byi_kit *kit, struct byi_session *s,
                          void *state);
 
-/* Random inputs, and the results of native kernels. `slack` is how far each
- * result element moves when inputs are perturbed by a few units of their
- * precision, and results of operators within their error bounds: a difference
- * of close numbers, or a division by a small one, amplifies earlier errors. */
+/* Random inputs, and the results of native kernels. `slack` is the change of
+ * each result element when inputs are perturbed by a few units of their
+ * precision, and results of operators within their error bounds. It is needed
+ * since a difference of close numbers, or a division by a small one, amplifies
+ * earlier errors. */
 struct byi_expected {
     struct byi_tensor in[BYI_KIT_MAX_IO], out[BYI_KIT_MAX_IO];
     double *slack[BYI_KIT_MAX_IO];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opgen.c: implements the helpers of op generators, which draw random sizes,
+/* opgen.c: implements the helpers of op generators. They draw random sizes,
  * plan the types of operands, and set attributes, all within the limits of the
  * pattern.
  */

@@ -391,7 +391,7 @@ static struct byi_tensor perturb_input(const struct byi_tensor *t,
 }
 
 /* The distance of x and y. Infinite if it is not finite, or if one number is
- * large and the other is less than half of it: then no digit is significant, as
+ * large and the other is less than half of it. Then no digit is significant, as
  * after a division by a number that may be zero. */
 static double distance(double x, double y)
 {

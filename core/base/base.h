@@ -168,7 +168,7 @@ enum byoc_status byi_load_params_read(struct byoc_load_params *params,
 /* strtod in the "C" locale, independent of the process's locale. */
 double byi_strtod(const char *text, char **end);
 /* The shortest decimal that reads back as value, or as (float)value if
- * `single`, in the "C" locale; "inf", "-inf" or "nan" if it is not finite.
+ * `single`, in the "C" locale. "inf", "-inf" or "nan" if it is not finite.
  * Numbers below 1e15 have all digits before the point: 200, not 2e+02. Returns
  * buf. */
 char *byi_float_text(char buf[32], double value, bool single);
@@ -212,8 +212,8 @@ void *byi_arena_calloc(struct byi_arena *arena, size_t n, size_t size);
 void *byi_arena_data(struct byi_arena *arena, uint64_t bytes);
 void *byi_arena_copy(struct byi_arena *arena, const void *src, size_t bytes);
 /* Copy the array `at` of *cap elements of `size` bytes into an array with twice
- * the capacity, or 32 if *cap is 0, and set *cap to it. The new elements are
- * zero. */
+ * the capacity (32 if *cap is 0). Sets *cap to the new capacity. The new
+ * elements are zero. */
 void *byi_arena_grow(struct byi_arena *arena, const void *at, uint32_t *cap,
                      size_t size);
 /* Strings in the arena, with a NUL: a copy of `text`, a copy of its first n
@@ -395,9 +395,9 @@ bool byi_dims_equal(uint32_t ra, const int64_t *a, uint32_t rb,
  * truncates and saturates floats. */
 int64_t byi_tensor_int(const struct byi_tensor *t, int64_t i);
 double byi_tensor_float(const struct byi_tensor *t, int64_t i);
-/* Set element i of a tensor of any real dtype or bool: floats are rounded to
- * nearest even, integers are truncated and saturated, a bool is whether `value`
- * differs from 0. */
+/* Set element i of a tensor of any real dtype or bool. Floats are rounded to
+ * nearest even, integers are truncated and saturated, and a bool is true if
+ * `value` differs from 0. */
 void byi_tensor_set(struct byi_tensor *t, int64_t i, double value);
 /* Set elements from .. from + n - 1 of `out` to those of x times `by`. The two
  * tensors have the same float type; float32 is rounded once. */
@@ -526,7 +526,7 @@ struct byi_json_items {
 };
 
 /* Parse an object without the elements of the arrays keys[0], and keys[1] if it
- * is not NULL: the tree has empty arrays there, and `items` refers to `text`.
+ * is not NULL. The tree has empty arrays there, and `items` refers to `text`.
  * items[k].n is 0 if the object has no array keys[k]. If `keys` is NULL, the
  * tree has everything. Errors: as for byi_json_parse; if the allocation of the
  * shortened text fails, control jumps to the innermost guard. */
@@ -706,7 +706,7 @@ enum byoc_status byi_target_find(const char *path, struct byi_target *target,
 void byi_target_free(struct byi_target *target);
 
 /* A file that is written under another name, and renamed into place by
- * byi_file_commit or removed by byi_file_abort: other programs never see a
+ * byi_file_commit or removed by byi_file_abort. Other programs never see a
  * half-written file, and a renamed one has reached the disk. Character devices,
  * FIFOs and standard streams are written directly. byi_file_commit and
  * byi_file_abort free *file, also on errors. */
@@ -726,9 +726,10 @@ enum byoc_status byi_folder_create(const char *path, struct byoc_error *err);
  * BYOC_ENOMEM. */
 enum byoc_status byi_file_write(const char *path, const void *data, size_t n,
                                 struct byoc_error *err);
-/* Like byi_file_commit, for a file that was created next to the target: rename
- * it, or copy it if the target is a device, FIFO or standard stream. The caller
- * removes `made` unless it was renamed. Errors: BYOC_EIO, BYOC_ENOMEM. */
+/* Like byi_file_commit, for a file that was created next to the target. It is
+ * renamed, or copied if the target is a device, FIFO or standard stream. The
+ * caller removes `made` unless it was renamed. Errors: BYOC_EIO, BYOC_ENOMEM.
+ */
 enum byoc_status byi_file_place(const char *made,
                                 const struct byi_target *target,
                                 struct byoc_error *err);

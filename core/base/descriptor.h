@@ -31,8 +31,8 @@ struct byi_descriptor {
 
 /* Section .byoc.kernels of artifacts with fused kernels: their code, compiled
  * once for each level. levels[i] is the distance from this table to an array of
- * n_kernels functions. levels[n_levels] is the distance to a byi_begin_fn,
- * called before the first kernel, which gives the kernels the functions that
+ * n_kernels functions. levels[n_levels] is the distance to a byi_begin_fn. It
+ * is called before the first kernel, and gives the kernels the functions that
  * run their parallel loops. The tables of older compilers end before this
  * element; their kernels use libgomp. */
 typedef void (*byi_fused_fn)(void *const *buffers, int threads);
@@ -45,7 +45,7 @@ struct byi_code_table {
 
 /* Section .byoc.units of artifacts with regions that backends wrote as C:
  * places[level * n_units + unit] is the distance from this table to the
- * function of the unit, compiled for that level; units are in the order of the
+ * function of the unit, compiled for that level. Units are in the order of the
  * plan's regions with "code". */
 struct byi_unit_table {
     uint32_t n_units, n_levels;

@@ -72,7 +72,7 @@ static bool has_bf16(void)
 }
 
 /* May this process use tiles? Linux enlarges the state of its threads only on
- * request (Documentation/arch/x86/xstate.rst), and refuses if the alternate
+ * request (Documentation/arch/x86/xstate.rst). It refuses if the alternate
  * signal stack of a thread is too small for it. The answer does not change. */
 static bool has_amx(void)
 {

@@ -2,7 +2,7 @@
 /* json.c: reads JSON (RFC 8259) through cJSON. The readers check kind and
  * range, and their errors name the path of the offending value. cJSON keeps
  * numbers as doubles, so integers are exact up to 2^53 and larger ones are
- * refused; its arrays are linked lists, so they are walked, never indexed.
+ * refused. Its arrays are linked lists, so they are walked, never indexed.
  */
 #include "guard.h"
 
@@ -164,8 +164,8 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
 }
 
 /* --- long arrays, whose elements are parsed one at a time ------------------ *
- * The text is cut apart at commas and brackets, and then each piece is parsed,
- * so that malformed text fails in the piece that contains it. */
+ * The text is cut apart at commas and brackets, and then each element is
+ * parsed. So malformed text fails in the element that contains it. */
 
 /* Where the element or member that begins at `at` ends: at the ',' after it or
  * the bracket that closes its list; n if neither follows. */

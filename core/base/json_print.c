@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_print.c: prints JSON, always the same text for the same tree: members in
- * their order, two spaces per level, arrays and objects of scalars on one line,
- * floats as the shortest decimal that reads back.
+/* json_print.c: prints JSON, always the same text for the same tree. Members
+ * keep their order; arrays and objects of scalars are on one line. Floats are
+ * the shortest decimals that read back.
  */
 #include "base.h"
 

@@ -9,9 +9,8 @@
  *
  * A region has exactly as many parts as the caller requests, up to MAX_PARTS.
  * If fewer threads are free, a thread runs several parts, one after the other.
- * Only a barrier
- * needs all parts at the same time: if a part waits at a barrier, each part
- * that has not begun after a while gets an extra thread.
+ * Only a barrier needs all parts at the same time. If a part waits at a
+ * barrier, each part that has not begun after a while gets an extra thread.
  */
 #include "openmp.h"
 
@@ -144,8 +143,8 @@ struct extra_thread {
 };
 
 /* Run the part unless it has begun. Claims it before it sets `taken`, for which
- * the creator of this thread waits at the barrier: afterwards another thread
- * may run the part and end the region, and `team` would be gone. */
+ * the creator of this thread waits at the barrier. Afterwards another thread
+ * may run the part and end the region, which frees `team`. */
 static void *run_extra(void *arg)
 {
     struct extra_thread *extra = arg;

@@ -2,11 +2,11 @@
 /* openmp.h: parallel regions of OpenMP, run by threads that byoc chooses.
  *
  * GCC turns a parallel region into a function and a call of GOMP_parallel(), a
- * symbol of GCC's OpenMP library, libgomp. openmp.c defines the few symbols of
- * that interface which byoc's code and oneDNN use, so that neither needs
- * libgomp. Libgomp's threads spin for milliseconds, libgomp ends the process
- * when it cannot create a thread, and in a forked child it waits for threads
- * that only the parent has (docs/threads.md).
+ * symbol of GCC's OpenMP library, libgomp. openmp.c defines the symbols of that
+ * interface which byoc's code and oneDNN use. So neither needs libgomp.
+ * Libgomp's threads spin for milliseconds, and libgomp ends the process when it
+ * cannot create a thread. In a forked child it waits for threads that only the
+ * parent has (docs/threads.md).
  */
 #ifndef BYI_OPENMP_H
 #define BYI_OPENMP_H

@@ -6,7 +6,7 @@
 #include "guard.h"
 
 /* Allocate memory that belongs to the innermost guard until it is freed or
- * kept; resized memory keeps its guard and its first `end`, which is as for
+ * kept. Resized memory keeps its guard and its first `end`, which is as for
  * byi_own. Returns NULL if the allocation fails, and leaves `old` unchanged.
  */
 void *byi_owned_resize(void *old, size_t bytes, void (*end)(void *data));

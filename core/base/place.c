@@ -2,10 +2,10 @@
 /* place.c: chooses offsets in one block of memory for values that are live
  * during some steps of a list. Runs two algorithms and takes the smaller
  * result. The first is best fit in the order of the steps, with a list of
- * holes: a step's results take the smallest hole that fits before its operands
- * are freed, so that results never overlap operands. The second is Greedy
- * by Size (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
- * Inference", 2020): it places the largest value first, at the lowest offset
+ * holes. A step's results take the smallest hole that fits before its operands
+ * are freed, so that results never overlap operands. The second is Greedy by
+ * Size (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+ * Inference", 2020). It places the largest value first, at the lowest offset
  * that is free for its whole life. It usually needs less memory, but takes
  * quadratic time.
  */
@@ -146,8 +146,8 @@ static int by_size(const void *a, const void *b)
     return x->index < y->index ? -1 : 1;
 }
 
-/* Put the item at the lowest offset that no item live at the same time uses,
- * and insert it into placed[0..n), which is ascending by offset. */
+/* Put the item at the lowest offset that no item live at the same time uses.
+ * Insert it into placed[0..n), which is ascending by offset. */
 static void place_item(struct indexed_life *placed, uint32_t n,
                        struct indexed_life item)
 {

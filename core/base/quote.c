@@ -95,9 +95,9 @@ static uint32_t code_point(const unsigned char *t, size_t n)
     return c;
 }
 
-/* Whether a terminal would interpret the character instead of showing it
- * (Unicode's categories Cc, Zl and Zp; the Bidi_Control property; the byte
- * order mark and tags, which show as nothing). */
+/* Whether a terminal would interpret the character instead of showing it. These
+ * are Unicode's categories Cc, Zl and Zp, the Bidi_Control property, and the
+ * byte order mark and tags, which are invisible. */
 static bool is_command(uint32_t c)
 {
     static const struct {

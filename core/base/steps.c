@@ -102,9 +102,9 @@ static void make_coarse(const struct step_row *row, float *step,
         is_multiple(row, *step, integers);
 }
 
-/* Find a step, of which the largest element is a multiple: try `guess`, then
- * the largest element divided by each integer up to 255, and the two floats
- * next to each quotient, since it may be rounded. */
+/* Find a step such that the largest element is a multiple of it. Tries `guess`,
+ * then the largest element divided by each integer up to 255. Also tries the
+ * two floats next to each quotient, since it may be rounded. */
 static bool try_steps(const struct step_row *row, float guess, float *step,
                       int16_t *integers)
 {

@@ -7,10 +7,10 @@
 
 #include "base.h"
 
-/* Find the largest step such that each of the n floats, `stride` floats apart,
- * is an integer from -255 to 255 times the step, bit for bit except for the
- * sign of zero. Writes the step and the n integers. Tries `guess`, and
- * multiples of it, first. Returns false if it finds no step. */
+/* Find the largest step such that each of the n floats is an integer from -255
+ * to 255 times the step, bit for bit except for the sign of zero. The floats
+ * are `stride` floats apart. Writes the step and the n integers. Tries `guess`,
+ * and multiples of it, first. Returns false if it finds no step. */
 bool byi_find_step(const float *at, int64_t n, int64_t stride, float guess,
                    float *step, int16_t *integers);
 

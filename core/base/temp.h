@@ -13,7 +13,7 @@
 /* An entry of the list: a temporary file, a folder of them, or a child process.
  * The first two functions add an entry, or return NULL if the list is full or
  * an allocation fails. byi_temp_done frees the entry, without removing the file
- * or ending the child, and sets *temp to NULL, which it may be already.
+ * or ending the child, and sets *temp to NULL. *temp may be NULL already.
  * Threads: safe. */
 struct byi_temp;
 struct byi_temp *byi_temp_path(const char *path);

@@ -2,7 +2,7 @@
 /* ir.c: creates modules, functions, names, sources and constants. Everything is
  * in the module's arena except growing arrays and tables, which are on the
  * heap. Names and constants are found by hash, so that building a module is
- * linear; tables are never iterated, so that no result depends on their order.
+ * linear. Tables are never iterated, so that no result depends on their order.
  */
 #include "ir.h"
 #include "core/base/guard.h"
@@ -199,7 +199,7 @@ const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func)
 }
 
 /* A function with at least this many nodes is rebuilt in the memory of one that
- * was replaced before: new memory from the system would take more time than
+ * was replaced before. New memory from the system would take more time than
  * creating the nodes. */
 enum { LARGE_FUNC = 1024 };
 

@@ -106,7 +106,7 @@ struct byi_func {
 };
 
 /* A constant: shared by content, never copied by a pass that does not change
- * it. data is aligned to BYI_ALIGN if the module owns it; mapped data is
+ * it. `data` is aligned to BYI_ALIGN if the module owns it. Mapped data is
  * aligned as in the model file. */
 struct byi_const {
     const struct byi_type *type;
@@ -365,9 +365,8 @@ struct byi_module *byi_module_clone(const struct byi_module *m);
 
 /* Print the module in the text form. The same module gives the same text.
  * Constants up to 16 elements, and all of strings, are inline; a larger one is
- * const["HEX"], the first 16 digits of the SHA-256 of its type and bytes, and
- * is written to `side` unless that is NULL (the side file: see docs/text.md).
- */
+ * const["HEX"], the first 16 digits of the SHA-256 of its type and bytes. It is
+ * written to `side`, the side file (docs/text.md), unless that is NULL. */
 void byi_print_module(const struct byi_module *m, struct byi_text *out,
                       FILE *side);
 /* Print the name that value `id` of function `func` has in the module's text,
@@ -524,11 +523,11 @@ struct byi_pass {
 
 /* Run passes in order. Gate: disabled, then required, then opt level, then
  * instruments (which are not asked about required passes). A pass's needs run
- * first, at any level, unless they already ran in this call and no pass
- * broke them since; a pass that ran early as a need is not repeated at its own
- * place in the list. The verifier runs after each pass when ctx->verify.
- * Errors: of passes and instruments; BYOC_EINVAL for options that no pass of
- * ctx->known (or, if that is NULL, of the list) has. */
+ * first, at any level, unless they already ran in this call and no pass broke
+ * them since. A pass that ran early as a need is not repeated at its own place
+ * in the list. The verifier runs after each pass when ctx->verify. Errors: of
+ * passes and instruments; BYOC_EINVAL for options that no pass of ctx->known
+ * (or, if that is NULL, of the list) has. */
 enum byoc_status byi_run_passes(struct byi_module *m,
                                 const struct byi_pass *const *passes,
                                 uint32_t n, struct byi_pass_context *ctx,
