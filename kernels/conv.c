@@ -124,6 +124,18 @@ static bool suits_winograd_4(const struct byi_f32_conv *conv, int64_t tiles,
     return false;
 }
 
+/* Does F(6 x 6) pay instead of F(4 x 4)? It has 64 products for 36 outputs
+ * instead of 36 for 16, which the outputs of incomplete tiles must not use up;
+ * the weights are 1.8 times as large, and the rounding errors about twice. */
+static bool suits_winograd_6(const struct byi_f32_conv *conv, int64_t tiles,
+                             int64_t pairs)
+{
+    const int64_t large =
+        byi_ceil_div(conv->out[1], 6) * byi_ceil_div(conv->out[2], 6);
+    return large >= 36 && pairs <= 128 * 192 &&
+           large * 64 * 20 <= tiles * 36 * 17;
+}
+
 /* The form of Winograd's algorithm for a window of `taps` x `taps`, or of
  * `taps` along one axis; BYI_F32_DIRECT if there is none. */
 static enum byi_f32_algorithm choose_form(const struct byi_f32_conv *conv,
@@ -135,6 +147,7 @@ static enum byi_f32_algorithm choose_form(const struct byi_f32_conv *conv,
     switch (taps) {
     case 3:
         return one_axis                               ? BYI_F32_WINOGRAD_ROW_3
+               : suits_winograd_6(conv, tiles, pairs) ? BYI_F32_WINOGRAD_6
                : suits_winograd_4(conv, tiles, pairs) ? BYI_F32_WINOGRAD_4
                                                       : BYI_F32_WINOGRAD_2;
     case 5:
@@ -207,8 +220,8 @@ static bool suits_tiles(const struct byi_f32_conv *conv, bool exact)
     if (conv->kernels != byi_f32_kernels() || !byi_f32_tiles_suit(conv))
         return false;
     const enum byi_f32_algorithm other = choose_winograd(conv);
-    return tiles || exact ||
-           (other != BYI_F32_WINOGRAD_4 && other != BYI_F32_WINOGRAD_4_5);
+    return tiles || exact || other < BYI_F32_WINOGRAD_4 ||
+           other > BYI_F32_WINOGRAD_4_5;
 }
 
 bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv)

@@ -205,6 +205,7 @@ enum byi_f32_algorithm {
     BYI_F32_DIRECT,         /* indirect convolution, or a product */
     BYI_F32_WINOGRAD_2,     /* F(2 x 2, 3 x 3) */
     BYI_F32_WINOGRAD_4,     /* F(4 x 4, 3 x 3) */
+    BYI_F32_WINOGRAD_6,     /* F(6 x 6, 3 x 3) */
     BYI_F32_WINOGRAD_4_5,   /* F(4 x 4, 5 x 5) */
     BYI_F32_WINOGRAD_ROW_3, /* F(4, 3), along rows or along columns */
     BYI_F32_WINOGRAD_ROW_5, /* F(4, 5) */

@@ -42,7 +42,7 @@ static const struct form {
     int m, r;
     bool one_axis;
 } forms[BYI_F32_WINOGRAD_FORMS] = {
-    {2, 3, false}, {4, 3, false}, {4, 5, false},
+    {2, 3, false}, {4, 3, false}, {6, 3, false}, {4, 5, false},
     {4, 3, true},  {4, 5, true},  {2, 7, true},
 };
 

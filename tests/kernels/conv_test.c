@@ -159,9 +159,10 @@ static const struct window {
 } windows[] = {
     {BYI_F32_DIRECT, {3, 3}},         {BYI_F32_WINOGRAD_2, {3, 3}},
     {BYI_F32_WINOGRAD_4, {3, 3}},     {BYI_F32_WINOGRAD_4_5, {5, 5}},
-    {BYI_F32_WINOGRAD_ROW_3, {1, 3}}, {BYI_F32_WINOGRAD_ROW_3, {3, 1}},
-    {BYI_F32_WINOGRAD_ROW_5, {1, 5}}, {BYI_F32_WINOGRAD_ROW_5, {5, 1}},
-    {BYI_F32_WINOGRAD_ROW_7, {1, 7}}, {BYI_F32_WINOGRAD_ROW_7, {7, 1}},
+    {BYI_F32_WINOGRAD_6, {3, 3}},     {BYI_F32_WINOGRAD_ROW_3, {1, 3}},
+    {BYI_F32_WINOGRAD_ROW_3, {3, 1}}, {BYI_F32_WINOGRAD_ROW_5, {1, 5}},
+    {BYI_F32_WINOGRAD_ROW_5, {5, 1}}, {BYI_F32_WINOGRAD_ROW_7, {1, 7}},
+    {BYI_F32_WINOGRAD_ROW_7, {7, 1}},
 };
 
 /* Give the convolution this window, and outputs of the inputs' size. */
@@ -562,9 +563,9 @@ static double bound_of(const struct byi_f32_conv *conv)
     if (conv->algorithm == BYI_F32_TILES && conv->type == BYI_F32_F16 &&
         !conv->exact)
         return 0x1p-14;
-    return conv->algorithm == BYI_F32_WINOGRAD_4 ||
-                   conv->algorithm == BYI_F32_WINOGRAD_4_5
-               ? 4e-6
+    return conv->algorithm >= BYI_F32_WINOGRAD_4 &&
+                   conv->algorithm <= BYI_F32_WINOGRAD_4_5
+               ? 5e-6
                : 1e-6;
 }
 
