@@ -209,9 +209,9 @@ static void try_limits(struct advisor *a)
             try_one(a, limits[i].option, NULL);
 }
 
-/* Returns the size to try for a symbolic axis after size 1: again 1 for axis 0,
- * which is usually the batch, otherwise a common size of images or sequences.
- */
+/* Returns the size to try for a symbolic axis after size 1. It is again 1 for
+ * axis 0, which is usually the batch, otherwise a common size of images or
+ * sequences. */
 static int64_t usual_size(const struct byi_type *type, uint32_t axis)
 {
     if (axis == 0)

@@ -30,7 +30,7 @@ static enum byoc_status read_tensor(const char *path, struct byi_arena *arena,
                     "%s: not a .npy or .pb file, expected one of these", path);
 }
 
-/* Give a tensor the type of its input or output: numpy and ONNX's test data
+/* Give a tensor the type of its input or output. Numpy and ONNX's test data
  * store bfloat16, and the types of 8 bits or fewer, as integers. */
 static void adopt_bits(const struct byoc_io *io, struct byi_tensor *t)
 {

@@ -32,10 +32,10 @@ struct byi_feed {
 
 /* Make the inputs of `model`. Tensors without a file are random, from the seed:
  * floats in [-1, 1), integers 0 or 1. Sequences and optionals need a file. A
- * symbolic dim has the size that a file or `dims` gives, otherwise the same
- * size as all others: the first of 1, 2, 64, 512, 4,096 and 32,768 that the
- * model accepts, or 1. Errors: those of reading files; BYOC_EINVAL (an unknown
- * input or dim; a dim or seed without effect), BYOC_EIO (params->data lacks an
+ * symbolic dim has the size that a file or `dims` gives. All others have the
+ * same size, the first of 1, 2, 64, 512, 4,096 and 32,768 that the model
+ * accepts, or 1. Errors: those of reading files; BYOC_EINVAL (an unknown input
+ * or dim; a dim or seed without effect), BYOC_EIO (params->data lacks an
  * input), BYOC_ELIMIT, BYOC_ENOMEM, BYOC_EUNSUPPORTED (a dtype that cannot be
  * random). */
 enum byoc_status byi_feed_inputs(const struct byoc_model *model,
@@ -78,11 +78,11 @@ struct byi_difference {
 /* An element matches if |found - expected| <= atol + rtol |expected| + stol
  * max|expected|; NaN matches NaN. If the expected values are float32 that were
  * dequantised from 8 bits, a difference of up to `steps` quantisation steps is
- * allowed, too: a sum in another order may round to a neighbouring step. Values
+ * allowed, too. A sum in another order may round to a neighbouring step. Values
  * count as dequantised if at least 16 different ones occur, and each is k times
- * one step, bit for bit, for an integer |k| <= 255 and a step that is not an
- * integer. Strings match if they are equal. Errors: BYOC_ETYPE if shape or
- * dtype differ (bool is compared with any type of one byte); BYOC_ENOMEM. */
+ * one step, bit for bit. Here |k| <= 255 is an integer, and the step is not.
+ * Strings match if they are equal. Errors: BYOC_ETYPE if shape or dtype differ
+ * (bool is compared with any type of one byte); BYOC_ENOMEM. */
 struct byi_tolerance {
     double atol, rtol, stol, steps;
 };

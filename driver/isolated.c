@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* isolated.c: runs a whole compile in a child process. The result comes back as
- * bytes: the module as text with its constants in an unnamed file, the
+ * bytes. It has the module as text with its constants in an unnamed file, the
  * backends' results for its regions, and the ledger. From these, this process
  * builds the plan and manifest as usual, but it never loads a plug-in.
  */
@@ -157,7 +157,7 @@ static void get_value(struct result_reader *in, void *value, size_t n)
         memcpy(value, at, n);
 }
 
-/* Read a number of items, each of which needs at least a size_t; a number that
+/* Read a number of items, each of which needs at least a size_t. A number that
  * the rest of the bytes cannot hold sets `bad`. */
 static uint32_t get_count(struct result_reader *in)
 {

@@ -300,7 +300,7 @@ static enum byoc_status check_effects(const struct byoc_compiled *c,
 }
 
 /* Check that each name of a list is a node of the model or an operator of the
- * model or of the IR; a misspelt name would silently have no effect. */
+ * model or of the IR. A misspelt name would silently have no effect. */
 static enum byoc_status check_node_names(const struct byi_module *m,
                                          const char *option,
                                          const char *const *list,
@@ -497,8 +497,8 @@ static enum byoc_status amend_regions(struct byoc_compiled *c, void *arg,
 }
 
 /* Build the image until all its regions load. The first round splits regions
- * that fail into smaller ones that were tried alone, so these should build;
- * later rounds revert the regions that still fail. */
+ * that fail into smaller ones that were tried alone, so these should build.
+ * Later rounds revert the regions that still fail. */
 static enum byoc_status build_image(struct byoc_compiled *c,
                                     const struct byoc_compile_params *params,
                                     struct byoc_error *err)

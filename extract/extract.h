@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* extract.h: turns one region of a model into a separate program, with the
- * inputs that the region has in a run, and reduces this program as long as a
- * test fails.
+ * inputs that the region has in a run. Reduces this program as long as a test
+ * fails.
  */
 #ifndef BYI_EXTRACT_H
 #define BYI_EXTRACT_H
@@ -72,8 +72,8 @@ struct byi_reduce {
     int code;         /* out: the test's exit code, or 128 + its signal */
 };
 /* Reduce the program as long as the test fails with the same exit code as on
- * the whole region: drop operators, replace computed values by inputs, and
- * choose smaller sizes and simpler values (delta debugging: A. Zeller, R.
+ * the whole region. Tries to drop operators, replace computed values by inputs,
+ * and choose smaller sizes and simpler values (delta debugging: A. Zeller, R.
  * Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002).
  * Deterministic if the test is. The caller then frees x with byi_extract_free;
  * its old program is freed here. On an error x is unchanged. Errors:

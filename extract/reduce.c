@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce.c: reduces a program by delta debugging: tries one change after the
- * other, keeps a change if the test still fails with the same exit code, and
- * ends when no change can be kept, or after max_tests tests.
+/* reduce.c: reduces a program by delta debugging. Tries one change after the
+ * other, and keeps a change if the test still fails with the same exit code.
+ * Ends when no change can be kept, or after max_tests tests.
  */
 #include "extract.h"
 

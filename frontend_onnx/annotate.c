@@ -2,8 +2,8 @@
 /* annotate.c: copies a model and adds notes to the metadata of the model and of
  * its nodes.
  *
- * The file is copied as bytes, so that weights take no memory and fields that
- * this program's onnx.proto does not know survive; only node messages are
+ * The file is copied as bytes, so that weights take no memory, and fields are
+ * kept that this program's onnx.proto does not have. Only node messages are
  * rewritten, with their notes appended. NodeProto.metadata_props is new in ONNX
  * 1.16; older readers skip the unknown field.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* external.c: finds tensor data in other files.
  *
- * Models are untrusted and may name any file: the file must lie inside the
+ * Models are untrusted and may name any file. The file must lie inside the
  * model's folder after links are resolved, and the range inside the file. See
  * "External data" in ONNX's docs/ExternalData.md.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frontend_onnx/import.h: shared by the files of this folder: the unpacked
- * model file, tensor decoding, and the state of one import with the helper
- * functions that operator converters are written in.
+/* frontend_onnx/import.h: declares what the files of this folder share. These
+ * are the unpacked model file, tensor decoding, the state of one import, and
+ * the helper functions of operator converters.
  */
 #ifndef BYI_IMPORT_H
 #define BYI_IMPORT_H
@@ -162,9 +162,9 @@ struct byi_onnx_op {
     enum byi_op_id op; /* the IR operator, when `convert` serves many rows */
 };
 
-/* The state of one import. Errors are sticky: after the first failure the
- * functions below do nothing and return BYI_NO_ID, 0, NULL or their `fallback`,
- * so converters need not check each step. */
+/* The state of one import. Errors are sticky. After the first failure the
+ * functions below do nothing and return BYI_NO_ID, 0, NULL or their `fallback`.
+ * So converters need not check each step. */
 struct byi_import {
     struct byi_module *m;
     struct byi_func *f;
@@ -270,8 +270,8 @@ const int64_t *byi_o_axes(struct byi_import *o, const int64_t *axes, uint32_t n,
                           uint32_t rank);
 
 /* Add a constant without provenance, or with the given sources (for a node of
- * the model that becomes a constant). borrow: the module uses the data in
- * place, which must outlive it; otherwise the data is copied. */
+ * the model that becomes a constant). If `borrow`, the module uses the data in
+ * place, and the data must outlive it. Otherwise the data is copied. */
 byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
                       bool borrow, const struct byi_sources *sources);
 byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
@@ -435,8 +435,8 @@ void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
 void byi_o_inline_scope(struct byi_import *o, struct byi_scope *scope,
                         const struct byi_expansion *expansion, byi_id *outputs);
 /* Create the sources of a graph's nodes in file order, each node before the
- * nodes of its subgraphs, including nodes that never run: annotate.c relies on
- * this numbering. */
+ * nodes of its subgraphs. This includes nodes that never run. annotate.c relies
+ * on this numbering. */
 void byi_o_number(struct byi_import *o, const Onnx__GraphProto *graph);
 
 /* --- function.c: model-local functions ------------------------------------ */

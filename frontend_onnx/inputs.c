@@ -158,7 +158,7 @@ static enum byoc_status check_used(struct byi_import *o,
 
 /* --- inputs --------------------------------------------------------------- */
 
-/* A dim_param may be any text, but an IR symbol is an identifier: replace other
+/* A dim_param may be any text, but an IR symbol is an identifier. Replace other
  * characters by '_' and append a hash, so that such names rarely coincide. */
 static const char *symbol_name(struct byi_import *o, const char *param)
 {

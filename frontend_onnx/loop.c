@@ -11,9 +11,9 @@
  *
  * The recursive call is a tail call, which the runtime runs as a loop. A dim of
  * a state that changes between iterations becomes a fresh symbol. A fixpoint
- * iteration finds these dims: the first pass starts from the types of the
- * initial values, and each pass that finds a changed dim is followed by another
- * with the wider types. Rows with unknown dims are collected in a sequence and
+ * iteration finds these dims. The first pass starts from the types of the
+ * initial values. A pass that finds a changed dim is followed by another with
+ * the wider types. Rows with unknown dims are collected in a sequence and
  * stacked after the loop.
  */
 #include "core/ir/text.h"
@@ -225,8 +225,8 @@ static void open_iteration(const struct byi_onnx_loop *loop,
 
 /* --- types of a pass ------------------------------------------------------ */
 
-/* Widen the type of state i so that `found`, its type after an iteration, fits:
- * dims that differ become fresh symbols; a sequence or optional gets the joined
+/* Widen the type of state i so that `found`, its type after an iteration, fits.
+ * Dims that differ become fresh symbols; a sequence or optional gets the joined
  * type. Returns whether the type changed. */
 static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
                         uint32_t i, const struct byi_type *found)

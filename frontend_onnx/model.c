@@ -2,8 +2,8 @@
 /* model.c: maps, checks and unpacks a model file.
  *
  * protobuf-c copies every byte string, which would hold a large model in memory
- * twice. The importer therefore first walks the wire format (wire.c), checks
- * it, and cuts out the raw data of large initialisers, whose ranges in the
+ * twice. The importer therefore first walks the wire format (wire.c) and checks
+ * it. It cuts out the raw data of large initialisers, whose ranges in the
  * mapping it records. protobuf-c unpacks the small message that remains.
  */
 #include "frontend_onnx/import.h"
@@ -19,8 +19,8 @@ enum {
     RAW_LIMIT = 16384 /* raw data of at least this many bytes is cut out */
 };
 
-/* Bounds protobuf-c's memory for a message of n bytes: a two-byte empty node
- * becomes a struct, so without a bound, a 1 MB message could take 100 MB. */
+/* Bounds protobuf-c's memory for a message of n bytes. A two-byte empty node
+ * becomes a struct. Without a bound, a 1 MB message could take 100 MB. */
 #define UNPACK_BASE ((size_t)64 << 20)
 #define UNPACK_FACTOR 32
 

@@ -38,12 +38,12 @@ struct byi_onnx_params {
     void *find_ctx;
 };
 
-/* Read the model at `path` into a module with one function @main: parameters
- * are the graph's inputs (without those that are initialisers), in order; the
+/* Read the model at `path` into a module with one function @main. Parameters
+ * are the graph's inputs (without those that are initialisers), in order. The
  * result is the one output, or the tuple of outputs. Weights stay mapped from
- * the file where its encoding allows. External data must lie inside the
- * model's folder. The caller frees *module with byi_module_free; it is NULL
- * after an error. Errors: BYOC_EIO, BYOC_EPARSE (not a model; truncated),
+ * the file where its encoding allows. External data must lie inside the model's
+ * folder. The caller frees *module with byi_module_free; it is NULL after an
+ * error. Errors: BYOC_EIO, BYOC_EPARSE (not a model; truncated),
  * BYOC_EUNSUPPORTED ("node NAME: operator OP (domain D, opset N) is not
  * supported"), BYOC_ETYPE (types or shapes do not match; names the node),
  * BYOC_EINVAL (params), BYOC_ELIMIT, BYOC_ENOMEM. */
@@ -79,13 +79,12 @@ struct byi_onnx_notes {
 };
 
 /* Copy the model at `from` to `to` and add notes to the metadata of the model
- * and of its nodes: nodes[i] is for the node with source i of an import,
- * including nodes of branches and loops.
- * Replaces notes of an earlier run and copies everything else unchanged;
- * external weights are not copied.
- * Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EINVAL (`to` is `from`; `to` is in
- * another folder than the external weights; the nodes do not match),
- * BYOC_ELIMIT (over the 2 GiB of an ONNX file). */
+ * and of its nodes. Nodes[i] is for the node with source i of an import,
+ * including nodes of branches and loops. Replaces notes of an earlier run and
+ * copies everything else unchanged; external weights are not copied. Errors:
+ * BYOC_EIO, BYOC_EPARSE, BYOC_EINVAL (`to` is `from`; `to` is in another folder
+ * than the external weights; the nodes do not match), BYOC_ELIMIT (over the 2
+ * GiB of an ONNX file). */
 enum byoc_status byi_onnx_annotate(const char *from, const char *to,
                                    uint32_t n_nodes,
                                    const struct byi_onnx_notes *nodes,
@@ -109,8 +108,8 @@ struct byi_onnx_place {
  * of the domain "byoc.BACKEND", so that viewers show a region as one node. A
  * region becomes several functions if it has nodes in several graphs, or if a
  * path leaves it and comes back. Idle nodes that only one region reads go into
- * its function, and so does the call of a function of the model whose nodes are
- * all in one region. Names are kept; values without a type in the file get the
+ * its function. So does the call of a function of the model whose nodes are all
+ * in one region. Names are kept; values without a type in the file get the
  * types that `places` lists. Errors: as for byi_onnx_annotate. */
 enum byoc_status byi_onnx_regions(const char *from, const char *to,
                                   uint32_t n_places,

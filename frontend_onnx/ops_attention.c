@@ -621,9 +621,9 @@ static void read_standard(struct byi_import *o, struct byi_attention *a)
     check_heads(o, a, heads);
 }
 
-/* Attention: query, key, value, mask, past keys and values, and from opset 24
- * on the number of keys of each sequence, if k and v are padded. The soft
- * cap comes before the mask, as in the standard since its correction in 1.21
+/* Attention: query, key, value, mask, past keys and values. From opset 24 on,
+ * also the number of keys of each sequence, if k and v are padded. The soft cap
+ * comes before the mask, as in the standard since its correction in 1.21
  * (github.com/onnx/onnx/pull/7867). Keys and values of another type are cast to
  * the type of the query, which is also the type of the result. */
 static void convert_standard(struct byi_import *o)

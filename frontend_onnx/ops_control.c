@@ -52,7 +52,7 @@ static bool is_tensor(const struct if_branch *b, uint32_t i)
 }
 
 /* Prepend axes of size 1 to each output that has a higher rank in the other
- * branch because of such axes: both branches must return the same rank, and
+ * branch because of such axes. Both branches must return the same rank, and
  * broadcasting ignores these axes. */
 static void raise_ranks(struct if_branch *b, const struct if_branch *other)
 {
@@ -142,10 +142,10 @@ static bool is_squeeze_or_identity(const Onnx__GraphProto *then,
            strcmp(otherwise->node[0]->op_type, "Identity") == 0;
 }
 
-/* PyTorch exports squeeze(x, dim) of a symbolic dim as an If: the axis is
- * removed only if its size is 1, so the rank depends on the data. Readers of
- * the result expect one rank: always squeeze, and let the run refuse other
- * sizes. Returns false if the node is another If. */
+/* PyTorch exports squeeze(x, dim) of a symbolic dim as an If. The axis is
+ * removed only if its size is 1. The rank depends on the data. Readers of the
+ * result expect one rank: always squeeze, and let the run refuse other sizes.
+ * Returns false if the node is another If. */
 static bool squeeze_if_one(struct byi_import *o, const Onnx__GraphProto *then,
                            const Onnx__GraphProto *otherwise)
 {
@@ -383,7 +383,7 @@ static void scan_entry(struct byi_import *o, const byi_id *whole, uint32_t n,
 }
 
 /* Before opset 9, inputs and outputs had a leading batch axis, and input 0 was
- * sequence_lens: convert one Scan of opset 9 for each entry of the batch. */
+ * sequence_lens. Convert one Scan of opset 9 for each entry of the batch. */
 static void convert_scan_8(struct byi_import *o)
 {
     enum { MAX_BATCH = 64 };

@@ -79,9 +79,9 @@ static void read_attr(struct byi_import *o, const struct byoc_operator *op,
 /* ImageDecoder(x, pixel_format="BGR") ->
  * custom(%x, op="imaging.ImageDecoder@20",
  *        attributes="{\"pixel_format\": \"BGR\"}")
- * The attribute `operands` tells where each operand is from: the index of the
- * node's input, or -k for the k-th tensor attribute that the operator declares.
- */
+ * The attribute `operands` says where each operand is from. It is the index of
+ * the node's input, or -k for the k-th tensor attribute that the operator
+ * declares. */
 static void convert_custom(struct byi_import *o)
 {
     const struct byoc_operator *op = o->custom.op;

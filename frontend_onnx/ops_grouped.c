@@ -149,8 +149,9 @@ static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
     g->a.k = byi_rotary_apply(o, g->a.k, tables, interleaved);
 }
 
-/* Returns the declared size of axis 2 of the graph's input or output `name`;
- * NULL if the model declares no shape for it, or a rank other than 4. */
+/* Returns the declared size of axis 2 of the graph's input or output `name`.
+ * Returns NULL if the model declares no shape for it, or a rank other than 4.
+ */
 static const Onnx__TensorShapeProto__Dimension *declared_length(
     Onnx__ValueInfoProto *const *list, size_t n, const char *name)
 {
@@ -166,7 +167,7 @@ static const Onnx__TensorShapeProto__Dimension *declared_length(
 }
 
 /* Whether the model declares that output `made` is as long as input `past`, by
- * the same number or name: then the cache is a buffer with room for all keys.
+ * the same number or name. Then the cache is a buffer with room for all keys.
  */
 static bool is_preallocated(const struct byi_import *o, uint32_t past,
                             uint32_t made)

@@ -127,8 +127,8 @@ static byi_id complete_roi(struct byi_import *o)
 }
 
 /* Replace the sizes of the axes in `resized` by sizes that keep x's aspect
- * ratio: if `smaller`, by the largest that fit in the given sizes; otherwise by
- * the smallest that cover them. */
+ * ratio. These are the largest that fit in the given sizes if `smaller`,
+ * otherwise the smallest that cover them. */
 static void keep_ratio(struct byi_import *o, const bool *resized, bool smaller,
                        uint32_t rank, int64_t *sizes)
 {

@@ -3,9 +3,9 @@
  * map: the values under the map's own name, the keys as "NAME.keys".
  *
  * A map input becomes two inputs of the same length. ZipMap's result is a
- * sequence of maps that all have the class labels as keys: it becomes the
- * matrix of scores, one row per map, and the labels are another output.
- * Between nodes a map is a tuple of values and keys.
+ * sequence of maps that all have the class labels as keys. It becomes the
+ * matrix of scores, one row per map. The labels are another output. Between
+ * nodes a map is a tuple of values and keys.
  */
 #include "frontend_onnx/import.h"
 

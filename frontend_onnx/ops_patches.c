@@ -241,9 +241,9 @@ struct deformed_conv {
 };
 
 /* Emit the positions of the moved taps, (n offset_groups, taps, height, width,
- * 1), on an axis of x (0: height, 1: width), in image.grid_sample's units: -1
- * to 1 over the axis. They are float64, since float32 would round them too
- * much. */
+ * 1), on an axis of x (0: height, 1: width). Their unit is that of
+ * image.grid_sample, -1 to 1 over the axis. They are float64, since float32
+ * would round them too much. */
 static byi_id emit_positions(struct byi_import *o,
                              const struct deformed_conv *d, byi_id offsets,
                              uint32_t axis)

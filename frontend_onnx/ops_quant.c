@@ -97,8 +97,8 @@ static void convert_dequantize(struct byi_import *o)
                     byi_o_dtype(o, byi_o_in(o, 0)));
 }
 
-/* Quantise x to uint8 with the scale and zero point that map [min(x, 0),
- * max(x, 0)] to 0 .. 255; the scale is 1 if x is all zeros. */
+/* Quantise x to uint8 with the scale and zero point that map [min(x, 0), max(x,
+ * 0)] to 0 .. 255. The scale is 1 if x is all zeros. */
 static byi_id quantize_dynamic(struct byi_import *o, byi_id x, byi_id *scale_of,
                                byi_id *zero_of)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_rotary.c: converts rotary embeddings (Su et al., "RoFormer: Enhanced
- * Transformer with Rotary Position Embedding", 2021): each pair of a head's
+ * Transformer with Rotary Position Embedding", 2021). Each pair of a head's
  * elements is a point of the plane, rotated by an angle proportional to the
  * position.
  */
@@ -18,7 +18,7 @@ byi_id byi_rotary_rows(struct byi_import *o, byi_id table, byi_id positions,
 }
 
 /* Emit the positions of the s tokens, (1, s), if `positions` is one number, the
- * position of the first token; positions (b, s) are returned as they are. */
+ * position of the first token. Positions (b, s) are returned as they are. */
 static byi_id emit_positions(struct byi_import *o, byi_id positions, byi_id s)
 {
     static const int64_t front[] = {0};

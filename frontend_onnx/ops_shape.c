@@ -441,7 +441,7 @@ static void convert_pad(struct byi_import *o)
 }
 
 /* CenterCropPad crops or pads the axes to the sizes of input `shape`, equally
- * on both sides; an odd element is cropped or padded at the end. */
+ * on both sides. An odd element is cropped or padded at the end. */
 static void convert_center(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0), own = byi_o_shape_of(o, x);

@@ -5,7 +5,7 @@
  * STFT(x, step, window)
  *     -> dft(take(%x, %starts + %offsets, axis=1) %window, axis=2)
  *
- * Sizes may be known at run time only: they are computed by operators on
+ * Sizes may be known at run time only. They are computed by operators on
  * float64 or int64 scalars, which the importer folds if they are constant.
  */
 #include "frontend_onnx/import.h"
@@ -187,7 +187,7 @@ static byi_id emit_product_where(struct byi_import *o, enum byi_op_id op,
         ARGS(byi_o_call(o, op, places, axis), dims), NO_ATTRS);
 }
 
-/* Emit the DFT along an axis that is known only at run time: reshape x to
+/* Emit the DFT along an axis that is known only at run time. Reshape x to
  * (before, axis, after, parts), transform axis 1, and reshape the result back.
  * BYI_NO_ID on error. */
 static byi_id emit_dynamic_dft(struct byi_import *o, byi_id x, byi_id axis)

@@ -2,14 +2,13 @@
 /* ops_svm.c: converts support vector machines of ai.onnx.ml to operators on
  * float64; results are cast to float32.
  *
- * With V support vectors s, the kernel values K (rows, V) are a function of
- * x s^T or of |x - s|^2. A regressor computes K coefficients + rho. A
- * classifier of C classes is one-vs-one: it has a score for each of the C (C -
- * 1) / 2 pairs of classes, K W^T + rho, where row (i, j) of W has the
- * coefficients of the support vectors of i and j, and 0 elsewhere. The label is
- * the class with most votes. Pair probabilities, if the model has them, are
- * combined into class probabilities by pairwise coupling
- * (ml.pairwise_coupling).
+ * With V support vectors s, the kernel values K (rows, V) are a function of x
+ * s^T or of |x - s|^2. A regressor computes K coefficients + rho. A classifier
+ * of C classes is one-vs-one. It has a score for each of the C (C - 1) / 2
+ * pairs of classes, K W^T + rho. Row (i, j) of W has the coefficients of the
+ * support vectors of i and j, and 0 elsewhere. The label is the class with most
+ * votes. Pair probabilities, if the model has them, are combined into class
+ * probabilities by pairwise coupling (ml.pairwise_coupling).
  */
 #include "frontend_onnx/import.h"
 
@@ -181,8 +180,8 @@ struct class_pairs {
 };
 
 /* Add the constant W (see the top of this file). The attribute `coefficients`
- * is (classes - 1, vectors): row (i, j) of W takes the vectors of class i from
- * its row j - 1, and the vectors of class j from its row i. */
+ * is (classes - 1, vectors). Row (i, j) of W takes the vectors of class i from
+ * its row j - 1. It takes the vectors of class j from its row i. */
 static byi_id add_pair_weights(struct byi_import *o, const struct svm *s,
                                const struct class_pairs *p)
 {

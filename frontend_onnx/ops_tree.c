@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_tree.c: converts ai.onnx.ml's tree ensembles to ml.tree_ensemble and
  * operators on its sums; TreeEnsemble is in ops_tree_5.c. ONNX lists nodes by
- * tree and node number, in any order; ml.tree_ensemble requires each node's
+ * tree and node number, in any order. But ml.tree_ensemble requires each node's
  * true child next to it (see ops.def), so trees are rewritten in depth-first
  * order. The negated comparisons (>, >=, !=) swap the children.
  */
@@ -357,7 +357,7 @@ static byi_id add_constant(struct byi_import *o, enum byoc_dtype dtype,
 }
 
 /* Whether each of the n targets has a tree whose leaves have one weight each,
- * all for this target: then every row has a vote for each target. */
+ * all for this target. Then every row has a vote for each target. */
 static bool covers_targets(struct byi_import *o, const struct flat_trees *f,
                            int64_t n)
 {
@@ -552,8 +552,8 @@ static byi_id emit_column(struct byi_import *o, byi_id sums, double i)
                         1, last);
 }
 
-/* Emit the results for several sums: the label is the class with the largest
- * sum among the classes with a vote; a class without votes scores 0. */
+/* Emit the results for several sums. The label is the class with the largest
+ * sum among the classes with a vote. A class without votes scores 0. */
 static void classify_multi(struct byi_import *o, const struct byi_ensemble *e,
                            byi_id sums, byi_id labels, const char *transform)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_tree_5.c: converts TreeEnsemble of opset 5 of ai.onnx.ml. Inner nodes and
- * leaves are numbered apart, and a node may compare with a set of numbers; the
+ * leaves are numbered apart, and a node may compare with a set of numbers. The
  * sets are listed one after the other, each ending with NaN. The attributes are
- * rewritten as the lists of the older operators (ops_tree.c): a leaf becomes a
+ * rewritten as the lists of the older operators (ops_tree.c). A leaf becomes a
  * node for each parent, and a comparison with a set becomes a chain of nodes.
  */
 #include "frontend_onnx/tree.h"
@@ -21,8 +21,8 @@ struct inner_nodes {
 
 enum { IN_SET = 6 }; /* the mode of a comparison with a set */
 
-/* Returns the number of listed nodes for inner node i: 1 or, if the node
- * compares with a set, one for each number of the set, at least 1. Then moves
+/* Returns the number of listed nodes for inner node i, at least 1. If the node
+ * compares with a set, it is one for each number of the set. Then moves
  * *member, an index in t->members, past the set. */
 static uint32_t count_listed(const struct inner_nodes *t, uint32_t i,
                              int64_t *member)
@@ -106,8 +106,8 @@ static void make_lists(struct byi_import *o, const struct inner_nodes *t,
     m->n = t->start[t->n];
 }
 
-/* Returns the listed node of a child; adds it if the child is a leaf, which
- * becomes one listed node for each parent. -1 after an error. */
+/* Returns the listed node of a child, or -1 after an error. Adds the node if
+ * the child is a leaf, which becomes one listed node for each parent. */
 static int64_t add_child(struct byi_import *o, const struct inner_nodes *t,
                          struct tree_lists *m, int64_t child, bool leaf)
 {

@@ -202,7 +202,7 @@ static void convert_conv(struct byi_import *o)
 }
 
 /* CausalConvWithState: a depthwise convolution of x (n, channels, time) after
- * the k - 1 positions of the state, which are zeros at first; the last k - 1
+ * the k - 1 positions of the state, which are zeros at first. The last k - 1
  * positions are the next state. */
 static void convert_causal_conv(struct byi_import *o)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* order.c: finds the order in which a graph's nodes are converted: the order of
- * the file if it is topological, as the standard demands; otherwise a
- * depth-first search puts the producers of a node's values before it.
+/* order.c: finds the order in which a graph's nodes are converted. It is the
+ * order of the file if that is topological, as the standard demands. Otherwise
+ * a depth-first search puts the producers of a node's values before it.
  */
 #include "frontend_onnx/import.h"
 

@@ -10,7 +10,7 @@
  * converted into the current function and resolves names in the enclosing
  * scope.
  *
- * ONNX requires names to be unique in a graph and its subgraphs, so a name is
+ * ONNX requires names to be unique in a graph and its subgraphs. So a name is
  * free in a subgraph if no node, input or initialiser in it defines the name.
  * Recursion is bounded by the nesting of graphs, which byi_wire_check limits.
  */

@@ -14,7 +14,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "raw_data is little-endian and used as it is");
 
 /* In bytes. Mapped raw data of at least this size is used in place even if it
- * is not aligned to BYI_ALIGN; smaller unaligned data, and all unmapped data,
+ * is not aligned to BYI_ALIGN. Smaller unaligned data, and all unmapped data,
  * is copied. */
 enum { MIN_BORROWED = 16384 };
 

@@ -57,7 +57,7 @@ void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_rows,
  * of the same id. */
 void byi_tree_index(struct byi_import *o, struct byi_trees *trees);
 /* Emit the sums of all listed trees; call byi_tree_index first. Set e->n, and
- * e->partial if targets without votes must be marked; the call clears
+ * e->partial if targets without votes must be marked. The call clears
  * e->partial if each row has votes for all targets, and sets the other members.
  * `thresholds` belong to the nodes and `weights` to the leaves, in the order of
  * the lists. `aggregate` is "sum", "average", "min" or "max", as in ops.def.

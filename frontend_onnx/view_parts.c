@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view_parts.c: Kahn's topological sort of nodes and regions together. A region
  * becomes a part once all outside nodes that it reads are in parts. If the
- * remaining regions wait for each other, one of them is split: those of its
+ * remaining regions wait for each other, one of them is split. Those of its
  * nodes that wait for nothing become a part, and its other nodes a later one.
  */
 #include "frontend_onnx/view.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frontend_onnx/wire.h: protobuf's wire format, read and written without
- * unpacking: large weights stay in the mapping, and an edited message keeps
- * the fields that its descriptor does not know.
+/* frontend_onnx/wire.h: reads and writes protobuf's wire format without
+ * unpacking. Large weights stay in the mapping. An edited message keeps the
+ * fields that its descriptor does not have.
  */
 #ifndef BYI_WIRE_H
 #define BYI_WIRE_H
@@ -66,8 +66,8 @@ enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
                                void *ctx, struct byoc_error *err);
 
 /* annotate.c: check the message of the model at `from`, and that a copy of it
- * may be written to `to`: another file, in the same folder if weights are
- * external. Errors: BYOC_EPARSE, BYOC_ELIMIT, BYOC_EINVAL. */
+ * may be written to `to`. This must be another file, in the same folder if
+ * weights are external. Errors: BYOC_EPARSE, BYOC_ELIMIT, BYOC_EINVAL. */
 enum byoc_status byi_onnx_check_copy(const char *from, const char *to,
                                      const uint8_t *data, size_t n,
                                      struct byoc_error *err);

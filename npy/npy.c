@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* npy.c: reads and writes numpy's array files (NEP 1, "A Simple File Format for
- * NumPy Arrays"), and reads the stored members of .npz archives (PKWARE
+ * NumPy Arrays"). Also reads the stored members of .npz archives (PKWARE
  * APPNOTE, 4.3: local headers and the central directory). All reads are
  * bounds-checked.
  */

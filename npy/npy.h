@@ -13,8 +13,8 @@ enum byoc_status byi_npy_read(const char *path, struct byi_arena *arena,
                               struct byi_tensor *tensor,
                               struct byoc_error *err);
 /* Write an array to a temporary file, and rename it. bfloat16 is written as
- * uint16, and types of 8 bits or fewer as bytes, with the bits of the elements.
- * Errors: BYOC_EIO, BYOC_EUNSUPPORTED (a type that numpy does not have). */
+ * uint16, and types of 8 bits or fewer as bytes, with the same bits. Errors:
+ * BYOC_EIO, BYOC_EUNSUPPORTED (a type that numpy does not have). */
 enum byoc_status byi_npy_write(const char *path,
                                const struct byi_tensor *tensor,
                                struct byoc_error *err);

@@ -151,9 +151,10 @@ static enum byoc_status load_cache_entry(struct byi_ep *ep, const char *path,
 }
 
 /* Write the compiled model as an artifact and load the artifact, since only
- * artifacts have fused kernels: at `path` in the cache folder or, if `path` is
- * NULL or cannot be written, in a temporary folder. If no artifact can be
- * written, for example without a C compiler, load the model from memory. */
+ * artifacts have fused kernels. It is written at `path` in the cache folder. If
+ * `path` is NULL or cannot be written, it is in a temporary folder. If no
+ * artifact can be written, for example without a C compiler, load the model
+ * from memory. */
 static enum byoc_status load_compiled(struct byi_ep *ep, const char *path,
                                       struct byi_arena *scratch,
                                       struct byi_ep_built *built,

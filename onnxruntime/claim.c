@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* claim.c: decides which nodes byoc runs (OrtEp's GetCapability). It divides
  * the nodes into groups, and compiles each group. When a group does not
- * compile, a binary search finds the node that makes it fail; that node is left
+ * compile, a binary search finds the node that makes it fail. That node is left
  * to ONNX Runtime, and the others are grouped again.
  *
  *     all nodes supported -> groups -> each compiles? -> claimed
@@ -147,7 +147,7 @@ static bool fails_alone(struct byi_ep_claim *c, uint32_t node,
 }
 
 /* Find the node that makes the current group fail the test, by binary search
- * over its nodes in order: the nodes up to this one fail, those before it pass.
+ * over its nodes in order. The nodes up to this one fail, those before it pass.
  * On entry *err is the failure of the group, on return the failure of the nodes
  * up to this one. */
 static uint32_t find_failing_node(struct byi_ep_claim *c, byi_ep_test *test,
@@ -357,9 +357,9 @@ static bool may_have_fused(const char *op)
 }
 
 /* Set *answer to whether `graph` is a body. This is for older versions of ONNX
- * Runtime: 1.23 cannot load a model with fused nodes in bodies (fused nodes of
- * several graphs get the same name), and has no function that returns the node
- * of a body. Only the main graph has the model's name. */
+ * Runtime. 1.23 cannot load a model with fused nodes in bodies, since fused
+ * nodes of several graphs get the same name. It also has no function that
+ * returns the node of a body. Only the main graph has the model's name. */
 static enum byoc_status is_body(const OrtApi *ort, const OrtGraph *graph,
                                 bool *answer, struct byoc_error *err)
 {
@@ -381,8 +381,8 @@ static enum byoc_status is_body(const OrtApi *ort, const OrtGraph *graph,
 
 /* Set *answer to whether byoc may be able to run the only node of c->g, with
  * its bodies, in a larger group. It may be able to even if the import of the
- * node fails because types or ranks do not match, for example in two branches:
- * in a larger group, other nodes may determine the condition, or the ranks of
+ * node fails because types or ranks do not match, for example in two branches.
+ * In a larger group, other nodes may determine the condition, or the ranks of
  * the node's inputs. */
 static enum byoc_status may_run_whole(struct byi_ep_claim *c, bool *answer,
                                       struct byoc_error *err)
@@ -406,10 +406,10 @@ static enum byoc_status may_run_whole(struct byi_ep_claim *c, bool *answer,
     return BYOC_OK;
 }
 
-/* Set *answer to whether `graph` is a body in which no node may be claimed,
- * because byoc may run the whole node that it belongs to, or because ONNX
- * Runtime cannot fuse nodes there. The opsets are read from the body, since the
- * graph of its node is not accessible. */
+/* Set *answer to whether `graph` is a body in which no node may be claimed.
+ * Either byoc may run the whole node that it belongs to, or ONNX Runtime cannot
+ * fuse nodes there. The opsets are read from the body, since the graph of its
+ * node is not accessible. */
 static enum byoc_status must_skip(struct byi_ep *ep, const OrtGraph *graph,
                                   struct byi_arena *arena, bool *answer,
                                   struct byoc_error *err)

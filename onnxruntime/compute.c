@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compute.c: runs a built model as a fused node. ONNX Runtime may run the same
- * node on several threads at once, so each run takes a state from a list, or
+ * node on several threads at once. Each run takes a state from a list, or
  * creates one. byoc reads inputs in place. If the sizes of the inputs determine
  * the size of an output, ONNX Runtime allocates the output before the run, and
- * byoc writes to it; other outputs and strings are copied once.
+ * byoc writes to it. Other outputs and strings are copied once.
  */
 #include "onnxruntime/provider.h"
 

@@ -3,10 +3,10 @@
  * also inputs of the model. With the option initializers=constant these
  * initialisers are compiled as constants, and a run that replaces one fails.
  * ONNX Runtime does not tell whether a run replaces values. Therefore a run
- * compares the digest of the bytes when their address has changed: as long as
+ * compares the digest of the bytes when their address has changed. As long as
  * no run replaces the values, the address is memory of the session. The caller
  * may also fill the same buffer again, so each run compares samples of the
- * bytes; reading all weights would take longer than many runs. A value that
+ * bytes. Reading all weights would take longer than many runs. A value that
  * differs from the model's only between the samples is not noticed. */
 #include "onnxruntime/provider.h"
 

@@ -197,7 +197,7 @@ static enum byoc_status put_node(const OrtApi *ort, const OrtNode *node,
 /* --- values --------------------------------------------------------------- */
 
 /* Set v->rank and v->is_tensor. A tensor with elements of 4 or 2 bits cannot be
- * an input or output of a fused node: byoc stores each element in a byte, and
+ * an input or output of a fused node. Byoc stores each element in a byte, and
  * ONNX Runtime packs them. */
 static enum byoc_status read_type(const OrtApi *ort, const OrtValueInfo *info,
                                   struct byi_ep_value *v,
@@ -322,9 +322,9 @@ static enum byoc_status read_model_header(struct byi_ep_graph *g,
     return BYOC_OK;
 }
 
-/* Mark the graph's outputs. They are read from the graph, since the graph may
- * be a view of some nodes of another graph, and ValueInfo_IsGraphOutput does
- * not report the outputs of such a view. */
+/* Mark the graph's outputs. They are read from the graph, which may be a view
+ * of some nodes of another graph. ValueInfo_IsGraphOutput does not report the
+ * outputs of such a view. */
 static enum byoc_status mark_outputs(struct byi_ep_graph *g,
                                      const OrtGraph *graph,
                                      struct byoc_error *err)

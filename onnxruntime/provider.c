@@ -160,7 +160,7 @@ static void ORT_API_CALL free_kernels(OrtEp *ep, OrtNodeComputeInfo **kernels,
 /* --- the provider --------------------------------------------------------- */
 
 /* Compile a model of one operator with the options, so that a wrong option
- * fails here: ONNX Runtime passes the message of this failure to the
+ * fails here. ONNX Runtime passes the message of this failure to the
  * application. */
 static enum byoc_status try_options(struct byi_ep *ep, struct byoc_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnxruntime/provider.h: shared by the files of the execution provider for
- * ONNX Runtime, which uses ONNX Runtime's plug-in ABI (OrtEpFactory, OrtEp) and
- * the public API of byoc.
+/* onnxruntime/provider.h: declares what the files of the execution provider for
+ * ONNX Runtime share. It uses ONNX Runtime's plug-in ABI (OrtEpFactory, OrtEp)
+ * and the public API of byoc.
  *
  *     OrtGraph -graph.c-> struct byi_ep_graph -subset.c-> an ONNX model's bytes
  *         -build.c-> artifact, loaded -compute.c-> runs
@@ -99,7 +99,7 @@ void byi_ep_put_head(struct byi_ep_bytes *out, unsigned field, size_t n);
 enum byoc_status byi_ep_put_value(const OrtApi *ort, struct byi_ep_bytes *out,
                                   unsigned field, const OrtValueInfo *info,
                                   const char *name, struct byoc_error *err);
-/* Append the fields of a TensorProto, except raw_data: *data and *bytes are set
+/* Append the fields of a TensorProto, except raw_data. *data and *bytes are set
  * to its bytes, which belong to `value`. (For strings, which are appended, they
  * are NULL and 0.) */
 enum byoc_status byi_ep_put_tensor(const OrtApi *ort, const OrtValue *value,
@@ -274,7 +274,7 @@ struct byi_ep_fixed {
     uint64_t sample_hash;          /* of samples of the bytes */
 };
 /* List in *fixed, in `arena`, the initialisers of the graph that were compiled
- * as constants and are among the fused node's n_in inputs; *n is their number.
+ * as constants and are among the fused node's n_in inputs. *n is their number.
  * Errors: those of ONNX Runtime's functions. */
 enum byoc_status byi_ep_fixed_list(const struct byi_ep_graph *graph,
                                    const char *const *inputs, size_t n_in,

@@ -388,9 +388,8 @@ enum byoc_status byi_parse_module(const char *text, size_t n, const char *file,
  * as inferred, captures, names, annotations. Errors: BYOC_ETYPE, a bug of the
  * pass that ran last (or of the input, for parsed text). */
 enum byoc_status byi_verify(const struct byi_module *m, struct byoc_error *err);
-/* Whether `type` equals `inferred`, except that symbols that the inference
- * created (dims from first_new down) may have other names in `type`, where each
- * has one name only. */
+/* Whether `type` equals `inferred`. Symbols that the inference created (dims
+ * from first_new down) may have other names in `type`, one name each. */
 bool byi_type_fits(const struct byi_type *type, const struct byi_type *inferred,
                    int64_t first_new);
 /* Whether the inference creates symbols for the type of a correct node. The
@@ -444,8 +443,8 @@ void byi_context_put(struct byi_pass_context *ctx,
                      struct byi_context_entry entry);
 
 /* Declare an entry of type `struct byi_NAME *`, whose key is defined in the
- * owner's C file: byi_NAME_entry(value) for an initialiser or byi_context_put,
- * and byi_NAME_of(ctx), which may return NULL. */
+ * owner's C file. byi_NAME_entry(value) is for an initialiser or
+ * byi_context_put; byi_NAME_of(ctx) may return NULL. */
 #define BYI_CONTEXT_ENTRY(name)                                                \
     extern const struct byi_context_key byi_##name##_key;                      \
     static inline struct byi_context_entry byi_##name##_entry(                 \

@@ -90,7 +90,7 @@ static uint32_t name_of_number(struct byi_parser *p, uint32_t number)
 }
 
 /* %0 is a number from the printer, %"0" a name of the model. The printer does
- * not write %007, so this is a name, too; its text gets a byte in front, so
+ * not write %007, so this is a name, too. Its text gets a byte in front, so
  * that it differs from %"007". */
 uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok)
 {
@@ -250,7 +250,7 @@ static void drop_unread_captures(struct byi_parse_scope *s)
     byi_vec_free(read);
 }
 
-/* Captures were added in the order of their uses; move them after the
+/* Captures were added in the order of their uses. Move them after the
  * function's own parameters, so that parameters come first in every function.
  * s->self is the new place of the function's literal of itself. */
 static void move_captures(struct byi_parse_scope *s)

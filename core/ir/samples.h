@@ -19,10 +19,11 @@ struct byi_sizes {
     const struct byi_size_list *at;
 };
 
-/* The shapes of all values of the module, in several rounds: for the sizes that
- * the user gave, or 1, 2 and 64, and larger ones if the model accepts none of
- * these. NULL if the inputs have no symbolic dims. The samples live in `arena`,
- * and are valid until the module changes; m and ctx must outlive them. */
+/* The shapes of all values of the module, in several rounds. A round uses the
+ * sizes that the user gave, or 1, 2 or 64. If the model accepts none of these,
+ * larger ones follow. NULL if the inputs have no symbolic dims. The samples
+ * live in `arena`, and are valid until the module changes; m and ctx must
+ * outlive them. */
 struct byi_samples;
 struct byi_samples *byi_samples_new(const struct byi_module *m,
                                     const struct byi_pass_context *ctx,

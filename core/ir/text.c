@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c: the printer of the text form (docs/text.md). Statements are
- * printed in the order of the nodes; a nested function is printed where its
- * node is, so the printer walks with a stack of levels instead of recursion.
+/* text.c: the printer of the text form (docs/text.md). Statements are printed
+ * in the order of the nodes. A nested function is printed where its node is.
+ * The printer walks with a stack of levels instead of recursion.
  *
  * Every node has its own line and a number, except parameters; constants and
  * globals with one reader that is not a function literal; and the branches of
@@ -649,8 +649,8 @@ static bool is_branch(const struct text_level *l)
 }
 
 /* Print node `id` of the innermost level. The result needs no number if it is
- * the last node; but a branch declares no type, so a new symbol must be
- * declared at a named value. */
+ * the last node. A branch declares no type, so a new symbol must be declared at
+ * a named value. */
 static void add_statement(struct text_printer *p, byi_id id)
 {
     struct text_level *l = top_level(p);

@@ -616,7 +616,7 @@ static void count_literals(const struct byi_module *m, uint32_t i,
 }
 
 /* A function may contain a literal of itself (it calls itself), but not one of
- * a function that contains it, since printing would not end: remove functions
+ * a function that contains it, since printing would not end. Remove functions
  * that no other contains until none is left (Kahn's topological sort). */
 static enum byoc_status check_nesting(const struct byi_module *m,
                                       struct byi_arena *arena,

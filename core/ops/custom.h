@@ -2,7 +2,7 @@
 /* custom.h: operators that plug-ins add (byoc/custom.h). In the IR they are
  * calls of the operator `custom`, whose attributes name the plug-in's operator
  * and hold its attributes as JSON. The type rule and the kernel call the
- * plug-in through the runtime, which knows the open plug-ins: each library of
+ * plug-in through the runtime, which knows the open plug-ins. Each library of
  * byoc has a pointer to these calls.
  */
 #ifndef BYI_CUSTOM_H
@@ -46,8 +46,8 @@ struct byi_custom_call {
     const struct byi_custom *op;
 };
 
-/* Start a call of `custom` with these operands, whose data the call borrows:
- * find the operator, and store each operand in the call's inputs or tensors.
+/* Start a call of `custom` with these operands, whose data the call borrows.
+ * Find the operator, and store each operand in the call's inputs or tensors.
  * Errors: BYOC_EBACKEND (no plug-in has the operator), BYOC_ETYPE (the operator
  * has another number of inputs, tensors or results). */
 enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,

@@ -11,7 +11,7 @@
 enum { BYI_EPILOGUE_OPS = 8 }; /* maximum number of operators in an epilogue */
 
 /* One operator. It reads the result so far and, if it is binary, one more
- * operand of the call: the epilogue's operands come after those of the product
+ * operand of the call. The epilogue's operands come after those of the product
  * or convolution, in the order of the operators. */
 struct byi_epilogue_op {
     const struct byi_op *op;
@@ -25,7 +25,7 @@ bool byi_epilogue_is_supported(enum byi_op_id op, const struct byi_attrs *attrs,
                                const struct byi_type *weights,
                                const struct byi_type *out);
 /* May `op` be in the epilogue of a call with this result? `operand` is the type
- * of the other operand of a binary `op`: it must equal the result's type, or
+ * of the other operand of a binary `op`. It must equal the result's type, or
  * have one element, or one for each position of the last axis. NULL: `op` is
  * unary. */
 bool byi_epilogue_allows(enum byi_op_id op, const struct byi_type *out,

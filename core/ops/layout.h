@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layout.h: memory layouts by name, in Relay's notation. An upper-case
- * letter is an axis; a number and a lower-case letter are a block of that
- * axis: "NCHW" is (N, C, H, W), and "NCHW16c" is (N, C/16, H, W, 16).
+/* layout.h: memory layouts by name, in Relay's notation. An upper-case letter
+ * is an axis; a number and a lower-case letter are a block of that axis. "NCHW"
+ * is (N, C, H, W), and "NCHW16c" is (N, C/16, H, W, 16).
  */
 #ifndef BYI_LAYOUT_H
 #define BYI_LAYOUT_H
@@ -18,9 +18,9 @@ struct byi_layout {
     } at[BYI_MAX_RANK];
 };
 
-/* Parse a layout's name. Returns NULL, or a static text of the error: the name
- * has no letters, a letter twice, more than BYI_MAX_RANK axes, or a block that
- * does not follow its axis or has more than BYI_MAX_BLOCK elements. */
+/* Parse a layout's name. Returns NULL, or a static text of the error. The name
+ * may have no letters, a letter twice, or more than BYI_MAX_RANK axes. A block
+ * may not follow its axis, or have more than BYI_MAX_BLOCK elements. */
 const char *byi_layout_parse(const char *text, struct byi_layout *layout);
 /* The index of the axis `letter`; -1 if the layout does not have it. */
 int byi_layout_find(const struct byi_layout *l, char letter);
@@ -35,8 +35,9 @@ bool byi_layout_permutation(const struct byi_layout *from,
                             int64_t axes[BYI_MAX_RANK]);
 /* The dims in layout `to` of a tensor that has `dims` in `from`; a symbolic dim
  * can move, but not be split into blocks. Returns NULL, or a static text of the
- * error: the letters differ, a block does not divide its axis, a symbol would
- * be divided, or neither of two block sizes divides the other. */
+ * error. Errors are that the letters differ, a block does not divide its axis,
+ * a symbol would be divided, or neither of two block sizes divides the other.
+ */
 const char *byi_layout_dims(const struct byi_layout *from,
                             const struct byi_layout *to, const int64_t *dims,
                             int64_t out[BYI_MAX_RANK]);

@@ -170,7 +170,7 @@ bool byi_op_has(enum byi_op_id id, enum byi_op_trait trait);
 bool byi_op_reads_value(enum byi_op_id id, uint32_t operand);
 /* Does the type rule read an operand whose value is unknown (value[i] is NULL)?
  * Then it must run again once the value is known, even if the result's type
- * does not depend on it: the rule also checks the value. */
+ * does not depend on it. The rule also checks the value. */
 bool byi_op_reads_unknown(enum byi_op_id id, uint32_t n,
                           const struct byi_tensor *const *value);
 
@@ -249,7 +249,7 @@ enum byoc_status byi_infer_type(struct byi_infer *t,
 
 enum { BYI_MAX_KNOWN = 8192 }; /* elements of a value computed in advance */
 /* Whether the value of a call depends only on sizes, so that it can be computed
- * once the inputs' sizes are known: every operand's value is known, or the
+ * once the inputs' sizes are known. Then every operand's value is known, or the
  * operator reads only shapes, and the result is small. `result` is the type of
  * one result, without symbols; value[i] is NULL if operand i is unknown. Both
  * partitioning and the runtime use this function. */

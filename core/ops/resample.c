@@ -126,9 +126,9 @@ uint64_t byi_resample_plan(struct byi_resample *r, void *memory)
 
 /* --- one position -------------------------------------------------------- */
 
-/* Divide by the scale. If sizes are given, it is the ratio of two integers:
- * multiplying first makes every position that is an integer, or halfway
- * between two, exact; the nearest input depends on it. */
+/* Divide by the scale. If sizes are given, it is the ratio of two integers.
+ * Multiplying first makes every position exact that is an integer, or halfway
+ * between two. The nearest input depends on it. */
 static double divide_by_scale(const struct filter *f, double at)
 {
     return f->sized ? at * (double)f->in / (double)f->out : at / f->scale;

@@ -97,7 +97,7 @@ enum byoc_status byi_rule_dyn_split(struct byi_infer *t,
 
 /* --- strided_slice ------------------------------------------------------ */
 
-/* Count begin, begin + stride, ... before end in an axis of size dim: negative
+/* Count begin, begin + stride, ... before end in an axis of size dim. Negative
  * positions count from the end, and all are clamped (ONNX Slice). */
 static int64_t count_slice(int64_t dim, int64_t begin, int64_t end,
                            int64_t stride)

@@ -126,7 +126,7 @@ static int64_t count_windows(const struct window *w, int64_t in)
     if (!w->ceil_mode)
         return n;
     /* The last window must start on data or on the padding before it (ONNX 19,
-     * PyTorch): one that starts in the padding after it is not counted. */
+     * PyTorch). One that starts in the padding after it is not counted. */
     n += span % w->stride != 0;
     return (n - 1) * w->stride >= in + w->begin ? n - 1 : n;
 }

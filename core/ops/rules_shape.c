@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_shape.c: type rules of the operators that change a shape, give a shape
- * as data (shape_of, size_of), or make a tensor of a given shape (full, arange,
- * random.*). Symbols are kept if the result provably has the same dim.
+/* rules_shape.c: type rules of the operators that change a shape, or return a
+ * shape as data (shape_of, size_of). Also of those that make a tensor of a
+ * given shape (full, arange, random.*). Symbols are kept if the result provably
+ * has the same dim.
  */
 #include "rules.h"
 

@@ -220,8 +220,8 @@ static int64_t count_boxes(const struct byi_infer *t, int64_t per_class)
     return byi_dim_mul(t, byi_dim_mul(t, scores[0], scores[1]), most);
 }
 
-/* The number of rows depends on the values of boxes and scores: if these are
- * unknown, it is a new symbol; if they are known, as in a run, it is an upper
+/* The number of rows depends on the values of boxes and scores. If these are
+ * unknown, it is a new symbol. If they are known, as in a run, it is an upper
  * bound that the kernel lowers. */
 enum byoc_status byi_rule_nms(struct byi_infer *t, const struct byi_type **out)
 {

@@ -66,10 +66,9 @@ static double pad_coordinate(const struct byi_sampler *s, double at,
     return at > -1e9 && at < 1e9 ? at : -100;
 }
 
-/* The pixel of a coordinate: -1 .. 1 goes from the centre of the first pixel to
- * the centre of the last pixel if corners are aligned, otherwise between their
- * outer edges.
- */
+/* The pixel of a coordinate. If corners are aligned, -1 .. 1 goes from the
+ * centre of the first pixel to that of the last; otherwise between their outer
+ * edges. */
 static double pixel_of(const struct byi_sampler *s, double where, int64_t size)
 {
     return s->align ? (where + 1) / 2 * (double)(size - 1)

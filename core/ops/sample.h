@@ -38,7 +38,7 @@ uint32_t byi_sampler_points(const struct byi_sampler *s,
                             const struct byi_tensor *grid, int64_t at,
                             int64_t *offset, double *weight);
 /* List the points of n positions of a float32 or float64 grid, beginning at
- * position `from`: point p of position j has offset at[p * pitch + j], or -1 if
+ * position `from`. Point p of position j has offset at[p * pitch + j], or -1 if
  * it is outside the plane, and weight[p * pitch + j]. A plane must have fewer
  * than 2^31 elements. */
 void byi_sampler_list(const struct byi_sampler *s,

@@ -2,11 +2,12 @@
 /* byoc/backend.h: bring your own backend. Version 1.3.
  *
  * A backend is a shared library. It includes this header, links against no
- * library of byoc, and gives byoc a struct byoc_backend: patterns as text (the
- * graphs that its kernels can run), a probe, which tests whether it can build a
- * match with given shapes on this machine, and functions that load and run
- * regions. Regions reach it as JSON of the format "byoc-graph" (docs/json.md);
- * their constants stay in the artifact and are lent to it. Its source ends in
+ * library of byoc, and gives byoc a struct byoc_backend. This has patterns as
+ * text, the graphs that its kernels can run. It has a probe, which tests
+ * whether it can build a match with given shapes on this machine, and functions
+ * that load and run regions. Regions reach it as JSON of the format
+ * "byoc-graph" (docs/json.md); their constants stay in the artifact and are
+ * lent to it. Its source ends in
  *
  *     static const struct byoc_backend *query(const struct byoc_host *host,
  *                                             char *why, uint32_t why_bytes)
@@ -16,8 +17,8 @@
  *     BYOC_BACKEND_DEFINE(query)
  *
  * which exports two symbols: the function that calls query(), and a constant
- * that says how this header was compiled, which the host reads from the file
- * before any code of the library runs.
+ * that says how this header was compiled. The host reads the constant from the
+ * file before any code of the library runs.
  *
  * Rules that hold for every function here
  *   - a pointer argument is valid for the duration of the call and is never
@@ -62,7 +63,7 @@ extern "C" {
 /* The version of this header. */
 #define BYOC_BACKEND_ABI BYOC_ABI(1, 3)
 /* The lowest version a host must have for this backend. To require a newer
- * host, define it before this header is included; to use a newer function only
+ * host, define it before this header is included. To use a newer function only
  * if the host has it, test for the function with BYOC_HAS(). */
 #ifndef BYOC_BACKEND_NEEDS
 #define BYOC_BACKEND_NEEDS BYOC_ABI(1, 0)
@@ -230,9 +231,9 @@ struct byoc_host {
 
     /* Since 1.2. Convert a region to structs; byoc/graph.h wraps these
      * functions and describes them. graph_open checks that every operator in
-     * region->json is one of byoc's with complete attributes, and that every
-     * type is the one that the operator's type rule computes. `host` is this
-     * struct. graph_close(NULL) does nothing. */
+     * region->json is one of byoc's with complete attributes. It also checks
+     * that every type is the one that the operator's type rule computes. `host`
+     * is this struct. graph_close(NULL) does nothing. */
     struct byoc_fail *(*graph_open)(const struct byoc_host *host,
                                     const struct byoc_region *region,
                                     struct byoc_graph **graph);
@@ -240,10 +241,10 @@ struct byoc_host {
 };
 
 /* One row of a pattern table; docs/patterns.md has the notation. Rows are tried
- * in order, the most specific first.
- * accept NULL: every match is accepted. Otherwise it returns NULL to accept
- * the match, or the reason for refusing it, with what it found and expected: a
- * string constant, or a result of host->match_say. Pure, cheap, any thread. */
+ * in order, the most specific first. accept NULL: every match is accepted.
+ * Otherwise it returns NULL to accept the match, or the reason for refusing it,
+ * with what it found and expected. The reason is a string constant, or a result
+ * of host->match_say. Pure, cheap, any thread. */
 struct byoc_pattern {
     const char *name; /* "backend.what", unique within the table */
     const char *pattern;
@@ -259,8 +260,8 @@ struct byoc_probe {
     char impl[120];     /* the implementation chosen                       */
 };
 
-/* The layouts that a backend prefers for an operator, in Relay's notation:
- * upper-case letters are axes; a number and a lower-case letter are a block of
+/* The layouts that a backend prefers for an operator, in Relay's notation.
+ * Upper-case letters are axes. A number and a lower-case letter are a block of
  * that axis, as in "NCHW", "NHWC", "NCHW16c", or for weights "OIHW", "HWIO",
  * "OIHW16i16o". The host zeroes it and sets struct_size first; an empty string
  * means the present layout. */
@@ -292,10 +293,10 @@ struct byoc_region {
 };
 
 /* Since 1.3. An extension of the region in load(), for backends with
- * BYOC_BACKEND_READS_CODES: float32 constants that the artifact stores as 8-bit
- * integers, each times the step of its row, such as the weights of quantised
- * models. Lives for the duration of the call, except for the codes and steps,
- * which stay in place until unload(). */
+ * BYOC_BACKEND_READS_CODES. It has the float32 constants that the artifact
+ * stores as 8-bit integers, each times the step of its row, such as the weights
+ * of quantised models. Lives for the duration of the call, except for the codes
+ * and steps, which stay in place until unload(). */
 enum { BYOC_EXT_CODES = 2 };
 
 /* The matrix has `rows` rows. Element i of row r is at[r * columns + i] *
@@ -317,10 +318,11 @@ struct byoc_region_codes {
     const void *(*widen)(void *ctx, uint32_t index);
 };
 
-/* Since 1.3. An extension of the region in compile(), only a struct byoc_ext:
- * the region is complete, and the host can run it on native kernels instead.
- * compile() may return BYOC_FAIL_SLOWER if they are faster, for example because
- * reordering inputs and outputs costs more than the computation saves. */
+/* Since 1.3. An extension of the region in compile(), only a struct byoc_ext.
+ * It says that the region is complete, and that the host can run it on native
+ * kernels instead. compile() may return BYOC_FAIL_SLOWER if they are faster.
+ * For example, reordering inputs and outputs may cost more than the computation
+ * saves. */
 enum { BYOC_EXT_MAY_DECLINE = 3 };
 
 /* A region as structs. Each step comes after the steps whose results it reads.
@@ -564,7 +566,7 @@ enum {
 };
 
 /* The type of a plug-in's query function. It is called with the host's
- * services, any number of times, from one thread at a time; it starts no
+ * services, any number of times, from one thread at a time. It starts no
  * threads and keeps no argument but `host`. Returns the backend, the same each
  * time, or NULL after copying a sentence of at most `why_bytes` bytes (with
  * NUL) into `why`. */

@@ -193,10 +193,10 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compile(
     const char *path, const struct byoc_compile_params *params,
     struct byoc_compiled **compiled, struct byoc_error *err);
 /* Compile the model in `data`, as if it were the content of a file called
- * `name`: a name that ends in ".ir" is a text, any other ONNX; messages and the
- * ledger quote the name. External tensors are read from the folder in `name`,
- * and refused if it has none ("model.onnx"). The caller may free `data` after
- * the call. Errors: as byoc_compile. */
+ * `name`. If the name ends in ".ir", the data is a text, otherwise ONNX.
+ * Messages and the ledger quote the name. External tensors are read from the
+ * folder in `name`, and refused if it has none ("model.onnx"). The caller may
+ * free `data` after the call. Errors: as byoc_compile. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_compile_memory(
     const void *data, uint64_t bytes, const char *name,
     const struct byoc_compile_params *params, struct byoc_compiled **compiled,
@@ -213,8 +213,8 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_write(
     struct byoc_error *err);
 
 /* Load the model from memory, without writing an artifact. `compiled` must
- * outlive the model. Compiling has loaded the model once already, as a check:
- * the first call returns that model if its params set only log, log_line,
+ * outlive the model. Compiling has loaded the model once already, as a check.
+ * The first call returns that model if its params set only log, log_line,
  * log_ctx, log_severity, require_backends, verify, and the compile's own
  * threads and plug-ins. Errors: as byoc_model_load, and BYOC_EINVAL (made with
  * `passes` or `stop_after`). */
@@ -253,17 +253,17 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_consts(
     struct byoc_error *err);
 
 /* A ledger's JSON as text for people: the totals, regions, implementations, and
- * the nodes that stayed native and why; every node when every_node is not 0.
- * Errors: BYOC_EPARSE (not a ledger, or a damaged one), BYOC_EINCOMPATIBLE (of
- * another version), BYOC_ELIMIT. *text is NULL then; otherwise free it with
+ * the nodes that stayed native and why. Lists every node if every_node is not
+ * 0. Errors: BYOC_EPARSE (not a ledger, or a damaged one), BYOC_EINCOMPATIBLE
+ * (of another version), BYOC_ELIMIT. *text is NULL then; otherwise free it with
  * byoc_string_free. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_text(const char *ledger_json,
                                                         int every_node,
                                                         char **text,
                                                         struct byoc_error *err);
-/* Everything that a ledger says about the model's node of this name: its
- * placement and the reason, the patterns that were tried and their results, its
- * region, implementation and cost. Errors: BYOC_EINVAL (no such node; the
+/* Everything that a ledger says about the model's node of this name. That is
+ * its placement and the reason, the patterns that were tried and their results,
+ * its region, implementation and cost. Errors: BYOC_EINVAL (no such node; the
  * message lists similar names), and those of byoc_ledger_text. *text: as for
  * byoc_ledger_text. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_explain(
@@ -281,9 +281,10 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_advise(
     char **text, struct byoc_error *err);
 /* List the changes from one ledger to another (docs/ledger.md), as text, or as
  * JSON when json is not 0. *worse is 1 if the offloaded share shrank by more
- * than `tolerance` percentage points, of the floating-point operations or of
- * the operators that run in both models; otherwise 0. Errors, *text: as for
- * byoc_ledger_text; the message says which ledger is wrong. */
+ * than `tolerance` percentage points, otherwise 0. The share is of the
+ * floating-point operations, or of the operators that run in both models.
+ * Errors, *text: as for byoc_ledger_text; the message says which ledger is
+ * wrong. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_diff(
     const char *old_json, const char *new_json, double tolerance, int json,
     int *worse, char **text, struct byoc_error *err);
@@ -292,8 +293,8 @@ BYOC_API void byoc_string_free(char *text);
 
 /* List every plug-in that is found, usable or not; `plugins` as in
  * byoc_load_params. Each is opened in a child process before it is opened here.
- * `use` is called once for each, with strings that are lent for the call:
- * verdict is NULL if the plug-in can be used, otherwise the reason. */
+ * `use` is called once for each, with strings that are lent for the call.
+ * Verdict is NULL if the plug-in can be used, otherwise the reason. */
 BYOC_API void byoc_backends_list(const char *plugins,
                                  void (*use)(void *ctx, const char *path,
                                              const char *name,
@@ -304,10 +305,9 @@ BYOC_API void byoc_backends_list(const char *plugins,
 /* Check the pattern tables of every plug-in that is found (`plugins` as in
  * byoc_load_params) or, if `patterns` is not NULL, only its rows,
  * "NAME=PATTERN", which end in NULL. `use` is called once for each row, in
- * order: finding is NULL if the row is valid, otherwise the fault: it does not
- * compile, an earlier row has its name, or an earlier row takes all its
- * matches. Strings are lent for the call. Errors: BYOC_EINVAL, a row without a
- * name. */
+ * order. finding is NULL if the row is valid, otherwise its fault. A row may
+ * not compile, or an earlier row has its name or takes all its matches. Strings
+ * are lent for the call. Errors: BYOC_EINVAL, a row without a name. */
 BYOC_API enum byoc_status byoc_patterns_lint(
     const char *plugins, const char *const *patterns,
     void (*use)(void *ctx, const char *row, const char *finding), void *ctx,

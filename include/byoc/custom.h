@@ -53,7 +53,7 @@ struct byoc_attr_row {
     const char *fallback;
 };
 
-/* A result. shape() sets dtype, rank and dims; run() writes the data, dense and
+/* A result. shape() sets dtype, rank and dims. run() writes the data, dense and
  * row-major, and may lower dims for which shape() gave an upper bound. Elements
  * of type string are pointers, each from text() or a constant. */
 struct byoc_result {
@@ -103,10 +103,10 @@ struct byoc_operator {
     uint32_t reserved;
     const struct byoc_attr_row *attrs; /* may be NULL if n_attrs is 0    */
     /* Both may be NULL, but not only one. make() is called before the first
-     * run() with a set of attributes, for example to read tables or models, and
-     * sets *made. Concurrent first calls may each call it; the extra results go
-     * to drop(). Only attrs and tensors of the call are set. drop() frees
-     * `made` when no call uses it any more. Any thread. */
+     * run() with a set of attributes, and sets *made. It may read tables or
+     * models. Concurrent first calls may each call it; the extra results go to
+     * drop(). Only attrs and tensors of the call are set. drop() frees `made`
+     * when no call uses it any more. Any thread. */
     struct byoc_fail *(*make)(const struct byoc_host *host,
                               const struct byoc_operator_call *call,
                               void **made);
@@ -162,9 +162,9 @@ static inline struct byoc_fail *byoc_operators_run(
     return byoc_operators_load(host, NULL, &compiled);
 }
 
-/* Export the operators of an array of pointers. name: as byoc_backend.name;
- * version: of the library, since an artifact runs only with the version that it
- * was compiled with. Use it once, at the end of one file. */
+/* Export the operators of an array of pointers. `name` is as byoc_backend.name.
+ * `version` is the library's, since an artifact runs only with the version that
+ * it was compiled with. Use it once, at the end of one file. */
 #define BYOC_OPERATORS_DEFINE(name_, version_, array_)                         \
     static const struct byoc_operators byoc_operators_of_plugin = {            \
         {BYOC_EXT_OPERATORS, (uint32_t)sizeof(struct byoc_operators), NULL},   \

@@ -160,7 +160,7 @@ static inline const char *byoc_graph_string(const struct byoc_graph_step *s,
 }
 
 /* Layouts, as attributes name them: an upper-case letter for each axis, as in
- * NHWC; a blocked axis adds its block size and the lower-case letter, as in
+ * NHWC. A blocked axis adds its block size and the lower-case letter, as in
  * NCHW16c. */
 
 /* The index of the axis of that letter; -1 if the layout has no such axis, or

@@ -7,7 +7,7 @@
  * Register it (byoc_pass_register), or build a shared library that exports
  * byoc_passes (below) and give its path to `byoc opt --pass-plugin` (struct
  * byoc_compile_params: pass_plugins). Such a library needs only this header and
- * links with no library: all functions that a rule may call are members of its
+ * links with no library. All functions that a rule may call are members of its
  * rewriter. examples/tanh_gelu.c is one.
  */
 #ifndef BYOC_PASS_H
@@ -112,10 +112,10 @@ struct byoc_rewriter {
                           const struct byoc_view *view);
 };
 
-/* A rule looks at a node and returns its replacement, which must have the same
- * type: an operand or a node that it emitted; BYOC_NO_NODE keeps the node.
- * Nodes without readers are dropped, and the replacement inherits the model's
- * names. */
+/* A rule looks at a node and returns its replacement, an operand or a node that
+ * it emitted, which must have the same type. BYOC_NO_NODE keeps the node. Nodes
+ * without readers are dropped, and the replacement inherits the model's names.
+ */
 struct byoc_rule {
     const char *op; /* the operator it looks at; NULL: every node */
     byoc_node (*apply)(void *ctx, struct byoc_rewriter *rw, byoc_node at);

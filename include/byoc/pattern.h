@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* byoc/pattern.h: patterns built in C.
  *
- * The pattern of a row is text (docs/patterns.md). These functions build
- * that text, for example from lists of operators: each combines parts into a
- * larger one, and the last one is the row's pattern. The result is text, so
- * built and written patterns compile in the same way.
+ * The pattern of a row is text (docs/patterns.md). These functions build that
+ * text, for example from lists of operators. Each combines parts into a larger
+ * one, and the last one is the row's pattern. The result is text, so built and
+ * written patterns compile in the same way.
  *
  *     static char buffer[512];
  *     struct byoc_pat t = {buffer, sizeof buffer, 0};

@@ -8,10 +8,10 @@
  * are kept after the call, unless a function says otherwise. A pointer must not
  * be NULL unless the function says that it may.
  *
- * When an allocation fails, the call returns BYOC_ENOMEM, whatever the memory
- * was for: every function that returns a status may return this one, even if
- * its own list of errors does not mention it. Nothing leaks, nothing aborts,
- * and all objects that existed before the call stay usable.
+ * When any allocation fails, the call returns BYOC_ENOMEM. Every function that
+ * returns a status may return this one, even if its own list of errors does not
+ * mention it. Nothing leaks, nothing aborts, and all objects that existed
+ * before the call stay usable.
  *
  * Structs that a caller fills and that may grow have a struct_size: set it to
  * sizeof the struct as your compiler knows it. A library that knows more
@@ -132,8 +132,8 @@ struct byoc_load_params {
      * by ':'; NULL: the entries of the environment's BYOC_PLUGIN_PATH. After
      * them come the folder of libbyoc_runtime.so and its subfolder "byoc",
      * unless one of the entries is the word "only". Plug-ins of the environment
-     * and of these folders are not loaded if everybody may write to them, or if
-     * their owner is not root, this user or the owner of libbyoc_runtime.so. */
+     * and of these folders are not loaded if everybody may write to them. Their
+     * owner must be root, this user or the owner of libbyoc_runtime.so. */
     const char *plugins;
     /* Not 0: every region runs its native twin. */
     int native_only;
@@ -143,9 +143,9 @@ struct byoc_load_params {
     /* If the inputs' sizes vary: the number of specialisations that the model
      * keeps. 0: the environment's BYOC_CACHE_SHAPES, otherwise 32. */
     uint32_t cache_shapes;
-    /* Not 0: check every hash of the artifact before it is used, including the
-     * hash of the weights, which reads all of them; damage is BYOC_EPARSE. 0:
-     * check all but the weights. */
+    /* Not 0: check every hash of the artifact before it is used. This includes
+     * the hash of the weights, which reads all of them. Damage is BYOC_EPARSE.
+     * 0: check all but the weights. */
     int verify;
     /* The limit on the bytes of memory for specialisations. 0: the
      * environment's BYOC_CACHE_BYTES, otherwise 1 GiB. */
@@ -158,7 +158,7 @@ struct byoc_load_params {
     enum byoc_wait wait; /* how threads wait for work          */
     /* Not NULL: runs the parts of the model's parallel regions, instead of the
      * threads that all models of this process share. It calls fn(arg, 0) ...
-     * fn(arg, n - 1), each once, in any order, on any threads, and returns when
+     * fn(arg, n - 1), each once, in any order, on any threads. It returns when
      * all calls have returned. n is at most `threads`, unless a backend asks
      * for more. A part may wait for another part; byoc starts threads for parts
      * that have not begun after 2 ms. Called while the model lives, from the
@@ -274,7 +274,7 @@ BYOC_API uint32_t byoc_model_output_index(const struct byoc_model *model,
  * UINT32_MAX: none. *axis, unless NULL, is set to the axis along which the
  * output extends that input by more rows, as a decoder's present keys extend
  * its past keys. If *axis is the input's rank, the output has the input's shape
- * and other values in some places; such an input is not read after these values
+ * and other values in some places. Such an input is not read after these values
  * are written. Runs that differ only in the symbolic size of that axis share a
  * specialisation. Threads: safe. */
 BYOC_API uint32_t byoc_model_in_place(const struct byoc_model *model,
@@ -301,8 +301,8 @@ BYOC_API const char *byoc_model_metadata_value(const struct byoc_model *model,
  */
 BYOC_API uint64_t byoc_model_memory(const struct byoc_model *model,
                                     uint64_t *peak);
-/* How many threads a run uses; *why, unless NULL, gets a phrase that says
- * where the number is from, and lives as long as the model. */
+/* How many threads a run uses. *why, unless NULL, gets a phrase that says where
+ * the number is from. It lives as long as the model. */
 BYOC_API uint32_t byoc_model_threads(const struct byoc_model *model,
                                      const char **why);
 /* Warnings of loading, such as a backend whose native twin runs instead; one
@@ -322,7 +322,7 @@ struct byoc_dim {
     int64_t size;
 };
 
-/* Make a specialisation before the first request: backends build their regions
+/* Make a specialisation before the first request. Backends build their regions
  * for these sizes, and memory for one run is allocated, as a run with these
  * sizes would do. `dims` has every symbolic dim of the inputs, in any order.
  * Errors: BYOC_EINVAL (a name that no input's shape has, a missing name, a
@@ -474,30 +474,30 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_run_request(
     struct byoc_error *err);
 
 /* byoc_run_async calls this when the run has ended, with its status and, if it
- * failed, the message, lent for the call. The state is idle by then: the
- * callback, or a thread that it tells, may read the outputs, start the next run
- * of the state, or free it. A callback that started the next run may not free
- * the state. No callback may free the model or wait for other runs of it.
+ * failed, the message, lent for the call. The state is idle by then. The
+ * callback, or a thread that it notifies, may read the outputs, start the next
+ * run of the state, or free it. A callback that started the next run may not
+ * free the state. No callback may free the model or wait for other runs of it.
  * Called by one of the model's runners. */
 typedef void (*byoc_done_fn)(void *ctx, struct byoc_state *state,
                              enum byoc_status status,
                              const struct byoc_error *err);
 
 /* Run as byoc_run_request does, later and on another thread, and call `done`
- * from there. Runs of a model begin in the order of these calls, on the
- * `runners` threads (struct byoc_load_params) that the first call makes, and
- * which live until the model is freed. The request, its bindings, their tensors
- * and its tag are lent until `done` is called, which happens exactly once if
- * BYOC_OK is returned, and never otherwise. byoc_state_cancel() ends a waiting
- * or running request.
+ * from there. Runs of a model begin in the order of these calls. They run on
+ * `runners` threads (struct byoc_load_params), which the first call makes and
+ * byoc_model_free ends. The request, its bindings, their tensors and its tag
+ * are lent until `done` is called. This happens exactly once if BYOC_OK is
+ * returned, and never otherwise. byoc_state_cancel() ends a waiting or running
+ * request.
  *
  * Errors: BYOC_EINVAL (the state has a run that has not ended), BYOC_ENOMEM (no
  * thread; the message has the system's reason). Threads: any; one run per state
  * at a time.
  *
  * A forked child starts new runners. Its parent's runs do not end there, nor is
- * their `done` called: states whose run waited are idle in the child, and
- * states whose run was under way must not be used or freed there. */
+ * their `done` called. States whose run waited are idle in the child. States
+ * whose run was under way must not be used or freed there. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_run_async(
     struct byoc_state *state, const struct byoc_request *request,
     byoc_done_fn done, void *ctx, struct byoc_error *err);
@@ -527,8 +527,8 @@ struct byoc_event {
                             * weights, have */
 };
 
-/* Call use(ctx, event) at the end of every event of later runs of `state`:
- * inner events ("primitive") before the step that contains them ("region"),
+/* Call use(ctx, event) at the end of every event of later runs of `state`.
+ * Inner events ("primitive") before the step that contains them ("region"),
  * "run" last. The running thread calls it during the run, so that the time of
  * `use` is part of the run's. `use` NULL ends profiling. A state may be traced
  * and profiled at once. Threads: as byoc_run. Errors: BYOC_ENOMEM. */
@@ -542,11 +542,11 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_state_profile(
  * also from a signal handler. */
 BYOC_API void byoc_state_cancel(struct byoc_state *state);
 
-/* Write a Chrome trace of the runs that follow to `path`, which appears,
- * complete, when the trace is closed: one event per kernel, primitive, copy and
- * reorder, naming the model's nodes. `path` NULL ends tracing and closes the
- * trace. Errors: BYOC_EIO, also if part of the previous trace could not be
- * written; BYOC_ENOMEM. Threads: as byoc_run. */
+/* Write a Chrome trace of the runs that follow to `path`. The file appears,
+ * complete, when the trace is closed. It has one event per kernel, primitive,
+ * copy and reorder, naming the model's nodes. `path` NULL ends tracing and
+ * closes the trace. Errors: BYOC_EIO, also if part of the previous trace could
+ * not be written; BYOC_ENOMEM. Threads: as byoc_run. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_state_trace(
     struct byoc_state *state, const char *path, struct byoc_error *err);
 
