@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* subset.c: writes a subset of a graph's nodes as an ONNX model, and divides a
  * graph into groups of supported nodes. Inputs and outputs of a model are in
- * the order in which its nodes read and write them, so that the same nodes give
- * the same bytes in GetCapability and in Compile.
+ * the order in which its nodes read and write them. So the same nodes make the
+ * same bytes in GetCapability and in Compile.
  */
 #include "onnxruntime/provider.h"
 
@@ -174,7 +174,7 @@ void byi_ep_model_digest(const struct byi_ep_model *model, const char *salt,
 /* The state of byi_ep_find_groups: Kahn's topological sort, with rounds that
  * take either supported or unsupported nodes. A round takes ready nodes of its
  * kind until none is left; the next round takes the other kind. The supported
- * nodes of a round form a group: every node on a path between two of them was
+ * nodes of a round form a group. Every node on a path between two of them was
  * ready before the round ended, so it is in the group, too. */
 struct byi_ep_rounds {
     const struct byi_ep_graph *g;

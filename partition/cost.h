@@ -9,8 +9,8 @@
 
 /* --- assignment.c: which backend may take a node -------------------------- */
 
-/* Create an assignment in `arena`. It has for each node of a module's functions
- * either no decision, as at first, or the only backend that may run the node
+/* Create an assignment in `arena`. For each node of a module's functions, it
+ * has no decision at first. Later it has the only backend that may run the node
  * (NULL: native kernels only), with the reason. */
 struct byi_assignment *byi_assignment_new(const struct byi_module *m,
                                           struct byi_arena *arena);
@@ -33,7 +33,7 @@ struct byi_assignment *byi_assignment_copy(const struct byi_assignment *a,
 /* --- merge_composite.c ---------------------------------------------------- */
 
 /* Find the composites that MergeComposite would make of function `func` for one
- * backend, without changing the function: (*claimed)[id] is 1 + the composite
+ * backend, without changing the function. (*claimed)[id] is 1 + the composite
  * of node id, or 0. The array is in `arena`. */
 enum byoc_status byi_find_composites(struct byi_module *m, uint32_t func,
                                      struct byi_pass_context *ctx,
@@ -78,12 +78,12 @@ struct byi_subgraph {
     uint32_t n;
     const byi_id *at; /* ascending */
 };
-/* Add a function `name` to module `to` that computes the subgraph's results,
- * which the rest of the function reads, from the values that the subgraph
- * reads: constants stay constants, other values become parameters. Nodes get no
- * sources; constants share their data. Returns BYOC_EUNSUPPORTED if an operand
- * is not a tensor with fixed dims, a node is not an operator, or no node reads
- * a result; then the function is dead. */
+/* Add a function `name` to module `to` that computes the subgraph's results
+ * from the values that the subgraph reads. The results are the values that the
+ * rest of the function reads. Constants stay constants, other values become
+ * parameters. Nodes get no sources; constants share their data. Returns
+ * BYOC_EUNSUPPORTED if an operand is not a tensor with fixed dims, a node is
+ * not an operator, or no node reads a result; then the function is dead. */
 enum byoc_status byi_subgraph_add(const struct byi_module *m,
                                   const struct byi_subgraph *subgraph,
                                   struct byi_module *to, const char *name,

@@ -2,7 +2,7 @@
 /* join_regions.c: joins two regions of one backend that MergeRegions' fixed
  * direction between backends separated, if no path leads from one to the other
  * through a node outside both. The result is exact within windows of WINDOW
- * consecutive regions: numbers ascend along every path, so any region on a path
+ * consecutive regions. Numbers ascend along every path, so any region on a path
  * between two regions of a window is in the window, too. Regions of different
  * windows are not compared. Time is linear in the graph.
  *

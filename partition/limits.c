@@ -2,8 +2,8 @@
 /* limits.c: decides which marked regions to keep. A region that only moves data
  * costs more than it saves; the user may set a minimum size and a maximum
  * number. All regions of a module are considered together, including those that
- * are functions already, so that the maximum holds for the module and a second
- * run changes nothing.
+ * are functions already. So the maximum holds for the module, and a second run
+ * changes nothing.
  */
 #include "partition.h"
 

@@ -110,7 +110,7 @@ static struct merger *merger_of(const struct merger *g,
     return in->func < g->n_all ? g->all[in->func] : NULL;
 }
 
-/* Check operator `op`, which is inside a branch of the match: another match may
+/* Check operator `op`, which is inside a branch of the match. Another match may
  * have claimed it if the branch is also read as a value. Returns NULL or the
  * reason. */
 static const char *find_branch_leak(const struct merger *g,

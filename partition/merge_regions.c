@@ -12,7 +12,7 @@
  * and return. A backend's node has the level of its deepest operand, plus one
  * if that operand is foreign. The nodes of one backend on one level form a
  * region. Paths never descend to a lower level, and within a level they cross
- * between backends in one fixed direction, so no two regions depend on each
+ * between backends in one fixed direction. So no two regions depend on each
  * other. With one backend, two levels can never be merged, since a node of the
  * higher one depends on a foreign node on the lower one. With several, the
  * fixed direction can separate regions unnecessarily: join_regions.c merges

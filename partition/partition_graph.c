@@ -8,10 +8,10 @@
  *   exp(%3)                                %1 = @dnnl_0(%x);
  *                                          exp(%1)
  *
- * A value that several nodes of a region read is one parameter; constants are
- * copied into the function; each value that outside nodes read is one result,
- * whatever the number of readers. A region that only moves data, or that the
- * user's limits exclude, is reverted.
+ * A value that several nodes of a region read is one parameter. Constants are
+ * copied into the function. Each value that nodes outside read is one result,
+ * for any number of readers. A region that only moves data, or that the user's
+ * limits exclude, is reverted.
  */
 #include "partition.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* revert.c: reverts regions, whole or in part. A region's function is inlined
- * at its call as the marked nodes it was made of; the parts that are kept
+ * at its call as the marked nodes it was made of. The parts that are kept
  * become functions again, the rest plain operators. Every reverted region
  * passes through here, so that all are recorded in the ledger in the same way.
  *
@@ -251,7 +251,7 @@ static bool can_build(struct splitter *s, uint32_t first, uint32_t end)
 }
 
 /* Returns how many calls from `first` on can be built together. Backends with a
- * size limit refuse the same number repeatedly, so try the rest, then the size
+ * size limit refuse the same number repeatedly. So try the rest, then the size
  * of the last part, then one call more than that, then bisect. */
 static uint32_t longest_buildable(struct splitter *s, uint32_t first)
 {

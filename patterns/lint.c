@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lint.c: finds errors in a table of rows without a model: rows that do not
- * compile, and rows that are unreachable because an earlier one always matches.
+/* lint.c: finds errors in a table of rows without a model. These are rows that
+ * do not compile, and rows that are unreachable because an earlier one always
+ * matches.
  */
 #include "patterns.h"
 
@@ -199,9 +200,10 @@ static bool covers(struct cover *c, struct pattern_place a,
     return all;
 }
 
-/* Whether covers() can compare the pattern: not if a name must have the same
- * value in several places, an operator is in two places, or there are counted
- * steps or groups; if `whole`, nor if a leaf is in two places. */
+/* Whether covers() can compare the pattern. It cannot if a name must have the
+ * same value in several places, an operator is in two places, or there are
+ * counted steps or groups. If `whole`, a leaf must not be in two places either.
+ */
 static bool is_plain(const struct byi_pattern *p, bool whole)
 {
     uint32_t readers[BYI_PATTERN_MAX_NODES] = {0};

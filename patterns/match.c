@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* match.c: matches patterns by backtracking. The solver keeps a list of goals
  * (pattern node, value), solves them one by one, and backtracks if a choice
- * fails: alternatives, operand order, how often a step repeats. Its depth is
- * bounded by the pattern and its repetitions, never by the graph.
+ * fails. Choices are alternatives, operand order, and how often a step repeats.
+ * Its depth is bounded by the pattern and its repetitions, never by the graph.
  */
 #include "patterns.h"
 

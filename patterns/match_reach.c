@@ -4,9 +4,9 @@
  *
  * A row such as `nn.conv2d(..) [relu(^) | add(^, %other)]*` is tried at every
  * relu and add. Walking back from each of them through up to 32 steps, and
- * through both operands of an add, takes quadratic time in a chain's length,
- * and more if there is no convolution at its other end. One pass over the nodes
- * in topological order, the dynamic program below, finds the distances in
+ * through both operands of an add, takes quadratic time in a chain's length. It
+ * takes longer if there is no convolution at its other end. One pass over the
+ * nodes in topological order, the dynamic program below, finds the distances in
  * advance:
  *
  *     steps[conv] = 0, steps[relu(x)] = 1 + steps[x], steps[input] = never

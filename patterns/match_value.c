@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* match_value.c: numbers the values of a match. The operators in branches of an
- * `if` are in separate functions; a match treats them as if they were in the
- * outer function: the nodes of an opened branch get new value numbers, and its
+ * `if` are in separate functions. A match treats them as if they were in the
+ * outer function. The nodes of an opened branch get new value numbers, and its
  * captures are the outer values.
  */
 #include "patterns.h"

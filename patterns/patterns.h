@@ -196,7 +196,7 @@ struct byi_branch {
 };
 
 /* A match. Its operators (and tuples and `if`s) are ordered so that operands
- * come before their readers, and the branches of an `if` before the `if`; the
+ * come before their readers, and the branches of an `if` before the `if`. The
  * root is the last. Its operands are in the order of the pattern's text,
  * repetitions from the inside out.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* backend.c: makes the struct byoc_backend of a backend in Python.
- * byoc/_backend.py keeps the definitions by name; a region's definition is
+ * byoc/_backend.py keeps the definitions by name. A region's definition is
  * found by the names of its rows, since the functions of struct byoc_backend do
  * not receive the backend.
  *

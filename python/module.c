@@ -8,9 +8,9 @@
 
 /* --- the package ---------------------------------------------------------- */
 
-/* The function's name is interned, since Python's cache of attributes keeps
- * each string that it looks up, which would look like a leak in the first
- * thousands of calls. */
+/* The function's name is interned. Python's cache of attributes keeps each
+ * string that it looks up, which would look like a leak in the first thousands
+ * of calls. */
 PyObject *pyb_call(const char *module, const char *function, const char *format,
                    ...)
 {

@@ -39,10 +39,10 @@ int pyb_tensor_register(PyObject *module);
 /* The format of Python's struct module for an element type; NULL: the module
  * has none. */
 const char *pyb_format_of_dtype(enum byoc_dtype dtype);
-/* Create an array with uninitialised elements, to which *data is set: NumPy's
- * if NumPy can be imported and has the dtype (for strings an array of objects,
- * which are None), otherwise a byoc.Tensor. Raises ImportError for strings
- * without NumPy. *data is valid while the array lives. */
+/* Create an array with uninitialised elements, to which *data is set. It is
+ * NumPy's if NumPy can be imported and has the dtype, otherwise a byoc.Tensor.
+ * NumPy's array of strings has objects, which are None. Raises ImportError for
+ * strings without NumPy. *data is valid while the array lives. */
 PyObject *pyb_array_new(enum byoc_dtype dtype, uint32_t rank,
                         const int64_t *dims, void **data);
 /* The dtype of a buffer's elements; BYOC_NONE: byoc has no such type. Objects

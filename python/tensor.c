@@ -237,7 +237,7 @@ static int import_numpy(void)
 }
 
 /* Create a NumPy array. Sets *data to its elements, which are valid while the
- * array lives; the caller may write them, since no other code has a reference
+ * array lives. The caller may write them, since no other code has a reference
  * to the array yet. */
 static PyObject *numpy_new(PyObject *dtype, uint32_t rank, const int64_t *dims,
                            void **data)

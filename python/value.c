@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* value.c: converts between Python's objects and the values of a run. A tensor
  * is an object with the buffer protocol or DLPack, whose memory is used in
- * place; a sequence is a list, and an optional its value or None.
+ * place. A sequence is a list, and an optional its value or None.
  */
 #include "module.h"
 

@@ -68,8 +68,8 @@ enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
 struct quant_value *byi_quant_value(struct quant_model *m, const char *name);
 /* Pack the model as *n bytes, in m->arena. */
 const void *byi_quant_pack(const struct quant_model *m, size_t *n);
-/* Returns the *n elements of a float32 constant, in the model; NULL if it has
- * another type, more than BYI_MAX_RANK axes, or no data in the file. */
+/* Returns the *n elements of a float32 constant, in the model. Returns NULL if
+ * it has another type, more than BYI_MAX_RANK axes, or no data in the file. */
 const float *byi_quant_floats(const Onnx__TensorProto *t, int64_t *n);
 
 /* --- upgrade.c ------------------------------------------------------------ */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.c: decides which tensors to quantise: the tensors that convolutions and
- * products with constant weights read, and the operands of other operators that
- * can compute on bytes, if their result is quantised, too.
+/* plan.c: decides which tensors to quantise. These are the tensors that
+ * convolutions and products with constant weights read. If the result of
+ * another operator that can compute on bytes is quantised, its operands are,
+ * too.
  */
 #include "quantize/model.h"
 

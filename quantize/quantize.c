@@ -54,7 +54,7 @@ static void observe(struct quantization *q, struct quant_value *v)
 }
 
 /* If outputs of the model depend on TopK, NonMaxSuppression or NonZero, observe
- * the inputs of these operators, which are compared instead: the outputs may
+ * the inputs of these operators, which are compared instead. The outputs may
  * change much when the inputs change little. */
 static void observe_read(struct quantization *q)
 {

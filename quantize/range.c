@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* range.c: makes histograms of values, and chooses the range to quantise. A
- * smaller range clips more values and rounds the others more finely; MSE and
+ * smaller range clips more values and rounds the others more finely. MSE and
  * ENTROPY shrink the range towards 0 in steps and choose the range with the
  * least cost.
  */
@@ -83,9 +83,9 @@ static int level_of(const struct quant_histogram *h, int bin, double low,
     return level < 0 ? 0 : level < LEVELS ? level : LEVELS - 1;
 }
 
-/* Returns the Kullback-Leibler divergence of the quantised distribution, in
- * which the bins of a level share its count, from the distribution of the
- * clipped values: Migacz, "8-bit inference with TensorRT", 2017. */
+/* Returns the Kullback-Leibler divergence of the quantised distribution from
+ * that of the clipped values. In the former, the bins of a level share its
+ * count (Migacz, "8-bit inference with TensorRT", 2017). */
 static double divergence(const struct quant_histogram *h, double low,
                          double high)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* read.c: reads region JSON ("byoc-graph", docs/json.md) into a graph. The
- * input may be hostile: every count, index, name and type is checked, operands
- * come before their readers (so there are no cycles), and each step's type must
- * match the result of its operator's type rule.
+ * input may be hostile. Every count, index, name and type is checked, and
+ * operands must come before their readers, so there are no cycles. Each step's
+ * type must match the result of its operator's type rule.
  */
 #include "region/reader.h"
 

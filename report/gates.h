@@ -13,7 +13,7 @@
  * passes. */
 void byi_gates_check(struct byi_ledger *ledger,
                      const struct byoc_compile_params *params);
-/* The message about the first failed gate of a ledger's JSON, in `arena`; NULL
+/* The message about the first failed gate of a ledger's JSON, in `arena`. NULL
  * if all pass, or if the JSON is not a valid ledger. */
 const char *byi_gates_verdict(const struct byi_text *ledger_json,
                               struct byi_arena *arena);

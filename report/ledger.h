@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report/ledger.h: a record of where every model node runs, and why
  * (docs/ledger.md). It is opened on the module as imported, filled in while the
- * passes decide, closed with the final module and written as JSON, which all
- * readers use.
+ * passes decide, and closed with the final module. Then it is written as JSON,
+ * which all readers use.
  *
  * A ledger belongs to one thread. Strings are copied and interned.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report/ledger_internal.h: the representation of a ledger, for the files that
- * implement it: ledger_open.c and ledger.c record, ledger_reads.c finds the
+ * implement it. ledger_open.c and ledger.c record, ledger_reads.c finds the
  * nodes that each node reads, ledger_json.c writes.
  */
 #ifndef BYI_LEDGER_INTERNAL_H

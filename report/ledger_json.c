@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ledger_json.c: writes a closed ledger as JSON (docs/ledger.md), one line per
- * backend, gate, region and node, without building a tree, since models may
- * have many nodes.
+ * backend, gate, region and node. It builds no tree, since models may have many
+ * nodes.
  */
 #include "ledger_internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ledger_reads.c: finds which model nodes each model node reads, in a module as
  * imported. A value without a model node is replaced by the values that it
- * stands for: a field by the tuple's operand, a parameter by the operands of
- * its function's calls, a function by its result.
+ * stands for. These are the tuple's operand for a field, the operands of the
+ * function's calls for a parameter, and the result for a function.
  */
 #include "ledger_internal.h"
 

@@ -54,8 +54,8 @@ static bool is_read_after(const struct byi_plan_func *f, uint32_t v, uint32_t s)
     return read;
 }
 
-/* The axis along which step s extends its first operand; the operand's rank if
- * s replaces rows of it; UINT32_MAX if s does neither, or cannot do it in
+/* The axis along which step s extends its first operand, or the operand's rank
+ * if s replaces rows of it. UINT32_MAX if s does neither, or cannot do it in
  * place. */
 static uint32_t grown_axis(const struct byi_plan_func *f, uint32_t s)
 {
@@ -83,7 +83,7 @@ static uint32_t grown_axis(const struct byi_plan_func *f, uint32_t s)
 }
 
 /* Let `output` use the memory of `input`, unless another output extends the
- * input along another axis: an input can grow in place along one axis only. If
+ * input along another axis. An input can grow in place along one axis only. If
  * the axis has a symbolic length, one specialisation serves all lengths, except
  * with require_backends. */
 static void allow_in_place(struct byoc_model *model, uint32_t input,
@@ -281,8 +281,8 @@ static void append_rows(struct byoc_state *s, const struct byi_frame *fr,
 }
 
 /* Whether the step appends rows to its first operand and can write them to an
- * output: the planes of both, if any, are along the axis of the rows. Sets
- * *axis to this axis for every step that appends rows. */
+ * output. It can if the planes of both, if any, are along the axis of the rows.
+ * Sets *axis to this axis for every step that appends rows. */
 static bool extends_operand(const struct byi_plan_func *f,
                             const struct byi_frame *fr,
                             const struct byi_step *step, uint32_t *axis)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* artifact.c: reads an artifact as an ELF file, without running its code: finds
+/* artifact.c: reads an artifact as an ELF file, without running its code. Finds
  * sections by name, and checks enough that the loader can map it safely.
  */
 #include "exports.h"

@@ -13,7 +13,7 @@
 
 /* --- warnings ----------------------------------------------------------- */
 
-/* Logs the warning even if there is no memory to keep it, and never fails:
+/* Logs the warning even if there is no memory to keep it. Never fails, since
  * callers may be between opening a plug-in and adding it to the model's list.
  */
 void byi_model_warn(struct byoc_model *model, const char *text)

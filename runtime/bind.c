@@ -185,7 +185,7 @@ static cJSON *type_json(const struct binder *b, const struct byi_type *type)
 }
 
 /* Replace the types of one step, `*step`, and of the steps of its branches with
- * the inferred types; *step becomes the number of the next step. Steps are
+ * the inferred types. *step becomes the number of the next step. Steps are
  * numbered in order: an `if`, the steps of its branches, the next step.
  * Recurses like infer_steps. */
 static void replace_step_types(const struct binder *b, cJSON *json,

@@ -243,8 +243,8 @@ static void log_specialised(const struct byoc_model *model,
 }
 
 /* Whether runs with new sizes use the regions' twins. Building the regions
- * takes several times as long as a run, which is wasted if the sizes never
- * recur, like the lengths of a growing sequence: a ski-rental problem. */
+ * takes several times as long as a run. This is wasted if the sizes never
+ * recur, like the lengths of a growing sequence (a ski-rental problem). */
 static bool prefers_twins(const struct byoc_model *model)
 {
     const struct byi_cache *c = model->cache;

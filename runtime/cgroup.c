@@ -101,8 +101,8 @@ uint64_t byi_cgroup_least(const char *self, const char *root,
 /* --- memory --------------------------------------------------------------- */
 
 /* The number in a file. 0, which means no limit, if the file cannot be read,
- * has no number ("max"), or has a very large one: version 1 writes INT64_MAX
- * rounded down to pages for "no limit". */
+ * has no number ("max"), or has a very large one. For "no limit", version 1
+ * writes INT64_MAX rounded down to pages. */
 static uint64_t bytes_in(const char *folder, const char *name)
 {
     char path[4200], line[64], *end;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* code.c: selects, from an artifact's code of fused kernels and of backends' C,
- * the version for the widest instruction set in use (core/base/isa.h). If there
- * is none, the native twins run.
+/* code.c: selects the version of an artifact's code for the widest instruction
+ * set in use (core/base/isa.h). This is the code of fused kernels and of
+ * backends' C. If there is none, the native twins run.
  */
 #include "plan.h"
 

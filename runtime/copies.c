@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copies.c: finds libraries that a process should load only once: two OpenMP
- * runtimes start two sets of threads, two copies of oneDNN have two sets of
+/* copies.c: finds libraries that a process should load only once. Two OpenMP
+ * runtimes start two sets of threads. Two copies of oneDNN have two sets of
  * caches, and a copy may bind to symbols of the other. A library is recognised
  * by a function that it defines, so that a copy linked into a plug-in counts,
  * too. */

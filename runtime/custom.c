@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* custom.c: keeps and runs the operators of the open plug-ins (byoc/custom.h).
  * The attributes of an operator's call are read once, and make() is called once
- * for them; calls with equal attributes share the result until the plug-in is
+ * for them. Calls with equal attributes share the result until the plug-in is
  * closed. */
 #include "internal.h"
 

@@ -35,11 +35,11 @@ static bool is_append(const struct byi_plan_func *f, const struct byi_frame *fr,
 }
 
 /* Provide memory for a result whose first elements are operand 0. A loop
- * appends to its scan outputs in each iteration, so the result shares operand
- * 0's block if the rest of that block is free: readers of operand 0 do not read
+ * appends to its scan outputs in each iteration. So the result shares operand
+ * 0's block if the rest of that block is free. Readers of operand 0 do not read
  * beyond operand 0's bytes. Otherwise, if operand 0 is a parameter, the new
- * block is half as large again as needed, so that a loop copies each row a
- * constant number of times. */
+ * block is 1.5 times as large as needed. A loop then copies each row a constant
+ * number of times. */
 static enum byoc_status provide_appended(struct byoc_state *s,
                                          const struct byi_plan_func *f,
                                          struct byi_frame *fr,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* frame.c: creates the frames of functions. A frame, the memory of one
- * activation, is one block: the tensors of its values, its arena, the
+ * activation, is one block. It has the tensors of its values, its arena, the
  * destinations of its results, and the views for backends. Each function has a
  * first frame; a recursion allocates more, which are kept for later calls up to
  * a limit.

@@ -44,7 +44,7 @@ static void host_log(void *ctx, const char *line)
     byi_log_line(&plugin->log, BYOC_DEBUG, line);
 }
 
-/* Whether the calling thread is in run() of a backend or operator, which may
+/* Whether the calling thread is in run() of a backend or operator. run() may
  * use only the threads of the current turn (workers.h); other functions may use
  * all threads of the model. */
 static _Thread_local bool in_run;

@@ -74,9 +74,9 @@ struct byi_image {
 BYOC_API const char *byoc_internal_region_name(const struct byoc_model *model,
                                                uint32_t region);
 
-/* Why region `region` (in the plan's order) runs its native twin although a
- * backend was chosen; NULL if the backend runs it, or if the caller requested
- * the twins (native_only). Lives as long as the model. */
+/* The reason why region `region` (in the plan's order) runs its native twin
+ * although a backend was chosen. NULL if the backend runs it, or if the caller
+ * requested the twins (native_only). Lives as long as the model. */
 BYOC_API const char *byoc_internal_region_fault(const struct byoc_model *model,
                                                 uint32_t region);
 
@@ -339,7 +339,7 @@ struct byi_memory {
     uint64_t limit;
     _Atomic uint64_t held, peak; /* bytes */
     /* NULL, or a mapped file whose pages are dropped now and then while weights
-     * are packed, so that memory never holds both the whole file and all packed
+     * are packed. So memory never holds both the whole file and all packed
      * copies. */
     const void *file;
     uint64_t file_bytes;
@@ -351,7 +351,7 @@ struct byi_memory {
  * allocation fails. */
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params);
 /* Drop the pages that lie entirely in the constant of `bytes` bytes at `at`, if
- * the image's weights are mapped from a file; the operating system reads them
+ * the image's weights are mapped from a file. The operating system reads them
  * again when they are used. Threads: safe. */
 void byi_image_drop_const(const struct byi_image *image, const void *at,
                           uint64_t bytes);
@@ -405,11 +405,12 @@ BYOC_API enum byoc_status byoc_internal_plugin_open(const char *path,
  * if the backend has quiesce(). *plugin may be NULL and becomes NULL. */
 BYOC_API void byoc_internal_plugin_close(struct byi_plugin **plugin);
 /* List the plug-ins of `plugins`, a list as in struct byoc_load_params, as
- * absolute paths, one per line: first files as given, and for each folder its
- * libbyoc_backend_*.so, sorted; then the plug-ins in the runtime's folder and
- * its byoc/. *places, unless NULL, lists the places that were searched. The
- * caller frees both texts. Errors: BYOC_EINVAL (a path that is not absolute, a
- * file that others may write), BYOC_EBACKEND (a folder without plug-ins). */
+ * absolute paths, one per line. First come the files as given, and for each
+ * folder its libbyoc_backend_*.so, sorted. The plug-ins in the runtime's folder
+ * and its byoc/ follow. *places, unless NULL, lists the places that were
+ * searched. The caller frees both texts. Errors: BYOC_EINVAL (a path that is
+ * not absolute, a file that others may write), BYOC_EBACKEND (a folder without
+ * plug-ins). */
 BYOC_API enum byoc_status byoc_internal_plugin_list(const char *plugins,
                                                     struct byi_text *paths,
                                                     struct byi_text *places,
@@ -425,8 +426,8 @@ BYOC_API enum byoc_status byoc_internal_plugin_find(const char *plugins,
 /* Bytes that the plug-in has acquired from its host and not released. Threads:
  * safe. */
 uint64_t byi_plugin_held(const struct byi_plugin *plugin);
-/* Convert the result of a call of a plug-in to a status: NULL to BYOC_OK; a
- * failure, which is freed, to the status for its code, by default
+/* Convert the result of a call of a plug-in to a status. NULL becomes BYOC_OK.
+ * A failure, which is freed, becomes the status for its code, by default
  * BYOC_EBACKEND, with the message "BACKEND: WHERE: TEXT". */
 enum byoc_status byi_plugin_status(struct byoc_fail *fail,
                                    const struct byi_plugin *plugin,
@@ -496,8 +497,9 @@ BYOC_API bool byoc_internal_is_plugin(const char *path);
 /* --- copies.c ------------------------------------------------------------- */
 
 /* Set *out to a text with a line for each kind of library that this process
- * should load only once but has loaded several times: the kind and the files.
- * "" if there is none. The caller frees the text. */
+ * should load only once but has loaded several times. A line has the kind and
+ * the files. The text is "" if there is no such kind. The caller frees the
+ * text. */
 BYOC_API void byoc_internal_copies(struct byi_text *out);
 
 /* --- cgroup.c ------------------------------------------------------------- */
@@ -533,9 +535,9 @@ struct byi_thread_facts {
     const char *cgroup_self;        /* "/proc/self/cgroup" */
     const char *cgroup_root;        /* "/sys/fs/cgroup" */
 };
-/* Decide the number of threads: the first of `option` (0: not set), byoc_env
- * and omp_env that is set, otherwise the CPUs of the affinity mask; never more
- * than the affinity mask and the cgroup quota (v1 and v2) allow. `why`, of n
+/* Decide the number of threads. It is the first of `option` (0: not set),
+ * byoc_env and omp_env that is set, otherwise the CPUs of the affinity mask. It
+ * never exceeds the affinity mask and the cgroup quota (v1 and v2). `why`, of n
  * bytes, receives the reason. Errors: BYOC_EINVAL if the option or
  * BYOC_NUM_THREADS is not a number from 1 to 4096. */
 enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
@@ -547,7 +549,7 @@ enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
                                     char *why, size_t n,
                                     struct byoc_error *err);
 /* Decide how long a thread spins before it sleeps, and whether it sleeps at
- * once while other processes compete: from `wait`, otherwise from the
+ * once while other processes compete. The source is `wait`, otherwise the
  * environment's BYOC_WAIT_POLICY. Errors: BYOC_EINVAL (the value that decides
  * is not a policy). */
 enum byoc_status byi_wait_decide(enum byoc_wait wait, uint64_t *spin_ns,
@@ -570,11 +572,11 @@ BYOC_API void byoc_internal_parallel_for(uint32_t n,
 /* --- peak.c --------------------------------------------------------------- */
 
 /* Measure the FLOP/s of float32 multiply-adds on registers, with the widest
- * instruction set that may be used, on `threads` threads at the same time: the
- * best of some short runs, about 3 ms in all. */
+ * instruction set that may be used, on `threads` threads at the same time.
+ * Returns the best of some short runs, about 3 ms in all. */
 BYOC_API double byoc_internal_peak_flops(uint32_t threads);
 /* Measure the bandwidth of reading `bytes` bytes of memory, in bytes per
- * second: each thread reads a share of them in each round; the result is that
+ * second. Each thread reads a share of them in each round. The result is that
  * of the fastest round. Returns 0 if an allocation fails. */
 BYOC_API double byoc_internal_peak_read(uint64_t bytes, uint32_t threads);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* library.c: opens libraries, and visits the loaded ones. A library must have
  * an absolute path, so that neither a search path nor the current directory
- * decides which file is opened, and must not be writable by all users. Errors
+ * decides which file is opened. It must not be writable by all users. Errors
  * include the loader's message. */
 #include "internal.h"
 

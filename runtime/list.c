@@ -61,8 +61,8 @@ static enum byoc_status grow_list(struct byoc_state *s,
 }
 
 /* Set *list to operand 0 as an unshared list with room for `more` values at its
- * end: operand 0 itself if no other value refers to it and no later step
- * reads it, otherwise a copy. */
+ * end. This is operand 0 itself if no other value refers to it and no later
+ * step reads it, otherwise a copy. */
 static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
                                  const struct byi_step *step, uint32_t more,
                                  struct byi_object **list,

@@ -7,11 +7,11 @@
  *     |<---- head_bytes() ---->^ the address returned
  *
  * Large memory begins at the offset 0 of a page. A loop that reads x[i] and
- * then writes y[i] would otherwise often read bytes whose address is, within a
- * page, that of bytes which it has just written. The processor compares only
- * these parts of the addresses at first, and delays the read until the write is
- * done: exp of 1,000,000 numbers took 1.6 times as long. The offsets of inputs
- * vary: malloc() gives 16 and posix_memalign() 64.
+ * then writes y[i] would otherwise often read bytes at the same offset in a
+ * page as those that it has just written. The processor compares only these
+ * offsets at first, and delays the read until the write is done. exp of
+ * 1,000,000 numbers took 1.6 times as long. The offsets of inputs vary:
+ * malloc() gives 16 and posix_memalign() 64.
  */
 #include "plan.h"
 

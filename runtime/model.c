@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.c: makes a runnable model from an artifact or an image: reads the
+/* model.c: makes a runnable model from an artifact or an image. Reads the
  * manifest and the plan, aligns the constants, and loads the backends
  * (backends.c). */
 #include "plan.h"

@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// compare.js: draws an older ledger beside the graph: finds which of its nodes
-// are the same, what changed for them, and where the older graph must lie so
-// that the same nodes are side by side.
+// SPDX-License-Identifier: Apache-2.0 compare.js: draws an older ledger beside
+// the graph. Finds the nodes that are the same, their changes, and the place of
+// the older graph at which the same nodes are side by side.
 'use strict';
 
 // The kinds of changes of a node: key, text, and test of the older and the newer

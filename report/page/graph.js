@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// graph.js: turns a ledger into boxes and wires. A box is a node of the model or
-// a region, collapsed or open; a wire joins boxes, and knows which edges of the
-// model run through it.
+// SPDX-License-Identifier: Apache-2.0 graph.js: turns a ledger into boxes and
+// wires. A box is a node of the model or a region, collapsed or open. A wire
+// joins boxes, and lists the edges of the model that run through it.
 'use strict';
 
 const BOX = { node: [184, 40], line: 14, region: [232, 70], header: 34,
@@ -157,8 +156,9 @@ class Plan {
     }
 }
 
-// An open region: its members, on its upper side a port for each box outside that
-// it reads from, and on its lower side a port for each member that is read outside.
+// An open region: its members and its ports. On its upper side it has a port
+// for each box outside that it reads from. On its lower side it has a port for
+// each member that is read outside.
 function openRegion(graph, region, { reads, readers }, boxOf) {
     const plan = new Plan(), inside = new Set(), edges = [];
     for (const node of region.members)
