@@ -86,7 +86,7 @@ READ(read_avx512_4, 16, 4, AVX512)
 #endif
 
 /* The loops of an instruction set. A single loop may stay below the peak, so
- * each rate has two: on Zen 4 a loop with twelve sums reached 0.82 of the peak
+ * each rate has two. On Zen 4 a loop with twelve sums reached 0.82 of the peak
  * of multiply-adds, and four streams 0.93 of the rate of one. */
 struct loops {
     int lanes;

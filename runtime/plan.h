@@ -375,7 +375,7 @@ void byi_instance_end(struct byi_instance *instance);
 /* --- site.c --------------------------------------------------------------- */
 
 /* Evaluate a call of function `func` with operands of these types and values
- * (NULL: unknown): sets out[i] and out_values[i], in `arena`, for each output
+ * (NULL: unknown). Sets out[i] and out_values[i], in `arena`, for each output
  * that follows from them. The caller sets them to NULL first. The plan is the
  * model's own, not a specialisation. */
 void byi_site_eval(const struct byi_plan_tables *plan, uint32_t func,
@@ -393,9 +393,9 @@ enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err);
 /* --- code.c --------------------------------------------------------------- */
 
 /* Set the model's `kernels` to the code of the plan's fused kernels, and
- * `functions` to that of the regions whose backends generated C, both for the
- * widest instruction set in use (core/base/isa.h) that the artifact has code
- * for, and `code_level` to that of the kernels. Errors: BYOC_EINVAL
+ * `functions` to that of the regions whose backends generated C. Both are for
+ * the widest instruction set in use (core/base/isa.h) that the artifact has
+ * code for. `code_level` becomes that of the kernels. Errors: BYOC_EINVAL
  * (BYOC_MAX_ISA is wrong), BYOC_EPARSE (damaged), BYOC_ENOMEM. */
 enum byoc_status byi_code_bind(struct byoc_model *model,
                                const struct byi_image *image,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_check.c: checks that a plan is safe to run, function by function: values
- * are written once and before they are read, types agree with the operators'
- * type rules, and no step writes to memory that it reads. Function values are
- * known only at run time: call.c checks their calls. Also finds last readers
- * and tail calls for the executor. */
+/* plan_check.c: checks that a plan is safe to run, function by function. Values
+ * must be written once and before they are read, and types must agree with the
+ * operators' type rules. No step may write to memory that it reads. Function
+ * values are known only at run time: call.c checks their calls. Also finds last
+ * readers and tail calls for the executor. */
 #include "plan.h"
 
 #include <string.h>
@@ -571,7 +571,7 @@ static bool is_placed(const struct byi_value *v)
 }
 
 /* A temporary is live from the step that writes it to the last one that uses it
- * or an alias of it: check that no other step writes to its place during that
+ * or an alias of it. Check that no other step writes to its place during that
  * time. */
 static enum byoc_status check_places(struct checker *c)
 {

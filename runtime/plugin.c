@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.c: opens and closes plug-ins, and checks their tables of functions. A
- * library is opened once per process, however many models use it; each user of
+ * library is opened once per process, for any number of models. Each user of
  * the library has a separate byoc_host, with its threads and log. Closing the
  * last user closes the library if the backend has quiesce(); otherwise the
  * library stays mapped. */

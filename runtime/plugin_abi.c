@@ -2,7 +2,7 @@
 /* plugin_abi.c: checks, before any code of a plug-in runs, that it was built
  * with a compatible byoc/backend.h: reads byoc_backend_descriptor_v1 from its
  * file. The sizes and offsets of members, as computed by the compilers of
- * plug-in and host, must be equal if both have the member; either may have more
+ * plug-in and host, must be equal if both have the member. Either may have more
  * members than the other. */
 #include "exports.h"
 #include "internal.h"

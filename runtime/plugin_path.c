@@ -2,7 +2,7 @@
 /* plugin_path.c: searches for plug-ins: in the caller's list, otherwise in
  * BYOC_PLUGIN_PATH; then, unless an entry of the list is the word "only", next
  * to libbyoc_runtime.so. Entries are absolute, so that the current directory
- * never decides which code runs. Other users do not decide it either: folders
+ * never decides which code runs. Other users do not decide it either. Folders
  * from the environment and next to the library are used only if no other user
  * can write to them. */
 #include "internal.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pool.c: allocates blocks for values whose size is known only during the run.
  * The pool keeps blocks from run to run, so that repeated shapes need no new
- * memory. Free blocks are in lists by the logarithm of their size, so that
- * taking one takes constant time although a recursion may hold a block for each
- * call. */
+ * memory. Free blocks are in lists by the logarithm of their size. So taking
+ * one takes constant time, although a recursion may hold a block for each call.
+ */
 #include "state.h"
 
 #include <stdlib.h>
@@ -158,8 +158,8 @@ void byi_pool_refund(struct byi_pool *pool, uint64_t bytes)
     pool->bytes -= bytes;
 }
 
-/* Round up the size of a new block to one of STEPS sizes for each power of two,
- * so that a value that grows in a loop rarely needs a new block. */
+/* Round up the size of a new block to one of STEPS sizes for each power of two.
+ * A value that grows in a loop then rarely needs a new block. */
 static uint64_t round_up(const struct byi_pool *pool, uint64_t bytes)
 {
     const uint64_t step = (UINT64_C(1) << class_of(bytes)) / STEPS;
@@ -169,9 +169,9 @@ static uint64_t round_up(const struct byi_pool *pool, uint64_t bytes)
 }
 
 /* Allocate a block. Before that, release all free blocks if they have more
- * bytes than recent runs used at the same time: a growing value outgrows many
- * blocks, and without this limit the pool could become more than twice as large
- * as a run needs. */
+ * bytes than recent runs used at the same time. A growing value outgrows many
+ * blocks. Without this limit the pool could become more than twice as large as
+ * a run needs. */
 static enum byoc_status make_block(struct byi_pool *pool, uint64_t bytes,
                                    uint32_t *block, struct byoc_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prepack.c: prepares constant operands of native kernels once: packs weights
- * into the panels that kernels read, and copies other constants to memory
- * aligned to BYI_ALIGN, since a model file does not align them. Packs only for
- * steps that may run; backends pack their own constants. */
+/* prepack.c: prepares constant operands of native kernels once. Packs weights
+ * into the panels that kernels read. Copies other constants to memory aligned
+ * to BYI_ALIGN, since a model file does not align them. Packs only for steps
+ * that may run; backends pack their own constants. */
 #include "plan.h"
 #include "workers.h"
 
@@ -76,9 +76,8 @@ static uint64_t pack_step(const struct packer *p, const struct byi_plan_func *f,
     return packing->pack(&call, to);
 }
 
-/* List the constants that a step reads without packing and that are not
- * aligned, so that they are copied: vector loads across two cache lines take
- * twice the time. */
+/* List the unaligned constants that a step reads without packing. They are
+ * copied, since vector loads across two cache lines take twice the time. */
 static void list_copies(struct packer *p, const struct byi_plan_func *f,
                         const struct byi_step *step)
 {

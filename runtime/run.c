@@ -471,7 +471,7 @@ static bool is_result(const struct byoc_state *s, const struct run_io *e,
 
 /* Set the data of views that an earlier run filled in to NULL: they point into
  * the state's memory, which this run may reuse. A later request may pass the
- * views of outputs that this request does not want: their memory stays
+ * views of outputs that this request does not want. Their memory stays
  * reserved, so that no other value gets the same address. */
 static void forget_results(struct byoc_state *s, const struct run_io *e)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* site.c: computes the shapes and small values that a call returns from the
  * shapes and values of its operands. Several calls may share a function that
- * computes shapes; each call is evaluated separately, so its results are known
+ * computes shapes. Each call is evaluated separately, so its results are known
  * although the function's values have no fixed sizes. */
 #include "plan.h"
 

@@ -2,8 +2,8 @@
 /* specialise.c: specialises a plan for given sizes of the inputs' symbols. The
  * type rules also serve as shape functions: they compute the sizes of all
  * values that do not depend on data. Small values that depend on sizes only are
- * computed, and their steps removed; backends build the regions for these
- * sizes; temporaries get offsets according to their lifetimes. The result is
+ * computed, and their steps removed. Backends build the regions for these
+ * sizes. Temporaries get offsets according to their lifetimes. The result is
  * the plan of a model compiled for these sizes, except that values whose sizes
  * depend on data stay as they are.
  *
@@ -659,7 +659,7 @@ static bool calls_with_other_sizes(const struct specialisation *m,
 }
 
 /* Mark functions in m->varying that are called with varying sizes, such as a
- * function that calls itself with growing operands: a symbol then has another
+ * function that calls itself with growing operands. A symbol then has another
  * size in each call. Returns whether it marked any. */
 static bool find_varying(const struct specialisation *m)
 {

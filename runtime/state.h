@@ -11,7 +11,7 @@ struct byi_frame;
 
 /* --- append.c: outputs in the memory of an input ------------------------ */
 
-/* The layout of a tensor with room to grow along an axis: its rows are in
+/* The layout of a tensor with room to grow along an axis. Its rows are in
  * planes, one for each position of the `axes` axes before that axis. */
 struct byi_row_planes {
     uint32_t axes;
@@ -214,8 +214,8 @@ void byi_frame_begin(const struct byoc_state *state, struct byi_frame *frame);
 /* Drop the references of value `v` to its block and object. */
 void byi_frame_drop(struct byoc_state *state, struct byi_frame *frame,
                     uint32_t v);
-/* byi_frame_provide sets the memory of result `v`, whose dims are set: its
- * fixed place, the root's memory for an alias, the caller's memory for an
+/* byi_frame_provide sets the memory of result `v`, whose dims are set. This is
+ * its fixed place, the root's memory for an alias, the caller's memory for an
  * output that fits, or a block of the pool. byi_frame_block always takes a
  * block. Errors: those of byi_pool_take. */
 enum byoc_status byi_frame_provide(struct byoc_state *state,
@@ -375,9 +375,9 @@ enum byoc_status byi_read_condition(const struct byi_frame *fr,
                                     const struct byi_step *step, bool *holds,
                                     struct byoc_error *err);
 
-/* values.c: byi_value_check checks the kind of an input, byi_value_read
+/* values.c: byi_value_check checks the kind of an input. byi_value_read
  * converts a caller's tree to an object, and byi_value_write an object to a
- * tree, which lives in state->given until the next run. `io` is the model's
+ * tree. The tree lives in state->given until the next run. `io` is the model's
  * declaration of the input or output. Errors: BYOC_ETYPE, BYOC_EINVAL,
  * BYOC_ELIMIT, BYOC_ENOMEM. */
 enum byoc_status byi_value_check(const struct byoc_value *value,
@@ -403,8 +403,8 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                                 uint32_t axis, struct byi_row_planes *planes,
                                 struct byoc_error *err);
 /* values.c: if t is a tensor of strings, copy the strings to which the elements
- * of `data` point, as many as t has, into the state, and let `data` point to
- * the copies. Errors: BYOC_ENOMEM. */
+ * of `data` point into the state. `data` has as many elements as t, and then
+ * points to the copies. Errors: BYOC_ENOMEM. */
 enum byoc_status byi_own_strings(struct byoc_state *state,
                                  const struct byi_tensor *t, void *data,
                                  struct byoc_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads.c: decides the number of threads of a run and gives the reason: the
- * number that the caller or the environment requests, otherwise the number of
- * CPUs that this process may use. Either is limited to those CPUs and to the
+/* threads.c: decides the number of threads of a run and gives the reason. It is
+ * the number that the caller or the environment requests, otherwise the number
+ * of CPUs that this process may use. Either is limited to those CPUs and to the
  * cgroup's CPU quota, since the kernel would throttle more threads
  * (Documentation/scheduler/sched-bwc.rst and admin-guide/cgroup-v2.rst). */
 #include "internal.h"

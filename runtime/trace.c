@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace.c: writes runs as a Chrome trace: the "JSON Array Format" of the Trace
- * Event Format document, with complete events (ph "X") and times in
+/* trace.c: writes runs as a Chrome trace, the "JSON Array Format" of the Trace
+ * Event Format document. Events are complete (ph "X"), and times are
  * microseconds since the trace was opened. The file appears when the trace
  * ends. */
 #include "state.h"

@@ -159,7 +159,7 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
 }
 
 /* The state owns the strings of all outputs, even of outputs in the caller's
- * memory, so the strings of inputs and constants are copied, but not those that
+ * memory. So the strings of inputs and constants are copied, but not those that
  * kernels have created in the state. */
 enum byoc_status byi_own_strings(struct byoc_state *s,
                                  const struct byi_tensor *t, void *data,
@@ -273,8 +273,8 @@ enum byoc_status byi_value_read(struct byoc_state *s,
     return read_value(s, value, io, io->name, object, err);
 }
 
-/* Set *value to a result, whose data stays valid until the next run: in its
- * block, or in a copy if it has no block or is of strings. */
+/* Set *value to a result, whose data stays valid until the next run. The data
+ * is in its block, or in a copy if it has no block or is of strings. */
 static enum byoc_status write_tensor(struct byoc_state *s,
                                      const struct byi_item *item,
                                      struct byoc_value *value,

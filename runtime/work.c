@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work.c: creates and frees the working memory of a run of an instance: the
- * frames of main and of all functions that it may call, and the states of its
- * regions. Also finds these functions. */
+/* work.c: creates and frees the working memory of a run of an instance. It has
+ * the frames of main and of all functions that it may call, and the states of
+ * its regions. Also finds these functions. */
 #include "state.h"
 
 #include <stdlib.h>

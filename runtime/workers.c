@@ -3,7 +3,7 @@
  * sleep on a futex.
  *
  * A run takes free workers when its turn begins and frees them when it ends, so
- * a parallel region needs no lock: part 1 goes to the first worker, part 2 to
+ * a parallel region needs no lock. Part 1 goes to the first worker, part 2 to
  * the second, and the caller runs part 0. Each worker has a state:
  *
  *              caller              worker                worker
@@ -15,13 +15,13 @@
  *                           v
  *                          IDLE
  *
- * The transitions from GIVEN and AWAITED back to IDLE matter on a busy machine:
- * if the kernel has not scheduled a worker soon after the caller has finished
+ * The transitions from GIVEN and AWAITED back to IDLE matter on a busy machine.
+ * If the kernel has not scheduled a worker soon after the caller has finished
  * its own part, the caller takes the worker's part back.
  *
  * When other processes compete for the CPUs, spinning takes CPU time from them
  * and uses up this process's share. Then threads sleep at once, even the caller
- * before it takes a part back, and a model of short regions runs on the caller
+ * before it takes a part back. A model of short regions runs on the caller
  * alone, since waking a thread costs tens of microseconds. Threads notice
  * competition by the time that they were runnable without running: wall time
  * less CPU time, in intervals without sleep.
@@ -335,8 +335,9 @@ static void take_workers(struct byi_turn *turn)
     }
 }
 
-/* Whether waking sleeping workers pays: it does for models with long regions;
- * for others it is tried from time to time, since sizes and load change. */
+/* Whether waking sleeping workers makes runs faster. It does for models with
+ * long regions. For others it is tried from time to time, since sizes and load
+ * change. */
 static bool is_worth_waking(struct byi_run_times *run_times, uint64_t now)
 {
     if (!run_times)
@@ -455,7 +456,7 @@ uint32_t byi_workers_of_turn(void)
 /* --- a parallel region ---------------------------------------------------- */
 
 /* Make a sleeping worker wake on another CPU than its caller's, if its mask has
- * one. Linux does not always search for an idle CPU: on a machine of few CPUs
+ * one. Linux does not always search for an idle CPU. On a machine of few CPUs
  * it often wakes the worker on the caller's CPU, where the two then alternate.
  */
 static void keep_off(struct byi_worker *w)
@@ -482,7 +483,7 @@ static void assign_part(struct byi_worker *w, struct job *job, uint32_t part)
 }
 
 /* Take the part back if the worker has not begun it, at once or after sleeping
- * for the job's patience_ns; otherwise wait until the worker has finished. */
+ * for the job's patience_ns. Otherwise wait until the worker has finished. */
 static void finish_part(struct byi_worker *w, struct job *job)
 {
     if (job->patience_ns && change_state(w, GIVEN, AWAITED))
@@ -524,7 +525,7 @@ static void run_openmp_thread(void *job)
 
 /* Run the job on all of the turn's threads, even if it has fewer parts, since
  * libgomp ends threads that a smaller region leaves idle. Under competition the
- * rest of the turn runs on the caller alone: libgomp's threads spin for
+ * rest of the turn runs on the caller alone. libgomp's threads spin for
  * milliseconds while they wait for one that another process has displaced. */
 static void run_on_openmp(struct job *job, struct byi_turn *turn, uint64_t now)
 {

@@ -387,8 +387,8 @@ static void describe(const struct byoc_host *host, const void *compiled,
     }
 }
 
-/* There is no quiesce(): oneDNN has no function that frees its per-thread and
- * per-process state, such as the code of cached primitives, so the library
+/* There is no quiesce(). oneDNN has no function that frees its per-thread and
+ * per-process state, such as the code of cached primitives. So the library
  * stays mapped. */
 static struct byoc_backend backend = {
     .struct_size = sizeof(struct byoc_backend),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/bands.c: finds convolutions that byoc's own kernels run in bands
- * (kernels/bands.h): in mobile networks, a pointwise convolution increases the
- * channels of a large image for a depthwise convolution, and another pointwise
- * one reduces them again. The large results between them are not stored. */
+ * (kernels/bands.h). In mobile networks, a pointwise convolution increases the
+ * channels of a large image for a depthwise convolution. Another pointwise one
+ * reduces them again. The large results between them are not stored. */
 #include "runtime_dnnl/build.h"
 
 #include <byoc/graph.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/build.h: builds a program from a region's graph: primitives in
  * order, each with its arguments in buffers. Builders (kernels_*.c) access
- * values as views of buffers and request the layout that they need; if a value
+ * values as views of buffers and request the layout that they need. If a value
  * does not have that layout yet, a reorder is inserted, once per value and
  * layout.
  *
@@ -368,8 +368,8 @@ enum byoc_status byi_dn_reorder(struct byi_build *b,
 /* The value's view in that layout if there is one, otherwise NULL. */
 const struct byi_dnnl_view *byi_dn_find(const struct byi_dnnl_value *value,
                                         const struct byi_desc *desc);
-/* Set *use to the weights for argument `arg` of `prim`: `src` itself, or a
- * packed copy, which is made at load if `src` is constant and otherwise on
+/* Set *use to the weights for argument `arg` of `prim`. These are `src` itself,
+ * or a packed copy, which is made at load if `src` is constant and otherwise on
  * every run. */
 enum byoc_status byi_dn_want_packed(struct byi_build *b,
                                     const struct byi_dnnl_view *src,
@@ -417,7 +417,7 @@ struct byi_creator_call {
     const struct byi_posts *posts; /* may be NULL */
 };
 /* If the creator was called with these arguments before, return true and set
- * *status to its result: BYOC_OK, with a reference to the primitive, or
+ * *status to its result. This is BYOC_OK, with a reference to the primitive, or
  * BYOC_EUNSUPPORTED, with the message in b->err. */
 bool byi_dn_find_prim(struct byi_build *b, const struct byi_creator_call *call,
                       struct byi_prim **prim, enum byoc_status *status);

@@ -2,7 +2,7 @@
 /* runtime_dnnl/declines.c: finds regions that native kernels run faster.
  * Pooling, resizing, normalisations, reductions and depthwise convolutions are
  * bound by memory. oneDNN runs most of them well on channels-last data, the
- * layout inside a region, but a region of few such layers takes longer to
+ * layout inside a region. But a region of few such layers takes longer to
  * reorder its inputs and outputs than to compute:
  *
  *   NCHW -> reorder -> pool -> reorder -> NCHW     2.1 x the native kernel

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/exec.c: runs a program in the memory of a state, one run at a
  * time. All memory objects of oneDNN are created once. A run sets the pointers
- * of the region's inputs and outputs, then executes the steps: those that the
- * program lists or, if it has a unit of C, those that the unit asks for. */
+ * of the region's inputs and outputs, then executes the steps. These are the
+ * steps that the program lists or, if it has a unit of C, those that the unit
+ * requests. */
 #include "core/base/clock.h"
 #include "runtime_dnnl/build.h"
 

@@ -74,8 +74,8 @@ static bool sees_input(const struct byi_dnnl_window *w, uint32_t axis,
 }
 
 /* Whether the window of an output covers no element of the input. Such outputs
- * are at the ends, except where a dilated window steps over the whole input;
- * the loop checks that, and is short whenever padding is large compared with
+ * are at the ends, except where a dilated window steps over the whole input.
+ * The loop checks that, and is short whenever padding is large compared with
  * the input. */
 static bool misses_input(const struct byi_dnnl_window *w,
                          const struct byi_desc *src, const struct byi_desc *dst,
@@ -263,8 +263,8 @@ static bool is_wide(const struct byi_desc *operand)
 /* All versions: in binary primitives, operands of post-ops are read correctly
  * if they are scalars, whole tensors or vectors of channels. Vectors of
  * channels are misread if there is a single spatial position, since oneDNN then
- * confuses row-major with channels-last, and if the axes are in any other
- * order. 3.x misreads vectors along other axes. */
+ * confuses row-major with channels-last. They are also misread if the axes are
+ * in any other order. 3.x misreads vectors along other axes. */
 const char *byi_fault_binary(int major, const struct byi_dnnl_binary *p,
                              const struct byi_posts *posts)
 {
@@ -290,7 +290,7 @@ const char *byi_fault_binary(int major, const struct byi_dnnl_binary *p,
 
 /* 2.x: channels-last im2col convolutions misread wide operands of post-ops.
  * With groups they also misread vectors of channels, since they use those of
- * the first group for every group; in three dimensions they shift them from
+ * the first group for every group. In three dimensions they shift them from
  * plane to plane. Depthwise convolutions read whole registers, past the end of
  * the operand. */
 const char *byi_fault_impl(int major, const struct byi_dnnl_conv *p,

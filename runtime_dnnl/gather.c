@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/gather.c: finds values that need not be stored. If the input of
- * a pointwise convolution is a concatenation of channels, a multiplication by a
- * scale per channel (squeeze-and-excitation, or a BatchNorm that cannot be
- * folded), a shift and ReLU, the convolution computes them itself. It does so
- * for a few positions at a time, whose rows stay in the first-level cache:
+/* runtime_dnnl/gather.c: finds values that need not be stored. The input of a
+ * pointwise convolution may be a concatenation of channels, a multiplication by
+ * a scale per channel, a shift and ReLU. The scale is of
+ * squeeze-and-excitation, or of a BatchNorm that cannot be folded. The
+ * convolution computes these operators itself. It does so for a few positions
+ * at a time, whose rows stay in the first-level cache:
  *
  *     a   b   scale  shift
  *      \ /     |      |

@@ -28,9 +28,9 @@ static struct byi_desc swap_last(const struct byi_desc *desc)
     return byi_dn_permute_desc(desc, axes);
 }
 
-/* Describe an operand as matrices of `rank` axes: adds the missing axis of a
+/* Describe an operand as matrices of `rank` axes. Adds the missing axis of a
  * vector, which is a row of the first operand (`first`) or a column of the
- * second; if `transposed`, swaps the last two axes. */
+ * second. If `transposed`, swaps the last two axes. */
 static struct byi_desc describe_matrix(const struct byi_desc *desc, bool first,
                                        bool transposed, uint32_t rank)
 {
@@ -42,8 +42,9 @@ static struct byi_desc describe_matrix(const struct byi_desc *desc, bool first,
     return byi_dn_lead(&d, rank);
 }
 
-/* Whether the product can read the descriptor: it is dense, one of the last two
- * axes is contiguous, and with oneDNN 3.x the batch axes are in order. */
+/* Whether the product can read the descriptor. It must be dense, one of the
+ * last two axes must be contiguous, and with oneDNN 3.x the batch axes must be
+ * in order. */
 static bool is_usable(const struct byi_desc *desc)
 {
     uint32_t order[BYI_MAX_RANK];
@@ -84,8 +85,8 @@ static bool try_view(const struct product_operand *s,
 }
 
 /* The layout that an operand gets, in the axes of the graph's value, if the
- * product can read none of its views: row-major for the product if the batch is
- * folded, otherwise row-major for the value. */
+ * product can read none of its views. It is row-major for the product if the
+ * batch is folded, otherwise row-major for the value. */
 static struct byi_desc plain_matrix(const struct product_operand *s)
 {
     const struct byi_desc *d = &s->value->views[0].desc;
@@ -125,7 +126,7 @@ static enum byoc_status want_operand(struct byi_build *b,
 }
 
 /* If the only reader transposes the result, choose the layout in which the
- * transposed result is row-major: attention's (B, H, S, D) becomes (B, S, H D)
+ * transposed result is row-major. Attention's (B, H, S, D) becomes (B, S, H D)
  * without a copy. */
 static struct byi_desc choose_dst(const struct byi_build *b,
                                   const struct byoc_graph_value *type)

@@ -20,9 +20,9 @@ static bool is_output(const struct byi_build *b)
     return false;
 }
 
-/* Reshape every view whose layout allows it. If none does, reshape a new copy:
- * row-major if the result is a region output, otherwise as near to the present
- * layout as the joined axes allow, so that a channel shuffle between
+/* Reshape every view whose layout allows it. If none does, reshape a new copy.
+ * It is row-major if the result is a region output, otherwise as near to the
+ * present layout as the joined axes allow. So a channel shuffle between
  * convolutions is a single reorder. */
 enum byoc_status byi_dn_build_reshape(struct byi_build *b)
 {
@@ -215,9 +215,9 @@ static const struct byoc_graph_step *read_by(const struct byi_build *b,
     return byi_dn_is(step, name) && step->args[0] == value ? step : NULL;
 }
 
-/* Whether the channels of the n joined values are shuffled: the only reader
- * reshapes (images, n c, ...) to (images, n, c, ...), whose only reader swaps
- * axes 1 and 2. Sets *split to the result of the reshape. */
+/* Whether the channels of the n joined values are shuffled. Then the only
+ * reader reshapes (images, n c, ...) to (images, n, c, ...), whose only reader
+ * swaps axes 1 and 2. Sets *split to the result of the reshape. */
 static bool is_shuffled(const struct byi_build *b, uint32_t n,
                         const struct byi_desc *dst, uint32_t *split)
 {

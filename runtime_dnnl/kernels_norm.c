@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/kernels_norm.c: builds softmax, normalisations and reductions.
- * oneDNN is fast if the axis is innermost in memory, so the source is reordered
+ * oneDNN is fast if the axis is innermost in memory. So the source is reordered
  * to such a layout if necessary, and described as (outer, inner). */
 #include "runtime_dnnl/build.h"
 #include "runtime_dnnl/prim_fast.h"

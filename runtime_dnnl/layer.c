@@ -356,7 +356,7 @@ dnnl_status_t byi_pd_make(dnnl_status_t status, const void *op,
 
 /* Whether the primitive should run on the calling thread only, since it does so
  * little that starting a second thread would cost more. oneDNN's own kernels
- * start all threads for any number of elements; they divide the work by the
+ * start all threads for any number of elements. They divide the work by the
  * number of threads that they get, and have no barriers. */
 static bool runs_alone(dnnl_primitive_desc_t pd, int64_t elements)
 {

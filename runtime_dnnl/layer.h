@@ -3,8 +3,8 @@
  * prim_*.c include dnnl.h. Enumerators and signatures differ between the major
  * versions, so the version is fixed when they are compiled.
  *
- * Tensors are described by values of struct byi_desc, which can express every
- * layout except those that oneDNN chooses for packed weights; these stay inside
+ * Tensors are described by values of struct byi_desc. These can express every
+ * layout except those that oneDNN chooses for packed weights, which stay inside
  * a primitive. Creators first call the checks of faults.c, which refuse
  * descriptors that are known to cause crashes or wrong results. */
 #ifndef BYI_DNNL_LAYER_H
@@ -20,13 +20,13 @@ enum { BYI_DNNL_SLACK = 64 };
 
 /* oneDNN's engine. There is one per process, which all threads share and which
  * is never freed, like oneDNN's own globals. byi_dnnl_open returns NULL, with a
- * message in err, if the library cannot be used: it has another major version
- * than the headers, or no CPU engine. */
+ * message in err, if the library has another major version than the headers, or
+ * no CPU engine. */
 struct byi_dnnl;
 const struct byi_dnnl *byi_dnnl_open(struct byoc_error *err);
-/* The version, such as "3.12.1", and version and instruction set, such as
- * "oneDNN 3.12 avx512_core_bf16", which must be the same when an artifact is
- * compiled and loaded. Both are empty before the first byi_dnnl_open. */
+/* The version, such as "3.12.1"; and version and instruction set, such as
+ * "oneDNN 3.12 avx512_core_bf16". The latter must be the same when an artifact
+ * is compiled and loaded. Both are empty before the first byi_dnnl_open. */
 const char *byi_dnnl_version(void);
 const char *byi_dnnl_compat(void);
 const char *byi_dnnl_isa(void); /* "avx512_core_bf16" */
@@ -89,9 +89,9 @@ void byi_prim_free(struct byi_prim **prim);
 void byi_prim_note(struct byi_prim *prim, const void *note);
 const void *byi_prim_noted(const struct byi_prim *prim);
 /* prim_layout.c. Find the layouts that oneDNN chooses where p leaves them open,
- * as names ("NCHW16c", "OIHW16i16o") of less than n characters; "" if a layout
- * has no such name, as for weights in groups, or if there is only a reference
- * implementation. Errors: those of creating the convolution. */
+ * as names ("NCHW16c", "OIHW16i16o") of less than n characters. A name is "" if
+ * the layout has none, as for weights in groups, or if there is only a
+ * reference implementation. Errors: those of creating the convolution. */
 enum byoc_status byi_conv_layouts(const struct byi_dnnl *lib,
                                   const struct byi_dnnl_conv *p, char *data,
                                   char *kernel, size_t n,
@@ -104,9 +104,9 @@ bool byi_conv_reads_planes(const struct byi_dnnl_conv *p);
 /* Whether the primitive is a reference implementation, which is far slower than
  * the others. */
 bool byi_prim_is_ref(const struct byi_prim *prim);
-/* The largest number of terms for which a reference implementation is accepted:
- * elements of the result times the products that are summed for each, or the
- * elements of a window. */
+/* The largest number of terms for which a reference implementation is accepted.
+ * Terms are the elements of the result times the products that are summed for
+ * each, or the elements of a window. */
 enum { BYI_REF_TERMS = 4096 };
 /* If the primitive is a reference implementation and has more terms, free it,
  * set *prim to NULL and fail with BYOC_EUNSUPPORTED. `what` is the operator's

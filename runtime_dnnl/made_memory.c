@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/made_memory.c: allocates memory for constants that are computed
  * at load. A program with many constants puts them in large blocks, because the
- * host uses large pages for large blocks: weights are then read from memory up
+ * host uses large pages for large blocks. Weights are then read from memory up
  * to 1.6 times as fast.
  *     | header | constant's bytes |
  *              ^ the address returned

@@ -115,10 +115,10 @@ struct byi_dnnl_window {
     int64_t end[BYI_MAX_RANK]; /* end padding, exact; negative values crop */
 };
 
-/* Data that a primitive computes while it reads them: it concatenates the
- * channels of n sources, multiplies them by argument SCALE, (N or 1, C, 1...),
- * adds argument SHIFT, (1, C, 1...), and applies ReLU. The scale, the shift and
- * ReLU may be absent. */
+/* Data that a primitive computes while it reads them. It concatenates the
+ * channels of n sources, and multiplies them by argument SCALE, (N or 1, C,
+ * 1...). Then it adds argument SHIFT, (1, C, 1...), and applies ReLU. The
+ * scale, the shift and ReLU may be absent. */
 enum { BYI_MAX_GATHERED = 32 };
 struct byi_dnnl_gather {
     uint32_t n; /* 0: the data are argument SRC; else source i is argument MULTI

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/plan_memory.c: places a region's temporaries in one block,
  * largest first, each at the lowest offset where it overlaps no buffer that is
- * live at the same time: greedy by size (Pisarchyk and Lee, "Efficient memory
- * management for deep neural net inference", 2020).
+ * live at the same time. This is Greedy by Size (Pisarchyk and Lee, "Efficient
+ * memory management for deep neural net inference", 2020).
  */
 #include "runtime_dnnl/build.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/prim_cache.c: finds primitives of one build by the arguments of
- * their creators, so that equal ones are created once: a primitive descriptor
- * of oneDNN 2.6 takes several kilobytes and tens of microseconds, and a chain
- * of 100,000 equal operators would need 100,000 of them. Steps that share a
+ * their creators, so that equal ones are created once. A primitive descriptor
+ * of oneDNN 2.6 takes several kilobytes and tens of microseconds. A chain of
+ * 100,000 equal operators would need 100,000 of them. Steps that share a
  * primitive run in sequence, each with its own arguments. */
 #include "runtime_dnnl/build.h"
 

@@ -144,7 +144,7 @@ enum byoc_status byi_prim_new_matmul(const struct byi_dnnl *lib,
 }
 
 /* If the pool computes the mean of each channel of float32 images, describe it
- * as a reduction and return true; oneDNN would run it on one thread. */
+ * as a reduction and return true. oneDNN would run it on one thread. */
 static bool describe_mean(const struct byi_dnnl_pool *p,
                           struct byi_dnnl_reduce *r)
 {

@@ -109,7 +109,7 @@ enum byoc_status byi_prim_new_concat(const struct byi_dnnl *lib,
 
 /* The largest prime factor of n. oneDNN's reorders tile an axis by trying
  * divisors from its size down, so their creation takes time in proportion to
- * the factor: oneDNN 2.6 takes 7 seconds for a prime of 10^9, and longer with
+ * the factor. oneDNN 2.6 takes 7 seconds for a prime of 10^9, and longer with
  * more axes. */
 static int64_t largest_factor(int64_t n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/prim_fast.c: creates primitives that byoc's own kernels run
- * (kernels/): convolutions and products of float32, float16 and bfloat16, and
- * recurrent layers of float32, with constant weights. They have the same
- * interface as oneDNN's: arguments, packed weights, scratch memory. */
+ * (kernels/). These are convolutions and products of float32, float16 and
+ * bfloat16, and recurrent layers of float32, with constant weights. They have
+ * the same interface as oneDNN's: arguments, packed weights, scratch memory. */
 #include "runtime_dnnl/prim_fast.h"
 
 #include <string.h>

@@ -116,7 +116,7 @@ bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
 /* The number of elements of a row of source i. A row is contiguous in the
  * concatenation unless the elements of two or three sources alternate. */
 int64_t byi_dn_concat_row(const struct byi_dnnl_concat *p, uint32_t i);
-/* Elements from one row of `src` to the next; 0 if its rows of `row` elements
+/* Elements from one row of `src` to the next. 0 if its rows of `row` elements
  * are not evenly spaced in the order of the rows of `like`, which is dense. */
 int64_t byi_dn_row_pitch(const struct byi_desc *src,
                          const struct byi_desc *like, int64_t row);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/prim_move.c: implements primitives that byoc's own kernels run
- * at the speed of memory: concatenations; pools; copies of float16 and bfloat16
- * data; transpositions of float32 images, and of images of few channels of
- * bytes.
+ * at the speed of memory. These are concatenations, pools, copies of float16
+ * and bfloat16 data, and transpositions of float32 images and of images of few
+ * channels of bytes.
  */
 #include "core/base/openmp.h"
 #include "runtime_dnnl/prim_fast.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/strides.c: finds one canonical description for each layout. The
  * stride of an axis of size 1 has no meaning, and views have arbitrary values
- * there, but oneDNN reads it: if only such an axis makes a transposed tensor
- * differ from row-major, 2.6's binary kernels do not support it and do not
- * write the result; matrix products use the stride as a leading dimension. */
+ * there, but oneDNN reads it. If only such an axis makes a transposed tensor
+ * differ from row-major, 2.6's binary kernels do not write the result. Matrix
+ * products use the stride as a leading dimension. */
 #include "runtime_dnnl/layer.h"
 
 #include <string.h>

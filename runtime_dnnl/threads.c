@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/threads.c: runs oneDNN on the host's threads. oneDNN calls
- * OpenMP. The plug-in exports that library's functions (core/base/openmp.c),
- * and the libdnnl.so that it loads binds to them before libgomp's, so that
- * parallel regions go to host->parallel_for().
+ * OpenMP. The plug-in exports that library's functions (core/base/openmp.c).
+ * The libdnnl.so that it loads binds to them before libgomp's, so that parallel
+ * regions go to host->parallel_for().
  *
  * If the process loaded libdnnl.so, or an OpenMP library with global
  * visibility, before the plug-in, oneDNN is bound to another OpenMP library.
- * core/base/openmp.c then receives no calls while oneDNN creates primitives; so
+ * core/base/openmp.c then receives no calls while oneDNN creates primitives. So
  * the number of threads is set in that library, where it is a property of the
- * calling thread. If that library is global, the host's parallel regions run
- * on its threads, too (runtime/backends.c, choose_openmp). */
+ * calling thread. If that library is global, the host's parallel regions run on
+ * its threads, too (runtime/backends.c, choose_openmp). */
 #include "runtime_dnnl/threads.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/walk.c: makes a program from a region's graph: visits the
+/* runtime_dnnl/walk.c: makes a program from a region's graph. Visits the
  * kernels in order, lets the builder of each append its primitives, and adds
  * the region's inputs and outputs. */
 #include "core/base/guard.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* axes.c: splits a tensor's axes into two groups: axes that a reduction or
- * normalisation keeps (the outer loop) and axes that it reduces (the inner
- * loop). */
+/* axes.c: splits a tensor's axes into two groups. These are the axes that a
+ * reduction or normalisation keeps (the outer loop) and those that it reduces
+ * (the inner loop). */
 #include "kernel.h"
 
 #include "kernels/conv.h"

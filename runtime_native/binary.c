@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* binary.c: elementwise operators of two operands (and `where` of three) with
  * NumPy broadcasting. Adjacent axes that one stride covers in every operand are
- * merged first; the innermost axis then has stride 0 or 1 in each operand, so
- * that equal shapes, scalars and per-channel operands share one row loop. */
+ * merged first. The innermost axis then has stride 0 or 1 in each operand. So
+ * equal shapes, scalars and per-channel operands share one row loop. */
 #include "kernel.h"
 
 enum { BLOCK = 256, CHUNK = 16384, OPERANDS = 3 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cast.c: casts between all numeric types and bool, and to and from strings.
  * Integers wrap. A float is truncated to 64 bits, of which an integer type
- * keeps the low bits; values outside of int64 (for uint64 also outside of
+ * keeps the low bits. Values outside of int64 (for uint64 also outside of
  * uint64), infinities and NaN become INT64_MIN first. Common CPUs do the same;
  * here it is done without undefined behaviour. A float becomes a string with
  * the least precision, from 6 digits on, that reads back as the same number.
