@@ -41,9 +41,9 @@ static struct byi_scale_limits limits_of_operand(const struct backward *b,
                : byi_scale_limits_none;
 }
 
-/* Returns the operand of a product that absorbs a factor: a constant; otherwise
- * a division's dividend, or the first operand of a multiplication that can
- * absorb a scale. */
+/* Returns the operand of a product that absorbs a factor. This is a constant,
+ * otherwise a division's dividend, or the first operand of a multiplication
+ * that can absorb a scale. */
 static uint32_t factor_arg(struct backward *b, byi_id id)
 {
     const int arg = byi_scale_const_arg(&b->s, id);
@@ -140,9 +140,9 @@ static void request_of_parts(struct backward *b, byi_id id,
     }
 }
 
-/* A product is dissolved if its operand can absorb both its own factor and
- * the requested one; otherwise the product's constant, or its operand
- * factor_arg(), absorbs the requested factor. */
+/* A product is dissolved if its operand can absorb both its own factor and the
+ * requested one. Otherwise the product's constant, or its operand factor_arg(),
+ * absorbs the requested factor. */
 static void scale_product(struct backward *b, byi_id id,
                           const struct byi_scale *requested)
 {

@@ -103,9 +103,9 @@ static double invert(double v)
 }
 
 /* Emit a constant with f of every element of c. Returns BYI_NO_ID if c is not a
- * float constant, if a result is infinite, NaN or subnormal, if an inverse is
- * 0, if a 16-bit result is rounded, or if the result exceeds the module's
- * budget of constants. */
+ * float constant, or if the result exceeds the module's budget of constants.
+ * Also if a result is infinite, NaN or subnormal, an inverse is 0, or a 16-bit
+ * result is rounded. */
 static byi_id map_const(struct byi_rewrite *rw, byi_id c, double (*f)(double))
 {
     struct byi_tensor in, out;
@@ -216,7 +216,7 @@ static bool are_spatial_axes(const int64_t *axes, uint32_t n, uint32_t rank)
 }
 
 /* Whether a mean of (N, C, H, W) or (N, C, D, H, W) is over all axes but N and
- * C. The rows exclude rank 3, where it may belong to a layer normalisation; an
+ * C. The rows exclude rank 3, where it may belong to a layer normalisation. An
  * empty x is excluded, since its mean is NaN but its pooled value is 0. */
 static bool is_pooling(struct byi_row_match *r)
 {
@@ -264,7 +264,7 @@ static bool is_global(struct byi_row_match *r)
 
 /* Read the padding of an nn.pad, without the first two axes: begins, then ends.
  * False if the padding is not constant, is negative, or pads one of the first
- * two axes, and if the root has another layout than channels first. */
+ * two axes. Also false if the root has another layout than channels first. */
 static bool read_zero_pads(const struct byi_row_match *r,
                            int64_t pads[2 * BYI_MAX_RANK])
 {

@@ -300,8 +300,8 @@ static struct byi_tensor view_of(const struct combine_work *w, byi_id id)
 }
 
 /* Emit operand `side` of a step's nodes as one constant with a value per
- * channel of the joined type, or the constant itself if all branches read the
- * same scalar. Returns BYI_NO_ID like emit_joined. */
+ * channel of the joined type. If all branches read the same scalar, it is that
+ * constant. Returns BYI_NO_ID like emit_joined. */
 static byi_id emit_channels(struct combine_work *w, struct byi_func *fresh,
                             const struct parallel_group *g,
                             const struct parallel_step *step, uint32_t side)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dominators.c: see dominators.h. Skew-binary jump pointers find lowest common
- * ancestors in logarithmic time at any depth: besides its parent every node has
- * a pointer to one higher ancestor, at a distance that depends on its depth
- * (Myers, "An Applicative Random-Access Stack", 1983), and stores the strongest
- * kind on the path there.
+ * ancestors in logarithmic time at any depth (Myers, "An Applicative
+ * Random-Access Stack", 1983). Besides its parent every node has a pointer to
+ * one higher ancestor, at a distance that depends on its depth. It stores the
+ * strongest kind on the path there.
  */
 #include "dominators.h"
 

@@ -3,9 +3,9 @@
  *
  * Node p post-dominates node n if every path from n to an exit of the function
  * contains p. The graph is acyclic, so one walk from the last node to the first
- * suffices: the parent of n is the lowest common ancestor of its readers
- * (Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001, which
- * converges after one iteration here).
+ * suffices. The parent of n is the lowest common ancestor of its readers. This
+ * is the algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance
+ * Algorithm", 2001), which converges after one iteration here.
  */
 #ifndef BYI_DOMINATORS_H
 #define BYI_DOMINATORS_H

@@ -232,7 +232,8 @@ static bool has_same_value(const struct byi_rewrite *rw,
 }
 
 /* Returns the newest operand that is neither a constant nor a literal, which
- * may be equal without being identical; 0 if there is no such operand. */
+ * may be equal without being identical. Returns 0 if there is no such operand.
+ */
 static byi_id newest_operand(const struct byi_rewrite *rw,
                              const struct byi_node *node)
 {

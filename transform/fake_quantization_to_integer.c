@@ -170,8 +170,9 @@ struct weight_integers {
 };
 
 /* Find the integers and steps of all channels; the arrays are in the scratch
- * arena. False if the weights of a channel are not integers times a step, or if
- * the integers of all channels do not fit in 8 bits with one zero point. */
+ * arena. False if the weights of a channel are not integers times a step. Also
+ * false if the integers of all channels do not fit in 8 bits with one zero
+ * point. */
 static bool find_integers(struct byi_rewrite *rw, const struct quant_weights *w,
                           struct weight_integers *q)
 {
@@ -377,9 +378,9 @@ static bool read_bias(const struct byi_rewrite *rw, byi_id id, int64_t channels,
 }
 
 /* Set the operands of the bias, in units of the sums, and of the scale from
- * sums to the result's steps. False if the bias cannot be rounded or is no
- * constant that read_bias accepts, or if the scale is not constant or the
- * number of channels is symbolic or too large. */
+ * sums to the result's steps. False if the bias cannot be rounded or read_bias
+ * rejects it. Also false if the scale is not constant, or the number of
+ * channels is symbolic or too large. */
 static bool scale_bias(struct byi_rewrite *rw, const struct quant_chain *c,
                        double result_step, byi_id *args)
 {

@@ -28,8 +28,8 @@ enum {
     MAX_BODY = 64 /* nodes of a function that is evaluated */
 };
 
-/* Whether a result of `out` bytes should replace its call: it is within the
- * limit, and not much larger than the operands, `in` bytes (as for
+/* Whether a result of `out` bytes should replace its call. It must be within
+ * the limit, and not much larger than the operands, `in` bytes (as for
  * broadcast_to, tile, full). */
 static bool is_worth_keeping(uint64_t in, uint64_t out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FoldScaleAxis: fold scales into weights in both directions, backward first: a
+/* FoldScaleAxis: fold scales into weights in both directions, backward first. A
  * scale between two convolutions is folded into the first if possible,
  * otherwise into the second.
  */

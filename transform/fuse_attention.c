@@ -12,7 +12,7 @@
  * The values between have no other readers. Scales and the mask are optional.
  * Between the products, views may split or join batch axes, as exporters do for
  * query heads that share a head of keys, if the last product has the batch axes
- * of the first; the mask then has none. A compile runs this after
+ * of the first. The mask then has no batch axes. A compile runs this after
  * partitioning: backends find attention by patterns of their own.
  */
 #include "transform.h"

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuse_groups.c: see fuse_groups.h. Operators are fused into their immediate
- * post-dominator if every node on the paths there allows it, so that only the
- * last node of a group has readers outside the group
- * (Chen et al., "TVM", OSDI 2018, section 3; Roesch et al., "Relay", 2019,
- * section 4.4).
+ * post-dominator if every node on the paths there allows it. So only the last
+ * node of a group has readers outside the group (Chen et al., "TVM", OSDI 2018,
+ * section 3; Roesch et al., "Relay", 2019, section 4.4).
  *
  * A group has at most one anchor, a node of kind OUT_FUSABLE such as a
  * convolution. The kind of a group is OUT_FUSABLE if it has an anchor,
- * otherwise the kind of its last node. Three phases, each over all nodes: first
- * anchors and pointwise operators, so that a convolution gets its epilogue;
- * then injective operators; then the fields of tuples that were fused into an
- * injective reader.
+ * otherwise the kind of its last node. There are three phases, each over all
+ * nodes. The first fuses anchors and pointwise operators, so that a convolution
+ * gets its epilogue. The second fuses injective operators, the third the fields
+ * of tuples that were fused into an injective reader.
  */
 #include "fuse_groups.h"
 
@@ -303,7 +302,7 @@ static void fuse_node(struct grouper *g, enum phase phase, byi_id id)
 /* --- epilogues ------------------------------------------------------------ */
 
 /* Returns the only reader of node `id`, if it can be in the epilogue of the
- * group of `id` and is not in another group; otherwise BYI_NO_ID. */
+ * group of `id` and is not in another group. Otherwise returns BYI_NO_ID. */
 static byi_id next_in_epilogue(struct grouper *g, byi_id id)
 {
     const struct byi_node *node = &g->f->nodes.at[id];

@@ -16,19 +16,17 @@ struct byi_fuse_limits {
 };
 
 /* Returns, by node, the number of its group; a node without a group has its own
- * id as the number. The last node of a group is the only one that other groups
- * or the function's result read, except that a BYI_GET may be in another group
- * than its tuple. The array is in `scratch`.
- */
+ * id as the number. Only the last node of a group may be read by other groups
+ * or be the function's result. As an exception, a BYI_GET may be in another
+ * group than its tuple. The array is in `scratch`. */
 const uint32_t *byi_fuse_groups(const struct byi_func *f,
                                 const struct byi_uses *uses,
                                 const struct byi_fuse_limits *limits,
                                 struct byi_arena *scratch);
 
 /* Whether operand i of `reader` is a constant that its group embeds instead of
- * taking it as a parameter: one element, an operand that determines the type,
- * or the grid of a grid_sample.
- */
+ * taking it as a parameter. It has one element, determines the type, or is the
+ * grid of a grid_sample. */
 bool byi_fuse_embeds(const struct byi_func *f, const struct byi_node *reader,
                      uint32_t i);
 

@@ -103,8 +103,8 @@ static bool should_inline(const struct inliner *s, const struct byi_func *f,
 }
 
 /* Whether an argument has another type than its parameter while the body has a
- * literal with parameters of its own, whose types may name the same symbols, or
- * a literal with nested literals. */
+ * literal with nested literals or with parameters. The types of these
+ * parameters may name the same symbols. */
 static bool renames_sizes(const struct inliner *s, const struct byi_func *f,
                           const struct byi_node *call)
 {

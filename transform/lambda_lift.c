@@ -210,7 +210,7 @@ static void record_literal(struct lifter *s, uint32_t func, uint32_t of)
 
 /* Returns the lifted function that node `call` of func calls directly, or
  * UINT32_MAX. A call whose arguments have other types than the parameters does
- * not count if the function has captures: a symbol that an argument binds must
+ * not count if the function has captures. A symbol that an argument binds must
  * not be bound by a capture too. */
 static uint32_t callee_of(const struct lifter *s, uint32_t func,
                           const struct byi_node *call)

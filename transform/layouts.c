@@ -119,7 +119,7 @@ static struct byi_rl_layout insert_axes(const struct byi_rl_layout *x,
 }
 
 /* Returns the layout of a tensor of the given rank after each axis of x becomes
- * a group of consecutive axes; `begins` is the mask of the groups' first axes.
+ * a group of consecutive axes. `begins` is the mask of the groups' first axes.
  */
 static struct byi_rl_layout ungroup_axes(const struct byi_rl_layout *x,
                                          uint32_t rank, uint32_t begins)

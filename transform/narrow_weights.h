@@ -9,7 +9,7 @@
 #include "core/ir/ir.h"
 
 /* A weight that several nodes read is listed once. `largest` and `rms` compare
- * the weights w with the narrowed ones w': max |w - w'| / max |w|, and
+ * the weights w with the narrowed ones w'. They are max |w - w'| / max |w|, and
  * sqrt(sum (w - w')^2 / sum w^2). */
 struct byi_narrowed_weight {
     const char *to;                    /* the option NarrowWeights.to */

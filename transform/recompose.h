@@ -51,9 +51,9 @@ byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at);
         BYI_ROW_NORM(BYI_AFFINE("multiply(" BYI_INVERSE ", %gamma)")),         \
         BYI_ROW_NORM(BYI_AFFINE(BYI_INVERSE))
 /* Binds the operands and attributes of the layer normalisation of a match.
- * False if its means are over different axes, if epsilon is no constant of at
- * least 0, or if gamma or beta does not have the shape of the normalised axes.
- */
+ * False if its means are over different axes, or if epsilon is not a constant
+ * of at least 0. Also false if gamma or beta does not have the shape of the
+ * normalised axes. */
 bool byi_is_norm(struct byi_row_match *match);
 
 #endif

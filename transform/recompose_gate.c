@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recompose_gate.c: recognises activations that are x times a gate, or only the
  * gate. Exporters order the arithmetic in many ways, so this pass does not
- * match syntax: it evaluates the root as a polynomial in x and the gate g, and
- * the gate's operand as one in x, and compares the coefficients with a table.
+ * match syntax. It evaluates the root as a polynomial in x and the gate g, and
+ * the gate's operand as one in x. Then it compares the coefficients with a
+ * table.
  *
  *   gelu        x/2 + x g/2    g = erf(x / sqrt 2)
  *   gelu, tanh  x/2 + x g/2    g = tanh(sqrt(2/pi) (x + 0.044715 x^3))

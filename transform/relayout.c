@@ -141,7 +141,8 @@ static uint64_t readers_cost(const struct byi_relayout *rl, byi_id id,
 }
 
 /* Returns the cost of aligning a broadcast operand of lower rank with the
- * state: 0 if the operand is a constant or if only axes of size 1 move. */
+ * state. The cost is 0 if the operand is a constant or if only axes of size 1
+ * move. */
 static uint64_t alignment_cost(const struct byi_relayout *rl, byi_id id,
                                uint32_t i, uint32_t state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transform/relayout.h: shared by EliminateTransposes, ConvertLayout and
- * AlterOpLayout: choose for every value of a function the order in which its
- * axes are stored, and rebuild the function that way.
+ * AlterOpLayout. Chooses for every value of a function the order in which its
+ * axes are stored, and rebuilds the function that way.
  *
  * A layout is a storage order of axes, optionally with a block split off one
  * axis. Transposes of the function are not nodes here but layouts: transpose(x)
@@ -12,15 +12,15 @@
  * node. Coordinate descent finds it: sweeps down and up in which every node
  * takes the cheapest state given its neighbours'. The cost never rises and the
  * number of sweeps is fixed, so the time is linear in nodes and edges. Ties go
- * to the operands' layout on the way down and to the readers' on the way up,
- * which moves a transpose through neutral operators until it meets another
+ * to the operands' layout on the way down and to the readers' on the way up.
+ * This moves a transpose through neutral operators until it meets another
  * transpose. The rebuild emits only the conversions of the plan, and folds
  * conversions of constants.
  *
- * OneFlow's auto-NHWC pass (transposes around each operator, pairs cancel) and
- * Relay's ConvertLayout (a rule per operator, constants transposed at compile
- * time) are similar, but do not move the remaining transposes to where they are
- * cheapest.
+ * OneFlow's auto-NHWC pass puts transposes around each operator, of which pairs
+ * cancel. Relay's ConvertLayout has a rule per operator, and transposes
+ * constants at compile time. They do not move the remaining transposes to where
+ * they are cheapest.
  */
 #ifndef BYI_RELAYOUT_H
 #define BYI_RELAYOUT_H

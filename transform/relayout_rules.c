@@ -125,7 +125,7 @@ static uint32_t classify_perm(struct byi_relayout *rl, byi_id id)
     }
 }
 
-/* A reshape merges and splits runs of axes: a run of the operand's axes and a
+/* A reshape merges and splits runs of axes. A run of the operand's axes and a
  * run of the result's with as many elements make a group. */
 static uint32_t classify_reshape(struct byi_relayout *rl, byi_id id)
 {

@@ -2,7 +2,7 @@
 /* RemoveUnusedFunctions: drop the functions that no entry reaches.
  * requires: nothing
  * leaves:   the functions that `entry` names (by default the model's entry),
- * and the functions reachable from them, by calls or as values, also through
+ * and the functions that they reach by calls or as values, also through
  * branches, literals and composites. Nodes are unchanged.
  *
  *   def @main(%x) { @used(%x) }         def @main(%x) { @used(%x) }

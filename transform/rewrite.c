@@ -2,7 +2,7 @@
 /* rewrite.c: the loop of all rewriting passes. A note per fresh node counts its
  * readers: the fresh ones, and the readers in the old function that are not
  * copied yet. When a replacement removes the last reader of a node, the node is
- * dead, its operands lose a reader, and its sources are linked to the
+ * dead. Its operands lose a reader, and its sources are linked to the
  * replacement. At the end the links are converted to sets of sources.
  */
 #include "rewrite.h"
@@ -352,7 +352,7 @@ static bool may_replace(const struct byi_rewrite *rw, byi_id at, byi_id out)
 
 /* Node `dead` lost its last reader: take it from its operands' readers, and
  * release operands that lose their last reader too. Of the nodes first .. end -
- * 1 the ones that have readers inherit the sources; a constant inherits them
+ * 1 the ones that have readers inherit the sources. A constant inherits them
  * only if it is node end - 1. */
 static void release_node(struct byi_rewrite *rw, byi_id dead, byi_id first,
                          byi_id end)

@@ -28,11 +28,11 @@ struct byi_rewrite {
     bool merged;                    /* sources moved to other nodes  */
 };
 
-/* A rule inspects node `at` of rw->f and returns its replacement, a node that
- * it emitted with the functions below or an existing one; BYI_NO_ID: no match.
- * A replacement of another type than `at` is rejected (except for an `if`), so
- * rules need not check for broadcasting. Rules are tried in order, and again on
- * a replacement. */
+/* A rule inspects node `at` of rw->f and returns its replacement, or BYI_NO_ID
+ * if it does not match. The replacement is a node that it emitted with the
+ * functions below, or an existing one. A replacement of another type than `at`
+ * is rejected (except for an `if`), so rules need not check for broadcasting.
+ * Rules are tried in order, and again on a replacement. */
 struct byi_rule {
     enum byi_op_id op; /* BYI_OP_NONE: every node */
     byi_id (*apply)(struct byi_rewrite *rw, byi_id at);

@@ -6,7 +6,7 @@
  * docs/patterns.md describes patterns. A constant that is named one, two, half,
  * minus_half or zero, or one of these with digits, has this value in every
  * element. A replacement is the result of a template (core/ir/template.h) with
- * the pattern's names, including the names after `with`; again(...) is the root
+ * the pattern's names, including the names after `with`. again(...) is the root
  * with other operands. A row whose replacement has another type than the root
  * does not apply. Rows are tried in order, and again on a replacement.
  */
@@ -93,8 +93,8 @@ const struct byi_node *byi_row_node(const struct byi_row_match *match,
                                     const char *name);
 /* Whether the root is a tensor of floats. */
 bool byi_row_is_of_floats(struct byi_row_match *match);
-/* Bind a name of the replacement to a value or an attribute, at most 4 of each;
- * the name may be new or the pattern's, and must live as long as the match.
+/* Bind a name of the replacement to a value or an attribute, at most 4 of each.
+ * The name may be new or the pattern's, and must live as long as the match.
  * Return true, or false if the value is BYI_NO_ID. */
 bool byi_row_bind(struct byi_row_match *match, const char *name, byi_id value);
 bool byi_row_bind_attr(struct byi_row_match *match, struct byi_attr attr);

@@ -389,9 +389,9 @@ static bool are_equal_but_ones(const int64_t *x, uint32_t nx, const int64_t *y,
     }
 }
 
-/* Returns the axis of a reshaped result y that is axis a of x: it has the same
- * size, and the same axes before it or after it, ignoring axes of size 1. -1 if
- * there is none. */
+/* Returns the axis of a reshaped result y that is axis a of x, or -1 if there
+ * is none. It has the same size, and the same axes before it or after it,
+ * ignoring axes of size 1. */
 static int reshaped_axis(const struct byi_type *x, const struct byi_type *y,
                          uint32_t a)
 {

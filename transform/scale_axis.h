@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/scale_axis.h: shared by the two directions of FoldScaleAxis: a
- * scale (one factor per index of an axis), the limits of a value (the scales it
- * could absorb), how both propagate through operators, and the constant
- * operands and weights that absorb scales.
+/* transform/scale_axis.h: shared by the two directions of FoldScaleAxis. A
+ * scale has one factor per index of an axis. The limits of a value are the
+ * scales that it could absorb. This file has how both propagate through
+ * operators, and the constant operands and weights that absorb scales.
  *
  * Each direction works in two walks over the nodes, as Relay's pass does.
  * The first finds for every value which scales could be moved into it (its

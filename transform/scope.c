@@ -2,7 +2,7 @@
 /* scope.c: finds the scope of each value and moves the value there. The scope
  * is the lowest common ancestor of the scopes of its readers. A backward walk
  * visits readers first and enters the branches of an `if` once the `if` has a
- * scope, so the tree of scopes grows only at leaves and skew-binary jump
+ * scope. So the tree of scopes grows only at leaves, and skew-binary jump
  * pointers find ancestors (Myers, "An applicative random-access stack", 1983).
  * A capture is not a reader: readers inside the branch count as readers of the
  * value outside.

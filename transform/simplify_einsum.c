@@ -40,8 +40,8 @@ static bool read_labels(const char *from, const char *to, char *text,
 }
 
 /* Read the equation of node `at`. False if the rules of this file do not
- * support it: without "->", with "...", with a label twice in a term, or for
- * 16-bit floats, whose partial results would be rounded. */
+ * support it. It must have "->", and neither "..." nor a label twice in a term.
+ * It must not be of 16-bit floats, whose partial results would be rounded. */
 static bool read_equation(struct byi_rewrite *rw, byi_id at,
                           struct einsum_terms *e)
 {
@@ -115,8 +115,8 @@ static bool is_needed(const struct einsum_terms *e, uint32_t a, uint32_t b,
 }
 
 /* Write the labels of the product of a and b to `to`, in the order of a batch
- * of matrix products: the labels that both have, then the other labels of a,
- * then the other labels of b. Returns their number. */
+ * of matrix products. The labels that both have come first, then the other
+ * labels of a, then the other labels of b. Returns their number. */
 static uint32_t product_labels(const struct einsum_terms *e, uint32_t a,
                                uint32_t b, char *to)
 {

@@ -48,8 +48,8 @@ struct linear_block {
 };
 
 /* Returns the constant's elements as one finite double per index of `axis`, in
- * scratch memory; NULL if it does not broadcast that way, has another dtype, is
- * not finite, or is too large. */
+ * scratch memory. Returns NULL if it does not broadcast that way, has another
+ * dtype, is not finite, or is too large. */
 static double *per_channel(struct byi_rewrite *rw, byi_id id,
                            const struct byi_type *type, uint32_t axis)
 {

@@ -217,7 +217,7 @@ static byi_id emit_slice(struct byi_rewrite *rw, byi_id x,
     return byi_rw_call(rw, BYI_OP_STRIDED_SLICE, args, 5, NULL, 0);
 }
 
-/* Binds `slice` to one slice with the effect of both: a slice (begin b', step
+/* Binds `slice` to one slice with the effect of both. A slice (begin b', step
  * s') of a slice (b, s) begins at b + b' s and has step s s'. */
 bool byi_binds_slice(struct byi_row_match *r)
 {

@@ -48,7 +48,7 @@ static bool has_columns(const struct byi_type *type, uint32_t first,
     return n >= MIN_COLUMNS;
 }
 
-/* Whether a sparse product is faster: the weights are large, and its reads are
+/* Whether a sparse product is faster. The weights must be large, and its reads
  * at most SparseWeights.most percent of a dense product's. im2col, if it is
  * needed, adds the reads of `im2col_outputs` outputs; otherwise pass 0. */
 static bool is_faster_sparse(const struct byi_rewrite *rw,

@@ -10,7 +10,7 @@
  * The chain consists of operators with one operand, besides scalar constants;
  * the values between have no other readers. Scales and zero points are scalars.
  * The operators' kernels compute the table, so results are identical bit for
- * bit. A compile runs this before partitioning: a backend would compute in
+ * bit. A compile runs this before partitioning. A backend would compute in
  * float32, which is slower than a look-up, and could not fuse the chain into
  * its convolutions anyway.
  */

@@ -388,8 +388,8 @@ static enum byoc_status time_placements(struct decider *d,
 }
 
 /* Returns the better of native and greedy, unless the assignment is faster by
- * more than `noise` or gives the same module: measuring must not give a slower
- * model than not measuring. */
+ * more than `noise` or makes the same module. Measuring must not make the model
+ * slower. */
 static uint32_t best_of(const struct model_placement *placements)
 {
     const struct model_placement *assigned = &placements[ASSIGNED];
@@ -410,8 +410,8 @@ static double us_or_minus_one(double us)
     return isfinite(us) ? us : -1;
 }
 
-/* Record the times of each candidate for its nodes: the native time, and the
- * time of its backend or, if it is native, of the fastest backend. */
+/* Record the times of each candidate for its nodes. These are the native time,
+ * and the time of its backend or, if it is native, of the fastest backend. */
 static void note_candidates(struct decider *d, const uint32_t *label)
 {
     for (uint32_t c = 0; c < d->candidates.list.n; c++) {

@@ -72,8 +72,8 @@ static bool is_offloaded(const struct byi_module *m)
 }
 
 /* Returns the backend's estimate for a candidate as a separate model, in
- * microseconds; NAN if the backend has no estimate or cannot run the whole
- * candidate. */
+ * microseconds. Returns NAN if the backend has no estimate or cannot run the
+ * whole candidate. */
 static double estimate_candidate(struct estimator *e,
                                  const struct byi_candidate *candidate,
                                  struct byi_backend *backend)

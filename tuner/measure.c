@@ -239,9 +239,9 @@ static struct usage thread_usage_now(void)
 }
 
 /* Run alternative i `repeats` times; *us: the time of one run. It is CPU time
- * of this thread, which computes a part of every OpenMP region and spins while
- * it waits for the other threads, so that other processes do not add to it. If
- * the thread slept, it waited for a device or for other threads: then *us is
+ * of this thread, so that other processes do not add to it. The thread computes
+ * a part of every OpenMP region and spins while it waits for the other threads.
+ * If the thread slept, it waited for a device or for other threads: then *us is
  * wall time. */
 static enum byoc_status run_once(const struct comparison *r, uint32_t i,
                                  uint32_t repeats, double *us,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tuner/measure.h: times modules as an artifact would run them: with the same
- * passes, fused groups as compiled C, the backends' plug-ins, and as many
- * threads as the user asks for.
+/* tuner/measure.h: times modules as an artifact would run them. It uses the
+ * same passes, fused groups as compiled C, the backends' plug-ins, and as many
+ * threads as the user requests.
  */
 #ifndef BYI_MEASURE_H
 #define BYI_MEASURE_H
@@ -67,10 +67,10 @@ enum byoc_status byi_alternative_open(const struct byi_meter *meter,
 void byi_alternative_close(struct byi_alternative *a);
 
 /* Run n alternatives, one or more, in turn on the same random inputs and set
- * their times: CPU time of this thread, or wall time if it sleeps. Takes
- * `seconds`, less if the winner is certain, more if a few rounds take longer.
- * Symbolic dims are 1 or, if the model does not accept that, 2 or 64. Fails if
- * an alternative cannot run: *failed is its index. */
+ * their times. A time is CPU time of this thread, or wall time if it sleeps.
+ * Takes `seconds`, less if the winner is certain, more if a few rounds take
+ * longer. Symbolic dims are 1 or, if the model does not accept that, 2 or 64.
+ * Fails if an alternative cannot run: *failed is its index. */
 enum byoc_status byi_alternatives_time(struct byi_alternative *const *at,
                                        uint32_t n, double seconds,
                                        uint32_t *failed,

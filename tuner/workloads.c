@@ -277,7 +277,7 @@ static bool is_tried(const struct byi_workload *p)
 }
 
 /* Look up the workloads that were not tried yet. List in `missing` those whose
- * times are not all known, and add a function for each to `natives`; the times
+ * times are not all known, and add a function for each to `natives`. The times
  * of one that cannot become a function stay unknown. Returns their number. */
 static uint32_t find_missing(struct byi_workloads *d,
                              struct byi_module *natives, uint32_t *missing)

@@ -68,10 +68,10 @@ uint32_t byi_workloads_add(struct byi_workloads *workloads,
                            const struct byi_subgraph *subgraph,
                            uint64_t labels);
 /* Get the times of all workloads from the table or, until the deadline, by
- * running each workload as a separate model, which includes the cost of its
- * borders: the backend runs the nodes that it takes, native kernels the rest. A
- * backend that takes no node of a workload has the native time. Errors: those
- * of passes. */
+ * running each workload as a separate model. The backend runs the nodes that it
+ * takes, native kernels the rest. A time includes the cost of the workload's
+ * borders. A backend that takes no node of a workload has the native time.
+ * Errors: those of passes. */
 enum byoc_status byi_workloads_time(struct byi_workloads *workloads,
                                     struct byoc_error *err);
 /* Whether the times with all labels of interest are known. */
