@@ -4,14 +4,14 @@
  *
  *     bound [--threads N] [--seconds S] [--dim N=1] [--all] MODEL.onnx
  *
- * Times in turns, in one process: the model, by byoc_run; the chain, which is
- * all primitives of the regions that ran, back to back; and each primitive
- * alone in a loop. All three use the same primitives, packed weights and
- * buffers, which the recorder (bound_recorder.c) finds. Every turn of the chain
- * follows a run of the model, and reads the data that the run left in the
- * buffers. Inputs are read from NAME.input_K.npy beside the model, or are
- * random if there are no such files. --all also prints a table of the
- * primitives.
+ * Times in turns, in one process, the model, the chain and each primitive. The
+ * model runs by byoc_run. The chain is all primitives of the regions that ran,
+ * back to back. Each primitive runs alone in a loop. All three use the same
+ * primitives, packed weights and buffers, which the recorder (bound_recorder.c)
+ * finds. Every turn of the chain follows a run of the model, and reads the data
+ * that the run left in the buffers. Inputs are read from NAME.input_K.npy
+ * beside the model, or are random if there are no such files. --all also prints
+ * a table of the primitives.
  */
 #include <byoc/byoc.h>
 
@@ -345,7 +345,7 @@ static double flops_of_node(const cJSON *nodes, const char *name, size_t n)
 }
 
 /* The floating-point operations of a primitive's nodes, as the ledger counts
- * them; 0 for a reorder, for a primitive whose nodes are unknown, and if
+ * them. 0 for a reorder, for a primitive whose nodes are unknown, and if
  * several primitives compute these nodes. */
 static double flops_of(const struct bench *b, const struct primitive *p,
                        const cJSON *nodes)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* f32.c: times the float32 kernels of kernels/ on layers of common networks.
  * Prints the time, GFLOP/s (operations of direct convolution), and the share of
- * the peak of fused multiply-adds, which is measured before and after each
+ * the peak of fused multiply-adds. The peak is measured before and after each
  * layer. "Cold" is the share if the weights come from memory, as in a network.
  *
  *     [BYOC_MAX_ISA=sse2|avx2] build/f32 [THREADS [float16|bfloat16]]

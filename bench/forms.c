@@ -353,8 +353,9 @@ static void bench_math(const char *isa)
 /* --- sparse weights ------------------------------------------------------- */
 
 /* A product with weights of which `zeros` percent are zero, in blocks of
- * `block` outputs: if size is 0, nn.dense with `rows` rows; otherwise a
- * convolution with a window of kernel^2 on an image of size^2 positions. */
+ * `block` outputs. If size is 0, it is nn.dense with `rows` rows. Otherwise it
+ * is a convolution with a window of kernel^2 on an image of size^2 positions.
+ */
 struct pruned {
     int64_t rows, k, n, kernel, size, block, zeros;
 };

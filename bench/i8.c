@@ -51,9 +51,9 @@ static double measure_block_peak(const struct byi_i8_kernels *k)
     return 2.0 * ROWS * BYI_I8_COLUMNS * WORDS * 4 * ROUNDS / least;
 }
 
-/* Measure the peak of one core in operations per second: with the block kernel
- * if it multiplies bytes, otherwise with full tiles whose operands stay
- * in the L1 cache. */
+/* Measure the peak of one core in operations per second. Uses the block kernel
+ * if it multiplies bytes, otherwise full tiles whose operands stay in the L1
+ * cache. */
 static double measure_peak(void)
 {
     enum { WORDS = 256, ROUNDS = 100 };

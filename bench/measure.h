@@ -24,7 +24,7 @@ struct bench_run {
 };
 
 /* Times a step over a graph of `nodes` nodes. bench_begin() first evicts the
- * caches and touches as many free pages as a step may need, so that page faults
+ * caches. It touches as many free pages as a step may need, so that page faults
  * cost the same at every size. bench_end() sets the step's seconds and bytes.
  */
 struct bench_clock {
@@ -35,10 +35,10 @@ struct bench_clock bench_begin(uint64_t nodes);
 void bench_end(const struct bench_clock *clock, struct bench_step *step);
 
 /* Run `work`, with `arg` as its argument, on a graph of `size` nodes several
- * times, each in a new process, so that small graphs, too, start with cold
- * memory. `shape` is passed on to `work`, which must set steps[0..n-1] of *run
- * with their nodes, or `failed` and `why`. Returns the medians of the n steps,
- * or the first run that failed. */
+ * times. Each run is in a new process, so that small graphs, too, start with
+ * cold memory. `shape` is passed on to `work`, which must set steps[0..n-1] of
+ * *run with their nodes, or `failed` and `why`. Returns the medians of the n
+ * steps, or the first run that failed. */
 typedef void (*bench_work)(const void *arg, uint32_t shape, uint32_t size,
                            struct bench_run *run);
 struct bench_run bench_measure(bench_work work, const void *arg, uint32_t shape,

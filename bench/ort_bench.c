@@ -4,9 +4,9 @@
  *
  *     ort_bench LIBRARY MODEL.onnx PREFIX. THREADS SECONDS
  *
- * Opens the library at run time and calls it through its versioned function
- * table (OrtGetApiBase, ABI version 1, to which new versions only append), so
- * that it can be built without ONNX Runtime. Inputs are PREFIX.input_K.npy. The
+ * Opens the library at run time, so that it can be built without ONNX Runtime.
+ * Calls it through its versioned function table (OrtGetApiBase, ABI version 1,
+ * to which new versions only append). Inputs are PREFIX.input_K.npy. The
  * session uses all graph optimisations and sequential execution.
  */
 #include "npy/npy.h"

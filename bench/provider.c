@@ -260,7 +260,7 @@ static double time_engine(struct trial *t, enum engine engine, double *least)
 /* --- reporting ------------------------------------------------------------ */
 
 /* The largest difference between the outputs of ONNX Runtime and of the
- * provider, relative to the output's largest value; infinite if their numbers
+ * provider, relative to the output's largest value. Infinite if their numbers
  * of elements differ. Outputs are float or int64. */
 static double difference(const struct trial *t)
 {

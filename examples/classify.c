@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classify with a compiled model: float32 values of its first input come from
- * stdin; the best class of each row of the first output goes to stdout.
+/* Classify with a compiled model. Float32 values of its first input come from
+ * stdin. The best class of each row of the first output goes to stdout.
  *     cc classify.c $(pkg-config --cflags --libs byoc-runtime) */
 #include <byoc/runtime.h>
 #include <stdio.h>

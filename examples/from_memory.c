@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work in memory: compile a model from bytes, keep the artifact as bytes, and
- * load it from these bytes, or from the descriptor of a deleted file.
+/* Work in memory: compile a model from bytes, and keep the artifact as bytes.
+ * Load it from these bytes, or from the descriptor of a deleted file.
  *     from_memory MODEL.onnx ARTIFACT     (ARTIFACT is written and removed)
  *     cc from_memory.c $(pkg-config --cflags --libs byoc) */
 #include <byoc/byoc.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Continue a text with a decoder of bytes, and print it byte by byte. The
- * caches are in buffers of this program, bound as inputs and outputs: a run
+ * caches are in buffers of this program, bound as inputs and outputs. A run
  * appends the rows of its bytes, and copies no other rows.
  *     cc generate.c $(pkg-config --cflags --libs byoc-runtime) -lm
  *     byoc compile examples/generate/text.onnx -o text.so

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* einsum.c: Einstein summation. Every letter (and axis of "...") is a label
  * with a size, and a stride in each operand. Two float32 operands run as matrix
- * products if both have every summed label; copies of them are multiplied if no
+ * products if both have every summed label. Copies of them are multiplied if no
  * single stride covers the summed labels. All other calls loop over every
  * combination of labels.
  */
@@ -12,7 +12,7 @@
 
 enum { LETTERS = 52, LABELS = LETTERS + BYI_MAX_RANK };
 
-/* The equation and its operands. Labels 0..51 are letters; labels from 52 on
+/* The equation and its operands. Labels 0..51 are letters. Labels from 52 on
  * are the axes of "...", counted from its end, so that an operand with fewer of
  * them broadcasts. strides[operand][label]: the last operand is the result. */
 struct einsum {
@@ -311,7 +311,7 @@ static bool suits_copies(const struct einsum *s)
 }
 
 /* Copy an operand to `to`, with its labels in the given order, which begins
- * with the innermost one, and set its strides to those of the copy. */
+ * with the innermost one. Sets its strides to those of the copy. */
 static void copy_operand(struct einsum *s, uint32_t operand, const int *order,
                          uint32_t n, float *to)
 {

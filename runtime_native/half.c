@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* half.c: runs kernels on float16 and bfloat16. CPUs rarely compute in these
- * types, so a float kernel runs on float32 copies in scratch: inputs are
+ * types, so a float kernel runs on float32 copies in scratch. Inputs are
  * widened before the call and results narrowed after it, which rounds once. */
 #include "kernel.h"
 

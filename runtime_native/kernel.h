@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel.h: declarations that the kernel files share: lists of element types
- * for typed loops, tensor arithmetic, sizes of thread teams, and the float32
- * loops that are compiled once per instruction set. */
+/* kernel.h: declarations that the kernel files share. These are lists of
+ * element types for typed loops, tensor arithmetic, sizes of thread teams, and
+ * the float32 loops that are compiled once per instruction set. */
 #ifndef BYI_KERNEL_H
 #define BYI_KERNEL_H
 
@@ -466,7 +466,7 @@ const char *byi_deconv_algorithm(const struct byi_call *call);
 const char *byi_attention_algorithm(const struct byi_call *call);
 const char *byi_matmul_algorithm(const struct byi_call *call);
 /* Pack the weights (k, n) of nn.dense, whose rows are rs and whose columns are
- * cs elements apart, to `to` unless that is NULL; returns the bytes. */
+ * cs elements apart, to `to` unless that is NULL. Returns the bytes. */
 uint64_t byi_dense_pack(const float *b, int64_t rs, int64_t cs, int64_t k,
                         int64_t n, float *to);
 /* Bytes of scratch that suffice for nn.dense with any number of rows. */
@@ -518,7 +518,7 @@ enum byoc_status byi_recurrent_plain(const struct byi_call *call,
  * weights per pattern of a sparse product. */
 enum { BYI_SLACK = 64, BYI_SPARSE_ROWS = 4 };
 
-/* How byi_simd's `offsets` turns indices into offsets: an index is below `size`
+/* How byi_simd's `offsets` turns indices into offsets. An index is below `size`
  * and is multiplied by `stride`; i * step is added for index number i. */
 struct byi_index_strides {
     int64_t size, stride, step;

@@ -23,7 +23,7 @@ static bool always(void)
 #if defined(__x86_64__)
 
 /* Entries [16 k, 16 k + 16) of the table are the results for bytes whose upper
- * half is k: for these, x ^ 16 k is below 16, and adding 0x70 leaves bit 7
+ * half is k. For these, x ^ 16 k is below 16, and adding 0x70 leaves bit 7
  * clear. For all other bytes the saturated sum has bit 7 set, and the shuffle
  * gives 0. `repeat` copies 16 entries to each 16 bytes of a vector. */
 #define DEFINE_LOOK_UP(name, target_, WIDTH, vec, load, store, splat, repeat,  \

@@ -87,8 +87,8 @@ static inline int64_t byi_wrap(int64_t index, int64_t size)
 }
 
 /* Restore the order of the binary heap heap[0, n), in which only the element
- * `at` may be out of place: move it down. first(a, b) tells whether the element
- * *a must be above *b. */
+ * `at` may be out of place, by moving it down. first(a, b) tells whether the
+ * element *a must be above *b. */
 #define BYI_SIFT_DOWN(heap, n, at, first)                                      \
     do {                                                                       \
         const __typeof__(*(heap)) moved_ = (heap)[at];                         \

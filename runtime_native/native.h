@@ -99,8 +99,8 @@ struct byi_kernel {
 struct byi_packing {
     enum byi_op_id op;
     uint32_t operands; /* bit i: operand i must be constant */
-    /* Returns the bytes of the packed form, or 0 if packing does not pay, and
-     * writes it to `to` unless that is NULL; `to` is aligned to BYI_ALIGN.
+    /* Returns the bytes of the packed form, or 0 if packing does not save time.
+     * Writes it to `to`, which is aligned to BYI_ALIGN, unless that is NULL.
      * Reads only the types of other operands and of results; unknown dims are
      * negative. The packed form serves any number of runs with the same
      * constants on the same instruction set. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* random.c: random numbers by Philox4x32-10 (Salmon, Moraes, Dror, Shaw:
  * "Parallel random numbers: as easy as 1, 2, 3", SC 2011), a stateless function
- * of a key and a counter, so that the results depend neither on the order of
+ * of a key and a counter. So the results depend neither on the order of
  * evaluation nor on the number of threads. The key is the bits of `seed` as a
  * double; the counter is the index of a block of four words and the number of
  * earlier draws in this state. */
@@ -124,8 +124,8 @@ static enum byoc_status normal_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* logits (rows, classes), y (rows, samples), by inverse transform sampling:
- * each sample is the first class whose cumulative sum of e^x exceeds a
+/* logits (rows, classes), y (rows, samples), by inverse transform sampling.
+ * Each sample is the first class whose cumulative sum of e^x exceeds a
  * uniformly drawn part of the total. */
 static enum byoc_status multinomial_run(const struct byi_call *call,
                                         struct byoc_error *err)

@@ -2,12 +2,12 @@
 /* recurrent.c: nn.rnn, nn.gru and nn.lstm in float32; sequence.c has their
  * equations and computes float64. One matrix product computes the input part of
  * many steps in advance. The rest of a step is divided into blocks of hidden
- * elements; a thread always computes the same blocks, so that their part of the
- * recurrent weights, packed once per call (or once in all, if they are
- * constant), stays in its cache. For the same reason several threads run both
- * directions at once, while a single thread runs one after the other. There is
- * a barrier after each step and, without linear_before_reset, after GRU's reset
- * gate. A sequence that has ended keeps its state. */
+ * elements. A thread always computes the same blocks, so that their part of the
+ * recurrent weights stays in its cache. The weights are packed once per call,
+ * or once in all if they are constant. For the same reason several threads run
+ * both directions at once, while a single thread runs one after the other.
+ * There is a barrier after each step and, without linear_before_reset, after
+ * GRU's reset gate. A sequence that has ended keeps its state. */
 #include "kernel.h"
 
 #include "kernels/product.h"

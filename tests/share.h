@@ -2,7 +2,7 @@
 /* tests/share.h: how many of its random or sampled cases a test tries.
  *
  * Sanitizers report the first access that is wrong, and any case of a kind may
- * be the first: they need every kind of case, not every number. A plain build
+ * be the first. They need every kind of case, not every number. A plain build
  * tries all cases; a build with sanitizers, which takes many times as long, one
  * of eight. BYOC_TEST_SHARE=N in the environment asks for one of N, in each
  * build; 1: all.

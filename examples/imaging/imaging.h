@@ -14,7 +14,7 @@ struct encoded {
     size_t bytes;
 };
 
-/* A format. Both functions return false if they cannot read the file; if size()
+/* A format. Both functions return false if they cannot read the file. If size()
  * returns false, imaging.c tries the next format. read() gets the width and
  * height that size() has set. Any thread may call them. */
 struct format {

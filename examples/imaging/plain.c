@@ -9,9 +9,9 @@
 /* --- bitmaps -------------------------------------------------------------- */
 
 /* The header has 54 bytes. The rows follow, each padded to a multiple of 4
- * bytes, from the last to the first, or from the first on if the height in the
- * header is negative. The bytes of a pixel are B, G, R, or B, G, R and an
- * unused byte. */
+ * bytes. They go from the last to the first, or from the first on if the height
+ * in the header is negative. The bytes of a pixel are B, G, R, or B, G, R and
+ * an unused byte. */
 
 static uint32_t read_u32(const uint8_t *at)
 {

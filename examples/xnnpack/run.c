@@ -401,7 +401,7 @@ struct running {
 };
 
 /* The address from which an operator reads tensor t, or NULL if t is NONE or
- * memory is exhausted; `moved`: the operator has a move() function. */
+ * memory is exhausted. `moved`: the operator has a move() function. */
 static const void *operand_address(struct running *r, uint32_t t, int moved)
 {
     const struct tensor *tensor = t == NONE ? NULL : &r->l->program->tensors[t];

@@ -19,8 +19,8 @@
 #define NONE UINT32_MAX
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-/* The layout of a value: PLAIN, the order of the model's axes; or LAST, which
- * is (N, H, W, C) for axes (N, C, H, W) and exists for rank 4 only. */
+/* The layout of a value. PLAIN is the order of the model's axes. LAST is (N, H,
+ * W, C) for axes (N, C, H, W) and exists for rank 4 only. */
 enum layout { PLAIN, LAST, N_LAYOUTS };
 
 /* The four sizes of an image, in any layout. */

@@ -94,7 +94,7 @@ void draw_node(struct draw *d, Onnx__GraphProto *graph, const char *op,
  */
 void draw_here(struct draw *d);
 /* Set the names that the node reads and makes, instead of x0, x1, ... and y0,
- * y1, ... (NULL: keep them); draw_attr_...() extend it from now on. */
+ * y1, ... (NULL: keep them). draw_attr_...() extend the node from now on. */
 void draw_wiring(struct draw *d, const char *in, const char *out);
 /* Add a graph with inputs and outputs of these names as attribute `name` of the
  * node. */
@@ -147,9 +147,8 @@ const char *explained(const struct draw *d);
 bool any_nan(const struct draw *d);
 
 /* compiled.c: compile and run the model at `path`, with --keep-nan if an
- * operand has a NaN, since backends may lose it otherwise; the results are in
- * d's arena.
- */
+ * operand has a NaN, since backends may lose it otherwise. The results are in
+ * d's arena. */
 enum byoc_status compiled_run(const char *path, struct draw *d,
                               const struct byi_tensor *given, uint32_t n_given,
                               struct byi_tensor *out, uint32_t *n_out,

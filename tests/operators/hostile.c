@@ -2,8 +2,8 @@
 /* hostile.c: one model of each operator with one fault at a time.
  *
  * Every integer of a node (attributes, elements of lists, constant operands,
- * sizes of operands) is replaced by each of `extremes`, and every name that a
- * node or a body graph reads, makes or declares is left out. The model is then
+ * sizes of operands) is replaced by each of `extremes`. Every name that a node
+ * or a body graph reads, makes or declares is left out. The model is then
  * imported and goes through the passes of a compile. It may be refused; it must
  * not crash, overflow (under the sanitizers) or take more than MAX_BYTES.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ort.c: opens ONNX Runtime at run time and calls it through its versioned
- * function table (OrtGetApiBase, ABI version 1, to which new versions only
- * append), so that the program can be built without ONNX Runtime.
+/* ort.c: opens ONNX Runtime at run time, so that the program can be built
+ * without it. Calls it through its versioned function table (OrtGetApiBase, ABI
+ * version 1, to which new versions only append).
  */
 #include "fuzz.h"
 

@@ -267,9 +267,8 @@ function hostileLedger() {
 }
 
 // --- what must hold --------------------------------------------------------
-
-// No two boxes overlap, but for what is inside an open region; wires end at
-// boxes; each node that is drawn has its own box or is in a collapsed region.
+// No two boxes overlap, except an open region and its members. Wires end at
+// boxes. Each node that is drawn has its own box or is in a collapsed region.
 const SOUND = `(() => {
     const inside = (a, b) => a.x >= b.x && a.y >= b.y &&
         a.x + a.w <= b.x + b.w + 0.01 && a.y + a.h <= b.y + b.h + 0.01;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* goldens_test.c: every golden of partitioning, executed. Each .ir file in this
  * folder is compiled by the command in its first line and run in the
- * interpreter before and after, on the same random inputs; then compiled by the
- * whole pipeline and run by the runtime. The second line says how many
+ * interpreter before and after, on the same random inputs. Then it is compiled
+ * by the whole pipeline and run by the runtime. The second line says how many
  * composites are called and how many regions there are afterwards:
  *     // RUN: byoc opt --native --pattern 'a.add=add(%a, %b)' --passes=... %s
  *     // EXPECT: composites=1 regions=0

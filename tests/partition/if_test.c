@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* if_test.c: an `if` that a backend runs, from its row to the run: the
- * reference plug-in executes the region's JSON, with either branch, and gives
- * the native results.
+/* if_test.c: tests an `if` that a backend runs, from its row to the run. The
+ * reference plug-in executes the region's JSON, with either branch, and must
+ * compute the native results.
  */
 #include <byoc/byoc.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_test.c: the content of a ledger: the edges between nodes, the
- * placement of each node with its reason, kept and reverted regions; each node
- * of the model once.
+/* ledger_test.c: tests the content of a ledger. This is the edges between
+ * nodes, the placement of each node with its reason, and kept and reverted
+ * regions. Each node of the model occurs once.
  */
 #include <byoc/byoc.h>
 

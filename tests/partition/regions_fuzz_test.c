@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* regions_fuzz_test.c: MergeRegions against brute force on random graphs of
- * native nodes and one to three backends: regions do not depend on each other,
- * no two of one backend could still be merged, a single backend has the least
- * number of regions, and a second run changes nothing. BYOC_FUZZ_GRAPHS sets
- * how many graphs (default 20000), BYOC_FUZZ_SEED where to start.
+/* regions_fuzz_test.c: compares MergeRegions with brute force on random graphs
+ * of native nodes and one to three backends. Regions must not depend on each
+ * other, and no two of one backend could still be merged. A single backend has
+ * the least number of regions, and a second run changes nothing.
+ * BYOC_FUZZ_GRAPHS sets how many graphs (default 20000), BYOC_FUZZ_SEED where
+ * to start.
  */
 #include "partition/partition.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* revert_test.c: a region that its backend cannot build as a whole is split
- * while compiling, or reverted: the ledger records it, the rest of the model is
- * compiled, and the results equal those without backends.
+/* revert_test.c: tests that a region is split while compiling, or reverted, if
+ * its backend cannot build it as a whole. The ledger records it, the rest of
+ * the model is compiled, and the results equal those without backends.
  */
 #include <byoc/byoc.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* match_fuzz_test.c: random rows on random graphs, matched by match.c and by a
- * naive matcher that lists every way to match each part of a pattern, and
- * combines the parts. Both must find the same ways.
+/* match_fuzz_test.c: matches random rows on random graphs with match.c and with
+ * a naive matcher. The latter lists every way to match each part of a pattern,
+ * and combines the parts. Both must find the same ways.
  *     match_fuzz_test [--count N] [--seed S]
  */
 #include <setjmp.h>

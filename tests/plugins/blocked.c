@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* blocked.c: a backend that computes nothing and prefers blocks of 16 channels
- * for every shape: the host must ignore the preference if the shape does not
+ * for every shape. The host must ignore the preference if the shape does not
  * allow it.
  */
 #include <byoc/backend.h>

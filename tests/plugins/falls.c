@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* falls.c: a backend whose process ends in a function that the operator
- * selects, each in another way: tanh in the predicate, exp in the probe, sqrt
- * in compile(), sigmoid in load(), abs in unload(), cos after all calls, when
- * the process writes its result. Other operators of its row succeed; nothing is
- * computed.
+ * selects. Each operator ends it in another way: tanh in the predicate, exp in
+ * the probe, sqrt in compile(), sigmoid in load(), abs in unload(), cos after
+ * all calls, when the process writes its result. Other operators of its row
+ * succeed; nothing is computed.
  */
 #define _GNU_SOURCE /* memmem */
 #include <byoc/backend.h>

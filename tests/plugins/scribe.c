@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scribe.c: a backend whose compile() returns the C in the file that $SCRIBE
- * names, with each SYMBOL in it replaced by the name of the requested function.
+ * names. Each SYMBOL in it is replaced by the name of the requested function.
  * tests/cli/source.sh tests how a host handles it.
  */
 #define BYOC_BACKEND_NEEDS BYOC_ABI(1, 1)

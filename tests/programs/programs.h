@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* programs.h: random programs of the whole language, and checks of each: its
- * text parses to the same program, no pass changes its results, and the runtime
- * gives the interpreter's results.
+/* programs.h: random programs of the whole language, and checks of each. Its
+ * text must parse to the same program, no pass may change its results, and the
+ * runtime must compute the interpreter's results.
  */
 #ifndef BYI_TESTS_PROGRAMS_H
 #define BYI_TESTS_PROGRAMS_H

@@ -606,7 +606,7 @@ static bool has_changed(struct program_case *c)
 }
 
 /* Check a program on a stage. In a few jittered copies, equal numbers may stay
- * equal that a pass makes different: before a result counts as wrong, many
+ * equal that a pass makes different. Before a result counts as wrong, many
  * copies determine the tolerance. */
 static enum byoc_status check_well(struct program_case *c,
                                    const struct program_stage *stage,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* models_test.c: quantisation of models of old opsets, which it converts first;
- * of models with bodies; and of models whose outputs TopK selects, for which it
- * measures the noise of TopK's operand.
+/* models_test.c: tests the quantisation of models with bodies, and of models of
+ * old opsets, which it converts first. If TopK selects the outputs,
+ * quantisation measures the noise of TopK's operand.
  */
 #include "tests/frontend_onnx/models.h"
 

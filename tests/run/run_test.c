@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run_test.c: runs every program of this folder, except those that never end,
- * in three ways: by the interpreter, from memory, and from an artifact; with
- * the whole pipeline and with only its required passes. The results must be
- * equal; the goldens have the numbers.
+ * by the interpreter, from memory, and from an artifact. Uses the whole
+ * pipeline, and only its required passes. The results must be equal; the
+ * goldens have the numbers.
  */
 #include <setjmp.h>
 #include <stdarg.h>

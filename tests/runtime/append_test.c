@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* append_test.c: outputs in the memory of an input: keys that grow in a buffer
- * with room, with the results of dense memory and one specialisation for all
- * lengths, and bindings that must be refused.
+/* append_test.c: tests outputs in the memory of an input, such as keys that
+ * grow in a buffer with room. Results must equal those of dense memory, and all
+ * lengths share one specialisation. Some bindings must be refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -705,9 +705,10 @@ static void test_computed_size(void **state)
     close_model(&m);
 }
 
-/* Sizes that pass through functions and branches: a call that shares its
- * function with another call, a branch whose condition follows from sizes, and
- * a value that a branch captures. The backend runs the region after each. */
+/* Sizes that pass through functions and branches. There is a call that shares
+ * its function with another call, a branch whose condition follows from sizes,
+ * and a value that a branch captures. The backend runs the region after each.
+ */
 static void test_size_by_call(void **state)
 {
     (void)state;

@@ -627,7 +627,7 @@ static void test_tail(void **state)
     fixture_close(&x);
 }
 
-/* A result that grows by a row in each iteration, as Scan's do: outgrown blocks
+/* A result that grows by a row in each iteration, as Scan's do. Outgrown blocks
  * are used again, so that memory stays in proportion to the result. */
 static void test_growing_rows(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* openmp_test.c: barriers of regions whose parts begin late, so that the part
+/* openmp_test.c: tests barriers of regions whose parts begin late. The part
  * that waits starts a thread for the missing one (core/base/openmp.c) while the
  * host's thread begins it too. Threads are slow to return from a futex's wake,
  * as on a busy machine.

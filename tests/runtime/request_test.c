@@ -408,8 +408,8 @@ static void wait_for(struct held *h, int n)
     pthread_mutex_unlock(&h->lock);
 }
 
-/* A state has one run at a time; runs begin in their order; one that waits can
- * be cancelled, and freeing its state waits for it. */
+/* A state has one run at a time, and runs begin in their order. A run that
+ * waits can be cancelled, and freeing its state waits for it. */
 static void test_queue(void **state)
 {
     (void)state;

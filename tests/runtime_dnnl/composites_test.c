@@ -4,7 +4,7 @@
  * with or without a bias, with an activation that may consist of several
  * operators (gelu as x (erf(x / sqrt 2) + 1) / 2, swish as x sigmoid(x), mish
  * as x tanh(log(e^x + 1))), and residual blocks. After the passes of a compile
- * each must be one composite, with the results of the plain program; if a
+ * each must be one composite, with the results of the plain program. If a
  * constant of the activation is changed, it must not match.
  */
 #include <setjmp.h>

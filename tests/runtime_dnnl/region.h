@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/runtime_dnnl/region.h: writes small regions as JSON, runs them with the
- * plug-in, and compares the results with those of the native kernels, which
+ * plug-in, and compares the results with those of the native kernels. These
  * execute the same JSON step by step.
  */
 #ifndef BYI_TEST_REGION_H

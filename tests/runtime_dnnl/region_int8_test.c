@@ -238,7 +238,7 @@ static void test_residual(void **state)
     region_close(&g);
 }
 
-/* Two products of one input whose sum is quantised: the second adds the first,
+/* Two products of one input whose sum is quantised. The second adds the first,
  * unless its bytes are an output, too, or are dequantised in another way. */
 static void check_sum(enum byoc_dtype dtype, bool read, int shift)
 {

@@ -376,8 +376,8 @@ static void test_plain(void **state)
     unsetenv("BYOC_DNNL_LAYOUT");
 }
 
-/* A channel shuffle between convolutions, as in ShuffleNet: its last reshape is
- * not a view of channels-last memory, and takes one reorder, instead of one to
+/* A channel shuffle between convolutions, as in ShuffleNet. Its last reshape is
+ * not a view of channels-last memory. It takes one reorder, instead of one to
  * channels first and one back. At the region's end the result is row-major. */
 static void test_channel_shuffle(void **state)
 {
@@ -634,8 +634,8 @@ static void test_depthwise_operand(void **state)
     region_close(&g);
 }
 
-/* A stride beyond the window leaves zeros in a deconvolution's result, by which
- * the quotients are infinite: oneDNN's deconvolutions made NaN of ReLU of minus
+/* A stride beyond the window leaves zeros in a deconvolution's result, so that
+ * the quotients are infinite. oneDNN's deconvolutions made NaN of ReLU of minus
  * infinity. */
 static void test_relu_of_infinity(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/runtime_dnnl/region_test.c: regions run by the plug-in, compared with
- * the native kernels; and the program that it makes of them: which primitives
- * run, how many conversions, what it refuses and why.
+/* tests/runtime_dnnl/region_test.c: compares regions that the plug-in runs with
+ * the native kernels. Also tests the program that it makes of them: the
+ * primitives, the number of conversions, and the reasons for refusals.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -652,8 +652,8 @@ static void test_binary_permuted(void **state)
     region_close(&g);
 }
 
-/* A product of few elements but many terms does not run on a reference kernel:
- * the mask of small attention is added after it, if oneDNN would need a
+/* A product of few elements but many terms does not run on a reference kernel.
+ * The mask of small attention is added after it, if oneDNN would need a
  * reference kernel to fuse it. */
 static void test_product_mask(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* share_test.c: packed weights that regions share if one host loads them for
- * several sizes: they are packed once, freed with the last region, and correct;
- * not shared if weights, layouts or hosts differ; with threads that load and
- * unload at once; and when allocations fail.
+/* share_test.c: tests packed weights that regions share if one host loads them
+ * for several sizes. They are packed once, freed with the last region, and
+ * correct. They are not shared if weights, layouts or hosts differ. Threads
+ * load and unload at once, and allocations fail.
  */
 #include <byoc/backend.h>
 

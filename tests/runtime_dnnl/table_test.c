@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table_test.c: tests oneDNN's table row by row, with programs of each of the
+/* table_test.c: tests oneDNN's table row by row. It has programs of each of the
  * row's operators, with each post-op and each kind of operand that broadcasts,
  * constant and not. Each program must be one composite of that row, pass the
  * probe, give the results of the native kernels, and give the same bits as C.

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channels_test.c: operators in layouts other than channels-first: every layout
- * of data and weights, with random windows, compared with the plain
- * channels-first implementation; and layout_transform compared with index
- * arithmetic.
+/* channels_test.c: tests operators in every layout of data and weights, with
+ * random windows. They are compared with the plain channels-first
+ * implementation. layout_transform is compared with index arithmetic.
  */
 #include "kernels.h"
 

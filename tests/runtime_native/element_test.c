@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* element_test.c: elementwise operators, casts, and the float32 loops of every
- * instruction set of the CPU, compared with functions of doubles, with a plain
- * broadcast, and with results computed by hand. */
+/* element_test.c: tests elementwise operators, casts, and the float32 loops of
+ * every instruction set of the CPU. They are compared with functions of
+ * doubles, with a plain broadcast, and with results computed by hand. */
 #include "kernels.h"
 
 /* --- one operand -------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epilogue_test.c: convolutions and products with epilogues, compared with the
- * same operators one by one: every instruction set, packed and not, one and
- * several threads, and sizes for each algorithm.
+/* epilogue_test.c: compares convolutions and products with epilogues with the
+ * same operators one by one. It uses every instruction set, packed weights and
+ * not, one and several threads, and sizes for each algorithm.
  */
 #include "kernels.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qnn_test.c: products of 8-bit integers: the kernels of every instruction set
- * give the bits of the plain form, for random shapes with zero points and
- * numbers at the ends of their types. The plain form is compared with loops
- * over 64-bit integers, and with numbers computed by hand. */
+/* qnn_test.c: tests products of 8-bit integers. The kernels of every
+ * instruction set must compute the bits of the plain form, for random shapes
+ * with zero points and numbers at the ends of their types. The plain form is
+ * compared with loops over 64-bit integers, and with numbers computed by hand.
+ */
 #include "kernels.h"
 
 enum { X, WEIGHTS, X_ZERO, WEIGHTS_ZERO, BIAS, SCALE, ZERO, OPERANDS };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recurrent_test.c: nn.rnn, nn.gru and nn.lstm: the plain form is compared with
- * numbers computed by hand, and every path of the fast form with the plain
- * form.
+/* recurrent_test.c: tests nn.rnn, nn.gru and nn.lstm. The plain form is
+ * compared with numbers computed by hand, and every path of the fast form with
+ * the plain form.
  */
 #include "kernels.h"
 #include "tests/share.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample_test.c: image.grid_sample with tables, compared with sums in double:
- * every mode and padding, grids that reach far outside, NaN, every instruction
- * set, tables made in advance and during the run.
+/* sample_test.c: compares image.grid_sample with tables with sums in double. It
+ * has every mode and padding, grids that reach far outside, NaN, every
+ * instruction set, and tables made in advance and during the run.
  */
 #include "kernels.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparse_test.c: products with sparse weights, compared with the plain dense
- * ones: every pattern of zeros, odd sizes, data with NaN and infinities, every
- * instruction set, packed and not, one thread and several.
+/* sparse_test.c: compares products with sparse weights with the plain dense
+ * ones. It has every pattern of zeros, odd sizes, data with NaN and infinities,
+ * every instruction set, packed weights and not, one thread and several.
  */
 #include "kernels.h"
 

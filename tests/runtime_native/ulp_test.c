@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ulp_test.c: bounds the errors of the float32 loops of every instruction set,
- * in units in the last place of the result, for every N-th bit pattern,
- * denormals, infinities and NaN included. ULP_STRIDE=1 in the environment tests
- * all 2^32 and prints the largest errors.
+ * in units in the last place of the result. Tests every N-th bit pattern,
+ * including denormals, infinities and NaN. ULP_STRIDE=1 in the environment
+ * tests all 2^32 and prints the largest errors.
  */
 #include <math.h>
 #include <setjmp.h>

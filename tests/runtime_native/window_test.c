@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* window_test.c: convolution, its transpose and pooling: every fast path is
- * compared with the plain form for random windows, the plain forms with numbers
- * computed by hand; and half precision. */
+/* window_test.c: tests convolution, its transpose and pooling. Every fast path
+ * is compared with the plain form for random windows, and the plain forms with
+ * numbers computed by hand. Also tests half precision. */
 #include "kernels.h"
 #include "tests/share.h"
 

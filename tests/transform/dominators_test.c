@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dominators_test.c: post-dominators of random graphs, compared with their
- * definition: every path from a node to an exit contains the node's parent, and
+/* dominators_test.c: compares post-dominators of random graphs with their
+ * definition. Every path from a node to an exit contains the node's parent, and
  * no node before the parent has that property.
  */
 #include <setjmp.h>
@@ -26,9 +26,9 @@ static uint8_t edge_kind(const void *ctx, byi_id value, byi_id reader)
     return (uint8_t)((value * 31 + reader * 57) % 97);
 }
 
-/* A graph of sums of earlier values: along one or two chains that end in one
- * sum, with a random value now and then, so that dominators are long chains; or
- * of near values. */
+/* A graph of sums of earlier values. They are along one or two chains that end
+ * in one sum, with a random value now and then, so that dominators are long
+ * chains. Or they are sums of near values. */
 static void make_graph(struct byi_module *m, uint64_t seed)
 {
     const int64_t dim = 4;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuse_test.c: tests of FuseOps that goldens cannot express: graphs of 100,000
- * nodes in shapes for which a non-linear algorithm would be slow, and every
- * golden of fusion run by the runtime, whose plan splits groups again.
+/* fuse_test.c: tests of FuseOps that goldens cannot express. Graphs of 100,000
+ * nodes have shapes for which a non-linear algorithm would be slow. The runtime
+ * runs every golden of fusion, and its plan splits groups again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ static byi_id add_call(struct graph *g, enum byi_op_id op, byi_id a, byi_id b)
 }
 
 /* Fuse, and count functions and the operators in them and around them. Fusion
- * in quadratic time would take hundreds of times as long as building; the ratio
+ * in quadratic time would take hundreds of times as long as building. The ratio
  * of CPU times does not depend on the machine or a sanitizer. */
 static void fuse(struct graph *g, uint32_t *n_groups, uint32_t *n_ops)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ground_test.c: runs the golden of every pass. Each .ir file in the folders
  * next to this file is parsed, run on random inputs, transformed by the passes
- * in its first line, and run again: the results must be equal.
+ * in its first line, and run again. The results must be equal.
  */
 #include <setjmp.h>
 #include <stdarg.h>
