@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.c: the remover is a process that waits for end of file on a pipe: the
+/* folder.c: the remover is a process that waits for end of file on a pipe. The
  * system closes the other end when the last process that has it ends.
  */
 #include "folder.h"

@@ -5,8 +5,8 @@
 
 enum { TEST_PATH = 96 }; /* of a folder, with its zero */
 
-/* The folder of this program: the first call makes it in `base`, or, if `base`
- * is NULL, in TMPDIR (default /tmp); later calls return the same folder.
+/* The folder of this program. The first call makes it in `base`, or, if `base`
+ * is NULL, in TMPDIR (default /tmp). Later calls return the same folder.
  * Another process removes the folder with its content when this process and the
  * processes that it forked have ended, however they end. Make the first call
  * before any thread starts. Returns the path, which stays valid, or NULL on

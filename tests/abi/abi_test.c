@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* abi_test.c: the ABI matrix: plug-ins built with every released
+/* abi_test.c: tests the ABI matrix: plug-ins built with every released
  * byoc/backend.h, and with possible future ones, against this byoc; and the
  * current plug-in against other hosts. Compatible ones compile a model and run
  * it; incompatible ones are refused with a message.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cost_table_test.c: the file of measured times: times are kept, merged and
- * bounded, and a malformed file is ignored.
+/* cost_table_test.c: tests the file of measured times: times are kept, merged
+ * and bounded, and a malformed file is ignored.
  */
 #include "tuner/cost_table.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile_test.c: the work that events report equals sums computed by hand: on
- * native kernels, in a region, with symbolic dims. And the output of `byoc
- * bench --profile`: the table, and the JSON against its schema.
+/* profile_test.c: tests that the work that events report equals sums computed
+ * by hand: on native kernels, in a region, with symbolic dims. Also tests the
+ * output of `byoc bench --profile`: the table, and the JSON against its schema.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps_test.c: byi_compare_tensors() allows quantisation steps only in outputs
- * that were dequantised from 8 bits.
+/* steps_test.c: tests that byi_compare_tensors() allows quantisation steps only
+ * in outputs that were dequantised from 8 bits.
  */
 #include <float.h>
 #include <math.h>

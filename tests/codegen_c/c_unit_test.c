@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* c_unit_test.c: compiling the C of backends: every instruction set has the
- * function, the same source gives the same bytes, a copy of the library can be
- * mapped and called many times, and damaged objects are refused.
+/* c_unit_test.c: tests compiling the C of backends. Every instruction set has
+ * the function, and the same source makes the same bytes. A copy of the library
+ * can be mapped and called many times. Damaged objects are refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels_test.c: generated C against the native kernels. A module of many
- * small groups is compiled into an artifact, run with every instruction set of
- * this CPU, and each group's result is compared with the interpreter's, which
- * runs the native kernels operator by operator.
+/* kernels_test.c: tests generated C against the native kernels. A module of
+ * many small groups is compiled into an artifact, and run with every
+ * instruction set of this CPU. Each group's result is compared with the
+ * interpreter's, which runs the native kernels operator by operator.
  */
 #include "codegen_c/codegen_c.h"
 #include "tests/compare.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph_header_test.c: byoc/graph.h returns a region's values, steps and
- * kernels as in its text, with complete attributes. It returns the reader's
+/* graph_header_test.c: tests that byoc/graph.h returns a region's values, steps
+ * and kernels as in its text, with complete attributes. It returns the reader's
  * errors (read_test has more of them), refuses missing constants, and does not
  * crash if any byte of the text is changed.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_test.c: the memory of random plans: values that are live at the same
- * time never share a byte, and the arena is large enough for all.
+/* memory_test.c: tests the memory of random plans: values that are live at the
+ * same time never share a byte, and the arena is large enough for all.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_order_test.c: a module that was printed and parsed has the same plan,
- * since the plan does not depend on the position of constants among the nodes,
- * which the text form does not keep.
+/* plan_order_test.c: tests that a module that was printed and parsed has the
+ * same plan. The text form does not keep the position of constants among the
+ * nodes, so the plan must not depend on it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/codegen_json/read_test.c: the region reader accepts valid text, and
- * names the place of an error. Each case replaces one part of a valid text.
+/* tests/codegen_json/read_test.c: tests that the region reader accepts valid
+ * text, and names the place of an error. Each case replaces one part of a valid
+ * text.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bounds_test.c: conform does not compare results for operands for which
- * implementations may differ, nor results that depend on rounding.
+/* bounds_test.c: tests that conform does not compare results for operands for
+ * which implementations may differ, nor results that depend on rounding.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena_test.c: memory, growing arrays and texts, status, dtypes, tensors. */
+/* arena_test.c: tests memory, growing arrays and texts, status, dtypes,
+ * tensors. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attrs_test.c: finding operators by name, completing and refusing attributes,
- * and counting the operations of a call.
+/* attrs_test.c: tests finding operators by name, completing and refusing
+ * attributes, and counting the operations of a call.
  */
 #include <math.h>
 #include <setjmp.h>

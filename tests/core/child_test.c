@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child_test.c: child processes: the parent gets their output, and a report of
- * how they ended and in which step.
+/* child_test.c: tests child processes: the parent gets their output, and a
+ * report of how they ended and in which step.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clone_test.c: a cloned module equals the original, and is independent of it.
+/* clone_test.c: tests that a cloned module equals the original, and is
+ * independent of it.
  */
 #include "core/ir/ir.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failure_test.c: failures keep code and text, even when an allocation fails.
+/* failure_test.c: tests that failures keep code and text, even when an
+ * allocation fails.
  */
 #include <setjmp.h>
 #include <stdarg.h>

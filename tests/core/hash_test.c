@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash_test.c: SHA-256 against the examples of FIPS 180-4, with input in pieces
- * of any size; and the distribution of the hash for hash tables.
+/* hash_test.c: tests SHA-256 against the examples of FIPS 180-4, with input in
+ * pieces of any size; and the distribution of the hash for hash tables.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* instrument_test.c: the hooks of instruments: their order, vetoes, failures;
- * and the built-in instruments: the tree of times, printing, dumping. */
+/* instrument_test.c: tests the hooks of instruments: their order, vetoes,
+ * failures; and the built-in instruments: the tree of times, printing, dumping.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

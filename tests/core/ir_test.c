@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_test.c: modules: names, sources, shared constants, builders and their
- * errors, copies and replacement of functions, uses. */
+/* ir_test.c: tests modules: names, sources, shared constants, builders and
+ * their errors, copies and replacement of functions, uses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

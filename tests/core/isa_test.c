@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* isa_test.c: the effect of BYOC_MAX_ISA on the choice of an instruction set.
+/* isa_test.c: tests the effect of BYOC_MAX_ISA on the choice of an instruction
+ * set.
  */
 #include <setjmp.h>
 #include <signal.h>

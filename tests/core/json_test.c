@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_test.c: reading JSON with bounds and paths, and printing it. Errors are
- * compared by their whole message. */
+/* json_test.c: tests reading JSON with bounds and paths, and printing it.
+ * Errors are compared by their whole message. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

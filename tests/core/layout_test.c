@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layout_test.c: layouts by name: valid and invalid names, and conversion of
- * dims.
+/* layout_test.c: tests layouts by name: valid and invalid names, and conversion
+ * of dims.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nonzero_test.c: finding elements that are not zero, against a plain loop. */
+/* nonzero_test.c: tests finding elements that are not zero, against a plain
+ * loop. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* params_test.c: structs from callers whose struct_size differs from that of
- * this build.
+/* params_test.c: tests structs from callers whose struct_size differs from that
+ * of this build.
  */
 #include <setjmp.h>
 #include <stdarg.h>

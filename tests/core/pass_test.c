@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass_test.c: the pass manager: levels, needs, sequences, options, which
+/* pass_test.c: tests the pass manager: levels, needs, sequences, options, which
  * functions a pass sees, failures and the verifier. Most passes here only
  * record that they ran. Instruments are in instrument_test.c. */
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* row_codes_test.c: storing a matrix as codes and steps: it is restored bit for
- * bit, or refused.
+/* row_codes_test.c: tests storing a matrix as codes and steps: it is restored
+ * bit for bit, or refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_test.c: the type rule of every operator, as a table. A row is an
+/* rules_test.c: tests the type rule of every operator, as a table. A row is an
  * operator, its attributes (JSON), its operands and the result:
  *     "f32[A,3] i64[2]=4,-1"    types, and the values that are known
  * A letter is a symbolic dim, "?" a fresh one; a result that begins with '!' is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* string_test.c: packing strings, and converting the case of letters. */
+/* string_test.c: tests packing strings, and converting the case of letters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_test: templates emit the graphs that their text describes, and every
- * mistake in one is an error with its place.
+/* template_test: tests that templates emit the graphs that their text
+ * describes, and every mistake in one is an error with its place.
  */
 #include "core/ir/template.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text_test: the text form: printed text parses to the same module, errors name
- * position and cause, and no text breaks the parser.
+/* text_test: tests the text form: printed text parses to the same module,
+ * errors name position and cause, and no text breaks the parser.
  */
 #include "core/ir/ir.h"
 #include "tests/folder.h"

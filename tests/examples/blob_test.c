@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blob_test.c: the blobs of examples/blob: the results of compile() run, and
- * any other bytes are refused or stay within their memory.
+/* blob_test.c: tests the blobs of examples/blob: the results of compile() run,
+ * and any other bytes are refused or stay within their memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>

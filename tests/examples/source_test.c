@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* source_test.c: a model for which a backend generates C, as an artifact and in
- * memory: its results equal those of native kernels, for every number of
- * threads and instruction set; it is loaded and unloaded repeatedly; two models
+/* source_test.c: tests a model for which a backend generates C, as an artifact
+ * and in memory. Its results equal those of native kernels, for every number of
+ * threads and instruction set. It is loaded and unloaded repeatedly. Two models
  * at once, and runs in several threads, do not disturb each other.
  */
 #include <setjmp.h>

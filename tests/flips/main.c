@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: damaged artifacts. Every byte of an artifact is changed, one at a
- * time, and it is cut at every length; each is loaded and run in a process of
- * its own, with limits on time and memory, unless opening refuses it.
+ * time, and it is cut at every length. Unless opening refuses the file, it is
+ * loaded and run in a process of its own, with limits on time and memory.
  *
  *   flips [--stride N] [--seconds S] [--mask XOR] MODEL...
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annotate_test.c: writing a model with metadata on its nodes: each entry is on
- * its node, and everything else is unchanged.
+/* annotate_test.c: tests writing a model with metadata on its nodes: each entry
+ * is on its node, and everything else is unchanged.
  */
 #include "models.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cases_test.c: models with operators that are not ONNX's own, compared with
- * the results of ONNX Runtime (cases/, which scripts/ort-cases writes). Inputs
- * and results are initialisers that no node reads, "input NAME" and "output
- * NAME". The results for maps follow the standard, since ONNX Runtime's C
- * interface returns maps one by one.
+/* cases_test.c: tests models with operators that are not ONNX's own, compared
+ * with the results of ONNX Runtime (cases/, which scripts/ort-cases writes).
+ * Inputs and results are initialisers that no node reads, "input NAME" and
+ * "output NAME". The results for maps follow the standard, since ONNX Runtime's
+ * C interface returns maps one by one.
  */
 #include <setjmp.h>
 #include <stdarg.h>

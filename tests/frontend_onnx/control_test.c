@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control_test.c: importing graphs within nodes: If, Loop, Scan,
+/* control_test.c: tests importing graphs within nodes: If, Loop, Scan,
  * FlexAttention. */
 #include "models.h"
 

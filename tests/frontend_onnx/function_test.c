@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* function_test.c: importing operators that the model defines as functions. */
+/* function_test.c: tests importing operators that the model defines as
+ * functions. */
 #include "models.h"
 
 enum { FLOAT_ATTR = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT };

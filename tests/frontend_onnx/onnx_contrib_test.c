@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_contrib_test.c: importing operators of com.microsoft: the operators of
- * the IR that they become, and refusals. cases_test.c tests their results.
+/* onnx_contrib_test.c: tests importing operators of com.microsoft: the
+ * operators of the IR that they become, and refusals. cases_test.c tests their
+ * results.
  */
 #include "models.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_files_test.c: the sources of a model's numbers (typed fields, raw bytes,
- * the mapped file, external files), files of single tensors, and files that are
- * not models.
+/* onnx_files_test.c: tests the sources of a model's numbers (typed fields, raw
+ * bytes, the mapped file, external files), files of single tensors, and files
+ * that are not models.
  */
 #include "models.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_ml_test.c: importing operators of ai.onnx.ml: the operators of the IR
- * that trees, support vectors and maps become, and invalid models. cases_test.c
- * tests the results of valid ones. */
+/* onnx_ml_test.c: tests importing operators of ai.onnx.ml: the operators of the
+ * IR that trees, support vectors and maps become, and invalid models.
+ * cases_test.c tests the results of valid ones. */
 #include "models.h"
 
 #define TYPE(name) ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__##name

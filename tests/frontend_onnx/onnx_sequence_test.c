@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_sequence_test.c: importing LSTM, GRU, RNN and LinearAttention, and
+/* onnx_sequence_test.c: tests importing LSTM, GRU, RNN and LinearAttention, and
  * the errors for invalid ones. */
 #include "models.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_signal_test.c: importing windows, transforms and other operators that
- * become several operators of the IR: unpooling, batch statistics.
+/* onnx_signal_test.c: tests importing windows, transforms and other operators
+ * that become several operators of the IR: unpooling, batch statistics.
  */
 #include "models.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_test.c: models built here and the modules that they import to; then
- * invalid models and their errors. onnx_files_test.c tests files and tensors.
+/* onnx_test.c: tests models built here and the modules that they import to;
+ * then invalid models and their errors. onnx_files_test.c tests files and
+ * tensors.
  */
 #include "models.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_types_test.c: importing operators with element types that their kernels
- * do not support: byoc inserts casts around them.
+/* onnx_types_test.c: tests importing operators with element types that their
+ * kernels do not support: byoc inserts casts around them.
  */
 #include "models.h"
 

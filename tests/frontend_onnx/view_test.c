@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view_test.c: dividing a graph into parts: each node is in one part, each part
- * reads only earlier parts, and a region is in two parts only if necessary.
- * tests/cli/regions.py tests models that are made of parts.
+/* view_test.c: tests dividing a graph into parts. Each node is in one part, and
+ * each part reads only earlier parts. A region is in two parts only if
+ * necessary. tests/cli/regions.py tests models that are made of parts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,8 +135,8 @@ static void random_graphs(void **state)
     assert_true(cut > 500 && whole > 500);
 }
 
-/* Regions that read each other in turn are cut again and again: the memory is
- * in proportion to the nodes and edges, however many cuts there are. */
+/* Regions that read each other in turn are cut again and again. The memory is
+ * in proportion to the nodes and edges, for any number of cuts. */
 static void many_cuts(void **state)
 {
     enum { REGIONS = 200, LENGTH = 10, NODES = REGIONS * LENGTH };

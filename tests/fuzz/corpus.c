@@ -112,7 +112,7 @@ static struct byi_text view(const struct fuzz_shared *s, uint32_t item)
 
 /* Pick one of the kept inputs; in one of three cases, one of the newest 16th.
  * Mostly it is the smallest of four, since the time of an input grows with its
- * size. In half of the cases it is an input that the reader accepted: the
+ * size. In half of the cases it is an input that the reader accepted. The
  * smallest inputs are those that the reader rejects early, and their mutants
  * rarely reach later code. */
 static uint32_t pick(const struct fuzz_shared *s, struct fuzz_rng *rng)

@@ -43,10 +43,9 @@ static void compare(uintptr_t pc, uint64_t a, uint64_t b)
         hints[hash_pc(pc, HINT_BITS)] = (struct fuzz_hint){a, b};
 }
 
-/* Comparisons of signed numbers arrive as unsigned ones of their width, and are
- * sign-extended, so that a hint contains -1 and not the largest unsigned
- * number.
- */
+/* Comparisons of signed numbers arrive as unsigned ones of their width. They
+ * are sign-extended, so that a hint contains -1 and not the largest unsigned
+ * number. */
 #define COMPARE(name, type, wide)                                              \
     HOOK void name(type a, type b);                                            \
     HOOK void name(type a, type b)                                             \

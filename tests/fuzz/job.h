@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/fuzz/job.h: shared by the fuzzer's own files. The parent process never
- * runs code under test: it forks children that do, one after the other, and
- * everything that must outlive a crash is in memory that both share.
+ * runs code under test. It forks children that do, one after the other.
+ * Everything that must outlive a crash is in memory that both share.
  */
 #ifndef BYI_FUZZ_JOB_H
 #define BYI_FUZZ_JOB_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trees.c: mutations of bracketed text: JSON, the text form, patterns, lists of
  * passes. An item is the text between commas (or semicolons) in one pair of
- * brackets; whole items are dropped, doubled, swapped and replaced, so that the
+ * brackets. Whole items are dropped, doubled, swapped and replaced, so that the
  * text mostly still parses.
  */
 #include "fuzz.h"

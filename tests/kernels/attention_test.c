@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_test.c: kernels/attention.h under every instruction set that the
- * machine has, against float64, with any type, number of threads and layout.
+/* attention_test.c: tests kernels/attention.h under every instruction set that
+ * the machine has, against float64, with any type, number of threads and
+ * layout.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -241,7 +242,7 @@ static void test_attention(void **state)
 }
 
 /* Compute attention of few rows and so many keys that a task has a few rows
- * only; keys and values of one head are transposed, so that products of one row
+ * only. Keys and values of one head are transposed, so that products of one row
  * would be those of a vector. The result must not depend on the threads. */
 static void try_many_keys(const struct byi_f32_kernels *kernels, int64_t rows)
 {

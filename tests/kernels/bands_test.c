@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bands_test.c: convolutions in bands (kernels/bands.h) give the same bytes as
- * separate runs: random blocks with every kind of epilogue, images whose lines
- * do not fill bands, any number of threads, and every instruction set of the
- * machine. Also tests which convolutions are refused.
+/* bands_test.c: tests that convolutions in bands (kernels/bands.h) compute the
+ * same bytes as separate runs. Uses random blocks with every kind of epilogue,
+ * images whose lines do not fill bands, any number of threads, and every
+ * instruction set of the machine. Also tests which convolutions are refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>

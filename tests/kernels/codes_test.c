@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codes_test.c: products with weights of 4 and 8 bits against sums in float64,
- * under every instruction set that the machine has: any sizes, blocks, zero
- * points and numbers of threads.
+/* codes_test.c: tests products with weights of 4 and 8 bits against sums in
+ * float64, under every instruction set of the machine. Uses any sizes, blocks,
+ * zero points and numbers of threads.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conv_test.c: every algorithm of kernels/conv.h, under every instruction set
- * that the machine has, against sums in float64: random shapes and epilogues,
- * any number of threads, and the layers that networks are made of.
+/* conv_test.c: tests every algorithm of kernels/conv.h, under every instruction
+ * set of the machine, against sums in float64. Uses random shapes and
+ * epilogues, any number of threads, and the layers that networks are made of.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -384,9 +384,9 @@ static void add_epilogue_op(struct byi_f32_conv *conv, int function, int shape)
 }
 
 /* Compare all elements. `bound` is the bound of an error, relative to the sum
- * of the absolute values of the products; for Winograd's algorithm, relative to
- * the largest such sum, since inputs outside of the window cause errors, too.
- */
+ * of the absolute values of the products. For Winograd's algorithm it is
+ * relative to the largest such sum, since inputs outside of the window cause
+ * errors, too. */
 static void check_case(struct conv_case *c, const int *kinds, double bound)
 {
     const struct byi_f32_conv *conv = &c->conv;

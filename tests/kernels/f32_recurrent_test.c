@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* f32_recurrent_test.c: the layers of kernels/recurrent.h, under every
- * instruction set that the machine has, against loops in float64: random sizes,
+/* f32_recurrent_test.c: tests the layers of kernels/recurrent.h, under every
+ * instruction set of the machine, against loops in float64. Uses random sizes,
  * initial states, both directions, any number of threads.
  */
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* i8_test.c: the 8-bit kernels of kernels/i8.h, under every instruction set
- * that the machine has, against plain sums: random shapes, types, zero points
- * and epilogues, any number of threads. All bytes of the results are equal, and
- * no other byte of memory changes.
+/* i8_test.c: tests the 8-bit kernels of kernels/i8.h, under every instruction
+ * set of the machine, against plain sums. Uses random shapes, types, zero
+ * points and epilogues, any number of threads. All bytes of the results are
+ * equal, and no other byte of memory changes.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* narrow_test.c: conversions of float16 and bfloat16 against core/base, bit by
- * bit, copies of such elements, and pools of all types, against plain loops,
- * under every instruction set that the machine has.
+/* narrow_test.c: tests conversions of float16 and bfloat16 against core/base,
+ * bit by bit. Tests copies of such elements, and pools of all types, against
+ * plain loops. Uses every instruction set of the machine.
  */
 #include <math.h>
 #include <setjmp.h>

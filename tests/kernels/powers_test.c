@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* powers_test.c: the kernels' logistic function, SiLU, GELU, tanh, softmax,
- * hard sigmoid and hard swish, under every instruction set that the machine
- * has, against float64: the error for rows of any length, and special numbers.
+/* powers_test.c: tests the kernels' logistic function, SiLU, GELU, tanh,
+ * softmax, hard sigmoid and hard swish, against float64. It bounds the errors
+ * for rows of any length, with special numbers, under every instruction set of
+ * the machine.
  */
 #include <math.h>
 #include <setjmp.h>

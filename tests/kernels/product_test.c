@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* product_test.c: kernels/product.h and transpositions under every instruction
- * set that the machine has, against sums in float64, with any number of
- * threads.
+/* product_test.c: tests kernels/product.h and transpositions under every
+ * instruction set that the machine has, against sums in float64, with any
+ * number of threads.
  */
 #include <math.h>
 #include <setjmp.h>

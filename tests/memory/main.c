@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: every allocation of a phase fails, one at a time, in a process of its
- * own. Each time the phase must succeed, or return BYOC_ENOMEM with a sentence;
- * no memory leaks; and a second attempt must succeed, with the results of a
+ * own. Each time the phase must succeed, or return BYOC_ENOMEM with a sentence.
+ * No memory may leak. A second attempt must succeed, with the results of a
  * process in which no allocation failed.
  *
  *   memory [--stride N] [--in-a-row N] [--all] [--seconds S] [--only PHASE]

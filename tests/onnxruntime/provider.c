@@ -70,7 +70,7 @@ static void no_node(void **state)
 
 /* Two Inverse nodes, which byoc does not support, are between the others, so
  * byoc claims two groups of nodes: Softmax and Exp, Mul and Sub. The edge from
- * Exp to Sub must not join them to one group: the path from Softmax by way of
+ * Exp to Sub must not join them to one group. The path from Softmax by way of
  * Inverse to Mul would leave that group and return, which is a cycle. */
 static void nodes_around(void **state)
 {
@@ -513,7 +513,7 @@ static void run_cached(const struct digits *d, const char *folder,
 }
 
 /* Truncate the file to `length` bytes, or, if it is negative, overwrite 64
- * bytes from `at` on; the next session must replace the file and give the same
+ * bytes from `at` on. The next session must replace the file and give the same
  * results. */
 static void expect_replaced(const struct digits *d, const char *folder,
                             const char *path, off_t at, off_t length)
@@ -741,9 +741,9 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Bytes by which the heap grows in a block of sessions: the median of several
- * blocks, since a leak shows in each, but caches of ONNX Runtime only in a few.
- */
+/* Bytes by which the heap grows in a block of sessions. This is the median of
+ * several blocks, since a leak shows in each, but caches of ONNX Runtime only
+ * in a few. */
 enum { BLOCKS = 7, TIMES = 15 };
 static size_t usual_growth(const void *model, size_t n, const char *folder,
                            OrtSession *plain)
@@ -756,7 +756,7 @@ static size_t usual_growth(const void *model, size_t n, const char *folder,
 }
 
 /* Creating and freeing sessions leaves no mapping and no open file. The heap
- * grows by at most SLACK bytes more than without the provider: each session of
+ * grows by at most SLACK bytes more than without the provider. Each session of
  * ONNX Runtime 1.30 leaks 7 KB, and 1.5 KB more if it has any provider. */
 static void many_sessions(void **state)
 {

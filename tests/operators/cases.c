@@ -124,8 +124,8 @@ static void cast(struct draw *d)
     draw_attr_int(d, "to", to[draw_int(d, 0, BYI_COUNT(to) - 1)]);
 }
 
-/* A bound left out leaves infinities alone here, and ends at the type's largest
- * numbers in ONNX Runtime: of whole or ordinary numbers that is the same. */
+/* If a bound is omitted, byoc keeps infinities, and ONNX Runtime clips to the
+ * type's largest numbers. For whole or ordinary numbers that is the same. */
 static void clip(struct draw *d)
 {
     const int64_t low = draw_int(d, 0, 3), high = draw_int(d, 4, 8);

@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: Apache-2.0
-// browser.js CHROMIUM BYOC WORK [SHOTS [MODEL...]]: the page of a ledger, used in a
-// browser without a window: opened, expanded, searched, walked through with
-// the keyboard; large, and with hostile names. Pages go to the folder WORK,
-// pictures to the folder SHOTS; with --docs instead, those that the documents
-// show, to docs/pictures. Talks to the browser through its debugging
-// pipe, so that nothing needs to be installed for it.
+// SPDX-License-Identifier: Apache-2.0 browser.js CHROMIUM BYOC WORK [SHOTS
+// [MODEL...]]: tests the page of a ledger in a browser without a window. The
+// page is opened, expanded, searched, and operated with the keyboard. Ledgers
+// are also large, and have hostile names. Pages go to the folder WORK, pictures
+// to the folder SHOTS; with --docs instead, those that the documents show, to
+// docs/pictures. Talks to the browser through its debugging pipe, so that
+// nothing needs to be installed for it.
 'use strict';
 
 const { execFileSync, spawn } = require('child_process');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* by_cost_test.c: --partition-by=measured, with backends so slow or so fast
- * that measurements are unambiguous: the placement, the ledger, and that
+/* by_cost_test.c: tests --partition-by=measured, with backends so slow or so
+ * fast that measurements are unambiguous: the placement, the ledger, and that
  * nothing is measured twice.
  */
 #include "tuner/measure.h"

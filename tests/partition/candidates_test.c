@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* candidates_test.c: candidates of placement: cutting them out of a function,
- * and MergeComposite with a given placement.
+/* candidates_test.c: tests candidates of placement: cutting them out of a
+ * function, and MergeComposite with a given placement.
  */
 #include "partition/cost.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* goldens_test.c: every golden of partitioning, executed. Each .ir file in this
+/* goldens_test.c: executes every golden of partitioning. Each .ir file in this
  * folder is compiled by the command in its first line and run in the
  * interpreter before and after, on the same random inputs. Then it is compiled
  * by the whole pipeline and run by the runtime. The second line says how many

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page_test.c: a ledger as a page and as a graph for Graphviz: both contain
- * each node once, and names are escaped.
+/* page_test.c: tests a ledger as a page and as a graph for Graphviz: both
+ * contain each node once, and names are escaped.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe_test.c: probes: byoc asks a backend about each composite with its real
- * shapes, once for equal composites. The answers are in the ledger, and a node
- * stays native if the backend refuses it, or would use a forbidden reference
- * implementation.
+/* probe_test.c: tests probes: byoc asks a backend about each composite with its
+ * real shapes, once for equal composites. The answers are in the ledger, and a
+ * node stays native if the backend refuses it, or would use a forbidden
+ * reference implementation.
  */
 #include <byoc/byoc.h>
 

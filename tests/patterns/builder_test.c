@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* builder_test.c: rows built with byoc/pattern.h compile to the same nodes as
- * the same rows as text, for every part of the language.
+/* builder_test.c: tests that rows built with byoc/pattern.h compile to the same
+ * nodes as the same rows as text, for every part of the language.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* patterns_test.c: the pattern language: the parser's errors, the matcher's
- * bindings and order; and random rows, which must never crash.
+/* patterns_test.c: tests the pattern language: the parser's errors, the
+ * matcher's bindings and order; and random rows, which must never crash.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* range_test.c: ranges by each method, of values whose best range is known.
+/* range_test.c: tests ranges by each method, of values whose best range is
+ * known.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allocation_test.c: a run allocates nothing if all shapes are fixed, or were
- * used before. The linker redirects the runtime's heap functions to this
- * program.
+/* allocation_test.c: tests that a run allocates nothing if all shapes are
+ * fixed, or were used before. The linker redirects the runtime's heap functions
+ * to this program.
  */
 #include "tests/fixture.h"
 

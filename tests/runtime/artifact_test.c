@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* artifact_test.c: artifacts as files: they are written, loaded, reproducible,
- * and refused if any byte was changed.
+/* artifact_test.c: tests artifacts as files: they are written, loaded,
+ * reproducible, and refused if any byte was changed.
  */
 #include <setjmp.h>
 #include <stdarg.h>

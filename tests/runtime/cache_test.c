@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache_test.c: models with symbolic dims: instances by sizes, their limits and
- * counters, backends that refuse, threads, lack of memory. This program is
- * linked so that the runtime's large allocations come here first.
+/* cache_test.c: tests models with symbolic dims: instances by sizes, their
+ * limits and counters, backends that refuse, threads, lack of memory. This
+ * program is linked so that the runtime's large allocations come here first.
  */
 #include "tests/fixture.h"
 

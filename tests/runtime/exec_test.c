@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec_test.c: plans and their execution on native kernels, compared with the
- * interpreter: fixed and varying shapes, views, calls, several threads.
+/* exec_test.c: tests plans and their execution on native kernels, compared with
+ * the interpreter: fixed and varying shapes, views, calls, several threads.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fork_test.c: a backend forks within a parallel region, on the caller's thread
- * and on a worker's, while the other thread computes. The parent's run must be
- * right; the child has only one of the two threads, and must not wait for the
- * other.
+/* fork_test.c: tests a backend that forks within a parallel region, on the
+ * caller's thread and on a worker's, while the other thread computes. The
+ * parent's run must be right. The child has only one of the two threads, and
+ * must not wait for the other.
  */
 #include <dlfcn.h>
 #include <setjmp.h>

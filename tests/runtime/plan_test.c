@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_test.c: invalid plans: each is a valid plan with one edit, and is
+/* plan_test.c: tests invalid plans: each is a valid plan with one edit, and is
  * refused with the place of the error; and manifests.
  */
 #include <setjmp.h>

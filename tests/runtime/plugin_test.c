@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin_test.c: plug-ins that fail, each in its own way and with its own
+/* plugin_test.c: tests plug-ins that fail, each in its own way and with its own
  * message, and one that works, whose regions are compared with the interpreter.
  */
 #include <fcntl.h>

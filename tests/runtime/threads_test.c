@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads_test.c: the number of threads for given options, environments,
+/* threads_test.c: tests the number of threads for given options, environments,
  * affinity masks and cgroup files.
  */
 #include <setjmp.h>

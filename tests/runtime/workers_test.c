@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workers_test.c: the CPUs on which workers wake (runtime/workers.c). */
+/* workers_test.c: tests the CPUs on which workers wake (runtime/workers.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

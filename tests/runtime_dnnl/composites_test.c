@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* composites_test.c: the composites of TVM's table for oneDNN, as frameworks
- * export them: convolutions of one to three axes, deconvolutions and dense,
- * with or without a bias, with an activation that may consist of several
+/* composites_test.c: tests the composites of TVM's table for oneDNN, as
+ * frameworks export them: convolutions of one to three axes, deconvolutions and
+ * dense, with or without a bias, with an activation that may consist of several
  * operators (gelu as x (erf(x / sqrt 2) + 1) / 2, swish as x sigmoid(x), mish
  * as x tanh(log(e^x + 1))), and residual blocks. After the passes of a compile
  * each must be one composite, with the results of the plain program. If a

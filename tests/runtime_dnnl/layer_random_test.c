@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/runtime_dnnl/layer_random_test.c: random descriptors through the
- * oneDNN layer against plain loops: the results of descriptors that the checks
+/* tests/runtime_dnnl/layer_random_test.c: compares the oneDNN layer with plain
+ * loops for random descriptors. The results of descriptors that the checks
  * accept must be right.
  *
  *   layer_random_test [CASES [SEED [FIRST]]]   cases per family, 100 by

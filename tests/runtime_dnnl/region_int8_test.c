@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/runtime_dnnl/region_int8_test.c: quantised regions: which steps compute
- * with integers and which with floats, compared with native kernels, which
- * compute with floats. Results may differ by one step if a number is halfway
- * between two.
+/* tests/runtime_dnnl/region_int8_test.c: tests quantised regions: which steps
+ * compute with integers and which with floats, compared with native kernels,
+ * which compute with floats. Results may differ by one step if a number is
+ * halfway between two.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/runtime_dnnl/region_layout_test.c: regions with channels-last
+/* tests/runtime_dnnl/region_layout_test.c: tests regions with channels-last
  * operators: the same results as native kernels, no conversions if the memory
  * already has the right layout, and refusals. Also regions whose activations
  * keep the model's layout.

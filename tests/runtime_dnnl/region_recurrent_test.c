@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/runtime_dnnl/region_recurrent_test.c: recurrent layers of random shapes
- * run by the plug-in, with all results compared with the native kernels; and
- * refusals with their messages.
+/* tests/runtime_dnnl/region_recurrent_test.c: tests recurrent layers of random
+ * shapes run by the plug-in. All results are compared with the native kernels.
+ * Also tests refusals with their messages.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/runtime_dnnl/unit_test.c: regions as C: compares the text with goldens,
- * and tests units that loading must refuse. units.inc compares the results of C
- * and JSON, for every region of the other tests.
+/* tests/runtime_dnnl/unit_test.c: tests regions as C: compares the text with
+ * goldens, and tests units that loading must refuse. units.inc compares the
+ * results of C and JSON, for every region of the other tests.
  *
  * Run with BYOC_BLESS=1 to accept what is written now.
  */

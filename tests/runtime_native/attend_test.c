@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attend_test.c: nn.attention against the operators that it replaces. */
+/* attend_test.c: tests nn.attention against the operators that it replaces. */
 #include "kernels.h"
 #include "tests/share.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* boxes_test.c: non-maximum suppression with every instruction set, compared
- * with plain loops that sort all candidates and compare each with all selected
- * boxes.
+/* boxes_test.c: tests non-maximum suppression with every instruction set. It is
+ * compared with plain loops, which sort all candidates and compare each with
+ * all selected boxes.
  */
 #include "kernels.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compute_test.c: matrix products, reductions, normalisation, quantisation and
- * einsum: each fast path is compared with its plain form or a loop in this
- * file. Also tests refusals, and that every operator has a kernel. */
+/* compute_test.c: tests matrix products, reductions, normalisation,
+ * quantisation and einsum: each fast path is compared with its plain form or a
+ * loop in this file. Also tests refusals, and that every operator has a kernel.
+ */
 #include "kernels.h"
 
 /* --- the table ---------------------------------------------------------- */

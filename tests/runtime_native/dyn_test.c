@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dyn_test.c: operators with an operand instead of an attribute: the result
- * equals that of the operator with the attribute, and invalid values are
+/* dyn_test.c: tests operators with an operand instead of an attribute: the
+ * result equals that of the operator with the attribute, and invalid values are
  * refused.
  */
 #include "trial.h"

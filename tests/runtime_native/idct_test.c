@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* idct_test.c: the inverse DCT of 8 points against sums in double: every
+/* idct_test.c: tests the inverse DCT of 8 points against sums in double: every
  * pattern of zeros, each axis and both, every instruction set, threads.
  */
 #include "kernels.h"

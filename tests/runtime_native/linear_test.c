@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linear_test.c: nn.linear_attention: the plain form is compared with numbers
- * computed by hand, and the float32 loops with the plain form. */
+/* linear_test.c: tests nn.linear_attention: the plain form is compared with
+ * numbers computed by hand, and the float32 loops with the plain form. */
 #include "kernels.h"
 #include "tests/share.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* movement_test.c: the kernels that move data, compared with references that
- * compute the source of each result element. Shapes, element types and thread
- * counts are random, from fixed seeds; results have canaries after them.
+/* movement_test.c: tests the kernels that move data, compared with references
+ * that compute the source of each result element. Shapes, element types and
+ * thread counts are random, from fixed seeds; results have canaries after them.
  */
 #include "runtime_native/kernel.h"
 #include "trial.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_test.c: random numbers: the generator gives its published values, each
- * distribution has its shape, and results depend only on the seed and the draw.
+/* random_test.c: tests random numbers: the generator gives its published
+ * values, each distribution has its shape, and results depend only on the seed
+ * and the draw.
  */
 #include "kernels.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signal_test.c: dft compared with its definition, and its inverse; unique
- * compared with loops over all pairs.
+/* signal_test.c: compares dft with its definition and its inverse, and unique
+ * with loops over all pairs.
  */
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* strings_test.c: kernels on strings. */
+/* strings_test.c: tests kernels on strings. */
 #include "kernels.h"
 
 static struct byi_string_store store;

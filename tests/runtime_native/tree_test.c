@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_test.c: tree ensembles, compared with one walk for each row and tree;
- * and arrays that are not valid trees.
+/* tree_test.c: tests tree ensembles, compared with one walk for each row and
+ * tree; and arrays that are not valid trees.
  */
 #include "kernels.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vision_test.c: resize, samplers and non-maximum suppression against their
- * definitions, and the values they must refuse.
+/* vision_test.c: tests resize, samplers and non-maximum suppression against
+ * their definitions, and the values they must refuse.
  */
 #include "trial.h"
 

@@ -142,8 +142,8 @@ static void test_small_planes(void **state)
 }
 
 /* The planes at the end of many networks, for which code without a border
- * exists; every fourth time with another padding or size, which that code does
- * not support. */
+ * exists. Every fourth time, they have another padding or size, which that code
+ * does not support. */
 static void test_last_planes(void **state)
 {
     (void)state;

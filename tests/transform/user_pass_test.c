@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* user_pass_test.c: user passes, registered by name and from a library: the
- * rewriter's input and output, failures of passes, and refused registrations.
+/* user_pass_test.c: tests user passes, registered by name and from a library:
+ * the rewriter's input and output, failures of passes, and refused
+ * registrations.
  */
 #include <setjmp.h>
 #include <stdarg.h>
