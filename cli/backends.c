@@ -112,7 +112,7 @@ struct backend_row {
     uint32_t matches;    /* number of matches in the models */
 };
 
-/* What --lint collects. */
+/* The findings of --lint. */
 struct lint {
     struct byi_arena *arena;
     BYI_VEC(struct backend_row) rows;

@@ -24,7 +24,7 @@ struct twins {
     double flops, native_flops;
 };
 
-/* What `byoc bench` prints. */
+/* The results that `byoc bench` prints. */
 struct result {
     double load, first; /* seconds; loading includes making the state */
     double *runs;       /* times of the n runs in seconds, sorted */

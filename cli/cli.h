@@ -91,7 +91,7 @@ void byi_interrupt_watch(void);
 
 /* --- options.c ------------------------------------------------------------ */
 
-/* What an option takes, and the type of byi_option.to. */
+/* The kind of an option's value, and the type of byi_option.to. */
 enum byi_option_kind {
     BYI_OPTION_FLAG,   /* bool * */
     BYI_OPTION_TEXT,   /* const char ** */
@@ -466,7 +466,7 @@ void byi_list_ops(bool json);
 
 /* --- report.c ------------------------------------------------------------- */
 
-/* What to print of a ledger. */
+/* The parts of a ledger to print. */
 struct byi_ledger_view {
     bool json;
     bool all_nodes;          /* not only native ones */

@@ -35,7 +35,7 @@ static int print_commands(byi_print_options *print)
 
 /* --- bash ----------------------------------------------------------------- */
 
-/* Print "--name" and "-x", whichever exist, with `between` between them. */
+/* Print those of "--name" and "-x" that exist, with `between` between them. */
 static void put_names(const struct byi_option *o, const char *between)
 {
     if (*o->name)

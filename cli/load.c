@@ -22,7 +22,7 @@ static void sleep_until(double when)
         ;
 }
 
-/* What the clients share. */
+/* The data that the clients share. */
 struct load_shared {
     const struct byi_bench_load *load;
     double began;          /* time of the start, from byi_now */

@@ -27,7 +27,7 @@ struct byi_planned_value {
     uint64_t offset; /* of a fixed temporary */
 };
 
-/* What a step runs. */
+/* The kind of work of a step. */
 enum byi_planned_step_kind {
     BYI_P_OP,
     BYI_P_REGION,

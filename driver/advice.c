@@ -84,7 +84,7 @@ static struct byoc_compile_params base_params(
     struct byoc_compile_params base = *p;
 
     base.stop_after = byi_pass_partition_graph.name;
-    /* offload as much as possible, whatever the cost */
+    /* offload as much as possible, at any cost */
     base.partition_by = BYOC_PARTITION_GREEDY;
     base.instruments = NULL;
     base.n_instruments = 0;

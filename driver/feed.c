@@ -41,8 +41,8 @@ static void adopt_bits(const struct byoc_io *io, struct byi_tensor *t)
         t->dtype = io->dtype;
 }
 
-/* Returns the path `data` + "input_0" (or "output_0") + ".pb" or ".npy",
- * whichever exists, or NULL if neither does. `data` is a folder, such as "." or
+/* Returns the path `data` + "input_0" (or "output_0") + ".pb" or ".npy": the
+ * file that exists, or NULL if neither does. `data` is a folder, such as "." or
  * "a/.", otherwise a prefix that ends in a dot. */
 static const char *find_file(const char *data, const char *kind, uint32_t k,
                              struct byi_arena *arena)

@@ -69,8 +69,8 @@ static const char *const *list_options(struct byoc_compiled *c,
     return kept;
 }
 
-/* Returns, in c's arena, the names of the passes that run whatever their level:
- * the caller's list and the passes that the caller adds. */
+/* Returns, in c's arena, the names of the passes that run at any level: the
+ * caller's list and the passes that the caller adds. */
 static const char *const *list_required(
     struct byoc_compiled *c, const struct byoc_compile_params *params)
 {

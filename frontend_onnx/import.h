@@ -341,7 +341,7 @@ void byi_o_texts(struct byi_import *o, const char *text, uint32_t n,
                  const byi_id *args, uint32_t n_attrs,
                  const struct byi_attr *attrs, uint32_t n_results,
                  byi_id *results);
-/* Emit a tensor of one element as a scalar, whatever its axes. */
+/* Emit a tensor of one element, of any rank, as a scalar. */
 byi_id byi_o_as_scalar(struct byi_import *o, byi_id id);
 /* Emit x times the factor, in x's type. */
 byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor);

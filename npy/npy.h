@@ -28,9 +28,9 @@ enum byoc_status byi_npz_read(const char *path, const char *name,
 
 /* --- npy_text.c: strings -------------------------------------------------- */
 
-/* Does a descr describe strings? `descr` is without the byte order, but with
- * the closing quote: "U5'". *width: the bytes of each string; *wide: they are
- * code points of 32 bits. */
+/* Whether a descr describes strings. `descr` is without the byte order, but
+ * with the closing quote: "U5'". *width: the bytes of each string; *wide: they
+ * are code points of 32 bits. */
 bool byi_npy_is_text(const char *descr, size_t *width, bool *wide);
 /* Read the strings of an array whose shape is in *t into t->data, in `arena`;
  * `path` is for messages. Errors: BYOC_EPARSE, the bytes are not that many

@@ -434,7 +434,7 @@ static enum byoc_status parse_primary(struct parser *p, uint32_t *out)
 
 /* --- steps ---------------------------------------------------------------- */
 
-/* Whether a step adds an operator, whichever choice matches. */
+/* Whether a step adds an operator for every choice that may match. */
 static bool adds_operator(const struct parser *p, uint32_t at)
 {
     const struct byi_pat *pat = &p->nodes[at];
@@ -456,7 +456,7 @@ static bool adds_operator(const struct parser *p, uint32_t at)
     }
 }
 
-/* Whether a step has a '^', whichever choice matches. */
+/* Whether a step has a '^' in every choice that may match. */
 static bool has_hole(const struct parser *p, uint32_t at)
 {
     const struct byi_pat *pat = &p->nodes[at];

@@ -235,7 +235,7 @@ static void compare_outputs(struct quantization *q)
 }
 
 /* Returns the mean ratio of noise to signal over all outputs. Each output
- * counts the same, whatever its size. */
+ * counts the same, regardless of its size. */
 static double output_noise(const struct quantization *q)
 {
     double sum = 0;

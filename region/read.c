@@ -190,8 +190,8 @@ static int64_t make_symbol(void *ctx)
     return INT64_MIN + r->n_fresh++;
 }
 
-/* Does the inferred type match the stated one? A symbol in either matches any
- * size, since the type rule does not get the values of constants. */
+/* Whether the inferred type matches the stated one. A symbol in either matches
+ * any size, since the type rule does not get the values of constants. */
 static bool fits_type(const struct byi_type *inferred,
                       const struct byi_type *type)
 {

@@ -51,7 +51,7 @@ static inline bool byi_value_is_object(const struct byi_value *v)
     return v->type->kind != BYI_TENSOR;
 }
 
-/* What a step runs. */
+/* The kind of work of a step. */
 enum byi_step_kind {
     BYI_STEP_OP,
     BYI_STEP_REGION,

@@ -10,7 +10,7 @@
  *
  * Compared with native kernels, oneDNN takes
  *
- *   three to six times as long for reductions, whatever the axis, and for a
+ *   three to six times as long for reductions of any axis, and for a
  *   binary operator with a broadcast binary post-op, such as a batch
  *   normalisation alone;
  *   up to ten times for a binary operator with a broadcast operand and short

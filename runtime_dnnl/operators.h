@@ -57,7 +57,7 @@ struct byi_desc {
 enum byi_elt { BYI_ELTS(BYI_ELT) };
 enum byi_bin { BYI_BINS(BYI_BIN) BYI_N_BINS };
 
-/* What a post-op does. */
+/* The kind of a post-op. */
 enum byi_post_kind {
     BYI_POST_SUM,
     BYI_POST_ELT,

@@ -106,8 +106,8 @@ static void sort_digit(const struct keyed_index *from, struct keyed_index *to,
 }
 
 /* Sort n > 0 elements by keys of `size` bytes, with a stable LSD radix sort
- * that skips digits which are equal in all keys. Returns `from` or `to`,
- * whichever has the result. */
+ * that skips digits which are equal in all keys. Returns the one of `from` and
+ * `to` that has the result. */
 static struct keyed_index *sort_keys(struct keyed_index *from,
                                      struct keyed_index *to, int64_t n,
                                      size_t size)
@@ -221,8 +221,8 @@ static void select_with_heap(const struct key_format *kind, const char *data,
     }
 }
 
-/* Sort all n elements in the order of the result. Returns `from` or `to`,
- * whichever has the result. */
+/* Sort all n elements in the order of the result. Returns the one of `from` and
+ * `to` that has the result. */
 static struct keyed_index *sort_all(const struct key_format *kind,
                                     const char *data, int64_t n, bool largest,
                                     struct keyed_index *from,

@@ -21,7 +21,7 @@
 
 #include "rewrite.h"
 
-/* What the walk from the last product to the first one finds. */
+/* The operators that the walk from the last product to the first one finds. */
 struct attention_match {
     byi_id product; /* q k */
     byi_id mask;    /* BYI_NO_ID: none */

@@ -110,7 +110,7 @@ static bool raise(const struct poly *a, const struct poly *e, struct poly *out)
 }
 
 /* Read node id as a polynomial. The recursion is bounded by MAX_DEPTH and
- * MAX_STEPS, whatever the graph. */
+ * MAX_STEPS for any graph. */
 static bool read_poly(struct poly_reading *r, byi_id id, int depth,
                       struct poly *out)
 {

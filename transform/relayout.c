@@ -300,7 +300,7 @@ static uint64_t total_cost(struct byi_relayout *rl)
     return cost;
 }
 
-/* Move a node to the layout of its operands, whatever its readers need. Sweeps
+/* Move a node to the layout of its operands, regardless of its readers. Sweeps
  * that start from there escape local minima around the original function. */
 static void follow_operands(struct byi_relayout *rl, byi_id id)
 {

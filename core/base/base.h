@@ -177,7 +177,7 @@ char *byi_float_text(char buf[32], double value, bool single);
  * as a float. Valid in the enclosing block. */
 #define BYI_FLOAT_TEXT(value)                                                  \
     byi_float_text((char[32]){0}, value, byi_is_single(value))
-/* Can a float represent `value` exactly? */
+/* Whether a float can represent `value` exactly. */
 bool byi_is_single(double value);
 
 /* Return from the function if expr fails. */
@@ -309,7 +309,7 @@ enum { BYI_LAST_DTYPE = BYOC_I2 };
 
 /* The number of bits of a narrow type; 0 for other types. */
 uint32_t byi_narrow_bits(enum byoc_dtype dtype);
-/* Is the type a narrow float? */
+/* Whether the type is a narrow float. */
 bool byi_narrow_is_float(enum byoc_dtype dtype);
 /* The value of the element `code` of a narrow float. */
 float byi_narrow_to_f32(enum byoc_dtype dtype, uint8_t code);
@@ -353,7 +353,7 @@ size_t byi_string_case(const char *text, enum byi_case to, locale_t locale,
  * Returns NULL if there is no part. */
 const char *byi_string_part(const char **from, const char *delimiter, bool last,
                             size_t *length);
-/* Are the strings equal, or, with any_case, equal except for case? */
+/* Whether the strings are equal or, with any_case, equal except for case. */
 bool byi_string_equal(const char *a, const char *b, bool any_case,
                       locale_t locale);
 
@@ -490,9 +490,9 @@ bool byi_type_may_equal(const struct byi_type *a, const struct byi_type *b);
 bool byi_tensor_fits(const struct byi_tensor *t, const struct byi_type *type);
 /* A tensor of this tensor type, without data. */
 struct byi_tensor byi_tensor_of(const struct byi_type *type);
-/* Is it a tensor type without symbols? */
+/* Whether it is a tensor type without symbols. */
 bool byi_type_is_static(const struct byi_type *type);
-/* Is it a static tensor type, or a tuple of static tensor types? */
+/* Whether it is a static tensor type, or a tuple of static tensor types. */
 bool byi_type_has_static_sizes(const struct byi_type *type);
 /* tensor.c: bytes of a static tensor type; UINT64_MAX otherwise. */
 uint64_t byi_type_bytes(const struct byi_type *type);

@@ -170,8 +170,8 @@ static int open_beside(const char *path, char *temp, size_t size)
     return fd;
 }
 
-/* What byi_file_commit and byi_file_abort must release. The guard calls
- * end_file if an allocation fails. */
+/* The resources that byi_file_commit and byi_file_abort release. The guard
+ * calls end_file if an allocation fails. */
 struct byi_file_own {
     FILE *stream;
     struct byi_target target;

@@ -71,9 +71,10 @@ static bool has_bf16(void)
     return read_features() & HAS_BF16;
 }
 
-/* May this process use tiles? Linux enlarges the state of its threads only on
- * request (Documentation/arch/x86/xstate.rst). It refuses if the alternate
- * signal stack of a thread is too small for it. The answer does not change. */
+/* Whether this process may use tiles. Linux enlarges the state of its threads
+ * only on request (Documentation/arch/x86/xstate.rst). It refuses if the
+ * alternate signal stack of a thread is too small for it. The answer does not
+ * change. */
 static bool has_amx(void)
 {
     enum { REQUEST = 0x1023, TILES = 18, UNKNOWN = 0, REFUSED, GRANTED };

@@ -32,11 +32,12 @@ enum byi_isa {
 
 /* The name in the table above, a static text. */
 const char *byi_isa_name(enum byi_isa isa);
-/* Can this CPU, with this operating system, run `isa`? */
+/* Whether this CPU, with this operating system, can run `isa`. */
 bool byi_isa_runs(enum byi_isa isa);
-/* Does this CPU run 512-bit instructions in two halves? (AMD's Zen 4, family
- * 19h: "Software Optimization Guide for the AMD Zen4 Microarchitecture".) Also
- * true for Zen 3, of the same family, which has no 512-bit instructions. */
+/* Whether this CPU runs 512-bit instructions in two halves. (AMD's Zen 4,
+ * family 19h: "Software Optimization Guide for the AMD Zen4
+ * Microarchitecture".) Also true for Zen 3, of the same family, which has no
+ * 512-bit instructions. */
 bool byi_isa_halves_512(void);
 /* The widest instruction set that the CPU runs and the environment allows:
  * BYOC_MAX_ISA=NAME allows NAME and lower ones, for comparisons and tests. An

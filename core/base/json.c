@@ -167,8 +167,8 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
  * The text is cut apart at commas and brackets, and then each element is
  * parsed. So malformed text fails in the element that contains it. */
 
-/* Where the element or member that begins at `at` ends: at the ',' after it or
- * the bracket that closes its list; n if neither follows. */
+/* The end of the element or member that begins at `at`: the ',' after it or the
+ * bracket that closes its list; n if neither follows. */
 static size_t element_end(const char *text, size_t n, size_t at)
 {
     static const bool ends[256] = {['"'] = true, ['['] = true, [']'] = true,

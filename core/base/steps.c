@@ -160,7 +160,8 @@ struct byi_row_codes byi_row_codes_at(const void *at, int64_t rows,
                                       (const int8_t *)at + steps_bytes(rows)};
 }
 
-/* Do 8-bit codes of these integers give the row bit for bit, -0 included? */
+/* Whether 8-bit codes of these integers reproduce the row bit for bit,
+ * including -0. */
 static bool is_exact(const struct step_row *row, float step,
                      const int16_t *integers)
 {

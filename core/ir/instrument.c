@@ -14,7 +14,7 @@ static const struct byi_module *module_of(const struct byoc_module *module)
     return (const struct byi_module *)module;
 }
 
-/* Does the node compute something? The others are parameters, constants and
+/* Whether the node computes something. The others are parameters, constants and
  * references to functions. */
 static bool is_counted(enum byi_node_kind kind)
 {

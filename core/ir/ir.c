@@ -481,7 +481,7 @@ const struct byi_sources *byi_sources_one(struct byi_module *m, uint32_t s)
     return make_sources(m, 1, byi_arena_copy(m->arena, &s, sizeof s));
 }
 
-/* How many members of b are not in a. */
+/* The number of members of b that are not in a. */
 static uint32_t count_new(const struct byi_sources *a,
                           const struct byi_sources *b)
 {

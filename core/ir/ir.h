@@ -163,8 +163,8 @@ uint32_t byi_module_entry(const struct byi_module *m);
 enum byoc_status byi_module_entry_set(struct byi_module *m, const char *name,
                                       const char *where,
                                       struct byoc_error *err);
-/* Is it closed: a function with Compiler, Composite or Primitive, or a branch
- * in a composite, whose body passes do not change? */
+/* Whether it is closed, so that passes do not change its body: a function with
+ * Compiler, Composite or Primitive, or a branch in a composite. */
 bool byi_is_closed(const struct byi_func *f);
 /* The indices, in order, and the number of functions that may be open: neither
  * dead nor closed. Also lists the branches in composites, but not the

@@ -307,9 +307,9 @@ static bool bind_tensor(struct bindings *b, const struct byi_type *param,
     return true;
 }
 
-/* Does an argument match a parameter? A symbol matches any size, but the same
- * one everywhere. Tensors in a tuple bind symbols, too; deeper types must be
- * equal. */
+/* Whether an argument matches a parameter. A symbol matches any size, but the
+ * same one everywhere. Tensors in a tuple bind symbols, too; deeper types must
+ * be equal. */
 static bool bind_type(struct bindings *b, const struct byi_type *param,
                       const struct byi_type *arg)
 {
@@ -552,8 +552,8 @@ enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
 
 /* --- copies ------------------------------------------------------------- */
 
-/* Do operand `id` of f and `old` have the same type and the same known value
- * for type rules? */
+/* Whether operand `id` of f and `old` have the same type and the same known
+ * value for type rules. */
 static bool same_operand(const struct byi_func *from, byi_id old,
                          const struct byi_func *f, byi_id id)
 {
@@ -590,8 +590,8 @@ static byi_id push_again(struct byi_module *m, struct byi_func *f,
     return append_node(m, f, node);
 }
 
-/* Do the captures args[0..n-1] of f have the types of the parameters of `func`?
- */
+/* Whether the captures args[0..n-1] of f have the types of the parameters of
+ * `func`. */
 static bool captures_fit(const struct byi_module *m, const struct byi_func *f,
                          uint32_t func, const byi_id *args, uint32_t n)
 {

@@ -137,7 +137,7 @@ enum byoc_status byi_parse_annotations(struct byi_parser *p,
 
 /* --- parse_const.c ------------------------------------------------------ */
 
-/* Does a literal start here? */
+/* Whether a literal starts here. */
 bool byi_parse_is_at_literal(const struct byi_parser *p);
 /* Read the literal, and set *constant to the index of its constant. */
 enum byoc_status byi_parse_literal(struct byi_parser *p, uint32_t *constant);

@@ -151,7 +151,7 @@ static enum byoc_dtype dtype_of_suffix(const char *at, size_t n, bool is_float)
     return BYOC_NONE;
 }
 
-/* Is this number a float if no type is given? */
+/* Whether this number is a float if no type is given. */
 static bool looks_float(const struct byi_token *tok)
 {
     size_t n = tok->kind == BYI_TOK_NUMBER ? byi_lex_digits(tok) : tok->n;

@@ -121,7 +121,7 @@ static uint32_t *callees_first(const struct byi_module *m,
     return order;
 }
 
-/* Do function passes work on f? */
+/* Whether function passes work on f. */
 static bool works_on(const struct byi_func *f)
 {
     return !f->dead && !byi_is_closed(f);

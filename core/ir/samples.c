@@ -45,8 +45,8 @@ static const struct byi_size_list *list_of(const struct byi_sizes *sizes,
     return NULL;
 }
 
-/* Does an input of the entry have symbol `i`? No input has symbols that passes
- * and type rules have added since. */
+/* Whether an input of the entry has symbol `i`. No input has symbols that
+ * passes and type rules have added since. */
 static bool is_bound(const struct byi_samples *s, uint32_t i)
 {
     return i < s->n_symbols && s->bound[i];
@@ -206,8 +206,8 @@ static void enter_with(struct byi_samples *s, uint32_t round,
     enter_func(s, round, func, types, values);
 }
 
-/* Is the function visited at its calls: a region, a composite, a fused group?
- * These contain only composites and branches. */
+/* Whether the function is visited at its calls: a region, a composite, a fused
+ * group. These contain only composites and branches. */
 static bool is_called(const struct byi_func *f)
 {
     return f->attr.compiler || f->attr.composite || f->attr.primitive;

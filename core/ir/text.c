@@ -121,8 +121,8 @@ static struct text_symbols learn_type(struct text_printer *p,
     return found;
 }
 
-/* Does the printed text declare the type of the node, since it introduces a
- * symbol? Only calls and `if` can introduce one. */
+/* Whether the printed text declares the type of the node, since it introduces a
+ * symbol. Only calls and `if` can introduce one. */
 static bool brings_symbols(struct text_printer *p, const struct byi_func *f,
                            byi_id id)
 {
@@ -339,7 +339,7 @@ static void name_params(struct text_printer *p, struct text_level *l)
 
 /* --- levels ------------------------------------------------------------- */
 
-/* Is node `id` of `f` a literal of f itself? */
+/* Whether node `id` of `f` is a literal of f itself. */
 static bool is_self(const struct text_printer *p, const struct byi_func *f,
                     byi_id id)
 {
@@ -357,7 +357,8 @@ static bool has_self(const struct text_printer *p, const struct byi_func *f)
     return false;
 }
 
-/* Can the function be printed without its head, as a branch of an `if`? */
+/* Whether the function can be printed without its head, as a branch of an `if`.
+ */
 static bool is_block(const struct text_printer *p, const struct byi_func *f)
 {
     return f->params.n == f->n_captures && !has_self(p, f) &&

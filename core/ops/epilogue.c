@@ -46,7 +46,8 @@ bool byi_epilogue_is_supported(enum byi_op_id op, const struct byi_attrs *attrs,
     return layout[strlen(layout) - 1] == 'C';
 }
 
-/* Is the operand one number, or one for each position of out's last axis? */
+/* Whether the operand is one number, or one for each position of out's last
+ * axis. */
 static bool is_row(const struct byi_type *out, const struct byi_type *operand)
 {
     if (operand->rank > out->rank)

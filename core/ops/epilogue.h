@@ -18,19 +18,19 @@ struct byi_epilogue_op {
     const struct byi_attrs *attrs;
 };
 
-/* Does the kernel of this call support an epilogue? True for float32
+/* Whether the kernel of this call supports an epilogue. True for float32
  * convolutions in a channels-last layout, and for float32 matrix products whose
  * weights are a single matrix. `weights` is the type of the second operand. */
 bool byi_epilogue_is_supported(enum byi_op_id op, const struct byi_attrs *attrs,
                                const struct byi_type *weights,
                                const struct byi_type *out);
-/* May `op` be in the epilogue of a call with this result? `operand` is the type
- * of the other operand of a binary `op`. It must equal the result's type, or
- * have one element, or one for each position of the last axis. NULL: `op` is
- * unary. */
+/* Whether `op` may be in the epilogue of a call with this result. `operand` is
+ * the type of the other operand of a binary `op`. It must equal the result's
+ * type, or have one element, or one for each position of the last axis. NULL:
+ * `op` is unary. */
 bool byi_epilogue_allows(enum byi_op_id op, const struct byi_type *out,
                          const struct byi_type *operand);
-/* Is `op` a binary operator of epilogues? */
+/* Whether `op` is a binary operator of epilogues. */
 bool byi_epilogue_is_binary(enum byi_op_id op);
 
 #endif

@@ -50,8 +50,8 @@ bool byi_layout_is_data(const struct byi_layout *l, const char *first);
 /* Weights: the axes of `first` in any order that keeps the spatial axes
  * adjacent and in their order, with blocks of O and I after them. */
 bool byi_layout_is_kernel(const struct byi_layout *l, const char *first);
-/* Do all attributes that name a layout or a channel axis have their defaults?
- * For rewrites that support only the default layouts. */
+/* Whether all attributes that name a layout or a channel axis have their
+ * defaults. For rewrites that support only the default layouts. */
 bool byi_layout_is_default(const struct byi_op *op,
                            const struct byi_attrs *attrs);
 

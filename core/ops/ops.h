@@ -168,9 +168,9 @@ const char *byi_op_attrs_text(char *buf, size_t n, const struct byi_op *op);
 bool byi_op_has(enum byi_op_id id, enum byi_op_trait trait);
 /* Whether its type rule reads the value of that operand. */
 bool byi_op_reads_value(enum byi_op_id id, uint32_t operand);
-/* Does the type rule read an operand whose value is unknown (value[i] is NULL)?
- * Then it must run again once the value is known, even if the result's type
- * does not depend on it. The rule also checks the value. */
+/* Whether the type rule reads an operand whose value is unknown (value[i] is
+ * NULL). Then it must run again once the value is known, even if the result's
+ * type does not depend on it. The rule also checks the value. */
 bool byi_op_reads_unknown(enum byi_op_id id, uint32_t n,
                           const struct byi_tensor *const *value);
 

@@ -23,8 +23,8 @@ int64_t byi_rule_fresh(const struct byi_infer *t)
     return dim;
 }
 
-/* Do the known dims fit the limit? A dim of 0 counts as 1, so that the product
- * of any of the dims cannot overflow either. */
+/* Whether the known dims fit the limit. A dim of 0 counts as 1, so that the
+ * product of any of the dims cannot overflow either. */
 static bool fits_limit(uint32_t rank, const int64_t *dims)
 {
     int64_t product = 1;

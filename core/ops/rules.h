@@ -138,8 +138,8 @@ enum byoc_status byi_dims_broadcast(const struct byi_infer *t, uint32_t ra,
 /* --- rules_nn.c, rules_matmul.c ------------------------------------------ */
 
 /* The result of nn.conv with n spatial axes, or of nn.matmul, from the dims of
- * the first two operands, whatever their element types. The result has the
- * element type of the first. */
+ * the first two operands of any element types. The result has the element type
+ * of the first. */
 enum byoc_status byi_infer_conv(const struct byi_infer *t, uint32_t n,
                                 const struct byi_type **out);
 enum byoc_status byi_infer_matmul(const struct byi_infer *t,

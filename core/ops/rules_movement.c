@@ -122,7 +122,7 @@ static int64_t count_slice(int64_t dim, int64_t begin, int64_t end,
                               1;
 }
 
-/* Does the slice take the whole axis, whatever its size? */
+/* Whether the slice takes the whole axis for any size of it. */
 static bool takes_all(int64_t begin, int64_t end, int64_t stride)
 {
     return (stride == 1 && begin == 0 && end >= INT32_MAX) ||

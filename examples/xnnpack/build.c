@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build.c: compiles a region to a program. Images that XNNPACK's operators
- * compute are channels-last, whatever the model's layout. If a reader needs a
+ * compute are channels-last, for any layout of the model. If a reader needs a
  * tensor in the other layout, the program converts it once, unless both layouts
  * are the same memory. Constants are converted when the program is built.
  */

@@ -329,7 +329,7 @@ enum { BYOC_EXT_MAY_DECLINE = 3 };
  * A graph is immutable. Strings and arrays belong to the graph, the data of
  * constants to the region. */
 
-/* What produces a value. */
+/* The source of a value. */
 enum byoc_graph_kind {
     BYOC_GRAPH_INPUT = 0,
     BYOC_GRAPH_CONST = 1,

@@ -88,7 +88,7 @@ struct byoc_compile_params {
      */
     const char *const *patterns;
     const char *const *disable; /* passes not to run, by name              */
-    const char *const *require; /* passes to run whatever the level        */
+    const char *const *require; /* passes to run at any level        */
     enum byoc_opt opt_level;
     int forbid_reference; /* not 0: refuse backends' reference kernels */
     /* regions of fewer nodes of the model stay native; 0: no limit */

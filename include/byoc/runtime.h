@@ -218,7 +218,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load_memory(
     struct byoc_model **model, struct byoc_error *err);
 
 /* Load the artifact in the regular file that descriptor `fd` has open for
- * reading, from its first byte, whatever the descriptor's offset. The caller
+ * reading, from its first byte, ignoring the descriptor's offset. The caller
  * keeps the descriptor and may close it after the call; the file may have been
  * unlinked. Needs /proc, and the right of this process to open the file, which
  * the loader does again through /proc/self/fd. Errors, threads: as

@@ -81,7 +81,7 @@ static const char pole[] =
     "def @main(%x: Tensor[(64), float32]) {\n"
     "  nn.relu(divide(1f, subtract(%x, multiply(%x, 1.0000005f))))\n}\n";
 
-/* A number that is close to a pole is not compared, whichever side it is on. */
+/* A number that is close to a pole, on either side, is not compared. */
 static void test_pole(void **state)
 {
     struct byi_module *m = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* generate_test.c: tests that the graphs of a row have every attribute that its
- * pattern requires, of every kind, whatever the seed.
+ * pattern requires, of every kind, for every seed.
  */
 #include "conform/generate.h"
 

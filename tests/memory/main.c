@@ -34,7 +34,7 @@
 
 enum { MAX_IO = 16, MAX_ELEMENTS = 1 << 16, KEPT_MEMORY = 16 << 20 };
 
-/* What a process found, as its exit code. */
+/* The finding of a process, as its exit code. */
 enum outcome {
     FINE,
     FALLBACK, /* of a compile: the ledger lists nodes that run natively instead

@@ -261,7 +261,7 @@ static const char *const comparisons[] = {"BRANCH_LEQ", "BRANCH_LT",
                                           "BRANCH_GTE", "BRANCH_GT",
                                           "BRANCH_EQ",  "BRANCH_NEQ"};
 
-/* What node `id` of the tree adds, for a class. */
+/* The number that node `id` of the tree adds, for a class. */
 static void add_leaf(struct draw *d, struct forest *f, int64_t tree, int64_t id,
                      int64_t class)
 {

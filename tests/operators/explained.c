@@ -98,8 +98,8 @@ static bool ones_in_bytes(const struct draw *d)
     return d->dtype == BYOC_U8 && n == 1;
 }
 
-/* What Resize is given for an axis: its size or scale, or `rest` if `axes` does
- * not name it. */
+/* The argument of Resize for an axis: its size or scale, or `rest` if `axes`
+ * does not name it. */
 static double given_for(const struct draw *d, uint32_t axis, double rest)
 {
     const Onnx__AttributeProto *a = attribute(d, "axes");

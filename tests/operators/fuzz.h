@@ -13,7 +13,7 @@
 
 enum { MAX_OPERANDS = 16, MAX_RESULTS = 16 };
 
-/* What elements are drawn from. */
+/* The distribution of an operand's elements. */
 enum flavour {
     ORDINARY, /* -4 .. 4, halves among them so that values meet */
     EXTREME,  /* also NaN, infinities, denormals, the ends of integers */

@@ -339,7 +339,7 @@ struct matching {
 
 /* clang-format off */
 static const struct matching matchings[] = {
-    /* names in the order of the text, whatever the order of the graph */
+    /* names in the order of the text, for any order of the graph */
     {"add(nn.relu(%b), %a)", "add(nn.relu(%x), %y)", 0, "nn.relu add | b=x a=y"},
     {"add(nn.relu(%b), %a)", "add(%y, nn.relu(%x))", 0, "nn.relu add | b=x a=y"},
     {"subtract(%b, %a)", "subtract(%x, %y)", 0, "subtract | b=x a=y"},

@@ -880,7 +880,7 @@ static void test_same_sizes_at_once(void **state)
     close_model(&m);
 }
 
-/* What other threads may do at the same time: warm sizes, read counters, free
+/* Actions of other threads at the same time: warm sizes, read counters, free
  * states. */
 static void *disturb(void *ctx)
 {

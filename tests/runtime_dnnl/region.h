@@ -63,7 +63,7 @@ static uint32_t region_end(struct region *g);
  * nodes, or all outputs of a tuple. */
 static char *region_json(struct region *g, uint32_t n, const uint32_t *outputs);
 
-/* What a run did, for assertions. */
+/* The record of a run, for assertions. */
 struct region_report {
     char trace[8192]; /* "name:impl\n" per primitive */
     uint32_t n_steps, n_reorders;

@@ -197,7 +197,7 @@ static void coupled(void **state)
     finish(&e);
 }
 
-/* Invalid indices are refused, whichever branch leads to them. */
+/* Invalid indices are refused in either branch. */
 static void invalid_indices(void **state)
 {
     static const struct {

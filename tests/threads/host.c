@@ -247,8 +247,8 @@ static void *load_often(void *path)
     return NULL;
 }
 
-/* A child can load and run models, whatever its parent's other threads do at
- * the time of the fork. */
+/* A child can load and run models, regardless of what its parent's other
+ * threads do at the time of the fork. */
 static void check_busy(const char *path)
 {
     pthread_t threads[2];
