@@ -265,7 +265,7 @@ static void test_bad_if(void **state)
             fail_msg("%s", err.text);
         byi_graph_free(&g);
     }
-    refuse_posts(text.at, "limit");
+    refuse_posts(text.at, "expected at most");
     byi_text_free(&text);
 }
 
