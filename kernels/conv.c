@@ -124,14 +124,20 @@ static bool suits_winograd_4(const struct byi_f32_conv *conv, int64_t tiles,
     return false;
 }
 
+/* Tiles of m x m outputs of an image. */
+static int64_t tiles_of(const struct byi_f32_conv *conv, int64_t m)
+{
+    return byi_f32_winograd_tiles(conv, 1, m) *
+           byi_f32_winograd_tiles(conv, 2, m);
+}
+
 /* Does F(6 x 6) pay instead of F(4 x 4)? It has 64 products for 36 outputs
  * instead of 36 for 16, which the outputs of incomplete tiles must not use up;
  * the weights are 1.8 times as large, and the rounding errors about twice. */
 static bool suits_winograd_6(const struct byi_f32_conv *conv, int64_t tiles,
                              int64_t pairs)
 {
-    const int64_t large =
-        byi_ceil_div(conv->out[1], 6) * byi_ceil_div(conv->out[2], 6);
+    const int64_t large = tiles_of(conv, 6);
     return large >= 36 && pairs <= 128 * 192 &&
            large * 64 * 20 <= tiles * 36 * 17;
 }
@@ -142,8 +148,7 @@ static enum byi_f32_algorithm choose_form(const struct byi_f32_conv *conv,
                                           int64_t taps, bool one_axis)
 {
     const int64_t pairs = conv->merged_channels * conv->merged_outputs;
-    const int64_t tiles =
-        byi_ceil_div(conv->out[1], 4) * byi_ceil_div(conv->out[2], 4);
+    const int64_t tiles = tiles_of(conv, 4);
     switch (taps) {
     case 3:
         return one_axis                               ? BYI_F32_WINOGRAD_ROW_3
@@ -174,7 +179,7 @@ static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
         return BYI_F32_DIRECT;
     for (int i = 1; i < BYI_F32_AXES; i++)
         if (conv->stride[i] != 1 ||
-            (size[i] > 1 && (conv->dilation[i] != 1 || conv->out[i] < 5)))
+            (size[i] > 1 && conv->out[i] < 5 * conv->dilation[i]))
             return BYI_F32_DIRECT;
     /* with fewer outputs than a vector of AVX-512 has floats, and with few
      * pairs along one axis, the transforms take as long as the products */

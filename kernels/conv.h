@@ -290,6 +290,13 @@ static inline bool byi_f32_is_winograd(const struct byi_f32_conv *conv)
     return conv->algorithm >= BYI_F32_WINOGRAD_2 &&
            conv->algorithm < BYI_F32_WINOGRAD_2 + BYI_F32_WINOGRAD_FORMS;
 }
+/* Tiles of m outputs along an axis. */
+static inline int64_t byi_f32_winograd_tiles(const struct byi_f32_conv *conv,
+                                             int axis, int64_t m)
+{
+    const int64_t d = conv->dilation[axis];
+    return d * byi_ceil_div(conv->out[axis], d * m);
+}
 int64_t byi_f32_winograd_floats(const struct byi_f32_conv *conv);
 void byi_f32_winograd_pack(const struct byi_f32_conv *conv,
                            const struct byi_f32_weights *weights, float *to);

@@ -14,7 +14,8 @@
  *
  * V of a block of tiles stays in the second-level cache while all columns are
  * computed. For r taps along one axis, a tile is m outputs along it and has n
- * points. */
+ * points. With a dilation of d along an axis, the inputs and outputs of a tile
+ * are d positions apart, and d tiles interleave. */
 #include "kernels/conv.h"
 
 #include <math.h>
@@ -190,8 +191,8 @@ static struct winograd plan(const struct byi_f32_conv_run *run,
             w.m[i] = form->m;
             w.n[i] = form->m + form->r - 1;
         }
-    w.high = byi_ceil_div(conv->out[1], w.m[0]);
-    w.wide = byi_ceil_div(conv->out[2], w.m[1]);
+    w.high = byi_f32_winograd_tiles(conv, 1, w.m[0]);
+    w.wide = byi_f32_winograd_tiles(conv, 2, w.m[1]);
     w.tiles = conv->images * conv->out[0] * w.high * w.wide;
     w.ldv = byi_ceil_div(conv->merged_channels, BYI_F32_PANEL) * BYI_F32_PANEL +
             BYI_F32_PANEL;
@@ -243,11 +244,21 @@ uint64_t byi_f32_winograd_scratch(const struct byi_f32_conv *conv, int threads)
 
 /* --- running -------------------------------------------------------------- */
 
+/* The first output along an axis of tile `tile` of that axis. It may be behind
+ * the last output: if dilation is d, the tiles of all d offsets are as many. */
+static int64_t first_output(const struct byi_f32_conv *conv, int axis,
+                            int64_t tile, int64_t m)
+{
+    const int64_t d = conv->dilation[axis];
+    return tile / d * d * m + tile % d;
+}
+
 /* Set at[] to the row and column of a tile in its image; returns the image. */
 static int64_t locate(const struct winograd *w, int64_t tile, int64_t at[2])
 {
-    at[0] = tile / w->wide % w->high * w->m[0];
-    at[1] = tile % w->wide * w->m[1];
+    const struct byi_f32_conv *conv = w->run->conv;
+    at[0] = first_output(conv, 1, tile / w->wide % w->high, w->m[0]);
+    at[1] = first_output(conv, 2, tile % w->wide, w->m[1]);
     return tile / w->wide / w->high;
 }
 
@@ -267,6 +278,14 @@ static void lay_outputs(struct byi_f32_outputs *o)
     o->ldrow = upright.ldcol, o->ldcol = upright.ldrow;
 }
 
+/* How many of the n inputs or outputs of a tile along an axis, which are
+ * `dilation` positions apart, are before position `end`, counted from the first
+ * one. */
+static int count_before(int64_t end, int64_t dilation, int n)
+{
+    return end <= 0 ? 0 : (int)byi_min(byi_ceil_div(end, dilation), n);
+}
+
 /* Compute V of tiles [begin, end) of the block that begins with tile `first`.
  */
 static void transform_inputs(const struct winograd *w, float *v, int64_t first,
@@ -277,18 +296,18 @@ static void transform_inputs(const struct winograd *w, float *v, int64_t first,
         int64_t at[2];
         const int64_t image = locate(w, tile, at);
         const int64_t top = at[0] - conv->pad[1], left = at[1] - conv->pad[2];
-        const int64_t down = conv->in[1] - top, right = conv->in[2] - left;
+        const int64_t *d = &conv->dilation[1];
         struct byi_f32_patch patch = {
             .x = w->run->x +
                  ((image * conv->in[1] + top) * conv->in[2] + left) *
                      conv->channels +
                  w->group * conv->merged_channels,
-            .ldrow = conv->in[2] * conv->channels,
-            .ldcol = conv->channels,
-            .top = top < 0 ? (int)-top : 0,
-            .left = left < 0 ? (int)-left : 0,
-            .bottom = (int)byi_min(down, w->n[0]),
-            .right = (int)byi_min(right, w->n[1]),
+            .ldrow = d[0] * conv->in[2] * conv->channels,
+            .ldcol = d[1] * conv->channels,
+            .top = count_before(-top, d[0], w->n[0]),
+            .left = count_before(-left, d[1], w->n[1]),
+            .bottom = count_before(conv->in[1] - top, d[0], w->n[0]),
+            .right = count_before(conv->in[2] - left, d[1], w->n[1]),
             .channels = conv->merged_channels,
             .v = v + (tile - first) * w->ldv,
             .point = w->block * w->ldv,
@@ -353,31 +372,38 @@ static void transform_output(const struct winograd *w, const float *m,
     int64_t at[2];
     const int64_t image = locate(w, tile, at);
     const int64_t row = (image * conv->out[1] + at[0]) * conv->out[2] + at[1];
+    const int64_t *d = &conv->dilation[1];
+    const int high = count_before(conv->out[1] - at[0], d[0], w->m[0]);
+    const int wide = count_before(conv->out[2] - at[1], d[1], w->m[1]);
+    if (high == 0 || wide == 0)
+        return;
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(w->run, row, column, columns, buffer);
-    const int64_t high = byi_min(w->m[0], conv->out[1] - at[0]);
-    const int64_t wide = byi_min(w->m[1], conv->out[2] - at[1]);
     struct byi_f32_outputs o = {
         .m = m,
         .point = w->block * w->columns,
-        .rows = (int)high,
-        .columns = (int)wide,
+        .rows = high,
+        .columns = wide,
         .channels = (int)columns,
         .bias = e.bias,
         .add = e.add,
         .low = e.low,
         .high = e.high,
         .y = w->run->y + row * conv->outputs + column,
-        .ldrow = conv->out[2] * conv->outputs,
-        .ldcol = conv->outputs,
+        .ldrow = d[0] * conv->out[2] * conv->outputs,
+        .ldcol = d[1] * conv->outputs,
     };
     if (is_upright(conv))
         lay_outputs(&o);
     conv->kernels->winograd[form_index(conv)].output(&o);
-    if (conv->next < conv->n_epilogue)
-        for (int64_t i = 0; i < high; i++)
-            byi_f32_epilogue_run(w->run, conv->next, row + i * conv->out[2],
-                                 wide, column, columns);
+    if (conv->next == conv->n_epilogue)
+        return;
+    const int adjacent = d[1] == 1 ? wide : 1;
+    for (int64_t i = 0; i < high; i++)
+        for (int64_t j = 0; j < wide; j += adjacent)
+            byi_f32_epilogue_run(w->run, conv->next,
+                                 row + i * d[0] * conv->out[2] + j * d[1],
+                                 adjacent, column, columns);
 }
 
 /* Compute blocks [begin, end) of columns for the tiles from `first` on. */

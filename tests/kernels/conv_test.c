@@ -493,7 +493,7 @@ static void choose_shape(struct byi_f32_conv *conv)
         const struct window *window = &windows[draw(BYI_COUNT(windows))];
         set_window(conv, window);
         for (int i = 1; i < BYI_F32_AXES; i++) {
-            conv->stride[i] = conv->dilation[i] = 1;
+            conv->stride[i] = 1;
             conv->pad[i] = draw((uint32_t)conv->size[i]);
             conv->in[i] = 1 + draw(11);
         }
@@ -546,7 +546,7 @@ static bool fits(const struct byi_f32_conv *conv,
         conv->in[0] != conv->out[0])
         return false;
     for (int i = 1; i < BYI_F32_AXES; i++)
-        if (conv->stride[i] != 1 || conv->dilation[i] != 1)
+        if (conv->stride[i] != 1)
             return false;
     for (size_t i = 0; i < BYI_COUNT(windows); i++)
         if (windows[i].algorithm == algorithm &&
