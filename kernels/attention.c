@@ -221,6 +221,24 @@ static void scale_rows(const struct byi_f32_attention *a, int64_t rows,
     *scratch += float_bytes(rows * a->depth);
 }
 
+/* The largest absolute value that the scores can have before the last
+ * operation, if that of products is `bound`; infinity if that is unknown. */
+static float bound_scores(const struct byi_f32_attention *a, int64_t rows,
+                          const struct score_matrices *m, float bound)
+{
+    for (uint32_t i = m->first; i + 1 < a->n_scores; i++) {
+        const struct byi_f32_score *s = &a->scores[i];
+        const struct head_matrix *x = &m->operands[i];
+        if (s->unary && s->unary == a->kernels->unary[BYI_OP_TANH])
+            bound = 1;
+        else if (s->binary && s->binary == a->kernels->binary[BYI_F32_ADD])
+            bound += largest(x, x->row ? rows : 1, x->column ? a->keys : 1);
+        else if (s->unary || !take_scale(a, i, x, &bound))
+            return INFINITY;
+    }
+    return fabsf(bound);
+}
+
 enum { GROUP = 16 }; /* elements of a mask that are compared at a time */
 
 /* The number of keys up to the last one whose mask exceeds `low`. */
@@ -246,16 +264,18 @@ static int64_t attended_keys(const struct byi_f32_attention *a, int64_t rows,
                              const struct score_matrices *m)
 {
     enum { ZERO = 100 }; /* e^-100 is 0 in float32's softmax */
-    const struct head_matrix *mask = &m->operands[m->first];
+    const uint32_t last = a->n_scores ? a->n_scores - 1 : 0;
+    const struct head_matrix *mask = &m->operands[last];
     int64_t most = 0;
-    if (rows == 1 || a->keys == 0 || m->first + 1 != a->n_scores ||
-        a->scores[m->first].binary != a->kernels->binary[BYI_F32_ADD] ||
+    if (rows == 1 || a->keys == 0 || m->first >= a->n_scores ||
+        a->scores[last].binary != a->kernels->binary[BYI_F32_ADD] ||
         mask->column != 1 || !(mask->data[a->keys - 1] < -ZERO))
         return a->keys;
-    /* no absolute value of a product is larger; 1.01 is for rounding */
-    const float bound = 1.01f * (float)a->depth *
-                        largest(&m->q, rows, a->depth) *
-                        largest(&m->k, a->depth, a->keys);
+    /* no absolute value of a score is larger; 1.01 is for rounding */
+    const float bound =
+        1.01f * bound_scores(a, rows, m,
+                             (float)a->depth * largest(&m->q, rows, a->depth) *
+                                 largest(&m->k, a->depth, a->keys));
     if (!(bound < 1e30f))
         return a->keys;
     for (int64_t i = 0; i < rows && most < a->keys; i++) {
@@ -268,6 +288,18 @@ static int64_t attended_keys(const struct byi_f32_attention *a, int64_t rows,
     return most;
 }
 
+/* Apply an operation to a row of scores, row `row` of its operand. */
+static void apply_score(const struct byi_f32_score *score,
+                        const struct byi_f32_block *block,
+                        const struct head_matrix *operand, int64_t row)
+{
+    if (score->unary)
+        score->unary(block, 0, 0);
+    else
+        score->binary(block, operand->data + row * operand->row, operand->row,
+                      operand->column);
+}
+
 /* Compute the softmax of the scores of rows [row, row + n) of a head. Returns
  * the number of keys; the rest have weight 0. */
 static int64_t run_scores(const struct byi_f32_attention_run *run, int64_t head,
@@ -278,8 +310,10 @@ static int64_t run_scores(const struct byi_f32_attention_run *run, int64_t head,
         .q = find_rows(a, run->q, &a->q, head, row, n, a->depth, &scratch),
         .k = find_rows(a, run->k, &a->k, head, 0, a->depth, a->keys, &scratch)};
     for (uint32_t i = 0; i < a->n_scores; i++)
-        m.operands[i] = find_rows(a, run->operands[i], &a->scores[i].operand,
-                                  head, row, n, a->keys, &scratch);
+        if (!a->scores[i].unary)
+            m.operands[i] =
+                find_rows(a, run->operands[i], &a->scores[i].operand, head, row,
+                          n, a->keys, &scratch);
     scale_rows(a, n, &m, &scratch);
     const int64_t keys = attended_keys(a, n, &m);
     struct byi_f32_product product = {.kernels = a->kernels,
@@ -297,10 +331,10 @@ static int64_t run_scores(const struct byi_f32_attention_run *run, int64_t head,
         float *at = scores + i * a->wide;
         const struct byi_f32_block block = {at, a->wide, 1, keys};
         for (uint32_t s = m.first; s < a->n_scores; s++)
-            a->scores[s].binary(&block,
-                                m.operands[s].data + i * m.operands[s].row,
-                                m.operands[s].row, m.operands[s].column);
+            apply_score(&a->scores[s], &block, &m.operands[s], i);
         a->kernels->softmax[0](at, at, keys);
+        for (int64_t j = 0; j < keys && a->zero_nan; j++)
+            at[j] = at[j] == at[j] ? at[j] : 0;
     }
     return keys;
 }

@@ -23,9 +23,10 @@ struct byi_f32_strides {
     int64_t batch[BYI_F32_BATCH_AXES], row, column;
 };
 
-/* A binary function of the scores and an operand, whose column stride is 0 or
- * 1. */
+/* A function of the scores, without parameters, or a binary one of the scores
+ * and an operand, whose column stride is 0 or 1. */
 struct byi_f32_score {
+    byi_f32_unary_fn *unary; /* NULL if it is binary */
     byi_f32_binary_fn *binary;
     struct byi_f32_strides operand;
 };
@@ -41,6 +42,7 @@ struct byi_f32_attention {
     struct byi_f32_score scores[BYI_F32_EPILOGUE_OPS];
     enum byi_f32_type type; /* of all arguments */
     float scale;            /* of the products of q and k; 0 stands for 1 */
+    bool zero_nan;          /* results of the softmax that are NaN become 0 */
     /* byi_f32_attention_plan() sets these, the first unless it is set */
     const struct byi_f32_kernels *kernels;
     int64_t high, wide; /* rows of a task; floats of a row of scores */

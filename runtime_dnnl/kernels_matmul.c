@@ -335,17 +335,19 @@ static enum byoc_status read_scores(struct byi_build *b, uint32_t softmax,
                              "expected at most %d",
                              chain.n, BYI_MAX_POSTS);
     for (uint32_t i = 0; i < chain.n; i++) {
-        struct byi_dnnl_value *other = byi_dn_operand(b, chain.at[i].operand);
-        if (chain.at[i].kind != BYI_ITEM_BIN)
+        const struct byi_chain_item *item = &chain.at[i];
+        a->post[i] = (struct byi_post){.kind = BYI_POST_ELT, .alg = item->alg};
+        if (item->kind == BYI_ITEM_ELT && item->alg == BYI_ELT_TANH)
+            continue;
+        if (item->kind != BYI_ITEM_BIN)
             return byi_dn_refuse(b,
                                  "attention: found %s on scores, expected an "
                                  "operation of two tensors, such as add",
-                                 byi_dn_step(b, chain.at[i].step)->name);
-        BYI_TRY(byi_dn_want_plain(b, other, &a->operands[i]));
-        a->post[i] =
-            (struct byi_post){.kind = BYI_POST_BIN,
-                              .alg = chain.at[i].alg,
-                              .desc = byi_dn_lead(&a->operands[i].desc, rank)};
+                                 byi_dn_step(b, item->step)->name);
+        BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, item->operand),
+                                  &a->operands[i]));
+        a->post[i].kind = BYI_POST_BIN;
+        a->post[i].desc = byi_dn_lead(&a->operands[i].desc, rank);
     }
     a->posts.n = chain.n;
     return BYOC_OK;
@@ -388,7 +390,8 @@ static enum byoc_status emit_attention(struct byi_build *b,
     byi_dn_use(&e, BYI_ARG_WEIGHTS, &a->keys);
     byi_dn_use(&e, BYI_ARG_SRC1, &a->values);
     for (uint32_t i = 0; i < a->posts.n; i++)
-        byi_dn_use(&e, BYI_ARG_POST + (int)i, &a->operands[i]);
+        if (a->post[i].kind == BYI_POST_BIN)
+            byi_dn_use(&e, BYI_ARG_POST + (int)i, &a->operands[i]);
     byi_dn_use(&e, BYI_ARG_DST, &dst);
     BYI_TRY(byi_dn_emit(b, &e));
     byi_dn_define(b, 0, &dst);
@@ -421,13 +424,17 @@ enum byoc_status byi_dn_build_attention(struct byi_build *b)
 {
     const uint32_t n = b->kernel->n_steps;
     const struct byoc_graph_step *scores = byi_dn_step0(b);
-    const struct byoc_graph_step *softmax =
+    const struct byoc_graph_step *weights =
         n < 3 ? NULL : byi_dn_step(b, n - 2);
     const struct byoc_graph_step *last = byi_dn_step(b, n - 1);
     struct attention a = {0};
     bool transposed = false;
+    /* weights that are NaN become 0: isnan and where follow the softmax */
+    const bool zero_nan = n >= 5 && byi_dn_is(weights, "where");
+    const uint32_t at = n - (zero_nan ? 4 : 2);
+    const struct byoc_graph_step *softmax = weights ? byi_dn_step(b, at) : NULL;
     if (!softmax || !byi_dn_is(softmax, "nn.softmax") ||
-        !read_last(last, softmax->outs[0], &a.result_transposed, &transposed))
+        !read_last(last, weights->outs[0], &a.result_transposed, &transposed))
         return byi_dn_refuse(b,
                              "attention: found %u steps, the last being %s, "
                              "expected nn.softmax and the product of its "
@@ -449,13 +456,14 @@ enum byoc_status byi_dn_build_attention(struct byi_build *b)
     BYI_TRY(want_matrices(b, scores->args[1],
                           byoc_graph_int(scores, "transpose_b", 0) != 0, rank,
                           &a.keys));
-    BYI_TRY(check_shapes(b, n - 2));
-    BYI_TRY(read_scores(b, n - 2, rank, &a));
+    BYI_TRY(check_shapes(b, at));
+    BYI_TRY(read_scores(b, at, rank, &a));
     a.dst = a.result_transposed ? transposed_dst(type) : choose_dst(b, type);
     a.p = (struct byi_dnnl_attention){
         .src = a.src.desc,
         .weights = a.keys.desc,
         .src1 = a.values.desc,
-        .dst = a.result_transposed ? swap_last(&a.dst) : a.dst};
+        .dst = a.result_transposed ? swap_last(&a.dst) : a.dst,
+        .zero_nan = zero_nan};
     return emit_attention(b, &a);
 }

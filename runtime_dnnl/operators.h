@@ -147,9 +147,11 @@ struct byi_dnnl_matmul {
 };
 /* softmax(posts(SRC x WEIGHTS)) x SRC1: (..., M, K) x (..., K, N), and the
  * result x (..., N, D), all of the same rank; batch axes of size 1 are
- * repeated. Posts are binary, and the last axis of their operands is dense. */
+ * repeated. Posts are tanh or binary, and the last axis of their operands is
+ * dense. */
 struct byi_dnnl_attention {
     struct byi_desc src, weights, src1, dst;
+    bool zero_nan; /* results of the softmax that are NaN become 0 */
 };
 enum byi_pool_kind { BYI_POOL_MAX, BYI_POOL_AVG, BYI_POOL_AVG_PAD };
 /* dims (N, C, spatial...) */

@@ -23,7 +23,8 @@ enum { BYI_DN_REFUSALS(ID, COMMA) };
     " | multiply(^, ^) | power(^, const %other) | nn.prelu(^, const %other)]*"
 
 #define ATTENDS                                                                \
-    " [multiply|add(^, %other) | divide|subtract(^, %other)]* [nn.softmax(^)]" \
+    " [multiply|add(^, %other) | divide|subtract(^, %other) | tanh(^)]*"       \
+    " [nn.softmax(^)] [where(isnan(^), const %zero = 0, ^)]?"                  \
     " [nn.matmul(^, %values) | nn.matmul(%values, ^)]"
 
 static const char *const refusals[] = {BYI_DN_REFUSALS(REFUSAL, COMMA)};
@@ -39,7 +40,8 @@ static const char *accept_types(const struct byoc_host *host,
     uint32_t dtype, rank, at = n;
     const int64_t *dims;
     for (uint32_t i = 0; i < host->match_n_ops(m); i++) {
-        if (!host->match_op_type(m, i, &dtype, &rank, &dims))
+        if (!host->match_op_type(m, i, &dtype, &rank, &dims) ||
+            strcmp(host->match_op(m, i), "isnan") == 0) /* of attention */
             continue;
         for (at = 0; at < n && types[at] != dtype;)
             at++;

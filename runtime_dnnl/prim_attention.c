@@ -65,6 +65,10 @@ static bool read_scores(const struct byi_posts *posts, uint32_t rank,
     for (uint32_t i = 0; i < a->n_scores; i++) {
         const struct byi_post *post = &posts->at[i];
         struct byi_f32_score *to = &a->scores[i];
+        if (post->kind == BYI_POST_ELT && post->alg == BYI_ELT_TANH) {
+            to->unary = byi_f32_kernels()->unary[BYI_OP_TANH];
+            continue;
+        }
         if (post->kind != BYI_POST_BIN ||
             !read_strides(&post->desc, rank, dtype, &to->operand) ||
             to->operand.column > 1)
@@ -87,6 +91,7 @@ static bool read_attention(const struct byi_dnnl_attention *p,
         !read_scores(posts, rank, dtype, a))
         return false;
     a->type = byi_f32_type_of(dtype);
+    a->zero_nan = p->zero_nan;
     for (int i = 0; i < BYI_F32_BATCH_AXES; i++)
         a->batch[i] = 1;
     for (uint32_t i = 0; i + 2 < rank; i++)

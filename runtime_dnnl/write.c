@@ -162,7 +162,8 @@ static const struct param_member attention[] = {
     MEMBER(byi_dnnl_attention, src, DESC),
     MEMBER(byi_dnnl_attention, weights, DESC),
     MEMBER(byi_dnnl_attention, src1, DESC),
-    MEMBER(byi_dnnl_attention, dst, DESC)};
+    MEMBER(byi_dnnl_attention, dst, DESC),
+    MEMBER(byi_dnnl_attention, zero_nan, BOOL)};
 static const struct param_member qelementwise[] = {
     ENUM(byi_dnnl_qelementwise, kind, qelementwise_kinds),
     MEMBER(byi_dnnl_qelementwise, src, DESC),

@@ -82,6 +82,12 @@ static struct tensor make(const int64_t *batch, int64_t rows, int64_t columns,
     return t;
 }
 
+/* The index of the operation that adds the mask. */
+static uint32_t mask_of(const struct byi_f32_attention *a)
+{
+    return a->n_scores ? a->n_scores - 1 : 1;
+}
+
 /* Make a number by which all scores are divided, and a causal mask: row i
  * attends to the keys that are not after its own position, which counts from
  * the end. */
@@ -103,6 +109,14 @@ static void make_causal(struct byi_f32_attention *a, struct tensor *scale,
             i % a->keys > i / a->keys + a->keys - a->rows ? masked : 0.0f;
 }
 
+/* Mask the whole first row; its result is 0 instead of NaN. */
+static void mask_row(struct byi_f32_attention *a, struct tensor *mask)
+{
+    for (int64_t i = 0; i < a->keys && mask->n; i++)
+        mask->data[i * mask->at.column] = -INFINITY;
+    a->zero_nan = true;
+}
+
 static double element(const struct tensor *t, const int64_t *head, int64_t row,
                       int64_t column)
 {
@@ -122,6 +136,7 @@ static void check_row(const struct layer *l, const int64_t *head, int64_t row)
     const struct byi_f32_attention *a = &l->a;
     double *scores = malloc((size_t)(a->keys + 1) * sizeof *scores);
     double top = -INFINITY, sum = 0;
+    const bool caps = a->n_scores == 3;
     for (int64_t j = 0; j < a->keys; j++) {
         scores[j] = 0;
         for (int64_t k = 0; k < a->depth; k++)
@@ -129,14 +144,19 @@ static void check_row(const struct layer *l, const int64_t *head, int64_t row)
                 element(&l->q, head, row, k) * element(&l->k, head, k, j);
         const double by = element(&l->operands[0], head, row, j);
         if (a->n_scores)
-            scores[j] = (a->scores[0].binary == a->kernels->binary[BYI_F32_DIV]
-                             ? scores[j] / by
-                             : scores[j] * by) +
-                        element(&l->operands[1], head, row, j);
+            scores[j] = a->scores[0].binary == a->kernels->binary[BYI_F32_DIV]
+                            ? scores[j] / by
+                            : scores[j] * by;
+        if (caps)
+            scores[j] = tanh(scores[j]);
+        if (a->n_scores)
+            scores[j] += element(&l->operands[1], head, row, j);
         top = fmax(top, scores[j]);
     }
     for (int64_t j = 0; j < a->keys; j++)
-        sum += scores[j] = exp(scores[j] - top);
+        sum += scores[j] =
+            a->zero_nan && top == -INFINITY ? 0 : exp(scores[j] - top);
+    sum = sum > 0 ? sum : 1;
     for (int64_t c = 0; c < a->columns; c++) {
         double expected = 0;
         for (int64_t j = 0; j < a->keys; j++)
@@ -163,7 +183,7 @@ static void try_attention(const struct byi_f32_kernels *kernels)
                             .depth = draw(large ? 70 : 20),
                             .keys = draw(large ? 700 : 40),
                             .columns = draw(large ? 40 : 20),
-                            .n_scores = draw(2) ? 2 : 0,
+                            .n_scores = (uint32_t[]){0, 2, 2, 3}[draw(4)],
                             .type = (enum byi_f32_type)draw(BYI_F32_TYPES)}};
     struct byi_f32_attention *a = &l.a;
     for (int i = 0; i < BYI_F32_BATCH_AXES; i++)
@@ -177,19 +197,22 @@ static void try_attention(const struct byi_f32_kernels *kernels)
     l.k = make(batch, a->depth, a->keys, false, false);
     l.v = make(batch, a->keys, a->columns, false, false);
     l.y = make(batch, a->rows, a->columns, true, false);
-    const enum byi_f32_binary kinds[] = {BYI_F32_MUL, BYI_F32_ADD};
     for (int i = 0; i < 2; i++) {
         l.operands[i] = make(batch, a->rows, a->keys, true, true);
-        a->scores[i].binary = kernels->binary[kinds[i]];
-        a->scores[i].operand = l.operands[i].at;
         if (l.operands[i].at.column > 1) /* of a padded row */
-            a->scores[i].operand.column = l.operands[i].at.column = 1;
+            l.operands[i].at.column = 1;
     }
-    if (a->n_scores && a->keys >= a->rows && draw(2)) {
+    a->scores[0].binary = kernels->binary[BYI_F32_MUL];
+    if (a->n_scores && a->keys >= a->rows && draw(2))
         make_causal(a, &l.operands[0], &l.operands[1]);
-        for (int i = 0; i < 2; i++)
-            a->scores[i].operand = l.operands[i].at;
-    }
+    if (a->n_scores && a->rows && draw(4) == 0)
+        mask_row(a, &l.operands[1]);
+    if (a->n_scores == 3)
+        a->scores[1].unary = kernels->unary[BYI_OP_TANH];
+    const uint32_t mask = mask_of(a);
+    a->scores[mask].binary = kernels->binary[BYI_F32_ADD];
+    a->scores[0].operand = l.operands[0].at;
+    a->scores[mask].operand = l.operands[1].at;
     for (int i = 0; i < AXES; i++) /* heads that share keys and values */
         if (draw(3) == 0)
             l.k.at.batch[BYI_F32_BATCH_AXES - AXES + i] =
@@ -206,16 +229,16 @@ static void try_attention(const struct byi_f32_kernels *kernels)
     float *first = malloc(bytes + 1);
     void *scratch = malloc(byi_f32_attention_scratch(a, 3));
     for (int threads = 1; threads <= 3; threads++) {
-        const struct byi_f32_attention_run run = {
+        struct byi_f32_attention_run run = {
             .attention = a,
             .q = argument(&l.q, a->type),
             .k = argument(&l.k, a->type),
             .v = argument(&l.v, a->type),
-            .operands = {argument(&l.operands[0], a->type),
-                         argument(&l.operands[1], a->type)},
+            .operands = {argument(&l.operands[0], a->type)},
             .y = argument(&l.y, a->type),
             .scratch = scratch,
             .threads = threads};
+        run.operands[mask] = argument(&l.operands[1], a->type);
         byi_f32_attention_run(&run);
         widen(&l.y, a->type);
         if (threads == 1)

@@ -33,6 +33,8 @@ static const struct sample samples[] = {
     {"dnnl.attention", "%q: (2, 3, 7, 12), %k: (2, 1, 10, 12), %v: (2, 1, 5, 10), %m: (2, 1, 1, 10)", "nn.matmul(nn.softmax(add(multiply(nn.matmul(%q, %k, transpose_b=true), 0.25f), %m), axis=3), %v, transpose_b=true)"},
     {"dnnl.attention", "%q: (12, 7), %k: (12, 10), %v: (3, 10, 5), %m: (7, 1)", "nn.matmul(nn.softmax(subtract(divide(nn.matmul(%q, %k, transpose_a=true), 3.0f), %m)), %v)"},
     {"dnnl.attention", "%q: (2, 1, 12), %k: (2, 40, 12), %v: (2, 40, 12), %m: (2, 1, 40)", "nn.matmul(nn.softmax(add(nn.matmul(%q, %k, transpose_b=true), %m)), %v)"},
+    {"dnnl.attention", "%q: (2, 3, 7, 12), %k: (2, 3, 12, 10), %v: (2, 3, 10, 5), %m: (7, 10)", "nn.matmul(nn.softmax(add(multiply(tanh(multiply(nn.matmul(%q, %k), 0.25f)), 3.0f), %m)), %v)"},
+    {"dnnl.attention", "%q: (2, 4, 12), %k: (2, 12, 10), %v: (2, 10, 5)", "%w = nn.softmax(add(nn.matmul(%q, %k), Tensor[(4, 1), float32] {0, -inf, 1, -inf})); nn.matmul(where(isnan(%w), 0.0f, %w), %v)"},
     {"dnnl.attention", "%q: (2, 12, 7), %k: (2, 12, 10), %v: (2, 5, 10)", "nn.matmul(%v, nn.softmax(multiply(nn.matmul(%q, %k, transpose_a=true), 0.5f)), transpose_b=true)"},
     {"dnnl.attention", "%q: (2, 3, 7, 12), %k: (2, 3, 12, 10), %v: (3, 10, 5)", "nn.matmul(%v, nn.softmax(nn.matmul(%q, %k)), transpose_a=true, transpose_b=true)"},
     {"dnnl.matmul", "%x: (7, 12)", "nn.matmul(%x, " R("12, 10", 1) ")"},
