@@ -43,6 +43,24 @@ static int64_t common(int64_t a, int64_t b)
     return a == 1 ? b : a;
 }
 
+/* Add the cap, of two operations, and the masks. */
+static void describe_scores(const struct byi_call *call,
+                            struct byi_f32_attention *a)
+{
+    const struct byi_tensor *in = call->in;
+    a->zero_nan = byi_attr_int(call->attrs, "zero_nan") != 0;
+    if (byi_attr_float(call->attrs, "cap") != 0) {
+        a->scores[a->n_scores++].unary = a->kernels->unary[BYI_OP_TANH];
+        a->scores[a->n_scores++].binary = a->kernels->binary[BYI_F32_MUL];
+    }
+    for (uint32_t i = MASK; i < call->n_in; i++) {
+        struct byi_f32_score *score = &a->scores[a->n_scores++];
+        score->binary = a->kernels->binary[BYI_F32_ADD];
+        score->operand = strides_of(&in[i], NULL);
+        a->keys = common(a->keys, in[i].dims[in[i].rank - 1]);
+    }
+}
+
 static struct byi_f32_attention describe(const struct byi_call *call,
                                          const struct byi_head_planes *planes)
 {
@@ -63,12 +81,7 @@ static struct byi_f32_attention describe(const struct byi_call *call,
     if (turn)
         a.k = transposed(a.k);
     a.keys = common(a.keys, in[K].dims[in[K].rank - (turn ? 2 : 1)]);
-    if (call->n_in > MASK) {
-        a.n_scores = 1;
-        a.scores[0].binary = a.kernels->binary[BYI_F32_ADD];
-        a.scores[0].operand = strides_of(&in[MASK], NULL);
-        a.keys = common(a.keys, in[MASK].dims[in[MASK].rank - 1]);
-    }
+    describe_scores(call, &a);
     for (int i = 0; i < BYI_F32_BATCH_AXES; i++) {
         const int64_t at = (int64_t)y->rank - 2 + i - BYI_F32_BATCH_AXES;
         a.batch[i] = at < 0 ? 1 : y->dims[at];
@@ -81,15 +94,21 @@ void byi_attention_run(const struct byi_call *call,
                        const struct byi_head_planes planes[2])
 {
     const struct byi_f32_attention a = describe(call, planes);
-    const struct byi_f32_attention_run run = {
-        .attention = &a,
-        .q = call->in[Q].data,
-        .k = call->in[K].data,
-        .v = call->in[V].data,
-        .operands = {call->n_in > MASK ? call->in[MASK].data : NULL},
-        .y = call->out->data,
-        .scratch = call->scratch,
-        .threads = (int)call->threads};
+    const float cap = (float)byi_attr_float(call->attrs, "cap");
+    struct byi_f32_attention_run run = {.attention = &a,
+                                        .q = call->in[Q].data,
+                                        .k = call->in[K].data,
+                                        .v = call->in[V].data,
+                                        .y = call->out->data,
+                                        .scratch = call->scratch,
+                                        .threads = (int)call->threads};
+    uint32_t at = 0;
+    if (cap != 0) {
+        run.operands[1] = &cap;
+        at = 2;
+    }
+    for (uint32_t i = MASK; i < call->n_in; i++)
+        run.operands[at++] = call->in[i].data;
     byi_f32_attention_run(&run);
 }
 

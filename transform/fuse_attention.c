@@ -9,11 +9,12 @@
  *   %3 = nn.softmax(%2);                                   scale=0.125)
  *   nn.matmul(%3, %v)
  *
- * The values between have no other readers. Scales and the mask are optional.
- * Between the products, views may split or join batch axes, as exporters do for
- * query heads that share a head of keys, if the last product has the batch axes
- * of the first. The mask then has no batch axes. A compile runs this after
- * partitioning: backends find attention by patterns of their own.
+ * The values between have no other readers. The scale, a soft cap (the product
+ * of a number and tanh), up to 4 masks, and the replacement of weights that are
+ * NaN by 0 are optional. Between the products, views may split or join batch
+ * axes, as exporters do for query heads that share a head of keys, if the last
+ * product has the batch axes of the first; masks then have none. A compile runs
+ * this after partitioning: backends find attention by patterns of their own.
  */
 #include "transform.h"
 
@@ -21,12 +22,16 @@
 
 #include "rewrite.h"
 
-/* The operators that the walk from the last product to the first one finds. */
+enum { MASKS = 4 };
+
+/* What the walk from the last product to the first one finds. */
 struct attention_match {
     byi_id product; /* q k */
-    byi_id mask;    /* BYI_NO_ID: none */
-    double scale;
-    bool viewed; /* views are between the products */
+    uint32_t n_masks;
+    byi_id masks[MASKS]; /* the last one is added first */
+    double scale, cap;   /* cap 0: none */
+    bool viewed;         /* views are between the products */
+    bool zero_nan;
 };
 
 /* Whether the node is a view of its operand that keeps the last two axes. */
@@ -62,23 +67,51 @@ static byi_id scaled_operand(const struct byi_rewrite *rw, byi_id id,
     return x;
 }
 
-/* Walk over scales and views from scores `at` to their product; false if the
- * walk ends elsewhere, or at a value with other readers. */
-static bool find_product(const struct byi_rewrite *rw, byi_id at,
-                         struct attention_match *m)
+/* The operand of a step on scores: of a scale, of tanh, or of a view. Records
+ * the step. BYI_NO_ID if the node is none. */
+static byi_id step_operand(const struct byi_rewrite *rw, byi_id at,
+                           struct attention_match *m)
 {
-    for (byi_id next; byi_rw_has_one_reader(rw, at); at = next) {
-        m->product = at;
-        if (byi_rw_is(rw, at, BYI_OP_NN_MATMUL))
-            return true;
-        next = scaled_operand(rw, at, &m->scale);
-        m->viewed = m->viewed || next == BYI_NO_ID;
-        if (next == BYI_NO_ID && !keeps_matrices(rw, at))
-            return false;
-        if (next == BYI_NO_ID)
-            next = byi_rw_arg(rw, at, 0);
+    const byi_id next = scaled_operand(rw, at, &m->scale);
+    if (next != BYI_NO_ID)
+        return next;
+    if (m->cap == 0 && byi_rw_is(rw, at, BYI_OP_TANH) &&
+        byi_rw_tensor(rw, at)->dtype == BYOC_F32) {
+        m->cap = m->scale;
+        m->scale = 1;
+        return byi_rw_arg(rw, at, 0);
     }
-    return false;
+    if (!keeps_matrices(rw, at))
+        return BYI_NO_ID;
+    m->viewed = true;
+    return byi_rw_arg(rw, at, 0);
+}
+
+/* Walk over masks, then other steps, from scores `at` to their product. Bit i
+ * of `sides` is the operand of sum i that is scores. False if the walk ends
+ * elsewhere, or at a value with other readers. */
+static bool find_product(const struct byi_rewrite *rw, byi_id at,
+                         unsigned sides, struct attention_match *m)
+{
+    for (; byi_rw_has_one_reader(rw, at) && m->n_masks < MASKS;
+         m->n_masks++, sides >>= 1) {
+        while (byi_rw_has_one_reader(rw, at) && keeps_matrices(rw, at)) {
+            m->viewed = true;
+            at = byi_rw_arg(rw, at, 0);
+        }
+        if (!byi_rw_is(rw, at, BYI_OP_ADD))
+            break;
+        m->masks[m->n_masks] = byi_rw_arg(rw, at, 1 - (sides & 1));
+        const struct byi_type *mask = byi_rw_tensor(rw, m->masks[m->n_masks]);
+        if (!mask || mask->rank < 2 || !byi_rw_has_one_reader(rw, at))
+            return false;
+        at = byi_rw_arg(rw, at, sides & 1);
+    }
+    while (at != BYI_NO_ID && byi_rw_has_one_reader(rw, at) &&
+           !byi_rw_is(rw, at, BYI_OP_NN_MATMUL))
+        at = step_operand(rw, at, m);
+    m->product = at;
+    return at != BYI_NO_ID && byi_rw_has_one_reader(rw, at);
 }
 
 /* Whether the node's batch axes have size 1. */
@@ -91,22 +124,36 @@ static bool is_one_matrix(const struct byi_rewrite *rw, byi_id id)
     return one;
 }
 
-/* Find the product in the softmax's operand: scores, or scores plus a mask. */
+/* Find the product in the softmax's operand. Any operand of a sum may be the
+ * scores. */
 static bool find_scores(const struct byi_rewrite *rw, byi_id at,
                         struct attention_match *m)
 {
     const struct attention_match start = *m;
-    if (!byi_rw_is(rw, at, BYI_OP_ADD))
-        return find_product(rw, at, m);
-    for (uint32_t i = 0; i < 2 && byi_rw_has_one_reader(rw, at); i++) {
+    unsigned most = 1;
+    for (unsigned sides = 0; sides < most; sides++) {
         *m = start;
-        m->mask = byi_rw_arg(rw, at, 1 - i);
-        const struct byi_type *mask = byi_rw_tensor(rw, m->mask);
-        if (mask && mask->rank >= 2 &&
-            find_product(rw, byi_rw_arg(rw, at, i), m))
+        if (find_product(rw, at, sides, m))
             return true;
+        most = byi_max(most, 1u << m->n_masks);
     }
     return false;
+}
+
+/* The softmax whose results that are NaN `at` replaces by 0; `at` if it is no
+ * such choice; BYI_NO_ID if the results have other readers. */
+static byi_id skip_guard(const struct byi_rewrite *rw, byi_id at,
+                         struct attention_match *m)
+{
+    if (!byi_rw_is(rw, at, BYI_OP_WHERE) || !byi_rw_has_one_reader(rw, at))
+        return at;
+    const byi_id test = byi_rw_arg(rw, at, 0), x = byi_rw_arg(rw, at, 2);
+    const byi_id inner[] = {x, test};
+    m->zero_nan = byi_rw_is(rw, test, BYI_OP_ISNAN) &&
+                  byi_rw_arg(rw, test, 0) == x &&
+                  byi_rw_is_value(rw, byi_rw_arg(rw, at, 1), 0) &&
+                  byi_rw_has_only_inner_readers(rw, at, inner, 2);
+    return m->zero_nan ? x : BYI_NO_ID;
 }
 
 /* Walk over views from the weights `at` to the softmax's operand; BYI_NO_ID if
@@ -118,7 +165,9 @@ static byi_id find_softmax(const struct byi_rewrite *rw, byi_id at,
         m->viewed = true;
         at = byi_rw_arg(rw, at, 0);
     }
-    if (!byi_rw_is(rw, at, BYI_OP_NN_SOFTMAX) || !byi_rw_has_one_reader(rw, at))
+    at = skip_guard(rw, at, m);
+    if (at == BYI_NO_ID || !byi_rw_is(rw, at, BYI_OP_NN_SOFTMAX) ||
+        (!m->zero_nan && !byi_rw_has_one_reader(rw, at)))
         return BYI_NO_ID;
     const struct byi_node *node = byi_rw_node(rw, at);
     const int64_t axis = byi_attr_int(node->attrs, "axis");
@@ -127,7 +176,7 @@ static byi_id find_softmax(const struct byi_rewrite *rw, byi_id at,
 }
 
 /* Views must not change what the kernel sees as a batch: the two products have
- * the same batch axes, and the mask has none. */
+ * the same batch axes, and masks have none. */
 static bool has_batch_axes(const struct byi_rewrite *rw, byi_id at,
                            const struct attention_match *m)
 {
@@ -135,26 +184,31 @@ static bool has_batch_axes(const struct byi_rewrite *rw, byi_id at,
     const struct byi_type *b = byi_rw_tensor(rw, at);
     if (a->rank < 2 || b->rank < 2)
         return false;
-    return !m->viewed ||
-           (byi_dims_equal(a->rank - 2, a->dims, b->rank - 2, b->dims) &&
-            (m->mask == BYI_NO_ID || is_one_matrix(rw, m->mask)));
+    bool fits = !m->viewed ||
+                byi_dims_equal(a->rank - 2, a->dims, b->rank - 2, b->dims);
+    for (uint32_t i = 0; i < m->n_masks && m->viewed; i++)
+        fits = fits && is_one_matrix(rw, m->masks[i]);
+    return fits;
 }
 
 static byi_id emit(struct byi_rewrite *rw, byi_id at,
                    const struct attention_match *m)
 {
     const struct byi_node *product = byi_rw_node(rw, m->product);
-    const byi_id args[] = {product->args[0], product->args[1],
-                           byi_rw_arg(rw, at, 1), m->mask};
+    byi_id args[3 + MASKS] = {product->args[0], product->args[1],
+                              byi_rw_arg(rw, at, 1)};
+    for (uint32_t i = 0; i < m->n_masks; i++)
+        args[3 + i] = m->masks[m->n_masks - 1 - i];
     const struct byi_attr given[] = {
         {.name = "scale", .kind = BYI_ATTR_FLOAT, .f = m->scale},
         {.name = "transpose_k",
          .kind = BYI_ATTR_BOOL,
-         .i = byi_attr_int(product->attrs, "transpose_b")}};
+         .i = byi_attr_int(product->attrs, "transpose_b")},
+        {.name = "cap", .kind = BYI_ATTR_FLOAT, .f = m->cap},
+        {.name = "zero_nan", .kind = BYI_ATTR_BOOL, .i = m->zero_nan}};
     const int64_t minted = -1 - (int64_t)rw->m->symbols.n;
-    const byi_id out =
-        byi_rw_call(rw, BYI_OP_NN_ATTENTION, args, m->mask == BYI_NO_ID ? 3 : 4,
-                    given, BYI_COUNT(given));
+    const byi_id out = byi_rw_call(rw, BYI_OP_NN_ATTENTION, args,
+                                   3 + m->n_masks, given, BYI_COUNT(given));
     if (out == BYI_NO_ID)
         return out;
     /* the sizes of broadcast axes are those of the replaced node */
@@ -166,7 +220,7 @@ static byi_id emit(struct byi_rewrite *rw, byi_id at,
 
 static byi_id from_product(struct byi_rewrite *rw, byi_id at)
 {
-    struct attention_match m = {.mask = BYI_NO_ID, .scale = 1};
+    struct attention_match m = {.scale = 1};
     const struct byi_node *node = byi_rw_node(rw, at);
     if (byi_attr_int(node->attrs, "transpose_a") ||
         byi_attr_int(node->attrs, "transpose_b"))

@@ -108,19 +108,24 @@ enum byoc_status byi_rule_attention(struct byi_infer *t,
 {
     enum { MOST = 8, TYPES = BYI_FLOATS & ~BYI_BIT(BYOC_F64) };
     static const char *const names[] = {"q", "k", "v", "mask"};
+    const uint32_t mask = BYI_COUNT(names) - 1;
     struct matrix q, k, v;
     int64_t dims[BYI_MAX_RANK + 2];
     uint32_t rank;
     BYI_TRY(byi_want_dtype(t, 0, TYPES, "q"));
     for (uint32_t i = 0; i < t->n_in; i++) {
-        BYI_TRY(byi_want_same_dtype(t, i, 0, names[i]));
-        BYI_TRY(byi_want_min_rank(t, i, 2, names[i]));
+        const char *name = names[i < mask ? i : mask];
+        BYI_TRY(byi_want_same_dtype(t, i, 0, name));
+        BYI_TRY(byi_want_min_rank(t, i, 2, name));
         if (t->in[i]->rank > MOST)
-            return byi_rule_fail(t, "%s has rank %u, expected at most %d",
-                                 names[i], t->in[i]->rank, MOST);
+            return byi_rule_fail(t, "%s has rank %u, expected at most %d", name,
+                                 t->in[i]->rank, MOST);
     }
     if (byi_attr_float(t->attrs, "scale") == 0)
         return byi_rule_fail(t, "scale is 0, expected another number");
+    if (byi_attr_float(t->attrs, "cap") != 0 && t->in[0]->dtype != BYOC_F32)
+        return byi_rule_fail(t, "found a cap of %s scores, expected float32",
+                             byoc_dtype_name(t->in[0]->dtype));
     BYI_TRY(read_matrix(t, 0, false, &q));
     BYI_TRY(read_matrix(t, 1, byi_attr_int(t->attrs, "transpose_k") != 0, &k));
     BYI_TRY(read_matrix(t, 2, false, &v));
@@ -133,9 +138,9 @@ enum byoc_status byi_rule_attention(struct byi_infer *t,
                                t->in[1]->dims, &rank, dims));
     dims[rank++] = q.rows;
     dims[rank++] = k.cols;
-    if (t->n_in > 3)
-        BYI_TRY(byi_dims_broadcast(t, rank, dims, t->in[3]->rank,
-                                   t->in[3]->dims, &rank, dims));
+    for (uint32_t i = mask; i < t->n_in; i++)
+        BYI_TRY(byi_dims_broadcast(t, rank, dims, t->in[i]->rank,
+                                   t->in[i]->dims, &rank, dims));
     if (!byi_dims_agree(dims[rank - 1], v.rows))
         return byi_rule_fail(t,
                              "found %lld keys and %lld values, expected "

@@ -24,17 +24,23 @@ static struct byi_tensor number(double value)
     return t;
 }
 
-/* softmax(scale q k + mask) v, operator by operator. */
+/* softmax(scale q k + masks) v, or with a cap, operator by operator. */
 static struct byi_tensor compose(const struct byi_tensor *in, uint32_t n_in,
-                                 double scale, bool transpose_k)
+                                 double scale, bool transpose_k, double cap)
 {
     const struct byi_attr turn[] = {BOOL("transpose_b", transpose_k)};
     struct byi_tensor x[2] = {apply(BYI_OP_NN_MATMUL, turn, 1, in, 2, 0),
                               number(scale)};
     x[0] = apply(BYI_OP_MULTIPLY, NULL, 0, x, 2, 3);
-    x[1] = in[3];
-    if (n_in > 3)
+    if (cap != 0) {
+        x[0] = apply(BYI_OP_TANH, NULL, 0, x, 1, 1);
+        x[1] = number(cap);
+        x[0] = apply(BYI_OP_MULTIPLY, NULL, 0, x, 2, 3);
+    }
+    for (uint32_t i = 3; i < n_in; i++) {
+        x[1] = in[i];
         x[0] = apply(BYI_OP_ADD, NULL, 0, x, 2, 1);
+    }
     x[0] = apply(BYI_OP_NN_SOFTMAX, NULL, 0, x, 1, 1);
     x[1] = in[2];
     return apply(BYI_OP_NN_MATMUL, NULL, 0, x, 2, 1);
@@ -56,23 +62,28 @@ static void check_case(bool turn, bool causal, uint32_t n_in, uint32_t threads)
     const int64_t shared = random_in(1, 3), rows = random_in(1, 40);
     const int64_t keys = rows + random_in(0, 40), depth = random_in(1, 20);
     const double scale = (double)random_in(1, 8) / 16;
-    const struct byi_attr attrs[] = {FLOAT("scale", scale),
-                                     BOOL("transpose_k", turn)};
+    const double cap = random_in(0, 1) ? 0 : (double)random_in(1, 50);
+    const struct byi_attr attrs[] = {
+        FLOAT("scale", scale), BOOL("transpose_k", turn), FLOAT("cap", cap)};
     struct byi_tensor in[] = {
         TENSOR(BYOC_F32, b, kv, shared, rows, depth),
         TENSOR(BYOC_F32, b, kv, 1, turn ? keys : depth, turn ? depth : keys),
         TENSOR(BYOC_F32, b, kv, 1, keys, random_in(1, 20)),
-        TENSOR(BYOC_F32, b, 1, 1, random_in(0, 1) || causal ? rows : 1, keys)};
+        TENSOR(BYOC_F32, b, 1, 1, random_in(0, 1) || causal ? rows : 1, keys),
+        TENSOR(BYOC_F32, b, kv, shared, rows, keys)};
     if (causal)
-        make_causal(&in[3]);
-    struct eval e = prepare(BYI_OP_NN_ATTENTION, attrs, 2, in, n_in);
+        make_causal(&in[n_in > 4 ? 4 : 3]);
+    struct eval e =
+        prepare(BYI_OP_NN_ATTENTION, attrs, BYI_COUNT(attrs), in, n_in);
     if (!e.typed || run_fast(&e, threads) != BYOC_OK)
         fail_msg("%s", err.text);
-    struct byi_tensor expected = compose(in, n_in, scale, turn);
+    struct byi_tensor expected = compose(in, n_in, scale, turn, cap);
+    /* a cap multiplies the rounding of tanh */
+    const double tolerance = 2e-5 + 2e-6 * cap;
     assert_int_equal(byi_count(&expected), byi_count(&e.out[0]));
     for (int64_t i = 0; i < byi_count(&expected); i++)
         if (fabs(byi_tensor_float(&expected, i) -
-                 byi_tensor_float(&e.out[0], i)) > 2e-5)
+                 byi_tensor_float(&e.out[0], i)) > tolerance)
             fail_msg("element %d is %g, expected %g", (int)i,
                      byi_tensor_float(&e.out[0], i),
                      byi_tensor_float(&expected, i));
@@ -86,12 +97,35 @@ static void test_composition(void **state_)
 {
     (void)state_;
     for (int round = 0; round < test_share_of(200); round++)
-        check_case(round % 2, round % 3, round % 5 ? 4 : 3,
+        check_case(round % 2, round % 3, 3 + (uint32_t)round % 5 % 3,
                    (uint32_t)round % 4);
+}
+
+/* A query whose mask excludes all keys gets NaN, or 0 with zero_nan. */
+static void test_guard(void **state_)
+{
+    (void)state_;
+    for (int guard = 0; guard < 2; guard++) {
+        const struct byi_attr attrs[] = {BOOL("zero_nan", guard)};
+        struct byi_tensor in[] = {
+            TENSOR(BYOC_F32, 3, 4), TENSOR(BYOC_F32, 5, 4),
+            TENSOR(BYOC_F32, 5, 2), TENSOR(BYOC_F32, 3, 1)};
+        byi_tensor_set(&in[3], 1, -INFINITY);
+        struct eval e = prepare(BYI_OP_NN_ATTENTION, attrs, 1, in, 4);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        for (int i = 0; i < 6; i++) {
+            const double y = byi_tensor_float(&e.out[0], i);
+            assert_true(i / 2 != 1 ? isfinite(y) : guard ? y == 0 : isnan(y));
+        }
+        release(&e.out[0]);
+        for (size_t i = 0; i < BYI_COUNT(in); i++)
+            release(&in[i]);
+    }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_composition)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_composition),
+                                       cmocka_unit_test(test_guard)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
