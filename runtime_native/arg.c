@@ -4,21 +4,11 @@
  * columns. */
 #include "kernel.h"
 
-enum { COLUMNS = 512 }; /* results that are computed together */
-
-struct arg_search {
-    enum byoc_dtype dtype;
-    int64_t n, inner;
-    bool largest, last;
-    const void *x;
-    int64_t *y;
-};
-
 #define NAN_OF(v) ((v) != (v))
 #define NEVER(v) false
 /* Find the first or the last extreme; NaN counts as an extreme. */
 #define INDEX(id, type, is_nan)                                                \
-    static void index_##id(const struct arg_search *p, int64_t out)            \
+    static int64_t index_##id(const struct byi_arg *p, int64_t out)            \
     {                                                                          \
         const type *x = (const type *)p->x +                                   \
                         out / p->inner * p->n * p->inner + out % p->inner;     \
@@ -34,102 +24,119 @@ struct arg_search {
                 at = i;                                                        \
             }                                                                  \
         }                                                                      \
-        p->y[out] = at;                                                        \
+        return at;                                                             \
     }
 INDEX(F32, float, NAN_OF)
 INDEX(F64, double, NAN_OF)
 #define INDEX_INT(id, type) INDEX(id, type, NEVER)
 BYI_EACH_INT(INDEX_INT)
 
-static int64_t index_in_row(enum byoc_dtype dtype, const void *x, int64_t n,
-                            bool largest, bool last)
+static int64_t index_row(const struct byi_arg *p, int64_t row)
 {
     const struct byi_simd *simd = byi_simd();
-    _Alignas(8) char best[8];
-    memcpy(best, x, byoc_dtype_size(dtype));
-    simd->extreme_row[!largest][dtype](x, n, best);
-    return simd->find[dtype](x, n, best, last);
-}
-
-int64_t byi_extreme_index(const float *x, int64_t n, bool largest, bool last)
-{
-    return index_in_row(BYOC_F32, x, n, largest, last);
-}
-
-static void index_row(const struct arg_search *p, int64_t out)
-{
     const int64_t bytes = p->n * (int64_t)byoc_dtype_size(p->dtype);
-    p->y[out] = index_in_row(p->dtype, (const char *)p->x + out * bytes, p->n,
-                             p->largest, p->last);
+    const char *x = (const char *)p->x + row * bytes;
+    _Alignas(8) char best[8];
+    memcpy(best, x, byoc_dtype_size(p->dtype));
+    simd->extreme_row[!p->largest][p->dtype](x, p->n, best);
+    return simd->find[p->dtype](x, p->n, best, p->last);
 }
 
-/* Compute n adjacent results, from y on, of one outer index; x is the first
- * element of the first one. */
-static void index_columns(const struct arg_search *p, const char *x, int64_t *y,
-                          int64_t n)
+/* Compute n adjacent results of rows x, `pitch` elements apart. */
+static void index_columns(const struct byi_arg *p, const char *x, int64_t pitch,
+                          int64_t *y, int64_t n)
 {
     const int64_t size = (int64_t)byoc_dtype_size(p->dtype);
-    _Alignas(8) char best[COLUMNS * 8];
-    int32_t index[COLUMNS];
+    _Alignas(8) char best[BYI_COLUMNS * sizeof(int64_t)];
+    int32_t index[BYI_COLUMNS];
     memcpy(best, x, (size_t)(n * size));
-    byi_simd()->extreme_rows[!p->largest][p->dtype](x, p->n, p->inner, best, n);
+    byi_simd()->extreme_rows[!p->largest][p->dtype](x, p->n, pitch, best, n);
     for (int64_t i = 0; i < n; i++)
         index[i] = -1;
     for (int64_t k = 0; k < p->n; k++)
-        byi_simd()->mark[p->dtype](x + k * p->inner * size, best, (int32_t)k,
+        byi_simd()->mark[p->dtype](x + k * pitch * size, best, (int32_t)k,
                                    p->last, index, n);
     for (int64_t i = 0; i < n; i++)
         y[i] = index[i];
 }
 
-static void run_arg_columns(const struct arg_search *p, int64_t results,
-                            int team)
+static void run_columns(const struct byi_arg *p, int team, int64_t *y)
 {
-    const int64_t parts = byi_ceil_div(p->inner, COLUMNS);
+    const int64_t parts = byi_ceil_div(p->inner, BYI_COLUMNS);
     const int64_t size = (int64_t)byoc_dtype_size(p->dtype);
 #pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t task = 0; task < results / p->inner * parts; task++) {
-        const int64_t outer = task / parts, from = task % parts * COLUMNS;
+    for (int64_t task = 0; task < p->outer * parts; task++) {
+        const int64_t outer = task / parts, from = task % parts * BYI_COLUMNS;
         index_columns(
             p, (const char *)p->x + (outer * p->n * p->inner + from) * size,
-            p->y + outer * p->inner + from, byi_min(COLUMNS, p->inner - from));
+            p->inner, y + outer * p->inner + from,
+            byi_min(BYI_COLUMNS, p->inner - from));
     }
+}
+
+/* Transpose `lanes` blocks (n, inner) at a time. */
+static void run_lanes(const struct byi_arg *p, int64_t lanes, int team,
+                      int64_t *y)
+{
+    const size_t size = byoc_dtype_size(p->dtype);
+    const int64_t all = p->n * p->inner;
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t at = 0; at < p->outer; at += lanes) {
+        const int64_t some = byi_min(lanes, p->outer - at);
+        _Alignas(64) char block[BYI_BLOCK_BYTES];
+        int64_t turned[BYI_COLUMNS];
+        byi_transpose(size, (const char *)p->x + at * all * (int64_t)size, all,
+                      some, all, block, some);
+        index_columns(p, block, some * p->inner, turned, some * p->inner);
+        byi_transpose(sizeof *y, turned, some, p->inner, some,
+                      y + at * p->inner, p->inner);
+    }
+}
+
+static int64_t (*const plain[BYI_DTYPES])(const struct byi_arg *, int64_t) = {
+#define ROW(id, type) [BYOC_##id] = index_##id,
+    BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
+#undef ROW
+};
+
+void byi_arg_run(const struct byi_arg *p, int team, int64_t *y)
+{
+    const bool fast = byi_simd()->find[p->dtype] != NULL && p->n <= INT32_MAX;
+    const int64_t lanes = byi_lanes(p->outer, p->n, p->inner,
+                                    byoc_dtype_size(p->dtype), BYI_NARROW);
+    if (fast && lanes > 1) {
+        run_lanes(p, lanes, team, y);
+        return;
+    }
+    if (fast && p->inner > 1) {
+        run_columns(p, team, y);
+        return;
+    }
+    int64_t (*const one)(const struct byi_arg *, int64_t) =
+        fast ? index_row : plain[p->dtype];
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t out = 0; out < p->outer * p->inner; out++)
+        y[out] = one(p, out);
 }
 
 static enum byoc_status arg_run_f32(const struct byi_call *call,
                                     struct byoc_error *err)
 {
-    static void (*const index[BYI_DTYPES])(const struct arg_search *,
-                                           int64_t) = {
-#define ROW(id, type) [BYOC_##id] = index_##id,
-        BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
-#undef ROW
-    };
     const struct byi_tensor *x = call->in;
     const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
-    if (!index[x->dtype])
+    if (!plain[x->dtype])
         return byi_bad_dtype(call, x->dtype, "a float or an integer type", err);
-    const struct arg_search p = {
+    const struct byi_arg p = {
         .dtype = x->dtype,
+        .outer = byi_span(x, 0, axis),
         .n = x->rank ? x->dims[axis] : 1,
         .inner = x->rank ? byi_span(x, axis + 1, x->rank) : 1,
         .largest = call->op->id == BYI_OP_ARGMAX,
         .last = byi_attr_int(call->attrs, "select_last_index") != 0,
         .x = x->data,
-        .y = call->out->data,
     };
-    const int64_t results = byi_count(call->out);
-    const int team = byi_team(call, results * p.n);
-    const bool fast = byi_simd()->find[x->dtype] != NULL;
-    if (fast && p.inner > 1 && p.n <= INT32_MAX) {
-        run_arg_columns(&p, results, team);
-        return BYOC_OK;
-    }
-    void (*const one)(const struct arg_search *, int64_t) =
-        fast && p.inner == 1 ? index_row : index[x->dtype];
-#pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t out = 0; out < results; out++)
-        one(&p, out);
+    if (byi_count(call->out) > 0)
+        byi_arg_run(&p, byi_team(call, byi_count(x)), call->out->data);
     return BYOC_OK;
 }
 

@@ -93,3 +93,13 @@ void byi_transpose(size_t size, const void *from, int64_t stride, int64_t rows,
         byi_f32_transpose(byi_f32_kernels_of(byi_simd_isa()), from, stride,
                           rows, columns, to, pitch);
 }
+
+int64_t byi_lanes(int64_t outer, int64_t n, int64_t inner, size_t size,
+                  int64_t most)
+{
+    if (n < 2 || inner >= BYI_NARROW / 2 || n * inner > most)
+        return 1;
+    int64_t lanes = BYI_BLOCK_BYTES / (n * inner * (int64_t)size);
+    lanes = byi_min(byi_min(lanes, BYI_COLUMNS / inner), outer);
+    return lanes < 8 ? 1 : lanes < 16 ? lanes : lanes / 16 * 16;
+}

@@ -364,6 +364,19 @@ struct byi_box_rows byi_box_rows(const struct byi_box *box);
  * of `size` bytes; `from` and `to` must not overlap. */
 void byi_transpose(size_t size, const void *from, int64_t stride, int64_t rows,
                    int64_t columns, void *to, int64_t pitch);
+
+enum {
+    BYI_COLUMNS = 512, /* most results that are computed together */
+    BYI_BLOCK_BYTES =
+        16384,      /* of a transposed block, which stays in the cache */
+    BYI_NARROW = 64 /* rows with fewer elements than that are short */
+};
+/* Of `outer` blocks (n, inner) with elements of `size` bytes, the number that
+ * should be transposed together to (n, inner, lanes), at most BYI_BLOCK_BYTES,
+ * in which inner * lanes <= BYI_COLUMNS elements are adjacent. 1: none, since n
+ * * inner is more than `most`, or the elements are adjacent already. */
+int64_t byi_lanes(int64_t outer, int64_t n, int64_t inner, size_t size,
+                  int64_t most);
 /* Run `body` once for each element, with `at` set to its offset. */
 #define BYI_FOR_BOX(box, at, body)                                             \
     do {                                                                       \
@@ -378,9 +391,16 @@ void byi_transpose(size_t size, const void *from, int64_t stride, int64_t rows,
 
 /* --- arg.c ---------------------------------------------------------------- */
 
-/* The index of the first or last largest or smallest of n > 0 numbers; a NaN
- * counts as both. */
-int64_t byi_extreme_index(const float *x, int64_t n, bool largest, bool last);
+/* A search for the first or last largest or smallest of n numbers, along the
+ * middle axis of x (outer, n, inner); a NaN counts as both. */
+struct byi_arg {
+    enum byoc_dtype dtype; /* a float of at least 32 bits or an integer */
+    int64_t outer, n, inner;
+    bool largest, last;
+    const void *x;
+};
+/* Set y (outer, inner) to the indices. */
+void byi_arg_run(const struct byi_arg *p, int team, int64_t *y);
 
 /* --- linear.c ------------------------------------------------------------- */
 
@@ -572,6 +592,9 @@ struct byi_simd {
                                                   int64_t n);
     /* y[i] = e^(x[i] - shift), which is at most 1; returns the sum of y */
     double (*exp_sum)(const float *x, float *y, int64_t n, float shift);
+    /* y[i] = e^(x[i] - top[i]), which is added to sum[i]; x may be y */
+    void (*exp_rows)(const float *x, const float *top, float *y, float *sum,
+                     int64_t n);
     float (*dot)(const float *a, const float *b, int64_t n);
     void (*axpy)(float a, const float *x, float *y, int64_t n); /* y += a x */
     /* y[i] = sum over t < taps of w[t] * x[offsets[t] + i]; reads and writes up

@@ -270,12 +270,7 @@ static bool keeps_innermost(const struct axes_reduction *r)
  *                row of more columns, whose accumulators are added at the end
  */
 
-enum {
-    COLUMNS = 512,      /* most results that are computed together */
-    GROUPED = 256,      /* columns that groups make */
-    NARROW = 64,        /* rows with fewer elements than that are `short` */
-    BLOCK_BYTES = 16384 /* of a transposed block, which stays in the cache */
-};
+enum { GROUPED = 256 }; /* columns that groups make */
 
 /* Number of rows that are summed in float before their sum is added to the
  * total in double. */
@@ -284,12 +279,12 @@ enum { SUMMED_ROWS = 32 };
 /* Accumulators of n columns. */
 struct columns {
     union {
-        double floats[COLUMNS];
-        int64_t ints[COLUMNS];
-        uint64_t uints[COLUMNS];
-        char extremes[COLUMNS * sizeof(int64_t)]; /* of the type of x */
+        double floats[BYI_COLUMNS];
+        int64_t ints[BYI_COLUMNS];
+        uint64_t uints[BYI_COLUMNS];
+        char extremes[BYI_COLUMNS * sizeof(int64_t)]; /* of the type of x */
     } acc;
-    float part[COLUMNS], shift[COLUMNS];
+    float part[BYI_COLUMNS], shift[BYI_COLUMNS];
     int64_t n;
     int64_t held; /* number of rows in part[] */
     bool empty;   /* no element was added to extremes[] */
@@ -388,7 +383,7 @@ static void add_line(const struct axes_reduction *r, enum fold fold,
 {
     const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
     const int64_t n = t->lines.n, columns = t->lanes * t->inner;
-    _Alignas(64) char block[BLOCK_BYTES];
+    _Alignas(64) char block[BYI_BLOCK_BYTES];
     if (t->lanes > 1) {
         byi_transpose(byoc_dtype_size(r->dtype), x, n * t->inner, t->lanes,
                       n * t->inner, block, t->lanes);
@@ -538,7 +533,7 @@ static void run_tile(const struct axes_reduction *r, const struct tile *t)
     const size_t size = byoc_dtype_size(r->dtype);
     const int64_t n = t->lanes * t->inner;
     char *y = (char *)r->y + t->out * (int64_t)size;
-    _Alignas(8) char turned[COLUMNS * sizeof(int64_t)];
+    _Alignas(8) char turned[BYI_COLUMNS * sizeof(int64_t)];
     struct columns c;
     memset(c.shift, 0, (size_t)n * sizeof *c.shift);
     if (r->fold == ADD_EXP)
@@ -565,19 +560,6 @@ struct tiling {
     int64_t wide; /* most columns of a tile without lanes */
 };
 
-/* The largest number of blocks to transpose together; 1: none. Elements that
- * are not of 4 bytes are transposed one by one, which takes longer. */
-static int64_t lanes_of(const struct tiling *t, int64_t size)
-{
-    const int64_t n = t->lines.n * t->inner;
-    int64_t most = byi_min(BLOCK_BYTES / (n * size), COLUMNS / t->inner);
-    most = byi_min(most, t->outer);
-    if (t->lines.n < 2 || t->inner >= NARROW / 2 || most < 8 ||
-        (n > NARROW && size != sizeof(float)))
-        return 1;
-    return most >= 16 ? most / 16 * 16 : most;
-}
-
 static struct tiling tiling_of(const struct axes_reduction *r)
 {
     const struct byi_box *kept = &r->axes.kept;
@@ -588,8 +570,11 @@ static struct tiling tiling_of(const struct axes_reduction *r)
                        .group = 1};
     if (kept->rank > (uint32_t)inside)
         t.outer = kept->dims[kept->rank - 1 - inside];
-    t.lanes = lanes_of(&t, (int64_t)byoc_dtype_size(r->dtype));
-    if (t.lanes == 1 && t.inner < NARROW && t.lines.stride == t.inner)
+    /* elements that are not of 4 bytes are transposed one by one */
+    const size_t size = byoc_dtype_size(r->dtype);
+    t.lanes = byi_lanes(t.outer, t.lines.n, t.inner, size,
+                        size == sizeof(float) ? 256 : BYI_NARROW);
+    if (t.lanes == 1 && t.inner < BYI_NARROW && t.lines.stride == t.inner)
         t.group = byi_min(t.lines.n, GROUPED / t.inner);
     return t;
 }
@@ -623,7 +608,7 @@ static void run_columns(const struct axes_reduction *r, const struct tiling *t,
     const int64_t outer = r->axes.kept.count / t->inner;
     const int64_t share =
         outer % team == 0 ? t->inner : byi_ceil_div(t->inner, team);
-    const int64_t wide = byi_min(COLUMNS, byi_ceil_div(share, 64) * 64);
+    const int64_t wide = byi_min(BYI_COLUMNS, byi_ceil_div(share, 64) * 64);
     const int64_t parts = byi_ceil_div(t->inner, wide);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < outer * parts; task++) {

@@ -3,14 +3,16 @@
  *   x (outer, n, inner) -> the same
  * The maximum of a slice of n elements is subtracted first, so that
  * exponentials do not overflow. Sums are double, except for float32: those of
- * contiguous slices are float32 (kernels/softmax.inc), and so are those of
- * ROWS elements of other slices. */
+ * long contiguous slices are float32 (kernels/softmax.inc), and so are those of
+ * ROWS elements of other slices, which are computed in columns. If inner is
+ * small, several rows of columns are one row, and if n is small, too, blocks of
+ * slices are transposed first. */
 #include "kernel.h"
 
 #include "kernels/f32.h"
 
 enum {
-    COLUMNS = 256, /* most columns of a task */
+    COLUMNS = 256, /* most columns of a task, and of rows that are one row */
     FEW = 64,      /* columns of a task if there are few tasks */
     ROWS = 64      /* most rows that are summed in float32 */
 };
@@ -71,82 +73,202 @@ static void fast_row(const struct softmax_slices *s, int64_t row)
                           (float *)s->y + row * s->n, s->n);
 }
 
-static void hard_row(const struct softmax_slices *s, int64_t row)
-{
-    float *y = (float *)s->y + row * s->n;
-    const int64_t index =
-        byi_extreme_index((const float *)s->x + row * s->n, s->n, true, false);
-    memset(y, 0, (size_t)s->n * sizeof *y);
-    y[index] = 1;
-}
+/* --- float32: some columns at a time -------------------------------------- */
 
-/* --- float32, inner > 1: some columns at a time --------------------------- */
+/* `rows` rows of n columns, `pitch` elements apart; y may be x. */
+struct softmax_columns {
+    enum byi_op_id op;
+    const float *x;
+    float *y;
+    int64_t rows, pitch, n;
+};
 
-/* y = e^(x - top) for rows [k, end), whose sum is added to *sum. */
-static void exp_rows(const struct softmax_slices *s, int64_t at, int64_t k,
-                     int64_t end, int64_t n, const float *top, double *sum)
+/* Set y to e^(x - top) and add the sums of columns to *sum. The logarithm needs
+ * only the sums. */
+static void exp_rows(const struct softmax_columns *c, const float *top,
+                     double *sum)
 {
-    static const float none[4];
-    const struct byi_simd *simd = byi_simd();
-    float shifted[COLUMNS], some[COLUMNS] = {0};
-    for (; k < end; k++) {
-        float *y = (float *)s->y + at + k * s->inner;
-        simd->binary[BYI_OP_SUBTRACT]((const float *)s->x + at + k * s->inner,
-                                      1, top, 1, shifted, n);
-        simd->unary[BYI_OP_EXP](shifted, y, n, none);
-        simd->slide_add(y, 1, some, n);
+    float some[COLUMNS], unused[COLUMNS];
+    for (int64_t k = 0; k < c->rows; k += ROWS) {
+        memset(some, 0, (size_t)c->n * sizeof *some);
+        for (int64_t row = k; row < byi_min(k + ROWS, c->rows); row++)
+            byi_simd()->exp_rows(
+                c->x + row * c->pitch, top,
+                c->op == BYI_OP_NN_SOFTMAX ? c->y + row * c->pitch : unused,
+                some, c->n);
+        for (int64_t i = 0; i < c->n; i++)
+            sum[i] += (double)some[i];
     }
-    for (int64_t i = 0; i < n; i++)
-        sum[i] += (double)some[i];
 }
 
 /* Multiply each row of y by `last`, or, for the logarithm, set it to x - top -
  * last. */
-static void finish_rows(const struct softmax_slices *s, int64_t at, int64_t n,
-                        const float *top, const float *last)
+static void finish_rows(const struct softmax_columns *c, const float *top,
+                        const float *last)
 {
     const struct byi_simd *simd = byi_simd();
     float shifted[COLUMNS];
-    for (int64_t k = 0; k < s->n; k++) {
-        const float *x = (const float *)s->x + at + k * s->inner;
-        float *y = (float *)s->y + at + k * s->inner;
-        if (s->op == BYI_OP_NN_SOFTMAX) {
-            simd->binary[BYI_OP_MULTIPLY](y, 1, last, 1, y, n);
+    for (int64_t k = 0; k < c->rows; k++) {
+        const float *x = c->x + k * c->pitch;
+        float *y = c->y + k * c->pitch;
+        if (c->op == BYI_OP_NN_SOFTMAX) {
+            simd->binary[BYI_OP_MULTIPLY](y, 1, last, 1, y, c->n);
         } else {
-            simd->binary[BYI_OP_SUBTRACT](x, 1, top, 1, shifted, n);
-            simd->binary[BYI_OP_SUBTRACT](shifted, 1, last, 1, y, n);
+            simd->binary[BYI_OP_SUBTRACT](x, 1, top, 1, shifted, c->n);
+            simd->binary[BYI_OP_SUBTRACT](shifted, 1, last, 1, y, c->n);
         }
     }
 }
 
-static void fast_columns(const struct softmax_slices *s, int64_t at, int64_t n)
+/* The rows of x after as many groups of `group` rows as possible, as one. */
+static struct softmax_columns rest_of(const struct softmax_columns *c,
+                                      int64_t group)
 {
-    const float *x = (const float *)s->x + at;
+    const int64_t whole = c->rows / group * group;
+    struct softmax_columns rest = *c;
+    rest.x += whole * c->n;
+    rest.y += whole * c->n;
+    rest.n = c->rows % group * c->n;
+    rest.rows = rest.n > 0;
+    return rest;
+}
+
+static void repeat_group(float *v, int64_t group, int64_t n)
+{
+    for (int64_t i = 1; i < group; i++)
+        memcpy(v + i * n, v, (size_t)n * sizeof *v);
+}
+
+/* Compute columns whose rows are groups of `group` rows; 1: they are not. */
+static void softmax_of_columns(const struct softmax_columns *c, int64_t group)
+{
+    const struct softmax_columns rest = rest_of(c, group);
+    struct softmax_columns all = *c;
     float top[COLUMNS], last[COLUMNS];
     double sum[COLUMNS] = {0};
-    memcpy(top, x, (size_t)n * sizeof *top);
-    byi_simd()->extreme_rows[0][BYOC_F32](x, s->n, s->inner, top, n);
-    for (int64_t k = 0; k < s->n; k += ROWS)
-        exp_rows(s, at, k, byi_min(k + ROWS, s->n), n, top, sum);
-    for (int64_t i = 0; i < n; i++)
+    all.rows /= group;
+    all.n *= group;
+    all.pitch *= group;
+    void (*const larger)(const void *, int64_t, int64_t, void *, int64_t) =
+        byi_simd()->extreme_rows[0][BYOC_F32];
+    memcpy(top, c->x, (size_t)all.n * sizeof *top);
+    larger(all.x, all.rows, all.pitch, top, all.n);
+    larger(rest.x, rest.rows, 0, top, rest.n);
+    larger(top + c->n, group - 1, c->n, top, c->n);
+    repeat_group(top, group, c->n);
+    exp_rows(&all, top, sum);
+    exp_rows(&rest, top, sum);
+    for (int64_t i = c->n; i < all.n; i++)
+        sum[i % c->n] += sum[i];
+    for (int64_t i = 0; i < c->n; i++)
         last[i] =
-            (float)(s->op == BYI_OP_NN_SOFTMAX ? 1 / sum[i] : log(sum[i]));
-    finish_rows(s, at, n, top, last);
+            (float)(c->op == BYI_OP_NN_SOFTMAX ? 1 / sum[i] : log(sum[i]));
+    repeat_group(last, group, c->n);
+    finish_rows(&all, top, last);
+    finish_rows(&rest, top, last);
+}
+
+/* Compute the blocks (n, inner) [from, from + lanes), transposed. */
+static void softmax_of_lanes(const struct softmax_slices *s, int64_t from,
+                             int64_t lanes)
+{
+    const int64_t all = s->n * s->inner;
+    _Alignas(64) float block[BYI_BLOCK_BYTES / sizeof(float)];
+    byi_transpose(sizeof *block, (const float *)s->x + from * all, all, lanes,
+                  all, block, lanes);
+    const struct softmax_columns c = {
+        s->op, block, block, s->n, lanes * s->inner, lanes * s->inner};
+    softmax_of_columns(&c, 1);
+    byi_transpose(sizeof *block, block, lanes, all, lanes,
+                  (float *)s->y + from * all, all);
 }
 
 /* --- the kernel --------------------------------------------------------- */
 
+static void run_slices(const struct softmax_slices *s,
+                       void (*run)(const struct softmax_slices *, int64_t),
+                       int team)
+{
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t slice = 0; slice < s->outer * s->inner; slice++)
+        run(s, slice);
+}
+
+static void run_lanes(const struct softmax_slices *s, int64_t lanes, int team)
+{
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t from = 0; from < s->outer; from += lanes)
+        softmax_of_lanes(s, from, byi_min(lanes, s->outer - from));
+}
+
 static void run_columns(const struct softmax_slices *s, int team)
 {
-    int64_t parts = byi_ceil_div(s->inner, COLUMNS);
+    int64_t parts = byi_ceil_div(s->inner, COLUMNS), group = 1;
     if (team > 1 && s->outer * parts < 2 * team)
         parts = byi_ceil_div(s->inner, FEW);
+    if (s->inner < FEW)
+        group = byi_min(s->n, COLUMNS / s->inner);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < s->outer * parts; task++) {
         const int64_t from = s->inner * (task % parts) / parts;
         const int64_t end = s->inner * (task % parts + 1) / parts;
-        fast_columns(s, task / parts * s->n * s->inner + from, end - from);
+        const int64_t at = task / parts * s->n * s->inner + from;
+        const struct softmax_columns c = {s->op,
+                                          (const float *)s->x + at,
+                                          (float *)s->y + at,
+                                          s->n,
+                                          s->inner,
+                                          end - from};
+        softmax_of_columns(&c, group);
     }
+}
+
+/* nn.hardmax: 1 at the first largest number of each slice, 0 elsewhere. */
+static void run_hardmax(const struct softmax_slices *s, int64_t *index,
+                        int team)
+{
+    const struct byi_arg p = {
+        .dtype = BYOC_F32,
+        .outer = s->outer,
+        .n = s->n,
+        .inner = s->inner,
+        .largest = true,
+        .x = s->x,
+    };
+    byi_arg_run(&p, team, index);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t outer = 0; outer < s->outer; outer++) {
+        float *y = (float *)s->y + outer * s->n * s->inner;
+        memset(y, 0, (size_t)(s->n * s->inner) * sizeof *y);
+        for (int64_t i = 0; i < s->inner; i++)
+            y[index[outer * s->inner + i] * s->inner + i] = 1;
+    }
+}
+
+/* Results of the search of run_hardmax(). */
+static uint64_t softmax_scratch_f32(const struct byi_call *call)
+{
+    const struct byi_tensor *x = call->in;
+    if (call->op->id != BYI_OP_NN_HARDMAX || x->dtype != BYOC_F32)
+        return 0;
+    const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
+    const int64_t n = x->rank ? x->dims[axis] : 1;
+    return n ? (uint64_t)(byi_count(x) / n) * sizeof(int64_t) : 0;
+}
+
+static void run_float(const struct byi_call *call,
+                      const struct softmax_slices *s, int team)
+{
+    const int64_t lanes =
+        byi_lanes(s->outer, s->n, s->inner, sizeof(float), BYI_NARROW);
+    if (s->op == BYI_OP_NN_HARDMAX)
+        run_hardmax(s, call->scratch, team);
+    else if (lanes > 1)
+        run_lanes(s, byi_min(lanes, COLUMNS / s->inner), team);
+    else if (s->inner > 1)
+        run_columns(s, team);
+    else
+        run_slices(s, fast_row, team);
 }
 
 static enum byoc_status run_softmax(const struct byi_call *call, bool fast,
@@ -167,25 +289,16 @@ static enum byoc_status run_softmax(const struct byi_call *call, bool fast,
     const int team = byi_team(call, count * 4);
     if (count == 0)
         return BYOC_OK;
-    const bool hard = s.op == BYI_OP_NN_HARDMAX;
-    fast = fast && x->dtype == BYOC_F32 && !(hard && s.inner > 1);
-    if (fast && s.inner > 1) {
-        run_columns(&s, team);
-        return BYOC_OK;
-    }
-    void (*run)(const struct softmax_slices *, int64_t) =
-        x->dtype == BYOC_F64 ? plain_F64 : plain_F32;
-    if (fast)
-        run = hard ? hard_row : fast_row;
-#pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t slice = 0; slice < s.outer * s.inner; slice++)
-        run(&s, slice);
+    if (fast && x->dtype == BYOC_F32)
+        run_float(call, &s, team);
+    else
+        run_slices(&s, x->dtype == BYOC_F64 ? plain_F64 : plain_F32, team);
     return BYOC_OK;
 }
 
 BYI_PLAIN_AND_FAST(softmax)
 
-BYI_FLOAT_KERNEL(softmax, softmax_run_f32, NULL)
+BYI_FLOAT_KERNEL(softmax, softmax_run_f32, softmax_scratch_f32)
 
 static const struct byi_kernel_row rows[] = {
     {BYI_OP_NN_SOFTMAX, {softmax_run, softmax_scratch}},

@@ -359,9 +359,11 @@ static void test_places(void **state)
     for (int isa = 0; isa < BYI_N_ISAS; isa++)
         for (int round = 0; use(isa) && round < 400; round++) {
             const bool largest = round & 1, last = round & 2;
-            const int64_t n = random_in(1, 200);
-            const int64_t inner = round & 4 ? 1 : random_in(1, 40);
-            struct byi_tensor x = TENSOR(dtypes[round % 10], 3, n, inner);
+            const int64_t outer = round & 8 ? 3 : random_in(1, 70);
+            const int64_t n = random_in(1, outer == 3 ? 200 : 40);
+            const int64_t inner =
+                round & 4 ? 1 : random_in(1, outer == 3 ? 40 : 3);
+            struct byi_tensor x = TENSOR(dtypes[round % 10], outer, n, inner);
             if (round % 10 == 0 && round % 3 == 0)
                 byi_tensor_set(&x, random_in(0, byi_count(&x) - 1), NAN);
             const struct byi_attr given[] = {INT("axis", 1),
@@ -370,7 +372,7 @@ static void test_places(void **state)
             struct eval e = prepare(largest ? BYI_OP_ARGMAX : BYI_OP_ARGMIN,
                                     given, 3, &x, 1);
             assert_int_equal(run_fast(&e, 1), BYOC_OK);
-            for (int64_t i = 0; i < 3 * inner; i++)
+            for (int64_t i = 0; i < outer * inner; i++)
                 assert_int_equal(byi_tensor_int(e.out, i),
                                  place_of(&x, i / inner * n * inner + i % inner,
                                           n, inner, largest, last));
@@ -395,6 +397,27 @@ static void test_softmax(void **state)
             struct eval e = prepare(ops[o], &given, 1, &x, 1);
             expect_plain(&e, byi_softmax_plain, 2e-6, byi_op(ops[o])->name);
         }
+}
+
+/* Slices of few and of many elements, next to each other and apart. */
+static void test_softmax_shapes(void **state)
+{
+    static const enum byi_op_id ops[] = {
+        BYI_OP_NN_SOFTMAX, BYI_OP_NN_LOG_SOFTMAX, BYI_OP_NN_HARDMAX};
+    (void)state;
+    for (int round = 0; round < 150; round++) {
+        const int64_t axis = round % 3;
+        const struct byi_attr given = INT("axis", axis);
+        int64_t dims[3];
+        for (int i = 0; i < 3; i++)
+            dims[i] = random_in(1, 20);
+        dims[random_in(0, 2)] = random_in(1, 700);
+        struct byi_tensor x = tensor(BYOC_F32, 3, dims);
+        byi_tensor_set(&x, byi_count(&x) / 2, 200);
+        const enum byi_op_id op = ops[round / 3 % 3];
+        struct eval e = prepare(op, &given, 1, &x, 1);
+        expect_plain(&e, byi_softmax_plain, 5e-6, byi_op(op)->name);
+    }
 }
 
 /* (x - mean) / sqrt(var + eps) gamma + beta over runs of n elements. */
@@ -625,6 +648,7 @@ int main(void)
         cmocka_unit_test(test_arg),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_softmax_shapes),
         cmocka_unit_test(test_norms),
         cmocka_unit_test(test_batch_norm),
         cmocka_unit_test(test_other_norms),
