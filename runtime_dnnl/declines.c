@@ -16,7 +16,9 @@
  *   up to ten times for a binary operator with a broadcast operand and short
  *   rows;
  *   up to three times for a recurrent layer without gates;
- *   two to four times for elementwise operators of float16 and bfloat16;
+ *   two to four times for elementwise operators of float16 and bfloat16, and
+ *   up to six times for their softmax;
+ *   twice for softmax of rows that are shorter than vectors;
  *   up to one and a half times for exp, tanh and the logistic function, and
  *   four times for tanh without AVX-512.
  *
@@ -68,6 +70,29 @@ static enum rating rate_along_axis(const struct byoc_graph *g,
                : SLOWER;
 }
 
+static enum byoc_dtype dtype_of(const struct byoc_graph *g,
+                                const struct byoc_graph_kernel *k)
+{
+    return g->values[g->steps[k->first].args[0]].dtype;
+}
+
+/* Whether the result has rows of fewer elements than oneDNN's vectors. */
+static bool has_short_rows(const struct byoc_graph *g,
+                           const struct byoc_graph_step *step)
+{
+    enum { LANES = 16 };
+    const struct byoc_graph_value *y = &g->values[step->outs[0]];
+    return y->rank > 0 && y->dims[y->rank - 1] < LANES;
+}
+
+static enum rating rate_softmax(const struct byoc_graph *g,
+                                const struct byoc_graph_kernel *k)
+{
+    return dtype_of(g, k) != BYOC_F32 || has_short_rows(g, &g->steps[k->first])
+               ? SLOWER
+               : rate_along_axis(g, k);
+}
+
 static enum rating rate_image(const struct byoc_graph *g,
                               const struct byoc_graph_kernel *k)
 {
@@ -89,12 +114,6 @@ static enum rating rate_conv(const struct byoc_graph *g,
                    g->values[step->args[0]].dims[channel]
                ? SLOWER
                : HEAVY;
-}
-
-static enum byoc_dtype dtype_of(const struct byoc_graph *g,
-                                const struct byoc_graph_kernel *k)
-{
-    return g->values[g->steps[k->first].args[0]].dtype;
 }
 
 static enum rating rate_light(const struct byoc_graph *g,
@@ -137,15 +156,6 @@ static bool broadcasts(const struct byoc_graph *g,
     return false;
 }
 
-/* Whether the result has rows of fewer elements than oneDNN's vectors. */
-static bool has_short_rows(const struct byoc_graph *g,
-                           const struct byoc_graph_step *step)
-{
-    enum { LANES = 16 };
-    const struct byoc_graph_value *y = &g->values[step->outs[0]];
-    return y->rank > 0 && y->dims[y->rank - 1] < LANES;
-}
-
 /* With a broadcast operand of float16 or bfloat16, oneDNN is as fast as native
  * kernels, so it keeps the region. With one of float32 it takes up to ten times
  * as long if rows are short. */
@@ -176,7 +186,7 @@ static enum rating rate(const struct byoc_graph *g,
         {"dnnl.resize", rate_image},
         {"dnnl.batch_norm", rate_along_axis},
         {"dnnl.instance_norm", rate_image},
-        {"dnnl.softmax", rate_along_axis},
+        {"dnnl.softmax", rate_softmax},
         {"dnnl.reduce", rate_reduction},
         {"dnnl.recurrent", rate_recurrent},
         {"dnnl.binary", rate_binary},
@@ -191,13 +201,13 @@ static enum rating rate(const struct byoc_graph *g,
     return HEAVY;
 }
 
-/* Whether the kernel's type was measured: float32, and for reductions and
- * elementwise operators also float16 and bfloat16. */
+/* Whether the kernel's type was measured: float32, and for reductions,
+ * elementwise operators and softmax also float16 and bfloat16. */
 static bool is_measured(const struct byoc_graph *g,
                         const struct byoc_graph_kernel *k)
 {
     static const char *const narrow[] = {"dnnl.reduce", "dnnl.eltwise",
-                                         "dnnl.binary"};
+                                         "dnnl.binary", "dnnl.softmax"};
     for (uint32_t i = 0; i < BYI_COUNT(narrow); i++)
         if (strcmp(k->pattern, narrow[i]) == 0)
             return true;

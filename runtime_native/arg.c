@@ -8,7 +8,7 @@
 #define NEVER(v) false
 /* Find the first or the last extreme; NaN counts as an extreme. */
 #define INDEX(id, type, is_nan)                                                \
-    static int64_t index_##id(const struct byi_arg *p, int64_t out)            \
+    static int64_t index_##id(const struct byi_index_search *p, int64_t out)   \
     {                                                                          \
         const type *x = (const type *)p->x +                                   \
                         out / p->inner * p->n * p->inner + out % p->inner;     \
@@ -31,7 +31,7 @@ INDEX(F64, double, NAN_OF)
 #define INDEX_INT(id, type) INDEX(id, type, NEVER)
 BYI_EACH_INT(INDEX_INT)
 
-static int64_t index_row(const struct byi_arg *p, int64_t row)
+static int64_t index_row(const struct byi_index_search *p, int64_t row)
 {
     const struct byi_simd *simd = byi_simd();
     const int64_t bytes = p->n * (int64_t)byoc_dtype_size(p->dtype);
@@ -43,8 +43,8 @@ static int64_t index_row(const struct byi_arg *p, int64_t row)
 }
 
 /* Compute n adjacent results of rows x, `pitch` elements apart. */
-static void index_columns(const struct byi_arg *p, const char *x, int64_t pitch,
-                          int64_t *y, int64_t n)
+static void index_columns(const struct byi_index_search *p, const char *x,
+                          int64_t pitch, int64_t *y, int64_t n)
 {
     const int64_t size = (int64_t)byoc_dtype_size(p->dtype);
     _Alignas(8) char best[BYI_COLUMNS * sizeof(int64_t)];
@@ -60,7 +60,7 @@ static void index_columns(const struct byi_arg *p, const char *x, int64_t pitch,
         y[i] = index[i];
 }
 
-static void run_columns(const struct byi_arg *p, int team, int64_t *y)
+static void run_columns(const struct byi_index_search *p, int team, int64_t *y)
 {
     const int64_t parts = byi_ceil_div(p->inner, BYI_COLUMNS);
     const int64_t size = (int64_t)byoc_dtype_size(p->dtype);
@@ -75,7 +75,7 @@ static void run_columns(const struct byi_arg *p, int team, int64_t *y)
 }
 
 /* Transpose `lanes` blocks (n, inner) at a time. */
-static void run_lanes(const struct byi_arg *p, int64_t lanes, int team,
+static void run_lanes(const struct byi_index_search *p, int64_t lanes, int team,
                       int64_t *y)
 {
     const size_t size = byoc_dtype_size(p->dtype);
@@ -93,17 +93,25 @@ static void run_lanes(const struct byi_arg *p, int64_t lanes, int team,
     }
 }
 
-static int64_t (*const plain[BYI_DTYPES])(const struct byi_arg *, int64_t) = {
+static int64_t (*const plain[BYI_DTYPES])(const struct byi_index_search *,
+                                          int64_t) = {
 #define ROW(id, type) [BYOC_##id] = index_##id,
     BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
 #undef ROW
 };
 
-void byi_arg_run(const struct byi_arg *p, int team, int64_t *y)
+void byi_index_search_run(const struct byi_index_search *p, int team,
+                          int64_t *y)
 {
     const bool fast = byi_simd()->find[p->dtype] != NULL && p->n <= INT32_MAX;
-    const int64_t lanes = byi_lanes(p->outer, p->n, p->inner,
-                                    byoc_dtype_size(p->dtype), BYI_NARROW);
+    const size_t size = byoc_dtype_size(p->dtype);
+    const int64_t lanes =
+        byi_lanes(p->outer, p->n, p->inner, size,
+                  size == sizeof(float) ? 4 * BYI_NARROW : BYI_NARROW);
+    if (p->n == 1) {
+        memset(y, 0, (size_t)(p->outer * p->inner) * sizeof *y);
+        return;
+    }
     if (fast && lanes > 1) {
         run_lanes(p, lanes, team, y);
         return;
@@ -112,7 +120,7 @@ void byi_arg_run(const struct byi_arg *p, int team, int64_t *y)
         run_columns(p, team, y);
         return;
     }
-    int64_t (*const one)(const struct byi_arg *, int64_t) =
+    int64_t (*const one)(const struct byi_index_search *, int64_t) =
         fast ? index_row : plain[p->dtype];
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t out = 0; out < p->outer * p->inner; out++)
@@ -126,7 +134,7 @@ static enum byoc_status arg_run_f32(const struct byi_call *call,
     const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
     if (!plain[x->dtype])
         return byi_bad_dtype(call, x->dtype, "a float or an integer type", err);
-    const struct byi_arg p = {
+    const struct byi_index_search p = {
         .dtype = x->dtype,
         .outer = byi_span(x, 0, axis),
         .n = x->rank ? x->dims[axis] : 1,
@@ -136,7 +144,7 @@ static enum byoc_status arg_run_f32(const struct byi_call *call,
         .x = x->data,
     };
     if (byi_count(call->out) > 0)
-        byi_arg_run(&p, byi_team(call, byi_count(x)), call->out->data);
+        byi_index_search_run(&p, byi_team(call, byi_count(x)), call->out->data);
     return BYOC_OK;
 }
 

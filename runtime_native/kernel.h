@@ -393,14 +393,15 @@ int64_t byi_lanes(int64_t outer, int64_t n, int64_t inner, size_t size,
 
 /* A search for the first or last largest or smallest of n numbers, along the
  * middle axis of x (outer, n, inner); a NaN counts as both. */
-struct byi_arg {
+struct byi_index_search {
     enum byoc_dtype dtype; /* a float of at least 32 bits or an integer */
     int64_t outer, n, inner;
     bool largest, last;
     const void *x;
 };
 /* Set y (outer, inner) to the indices. */
-void byi_arg_run(const struct byi_arg *p, int team, int64_t *y);
+void byi_index_search_run(const struct byi_index_search *p, int team,
+                          int64_t *y);
 
 /* --- linear.c ------------------------------------------------------------- */
 

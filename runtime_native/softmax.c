@@ -53,13 +53,16 @@ struct softmax_slices {
             return;                                                            \
         }                                                                      \
         double sum = 0;                                                        \
-        for (int64_t i = 0; i < s->n; i++)                                     \
-            sum += exp((double)x[i * step] - top);                             \
         for (int64_t i = 0; i < s->n; i++) {                                   \
-            const double v = (double)x[i * step] - top;                        \
-            y[i * step] = (type)(s->op == BYI_OP_NN_SOFTMAX ? exp(v) / sum     \
-                                                            : v - log(sum));   \
+            const double v = (double)x[i * step] - top, power = exp(v);        \
+            sum += power;                                                      \
+            y[i * step] = (type)(s->op == BYI_OP_NN_SOFTMAX ? power : v);      \
         }                                                                      \
+        const double rest = log(sum);                                          \
+        for (int64_t i = 0; i < s->n; i++)                                     \
+            y[i * step] = (type)(s->op == BYI_OP_NN_SOFTMAX                    \
+                                     ? (double)y[i * step] / sum               \
+                                     : (double)y[i * step] - rest);            \
     }
 BYI_EACH_FLOAT(PLAIN)
 
@@ -227,7 +230,7 @@ static void run_columns(const struct softmax_slices *s, int team)
 static void run_hardmax(const struct softmax_slices *s, int64_t *index,
                         int team)
 {
-    const struct byi_arg p = {
+    const struct byi_index_search p = {
         .dtype = BYOC_F32,
         .outer = s->outer,
         .n = s->n,
@@ -235,7 +238,7 @@ static void run_hardmax(const struct softmax_slices *s, int64_t *index,
         .largest = true,
         .x = s->x,
     };
-    byi_arg_run(&p, team, index);
+    byi_index_search_run(&p, team, index);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t outer = 0; outer < s->outer; outer++) {
         float *y = (float *)s->y + outer * s->n * s->inner;
@@ -260,7 +263,8 @@ static void run_float(const struct byi_call *call,
                       const struct softmax_slices *s, int team)
 {
     const int64_t lanes =
-        byi_lanes(s->outer, s->n, s->inner, sizeof(float), BYI_NARROW);
+        byi_lanes(s->outer, s->n, s->inner, sizeof(float),
+                  s->inner > 1 ? 4 * BYI_NARROW : BYI_NARROW / 2);
     if (s->op == BYI_OP_NN_HARDMAX)
         run_hardmax(s, call->scratch, team);
     else if (lanes > 1)
@@ -276,7 +280,7 @@ static enum byoc_status run_softmax(const struct byi_call *call, bool fast,
 {
     const struct byi_tensor *x = call->in;
     const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
-    const struct softmax_slices s = {
+    struct softmax_slices s = {
         .op = call->op->id,
         .outer = byi_span(x, 0, axis),
         .n = x->rank ? x->dims[axis] : 1,
@@ -289,6 +293,10 @@ static enum byoc_status run_softmax(const struct byi_call *call, bool fast,
     const int team = byi_team(call, count * 4);
     if (count == 0)
         return BYOC_OK;
+    if (s.n == 1) { /* slices of one element are columns */
+        s.inner *= s.outer;
+        s.outer = 1;
+    }
     if (fast && x->dtype == BYOC_F32)
         run_float(call, &s, team);
     else
