@@ -2,7 +2,9 @@
 /* conv.c: nn.conv1d, nn.conv2d, nn.conv3d.
  *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
  * or in other layouts. float32 runs on the channels-last kernels of
- * kernels/conv.h (conv_last.c); other types run on plain loops. */
+ * kernels/conv.h (conv_last.c), except that channels of their own which are
+ * planes run on sliding windows (window.c): no layout is converted. Other types
+ * run on plain loops. */
 #include "conv.h"
 
 #include "epilogue.h"
@@ -64,6 +66,40 @@ bool byi_conv_has_products(const struct byi_conv *v)
 
 /* --- float32 -------------------------------------------------------------- */
 
+/* Whether each plane of the result depends on one plane of the data, and
+ * sliding windows support them and are faster: for large windows and for lines
+ * they are only with few channels, which are slow if they are last. Weights
+ * that are packed are for the other kernels. */
+static bool uses_planes(const struct byi_call *call, const struct byi_conv *v)
+{
+    enum { FEW_CHANNELS = 16, FEW_TAPS = 25 };
+    const struct byi_filter *at = &v->weights_layout;
+    for (int i = 0; i < 3; i++)
+        if (v->w.in[i] < 0 || v->w.out[i] < 0) /* unknown while packing */
+            return false;
+    return v->c == 1 && v->in.block == 1 && v->out.block == 1 &&
+           at->at_o.block == 1 && at->at_o.outer == v->w.taps && at->tap == 1 &&
+           (v->groups * v->o < FEW_CHANNELS ||
+            (v->w.out[1] > 1 && v->w.taps <= FEW_TAPS)) &&
+           call->n_epilogue == 0 && !call->packed &&
+           byi_sliding_fits(BYI_WINDOW_PRODUCT, &v->w);
+}
+
+static enum byoc_status run_planes(const struct byi_call *call,
+                                   const struct byi_conv *v)
+{
+    const struct byi_sliding planes = {.kind = BYI_WINDOW_PRODUCT,
+                                       .w = &v->w,
+                                       .images = v->n,
+                                       .channels = v->groups,
+                                       .repeat = v->o,
+                                       .x = v->x,
+                                       .weights = v->weights,
+                                       .y = v->y};
+    byi_sliding_run(&planes, call, call->scratch);
+    return BYOC_OK;
+}
+
 static uint64_t conv_scratch_f32(const struct byi_call *call)
 {
     if (call->in->dtype != BYOC_F32)
@@ -71,7 +107,11 @@ static uint64_t conv_scratch_f32(const struct byi_call *call)
     const struct byi_conv v = byi_conv_read(call);
     if (!byi_conv_has_products(&v))
         return 0;
-    return byi_conv_last_scratch(call, &v);
+    const uint64_t last = byi_conv_last_scratch(call, &v);
+    if (!uses_planes(call, &v))
+        return last;
+    const uint64_t planes = byi_sliding_scratch(&v.w, call->threads);
+    return planes > last ? planes : last;
 }
 
 /* Compute the result of a convolution over no data: zeros, with the epilogue
@@ -94,6 +134,8 @@ static enum byoc_status conv_run_f32(const struct byi_call *call,
     const struct byi_conv v = byi_conv_read(call);
     if (!byi_conv_has_products(&v))
         return conv_without_products(call, &v, err);
+    if (uses_planes(call, &v))
+        return run_planes(call, &v);
     return byi_conv_last_run(call, &v, err);
 }
 
@@ -104,7 +146,9 @@ const char *byi_conv_algorithm(const struct byi_call *call)
     if (call->in->dtype != BYOC_F32)
         return NULL;
     const struct byi_conv v = byi_conv_read(call);
-    return byi_conv_has_products(&v) ? byi_conv_last_algorithm(call, &v) : NULL;
+    if (!byi_conv_has_products(&v))
+        return NULL;
+    return uses_planes(call, &v) ? "planes" : byi_conv_last_algorithm(call, &v);
 }
 
 uint64_t byi_conv_pack(const struct byi_call *call, void *to)
@@ -112,7 +156,7 @@ uint64_t byi_conv_pack(const struct byi_call *call, void *to)
     if (call->in->dtype != BYOC_F32)
         return 0;
     const struct byi_conv v = byi_conv_read(call);
-    if (!byi_conv_has_products(&v))
+    if (!byi_conv_has_products(&v) || uses_planes(call, &v))
         return 0;
     return byi_conv_last_pack(call, &v, to);
 }

@@ -223,24 +223,31 @@ void byi_window_taps(const struct byi_window *w, int axis, int64_t at,
 void byi_window_outputs(const struct byi_window *w, int64_t tap, int64_t *first,
                         int64_t *last);
 
-/* How the elements under a window are combined: maximum (NaN if one is NaN), or
- * sum. */
-enum byi_window_kind { BYI_WINDOW_MAX, BYI_WINDOW_SUM, BYI_WINDOW_KINDS };
+/* How the elements under a window are combined: maximum (NaN if one is NaN),
+ * sum, or sum of products with weights. */
+enum byi_window_kind {
+    BYI_WINDOW_MAX,
+    BYI_WINDOW_SUM,
+    BYI_WINDOW_PRODUCT,
+    BYI_WINDOW_KINDS
+};
 enum { BYI_WINDOW_TAPS = 16 }; /* largest number of columns of a window */
 
-/* A window that slides over every plane of x (planes, in[1], in[2]) and
- * computes y (planes, out[1], out[2]). Sums are multiplied by `factors`,
- * (out[1], out[2]), unless that is NULL. */
+/* A window that slides over every plane of x (images, channels, in[0], in[1],
+ * in[2]) and computes y (images, channels * repeat, out[0], out[1], out[2]).
+ * Sums are multiplied by `factors`, (out[0], out[1], out[2]), unless that is
+ * NULL. Products have weights (channels * repeat, size[1], size[2]); `repeat`
+ * is 1 for the others. */
 struct byi_sliding {
     enum byi_window_kind kind;
     const struct byi_window *w;
-    int64_t planes;
-    const float *x, *factors;
+    int64_t images, channels, repeat;
+    const float *x, *weights, *factors;
     float *y;
 };
-/* Planes are processed in bands: the inputs of some rows of outputs are copied
- * with a border of padding, so that no window is a special case. A band has one
- * of two layouts.
+/* Most planes are processed in bands: the inputs of some rows of outputs are
+ * copied with a border of padding, so that no window is a special case. A band
+ * has one of two layouts.
  *   Rows: a row is copied as `stride` phases (columns 0, stride, 2 stride ...,
  *     then 1, stride + 1, ...): adjacent outputs read adjacent elements.
  *   Side by side, for small planes: each lane of a vector holds one plane, and
@@ -254,15 +261,29 @@ struct byi_band {
      * side by side); each is a number of whole vectors */
     int64_t phase, pitch, size;
     int64_t lead, floats; /* floats before the first row; of the whole band */
+    int64_t weights;      /* offset of the vectors of a product's weights */
     /* outputs of a row; inputs from one output to the next */
     int64_t wide, step;
     int64_t taps[BYI_WINDOW_TAPS]; /* offset of column c's tap */
     int64_t columns;               /* of data that a row reads */
     int64_t even, odd;             /* offsets of the phases of these columns */
 };
-/* Whether these loops support the window: it must have at most two axes, few
- * taps, little padding, and a stride of 1 or 2 along the last axis. */
-bool byi_sliding_fits(const struct byi_window *w);
+/* Maxima and sums of other windows: for each row of outputs, the rows under its
+ * windows are combined into a line, which has a border of padding, and then the
+ * columns under each window. If the stride is above 1, phases of the line are
+ * copied first: the columns starts[p], starts[p] + stride ... */
+struct byi_line {
+    int64_t before, columns, length; /* padding, data; with all padding */
+    int64_t stride, phases, phase;   /* floats from a phase to the next */
+    int64_t used;                    /* elements of a phase that are read */
+    int64_t split, floats;           /* offset of the phases; of their end */
+    int64_t size, out;               /* columns of a window; outputs */
+    const int64_t *starts, *taps;    /* taps: offset of each column's tap */
+};
+/* Whether these loops support the window: it must have few taps and little
+ * padding, and for products at most two axes, and a stride of 1 or 2 along the
+ * last axis. */
+bool byi_sliding_fits(enum byi_window_kind kind, const struct byi_window *w);
 /* Bytes of scratch that byi_sliding_run needs. */
 uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads);
 /* Compute y on up to call->threads threads. */
@@ -608,9 +629,16 @@ struct byi_simd {
     void (*copy_band)(const struct byi_band *band, const float *x, int64_t h,
                       int64_t rows, int64_t n, float outside, float *buffer);
     /* Compute `rows` rows of outputs y (n, out[1], out[2]) from the band of n
-     * planes in `buffer`. */
+     * planes in `buffer`, with weights (n, size[1], size[2]) for products. */
     void (*window[BYI_WINDOW_KINDS])(const struct byi_band *band, float *buffer,
-                                     float *y, int64_t rows, int64_t n);
+                                     const float *weights, float *y,
+                                     int64_t rows, int64_t n);
+    /* Compute a row of outputs y from the n rows under its windows; not for
+     * products. */
+    void (*line[BYI_WINDOW_KINDS])(const struct byi_line *l,
+                                   const float *const *rows, int64_t n,
+                                   const float *factors, float *buffer,
+                                   float *y);
     /* y[i] += x[i * stride] */
     void (*slide_add)(const float *x, int64_t stride, float *y, int64_t n);
     /* y[i] = max(y[i], x[i * stride]), NaN if one is NaN */

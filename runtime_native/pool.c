@@ -252,80 +252,6 @@ static const plane_fn plain[][BYI_DTYPES] = {
     [NORM] = {[BYOC_F32] = norm_F32, [BYOC_F64] = norm_F64},
 };
 
-/* --- float32: a row of outputs at a time -------------------------------- */
-
-/* Add one row of inputs, `row`, to a row of outputs y, tap by tap; for maximum,
- * take the larger numbers instead. */
-static void accumulate_taps(const struct pooling *v, const float *row, float *y)
-{
-    const struct byi_simd *simd = byi_simd();
-    const struct byi_window *w = &v->w;
-    for (int64_t k = 0; k < w->size[2]; k++) {
-        int64_t first, last;
-        byi_window_outputs(w, k, &first, &last);
-        if (first == last)
-            continue;
-        const float *from = row + position_of(w, 2, first, k);
-        if (v->kind == MAXIMUM)
-            simd->slide_max(from, w->stride[2], y + first, last - first);
-        else
-            simd->slide_add(from, w->stride[2], y + first, last - first);
-    }
-}
-
-static float mean_of(float sum, int64_t count)
-{
-    return count ? sum / (float)count : 0;
-}
-
-/* Divide a row's sums into means. Windows that lie entirely in the row have the
- * same divisor, which is computed once. */
-static void divide_row(const struct pooling *v, int64_t outer, float *y)
-{
-    const struct byi_window *w = &v->w;
-    int64_t first, last, other;
-    byi_window_outputs(w, 0, &first, &other);
-    byi_window_outputs(w, w->size[2] - 1, &other, &last);
-    first = byi_min(first, w->out[2]);
-    last = byi_max(first, last);
-    for (int64_t i = 0; i < first; i++)
-        y[i] = mean_of(y[i], outer * divisor(v, 2, i));
-    const int64_t all = first < last ? outer * divisor(v, 2, first) : 0;
-    for (int64_t i = first; i < last; i++)
-        y[i] = mean_of(y[i], all);
-    for (int64_t i = last; i < w->out[2]; i++)
-        y[i] = mean_of(y[i], outer * divisor(v, 2, i));
-}
-
-static void pool_row(const struct pooling *v, const float *x, int64_t d,
-                     int64_t h, float *y)
-{
-    const struct byi_window *w = &v->w;
-    int64_t d0, d1, h0, h1;
-    for (int64_t i = 0; i < w->out[2]; i++)
-        y[i] = v->kind == MAXIMUM ? -INFINITY : 0;
-    byi_window_taps(w, 0, d, &d0, &d1);
-    byi_window_taps(w, 1, h, &h0, &h1);
-    for (int64_t kd = d0; kd < d1; kd++)
-        for (int64_t kh = h0; kh < h1; kh++) {
-            int64_t at = position_of(w, 0, d, kd);
-            at = at * w->in[1] + position_of(w, 1, h, kh);
-            accumulate_taps(v, x + at * w->in[2], y);
-        }
-    if (v->kind == MAXIMUM)
-        return;
-    divide_row(v, divisor(v, 0, d) * divisor(v, 1, h), y);
-}
-
-static void fast_plane(const struct pooling *v, int64_t plane)
-{
-    const struct byi_window *w = &v->w;
-    const float *x = (const float *)v->x + plane * w->in_count;
-    float *y = (float *)v->y + plane * w->out_count;
-    for (int64_t row = 0; row < w->out[0] * w->out[1]; row++)
-        pool_row(v, x, row / w->out[1], row % w->out[1], y + row * w->out[2]);
-}
-
 /* --- float32: contiguous channels ---------------------------------------- */
 
 /* Compute output `at` of a block of v->block channels. */
@@ -377,8 +303,9 @@ static void list_factors(const struct pooling *v, float *factors)
     const struct byi_window *w = &v->w;
     const int64_t n = w->out[2];
     int64_t before = -1;
-    for (int64_t h = 0; h < w->out[1]; h++, factors += n) {
-        const int64_t high = divisor(v, 0, 0) * divisor(v, 1, h);
+    for (int64_t row = 0; row < w->out[0] * w->out[1]; row++, factors += n) {
+        const int64_t high =
+            divisor(v, 0, row / w->out[1]) * divisor(v, 1, row % w->out[1]);
         if (high == before) {
             memcpy(factors, factors - n, (size_t)n * sizeof *factors);
             continue;
@@ -398,13 +325,20 @@ static uint64_t factor_bytes(const struct pooling *v)
                : 0;
 }
 
+static enum byi_window_kind window_kind(const struct pooling *v)
+{
+    return v->kind == MEAN ? BYI_WINDOW_SUM : BYI_WINDOW_MAX;
+}
+
 static void run_planes(const struct byi_call *call, const struct pooling *v)
 {
     float *factors = v->kind == MEAN ? call->scratch : NULL;
     const struct byi_sliding planes = {
-        .kind = v->kind == MEAN ? BYI_WINDOW_SUM : BYI_WINDOW_MAX,
+        .kind = window_kind(v),
         .w = &v->w,
-        .planes = v->planes,
+        .images = 1,
+        .channels = v->planes,
+        .repeat = 1,
         .x = v->x,
         .factors = factors,
         .y = v->y,
@@ -478,7 +412,7 @@ static bool has_float_loops(const struct pooling *v, enum byoc_dtype dtype)
 static bool uses_planes(const struct pooling *v, enum byoc_dtype dtype)
 {
     return has_float_loops(v, dtype) && v->block == 1 &&
-           byi_sliding_fits(&v->w);
+           byi_sliding_fits(window_kind(v), &v->w);
 }
 
 static void run_items(const struct byi_call *call, const struct pooling *v,
@@ -509,10 +443,9 @@ static enum byoc_status run_pool(const struct byi_call *call, bool fast,
     int64_t items = v.planes;
     if (fast && separable_loop(&v, call->in->dtype))
         run = separable_loop(&v, call->in->dtype);
-    if (fast && has_float_loops(&v, call->in->dtype)) {
-        run = v.block > 1 ? block_row : fast_plane;
-        if (v.block > 1)
-            items = v.planes / v.block * v.w.out[0] * v.w.out[1];
+    if (fast && v.block > 1 && has_float_loops(&v, call->in->dtype)) {
+        run = block_row;
+        items = v.planes / v.block * v.w.out[0] * v.w.out[1];
     }
     run_items(call, &v, run, items,
               byi_min(v.w.taps, v.w.in_count) * v.w.out_count);

@@ -63,7 +63,7 @@ void byi_window_outputs(const struct byi_window *w, int64_t tap, int64_t *first,
     *last = byi_max(*first, byi_min(*last, w->out[2]));
 }
 
-/* --- planes --------------------------------------------------------------- */
+/* --- bands ---------------------------------------------------------------- */
 
 enum {
     PLANES_PER_TASK = 16,
@@ -73,18 +73,43 @@ enum {
     MAX_INTERLEAVED_FLOATS = 6144, /* of that layout: inputs and outputs */
     /* the same if the stride is above 1: the rows layout would need two phases
      */
-    MAX_STRIDED_INTERLEAVED_FLOATS = 10240
+    MAX_STRIDED_INTERLEAVED_FLOATS = 10240,
+    MAX_TAPS = 1024,
+    MAX_WEIGHTS = 128, /* of a plane: their vectors stay in the L1 cache */
+    LINES = 16         /* rows of outputs of an item */
 };
 
-bool byi_sliding_fits(const struct byi_window *w)
+/* Whether bands support the window. */
+static bool has_bands(const struct byi_window *w)
 {
-    if (w->in[0] != 1 || w->out[0] != 1 || w->size[0] != 1 || w->pad[0] != 0 ||
-        w->stride[2] > 2 || w->size[2] > BYI_WINDOW_TAPS || w->taps > 1024)
-        return false;
-    for (int axis = 1; axis < 3; axis++)
+    return w->in[0] == 1 && w->out[0] == 1 && w->size[0] == 1 &&
+           w->pad[0] == 0 && w->stride[2] <= 2 && w->size[2] <= BYI_WINDOW_TAPS;
+}
+
+bool byi_sliding_fits(enum byi_window_kind kind, const struct byi_window *w)
+{
+    for (int axis = 0; axis < 3; axis++)
         if (w->pad[axis] < 0 || w->pad[axis] > w->in[axis] + 64 ||
             w->end[axis] > w->in[axis] + 64)
             return false;
+    return kind == BYI_WINDOW_PRODUCT ? has_bands(w) && w->taps <= MAX_WEIGHTS
+                                      : w->taps <= MAX_TAPS;
+}
+
+/* Whether maxima and sums run on lines rather than on bands in rows. Lines
+ * combine fewer elements unless the window is small, or bands have special code
+ * for it. */
+static bool uses_lines(const struct byi_window *w)
+{
+    static const int64_t tiles[][2] = {{5, 1}, {5, 2}};
+    if (!has_bands(w))
+        return true;
+    if (w->taps <= 16)
+        return false;
+    for (size_t i = 0; i < BYI_COUNT(tiles); i++)
+        if (w->size[1] == tiles[i][0] && w->size[2] == tiles[i][0] &&
+            w->stride[1] == tiles[i][1] && w->stride[2] == tiles[i][1])
+            return w->dilation[1] > 1 || w->dilation[2] > 1;
     return true;
 }
 
@@ -128,6 +153,12 @@ static void lay_out_rows(const struct byi_window *w, struct byi_band *b)
     }
 }
 
+/* Floats of vectors of a product's weights. */
+static int64_t weight_floats(const struct byi_window *w)
+{
+    return byi_min(w->taps, MAX_WEIGHTS) * byi_simd()->lanes;
+}
+
 /* Describe a band in the rows layout. */
 static struct byi_band rows_of(const struct byi_window *w)
 {
@@ -144,7 +175,8 @@ static struct byi_band rows_of(const struct byi_window *w)
     b.high = byi_max(1, byi_min(b.high, w->out[1]));
     b.size = inputs_read(w, 1, b.high) * b.pitch;
     b.planes = byi_max(1, byi_min(PLANES_PER_TASK, MAX_BAND_FLOATS / b.size));
-    b.floats = b.lead + b.size * b.planes + BYI_SLACK;
+    b.weights = b.lead + b.size * b.planes + BYI_SLACK;
+    b.floats = b.weights + weight_floats(w);
     return b;
 }
 
@@ -166,9 +198,11 @@ static struct byi_band side_of(const struct byi_window *w)
         .wide = w->out[2] * lanes,
         .step = w->stride[2],
     };
-    b.floats = b.size + w->out_count * lanes;
-    b.side = b.floats <= (w->stride[2] > 1 ? MAX_STRIDED_INTERLEAVED_FLOATS
-                                           : MAX_INTERLEAVED_FLOATS) &&
+    b.weights = b.size + w->out_count * lanes;
+    b.floats = b.weights + weight_floats(w);
+    b.side = has_bands(w) &&
+             b.weights <= (w->stride[2] > 1 ? MAX_STRIDED_INTERLEAVED_FLOATS
+                                            : MAX_INTERLEAVED_FLOATS) &&
              w->taps <= MAX_INTERLEAVED_TAPS && w->in[2] >= 4 &&
              w->out_count >= lanes && w->taps >= 4;
     if (!b.side)
@@ -178,82 +212,256 @@ static struct byi_band side_of(const struct byi_window *w)
     return b;
 }
 
-uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads)
+/* --- lines ---------------------------------------------------------------- */
+
+/* Set the phases of a line, and the taps: phases are shared by taps if there
+ * are fewer of them. */
+static void split_columns(const struct byi_window *w, struct byi_line *l,
+                          int64_t *starts, int64_t *taps)
 {
-    const int64_t floats = byi_max(rows_of(w).floats, side_of(w).floats);
-    return byi_align_bytes((uint64_t)floats * sizeof(float)) * threads;
+    const int64_t reach = (w->size[2] - 1) * w->dilation[2];
+    const bool shared = byi_min(l->stride, reach + 1) <= l->size;
+    l->phases = shared ? byi_min(l->stride, reach + 1) : l->size;
+    l->used = l->out + (shared ? reach / l->stride : 0);
+    l->phase = whole_vectors(l->used + byi_simd()->lanes);
+    for (int64_t p = 0; starts && p < l->phases; p++)
+        starts[p] = shared ? p : p * w->dilation[2];
+    for (int64_t c = 0; taps && c < l->size; c++) {
+        const int64_t at = c * w->dilation[2];
+        taps[c] =
+            shared ? at % l->stride * l->phase + at / l->stride : c * l->phase;
+    }
 }
 
-/* A run is divided into items: first groups of planes side by side, then bands
- * of groups of planes in rows. */
+/* Describe a line. starts, taps: arrays of w->size[2] elements to set, or NULL.
+ */
+static struct byi_line line_of(const struct byi_window *w, int64_t *starts,
+                               int64_t *taps)
+{
+    const int64_t lanes = byi_simd()->lanes;
+    const int64_t read = inputs_read(w, 2, w->out[2]);
+    struct byi_line l = {
+        .before = w->pad[2],
+        .columns = byi_max(0, byi_min(w->in[2], read - w->pad[2])),
+        .stride = w->out[2] > 1 ? w->stride[2] : 1,
+        .size = w->size[2],
+        .out = w->out[2],
+        .starts = starts,
+        .taps = taps,
+    };
+    for (int64_t c = 0; taps && c < l.size; c++)
+        taps[c] = c * w->dilation[2];
+    if (l.stride > 1)
+        split_columns(w, &l, starts, taps);
+    l.length = byi_max(l.before + l.columns, read + l.stride);
+    if (l.stride == 2)
+        l.length = byi_max(l.length, 2 * l.phase);
+    l.split = whole_vectors(l.length + 2 * lanes);
+    l.floats = l.split + l.phases * l.phase + BYI_SLACK;
+    return l;
+}
+
+/* The first element along an axis that is data under a window, and the number
+ * of its taps on data. */
+struct row_span {
+    int64_t first, n;
+};
+
+static void find_spans(const struct byi_window *w, int axis,
+                       struct row_span *spans)
+{
+    for (int64_t i = 0; i < w->out[axis]; i++) {
+        int64_t first, last;
+        byi_window_taps(w, axis, i, &first, &last);
+        spans[i] = (struct row_span){i * w->stride[axis] - w->pad[axis] +
+                                         first * w->dilation[axis],
+                                     last - first};
+    }
+}
+
+/* --- runs ----------------------------------------------------------------- */
+
+/* A run is divided into items, image by image: first groups of planes side by
+ * side, then bands of groups of planes in rows; or, instead of the latter,
+ * chunks of LINES lines of a plane. */
 struct sliding_run {
     const struct byi_sliding *v;
     struct byi_band rows, side;
-    int64_t sides;         /* number of items side by side */
-    int64_t bands, groups; /* of planes in rows */
+    struct byi_line line;
+    const struct row_span *spans[2]; /* of lines, along the first two axes */
+    bool lines;
+    int64_t items; /* of an image */
+    int64_t sides; /* number of items side by side */
+    int64_t bands; /* items of a plane that is not side by side */
 };
 
-static struct sliding_run divide(const struct byi_sliding *v)
+/* The parts of scratch. */
+struct sliding_scratch {
+    int64_t *starts, *taps;
+    struct row_span *spans;
+    char *threads;
+    uint64_t pointers, per_thread; /* bytes of pointers to rows; of all */
+    uint64_t bytes;                /* altogether */
+};
+
+static struct sliding_scratch open_scratch(const struct byi_window *w,
+                                           uint32_t threads, char *at)
 {
-    struct sliding_run r = {
-        .v = v, .rows = rows_of(v->w), .side = side_of(v->w)};
-    r.sides = r.side.side ? v->planes / r.side.planes : 0;
-    r.bands = byi_ceil_div(v->w->out[1], r.rows.high);
-    r.groups = byi_ceil_div(v->planes - r.sides * r.side.planes, r.rows.planes);
+    const int64_t taps = byi_min(w->size[2], MAX_TAPS);
+    const uint64_t head = byi_align_bytes(2 * (uint64_t)taps * sizeof(int64_t) +
+                                          (uint64_t)(w->out[0] + w->out[1]) *
+                                              sizeof(struct row_span));
+    int64_t floats = line_of(w, NULL, NULL).floats;
+    struct sliding_scratch s = {
+        .starts = (int64_t *)(void *)at,
+        .taps = (int64_t *)(void *)at + taps,
+        .spans = (struct row_span *)(void *)((int64_t *)(void *)at + 2 * taps),
+        .threads = at + head,
+        .pointers = byi_align_bytes((uint64_t)(w->size[0] * w->size[1]) *
+                                    sizeof(float *)),
+    };
+    if (has_bands(w))
+        floats = byi_max(floats, byi_max(rows_of(w).floats, side_of(w).floats));
+    s.per_thread =
+        s.pointers + byi_align_bytes((uint64_t)floats * sizeof(float));
+    s.bytes = head + s.per_thread * threads;
+    return s;
+}
+
+uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads)
+{
+    return open_scratch(w, threads, NULL).bytes;
+}
+
+static void divide_lines(const struct byi_window *w,
+                         const struct sliding_scratch *scratch,
+                         struct sliding_run *r)
+{
+    find_spans(w, 0, scratch->spans);
+    find_spans(w, 1, scratch->spans + w->out[0]);
+    r->spans[0] = scratch->spans;
+    r->spans[1] = scratch->spans + w->out[0];
+    r->line = line_of(w, scratch->starts, scratch->taps);
+    r->bands = w->out[0] * byi_ceil_div(w->out[1], LINES);
+    r->rows.planes = 1;
+}
+
+static struct sliding_run divide(const struct byi_sliding *v,
+                                 const struct sliding_scratch *scratch)
+{
+    const struct byi_window *w = v->w;
+    struct sliding_run r = {.v = v};
+    r.lines = v->kind != BYI_WINDOW_PRODUCT && uses_lines(w);
+    if (has_bands(w) && v->repeat == 1)
+        r.side = side_of(w);
+    if (r.side.side)
+        r.sides = v->channels / r.side.planes;
+    if (r.lines) {
+        divide_lines(w, scratch, &r);
+    } else {
+        r.rows = rows_of(w);
+        r.rows.planes = v->repeat == 1 ? r.rows.planes : 1;
+        r.bands = byi_ceil_div(w->out[1], r.rows.high);
+    }
+    const int64_t rest = v->channels - r.sides * r.side.planes;
+    r.items = r.sides + byi_ceil_div(rest, r.rows.planes) * r.bands;
     return r;
 }
 
-/* Compute output rows [h, h + rows) of n planes from `plane` on. */
+/* Compute output rows [h, h + rows) of n channels from channel c on. `image`
+ * numbers images. */
 static void run_band(const struct byi_sliding *v, const struct byi_band *b,
-                     int64_t plane, int64_t n, int64_t h, int64_t rows,
-                     float *buffer)
+                     int64_t image, int64_t c, int64_t n, int64_t h,
+                     int64_t rows, float *buffer)
 {
     const struct byi_simd *simd = byi_simd();
     const struct byi_window *w = v->w;
     const float outside = v->kind == BYI_WINDOW_MAX ? -INFINITY : 0;
-    const int64_t at = h * w->out[2];
-    float *y = v->y + plane * w->out_count + at;
+    const int64_t at = h * w->out[2], plane = image * v->channels + c;
+    float *y = v->y + plane * v->repeat * w->out_count + at;
     simd->copy_band(b, v->x + plane * w->in_count, h, rows, n, outside, buffer);
-    simd->window[v->kind](b, buffer, y, rows, n);
+    for (int64_t i = 0; i < v->repeat; i++)
+        simd->window[v->kind](
+            b, buffer,
+            v->weights ? v->weights + (c * v->repeat + i) * w->taps : NULL,
+            y + i * w->out_count, rows, n);
     for (int64_t p = 0; p < n && v->factors; p++, y += w->out_count)
         simd->binary[BYI_OP_MULTIPLY](y, 1, v->factors + at, 1, y,
                                       rows * w->out[2]);
 }
 
-static void run_item(const struct sliding_run *r, int64_t i, float *buffer)
+/* Compute output rows [h, end) at depth d of a plane. */
+static void run_lines(const struct sliding_run *r, int64_t plane, int64_t d,
+                      int64_t h, int64_t end, const float **rows, float *buffer)
 {
+    const struct byi_sliding *v = r->v;
+    const struct byi_window *w = v->w;
+    const float *x = v->x + plane * w->in_count;
+    const struct row_span deep = r->spans[0][d];
+    const int64_t step = w->dilation[1] * w->in[2];
+    const float *factors = v->factors;
+    float *y = v->y + plane * w->out_count;
+    for (int64_t n = 0; h < end; h++, n = 0) {
+        const struct row_span high = r->spans[1][h];
+        for (int64_t i = 0; i < deep.n; i++) {
+            const int64_t at = deep.first + i * w->dilation[0];
+            const float *row = x + (at * w->in[1] + high.first) * w->in[2];
+            for (int64_t j = 0; j < high.n; j++, row += step)
+                rows[n++] = row;
+        }
+        const int64_t at = (d * w->out[1] + h) * w->out[2];
+        byi_simd()->line[v->kind](
+            &r->line, rows, n, factors ? factors + at : NULL, buffer, y + at);
+    }
+}
+
+static void run_item(const struct sliding_run *r, int64_t i,
+                     const struct sliding_scratch *scratch)
+{
+    const struct byi_sliding *v = r->v;
     const struct byi_band *rows = &r->rows;
-    const int64_t high = r->v->w->out[1];
-    if (i < r->sides) {
-        run_band(r->v, &r->side, i * r->side.planes, r->side.planes, 0, high,
-                 buffer);
+    char *own =
+        scratch->threads + (uint64_t)byi_part_number() * scratch->per_thread;
+    float *buffer = (float *)(void *)(own + scratch->pointers);
+    const int64_t image = i / r->items, high = v->w->out[1];
+    const int64_t side = i % r->items, rest = side - r->sides;
+    if (rest < 0) {
+        run_band(v, &r->side, image, side * r->side.planes, r->side.planes, 0,
+                 high, buffer);
         return;
     }
-    i -= r->sides;
-    const int64_t plane =
-        r->sides * r->side.planes + i / r->bands * rows->planes;
-    const int64_t h = i % r->bands * rows->high;
-    run_band(r->v, rows, plane, byi_min(rows->planes, r->v->planes - plane), h,
+    const int64_t c =
+        r->sides * r->side.planes + rest / r->bands * rows->planes;
+    const int64_t part = rest % r->bands;
+    if (r->lines) {
+        const int64_t chunks = r->bands / v->w->out[0];
+        const int64_t h = part % chunks * LINES;
+        run_lines(r, image * v->channels + c, part / chunks, h,
+                  byi_min(h + LINES, high), (const float **)(void *)own,
+                  buffer);
+        return;
+    }
+    const int64_t h = part * rows->high;
+    run_band(v, rows, image, c, byi_min(rows->planes, v->channels - c), h,
              byi_min(rows->high, high - h), buffer);
 }
 
 void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
-                     void *scratch)
+                     void *memory)
 {
-    const struct sliding_run r = divide(v);
-    const int64_t items = r.sides + r.groups * r.bands;
-    const uint64_t bytes = byi_sliding_scratch(v->w, 1);
+    if (v->w->out_count == 0)
+        return;
+    const struct sliding_scratch scratch =
+        open_scratch(v->w, call->threads, memory);
+    const struct sliding_run r = divide(v, &scratch);
+    const int64_t planes = v->images * v->channels;
     /* about eight taps take as long as copying an input */
-    const int team = byi_team(
-        call, v->planes * (v->w->in_count + v->w->out_count * v->w->taps / 8));
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        const uint64_t part = (uint64_t)byi_part_number();
-        float *buffer = (void *)((char *)scratch + part * bytes);
-#pragma omp for schedule(static) nowait
-        for (int64_t i = 0; i < items; i++)
-            run_item(&r, i, buffer);
-    }
+    const int team =
+        byi_team(call, planes * (v->w->in_count +
+                                 v->repeat * v->w->out_count * v->w->taps / 8));
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < v->images * r.items; i++)
+        run_item(&r, i, &scratch);
 }
 
 struct byi_conv byi_conv_operands(const struct byi_call *call)

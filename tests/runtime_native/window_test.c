@@ -77,6 +77,22 @@ static void make_square(struct shape *s)
     }
 }
 
+/* The algorithm of a convolution whose weights are not packed. */
+static const char *algorithm_of(const struct shape *s)
+{
+    struct eval e = prepare_conv(BYI_OP_NN_CONV2D, 2, BYOC_F32, s, false);
+    const struct byi_call call = {.op = e.op,
+                                  .attrs = e.attrs,
+                                  .n_in = e.n_in,
+                                  .n_out = e.n_out,
+                                  .in = e.in,
+                                  .out = e.out,
+                                  .threads = 1};
+    const char *name = byi_algorithm_of(&call);
+    finish(&e);
+    return name;
+}
+
 /* Weights that are not packed before the run are transformed only if there are
  * many positions. */
 static void test_unpacked(void **state)
@@ -89,17 +105,60 @@ static void test_unpacked(void **state)
                                 .padding = {1, 1, 1, 1},
                                 .dilation = {1, 1},
                                 .groups = 1};
+        assert_non_null(
+            strstr(algorithm_of(&s), side == 8 ? "direct" : "winograd"));
+    }
+}
+
+/* Depthwise convolutions of channels-first images run on planes, without copies
+ * to channels last; large windows only if there are few channels. */
+static void test_planes(void **state)
+{
+    static const struct {
+        struct shape s;
+        bool planes;
+    } cases[] = {
+        {{{1, 32, 20, 20}, {32, 1, 3, 3}, {1, 1}, {1}, {1, 1}, {0}, 32}, true},
+        {{{1, 32, 20, 20}, {32, 1, 3, 3}, {2, 2}, {0}, {2, 2}, {0}, 32}, true},
+        {{{1, 1, 20, 20}, {5, 1, 3, 3}, {1, 1}, {1}, {1, 1}, {0}, 1}, true},
+        {{{1, 8, 20, 20}, {8, 1, 9, 9}, {1, 1}, {1}, {1, 1}, {0}, 8}, true},
+        {{{1, 32, 20, 20}, {32, 1, 9, 9}, {1, 1}, {1}, {1, 1}, {0}, 32}, false},
+        {{{1, 32, 20, 20}, {32, 1, 3, 3}, {3, 3}, {0}, {1, 1}, {0}, 32}, false},
+        {{{1, 32, 20, 20}, {32, 2, 3, 3}, {1, 1}, {0}, {1, 1}, {0}, 16}, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++)
+        assert_int_equal(strcmp(algorithm_of(&cases[i].s), "planes") == 0,
+                         cases[i].planes);
+}
+
+/* Give the shape a larger window of any stride, on images that are wide enough
+ * for several vectors. */
+static void enlarge(struct shape *s)
+{
+    const int64_t most[] = {14, 17};
+    for (uint32_t i = 0; i < 2; i++) {
+        s->w[2 + i] = random_in(1, most[i]);
+        s->strides[i] = random_in(1, 9);
+        s->padding[i] = random_in(0, s->w[2 + i] - 1);
+        s->padding[2 + i] = random_in(0, s->w[2 + i] - 1);
+        const int64_t extent = (s->w[2 + i] - 1) * s->dilation[i];
+        s->x[2 + i] = extent + random_in(1, i ? 90 : 25);
+    }
+}
+
+static void test_large_depthwise(void **state)
+{
+    (void)state;
+    for (int round = 0; round < test_share_of(120); round++) {
+        struct shape s = random_shape(2, false);
+        enlarge(&s);
+        s.strides[1] = random_in(1, 2);
+        s.groups = s.x[1] = random_in(1, 12);
+        s.w[0] = s.groups * random_in(1, 3);
+        s.w[1] = 1;
         struct eval e = prepare_conv(BYI_OP_NN_CONV2D, 2, BYOC_F32, &s, false);
-        const struct byi_call call = {.op = e.op,
-                                      .attrs = e.attrs,
-                                      .n_in = e.n_in,
-                                      .n_out = e.n_out,
-                                      .in = e.in,
-                                      .out = e.out,
-                                      .threads = 1};
-        const char *name = byi_algorithm_of(&call);
-        assert_non_null(strstr(name, side == 8 ? "direct" : "winograd"));
-        finish(&e);
+        expect_plain(&e, byi_conv_plain, 1e-4, "depthwise conv, large window");
     }
 }
 
@@ -343,6 +402,28 @@ static void test_pool(void **state)
     }
 }
 
+static void test_large_pool(void **state)
+{
+    (void)state;
+    for (int round = 0; round < test_share_of(240); round++) {
+        struct shape s = random_shape(2, false);
+        const int mean = round % 2;
+        enlarge(&s);
+        s.x[1] = random_in(1, 20);
+        const struct byi_attr more[] = {
+            BOOL("ceil_mode", round / 2 % 2),
+            BOOL("count_include_pad", round / 4 % 2),
+        };
+        struct byi_tensor x = tensor(BYOC_F32, 4, s.x);
+        if (round % 5 == 0)
+            byi_tensor_set(&x, random_in(0, byi_count(&x) - 1), NAN);
+        struct eval e =
+            prepare_pool(mean ? BYI_OP_NN_AVG_POOL2D : BYI_OP_NN_MAX_POOL2D, 2,
+                         &s, more, mean ? 2 : 1, x);
+        expect_plain(&e, byi_pool_plain, 2e-6, mean ? "mean" : "maximum");
+    }
+}
+
 /* Averages do not count positions that only ceil_mode adds; they count padding
  * if count_include_pad is set. */
 static void test_mean_by_hand(void **state)
@@ -451,7 +532,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conv),
         cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_large_depthwise),
         cmocka_unit_test(test_unpacked),
+        cmocka_unit_test(test_planes),
         cmocka_unit_test(test_small_planes),
         cmocka_unit_test(test_last_planes),
         cmocka_unit_test(test_one_position),
@@ -461,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_dtypes),
         cmocka_unit_test(test_by_hand),
         cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_large_pool),
         cmocka_unit_test(test_mean_by_hand),
         cmocka_unit_test(test_indices),
         cmocka_unit_test(test_global),
