@@ -340,7 +340,7 @@ static loop_fn choose_loop(struct binary_job *job, enum byoc_dtype dtype,
     job->plain = find_loop(op, dtype);
     if (!fast || !job->plain)
         return job->plain;
-    job->pair = simd->pair ? simd->pair(op, dtype) : NULL;
+    job->pair = simd->pair && !job->fmod ? simd->pair(op, dtype) : NULL;
     job->pair_size = byi_dtype_bytes(dtype);
     return pair_loop;
 }

@@ -361,6 +361,33 @@ static void test_integer_edges(void **state)
     }
 }
 
+/* Quotients and remainders of integers of at most 32 bits, which are computed
+ * with floats, against the plain loops; many are next to a whole number. */
+static void test_quotients(void **state)
+{
+    static const enum byoc_dtype dtypes[] = {BYOC_I8, BYOC_I16, BYOC_I32,
+                                             BYOC_U8, BYOC_U16, BYOC_U32};
+    (void)state;
+    for (int round = 0; round < 240; round++) {
+        const enum byoc_dtype dtype = dtypes[round % 6];
+        const int64_t bits = 8 * (int64_t)byi_dtype_bytes(dtype);
+        const int64_t least = round % 6 < 3 ? -(1LL << (bits - 1)) : 0;
+        const int64_t most = least + (1LL << bits) - 1;
+        struct byi_tensor in[] = {TENSOR(dtype, 300), TENSOR(dtype, 300)};
+        for (int64_t i = 0; i < 300; i++) {
+            const int64_t b = round % 2 ? random_in(least, most)
+                                        : random_in(least < 0 ? -9 : 0, 9);
+            const int64_t times = b ? random_in(least, most) / b : 0;
+            const int64_t a = times * b + random_in(-1, 1);
+            byi_tensor_set(&in[0], i, (double)byi_min(byi_max(a, least), most));
+            byi_tensor_set(&in[1], i, (double)b);
+        }
+        struct eval e =
+            prepare(round / 6 % 2 ? BYI_OP_MOD : BYI_OP_DIVIDE, NULL, 0, in, 2);
+        expect_plain(&e, byi_binary_plain, 0, "quotient");
+    }
+}
+
 static void test_where(void **state)
 {
     static const enum byoc_dtype dtypes[] = {BYOC_U8, BYOC_F16, BYOC_F32,
@@ -502,6 +529,7 @@ int main(void)
         cmocka_unit_test(test_unary_ints),
         cmocka_unit_test(test_binary),
         cmocka_unit_test(test_binary_fast),
+        cmocka_unit_test(test_quotients),
         cmocka_unit_test(test_integer_edges),
         cmocka_unit_test(test_where),
         cmocka_unit_test(test_cast),
