@@ -16,7 +16,8 @@
 
 #include "kernel.h"
 
-enum { BLOCK = 512 };
+/* elements that are cast at a time: through float32, and directly */
+enum { BLOCK = 512, DIRECT_BLOCK = 16384 };
 
 typedef void (*loop_fn)(const void *x, void *y, int64_t n);
 
@@ -62,35 +63,29 @@ static inline uint64_t to_uint64(double v)
             y[i] = convert;                                                    \
     }
 
-/* Convert float32 with the loops of struct byi_simd; one by one if a number is
+/* Convert floats with the loops of struct byi_simd; one by one if a number is
  * too large for them. */
-#define FROM_F32(to, to_type, convert)                                         \
-    static void F32_to_##to(const void *vx, void *vy, int64_t n)               \
+#define FROM_FLOAT_FAST(from, from_type, to, to_type, convert)                 \
+    static void from##_to_##to(const void *vx, void *vy, int64_t n)            \
     {                                                                          \
-        const float *x = vx;                                                   \
+        const from_type *x = vx;                                               \
         to_type *y = vy;                                                       \
-        bool (*const all)(const float *, void *, int64_t) =                    \
-            byi_simd()->to_int[BYOC_##to];                                     \
+        bool (*const all)(const void *, void *, int64_t) =                     \
+            byi_simd()->to_int[BYOC_##from == BYOC_F64][BYOC_##to];            \
         if (all && all(x, y, n))                                               \
             return;                                                            \
         for (int64_t i = 0; i < n; i++)                                        \
             y[i] = convert;                                                    \
     }
-FROM_F32(U8, uint8_t, (uint8_t)TO_INT64(x[i]))
-FROM_F32(I8, int8_t, (int8_t)TO_INT64(x[i]))
-FROM_F32(U16, uint16_t, (uint16_t)TO_INT64(x[i]))
-FROM_F32(I16, int16_t, (int16_t)TO_INT64(x[i]))
-FROM_F32(U32, uint32_t, (uint32_t)TO_INT64(x[i]))
-FROM_F32(I32, int32_t, (int32_t)TO_INT64(x[i]))
-FROM_F32(BOOL, uint8_t, x[i] != 0)
-
-LOOP(F64, double, U8, uint8_t, (uint8_t)TO_INT64(x[i]))
-LOOP(F64, double, I8, int8_t, (int8_t)TO_INT64(x[i]))
-LOOP(F64, double, U16, uint16_t, (uint16_t)TO_INT64(x[i]))
-LOOP(F64, double, I16, int16_t, (int16_t)TO_INT64(x[i]))
-LOOP(F64, double, U32, uint32_t, (uint32_t)TO_INT64(x[i]))
-LOOP(F64, double, I32, int32_t, (int32_t)TO_INT64(x[i]))
-LOOP(F64, double, BOOL, uint8_t, x[i] != 0)
+#define TO_INTS(id, type)                                                      \
+    FROM_FLOAT_FAST(id, type, U8, uint8_t, (uint8_t)TO_INT64(x[i]))            \
+    FROM_FLOAT_FAST(id, type, I8, int8_t, (int8_t)TO_INT64(x[i]))              \
+    FROM_FLOAT_FAST(id, type, U16, uint16_t, (uint16_t)TO_INT64(x[i]))         \
+    FROM_FLOAT_FAST(id, type, I16, int16_t, (int16_t)TO_INT64(x[i]))           \
+    FROM_FLOAT_FAST(id, type, U32, uint32_t, (uint32_t)TO_INT64(x[i]))         \
+    FROM_FLOAT_FAST(id, type, I32, int32_t, (int32_t)TO_INT64(x[i]))           \
+    FROM_FLOAT_FAST(id, type, BOOL, uint8_t, x[i] != 0)
+BYI_EACH_FLOAT(TO_INTS)
 
 #define FROM_FLOAT(id, type)                                                   \
     LOOP(id, type, F32, float, (float)x[i])                                    \
@@ -108,12 +103,20 @@ LOOP(F64, double, BOOL, uint8_t, x[i] != 0)
     LOOP(id, type, U32, uint32_t, (uint32_t)x[i])                              \
     LOOP(id, type, I32, int32_t, (int32_t)x[i])                                \
     LOOP(id, type, U64, uint64_t, (uint64_t)x[i])                              \
-    LOOP(id, type, I64, int64_t, (int64_t)x[i])                                \
-    LOOP(id, type, BOOL, uint8_t, x[i] != 0)
+    LOOP(id, type, I64, int64_t, (int64_t)x[i])
 
 BYI_EACH_FLOAT(FROM_FLOAT)
 BYI_EACH_INT(FROM_INT)
 FROM_INT(BOOL, uint8_t)
+
+/* SSE2 cannot compare 64 bits. */
+#define IS_NOT_ZERO(id, type)                                                  \
+    LOOP(id, type, BOOL, uint8_t,                                              \
+         sizeof(type) < 8                                                      \
+             ? x[i] != 0                                                       \
+             : ((uint32_t)x[i] | (uint32_t)((uint64_t)x[i] >> 32)) != 0)
+BYI_EACH_INT(IS_NOT_ZERO)
+IS_NOT_ZERO(BOOL, uint8_t)
 
 #define EACH_TARGET(from)                                                      \
     [BYOC_##from] = {                                                          \
@@ -135,7 +138,15 @@ struct narrowing {
     enum byi_rounding mode;
 };
 
-/* Cast elements [at, at + n) of x to y, n <= BLOCK. float16, bfloat16 and
+/* Whether the integers only change their sign. */
+static bool is_copy(enum byoc_dtype from, enum byoc_dtype to)
+{
+    return byi_dtype_is_int(from) && byi_dtype_is_int(to) &&
+           byoc_dtype_size(from) == byoc_dtype_size(to);
+}
+
+/* Cast elements [at, at + n) of x to y; n <= BLOCK if there is no loop that
+ * casts directly. float16, bfloat16 and
  * narrow types are cast through float32. */
 static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
                        int64_t at, int64_t n, const struct narrowing *narrowing)
@@ -171,7 +182,10 @@ static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
         return;
     }
     if (!byi_dtype_is_half(to)) {
-        loops[from][to](src, dst, n);
+        if (is_copy(from, to))
+            memcpy(dst, src, (size_t)n * byoc_dtype_size(to));
+        else
+            loops[from][to](src, dst, n);
         return;
     }
     loops[from][BYOC_F32](src, narrow, n);
@@ -317,9 +331,11 @@ static enum byoc_status cast_run(const struct byi_call *call,
                              "a numeric type or bool", err);
     const int64_t n = byi_count(x);
     const int team = byi_team(call, n);
+    const int64_t most =
+        loops[x->dtype][call->out->dtype] ? DIRECT_BLOCK : BLOCK;
 #pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t at = 0; at < n; at += BLOCK)
-        cast_block(x, call->out, at, byi_min(BLOCK, n - at), &narrowing);
+    for (int64_t at = 0; at < n; at += most)
+        cast_block(x, call->out, at, byi_min(most, n - at), &narrowing);
     return BYOC_OK;
 }
 

@@ -688,10 +688,11 @@ struct byi_simd {
     /* columns [begin, end) of the state and of y */
     void (*linear)(const struct byi_linear_head *h, int64_t begin, int64_t end);
     bool (*finite)(const float *x, int64_t n); /* all are finite */
-    /* y[i] = x[i], truncated; indexed by the dtype of y, which has at most 32
-     * bits. Returns false if an |x[i]| is not below 2^31; then y must not be
-     * used. NULL: the loop would not be faster than scalar conversions. */
-    bool (*to_int[BYI_DTYPES])(const float *x, void *y, int64_t n);
+    /* y[i] = x[i], truncated, of float32 and [1] float64; indexed by the dtype
+     * of y, which has at most 32 bits. Returns false if an |x[i]| is not below
+     * 2^31; then y must not be used. NULL: the loop would not be faster than
+     * scalar conversions. */
+    bool (*to_int[2][BYI_DTYPES])(const void *x, void *y, int64_t n);
     /* By dtype: float32, in which NaN is the largest and the smallest number,
      * and integers; [0] the largest, [1] the smallest. extreme_row: *best = the
      * extreme of n > 0 numbers and *best. extreme_rows: y[i] = the extreme of

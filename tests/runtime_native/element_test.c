@@ -463,8 +463,9 @@ static void test_cast(void **state)
         }
 }
 
-/* Casts of float32 to integers with each instruction set equal those of
- * float64: for numbers of up to 31 bits, and for a larger one. */
+/* Casts of float32 and float64 to integers with each instruction set equal
+ * those of float64 that are done one by one, since another number is large: for
+ * numbers of up to 31 bits, and for a larger one. */
 static void test_cast_floats(void **state)
 {
     static const enum byoc_dtype dtypes[] = {BYOC_U8,  BYOC_I8,  BYOC_U16,
@@ -478,20 +479,26 @@ static void test_cast_floats(void **state)
             const struct byi_attr given = DTYPE("dtype", dtype);
             struct byi_tensor x = TENSOR(BYOC_F32, 1300);
             struct byi_tensor wide = TENSOR(BYOC_F64, 1300);
+            struct byi_tensor longer = TENSOR(BYOC_F64, 1301);
             for (int64_t i = 0; i < 1300; i++) {
                 const float v = (float)ldexp((double)random_in(-999, 999) / 1e3,
                                              (int)random_in(-2, 31));
                 byi_tensor_set(&x, i, i == 700 ? large[round / 8] : (double)v);
                 byi_tensor_set(&wide, i, byi_tensor_float(&x, i));
+                byi_tensor_set(&longer, i, byi_tensor_float(&x, i));
             }
-            struct eval e = prepare(BYI_OP_CAST, &given, 1, &x, 1);
-            struct eval f = prepare(BYI_OP_CAST, &given, 1, &wide, 1);
-            assert_int_equal(run_fast(&e, 1), BYOC_OK);
-            assert_int_equal(run_fast(&f, 1), BYOC_OK);
-            assert_memory_equal(e.out->data, f.out->data,
-                                1300 * byoc_dtype_size(dtype));
-            finish(&e);
-            finish(&f);
+            byi_tensor_set(&longer, 1300, 1e300);
+            const struct byi_tensor in[] = {x, wide, longer};
+            struct eval e[3];
+            for (int i = 0; i < 3; i++) {
+                e[i] = prepare(BYI_OP_CAST, &given, 1, &in[i], 1);
+                assert_int_equal(run_fast(&e[i], 1), BYOC_OK);
+            }
+            for (int i = 0; i < 2; i++)
+                assert_memory_equal(e[i].out->data, e[2].out->data,
+                                    1300 * byoc_dtype_size(dtype));
+            for (int i = 0; i < 3; i++)
+                finish(&e[i]);
         }
     byi_simd_use(byi_isa_widest());
 }
