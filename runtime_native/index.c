@@ -80,7 +80,38 @@ static bool offsets_of(const struct elements *e, int64_t base, int64_t row,
                                      to);
 }
 
-enum { ELEMENTS = 256 }; /* number of offsets that are computed together */
+enum {
+    ELEMENTS = 256, /* number of offsets that are computed together */
+    SHORT = 32      /* elements of a row that shares them with other rows */
+};
+
+/* As offsets_of(), of whole rows [row, row + n). */
+static bool offsets_of_rows(const struct elements *e, int64_t row, int64_t n,
+                            int64_t *to)
+{
+    int64_t at[BYI_MAX_RANK];
+    const uint32_t lead = e->idx->rank - 1;
+    const int64_t *dims = e->idx->dims, step = e->strides[lead];
+    int64_t base = byi_seek(lead, dims, e->strides, row, at);
+    bool outside = false;
+    for (int64_t r = row; r < row + n; r++) {
+        for (int64_t i = 0; i < e->row; i++) {
+            const int64_t k =
+                byi_wrap(byi_index_at(e->idx, r * e->row + i), e->size);
+            outside = outside || (uint64_t)k >= (uint64_t)e->size;
+            *to++ = (int64_t)((uint64_t)base +
+                              (uint64_t)k * (uint64_t)e->axis_stride +
+                              (uint64_t)(i * step));
+        }
+        for (uint32_t axis = lead; axis-- > 0; at[axis] = 0) {
+            base += e->strides[axis];
+            if (++at[axis] < dims[axis])
+                break;
+            base -= e->strides[axis] * dims[axis];
+        }
+    }
+    return outside;
+}
 
 /* dst[k] = src[at[k]] for n elements */
 static void gather_elements(char *dst, const char *src, const int64_t *at,
@@ -102,35 +133,49 @@ static void gather_elements(char *dst, const char *src, const int64_t *at,
     }
 }
 
+/* Gather rows [r, r + rows) of idx: one row, or some that are short. Returns
+ * true if an index is out of range. */
+static bool gather_rows(const struct byi_call *call, const struct elements *e,
+                        int64_t r, int64_t rows)
+{
+    const size_t size = byi_dtype_bytes(call->in->dtype);
+    const char *x = call->in->data;
+    char *y = (char *)call->out->data + r * e->row * (int64_t)size;
+    int64_t at[ELEMENTS];
+    if (e->row < SHORT) {
+        if (offsets_of_rows(e, r, rows, at))
+            return true;
+        gather_elements(y, x, at, rows * e->row, size);
+        return false;
+    }
+    const int64_t base = row_offset(e, r);
+    for (int64_t i = 0; i < e->row; i += ELEMENTS) {
+        const int64_t n = byi_min(ELEMENTS, e->row - i);
+        if (offsets_of(e, base, r, i, n, at))
+            return true;
+        gather_elements(y + i * (int64_t)size, x, at, n, size);
+    }
+    return false;
+}
+
 /* y[.., i, ..] = x[.., indices[.., i, ..], ..] along axis */
 static enum byoc_status gather_run(const struct byi_call *call,
                                    struct byoc_error *err)
 {
-    const struct byi_tensor *x = call->in;
     const struct elements e = describe_elements(call);
-    const size_t size = byi_dtype_bytes(x->dtype);
     bool outside = false;
     if (byi_count(e.idx) == 0)
         return BYOC_OK;
     const int team = byi_team(call, e.n_rows * e.row);
+    const int64_t some = e.row < SHORT ? ELEMENTS / e.row : 1;
     /* indices are checked in this loop, since there may be more of them than
      * elements of x, so that a separate pass would be slow */
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)      \
     reduction(||                                                               \
               : outside)
-    for (int64_t r = 0; r < e.n_rows; r++) {
-        const int64_t base = row_offset(&e, r);
-        int64_t at[ELEMENTS];
-        for (int64_t i = 0; i < e.row; i += ELEMENTS) {
-            const int64_t n = byi_min(ELEMENTS, e.row - i);
-            outside = outside || offsets_of(&e, base, r, i, n, at);
-            if (outside)
-                break;
-            gather_elements((char *)call->out->data +
-                                (r * e.row + i) * (int64_t)size,
-                            x->data, at, n, size);
-        }
-    }
+    for (int64_t r = 0; r < e.n_rows; r += some)
+        outside =
+            outside || gather_rows(call, &e, r, byi_min(some, e.n_rows - r));
     return outside ? byi_check_indices(call, e.idx, e.size, err) : BYOC_OK;
 }
 

@@ -112,13 +112,14 @@ static enum byoc_status pad_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* The element that trilu fills with: zero, or the empty string. */
-static const void *blank(enum byoc_dtype dtype)
+/* Set n elements to zero, or to the empty string. */
+static void clear(enum byoc_dtype dtype, char *to, int64_t n, int64_t size)
 {
     static const char *const text = "";
-    static const uint64_t zero[2];
-
-    return dtype == BYOC_STRING ? (const void *)&text : zero;
+    if (dtype == BYOC_STRING)
+        byi_fill(to, &text, n, (size_t)size);
+    else
+        memset(to, 0, (size_t)(n * size));
 }
 
 /* x (..., rows, cols): keeps the elements (i, j) with j >= i + k (upper) or j
@@ -137,7 +138,6 @@ static enum byoc_status trilu_run(const struct byi_call *call,
                                ? byi_index_at(&call->in[1], 0)
                                : byi_attr_int(call->attrs, "k");
     const int64_t k = byi_max(-far, byi_min(far, wanted));
-    const void *none = blank(x->dtype);
     const int team = byi_team(call, total * cols);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t r = 0; r < total; r++) {
@@ -146,8 +146,8 @@ static enum byoc_status trilu_run(const struct byi_call *call,
         const int64_t cut = left * size, row = cols * size;
         const char *src = (const char *)x->data + r * row;
         char *dst = (char *)call->out->data + r * row;
-        byi_fill(upper ? dst : dst + cut, none, upper ? left : cols - left,
-                 (size_t)size);
+        clear(x->dtype, upper ? dst : dst + cut, upper ? left : cols - left,
+              size);
         memcpy(upper ? dst + cut : dst, upper ? src + cut : src,
                (size_t)(upper ? row - cut : cut));
     }
