@@ -382,6 +382,13 @@ static void add_point(const struct byi_tensor *x, const struct roi_point *p,
     }
 }
 
+/* The row or the column of sample point `i` of `n` in a bin. */
+static double sample_at(double first, int64_t bin, double size, int64_t i,
+                        int64_t n)
+{
+    return first + ((double)bin + ((double)i + 0.5) / (double)n) * size;
+}
+
 /* Compute one bin of n planes: the means or the maxima of its sample points. */
 static void pool_bin(const struct byi_tensor *x, const struct roi_grid *r,
                      int64_t plane, int64_t n, int64_t bin_row, int64_t bin_col,
@@ -391,13 +398,10 @@ static void pool_bin(const struct byi_tensor *x, const struct roi_grid *r,
     for (int64_t k = 0; k < n; k++)
         results[k] = maximum && count ? -INFINITY : 0;
     for (int64_t i = 0; i < r->rows; i++) {
-        const double row =
-            r->top +
-            ((double)bin_row + ((double)i + 0.5) / (double)r->rows) * r->bin_h;
+        const double row = sample_at(r->top, bin_row, r->bin_h, i, r->rows);
         for (int64_t j = 0; j < r->cols; j++) {
-            const double col = r->left + ((double)bin_col +
-                                          ((double)j + 0.5) / (double)r->cols) *
-                                             r->bin_w;
+            const double col =
+                sample_at(r->left, bin_col, r->bin_w, j, r->cols);
             struct roi_point p;
             add_point(x, find_point(x, row, col, &p) ? &p : NULL, plane, n,
                       maximum, results);
@@ -422,6 +426,92 @@ static void align_bin(const struct byi_call *call, const struct roi_grid *r,
         for (int64_t k = 0; k < n; k++)
             byi_put_real(y, (i * channels + c + k) * bins + bin, results[k]);
     }
+}
+
+enum { ROI_POINTS = 512 }; /* sample points that are listed together */
+
+/* The sample points of some bins, without those outside of the image. */
+struct roi_list {
+    int32_t at[ROI_POINTS][4];
+    float weight[ROI_POINTS][4];
+    int64_t end[ROI_POINTS]; /* of each bin */
+};
+
+/* Whether the means of the roi's bins are computed plane by plane. */
+static bool uses_list(const struct byi_call *call, const struct roi_grid *r,
+                      bool maximum)
+{
+    const struct byi_tensor *x = call->in;
+    return !maximum && x->dtype == BYOC_F32 && r->rows * r->cols > 0 &&
+           r->rows * r->cols <= ROI_POINTS &&
+           x->dims[2] <= INT32_MAX / x->dims[3];
+}
+
+/* List the sample points of bin `bin`, from number n on; returns their end. */
+static int64_t list_points(const struct byi_call *call,
+                           const struct roi_grid *r, int64_t bin, int64_t n,
+                           struct roi_list *list)
+{
+    const int64_t w = call->out->dims[3];
+    for (int64_t i = 0; i < r->rows * r->cols; i++) {
+        struct roi_point p;
+        const double row =
+            sample_at(r->top, bin / w, r->bin_h, i / r->cols, r->rows);
+        const double col =
+            sample_at(r->left, bin % w, r->bin_w, i % r->cols, r->cols);
+        if (!find_point(call->in, row, col, &p))
+            continue;
+        for (int k = 0; k < 4; k++) {
+            list->at[n][k] = (int32_t)p.at[k];
+            list->weight[n][k] = (float)p.weight[k];
+        }
+        n++;
+    }
+    return n;
+}
+
+/* The sum of sample points [n, end) of a plane. */
+static float sum_points(const struct roi_list *list, int64_t n, int64_t end,
+                        const float *plane)
+{
+    float sum[4] = {0};
+    for (; n < end; n++)
+        for (int k = 0; k < 4; k++)
+            sum[k] += list->weight[n][k] * plane[list->at[n][k]];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+/* Compute the means of bins [first, first + n) of roi i in all channels. Plane
+ * by plane, since pixels of several planes may share few sets of a cache. */
+static void average_bins(const struct byi_call *call, const struct roi_grid *r,
+                         int64_t i, int64_t first, int64_t n)
+{
+    const struct byi_tensor *x = call->in, *y = call->out;
+    const int64_t channels = y->dims[1], bins = y->dims[2] * y->dims[3];
+    const int64_t size = x->dims[2] * x->dims[3];
+    const float count = (float)(r->rows * r->cols);
+    struct roi_list list;
+    for (int64_t b = 0, end = 0; b < n; b++)
+        list.end[b] = end = list_points(call, r, first + b, end, &list);
+    const float *plane = (const float *)x->data + r->batch * channels * size;
+    float *to = (float *)y->data + i * channels * bins + first;
+    for (int64_t c = 0; c < channels; c++, plane += size, to += bins)
+        for (int64_t b = 0, at = 0; b < n; at = list.end[b++])
+            to[b] = sum_points(&list, at, list.end[b], plane) / count;
+}
+
+/* Compute bins [begin, end) of roi i. */
+static void align_bins(const struct byi_call *call, const struct roi_grid *r,
+                       int64_t i, int64_t begin, int64_t end, bool maximum)
+{
+    if (!uses_list(call, r, maximum)) {
+        for (int64_t b = begin; b < end; b++)
+            align_bin(call, r, i, b, maximum);
+        return;
+    }
+    const int64_t most = ROI_POINTS / (r->rows * r->cols);
+    for (int64_t b = begin; b < end; b += most)
+        average_bins(call, r, i, b, byi_min(most, end - b));
 }
 
 /* x (N, C, H, W), rois (n, 4) of x1 y1 x2 y2, batch (n): y (n, C, h, w) */
@@ -452,9 +542,8 @@ static enum byoc_status roi_align_float(const struct byi_call *call,
         struct roi_grid r;
         if (read_roi(call, i, &r, NULL) != BYOC_OK)
             continue;
-        for (int64_t b = bins * part / parts; b < bins * (part + 1) / parts;
-             b++)
-            align_bin(call, &r, i, b, maximum);
+        align_bins(call, &r, i, bins * part / parts, bins * (part + 1) / parts,
+                   maximum);
     }
     return BYOC_OK;
 }

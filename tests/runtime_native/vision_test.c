@@ -302,6 +302,45 @@ static void test_samples(void **state)
     assert_int_equal(run(&t, BYI_OP_ROI_ALIGN, "{}"), BYOC_EINVAL);
 }
 
+/* Means of regions in float32, which run plane by plane, equal those in
+ * float64, which run bin by bin: also outside of the image, and of bins with
+ * more points than are listed together. */
+static void test_roi_means(void **state)
+{
+    static const char *const attrs[] = {
+        "{\"output_height\": 3, \"output_width\": 4}",
+        "{\"output_height\": 7, \"output_width\": 7, \"sampling_ratio\": 2}",
+        "{\"output_height\": 2, \"output_width\": 1, \"sampling_ratio\": 23}",
+    };
+    const int64_t dims[] = {2, 5, 13, 11}, roi_dims[] = {6, 4};
+    const int64_t batch[] = {0, 1, 1, 0, 0, 1};
+    (void)state;
+    for (int round = 0; round < 30; round++) {
+        struct trial t[2];
+        for (int wide = 0; wide < 2; wide++)
+            t[wide] = (struct trial){
+                .n_in = 3,
+                .in = {make(wide ? BYOC_F64 : BYOC_F32, 4, dims),
+                       make(wide ? BYOC_F64 : BYOC_F32, 2, roi_dims),
+                       ints(6, batch)}};
+        for (int64_t i = 0; i < 2 * 5 * 13 * 11; i++) {
+            const double v = (double)pick(-9, 9);
+            byi_tensor_set(&t[0].in[0], i, v);
+            byi_tensor_set(&t[1].in[0], i, v);
+        }
+        for (int64_t i = 0; i < 24; i++) {
+            const double v = (double)pick(-8, 40) / 2 + (i % 4 > 1 ? 9 : 0);
+            byi_tensor_set(&t[0].in[1], i, v);
+            byi_tensor_set(&t[1].in[1], i, v);
+        }
+        for (int wide = 0; wide < 2; wide++)
+            must_run(&t[wide], BYI_OP_ROI_ALIGN, attrs[round % 3]);
+        for (int64_t i = 0; i < byi_count(&t[0].out[0]); i++)
+            assert_true(fabs(byi_tensor_float(&t[0].out[0], i) -
+                             byi_tensor_float(&t[1].out[0], i)) < 1e-5);
+    }
+}
+
 /* The bins of a region of 3 by 4 pixels, computed by hand; one outside the
  * picture has no pixels. */
 static void test_roi_pool(void **state)
@@ -356,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_resize_to_one),
         cmocka_unit_test(test_resize_exact),
         cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_roi_means),
         cmocka_unit_test(test_roi_pool),
         cmocka_unit_test(test_nms),
     };
