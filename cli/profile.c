@@ -26,8 +26,9 @@ struct profile_row {
 struct byi_profile {
     struct byi_arena *arena;
     BYI_VEC(struct profile_row) rows; /* in the order of execution */
-    BYI_VEC(struct profile_row) sums; /* by operator; most time first */
-    uint32_t next_row;                /* index of the next row in this run */
+    BYI_VEC(struct profile_row)
+    sums;                /* one for each operator; most time first */
+    uint32_t next_row;   /* index of the next row in this run */
     uint32_t primitives; /* events of primitives since the last other event */
     uint32_t n_runs;
     bool differs;     /* the runs' events differ */

@@ -16,8 +16,9 @@
 /* The state of byi_group_read. */
 struct group_reader {
     struct byi_group *g;
-    BYI_VEC(uint32_t) * values_of; /* by node: the values requested of it */
-    bool again;                    /* a loop was split */
+    /* for each node: the values requested of it */
+    BYI_VEC(uint32_t) * values_of;
+    bool again; /* a loop was split */
 };
 
 /* An affine index for every axis of a value. */

@@ -33,7 +33,7 @@ struct closure {
  * its result. */
 struct byi_plan_walk {
     const struct byi_func *f;
-    struct value_range *range_of; /* by node: its values */
+    struct value_range *range_of; /* for each node: its values */
     byi_id pos;                   /* the next node */
     byi_id call;                  /* the waiting call in the body below */
 };

@@ -72,11 +72,12 @@ static inline uint32_t byi_planned_func_root(const struct byi_planned_func *f,
 /* The captures of a nested function. A captured function that is always the
  * same is not passed as a value; its own captures are passed instead. */
 struct byi_planned_captures {
-    const uint32_t *func; /* by capture: 1 + module function; NULL: all 0 */
-    uint32_t leaves;      /* number of values of all captures */
-    uint32_t depth;       /* nesting depth of known functions */
-    uint32_t home;        /* the named function that contains this one */
-    bool recursive;       /* it contains a literal of itself */
+    /* for each capture: 1 + module function; NULL: all 0 */
+    const uint32_t *func;
+    uint32_t leaves; /* number of values of all captures */
+    uint32_t depth;  /* nesting depth of known functions */
+    uint32_t home;   /* the named function that contains this one */
+    bool recursive;  /* it contains a literal of itself */
 };
 
 struct byi_plan_walk;
@@ -89,14 +90,15 @@ struct byi_planner {
     const struct byi_plan_code *code; /* NULL: nothing is fused */
     bool exact;
     enum byoc_dtype store;
-    uint32_t *placed; /* by module constant: 1 + its index in the plan */
-    /* by module constant: its value, if const_seen is this function */
+    uint32_t *placed; /* for each module constant: 1 + its index in the plan */
+    /* for each module constant: its value, if const_seen is this function */
     uint32_t *const_at;
-    /* by module constant: 1 + the last function that read it */
+    /* for each module constant: 1 + the last function that read it */
     uint32_t *const_seen;
-    uint32_t *func_index; /* by module function: 1 + plan function, or 0 */
-    uint32_t *region_of;  /* by module function: 1 + region, or 0 */
-    struct byi_planned_captures *captures; /* by module function */
+    /* for each module function: 1 + plan function, or 0 */
+    uint32_t *func_index;
+    uint32_t *region_of; /* for each module function: 1 + region, or 0 */
+    struct byi_planned_captures *captures; /* indexed by module function */
     BYI_VEC(uint32_t) order; /* module functions, by plan function */
     BYI_VEC(struct byi_plan_walk) stack;
     BYI_VEC(const struct byi_type *) types; /* scratch of push_leaves */

@@ -59,7 +59,8 @@ uint32_t byi_plan_func(struct byi_planner *b, uint32_t func)
 /* The state of find_captures. */
 struct capture_finder {
     struct byi_planner *b;
-    /* by function: number of FN nodes in other functions that refer to it */
+    /* for each function: number of FN nodes in other functions that refer to it
+     */
     uint32_t *literals;
     bool *seen;
     BYI_VEC(uint32_t) pending;

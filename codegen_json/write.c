@@ -28,8 +28,9 @@ struct region_writer {
     struct byi_text *json;
     uint32_t n_nodes;
     BYI_VEC(uint32_t) consts;
-    uint32_t *const_node;  /* by constant of the module: 1 + its JSON node */
-    struct node_ref *refs; /* by node of the function */
+    /* for each constant of the module: 1 + its JSON node */
+    uint32_t *const_node;
+    struct node_ref *refs; /* indexed by node of the function */
 };
 
 static const char *symbol_name(void *ctx, int64_t dim)

@@ -16,7 +16,7 @@ static const char *const outcomes[] = {[BYI_PASSED] = "pass",
 
 /* Sums over cases. */
 struct counts {
-    uint32_t cases[BYI_COUNT(outcomes)]; /* by outcome */
+    uint32_t cases[BYI_COUNT(outcomes)]; /* indexed by outcome */
     uint64_t chains, ran;                /* as in struct byi_verdict */
 };
 

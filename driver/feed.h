@@ -26,7 +26,7 @@ struct byi_feed {
     DLTensor *views;           /* of the memory of `at` */
     struct byoc_value *values; /* the views, or sequences and optionals */
     bool lists;                /* a value is a sequence or optional */
-    bool *random;              /* by input: random, since no file was given */
+    bool *random; /* for each input: random, since no file was given */
     uint32_t n_random;
 };
 

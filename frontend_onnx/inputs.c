@@ -60,8 +60,8 @@ static bool read_shape(const char *text, uint32_t *rank, int64_t *dims)
     return false;
 }
 
-/* By index in the lists of the user: whether the model has an input or a dim of
- * that name. */
+/* For each index in the lists of the user: whether the model has an input or a
+ * dim of that name. */
 struct used_params {
     bool *dims, *shapes, *values;
 };

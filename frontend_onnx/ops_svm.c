@@ -176,7 +176,7 @@ static void convert_svm_regressor(struct byi_import *o)
 struct class_pairs {
     uint32_t n_classes;
     uint32_t n;            /* pairs */
-    const int64_t *counts; /* by class: its number of support vectors */
+    const int64_t *counts; /* for each class: its number of support vectors */
 };
 
 /* Add the constant W (see the top of this file). The attribute `coefficients`

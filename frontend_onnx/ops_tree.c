@@ -19,8 +19,8 @@ struct flat_trees {
     BYI_VEC(int32_t) roots;
     BYI_VEC(int32_t) targets;
     int32_t (*splits)[2];
-    uint32_t *from;        /* by node: its index in the lists */
-    uint32_t *weight_from; /* by leaf weight: its index in the lists */
+    uint32_t *from;        /* for each node: its index in the lists */
+    uint32_t *weight_from; /* for each leaf weight: its index in the lists */
     uint8_t *modes;
     uint32_t n;
     bool special; /* some mode is not 0 */

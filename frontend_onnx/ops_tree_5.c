@@ -15,8 +15,8 @@ struct inner_nodes {
     const int64_t *features, *yes, *no, *yes_leaf, *no_leaf, *missing;
     const int64_t *leaf_targets;
     struct byi_tensor modes, splits, members, weights;
-    uint32_t *start; /* by inner node: its first listed node; [n]: the number of
-                        listed nodes */
+    uint32_t *start; /* for each inner node: its first listed node; [n]: the
+                        number of listed nodes */
 };
 
 enum { IN_SET = 6 }; /* the mode of a comparison with a set */

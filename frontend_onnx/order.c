@@ -9,7 +9,7 @@
  * node i reads the outputs of nodes reads[first[i]] .. reads[first[i + 1] - 1].
  */
 struct node_order {
-    struct byi_names producers; /* by output name: its node */
+    struct byi_names producers; /* for each output name: its node */
     size_t *reads, *first;
     uint32_t n_reads, cap;
     size_t *sorted; /* the order; NULL: the order of the file */

@@ -39,7 +39,7 @@ struct view {
     uint32_t next;    /* the place of the next node to be copied */
     struct byi_name_table names;
     struct byi_name_table functions;     /* "DOMAIN\nNAME" */
-    BYI_VEC(struct view_value) values;   /* by name */
+    BYI_VEC(struct view_value) values;   /* indexed by name */
     BYI_VEC(Onnx__FunctionProto *) made; /* the functions added */
     uint32_t depth;                      /* of the graph being copied, from 1 */
     struct byoc_error *err;
@@ -226,7 +226,7 @@ static uint32_t number_regions(struct view *v, struct view_graph *g)
 static void join_idle(struct view *v, struct view_graph *g)
 {
     enum { NO_READER = UINT32_MAX };
-    /* by node: the region of all its readers; 0: none, or several */
+    /* for each node: the region of all its readers; 0: none, or several */
     uint32_t *readers_in = byi_arena_calloc(v->arena, g->n, sizeof *readers_in);
     for (uint32_t i = 0; i < g->n; i++)
         readers_in[i] = NO_READER;

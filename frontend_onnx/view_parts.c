@@ -13,14 +13,14 @@ struct part_cutter {
     uint32_t n, n_regions;
     const uint32_t *region;
     const struct byi_view_edge *edges; /* sorted by from */
-    uint32_t *first;                   /* by node: index of its first edge */
-    /* by node: edges from unassigned nodes outside its region */
+    uint32_t *first; /* for each node: index of its first edge */
+    /* for each node: edges from unassigned nodes outside its region */
     uint32_t *waits;
-    uint32_t *regions_wait;   /* by region: the sum of waits */
-    uint32_t *n_left;         /* by region: number of unassigned nodes */
-    const uint32_t **members; /* by region: its nodes, ascending */
+    uint32_t *regions_wait;   /* for each region: the sum of waits */
+    uint32_t *n_left;         /* for each region: number of unassigned nodes */
+    const uint32_t **members; /* for each region: its nodes, ascending */
     uint32_t *n_members;
-    bool *taken;                 /* by node: assigned, that is, in a part */
+    bool *taken; /* for each node: assigned, that is, in a part */
     uint32_t *queue, head, tail; /* of nodes, and of regions as n + region */
     struct byi_view_part *parts;
     uint32_t n_parts, n_taken;

@@ -24,10 +24,10 @@ struct byi_ep_claim {
     struct byi_ep *ep;
     struct byi_ep_graph g;
     bool *supported;
-    const char **reasons; /* by node: why it is not supported */
-    int32_t *group;       /* by node: its group, or BYI_EP_NONE */
+    const char **reasons; /* for each node: why it is not supported */
+    int32_t *group;       /* for each node: its group, or BYI_EP_NONE */
     uint32_t n_groups;
-    bool *within; /* by node: it is in the current group */
+    bool *within; /* for each node: it is in the current group */
 };
 
 static void exclude(struct byi_ep_claim *c, uint32_t node, const char *why)

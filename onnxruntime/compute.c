@@ -33,7 +33,7 @@ struct byi_ep_run {
     struct byoc_state *state;
     struct byi_arena *strings;
     DLTensor *in, *out;
-    OrtValue **values; /* by output: allocated before the run, or NULL */
+    OrtValue **values; /* for each output: allocated before the run, or NULL */
     int64_t (*dims)[BYI_MAX_RANK]; /* of the inputs, then of the outputs */
 };
 

@@ -178,8 +178,8 @@ void byi_ep_model_digest(const struct byi_ep_model *model, const char *salt,
  * ready before the round ended, so it is in the group, too. */
 struct byi_ep_rounds {
     const struct byi_ep_graph *g;
-    uint32_t *waits; /* by node: number of its reads of results that are not
-                      * computed yet */
+    uint32_t *waits; /* for each node: number of its reads of results that are
+                      * not computed yet */
     /* nodes that read value v, one entry for each read, are
      * users[first[v]] ... users[first[v + 1] - 1] */
     uint32_t *users, *first;

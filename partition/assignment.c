@@ -12,7 +12,7 @@ struct node_assignment {
 
 struct func_assignments {
     uint32_t n;
-    struct node_assignment *at; /* by node */
+    struct node_assignment *at; /* indexed by node */
 };
 
 struct byi_assignment {

@@ -50,7 +50,7 @@ static enum byoc_status add_composites(struct candidate_finder *d,
                                 &claimed, err));
     const uint32_t n = d->f->nodes.n;
     byi_id *member = byi_arena_alloc(d->arena, n * sizeof *member);
-    /* by composite: one of its nodes */
+    /* for each composite: one of its nodes */
     memset(member, 0xff, n * sizeof *member);
     for (byi_id id = 0; id < n; id++) {
         if (!claimed[id])

@@ -46,13 +46,13 @@ struct merger {
     const struct byi_backend *backend;
     const struct byi_samples *samples; /* NULL: no input varies */
     struct byi_uses uses;
-    uint32_t *claimed;         /* by node: 1 + its match, BRANCH, 0: none */
-    struct merger *const *all; /* by function; NULL: not merged           */
+    uint32_t *claimed; /* for each node: 1 + its match, BRANCH, 0: none */
+    struct merger *const *all; /* indexed by function; NULL: not merged */
     uint32_t n_all;            /* 0: only this function is examined       */
     uint32_t n_fns;            /* literals of f that no match has claimed */
-    uint16_t *roots;           /* by node: byi_root_of                    */
-    bool *matched;             /* by node: a pattern matched there        */
-    bool occurs[BYI_N_ROOTS];  /* by kind of root: f has such a node      */
+    uint16_t *roots; /* for each node: byi_root_of                    */
+    bool *matched;   /* for each node: a pattern matched there        */
+    bool occurs[BYI_N_ROOTS]; /* for each kind of root: f has such a node */
     BYI_VEC(struct accepted_match) matches;
     enum byoc_status status;
 };

@@ -110,7 +110,7 @@ static void order_regions(struct regions *r)
 struct sorter {
     const struct regions *r;
     struct byi_uses uses;
-    uint32_t *waiting; /* by vertex: operands not yet reached */
+    uint32_t *waiting; /* for each vertex: operands not yet reached */
     uint32_t *queue, n_queued;
     struct byi_members members;
 };

@@ -157,8 +157,8 @@ struct byi_revert {
     uint32_t func;
     enum byi_reason reason;
     const char *detail;
-    /* by node of func; NULL: revert all. The calls of a new region and their
-     * fields must be convex: no path leaves and returns */
+    /* indexed by node of func; NULL: revert all. The calls of a new region and
+     * their fields must be convex: no path leaves and returns */
     const struct byi_node_revert *nodes;
 };
 /* Inline backends' functions at their calls, record this in the context's

@@ -41,7 +41,8 @@ struct partitioner {
     struct byi_arena *scratch;
     struct byoc_error *err;
     struct byi_uses uses;
-    uint32_t *next_numbers; /* by target: the first to try for a new name */
+    /* for each target: the first to try for a new name */
+    uint32_t *next_numbers;
     uint32_t n_regions;
     struct new_region *regions; /* indexed by number, from 1 */
     struct byi_members members;

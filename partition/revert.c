@@ -22,9 +22,10 @@ struct reverter {
     struct byi_module *m;
     const struct byi_func *f;
     struct byi_func *fresh;
-    const struct byi_revert *const *decisions; /* by function; NULL: keep */
+    /* indexed by function; NULL: keep */
+    const struct byi_revert *const *decisions;
     uint32_t n_regions; /* numbers in use in fresh          */
-    byi_id *map;        /* by node of f: its node in fresh  */
+    byi_id *map;        /* for each node of f: its node in fresh  */
     struct byi_arena *scratch;
     struct byoc_error *err;
 };

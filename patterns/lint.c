@@ -20,7 +20,8 @@ enum { MAX_PAIRS = 512 };
 struct cover {
     struct pattern_place pairs[MAX_PAIRS][2];
     uint32_t n;
-    uint32_t outer[2][BYI_PATTERN_MAX_NODES]; /* by chain: the enclosing one */
+    /* for each chain: the enclosing one */
+    uint32_t outer[2][BYI_PATTERN_MAX_NODES];
 };
 
 static bool covers(struct cover *c, struct pattern_place a,

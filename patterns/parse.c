@@ -17,9 +17,9 @@ struct parser {
     bool repeated[BYI_PATTERN_MAX_NODES];
     bool defined[BYI_PATTERN_MAX_NODES]; /* names that `with` has defined   */
     bool list[BYI_PATTERN_MAX_NODES];    /* names with '...' */
-    /* by name: 1 + its node; 0: none; BYI_NO_NAME: it is a constant */
+    /* for each name: 1 + its node; 0: none; BYI_NO_NAME: it is a constant */
     uint32_t leaf[BYI_PATTERN_MAX_NODES];
-    /* by name: the value of in_repeat where the name first occurs */
+    /* for each name: the value of in_repeat where the name first occurs */
     uint32_t first_repeat[BYI_PATTERN_MAX_NODES];
     uint32_t depth;
     uint32_t in_if;     /* nesting depth of ifs */

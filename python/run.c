@@ -23,7 +23,7 @@ struct pyb_job {
     struct byoc_binding *in, *out; /* one element more than the model has inputs
                                     * or outputs, so that byoc_run_request can
                                     * refuse a surplus one */
-    struct run_output *results;    /* by index of `out` */
+    struct run_output *results;    /* indexed like `out` */
     struct pyb_hold *holds;
     PyObject *tag;
     PyObject *done;     /* callback of submit(), or NULL */

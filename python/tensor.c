@@ -220,8 +220,9 @@ int pyb_tensor_register(PyObject *module)
 
 /* --- NumPy ---------------------------------------------------------------- */
 
-static PyObject *numpy_empty;  /* numpy.empty; None: NumPy is not installed */
-static PyObject *numpy_dtypes; /* by dtype; None: NumPy does not have it */
+static PyObject *numpy_empty; /* numpy.empty; None: NumPy is not installed */
+/* indexed by dtype; None: NumPy does not have it */
+static PyObject *numpy_dtypes;
 
 /* Set numpy_empty and numpy_dtypes from byoc/_arrays.py, which imports NumPy.
  * Called for the first output. */

@@ -50,7 +50,7 @@ struct quant_model {
     Onnx__ModelProto *proto;
     Onnx__GraphProto *graph;
     struct byi_name_table names;
-    struct quant_value *values; /* by number */
+    struct quant_value *values; /* indexed by number */
     uint32_t n_values;
     struct quant_layer *layers;
     uint32_t n_layers;

@@ -28,7 +28,7 @@ struct quantization {
     struct quant_value **observed;
     const char **names;
     uint32_t n_read, n_results, n_observed;
-    struct quant_histogram *histograms; /* by value of `m` */
+    struct quant_histogram *histograms; /* indexed by value of `m` */
     struct quant_run original;
     struct quant_trial quantized;
     /* sums of squares: by layer; then by output of the model; then by tensor
@@ -36,8 +36,8 @@ struct quantization {
     double *signal, *noise;
     uint32_t n_compared;
     int64_t n_labels, correct[2];
-    bool *kept;    /* by layer: the search keeps it in float32 */
-    double *alone; /* by layer: as in struct byi_quantized_layer */
+    bool *kept;    /* for each layer: the search keeps it in float32 */
+    double *alone; /* for each layer: as in struct byi_quantized_layer */
     double all;    /* as in struct byi_quantized */
     uint32_t n_trials;
 };

@@ -13,7 +13,7 @@ struct region_reader {
     struct byi_graph_node *nodes;
     uint32_t n_read;              /* nodes read so far */
     struct byi_graph_step *steps; /* of the current kernel */
-    bool *visible;                /* by step: the current step may read it */
+    bool *visible; /* for each step: the current step may read it */
     uint32_t n_steps;
     uint32_t depth; /* number of `if`s around the current step */
     bool varying;   /* dims may be names */

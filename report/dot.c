@@ -27,7 +27,7 @@ static const struct colour eliminated_colour = {"#9aa3ab", "#ffffff"};
 /* The state of byi_ledger_write_dot. */
 struct dot {
     const struct byi_report *r;
-    bool *done; /* by node: written */
+    bool *done; /* for each node: written */
     struct byi_text *out;
 };
 

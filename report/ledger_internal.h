@@ -74,7 +74,7 @@ struct byi_ledger {
     struct byi_ledger_facts facts;
     struct byi_number_sets reads;
     BYI_VEC(struct byi_attempt) attempts;
-    BYI_VEC(struct byi_ledger_entry) entries; /* by source */
+    BYI_VEC(struct byi_ledger_entry) entries; /* indexed by source */
     BYI_VEC(struct byi_region_entry) regions;
     BYI_VEC(struct byi_gate) gates;
     BYI_VEC(struct byi_ledger_weight) weights;

@@ -20,9 +20,9 @@ struct binder {
     struct byi_arena *arena;
     const struct byi_region_consts *consts;
     const struct byi_type ***out; /* types of results, by node and result */
-    const struct byi_type *
-        *steps;     /* result types of the current kernel's steps */
-    int64_t *sizes; /* by symbol of the region; -1: not bound yet */
+    /* result types of the current kernel's steps */
+    const struct byi_type **steps;
+    int64_t *sizes; /* indexed by symbol of the region; -1: not bound yet */
     struct byoc_error *err;
 };
 

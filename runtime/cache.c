@@ -41,7 +41,7 @@ struct byi_cache_entry {
     uint32_t refused;      /* number of regions that their backends could not
                             * build */
     struct byoc_error why; /* if `stage` is FAILED: the error */
-    int64_t sizes[];       /* by symbol of the inputs */
+    int64_t sizes[];       /* indexed by symbol of the inputs */
 };
 
 /* The instances of a model for the sizes of recent runs. */
@@ -58,7 +58,8 @@ struct byi_cache {
     uint64_t built, rerun; /* instances whose regions were built; second and
                             * later runs of them */
     struct byoc_cache_stats stats;
-    bool warned[]; /* by region: the warning that its twin runs was logged */
+    bool warned[]; /* for each region: the warning that its twin runs was logged
+                    */
 };
 
 /* --- limits --------------------------------------------------------------- */

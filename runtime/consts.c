@@ -107,7 +107,7 @@ struct widening {
     const struct byi_plan_tables *plan;
     const struct byi_widened *to;
     const uint32_t *list;
-    bool *missing; /* by index in the list */
+    bool *missing; /* for each member of the list */
 };
 
 static void widen_listed(void *arg, uint32_t i)

@@ -208,8 +208,8 @@ struct byi_image_manifest {
     struct byi_warm warm;
     struct byoc_metadata *metadata;
     uint32_t n_metadata;
-    const char *plan_hash, *ledger_hash, *blobs_hash,
-        *weights_hash; /* or NULL */
+    /* or NULL */
+    const char *plan_hash, *ledger_hash, *blobs_hash, *weights_hash;
 };
 /* Read the manifest of an image into `arena`; checks format and version.
  * Errors: BYOC_EPARSE, BYOC_EINCOMPATIBLE (of another version), BYOC_ELIMIT. */
@@ -258,18 +258,20 @@ struct byoc_model {
     uint32_t n_keys; /* number of symbols in the inputs' shapes; `keys` lists
                       * them */
     uint32_t *keys;
-    uint32_t *grows;    /* by input: the axis along which an output extends it;
-                         * its rank if an output replaces rows of it; UINT32_MAX
-                         * if neither */
-    uint32_t *in_place; /* by output: the input whose memory it may use;
+    uint32_t *grows; /* for each input: the axis along which an output extends
+                      * it; its rank if an output replaces rows of it;
+                      * UINT32_MAX if neither */
+    uint32_t *in_place; /* for each output: the input whose memory it may use;
                          * UINT32_MAX: none */
-    bool *open; /* by symbol: it is the length of an input that grows, so
+    bool *open; /* for each symbol: it is the length of an input that grows, so
                  * specialisations give it no size */
     struct byi_cache *cache; /* NULL: no symbols, `own` runs */
-    byi_fused_fn *kernels;   /* by kernel of the plan; NULL: its twin runs */
-    const char *code_level;  /* the instruction set that they were compiled for,
-                              * or NULL */
-    /* by region of the plan; NULL: it has no code, or none for this machine */
+    /* indexed by kernel of the plan; NULL: its twin runs */
+    byi_fused_fn *kernels;
+    const char *code_level; /* the instruction set that they were compiled for,
+                             * or NULL */
+    /* indexed by region of the plan; NULL: it has no code, or none for this
+     * machine */
     byi_unit_fn *functions;
     struct byi_plugin *plugins;
     struct byoc_io *inputs, *outputs;

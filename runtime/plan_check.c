@@ -14,7 +14,7 @@ struct checker {
     struct byi_plan_func *f;
     uint32_t step;
     struct byi_arena *scratch;
-    bool *defined; /* by value */
+    bool *defined; /* indexed by value */
     int64_t next_fresh;
     struct byoc_error *err;
 };

@@ -23,8 +23,8 @@ enum { NOT_COPIED = 0 }; /* the constant is not copied */
 struct packer {
     const struct byi_plan_tables *plan;
     const struct byi_image *image;
-    uint64_t *copied_at; /* by constant: 1 + its offset in the packed memory, or
-                          * NOT_COPIED */
+    uint64_t *copied_at;      /* for each constant: 1 + its offset in the packed
+                               * memory, or NOT_COPIED */
     struct packed_step *list; /* the n steps to pack */
     uint32_t n, cap;
     uint64_t bytes; /* of packed and copied constants */

@@ -52,7 +52,7 @@ struct io_side {
     uint32_t n;
     const struct byoc_binding *bindings;
     uint32_t n_bindings;
-    uint32_t *at; /* by input or output: its binding; UINT32_MAX: none */
+    uint32_t *at; /* for each input or output: its binding; UINT32_MAX: none */
 };
 
 static enum byoc_status place_binding(const struct io_side *s, uint32_t binding,

@@ -82,8 +82,8 @@ struct run_io {
     struct byoc_value *values_out;
     const struct byoc_request *request; /* NULL: all inputs and outputs, in the
                                          * model's order */
-    const uint32_t *in_at, *out_at;     /* by input, by output: index in the
-                                         * request */
+    const uint32_t *in_at, *out_at; /* for each input and output: index in the
+                                     * request */
 };
 
 /* The value given for input i; NULL: the caller gave tensors. */

@@ -12,8 +12,8 @@ enum { MAX_STEPS = 64 };
 struct site {
     const struct byi_plan_func *f;
     struct byi_arena *arena;
-    const struct byi_type **type;    /* by value; NULL: not known */
-    const struct byi_tensor **value; /* by value; NULL: not known */
+    const struct byi_type **type;    /* indexed by value; NULL: not known */
+    const struct byi_tensor **value; /* indexed by value; NULL: not known */
 };
 
 /* Set the type and value of alias v if its shape is fixed: it has the bytes of

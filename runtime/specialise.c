@@ -31,18 +31,19 @@ struct specialisation {
     struct byi_instance *instance;
     struct byi_plan_tables *plan; /* the result */
     struct byi_arena *arena, *scratch;
-    const int64_t *sizes; /* by symbol; -1: unknown (see byi_specialise) */
-    bool last;            /* BYI_LAST: use twins if memory runs out */
-    bool twins;           /* BYI_TWINS: no backend builds a region */
-    /* by function: its symbols may differ in size from the inputs' symbols of
-     * the same name */
+    /* indexed by symbol; -1: unknown (see byi_specialise) */
+    const int64_t *sizes;
+    bool last;  /* BYI_LAST: use twins if memory runs out */
+    bool twins; /* BYI_TWINS: no backend builds a region */
+    /* for each function: its symbols may differ in size from the inputs'
+     * symbols of the same name */
     bool *varying;
-    enum specialise_stage *stage;     /* by function */
-    uint32_t *callers;                /* by function: steps that may call it */
-    uint32_t *uses;                   /* by region: steps that run it */
-    bool *tried;                      /* by region: a step has specialised it */
-    const struct byi_tensor ***known; /* by function, by value */
-    bool **removed;                   /* by function, by step */
+    enum specialise_stage *stage; /* indexed by function */
+    uint32_t *callers; /* for each function: steps that may call it */
+    uint32_t *uses;    /* for each region: steps that run it */
+    bool *tried;       /* for each region: a step has specialised it */
+    const struct byi_tensor ***known; /* indexed by function and value */
+    bool **removed;                   /* indexed by function and step */
     BYI_VEC(struct activation) stack;
     BYI_VEC(struct byi_plan_const) consts;
     struct byoc_error *err;

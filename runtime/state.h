@@ -179,24 +179,26 @@ enum byoc_status byi_list_run(struct byoc_state *state, struct byi_frame *frame,
  */
 struct byi_frame {
     uint32_t func;
-    uint32_t at;                   /* the current step */
-    struct byi_frame *up;          /* the caller's frame; NULL: none */
-    struct byi_frame *next;        /* in the list of spare frames */
-    struct byi_object *self;       /* the closure that was applied, or NULL */
-    uint64_t began;                /* time of the call, if there is a trace */
-    uint64_t bytes;                /* total size of its memory */
-    bool active, extra;            /* `extra`: not the first frame of its
-                                    * function */
-    struct byi_tensor *t;          /* by value */
-    uint32_t *block;               /* by value: 1 + its block of the pool */
-    bool strided;                  /* values may be in planes, or be computed in
-                                    * the memory of an input */
-    struct byi_row_planes *planes; /* by value */
+    uint32_t at;             /* the current step */
+    struct byi_frame *up;    /* the caller's frame; NULL: none */
+    struct byi_frame *next;  /* in the list of spare frames */
+    struct byi_object *self; /* the closure that was applied, or NULL */
+    uint64_t began;          /* time of the call, if there is a trace */
+    uint64_t bytes;          /* total size of its memory */
+    bool active, extra;      /* `extra`: not the first frame of its
+                              * function */
+    struct byi_tensor *t;    /* indexed by value */
+    uint32_t *block;         /* for each value: 1 + its block of the pool */
+    bool strided;            /* values may be in planes, or be computed in
+                              * the memory of an input */
+    struct byi_row_planes *planes; /* indexed by value */
     struct byi_object **obj;       /* by value, for lists and functions */
-    /* by output: its destination; `data` NULL: the step provides memory */
+    /* for each output: its destination; `data` NULL: the step provides memory
+     */
     struct byi_tensor *dest;
-    struct byi_row_planes *dest_planes; /* by output */
-    struct byoc_view **views; /* by step: a region's operands and results */
+    struct byi_row_planes *dest_planes; /* indexed by output */
+    /* for each step: a region's operands and results */
+    struct byoc_view **views;
 };
 
 /* Allocate the memory of an activation of function `func`; NULL if that fails.
@@ -232,14 +234,15 @@ struct byi_work {
     const struct byi_instance *instance;
     struct byi_work *next;     /* in the list of idle works of the instance */
     uint64_t bytes;            /* size of the frames */
-    struct byi_frame **frames; /* by function: its first frame; NULL: it never
-                                * runs */
-    struct byi_frame **spare;  /* by function: list of further frames */
+    struct byi_frame **frames; /* for each function: its first frame; NULL: it
+                                * never runs */
+    struct byi_frame **spare;  /* for each function: list of further frames */
     uint64_t spare_bytes;
-    void **region_states; /* by region: the result of state_new(), or NULL */
-    bool *region_made;    /* by region: state_new() succeeded */
-    uint64_t scratch;     /* bytes of the largest scratch memory of a step with
-                           * fixed shapes */
+    void **
+        region_states; /* for each region: the result of state_new(), or NULL */
+    bool *region_made; /* for each region: state_new() succeeded */
+    uint64_t scratch;  /* bytes of the largest scratch memory of a step with
+                        * fixed shapes */
 };
 
 /* Create the memory of a run of the instance: frames, and states of its
@@ -272,34 +275,37 @@ struct byi_later {
 struct byoc_state {
     const struct byoc_model *model;
     struct byi_later later;
-    /* by input and by output: index of its binding in the request; UINT32_MAX:
-     * none */
+    /* for each input and output: index of its binding in the request;
+     * UINT32_MAX: none */
     uint32_t *in_at, *out_at;
-    bool *needed; /* by step of main: an output of the request depends on it */
+    bool *needed; /* for each step of main: an output of the request depends on
+                     it */
     size_t needed_capacity;
     bool choosing; /* this run skips the steps that are not `needed` */
     const struct byi_instance *instance; /* the instance that runs */
     struct byi_work *work;               /* the memory of that run */
-    struct byi_lease lease;        /* during a run, if the model has a cache */
-    struct byi_tensor *inputs;     /* by input */
-    struct byi_row_planes *planes; /* by input: from the caller's strides */
-    /* by output: the caller's view as the last run that computed it filled it
-     * in, with a copy of the dims; data NULL: no run has computed it */
+    struct byi_lease lease;    /* during a run, if the model has a cache */
+    struct byi_tensor *inputs; /* indexed by input */
+    /* for each input: from the caller's strides */
+    struct byi_row_planes *planes;
+    /* for each output: the caller's view as the last run that computed it
+     * filled it in, with a copy of the dims; data NULL: no run has computed it
+     */
     struct byi_tensor *results;
     struct byi_frame *top; /* the current activation */
     uint32_t depth;        /* number of activations */
     uint32_t max_depth;
     uint64_t calls, max_calls; /* in one run */
     uint64_t draws;            /* random numbers drawn in all runs */
-    /* by output of main: memory for callers that provide none; NULL if the size
-     * varies */
+    /* for each output of main: memory for callers that provide none; NULL if
+     * the size varies */
     void **out;
-    int64_t *dims;                 /* by symbol: its size, from the inputs; -1:
-                                    * not bound */
-    struct byi_tensor *args;       /* operands and results of the current kernel
-                                    */
-    void **buffers;                /* addresses of the operands and results of
-                                    * the current fused kernel */
+    int64_t *dims;           /* for each symbol: its size, from the inputs; -1:
+                              * not bound */
+    struct byi_tensor *args; /* operands and results of the current kernel
+                              */
+    void **buffers;          /* addresses of the operands and results of
+                              * the current fused kernel */
     const struct byi_type **types; /* types of the operands, for a type rule */
     struct byi_type *type_store;
     const struct byi_tensor **known;
@@ -461,8 +467,8 @@ void byi_cost_step(const struct byi_plan_tables *plan,
  * primitives have computed. */
 struct byi_cost_region {
     const struct byi_plan_func *twin;
-    /* by step of the twin: the number of the primitive that computes it, from
-     * 1; 0: none yet. NULL: an allocation failed, so nothing is counted */
+    /* for each step of the twin: the number of the primitive that computes it,
+     * from 1; 0: none yet. NULL: an allocation failed, so nothing is counted */
     uint32_t *taken;
     uint32_t n, begin; /* number of primitives so far; all steps before `begin`
                         * are taken */

@@ -63,10 +63,10 @@ struct byi_program {
     const struct byoc_region_codes *codes;
     const struct byi_dnnl_unit *unit; /* the region's C; NULL: run the list of
                                        * steps */
-    BYI_VEC(struct byi_prim *) prims; /* by step */
+    BYI_VEC(struct byi_prim *) prims; /* indexed by step */
     BYI_VEC(struct byi_dnnl_step) steps;
-    struct byi_bands **bands; /* by step: the bands of the step and those that
-                               * join it, or NULL */
+    struct byi_bands **bands; /* for each step: the bands of the step and those
+                               * that join it, or NULL */
     BYI_VEC(struct byi_made_const) made;
     BYI_VEC(struct byi_creation)
     creations;                    /* for BYI_TO_WRITE */
@@ -312,8 +312,8 @@ struct byi_build {
     BYI_VEC(struct byi_emitted_step) emitted;
     bool plain; /* keep the model's layouts, for measurements */
     const struct byoc_graph_kernel *kernel; /* the kernel that is being built */
-    struct byi_dnnl_value *values;          /* by value of the graph */
-    /* by value: the only kernel that reads it; BYI_NO_INDEX if there are
+    struct byi_dnnl_value *values;          /* indexed by value of the graph */
+    /* for each value: the only kernel that reads it; BYI_NO_INDEX if there are
      * several or none, or if it is a region output */
     uint32_t *reader;
     const char *sources; /* the kernel's sources; NULL until they are copied */

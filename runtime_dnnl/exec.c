@@ -14,7 +14,7 @@ struct byi_exec {
                                     * running them */
     char *memory;                  /* of the temporaries */
     char *scratch;                 /* shared by all primitives */
-    struct byi_bound_call **calls; /* by step */
+    struct byi_bound_call **calls; /* indexed by step */
     const struct byoc_run_args *args; /* arguments of the current run */
     struct byoc_error *err;
 };

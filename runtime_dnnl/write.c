@@ -237,12 +237,14 @@ struct unit_writer {
     const struct byi_program *program;
     struct byi_text *text;
     struct byi_arena *arena;
-    uint32_t *made; /* by constant: its number in the unit, or BYI_NO_INDEX */
+    /* for each constant: its number in the unit, or BYI_NO_INDEX */
+    uint32_t *made;
     uint32_t n_made;
-    uint32_t *step; /* by creation: the first step that needs it */
-    int *arg;       /* by creation: the argument that it packs */
-    bool *read;     /* by constant: a step reads it */
-    /* by step: its first creation; by creation: the next one of its step */
+    uint32_t *step; /* for each creation: the first step that needs it */
+    int *arg;       /* for each creation: the argument that it packs */
+    bool *read;     /* for each constant: a step reads it */
+    /* for each step: its first creation; by creation: the next one of its step
+     */
     uint32_t *first, *next;
 };
 
@@ -452,7 +454,7 @@ static const struct byi_place *source_of(const struct byi_creation *r)
                : (const struct byi_place *)((const char *)r->params + from);
 }
 
-/* By constant: the creation that makes it. */
+/* For each constant: the creation that makes it. */
 static uint32_t *creations_of(const struct unit_writer *w)
 {
     const struct byi_program *p = w->program;

@@ -57,7 +57,7 @@
     LOOP(op, U32, uint32_t, expr)                                              \
     LOOP(op, U64, uint64_t, expr)
 
-enum { BYI_DTYPES = BYI_LAST_DTYPE + 1 }; /* by dtype */
+enum { BYI_DTYPES = BYI_LAST_DTYPE + 1 }; /* indexed by dtype */
 
 /* Read element i of operand 1 as an axis of a tensor of rank `rank`, and
  * set *axis to the axis counted from the front. Errors: BYOC_EINVAL. */
@@ -693,10 +693,10 @@ struct byi_simd {
      * 2^31; then y must not be used. NULL: the loop would not be faster than
      * scalar conversions. */
     bool (*to_int[2][BYI_DTYPES])(const void *x, void *y, int64_t n);
-    /* By dtype: float32, in which NaN is the largest and the smallest number,
-     * and integers; [0] the largest, [1] the smallest. extreme_row: *best = the
-     * extreme of n > 0 numbers and *best. extreme_rows: y[i] = the extreme of
-     * y[i] and of x[i] in each of `rows` rows x, `pitch` apart. */
+    /* For each dtype: float32, in which NaN is the largest and the smallest
+     * number, and integers; [0] the largest, [1] the smallest. extreme_row:
+     * *best = the extreme of n > 0 numbers and *best. extreme_rows: y[i] = the
+     * extreme of y[i] and of x[i] in each of `rows` rows x, `pitch` apart. */
     void (*extreme_row[2][BYI_DTYPES])(const void *x, int64_t n, void *best);
     void (*extreme_rows[2][BYI_DTYPES])(const void *x, int64_t rows,
                                         int64_t pitch, void *y, int64_t n);

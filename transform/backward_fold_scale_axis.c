@@ -22,10 +22,10 @@
 
 struct backward {
     struct byi_scaling s;
-    uint32_t *reads; /* by node: how many nodes read it */
-    /* by node: the scales that its result can absorb */
+    uint32_t *reads; /* for each node: how many nodes read it */
+    /* for each node: the scales that its result can absorb */
     struct byi_scale_limits *limits;
-    /* by node: the scale requested of it, or NULL */
+    /* for each node: the scale requested of it, or NULL */
     const struct byi_scale **requested;
 };
 

@@ -14,10 +14,11 @@ struct scc_finder {
     const struct byi_module *m;
     struct byi_call_graph g;
     uint32_t n_visited;
-    /* by function: its place in the order of visits, from 1; 0: not visited */
+    /* for each function: its place in the order of visits, from 1; 0: not
+     * visited */
     uint32_t *number;
     uint32_t *lowlink;         /* Tarjan's lowlink */
-    bool *on_stack;            /* by function: it is on `stack` */
+    bool *on_stack;            /* for each function: it is on `stack` */
     struct call_visit *visits; /* unfinished ones, from the root downwards */
     uint32_t n_visits;
     uint32_t *stack; /* Tarjan's stack: visited, not in a component yet */

@@ -33,8 +33,8 @@ struct byi_call_graph byi_call_graph(const struct byi_module *m,
  * `func` has the number base[func] + id. */
 struct byi_numbers {
     uint32_t n;      /* nodes of all functions in the graph */
-    uint32_t *base;  /* by function: the number of its first node */
-    uint32_t *owner; /* by number: the function of the node */
+    uint32_t *base;  /* for each function: the number of its first node */
+    uint32_t *owner; /* for each number: the function of the node */
 };
 
 /* Number the nodes. The arrays are in `arena`. */

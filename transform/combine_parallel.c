@@ -45,8 +45,8 @@ struct combine_work {
     struct byi_uses uses;
     BYI_VEC(struct parallel_member) members;
     BYI_VEC(struct parallel_group) groups;
-    /* by node: 1 + the index of its group, or 0; NULL while there is no group
-     * to combine */
+    /* for each node: 1 + the index of its group, or 0; NULL while there is no
+     * group to combine */
     uint32_t *group_of;
     uint32_t *slots; /* of the hash table: 1 + a group's index */
     uint32_t mask;

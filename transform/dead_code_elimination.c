@@ -28,8 +28,8 @@ struct sweeper {
     struct byi_module *m;
     struct byi_arena *scratch;
     struct byi_call_graph graph;
-    /* by function: whether each parameter is unread; NULL: the function keeps
-     * all parameters */
+    /* for each function: whether each parameter is unread; NULL: the function
+     * keeps all parameters */
     bool **unread;
 };
 

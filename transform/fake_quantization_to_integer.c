@@ -164,7 +164,7 @@ static bool find_weights(const struct byi_node *node, bool image,
  * channel. */
 struct weight_integers {
     int16_t *values;
-    double *steps;   /* by channel */
+    double *steps;   /* indexed by channel */
     int low, high;   /* the integers and 0 are between these */
     int64_t max_sum; /* largest sum of the absolute values of one channel */
 };

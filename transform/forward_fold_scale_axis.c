@@ -24,9 +24,9 @@
 
 struct forward {
     struct byi_scaling s;
-    /* by node: the scales that all its readers can absorb */
+    /* for each node: the scales that all its readers can absorb */
     struct byi_scale_limits *limits;
-    /* by node: old value = new value times this scale; NULL: unchanged */
+    /* for each node: old value = new value times this scale; NULL: unchanged */
     const struct byi_scale **deferred;
 };
 

@@ -39,13 +39,13 @@ struct grouper {
     const struct byi_func *f;
     const struct byi_uses *uses;
     const struct byi_fuse_limits *limits;
-    uint8_t *kind; /* by node */
+    uint8_t *kind; /* indexed by node */
     struct byi_dominator *tree;
-    struct fuse_group *groups; /* by node */
-    /* by node: the number of the last walk that met it, or the complement of
-     * that number once count_params has counted it */
+    struct fuse_group *groups; /* indexed by node */
+    /* for each node: the number of the last walk that met it, or the complement
+     * of that number once count_params has counted it */
     uint32_t *seen;
-    /* by representative: number of the last walk that met the group */
+    /* for each representative: number of the last walk that met the group */
     uint32_t *met;
     uint32_t walk;
     BYI_VEC(byi_id) path;   /* from a node to its dominator, both included */

@@ -29,15 +29,17 @@ struct fuser {
     struct byi_func *fresh;
     struct byi_arena *scratch;
     struct byoc_error *err;
-    const uint32_t *groups; /* by node */
-    uint32_t *home; /* by node: 1 + its group; 0: not in a new function */
-    uint32_t *last; /* by group: its last node */
-    /* by group g: its nodes are members[first[g]..first[g + 1]) */
+    const uint32_t *groups; /* indexed by node */
+    uint32_t *home; /* for each node: 1 + its group; 0: not in a new function */
+    uint32_t *last; /* for each group: its last node */
+    /* for each group g: its nodes are members[first[g]..first[g + 1]) */
     uint32_t *first;
     byi_id *members;
-    byi_id *copy; /* by node: its copy in the body of group copied_to - 1 */
-    uint32_t *copied_to; /* by node: 1 + the group with that copy; 0: none */
-    byi_id *map;         /* by node: its copy in the fresh function */
+    /* for each node: its copy in the body of group copied_to - 1 */
+    byi_id *copy;
+    /* for each node: 1 + the group with that copy; 0: none */
+    uint32_t *copied_to;
+    byi_id *map; /* for each node: its copy in the fresh function */
 };
 
 /* --- choosing groups ----------------------------------------------------- */

@@ -39,7 +39,7 @@ struct inline_frame {
     uint32_t func;       /* the function that is copied */
     uint32_t fresh;      /* NESTED: the clone of `func` */
     struct byi_func *to; /* receives the copies */
-    byi_id *map;         /* by node of `func`: its copy in `to` */
+    byi_id *map;         /* for each node of `func`: its copy in `to` */
     byi_id at;           /* the next node of `func` */
     byi_id place;        /* the call or literal in the frame below */
     bool is_only_copy;   /* the original is dropped: symbols keep their names */
@@ -51,10 +51,11 @@ struct inliner {
     struct byi_module *m;
     struct byi_arena *scratch;
     struct byi_call_graph graph;
-    /* by function: reads of its literals and globals; direct calls among them
+    /* for each function: reads of its literals and globals; direct calls among
+     * them
      */
     uint32_t *reads, *calls;
-    BYI_VEC(uint64_t) size; /* by function: nodes, nested ones included */
+    BYI_VEC(uint64_t) size; /* for each function: nodes, nested ones included */
     uint64_t max_nodes;
     uint64_t total;   /* nodes of the module, with the inlined ones */
     bool equal_types; /* a result must have the same type as its call */

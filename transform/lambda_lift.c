@@ -46,24 +46,27 @@ struct lifter {
     struct byi_arena *scratch;
     struct byi_call_graph graph;
     struct byi_numbers values;
-    /* by function: one node refers to it, apart from its own references */
+    /* for each function: one node refers to it, apart from its own references
+     */
     bool *inner;
-    bool *lift;        /* by function: `inner`, and it becomes a global */
-    const char **name; /* by function: the name of that global */
-    /* by value: the outer value that a capture stands for, else itself */
+    bool *lift;        /* for each function: `inner`, and it becomes a global */
+    const char **name; /* for each function: the name of that global */
+    /* for each value: the outer value that a capture stands for, else itself */
     value *def;
-    /* by value: a literal that is read as a value, not only called */
+    /* for each value: a literal that is read as a value, not only called */
     bool *read_as_value;
-    /* by function: the values of enclosing functions that it reads */
+    /* for each function: the values of enclosing functions that it reads */
     struct value_list *captures;
-    /* by function: the enclosing functions that it calls, whose captures it
-     * needs but which are not known yet */
+    /* for each function: the enclosing functions that it calls, whose captures
+     * it needs but which are not known yet */
     struct value_list *outer_calls;
-    /* by value, by function: 1 + the last function that recorded it */
+    /* for each value and function: 1 + the last function that recorded it */
     uint32_t *seen, *seen_func;
-    byi_id *local; /* by value: its node in the function that is being built */
-    struct byi_func **fresh; /* by function: the function that replaces it */
-    uint32_t *order;         /* functions, nested ones before their holder */
+    byi_id *local; /* for each value: its node in the function that is being
+                      built */
+    /* for each function: the function that replaces it */
+    struct byi_func **fresh;
+    uint32_t *order; /* functions, nested ones before their holder */
     uint32_t n_order;
     BYI_VEC(value) reads; /* of the function being visited */
     BYI_VEC(uint32_t) calls;

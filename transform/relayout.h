@@ -181,11 +181,11 @@ struct byi_relayout {
     const struct byi_func *old; /* the function that is analysed */
     struct byi_func *f;         /* the function that byi_rl_emit builds */
     struct byi_rl_layouts layouts;
-    struct byi_site *sites;         /* by node of the old function */
+    struct byi_site *sites;         /* indexed by node of the old function */
     BYI_VEC(struct byi_need) needs; /* index 0: none */
     /* the needs of long lists, by root and layout */
     struct byi_index long_needs;
-    uint32_t *first_need; /* by root: its needs, linked; 0: none */
+    uint32_t *first_need; /* for each root: its needs, linked; 0: none */
     byi_id *map;          /* old -> fresh, of nodes that are copied */
     BYI_VEC(struct byi_relayout_value) made; /* conversions              */
     struct byi_index made_index;             /* by home and layout */

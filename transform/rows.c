@@ -25,7 +25,7 @@ struct byi_compiled_rows {
 
 struct rows_run {
     const struct byi_compiled_rows *table;
-    uint64_t *steps; /* by row: the matcher's remaining steps */
+    uint64_t *steps; /* for each row: the matcher's remaining steps */
 };
 
 /* The match of a row at a node, and the replacement when one was emitted. */

@@ -98,7 +98,7 @@ struct byi_scaling {
     struct byi_arena *scratch;
     double *largest; /* by constant, its largest magnitude; 0: not computed */
     uint32_t n_largest;
-    struct byi_scale_edit *edits; /* by node */
+    struct byi_scale_edit *edits; /* indexed by node */
 };
 
 static inline const struct byi_node *byi_scale_node(const struct byi_scaling *s,

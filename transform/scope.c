@@ -39,12 +39,12 @@ struct byi_scopes {
     struct byi_module *target; /* the module being rebuilt */
     struct byi_arena *scratch;
     struct byi_call_graph graph;
-    bool *branch; /* by function: it is a branch of an `if` */
+    bool *branch; /* for each function: it is a branch of an `if` */
     struct byi_numbers values;
-    /* by value: the value that a capture stands for, otherwise itself */
+    /* for each value: the value that a capture stands for, otherwise itself */
     value *def;
-    uint32_t *scope_of; /* by value: the scope it belongs to */
-    uint32_t *home;     /* by function: its scope                             */
+    uint32_t *scope_of;         /* for each value: the scope it belongs to */
+    uint32_t *home;             /* for each function: its scope             */
     struct scope_entry *scopes; /* from 1 */
     uint32_t n_scopes;
     uint32_t first; /* the scope of the function that is being settled    */
@@ -56,7 +56,7 @@ struct byi_scopes {
      * copy */
     uint32_t *seen, *seen_atom;
     byi_id *local, *local_atom;
-    bool *shared; /* by value: a function or branch captures it */
+    bool *shared; /* for each value: a function or branch captures it */
     value *members, *member_ends; /* see sort_members() */
 };
 

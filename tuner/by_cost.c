@@ -29,7 +29,7 @@ struct decider {
     uint32_t n_labels;
     struct byi_workloads workloads; /* of a clone, on which backends match */
     struct byi_candidates candidates;
-    uint32_t *candidate_workload; /* by candidate */
+    uint32_t *candidate_workload; /* indexed by candidate */
 };
 
 static const struct byi_workload *workload_of(const struct decider *d,

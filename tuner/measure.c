@@ -218,7 +218,7 @@ struct comparison {
     uint32_t n, rounds; /* alternatives; rounds that were run */
     DLTensor *inputs;
     uint32_t n_inputs;
-    struct round_times *round_times; /* by alternative */
+    struct round_times *round_times; /* indexed by alternative */
 };
 
 /* The times and sleeps of this thread, as the operating system counts them. */

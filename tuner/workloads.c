@@ -186,8 +186,9 @@ static enum byoc_status open_backend(struct byi_workloads *d,
 /* The alternatives of a workload. running[] are the n that can run, in the
  * order of labels, and label[] their labels; running[0] is native. */
 struct workload_alternatives {
-    struct byi_alternative at[1 + BYI_MAX_COST_BACKENDS];  /* by label */
-    struct byi_module *modules[1 + BYI_MAX_COST_BACKENDS]; /* by label */
+    struct byi_alternative at[1 + BYI_MAX_COST_BACKENDS]; /* indexed by label */
+    /* indexed by label */
+    struct byi_module *modules[1 + BYI_MAX_COST_BACKENDS];
     struct byi_alternative *running[1 + BYI_MAX_COST_BACKENDS];
     uint32_t label[1 + BYI_MAX_COST_BACKENDS];
     uint32_t n;

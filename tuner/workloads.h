@@ -17,8 +17,8 @@ struct byi_workload {
     struct byi_subgraph subgraph;
     uint64_t labels; /* bit l: label l is of interest */
     uint64_t tried;  /* bit l: its time was looked up */
-    double *us;      /* by label; NAN: unknown; INFINITY: it cannot run */
-    char key[65];    /* hash of the subgraph, in hex digits */
+    double *us;   /* indexed by label; NAN: unknown; INFINITY: it cannot run */
+    char key[65]; /* hash of the subgraph, in hex digits */
 };
 
 /* Whether the workload's time with this label is of interest. */

@@ -56,7 +56,7 @@ struct byi_parser {
     struct byi_side *side; /* NULL: not opened yet */
     BYI_VEC(struct byi_parsed_name) names;
     struct byi_index names_by_text;
-    BYI_VEC(uint32_t) numbers; /* by number: 1 + index in names */
+    BYI_VEC(uint32_t) numbers; /* for each number: 1 + index in names */
     uint32_t stamp;            /* of the current parameter list */
     BYI_VEC(struct byi_parse_binding) bindings;
     BYI_VEC(struct byi_parse_scope) scopes;

@@ -11,8 +11,8 @@
 
 /* The shapes in one function for one round, from its latest visit. */
 struct shapes {
-    const struct byi_type **type;    /* by node; NULL: not known      */
-    const struct byi_tensor **value; /* by node; NULL: not known      */
+    const struct byi_type **type;    /* indexed by node; NULL: not known      */
+    const struct byi_tensor **value; /* indexed by node; NULL: not known      */
 };
 
 struct byi_samples {
@@ -20,10 +20,10 @@ struct byi_samples {
     const struct byi_pass_context *ctx;
     struct byi_arena *arena;
     uint32_t n_rounds;
-    struct shapes **shapes; /* by round, by function of the module */
-    const char **fault;     /* by round: why the model rejects it           */
-    bool *bound;            /* by symbol: a run binds it, as an input has it  */
-    uint32_t n_symbols;     /* of the module when `bound` was made            */
+    struct shapes **shapes; /* indexed by round and function */
+    const char **fault; /* for each round: why the model rejects it           */
+    bool *bound; /* for each symbol: a run binds it, as an input has it  */
+    uint32_t n_symbols; /* of the module when `bound` was made            */
     uint32_t n_funcs;
     /* the number of function literals around, which may never run */
     uint32_t literal_depth;

@@ -34,9 +34,9 @@ struct text_level {
     byi_id at;             /* the next node */
     byi_id last;           /* the last node that has a line */
     byi_id owner;          /* the FN or IF of the enclosing level */
-    struct text_ref *refs; /* by node */
-    uint8_t *uses;         /* by node: number of readers, at most 2 */
-    bool *hidden;          /* by node: a branch printed with its `if` */
+    struct text_ref *refs; /* indexed by node */
+    uint8_t *uses;         /* for each node: number of readers, at most 2 */
+    bool *hidden;          /* for each node: a branch printed with its `if` */
 };
 
 struct text_printer {
@@ -47,14 +47,14 @@ struct text_printer {
     BYI_VEC(struct text_level) levels;
     BYI_VEC(const char *) names;
     uint32_t next_number; /* %0, %1, ... of this top-level function */
-    const char **digests; /* by constant; NULL until needed */
-    uint32_t *mentions;   /* by source: 1 + when it first appeared */
+    const char **digests; /* indexed by constant; NULL until needed */
+    uint32_t *mentions;   /* for each source: 1 + when it first appeared */
     uint32_t n_mentions;
-    /* by symbol: the `stamp` of the last top-level function in whose text it
-     * has appeared */
+    /* for each symbol: the `stamp` of the last top-level function in whose text
+     * it has appeared */
     uint32_t *known;
     uint32_t stamp; /* 1 + the number of top-level functions printed before */
-    const struct byi_attrs **defaults; /* by operator */
+    const struct byi_attrs **defaults; /* indexed by operator */
     /* the function of the value whose name is sought, or NULL */
     const struct byi_func *sought;
     byi_id sought_id;

@@ -173,8 +173,8 @@ enum byoc_status byi_rule_det(struct byi_infer *t, const struct byi_type **out)
 /* The state of parsing an equation. Letters have their own dims; the axes under
  * "..." are broadcast among the operands. */
 struct equation {
-    int64_t dim[128];           /* by letter; valid if seen > 0 */
-    uint32_t seen[128];         /* by letter: how often it occurs */
+    int64_t dim[128];           /* indexed by letter; valid if seen > 0 */
+    uint32_t seen[128];         /* for each letter: how often it occurs */
     int64_t dots[BYI_MAX_RANK]; /* the n_dots dims under "..." */
     uint32_t n_dots;
 };

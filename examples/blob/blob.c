@@ -208,8 +208,8 @@ struct loaded {
     struct step *steps;
     uint32_t *outputs;
     const float **consts;
-    char *made; /* by value: 1 if it is an input, a constant, or computed by a
-                 * step so far */
+    char *made; /* for each value: 1 if it is an input, a constant, or computed
+                 * by a step so far */
     uint32_t threads;
 };
 

@@ -144,8 +144,8 @@ struct nest {
     const struct byoc_graph_value *result; /* all results have the shape of this
                                             * one */
     uint32_t n_loops;
-    uint32_t axis[RANK]; /* by loop: the innermost of the results' axes that it
-                          * iterates over */
+    uint32_t axis[RANK]; /* for each loop: the innermost of the results' axes
+                          * that it iterates over */
     int64_t extent[RANK];
 };
 

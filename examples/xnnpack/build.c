@@ -15,7 +15,8 @@ struct build {
     const struct byoc_host *host;
     const struct byoc_graph *g;
     struct program *p;
-    uint32_t (*made)[N_LAYOUTS]; /* by value and layout: its tensor, or NONE */
+    /* for each value and layout: its tensor, or NONE */
+    uint32_t (*made)[N_LAYOUTS];
     const struct byoc_graph_kernel *kernel; /* the current one; or NULL */
     enum byoc_fail_code code;               /* of the failure; 0: none */
     const char *why;

@@ -52,7 +52,7 @@ struct state {
     char *memory;
     const void **bound; /* three entries by operator: the addresses of in[0],
                          * in[1] and out; NULL: not bound */
-    float **copies;     /* by input: the copy that readable() made, or NULL */
+    float **copies; /* for each input: the copy that readable() made, or NULL */
 };
 
 /* The failure for a status: `what` was done with the operator, or with the

@@ -104,7 +104,7 @@ static void check_twice(struct byi_module *m, uint64_t seed)
 struct closure {
     uint32_t n;
     uint32_t vertex[SMALL];
-    uint32_t reach[SMALL]; /* by vertex: those that a path leads to */
+    uint32_t reach[SMALL]; /* for each vertex: those that a path leads to */
 };
 
 static void close_over(const struct byi_func *f, const uint32_t *region,

@@ -66,7 +66,7 @@ static const struct byoc_pattern patterns[] = {
 
 struct compiled {
     struct byoc_graph *graph;
-    float factors[]; /* by step; 0 for an nn.relu */
+    float factors[]; /* indexed by step; 0 for an nn.relu */
 };
 
 /* The factor of a call, whose attributes are JSON. */
