@@ -135,7 +135,7 @@ static bool find_scores(const struct byi_rewrite *rw, byi_id at,
         *m = start;
         if (find_product(rw, at, sides, m))
             return true;
-        most = byi_max(most, 1u << m->n_masks);
+        most = (unsigned)byi_max(most, 1u << m->n_masks);
     }
     return false;
 }
