@@ -306,24 +306,43 @@ static void window_attrs(struct draw *d, const struct window *w, bool kernel,
         draw_attr_ints(d, "dilations", w->n, w->dilations);
 }
 
+/* Windows for which fast kernels transform the inputs. */
+static void draw_odd_window(struct draw *d, struct window *w)
+{
+    const uint32_t one = (uint32_t)draw_int(d, 0, 4); /* axis of one tap */
+    const int64_t size = 1 + 2 * draw_int(d, 1, one < w->n ? 3 : 2);
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->kernel[i] = i == one ? 1 : size;
+        w->strides[i] = 1;
+        w->pads[i] = draw_int(d, 0, w->kernel[i] / 2);
+        w->pads[i + w->n] = draw_int(d, 0, w->kernel[i] / 2);
+        w->x[i + 2] = (w->kernel[i] - 1) * w->dilations[i] + draw_int(d, 1, 24);
+    }
+}
+
 static void conv(struct draw *d)
 {
     const bool back = strcmp(op_now->op, "ConvTranspose") == 0;
     const bool whole = strcmp(op_now->op, "ConvInteger") == 0;
     const int64_t groups = draw_chance(d, 30) ? draw_int(d, 2, 4) : 1;
-    /* a backend has kernels for many channels */
-    const int64_t times = plugin_now && draw_chance(d, 70) ? 8 : 1;
+    const bool odd = draw_chance(d, 30);
+    /* backends and fast kernels are for many channels */
+    const int64_t times = odd || (plugin_now && draw_chance(d, 70)) ? 8 : 1;
     const int64_t in = groups * times * draw_int(d, 1, 4);
     const int64_t each = times * draw_int(d, 1, 5);
+    /* sums of many products have large rounding errors */
+    const enum flavour values = times > 1 && !whole ? UNIT : ORDINARY;
     struct window w;
     int64_t dims[5];
 
     draw_window(d, in, true, &w);
-    draw_operand(d, d->dtype, w.n + 2, w.x, ORDINARY);
+    if (odd)
+        draw_odd_window(d, &w);
+    draw_operand(d, d->dtype, w.n + 2, w.x, values);
     dims[0] = back ? in : groups * each;
     dims[1] = back ? each : in / groups;
     memcpy(dims + 2, w.kernel, sizeof w.kernel);
-    draw_operand(d, d->dtype, w.n + 2, dims, ORDINARY);
+    draw_operand(d, d->dtype, w.n + 2, dims, values);
     if (!whole && draw_chance(d, 50))
         draw_operand(d, d->dtype, 1, (int64_t[]){groups * each}, ORDINARY);
     window_attrs(d, &w, draw_chance(d, 50), true);
