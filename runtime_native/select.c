@@ -7,8 +7,6 @@
 
 #include "core/base/nonzero.h"
 
-#include "kernels/conv.h"
-
 /* Returns the sort key of a float whose encoding is `value`, `bits` wide; `inf`
  * is the encoding of infinity. */
 static uint64_t key_of_float(uint64_t value, uint32_t bits, uint64_t inf)
@@ -46,6 +44,7 @@ static uint64_t load(const char *at, size_t size)
 
 /* How to compute keys from elements of a type. */
 struct key_format {
+    enum byoc_dtype dtype;
     size_t size;
     bool is_float;
     uint64_t flip; /* sign bit of a signed integer, else 0; XORed so that keys
@@ -55,7 +54,7 @@ struct key_format {
 
 static struct key_format key_format_of(enum byoc_dtype dtype)
 {
-    struct key_format k = {.size = byi_dtype_bytes(dtype)};
+    struct key_format k = {.dtype = dtype, .size = byi_dtype_bytes(dtype)};
     k.is_float = byi_dtype_is_float(dtype);
     if (k.is_float)
         k.inf = dtype == BYOC_F16    ? 0x7c00
@@ -187,19 +186,28 @@ static __attribute__((noinline)) int64_t skip_blocks(const float *x, int64_t i,
 #define BLOCKS_OF_16(x, i, n, bound, largest)                                  \
     ((i) + 16 <= (n) ? skip_blocks(x, i, n, bound, largest) : (i))
 #define NO_BLOCKS(x, i, n, bound, largest) (i)
+#define SKIP_PLAIN(id, type) SKIP(id, type, NO_BLOCKS)
 SKIP(F32, float, BLOCKS_OF_16)
-SKIP(I64, int64_t, NO_BLOCKS)
+SKIP_PLAIN(F64, double)
+BYI_EACH_INT(SKIP_PLAIN)
+
+typedef int64_t (*skip_fn)(const char *data, int64_t i, int64_t n, bool largest,
+                           int64_t worst);
+static const skip_fn skips[BYI_DTYPES] = {
+#define ENTRY(id, type) [BYOC_##id] = skip_##id,
+    BYI_EACH_FLOAT(ENTRY) BYI_EACH_INT(ENTRY)
+#undef ENTRY
+};
 
 /* Select k of n elements with a bounded heap, then sort it. */
 static void select_with_heap(const struct key_format *kind, const char *data,
                              int64_t n, bool largest, struct keyed_index *heap,
                              int64_t k)
 {
+    const skip_fn skip = skips[kind->dtype];
     for (int64_t i = 0; i < n; i++) {
-        if (i >= k && kind->size == 4 && kind->is_float)
-            i = skip_F32(data, i, n, largest, heap[0].index);
-        else if (i >= k && kind->size == 8 && kind->flip)
-            i = skip_I64(data, i, n, largest, heap[0].index);
+        if (i >= k && skip)
+            i = skip(data, i, n, largest, heap[0].index);
         if (i >= n)
             break;
         const uint64_t key = key_at(kind, data, i);
@@ -315,14 +323,8 @@ static void topk_lines(const struct topk *t, int64_t outer, int64_t from,
     char *buffer = scratch + selection_bytes(t);
     const char *src = (const char *)t->call->in->data +
                       (outer * t->n * t->inner + from) * size;
-    if (t->inner > 1 && t->kind.size == sizeof(float))
-        byi_f32_transpose(byi_f32_kernels_of(byi_simd_isa()), (const void *)src,
-                          t->inner, t->n, lines, (void *)buffer, t->n);
-    else if (t->inner > 1)
-        for (int64_t i = 0; i < t->n; i++)
-            for (int64_t l = 0; l < lines; l++)
-                byi_copy_element(buffer + (l * t->n + i) * size,
-                                 src + (i * t->inner + l) * size, t->kind.size);
+    if (t->inner > 1)
+        byi_transpose(t->kind.size, src, t->inner, t->n, lines, buffer, t->n);
     for (int64_t l = 0; l < lines; l++)
         topk_line(t, t->inner > 1 ? buffer + l * t->n * size : src,
                   outer * t->k * t->inner + from + l, heap);
@@ -601,57 +603,68 @@ static enum byoc_status unique_run(const struct byi_call *call,
 
 /* Number of adjacent lines that are summed together: in general, and for
  * float32, whose running sums are read from the result. */
-enum { CUMSUM_LINES = 64, CUMSUM_F32_LINES = 2048 };
+enum { CUMSUM_LINES = 512, CUMSUM_F32_LINES = 2048 };
+/* fewer lines are summed a few at a time */
+enum { CUMSUM_FEW = 64 };
 
 struct cumsum_lines {
     int64_t n, stride, lines;
     bool exclusive, product;
 };
 
-/* Add up (or multiply, if r->product) each line's n elements, r->stride apart;
- * a negative stride runs from the end. Integers wrap, so they are computed as
- * unsigned numbers. The sum of a single line is kept in a register. */
-#define CUMSUM(id, T, bits_t, sum_t, get, set)                                 \
-    static inline void cumsum_line_##id(const struct cumsum_lines *r,          \
-                                        const bits_t *x, bits_t *y,            \
-                                        const bool product)                    \
+/* Define cumsum_ID(): add up (or multiply, if r->product) each line's n
+ * elements, r->stride apart; a negative stride runs from the end. Integers
+ * wrap, so they are computed as unsigned numbers. The sums of up to four lines
+ * are in registers. */
+#define CUMSUM(id, bits_t, sum_t, get, set)                                    \
+    static inline void cumsum_some_##id(                                       \
+        const struct cumsum_lines *r, const bits_t *x, bits_t *restrict y,     \
+        const int64_t lines, const bool product)                               \
     {                                                                          \
-        sum_t sum = product ? 1 : 0;                                           \
-        for (int64_t i = 0; i < r->n; i++) {                                   \
-            const sum_t v = (sum_t)get(x[i * r->stride]);                      \
-            const sum_t next = product ? sum * v : sum + v;                    \
-            y[i * r->stride] = (bits_t)set(r->exclusive ? sum : next);         \
-            sum = next;                                                        \
-        }                                                                      \
+        const bool exclusive = r->exclusive;                                   \
+        sum_t sum[CUMSUM_LINES];                                               \
+        for (int64_t l = 0; l < lines; l++)                                    \
+            sum[l] = product ? 1 : 0;                                          \
+        for (int64_t i = 0; i < r->n; i++, x += r->stride, y += r->stride)     \
+            _Pragma("omp simd") for (int64_t l = 0; l < lines; l++)            \
+            {                                                                  \
+                const sum_t v = (sum_t)get(x[l]), before = sum[l];             \
+                const sum_t next = product ? before * v : before + v;          \
+                y[l] = (bits_t)set(exclusive ? before : next);                 \
+                sum[l] = next;                                                 \
+            }                                                                  \
     }                                                                          \
     static void cumsum_##id(const struct cumsum_lines *r, const char *vx,      \
                             char *vy)                                          \
     {                                                                          \
         const bits_t *x = (const bits_t *)(const void *)vx;                    \
         bits_t *y = (bits_t *)(void *)vy;                                      \
-        sum_t sum[CUMSUM_LINES];                                               \
-        if (r->lines == 1 && r->product)                                       \
-            cumsum_line_##id(r, x, y, true);                                   \
-        if (r->lines == 1 && !r->product)                                      \
-            cumsum_line_##id(r, x, y, false);                                  \
-        if (r->lines == 1)                                                     \
+        int64_t l = 0;                                                         \
+        if (r->product) {                                                      \
+            cumsum_some_##id(r, x, y, r->lines, true);                         \
             return;                                                            \
-        for (int64_t l = 0; l < r->lines; l++)                                 \
-            sum[l] = r->product ? 1 : 0;                                       \
-        for (int64_t i = 0; i < r->n; i++, x += r->stride, y += r->stride)     \
-            for (int64_t l = 0; l < r->lines; l++) {                           \
-                const sum_t v = (sum_t)get(x[l]);                              \
-                const sum_t next = r->product ? sum[l] * v : sum[l] + v;       \
-                y[l] = (bits_t)set(r->exclusive ? sum[l] : next);              \
-                sum[l] = next;                                                 \
-            }                                                                  \
+        }                                                                      \
+        if (r->lines >= CUMSUM_FEW) {                                          \
+            cumsum_some_##id(r, x, y, r->lines, false);                        \
+            return;                                                            \
+        }                                                                      \
+        for (; l + 16 <= r->lines; l += 16)                                    \
+            cumsum_some_##id(r, x + l, y + l, 16, false);                      \
+        for (; l + 4 <= r->lines; l += 4)                                      \
+            cumsum_some_##id(r, x + l, y + l, 4, false);                       \
+        for (; l + 2 <= r->lines; l += 2)                                      \
+            cumsum_some_##id(r, x + l, y + l, 2, false);                       \
+        if (l < r->lines)                                                      \
+            cumsum_some_##id(r, x + l, y + l, 1, false);                       \
     }
-#define CUMSUM_INT(id, T) CUMSUM(id, T, T, uint64_t, IDENTITY, IDENTITY)
-#define CUMSUM_FLOAT(id, T) CUMSUM(id, T, T, T, IDENTITY, IDENTITY)
-BYI_EACH_INT(CUMSUM_INT)
+#define CUMSUM_FLOAT(id, T) CUMSUM(id, T, T, IDENTITY, IDENTITY)
+CUMSUM(U8, uint8_t, uint32_t, IDENTITY, IDENTITY)
+CUMSUM(U16, uint16_t, uint32_t, IDENTITY, IDENTITY)
+CUMSUM(U32, uint32_t, uint32_t, IDENTITY, IDENTITY)
+CUMSUM(U64, uint64_t, uint64_t, IDENTITY, IDENTITY)
 BYI_EACH_FLOAT(CUMSUM_FLOAT)
-CUMSUM(F16, float, uint16_t, float, byi_f16_to_f32, byi_f32_to_f16)
-CUMSUM(BF16, float, uint16_t, float, byi_bf16_to_f32, byi_f32_to_bf16)
+CUMSUM(F16, uint16_t, float, byi_f16_to_f32, byi_f32_to_f16)
+CUMSUM(BF16, uint16_t, float, byi_bf16_to_f32, byi_f32_to_bf16)
 
 /* Adjacent lines of float32: each row of the result is the row before it plus a
  * row of x. */
@@ -681,9 +694,12 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
                                    struct byoc_error *err)
 {
     static const cumsum_fn sums[BYI_DTYPES] = {
-#define ENTRY(id, T) [BYOC_##id] = cumsum_##id,
-        BYI_EACH_INT(ENTRY) BYI_EACH_FLOAT(ENTRY) ENTRY(F16, ) ENTRY(BF16, )
-#undef ENTRY
+        [BYOC_U8] = cumsum_U8,   [BYOC_I8] = cumsum_U8,
+        [BYOC_U16] = cumsum_U16, [BYOC_I16] = cumsum_U16,
+        [BYOC_U32] = cumsum_U32, [BYOC_I32] = cumsum_U32,
+        [BYOC_U64] = cumsum_U64, [BYOC_I64] = cumsum_U64,
+        [BYOC_F32] = cumsum_F32, [BYOC_F64] = cumsum_F64,
+        [BYOC_F16] = cumsum_F16, [BYOC_BF16] = cumsum_BF16,
     };
     const struct byi_tensor *x = call->in;
     uint32_t axis = 0;
@@ -691,8 +707,9 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
         BYI_TRY(byi_axis_operand(call, 0, x->rank, &axis, err));
     else
         axis = byi_attr_axis(call->attrs, x->rank);
-    const int64_t n = x->dims[axis], inner = byi_span(x, axis + 1, x->rank);
-    const int64_t lines = byi_span(x, 0, axis) * inner;
+    const int64_t n = x->dims[axis];
+    const int64_t inner = byi_span(x, n == 1 ? 0 : axis + 1, x->rank);
+    const int64_t lines = n == 1 ? inner : byi_span(x, 0, axis) * inner;
     const int64_t size = (int64_t)byi_dtype_bytes(x->dtype);
     const bool back = byi_attr_int(call->attrs, "reverse") != 0;
     const struct cumsum_lines all = {
@@ -706,12 +723,10 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     if (n == 0 || lines == 0)
         return BYOC_OK;
     const int team = byi_team(call, lines * n);
-    const bool floats = x->dtype == BYOC_F32 && inner > 1;
+    const bool floats = x->dtype == BYOC_F32 && inner >= CUMSUM_FEW;
     const cumsum_fn run = floats ? cumsum_rows : sums[x->dtype];
-    const int64_t most =
-        floats
-            ? byi_min(CUMSUM_F32_LINES, byi_max(64, byi_ceil_div(inner, team)))
-            : CUMSUM_LINES;
+    const int64_t most = byi_min(floats ? CUMSUM_F32_LINES : CUMSUM_LINES,
+                                 byi_max(64, byi_ceil_div(inner, team)));
     const int64_t line_blocks = byi_ceil_div(inner, most);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t task = 0; task < lines / inner * line_blocks; task++) {

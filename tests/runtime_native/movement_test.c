@@ -462,16 +462,22 @@ static void test_topk(void **state)
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         /* a heap selects few elements of a long line, sorting selects many */
-        const int64_t dims[] = {
-            pick(1, 3), round % 2 ? pick(1, 30) : pick(64, 300), pick(1, 3)};
+        const int64_t dims[] = {pick(1, 3),
+                                round % 2 ? pick(1, 30) : pick(64, 300),
+                                round % 3 ? pick(1, 3) : pick(4, 20)};
         const int64_t k = pick(0, round % 4 ? dims[1] : dims[1] / 10);
         const bool largest = pick(0, 1);
-        static const enum byoc_dtype types[] = {BYOC_F32, BYOC_I8, BYOC_F64,
-                                                BYOC_F16, BYOC_I64};
+        static const enum byoc_dtype types[] = {BYOC_F32, BYOC_I8,  BYOC_F64,
+                                                BYOC_F16, BYOC_I64, BYOC_U16,
+                                                BYOC_U32};
         struct trial t = {.n_in = 2};
-        t.in[0] = make(types[round % 5], 3, dims);
+        t.in[0] = make(types[round % 7], 3, dims);
         for (int64_t i = 0; i < count(&t.in[0]); i++)
-            byi_tensor_set(&t.in[0], i, (double)pick(round % 7 ? -9 : -99, 9));
+            byi_tensor_set(&t.in[0], i,
+                           (double)pick(round % 7 > 4 ? 0
+                                        : round % 4   ? -9
+                                                      : -99,
+                                        9));
         t.in[1] = ints(1, &k);
         must_run(&t, BYI_OP_TOPK,
                  largest ? "{\"axis\": 1}"
@@ -591,14 +597,18 @@ static void test_cumsum(void **state)
         "{\"axis\": 1, \"product\": true}",
         "{\"axis\": 1, \"product\": true, \"exclusive\": true}"};
     for (int round = 0; round < ROUNDS; round++) {
-        const int64_t dims[] = {2, pick(1, 9), 3};
+        static const int64_t inner[] = {1, 3, 8, 22, 70, 530};
+        static const enum byoc_dtype types[] = {BYOC_F32, BYOC_F64, BYOC_I32,
+                                                BYOC_I64};
+        const int64_t dims[] = {2, pick(1, 9), inner[pick(0, 5)]};
         const int form = round % 6;
         const bool exclusive = form & 1, reverse = form & 2;
         const bool product = form > 3;
         /* float32, whose lines are computed together, with exact products */
-        const bool whole = pick(0, 1);
+        const enum byoc_dtype dtype = types[pick(0, 3)];
+        const bool whole = !byi_dtype_is_float(dtype);
         struct trial t = {.n_in = 1};
-        t.in[0] = make(whole ? BYOC_I32 : BYOC_F32, 3, dims);
+        t.in[0] = make(dtype, 3, dims);
         for (int64_t i = 0; i < count(&t.in[0]); i++)
             byi_tensor_set(&t.in[0], i,
                            (double)(whole ? pick(-9, 9) : pick(-2, 2)));
