@@ -120,6 +120,140 @@ static enum byoc_status batch_run_f32(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(batch, batch_run_f32, batch_scratch_f32)
 
+/* --- float32: many slices at a time ----------------------------------------
+ */
+
+/* n adjacent slices, the first of which is number `first` of the call; each has
+ * the elements of the box. */
+struct norm_columns {
+    const struct byi_call *call;
+    const struct byi_box *reduced;
+    const float *x;
+    float *y;
+    int64_t n, first;
+};
+
+typedef void (*columns_fn)(const struct norm_columns *c);
+
+/* Set mean[], and squares[] to the sums of squared differences from it. */
+static void column_stats(const struct norm_columns *c, double *restrict mean,
+                         double *restrict squares)
+{
+    const double count = (double)c->reduced->count;
+    memset(mean, 0, (size_t)c->n * sizeof *mean);
+    memset(squares, 0, (size_t)c->n * sizeof *squares);
+    BYI_FOR_BOX(c->reduced, at, {
+        const float *x = c->x + at;
+        _Pragma("omp simd") for (int64_t i = 0; i < c->n; i++) mean[i] +=
+            (double)x[i];
+    });
+    for (int64_t i = 0; i < c->n; i++)
+        mean[i] /= count;
+    BYI_FOR_BOX(c->reduced, at, {
+        const float *x = c->x + at;
+        _Pragma("omp simd") for (int64_t i = 0; i < c->n; i++) squares[i] +=
+            ((double)x[i] - mean[i]) * ((double)x[i] - mean[i]);
+    });
+}
+
+/* y = x * mul + add */
+static void affine_columns(const struct norm_columns *c, const double *mul,
+                           const double *add)
+{
+    BYI_FOR_BOX(c->reduced, at, {
+        const float *x = c->x + at;
+        float *y = c->y + at;
+        _Pragma("omp simd") for (int64_t i = 0; i < c->n; i++) y[i] =
+            (float)((double)x[i] * mul[i] + add[i]);
+    });
+}
+
+static void mvn_columns(const struct norm_columns *c)
+{
+    double mul[BYI_COLUMNS], add[BYI_COLUMNS];
+    column_stats(c, add, mul);
+    for (int64_t i = 0; i < c->n; i++) {
+        mul[i] = 1 / (sqrt(mul[i] / (double)c->reduced->count) + 1e-9);
+        add[i] *= -mul[i];
+    }
+    affine_columns(c, mul, add);
+}
+
+static void instance_columns(const struct norm_columns *c)
+{
+    const struct byi_tensor *in = c->call->in;
+    const double epsilon = byi_attr_float(c->call->attrs, "epsilon");
+    double mul[BYI_COLUMNS], add[BYI_COLUMNS];
+    column_stats(c, add, mul);
+    for (int64_t i = 0; i < c->n; i++) {
+        const int64_t channel = (c->first + i) % in->dims[1];
+        const double variance = mul[i] / (double)c->reduced->count;
+        mul[i] = param(&in[1], channel) / sqrt(variance + epsilon);
+        add[i] = param(&in[2], channel) - add[i] * mul[i];
+    }
+    affine_columns(c, mul, add);
+}
+
+static void unit_columns(const struct norm_columns *c)
+{
+    const bool absolute = byi_attr_int(c->call->attrs, "p") == 1;
+    double norm[BYI_COLUMNS] = {0};
+    BYI_FOR_BOX(c->reduced, at, {
+        const float *x = c->x + at;
+        if (absolute)
+            _Pragma("omp simd") for (int64_t i = 0; i < c->n; i++) norm[i] +=
+                fabs((double)x[i]);
+        else
+            _Pragma("omp simd") for (int64_t i = 0; i < c->n; i++) norm[i] +=
+                (double)x[i] * (double)x[i];
+    });
+    for (int64_t i = 0; i < c->n; i++) /* 0 / 1 for slices of zeros */
+        norm[i] = norm[i] == 0 ? 1 : absolute ? norm[i] : sqrt(norm[i]);
+    BYI_FOR_BOX(c->reduced, at, {
+        const float *x = c->x + at;
+        float *y = c->y + at;
+        _Pragma("omp simd") for (int64_t i = 0; i < c->n; i++) y[i] =
+            (float)((double)x[i] / norm[i]);
+    });
+}
+
+/* Normalise short rows of x (rows, n), transposed, `lanes` at a time. */
+static void run_lanes(const struct byi_call *call, int64_t rows, int64_t n,
+                      int64_t lanes, columns_fn run, int team)
+{
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t row = 0; row < rows; row += lanes) {
+        const int64_t some = byi_min(lanes, rows - row);
+        const struct byi_box box = {1, {n}, {some}, n};
+        _Alignas(64) float block[BYI_BLOCK_BYTES / sizeof(float)];
+        byi_transpose(sizeof *block, (const float *)call->in->data + row * n, n,
+                      some, n, block, some);
+        run(&(struct norm_columns){call, &box, block, block, some, row});
+        byi_transpose(sizeof *block, block, some, n, some,
+                      (float *)call->out->data + row * n, n);
+    }
+}
+
+/* Normalise slices whose elements are rows of columns. */
+static void run_columns(const struct byi_call *call,
+                        const struct byi_axes *axes, columns_fn run, int team)
+{
+    const struct byi_box *kept = &axes->kept;
+    const int64_t inner = kept->dims[kept->rank - 1];
+    const int64_t wide =
+        byi_min(BYI_COLUMNS, byi_max(64, byi_ceil_div(inner, team)));
+    const int64_t parts = byi_ceil_div(inner, wide);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t task = 0; task < kept->count / inner * parts; task++) {
+        const int64_t from = task % parts * wide;
+        const int64_t first = task / parts * inner + from;
+        const int64_t at = byi_box_offset(kept, first);
+        run(&(struct norm_columns){
+            call, &axes->reduced, (const float *)call->in->data + at,
+            (float *)call->out->data + at, byi_min(wide, inner - from), first});
+    }
+}
+
 /* --- instance and group ------------------------------------------------- */
 
 static enum byoc_status group_run_f32(const struct byi_call *call,
@@ -136,6 +270,13 @@ static enum byoc_status group_run_f32(const struct byi_call *call,
         return BYOC_OK;
     const int64_t channels = in->dims[1] / groups;
     const int team = byi_team(call, byi_count(in) * 2);
+    const int64_t lanes =
+        byi_lanes(in->dims[0] * groups, space, 1, sizeof(float), BYI_NARROW);
+    if (in->dtype == BYOC_F32 && channels == 1 && lanes > 1) {
+        run_lanes(call, in->dims[0] * groups, space, lanes, instance_columns,
+                  team);
+        return BYOC_OK;
+    }
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t row = 0; row < in->dims[0] * groups; row++) {
         const int64_t at = row * channels * space;
@@ -336,36 +477,81 @@ static void unit_row(const struct byi_call *call, const struct byi_box *reduced,
         unit_F32(call, reduced, base, p);
 }
 
+/* Normalise a slice of float32 that consists of contiguous rows. */
+static void mvn_rows(const struct byi_call *call, const struct byi_box *reduced,
+                     int64_t base, int64_t unused)
+{
+    const struct byi_simd *simd = byi_simd();
+    const float *x = (const float *)call->in->data + base;
+    float *y = (float *)call->out->data + base;
+    const struct byi_box_rows rows = byi_box_rows(reduced);
+    double sum = 0, squares = 0;
+    (void)unused;
+    for (int64_t i = 0; i < rows.rows; i++)
+        sum += simd->sum(x + byi_box_offset(reduced, i * rows.n), rows.n);
+    const double count = (double)reduced->count, mean = sum / count;
+    const double off = mean - (double)(float)mean;
+    for (int64_t i = 0; i < rows.rows; i++)
+        squares += simd->sum_squares(x + byi_box_offset(reduced, i * rows.n),
+                                     rows.n, (float)mean);
+    squares = squares - off * off * count;
+    const double scale = 1 / (sqrt(squares < 0 ? 0 : squares / count) + 1e-9);
+    for (int64_t i = 0; i < rows.rows; i++) {
+        const int64_t at = byi_box_offset(reduced, i * rows.n);
+#pragma omp simd
+        for (int64_t j = 0; j < rows.n; j++)
+            y[at + j] = (float)(((double)x[at + j] - mean) * scale);
+    }
+}
+
 typedef void (*slice_fn)(const struct byi_call *call,
                          const struct byi_box *reduced, int64_t base,
                          int64_t p);
 
+/* How slices are normalised: one that consists of contiguous rows, any one of
+ * float32 or float64, and columns. */
+struct slice_loops {
+    slice_fn rows, any[2];
+    columns_fn columns;
+};
+
 static void run_slices(const struct byi_call *call, const bool *reduced,
-                       slice_fn run, int64_t p)
+                       const struct slice_loops *loops, int64_t p)
 {
     struct byi_axes axes;
     byi_axes_split(call->in, reduced, &axes);
-    if (axes.reduced.count == 0)
+    const struct byi_box *kept = &axes.kept;
+    const struct byi_box_rows rows = byi_box_rows(&axes.reduced);
+    const bool floats = call->in->dtype == BYOC_F32;
+    if (axes.reduced.count == 0 || kept->count == 0)
         return;
     const int team = byi_team(call, byi_count(call->in) * 4);
+    const int64_t lanes =
+        byi_lanes(kept->count, rows.n, 1, sizeof(float), BYI_NARROW);
+    if (floats && kept->rank && kept->strides[kept->rank - 1] == 1) {
+        run_columns(call, &axes, loops->columns, team);
+        return;
+    }
+    if (floats && rows.rows == 1 && lanes > 1) {
+        run_lanes(call, kept->count, rows.n, lanes, loops->columns, team);
+        return;
+    }
+    const slice_fn run =
+        floats && rows.stride == 1 ? loops->rows : loops->any[!floats];
 #pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t i = 0; i < axes.kept.count; i++)
-        run(call, &axes.reduced, byi_box_offset(&axes.kept, i), p);
+    for (int64_t i = 0; i < kept->count; i++)
+        run(call, &axes.reduced, byi_box_offset(kept, i), p);
 }
 
 static enum byoc_status unit_run_f32(const struct byi_call *call,
                                      struct byoc_error *err)
 {
+    static const struct slice_loops loops = {
+        unit_row, {unit_F32, unit_F64}, unit_columns};
     bool reduced[BYI_MAX_RANK] = {false};
     reduced[byi_attr_axis(call->attrs, call->in->rank)] = true;
     BYI_TRY(byi_check_wide(call, call->in->dtype, err));
-    const uint32_t axis = byi_attr_axis(call->attrs, call->in->rank);
-    const bool rows = byi_span(call->in, axis + 1, call->in->rank) == 1;
-    run_slices(call, reduced,
-               call->in->dtype == BYOC_F64 ? unit_F64
-               : rows                      ? unit_row
-                                           : unit_F32,
-               byi_attr_int(call->attrs, "p"));
+    run_slices(call, reduced, &loops, byi_attr_int(call->attrs, "p"));
     return BYOC_OK;
 }
 
@@ -374,14 +560,15 @@ BYI_FLOAT_KERNEL(unit, unit_run_f32, NULL)
 static enum byoc_status mvn_run_f32(const struct byi_call *call,
                                     struct byoc_error *err)
 {
+    static const struct slice_loops loops = {
+        mvn_rows, {mvn_F32, mvn_F64}, mvn_columns};
     bool reduced[BYI_MAX_RANK] = {false};
     uint32_t n;
     const int64_t *axis = byi_attr_ints(call->attrs, "axis", &n);
     for (uint32_t i = 0; i < n; i++)
         reduced[byi_axis(axis[i], call->in->rank)] = true;
     BYI_TRY(byi_check_wide(call, call->in->dtype, err));
-    run_slices(call, reduced, call->in->dtype == BYOC_F32 ? mvn_F32 : mvn_F64,
-               0);
+    run_slices(call, reduced, &loops, 0);
     return BYOC_OK;
 }
 

@@ -420,6 +420,46 @@ static void test_softmax_shapes(void **state)
     }
 }
 
+/* Normalisations of float32 give the results of float64 for slices of few and
+ * of many elements, next to each other and apart. */
+static void test_norm_shapes(void **state)
+{
+    static const enum byi_op_id ops[] = {BYI_OP_LP_NORMALIZE, BYI_OP_MVN,
+                                         BYI_OP_NN_INSTANCE_NORM};
+    (void)state;
+    for (int round = 0; round < 120; round++) {
+        const enum byi_op_id op = ops[round % 3];
+        int64_t dims[3], axes[] = {random_in(0, 2), 2};
+        for (int i = 0; i < 3; i++)
+            dims[i] = random_in(1, 20);
+        dims[random_in(0, 2)] = random_in(1, 300);
+        struct byi_tensor x[2][3];
+        const uint32_t n_in = round % 3 == 2 ? 3 : 1;
+        for (uint32_t k = 0; k < n_in; k++) {
+            x[0][k] = tensor(BYOC_F32, k ? 1 : 3, k ? &dims[1] : dims);
+            x[1][k] = tensor(BYOC_F64, k ? 1 : 3, k ? &dims[1] : dims);
+            for (int64_t i = 0; i < byi_count(&x[0][k]); i++)
+                byi_tensor_set(&x[1][k], i, byi_tensor_float(&x[0][k], i));
+        }
+        const struct byi_attr given[][2] = {
+            {INT("axis", axes[0]), INT("p", 1 + round % 2)},
+            {INTS("axis", axes[0] == 2 ? 1u : 2u, axes)},
+            {FLOAT("epsilon", 1e-3)}};
+        const uint32_t n_attrs = round % 3 == 0 ? 2 : 1;
+        struct eval e = prepare(op, given[round % 3], n_attrs, x[0], n_in);
+        struct eval f = prepare(op, given[round % 3], n_attrs, x[1], n_in);
+        assert_int_equal(run_fast(&f, 1), BYOC_OK);
+        for (uint32_t threads = 1; threads <= 3; threads += 2) {
+            assert_int_equal(run_fast(&e, threads), BYOC_OK);
+            for (int64_t i = 0; i < byi_count(e.out); i++)
+                assert_true(fabs(byi_tensor_float(e.out, i) -
+                                 byi_tensor_float(f.out, i)) < 1e-4);
+        }
+        finish(&e);
+        finish(&f);
+    }
+}
+
 /* (x - mean) / sqrt(var + eps) gamma + beta over runs of n elements. */
 static void naive_norm(const struct byi_tensor *in, int64_t n, int64_t period,
                        int64_t space, struct byi_tensor *out)
@@ -649,6 +689,7 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_softmax_shapes),
+        cmocka_unit_test(test_norm_shapes),
         cmocka_unit_test(test_norms),
         cmocka_unit_test(test_batch_norm),
         cmocka_unit_test(test_other_norms),
