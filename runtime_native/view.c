@@ -214,8 +214,10 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
 }
 
 enum {
-    FEW_ROWS = 4,      /* fewer rows are not copied in squares */
-    MIN_FAR = 1 << 20, /* bytes that do not stay in the cache */
+    FEW_ROWS = 4,          /* fewer rows are not copied in squares */
+    MIN_FAR = 1 << 20,     /* bytes that do not stay in the cache */
+    FAR_COLUMNS = 2048,    /* bytes between columns that are not prefetched */
+    MIN_FETCHED = 1 << 22, /* bytes of a result that comes from memory */
 };
 
 /* The axis before the last along which source elements are contiguous; v->rank
@@ -246,9 +248,10 @@ struct blocked_transpose {
     int64_t rows, cols, in, row_out;
     /* columns of a block; rows of a group; groups per outer step */
     int64_t wide, high, per_outer;
+    bool fetches; /* prefetch blocks: the data do not stay in the cache */
 };
 
-static struct blocked_transpose plan_blocks(const struct byi_view *v,
+static struct blocked_transpose plan_blocks(const struct byi_view *v, int64_t n,
                                             uint32_t near, size_t size)
 {
     const uint32_t last = v->rank - 1;
@@ -260,6 +263,8 @@ static struct blocked_transpose plan_blocks(const struct byi_view *v,
     b.wide = BLOCK / (int64_t)size;
     b.high = byi_max(b.wide, b.wide * b.wide / b.cols);
     b.per_outer = byi_ceil_div(b.rows, b.high);
+    b.fetches =
+        b.in * (int64_t)size >= FAR_COLUMNS && n * (int64_t)size >= MIN_FETCHED;
     for (uint32_t i = 0; i < last; i++) {
         if (i == near)
             continue;
@@ -268,6 +273,18 @@ static struct blocked_transpose plan_blocks(const struct byi_view *v,
         b.outer.strides[b.outer.rank++] = v->strides[i];
     }
     return b;
+}
+
+/* Prefetch the columns of a block, from column c on, `bytes` of each. A source
+ * column has few cache lines, and the next one is in another page, so that
+ * hardware does not prefetch it. */
+static void fetch_columns(const struct blocked_transpose *b, const char *src,
+                          int64_t c, int64_t bytes, int64_t size)
+{
+    const int64_t end = byi_min(c + b->wide, b->cols);
+    for (src += c * b->in * size; c < end; c++, src += b->in * size)
+        for (int64_t i = 0; i < bytes; i += BYI_ALIGN)
+            __builtin_prefetch(src + i);
 }
 
 /* Copy one group: some rows and all columns of a two-axis transpose, whose
@@ -286,9 +303,12 @@ static void copy_group(const struct blocked_transpose *b, int64_t row,
         return;
     }
     const square_fn square = square_of(size);
-    for (int64_t c = 0; c < b->cols; c += b->wide)
+    for (int64_t c = 0; c < b->cols; c += b->wide) {
+        if (b->fetches)
+            fetch_columns(b, src, c + b->wide, rows * bytes, bytes);
         square(dst + c * bytes, b->row_out, src + c * b->in * bytes, b->in,
                rows, byi_min(b->wide, b->cols - c));
+    }
 }
 
 /* Copy groups [first, last). */
@@ -324,7 +344,7 @@ static void copy_view(const struct byi_call *call, const struct byi_view *v,
         return;
     }
     if (near < v->rank) {
-        const struct blocked_transpose b = plan_blocks(v, near, size);
+        const struct blocked_transpose b = plan_blocks(v, n, near, size);
         const int64_t groups = n / (b.rows * b.cols) * b.per_outer;
         const int64_t parts = byi_min(groups, team);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
