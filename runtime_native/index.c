@@ -113,9 +113,8 @@ static bool offsets_of_rows(const struct elements *e, int64_t row, int64_t n,
     return outside;
 }
 
-/* dst[k] = src[at[k]] for n elements */
-static void gather_elements(char *dst, const char *src, const int64_t *at,
-                            int64_t n, size_t size)
+void byi_gather_elements(char *dst, const char *src, const int64_t *at,
+                         int64_t n, size_t size)
 {
 #define ELEMENTS_OF(bytes)                                                     \
     case bytes:                                                                \
@@ -145,7 +144,7 @@ static bool gather_rows(const struct byi_call *call, const struct elements *e,
     if (e->row < SHORT) {
         if (offsets_of_rows(e, r, rows, at))
             return true;
-        gather_elements(y, x, at, rows * e->row, size);
+        byi_gather_elements(y, x, at, rows * e->row, size);
         return false;
     }
     const int64_t base = row_offset(e, r);
@@ -153,7 +152,7 @@ static bool gather_rows(const struct byi_call *call, const struct elements *e,
         const int64_t n = byi_min(ELEMENTS, e->row - i);
         if (offsets_of(e, base, r, i, n, at))
             return true;
-        gather_elements(y + i * (int64_t)size, x, at, n, size);
+        byi_gather_elements(y + i * (int64_t)size, x, at, n, size);
     }
     return false;
 }

@@ -29,6 +29,10 @@ void byi_copy_bytes(const struct byi_call *call, void *dst, const void *src,
 /* Set n elements of `size` bytes at dst to *value. */
 void byi_fill(void *dst, const void *value, int64_t n, size_t size);
 
+/* index.c: dst[k] = src[at[k]] for n elements of `size` bytes */
+void byi_gather_elements(char *dst, const char *src, const int64_t *at,
+                         int64_t n, size_t size);
+
 /* Copy one element, with a single move for the common sizes. */
 static inline void byi_copy_element(char *dst, const char *src, size_t size)
 {

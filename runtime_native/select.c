@@ -411,6 +411,22 @@ static enum byoc_status nonzero_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
+enum { POSITIONS = 1024 }; /* slices that are listed once for all rows */
+
+/* Compress, if at most POSITIONS slices of `bytes` are selected. */
+static void compress_few(const struct byi_tensor *condition, const char *src,
+                         int64_t outer, int64_t size, int64_t bytes, char *dst)
+{
+    int64_t at[POSITIONS], n = 0;
+    const char *chosen = condition->data;
+    for (int64_t i = 0; i < byi_min(condition->dims[0], size); i++)
+        if (chosen[i])
+            at[n++] = i;
+    for (int64_t o = 0; o < outer; o++)
+        byi_gather_elements(dst + o * n * bytes, src + o * size * bytes, at, n,
+                            (size_t)bytes);
+}
+
 /* x (outer, size, inner): copies the slices along the axis whose condition is
  * true */
 static enum byoc_status compress_run(const struct byi_call *call,
@@ -430,6 +446,10 @@ static enum byoc_status compress_run(const struct byi_call *call,
     BYI_TRY(lower_dim(call, axis, byi_nonzero_count(condition), err));
     if (run == 0)
         return BYOC_OK;
+    if (outer > 1 && n <= POSITIONS && condition->dims[0] <= size) {
+        compress_few(condition, src, outer, size, run, dst);
+        return BYOC_OK;
+    }
     for (int64_t o = 0; o < outer; o++, src += size * run) {
         struct byi_nonzero reader = byi_nonzero_begin(condition);
         for (int64_t i = 0; i < n; i += 64) {
