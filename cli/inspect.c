@@ -135,7 +135,7 @@ static void print_json(const struct byi_artifact *a)
            image->ledger_bytes ? image->ledger : "null");
 }
 
-/* Write the ledger as a page and as a graph, if the options ask for them. */
+/* Write the ledger as a page and as a graph, if the options request them. */
 static enum byoc_status write_pictures(const struct byi_artifact *a,
                                        const struct byi_pictures *pictures,
                                        const char *path, struct byoc_error *err)

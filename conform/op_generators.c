@@ -253,7 +253,7 @@ static bool dense(struct byi_opgen *d)
 }
 
 /* Plan operand `i` of a matrix product from `other`, whose type is known. The
- * flags tell whether each operand is transposed. */
+ * flags say whether each operand is transposed. */
 static void set_factor(struct byi_opgen *d, uint32_t i, uint32_t other,
                        bool flip_i, bool flip_other)
 {

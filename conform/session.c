@@ -354,7 +354,7 @@ void byi_kit_state_close(struct byi_kit *kit, struct byi_session *s,
 
 /* --- expected results ----------------------------------------------------- */
 
-/* Run the sample on native kernels. `perturbation` tells how to perturb the
+/* Run the sample on native kernels. `perturbation` says how to perturb the
  * results of every operator; NULL: not at all. */
 static void run_native(struct byi_kit *kit, const struct byi_sample *sample,
                        const struct byi_tensor *in,

@@ -20,7 +20,7 @@ enum { PATH_BYTES = 4096 };
 static const struct byi_tolerance tolerance = {.atol = 1e-7, .rtol = 1e-3};
 
 /* Run one data set. Returns whether the outputs are as expected; if not, err
- * tells why. */
+ * has the reason. */
 static bool run_set(const struct byoc_model *model, const char *folder,
                     struct byi_arena *arena, struct byoc_error *err)
 {
@@ -61,7 +61,7 @@ static const char *only_this_plugin(const struct byi_kit *kit)
 }
 
 /* Run every data set of the case, on the plug-in or on native kernels. Returns
- * whether all outputs are as expected; if not, err tells why. */
+ * whether all outputs are as expected; if not, err has the reason. */
 static bool run_case(struct byoc_compiled *compiled, const struct byi_kit *kit,
                      const char *folder, bool native, struct byoc_error *err)
 {

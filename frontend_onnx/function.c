@@ -74,7 +74,7 @@ static const Onnx__AttributeProto *find_attribute(
 }
 
 /* Read the defaults of a function's attributes (attribute_proto), a field that
- * this program's onnx.proto may not know. */
+ * this program's onnx.proto may not have. */
 static void read_fallbacks(struct byi_import *o, struct byi_expansion *e)
 {
     const ProtobufCMessage *message = &e->function->base;

@@ -118,8 +118,8 @@ struct node_source {
     uint32_t source;
 };
 
-/* The sources of the nodes met so far. A graph that is converted again (loop.c)
- * reuses its sources. */
+/* The sources of the nodes visited so far. A graph that is converted again
+ * (loop.c) reuses its sources. */
 struct byi_node_sources {
     BYI_VEC(struct node_source) all;
     struct byi_index index;

@@ -172,7 +172,7 @@ struct byi_import {
     const struct byi_onnx_params *params;
     struct byi_onnx_file *file;
     struct byi_scope *scope;
-    struct byi_node_sources *node_sources; /* of nodes met so far */
+    struct byi_node_sources *node_sources; /* of nodes visited so far */
     struct byi_functions *functions;       /* NULL: none */
     const struct byi_expansion *expansion; /* NULL: in the model's graph */
     /* indexed by node; see dims.c */

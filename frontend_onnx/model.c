@@ -38,7 +38,7 @@ static void cut_tensor(struct byi_wire_reader w, struct byi_text *out,
             *raw = (struct byi_range){f.data, f.n};
             continue;
         }
-        if (is_raw) /* the field occurs again: the last occurrence wins */
+        if (is_raw) /* the field occurs again: the last occurrence counts */
             *raw = (struct byi_range){0};
         byi_wire_copy(out, &f);
     }

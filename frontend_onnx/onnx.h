@@ -31,7 +31,7 @@ struct byi_onnx_params {
      * `path`. */
     const void *data;
     uint64_t bytes;
-    /* Find an operator that the importer does not know. Returns false if no
+    /* Find an operator that the importer does not support. Returns false if no
      * plug-in has it. NULL: there are no plug-ins. */
     bool (*find)(void *ctx, const char *domain, const char *type, int64_t opset,
                  struct byi_onnx_custom *custom);

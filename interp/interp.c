@@ -43,8 +43,8 @@ static int64_t fresh_symbol(void *ctx)
     return --in->next_symbol;
 }
 
-/* Make the tensor for a result. Dims that only the kernel knows start at an
- * upper bound, the number of elements of the largest operand. */
+/* Make the tensor for a result. Dims that only the kernel determines start at
+ * an upper bound, the number of elements of the largest operand. */
 static enum byoc_status make_result(struct interp *in,
                                     const struct byi_type *type,
                                     const struct byi_tensor *args, uint32_t n,

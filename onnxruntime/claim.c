@@ -73,7 +73,8 @@ static bool is_captured(const struct byi_ep_claim *c, uint32_t v)
     return true;
 }
 
-/* Whether ONNX Runtime knows the rank of v, which byoc needs of an input. */
+/* Whether ONNX Runtime has inferred the rank of v, which byoc needs for an
+ * input. */
 static bool has_known_rank(const struct byi_ep_claim *c, uint32_t v)
 {
     return c->g.values[v].rank > 0 ||

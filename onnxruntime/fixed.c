@@ -2,7 +2,7 @@
 /* fixed.c: checks that runs do not replace the values of initialisers that are
  * also inputs of the model. With the option initializers=constant these
  * initialisers are compiled as constants, and a run that replaces one fails.
- * ONNX Runtime does not tell whether a run replaces values. Therefore a run
+ * ONNX Runtime does not report whether a run replaces values. Therefore a run
  * compares the digest of the bytes when their address has changed. As long as
  * no run replaces the values, the address is memory of the session. The caller
  * may also fill the same buffer again, so each run compares samples of the

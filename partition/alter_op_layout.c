@@ -130,9 +130,8 @@ static const struct byi_backend *matching_backend(
     return NULL;
 }
 
-/* Match the module's only call as a compile would, and ask the backend that
- * matched it.
- */
+/* Match the module's only call as a compile would, and query the backend that
+ * matched it. */
 static enum byoc_status ask_backend(const struct layout_query *a, byi_id id,
                                     struct byi_layout_preference *preferred,
                                     struct byoc_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backends.c: asks loaded backends whether they can build a composite and which
- * layouts they prefer, and caches the answers to probes.
+/* backends.c: queries loaded backends whether they can build a composite and
+ * which layouts they prefer. Caches the results of probes.
  */
 #include "partition.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* partition/partition.h: the passes that place a module's nodes on backends,
- * the backends that they ask and the ledger that they write.
+ * the backends that they query and the ledger that they write.
  */
 #ifndef BYI_PARTITION_H
 #define BYI_PARTITION_H
@@ -53,7 +53,7 @@ const uint32_t *byi_join_regions(const struct byi_func *f, uint32_t n,
 void byi_limit_regions(struct byi_module *m, struct byi_pass_context *ctx,
                        struct byi_arena *scratch);
 
-/* --- backends.c: loaded backends as the compiler sees them ---------------- */
+/* --- backends.c: loaded backends, for the compiler ------------------------ */
 
 /* A loaded backend; its strings, `api` and `host` belong to the caller. */
 struct byi_backend {

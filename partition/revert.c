@@ -166,7 +166,7 @@ enum byoc_status byi_revert_regions(struct byi_module *m,
 
 /* --- splitting ----------------------------------------------------------- */
 
-/* Each try asks the backend to build a part. After this many, the rest of a
+/* In each try, the backend is to build a part. After this many, the rest of a
  * region is reverted. */
 enum { MAX_TRIES = 128 };
 

@@ -10,7 +10,7 @@
 
 enum { LABEL_MAX = 48 /* bytes; of a longer name, only the end is shown */ };
 
-/* Colours that colour-blind people can tell apart, as on the page; `fill` is a
+/* Colours that colour-blind people can distinguish, as on the page; `fill` is a
  * light tint of `line`. */
 struct colour {
     const char *line, *fill;

@@ -249,7 +249,7 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
 }
 
 /* Load a region whose dims are numbers. A region with symbolic dims has JSON as
- * its blob, which is specialised when a run knows the sizes. */
+ * its blob, which is specialised when a run has set the sizes. */
 static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
                                     const struct byi_plugin *plugin,
                                     struct byoc_error *err)

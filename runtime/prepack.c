@@ -43,8 +43,8 @@ static struct byi_tensor tensor_of(const struct byi_plan_tables *plan,
 }
 
 /* Pack the constant operands of a step into `to`, or only return the bytes that
- * this needs if `to` is NULL. The kernel sees a call in which only constants
- * have data. */
+ * this needs if `to` is NULL. The kernel receives a call in which only
+ * constants have data. */
 static uint64_t pack_step(const struct packer *p, const struct byi_plan_func *f,
                           const struct byi_step *step, void *to)
 {

@@ -99,7 +99,7 @@ static bool is_wanted(const struct run_io *e, uint32_t i)
     return !e->request || e->out_at[i] != UINT32_MAX;
 }
 
-/* The value for output i; NULL if the caller gave a tensor, or does not want
+/* The value for output i; NULL if the caller gave a tensor, or did not request
  * the output. */
 static struct byoc_value *value_out(const struct run_io *e, uint32_t i)
 {
@@ -115,7 +115,7 @@ static const DLTensor *input_of(const struct run_io *e, uint32_t i)
     return value ? &value->tensor : &e->in[i];
 }
 
-/* The view for output i, which the caller wants. */
+/* The view for output i, which the caller requested. */
 static DLTensor *output_of(const struct run_io *e, uint32_t i)
 {
     struct byoc_value *value = value_out(e, i);
@@ -471,8 +471,8 @@ static bool is_result(const struct byoc_state *s, const struct run_io *e,
 
 /* Set the data of views that an earlier run filled in to NULL: they point into
  * the state's memory, which this run may reuse. A later request may pass the
- * views of outputs that this request does not want. Their memory stays
- * reserved, so that no other value gets the same address. */
+ * views of outputs that this request omits. Their memory stays reserved, so
+ * that no other value gets the same address. */
 static void forget_results(struct byoc_state *s, const struct run_io *e)
 {
     const uint32_t n = s->model->plan->funcs[0].n_outputs;

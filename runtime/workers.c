@@ -53,9 +53,10 @@ enum {
                            * competition */
     MIN_BUSY_NS = 100000000, /* threads sleep at once for this long */
     MAX_BUSY_NS = 1000000000,
-    SHORT_TURN_NS = 50000,   /* in shorter turns, reading the clock is too
-                              * expensive */
-    LONG_REGION_NS = 150000, /* for longer regions, waking a thread pays */
+    SHORT_TURN_NS = 50000, /* in shorter turns, reading the clock is too
+                            * expensive */
+    LONG_REGION_NS =
+        150000, /* for longer regions, waking a thread saves time */
     /* longest time of a region that counts in the average, since some regions
      * are preempted */
     CAP_NS = 1000000

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 /* Measured durations of a model's runs, from which a turn decides whether
- * waking workers pays. All states of the model update them. */
+ * waking workers saves time. All states of the model update them. */
 struct byi_run_times {
     _Atomic uint64_t turn_ns;   /* duration of the last turn */
     _Atomic uint64_t region_ns; /* average of a parallel region */

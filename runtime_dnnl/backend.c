@@ -176,7 +176,7 @@ static enum byoc_status write_program(const struct byi_program *program,
     return BYOC_OK;
 }
 
-/* Write the region as C if the host wants C and the program can be written;
+/* Write the region as C if the host requests C and the program can be written;
  * otherwise leave `text` empty. */
 static struct byoc_fail *write_region(const struct byoc_host *host,
                                       const struct byoc_region *region,

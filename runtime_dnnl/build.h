@@ -502,7 +502,7 @@ struct byi_chain {
 };
 
 /* An argument of a primitive; `packed`: a constant, in the layout that the
- * primitive wants. */
+ * primitive requires. */
 struct byi_core_arg {
     int arg; /* enum byi_arg */
     const struct byi_dnnl_view *view;

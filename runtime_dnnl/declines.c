@@ -22,7 +22,7 @@
  *   up to one and a half times for exp, tanh and the logistic function, and
  *   four times for tanh without AVX-512.
  *
- * These operators pay only inside a larger region.
+ * These operators save time only inside a larger region.
  *
  * A region is therefore declined if it has no HEAVY kernel and at least one
  * SLOWER kernel, but no more SLOWER kernels than inputs and outputs together.

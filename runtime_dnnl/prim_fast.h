@@ -16,8 +16,8 @@ struct byi_dn_fast_slot;
 
 /* The functions of one kind of primitive. packed() returns the bytes of the
  * packed weights for argument `arg`; pack() packs the weights `from`, which
- * `src` describes, to `to`. packs_alike() tells whether two primitives of this
- * kind use the same packed weights. */
+ * `src` describes, to `to`. packs_alike() returns whether two primitives of
+ * this kind use the same packed weights. */
 struct byi_dn_fast_kind {
     const char *(*name)(const struct byi_dn_fast *fast);
     /* NULL: the primitive needs no scratch */

@@ -218,7 +218,7 @@ static void run_qelementwise(const struct byi_dn_fast *fast, uint32_t n,
                              const struct byi_dn_fast_slot *slots,
                              void *scratch, int threads)
 {
-    enum { PART = 1 << 15 }; /* elements for which another thread pays */
+    enum { PART = 1 << 15 }; /* elements for which another thread saves time */
     const struct byi_dnnl_qelementwise *p = &fast->qelementwise;
     const int64_t all = byi_elements(p->dst.rank, p->dst.dims);
     const int64_t parts = all / PART < 1         ? 1

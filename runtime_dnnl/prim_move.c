@@ -125,7 +125,7 @@ static void run_concat(const struct byi_dn_fast *fast, uint32_t n,
                        const struct byi_dn_fast_slot *slots, void *scratch,
                        int threads)
 {
-    enum { PART = 1 << 16 }; /* bytes for which another thread pays */
+    enum { PART = 1 << 16 }; /* bytes for which another thread saves time */
     const char *from[BYI_DN_SOURCES];
     int64_t all = 0;
     for (uint32_t i = 0; i < fast->n_sources; i++) {
@@ -278,7 +278,7 @@ static void run_transpose_f32(const struct byi_dn_fast *fast, uint32_t n,
                               const struct byi_dn_fast_slot *slots,
                               void *scratch, int threads)
 {
-    enum { PART = 1 << 14 }; /* elements for which another thread pays */
+    enum { PART = 1 << 14 }; /* elements for which another thread saves time */
     const struct byi_f32_move *m = &fast->move;
     const float *from = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
     float *to = byi_dn_fast_find(n, slots, BYI_ARG_DST);

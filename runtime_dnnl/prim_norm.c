@@ -17,7 +17,7 @@ static void run_softmax(const struct byi_dn_fast *fast, uint32_t n,
                         const struct byi_dn_fast_slot *slots, void *scratch,
                         int threads)
 {
-    enum { PART = 1 << 14 }; /* elements for which another thread pays */
+    enum { PART = 1 << 14 }; /* elements for which another thread saves time */
     const struct byi_f32_kernels *k = byi_f32_kernels();
     const int64_t rows = fast->softmax.rows, columns = fast->softmax.columns;
     const int64_t pays = byi_max(rows * columns / PART, 1);
@@ -157,7 +157,7 @@ static void run_sum(const struct byi_dn_fast *fast, uint32_t n,
                     const struct byi_dn_fast_slot *slots, void *scratch,
                     int threads)
 {
-    enum { PART = 1 << 14 }; /* elements for which another thread pays */
+    enum { PART = 1 << 14 }; /* elements for which another thread saves time */
     /* if inner is 1, the outer rows are columns of one matrix, n elements apart
      */
     const bool transposed = fast->sum.inner == 1;

@@ -392,7 +392,7 @@ static void combine_at(const struct byi_tensor *y, enum reduction r,
 }
 
 /* Copy x to y, and set *r. The callers then apply the updates in order, so that
- * the last update of an element wins. */
+ * the last update of an element counts. */
 static enum byoc_status begin_scatter(const struct byi_call *call,
                                       enum reduction *r, struct byoc_error *err)
 {

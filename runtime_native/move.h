@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* move.h: functions for the kernels that move data. These kernels know the size
- * of an element but not its type; they treat a string as a pointer. */
+/* move.h: functions for the kernels that move data. These kernels depend on the
+ * size of an element but not on its type. They treat a string as a pointer. */
 #ifndef BYI_MOVE_H
 #define BYI_MOVE_H
 
@@ -91,7 +91,7 @@ static inline int64_t byi_wrap(int64_t index, int64_t size)
 }
 
 /* Restore the order of the binary heap heap[0, n), in which only the element
- * `at` may be out of place, by moving it down. first(a, b) tells whether the
+ * `at` may be out of place, by moving it down. first(a, b) returns whether the
  * element *a must be above *b. */
 #define BYI_SIFT_DOWN(heap, n, at, first)                                      \
     do {                                                                       \

@@ -42,10 +42,11 @@ struct grouper {
     uint8_t *kind; /* indexed by node */
     struct byi_dominator *tree;
     struct fuse_group *groups; /* indexed by node */
-    /* for each node: the number of the last walk that met it, or the complement
-     * of that number once count_params has counted it */
+    /* for each node: the number of the last walk that visited it, or the
+     * complement of that number once count_params has counted it */
     uint32_t *seen;
-    /* for each representative: number of the last walk that met the group */
+    /* for each representative: number of the last walk that visited the group
+     */
     uint32_t *met;
     uint32_t walk;
     BYI_VEC(byi_id) path;   /* from a node to its dominator, both included */

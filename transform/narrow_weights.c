@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NarrowWeights: narrow large float32 weights if the user asks for it.
+/* NarrowWeights: narrow large float32 weights if the user requests it.
  * requires: types, constant weights       breaks: nothing
  *
  *   to=int8, int4: blocks along the summed axis, each with a scale

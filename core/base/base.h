@@ -147,7 +147,7 @@ struct byi_params_size {
  * struct of this build. Members after its end become zero; all do if `given` is
  * NULL. The struct_size of *params becomes that of this build. Errors:
  * BYOC_EINVAL (a size that no version had, or a member that this build does not
- * know is set). */
+ * have is set). */
 enum byoc_status byi_params_read(void *params,
                                  const struct byi_params_size *known,
                                  const void *given, struct byoc_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* child.h: runs a function in a child process with limits, and waits for
- * children. The child tells its parent which step it is in through shared
- * memory, so that the parent can report where it crashed or hung.
+ * children. The child records its current step in shared memory, so that the
+ * parent can report where it crashed or hung.
  */
 #ifndef BYI_CHILD_H
 #define BYI_CHILD_H

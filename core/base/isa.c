@@ -25,7 +25,8 @@ const char *byi_isa_name(enum byi_isa isa)
 }
 
 #if defined(__x86_64__)
-/* Features that the __builtin_cpu_supports of some compilers does not know. */
+/* Features that the __builtin_cpu_supports of some compilers does not support.
+ */
 enum {
     HAS_F16C = 1,
     HAS_AVX_VNNI = 2,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* params.c: reads structs of callers that were compiled against another version
- * of the headers: struct_size says which members the caller knows.
+ * of the headers. struct_size says which members the caller's struct has.
  */
 #include "base.h"
 

@@ -79,7 +79,8 @@ size_t byi_utf8_partial(const char *text, size_t n)
         const unsigned char c = t[n - back];
         if (c < 0x80)
             return 0;
-        /* a first byte, which tells how many bytes its character has */
+        /* a first byte, which determines the number of bytes of its character
+         */
         if (c >= 0xc2)
             return back < (c < 0xe0 ? 2u : c < 0xf0 ? 3u : 4u) ? back : 0;
     }

@@ -351,7 +351,7 @@ static const struct byi_type *replace_tensor(struct byi_arena *arena,
                    : type;
 }
 
-/* The callee's result as the caller sees it: symbols replaced. */
+/* The type of the callee's result in the caller, with symbols replaced. */
 static const struct byi_type *replace_symbols(struct byi_arena *arena,
                                               const struct bindings *b,
                                               const struct byi_type *type)

@@ -138,7 +138,7 @@ static enum byoc_status build_node(struct body *b)
 
 /* --- operators and calls ------------------------------------------------ */
 
-/* An element type is written as a string; the operator's table tells which
+/* An element type is written as a string; the operator's table says which
  * strings are types. */
 static enum byoc_status fix_dtype(struct byi_parser *p, const struct byi_op *op,
                                   const struct byi_token *tok,

@@ -202,7 +202,7 @@ static enum byoc_status run_body(struct pass_run *run,
     return status;
 }
 
-/* Run the verifier, if the caller wants that, after a pass. */
+/* Run the verifier, if the caller requested it, after a pass. */
 static enum byoc_status verify_after(const struct pass_run *run,
                                      const struct byi_pass *pass)
 {

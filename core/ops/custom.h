@@ -2,8 +2,8 @@
 /* custom.h: operators that plug-ins add (byoc/custom.h). In the IR they are
  * calls of the operator `custom`, whose attributes name the plug-in's operator
  * and hold its attributes as JSON. The type rule and the kernel call the
- * plug-in through the runtime, which knows the open plug-ins. Each library of
- * byoc has a pointer to these calls.
+ * plug-in through the runtime, which has the list of open plug-ins. Each
+ * library of byoc has a pointer to these calls.
  */
 #ifndef BYI_CUSTOM_H
 #define BYI_CUSTOM_H

@@ -234,7 +234,7 @@ struct byi_infer {
     const struct byi_type *const *in;
     const struct byi_tensor *const *value; /* value[i]: NULL if unknown */
     /* a new symbol, as a dim; NULL: always the first one, for callers that only
-     * ask whether a dim is unknown */
+     * test whether a dim is unknown */
     int64_t (*fresh)(void *ctx);
     void *fresh_ctx;
     struct byoc_error *err;

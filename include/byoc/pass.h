@@ -70,8 +70,8 @@ struct byoc_attr {
     const char *string;
 };
 
-/* The function that a rule works on. It is rebuilt in topological order: the
- * operands of the node that a rule sees are rewritten already. Strings and
+/* The function that a rule works on. It is rebuilt in topological order: when a
+ * rule is called, the operands of its node are rewritten already. Strings and
  * views that the members return live until the rule emits a node. A rewriter is
  * valid only during the call of the rule, in its thread. */
 struct byoc_rewriter {

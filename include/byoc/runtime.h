@@ -14,8 +14,8 @@
  * before the call stay usable.
  *
  * Structs that a caller fills and that may grow have a struct_size: set it to
- * sizeof the struct as your compiler knows it. A library that knows more
- * members takes the missing ones as zero. A library that knows fewer returns
+ * sizeof the struct in your program. A library whose struct has more members
+ * takes the missing ones as zero. A library whose struct has fewer returns
  * BYOC_EINVAL if an unknown one is set. Set the rest to zero, which always
  * means the default:
  *
@@ -159,10 +159,10 @@ struct byoc_load_params {
     /* Not NULL: runs the parts of the model's parallel regions, instead of the
      * threads that all models of this process share. It calls fn(arg, 0) ...
      * fn(arg, n - 1), each once, in any order, on any threads. It returns when
-     * all calls have returned. n is at most `threads`, unless a backend asks
-     * for more. A part may wait for another part; byoc starts threads for parts
-     * that have not begun after 2 ms. Called while the model lives, from the
-     * threads that run it. */
+     * all calls have returned. n is at most `threads`, unless a backend
+     * requests more. A part may wait for another part; byoc starts threads for
+     * parts that have not begun after 2 ms. Called while the model lives, from
+     * the threads that run it. */
     void (*parallel_for)(void *ctx, uint32_t n, void (*fn)(void *arg, uint32_t),
                          void *arg);
     void *parallel_ctx; /* lives as long as the model */

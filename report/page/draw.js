@@ -190,7 +190,8 @@ class Drawing {
         return colourOf(paint, graph.names, item.backend || item.where);
     }
 
-    // The share of paint.box in the colour of a box, which tells regions apart.
+    // The share of paint.box in the colour of a box, which distinguishes
+    // regions.
     tint(item) {
         const region = item.kind === 'region' ? item : item.container;
         return region ? [0.8, 0.7, 0.88][region.shade] : 1;
