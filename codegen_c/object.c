@@ -102,7 +102,7 @@ enum byoc_status byi_object_check(const struct byi_text *object,
     return o.found
                ? BYOC_OK
                : byi_fail(err, BYOC_EUNSUPPORTED,
-                          "it does not define the requested function %.200s "
-                          "with external linkage",
+                          "it does not define %.200s with external linkage, "
+                          "expected the requested function",
                           name);
 }

@@ -202,8 +202,8 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
         for (size_t k = 0; k < f->n_attribute; k++)
             known |= strcmp(f->attribute[k], name) == 0;
         if (!known)
-            byi_o_refuse(o, "found attribute '%s', which its function lacks",
-                         name);
+            byi_o_refuse(
+                o, "found attribute '%s', expected one of its function", name);
     }
 }
 

@@ -197,8 +197,8 @@ static void read_operands(struct byi_import *o)
     for (uint32_t i = 0; o->row && i < o->row->min_in && byi_o_ok(o); i++)
         if (o->in[i] == BYI_NO_ID)
             byi_o_fail(o, BYOC_EPARSE,
-                       "input %u is required, but the call of the enclosing "
-                       "function omits it",
+                       "input %u is omitted by the call of the enclosing "
+                       "function, expected a value",
                        i);
     o->n_out = (uint32_t)node->n_output;
     o->out = byi_arena_calloc(o->scratch, node->n_output + 1, sizeof *o->out);
@@ -219,7 +219,8 @@ static bool check_arity(struct byi_import *o)
     }
     for (uint32_t i = 0; i < row->min_in; i++)
         if (*o->node->input[i] == '\0') {
-            byi_o_fail(o, BYOC_EPARSE, "input %u is required, but omitted", i);
+            byi_o_fail(o, BYOC_EPARSE, "input %u is omitted, expected a value",
+                       i);
             return false;
         }
     if (o->node->n_output == 0)
@@ -238,7 +239,8 @@ static void check_attributes(struct byi_import *o)
         const char *name = byi_text_or(o->node->attribute[i]->name, "");
         if (o->seen >> i & 1 || strcmp(name, "consumed_inputs") == 0)
             continue;
-        byi_o_refuse(o, "attribute '%s' is unknown", name);
+        byi_o_refuse(
+            o, "attribute '%s' is unknown, expected one of the operator", name);
     }
 }
 
@@ -250,7 +252,9 @@ static void bind_outputs(struct byi_import *o)
             continue;
         struct byi_name *entry = byi_names_add(&o->scope->names, text);
         if (!entry) {
-            byi_o_fail(o, BYOC_EPARSE, "output '%s' is defined twice", text);
+            byi_o_fail(o, BYOC_EPARSE,
+                       "output '%s' is defined twice, expected one definition",
+                       text);
             return;
         }
         entry->id = o->out[i];

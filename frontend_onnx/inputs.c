@@ -405,7 +405,7 @@ static enum byoc_status add_input(struct byi_import *o,
             return BYOC_OK;
         return byi_fail(&o->err, BYOC_EPARSE,
                         "input '%s' is a map, but the name of its keys, '%s', "
-                        "is already defined",
+                        "is already defined, expected it to be free",
                         name, byi_o_keys_name(o, name));
     }
     if (!info->type ||
@@ -415,8 +415,9 @@ static enum byoc_status add_input(struct byi_import *o,
     const enum byoc_dtype dtype = (enum byoc_dtype)tensor->elem_type;
     if (!tensor->has_elem_type || !byoc_dtype_name(dtype))
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                        "input '%s' has the unknown element type %d", name,
-                        tensor->elem_type);
+                        "input '%s' has the unknown element type %d, expected "
+                        "a TensorProto.DataType",
+                        name, tensor->elem_type);
     BYI_TRY(read_input_dims(o, name, tensor->shape, used, &rank, dims));
     const struct byi_type *type =
         byi_type_tensor(o->m->arena, dtype, rank, dims);

@@ -352,7 +352,8 @@ static void convert_scan(struct byi_import *o)
     }
     for (uint32_t i = 0; i < o->n_in; i++)
         if (o->in[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE, "input %u is required, but omitted", i);
+            byi_o_fail(o, BYOC_EPARSE, "input %u is omitted, expected a value",
+                       i);
     loop.n_reads = (uint32_t)n_reads;
     loop.n_states = o->n_in - loop.n_reads;
     loop.reads = byi_arena_calloc(o->scratch, loop.n_reads, sizeof *loop.reads);

@@ -50,7 +50,8 @@ static void convert_chain(struct byi_import *o)
 
     for (uint32_t i = 1; i < o->n_in; i++) {
         if (o->in[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE, "input %u is required, but omitted", i);
+            byi_o_fail(o, BYOC_EPARSE, "input %u is omitted, expected a value",
+                       i);
         y = byi_o_call(o, o->row->op, y, byi_o_in(o, i));
     }
     o->out[0] = y;

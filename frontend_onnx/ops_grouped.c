@@ -57,8 +57,8 @@ static void check_grouped(struct byi_import *o)
     if (byi_o_in(o, LAST_KEY) == BYI_NO_ID ||
         byi_o_in(o, ALL_KEYS) == BYI_NO_ID)
         byi_o_fail(o, BYOC_EPARSE,
-                   "inputs seqlens_k and total_sequence_length are required, "
-                   "but one is omitted");
+                   "input seqlens_k or total_sequence_length is omitted, "
+                   "expected both");
     if ((byi_o_in(o, PAST_KEY) == BYI_NO_ID) !=
         (byi_o_in(o, PAST_VALUE) == BYI_NO_ID))
         byi_o_fail(o, BYOC_EPARSE,

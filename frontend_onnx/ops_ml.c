@@ -208,7 +208,8 @@ static void convert_imputer(struct byi_import *o)
         fresh = ints ? byi_o_cast(o, byi_o_vector(o, n_ints, ints), dtype)
                      : BYI_NO_ID;
     if (fresh == BYI_NO_ID)
-        byi_o_fail(o, BYOC_EPARSE, "found no imputed values of x's type, %s",
+        byi_o_fail(o, BYOC_EPARSE,
+                   "found no imputed values, expected some of x's type, %s",
                    byoc_dtype_name(dtype));
     byi_id found;
     if (!whole && isnan(old_float))

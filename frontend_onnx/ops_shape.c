@@ -217,7 +217,8 @@ static void convert_concat(struct byi_import *o)
 
     for (uint32_t i = 0; i < o->n_in; i++)
         if (o->in[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE, "input %u is required, but omitted", i);
+            byi_o_fail(o, BYOC_EPARSE, "input %u is omitted, expected a value",
+                       i);
     if (o->n_in == 1) {
         o->out[0] = byi_o_in(o, 0);
         return;

@@ -241,7 +241,7 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
             l->features[w.at] > INT32_MAX) {
             byi_o_fail(o, BYOC_EPARSE,
                        "node %lld of tree %lld has a child or a feature that "
-                       "does not exist",
+                       "does not exist, expected numbers of existing ones",
                        (long long)l->nodes[w.at], (long long)l->trees[w.at]);
             break;
         }

@@ -220,8 +220,8 @@ static enum byoc_status parse_call(struct template_reader *r,
                            byi_lex_peek(&r->lex).kind == '=';
         if (n == MAX_ARGS || n_attrs == MAX_ATTRS)
             return byi_lex_fail(&r->lex, &r->lex.tok, r->err,
-                                "found more operands or attributes than the "
-                                "limits, %d and %d",
+                                "found too many operands or attributes, "
+                                "expected at most %d and %d",
                                 MAX_ARGS, MAX_ATTRS);
         BYI_TRY(named ? parse_attribute(r, &attrs[n_attrs++])
                       : parse_expression(r, &in[n++]));

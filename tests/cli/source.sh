@@ -122,7 +122,7 @@ echo "static int SYMBOL(void) { return 0; } int (*const volatile p)(void);" \
     >"$dir/c"
 refused static "with external linkage"
 echo "typedef int SYMBOL;" >"$dir/c"
-refused type "it does not define the requested function"
+refused type "expected the requested function"
 echo "int SYMBOL = 3;" >"$dir/c"
 refused variable "which is not a function, expected the requested function"
 echo "$good

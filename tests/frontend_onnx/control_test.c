@@ -520,7 +520,7 @@ static void map_without_operand(void **state)
     b = map_of("s -", false);
     EXPECT(&b, "nn.relu(");
     b = map_of("s -", true);
-    refuse(&b, BYOC_EPARSE, "input 1 is required, but the call");
+    refuse(&b, BYOC_EPARSE, "input 1 is omitted by the call");
 }
 
 /* The default of a body's input, an initialiser by its name, stands in for the
@@ -586,7 +586,7 @@ static void scan_without_state(void **state)
     output(&b, "z");
     attr_graph(&b, n, "body", leave(&b, outer));
     output(&b, "y");
-    refuse(&b, BYOC_EPARSE, "is required, but omitted");
+    refuse(&b, BYOC_EPARSE, "is omitted, expected a value");
 }
 
 /* --- FlexAttention -------------------------------------------------------- */

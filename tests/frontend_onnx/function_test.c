@@ -315,7 +315,8 @@ static void calls_that_do_not_fit(void **state)
         {"x x", "y", NULL, "found 2 inputs and 1 outputs, expected at most 1",
          BYOC_EPARSE},
         {"x", "y z", NULL, "found 1 inputs and 2 outputs", BYOC_EPARSE},
-        {"x", "y", "slipe", "found attribute 'slipe', which its function lacks",
+        {"x", "y", "slipe",
+         "found attribute 'slipe', expected one of its function",
          BYOC_EUNSUPPORTED},
         {"-", "y", NULL, "input 0 is required", BYOC_EPARSE},
     };
