@@ -21,16 +21,16 @@ struct byi_kernels {
 };
 /* Whether C can be generated for node `id`, so that a group may contain it. A
  * callback for struct byi_pass_context. In group.c. */
-bool byi_kernels_take(const struct byi_func *f, byi_id id);
+bool byi_kernels_accept(const struct byi_func *f, byi_id id);
 /* Whether to generate a kernel that computes only node `id`. This is a call
- * that byi_grid_takes accepts, or image.resize of float32 with static shapes.
+ * that byi_grid_accepts accepts, or image.resize of float32 with static shapes.
  * It must resize one axis or two adjacent ones, with tables below a limit. A
  * callback for struct byi_pass_context. In image.c. */
-bool byi_kernels_take_alone(const struct byi_module *m,
-                            const struct byi_func *f, byi_id id);
+bool byi_kernels_accept_alone(const struct byi_module *m,
+                              const struct byi_func *f, byi_id id);
 /* Generate a kernel for each group (Primitive=1, without captures, called
  * directly) of at least two operators besides views, or whose result
- * byi_kernels_take_alone accepts. Leaves out groups that a native kernel runs
+ * byi_kernels_accept_alone accepts. Leaves out groups that a native kernel runs
  * with an epilogue, and groups for which only slow C, or none, can be
  * generated. For the latter, the source has a comment with the reason. Without
  * kernels, *kernels is all zero. Otherwise free it with byi_kernels_free. */

@@ -23,8 +23,8 @@ static struct byi_sampler sampler_of(const struct byi_node *node,
     return byi_sampler_read(node->attrs, &x);
 }
 
-bool byi_grid_takes(const struct byi_module *m, const struct byi_func *f,
-                    const struct byi_node *node)
+bool byi_grid_accepts(const struct byi_module *m, const struct byi_func *f,
+                      const struct byi_node *node)
 {
     const struct byi_type *x = f->nodes.at[node->args[0]].type;
     struct byi_tensor grid;

@@ -571,7 +571,7 @@ static bool has_c_type(const struct byi_type *type)
     return bytes > 0 && bytes <= BYI_MAX_C_BYTES && byi_c_type(type->dtype);
 }
 
-bool byi_kernels_take(const struct byi_func *f, byi_id id)
+bool byi_kernels_accept(const struct byi_func *f, byi_id id)
 {
     const struct byi_node *node = &f->nodes.at[id];
     struct byi_reduction reduction;

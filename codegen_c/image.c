@@ -64,15 +64,15 @@ static bool read_image(const struct byi_module *m, const struct byi_func *f,
     return image->planes.floats <= MAX_FLOATS;
 }
 
-bool byi_kernels_take_alone(const struct byi_module *m,
-                            const struct byi_func *f, byi_id id)
+bool byi_kernels_accept_alone(const struct byi_module *m,
+                              const struct byi_func *f, byi_id id)
 {
     const struct byi_node *node = &f->nodes.at[id];
     struct resize_kernel image;
     if (node->kind != BYI_CALL_OP)
         return false;
     if (node->op == BYI_OP_GRID_SAMPLE)
-        return byi_grid_takes(m, f, node);
+        return byi_grid_accepts(m, f, node);
     if (node->op != BYI_OP_RESIZE)
         return false;
     struct byi_arena *arena = byi_arena_new();

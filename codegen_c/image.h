@@ -17,13 +17,13 @@ static inline bool byi_is_image_type(const struct byi_type *type)
 
 /* Whether there is C for this call of image.grid_sample: float32 with static
  * shapes, and a constant grid with tables below a limit. */
-bool byi_grid_takes(const struct byi_module *m, const struct byi_func *f,
-                    const struct byi_node *node);
-/* Append the body of the kernel for a call that byi_grid_takes accepts. */
+bool byi_grid_accepts(const struct byi_module *m, const struct byi_func *f,
+                      const struct byi_node *node);
+/* Append the body of the kernel for a call that byi_grid_accepts accepts. */
 void byi_grid_print(const struct byi_module *m, const struct byi_func *f,
                     const struct byi_node *node, struct byi_text *out);
 /* Append the body of the kernel for f, whose result is a node that
- * byi_kernels_take_alone accepts. */
+ * byi_kernels_accept_alone accepts. */
 void byi_image_op_print(const struct byi_module *m, const struct byi_func *f,
                         struct byi_text *out);
 

@@ -108,7 +108,7 @@ static bool is_group(const struct byi_module *m, const struct byi_func *f)
     for (byi_id id = 0; id < f->nodes.n; id++)
         work += f->nodes.at[id].kind == BYI_CALL_OP &&
                 !byi_op_has(f->nodes.at[id].op, BYI_TRAIT_VIEW);
-    return work >= MIN_NODES || byi_kernels_take_alone(m, f, f->result);
+    return work >= MIN_NODES || byi_kernels_accept_alone(m, f, f->result);
 }
 
 static void print_ops(struct byi_text *to, const struct byi_func *f)
@@ -206,7 +206,7 @@ static void write_group(struct kernel_writer *w, uint32_t func,
     struct byi_text body = {0};
     const char *refused = NULL;
     const struct byi_func *f = w->m->funcs.at[func];
-    const bool image = byi_kernels_take_alone(w->m, f, f->result);
+    const bool image = byi_kernels_accept_alone(w->m, f, f->result);
     const uint32_t n =
         image ? 0 : read_domains(w, func, arena, domains, &refused);
     if (w->out->list.n == MAX_KERNELS)

@@ -98,7 +98,7 @@ struct byi_plan_params {
  * function or another number of regions. Free with byi_plan_free. */
 struct byi_plan {
     struct byi_text json;
-    BYI_VEC(struct byi_placed) consts; /* by ascending offset */
+    BYI_VEC(struct byi_placed) consts; /* in ascending order of offsets */
     uint64_t weights_bytes;
 };
 enum byoc_status byi_plan_write(const struct byi_module *m,

@@ -14,7 +14,7 @@ struct region_import {
     struct byi_module *m;
     struct byi_func *f; /* @main */
     struct byi_arena *arena;
-    byi_id **value; /* by node of the graph and its output */
+    byi_id **value; /* indexed by node of the graph and output */
     struct byoc_error *err;
 };
 

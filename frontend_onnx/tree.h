@@ -38,7 +38,7 @@ struct byi_ensemble {
     byi_id sums;
     int64_t n;     /* targets */
     bool partial;  /* a row may miss a target */
-    bool used[2];  /* by target 0, 1: whether a weight is for it */
+    bool used[2];  /* for target 0 and 1: whether a weight is for it */
     bool negative; /* some weight is negative */
 };
 

@@ -52,7 +52,7 @@ struct view_graph {
     uint32_t n;
     struct byi_onnx_place **places;
     uint32_t *first;
-    uint32_t *region; /* by node, from 1; 0: none */
+    uint32_t *region; /* of each node, from 1; 0: none */
     BYI_VEC(uint32_t) reads;
     BYI_VEC(struct byi_view_edge) edges;
 };

@@ -343,8 +343,8 @@ static void put_text(struct byi_ep_bytes *out, unsigned field, const char *data,
     byi_ep_put_bytes(out, field, data, n);
 }
 
-/* By OrtOpAttrType: the AttributeProto's type, its field, and the function that
- * writes the value. */
+/* For each OrtOpAttrType: the AttributeProto's type, its field, and the
+ * function that writes the value. */
 static const struct byi_ep_attribute {
     unsigned type, field;
     void (*put)(struct byi_ep_bytes *out, unsigned field, const char *data,

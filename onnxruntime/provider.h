@@ -171,7 +171,7 @@ struct byi_ep_graph {
     uint32_t n_nodes;
     struct byi_ep_node *nodes;
     struct byi_name_table names;
-    struct byi_ep_value *values; /* by the number of the name in `names` */
+    struct byi_ep_value *values; /* indexed by the name's number in `names` */
     uint32_t cap_values;
     struct byi_ep_bytes head; /* fields of the ModelProto before its graph */
 };

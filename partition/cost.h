@@ -54,7 +54,8 @@ struct byi_candidate {
 };
 /* The candidates of a module. */
 struct byi_candidates {
-    BYI_VEC(struct byi_candidate) list; /* by function, by first node */
+    BYI_VEC(struct byi_candidate)
+    list; /* ordered by function, then first node */
 };
 /* The most backends of a context with placement by cost: together with native
  * kernels they are the bits of a uint64_t. */

@@ -26,7 +26,7 @@ struct regions {
     struct byi_func *f;
     struct byi_arena *scratch;
     uint32_t n_targets;
-    /* by level, then backend: the region, or 0 */
+    /* for each level and backend: the region, or 0 */
     BYI_VEC(uint32_t) places;
     uint32_t n;       /* regions, numbered from 1 */
     uint32_t *target; /* of each region; set if there are several backends */

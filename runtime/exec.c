@@ -344,7 +344,7 @@ static enum byoc_status run_fused(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- functions ---------------------------------------------------------- */
 
-/* By kind of step: the function that runs it, and its name in a trace. */
+/* For each kind of step: the function that runs it, and its name in a trace. */
 static const struct {
     enum byoc_status (*run)(struct byoc_state *s, struct byi_frame *fr,
                             const struct byi_step *step,

@@ -510,7 +510,7 @@ struct value_place {
 
 /* The places of the live values in a function's arena. */
 struct value_places {
-    struct value_place *list; /* by ascending offset, disjoint */
+    struct value_place *list; /* in ascending order of offsets, disjoint */
     uint32_t n;
 };
 

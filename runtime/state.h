@@ -192,7 +192,7 @@ struct byi_frame {
     bool strided;            /* values may be in planes, or be computed in
                               * the memory of an input */
     struct byi_row_planes *planes; /* indexed by value */
-    struct byi_object **obj;       /* by value, for lists and functions */
+    struct byi_object **obj; /* indexed by value, for lists and functions */
     /* for each output: its destination; `data` NULL: the step provides memory
      */
     struct byi_tensor *dest;

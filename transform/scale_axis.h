@@ -96,7 +96,8 @@ struct byi_scaling {
     struct byi_module *m;
     const struct byi_func *f; /* swept: every node is live       */
     struct byi_arena *scratch;
-    double *largest; /* by constant, its largest magnitude; 0: not computed */
+    double *
+        largest; /* for each constant, its largest magnitude; 0: not computed */
     uint32_t n_largest;
     struct byi_scale_edit *edits; /* indexed by node */
 };

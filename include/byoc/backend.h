@@ -311,7 +311,7 @@ struct byoc_codes {
 /* The extension, whose head has the type BYOC_EXT_CODES. */
 struct byoc_region_codes {
     struct byoc_ext head;
-    const struct byoc_codes *at; /* by constant, as byoc_region.consts */
+    const struct byoc_codes *at; /* for each constant, as byoc_region.consts */
     void *ctx;                   /* first argument of widen */
     /* Returns the floats of a constant whose view has no data; they stay in
      * place until unload(). NULL: memory is exhausted. */

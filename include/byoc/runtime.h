@@ -528,10 +528,11 @@ struct byoc_event {
 };
 
 /* Call use(ctx, event) at the end of every event of later runs of `state`.
- * Inner events ("primitive") before the step that contains them ("region"),
- * "run" last. The running thread calls it during the run, so that the time of
- * `use` is part of the run's. `use` NULL ends profiling. A state may be traced
- * and profiled at once. Threads: as byoc_run. Errors: BYOC_ENOMEM. */
+ * Inner events ("primitive") come before the step that contains them
+ * ("region"), and "run" comes last. The running thread calls it during the run,
+ * so that the time of `use` is part of the run's. `use` NULL ends profiling. A
+ * state may be traced and profiled at once. Threads: as byoc_run. Errors:
+ * BYOC_ENOMEM. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_state_profile(
     struct byoc_state *state,
     void (*use)(void *ctx, const struct byoc_event *event), void *ctx,

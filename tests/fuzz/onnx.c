@@ -26,7 +26,7 @@ struct graphs {
 struct edit {
     struct fuzz_rng *rng;
     struct byi_arena *arena;
-    Onnx__GraphProto *g;  /* the one that is changed: any, bodies too */
+    Onnx__GraphProto *g;  /* the graph to change, which may be a body */
     struct graphs all;    /* of the model                             */
     struct graphs theirs; /* of another model, to take nodes from     */
 };
@@ -135,7 +135,7 @@ static void edit_inputs(const struct edit *e, Onnx__NodeProto *n)
     uint64_t pick = below(e, 7);
     if (pick == 0 && n->n_input) {
         n->n_input--;
-    } else if (pick == 5 && n->n_input) { /* left out */
+    } else if (pick == 5 && n->n_input) { /* omit the input */
         n->input[below(e, n->n_input)] = byi_arena_str(e->arena, "");
     } else if (pick == 6 && n->n_output) {
         if (below(e, 2))
@@ -221,7 +221,8 @@ static void edit_attribute(const struct edit *e, Onnx__NodeProto *n)
 {
     own_attributes(e, n);
     const Onnx__NodeProto *other = their_node(e);
-    if (other && other->n_attribute && below(e, 3) == 0) { /* one more */
+    if (other && other->n_attribute &&
+        below(e, 3) == 0) { /* add an attribute */
         Onnx__AttributeProto **more =
             byi_arena_calloc(e->arena, n->n_attribute + 1, sizeof *more);
         for (size_t i = 0; i < n->n_attribute; i++)
@@ -308,10 +309,10 @@ static void edit_nodes(const struct edit *e)
     size_t a = below(e, g->n_node), b = below(e, g->n_node);
     Onnx__NodeProto *node = g->node[a];
     if (below(e, 2)) {
-        g->node[a] = g->node[b]; /* another order */
+        g->node[a] = g->node[b]; /* swap two nodes */
         g->node[b] = node;
     } else if (below(e, 2)) {
-        g->node[a] = g->node[b]; /* twice */
+        g->node[a] = g->node[b]; /* list a node twice */
     } else {
         g->node[a] = g->node[--g->n_node];
     }

@@ -133,7 +133,8 @@ static bool run(struct fuzz_case *c, const struct byoc_model *model,
     for (uint32_t i = 0; i < n_in; i++)
         in[i] = make_input(c, byoc_model_input(model, i), size, arena);
     bool good = true;
-    for (int i = 0; i < 2 && good; i++) /* a second run finds old pieces */
+    for (int i = 0; i < 2 && good;
+         i++) /* the second run uses memory of the first */
         if (byoc_run(state, in, n_in, out, n_out, &err) != BYOC_OK)
             good = fuzz_refused(c, "run", &err);
         else
