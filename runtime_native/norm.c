@@ -207,13 +207,13 @@ static void unit_columns(const struct norm_columns *c)
             _Pragma("omp simd") for (int64_t i = 0; i < c->n; i++) norm[i] +=
                 (double)x[i] * (double)x[i];
     });
-    for (int64_t i = 0; i < c->n; i++) /* 0 / 1 for slices of zeros */
-        norm[i] = norm[i] == 0 ? 1 : absolute ? norm[i] : sqrt(norm[i]);
+    for (int64_t i = 0; i < c->n; i++) /* slices of zeros stay zeros */
+        norm[i] = norm[i] == 0 ? 1 : 1 / (absolute ? norm[i] : sqrt(norm[i]));
     BYI_FOR_BOX(c->reduced, at, {
         const float *x = c->x + at;
         float *y = c->y + at;
         _Pragma("omp simd") for (int64_t i = 0; i < c->n; i++) y[i] =
-            (float)((double)x[i] / norm[i]);
+            (float)((double)x[i] * norm[i]);
     });
 }
 
