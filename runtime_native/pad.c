@@ -122,35 +122,82 @@ static void clear(enum byoc_dtype dtype, char *to, int64_t n, int64_t size)
         memset(to, 0, (size_t)(n * size));
 }
 
-/* x (..., rows, cols): keeps the elements (i, j) with j >= i + k (upper) or j
- * <= i + k (lower) */
+/* Matrices whose elements (i, j) with j >= i + k (upper) or j <= i + k (lower)
+ * are kept. */
+struct triangles {
+    enum byoc_dtype dtype;
+    bool upper;
+    int64_t rows, cols, k;
+    int64_t size, total; /* bytes of an element; rows of all matrices */
+    const char *x;
+    char *y;
+};
+
+/* Copy row `row` of a matrix, or clear its elements. */
+static void copy_triangle_row(const struct triangles *t, int64_t row,
+                              const char *src, char *dst)
+{
+    const int64_t at = row + t->k + (t->upper ? 0 : 1);
+    const int64_t left = byi_max(0, byi_min(t->cols, at));
+    const int64_t cut = left * t->size, bytes = t->cols * t->size;
+    clear(t->dtype, t->upper ? dst : dst + cut,
+          t->upper ? left : t->cols - left, t->size);
+    memcpy(t->upper ? dst + cut : dst, t->upper ? src + cut : src,
+           (size_t)(t->upper ? bytes - cut : cut));
+}
+
+enum { MASK = 4096 }; /* bytes */
+
+/* Copy small matrices under a mask of as many of them as fit, since the rows
+ * are short. */
+static void mask_matrices(const struct triangles *t, int team)
+{
+    char ones[MASK], mask[MASK];
+    const int64_t row = t->cols * t->size, matrix = t->rows * row;
+    const int64_t bytes = t->total * row, block = MASK / matrix * matrix;
+    memset(ones, -1, sizeof ones);
+    for (int64_t r = 0; r < block / row; r++)
+        copy_triangle_row(t, r % t->rows, ones, mask + r * row);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t at = 0; at < bytes; at += block) {
+        const char *restrict src = t->x + at;
+        char *restrict dst = t->y + at;
+        const int64_t n = byi_min(block, bytes - at);
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = src[i] & mask[i];
+    }
+}
+
+/* x (..., rows, cols) */
 static enum byoc_status trilu_run(const struct byi_call *call,
                                   struct byoc_error *err)
 {
     (void)err;
     const struct byi_tensor *x = call->in;
-    const int64_t size = (int64_t)byi_dtype_bytes(x->dtype);
-    const int64_t rows = x->dims[x->rank - 2], cols = x->dims[x->rank - 1];
-    const int64_t total = cols ? byi_count(x) / cols : 0;
-    const bool upper = byi_attr_int(call->attrs, "upper") != 0;
     const int64_t far = (int64_t)1 << 41; /* larger than any size */
     const int64_t wanted = call->op->id == BYI_OP_DYN_TRILU
                                ? byi_index_at(&call->in[1], 0)
                                : byi_attr_int(call->attrs, "k");
-    const int64_t k = byi_max(-far, byi_min(far, wanted));
-    const int team = byi_team(call, total * cols);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t r = 0; r < total; r++) {
-        const int64_t at = r % rows + k + (upper ? 0 : 1);
-        const int64_t left = byi_max(0, byi_min(cols, at));
-        const int64_t cut = left * size, row = cols * size;
-        const char *src = (const char *)x->data + r * row;
-        char *dst = (char *)call->out->data + r * row;
-        clear(x->dtype, upper ? dst : dst + cut, upper ? left : cols - left,
-              size);
-        memcpy(upper ? dst + cut : dst, upper ? src + cut : src,
-               (size_t)(upper ? row - cut : cut));
+    struct triangles t = {.dtype = x->dtype,
+                          .upper = byi_attr_int(call->attrs, "upper") != 0,
+                          .rows = x->dims[x->rank - 2],
+                          .cols = x->dims[x->rank - 1],
+                          .k = byi_max(-far, byi_min(far, wanted)),
+                          .size = (int64_t)byi_dtype_bytes(x->dtype),
+                          .x = x->data,
+                          .y = call->out->data};
+    if (byi_count(x) == 0)
+        return BYOC_OK;
+    t.total = byi_count(x) / t.cols;
+    const int64_t row = t.cols * t.size;
+    const int team = byi_team(call, byi_count(x));
+    if (t.dtype != BYOC_STRING && t.rows <= MASK / row) {
+        mask_matrices(&t, team);
+        return BYOC_OK;
     }
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t r = 0; r < t.total; r++)
+        copy_triangle_row(&t, r % t.rows, t.x + r * row, t.y + r * row);
     return BYOC_OK;
 }
 

@@ -444,7 +444,7 @@ static enum byoc_status compress_run(const struct byi_call *call,
     const char *src = x->data;
     char *dst = call->out->data;
     BYI_TRY(lower_dim(call, axis, byi_nonzero_count(condition), err));
-    if (run == 0)
+    if (run == 0 || byi_count(call->out) == 0)
         return BYOC_OK;
     if (outer > 1 && n <= POSITIONS && condition->dims[0] <= size) {
         compress_few(condition, src, outer, size, run, dst);
