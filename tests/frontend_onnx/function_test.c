@@ -318,7 +318,7 @@ static void calls_that_do_not_fit(void **state)
         {"x", "y", "slipe",
          "found attribute 'slipe', expected one of its function",
          BYOC_EUNSUPPORTED},
-        {"-", "y", NULL, "input 0 is required", BYOC_EPARSE},
+        {"-", "y", NULL, "input 0 is omitted by the call", BYOC_EPARSE},
     };
     (void)state;
 
