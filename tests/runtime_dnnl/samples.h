@@ -152,7 +152,7 @@ static const struct refusal refusals[] = {
     {"dnnl.resize", "%x: (1, 4, 5, 6)", "image.resize(%x, [1, 4, 8, 9], mode=\"nearest\", coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\")", "found nearest with asymmetric, expected linear half_pixel"},
     {"dnnl.resize", "%x: (1, 4, 5, 6)", "image.resize(%x, [2, 4, 10, 6], mode=\"linear\", coordinate_transformation_mode=\"half_pixel\")", "resizes only spatial axes"},
     {"dnnl.reduce", "%x: (7, 9)", "sum(%x, noop_empty=true)", "found no axes to reduce"},
-    {"dnnl.reduce", "%x: (7, 0)", "mean(%x, axis=[1])", "found an empty operand"},
+    {"dnnl.reduce", "%x: (7, 0)", "mean(%x, axis=[1])", "found an empty tensor"},
     {"dnnl.recurrent", "%x: (5, 3, 6)", "nn.lstm(%x, " R("1, 32, 6", 1) ", " R("1, 32, 8", 2) ", clip=3.0)", "found clip 3, which oneDNN lacks"},
     {"dnnl.recurrent", "%x: (5, 2, 6)", "nn.rnn(%x, " R("1, 8, 6", 1) ", " R("1, 8, 8", 2) ", " R("1, 16", 3) ", Tensor[(2), int32] {5, 4})", "found a sequence of length 4 of 5 steps"},
     {"dnnl.binary", "%x: (2, 1), %y: (1, 3)", "add(%x, %y)", "both operands are broadcast"},
