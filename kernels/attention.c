@@ -235,8 +235,9 @@ static float bound_scores(const struct byi_f32_attention *a, int64_t rows,
             bound += largest(x, x->row ? rows : 1, x->column ? a->keys : 1);
         else if (s->unary || !take_scale(a, i, x, &bound))
             return INFINITY;
+        bound = fabsf(bound);
     }
-    return fabsf(bound);
+    return bound;
 }
 
 enum { GROUP = 16 }; /* elements of a mask that are compared at a time */

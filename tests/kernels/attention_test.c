@@ -316,9 +316,60 @@ static void test_many_keys(void **state)
             try_many_keys(byi_f32_kernels_of(isa), rows[i]);
 }
 
+/* Scores are negated and increased before a mask that still leaves the last key
+ * the largest one: their bound must not become smaller. */
+static void try_negated(const struct byi_f32_kernels *kernels)
+{
+    enum { KEYS = 40 };
+    static const float zero = 0, minus = -1, more = 999, q[2] = {1, 1};
+    struct byi_f32_attention a = {.kernels = kernels,
+                                  .batch = {1, 1, 1, 1, 1, 1},
+                                  .rows = 2,
+                                  .depth = 1,
+                                  .keys = KEYS,
+                                  .columns = 1,
+                                  .q = {.row = 1, .column = 1},
+                                  .k = {.row = KEYS, .column = 1},
+                                  .v = {.row = 1, .column = 1},
+                                  .y = {.row = 1, .column = 1},
+                                  .n_scores = 4};
+    byi_f32_binary_fn *const add = kernels->binary[BYI_F32_ADD];
+    float k[KEYS], v[KEYS], mask[KEYS] = {0}, y[2];
+    a.scores[0].binary = a.scores[2].binary = a.scores[3].binary = add;
+    a.scores[1].binary = kernels->binary[BYI_F32_MUL];
+    a.scores[3].operand.column = 1;
+    for (int i = 0; i < KEYS; i++)
+        k[i] = 1000, v[i] = 1;
+    k[KEYS - 1] = -1000, v[KEYS - 1] = 5, mask[KEYS - 1] = -300;
+    byi_f32_attention_plan(&a);
+    void *scratch = malloc(byi_f32_attention_scratch(&a, 1));
+    const struct byi_f32_attention_run run = {
+        .attention = &a,
+        .q = q,
+        .k = k,
+        .v = v,
+        .operands = {&zero, &minus, &more, mask},
+        .y = y,
+        .scratch = scratch,
+        .threads = 1};
+    byi_f32_attention_run(&run);
+    assert_float_equal(y[0], 5, 1e-6);
+    assert_float_equal(y[1], 5, 1e-6);
+    free(scratch);
+}
+
+static void test_negated(void **state)
+{
+    (void)state;
+    for (enum byi_isa isa = 0; isa < BYI_N_ISAS; isa++)
+        if (byi_isa_runs(isa))
+            try_negated(byi_f32_kernels_of(isa));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_attention),
-                                       cmocka_unit_test(test_many_keys)};
+                                       cmocka_unit_test(test_many_keys),
+                                       cmocka_unit_test(test_negated)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
