@@ -13,8 +13,8 @@
  *   three to six times as long for reductions of any axis, and for a
  *   binary operator with a broadcast binary post-op, such as a batch
  *   normalisation alone;
- *   up to ten times for a binary operator with a broadcast operand and short
- *   rows;
+ *   up to ten times for a binary operator with a broadcast operand and rows
+ *   that are no multiple of its vectors;
  *   up to three times for a recurrent layer without gates;
  *   two to four times for elementwise operators of float16 and bfloat16, and
  *   up to six times for their softmax;
@@ -76,19 +76,21 @@ static enum byoc_dtype dtype_of(const struct byoc_graph *g,
     return g->values[g->steps[k->first].args[0]].dtype;
 }
 
-/* Whether the result has rows of fewer elements than oneDNN's vectors. */
-static bool has_short_rows(const struct byoc_graph *g,
-                           const struct byoc_graph_step *step)
+enum { LANES = 16 }; /* of oneDNN's widest vectors */
+
+/* The number of elements in a row of the step's result. */
+static int64_t row_length(const struct byoc_graph *g,
+                          const struct byoc_graph_step *step)
 {
-    enum { LANES = 16 };
     const struct byoc_graph_value *y = &g->values[step->outs[0]];
-    return y->rank > 0 && y->dims[y->rank - 1] < LANES;
+    return y->rank ? y->dims[y->rank - 1] : 1;
 }
 
 static enum rating rate_softmax(const struct byoc_graph *g,
                                 const struct byoc_graph_kernel *k)
 {
-    return dtype_of(g, k) != BYOC_F32 || has_short_rows(g, &g->steps[k->first])
+    return dtype_of(g, k) != BYOC_F32 ||
+                   row_length(g, &g->steps[k->first]) < LANES
                ? SLOWER
                : rate_along_axis(g, k);
 }
@@ -158,7 +160,7 @@ static bool broadcasts(const struct byoc_graph *g,
 
 /* With a broadcast operand of float16 or bfloat16, oneDNN is as fast as native
  * kernels, so it keeps the region. With one of float32 it takes up to ten times
- * as long if rows are short. */
+ * as long if rows end with a part of a vector. */
 static enum rating rate_binary(const struct byoc_graph *g,
                                const struct byoc_graph_kernel *k)
 {
@@ -166,7 +168,7 @@ static enum rating rate_binary(const struct byoc_graph *g,
         return broadcasts(g, &g->steps[k->first]) ? HEAVY : SLOWER;
     for (uint32_t i = 0; i < k->n_steps; i++) {
         const struct byoc_graph_step *step = &g->steps[k->first + i];
-        if (broadcasts(g, step) && (i > 0 || has_short_rows(g, step)))
+        if (broadcasts(g, step) && (i > 0 || row_length(g, step) % LANES))
             return SLOWER;
     }
     return LIGHT;
