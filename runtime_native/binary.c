@@ -3,9 +3,9 @@
  * NumPy broadcasting. Adjacent axes that one stride covers in every operand are
  * merged first. The innermost axis then has stride 0 or 1 in each operand. So
  * equal shapes, scalars and per-channel operands share one row loop. */
-#include "kernel.h"
+#include "move.h"
 
-enum { BLOCK = 256, CHUNK = 16384, OPERANDS = 3 };
+enum { BLOCK = 512, CHUNK = 16384, OPERANDS = 3 };
 
 /* --- broadcasting ------------------------------------------------------- */
 
@@ -94,6 +94,7 @@ struct binary_job {
     loop_fn plain;
     size_t pair_size; /* of the elements that they read */
     bool fmod;        /* mod: the remainder has the sign of a, as in C */
+    bool blocks;      /* rows are short, and computed in blocks */
     /* computes n elements of one row from the operands at at[] */
     void (*row)(const struct binary_job *job, const char *const *at, char *y,
                 int64_t n);
@@ -105,37 +106,165 @@ static void binary_row(const struct binary_job *job, const char *const *at,
     job->loop(job, at[0], job->shape.step[0], at[1], job->shape.step[1], y, n);
 }
 
+/* A row of a broadcast, and where each operand's row starts, in elements. */
+struct row_cursor {
+    int64_t at[BYI_MAX_RANK];
+    int64_t offset[OPERANDS];
+};
+
+static struct row_cursor cursor_at(const struct broadcast *s, int64_t row)
+{
+    struct row_cursor c = {.offset = {0}};
+    for (uint32_t i = s->rank; i-- > 0;) {
+        c.at[i] = row % s->dims[i];
+        row /= s->dims[i];
+        for (uint32_t o = 0; o < OPERANDS; o++)
+            c.offset[o] += c.at[i] * s->strides[o][i];
+    }
+    return c;
+}
+
+static void next_row(const struct broadcast *s, struct row_cursor *c)
+{
+    for (uint32_t i = s->rank; i-- > 0;) {
+        int64_t back = ++c->at[i] < s->dims[i] ? 0 : s->dims[i];
+        for (uint32_t o = 0; o < OPERANDS; o++)
+            c->offset[o] += (1 - back) * s->strides[o][i];
+        if (!back)
+            break;
+        c->at[i] = 0;
+    }
+}
+
+/* Element `from` of the row of operand o. */
+static const char *operand_at(const struct binary_job *job, uint32_t o,
+                              const struct row_cursor *c, int64_t from)
+{
+    return (const char *)job->call->in[o].data +
+           (size_t)(c->offset[o] + from * job->shape.step[o]) * job->size[o];
+}
+
 /* Compute rows [begin, end) of the result; of each row only the elements [from,
  * from + n). */
 static void run_rows(const struct binary_job *job, int64_t begin, int64_t end,
                      int64_t from, int64_t n)
 {
     const struct broadcast *s = &job->shape;
-    int64_t at[BYI_MAX_RANK] = {0};
-    int64_t offset[OPERANDS] = {0}, rest = begin;
-    for (uint32_t i = s->rank; i-- > 0;) {
-        at[i] = rest % s->dims[i];
-        rest /= s->dims[i];
-        for (uint32_t o = 0; o < job->call->n_in; o++)
-            offset[o] += at[i] * s->strides[o][i];
-    }
+    struct row_cursor c = cursor_at(s, begin);
     for (int64_t row = begin; row < end; row++) {
         const char *in[OPERANDS] = {NULL};
         for (uint32_t o = 0; o < job->call->n_in; o++)
-            in[o] = (const char *)job->call->in[o].data +
-                    (size_t)(offset[o] + from * s->step[o]) * job->size[o];
+            in[o] = operand_at(job, o, &c, from);
         job->row(job, in,
                  (char *)job->call->out->data +
                      (size_t)(row * s->inner + from) * job->out_size,
                  n);
-        for (uint32_t i = s->rank; i-- > 0;) {
-            int64_t back = ++at[i] < s->dims[i] ? 0 : s->dims[i];
-            for (uint32_t o = 0; o < job->call->n_in; o++)
-                offset[o] += (1 - back) * s->strides[o][i];
-            if (!back)
-                break;
-            at[i] = 0;
+        next_row(s, &c);
+    }
+}
+
+/* --- short rows --------------------------------------------------------- */
+
+/* A loop takes longer to begin than to compute a row of few elements. So rows
+ * are computed in blocks of up to BLOCK elements:
+ *
+ *   a  a0 a1 a2 | a3 a4 a5 | ...     as it is, dense
+ *   b  b0 b0 b0 | b1 b1 b1 | ...     expanded to a block
+ */
+enum { SHORT_ROW = 64, SPREAD = 16 };
+
+/* How a block reads an operand. */
+enum expansion {
+    DENSE,     /* in place */
+    SAME_ROWS, /* from one block: all rows are the same */
+    EXPANDED   /* from a block of the next rows */
+};
+
+static enum expansion expansion_of(const struct binary_job *job, uint32_t o)
+{
+    const struct broadcast *s = &job->shape;
+    const struct byi_tensor *x = &job->call->in[o];
+    if (byi_elements(x->rank, x->dims) == s->rows * s->inner)
+        return DENSE;
+    for (uint32_t i = 0; i < s->rank; i++)
+        if (s->strides[o][i] != 0)
+            return EXPANDED;
+    return SAME_ROWS;
+}
+
+/* The bits of an element of 1, 2, 4 or 8 bytes, repeated. */
+static uint64_t repeated_bits(const char *from, size_t size)
+{
+    uint8_t of8;
+    uint16_t of16;
+    uint32_t of32;
+    uint64_t bits;
+    switch (size) {
+    case 1:
+        memcpy(&of8, from, 1);
+        return of8 * (UINT64_MAX / UINT8_MAX);
+    case 2:
+        memcpy(&of16, from, 2);
+        return of16 * (UINT64_MAX / UINT16_MAX);
+    case 4:
+        memcpy(&of32, from, 4);
+        return of32 * (UINT64_MAX / UINT32_MAX);
+    default:
+        assert(size == 8);
+        memcpy(&bits, from, 8);
+        return bits;
+    }
+}
+
+/* Set n elements of `size` bytes at `to` to the one at `from`, and less than
+ * SPREAD bytes after them to anything. */
+static void spread_element(const char *from, size_t size, int64_t n, char *to)
+{
+    /* in registers: loads of bytes that were just stored in pieces wait */
+    const uint64_t bits = repeated_bits(from, size);
+    const uint64_t pattern[] = {bits, bits};
+    for (size_t i = 0; i < (size_t)n * size; i += SPREAD)
+        memcpy(to + i, pattern, SPREAD);
+}
+
+/* Write the operand's next n rows to `to`. */
+static void expand_rows(const struct binary_job *job, uint32_t o,
+                        struct row_cursor c, int64_t n, char *to)
+{
+    const struct broadcast *s = &job->shape;
+    const size_t bytes = (size_t)s->inner * job->size[o];
+    for (int64_t i = 0; i < n; i++, to += bytes) {
+        const char *from = operand_at(job, o, &c, 0);
+        if (s->step[o])
+            memcpy(to, from, bytes);
+        else
+            spread_element(from, job->size[o], s->inner, to);
+        next_row(s, &c);
+    }
+}
+
+/* Compute rows [begin, end) in blocks. */
+static void run_short_rows(const struct binary_job *job, int64_t begin,
+                           int64_t end)
+{
+    const struct broadcast *s = &job->shape;
+    uint64_t blocks[2][BLOCK + SPREAD / sizeof(uint64_t)];
+    const enum expansion how[] = {expansion_of(job, 0), expansion_of(job, 1)};
+    const int64_t most = byi_min(BLOCK / s->inner, end - begin);
+    for (int64_t row = begin; row < end; row += most) {
+        const int64_t n = byi_min(most, end - row);
+        const struct row_cursor c = cursor_at(s, row);
+        const char *in[2];
+        for (uint32_t o = 0; o < 2; o++) {
+            in[o] = how[o] == DENSE ? operand_at(job, o, &c, 0)
+                                    : (const char *)blocks[o];
+            if (how[o] == EXPANDED || (how[o] == SAME_ROWS && row == begin))
+                expand_rows(job, o, c, n, (char *)blocks[o]);
         }
+        job->loop(job, in[0], 1, in[1], 1,
+                  (char *)job->call->out->data +
+                      (size_t)(row * s->inner) * job->out_size,
+                  n * s->inner);
     }
 }
 
@@ -154,8 +283,11 @@ static void run_broadcast(const struct binary_job *job, int64_t weight)
     for (int64_t task = 0; task < groups * chunks; task++) {
         const int64_t first = task / chunks * group;
         const int64_t from = task % chunks * CHUNK;
-        run_rows(job, first, byi_min(first + group, s->rows), from,
-                 byi_min(CHUNK, s->inner - from));
+        const int64_t end = byi_min(first + group, s->rows);
+        if (job->blocks)
+            run_short_rows(job, first, end);
+        else
+            run_rows(job, first, end, from, byi_min(CHUNK, s->inner - from));
     }
 }
 
@@ -359,6 +491,7 @@ static enum byoc_status run_binary(const struct byi_call *call, bool fast,
     if (!job.loop)
         return byi_bad_dtype(call, dtype, "a dtype that the operator supports",
                              err);
+    job.blocks = fast && job.shape.rows > 1 && job.shape.inner <= SHORT_ROW;
     run_broadcast(&job, 1);
     return BYOC_OK;
 }
