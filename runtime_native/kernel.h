@@ -643,6 +643,10 @@ struct byi_simd {
     void (*slide_add)(const float *x, int64_t stride, float *y, int64_t n);
     /* y[i] = max(y[i], x[i * stride]), NaN if one is NaN */
     void (*slide_max)(const float *x, int64_t stride, float *y, int64_t n);
+    /* y[i] = x[i * stride] and at[i] = from + i * stride where that is larger
+     * than y[i], or the first NaN, or where at[i] < 0 */
+    void (*slide_index)(const float *x, int64_t stride, int32_t from, float *y,
+                        int32_t *at, int64_t n);
     /* y[i] = x[i] * mul + add */
     void (*affine)(const float *x, float *y, int64_t n, float mul, float add);
     /* y[i] = (x[i] - mean) * scale * gamma[i] + beta[i]; beta may be NULL */

@@ -398,6 +398,65 @@ static plane_fn separable_loop(const struct pooling *v, enum byoc_dtype dtype)
                               : NULL;
 }
 
+/* --- float32: maxima with indices, a row of outputs at a time ------------- */
+
+enum { COLUMNS = 256 }; /* outputs of a row at a time */
+
+/* The maxima of some adjacent outputs of a row, and their positions in the
+ * plane, -1 before the first tap. */
+struct indexed_maxima {
+    int64_t first, n;
+    float *y;
+    int32_t at[COLUMNS];
+};
+
+/* Combine the taps of the windows that read the row of x at position `row`. */
+static void index_row(const struct byi_window *w, const float *x, int64_t row,
+                      struct indexed_maxima *m)
+{
+    const int64_t stride = w->stride[2];
+    for (int64_t k = 0; k < w->size[2]; k++) {
+        int64_t first, last;
+        byi_window_outputs(w, k, &first, &last);
+        first = byi_max(first, m->first);
+        last = byi_min(last, m->first + m->n);
+        if (first >= last)
+            continue;
+        const int64_t from = row + position_of(w, 2, first, k);
+        byi_simd()->slide_index(x + from, stride, (int32_t)from,
+                                m->y + (first - m->first),
+                                m->at + (first - m->first), last - first);
+    }
+}
+
+static void indexed_plane(const struct pooling *v, int64_t plane)
+{
+    const struct byi_window *w = &v->w;
+    const float *x = (const float *)v->x + plane * w->in_count;
+    struct indexed_maxima m;
+    for (int64_t p = 0; p < w->out_count; p += m.n) {
+        const int64_t out = plane * w->out_count + p;
+        struct tap_box box;
+        box_of(w, p, &box);
+        m.first = box.out[2];
+        m.n = byi_min(COLUMNS, w->out[2] - m.first);
+        m.y = (float *)v->y + out;
+        memset(m.at, -1, sizeof m.at);
+        for (int64_t i = 0; i < m.n; i++)
+            m.y[i] = -INFINITY;
+        for (int64_t i = box.first[0]; i < box.last[0]; i++)
+            for (int64_t j = box.first[1]; j < box.last[1]; j++)
+                index_row(w, x,
+                          (position_of(w, 0, box.out[0], i) * w->in[1] +
+                           position_of(w, 1, box.out[1], j)) *
+                              w->in[2],
+                          &m);
+        for (int64_t i = 0; i < m.n; i++)
+            v->indices[out + i] =
+                m.at[i] < 0 ? 0 : plane * w->in_count + m.at[i];
+    }
+}
+
 /* --- float32: choosing the algorithm -------------------------------------- */
 
 /* Whether the float32 loops support the call. In windows far larger than the
@@ -407,6 +466,13 @@ static bool has_float_loops(const struct pooling *v, enum byoc_dtype dtype)
 {
     return dtype == BYOC_F32 && v->kind != NORM && !v->indices &&
            v->w.taps <= 1024;
+}
+
+/* Whether indexed_plane() supports the call, with 32-bit positions. */
+static bool is_indexed(const struct pooling *v, enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F32 && v->indices && !v->column_major &&
+           v->block == 1 && v->w.taps <= 1024 && v->w.in_count <= INT32_MAX;
 }
 
 static bool uses_planes(const struct pooling *v, enum byoc_dtype dtype)
@@ -443,6 +509,8 @@ static enum byoc_status run_pool(const struct byi_call *call, bool fast,
     int64_t items = v.planes;
     if (fast && separable_loop(&v, call->in->dtype))
         run = separable_loop(&v, call->in->dtype);
+    if (fast && is_indexed(&v, call->in->dtype))
+        run = indexed_plane;
     if (fast && v.block > 1 && has_float_loops(&v, call->in->dtype)) {
         run = block_row;
         items = v.planes / v.block * v.w.out[0] * v.w.out[1];

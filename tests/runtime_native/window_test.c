@@ -444,6 +444,25 @@ static void test_mean_by_hand(void **state)
     }
 }
 
+/* Indices with ties, NaN, and rows of more outputs than run at a time. */
+static void test_fast_indices(void **state)
+{
+    (void)state;
+    for (int round = 0; round < test_share_of(240); round++) {
+        const uint32_t n = 1 + (uint32_t)round % 3;
+        struct shape s = random_shape(n, false);
+        s.x[1 + n] += round % 6 ? random_in(0, 40) : 600;
+        struct byi_tensor x = tensor(BYOC_F32, n + 2, s.x);
+        for (int64_t i = 0; i < byi_count(&x); i++)
+            byi_tensor_set(&x, i, (double)random_in(0, 5));
+        for (int i = 0; i < round % 4; i++)
+            byi_tensor_set(&x, random_in(0, byi_count(&x) - 1), NAN);
+        struct eval e =
+            prepare_pool(BYI_OP_NN_MAX_POOL_INDICES, n, &s, NULL, 0, x);
+        expect_plain(&e, byi_pool_plain, 0, "indices of maxima");
+    }
+}
+
 static void test_indices(void **state)
 {
     (void)state;
@@ -547,6 +566,7 @@ int main(void)
         cmocka_unit_test(test_large_pool),
         cmocka_unit_test(test_mean_by_hand),
         cmocka_unit_test(test_indices),
+        cmocka_unit_test(test_fast_indices),
         cmocka_unit_test(test_global),
         cmocka_unit_test(test_huge_window),
         cmocka_unit_test(test_unsupported),
