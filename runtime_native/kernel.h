@@ -271,12 +271,14 @@ struct byi_band {
 /* Maxima and sums of other windows: for each row of outputs, the rows under its
  * windows are combined into a line, which has a border of padding, and then the
  * columns under each window. If the stride is above 1, phases of the line are
- * copied first: the columns starts[p], starts[p] + stride ... */
+ * copied first: the columns starts[p], starts[p] + stride ...; or windows at
+ * every column are computed, and those of the outputs are copied. */
 struct byi_line {
     int64_t before, columns, length; /* padding, data; with all padding */
     int64_t stride, phases, phase;   /* floats from a phase to the next */
     int64_t used;                    /* elements of a phase that are read */
-    int64_t split, floats;           /* offset of the phases; of their end */
+    bool every_column;               /* without phases */
+    int64_t split, floats;           /* offset of what is copied; of its end */
     int64_t size, out;               /* columns of a window; outputs */
     const int64_t *starts, *taps;    /* taps: offset of each column's tap */
 };

@@ -214,6 +214,15 @@ static struct byi_band side_of(const struct byi_window *w)
 
 /* --- lines ---------------------------------------------------------------- */
 
+/* Whether windows at every column, in vectors, take fewer steps than copying
+ * the elements of the phases one by one. For stride 2 they are copied in
+ * vectors. */
+static bool computes_every_column(const struct byi_line *l)
+{
+    const int64_t more = l->size * (l->stride - 1);
+    return l->stride > 2 && more <= (l->phases - 1) * byi_simd()->lanes;
+}
+
 /* Set the phases of a line, and the taps: phases are shared by taps if there
  * are fewer of them. */
 static void split_columns(const struct byi_window *w, struct byi_line *l,
@@ -222,6 +231,12 @@ static void split_columns(const struct byi_window *w, struct byi_line *l,
     const int64_t reach = (w->size[2] - 1) * w->dilation[2];
     const bool shared = byi_min(l->stride, reach + 1) <= l->size;
     l->phases = shared ? byi_min(l->stride, reach + 1) : l->size;
+    l->every_column = computes_every_column(l);
+    if (l->every_column) {
+        l->phases = 1;
+        l->phase = whole_vectors((l->out - 1) * l->stride + 1);
+        return;
+    }
     l->used = l->out + (shared ? reach / l->stride : 0);
     l->phase = whole_vectors(l->used + byi_simd()->lanes);
     for (int64_t p = 0; starts && p < l->phases; p++)
