@@ -60,17 +60,82 @@ static void index_columns(const struct byi_index_search *p, const char *x,
         y[i] = index[i];
 }
 
+/* Number of adjacent rows of few columns that are one row of more columns. */
+static int64_t folded_rows(const struct byi_index_search *p)
+{
+    return BYI_COLUMNS / p->inner;
+}
+
+/* Find where few columns have the extremes best[], in whole rows of `fold` rows
+ * each, then in the others. Lists -1 where none is found. */
+static void find_folded(const struct byi_index_search *p, const char *x,
+                        const char *best, int64_t fold, int64_t *y)
+{
+    const int64_t size = (int64_t)byoc_dtype_size(p->dtype);
+    const int64_t wide = fold * p->inner;
+    int32_t index[BYI_COLUMNS];
+    for (int64_t i = 0; i < wide; i++)
+        index[i] = -1;
+    for (int64_t k = 0; k < p->n / fold; k++)
+        byi_simd()->mark[p->dtype](x + k * wide * size, best, (int32_t)k,
+                                   p->last, index, wide);
+    for (int64_t i = 0; i < wide; i++) {
+        int64_t *const to = &y[i % p->inner];
+        const int64_t at = index[i] * fold + i / p->inner;
+        if (index[i] >= 0 && (*to < 0 || (p->last ? at > *to : at < *to)))
+            *to = at;
+    }
+}
+
+/* Compute the results of a block (n, inner) of few columns: fold rows to rows
+ * of about BYI_COLUMNS columns. */
+static void index_folded(const struct byi_index_search *p, const char *x,
+                         int64_t *y)
+{
+    void (*const extremes)(const void *, int64_t, int64_t, void *, int64_t) =
+        byi_simd()->extreme_rows[!p->largest][p->dtype];
+    const int64_t bytes = p->inner * (int64_t)byoc_dtype_size(p->dtype);
+    const int64_t fold = folded_rows(p), whole = p->n / fold * fold;
+    _Alignas(8) char wide[BYI_COLUMNS * sizeof(int64_t)];
+    _Alignas(8) char best[BYI_COLUMNS * sizeof(int64_t)];
+    memcpy(wide, x, (size_t)(fold * bytes));
+    extremes(x, whole / fold, fold * p->inner, wide, fold * p->inner);
+    memcpy(best, wide, (size_t)bytes);
+    extremes(wide, fold, p->inner, best, p->inner);
+    if (whole < p->n)
+        extremes(x + whole * bytes, p->n - whole, p->inner, best, p->inner);
+    for (int64_t i = 1; i < fold; i++)
+        memcpy(best + i * bytes, best, (size_t)bytes);
+    for (int64_t i = 0; i < p->inner; i++)
+        y[i] = -1;
+    find_folded(p, x, best, fold, y);
+    struct byi_index_search rest = *p;
+    int64_t others[BYI_COLUMNS];
+    rest.n = p->n - whole;
+    for (int64_t i = 0; i < p->inner; i++)
+        others[i] = -1;
+    find_folded(&rest, x + whole * bytes, best, 1, others);
+    for (int64_t i = 0; i < p->inner; i++)
+        if (others[i] >= 0 && (p->last || y[i] < 0))
+            y[i] = whole + others[i];
+}
+
 static void run_columns(const struct byi_index_search *p, int team, int64_t *y)
 {
     const int64_t parts = byi_ceil_div(p->inner, BYI_COLUMNS);
     const int64_t size = (int64_t)byoc_dtype_size(p->dtype);
+    const bool folds = p->n >= 2 * folded_rows(p) && folded_rows(p) > 1;
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < p->outer * parts; task++) {
         const int64_t outer = task / parts, from = task % parts * BYI_COLUMNS;
-        index_columns(
-            p, (const char *)p->x + (outer * p->n * p->inner + from) * size,
-            p->inner, y + outer * p->inner + from,
-            byi_min(BYI_COLUMNS, p->inner - from));
+        const char *x =
+            (const char *)p->x + (outer * p->n * p->inner + from) * size;
+        int64_t *to = y + outer * p->inner + from;
+        if (folds)
+            index_folded(p, x, to);
+        else
+            index_columns(p, x, p->inner, to,
+                          byi_min(BYI_COLUMNS, p->inner - from));
     }
 }
 
