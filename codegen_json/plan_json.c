@@ -105,7 +105,7 @@ static void print_attrs(const struct byi_node *node, struct byi_text *json)
         return;
     struct byi_arena *arena = byi_arena_new();
     byi_text_put(json, ", \"attrs\": ");
-    byi_json_print(byi_json_of_attrs(arena, node->attrs), json);
+    byi_json_print(byi_attrs_to_json(arena, node->attrs), json);
     byi_arena_free(&arena);
 }
 

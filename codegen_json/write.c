@@ -149,7 +149,7 @@ static void fill_step(const struct region_writer *w, cJSON *step,
                                                                 : "tuple"));
     byi_json_add(step, "args", args_json(w->arena, node, roles));
     byi_json_add(step, "attrs",
-                 byi_json_of_attrs(w->arena, op ? node->attrs : &none));
+                 byi_attrs_to_json(w->arena, op ? node->attrs : &none));
     byi_json_add(step, "type", type_json(w, node->type));
 }
 

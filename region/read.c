@@ -336,7 +336,8 @@ static enum byoc_status read_step(struct region_reader *r,
     step->args = args;
     struct byi_json attrs;
     BYI_TRY(byi_json_get(json, "attrs", &attrs, r->err));
-    BYI_TRY(byi_json_attrs(&attrs, r->arena, step->op, &step->attrs, r->err));
+    BYI_TRY(
+        byi_attrs_from_json(&attrs, r->arena, step->op, &step->attrs, r->err));
     BYI_TRY(byi_region_type(r, json, &step->type));
     if (step->op == &if_op)
         BYI_TRY(read_branches(r, json, node, names, step, args));

@@ -312,8 +312,8 @@ static enum byoc_status read_attributes(struct byi_custom *c,
         byi_json_parse(attributes, strlen(attributes), MAX_TEXT, &json, err);
     if (status == BYOC_OK) {
         const struct byi_json root = byi_json_root(json);
-        status = byi_json_attrs(&root, arena, byi_custom_row(arena, c->op),
-                                &attrs, err);
+        status = byi_attrs_from_json(&root, arena, byi_custom_row(arena, c->op),
+                                     &attrs, err);
     }
     byi_json_free(&json);
     if (status != BYOC_OK) {

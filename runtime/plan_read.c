@@ -273,7 +273,7 @@ static enum byoc_status read_operator(struct plan_reader *r,
                         "operator",
                         at->path, name);
     BYI_TRY(byi_json_opt(at, "attrs", &given, r->err));
-    return given.at ? byi_json_attrs(&given, arena, *op, attrs, r->err)
+    return given.at ? byi_attrs_from_json(&given, arena, *op, attrs, r->err)
                     : byi_attrs_make(arena, *op, NULL, 0, attrs, r->err);
 }
 

@@ -60,7 +60,7 @@ static enum byoc_status read_fallbacks(struct byi_arena *arena,
     byi_text_free(&object);
     if (status == BYOC_OK) {
         const struct byi_json root = byi_json_root(json);
-        status = byi_json_attrs(&root, arena, row, attrs, err);
+        status = byi_attrs_from_json(&root, arena, row, attrs, err);
     }
     byi_json_free(&json);
     if (status == BYOC_OK)
@@ -116,7 +116,7 @@ enum byoc_status byi_custom_attributes(struct byi_arena *arena,
     }
     struct byi_text json = {0};
     byi_json_print(
-        byi_json_of_attrs(arena, &(struct byi_attrs){op->n_attrs, attrs}),
+        byi_attrs_to_json(arena, &(struct byi_attrs){op->n_attrs, attrs}),
         &json);
     *text = byi_arena_str(arena, json.at);
     byi_text_free(&json);

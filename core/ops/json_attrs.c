@@ -12,7 +12,7 @@
 
 enum { MAX_LIST = 65536 };
 
-/* --- attributes, read --------------------------------------------------- */
+/* --- reading ------------------------------------------------------------ */
 
 static enum byoc_status read_float(const struct byi_json *item, double *out,
                                    struct byoc_error *err)
@@ -39,15 +39,15 @@ static enum byoc_status read_int(const struct byi_json *item, int64_t *out,
                                  struct byoc_error *err)
 {
     const char *text = NULL;
-    char again[32];
+    char canonical[32];
     long long value = 0;
 
     if (!cJSON_IsString(item->at))
         return byi_json_as_int(item, INT64_MIN, INT64_MAX, out, err);
     text = item->at->valuestring;
     value = strtoll(text, NULL, 10);
-    snprintf(again, sizeof again, "%lld", value);
-    if (strcmp(text, again) != 0)
+    snprintf(canonical, sizeof canonical, "%lld", value);
+    if (strcmp(text, canonical) != 0)
         return byi_json_mismatch(
             item, "an integer or a string of its decimal digits", err);
     *out = value;
@@ -129,11 +129,11 @@ static enum byoc_status read_attr(const struct byi_json *item,
     byi_unreachable();
 }
 
-enum byoc_status byi_json_attrs(const struct byi_json *object,
-                                struct byi_arena *arena,
-                                const struct byi_op *op,
-                                const struct byi_attrs **attrs,
-                                struct byoc_error *err)
+enum byoc_status byi_attrs_from_json(const struct byi_json *object,
+                                     struct byi_arena *arena,
+                                     const struct byi_op *op,
+                                     const struct byi_attrs **attrs,
+                                     struct byoc_error *err)
 {
     enum { MAX_ATTRS = 64 };
     struct byi_attr given[MAX_ATTRS];
@@ -213,7 +213,7 @@ static cJSON *write_attr(struct byi_arena *arena, const struct byi_attr *attr)
     byi_unreachable();
 }
 
-struct cJSON *byi_json_of_attrs(struct byi_arena *arena,
+struct cJSON *byi_attrs_to_json(struct byi_arena *arena,
                                 const struct byi_attrs *attrs)
 {
     cJSON *object = byi_json_object(arena);

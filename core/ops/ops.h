@@ -263,13 +263,13 @@ bool byi_follows_from_sizes(const struct byi_op *op, uint32_t n_in,
  * Floats that JSON cannot represent are the strings "inf", "-inf", "nan". The
  * result is in the arena. Errors: BYOC_EPARSE, BYOC_ELIMIT (a list is too
  * long), and those of byi_attrs_make. */
-enum byoc_status byi_json_attrs(const struct byi_json *object,
-                                struct byi_arena *arena,
-                                const struct byi_op *op,
-                                const struct byi_attrs **attrs,
-                                struct byoc_error *err);
+enum byoc_status byi_attrs_from_json(const struct byi_json *object,
+                                     struct byi_arena *arena,
+                                     const struct byi_op *op,
+                                     const struct byi_attrs **attrs,
+                                     struct byoc_error *err);
 /* The inverse: every attribute, in the order of the table. */
-struct cJSON *byi_json_of_attrs(struct byi_arena *arena,
+struct cJSON *byi_attrs_to_json(struct byi_arena *arena,
                                 const struct byi_attrs *attrs);
 
 #endif

@@ -363,12 +363,12 @@ static void test_attrs_both_ways(void **state)
                                         cases[i].given, cases[i].n, &attrs,
                                         &err),
                          BYOC_OK);
-        tree = byi_json_of_attrs(arena, attrs);
+        tree = byi_attrs_to_json(arena, attrs);
         byi_json_print(tree, &text);
         assert_int_equal(parse(text.at, &again), BYOC_OK);
         root = byi_json_root(again);
         assert_int_equal(
-            byi_json_attrs(&root, arena, byi_op(cases[i].op), &back, &err),
+            byi_attrs_from_json(&root, arena, byi_op(cases[i].op), &back, &err),
             BYOC_OK);
         assert_true(byi_attrs_equal(attrs, back));
         byi_json_free(&again);
@@ -387,8 +387,8 @@ static void check_attrs(enum byi_op_id op, const char *text,
 
     assert_int_equal(parse(text, &tree), BYOC_OK);
     root = byi_json_root(tree);
-    assert_int_not_equal(byi_json_attrs(&root, arena, byi_op(op), &attrs, &err),
-                         BYOC_OK);
+    assert_int_not_equal(
+        byi_attrs_from_json(&root, arena, byi_op(op), &attrs, &err), BYOC_OK);
     assert_string_equal(err.text, expected);
     byi_json_free(&tree);
     byi_arena_free(&arena);

@@ -803,7 +803,7 @@ static enum byoc_status infer(const struct row *row, struct operands *o,
     if (byi_json_parse(row->attrs, strlen(row->attrs), 4096, &json, err))
         fail_msg("%s %s: %s", row->op, row->attrs, err->text);
     const struct byi_json root = byi_json_root(json);
-    if (byi_json_attrs(&root, o->arena, op, &attrs, err))
+    if (byi_attrs_from_json(&root, o->arena, op, &attrs, err))
         fail_msg("%s %s: %s", row->op, row->attrs, err->text);
     byi_json_free(&json);
     for (const char *at = row->in; *at;)

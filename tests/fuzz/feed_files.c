@@ -89,16 +89,16 @@ static bool read_attributes(struct fuzz_case *c, const struct byi_op *op,
     enum byoc_status status = byi_json_parse(text, n, 1 << 20, &json, &err);
     if (status == BYOC_OK) {
         const struct byi_json root = byi_json_root(json);
-        status = byi_json_attrs(&root, arena, op, &attrs, &err);
+        status = byi_attrs_from_json(&root, arena, op, &attrs, &err);
     }
     if (status != BYOC_OK) {
         good = fuzz_refused(c, "attributes", &err);
     } else {
-        struct cJSON *back = byi_json_of_attrs(arena, attrs);
+        struct cJSON *back = byi_attrs_to_json(arena, attrs);
         const struct byi_json root = byi_json_root(back);
         const struct byi_attrs *same;
         c->taken = true;
-        if (byi_json_attrs(&root, arena, op, &same, &err) != BYOC_OK)
+        if (byi_attrs_from_json(&root, arena, op, &same, &err) != BYOC_OK)
             good = fuzz_wrong(c, "attributes do not read back: ", err.text);
         else if (!byi_attrs_equal(attrs, same))
             good =

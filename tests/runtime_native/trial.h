@@ -112,7 +112,7 @@ static inline const struct byi_attrs *read_attrs(const struct byi_op *op,
     const struct byi_attrs *attrs = NULL;
     assert_int_equal(byi_json_parse(text, strlen(text), 4096, &json, &err), 0);
     const struct byi_json root = byi_json_root(json);
-    assert_int_equal(byi_json_attrs(&root, arena, op, &attrs, &err), 0);
+    assert_int_equal(byi_attrs_from_json(&root, arena, op, &attrs, &err), 0);
     byi_json_free(&json);
     return attrs;
 }
