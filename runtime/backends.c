@@ -132,7 +132,7 @@ static const struct byoc_ext *lend_codes(const struct byoc_model *model,
             at[k] = (struct byoc_codes){.at = c.codes,
                                         .steps = c.steps,
                                         .rows = (uint64_t)c.rows,
-                                        .turned = c.turned};
+                                        .turned = c.transposed};
     }
     *lent = (struct lent_consts){
         .codes = {.head = {.type = BYOC_EXT_CODES, .size = sizeof lent->codes},

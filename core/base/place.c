@@ -167,8 +167,8 @@ static void place_item(struct indexed_life *placed, uint32_t n,
     placed[to] = item;
 }
 
-/* Place the lives in the order of their sizes. Keeps the offsets that they have
- * unless this needs fewer than `end` bytes. Returns the bytes needed. */
+/* Place the largest value first. Replaces the offsets only if the result needs
+ * fewer than `end` bytes. Returns the bytes needed. */
 static uint64_t place_by_size(struct byi_life *lives, uint32_t n, uint64_t end,
                               struct byi_arena *scratch)
 {

@@ -150,11 +150,11 @@ uint64_t byi_row_codes_bytes(int64_t rows, int64_t columns)
 }
 
 struct byi_row_codes byi_row_codes_at(const void *at, int64_t rows,
-                                      int64_t columns, bool turned)
+                                      int64_t columns, bool transposed)
 {
     return (struct byi_row_codes){.rows = rows,
                                   .columns = columns,
-                                  .turned = turned,
+                                  .transposed = transposed,
                                   .steps = at,
                                   .codes =
                                       (const int8_t *)at + steps_bytes(rows)};
@@ -175,11 +175,12 @@ static bool is_exact(const struct step_row *row, float step,
 }
 
 bool byi_row_codes_find(const float *at, int64_t rows, int64_t columns,
-                        bool turned, int16_t *row, void *to)
+                        bool transposed, int16_t *row, void *to)
 {
     float *steps = to;
     int8_t *codes = (int8_t *)to + steps_bytes(rows);
-    const int64_t begin = turned ? 1 : columns, inner = turned ? rows : 1;
+    const int64_t begin = transposed ? 1 : columns,
+                  inner = transposed ? rows : 1;
     float step = 1;
     for (int64_t r = 0; r < rows; r++) {
         const struct step_row from = {at + r * begin, columns, inner};
@@ -201,10 +202,10 @@ static void widen_row(const int8_t *codes, int64_t n, float step, float *to)
 
 void byi_row_codes_widen(const struct byi_row_codes *c, float *to)
 {
-    for (int64_t r = 0; r < c->rows && !c->turned; r++)
+    for (int64_t r = 0; r < c->rows && !c->transposed; r++)
         widen_row(c->codes + r * c->columns, c->columns, c->steps[r],
                   to + r * c->columns);
-    for (int64_t i = 0; i < c->columns && c->turned; i++)
+    for (int64_t i = 0; i < c->columns && c->transposed; i++)
         for (int64_t r = 0; r < c->rows; r++)
             to[i * c->rows + r] =
                 (float)c->codes[i * c->rows + r] * c->steps[r];

@@ -18,18 +18,18 @@ enum { ROWS = 5, COLUMNS = 300, ALL = ROWS * COLUMNS };
 static const float steps[ROWS] = {0.0123f, 1e-5f, 3, 0.7f, 1.0f / 3};
 
 /* Element i of row r is at r begin + i inner. */
-static void fill(float *w, bool turned)
+static void fill(float *w, bool transposed)
 {
     for (int i = 0; i < COLUMNS; i++)
         for (int r = 0; r < ROWS; r++)
-            w[turned ? i * ROWS + r : r * COLUMNS + i] =
+            w[transposed ? i * ROWS + r : r * COLUMNS + i] =
                 (float)((i * 37 + r) % 256 - 128) * steps[r];
 }
 
-static bool find(const float *w, bool turned, void *to)
+static bool find(const float *w, bool transposed, void *to)
 {
     static int16_t row[COLUMNS];
-    return byi_row_codes_find(w, ROWS, COLUMNS, turned, row, to);
+    return byi_row_codes_find(w, ROWS, COLUMNS, transposed, row, to);
 }
 
 static void test_exact(void **state)
@@ -38,11 +38,11 @@ static void test_exact(void **state)
     static float w[ALL], back[ALL];
     void *to = aligned_alloc(
         BYI_ALIGN, byi_align_bytes(byi_row_codes_bytes(ROWS, COLUMNS)));
-    for (int turned = 0; turned < 2; turned++) {
-        fill(w, turned);
-        assert_true(find(w, turned, to));
+    for (int transposed = 0; transposed < 2; transposed++) {
+        fill(w, transposed);
+        assert_true(find(w, transposed, to));
         const struct byi_row_codes c =
-            byi_row_codes_at(to, ROWS, COLUMNS, turned);
+            byi_row_codes_at(to, ROWS, COLUMNS, transposed);
         byi_row_codes_widen(&c, back);
         assert_memory_equal(w, back, sizeof w);
         assert_int_equal(c.codes[0], -128);
