@@ -5,8 +5,9 @@
 
 #include "ir.h"
 
-/* Check that every option belongs to a pass of ctx->known (or, if that is NULL,
- * of the list), and that its value has the right kind. Errors: BYOC_EINVAL. */
+/* Check that every option belongs to a pass of ctx->known (or, if ctx->known is
+ * NULL, of `passes`), and that its value has the right kind. Errors:
+ * BYOC_EINVAL. */
 enum byoc_status byi_options_check(const struct byi_pass *const *passes,
                                    uint32_t n,
                                    const struct byi_pass_context *ctx,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text_side.c: writes and reads the side file: large constants of a text, by
- * digest. A record is 128 bytes and the data, padded to multiples of 64 bytes,
- * so that mapped data is aligned (docs/text.md, "The side file"). Little
- * endian.
+ * digest. A record is a header of 128 bytes and the data, padded to multiples
+ * of 64 bytes, so that mapped data is aligned (docs/text.md, "The side file").
+ * Little endian.
  */
 #include "core/base/index.h"
 #include "text.h"
@@ -12,19 +12,19 @@
 
 #define MAGIC "byoc-consts 1\n"
 
-/* A record, as in the file. The digest covers the members from dtype on, then
- * the data. */
-struct side_record {
+/* The header of a record, as in the file. The digest covers the members from
+ * dtype on, then the data. */
+struct side_header {
     char digest[16];
     uint32_t dtype, rank;
     int64_t dims[BYI_MAX_RANK]; /* unused ones are 0 */
     uint64_t bytes;
 };
-static_assert(sizeof(struct side_record) == 2 * BYI_ALIGN,
-              "the file format has records of 128 bytes");
+static_assert(sizeof(struct side_header) == 2 * BYI_ALIGN,
+              "the file format has headers of 128 bytes");
 
 struct side_entry {
-    struct side_record head;
+    struct side_header head;
     const void *data;
 };
 
@@ -37,9 +37,9 @@ struct byi_side {
     size_t n;
 };
 
-static struct side_record record_of(const struct byi_const *c)
+static struct side_header header_of(const struct byi_const *c)
 {
-    struct side_record r = {
+    struct side_header r = {
         .dtype = c->type->dtype,
         .rank = c->type->rank,
         .bytes = c->bytes,
@@ -50,7 +50,7 @@ static struct side_record record_of(const struct byi_const *c)
     return r;
 }
 
-static void digest_of(const struct side_record *r, const void *data,
+static void digest_of(const struct side_header *r, const void *data,
                       char digest[17])
 {
     struct byi_sha256 sha;
@@ -58,7 +58,7 @@ static void digest_of(const struct side_record *r, const void *data,
 
     byi_sha256_init(&sha);
     byi_sha256_add(&sha, &r->dtype,
-                   sizeof *r - offsetof(struct side_record, dtype));
+                   sizeof *r - offsetof(struct side_header, dtype));
     if (r->bytes)
         byi_sha256_add(&sha, data, r->bytes);
     byi_sha256_hex(&sha, hex);
@@ -68,7 +68,7 @@ static void digest_of(const struct side_record *r, const void *data,
 
 void byi_const_digest(const struct byi_const *c, char digest[17])
 {
-    struct side_record r = record_of(c);
+    struct side_header r = header_of(c);
 
     digest_of(&r, c->data, digest);
 }
@@ -91,7 +91,7 @@ void byi_side_begin(FILE *file)
 
 void byi_side_write(FILE *file, const char *digest, const struct byi_const *c)
 {
-    struct side_record r = record_of(c);
+    struct side_header r = header_of(c);
 
     memcpy(r.digest, digest, sizeof r.digest);
     fwrite(&r, sizeof r, 1, file);
@@ -103,7 +103,7 @@ void byi_side_write(FILE *file, const char *digest, const struct byi_const *c)
 
 static uint64_t hash_digest(const char *digest)
 {
-    return byi_hash(0, digest, sizeof((struct side_record *)0)->digest);
+    return byi_hash(0, digest, sizeof((struct side_header *)0)->digest);
 }
 
 static const struct side_entry *find_entry(const struct byi_side *side,
@@ -122,7 +122,7 @@ static enum byoc_status read_record(const struct byi_side *side, size_t at,
                                     struct side_entry *entry,
                                     struct byoc_error *err)
 {
-    struct side_record *r = &entry->head;
+    struct side_header *r = &entry->head;
     struct byi_tensor t = {0};
 
     if (side->n - at < sizeof *r)
@@ -173,7 +173,7 @@ static enum byoc_status read_records(struct byi_side *side,
         struct side_entry entry;
         BYI_TRY(read_record(side, at, &entry, err));
         BYI_PUSH(&side->entries, entry);
-        at += sizeof(struct side_record);
+        at += sizeof(struct side_header);
         at += (size_t)(entry.head.bytes + (-entry.head.bytes % BYI_ALIGN));
     }
     return BYOC_OK;
@@ -218,10 +218,9 @@ enum byoc_status byi_side_find(const struct byi_side *side, const char *digest,
     digest_of(&entry->head, entry->data, actual);
     if (memcmp(actual, digest, 16) != 0)
         return byi_fail(err, BYOC_EPARSE,
-                        "%s: found bytes with digest %s for the constant "
-                        "%.16s, expected bytes with that digest; write the "
-                        "file again",
-                        side->path, actual, digest);
+                        "%s: constant %.16s is damaged: found data with digest "
+                        "%s, expected its own; write the file again",
+                        side->path, digest, actual);
     *c = (struct byi_const){
         .type = byi_type_tensor(side->arena, (enum byoc_dtype)entry->head.dtype,
                                 entry->head.rank, entry->head.dims),
