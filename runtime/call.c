@@ -52,7 +52,7 @@ static void set_input(struct byoc_state *s, struct byi_frame *to, uint32_t i,
 
 /* Pass an operand that lies in the caller's frame, which is freed before the
  * callee runs: copy it to a block. */
-static enum byoc_status move_input(struct byoc_state *s, struct byi_frame *to,
+static enum byoc_status copy_input(struct byoc_state *s, struct byi_frame *to,
                                    uint32_t i, const struct byi_tensor *t,
                                    struct byoc_error *err)
 {
@@ -86,7 +86,7 @@ static enum byoc_status pass_operand(struct byoc_state *s, struct byi_frame *fr,
                           err);
     bool stays = root->kind == BYI_V_CONST || root->kind == BYI_V_INPUT;
     if (tail && !block && !stays)
-        return move_input(s, to, i, &fr->t[v], err);
+        return copy_input(s, to, i, &fr->t[v], err);
     set_input(s, to, i, &fr->t[v], block);
     to->planes[callee->inputs[i]] = fr->planes[v];
     to->strided = to->strided || fr->planes[v].pitch;
@@ -162,7 +162,7 @@ static bool can_stand_in(const struct byoc_state *s, const struct byi_frame *fr,
 }
 
 /* Pass result i of `from`, the ending frame, to its caller `fr`. */
-static enum byoc_status take_result(struct byoc_state *s,
+static enum byoc_status pass_result(struct byoc_state *s,
                                     struct byi_frame *from,
                                     struct byi_frame *fr, uint32_t i,
                                     struct byoc_error *err)
@@ -179,9 +179,11 @@ static enum byoc_status take_result(struct byoc_state *s,
         return fail_shape(&f->steps[fr->at], "result", i, callee, value->type,
                           &from->t[w], err);
     memcpy(fr->t[v].dims, from->t[w].dims, sizeof fr->t[v].dims);
-    bool open = value->kind == BYI_V_TEMP ||
-                (value->kind == BYI_V_OUTPUT && !fr->dest[value->index].data);
-    if (from->block[root] && open) {
+    /* the result has no memory yet */
+    const bool needs_memory =
+        value->kind == BYI_V_TEMP ||
+        (value->kind == BYI_V_OUTPUT && !fr->dest[value->index].data);
+    if (from->block[root] && needs_memory) {
         byi_pool_share(&s->pool, from->block[root] - 1);
         fr->block[v] = from->block[root];
         fr->t[v].data = from->t[w].data;
@@ -198,7 +200,7 @@ enum byoc_status byi_call_leave(struct byoc_state *s, struct byoc_error *err)
     const struct byi_step *step = &func_of(s, fr)->steps[fr->at];
     for (uint32_t i = 0; i < step->n_out; i++)
         if (!from->dest[i].data)
-            BYI_TRY(take_result(s, from, fr, i, err));
+            BYI_TRY(pass_result(s, from, fr, i, err));
     s->top = fr;
     s->depth--;
     byi_frame_release(s, from);
@@ -219,9 +221,9 @@ static enum byoc_status bind_call(struct byoc_state *s, struct byi_frame *fr,
                                   const struct call *call, struct byi_frame *to,
                                   bool tail, struct byoc_error *err)
 {
-    uint32_t own =
+    uint32_t n_args =
         func_of(s, to)->n_inputs - (call->closure ? call->closure->n : 0);
-    for (uint32_t i = 0; i < own; i++)
+    for (uint32_t i = 0; i < n_args; i++)
         BYI_TRY(pass_operand(s, fr, call->step, call->step->in[call->first + i],
                              to, i, tail, err));
     if (call->closure)
@@ -302,12 +304,12 @@ enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
 
 /* Check the type of an operand or result of a call whose callee is known only
  * at run time. */
-static enum byoc_status check_pair(const struct byi_step *step,
-                                   const char *what, uint32_t i,
-                                   const struct byi_plan_func *callee,
-                                   const struct byi_type *need,
-                                   const struct byi_type *have,
-                                   struct byoc_error *err)
+static enum byoc_status check_arg_type(const struct byi_step *step,
+                                       const char *what, uint32_t i,
+                                       const struct byi_plan_func *callee,
+                                       const struct byi_type *need,
+                                       const struct byi_type *have,
+                                       struct byoc_error *err)
 {
     char found[160], want[160];
     const bool same = need->kind == BYI_TENSOR ? byi_type_may_equal(need, have)
@@ -328,21 +330,21 @@ static enum byoc_status check_apply(const struct byoc_state *s,
                                     struct byoc_error *err)
 {
     const struct byi_plan_func *callee = &s->instance->plan->funcs[c->func];
-    uint32_t own = callee->n_inputs - c->n;
-    if (step->n_in != own + 1 || step->n_out != callee->n_outputs)
+    uint32_t n_args = callee->n_inputs - c->n;
+    if (step->n_in != n_args + 1 || step->n_out != callee->n_outputs)
         return byi_fail(err, BYOC_ETYPE,
                         "call of @%s (%s): found %u operands and %u results, "
                         "expected %u and %u",
                         callee->name, step->sources, step->n_in - 1,
-                        step->n_out, own, callee->n_outputs);
-    for (uint32_t i = 0; i < own; i++)
-        BYI_TRY(check_pair(step, "operand", i, callee,
-                           callee->values[callee->inputs[i]].type,
-                           f->values[step->in[1 + i]].type, err));
+                        step->n_out, n_args, callee->n_outputs);
+    for (uint32_t i = 0; i < n_args; i++)
+        BYI_TRY(check_arg_type(step, "operand", i, callee,
+                               callee->values[callee->inputs[i]].type,
+                               f->values[step->in[1 + i]].type, err));
     for (uint32_t i = 0; i < step->n_out; i++)
-        BYI_TRY(check_pair(step, "result", i, callee,
-                           callee->values[callee->outputs[i]].type,
-                           f->values[step->out[i]].type, err));
+        BYI_TRY(check_arg_type(step, "result", i, callee,
+                               callee->values[callee->outputs[i]].type,
+                               f->values[step->out[i]].type, err));
     return BYOC_OK;
 }
 
