@@ -20,8 +20,9 @@ static double elements(const struct byi_type *type)
 /* Multiply-adds per element of the output (convolution) or of the input
  * (transposed convolution). They are the elements of the weights divided by the
  * size of their axis `letter`, blocked or not. */
-static double weights_tail(const struct byi_attrs *attrs,
-                           const struct byi_type *weights, char letter)
+static double multiply_adds_per_element(const struct byi_attrs *attrs,
+                                        const struct byi_type *weights,
+                                        char letter)
 {
     struct byi_layout l;
     double n = elements(weights);
@@ -60,8 +61,8 @@ static double inner_dim(const struct byi_attrs *attrs, const struct byi_type *a)
     return BYI_IS_SYMBOL(a->dims[axis]) ? 0 : (double)a->dims[axis];
 }
 
-/* Each row of x goes through both products: one multiply-add per weight and
- * row. */
+/* Each row of x is multiplied by the input weights, and its hidden state by the
+ * recurrent weights: one multiply-add per weight. */
 static double recurrent_flops(const struct byi_type *const *in)
 {
     const struct byi_type *x = in[0];
@@ -72,7 +73,8 @@ static double recurrent_flops(const struct byi_type *const *in)
            (elements(in[1]) + elements(in[2]));
 }
 
-/* Each element of a score takes a row of q, and a row of v. */
+/* Each score costs `depth` multiply-adds for q k, and `columns` for its row of
+ * v. */
 static double attention_flops(const struct byi_type *const *in,
                               const struct byi_type *out)
 {
@@ -99,9 +101,10 @@ double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
     case BYI_COST_WINDOW:
         return elements(out) * window_elements(attrs);
     case BYI_COST_CONV:
-        return 2 * elements(out) * weights_tail(attrs, in[1], 'O');
+        return 2 * elements(out) * multiply_adds_per_element(attrs, in[1], 'O');
     case BYI_COST_DECONV:
-        return 2 * elements(in[0]) * weights_tail(attrs, in[1], 'I');
+        return 2 * elements(in[0]) *
+               multiply_adds_per_element(attrs, in[1], 'I');
     case BYI_COST_MATMUL:
         return 2 * elements(out) * inner_dim(attrs, in[0]);
     case BYI_COST_ATTENTION:
