@@ -57,7 +57,7 @@ static bool read_image(const struct byi_module *m, const struct byi_func *f,
     if (bytes > MAX_NUMBERS * sizeof(double))
         return false;
     byi_resample_plan(&image->r, byi_arena_alloc(arena, (size_t)bytes));
-    if (byi_resample_fill(&image->r, &err) != BYOC_OK || image->r.reaches_out ||
+    if (byi_resample_fill(&image->r, &err) != BYOC_OK || image->r.any_outside ||
         byi_resample_steps(&image->r, 2, steps) != 1)
         return false;
     image->planes = steps[0];

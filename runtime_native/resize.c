@@ -121,7 +121,7 @@ static void nearest_rows(const struct byi_resample *r, const char *value,
                                                    strides[i] * (int64_t)size;
         if (src && src == before)
             memcpy(dst, dst - bytes, (size_t)bytes);
-        else if (src && r->stays[outer])
+        else if (src && r->is_identity[outer])
             memcpy(dst, src, (size_t)bytes);
         else
             nearest_row(&r->axes[outer], r->outside[outer], src, dst, value,
@@ -259,7 +259,7 @@ static enum byoc_status resize_any(const struct byi_call *call,
     if (byi_count(s.r.y) == 0)
         return BYOC_OK;
     BYI_TRY(byi_resample_fill(&s.r, err));
-    if (s.r.reaches_out)
+    if (s.r.any_outside)
         byi_tensor_set(&value, 0,
                        byi_attr_float(call->attrs, "extrapolation_value"));
     if (s.nearest && s.r.x->dtype != BYOC_F32) {
@@ -267,7 +267,7 @@ static enum byoc_status resize_any(const struct byi_call *call,
         return BYOC_OK;
     }
     run_all(call, &s);
-    if (s.r.reaches_out)
+    if (s.r.any_outside)
         extrapolate(&s.r, value.data);
     return BYOC_OK;
 }

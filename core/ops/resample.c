@@ -339,23 +339,23 @@ static void fill_axis(struct byi_resample *r, uint32_t i)
     a->at_j = a->fits ? 1 : a->n;
     a->at_t = a->fits ? pitch : 1;
     a->weight = r->weight[i];
-    r->stays[i] = f.in == f.out;
+    r->is_identity[i] = f.in == f.out;
     for (int64_t j = 0; j < f.out; j++) {
         const double real = source_of(&f, j);
         if (f.mode != NEAREST)
             set_weights(&f, a, j, clamp_position(&f, real), f64, r->weight[i]);
         r->outside[i][j] = f.coordinates == TF_CROP_AND_RESIZE &&
                            !(real >= 0 && real <= (double)(f.in - 1));
-        r->reaches_out |= r->outside[i][j];
-        r->stays[i] = r->stays[i] && !r->outside[i][j] &&
-                      is_copy(a, j, f64, r->weight[i]);
+        r->any_outside |= r->outside[i][j];
+        r->is_identity[i] = r->is_identity[i] && !r->outside[i][j] &&
+                            is_copy(a, j, f64, r->weight[i]);
     }
 }
 
 enum byoc_status byi_resample_fill(struct byi_resample *r,
                                    struct byoc_error *err)
 {
-    r->reaches_out = false;
+    r->any_outside = false;
     for (uint32_t i = 0; i < r->x->rank; i++) {
         if (r->x->dims[i] > INT32_MAX || r->y->dims[i] > INT32_MAX)
             return byi_fail(err, BYOC_EUNSUPPORTED,
@@ -395,10 +395,10 @@ uint32_t byi_resample_steps(const struct byi_resample *r, uint32_t most,
     const uint32_t rank = r->x->rank;
     uint32_t n = 0;
     for (uint32_t i = 0; i < rank; i++) {
-        if (r->stays[i])
+        if (r->is_identity[i])
             continue;
         struct byi_planes *p = &steps[n++];
-        const bool two = most > 1 && i + 1 < rank && !r->stays[i + 1];
+        const bool two = most > 1 && i + 1 < rank && !r->is_identity[i + 1];
         *p = (struct byi_planes){.high = r->axes[i],
                                  .wide = two ? r->axes[i + 1] : one,
                                  .planes = byi_span(r->y, 0, i),

@@ -22,25 +22,26 @@ struct byi_resample {
     void *weight[BYI_MAX_RANK];
     bool *outside[BYI_MAX_RANK]; /* positions that get extrapolation_value */
     /* from byi_resample_fill */
-    bool stays[BYI_MAX_RANK]; /* the axis is copied */
-    bool reaches_out;         /* some position is outside */
+    bool is_identity[BYI_MAX_RANK]; /* the axis is copied */
+    bool any_outside;               /* some position lies outside the input */
 };
 
 /* The bytes that the lists need, computed from only types and attributes; at
- * least UINT64_MAX / 2 if no machine has so many. If `memory` is not NULL, the
- * lists are placed in it. */
+ * least UINT64_MAX / 2 if no machine has that much memory. If `memory` is not
+ * NULL, the lists are placed in it. */
 uint64_t byi_resample_plan(struct byi_resample *r, void *memory);
 /* Compute the lists. `given` and `roi` must have data, x must not be empty.
  * Errors: an axis of more than 2^31 - 1 positions (BYOC_EUNSUPPORTED). */
 enum byoc_status byi_resample_fill(struct byi_resample *r,
                                    struct byoc_error *err);
-/* Resize the axes that change, first axis first, up to `most` adjacent ones (1
- * or 2) in a step. Returns the number of steps; x of a step is y of the
- * previous one. */
+/* Describe the steps that resize the axes that change, first axis first, up to
+ * `most` adjacent ones (1 or 2) in a step. Returns the number of steps; x of a
+ * step is y of the previous one. */
 uint32_t byi_resample_steps(const struct byi_resample *r, uint32_t most,
                             struct byi_planes steps[BYI_MAX_RANK]);
-/* The weight of an input at this distance (R. Keys, "Cubic convolution
- * interpolation for digital image processing", 1981, equation 4). */
+/* The weight of an input at this distance; `a` is cubic_coeff_a (R. Keys,
+ * "Cubic convolution interpolation for digital image processing", 1981,
+ * equation 4). */
 double byi_cubic_weight(double a, double distance);
 
 #endif
