@@ -339,7 +339,7 @@ static void run_chunks(const struct byi_call *call, const struct byi_conv *v,
         run->x = p->x_bytes ? (const float *)(const void *)memory->x
                             : x + first * in;
         run->y = p->y_bytes ? (float *)(void *)memory->y : y + first * out;
-        byi_epilogue_move(&p->conv, &p->epilogue, first * v->out.count, run);
+        byi_epilogue_set_row(&p->conv, &p->epilogue, first * v->out.count, run);
         if (p->x_bytes)
             copy_images(call, v, p, x + first * in, n,
                         (float *)(void *)memory->x);

@@ -44,7 +44,7 @@ static struct byi_f32_epilogue_op kernel_op_of(
 }
 
 /* Append the operators of the epilogue to conv->epilogue. If `bias`, a leading
- * addition of a bias goes to conv->bias instead. */
+ * bias addition sets conv->bias and data->bias instead. */
 static void read_epilogue(const struct byi_call *call, bool bias,
                           struct byi_f32_conv *conv,
                           struct byi_epilogue_data *data)
@@ -92,8 +92,8 @@ enum byoc_status byi_epilogue_check(const struct byi_call *call,
         if (row || byi_dims_equal(t->rank, t->dims, out->rank, out->dims))
             continue;
         return byi_fail(err, BYOC_ETYPE,
-                        "%s: operand %u has shape %s, expected %s as the "
-                        "result, its last axis, or one element; check the "
+                        "%s: operand %u has shape %s, expected the result's "
+                        "shape %s, its last axis, or one element; check the "
                         "inputs' shapes",
                         call->op->name, i,
                         byi_dims_text(found, sizeof found, t->rank, t->dims),
@@ -102,9 +102,9 @@ enum byoc_status byi_epilogue_check(const struct byi_call *call,
     return BYOC_OK;
 }
 
-void byi_epilogue_move(const struct byi_f32_conv *conv,
-                       const struct byi_epilogue_data *data, int64_t row,
-                       struct byi_f32_conv_run *run)
+void byi_epilogue_set_row(const struct byi_f32_conv *conv,
+                          const struct byi_epilogue_data *data, int64_t row,
+                          struct byi_f32_conv_run *run)
 {
     run->bias = data->bias;
     for (uint32_t i = 0; i < conv->n_epilogue; i++)
@@ -123,7 +123,7 @@ void byi_epilogue_apply(const struct byi_call *call, int64_t columns)
     if (call->n_epilogue == 0 || rows == 0)
         return;
     read_epilogue(call, false, &conv, &data);
-    byi_epilogue_move(&conv, &data, 0, &run);
+    byi_epilogue_set_row(&conv, &data, 0, &run);
     const int team = byi_team(call, rows * columns * call->n_epilogue);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int i = 0; i < team; i++) {

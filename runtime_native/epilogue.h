@@ -24,9 +24,9 @@ enum byoc_status byi_epilogue_check(const struct byi_call *call,
                                     struct byoc_error *err);
 /* Point `run` to the operands' elements for row `row` of the result and the
  * following ones. */
-void byi_epilogue_move(const struct byi_f32_conv *conv,
-                       const struct byi_epilogue_data *data, int64_t row,
-                       struct byi_f32_conv_run *run);
+void byi_epilogue_set_row(const struct byi_f32_conv *conv,
+                          const struct byi_epilogue_data *data, int64_t row,
+                          struct byi_f32_conv_run *run);
 /* Apply the epilogue to the whole result, in rows of `columns` elements, after
  * a kernel that does not apply it itself. */
 void byi_epilogue_apply(const struct byi_call *call, int64_t columns);

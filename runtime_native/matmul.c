@@ -162,7 +162,7 @@ static bool run_conv(const struct byi_product *p, const struct byi_call *call)
                                    .y = p->c,
                                    .scratch = call->scratch,
                                    .threads = (int)call->threads};
-    byi_epilogue_move(&conv, &data, 0, &run);
+    byi_epilogue_set_row(&conv, &data, 0, &run);
     byi_f32_conv_run(&run);
     return true;
 }
