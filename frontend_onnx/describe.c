@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* describe.c: writes a node's attributes and types as text, for the ledger and
- * its pictures.
+ * the HTML page (docs/page.md).
  */
 #include "core/ir/text.h"
 #include "frontend_onnx/import.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-    MAX_ELEMENTS = 16,   /* of a list that are shown */
-    MAX_STRING = 60,     /* bytes of a string that are shown */
+    MAX_ELEMENTS = 16,   /* list elements that are shown */
+    MAX_STRING = 60,     /* string bytes that are shown */
     MAX_ATTRIBUTES = 400 /* bytes; attributes after these are omitted */
 };
 
@@ -19,7 +19,7 @@ static void add_string(struct byi_text *out, const void *bytes, size_t n)
 {
     byi_text_put(out, "\"");
     byi_utf8_add(out, bytes, n < MAX_STRING ? n : MAX_STRING);
-    byi_text_put(out, n < MAX_STRING ? "\"" : "...\"");
+    byi_text_put(out, n <= MAX_STRING ? "\"" : "...\"");
 }
 
 static void add_float(struct byi_text *out, float value)
@@ -65,7 +65,8 @@ static void add_value(struct byi_text *out, const Onnx__AttributeProto *a)
     else if (a->has_s)
         add_string(out, a->s.data, a->s.len);
     else if (a->t)
-        byi_text_addf(out, "a tensor of %s", dtype ? dtype : "another type");
+        byi_text_addf(out, "a tensor of %s",
+                      dtype ? dtype : "unknown element type");
     else if (a->g || a->n_graphs)
         byi_text_put(out, "a graph");
     else if (a->n_tensors)
@@ -74,7 +75,8 @@ static void add_value(struct byi_text *out, const Onnx__AttributeProto *a)
         add_list(out, a);
 }
 
-/* Returns "name=value, ..." in the module's arena; NULL without attributes. */
+/* Returns "name=value, ..." in the module's arena; NULL if the node has none.
+ */
 static const char *attributes_text(struct byi_import *o)
 {
     const Onnx__NodeProto *node = o->node;

@@ -608,6 +608,32 @@ static void new_opset(void **state)
     refuse(&b, BYOC_EUNSUPPORTED, "opset 99 of ai.onnx");
 }
 
+/* A string attribute of 60 bytes is shown whole, a longer one is cut off. */
+static void long_strings_are_cut(void **state)
+{
+    static const char spaces[] = "                                             "
+                                 "                              ";
+    (void)state;
+    for (int n = 60; n <= 61; n++) {
+        struct build b = begin(13);
+        struct byi_module *m = NULL;
+        struct byoc_error err = {0};
+        char equation[80];
+        snprintf(equation, sizeof equation, "ij->ji%.*s", n - 6, spaces);
+        input(&b, "x", "2 3");
+        Onnx__NodeProto *einsum = node(&b, "Einsum", "x", "y");
+        attr_string(&b, einsum, "equation", equation);
+        output(&b, "y");
+        save(&b);
+        assert_int_equal(byi_onnx_import(b.path, NULL, &m, &err), BYOC_OK);
+        const char *shown = m->sources.at[0].attributes;
+        assert_non_null(shown);
+        assert_int_equal(strstr(shown, "...") != NULL, n > 60);
+        byi_module_free(&m);
+        end(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -644,6 +670,7 @@ int main(void)
         cmocka_unit_test(wrong_params),
         cmocka_unit_test(metadata),
         cmocka_unit_test(new_opset),
+        cmocka_unit_test(long_strings_are_cut),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
