@@ -158,7 +158,7 @@ static void convert_tensor_scatter(struct byi_import *o)
 
     if (byi_o_ok(o) && axis == 0)
         byi_o_fail(o, BYOC_ETYPE,
-                   "axis is 0, the batch axis, expected another axis");
+                   "axis is 0, the batch axis, expected an axis after it");
     for (uint32_t i = 1; i < rank; i++)
         inner[i - 1] = i;
     byi_id at =

@@ -133,7 +133,7 @@ static enum byoc_status read_alias(struct plan_reader *r,
     if (root->kind == BYI_V_ALIAS)
         return byi_fail(r->err, BYOC_EPARSE,
                         "%s.of: found value %u, which is an alias itself, "
-                        "expected another value",
+                        "expected the value that it is an alias of",
                         at->path, v->root);
     if (byi_value_is_object(root) || root->type->dtype != v->type->dtype ||
         (v->fixed && root->fixed &&
@@ -288,7 +288,7 @@ static enum byoc_status read_op(struct plan_reader *r,
         (!step->kernel || !step->kernel->run))
         return byi_fail(r->err, BYOC_EUNSUPPORTED,
                         "%s: found operator %s, which has no native kernel in "
-                        "this build, expected another one",
+                        "this build, expected one that has",
                         at->path, step->name);
     return BYOC_OK;
 }

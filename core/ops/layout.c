@@ -11,7 +11,7 @@ static bool is_upper(char c)
     return c >= 'A' && c <= 'Z';
 }
 
-/* Parse a block, "16c", and advance *text. */
+/* Parse a block, "16c", and advance *text. Returns NULL, or the error. */
 static const char *read_block(const char **text, struct byi_layout *l)
 {
     int64_t size = 0;
@@ -19,16 +19,16 @@ static const char *read_block(const char **text, struct byi_layout *l)
         if (size <= BYI_MAX_BLOCK)
             size = size * 10 + (**text - '0');
     if (size < 1 || size > BYI_MAX_BLOCK)
-        return "a block is of 1 to 64 elements";
+        return "a block has 0 or more than 64 elements";
     const char c = **text;
     if (c < 'a' || c > 'z')
-        return "a number stands before the lower-case letter of its axis";
+        return "a block size is not followed by a lower-case axis letter";
     const char letter = (char)(c - 'a' + 'A');
     if (byi_layout_find(l, letter) < 0)
-        return "a block stands behind the axis it is a part of";
+        return "a block's axis is not named before it";
     for (uint32_t i = 0; i < l->n; i++)
         if (l->at[i].letter == letter && l->at[i].block)
-            return "an axis has one block at most";
+            return "an axis has two blocks";
     (*text)++;
     l->at[l->n].letter = letter;
     l->at[l->n++].block = size;
@@ -40,7 +40,7 @@ const char *byi_layout_parse(const char *text, struct byi_layout *l)
     *l = (struct byi_layout){0};
     while (*text) {
         if (l->n == BYI_MAX_RANK)
-            return "a tensor has 12 axes at most";
+            return "the layout has more than 12 axes";
         if (byi_is_digit(*text)) {
             const char *why = read_block(&text, l);
             if (why)
@@ -48,12 +48,12 @@ const char *byi_layout_parse(const char *text, struct byi_layout *l)
             continue;
         }
         if (!is_upper(*text))
-            return "an axis is an upper-case letter";
+            return "an axis is not an upper-case letter";
         if (byi_layout_find(l, *text) >= 0)
-            return "every axis has its own letter";
+            return "two axes have the same letter";
         l->at[l->n++].letter = *text++;
     }
-    return l->n ? NULL : "it names no axes";
+    return l->n ? NULL : "the layout has no axes";
 }
 
 int byi_layout_find(const struct byi_layout *l, char letter)
@@ -111,7 +111,7 @@ static const char *convert_dim(int64_t dim, int64_t from, int64_t to,
     if (from == to)
         return NULL;
     if (from % to && to % from)
-        return "of two blocks of an axis, one has to divide the other";
+        return "neither block size of the axis divides the other";
     if (BYI_IS_SYMBOL(dim))
         return "an axis of unknown size cannot be put into blocks";
     if (__builtin_mul_overflow(dim, from, out) || *out % to)
@@ -146,16 +146,18 @@ const char *byi_layout_dims(const struct byi_layout *from,
 bool byi_layout_is_data(const struct byi_layout *l, const char *first)
 {
     const uint32_t n = (uint32_t)strlen(first);
-    bool in_front = l->n >= n, last = l->n == n;
+    /* channels first, then perhaps blocked: NCHW, NCHW16c; channels last: NHWC
+     */
+    bool channels_first = l->n >= n, channels_last = l->n == n;
     for (uint32_t i = 0; i < n && i < l->n; i++) {
         const char letter = l->at[i].letter;
-        const char behind = i == 0 ? first[0] : i + 1 < n ? first[i + 1] : 'C';
-        in_front &= letter == first[i] && !l->at[i].block;
-        last &= letter == behind && !l->at[i].block;
+        const char in_last = i == 0 ? first[0] : i + 1 < n ? first[i + 1] : 'C';
+        channels_first &= letter == first[i] && !l->at[i].block;
+        channels_last &= letter == in_last && !l->at[i].block;
     }
     if (l->n == n + 1)
-        return in_front && l->at[n].letter == 'C' && l->at[n].block;
-    return l->n == n && (in_front || last);
+        return channels_first && l->at[n].letter == 'C' && l->at[n].block;
+    return l->n == n && (channels_first || channels_last);
 }
 
 bool byi_layout_is_kernel(const struct byi_layout *l, const char *first)
@@ -170,6 +172,7 @@ bool byi_layout_is_kernel(const struct byi_layout *l, const char *first)
     for (uint32_t i = n; i < l->n; i++)
         if (l->at[i].letter != 'O' && l->at[i].letter != 'I')
             return false;
+    /* spatial axes, those from first[2] on, must be adjacent and in order */
     for (uint32_t i = 3; i < n; i++)
         if (byi_layout_find(l, first[i]) !=
             byi_layout_find(l, first[i - 1]) + 1)

@@ -122,7 +122,7 @@ enum byoc_status byi_rule_attention(struct byi_infer *t,
                                  t->in[i]->rank, MOST);
     }
     if (byi_attr_float(t->attrs, "scale") == 0)
-        return byi_rule_fail(t, "scale is 0, expected another number");
+        return byi_rule_fail(t, "scale is 0, expected a number other than 0");
     if (byi_attr_float(t->attrs, "cap") != 0 && t->in[0]->dtype != BYOC_F32)
         return byi_rule_fail(t, "found a cap of %s scores, expected float32",
                              byoc_dtype_name(t->in[0]->dtype));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_qnn.c: type rules of products of 8-bit integers. Dims are as for
- * floats; the number of operands selects how the sums are scaled.
+/* rules_qnn.c: type rules of products of 8-bit integers, and of floats by
+ * block-quantised weights. Dims are as for floats. The number of operands of an
+ * integer product selects how its sums are scaled.
  */
 #include "layout.h"
 #include "rules.h"
@@ -9,11 +10,11 @@
 
 enum { X, WEIGHTS, X_ZERO, WEIGHTS_ZERO, BIAS, SCALE, ZERO };
 
-static const unsigned bytes = BYI_BIT(BYOC_I8) | BYI_BIT(BYOC_U8);
+static const unsigned int8_dtypes = BYI_BIT(BYOC_I8) | BYI_BIT(BYOC_U8);
 
 /* Check that operand i is one number, or one for each of `channels`. */
-static enum byoc_status want_each(const struct byi_infer *t, uint32_t i,
-                                  int64_t channels, const char *name)
+static enum byoc_status want_per_channel(const struct byi_infer *t, uint32_t i,
+                                         int64_t channels, const char *name)
 {
     const struct byi_type *type = t->in[i];
     if (type->rank == 0 ||
@@ -29,8 +30,8 @@ static enum byoc_status want_each(const struct byi_infer *t, uint32_t i,
 
 static enum byoc_status want_product(const struct byi_infer *t)
 {
-    BYI_TRY(byi_want_dtype(t, X, bytes, "data"));
-    BYI_TRY(byi_want_dtype(t, WEIGHTS, bytes, "weights"));
+    BYI_TRY(byi_want_dtype(t, X, int8_dtypes, "data"));
+    BYI_TRY(byi_want_dtype(t, WEIGHTS, int8_dtypes, "weights"));
     BYI_TRY(byi_want_same_dtype(t, X_ZERO, X, "zero point of data"));
     BYI_TRY(byi_want_scalar(t, X_ZERO, "zero point of data"));
     return byi_want_same_dtype(t, WEIGHTS_ZERO, WEIGHTS,
@@ -46,18 +47,19 @@ static enum byoc_status product_result(const struct byi_infer *t,
     const int64_t low = byi_attr_int(t->attrs, "a_min");
     const int64_t high = byi_attr_int(t->attrs, "a_max");
     enum byoc_dtype dtype = BYOC_I32;
-    BYI_TRY(want_each(t, WEIGHTS_ZERO, channels, "zero point of weights"));
+    BYI_TRY(
+        want_per_channel(t, WEIGHTS_ZERO, channels, "zero point of weights"));
     if (t->n_in > BIAS) {
         BYI_TRY(byi_want_dtype(t, BIAS, BYI_BIT(BYOC_I32), "bias"));
-        BYI_TRY(want_each(t, BIAS, channels, "bias"));
+        BYI_TRY(want_per_channel(t, BIAS, channels, "bias"));
     }
     if (t->n_in > SCALE) {
         BYI_TRY(byi_want_dtype(t, SCALE, BYI_BIT(BYOC_F32), "scale"));
-        BYI_TRY(want_each(t, SCALE, channels, "scale"));
+        BYI_TRY(want_per_channel(t, SCALE, channels, "scale"));
         dtype = BYOC_F32;
     }
     if (t->n_in > ZERO) {
-        BYI_TRY(byi_want_dtype(t, ZERO, bytes, "zero point"));
+        BYI_TRY(byi_want_dtype(t, ZERO, int8_dtypes, "zero point"));
         BYI_TRY(byi_want_scalar(t, ZERO, "zero point"));
         dtype = t->in[ZERO]->dtype;
     } else if (low != INT8_MIN || high != UINT8_MAX) {
@@ -69,8 +71,8 @@ static enum byoc_status product_result(const struct byi_infer *t,
     }
     if (low < INT8_MIN || high > UINT8_MAX || low > high)
         return byi_rule_fail(t,
-                             "a_min is %lld and a_max %lld, expected -128 to "
-                             "255, in order",
+                             "a_min is %lld and a_max %lld, expected -128 <= "
+                             "a_min <= a_max <= 255",
                              (long long)low, (long long)high);
     return byi_rule_tensor(t, dtype, sums->rank, sums->dims, out);
 }
@@ -84,7 +86,7 @@ enum byoc_status byi_rule_qnn_conv(struct byi_infer *t,
     if (!byi_layout_is_default(t->op, t->attrs))
         return byi_rule_fail(t,
                              "data_layout is %s and kernel_layout %s, expected "
-                             "the plain ones",
+                             "their defaults",
                              byi_attr_string(t->attrs, "data_layout"),
                              byi_attr_string(t->attrs, "kernel_layout"));
     BYI_TRY(byi_infer_conv(t, n, &sums));
@@ -103,7 +105,8 @@ enum byoc_status byi_rule_qnn_matmul(struct byi_infer *t,
     return product_result(t, sums, columns, out);
 }
 
-/* Check the blocks of codes: 4 or 8 bits, whole words of 32 bits in each. */
+/* Check that codes have 4 or 8 bits, and that a block fills whole 32-bit words.
+ */
 static enum byoc_status want_blocks(const struct byi_infer *t)
 {
     const int64_t bits = byi_attr_int(t->attrs, "bits");
@@ -118,7 +121,8 @@ static enum byoc_status want_blocks(const struct byi_infer *t)
                              "of %lld",
                              (long long)size, (long long)(32 / bits));
     if (dims[2] != size * bits / 8)
-        return byi_rule_fail(t, "codes have %lld bytes a block, expected %lld",
+        return byi_rule_fail(t,
+                             "codes have %lld bytes per block, expected %lld",
                              (long long)dims[2], (long long)(size * bits / 8));
     return BYOC_OK;
 }

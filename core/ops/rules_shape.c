@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_shape.c: type rules of the operators that change a shape, or return a
- * shape as data (shape_of, size_of). Also of those that make a tensor of a
- * given shape (full, arange, random.*). Symbols are kept if the result provably
+/* rules_shape.c: type rules of the operators that change a shape, return a
+ * shape as data (shape_of, size_of) or make a tensor of a given shape (full,
+ * arange, random.*). Symbols are kept if the result provably
  * has the same dim.
  */
 #include "rules.h"
@@ -193,11 +193,13 @@ enum byoc_status byi_rule_squeeze(struct byi_infer *t,
         flags[i] = x->dims[i] == 1;
     for (uint32_t i = 0; exact && i < x->rank; i++)
         if (!flags[i] && x->dims[i] == 1)
-            return byi_rule_fail(t,
-                                 "axis %u has size 1, expected another size, "
-                                 "as the rank of the result depends on it; "
-                                 "compile the model for size 1",
-                                 i);
+            return byi_rule_fail(
+                t,
+                "axis %u has size 1: Squeeze without axes "
+                "would remove it, and the rank would depend on "
+                "the size, expected another size; compile the "
+                "model for size 1, or give axes",
+                i);
     return infer_squeeze(t, flags, out);
 }
 
@@ -322,7 +324,7 @@ enum byoc_status byi_rule_transpose(struct byi_infer *t,
     return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
 }
 
-/* --- broadcast, tile, blocks -------------------------------------------- */
+/* --- broadcast, tile ---------------------------------------------------- */
 
 enum byoc_status byi_rule_broadcast_to(struct byi_infer *t,
                                        const struct byi_type **out)
@@ -337,8 +339,8 @@ enum byoc_status byi_rule_broadcast_to(struct byi_infer *t,
     else
         for (uint32_t i = 0; i < n; i++)
             if (shape[i] < 0)
-                return byi_rule_fail(t, "shape[%u] is %lld, expected a size", i,
-                                     (long long)shape[i]);
+                return byi_rule_fail(t, "shape[%u] is %lld, expected 0 or more",
+                                     i, (long long)shape[i]);
     BYI_TRY(byi_dims_broadcast(t, x->rank, x->dims, n, shape, &n, dims));
     return byi_rule_tensor(t, x->dtype, n, dims, out);
 }
@@ -410,8 +412,8 @@ enum byoc_status byi_rule_full(struct byi_infer *t, const struct byi_type **out)
     else
         for (uint32_t i = 0; i < n; i++)
             if (dims[i] < 0)
-                return byi_rule_fail(t, "shape[%u] is %lld, expected a size", i,
-                                     (long long)dims[i]);
+                return byi_rule_fail(t, "shape[%u] is %lld, expected 0 or more",
+                                     i, (long long)dims[i]);
     return byi_rule_tensor(t, dtype, n, dims, out);
 }
 
@@ -503,8 +505,8 @@ enum byoc_status byi_rule_arange(struct byi_infer *t,
         if (n < 0)
             return byi_rule_fail(
                 t,
-                "from %s to %s by %s is not a finite sequence, expected a "
-                "delta that is not 0 and at most 2^40 elements",
+                "from %s to %s by %s has no end or more than 2^40 elements, "
+                "expected a delta other than 0 and at most 2^40 elements",
                 BYI_FLOAT_TEXT(byi_tensor_float(byi_known_value(t, 0), 0)),
                 BYI_FLOAT_TEXT(byi_tensor_float(byi_known_value(t, 1), 0)),
                 BYI_FLOAT_TEXT(byi_tensor_float(byi_known_value(t, 2), 0)));

@@ -70,7 +70,7 @@ enum byoc_status byi_rule_dft(struct byi_infer *t, const struct byi_type **out)
     if (axis == x->rank - 1)
         return byi_rule_fail(t,
                              "axis %u is the last, which holds real and "
-                             "imaginary parts, expected another axis",
+                             "imaginary parts, expected an axis before it",
                              axis);
     if (half && (byi_attr_int(t->attrs, "inverse") || parts == 2))
         return byi_rule_fail(t, "onesided is true for %s, expected false",

@@ -118,8 +118,8 @@ enum byoc_status byi_rule_resize(struct byi_infer *t,
         } else if (known->dtype == BYOC_I64) {
             dims[i] = byi_tensor_int(known, i);
             if (dims[i] < 0)
-                return byi_rule_fail(t, "sizes[%u] is %lld, expected a size", i,
-                                     (long long)dims[i]);
+                return byi_rule_fail(t, "sizes[%u] is %lld, expected 0 or more",
+                                     i, (long long)dims[i]);
         } else {
             dims[i] = x->dims[i];
             BYI_TRY(

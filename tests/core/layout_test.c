@@ -37,19 +37,19 @@ static void test_refused(void **state)
     static const struct {
         const char *text, *why;
     } cases[] = {
-        {"", "names no axes"},
+        {"", "has no axes"},
         {"nchw", "upper-case"},
         {"NC HW", "upper-case"},
-        {"NCHC", "own letter"},
-        {"NCHW16", "lower-case letter"},
-        {"NCHW16C", "lower-case letter"},
-        {"16cNCHW", "behind the axis"},
-        {"NHW16c", "behind the axis"},
-        {"NCHW0c", "1 to 64"},
-        {"NCHW99999999999999999999c", "1 to 64"},
-        {"NCHW1c1c", "one block"},
-        {"ABCDEFGHIJKLM", "12 axes"},
-        {"ABCDEFGHIJKL2a", "12 axes"},
+        {"NCHC", "the same letter"},
+        {"NCHW16", "lower-case axis letter"},
+        {"NCHW16C", "lower-case axis letter"},
+        {"16cNCHW", "not named before"},
+        {"NHW16c", "not named before"},
+        {"NCHW0c", "0 or more than 64"},
+        {"NCHW99999999999999999999c", "more than 64"},
+        {"NCHW1c1c", "two blocks"},
+        {"ABCDEFGHIJKLM", "more than 12 axes"},
+        {"ABCDEFGHIJKL2a", "more than 12 axes"},
     };
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
