@@ -7,8 +7,8 @@
  * Register it (byoc_pass_register), or build a shared library that exports
  * byoc_passes (below) and give its path to `byoc opt --pass-plugin` (struct
  * byoc_compile_params: pass_plugins). Such a library needs only this header and
- * links with no library. All functions that a rule may call are members of its
- * rewriter. examples/tanh_gelu.c is one.
+ * need not be linked against any library. All functions that a rule may call
+ * are members of its rewriter. examples/tanh_gelu.c is one.
  */
 #ifndef BYOC_PASS_H
 #define BYOC_PASS_H
@@ -22,14 +22,14 @@
 extern "C" {
 #endif
 
-/* The program between two passes. Lent for the duration of a call. */
+/* The program between two passes. Valid only during the call. */
 struct byoc_module;
 
 /* The program as text (docs/text.md), which the caller frees with
  * byoc_string_free; NULL if an allocation fails. */
 BYOC_API char *byoc_module_text(const struct byoc_module *module);
-/* The number of operator calls, calls, tuples, projections and ifs in all
- * functions. */
+/* The number of calls of operators, calls of functions, tuples, tuple
+ * projections and ifs in all functions. */
 BYOC_API uint64_t byoc_module_nodes(const struct byoc_module *module);
 
 /* --- instruments ---------------------------------------------------------
@@ -85,9 +85,9 @@ struct byoc_rewriter {
                      uint32_t index); /* BYOC_NO_NODE: no such operand */
     /* Not 0 when `node` has exactly one reader. */
     int (*read_once)(const struct byoc_rewriter *rw, byoc_node node);
-    /* Sets *view to dtype, rank and dims (below 0: varies) of a tensor; its
-     * data is the data of a constant, otherwise NULL. Returns 0 if the node is
-     * not a tensor. */
+    /* Sets *view to dtype, rank and dims of a tensor; a negative dim is
+     * symbolic. view->data is NULL unless the node is a constant. Returns 0 if
+     * the node is not a tensor. */
     int (*tensor)(const struct byoc_rewriter *rw, byoc_node node,
                   struct byoc_view *view);
     /* Read an attribute of a call, a number or a list, of which at most `max`
@@ -112,16 +112,16 @@ struct byoc_rewriter {
                           const struct byoc_view *view);
 };
 
-/* A rule looks at a node and returns its replacement, an operand or a node that
- * it emitted, which must have the same type. BYOC_NO_NODE keeps the node. Nodes
- * without readers are dropped, and the replacement inherits the model's names.
- */
+/* A rule looks at a node. Returns the replacement: an operand, or a node that
+ * the rule emitted; its type must equal the node's. BYOC_NO_NODE keeps the
+ * node. Nodes without readers are dropped, and the replacement inherits the
+ * model's names. */
 struct byoc_rule {
     const char *op; /* the operator it looks at; NULL: every node */
     byoc_node (*apply)(void *ctx, struct byoc_rewriter *rw, byoc_node at);
 };
 
-/* A pass. It and everything that it points to must not change while it is
+/* A pass. It and everything that it points to must not change after it is
  * registered. Rules may be called by several threads at once, for different
  * modules. */
 struct byoc_pass {
@@ -139,15 +139,17 @@ struct byoc_pass {
 };
 
 /* Register a pass under its name, for all later compiles of this process. Any
- * thread. Errors: BYOC_EINVAL (the name is missing or taken, no rules, an
- * operator that does not exist), BYOC_ELIMIT (256 are registered). */
+ * thread. Errors: BYOC_EINVAL (struct_size is too small; the name is malformed
+ * or taken; no summary; opt_level is not 0 to 3; no rules, a rule without
+ * apply() or for an operator that does not exist), BYOC_ELIMIT (256 are
+ * registered), BYOC_ENOMEM. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_pass_register(
     const struct byoc_pass *pass, struct byoc_error *err);
 
 /* The type of the function that a shared library with passes exports as
  * "byoc_passes". It returns an array that ends in NULL, or NULL if it does not
- * support `abi` (BYOC_PASS_ABI of the host). Called once; the library stays
- * loaded. */
+ * support `abi` (BYOC_PASS_ABI of the host). May be called several times, and
+ * must return the same passes each time. The library stays loaded. */
 #define BYOC_PASS_ABI 1
 typedef const struct byoc_pass *const *(*byoc_passes_fn)(uint32_t abi);
 
