@@ -58,7 +58,7 @@ static enum byoc_status decode_header(const Onnx__TensorProto *proto,
         (t->dtype != BYOC_STRING && byi_tensor_bytes(t) == UINT64_MAX))
         return byi_fail(
             err, BYOC_EPARSE,
-            "tensor '%s' has impossible dims %s, expected sizes of 0 or "
+            "tensor '%s' has invalid dims %s, expected sizes of 0 or "
             "more whose product fits in 64 bits",
             name, byi_dims_text(text, sizeof text, t->rank, t->dims));
     return BYOC_OK;
@@ -98,8 +98,9 @@ static uint64_t stored_bytes(const struct byi_tensor *t)
                : byi_tensor_bytes(t);
 }
 
-/* Set t->data to raw data: used in place if it is mapped and large or aligned,
- * otherwise copied, and unpacked, to the file's arena. */
+/* Set t->data to raw data. Packed data is unpacked to the file's arena. Other
+ * data is used in place if it is mapped and large or aligned, and otherwise
+ * copied to the arena. */
 static enum byoc_status decode_raw(struct byi_onnx_file *file,
                                    const Onnx__TensorProto *proto,
                                    struct byi_range raw, bool mapped,

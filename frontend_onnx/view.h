@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frontend_onnx/view.h: cuts a graph into parts, each a region of the partition
- * or one node, so that each part can become one node.
+/* frontend_onnx/view.h: cuts a graph into parts, so that each part can become
+ * one node. A part is a region, a piece of a region that must be split, or a
+ * single node outside all regions.
  *
  *     nodes      0:A  1:B  2:native  3:A       edges 0>1, 1>3, 0>2, 2>3
  *     regions    A, A, -, A                    a path leaves A and comes back
@@ -16,17 +17,17 @@ struct byi_view_edge {
     uint32_t from, to;
 };
 
-/* Nodes that become one node of the copy. */
+/* Nodes that become one node of the copied model (view.c). */
 struct byi_view_part {
-    uint32_t region; /* of its nodes; 0: none, and it is one node */
+    uint32_t region; /* of its nodes, from 1; 0: one node outside all regions */
     uint32_t n;
     const uint32_t *nodes; /* ascending */
 };
 
-/* Cut n nodes into parts, sorted such that each part reads only parts before
- * it. region[i] is the region of node i, 1 to n_regions; 0: none. The edges may
- * be in any order. A region is one part unless a path leaves it and comes back.
- * Returns the parts, which the arena owns; *n_parts: their number. */
+/* Cut n nodes into parts, in topological order. region[i] is the region of node
+ * i, 1 to n_regions; 0: none. The edges may be in any order. A region is one
+ * part unless a path leaves it and comes back. Returns the parts, which the
+ * arena owns, and sets *n_parts to their number. */
 const struct byi_view_part *byi_view_parts(struct byi_arena *arena, uint32_t n,
                                            const uint32_t *region,
                                            uint32_t n_regions, uint32_t n_edges,
