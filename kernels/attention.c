@@ -16,9 +16,9 @@ static int64_t heads_of(const struct byi_f32_attention *a)
     return n;
 }
 
-/* Make an axis of heads that share keys and values, such as the query heads of
- * a group, the axis of rows, if a head has one row: products of several rows
- * read keys and values once. */
+/* If each head has one row, treat heads that share keys and values (grouped
+ * queries) as rows of one head, so that a product reads keys and values once.
+ */
 static void join_heads(struct byi_f32_attention *a)
 {
     struct byi_f32_strides *operands[2 + BYI_F32_EPILOGUE_OPS] = {&a->q, &a->y};
@@ -159,9 +159,9 @@ static void multiply(struct byi_f32_product *p, const float *left,
     byi_f32_product_run(p, 1, scratch);
 }
 
-/* The largest absolute value of a matrix's elements; infinity or NaN if one is
- * that. Compares bits, whose order is that of absolute values, since compilers
- * do not vectorise the maximum of floats. */
+/* The largest absolute value of a matrix's elements; not finite if an element
+ * is not. Compares bits, whose order is that of absolute values, since
+ * compilers do not vectorise the maximum of floats. */
 static float largest(const struct head_matrix *x, int64_t rows, int64_t columns)
 {
     const bool transposed = x->column > x->row;
@@ -187,11 +187,11 @@ static float largest(const struct head_matrix *x, int64_t rows, int64_t columns)
 /* The matrices of the scores of some rows of a head. */
 struct score_matrices {
     struct head_matrix q, k, operands[BYI_F32_EPILOGUE_OPS];
-    uint32_t first; /* the first operation on scores that q does not contain */
+    uint32_t first; /* operations before it are folded into q */
 };
 
-/* Multiply or divide *scale by the operand if operation i on scores does so
- * with a single number. */
+/* Fold operation i into *scale if it multiplies or divides by one number.
+ * Returns whether it does. */
 static bool take_scale(const struct byi_f32_attention *a, uint32_t i,
                        const struct head_matrix *x, float *scale)
 {
@@ -203,7 +203,8 @@ static bool take_scale(const struct byi_f32_attention *a, uint32_t i,
     return true;
 }
 
-/* Multiply the rows of q, which are few, by the scales of scores. */
+/* Multiply the rows of q by the scales of the scores. q is smaller than the
+ * scores, so scaling it is cheaper. */
 static void scale_rows(const struct byi_f32_attention *a, int64_t rows,
                        struct score_matrices *m, char **scratch)
 {
@@ -221,8 +222,8 @@ static void scale_rows(const struct byi_f32_attention *a, int64_t rows,
     *scratch += float_bytes(rows * a->depth);
 }
 
-/* The largest absolute value that the scores can have before the last
- * operation, if that of products is `bound`; infinity if that is unknown. */
+/* An upper bound of |score| before the last operation, given the bound of
+ * |q k|. Infinity if unknown. */
 static float bound_scores(const struct byi_f32_attention *a, int64_t rows,
                           const struct score_matrices *m, float bound)
 {
@@ -240,15 +241,15 @@ static float bound_scores(const struct byi_f32_attention *a, int64_t rows,
     return bound;
 }
 
-enum { GROUP = 16 }; /* elements of a mask that are compared at a time */
+enum { MASK_BLOCK = 16 }; /* elements of a mask that are compared at a time */
 
 /* The number of keys up to the last one whose mask exceeds `low`. */
 static int64_t count_keys(const float *mask, int64_t keys, float low)
 {
-    for (; keys >= GROUP; keys -= GROUP) {
+    for (; keys >= MASK_BLOCK; keys -= MASK_BLOCK) {
         int more = 0;
-        for (int64_t i = 0; i < GROUP; i++)
-            more |= !(mask[keys - GROUP + i] <= low);
+        for (int64_t i = 0; i < MASK_BLOCK; i++)
+            more |= !(mask[keys - MASK_BLOCK + i] <= low);
         if (more)
             break;
     }
@@ -258,19 +259,19 @@ static int64_t count_keys(const float *mask, int64_t keys, float low)
 }
 
 /* The number of keys that the rows attend to. If the last operation adds a
- * mask, as a causal one, the remaining keys have weight 0 in every row: their
- * scores are so far below one that the mask leaves open that the softmax gives
- * 0. A row without such an open score attends to all keys. */
+ * mask, as a causal one, the remaining keys have weight 0 in every row: each
+ * score is so far below an unmasked score of its row that its softmax is 0. If
+ * a row has no unmasked score, all keys count. */
 static int64_t attended_keys(const struct byi_f32_attention *a, int64_t rows,
                              const struct score_matrices *m)
 {
-    enum { ZERO = 100 }; /* e^-100 is 0 in float32's softmax */
+    enum { MIN_GAP = 100 }; /* e^-100 is 0 in float32's softmax */
     const uint32_t last = a->n_scores ? a->n_scores - 1 : 0;
     const struct head_matrix *mask = &m->operands[last];
     int64_t most = 0;
     if (rows == 1 || a->keys == 0 || m->first >= a->n_scores ||
         a->scores[last].binary != a->kernels->binary[BYI_F32_ADD] ||
-        mask->column != 1 || !(mask->data[a->keys - 1] < -ZERO))
+        mask->column != 1 || !(mask->data[a->keys - 1] < -MIN_GAP))
         return a->keys;
     /* no absolute value of a score is larger; 1.01 is for rounding */
     const float bound =
@@ -279,10 +280,12 @@ static int64_t attended_keys(const struct byi_f32_attention *a, int64_t rows,
                                  largest(&m->k, a->depth, a->keys));
     if (!(bound < 1e30f))
         return a->keys;
+    /* Kept scores are at least -2 bound - 100, and dropped ones at most
+     * -2 bound - 200, so that they differ by 100 or more. */
     for (int64_t i = 0; i < rows && most < a->keys; i++) {
         const float *at = mask->data + i * mask->row;
-        const int64_t n = count_keys(at, a->keys, -3 * bound - 2 * ZERO);
-        if (n == 0 || !(at[n - 1] >= -bound - ZERO))
+        const int64_t n = count_keys(at, a->keys, -3 * bound - 2 * MIN_GAP);
+        if (n == 0 || !(at[n - 1] >= -bound - MIN_GAP))
             return a->keys;
         most = byi_max(most, n);
     }
@@ -371,14 +374,14 @@ static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
 }
 
 /* The number of rows of a task: the planned number, halved while a thread would
- * have fewer than two tasks. No task may get one row of several: a product of
- * one row may add in another order, and results must not depend on threads. If
- * a task has three rows or more before rows are divided evenly, each has two or
- * more afterwards. */
+ * have fewer than two tasks. If a head has several rows, no task may get only
+ * one: a product of one row may add in another order, and results must not
+ * depend on threads. If a task has three rows or more before rows are divided
+ * evenly, each has two or more afterwards. */
 static int64_t task_rows(const struct byi_f32_attention *a, int team)
 {
-    enum { LEAST = 3 };
-    const int64_t least = byi_max(a->kernels->rows, LEAST);
+    enum { MIN_ROWS = 3 };
+    const int64_t least = byi_max(a->kernels->rows, MIN_ROWS);
     int64_t high = a->high;
     while (team > 1 && high >= 2 * least &&
            heads_of(a) * byi_ceil_div(a->rows, high) < 2 * team)
@@ -388,11 +391,11 @@ static int64_t task_rows(const struct byi_f32_attention *a, int team)
 
 void byi_f32_attention_run(const struct byi_f32_attention_run *run)
 {
-    enum { PAYS = 1 << 17 }; /* multiply-adds for which another thread pays */
+    enum { WORK_PER_THREAD = 1 << 17 }; /* in multiply-adds */
     const struct byi_f32_attention *a = run->attention;
     const int64_t work =
         heads_of(a) * a->rows * a->keys * (a->depth + a->columns);
-    const int team = (int)byi_min(run->threads, work / PAYS + 1);
+    const int team = (int)byi_min(run->threads, work / WORK_PER_THREAD + 1);
     const int64_t strips = byi_ceil_div(a->rows, task_rows(a, team));
     const int64_t tasks = heads_of(a) * strips;
     const uint64_t per_thread = thread_bytes(a);
