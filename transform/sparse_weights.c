@@ -6,13 +6,12 @@
  *   nn.matmul(%x, const[w])       ==>     nn.sparse_dense(%x, const[w^T])
  *   nn.conv2d(%x, const[w])       ==>     nn.sparse_conv2d(%x, const[w])
  *
- * of float32, if that is faster than a dense product. The sparse product
- * computes 4 outputs together, and reads a data element for them only if one of
- * its 4 weights is not zero. These reads cost much more than the multiply-adds.
- * Results are equal up to the order of sums, also if the data has infinities or
- * NaN. A compile
- * runs this before partitioning: backends do not inspect the values of
- * constants.
+ * Rewrites products of float32 if a sparse product is faster. The sparse
+ * product computes 4 outputs together, and reads a data element for them only
+ * if one of its 4 weights is not zero. These reads cost much more than the
+ * multiply-adds. Results are equal up to the order of sums, also if the data
+ * has infinities or NaN. A compile runs this before partitioning: backends do
+ * not inspect the values of constants.
  */
 #include "transform.h"
 #include "rewrite.h"
@@ -49,8 +48,8 @@ static bool has_columns(const struct byi_type *type, uint32_t first,
 }
 
 /* Whether a sparse product is faster. The weights must be large, and its reads
- * at most SparseWeights.most percent of a dense product's. im2col, if it is
- * needed, adds the reads of `im2col_outputs` outputs; otherwise pass 0. */
+ * at most SparseWeights.most percent of a dense product's. `im2col_outputs`:
+ * the cost of im2col in outputs; 0 if it is not needed. */
 static bool is_faster_sparse(const struct byi_rewrite *rw,
                              const struct pruned_weights *w,
                              int64_t im2col_outputs)
@@ -171,7 +170,8 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 
 static const struct byi_pass_option options[] = {
     {"most", BYI_ATTR_INT, "60",
-     "largest share of a dense product's reads, in percent"},
+     "use a sparse product if it makes at most this percentage of a dense "
+     "product's reads"},
     {0},
 };
 
