@@ -618,7 +618,7 @@ static void long_strings_are_cut(void **state)
         struct build b = begin(13);
         struct byi_module *m = NULL;
         struct byoc_error err = {0};
-        char equation[80];
+        char equation[128];
         snprintf(equation, sizeof equation, "ij->ji%.*s", n - 6, spaces);
         input(&b, "x", "2 3");
         Onnx__NodeProto *einsum = node(&b, "Einsum", "x", "y");
