@@ -209,8 +209,8 @@ static void run_columns(const struct softmax_slices *s, int team)
     int64_t parts = byi_ceil_div(s->inner, COLUMNS), group = 1;
     if (team > 1 && s->outer * parts < 2 * team)
         parts = byi_ceil_div(s->inner, FEW);
-    if (s->inner < FEW)
-        group = byi_min(s->n, COLUMNS / s->inner);
+    if (s->inner < FEW && s->n >= 4) /* a group of few rows costs more */
+        group = byi_min(s->n / 4, COLUMNS / s->inner);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < s->outer * parts; task++) {
         const int64_t from = s->inner * (task % parts) / parts;
