@@ -175,6 +175,24 @@ static byi_id read_slice(const struct byi_onnx_loop *loop, struct typed_pass *r,
                       ATTRS(AN_INT("axis", s->axis)));
 }
 
+/* The iteration number or condition `id`, as a vector of one element if input k
+ * of the body is declared as one: the standard allows both. */
+static byi_id as_declared(struct byi_import *in, const Onnx__GraphProto *body,
+                          size_t k, byi_id id)
+{
+    static const int64_t one = 1;
+    const Onnx__TypeProto *type =
+        k < body->n_input ? body->input[k]->type : NULL;
+    const Onnx__TypeProto__Tensor *tensor =
+        type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE
+            ? type->tensor_type
+            : NULL;
+
+    if (!tensor || !tensor->shape || tensor->shape->n_dim != 1)
+        return id;
+    return byi_o_reshape(in, id, byi_o_vector(in, 1, &one), false);
+}
+
 /* Convert the graph in the branch that runs one iteration. */
 static void convert_graph(const struct byi_onnx_loop *loop,
                           struct typed_pass *r, uint32_t trips_at,
@@ -186,9 +204,10 @@ static void convert_graph(const struct byi_onnx_loop *loop,
     uint32_t k = 0;
 
     if (loop->is_loop) {
-        inputs[k++] = captured(r, r->i_at);
-        inputs[k++] = loop->go == BYI_NO_ID ? byi_o_scalar(in, BYOC_BOOL, 1)
-                                            : captured(r, r->go_at);
+        const byi_id go = loop->go == BYI_NO_ID ? byi_o_scalar(in, BYOC_BOOL, 1)
+                                                : captured(r, r->go_at);
+        inputs[k++] = as_declared(in, loop->graph, 0, captured(r, r->i_at));
+        inputs[k++] = as_declared(in, loop->graph, 1, go);
     }
     for (uint32_t i = 0; i < loop->n_states; i++)
         inputs[k++] = captured(r, r->state_at[i]);

@@ -345,6 +345,33 @@ static void states_grow(void **state)
 }
 
 /* The condition ends the loop: 1, 2, 4, 8, until the state is not below 6. */
+/* The body declares the iteration number and the condition as vectors of one
+ * element, as exporters do that slice with them. */
+static void counts_in_vectors(void **state)
+{
+    const float expected[] = {0, 0, 1, 2};
+    struct build b = begin(13);
+    (void)state;
+
+    int_weight(&b, "trips", 3);
+    bool_weight(&b, "go", true);
+    floats(&b, "x", 1, (int64_t[]){1});
+    Onnx__GraphProto *outer = enter(&b);
+    typed_input(&b, "i", INT64, "1");
+    typed_input(&b, "c", BOOL, "1");
+    input(&b, "s", "1");
+    attr_int(&b, node(&b, "Cast", "i", "f"), "to", FLOAT);
+    attr_int(&b, node(&b, "Concat", "s f", "s2"), "axis", 0);
+    node(&b, "Identity", "c", "c2");
+    output(&b, "c2");
+    output(&b, "s2");
+    Onnx__GraphProto *body = leave(&b, outer);
+    attr_graph(&b, node(&b, "Loop", "trips go x", "last"), "body", body);
+    output(&b, "last");
+    expect_floats(&b, 0, 1, (int64_t[]){4}, expected);
+    end(&b);
+}
+
 static void condition_ends(void **state)
 {
     static const float last[1] = {8}, one = 1, six = 6;
@@ -663,6 +690,7 @@ int main(void)
         cmocka_unit_test(map_of_many),
         cmocka_unit_test(squeeze_where_one),
         cmocka_unit_test(states_grow),
+        cmocka_unit_test(counts_in_vectors),
         cmocka_unit_test(condition_ends),
         cmocka_unit_test(scan_backward),
         cmocka_unit_test(scan_of_a_batch),
