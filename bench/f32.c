@@ -64,6 +64,8 @@ static const struct {
     {1, 28, 32, 32, 1, 1, 7},     {1, 28, 16, 16, 1, 1, 3},
     {1, 28, 16, 64, 1, 1, 5},     {1, 28, 64, 16, 1, 1, 7},
     {1, 56, 64, 64, 7, 1, 1},     {1, 56, 128, 128, 3, 1, 1},
+    {1, 224, 32, 3, 9, 1, 0},     {1, 224, 64, 3, 7, 1, 0},
+    {1, 112, 64, 3, 3, 1, 0},     {1, 112, 64, 1, 5, 1, 0},
 };
 
 static enum byi_f32_type type; /* of inputs and results */
@@ -130,7 +132,8 @@ static void measure(size_t i, bool exact, int threads)
     byi_f32_conv_plan(&conv, exact);
     if (!exact &&
         (conv.algorithm == BYI_F32_DIRECT || conv.algorithm == BYI_F32_PLANAR ||
-         conv.algorithm == BYI_F32_DEPTHWISE))
+         conv.algorithm == BYI_F32_DEPTHWISE ||
+         conv.algorithm == BYI_F32_SHIFTED))
         return;
     const int64_t taps = byi_f32_product_of(conv.size);
     const int64_t each = conv.channels / conv.groups;

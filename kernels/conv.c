@@ -242,13 +242,14 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
         conv->kernels = byi_f32_kernels();
     split_epilogue(conv);
     merge_groups(conv, exact);
-    conv->algorithm = conv->transposed             ? BYI_F32_TRANSPOSED
-                      : conv->planar               ? BYI_F32_PLANAR
-                      : byi_f32_is_depthwise(conv) ? BYI_F32_DEPTHWISE
-                      : is_vector(conv)            ? BYI_F32_VECTOR
-                      : suits_tiles(conv, exact)   ? BYI_F32_TILES
-                      : exact                      ? BYI_F32_DIRECT
-                                                   : choose_winograd(conv);
+    conv->algorithm = conv->transposed              ? BYI_F32_TRANSPOSED
+                      : conv->planar                ? BYI_F32_PLANAR
+                      : byi_f32_is_depthwise(conv)  ? BYI_F32_DEPTHWISE
+                      : is_vector(conv)             ? BYI_F32_VECTOR
+                      : suits_tiles(conv, exact)    ? BYI_F32_TILES
+                      : byi_f32_shifted_suits(conv) ? BYI_F32_SHIFTED
+                      : exact                       ? BYI_F32_DIRECT
+                                                    : choose_winograd(conv);
 }
 
 /* --- compared with oneDNN ------------------------------------------------- */
@@ -377,6 +378,8 @@ static int64_t group_floats(const struct byi_f32_conv *conv)
 {
     if (byi_f32_is_winograd(conv))
         return byi_f32_winograd_floats(conv);
+    if (conv->algorithm == BYI_F32_SHIFTED)
+        return byi_f32_shifted_floats(conv);
     return byi_f32_direct_floats(conv);
 }
 
@@ -450,6 +453,9 @@ static void pack_serially(const struct byi_f32_conv *conv,
     case BYI_F32_TRANSPOSED:
         byi_f32_transposed_pack(conv, weights, to);
         break;
+    case BYI_F32_SHIFTED:
+        byi_f32_shifted_pack(conv, weights, to);
+        break;
     default:
         pack_direct(conv, weights, to);
     }
@@ -488,8 +494,9 @@ static void pack_all(const struct byi_f32_conv *conv,
     }
     const int64_t panels = byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL);
     const int64_t floats = group_floats(conv) / byi_max(panels, 1);
-    const bool by_panels =
-        conv->groups == 1 && conv->algorithm != BYI_F32_TRANSPOSED;
+    const bool by_panels = conv->groups == 1 &&
+                           conv->algorithm != BYI_F32_TRANSPOSED &&
+                           conv->algorithm != BYI_F32_SHIFTED;
     const int64_t n = by_panels ? byi_min(threads, panels) : 1;
 #pragma omp parallel for num_threads((int)n) if (n > 1) schedule(static)
     for (int64_t i = 0; i < n; i++) {
@@ -554,6 +561,8 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
         return zeros_bytes(conv) + byi_f32_tiles_scratch(conv, threads);
     case BYI_F32_PLANAR:
         return zeros_bytes(conv) + byi_f32_planar_scratch(conv, threads);
+    case BYI_F32_SHIFTED:
+        return zeros_bytes(conv) + byi_f32_shifted_scratch(conv, threads);
     default:
         return zeros_bytes(conv) +
                (uint64_t)threads * byi_f32_pointer_bytes(taps);
@@ -597,6 +606,9 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *given)
         break;
     case BYI_F32_TRANSPOSED:
         byi_f32_transposed_run(run);
+        break;
+    case BYI_F32_SHIFTED:
+        byi_f32_shifted_run(run);
         break;
     case BYI_F32_VECTOR:
         byi_f32_vector_run(run);

@@ -265,7 +265,11 @@ void byi_f32_tiles_pack(const struct byi_f32_conv *conv,
 uint64_t byi_f32_tiles_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_tiles_run(const struct byi_f32_conv_run *run);
 
-/* direct.c, depthwise.c, planar.c, transposed.c, vector.c, winograd.c. Packing,
+/* shifted.c. Whether the convolution has so few outputs, and so many taps along
+ * a line, that this is faster than direct.c. */
+bool byi_f32_shifted_suits(const struct byi_f32_conv *conv);
+
+/* direct.c, depthwise.c, planar.c, transposed.c, vector.c and so on. Packing,
  * scratch and run of each algorithm, as in struct byi_f32_conv_run; sizes of
  * packed weights (_floats) are in floats, of scratch in bytes. */
 int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv);
@@ -279,6 +283,11 @@ void byi_f32_planar_pack(const struct byi_f32_conv *conv,
                          const struct byi_f32_weights *weights, float *to);
 uint64_t byi_f32_planar_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_planar_run(const struct byi_f32_conv_run *run);
+int64_t byi_f32_shifted_floats(const struct byi_f32_conv *conv);
+void byi_f32_shifted_pack(const struct byi_f32_conv *conv,
+                          const struct byi_f32_weights *weights, float *to);
+uint64_t byi_f32_shifted_scratch(const struct byi_f32_conv *conv, int threads);
+void byi_f32_shifted_run(const struct byi_f32_conv_run *run);
 void byi_f32_vector_run(const struct byi_f32_conv_run *run);
 void byi_f32_transposed_pack(const struct byi_f32_conv *conv,
                              const struct byi_f32_weights *weights, float *to);

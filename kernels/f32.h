@@ -215,6 +215,7 @@ enum byi_f32_algorithm {
     BYI_F32_VECTOR,     /* a vector by an unpacked matrix */
     BYI_F32_TILES,      /* blocks of bfloat16 or split float16 */
     BYI_F32_PLANAR,     /* images of few channels, channels first */
+    BYI_F32_SHIFTED,    /* few outputs: sums of taps, shifted */
     BYI_F32_ALGORITHMS
 };
 

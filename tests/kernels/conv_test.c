@@ -498,6 +498,13 @@ static void choose_shape(struct byi_f32_conv *conv)
             conv->in[i] = 1 + draw(11);
         }
     }
+    if (draw(8) == 0 && !product && !deep && !conv->transposed) {
+        conv->groups = conv->stride[2] = 1; /* few outputs */
+        conv->channels = BYI_F32_PANEL + draw(40);
+        conv->outputs = 1 + draw(8);
+        conv->size[2] = 2 + draw(9);
+        conv->pad[2] = draw((uint32_t)conv->size[2]);
+    }
     for (int i = 0; i < BYI_F32_AXES; i++) {
         const int64_t reach = (conv->size[i] - 1) * conv->dilation[i] + 1;
         const int64_t end = i == 0 && !deep ? 0 : draw(3); /* padding there */
@@ -542,6 +549,8 @@ static bool fits(const struct byi_f32_conv *conv,
         return byi_f32_is_depthwise(conv);
     if (algorithm == BYI_F32_DIRECT)
         return true;
+    if (algorithm == BYI_F32_SHIFTED)
+        return byi_f32_shifted_suits(conv);
     if (conv->size[0] != 1 || conv->stride[0] != 1 || conv->pad[0] != 0 ||
         conv->in[0] != conv->out[0])
         return false;
@@ -572,7 +581,7 @@ static double bound_of(const struct byi_f32_conv *conv)
 static void random_shapes(void)
 {
     uint32_t ran[BYI_F32_ALGORITHMS] = {0}, many_taps = 0;
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 4000; i++) {
         struct conv_case c = {.threads = 1 + (int)draw(3)};
         int kinds[3];
         choose_shape(&c.conv);
@@ -1202,18 +1211,34 @@ static void test_planes(void **state)
 }
 
 /* Winograd's algorithm pays for few outputs, too, unless a vector of AVX-512
- * has many more and there are few channels. */
+ * has many more and there are few channels. With still fewer outputs, shifting
+ * the sums of the taps does. */
 static void few_outputs(void)
 {
-    for (int64_t outputs = 1; outputs < 16; outputs += 7) {
-        struct byi_f32_conv some = three_by_three(1, 28, 32, outputs);
-        struct byi_f32_conv few = three_by_three(1, 28, 16, outputs);
-        byi_f32_conv_plan(&some, false);
-        byi_f32_conv_plan(&few, false);
-        assert_int_equal(some.algorithm, BYI_F32_WINOGRAD_4);
-        assert_int_equal(few.algorithm, byi_f32_kernels()->rows > 6
-                                            ? BYI_F32_DIRECT
-                                            : BYI_F32_WINOGRAD_4);
+    const enum byi_f32_algorithm narrow =
+        byi_f32_kernels()->rows > 6 ? BYI_F32_DIRECT : BYI_F32_WINOGRAD_4;
+    const struct {
+        int64_t channels, outputs, size;
+        enum byi_f32_algorithm algorithm;
+    } rows[] = {
+        {32, 15, 3, BYI_F32_WINOGRAD_4},
+        {32, 8, 3, BYI_F32_WINOGRAD_4},
+        {16, 8, 3, narrow},
+        {32, 5, 3, BYI_F32_SHIFTED},
+        {16, 1, 3, BYI_F32_SHIFTED},
+        {15, 1, 7, BYI_F32_DIRECT},
+        {16, 3, 9, BYI_F32_SHIFTED},
+        {16, 8, 9, BYI_F32_DIRECT},
+    };
+    for (size_t i = 0; i < BYI_COUNT(rows); i++) {
+        struct byi_f32_conv conv =
+            three_by_three(1, 28, rows[i].channels, rows[i].outputs);
+        for (int axis = 1; axis < BYI_F32_AXES; axis++) {
+            conv.size[axis] = rows[i].size;
+            conv.pad[axis] = rows[i].size / 2;
+        }
+        byi_f32_conv_plan(&conv, false);
+        assert_int_equal(conv.algorithm, rows[i].algorithm);
     }
 }
 
