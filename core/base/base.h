@@ -399,7 +399,7 @@ double byi_tensor_float(const struct byi_tensor *t, int64_t i);
  * nearest even, integers are truncated and saturated, and a bool is true if
  * `value` differs from 0. */
 void byi_tensor_set(struct byi_tensor *t, int64_t i, double value);
-/* Set elements from .. from + n - 1 of `out` to those of x times `by`. The two
+/* Set elements [from, from + n) of `out` to those of x times `by`. The two
  * tensors have the same float type; float32 is rounded once. */
 void byi_tensor_scale(const struct byi_tensor *x, struct byi_tensor *out,
                       int64_t from, int64_t n, double by);
@@ -650,15 +650,15 @@ const char *byi_nearest(const char *name, const char *const *names, uint32_t n);
 
 /* --- place.c ------------------------------------------------------------ */
 
-/* A value that is live from step `first` to step `last`. */
+/* The lifetime of a value: it is live from step `first` to step `last`. */
 struct byi_life {
     uint32_t first, last;
     uint64_t bytes;
     uint64_t at; /* out: its offset, a multiple of BYI_ALIGN */
 };
-/* Choose offsets for n lives, ascending by `first`, so that values that are
- * live at the same time do not overlap. Rounds their sizes up to BYI_ALIGN, and
- * returns the bytes that all of them need. */
+/* Choose offsets for n values, whose lifetimes are ascending by `first`. Values
+ * that are live at the same time do not overlap. Rounds their sizes up to
+ * BYI_ALIGN, and returns the bytes that all values together need. */
 uint64_t byi_assign_offsets(struct byi_life *lives, uint32_t n);
 
 /* --- hash.c, sha256.c --------------------------------------------------- */
@@ -675,7 +675,7 @@ void byi_sha256_add(struct byi_sha256 *s, const void *data, size_t n);
 void byi_sha256_hex(struct byi_sha256 *s, char hex[65]);
 /* The whole sequence for n bytes. */
 void byi_sha256_text(const void *data, size_t n, char hex[65]);
-/* A fast 64-bit hash for tables in memory, after FNV-1a, by words. */
+/* A fast 64-bit hash for tables in memory: FNV-1a over words of eight bytes. */
 uint64_t byi_hash(uint64_t seed, const void *data, size_t n);
 uint64_t byi_hash_text(const char *text); /* with seed 0 */
 

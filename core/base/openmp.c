@@ -5,7 +5,7 @@
  *
  *     GOMP_parallel(fn, data, n)
  *       -> host->parallel_for(n, run_part, team)   workers, or a host's threads
- *            part i of n: fn(data), which asks omp_get_thread_num()
+ *            part i of n: fn(data), which calls omp_get_thread_num()
  *
  * A region has exactly as many parts as the caller requests, up to MAX_PARTS.
  * If fewer threads are free, a thread runs several parts, one after the other.

@@ -3,10 +3,10 @@
  *
  * GCC turns a parallel region into a function and a call of GOMP_parallel(), a
  * symbol of GCC's OpenMP library, libgomp. openmp.c defines the symbols of that
- * interface which byoc's code and oneDNN use. So neither needs libgomp.
- * Libgomp's threads spin for milliseconds, and libgomp ends the process when it
- * cannot create a thread. In a forked child it waits for threads that only the
- * parent has (docs/threads.md).
+ * interface which byoc's code and oneDNN use, so that neither needs libgomp.
+ * Libgomp has three faults (docs/threads.md): its threads spin for
+ * milliseconds, it ends the process when it cannot create a thread, and in a
+ * forked child it waits for threads that only the parent has.
  */
 #ifndef BYI_OPENMP_H
 #define BYI_OPENMP_H

@@ -6,7 +6,7 @@
  * are freed, so that results never overlap operands. The second is Greedy by
  * Size (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
  * Inference", 2020). It places the largest value first, at the lowest offset
- * that is free for its whole life. It usually needs less memory, but takes
+ * that is free for its whole lifetime. It usually needs less memory, but takes
  * quadratic time.
  */
 #include "base.h"

@@ -152,10 +152,10 @@ enum byoc_status byi_module_entry_set(struct byi_module *m, const char *name,
         if (!m->funcs.at[i]->dead && m->funcs.at[i]->name)
             byi_text_addf(&names, "%s@%.80s", names.n ? ", " : "",
                           m->funcs.at[i]->name);
-    status = byi_fail(err, BYOC_EINVAL,
-                      "%s: no function @%.80s to start with, expected one of "
-                      "%.700s",
-                      where, name, names.n ? names.at : "its functions: none");
+    status = byi_fail(
+        err, BYOC_EINVAL,
+        "%s: found no function @%.80s, expected one of its functions: %.700s",
+        where, name, names.n ? names.at : "none");
     byi_text_free(&names);
     return status;
 }
@@ -662,7 +662,7 @@ enum byoc_status byi_const_refuse(const struct byi_module *m, enum byi_op_id op,
 {
     return byi_fail(
         err, BYOC_ELIMIT,
-        "%s: found a %s constant beyond the limit of constants that "
+        "%s: found a %s constant beyond the limit on constants that "
         "passes make, expected at most %llu bytes in all, of which "
         "%llu are used; skip the pass with --disable-pass",
         byi_op(op)->name, what, (unsigned long long)const_budget(m),

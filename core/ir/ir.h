@@ -520,13 +520,14 @@ struct byi_pass {
     const void *data; /* for prepare or run_func */
 };
 
-/* Run passes in order. Gate: disabled, then required, then opt level, then
- * instruments (which are not asked about required passes). A pass's needs run
- * first, at any level, unless they already ran in this call and no pass broke
- * them since. A pass that ran early as a need is not repeated at its own place
- * in the list. The verifier runs after each pass when ctx->verify. Errors: of
- * passes and instruments; BYOC_EINVAL for options that no pass of ctx->known
- * (or, if that is NULL, of the list) has. */
+/* Run passes in order. A pass is skipped if it is in ctx->disabled. Otherwise
+ * it runs if it is in ctx->required, or if its level and all instruments allow
+ * it. The passes that it needs run first, at any level, unless they already ran
+ * in this call and no later pass undid their work. A pass that ran early
+ * because another needed it is not repeated at its own place in the list. The
+ * verifier runs after each pass when ctx->verify. Errors: of passes and
+ * instruments; BYOC_EINVAL for options that no pass of ctx->known (or, if that
+ * is NULL, of the list) has. */
 enum byoc_status byi_run_passes(struct byi_module *m,
                                 const struct byi_pass *const *passes,
                                 uint32_t n, struct byi_pass_context *ctx,
@@ -562,7 +563,8 @@ struct byoc_instrument byi_timing_instrument(struct byi_timing *timing);
 void byi_timing_print(const struct byi_timing *timing, struct byi_text *out);
 void byi_timing_free(struct byi_timing *timing);
 
-/* Print the IR before and after the passes of a name, or of all ("all"). */
+/* Print the IR before and after the passes with these names; "all": all
+ * passes. */
 struct byi_printing {
     const char *before, *after; /* NULL: never */
     void (*print)(void *ctx, const char *when, const char *pass,
@@ -582,13 +584,13 @@ struct byoc_instrument byi_dump_instrument(struct byi_dump *dump);
 
 /* --- tables ------------------------------------------------------------- */
 
-/* The probe sequence of a hash table with open addressing and mask + 1 slots,
- * for keys that arrive roughly in the order of a number below `limit`, which
- * equal keys share: first the slots of one cache line chosen by that number, so
- * that a walk over a large graph reads the table in order, too; then, when that
- * line is full, the slots from the hash on. A search tries the slots
- * byi_hash_slot(&p, 0), byi_hash_slot(&p, 1), ... until it finds the key or an
- * empty one.
+/* The probe sequence of a hash table with open addressing and mask + 1 slots.
+ * Each key has a number below `limit`, equal keys the same number, and keys
+ * arrive roughly in the order of their numbers. The first slots of the sequence
+ * are those of one cache line, chosen by the number, so that a walk over a
+ * large graph also reads the table in order. If that line is full, the slots
+ * from the hash on follow. A search tries the slots byi_hash_slot(&p, 0),
+ * byi_hash_slot(&p, 1), ... until it finds the key or an empty slot.
  */
 struct byi_hash_probe {
     uint64_t line, hash;

@@ -2,12 +2,12 @@
 /* byoc/backend.h: bring your own backend. Version 1.3.
  *
  * A backend is a shared library. It includes this header, links against no
- * library of byoc, and gives byoc a struct byoc_backend. This has patterns as
- * text, the graphs that its kernels can run. It has a probe, which tests
- * whether it can build a match with given shapes on this machine, and functions
- * that load and run regions. Regions reach it as JSON of the format
- * "byoc-graph" (docs/json.md); their constants stay in the artifact and are
- * lent to it. Its source ends in
+ * library of byoc, and gives byoc a struct byoc_backend. The struct has
+ * patterns: texts that describe the graphs that its kernels can run. Its probe
+ * tests whether the backend can build a match with given shapes on this
+ * machine. Other functions load and run regions. The host passes a region as
+ * JSON of the format "byoc-graph" (docs/json.md), and lends the constants,
+ * which stay in the artifact. The backend's source ends in
  *
  *     static const struct byoc_backend *query(const struct byoc_host *host,
  *                                             char *why, uint32_t why_bytes)
@@ -180,7 +180,7 @@ struct byoc_host {
 
     /* Get dtype and shape of an operand. Returns 0 if the match has no such
      * operand (it is optional and absent), or if it is a tuple. dims has *rank
-     * entries; a size below 0 varies. */
+     * entries; a negative size is symbolic. */
     int32_t (*match_type)(const struct byoc_match *m, const char *name,
                           uint32_t *dtype, uint32_t *rank,
                           const int64_t **dims);
@@ -197,8 +197,8 @@ struct byoc_host {
     int32_t (*match_op_type)(const struct byoc_match *m, uint32_t i,
                              uint32_t *dtype, uint32_t *rank,
                              const int64_t **dims);
-    /* The number i of the operator that `with` calls %name; UINT32_MAX if it is
-     * not in this match. */
+    /* The index of the operator that the pattern's `with` clause defines as
+     * %name; UINT32_MAX if it is not in this match. */
     uint32_t (*match_find)(const struct byoc_match *m, const char *name);
     /* Get an attribute of operator i by name. Returns 0 or NULL if the operator
      * has no attribute of that name and kind. Booleans and dtypes (by number)
@@ -244,7 +244,7 @@ struct byoc_host {
  * in order, the most specific first. accept NULL: every match is accepted.
  * Otherwise it returns NULL to accept the match, or the reason for refusing it,
  * with what it found and expected. The reason is a string constant, or a result
- * of host->match_say. Pure, cheap, any thread. */
+ * of host->match_say. accept must be pure and fast. Any thread. */
 struct byoc_pattern {
     const char *name; /* "backend.what", unique within the table */
     const char *pattern;
@@ -428,8 +428,8 @@ struct byoc_blob {
 };
 
 enum {
-    /* Opaque bytes, kept in the artifact and passed to load(), at any address:
-     * they have no pointers. load() must check them. */
+    /* Opaque bytes, kept in the artifact and passed to load(), at any address.
+     * They must contain no pointers, and load() must check them. */
     BYOC_BLOB_DATA = 0,
     /* C11 source: one translation unit, whose only symbol with external linkage
      * is a function called region->symbol. It is compiled into the artifact and
@@ -525,9 +525,9 @@ struct byoc_backend {
      * memory to run() as its state: 64-byte aligned, zeroed before the first
      * run. Any thread. */
     uint64_t (*state_bytes)(const struct byoc_host *host, const void *compiled);
-    /* Optional, both or none, and not together with state_bytes: for a state
-     * that is more than memory. Make *state, which may be NULL, for one run at
-     * a time of `compiled`, and free it. Any thread. */
+    /* Optional: for a state that is more than memory. Set both or neither, and
+     * not together with state_bytes. They make and free a state for one run at
+     * a time of `compiled`; *state may be NULL. Any thread. */
     struct byoc_fail *(*state_new)(const struct byoc_host *host, void *compiled,
                                    void **state);
     void (*state_free)(const struct byoc_host *host, void *compiled,

@@ -213,11 +213,11 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_write(
     struct byoc_error *err);
 
 /* Load the model from memory, without writing an artifact. `compiled` must
- * outlive the model. Compiling has loaded the model once already, as a check.
- * The first call returns that model if its params set only log, log_line,
- * log_ctx, log_severity, require_backends, verify, and the compile's own
- * threads and plug-ins. Errors: as byoc_model_load, and BYOC_EINVAL (made with
- * `passes` or `stop_after`). */
+ * outlive the model. byoc_compile has already loaded the model once, as a
+ * check. The first call returns that model if its params set only log,
+ * log_line, log_ctx, log_severity, require_backends, verify, and the compile's
+ * own threads and plug-ins. Errors: as byoc_model_load, and BYOC_EINVAL (made
+ * with `passes` or `stop_after`). */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_load(
     struct byoc_compiled *compiled, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
@@ -305,9 +305,9 @@ BYOC_API void byoc_backends_list(const char *plugins,
 /* Check the pattern tables of every plug-in that is found (`plugins` as in
  * byoc_load_params) or, if `patterns` is not NULL, only its rows,
  * "NAME=PATTERN", which end in NULL. `use` is called once for each row, in
- * order. finding is NULL if the row is valid, otherwise its fault. A row may
- * not compile, or an earlier row has its name or takes all its matches. Strings
- * are lent for the call. Errors: BYOC_EINVAL, a row without a name. */
+ * order. finding is NULL if the row is valid, otherwise its fault: the row does
+ * not compile, or an earlier row has the same name or takes all its matches.
+ * Strings are lent for the call. Errors: BYOC_EINVAL, a row without a name. */
 BYOC_API enum byoc_status byoc_patterns_lint(
     const char *plugins, const char *const *patterns,
     void (*use)(void *ctx, const char *row, const char *finding), void *ctx,
@@ -341,7 +341,7 @@ struct byoc_conform_params {
  * caller. Sets *failed to the number of cases that fail, and *text to the
  * scorecard, as JSON when json is not 0; free it with byoc_string_free. Errors:
  * BYOC_EINVAL (`only` names no case, the path is not absolute), BYOC_ENOMEM.
- * Threads: call it from a process with one thread that has run no model. */
+ * Threads: call it from a process that has one thread and has run no model. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_conform(
     const char *plugin, const struct byoc_conform_params *params, int json,
     int *failed, char **text, struct byoc_error *err);

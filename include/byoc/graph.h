@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* byoc/graph.h: a region as plain structs.
  *
- * A region reaches a backend as JSON (docs/json.md). byoc_graph_read() lets the
- * host convert it to values, the steps that compute them, and the kernels that
- * the steps belong to, all as arrays (byoc/backend.h):
+ * A region reaches a backend as JSON (docs/json.md). byoc_graph_read() makes
+ * the host convert it to arrays (byoc/backend.h): values, the steps that
+ * compute them, and the kernels that the steps belong to.
  *
  *     struct byoc_graph *g;
  *     struct byoc_fail *fail = byoc_graph_read(host, region, &g);

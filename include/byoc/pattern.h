@@ -2,9 +2,8 @@
 /* byoc/pattern.h: patterns built in C.
  *
  * The pattern of a row is text (docs/patterns.md). These functions build that
- * text, for example from lists of operators. Each combines parts into a larger
- * one, and the last one is the row's pattern. The result is text, so built and
- * written patterns compile in the same way.
+ * text, for example from lists of operators. Each function joins pieces of text
+ * into a larger piece; the last piece is the row's pattern.
  *
  *     static char buffer[512];
  *     struct byoc_pat t = {buffer, sizeof buffer, 0};
@@ -15,11 +14,11 @@
  *     row.pattern = byoc_pat_step(
  *         &t, conv, byoc_pat_op(&t, "nn.relu|tanh", 1, "^"), "?");
  *
- * All functions are inline: a plug-in links against no library. Parts live in
- * the caller's buffer. If it is full, a part is "", which is not a pattern, and
- * t.used stays t.size. The functions do not check names, operators or numbers:
- * the host does when it compiles the row, and reports the column of an error.
- * Threads: one per struct byoc_pat.
+ * All functions are inline: a plug-in links against no library. The pieces are
+ * in the caller's buffer. If it is full, a function returns "", which is not a
+ * pattern, and t.used stays t.size. The functions do not check names, operators
+ * or numbers: the host does when it compiles the row, and reports the column of
+ * an error. Threads: one per struct byoc_pat.
  */
 #ifndef BYOC_PATTERN_H
 #define BYOC_PATTERN_H
@@ -41,7 +40,7 @@ struct byoc_pat {
     size_t size, used;
 };
 
-/* Format a part as printf does; all other functions use this one. */
+/* Format a piece as printf does; all other functions use this one. */
 #if defined(__GNUC__)
 __attribute__((__format__(__printf__, 2, 3)))
 #endif
@@ -63,7 +62,7 @@ byoc_pat_text(struct byoc_pat *t, const char *format, ...)
     return text;
 }
 
-/* Join `open`, n parts separated by `between`, and `close`. */
+/* Join `open`, n pieces separated by `between`, and `close`. */
 static inline const char *byoc_pat_list(struct byoc_pat *t, const char *open,
                                         uint32_t n, va_list parts,
                                         const char *between, const char *close)
@@ -71,7 +70,7 @@ static inline const char *byoc_pat_list(struct byoc_pat *t, const char *open,
     const char *all = byoc_pat_text(t, "%s", open);
     uint32_t i;
     for (i = 0; i <= n && t->used < t->size; i++) {
-        t->used--; /* overwrite the NUL, so that the parts join */
+        t->used--; /* overwrite the NUL, so that the pieces join */
         if (i == n)
             byoc_pat_text(t, "%s", close);
         else
@@ -104,7 +103,7 @@ static inline const char *byoc_pat_value(struct byoc_pat *t, const char *name,
     return byoc_pat_text(t, "const %%%s = %.17g", name, value);
 }
 
-/* %name...: all remaining operands of an operator; must be its last part */
+/* %name...: all remaining operands of an operator; must be its last operand */
 static inline const char *byoc_pat_rest(struct byoc_pat *t, const char *name)
 {
     return byoc_pat_text(t, "%%%s...", name);

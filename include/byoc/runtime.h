@@ -187,8 +187,8 @@ struct byoc_load_params {
     void *(*allocate)(void *ctx, uint64_t bytes, uint64_t alignment);
     void (*release)(void *ctx, void *memory, uint64_t bytes);
     void *allocate_ctx;
-    /* How much of that memory the model and its states may hold at once;
-     * beyond it calls return BYOC_ENOMEM. 0: no limit. */
+    /* The limit on the bytes of that memory that the model and its states hold
+     * at once. A call that would exceed it returns BYOC_ENOMEM. 0: no limit. */
     uint64_t memory_bytes;
 };
 
