@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "core/base/steps.h"
+#include "core/base/row_codes.h"
 
 /* float32 constants with fewer elements are stored unchanged */
 enum { MIN_ELEMENTS = 1024 };

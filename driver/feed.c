@@ -7,7 +7,7 @@
 #include "frontend_onnx/onnx.h"
 #include "npy/npy.h"
 
-#include "core/base/steps.h"
+#include "core/base/row_codes.h"
 #include "runtime/internal.h"
 
 #include <errno.h>
@@ -549,7 +549,7 @@ static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
     *step = 0;
     if (!integers)
         return byi_fail(err, BYOC_ENOMEM, "out of memory");
-    if (byi_find_step(t->data, n, 1, 0, &found, integers)) {
+    if (byi_find_scale(t->data, n, 1, 0, &found, integers)) {
         for (int64_t i = 0; i < n; i++) {
             uint8_t *at = &seen[integers[i] + UINT8_MAX];
             distinct += !*at;

@@ -4,7 +4,7 @@
  * here, with a warning.
  */
 #include "plan.h"
-#include "core/base/steps.h"
+#include "core/base/row_codes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,9 +130,9 @@ static const struct byoc_ext *lend_codes(const struct byoc_model *model,
         struct byi_row_codes c;
         if (byi_const_get_codes(&model->plan->consts[entry->consts[k]], &c))
             at[k] = (struct byoc_codes){.at = c.codes,
-                                        .steps = c.steps,
+                                        .scales = c.scales,
                                         .rows = (uint64_t)c.rows,
-                                        .turned = c.transposed};
+                                        .transposed = c.transposed};
     }
     *lent = (struct lent_consts){
         .codes = {.head = {.type = BYOC_EXT_CODES, .size = sizeof lent->codes},

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/steps.h"
+#include "core/base/row_codes.h"
 
 /* The aligned and widened copies of a model's constants, shared by all threads.
  */

@@ -4,7 +4,7 @@
  * the properties that involve types or several steps. */
 #include "core/base/names.h"
 #include "plan.h"
-#include "core/base/steps.h"
+#include "core/base/row_codes.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* runtime_dnnl/made.c: computes constants at load: packed weights, copies in
  * another layout, and the few constants that builders introduce. For regions
  * from JSON and from C alike, structs of operators.h describe them. */
-#include "core/base/steps.h"
+#include "core/base/row_codes.h"
 #include "runtime_dnnl/build.h"
 
 #include <math.h>
@@ -283,8 +283,8 @@ static bool find_row(const struct byi_integers *p, int64_t r,
     const int64_t k = p->columns;
     int8_t *integers = to->integers + r * k;
     int low = 0, high = 0;
-    if (!byi_find_step(floats + (p->turned ? r : r * k), k,
-                       p->turned ? p->rows : 1, *step, step, to->row))
+    if (!byi_find_scale(floats + (p->turned ? r : r * k), k,
+                        p->turned ? p->rows : 1, *step, step, to->row))
         return false;
     for (int64_t i = 0; i < k; i++) {
         const int v = to->row[i];
@@ -301,7 +301,7 @@ static void copy_row(const struct byi_integers *p, int64_t r,
                      const struct byoc_codes *codes, float *step,
                      const struct split_weights *to)
 {
-    *step = codes->steps[r];
+    *step = codes->scales[r];
     for (int64_t i = 0; p->turned && i < p->columns; i++)
         to->integers[r * p->columns + i] = codes->at[i * p->rows + r];
 }
@@ -369,7 +369,7 @@ static const struct byoc_codes *find_codes(const struct byi_program *program,
         return NULL;
     const struct byoc_codes *codes = &program->codes->at[from->index];
     return codes->at && codes->rows == (uint64_t)p->rows &&
-                   (codes->turned != 0) == p->turned
+                   (codes->transposed != 0) == p->turned
                ? codes
                : NULL;
 }

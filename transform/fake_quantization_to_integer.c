@@ -32,7 +32,7 @@
 
 #include "rewrite.h"
 
-#include "core/base/steps.h"
+#include "core/base/row_codes.h"
 #include "core/ops/layout.h"
 
 #define TOLERANCE (1.0 / 64)
@@ -184,8 +184,8 @@ static bool find_integers(struct byi_rewrite *rw, const struct quant_weights *w,
         byi_arena_calloc(rw->scratch, (size_t)w->channels, sizeof *q->steps);
     for (int64_t o = 0; o < w->channels; o++) {
         int64_t sum = 0;
-        if (!byi_find_step((const float *)w->data + o * w->outer_stride, w->n,
-                           w->inner_stride, step, &step, row))
+        if (!byi_find_scale((const float *)w->data + o * w->outer_stride, w->n,
+                            w->inner_stride, step, &step, row))
             return false;
         for (int64_t i = 0; i < w->n; i++) {
             q->values[o * w->outer_stride + i * w->inner_stride] = row[i];

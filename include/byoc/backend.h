@@ -294,18 +294,18 @@ struct byoc_region {
 
 /* Since 1.3. An extension of the region in load(), for backends with
  * BYOC_BACKEND_READS_CODES. It has the float32 constants that the artifact
- * stores as 8-bit integers, each times the step of its row, such as the weights
- * of quantised models. Lives for the duration of the call, except for the codes
- * and steps, which stay in place until unload(). */
+ * stores as 8-bit integers, each times the scale of its row, such as the
+ * weights of quantised models. Valid for the duration of the call, except for
+ * the codes and scales, which stay in place until unload(). */
 enum { BYOC_EXT_CODES = 2 };
 
 /* The matrix has `rows` rows. Element i of row r is at[r * columns + i] *
- * steps[r], or at[i * rows + r] * steps[r] if `turned` is not 0. */
+ * scales[r], or at[i * rows + r] * scales[r] if `transposed` is not 0. */
 struct byoc_codes {
     const int8_t *at; /* NULL: no codes, the view has data        */
-    const float *steps;
+    const float *scales;
     uint64_t rows;
-    uint64_t turned; /* not 0: rows is the last axis, not the first one */
+    uint64_t transposed; /* not 0: rows is the last axis, not the first one */
 };
 
 /* The extension, whose head has the type BYOC_EXT_CODES. */

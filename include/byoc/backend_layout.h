@@ -71,9 +71,9 @@
     M(byoc_region, ext) \
     S(byoc_codes) \
     M(byoc_codes, at) \
-    M(byoc_codes, steps) \
+    M(byoc_codes, scales) \
     M(byoc_codes, rows) \
-    M(byoc_codes, turned) \
+    M(byoc_codes, transposed) \
     S(byoc_region_codes) \
     M(byoc_region_codes, head) \
     M(byoc_region_codes, at) \

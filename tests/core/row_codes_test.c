@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/steps.h"
+#include "core/base/row_codes.h"
 
 #include <cmocka.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps.c: recovers the integers of dequantised weights (steps.h). */
-#include "steps.h"
+/* row_codes.c: recovers the integers and the scales of dequantised weights. */
+#include "row_codes.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The floats of a row. */
-struct step_row {
+struct codes_row {
     const float *at;
     int64_t n, stride;
 };
@@ -16,7 +16,7 @@ struct step_row {
 enum { BLOCK = 256 };
 
 /* Elements [i, i + n) of the row, in place or copied to `own`. */
-static const float *read_block(const struct step_row *row, int64_t i, int n,
+static const float *read_block(const struct codes_row *row, int64_t i, int n,
                                float *own)
 {
     const float *at = row->at + i * row->stride;
@@ -34,15 +34,15 @@ static inline float round_even(float x)
     return (x + magic) - magic;
 }
 
-static bool is_block_multiple(const float *x, int n, float step,
+static bool is_block_multiple(const float *x, int n, float scale,
                               int16_t *integers)
 {
     float whole[BLOCK];
     int bad = 0;
     for (int i = 0; i < n; i++)
-        whole[i] = round_even(x[i] / step);
+        whole[i] = round_even(x[i] / scale);
     for (int i = 0; i < n; i++)
-        bad |= !(fabsf(whole[i]) <= UINT8_MAX) | (whole[i] * step != x[i]);
+        bad |= !(fabsf(whole[i]) <= UINT8_MAX) | (whole[i] * scale != x[i]);
     if (bad)
         return false;
     for (int i = 0; i < n; i++)
@@ -50,14 +50,14 @@ static bool is_block_multiple(const float *x, int n, float step,
     return true;
 }
 
-/* Whether the row equals integers up to 255 times `step`, bit for bit. */
-static bool is_multiple(const struct step_row *row, float step,
+/* Whether the row equals integers up to 255 times `scale`, bit for bit. */
+static bool is_multiple(const struct codes_row *row, float scale,
                         int16_t *integers)
 {
     float own[BLOCK];
     for (int64_t i = 0; i < row->n; i += BLOCK) {
         const int n = (int)byi_min(BLOCK, row->n - i);
-        if (!is_block_multiple(read_block(row, i, n, own), n, step,
+        if (!is_block_multiple(read_block(row, i, n, own), n, scale,
                                integers + i))
             return false;
     }
@@ -65,7 +65,7 @@ static bool is_multiple(const struct step_row *row, float step,
 }
 
 /* The largest absolute value; not finite if an element is not. */
-static float largest_magnitude(const struct step_row *row)
+static float largest_magnitude(const struct codes_row *row)
 {
     float own[BLOCK], most;
     /* positive floats order like the integers of their bits */
@@ -84,9 +84,9 @@ static float largest_magnitude(const struct step_row *row)
     return most;
 }
 
-/* Multiply the step by the greatest common divisor of the integers (Euclid's
+/* Multiply the scale by the greatest common divisor of the integers (Euclid's
  * algorithm), unless the product is rounded and no longer fits. */
-static void make_coarse(const struct step_row *row, float *step,
+static void make_coarse(const struct codes_row *row, float *scale,
                         int16_t *integers)
 {
     int common = 0;
@@ -96,21 +96,21 @@ static void make_coarse(const struct step_row *row, float *step,
             common = rest;
             rest = last % rest;
         }
-    if (common > 1 && is_multiple(row, *step * (float)common, integers))
-        *step *= (float)common;
+    if (common > 1 && is_multiple(row, *scale * (float)common, integers))
+        *scale *= (float)common;
     else if (common > 1)
-        is_multiple(row, *step, integers);
+        is_multiple(row, *scale, integers);
 }
 
-/* Find a step such that the largest element is a multiple of it. Tries `guess`,
- * then the largest element divided by each integer up to 255. Also tries the
- * two floats next to each quotient, since it may be rounded. */
-static bool try_steps(const struct step_row *row, float guess, float *step,
-                      int16_t *integers)
+/* Find a scale such that the largest element is a multiple of it. Tries
+ * `guess`, then the largest element divided by each integer up to 255. Also
+ * tries the two floats next to each quotient, since it may be rounded. */
+static bool try_scales(const struct codes_row *row, float guess, float *scale,
+                       int16_t *integers)
 {
     const float most = largest_magnitude(row);
-    *step = guess;
-    if (!isfinite(most) || is_multiple(row, *step, integers))
+    *scale = guess;
+    if (!isfinite(most) || is_multiple(row, *scale, integers))
         return isfinite(most);
     for (int i = 0; i < UINT8_MAX; i++) {
         /* from 128, the largest magnitude of an int8, down to 1, then from 255
@@ -119,34 +119,34 @@ static bool try_steps(const struct step_row *row, float guess, float *step,
         const float near = most / (float)count;
         const float tries[] = {near, nextafterf(near, 0), nextafterf(near, 1)};
         for (size_t k = 0; k < BYI_COUNT(tries); k++) {
-            *step = tries[k];
-            if (*step > 0 && is_multiple(row, *step, integers))
+            *scale = tries[k];
+            if (*scale > 0 && is_multiple(row, *scale, integers))
                 return true;
         }
     }
     return false;
 }
 
-bool byi_find_step(const float *at, int64_t n, int64_t stride, float guess,
-                   float *step, int16_t *integers)
+bool byi_find_scale(const float *at, int64_t n, int64_t stride, float guess,
+                    float *scale, int16_t *integers)
 {
-    const struct step_row row = {at, n, stride};
-    if (!try_steps(&row, guess, step, integers))
+    const struct codes_row row = {at, n, stride};
+    if (!try_scales(&row, guess, scale, integers))
         return false;
-    make_coarse(&row, step, integers);
+    make_coarse(&row, scale, integers);
     return true;
 }
 
 /* --- matrices ------------------------------------------------------------- */
 
-static uint64_t steps_bytes(int64_t rows)
+static uint64_t scales_bytes(int64_t rows)
 {
     return byi_align_bytes((uint64_t)rows * sizeof(float));
 }
 
 uint64_t byi_row_codes_bytes(int64_t rows, int64_t columns)
 {
-    return steps_bytes(rows) + (uint64_t)(rows * columns);
+    return scales_bytes(rows) + (uint64_t)(rows * columns);
 }
 
 struct byi_row_codes byi_row_codes_at(const void *at, int64_t rows,
@@ -155,18 +155,18 @@ struct byi_row_codes byi_row_codes_at(const void *at, int64_t rows,
     return (struct byi_row_codes){.rows = rows,
                                   .columns = columns,
                                   .transposed = transposed,
-                                  .steps = at,
+                                  .scales = at,
                                   .codes =
-                                      (const int8_t *)at + steps_bytes(rows)};
+                                      (const int8_t *)at + scales_bytes(rows)};
 }
 
 /* Whether 8-bit codes of these integers reproduce the row bit for bit,
  * including -0. */
-static bool is_exact(const struct step_row *row, float step,
+static bool is_exact(const struct codes_row *row, float scale,
                      const int16_t *integers)
 {
     for (int64_t i = 0; i < row->n; i++) {
-        const float back = (float)integers[i] * step;
+        const float back = (float)integers[i] * scale;
         if (integers[i] < INT8_MIN || integers[i] > INT8_MAX ||
             memcmp(&back, &row->at[i * row->stride], sizeof back) != 0)
             return false;
@@ -177,36 +177,36 @@ static bool is_exact(const struct step_row *row, float step,
 bool byi_row_codes_find(const float *at, int64_t rows, int64_t columns,
                         bool transposed, int16_t *row, void *to)
 {
-    float *steps = to;
-    int8_t *codes = (int8_t *)to + steps_bytes(rows);
+    float *scales = to;
+    int8_t *codes = (int8_t *)to + scales_bytes(rows);
     const int64_t begin = transposed ? 1 : columns,
                   inner = transposed ? rows : 1;
-    float step = 1;
+    float scale = 1;
     for (int64_t r = 0; r < rows; r++) {
-        const struct step_row from = {at + r * begin, columns, inner};
-        if (!byi_find_step(from.at, columns, inner, step, &step, row) ||
-            !is_exact(&from, step, row))
+        const struct codes_row from = {at + r * begin, columns, inner};
+        if (!byi_find_scale(from.at, columns, inner, scale, &scale, row) ||
+            !is_exact(&from, scale, row))
             return false;
-        steps[r] = step;
+        scales[r] = scale;
         for (int64_t i = 0; i < columns; i++)
             codes[r * begin + i * inner] = (int8_t)row[i];
     }
     return true;
 }
 
-static void widen_row(const int8_t *codes, int64_t n, float step, float *to)
+static void widen_row(const int8_t *codes, int64_t n, float scale, float *to)
 {
     for (int64_t i = 0; i < n; i++)
-        to[i] = (float)codes[i] * step;
+        to[i] = (float)codes[i] * scale;
 }
 
 void byi_row_codes_widen(const struct byi_row_codes *c, float *to)
 {
     for (int64_t r = 0; r < c->rows && !c->transposed; r++)
-        widen_row(c->codes + r * c->columns, c->columns, c->steps[r],
+        widen_row(c->codes + r * c->columns, c->columns, c->scales[r],
                   to + r * c->columns);
     for (int64_t i = 0; i < c->columns && c->transposed; i++)
         for (int64_t r = 0; r < c->rows; r++)
             to[i * c->rows + r] =
-                (float)c->codes[i * c->rows + r] * c->steps[r];
+                (float)c->codes[i * c->rows + r] * c->scales[r];
 }
