@@ -21,10 +21,10 @@ static void find_last(const struct byi_planned_func *f, uint32_t *last)
 }
 
 /* List the fixed temporaries in the order in which steps write them: their
- * lives and, in values[], their indices. Returns their number. */
-static uint32_t list_lives(const struct byi_planned_func *f,
-                           const uint32_t *last, struct byi_life *lives,
-                           uint32_t *values)
+ * lifetimes and, in values[], their indices. Returns their number. */
+static uint32_t list_lifetimes(const struct byi_planned_func *f,
+                               const uint32_t *last,
+                               struct byi_lifetime *lifetimes, uint32_t *values)
 {
     uint32_t n = 0;
     for (uint32_t s = 0; s < f->steps.n; s++) {
@@ -34,9 +34,10 @@ static uint32_t list_lives(const struct byi_planned_func *f,
             const struct byi_planned_value *value = &f->values.at[v];
             if (value->kind != BYI_P_TEMP || !value->fixed)
                 continue;
-            lives[n] = (struct byi_life){.first = s,
-                                         .last = last[v],
-                                         .bytes = byi_type_bytes(value->type)};
+            lifetimes[n] =
+                (struct byi_lifetime){.first = s,
+                                      .last = last[v],
+                                      .bytes = byi_type_bytes(value->type)};
             values[n++] = v;
         }
     }
@@ -49,11 +50,12 @@ void byi_plan_memory(struct byi_planned_func *f)
     const uint32_t n = f->values.n + 1;
     uint32_t *last = byi_arena_calloc(arena, n, sizeof *last);
     uint32_t *values = byi_arena_calloc(arena, n, sizeof *values);
-    struct byi_life *lives = byi_arena_calloc(arena, n, sizeof *lives);
+    struct byi_lifetime *lifetimes =
+        byi_arena_calloc(arena, n, sizeof *lifetimes);
     find_last(f, last);
-    const uint32_t n_lives = list_lives(f, last, lives, values);
-    f->arena = byi_assign_offsets(lives, n_lives);
-    for (uint32_t i = 0; i < n_lives; i++)
-        f->values.at[values[i]].offset = lives[i].at;
+    const uint32_t n_lifetimes = list_lifetimes(f, last, lifetimes, values);
+    f->arena = byi_assign_offsets(lifetimes, n_lifetimes);
+    for (uint32_t i = 0; i < n_lifetimes; i++)
+        f->values.at[values[i]].offset = lifetimes[i].at;
     byi_arena_free(&arena);
 }

@@ -531,8 +531,9 @@ static enum byoc_status finish_func(struct specialisation *m, uint32_t func)
     const uint32_t n = f->n_values + 1;
     uint32_t *last = byi_arena_calloc(m->scratch, n, sizeof *last);
     uint32_t *values = byi_arena_calloc(m->scratch, n, sizeof *values);
-    struct byi_life *lives = byi_arena_calloc(m->scratch, n, sizeof *lives);
-    uint32_t n_steps = 0, n_lives = 0;
+    struct byi_lifetime *lifetimes =
+        byi_arena_calloc(m->scratch, n, sizeof *lifetimes);
+    uint32_t n_steps = 0, n_lifetimes = 0;
     for (uint32_t s = 0; s < f->n_steps; s++)
         if (!m->removed[func][s])
             f->steps[n_steps++] = f->steps[s];
@@ -552,16 +553,16 @@ static enum byoc_status finish_func(struct specialisation *m, uint32_t func)
             const uint32_t v = step->out[i];
             if (f->values[v].kind != BYI_V_TEMP || !f->values[v].fixed)
                 continue;
-            lives[n_lives] =
-                (struct byi_life){.first = s,
-                                  .last = last[v],
-                                  .bytes = byi_type_bytes(f->values[v].type)};
-            values[n_lives++] = v;
+            lifetimes[n_lifetimes] = (struct byi_lifetime){
+                .first = s,
+                .last = last[v],
+                .bytes = byi_type_bytes(f->values[v].type)};
+            values[n_lifetimes++] = v;
         }
     }
-    f->arena = byi_assign_offsets(lives, n_lives);
-    for (uint32_t i = 0; i < n_lives; i++)
-        f->values[values[i]].offset = lives[i].at;
+    f->arena = byi_assign_offsets(lifetimes, n_lifetimes);
+    for (uint32_t i = 0; i < n_lifetimes; i++)
+        f->values[values[i]].offset = lifetimes[i].at;
     m->stage[func] = DONE;
     m->stack.n--;
     if (f->arena > byi_memory_limit())

@@ -651,7 +651,7 @@ const char *byi_nearest(const char *name, const char *const *names, uint32_t n);
 /* --- place.c ------------------------------------------------------------ */
 
 /* The lifetime of a value: it is live from step `first` to step `last`. */
-struct byi_life {
+struct byi_lifetime {
     uint32_t first, last;
     uint64_t bytes;
     uint64_t at; /* out: its offset, a multiple of BYI_ALIGN */
@@ -659,7 +659,7 @@ struct byi_life {
 /* Choose offsets for n values, whose lifetimes are ascending by `first`. Values
  * that are live at the same time do not overlap. Rounds their sizes up to
  * BYI_ALIGN, and returns the bytes that all values together need. */
-uint64_t byi_assign_offsets(struct byi_life *lives, uint32_t n);
+uint64_t byi_assign_offsets(struct byi_lifetime *lifetimes, uint32_t n);
 
 /* --- hash.c, sha256.c --------------------------------------------------- */
 
@@ -699,7 +699,8 @@ struct byi_target {
 };
 /* Find where to write an output for `path`. Errors: BYOC_EIO, the path is
  * something that must not be overwritten: a folder, a block device, a socket or
- * a dangling link; BYOC_ENOMEM. The caller frees *target with byi_target_free.
+ * a dangling link; BYOC_ENOMEM. The caller frees *target with
+ * byi_target_free.
  */
 enum byoc_status byi_target_find(const char *path, struct byi_target *target,
                                  struct byoc_error *err);

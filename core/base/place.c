@@ -99,33 +99,33 @@ static void add_hole(struct placer *p, uint64_t at, uint64_t bytes)
 
 /* --- in order of the steps ------------------------------------------------ */
 
-struct life_end {
-    uint32_t step, life; /* the last step of lives[life] */
+struct lifetime_end {
+    uint32_t step, lifetime; /* the last step of lifetimes[lifetime] */
 };
 
-static int by_step(const void *a, const void *b)
+static int by_last_step(const void *a, const void *b)
 {
-    const struct life_end *x = a, *y = b;
+    const struct lifetime_end *x = a, *y = b;
     if (x->step != y->step)
         return x->step < y->step ? -1 : 1;
-    return x->life < y->life ? -1 : 1;
+    return x->lifetime < y->lifetime ? -1 : 1;
 }
 
-static uint64_t place_in_order(struct byi_life *lives, uint32_t n,
+static uint64_t place_in_order(struct byi_lifetime *lifetimes, uint32_t n,
                                struct byi_arena *scratch)
 {
     struct placer p = {0};
-    struct life_end *ends = byi_arena_calloc(scratch, n, sizeof *ends);
+    struct lifetime_end *ends = byi_arena_calloc(scratch, n, sizeof *ends);
     for (uint32_t i = 0; i < n; i++)
-        ends[i] = (struct life_end){lives[i].last, i};
-    qsort(ends, n, sizeof *ends, by_step);
+        ends[i] = (struct lifetime_end){lifetimes[i].last, i};
+    qsort(ends, n, sizeof *ends, by_last_step);
     for (uint32_t i = 0, d = 0; i < n; i++) {
-        for (; d < n && ends[d].step < lives[i].first; d++) {
-            const struct byi_life *ended = &lives[ends[d].life];
+        for (; d < n && ends[d].step < lifetimes[i].first; d++) {
+            const struct byi_lifetime *ended = &lifetimes[ends[d].lifetime];
             if (ended->bytes > 0)
                 add_hole(&p, ended->at, ended->bytes);
         }
-        lives[i].at = take_place(&p, lives[i].bytes);
+        lifetimes[i].at = take_place(&p, lifetimes[i].bytes);
     }
     byi_vec_free(p.holes.at);
     return p.end;
@@ -133,73 +133,75 @@ static uint64_t place_in_order(struct byi_life *lives, uint32_t n,
 
 /* --- the largest first ---------------------------------------------------- */
 
-struct indexed_life {
+struct indexed_lifetime {
     uint32_t index; /* in the caller's array */
-    struct byi_life life;
+    struct byi_lifetime lifetime;
 };
 
 static int by_size(const void *a, const void *b)
 {
-    const struct indexed_life *x = a, *y = b;
-    if (x->life.bytes != y->life.bytes)
-        return x->life.bytes > y->life.bytes ? -1 : 1;
+    const struct indexed_lifetime *x = a, *y = b;
+    if (x->lifetime.bytes != y->lifetime.bytes)
+        return x->lifetime.bytes > y->lifetime.bytes ? -1 : 1;
     return x->index < y->index ? -1 : 1;
 }
 
 /* Put the item at the lowest offset that no item live at the same time uses.
  * Insert it into placed[0..n), which is ascending by offset. */
-static void place_item(struct indexed_life *placed, uint32_t n,
-                       struct indexed_life item)
+static void place_item(struct indexed_lifetime *placed, uint32_t n,
+                       struct indexed_lifetime item)
 {
-    struct byi_life *life = &item.life;
+    struct byi_lifetime *lifetime = &item.lifetime;
     for (uint32_t i = 0; i < n; i++) {
-        const struct byi_life *p = &placed[i].life;
-        if (p->last < life->first || life->last < p->first)
+        const struct byi_lifetime *p = &placed[i].lifetime;
+        if (p->last < lifetime->first || lifetime->last < p->first)
             continue;
-        if (life->at + life->bytes <= p->at)
+        if (lifetime->at + lifetime->bytes <= p->at)
             break;
-        if (p->at + p->bytes > life->at)
-            life->at = p->at + p->bytes;
+        if (p->at + p->bytes > lifetime->at)
+            lifetime->at = p->at + p->bytes;
     }
     uint32_t to = n;
-    for (; to > 0 && placed[to - 1].life.at > life->at; to--)
+    for (; to > 0 && placed[to - 1].lifetime.at > lifetime->at; to--)
         placed[to] = placed[to - 1];
     placed[to] = item;
 }
 
 /* Place the largest value first. Replaces the offsets only if the result needs
  * fewer than `end` bytes. Returns the bytes needed. */
-static uint64_t place_by_size(struct byi_life *lives, uint32_t n, uint64_t end,
-                              struct byi_arena *scratch)
+static uint64_t place_by_size(struct byi_lifetime *lifetimes, uint32_t n,
+                              uint64_t end, struct byi_arena *scratch)
 {
-    struct indexed_life *items = byi_arena_calloc(scratch, n, sizeof *items);
-    struct indexed_life *placed = byi_arena_calloc(scratch, n, sizeof *placed);
+    struct indexed_lifetime *items =
+        byi_arena_calloc(scratch, n, sizeof *items);
+    struct indexed_lifetime *placed =
+        byi_arena_calloc(scratch, n, sizeof *placed);
     uint64_t most = 0;
     for (uint32_t i = 0; i < n; i++) {
-        items[i] = (struct indexed_life){i, lives[i]};
-        items[i].life.at = 0;
+        items[i] = (struct indexed_lifetime){i, lifetimes[i]};
+        items[i].lifetime.at = 0;
     }
     qsort(items, n, sizeof *items, by_size);
     for (uint32_t i = 0; i < n; i++)
         place_item(placed, i, items[i]);
     for (uint32_t i = 0; i < n; i++)
-        if (placed[i].life.at + placed[i].life.bytes > most)
-            most = placed[i].life.at + placed[i].life.bytes;
+        if (placed[i].lifetime.at + placed[i].lifetime.bytes > most)
+            most = placed[i].lifetime.at + placed[i].lifetime.bytes;
     if (most >= end)
         return end;
     for (uint32_t i = 0; i < n; i++)
-        lives[placed[i].index].at = placed[i].life.at;
+        lifetimes[placed[i].index].at = placed[i].lifetime.at;
     return most;
 }
 
-uint64_t byi_assign_offsets(struct byi_life *lives, uint32_t n)
+uint64_t byi_assign_offsets(struct byi_lifetime *lifetimes, uint32_t n)
 {
     struct byi_arena *scratch = byi_arena_new();
     for (uint32_t i = 0; i < n; i++)
-        lives[i].bytes = byi_align_bytes(lives[i].bytes);
-    uint64_t end = place_in_order(lives, n, scratch);
+        lifetimes[i].bytes = byi_align_bytes(lifetimes[i].bytes);
+    uint64_t end = place_in_order(lifetimes, n, scratch);
     if (n > 0 && n <= MAX_BY_SIZE)
-        end = place_by_size(lives, n, end, scratch);
+        end = place_by_size(lifetimes, n, end, scratch);
     byi_arena_free(&scratch);
     return end;
 }
