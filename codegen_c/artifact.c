@@ -2,9 +2,9 @@
 /* artifact.c: writes an image as a shared library. Assembler source has a
  * section for each member of the image, and includes all members but the
  * weights from files. The compiler driver links it in a folder beside the
- * target. Then the weights and the checksum are appended, and the file is
- * renamed to the target. The result does not depend on the folder's name or the
- * time.
+ * destination. Then the weights and the checksum are appended, and the file is
+ * renamed to the destination. The result does not depend on the folder's name
+ * or the time.
  */
 #include "codegen_c.h"
 
@@ -25,7 +25,7 @@ static const char *const members[] = {"manifest", "plan", "ledger", "blobs",
 /* The state of byi_artifact_write. */
 struct artifact_job {
     const char *path;
-    struct byi_target target;
+    struct byi_destination destination;
     const struct byi_image *image;
     const struct byi_machine *machine; /* the machine to compile for */
     struct byi_cc cc;
@@ -234,7 +234,8 @@ static enum byoc_status append_checksum(const struct artifact_job *j,
     return ok ? BYOC_OK : fail_io(j, "the checksum");
 }
 
-/* Append weights and checksum to the linked file, and rename it to the target.
+/* Append weights and checksum to the linked file, and rename it to the
+ * destination.
  */
 static enum byoc_status put_in_place(const struct artifact_job *j)
 {
@@ -249,7 +250,7 @@ static enum byoc_status put_in_place(const struct artifact_job *j)
                           "%s: cannot set the file mode to 0644: %s", j->path,
                           strerror(errno));
     if (status == BYOC_OK)
-        status = byi_file_place(linked, &j->target, j->err);
+        status = byi_file_place(linked, &j->destination, j->err);
     free(linked);
     return status;
 }
@@ -282,19 +283,20 @@ static enum byoc_status read_symbol(struct artifact_job *j)
 
 /* --- writing the artifact ----------------------------------------------- */
 
-/* Make the folder beside the target, so that the rename stays in one file
- * system. If the target is a device, FIFO or standard stream, which is written
- * to directly, make the folder in $TMPDIR. */
+/* Make the folder beside the destination, so that the rename stays in one file
+ * system. If the destination is a device, FIFO or standard stream, which is
+ * written to directly, make the folder in $TMPDIR. */
 static enum byoc_status make_folder(struct artifact_job *j, const char *cc)
 {
-    const char *target = j->target.path, *slash = strrchr(target, '/');
+    const char *destination = j->destination.path,
+               *slash = strrchr(destination, '/');
     const char *tmp = secure_getenv("TMPDIR");
     struct byi_text prefix = {0};
-    if (j->target.through)
+    if (j->destination.through)
         byi_text_addf(&prefix, "%s/byoc-", tmp && *tmp ? tmp : "/tmp");
     else
         byi_text_addf(&prefix, "%.*s.byoc-",
-                      slash ? (int)(slash - target) + 1 : 0, target);
+                      slash ? (int)(slash - destination) + 1 : 0, destination);
     const enum byoc_status status = byi_cc_open(&j->cc, prefix.at, cc, j->err);
     byi_text_free(&prefix);
     if (status == BYOC_EIO)
@@ -314,7 +316,7 @@ enum byoc_status byi_artifact_write(const char *path,
     if (!cc && j.machine != host)
         cc = j.machine->cc; /* not $CC, which compiles for the host */
     BYI_TRY(read_symbol(&j));
-    BYI_TRY(byi_target_find(path, &j.target, err));
+    BYI_TRY(byi_destination_find(path, &j.destination, err));
     enum byoc_status status = make_folder(&j, cc);
     if (status == BYOC_OK)
         status = write_members(&j);
@@ -325,6 +327,6 @@ enum byoc_status byi_artifact_write(const char *path,
     if (status == BYOC_OK)
         status = put_in_place(&j);
     byi_cc_close(&j.cc);
-    byi_target_free(&j.target);
+    byi_destination_free(&j.destination);
     return status;
 }

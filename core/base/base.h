@@ -690,7 +690,7 @@ enum byoc_status byi_map_file(const char *path, const void **data, size_t *n,
                               struct byoc_error *err);
 void byi_unmap(const void *data, size_t n);
 /* The destination of an output. */
-struct byi_target {
+struct byi_destination {
     char *path; /* of the file to create or replace; links are resolved */
     /* write directly to a character device, FIFO or standard stream */
     bool through;
@@ -699,12 +699,13 @@ struct byi_target {
 };
 /* Find where to write an output for `path`. Errors: BYOC_EIO, the path is
  * something that must not be overwritten: a folder, a block device, a socket or
- * a dangling link; BYOC_ENOMEM. The caller frees *target with
- * byi_target_free.
+ * a dangling link; BYOC_ENOMEM. The caller frees *destination with
+ * byi_destination_free.
  */
-enum byoc_status byi_target_find(const char *path, struct byi_target *target,
-                                 struct byoc_error *err);
-void byi_target_free(struct byi_target *target);
+enum byoc_status byi_destination_find(const char *path,
+                                      struct byi_destination *destination,
+                                      struct byoc_error *err);
+void byi_destination_free(struct byi_destination *destination);
 
 /* A file that is written under another name, and renamed into place by
  * byi_file_commit or removed by byi_file_abort. Other programs never see a
@@ -727,12 +728,13 @@ enum byoc_status byi_folder_create(const char *path, struct byoc_error *err);
  * BYOC_ENOMEM. */
 enum byoc_status byi_file_write(const char *path, const void *data, size_t n,
                                 struct byoc_error *err);
-/* Like byi_file_commit, for a file that was created next to the target. It is
- * renamed, or copied if the target is a device, FIFO or standard stream. The
- * caller removes `made` unless it was renamed. Errors: BYOC_EIO, BYOC_ENOMEM.
+/* Like byi_file_commit, for a file that was created next to the destination. It
+ * is renamed, or copied if the destination is a device, FIFO or standard
+ * stream. The caller removes `made` unless it was renamed. Errors: BYOC_EIO,
+ * BYOC_ENOMEM.
  */
 enum byoc_status byi_file_place(const char *made,
-                                const struct byi_target *target,
+                                const struct byi_destination *destination,
                                 struct byoc_error *err);
 
 #endif

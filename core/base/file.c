@@ -104,53 +104,57 @@ static char *copy_path(const char *path)
 }
 
 static enum byoc_status find_existing(const char *path, const struct stat *st,
-                                      struct byi_target *target,
+                                      struct byi_destination *destination,
                                       struct byoc_error *err)
 {
-    target->fd = S_ISREG(st->st_mode) ? standard_stream(st) : -1;
-    target->through =
-        S_ISCHR(st->st_mode) || S_ISFIFO(st->st_mode) || target->fd >= 0;
-    if (!target->through && !S_ISREG(st->st_mode))
+    destination->fd = S_ISREG(st->st_mode) ? standard_stream(st) : -1;
+    destination->through =
+        S_ISCHR(st->st_mode) || S_ISFIFO(st->st_mode) || destination->fd >= 0;
+    if (!destination->through && !S_ISREG(st->st_mode))
         return byi_fail(
             err, BYOC_EIO,
             "%s: cannot write: found %s, expected a file, or a path "
             "that does not exist",
             path, kind_of(st->st_mode));
-    target->mode = st->st_mode & 0777;
-    char *real = target->through ? NULL : realpath(path, NULL);
-    if (!real && !target->through && errno != ENOMEM)
+    destination->mode = st->st_mode & 0777;
+    char *real = destination->through ? NULL : realpath(path, NULL);
+    if (!real && !destination->through && errno != ENOMEM)
         return byi_fail(err, BYOC_EIO, "%s: cannot resolve the path: %s", path,
                         strerror(errno));
-    if (real || target->through)
-        target->path = copy_path(real ? real : path);
+    if (real || destination->through)
+        destination->path = copy_path(real ? real : path);
     free(real);
-    return target->path ? BYOC_OK
-                        : byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
+    return destination->path
+               ? BYOC_OK
+               : byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
 }
 
-enum byoc_status byi_target_find(const char *path, struct byi_target *target,
-                                 struct byoc_error *err)
+enum byoc_status byi_destination_find(const char *path,
+                                      struct byi_destination *destination,
+                                      struct byoc_error *err)
 {
     struct stat st;
 
-    *target = (struct byi_target){.fd = -1};
+    *destination = (struct byi_destination){.fd = -1};
     if (stat(path, &st) == 0)
-        return find_existing(path, &st, target, err);
+        return find_existing(path, &st, destination, err);
     if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
         return byi_fail(err, BYOC_EIO,
                         "%s: cannot write: found a dangling symbolic link; "
                         "remove it, or name another path",
                         path);
-    target->path = copy_path(path); /* creating the file reports other errors */
-    return target->path ? BYOC_OK
-                        : byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
+    destination->path =
+        copy_path(path); /* creating the file reports other errors */
+    return destination->path
+               ? BYOC_OK
+               : byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
 }
 
-void byi_target_free(struct byi_target *target)
+void byi_destination_free(struct byi_destination *destination)
 {
-    if (target->path)
-        byi_vec_free(target->path);
-    *target = (struct byi_target){.fd = -1};
+    if (destination->path)
+        byi_vec_free(destination->path);
+    *destination = (struct byi_destination){.fd = -1};
 }
 
 /* --- writing -------------------------------------------------------------- */
@@ -174,34 +178,34 @@ static int open_beside(const char *path, char *temp, size_t size)
  * calls end_file if an allocation fails. */
 struct byi_file_own {
     FILE *stream;
-    struct byi_target target;
+    struct byi_destination destination;
     char *temp; /* the path until the file is renamed; NULL: none */
     struct byi_temp *listed;
 };
 
-static int open_target(struct byi_file_own *own)
+static int open_destination(struct byi_file_own *own)
 {
-    const struct byi_target *target = &own->target;
-    const size_t size = strlen(target->path) + 64;
+    const struct byi_destination *destination = &own->destination;
+    const size_t size = strlen(destination->path) + 64;
     sigset_t before;
     int fd;
 
-    if (target->fd >= 0) {
+    if (destination->fd >= 0) {
         fflush(NULL); /* earlier output of the process comes first */
-        return fcntl(target->fd, F_DUPFD_CLOEXEC, 0);
+        return fcntl(destination->fd, F_DUPFD_CLOEXEC, 0);
     }
-    if (target->through)
-        return open(target->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (destination->through)
+        return open(destination->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     own->temp = malloc(size);
     if (!own->temp)
         return -1;
     byi_temp_hold(&before);
-    fd = open_beside(target->path, own->temp, size);
+    fd = open_beside(destination->path, own->temp, size);
     if (fd >= 0)
         own->listed = byi_temp_path(own->temp);
     byi_temp_release(&before);
-    if (fd >= 0 && target->mode)
-        (void)fchmod(fd, target->mode); /* of the file that it replaces */
+    if (fd >= 0 && destination->mode)
+        (void)fchmod(fd, destination->mode); /* of the file that it replaces */
     if (fd < 0) {
         free(own->temp);
         own->temp = NULL;
@@ -218,7 +222,7 @@ static void end_file(void *data)
     if (own->temp)
         unlink(own->temp);
     byi_temp_done(&own->listed);
-    byi_target_free(&own->target);
+    byi_destination_free(&own->destination);
     free(own->temp);
     byi_vec_free(own);
 }
@@ -226,8 +230,8 @@ static void end_file(void *data)
 static enum byoc_status open_stream(struct byi_file_own *own, const char *path,
                                     struct byoc_error *err)
 {
-    BYI_TRY(byi_target_find(path, &own->target, err));
-    const int fd = open_target(own);
+    BYI_TRY(byi_destination_find(path, &own->destination, err));
+    const int fd = open_destination(own);
     if (fd >= 0)
         own->stream = fdopen(fd, "wb");
     if (own->stream)
@@ -249,7 +253,7 @@ enum byoc_status byi_file_create(const char *path, struct byi_file *file,
     *file = (struct byi_file){.stream = NULL};
     if (!own)
         return byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
-    own->target.fd = -1;
+    own->destination.fd = -1;
     file->own = own;
     const enum byoc_status status = open_stream(own, path, err);
     file->stream = own->stream;
@@ -280,9 +284,11 @@ static bool sync_folder_fails(const char *path)
     return fails;
 }
 
-static bool rename_fails(const char *from, const struct byi_target *target)
+static bool rename_fails(const char *from,
+                         const struct byi_destination *destination)
 {
-    return rename(from, target->path) != 0 || sync_folder_fails(target->path);
+    return rename(from, destination->path) != 0 ||
+           sync_folder_fails(destination->path);
 }
 
 enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err)
@@ -294,16 +300,16 @@ enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err)
     if (ferror(own->stream)) /* errno may have changed since the failed call */
         why = "an earlier write failed; is the disk full?";
     else if (fflush(own->stream) != 0 ||
-             (!own->target.through && sync_fails(fileno(own->stream))))
+             (!own->destination.through && sync_fails(fileno(own->stream))))
         why = strerror(errno);
     if (fclose(own->stream) != 0 && !why)
         why = strerror(errno);
     own->stream = NULL;
-    if (!why && own->temp && rename_fails(own->temp, &own->target))
+    if (!why && own->temp && rename_fails(own->temp, &own->destination))
         why = strerror(errno);
     if (why) {
         status = byi_fail(err, BYOC_EIO, "%s: cannot write: %s",
-                          own->target.path, why);
+                          own->destination.path, why);
     } else {
         free(own->temp);
         own->temp = NULL;
@@ -356,17 +362,18 @@ static enum byoc_status copy_file(const char *made, const char *path,
 }
 
 enum byoc_status byi_file_place(const char *made,
-                                const struct byi_target *target,
+                                const struct byi_destination *destination,
                                 struct byoc_error *err)
 {
-    if (target->through)
-        return copy_file(made, target->path, err);
+    if (destination->through)
+        return copy_file(made, destination->path, err);
     int fd = open(made, O_RDONLY | O_CLOEXEC);
-    const bool fails = fd < 0 || sync_fails(fd) || rename_fails(made, target);
+    const bool fails =
+        fd < 0 || sync_fails(fd) || rename_fails(made, destination);
     const int why = errno;
     if (fd >= 0)
         close(fd);
-    return fails ? byi_fail(err, BYOC_EIO, "%s: cannot write: %s", target->path,
-                            strerror(why))
+    return fails ? byi_fail(err, BYOC_EIO, "%s: cannot write: %s",
+                            destination->path, strerror(why))
                  : BYOC_OK;
 }
