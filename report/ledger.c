@@ -298,16 +298,17 @@ static void place_nodes(struct byi_ledger *l, const struct byi_sources *s,
     }
 }
 
-/* The type of a value, with the usual sizes of symbolic dims if `samples` has
- * them. */
+/* The type of a value, with the last valid sample sizes of symbolic dims if
+ * `samples` has them. */
 static const struct byi_type *type_of(const struct byi_module *m,
                                       const struct byi_samples *samples,
                                       uint32_t func, byi_id id)
 {
     const struct byi_type *type = m->funcs.at[func]->nodes.at[id].type;
-    const struct byi_type *sample = byi_type_has_static_sizes(type)
-                                        ? NULL
-                                        : byi_sample_usual(samples, func, id);
+    const struct byi_type *sample =
+        byi_type_has_static_sizes(type)
+            ? NULL
+            : byi_sample_last_type(samples, func, id);
     return sample ? sample : type;
 }
 

@@ -108,9 +108,9 @@ void byi_ledger_set_measured(struct byi_ledger *ledger,
                              const struct byi_measured *measured);
 
 /* Floating-point operations of a function with its composites; a multiply-add
- * counts as two. Symbolic dims have their usual sizes in `samples`
- * (byi_sample_usual), which may be NULL; a call with an unknown dim counts as
- * 0. */
+ * counts as two. Symbolic dims have the last valid sizes of `samples`
+ * (byi_sample_last_type), which may be NULL; a call with an unknown dim counts
+ * as 0. */
 double byi_func_flops(const struct byi_module *m,
                       const struct byi_samples *samples, uint32_t func);
 

@@ -390,7 +390,7 @@ const struct byi_type *byi_sample_type(const struct byi_samples *s,
 }
 
 /* 1 + the last round that the model accepts; 0: none. */
-static uint32_t usual_round(const struct byi_samples *s)
+static uint32_t last_valid_round(const struct byi_samples *s)
 {
     uint32_t round = s ? s->n_rounds : 0;
     while (round > 0 && s->fault[round - 1])
@@ -398,16 +398,16 @@ static uint32_t usual_round(const struct byi_samples *s)
     return round;
 }
 
-const struct byi_type *byi_sample_usual(const struct byi_samples *s,
-                                        uint32_t func, byi_id id)
+const struct byi_type *byi_sample_last_type(const struct byi_samples *s,
+                                            uint32_t func, byi_id id)
 {
-    const uint32_t round = usual_round(s);
+    const uint32_t round = last_valid_round(s);
     return round ? byi_sample_type(s, round - 1, func, id) : NULL;
 }
 
 const char *byi_sample_sizes(const struct byi_samples *s)
 {
-    const uint32_t round = usual_round(s);
+    const uint32_t round = last_valid_round(s);
     return round ? byi_sample_text(s, round - 1) : "";
 }
 
@@ -422,7 +422,7 @@ const char *byi_sample_fault(const struct byi_samples *s)
 uint32_t byi_sample_dims(const struct byi_samples *s,
                          const struct byoc_dim **dims)
 {
-    const uint32_t round = usual_round(s);
+    const uint32_t round = last_valid_round(s);
     uint32_t n = 0;
     if (!round)
         return 0;

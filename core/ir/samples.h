@@ -35,9 +35,9 @@ uint32_t byi_samples_rounds(const struct byi_samples *samples);
 const struct byi_type *byi_sample_type(const struct byi_samples *samples,
                                        uint32_t round, uint32_t func,
                                        byi_id id);
-/* The same for the last round with valid sizes; `samples` may be NULL. */
-const struct byi_type *byi_sample_usual(const struct byi_samples *samples,
-                                        uint32_t func, byi_id id);
+/* The type in the last round whose sizes are valid; `samples` may be NULL. */
+const struct byi_type *byi_sample_last_type(const struct byi_samples *samples,
+                                            uint32_t func, byi_id id);
 /* The sizes of that round, as from byi_sample_text; "" if none is valid. */
 const char *byi_sample_sizes(const struct byi_samples *samples);
 /* Why the model rejects the sizes of the first round; NULL: it accepts the
