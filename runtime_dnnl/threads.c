@@ -45,7 +45,7 @@ void byi_dn_threads_enter(struct byi_dn_threads *threads,
     threads->host = (struct byi_omp_host){host->parallel_for, host->ctx,
                                           host->threads(host->ctx)};
     threads->before = byi_omp_use(&threads->host);
-    threads->calls_before = byi_omp_asked();
+    threads->calls_before = byi_omp_max_threads_calls();
     threads->other_threads = 0;
     if (atomic_load(&bound_to) == OURS)
         return;
@@ -61,7 +61,7 @@ void byi_dn_threads_leave(struct byi_dn_threads *threads)
     byi_omp_use(threads->before);
     if (threads->other_threads)
         set_threads(threads->other_threads);
-    if (byi_omp_asked() != threads->calls_before)
+    if (byi_omp_max_threads_calls() != threads->calls_before)
         atomic_store(&bound_to, OURS);
     else
         atomic_compare_exchange_strong(&bound_to, &unknown, OTHER);

@@ -12,7 +12,7 @@
 struct byi_dn_threads {
     struct byi_omp_host host;
     const struct byi_omp_host *before; /* the host that leave restores */
-    uint64_t calls_before;             /* byi_omp_asked() at enter */
+    uint64_t calls_before; /* byi_omp_max_threads_calls() at enter */
     /* the number of threads that the other OpenMP library had before enter; 0:
      * enter did not change it */
     int other_threads;

@@ -68,7 +68,7 @@ const struct byi_omp_host *byi_omp_use(const struct byi_omp_host *host)
     return before;
 }
 
-uint64_t byi_omp_asked(void)
+uint64_t byi_omp_max_threads_calls(void)
 {
     return atomic_load_explicit(&max_threads_calls, memory_order_relaxed);
 }

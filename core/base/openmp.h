@@ -30,7 +30,7 @@ struct byi_omp_host {
 const struct byi_omp_host *byi_omp_use(const struct byi_omp_host *host);
 /* How many calls of omp_get_max_threads() this copy of openmp.c has served,
  * which shows whether a library is bound to it. Threads: safe. */
-uint64_t byi_omp_asked(void);
+uint64_t byi_omp_max_threads_calls(void);
 
 /* The host of threads that have not set one; runtime/workers.c defines it. */
 extern const struct byi_omp_host byi_omp_home __attribute__((weak));
