@@ -55,7 +55,7 @@ static enum byoc_status begin_pass(void *ctx, const char *pass,
                                    struct byoc_error *err)
 {
     struct byi_timing *t = ctx;
-    struct byi_timed timed = {.name = pass, .depth = t->depth};
+    struct byi_pass_time timed = {.name = pass, .depth = t->depth};
 
     if (t->depth == BYI_COUNT(t->open))
         return byi_fail(err, BYOC_ELIMIT,
@@ -74,7 +74,7 @@ static enum byoc_status end_pass(void *ctx, const char *pass,
                                  struct byoc_error *err)
 {
     struct byi_timing *t = ctx;
-    struct byi_timed *timed = &t->passes.at[t->open[--t->depth]];
+    struct byi_pass_time *timed = &t->passes.at[t->open[--t->depth]];
 
     (void)pass;
     (void)err;
@@ -108,7 +108,7 @@ void byi_timing_print(const struct byi_timing *timing, struct byi_text *out)
     byi_text_addf(out, "%-32s %10s %10s %7s %7s %9s %9s\n", "pass", "total ms",
                   "own ms", "% all", "% outer", "nodes", "after");
     for (uint32_t i = 0; i < timing->passes.n; i++) {
-        const struct byi_timed *t = &timing->passes.at[i];
+        const struct byi_pass_time *t = &timing->passes.at[i];
         around[t->depth + 1] = t->total;
         byi_text_addf(
             out, "%*s%-*s %10.3f %10.3f %7.1f %7.1f %9llu %9llu\n",

@@ -545,14 +545,14 @@ const char *byi_option_string(const struct byi_pass_context *ctx,
  * byi_run_passes and keeps it until that returns. */
 
 /* Time and node counts as a tree: sequences are parents of their members. */
-struct byi_timed {
+struct byi_pass_time {
     const char *name;
     uint32_t depth;
     uint64_t begin, total, inner; /* nanoseconds; inner: of members */
     uint64_t nodes_before, nodes_after;
 };
 struct byi_timing {
-    BYI_VEC(struct byi_timed) passes; /* in the order in which they began */
+    BYI_VEC(struct byi_pass_time) passes; /* in the order in which they began */
     /* indices of passes that have not ended */
     uint32_t open[64];
     uint32_t depth;

@@ -250,7 +250,7 @@ static void test_timing_is_a_tree(void **state)
         assert_string_equal(timing.passes.at[i].name, names[i]);
         assert_int_equal(timing.passes.at[i].depth, depths[i]);
     }
-    const struct byi_timed *t = timing.passes.at;
+    const struct byi_pass_time *t = timing.passes.at;
     assert_int_equal(t[0].inner, t[1].total + t[4].total);
     assert_int_equal(t[1].inner, t[2].total + t[3].total);
     assert_true(t[0].total >= t[0].inner);
