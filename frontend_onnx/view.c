@@ -54,7 +54,7 @@ struct view_graph {
     uint32_t *first;
     uint32_t *region; /* of each node, from 1; 0: none */
     BYI_VEC(uint32_t) reads;
-    BYI_VEC(struct byi_view_edge) edges;
+    BYI_VEC(struct byi_node_edge) edges;
 };
 
 /* Returns the entry of the name, which is added if it is new. Valid until the
@@ -188,7 +188,7 @@ static void add_read(struct view *v, struct view_graph *g, uint32_t node,
         BYI_PUSH(&g->reads, number);
     if (value->depth == v->depth && value->producer)
         BYI_PUSH(&g->edges,
-                 ((struct byi_view_edge){value->producer - 1, node}));
+                 ((struct byi_node_edge){value->producer - 1, node}));
 }
 
 /* Add the values that the node or a graph inside reads; names that a graph
@@ -315,7 +315,7 @@ static bool *mark_outside(struct view *v, const struct view_graph *g,
 /* Set the inputs of the part's function: values that the part reads and does
  * not compute. */
 static void list_inputs(struct view *v, const struct view_graph *g,
-                        const struct byi_view_part *part,
+                        const struct byi_model_part *part,
                         const uint32_t *part_of, Onnx__FunctionProto *f)
 {
     const uint32_t own_part = part_of[part->nodes[0]];
@@ -340,7 +340,7 @@ static void list_inputs(struct view *v, const struct view_graph *g,
 /* Set the function's nodes and its outputs, the results that are read outside
  * the part; add the types of the other results as unknown fields. */
 static void list_nodes(struct view *v, const struct view_graph *g,
-                       const struct byi_view_part *part, const bool *outside,
+                       const struct byi_model_part *part, const bool *outside,
                        Onnx__FunctionProto *f)
 {
     size_t n = 0;
@@ -382,7 +382,7 @@ static Onnx__NodeProto *make_call(struct view *v, const Onnx__FunctionProto *f)
  * outside reads the part's results, or if all its nodes are idle. */
 static Onnx__NodeProto *make_function(struct view *v,
                                       const struct view_graph *g,
-                                      const struct byi_view_part *part,
+                                      const struct byi_model_part *part,
                                       const uint32_t *part_of,
                                       const bool *outside)
 {
@@ -408,7 +408,7 @@ static Onnx__NodeProto *make_function(struct view *v,
 /* Replace the graph's nodes by the parts, and drop the types of values that
  * only a function contains now. */
 static void build_graph(struct view *v, struct view_graph *g,
-                        const struct byi_view_part *parts, uint32_t n_parts)
+                        const struct byi_model_part *parts, uint32_t n_parts)
 {
     Onnx__GraphProto *graph = g->graph;
     uint32_t *part_of = byi_arena_calloc(v->arena, g->n, sizeof *part_of);
@@ -421,7 +421,7 @@ static void build_graph(struct view *v, struct view_graph *g,
     Onnx__ValueInfoProto **values =
         byi_arena_calloc(v->arena, v->values.n, sizeof *values);
     for (uint32_t i = 0; i < n_parts; i++) {
-        const struct byi_view_part *part = &parts[i];
+        const struct byi_model_part *part = &parts[i];
         Onnx__NodeProto *call =
             part->region ? make_function(v, g, part, part_of, outside) : NULL;
         if (call)
@@ -519,9 +519,9 @@ static void cut_graph(struct view *v, struct view_graph *g)
     add_types(v, g);
     const uint32_t n_regions = number_regions(v, g);
     join_idle(v, g);
-    const struct byi_view_part *parts =
-        byi_view_parts(v->arena, g->n, g->region, n_regions, g->edges.n,
-                       g->edges.at, &n_parts);
+    const struct byi_model_part *parts =
+        byi_cut_model(v->arena, g->n, g->region, n_regions, g->edges.n,
+                      g->edges.at, &n_parts);
     build_graph(v, g, parts, n_parts);
 }
 

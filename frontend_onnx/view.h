@@ -7,18 +7,18 @@
  *     regions    A, A, -, A                    a path leaves A and comes back
  *     parts      {0, 1} {2} {3}
  */
-#ifndef BYI_VIEW_H
-#define BYI_VIEW_H
+#ifndef BYI_MODEL_VIEW_H
+#define BYI_MODEL_VIEW_H
 
 #include "core/base/base.h"
 
 /* An edge: node `to` reads a value of node `from`, which comes before it. */
-struct byi_view_edge {
+struct byi_node_edge {
     uint32_t from, to;
 };
 
 /* Nodes that become one node of the copied model (view.c). */
-struct byi_view_part {
+struct byi_model_part {
     uint32_t region; /* of its nodes, from 1; 0: one node outside all regions */
     uint32_t n;
     const uint32_t *nodes; /* ascending */
@@ -28,10 +28,10 @@ struct byi_view_part {
  * i, 1 to n_regions; 0: none. The edges may be in any order. A region is one
  * part unless a path leaves it and comes back. Returns the parts, which the
  * arena owns, and sets *n_parts to their number. */
-const struct byi_view_part *byi_view_parts(struct byi_arena *arena, uint32_t n,
+const struct byi_model_part *byi_cut_model(struct byi_arena *arena, uint32_t n,
                                            const uint32_t *region,
                                            uint32_t n_regions, uint32_t n_edges,
-                                           const struct byi_view_edge *edges,
+                                           const struct byi_node_edge *edges,
                                            uint32_t *n_parts);
 
 #endif

@@ -12,7 +12,7 @@ struct part_cutter {
     struct byi_arena *arena;
     uint32_t n, n_regions;
     const uint32_t *region;
-    const struct byi_view_edge *edges; /* sorted by from */
+    const struct byi_node_edge *edges; /* sorted by from */
     uint32_t *first; /* for each node: index of its first edge */
     /* for each node: edges from unassigned nodes outside its region */
     uint32_t *waits;
@@ -22,7 +22,7 @@ struct part_cutter {
     uint32_t *n_members;
     bool *taken; /* for each node: assigned, that is, in a part */
     uint32_t *queue, head, tail; /* of nodes, and of regions as n + region */
-    struct byi_view_part *parts;
+    struct byi_model_part *parts;
     uint32_t n_parts, n_taken;
     /* scratch of split_region, which may be called n times: a flag per node;
      * nodes of the best and of the current candidate */
@@ -30,15 +30,15 @@ struct part_cutter {
     uint32_t *best, *trial;
 };
 
-static bool is_inner(const struct part_cutter *c, const struct byi_view_edge *e)
+static bool is_inner(const struct part_cutter *c, const struct byi_node_edge *e)
 {
     return c->region[e->from] && c->region[e->from] == c->region[e->to];
 }
 
 static void sort_edges(struct part_cutter *c, uint32_t n_edges,
-                       const struct byi_view_edge *edges)
+                       const struct byi_node_edge *edges)
 {
-    struct byi_view_edge *sorted =
+    struct byi_node_edge *sorted =
         byi_arena_calloc(c->arena, n_edges, sizeof *sorted);
     uint32_t *next = byi_arena_calloc(c->arena, c->n + 1, sizeof *next);
     c->first = byi_arena_calloc(c->arena, c->n + 1, sizeof *c->first);
@@ -78,7 +78,7 @@ static void queue_if_ready(struct part_cutter *c, uint32_t node)
 static void count_waits(struct part_cutter *c)
 {
     for (uint32_t i = 0; i < c->first[c->n]; i++) {
-        const struct byi_view_edge *e = &c->edges[i];
+        const struct byi_node_edge *e = &c->edges[i];
         c->waits[e->to] += !is_inner(c, e);
         c->regions_wait[c->region[e->to]] += !is_inner(c, e);
     }
@@ -93,14 +93,14 @@ static void add_part(struct part_cutter *c, uint32_t region, uint32_t n,
                      const uint32_t *nodes)
 {
     c->parts[c->n_parts++] =
-        (struct byi_view_part){.region = region, .n = n, .nodes = nodes};
+        (struct byi_model_part){.region = region, .n = n, .nodes = nodes};
     c->n_left[region] -= n;
     c->n_taken += n;
     for (uint32_t i = 0; i < n; i++)
         c->taken[nodes[i]] = true;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = c->first[nodes[i]]; k < c->first[nodes[i] + 1]; k++) {
-            const struct byi_view_edge *e = &c->edges[k];
+            const struct byi_node_edge *e = &c->edges[k];
             if (is_inner(c, e))
                 continue;
             c->waits[e->to]--;
@@ -170,10 +170,10 @@ static void split_region(struct part_cutter *c)
              byi_arena_copy(c->arena, c->best, n_best * sizeof *c->best));
 }
 
-const struct byi_view_part *byi_view_parts(struct byi_arena *arena, uint32_t n,
+const struct byi_model_part *byi_cut_model(struct byi_arena *arena, uint32_t n,
                                            const uint32_t *region,
                                            uint32_t n_regions, uint32_t n_edges,
-                                           const struct byi_view_edge *edges,
+                                           const struct byi_node_edge *edges,
                                            uint32_t *n_parts)
 {
     const size_t all = (size_t)n_regions + 1;

@@ -19,18 +19,18 @@ struct cut {
     struct byi_arena *arena;
     uint32_t n, n_regions, n_edges, n_parts;
     uint32_t region[MAX_NODES], part_of[MAX_NODES];
-    struct byi_view_edge edges[MAX_EDGES];
-    const struct byi_view_part *parts;
+    struct byi_node_edge edges[MAX_EDGES];
+    const struct byi_model_part *parts;
 };
 
 static void run(struct cut *c)
 {
     uint32_t seen = 0;
     c->arena = byi_arena_new();
-    c->parts = byi_view_parts(c->arena, c->n, c->region, c->n_regions,
-                              c->n_edges, c->edges, &c->n_parts);
+    c->parts = byi_cut_model(c->arena, c->n, c->region, c->n_regions,
+                             c->n_edges, c->edges, &c->n_parts);
     for (uint32_t i = 0; i < c->n_parts; i++) {
-        const struct byi_view_part *p = &c->parts[i];
+        const struct byi_model_part *p = &c->parts[i];
         assert_true(p->n > 0 && (p->region || p->n == 1));
         for (uint32_t k = 0; k < p->n; k++) {
             assert_true(k == 0 || p->nodes[k - 1] < p->nodes[k]);
@@ -89,7 +89,7 @@ static bool comes_back(const struct cut *c)
     bool out[MAX_NODES] = {false}; /* reached from the region, from outside */
     for (uint32_t i = 0; i < c->n; i++)
         for (uint32_t k = 0; k < c->n_edges; k++) {
-            const struct byi_view_edge *e = &c->edges[k];
+            const struct byi_node_edge *e = &c->edges[k];
             if (e->to != i || !(c->region[e->from] || out[e->from]))
                 continue;
             if (!c->region[i])
@@ -121,7 +121,7 @@ static void random_graphs(void **state)
         for (uint32_t to = 1; to < c.n; to++)
             for (uint32_t from = 0; from < to; from++)
                 if (draw(&random, 4) == 0)
-                    c.edges[c.n_edges++] = (struct byi_view_edge){from, to};
+                    c.edges[c.n_edges++] = (struct byi_node_edge){from, to};
         run(&c);
         uint32_t parts = 0;
         for (uint32_t i = 0; i < c.n_parts; i++)
@@ -141,16 +141,16 @@ static void many_cuts(void **state)
 {
     enum { REGIONS = 200, LENGTH = 10, NODES = REGIONS * LENGTH };
     uint32_t region[NODES], n_edges = 0, n_parts = 0;
-    struct byi_view_edge edges[NODES];
+    struct byi_node_edge edges[NODES];
     struct byi_arena *arena = byi_arena_new();
     (void)state;
     for (uint32_t i = 0; i < NODES; i++) {
         region[i] = 1 + i % REGIONS;
         if (i > 0)
-            edges[n_edges++] = (struct byi_view_edge){i - 1, i};
+            edges[n_edges++] = (struct byi_node_edge){i - 1, i};
     }
     const size_t before = byi_arena_bytes(arena);
-    byi_view_parts(arena, NODES, region, REGIONS, n_edges, edges, &n_parts);
+    byi_cut_model(arena, NODES, region, REGIONS, n_edges, edges, &n_parts);
     assert_int_equal(n_parts, NODES);
     assert_true(byi_arena_bytes(arena) - before < 256 * NODES);
     byi_arena_free(&arena);
