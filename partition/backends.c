@@ -14,7 +14,7 @@
 struct probe_answer {
     char *key; /* backend, JSON without sources, small constants */
     size_t key_bytes;
-    struct byi_probed probed;
+    struct byi_probe_result probed;
 };
 
 struct byi_probe_cache {
@@ -121,7 +121,7 @@ static void add_small_consts(const struct byoc_view *views, uint32_t n,
 static void call_probe(const struct byi_backend *backend,
                        const struct byi_text *json,
                        const struct byoc_view *views, uint32_t n_consts,
-                       struct byi_arena *arena, struct byi_probed *probed)
+                       struct byi_arena *arena, struct byi_probe_result *probed)
 {
     const struct byoc_region graph = {.struct_size = sizeof graph,
                                       .n_consts = n_consts,
@@ -227,9 +227,10 @@ enum byoc_status byi_probe(struct byi_backends *v,
                            const struct byi_module *m, uint32_t func,
                            const uint32_t *const_args,
                            const struct byi_type *const *types,
-                           struct byi_probed *probed, struct byoc_error *err)
+                           struct byi_probe_result *probed,
+                           struct byoc_error *err)
 {
-    *probed = (struct byi_probed){.impl = ""};
+    *probed = (struct byi_probe_result){.impl = ""};
     if (!backend->api->probe)
         return BYOC_OK;
     struct byi_probe_cache *cache = v->cache;

@@ -420,10 +420,10 @@ static bool has_symbolic_dims(const struct byi_match *match)
 static enum byoc_status probe_samples(struct merger *g,
                                       const struct byi_match *match,
                                       uint32_t func, const uint32_t *none,
-                                      struct byi_probed *probed)
+                                      struct byi_probe_result *probed)
 {
     bool asked = false, reference = false;
-    *probed = (struct byi_probed){.impl = ""};
+    *probed = (struct byi_probe_result){.impl = ""};
     for (uint32_t r = 0; r < byi_samples_rounds(g->samples); r++) {
         const struct byi_type *const *types = param_types(g, match, r);
         if (!types)
@@ -449,7 +449,8 @@ static enum byoc_status probe_samples(struct merger *g,
 
 static enum byoc_status probe_match(struct merger *g,
                                     const struct byi_match *match,
-                                    uint32_t func, struct byi_probed *probed)
+                                    uint32_t func,
+                                    struct byi_probe_result *probed)
 {
     uint32_t none[BYI_MATCH_MAX_OPERANDS];
     memset(none, 0xff, sizeof none);
@@ -477,7 +478,7 @@ static bool take_match(const struct byi_match *match, void *ctx)
         return false;
     }
     uint32_t func;
-    struct byi_probed probed;
+    struct byi_probe_result probed;
     g->status = byi_composite_build(g->m, match, g->scratch, &func, g->err);
     if (g->status != BYOC_OK)
         return false;

@@ -102,7 +102,7 @@ struct byoc_view *byi_const_views(const struct byi_module *m,
 
 /* The answer of a backend's probe about a composite. Strings live as long as
  * the struct byi_backends. */
-struct byi_probed {
+struct byi_probe_result {
     const char *refused; /* the reason; NULL: it can be built        */
     const char *impl;    /* the chosen implementation, "" if unknown */
     bool reference;      /* the implementation is a slow reference one */
@@ -131,7 +131,8 @@ enum byoc_status byi_probe(struct byi_backends *v,
                            const struct byi_module *m, uint32_t func,
                            const uint32_t *const_args,
                            const struct byi_type *const *types,
-                           struct byi_probed *probed, struct byoc_error *err);
+                           struct byi_probe_result *probed,
+                           struct byoc_error *err);
 
 /* The layouts that a backend prefers for a composite of one operator. Empty:
  * the current layout. */
