@@ -435,8 +435,8 @@ static enum byoc_status import_model(struct byoc_compiled *c,
 
 /* --- the image ------------------------------------------------------------ */
 
-/* For struct byi_builds: build and load region `func` of m. Sets *why to the
- * reason if the backend cannot, otherwise to NULL. */
+/* For struct byi_build_check: build and load region `func` of m. Sets *why to
+ * the reason if the backend cannot, otherwise to NULL. */
 static enum byoc_status ask_backend(void *ctx, const struct byi_module *m,
                                     uint32_t func, const char **why,
                                     struct byoc_error *err)
@@ -452,7 +452,7 @@ static enum byoc_status list_faults(struct byoc_compiled *c, bool last,
                                     struct byi_revert *list, uint32_t *n,
                                     struct byoc_error *err)
 {
-    const struct byi_builds builds = {ask_backend, c};
+    const struct byi_build_check builds = {ask_backend, c};
     for (uint32_t i = 0; i < c->built.regions.n; i++) {
         const struct byi_built_region *r = &c->built.regions.at[i];
         if (!r->fault)

@@ -172,7 +172,7 @@ enum byoc_status byi_revert_regions(struct byi_module *m,
 
 /* Callback: whether the backend of function `func` can build it as one region.
  * *why is the reason if not, otherwise NULL; it outlives the call. */
-struct byi_builds {
+struct byi_build_check {
     enum byoc_status (*ask)(void *ctx, const struct byi_module *m,
                             uint32_t func, const char **why,
                             struct byoc_error *err);
@@ -185,7 +185,7 @@ struct byi_builds {
  * nothing to split, or if the whole can be built after all, so that the fault
  * lies elsewhere. The module is unchanged. */
 enum byoc_status byi_split_region(struct byi_module *m,
-                                  struct byi_builds builds,
+                                  struct byi_build_check builds,
                                   struct byi_arena *arena,
                                   struct byi_revert *revert,
                                   struct byoc_error *err);

@@ -175,7 +175,7 @@ struct splitter {
     uint32_t func;
     byi_id *calls; /* of composites, in the region's order */
     uint32_t n;
-    struct byi_builds builds;
+    struct byi_build_check builds;
     struct byi_arena *scratch;
     struct byoc_error *err;
     uint32_t tries;
@@ -303,7 +303,7 @@ static void finish_split(struct splitter *s, struct byi_revert *revert,
 }
 
 enum byoc_status byi_split_region(struct byi_module *m,
-                                  struct byi_builds builds,
+                                  struct byi_build_check builds,
                                   struct byi_arena *arena,
                                   struct byi_revert *revert,
                                   struct byoc_error *err)
