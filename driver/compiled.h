@@ -25,7 +25,7 @@ struct byoc_compiled {
     const char *verdict;       /* which gates fail, and why; NULL: none */
     struct byi_coverage coverage;
     uint32_t n_added; /* passes of the list that the caller added */
-    struct byi_by_cost by_cost;
+    struct byi_cost_partition by_cost;
     struct byi_narrow_list narrowing;
     char *cc;     /* the C compiler, as in byoc_compile_params */
     char *keep_c; /* the folder for generated C; NULL: not kept */

@@ -176,17 +176,18 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
                         "partition by 'measured' runs backends in this "
                         "process, which isolation does not allow; use one of "
                         "the two, or 'estimated'");
-    c->by_cost = (struct byi_by_cost){.found = &c->found,
-                                      .arena = c->arena,
-                                      .ledger = c->ledger,
-                                      .threads = p->threads,
-                                      .plugins = p->plugins,
-                                      .cc = c->cc,
-                                      .table = p->cost_table,
-                                      .seconds = p->measure_seconds,
-                                      .progress = p->progress,
-                                      .progress_ctx = p->progress_ctx};
-    c->found.backends.decide = measured ? byi_by_cost : byi_by_estimate;
+    c->by_cost = (struct byi_cost_partition){.found = &c->found,
+                                             .arena = c->arena,
+                                             .ledger = c->ledger,
+                                             .threads = p->threads,
+                                             .plugins = p->plugins,
+                                             .cc = c->cc,
+                                             .table = p->cost_table,
+                                             .seconds = p->measure_seconds,
+                                             .progress = p->progress,
+                                             .progress_ctx = p->progress_ctx};
+    c->found.backends.decide =
+        measured ? byi_decide_by_cost : byi_decide_by_estimate;
     c->found.backends.decide_ctx = &c->by_cost;
     return BYOC_OK;
 }

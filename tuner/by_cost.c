@@ -17,11 +17,11 @@
 #include <math.h>
 #include <string.h>
 
-/* The state of byi_by_cost. A label is 0 for native kernels, 1 + v for backend
- * v.
+/* The state of byi_decide_by_cost. A label is 0 for native kernels, 1 + v for
+ * backend v.
  */
 struct decider {
-    struct byi_by_cost *by_cost;
+    struct byi_cost_partition *by_cost;
     struct byi_module *m;
     struct byi_arena *arena;
     struct byi_pass_context ctx;
@@ -563,11 +563,11 @@ static void finish_decider(struct decider *d)
     byi_arena_free(&d->arena);
 }
 
-enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
-                             struct byi_pass_context *ctx,
-                             struct byoc_error *err)
+enum byoc_status byi_decide_by_cost(void *by_cost, struct byi_module *m,
+                                    struct byi_pass_context *ctx,
+                                    struct byoc_error *err)
 {
-    struct byi_by_cost *by = by_cost;
+    struct byi_cost_partition *by = by_cost;
     struct byi_backends *backends = byi_backends_of(ctx);
     if (!backends->n)
         return BYOC_OK;

@@ -11,7 +11,7 @@
 
 /* Zero-initialise, then set the members above the line; pointers are borrowed.
  */
-struct byi_by_cost {
+struct byi_cost_partition {
     const struct byi_found *found; /* the plug-ins */
     struct byi_arena *arena;       /* owns the assignment */
     struct byi_ledger *ledger;
@@ -32,20 +32,20 @@ struct byi_by_cost {
 };
 
 /* The `decide` of struct byi_backends for --partition-by=measured: sets the
- * context's assignment by measured times. `by_cost` is a struct byi_by_cost.
- * Errors: BYOC_EINVAL (a backend is not a plug-in), BYOC_ELIMIT (too many
- * backends), those of passes. */
-enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
-                             struct byi_pass_context *ctx,
-                             struct byoc_error *err);
+ * context's assignment by measured times. `by_cost` is a struct
+ * byi_cost_partition. Errors: BYOC_EINVAL (a backend is not a plug-in),
+ * BYOC_ELIMIT (too many backends), those of passes. */
+enum byoc_status byi_decide_by_cost(void *by_cost, struct byi_module *m,
+                                    struct byi_pass_context *ctx,
+                                    struct byoc_error *err);
 
 /* by_estimate.c: the `decide` for --partition-by=estimated. A candidate that
  * several backends can run is assigned to the backend with the lowest cost().
  * A candidate stays with the first of these backends if that backend has no
  * estimate, since nothing can be compared with it.
  * Errors: BYOC_ELIMIT (too many backends), those of passes. */
-enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
-                                 struct byi_pass_context *ctx,
-                                 struct byoc_error *err);
+enum byoc_status byi_decide_by_estimate(void *by_cost, struct byi_module *m,
+                                        struct byi_pass_context *ctx,
+                                        struct byoc_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 #include <math.h>
 
 struct estimator {
-    struct byi_by_cost *by_cost;
+    struct byi_cost_partition *by_cost;
     struct byi_backends *backends;
     struct byi_pass_context ctx;
     struct byi_module *work; /* a clone, on which backends match */
@@ -133,11 +133,11 @@ static void assign_candidate(struct estimator *e,
     byi_text_free(&estimates);
 }
 
-enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
-                                 struct byi_pass_context *ctx,
-                                 struct byoc_error *err)
+enum byoc_status byi_decide_by_estimate(void *by_cost, struct byi_module *m,
+                                        struct byi_pass_context *ctx,
+                                        struct byoc_error *err)
 {
-    struct byi_by_cost *by = by_cost;
+    struct byi_cost_partition *by = by_cost;
     struct byi_backends *backends = byi_backends_of(ctx);
     if (backends->n < 2)
         return BYOC_OK;

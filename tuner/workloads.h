@@ -36,7 +36,7 @@ struct byi_workloads {
     struct byi_meter meter;
     struct byi_arena *arena;
     double deadline; /* the time of byi_now at which measuring stops */
-    /* as in struct byi_by_cost */
+    /* as in struct byi_cost_partition */
     void (*progress)(void *ctx, const char *activity, uint32_t done,
                      uint32_t total);
     void *progress_ctx;
