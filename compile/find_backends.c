@@ -42,14 +42,14 @@ static enum byoc_status call_each_plugin(const char *list,
 
 /* The state of a search through the plug-ins. */
 struct plugin_search {
-    struct byi_found *found;
+    struct byi_found_backends *found;
     const struct byoc_compile_params *params;
     struct byi_text failures, places;
     struct byoc_error exhausted; /* status OK: no allocation failed */
 };
 
-struct byi_plugin *byi_found_plugin(const struct byi_found *found,
-                                    const char *name)
+struct byi_plugin *byi_plugin_of_backend(const struct byi_found_backends *found,
+                                         const char *name)
 {
     for (uint32_t i = 0; i < found->plugins.n; i++)
         if (strcmp(found->plugins.at[i]->backend->name, name) == 0)
@@ -57,11 +57,9 @@ struct byi_plugin *byi_found_plugin(const struct byi_found *found,
     return NULL;
 }
 
-const struct byoc_operator *byi_found_operator(const struct byi_found *found,
-                                               const char *domain,
-                                               const char *type,
-                                               int64_t version,
-                                               const char **plugin)
+const struct byoc_operator *byi_find_custom_operator(
+    const struct byi_found_backends *found, const char *domain,
+    const char *type, int64_t version, const char **plugin)
 {
     const struct byoc_operator *op = NULL;
     for (uint32_t i = 0; i < found->plugins.n && !op; i++) {
@@ -75,7 +73,8 @@ const struct byoc_operator *byi_found_operator(const struct byi_found *found,
 
 /* Returns why a backend, or the plug-in at a path, was excluded, or NULL if it
  * was not. */
-static const char *crash_reason(const struct byi_found *found, const char *who)
+static const char *crash_reason(const struct byi_found_backends *found,
+                                const char *who)
 {
     for (uint32_t i = 0; i < found->n_crashed; i++)
         if (strcmp(who, found->crashed[i].who) == 0)
@@ -123,7 +122,7 @@ static struct byi_plugin *make_stand_in(struct byi_arena *arena,
 
 /* Give the first stand-in without a name the name of a requested backend, and
  * return it; NULL if all stand-ins have names. */
-static struct byi_plugin *name_stand_in(const struct byi_found *found,
+static struct byi_plugin *name_stand_in(const struct byi_found_backends *found,
                                         const char *name)
 {
     for (uint32_t i = 0; i < found->plugins.n; i++) {
@@ -174,7 +173,7 @@ static void try_plugin(void *ctx, const char *path)
                       err.text);
         return;
     }
-    if (byi_found_plugin(s->found, plugin->backend->name)) {
+    if (byi_plugin_of_backend(s->found, plugin->backend->name)) {
         close_plugin(&plugin); /* an earlier plug-in has this name */
         return;
     }
@@ -208,7 +207,7 @@ struct byi_pattern_backend {
 
 /* Make a backend for each backend name in `patterns`, in order of appearance.
  */
-static enum byoc_status make_pattern_backends(struct byi_found *found,
+static enum byoc_status make_pattern_backends(struct byi_found_backends *found,
                                               const char *const *patterns,
                                               struct byoc_error *err)
 {
@@ -246,8 +245,8 @@ static enum byoc_status find_named_plugin(const struct plugin_search *s,
                                           struct byi_plugin **plugin,
                                           struct byoc_error *err)
 {
-    struct byi_found *found = s->found;
-    *plugin = byi_found_plugin(found, name);
+    struct byi_found_backends *found = s->found;
+    *plugin = byi_plugin_of_backend(found, name);
     if (!*plugin)
         *plugin = name_stand_in(found, name);
     if (*plugin)
@@ -261,7 +260,7 @@ static enum byoc_status find_named_plugin(const struct plugin_search *s,
 
 /* Load the requested backends, in the order requested; without a list, all that
  * are found. */
-static enum byoc_status load_backends(struct byi_found *found,
+static enum byoc_status load_backends(struct byi_found_backends *found,
                                       const struct byoc_compile_params *params,
                                       struct byoc_error *err)
 {
@@ -307,8 +306,8 @@ static enum byoc_status load_backends(struct byi_found *found,
     return status;
 }
 
-bool byi_found_writes_c(const struct byi_found *found,
-                        const struct byoc_backend *backend)
+bool byi_backend_writes_c(const struct byi_found_backends *found,
+                          const struct byoc_backend *backend)
 {
     return backend->compile && found->codegen != BYOC_CODEGEN_JSON &&
            (found->codegen == BYOC_CODEGEN_C ||
@@ -327,14 +326,14 @@ static void exclude_backend(struct byi_backend *backend, enum byi_reason reason,
 
 /* Exclude backends that cannot generate code of the requested kind or for the
  * requested machine, and backends that crashed. */
-static void exclude_backends(struct byi_found *found)
+static void exclude_backends(struct byi_found_backends *found)
 {
     for (uint32_t v = 0; v < found->backends.n; v++) {
         struct byi_backend *backend = &found->backends.at[v];
         const struct byi_plugin *plugin =
-            byi_found_plugin(found, backend->name);
+            byi_plugin_of_backend(found, backend->name);
         if (backend->api->flags & BYOC_BACKEND_WRITES_C &&
-            !byi_found_writes_c(found, backend->api))
+            !byi_backend_writes_c(found, backend->api))
             exclude_backend(
                 backend, BYI_REASON_WRITES_C,
                 "it generates C only, which --codegen json excludes");
@@ -356,7 +355,8 @@ static void exclude_backends(struct byi_found *found)
     }
 }
 
-void byi_found_warnings(const struct byi_found *found, struct byi_text *lines)
+void byi_warn_excluded_backends(const struct byi_found_backends *found,
+                                struct byi_text *lines)
 {
     for (uint32_t v = 0; v < found->backends.n; v++) {
         const struct byi_backend *backend = &found->backends.at[v];
@@ -376,7 +376,7 @@ static __attribute__((constructor)) void use_custom_calls(void)
     byi_custom_use(byoc_internal_custom_calls());
 }
 
-enum byoc_status byi_find_backends(struct byi_found *found,
+enum byoc_status byi_find_backends(struct byi_found_backends *found,
                                    struct byi_arena *arena,
                                    const struct byoc_compile_params *params,
                                    struct byoc_error *err)
@@ -404,7 +404,7 @@ enum byoc_status byi_find_backends(struct byi_found *found,
     return BYOC_OK;
 }
 
-void byi_found_free(struct byi_found *found)
+void byi_found_backends_free(struct byi_found_backends *found)
 {
     byi_backends_free(&found->backends);
     for (uint32_t i = 0; i < found->plugins.n; i++)
@@ -565,13 +565,13 @@ enum byoc_status byoc_patterns_lint(const char *plugins,
     BYI_BORDER(err);
     if (!patterns || !*patterns)
         return call_each_plugin(plugins, NULL, lint_plugin, &linting, err);
-    struct byi_found found = {.arena = byi_arena_new()};
+    struct byi_found_backends found = {.arena = byi_arena_new()};
     const enum byoc_status status =
         make_pattern_backends(&found, patterns, err);
     for (uint32_t i = 0; status == BYOC_OK && i < found.pattern_backends.n; i++)
         lint_rows(&linting, &found.pattern_backends.at[i]->backend);
     struct byi_arena *arena = found.arena;
-    byi_found_free(&found);
+    byi_found_backends_free(&found);
     byi_arena_free(&arena);
     return status;
 }

@@ -32,9 +32,9 @@ struct byi_answer {
     uint64_t bytes;
 };
 
-/* The backends of a compile. Zero-initialise. byi_found_free must be called
- * before `arena` is freed. */
-struct byi_found {
+/* The backends of a compile. Zero-initialise. byi_found_backends_free must be
+ * called before `arena` is freed. */
+struct byi_found_backends {
     /* the machine that the artifact is for */
     const struct byi_machine *machine;
     struct byi_backends backends;
@@ -58,40 +58,39 @@ struct byi_found {
  * the plug-ins of the backends that it names, in its order. If it names none,
  * all plug-ins follow. Errors: BYOC_EBACKEND (a named backend is missing, or a
  * plug-in of the user cannot be opened), BYOC_EINVAL (a malformed pattern, an
- * unknown machine), BYOC_ENOMEM. The caller calls byi_found_free even after an
- * error. */
-enum byoc_status byi_find_backends(struct byi_found *found,
+ * unknown machine), BYOC_ENOMEM. The caller calls byi_found_backends_free even
+ * after an error. */
+enum byoc_status byi_find_backends(struct byi_found_backends *found,
                                    struct byi_arena *arena,
                                    const struct byoc_compile_params *params,
                                    struct byoc_error *err);
 /* Close the plug-ins and free what *found owns, except `arena`. */
-void byi_found_free(struct byi_found *found);
+void byi_found_backends_free(struct byi_found_backends *found);
 /* warm.c: set found->warm and found->sizes from the texts of --warm, such as
  * "batch=1,2,8,sequence=16"; in `arena`. Errors: BYOC_EINVAL (malformed text, a
  * name that is not a symbolic dim of an input, a missing dim, too many
  * combinations). */
-enum byoc_status byi_find_warm(struct byi_found *found,
+enum byoc_status byi_find_warm(struct byi_found_backends *found,
                                const struct byi_module *m,
                                const char *const *warm, struct byi_arena *arena,
                                struct byoc_error *err);
 /* Whether this backend generates C: it has compile(), and --codegen is c, or is
  * auto and the backend generates only C. */
-bool byi_found_writes_c(const struct byi_found *found,
-                        const struct byoc_backend *backend);
+bool byi_backend_writes_c(const struct byi_found_backends *found,
+                          const struct byoc_backend *backend);
 /* Add a line for each backend that was excluded because it failed, or because
  * it does not run on the machine of the artifact. */
-void byi_found_warnings(const struct byi_found *found, struct byi_text *lines);
+void byi_warn_excluded_backends(const struct byi_found_backends *found,
+                                struct byi_text *lines);
 /* Returns the operator `type` of a domain at this version of the domain, in the
  * first plug-in that has it, whose name becomes *plugin. Returns NULL if there
  * is none. */
-const struct byoc_operator *byi_found_operator(const struct byi_found *found,
-                                               const char *domain,
-                                               const char *type,
-                                               int64_t version,
-                                               const char **plugin);
+const struct byoc_operator *byi_find_custom_operator(
+    const struct byi_found_backends *found, const char *domain,
+    const char *type, int64_t version, const char **plugin);
 /* Returns the plug-in of the backend of that name, or NULL. A plug-in that
  * crashed while it was opened has no library. */
-struct byi_plugin *byi_found_plugin(const struct byi_found *found,
-                                    const char *name);
+struct byi_plugin *byi_plugin_of_backend(const struct byi_found_backends *found,
+                                         const char *name);
 
 #endif

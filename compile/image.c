@@ -47,18 +47,19 @@ static bool has_symbolic_inputs(const struct byi_module *m, uint32_t func)
     return false;
 }
 
-static const struct byi_plugin *plugin_of(const struct byi_module *m,
-                                          const struct byi_found *found,
-                                          uint32_t func)
+static const struct byi_plugin *plugin_of(
+    const struct byi_module *m, const struct byi_found_backends *found,
+    uint32_t func)
 {
-    return byi_found_plugin(found, m->funcs.at[func]->attr.compiler);
+    return byi_plugin_of_backend(found, m->funcs.at[func]->attr.compiler);
 }
 
 /* Make a backend's result the region's blob. If `symbol` is not NULL, the
  * result is C that defines this function: compile it, and keep the JSON as blob
  * if that fails. */
-static void take_blob(const struct byi_found *found, struct byi_built_region *r,
-                      const char *symbol, const void *data, uint64_t bytes)
+static void take_blob(const struct byi_found_backends *found,
+                      struct byi_built_region *r, const char *symbol,
+                      const void *data, uint64_t bytes)
 {
     r->symbol = symbol;
     if (symbol) {
@@ -74,7 +75,7 @@ static void take_blob(const struct byi_found *found, struct byi_built_region *r,
 
 /* Use the backend's result for region `name` from another process, if there is
  * one. */
-static void take_answer(const struct byi_found *found,
+static void take_answer(const struct byi_found_backends *found,
                         struct byi_built_region *r, const char *name)
 {
     for (uint32_t i = 0; i < found->n_answers; i++)
@@ -100,7 +101,7 @@ static void release_blob(void *data)
 /* Call the backend's compile(), if it has one, and set the region's blob, or
  * its fault and reason. */
 static void compile_region(const struct byi_module *m,
-                           const struct byi_found *found,
+                           const struct byi_found_backends *found,
                            struct byi_arena *arena, struct byi_built_region *r)
 {
     const struct byi_plugin *plugin = plugin_of(m, found, r->func);
@@ -109,7 +110,7 @@ static void compile_region(const struct byi_module *m,
         return;
     struct byoc_region region =
         region_of(r, byi_const_views(m, r->consts, r->n_consts, arena));
-    if (!r->varies && byi_found_writes_c(found, plugin->backend))
+    if (!r->varies && byi_backend_writes_c(found, plugin->backend))
         region.symbol = byi_code_symbol(m, r->func, arena);
     region.ext = &may_decline;
     struct byoc_blob blob;
@@ -140,7 +141,7 @@ static void compile_region(const struct byi_module *m,
 /* Initialise *r, and write the blob of region `func`. A backend without a
  * plug-in consists only of patterns. */
 static enum byoc_status write_region(const struct byi_module *m, uint32_t func,
-                                     const struct byi_found *found,
+                                     const struct byi_found_backends *found,
                                      struct byi_arena *arena,
                                      struct byi_built_region *r,
                                      struct byoc_error *err)
@@ -183,7 +184,7 @@ static void pack_blobs(struct byi_built *b)
 }
 
 static enum byoc_status write_regions(const struct byi_module *m,
-                                      const struct byi_found *found,
+                                      const struct byi_found_backends *found,
                                       struct byi_arena *arena,
                                       struct byi_built *b,
                                       struct byoc_error *err)
@@ -274,7 +275,7 @@ static void describe_loaded(const void *ctx, byoc_trace_fn say, void *to)
 }
 
 enum byoc_status byi_load_region(const struct byi_module *m,
-                                 const struct byi_found *found,
+                                 const struct byi_found_backends *found,
                                  struct byi_arena *arena,
                                  struct byi_built_region *r,
                                  struct byoc_error *err)
@@ -340,7 +341,7 @@ static bool fix_dims(const struct byi_module *m, struct byi_arena *arena,
 }
 
 enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
-                                const struct byi_found *found,
+                                const struct byi_found_backends *found,
                                 struct byi_arena *arena, const char **why,
                                 struct byoc_error *err)
 {
@@ -392,7 +393,7 @@ enum byoc_status byi_built_plan(const struct byi_module *m,
  * `list`, or set `operators` of the entry. Returns the new number of entries.
  */
 static uint32_t list_operators(const struct byi_module *m,
-                               const struct byi_found *found,
+                               const struct byi_found_backends *found,
                                struct byi_arena *arena,
                                struct byi_manifest_backend *list, uint32_t n)
 {
@@ -404,7 +405,8 @@ static uint32_t list_operators(const struct byi_module *m,
                 continue;
             const char *op = byi_attr_string(node->attrs, "op");
             const char *name = byi_arena_strn(arena, op, strcspn(op, "."));
-            const struct byi_plugin *plugin = byi_found_plugin(found, name);
+            const struct byi_plugin *plugin =
+                byi_plugin_of_backend(found, name);
             uint32_t at = 0;
             while (at < n && strcmp(list[at].name, name) != 0)
                 at++;
@@ -420,7 +422,7 @@ static uint32_t list_operators(const struct byi_module *m,
 }
 
 enum byoc_status byi_built_manifest(const struct byi_module *m,
-                                    const struct byi_found *found,
+                                    const struct byi_found_backends *found,
                                     const struct byi_image *image, bool hashes,
                                     struct byi_arena *arena,
                                     struct byi_text *text,
@@ -431,7 +433,7 @@ enum byoc_status byi_built_manifest(const struct byi_module *m,
     uint32_t n = 0;
     for (uint32_t t = 0; t < m->targets.n; t++) {
         const struct byi_plugin *plugin =
-            byi_found_plugin(found, m->targets.at[t]);
+            byi_plugin_of_backend(found, m->targets.at[t]);
         bool used = false;
         for (uint32_t i = 0; i < m->funcs.n && !used; i++) {
             const struct byi_func *f = m->funcs.at[i];
@@ -507,7 +509,7 @@ enum byoc_status byi_built_map(struct byi_built *built, struct byoc_error *err)
 }
 
 enum byoc_status byi_built_make(const struct byi_module *m,
-                                const struct byi_found *found,
+                                const struct byi_found_backends *found,
                                 const struct byi_kernels *kernels,
                                 struct byi_arena *arena,
                                 struct byi_built *built, struct byoc_error *err)

@@ -58,7 +58,7 @@ struct byi_built {
  * error. Errors: the errors of byi_region_write, byi_plan_write, byi_built_map
  * and byi_manifest_write. */
 enum byoc_status byi_built_make(const struct byi_module *m,
-                                const struct byi_found *found,
+                                const struct byi_found_backends *found,
                                 const struct byi_kernels *kernels,
                                 struct byi_arena *arena,
                                 struct byi_built *built,
@@ -77,7 +77,7 @@ enum byoc_status byi_describe_region(
 /* Load the region, set its steps and unload it; if the backend refuses to load
  * it, set its fault. Errors: BYOC_ENOMEM, and the errors of byi_code_map. */
 enum byoc_status byi_load_region(const struct byi_module *m,
-                                 const struct byi_found *found,
+                                 const struct byi_found_backends *found,
                                  struct byi_arena *arena,
                                  struct byi_built_region *r,
                                  struct byoc_error *err);
@@ -86,7 +86,7 @@ enum byoc_status byi_load_region(const struct byi_module *m,
  * one size. Errors: BYOC_ENOMEM, and the errors of byi_region_write and
  * byi_code_map. */
 enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
-                                const struct byi_found *found,
+                                const struct byi_found_backends *found,
                                 struct byi_arena *arena, const char **why,
                                 struct byoc_error *err);
 /* Returns the image for the runtime, without ledger and code. Its pointers are
@@ -105,7 +105,7 @@ enum byoc_status byi_built_plan(const struct byi_module *m,
  * operators the module calls. `hashes`: include hashes, as in an artifact.
  * Errors: BYOC_EINVAL (the module has no entry function). */
 enum byoc_status byi_built_manifest(const struct byi_module *m,
-                                    const struct byi_found *found,
+                                    const struct byi_found_backends *found,
                                     const struct byi_image *image, bool hashes,
                                     struct byi_arena *arena,
                                     struct byi_text *text,

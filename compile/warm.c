@@ -14,7 +14,7 @@
 enum { MAX_SETS = 1024, MAX_DIMS = 64 };
 
 struct warm_reader {
-    struct byi_found *found;
+    struct byi_found_backends *found;
     struct byi_arena *arena;
     const char *text;                     /* value of the current --warm */
     struct byi_size_list lists[MAX_DIMS]; /* the n lists of this text */
@@ -171,7 +171,7 @@ static void list_sizes(struct warm_reader *r)
     r->found->sizes = (struct byi_sizes){n, lists};
 }
 
-enum byoc_status byi_find_warm(struct byi_found *found,
+enum byoc_status byi_find_warm(struct byi_found_backends *found,
                                const struct byi_module *m,
                                const char *const *warm, struct byi_arena *arena,
                                struct byoc_error *err)

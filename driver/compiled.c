@@ -227,7 +227,7 @@ void byoc_compiled_free(struct byoc_compiled **compiled)
     byi_timing_free(&c->timing);
     byi_vec_free(c->list.passes.at);
     byi_narrow_list_free(&c->narrowing);
-    byi_found_free(&c->found);
+    byi_found_backends_free(&c->found);
     byi_ledger_free(&c->ledger);
     byi_module_free(&c->m);
     struct byi_arena *arena = c->arena;

@@ -16,7 +16,7 @@
 struct byoc_compiled {
     struct byi_module *m;
     struct byi_arena *arena;
-    struct byi_found found;
+    struct byi_found_backends found;
     struct byi_ledger *ledger;
     struct byi_built built;
     struct byi_text ledger_json, ir, times, warnings;

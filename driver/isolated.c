@@ -66,7 +66,8 @@ static void put_module(const struct byi_module *m, int consts,
     }
 }
 
-static void put_backends(const struct byi_found *found, struct byi_text *out)
+static void put_backends(const struct byi_found_backends *found,
+                         struct byi_text *out)
 {
     put_item(out, &found->plugins.n, sizeof found->plugins.n);
     for (uint32_t i = 0; i < found->plugins.n; i++) {
@@ -216,7 +217,8 @@ static enum byoc_status get_module(struct result_reader *in, int consts,
 }
 
 /* Make backends that have only a name and versions, and are never called. */
-static void get_backends(struct result_reader *in, struct byi_found *found)
+static void get_backends(struct result_reader *in,
+                         struct byi_found_backends *found)
 {
     const uint32_t n = get_count(in);
     for (uint32_t i = 0; i < n; i++) {
@@ -231,7 +233,8 @@ static void get_backends(struct result_reader *in, struct byi_found *found)
 }
 
 /* Read what compile() returned for each region; the data stay in the result. */
-static void get_answers(struct result_reader *in, struct byi_found *found)
+static void get_answers(struct result_reader *in,
+                        struct byi_found_backends *found)
 {
     const uint32_t n = get_count(in);
     struct byi_answer *answers =
@@ -268,7 +271,7 @@ static enum byoc_status read_result(const struct isolated_compile *job,
         return byi_fail(err, result.status, "%s", result.text);
     *c = byi_compiled_new(params);
     in.arena = (*c)->arena;
-    struct byi_found *found = &(*c)->found;
+    struct byi_found_backends *found = &(*c)->found;
     found->arena = (*c)->arena;
     found->codes = byi_arena_alloc((*c)->arena, sizeof *found->codes);
     *found->codes = (struct byi_codes){.arena = (*c)->arena};

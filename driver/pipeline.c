@@ -388,9 +388,9 @@ static void name_operators(struct byi_module *m)
 static bool find_operator(void *ctx, const char *domain, const char *type,
                           int64_t opset, struct byi_onnx_custom *custom)
 {
-    const struct byi_found *found = ctx;
+    const struct byi_found_backends *found = ctx;
     custom->op =
-        byi_found_operator(found, domain, type, opset, &custom->plugin);
+        byi_find_custom_operator(found, domain, type, opset, &custom->plugin);
     return custom->op != NULL;
 }
 
@@ -654,7 +654,7 @@ enum byoc_status byi_compile_here(const struct byi_model_source *source,
     (*c)->found.crashed = crashed;
     (*c)->found.n_crashed = n_crashed;
     BYI_TRY(compile_model(*c, source, params, err));
-    byi_found_warnings(&(*c)->found, &(*c)->warnings);
+    byi_warn_excluded_backends(&(*c)->found, &(*c)->warnings);
     if ((*c)->by_cost.notes.n)
         byi_text_add(&(*c)->warnings, (*c)->by_cost.notes.at,
                      (*c)->by_cost.notes.n);

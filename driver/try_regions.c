@@ -16,7 +16,7 @@ static enum byoc_status try_isolated(struct byoc_compiled *c,
         struct byi_built_region *r = &c->built.regions.at[i];
         const struct byi_func *f = c->m->funcs.at[r->func];
         const struct byi_plugin *plugin =
-            byi_found_plugin(&c->found, f->attr.compiler);
+            byi_plugin_of_backend(&c->found, f->attr.compiler);
         if (!plugin || r->fault)
             continue;
         if (r->varies)
@@ -65,8 +65,8 @@ static enum byoc_status ask_runtime(struct byoc_compiled *c,
     }
     for (uint32_t i = 0; i < n; i++) {
         struct byi_built_region *r = &c->built.regions.at[i];
-        const struct byi_plugin *plugin =
-            byi_found_plugin(&c->found, c->m->funcs.at[r->func]->attr.compiler);
+        const struct byi_plugin *plugin = byi_plugin_of_backend(
+            &c->found, c->m->funcs.at[r->func]->attr.compiler);
         if (!r->varies || r->fault || !faults[i] || !plugin)
             continue;
         r->fault = faults[i];
@@ -111,8 +111,8 @@ enum byoc_status byi_try_regions(struct byoc_compiled *c,
         struct byi_built_region *r = &c->built.regions.at[i];
         const char *fault = byoc_internal_region_fault(model, i);
         whole = whole && !fault && !r->fault; /* compile() may have refused */
-        const struct byi_plugin *plugin =
-            byi_found_plugin(&c->found, c->m->funcs.at[r->func]->attr.compiler);
+        const struct byi_plugin *plugin = byi_plugin_of_backend(
+            &c->found, c->m->funcs.at[r->func]->attr.compiler);
         if (!plugin || r->fault)
             continue; /* backends without a plug-in are never loaded */
         r->reason = BYI_REASON_NOT_BUILT;

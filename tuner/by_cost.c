@@ -520,7 +520,7 @@ static enum byoc_status check_backends(const struct decider *d,
                                        struct byoc_error *err)
 {
     for (uint32_t v = 0; v < d->backends->n; v++)
-        if (!byi_found_plugin(d->by_cost->found, d->backends->at[v].name))
+        if (!byi_plugin_of_backend(d->by_cost->found, d->backends->at[v].name))
             return byi_fail(
                 err, BYOC_EINVAL,
                 "backend '%s' consists of patterns only and cannot be "

@@ -12,8 +12,8 @@
 /* Zero-initialise, then set the members above the line; pointers are borrowed.
  */
 struct byi_cost_partition {
-    const struct byi_found *found; /* the plug-ins */
-    struct byi_arena *arena;       /* owns the assignment */
+    const struct byi_found_backends *found; /* the plug-ins */
+    struct byi_arena *arena;                /* owns the assignment */
     struct byi_ledger *ledger;
     uint32_t threads;
     const char *plugins; /* list of plug-ins, or NULL */

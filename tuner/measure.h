@@ -11,7 +11,7 @@
 
 /* Shared by all measurements of one compile. */
 struct byi_meter {
-    const struct byi_found *found;
+    const struct byi_found_backends *found;
     const struct byi_pass_context *ctx; /* the user's options of passes  */
     uint32_t threads;                   /* as in byoc_load_params        */
     const char *plugins, *cc; /* list of plug-ins; C compiler; or NULL */
