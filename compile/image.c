@@ -163,7 +163,7 @@ static enum byoc_status write_region(const struct byi_module *m, uint32_t func,
 
 /* Copy the blobs to one block of memory, without gaps, from an aligned address,
  * as in an artifact. (Loading copies blobs that are not aligned.) */
-static void pack_blobs(struct byi_built *b)
+static void pack_blobs(struct byi_built_model *b)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < b->regions.n; i++)
@@ -186,7 +186,7 @@ static void pack_blobs(struct byi_built *b)
 static enum byoc_status write_regions(const struct byi_module *m,
                                       const struct byi_found_backends *found,
                                       struct byi_arena *arena,
-                                      struct byi_built *b,
+                                      struct byi_built_model *b,
                                       struct byoc_error *err)
 {
     enum byoc_status status = BYOC_OK;
@@ -361,11 +361,10 @@ enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
 
 /* --- plan and manifest ---------------------------------------------------- */
 
-enum byoc_status byi_built_plan(const struct byi_module *m,
-                                const struct byi_built *built,
-                                const struct byi_kernels *kernels,
-                                enum byoc_dtype store, struct byi_arena *arena,
-                                struct byi_plan *plan, struct byoc_error *err)
+enum byoc_status byi_built_model_plan(
+    const struct byi_module *m, const struct byi_built_model *built,
+    const struct byi_kernels *kernels, enum byoc_dtype store,
+    struct byi_arena *arena, struct byi_plan *plan, struct byoc_error *err)
 {
     const uint32_t n = built->regions.n;
     struct byi_plan_region *regions =
@@ -421,12 +420,10 @@ static uint32_t list_operators(const struct byi_module *m,
     return n;
 }
 
-enum byoc_status byi_built_manifest(const struct byi_module *m,
-                                    const struct byi_found_backends *found,
-                                    const struct byi_image *image, bool hashes,
-                                    struct byi_arena *arena,
-                                    struct byi_text *text,
-                                    struct byoc_error *err)
+enum byoc_status byi_built_model_manifest(
+    const struct byi_module *m, const struct byi_found_backends *found,
+    const struct byi_image *image, bool hashes, struct byi_arena *arena,
+    struct byi_text *text, struct byoc_error *err)
 {
     struct byi_manifest_backend *backends = byi_arena_calloc(
         arena, m->targets.n + found->plugins.n + 1u, sizeof *backends);
@@ -458,16 +455,16 @@ enum byoc_status byi_built_manifest(const struct byi_module *m,
 
 /* --- building ------------------------------------------------------------- */
 
-void byi_built_free(struct byi_built *built)
+void byi_built_model_free(struct byi_built_model *built)
 {
     byi_vec_free(built->regions.at);
     byi_vec_free(built->packed);
     byi_text_free(&built->manifest);
     byi_plan_free(&built->plan);
-    *built = (struct byi_built){0};
+    *built = (struct byi_built_model){0};
 }
 
-struct byi_image byi_built_image(const struct byi_built *built)
+struct byi_image byi_built_model_image(const struct byi_built_model *built)
 {
     return (struct byi_image){.manifest = built->manifest.at,
                               .manifest_bytes = built->manifest.n,
@@ -484,7 +481,7 @@ struct byi_image byi_built_image(const struct byi_built *built)
 /* --- code ----------------------------------------------------------------- */
 
 /* Make built->functions, all NULL, and built->sources. */
-static void list_code(struct byi_built *built, struct byi_arena *arena)
+static void list_code(struct byi_built_model *built, struct byi_arena *arena)
 {
     const uint32_t n = built->regions.n;
     built->functions =
@@ -496,7 +493,8 @@ static void list_code(struct byi_built *built, struct byi_arena *arena)
                 &built->regions.at[i].code->unit;
 }
 
-enum byoc_status byi_built_map(struct byi_built *built, struct byoc_error *err)
+enum byoc_status byi_built_model_map(struct byi_built_model *built,
+                                     struct byoc_error *err)
 {
     for (uint32_t i = 0; i < built->regions.n; i++) {
         struct byi_code *code = built->regions.at[i].code;
@@ -508,22 +506,23 @@ enum byoc_status byi_built_map(struct byi_built *built, struct byoc_error *err)
     return BYOC_OK;
 }
 
-enum byoc_status byi_built_make(const struct byi_module *m,
-                                const struct byi_found_backends *found,
-                                const struct byi_kernels *kernels,
-                                struct byi_arena *arena,
-                                struct byi_built *built, struct byoc_error *err)
+enum byoc_status byi_built_model_make(const struct byi_module *m,
+                                      const struct byi_found_backends *found,
+                                      const struct byi_kernels *kernels,
+                                      struct byi_arena *arena,
+                                      struct byi_built_model *built,
+                                      struct byoc_error *err)
 {
-    byi_built_free(built);
+    byi_built_model_free(built);
     built->exact = found->backends.exact;
     BYI_TRY(write_regions(m, found, arena, built, err));
-    BYI_TRY(
-        byi_built_plan(m, built, kernels, BYOC_NONE, arena, &built->plan, err));
+    BYI_TRY(byi_built_model_plan(m, built, kernels, BYOC_NONE, arena,
+                                 &built->plan, err));
     built->spans = byi_plan_spans(m, &built->plan, arena);
     list_code(built, arena);
     if (!found->answers)
-        BYI_TRY(byi_built_map(built, err));
-    const struct byi_image image = byi_built_image(built);
-    return byi_built_manifest(m, found, &image, false, arena, &built->manifest,
-                              err);
+        BYI_TRY(byi_built_model_map(built, err));
+    const struct byi_image image = byi_built_model_image(built);
+    return byi_built_model_manifest(m, found, &image, false, arena,
+                                    &built->manifest, err);
 }

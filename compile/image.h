@@ -19,8 +19,8 @@ struct byi_built_step {
 /* A region, and the result of building it. */
 struct byi_built_region {
     uint32_t func;
-    struct byi_text
-        blob; /* after byi_built_make, in struct byi_built's `blobs` */
+    struct byi_text blob; /* after byi_built_model_make, in struct
+                             byi_built_model's `blobs` */
     uint32_t *consts;
     uint32_t n_consts;
     /* its inputs have symbolic dims: the blob is its JSON */
@@ -35,7 +35,7 @@ struct byi_built_region {
 
 /* Everything that a run needs, in memory. Zero-initialise. The weights stay in
  * the module, which must outlive models loaded from here. */
-struct byi_built {
+struct byi_built_model {
     bool exact; /* as in struct byoc_compile_params */
     BYI_VEC(struct byi_built_region) regions; /* in the module's order */
     void *packed; /* memory of the blobs, which begin at an aligned address */
@@ -54,20 +54,21 @@ struct byi_built {
  * refuses, or whose C is invalid, has a fault, and its JSON as blob. Regions of
  * backends without compile(), or without a plug-in, also have their JSON as
  * blob. `kernels`: the fused groups that have code; NULL: none. Results are in
- * `arena`, or freed by byi_built_free, which must be called even after an
- * error. Errors: the errors of byi_region_write, byi_plan_write, byi_built_map
- * and byi_manifest_write. */
-enum byoc_status byi_built_make(const struct byi_module *m,
-                                const struct byi_found_backends *found,
-                                const struct byi_kernels *kernels,
-                                struct byi_arena *arena,
-                                struct byi_built *built,
-                                struct byoc_error *err);
+ * `arena`, or freed by byi_built_model_free, which must be called even after an
+ * error. Errors: the errors of byi_region_write, byi_plan_write,
+ * byi_built_model_map and byi_manifest_write. */
+enum byoc_status byi_built_model_make(const struct byi_module *m,
+                                      const struct byi_found_backends *found,
+                                      const struct byi_kernels *kernels,
+                                      struct byi_arena *arena,
+                                      struct byi_built_model *built,
+                                      struct byoc_error *err);
 /* Free what *built owns, and zero it; it may be zero already. */
-void byi_built_free(struct byi_built *built);
+void byi_built_model_free(struct byi_built_model *built);
 /* Map the code of the regions in C, and set built->functions, for a model in
  * this process. Errors: those of byi_code_map. */
-enum byoc_status byi_built_map(struct byi_built *built, struct byoc_error *err);
+enum byoc_status byi_built_model_map(struct byi_built_model *built,
+                                     struct byoc_error *err);
 /* Set r->steps to the steps that `describe(ctx, say, to)` passes to say(), in
  * `arena`. Errors: BYOC_ENOMEM. */
 enum byoc_status byi_describe_region(
@@ -91,24 +92,21 @@ enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
                                 struct byoc_error *err);
 /* Returns the image for the runtime, without ledger and code. Its pointers are
  * valid until `built` changes or is freed. */
-struct byi_image byi_built_image(const struct byi_built *built);
+struct byi_image byi_built_model_image(const struct byi_built_model *built);
 /* Make the plan for an artifact, in which fused groups have code and regions
  * are built; free it with byi_plan_free. `store`: see struct byi_plan_params.
  */
-enum byoc_status byi_built_plan(const struct byi_module *m,
-                                const struct byi_built *built,
-                                const struct byi_kernels *kernels,
-                                enum byoc_dtype store, struct byi_arena *arena,
-                                struct byi_plan *plan, struct byoc_error *err);
+enum byoc_status byi_built_model_plan(
+    const struct byi_module *m, const struct byi_built_model *built,
+    const struct byi_kernels *kernels, enum byoc_dtype store,
+    struct byi_arena *arena, struct byi_plan *plan, struct byoc_error *err);
 /* Append the manifest of `image` to `text`. It lists the backends that have
  * regions, in the order of the module's targets, then other plug-ins whose
  * operators the module calls. `hashes`: include hashes, as in an artifact.
  * Errors: BYOC_EINVAL (the module has no entry function). */
-enum byoc_status byi_built_manifest(const struct byi_module *m,
-                                    const struct byi_found_backends *found,
-                                    const struct byi_image *image, bool hashes,
-                                    struct byi_arena *arena,
-                                    struct byi_text *text,
-                                    struct byoc_error *err);
+enum byoc_status byi_built_model_manifest(
+    const struct byi_module *m, const struct byi_found_backends *found,
+    const struct byi_image *image, bool hashes, struct byi_arena *arena,
+    struct byi_text *text, struct byoc_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 
 struct byi_image byi_compiled_image(const struct byoc_compiled *c)
 {
-    struct byi_image image = byi_built_image(&c->built);
+    struct byi_image image = byi_built_model_image(&c->built);
     image.machine = c->found.machine;
     image.ledger = c->ledger_json.at;
     image.ledger_bytes = c->ledger_json.n;
@@ -72,8 +72,8 @@ static enum byoc_status write_artifact(const struct byoc_compiled *c,
                                        const char *path, struct byoc_error *err)
 {
     BYI_TRY(keep_source(c, kernels, err));
-    BYI_TRY(byi_built_plan(c->m, &c->built, kernels, c->store, c->arena, plan,
-                           err));
+    BYI_TRY(byi_built_model_plan(c->m, &c->built, kernels, c->store, c->arena,
+                                 plan, err));
     struct byi_image image = byi_compiled_image(c);
     image.plan = plan->json.at;
     image.plan_bytes = plan->json.n;
@@ -85,8 +85,8 @@ static enum byoc_status write_artifact(const struct byoc_compiled *c,
     image.n_kernels = kernels->list.n;
     image.sources = c->built.sources;
     image.n_sources = c->built.n_sources;
-    BYI_TRY(byi_built_manifest(c->m, &c->found, &image, true, c->arena,
-                               manifest, err));
+    BYI_TRY(byi_built_model_manifest(c->m, &c->found, &image, true, c->arena,
+                                     manifest, err));
     image.manifest = manifest->at;
     image.manifest_bytes = manifest->n;
     return byi_artifact_write(path, &image, c->cc, err);
@@ -140,7 +140,7 @@ enum byoc_status byoc_compiled_load(struct byoc_compiled *c,
         byoc_internal_model_adopt(*model, &load);
         return BYOC_OK;
     }
-    BYI_TRY(byi_built_map(&c->built, err));
+    BYI_TRY(byi_built_model_map(&c->built, err));
     const struct byi_image image = byi_compiled_image(c);
     return byoc_internal_model_open(&image, &load, model, err);
 }
@@ -218,7 +218,7 @@ void byoc_compiled_free(struct byoc_compiled **compiled)
         return;
     *compiled = NULL;
     byoc_model_free(&c->tried);
-    byi_built_free(&c->built);
+    byi_built_model_free(&c->built);
     byi_text_free(&c->by_cost.notes);
     byi_text_free(&c->ledger_json);
     byi_text_free(&c->ir);

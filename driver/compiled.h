@@ -18,7 +18,7 @@ struct byoc_compiled {
     struct byi_arena *arena;
     struct byi_found_backends found;
     struct byi_ledger *ledger;
-    struct byi_built built;
+    struct byi_built_model built;
     struct byi_text ledger_json, ir, times, warnings;
     struct byi_timing timing;
     struct byi_pass_list list; /* the passes to run */

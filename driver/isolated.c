@@ -79,7 +79,8 @@ static void put_backends(const struct byi_found_backends *found,
 }
 
 static void put_regions(const struct byi_module *m,
-                        const struct byi_built *built, struct byi_text *out)
+                        const struct byi_built_model *built,
+                        struct byi_text *out)
 {
     put_item(out, &built->regions.n, sizeof built->regions.n);
     for (uint32_t i = 0; i < built->regions.n; i++) {
@@ -291,8 +292,8 @@ static enum byoc_status read_result(const struct isolated_compile *job,
     BYI_TRY(byi_find_warm(found, (*c)->m, params->warm, (*c)->arena, err));
     enum byoc_status status = BYOC_OK;
     if (!params->stop_after && !params->passes)
-        status = byi_built_make((*c)->m, found, NULL, (*c)->arena, &(*c)->built,
-                                err);
+        status = byi_built_model_make((*c)->m, found, NULL, (*c)->arena,
+                                      &(*c)->built, err);
     found->answers = NULL; /* the answers point into the child's bytes */
     return status;
 }

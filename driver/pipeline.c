@@ -506,8 +506,8 @@ static enum byoc_status build_image(struct byoc_compiled *c,
 {
     struct build_round build_round = {.again = true};
     for (; build_round.again; build_round.last = true) {
-        BYI_TRY(
-            byi_built_make(c->m, &c->found, NULL, c->arena, &c->built, err));
+        BYI_TRY(byi_built_model_make(c->m, &c->found, NULL, c->arena, &c->built,
+                                     err));
         BYI_TRY(byi_try_regions(c, params, err));
         BYI_TRY(with_context(c, params, amend_regions, &build_round, err));
     }

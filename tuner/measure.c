@@ -42,26 +42,26 @@ static enum byoc_status write_code(const struct byi_meter *meter,
                                    const struct byi_kernels *kernels,
                                    const char *path, struct byoc_error *err)
 {
-    struct byi_built built = {0};
+    struct byi_built_model built = {0};
     struct byi_text manifest = {0};
-    enum byoc_status status =
-        byi_built_make(m, meter->found, kernels, meter->arena, &built, err);
+    enum byoc_status status = byi_built_model_make(m, meter->found, kernels,
+                                                   meter->arena, &built, err);
     if (status == BYOC_OK) {
-        struct byi_image image = byi_built_image(&built);
+        struct byi_image image = byi_built_model_image(&built);
         image.weights_bytes = 0;
         image.n_spans = 0;
         image.source = kernels->source.at;
         image.source_bytes = kernels->source.n;
         image.n_kernels = kernels->list.n;
-        status = byi_built_manifest(m, meter->found, &image, true, meter->arena,
-                                    &manifest, err);
+        status = byi_built_model_manifest(m, meter->found, &image, true,
+                                          meter->arena, &manifest, err);
         image.manifest = manifest.at;
         image.manifest_bytes = manifest.n;
         if (status == BYOC_OK)
             status = byi_artifact_write(path, &image, meter->cc, err);
     }
     byi_text_free(&manifest);
-    byi_built_free(&built);
+    byi_built_model_free(&built);
     return status;
 }
 
@@ -117,7 +117,7 @@ static enum byoc_status load_alternative(
     const struct byi_meter *meter, const struct byi_compiled_groups *groups,
     struct byi_alternative *a, struct byoc_error *err)
 {
-    struct byi_image image = byi_built_image(&a->built);
+    struct byi_image image = byi_built_model_image(&a->built);
     if (groups->has_code) {
         const struct byi_image *code = &groups->library.artifact.image;
         image.code = code->code;
@@ -143,7 +143,7 @@ enum byoc_status byi_alternative_open(const struct byi_meter *meter,
                                       struct byoc_error *err)
 {
     *a = (struct byi_alternative){0};
-    enum byoc_status status = byi_built_make(
+    enum byoc_status status = byi_built_model_make(
         m, meter->found, groups->has_code ? &groups->kernels : NULL,
         meter->arena, &a->built, err);
     if (status == BYOC_OK)
@@ -157,7 +157,7 @@ void byi_alternative_close(struct byi_alternative *a)
 {
     byoc_state_free(&a->state);
     byoc_model_free(&a->model);
-    byi_built_free(&a->built);
+    byi_built_model_free(&a->built);
 }
 
 /* --- inputs --------------------------------------------------------------- */

@@ -46,7 +46,7 @@ void byi_compiled_groups_free(struct byi_compiled_groups *groups);
 
 /* A loaded model: one of the placements that are timed against each other. */
 struct byi_alternative {
-    struct byi_built built;
+    struct byi_built_model built;
     struct byoc_model *model;
     struct byoc_state *state;
     DLTensor *outputs; /* in the meter's arena */
