@@ -51,8 +51,8 @@ static int run(int argc, char **argv)
     enum byoc_status status = BYOC_OK;
     if (byi_same_file(path, out))
         status = byi_fail(&err, BYOC_EINVAL,
-                          "%s: the output is the model itself, expected "
-                          "another file after -o",
+                          "%s: found the model as the output, expected a file "
+                          "other than the model after -o",
                           out);
     if (status == BYOC_OK)
         status = byi_compile_model(path, &o, &compiled, &gate, &err);

@@ -28,7 +28,8 @@ static enum byoc_status check_output(const char *path, const char *input,
 {
     return input && byi_same_file(path, input)
                ? byi_fail(err, BYOC_EINVAL,
-                          "%s: the output is %s itself, expected another file",
+                          "%s: found %s as the output, expected a file other "
+                          "than the input",
                           path, what)
                : BYOC_OK;
 }

@@ -252,8 +252,8 @@ static enum byoc_status find_named_plugin(const struct plugin_search *s,
     if (*plugin)
         return BYOC_OK;
     return byi_fail(err, BYOC_EBACKEND,
-                    "backend '%s' was not found among %u plug-in%s in %s; %s",
-                    name, found->plugins.n, found->plugins.n == 1 ? "" : "s",
+                    "found no backend '%s' among %u plug-in%s in %s; %s", name,
+                    found->plugins.n, found->plugins.n == 1 ? "" : "s",
                     s->places.n ? s->places.at : "no folder",
                     s->failures.n ? s->failures.at : "try `byoc backends`");
 }
@@ -486,11 +486,11 @@ static void list_plugin(void *ctx, const char *path)
         plugin->backend->patterns, plugin->backend->n_patterns, &table, &err);
     const char *first = path_of_name(l, plugin->backend->name);
     if (status == BYOC_OK && first && strcmp(first, path) != 0)
-        status = byi_fail(&err, BYOC_EBACKEND,
-                          "%s: found backend '%s', which %s, found first, also "
-                          "defines, expected another name; leave out one "
-                          "of the two",
-                          path, plugin->backend->name, first);
+        status = byi_fail(
+            &err, BYOC_EBACKEND,
+            "%s: found backend '%s', which %s also defines, expected a name "
+            "that no other plug-in has; leave out one of the two",
+            path, plugin->backend->name, first);
     const struct named_plugin one = {
         byi_arena_str(l->arena, plugin->backend->name),
         byi_arena_str(l->arena, path)};

@@ -284,7 +284,8 @@ enum byoc_status byi_onnx_check_copy(const char *from, const char *to,
     if (stat(from, &old) == 0 && stat(to, &new) == 0 &&
         old.st_dev == new.st_dev && old.st_ino == new.st_ino)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: the output is the model itself; give another file",
+                        "%s: found the model as the output, expected a file "
+                        "other than the model",
                         to);
     if (external && stat_folder(from, &old) && stat_folder(to, &new) &&
         (old.st_dev != new.st_dev || old.st_ino != new.st_ino))

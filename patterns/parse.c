@@ -152,15 +152,16 @@ static enum byoc_status parse_name(struct parser *p, uint32_t *name)
                             "expected at most 15",
                             strlen(text));
     if (strcmp(text, BYI_CONST_NAME) == 0)
-        return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "%%%s is reserved for constants without a name, "
-                            "expected another name",
-                            text);
+        return byi_lex_fail(
+            &p->lex, &p->lex.tok, p->err,
+            "found the name %%%s, which is reserved for constants without a "
+            "name, expected a name that is not reserved",
+            text);
     *name = find_name(p, text);
     if (p->first_repeat[*name] && p->first_repeat[*name] != p->in_repeat)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "%%%s belongs to a repeated step and is also used "
-                            "outside of it, expected another name there",
+                            "found %%%s inside and outside of a repeated step, "
+                            "expected a name for each of the two",
                             text);
     if (p->defined[*name])
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
@@ -651,10 +652,11 @@ static enum byoc_status check_names(const struct parser *p, uint32_t index,
                             index, row, p->names[i]);
         for (uint32_t k = 0; k < p->p->n_names; k++)
             if (p->repeated[k] && is_number_of(p->names[i], p->names[k]))
-                return byi_fail(p->err, BYOC_EINVAL,
-                                "row %u (%s): %%%s could be one of the "
-                                "repeated %%%s, expected another name",
-                                index, row, p->names[i], p->names[k]);
+                return byi_fail(
+                    p->err, BYOC_EINVAL,
+                    "row %u (%s): found %%%s, which could be one of the "
+                    "repeated %%%s, expected a name without a number",
+                    index, row, p->names[i], p->names[k]);
     }
     return BYOC_OK;
 }

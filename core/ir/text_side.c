@@ -126,32 +126,34 @@ static enum byoc_status read_record(const struct byi_side *side, size_t at,
     struct byi_tensor t = {0};
 
     if (side->n - at < sizeof *r)
-        return byi_fail(err, BYOC_EPARSE,
-                        "%s: the record at byte %zu is cut off: found %zu "
-                        "bytes, expected %zu; write the file again",
-                        side->path, at, side->n - at, sizeof *r);
+        return byi_fail(
+            err, BYOC_EPARSE,
+            "%s: the record at byte %zu is cut off: found %zu "
+            "bytes, expected %zu; write it again with `byoc opt --consts`",
+            side->path, at, side->n - at, sizeof *r);
     memcpy(r, (const char *)side->map + at, sizeof *r);
     if (r->rank > BYI_MAX_RANK || r->dtype > BYI_LAST_DTYPE ||
         byoc_dtype_size((enum byoc_dtype)r->dtype) == 0)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: the record at byte %zu has rank %u and dtype %u, "
-                        "expected a rank up to %d and a known dtype; write the "
-                        "file again",
+                        "expected a rank up to %d and a known dtype; write it "
+                        "again with `byoc opt --consts`",
                         side->path, at, r->rank, r->dtype, BYI_MAX_RANK);
     t.dtype = (enum byoc_dtype)r->dtype;
     t.rank = r->rank;
     memcpy(t.dims, r->dims, sizeof t.dims);
     if (r->bytes != byi_tensor_bytes(&t))
-        return byi_fail(
-            err, BYOC_EPARSE,
-            "%s: the record at byte %zu has %llu bytes of data, "
-            "expected %llu for its dtype and dims; write the file again",
-            side->path, at, (unsigned long long)r->bytes,
-            (unsigned long long)byi_tensor_bytes(&t));
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: the record at byte %zu has %llu bytes of data, "
+                        "expected %llu for its dtype and dims; write it again "
+                        "with `byoc opt --consts`",
+                        side->path, at, (unsigned long long)r->bytes,
+                        (unsigned long long)byi_tensor_bytes(&t));
     if (r->bytes > side->n - at - sizeof *r)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: the data of the record at byte %zu is cut off: "
-                        "found %zu bytes, expected %llu; write the file again",
+                        "found %zu bytes, expected %llu; write it again with "
+                        "`byoc opt --consts`",
                         side->path, at, side->n - at - sizeof *r,
                         (unsigned long long)r->bytes);
     entry->data = (const char *)side->map + at + sizeof *r;
@@ -164,11 +166,11 @@ static enum byoc_status read_records(struct byi_side *side,
     size_t at = BYI_ALIGN;
 
     if (side->n < BYI_ALIGN || memcmp(side->map, MAGIC, sizeof MAGIC - 1) != 0)
-        return byi_fail(
-            err, BYOC_EPARSE,
-            "%s: found no line 'byoc-consts 1' at its start, "
-            "expected a side file of constants; write the file again",
-            side->path);
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found no line 'byoc-consts 1' at its start, "
+                        "expected a side file of constants; write it with "
+                        "`byoc opt --consts`",
+                        side->path);
     while (at < side->n) {
         struct side_entry entry;
         BYI_TRY(read_record(side, at, &entry, err));
@@ -217,10 +219,11 @@ enum byoc_status byi_side_find(const struct byi_side *side, const char *digest,
         return BYOC_OK;
     digest_of(&entry->head, entry->data, actual);
     if (memcmp(actual, digest, 16) != 0)
-        return byi_fail(err, BYOC_EPARSE,
-                        "%s: constant %.16s is damaged: found data with digest "
-                        "%s, expected its own; write the file again",
-                        side->path, digest, actual);
+        return byi_fail(
+            err, BYOC_EPARSE,
+            "%s: constant %.16s is damaged: found data with digest "
+            "%s, expected its own; write it again with `byoc opt --consts`",
+            side->path, digest, actual);
     *c = (struct byi_const){
         .type = byi_type_tensor(side->arena, (enum byoc_dtype)entry->head.dtype,
                                 entry->head.rank, entry->head.dims),

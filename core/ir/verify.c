@@ -642,11 +642,11 @@ static enum byoc_status check_nesting(const struct byi_module *m,
     }
     for (uint32_t i = 0; i < m->funcs.n; i++)
         if (holders[i] > 0)
-            return byi_fail(
-                err, BYOC_ETYPE,
-                "function %u is a literal in another literal inside of itself, "
-                "expected functions that contain no function around them",
-                i);
+            return byi_fail(err, BYOC_ETYPE,
+                            "found function %u inside itself, in a literal of "
+                            "another function, expected no function inside "
+                            "itself except to call itself",
+                            i);
     return BYOC_OK;
 }
 

@@ -130,9 +130,9 @@ bad 2 "opset 120" check opset.onnx
 bad 2 "string" check strings.onnx
 
 # pictures of the ledger
-bad 2 "the output is the model itself" check relu.onnx --dump-onnx relu.onnx
-bad 2 "the output is the model itself" check relu.onnx --html ./relu.onnx
-bad 2 "the output is the model itself" inspect good.so --dot good.so
+bad 2 "found the model as the output" check relu.onnx --dump-onnx relu.onnx
+bad 2 "found the model as the output" check relu.onnx --html ./relu.onnx
+bad 2 "found the model as the output" inspect good.so --dot good.so
 bad 2 "a picture shows one" check relu.onnx --advise --dot graph.dot
 bad 2 "cannot create" check relu.onnx --html closed/none/page.html
 bad 2 "cannot create" check relu.onnx --dot none/graph.dot
@@ -289,7 +289,7 @@ bad 2 "compiled already; give -O" bench good.so -O1
 bad 2 "the model has no node and no operator" check relu.onnx --exclude Rely
 bad 2 "fixed when ONNX is imported" check text.ir --dim N=1
 bad 2 "--backend has no effect with --native" check relu.onnx --native --backend dnnl
-bad 2 "the output is the model itself" compile relu.onnx -o ./relu.onnx
+bad 2 "found the model as the output" compile relu.onnx -o ./relu.onnx
 
 # plug-ins and backends
 bad 3 "backend 'none' was not found" compile "$digits/digits.onnx" \

@@ -91,7 +91,7 @@ plugin() {
 }
 
 all='0: 2 of 2 operators offloaded*'
-refused='3: byoc compile: backend '\''bad'\'' was not found among 0 plug-ins in *; '
+refused='3: byoc compile: found no backend '\''bad'\'' among 0 plug-ins in *; '
 
 plugin crash_in_match numerics/ref.add/0 \
     'crash: SIGSEGV in accept() of ref.*' \

@@ -115,7 +115,7 @@ done
 "$byoc" check "$dir/good.ir" --isolate --plugin "only:$plugins/bad_query.so" \
     --backend bad,worse >"$dir/out" 2>"$dir/err"
 [ $? = 3 ] || failed=1
-expect worse "$dir/err" "backend 'worse' was not found among 1 plug-in"
+expect worse "$dir/err" "found no backend 'worse' among 1 plug-in"
 "$byoc" backends --plugin "only:$plugins/bad_query.so" >"$dir/out" 2>"$dir/err"
 [ $? = 1 ] || failed=1
 expect backends "$dir/out" "rejected  $plugins/bad_query.so: its process crashed"

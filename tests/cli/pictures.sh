@@ -136,7 +136,7 @@ refused "an older ledger that is none" "the older ledger: .*malformed" \
     check "$digits" --html page.html --against none.json
 refused "a page over the older ledger" "the output is the older ledger itself" \
     check "$digits" --html old.json --against old.json
-refused "a chart over the model" "the output is the model itself" \
+refused "a chart over the model" "found the model as the output" \
     bench digits.so --svg digits.so --seconds 0
 refused "a page of one ledger" "found --html, expected it with .report diff" \
     report show old.json --html page.html

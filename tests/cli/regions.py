@@ -234,7 +234,7 @@ def refused():
     for words, args in (
             ("only an ONNX model", [os.path.join(
                 HERE, "../partition/annotate_by_hand.ir"), "--dump-regions", "n.onnx"]),
-            ("the output is the model itself", ["digits.onnx", "--dump-regions",
+            ("found the model as the output", ["digits.onnx", "--dump-regions",
                                                 "digits.onnx"]),
             ("cannot create", ["digits.onnx", "--dump-regions", "none/n.onnx"]),
             ("--dump-regions", ["digits.onnx", "--dump-regions"]),

@@ -246,7 +246,7 @@ static void test_nesting(void **state)
     nest(m, m->funcs.at[2], 1);
     assert_int_equal(byi_verify(m, &err), BYOC_ETYPE);
     assert_non_null(
-        strstr(err.text, "function 1 is a literal in another literal inside"));
+        strstr(err.text, "found function 1 inside itself, in a literal"));
     byi_module_free(&m);
 }
 
