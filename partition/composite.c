@@ -52,7 +52,8 @@ bool byi_composite_embeds(const struct byi_match *match, uint32_t bound)
 }
 
 static byi_id add_operand(const struct composite_body *composite,
-                          struct byi_func *body, const struct byi_bound *bound)
+                          struct byi_func *body,
+                          const struct byi_bound_operand *bound)
 {
     const struct byi_node *node =
         byi_match_node(composite->match, bound->value);

@@ -150,8 +150,8 @@ static void name_bindings(struct solver *s)
                      counts[sorted[i].name]++);
         else
             snprintf(match->names[i], sizeof match->names[i], "%.20s", name);
-        match->bound[i] = (struct byi_bound){.name = match->names[i],
-                                             .value = sorted[i].value};
+        match->bound[i] = (struct byi_bound_operand){.name = match->names[i],
+                                                     .value = sorted[i].value};
     }
     match->n_bound = s->n_bound;
 }
@@ -174,7 +174,7 @@ static void name_ops(const struct solver *s, struct byi_match *match)
             continue;
         const struct byi_pat *pat = &s->p->nodes[s->known[i].pat];
         if (pat->kind == BYI_PAT_ONCE && pat->name != BYI_NO_NAME)
-            match->named[match->n_named++] = (struct byi_named){
+            match->named[match->n_named++] = (struct byi_named_operator){
                 .name = s->p->names[pat->name], .value = s->known[i].value};
     }
 }

@@ -27,8 +27,8 @@ static int get_type(const struct byi_type *type, uint32_t *dtype,
     return 1;
 }
 
-static const struct byi_bound *find_bound(const struct byi_match *match,
-                                          const char *name)
+static const struct byi_bound_operand *find_bound(const struct byi_match *match,
+                                                  const char *name)
 {
     for (uint32_t i = 0; i < match->n_bound; i++)
         if (strcmp(match->bound[i].name, name) == 0)
@@ -43,7 +43,7 @@ static const struct byi_node *find_value(const struct byi_match *match,
 {
     if (!name)
         return byi_match_node(match, match->root);
-    const struct byi_bound *bound = find_bound(match, name);
+    const struct byi_bound_operand *bound = find_bound(match, name);
     return bound ? byi_match_node(match, bound->value) : NULL;
 }
 
@@ -58,7 +58,7 @@ static const void *match_const(const struct byoc_match *m, const char *name,
                                uint64_t *bytes)
 {
     const struct byi_match *match = as_match(m);
-    const struct byi_bound *bound = find_bound(match, name);
+    const struct byi_bound_operand *bound = find_bound(match, name);
     if (!bound)
         return NULL;
     const struct byi_node *node = byi_match_node(match, bound->value);

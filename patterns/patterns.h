@@ -166,7 +166,7 @@ void byi_patterns_lint(const struct byoc_pattern *rows, uint32_t n,
 
 /* An operand of a match: its full name ("other1" in a repeated step) and the
  * value bound to it. */
-struct byi_bound {
+struct byi_bound_operand {
     const char *name;
     byi_id value;
 };
@@ -179,7 +179,7 @@ struct byi_match_texts {
 };
 
 /* An operator that `with` names. */
-struct byi_named {
+struct byi_named_operator {
     const char *name;
     byi_id value;
 };
@@ -211,9 +211,9 @@ struct byi_match {
     byi_id root;
     uint32_t n_ops, n_bound, n_named;
     byi_id ops[BYI_MATCH_MAX_OPS];
-    struct byi_bound bound[BYI_MATCH_MAX_OPERANDS];
+    struct byi_bound_operand bound[BYI_MATCH_MAX_OPERANDS];
     char names[BYI_MATCH_MAX_OPERANDS][24];
-    struct byi_named named[BYI_MATCH_MAX_OPS];
+    struct byi_named_operator named[BYI_MATCH_MAX_OPS];
     struct byi_match_texts *texts;
 };
 

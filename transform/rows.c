@@ -63,7 +63,7 @@ bool byi_row_is_of_floats(struct byi_row_match *r)
 bool byi_row_bind(struct byi_row_match *r, const char *name, byi_id value)
 {
     assert(r->n_values < BYI_COUNT(r->values));
-    r->values[r->n_values++] = (struct byi_bound){name, value};
+    r->values[r->n_values++] = (struct byi_bound_operand){name, value};
     return value != BYI_NO_ID;
 }
 

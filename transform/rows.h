@@ -23,7 +23,7 @@ struct byi_row_match {
     const struct byi_match *match;
     byi_id root;
     struct byi_attr attrs[4];
-    struct byi_bound values[4];
+    struct byi_bound_operand values[4];
     uint32_t n_attrs, n_values;
 };
 
