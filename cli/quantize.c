@@ -7,7 +7,7 @@
 #include "quantize/quantize.h"
 
 /* Whether the search measured the error of each layer alone. */
-static bool has_alone_errors(const struct byi_quantized *q)
+static bool has_alone_errors(const struct byi_quantize_report *q)
 {
     bool any = false;
     for (uint32_t i = 0; i < q->n_layers; i++)
@@ -15,7 +15,7 @@ static bool has_alone_errors(const struct byi_quantized *q)
     return any;
 }
 
-static void print_layers(const struct byi_quantized *q)
+static void print_layers(const struct byi_quantize_report *q)
 {
     const bool alone = has_alone_errors(q);
     printf("%s%10s %10s  %-8s %s\n", alone ? "error % alone " : "",
@@ -35,7 +35,7 @@ static void print_layers(const struct byi_quantized *q)
 }
 
 /* Print the result of the search for --max-loss. */
-static void print_proposal(const struct byi_quantized *q)
+static void print_proposal(const struct byi_quantize_report *q)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < q->n_layers; i++)
@@ -54,7 +54,7 @@ static void print_proposal(const struct byi_quantized *q)
             printf("  --keep %s\n", q->layers[i].name);
 }
 
-static void print_report(const struct byi_quantized *q, const char *path,
+static void print_report(const struct byi_quantize_report *q, const char *path,
                          const char *to)
 {
     uint32_t n_quantised = 0;
@@ -150,7 +150,7 @@ static int run(int argc, char **argv)
     params.keep = keep.at;
     params.keep_type = keep_type.at;
     struct byi_arena *arena = byi_arena_new();
-    struct byi_quantized report;
+    struct byi_quantize_report report;
     struct byoc_error err;
     enum byoc_status status = check_arguments(path, to, &params, &err);
     if (status == BYOC_OK)

@@ -38,7 +38,7 @@ struct quantization {
     int64_t n_labels, correct[2];
     bool *kept;    /* for each layer: the search keeps it in float32 */
     double *alone; /* for each layer: as in struct byi_quantized_layer */
-    double all;    /* as in struct byi_quantized */
+    double all;    /* as in struct byi_quantize_report */
     uint32_t n_trials;
 };
 
@@ -281,7 +281,7 @@ static double output_error(const struct quantization *q)
     return 100 * sqrt(output_noise(q));
 }
 
-/* See struct byi_quantized.loss. */
+/* See struct byi_quantize_report.loss. */
 static double find_loss(const struct quantization *q)
 {
     if (q->n_labels)
@@ -395,7 +395,7 @@ static enum byoc_status search_layers(struct quantization *q,
 }
 
 static void fill_report(const struct quantization *q, struct byi_arena *arena,
-                        struct byi_quantized *to)
+                        struct byi_quantize_report *to)
 {
     const struct quant_model *m = &q->quantized.m;
     struct byi_quantized_layer *layers =
@@ -412,18 +412,18 @@ static void fill_report(const struct quantization *q, struct byi_arena *arena,
             .proposed = q->kept[i],
             .alone = q->alone[i]};
     }
-    *to =
-        (struct byi_quantized){.n_samples = q->samples.n,
-                               .n_layers = m->n_layers,
-                               .layers = layers,
-                               .bytes = {q->m.bytes, q->quantized.bytes},
-                               .output = byi_quant_decibels(1, output_noise(q)),
-                               .selected = q->n_read > 0,
-                               .n_labels = q->n_labels,
-                               .correct = {q->correct[0], q->correct[1]},
-                               .loss = find_loss(q),
-                               .all = q->all,
-                               .n_trials = q->n_trials};
+    *to = (struct byi_quantize_report){
+        .n_samples = q->samples.n,
+        .n_layers = m->n_layers,
+        .layers = layers,
+        .bytes = {q->m.bytes, q->quantized.bytes},
+        .output = byi_quant_decibels(1, output_noise(q)),
+        .selected = q->n_read > 0,
+        .n_labels = q->n_labels,
+        .correct = {q->correct[0], q->correct[1]},
+        .loss = find_loss(q),
+        .all = q->all,
+        .n_trials = q->n_trials};
     for (uint32_t i = 0; i < m->n_values; i++)
         to->n_tensors += m->values[i].to_quantize;
 }
@@ -444,7 +444,7 @@ static void alloc_layers(struct quantization *q)
 
 static enum byoc_status quantize_model(struct quantization *q, const char *to,
                                        struct byi_arena *arena,
-                                       struct byi_quantized *out,
+                                       struct byi_quantize_report *out,
                                        struct byoc_error *err)
 {
     struct quant_model *m = &q->m;
@@ -468,7 +468,8 @@ static enum byoc_status quantize_model(struct quantization *q, const char *to,
 enum byoc_status byi_quantize(const char *path,
                               const struct byi_quantize_params *params,
                               const char *to, struct byi_arena *arena,
-                              struct byi_quantized *out, struct byoc_error *err)
+                              struct byi_quantize_report *out,
+                              struct byoc_error *err)
 {
     struct byi_arena *own = byi_arena_new();
     struct quantization q = {

@@ -32,7 +32,7 @@ struct byi_quantize_params {
     uint32_t threads;             /* 0: all CPUs                     */
     /* leave layers in float32 so that the loss stays within max_loss */
     bool limited;
-    double max_loss; /* percent, see byi_quantized.loss; at least 0 */
+    double max_loss; /* percent, see byi_quantize_report.loss; at least 0 */
 };
 
 /* A convolution or product. */
@@ -49,7 +49,7 @@ struct byi_quantized_layer {
 };
 
 /* The report of byi_quantize. */
-struct byi_quantized {
+struct byi_quantize_report {
     uint32_t n_samples, n_layers;
     uint32_t n_tensors; /* quantised activations */
     const struct byi_quantized_layer *layers;
@@ -79,7 +79,7 @@ struct byi_quantized {
 enum byoc_status byi_quantize(const char *path,
                               const struct byi_quantize_params *params,
                               const char *to, struct byi_arena *arena,
-                              struct byi_quantized *report,
+                              struct byi_quantize_report *report,
                               struct byoc_error *err);
 
 #endif

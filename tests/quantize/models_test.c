@@ -36,7 +36,8 @@ static struct build begin_conv(int64_t opset)
     return b;
 }
 
-static enum byoc_status quantize(struct build *b, struct byi_quantized *report,
+static enum byoc_status quantize(struct build *b,
+                                 struct byi_quantize_report *report,
                                  struct byoc_error *err)
 {
     const struct byi_quantize_params params = {.samples = b->folder};
@@ -50,7 +51,7 @@ static enum byoc_status quantize(struct build *b, struct byi_quantized *report,
 /* Check that the weights become bytes, and the outputs change little. */
 static void check(struct build *b, bool selected)
 {
-    struct byi_quantized report;
+    struct byi_quantize_report report;
     struct byoc_error err;
 
     if (quantize(b, &report, &err) != BYOC_OK)
@@ -94,7 +95,7 @@ static void test_old(void **state)
 static void test_older(void **state)
 {
     struct build b = begin_conv(8);
-    struct byi_quantized report;
+    struct byi_quantize_report report;
     struct byoc_error err;
     (void)state;
 
