@@ -89,7 +89,7 @@ _Noreturn void byi_kit_end(struct byi_kit *kit, enum byi_outcome outcome,
 /* --- zones.c: guarded memory, in a child --------------------------------- */
 
 /* The access that a plug-in has to a zone. */
-enum byi_lent { BYI_LENT_READ, BYI_LENT_WRITE, BYI_LENT_GONE };
+enum byi_zone_access { BYI_LENT_READ, BYI_LENT_WRITE, BYI_LENT_GONE };
 
 /* Guarded memory of `bytes` bytes, which ends at most align - 1 bytes before an
  * inaccessible page (align 0: directly before it). An access past its end, a
@@ -103,7 +103,7 @@ struct byi_zone *byi_zone_new(struct byi_kit *kit, uint64_t bytes,
 /* The address of the zone's first byte. */
 void *byi_zone_data(const struct byi_zone *zone);
 /* Change the access to the zone. GONE also discards its contents. */
-void byi_zone_lend(struct byi_zone *zone, enum byi_lent access);
+void byi_zone_lend(struct byi_zone *zone, enum byi_zone_access access);
 /* End the case if the bytes around the zone's data have changed. */
 void byi_zone_check(struct byi_kit *kit, const struct byi_zone *zone);
 /* Check the zone whose byi_zone_data is `data`, and make it inaccessible;

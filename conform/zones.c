@@ -26,8 +26,8 @@ struct byi_zone {
     size_t mapped;
     char *data;
     size_t bytes;
-    enum byi_lent access; /* the plug-in's, now */
-    char name[60];        /* for messages */
+    enum byi_zone_access access; /* the plug-in's, now */
+    char name[60];               /* for messages */
 };
 
 static struct byi_zone zones[MAX_ZONES]; /* a ring buffer once it is full */
@@ -86,7 +86,7 @@ void *byi_zone_data(const struct byi_zone *zone)
     return zone->data;
 }
 
-void byi_zone_lend(struct byi_zone *zone, enum byi_lent access)
+void byi_zone_lend(struct byi_zone *zone, enum byi_zone_access access)
 {
     static const int rights[] = {[BYI_LENT_READ] = PROT_READ,
                                  [BYI_LENT_WRITE] = PROT_READ | PROT_WRITE,
