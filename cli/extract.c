@@ -156,8 +156,9 @@ static void print_line(void *ctx, const char *line)
 
 static enum byoc_status extract(const char *path, struct byi_model_options *o,
                                 const struct byi_feed_params *feed,
-                                struct byi_reduce *reduce, const char *folder,
-                                struct region *r, struct byoc_error *err)
+                                struct byi_region_reduction *reduce,
+                                const char *folder, struct region *r,
+                                struct byoc_error *err)
 {
     struct byi_open_model open = {0};
     struct byi_extract x = {.n_in = 0};
@@ -196,7 +197,7 @@ static int run(int argc, char **argv)
     struct byi_model_options o = {.command = &byi_command_extract};
     struct byi_feed_params feed = {.seed = 1};
     struct byi_list inputs = {0};
-    struct byi_reduce reduce = {.say = print_line};
+    struct byi_region_reduction reduce = {.say = print_line};
     struct region region = {.n_in = 0};
     const char *folder = NULL, *path;
     bool shrink = false;

@@ -60,7 +60,7 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
 /* --- reduce.c ------------------------------------------------------------- */
 
 /* Options and results of a reduction. */
-struct byi_reduce {
+struct byi_region_reduction {
     const char *test;   /* command for sh -c, run in the program's folder */
     uint32_t max_tests; /* 0: 500 */
     double seconds;     /* limit of one test; 0: 60 */
@@ -79,7 +79,8 @@ struct byi_reduce {
  * its old program is freed here. On an error x is unchanged. Errors:
  * BYOC_EINVAL (the test succeeds, or does not end in time), BYOC_EUNSUPPORTED
  * (the program has an `if` or too many inputs), those of writing. */
-enum byoc_status byi_extract_reduce(struct byi_extract *x, struct byi_reduce *r,
+enum byoc_status byi_extract_reduce(struct byi_extract *x,
+                                    struct byi_region_reduction *r,
                                     struct byoc_error *err);
 
 #endif

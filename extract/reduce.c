@@ -44,7 +44,7 @@ static const struct edit no_edit = {.result = BYI_NO_ID,
                                     .plain = BYI_NO_ID};
 
 struct reducer {
-    struct byi_reduce *r;
+    struct byi_region_reduction *r;
     const struct byi_extract *x; /* the region to reduce */
     struct reduced_program now;
     struct byoc_error *err;
@@ -66,7 +66,7 @@ static void free_program(struct reduced_program *s)
 
 /* Run the test in the folder. Returns its exit code, 128 + a signal, or -1 and
  * an error if it did not start or did not end in time. */
-static int run_test(const struct byi_reduce *r, const char *folder,
+static int run_test(const struct byi_region_reduction *r, const char *folder,
                     struct byoc_error *err)
 {
     const double seconds = r->seconds > 0 ? r->seconds : 60;
@@ -507,7 +507,8 @@ static const struct {
     {"simplified values", simplify_values},
 };
 
-enum byoc_status byi_extract_reduce(struct byi_extract *x, struct byi_reduce *r,
+enum byoc_status byi_extract_reduce(struct byi_extract *x,
+                                    struct byi_region_reduction *r,
                                     struct byoc_error *err)
 {
     struct reducer d = {.r = r, .x = x, .err = err};
