@@ -488,7 +488,7 @@ const struct byi_coverage *byi_ledger_coverage(const struct byi_ledger *ledger)
 }
 
 void byi_ledger_set_measured(struct byi_ledger *ledger,
-                             const struct byi_measured *measured)
+                             const struct byi_placement_times *measured)
 {
     ledger->measured = *measured;
 }

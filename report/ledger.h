@@ -100,12 +100,12 @@ void byi_ledger_set_node_times(struct byi_ledger *ledger,
 /* Times of the whole model: all native, greedily partitioned, and placed by
  * measured costs. `chosen` is the one in use: "native", "greedy" or "measured".
  */
-struct byi_measured {
+struct byi_placement_times {
     double native_us, greedy_us, measured_us;
     const char *chosen;
 };
 void byi_ledger_set_measured(struct byi_ledger *ledger,
-                             const struct byi_measured *measured);
+                             const struct byi_placement_times *measured);
 
 /* Floating-point operations of a function with its composites; a multiply-add
  * counts as two. Symbolic dims have the last valid sizes of `samples`

@@ -170,7 +170,8 @@ static void put_summary(const struct byi_coverage *c, struct byi_text *out)
     put(out, "}");
 }
 
-static void put_measured(const struct byi_measured *m, struct byi_text *out)
+static void put_measured(const struct byi_placement_times *m,
+                         struct byi_text *out)
 {
     if (!m->chosen)
         return;

@@ -73,7 +73,8 @@ static void print_gates(const struct byi_report *r, struct byi_text *out)
     }
 }
 
-static void print_measured(const struct byi_measured *m, struct byi_text *out)
+static void print_measured(const struct byi_placement_times *m,
+                           struct byi_text *out)
 {
     if (m->chosen)
         byi_text_addf(

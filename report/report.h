@@ -58,7 +58,7 @@ struct byi_report {
     const char *model, *cpu;
     uint32_t threads;
     struct byi_coverage coverage;
-    struct byi_measured measured; /* chosen NULL: not measured */
+    struct byi_placement_times measured; /* chosen NULL: not measured */
     uint32_t n_backends, n_gates, n_regions, n_nodes, n_weights;
     struct byi_report_backend *backends; /* native comes last */
     struct byi_gate *gates;

@@ -251,7 +251,7 @@ static enum byoc_status read_measured(struct byi_report *r,
                                       struct byoc_error *err)
 {
     const struct byi_json root = byi_json_root(r->root);
-    struct byi_measured *m = &r->measured;
+    struct byi_placement_times *m = &r->measured;
     struct byi_json measured;
     BYI_TRY(byi_json_opt(&root, "measured", &measured, err));
     if (!measured.at)

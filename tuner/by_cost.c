@@ -466,7 +466,7 @@ static uint32_t pick_placement(struct decider *d, struct byi_assignment *a)
     uint32_t best = ASSIGNED;
     if (time_placements(d, placements, a, &err) == BYOC_OK) {
         best = best_of(placements);
-        const struct byi_measured measured = {
+        const struct byi_placement_times measured = {
             .native_us = placements[ALL_NATIVE].us,
             .greedy_us = placements[GREEDY].us,
             .measured_us = placements[ASSIGNED].us,
