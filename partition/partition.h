@@ -178,12 +178,12 @@ struct byi_build_check {
                             struct byoc_error *err);
     void *ctx;
 };
-/* Find the parts of revert->func that can be built if the whole cannot, because
- * of revert->detail. The parts are maximal runs of its composites, found with
- * at most 128 tries. Sets revert->nodes, in `arena`; composites that cannot be
- * built even as separate regions are reverted. Leaves it NULL if there is
- * nothing to split, or if the whole can be built after all, so that the fault
- * lies elsewhere. The module is unchanged. */
+/* Find the subregions of revert->func that can be built if the whole cannot,
+ * because of revert->detail. The subregions are maximal runs of its composites,
+ * found with at most 128 tries. Sets revert->nodes, in `arena`; composites that
+ * cannot be built even as separate regions are reverted. Leaves it NULL if
+ * there is nothing to split, or if the whole can be built after all, so that
+ * the fault lies elsewhere. The module is unchanged. */
 enum byoc_status byi_split_region(struct byi_module *m,
                                   struct byi_build_check builds,
                                   struct byi_arena *arena,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* revert.c: reverts regions, whole or in part. A region's function is inlined
- * at its call as the marked nodes it was made of. The parts that are kept
+ * at its call as the marked nodes it was made of. The subregions that are kept
  * become functions again, the rest plain operators. Every reverted region
  * passes through here, so that all are recorded in the ledger in the same way.
  *
@@ -41,14 +41,14 @@ static const struct byi_revert *revert_of(const struct reverter *d, byi_id id)
     return callee->kind == BYI_GLOBAL ? d->decisions[callee->index] : NULL;
 }
 
-/* Inline the body of a region at its call, with the marks of its parts. */
+/* Inline the body of a region at its call, with the marks of its subregions. */
 static enum byoc_status inline_region(struct reverter *d, byi_id id,
                                       const struct byi_revert *revert)
 {
     const struct byi_node *call = &d->f->nodes.at[id];
     const struct byi_func *body = d->m->funcs.at[revert->func];
     byi_id *map = byi_arena_calloc(d->scratch, body->nodes.n, sizeof *map);
-    uint32_t target = 0, n_parts = 0;
+    uint32_t target = 0, n_subregions = 0;
     BYI_TRY(byi_target_add(d->m, body->attr.compiler, &target, d->err));
     for (byi_id i = 0; i < body->nodes.n; i++) {
         const struct byi_node *node = &body->nodes.at[i];
@@ -57,13 +57,14 @@ static enum byoc_status inline_region(struct reverter *d, byi_id id,
             continue;
         }
         BYI_TRY(byi_add_moved(d->m, d->fresh, body, i, map, &map[i], d->err));
-        const uint32_t part = revert->nodes ? revert->nodes[i].region : 0;
-        if (!part)
+        const uint32_t subregion = revert->nodes ? revert->nodes[i].region : 0;
+        if (!subregion)
             continue;
-        byi_node_mark(&d->fresh->nodes.at[map[i]], target, d->n_regions + part);
-        n_parts = part > n_parts ? part : n_parts;
+        byi_node_mark(&d->fresh->nodes.at[map[i]], target,
+                      d->n_regions + subregion);
+        n_subregions = subregion > n_subregions ? subregion : n_subregions;
     }
-    d->n_regions += n_parts;
+    d->n_regions += n_subregions;
     d->map[id] = map[body->result];
     return BYOC_OK;
 }
@@ -166,8 +167,8 @@ enum byoc_status byi_revert_regions(struct byi_module *m,
 
 /* --- splitting ----------------------------------------------------------- */
 
-/* In each try, the backend is to build a part. After this many, the rest of a
- * region is reverted. */
+/* In each try, the backend is to build a subregion. After this many, the rest
+ * of a region is reverted. */
 enum { MAX_TRIES = 128 };
 
 struct splitter {
@@ -179,13 +180,13 @@ struct splitter {
     struct byi_arena *scratch;
     struct byoc_error *err;
     uint32_t tries;
-    uint32_t last_size; /* calls of the previous part         */
+    uint32_t last_size; /* calls of the previous subregion         */
     const char *why;    /* reason of the last failed build   */
     enum byoc_status status;
 };
 
-/* Place calls first .. end-1 and their fields in part 1, the others on native
- * kernels. */
+/* Place calls first .. end-1 and their fields in subregion 1, the others on
+ * native kernels. */
 static struct byi_node_revert *place_calls(struct splitter *s, uint32_t first,
                                            uint32_t end)
 {
@@ -200,10 +201,10 @@ static struct byi_node_revert *place_calls(struct splitter *s, uint32_t first,
     return nodes;
 }
 
-/* Build a part of the region as function *part, as PartitionGraph does, from a
- * copy of the region. */
-static enum byoc_status take_part(struct splitter *s, uint32_t first,
-                                  uint32_t end, uint32_t *part)
+/* Build a subregion as function *subregion, as PartitionGraph does, from a copy
+ * of the region. */
+static enum byoc_status build_subregion(struct splitter *s, uint32_t first,
+                                        uint32_t end, uint32_t *subregion)
 {
     const struct byi_func *f = s->m->funcs.at[s->func];
     const struct byi_node_revert *nodes = place_calls(s, first, end);
@@ -224,7 +225,7 @@ static enum byoc_status take_part(struct splitter *s, uint32_t first,
                       nodes[id].region);
     }
     fresh->result = map[f->result];
-    *part = s->m->funcs.n;
+    *subregion = s->m->funcs.n;
     BYI_TRY(byi_partition_function(s->m, copy, s->scratch, s->err));
     s->m->funcs.at[copy]->dead = true;
     return BYOC_OK;
@@ -233,32 +234,33 @@ static enum byoc_status take_part(struct splitter *s, uint32_t first,
 /* Whether the backend can build calls first .. end-1 as one region. */
 static bool can_build(struct splitter *s, uint32_t first, uint32_t end)
 {
-    uint32_t part;
+    uint32_t subregion;
     if (s->status != BYOC_OK)
         return false;
     if (s->tries++ == MAX_TRIES)
-        s->why = "its region was tried in 128 parts, and no more are tried";
+        s->why =
+            "its region was tried in 128 subregions, and no more are tried";
     if (s->tries > MAX_TRIES)
         return false;
     const char *why = NULL;
-    s->status = take_part(s, first, end, &part);
+    s->status = build_subregion(s, first, end, &subregion);
     if (s->status != BYOC_OK)
         return false;
-    s->status = s->builds.ask(s->builds.ctx, s->m, part, &why, s->err);
-    s->m->funcs.at[part]->dead = true;
-    s->m->funcs.at[part]->name = NULL; /* discard it */
+    s->status = s->builds.ask(s->builds.ctx, s->m, subregion, &why, s->err);
+    s->m->funcs.at[subregion]->dead = true;
+    s->m->funcs.at[subregion]->name = NULL; /* discard it */
     s->why = why ? why : s->why;
     return s->status == BYOC_OK && !why;
 }
 
 /* Returns how many calls from `first` on can be built together. Backends with a
  * size limit refuse the same number repeatedly. So try the rest, then the size
- * of the last part, then one call more than that, then bisect. */
+ * of the last subregion, then one call more than that, then bisect. */
 static uint32_t longest_buildable(struct splitter *s, uint32_t first)
 {
     const uint32_t rest = s->n - first;
     const uint32_t guesses[] = {rest, s->last_size, s->last_size + 1};
-    /* a part of `most` calls cannot be built */
+    /* a subregion of `most` calls cannot be built */
     uint32_t least = 0, most = rest + (first > 0);
     for (uint32_t i = 0; least + 1 < most && s->status == BYOC_OK;) {
         uint32_t size = least + (most - least) / 2;
@@ -286,7 +288,7 @@ static void list_calls(struct splitter *s)
 /* Place fields with their tuples, and add to the reason how many composites
  * stay. */
 static void finish_split(struct splitter *s, struct byi_revert *revert,
-                         uint32_t n_parts, struct byi_node_revert *nodes)
+                         uint32_t n_subregions, struct byi_node_revert *nodes)
 {
     const struct byi_func *f = s->m->funcs.at[s->func];
     uint32_t stay = 0;
@@ -298,7 +300,8 @@ static void finish_split(struct splitter *s, struct byi_revert *revert,
     if (stay)
         revert->detail = byi_arena_printf(
             s->scratch, "%s; %u of its %u composites stay, in %u region%s",
-            revert->detail, stay, s->n, n_parts, n_parts == 1 ? "" : "s");
+            revert->detail, stay, s->n, n_subregions,
+            n_subregions == 1 ? "" : "s");
     revert->nodes = nodes;
 }
 
@@ -313,7 +316,7 @@ enum byoc_status byi_split_region(struct byi_module *m,
                          .builds = builds,
                          .scratch = arena,
                          .err = err};
-    uint32_t n_parts = 0;
+    uint32_t n_subregions = 0;
     list_calls(&s);
     if (s.n < 2 || can_build(&s, 0, s.n))
         return s.status;
@@ -322,13 +325,13 @@ enum byoc_status byi_split_region(struct byi_module *m,
     for (uint32_t first = 0; first < s.n && s.status == BYOC_OK;) {
         const uint32_t size = longest_buildable(&s, first);
         for (uint32_t i = 0; i < size; i++)
-            nodes[s.calls[first + i]].region = n_parts + 1;
+            nodes[s.calls[first + i]].region = n_subregions + 1;
         if (!size)
             nodes[s.calls[first]].detail = s.why;
-        n_parts += size > 0;
+        n_subregions += size > 0;
         first += size ? size : 1;
         s.last_size = size;
     }
-    finish_split(&s, revert, n_parts, nodes);
+    finish_split(&s, revert, n_subregions, nodes);
     return s.status;
 }
