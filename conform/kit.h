@@ -156,7 +156,8 @@ struct byi_sample {
     struct byi_arena *arena;
 };
 /* Generate graph `number` of the row, which the backend accepts as a whole
- * under that row's name. Ends the case if it accepts none in many tries. */
+ * under that row's name. Ends the case if the backend accepts no graph in many
+ * tries. */
 void byi_sample_make(struct byi_kit *kit, const char *row, uint32_t number,
                      struct byi_sample *sample);
 /* Like byi_sample_make, for the first number whose graph the backend accepts;

@@ -9,16 +9,15 @@
  *   %3 = nn.relu(%2);                            const[scale], const, a_min=0)
  *   qnn.quantize(%3, const, const)
  *
- * Weights that were dequantised are integers times a step (their ONNX scale)
- * per output channel, exactly; the pass recovers these integers. Without the
- * quantize the result is float32. Products of int32 whose operands are 8-bit
- * integers minus a zero point (MatMulInteger, ConvInteger) become 8-bit
- * products too, and absorb the scale that multiplies their result. Maxima and
- * data movement between equal steps become operators on the integers. Integer
- * sums are exact where float32 rounds, so 8-bit results may differ by one step.
- * The bias is rounded to a multiple of the sums' unit, if the error is below
- * TOLERANCE of the result's step. A compile runs this after partitioning, since
- * backends match the QDQ pattern.
+ * Weights that were dequantised are integers times a scale per output channel,
+ * exactly; the pass recovers these integers. Without the quantize the result is
+ * float32. Products of int32 whose operands are 8-bit integers minus a zero
+ * point (MatMulInteger, ConvInteger) become 8-bit products too, and absorb the
+ * scale that multiplies their result. Maxima and data movement between equal
+ * scales become operators on the integers. Integer sums are exact where float32
+ * rounds, so 8-bit results may differ by 1. The bias is rounded to a multiple
+ * of the sums' unit, if the error is below TOLERANCE of the result's scale. A
+ * compile runs this after partitioning, since backends match the QDQ pattern.
  *
  * ScaleIntegerProducts, the second pass of this file, only lets products of
  * int32 absorb the scale that multiplies their result. A compile runs it before
@@ -76,16 +75,16 @@ static bool read_number(const struct byi_rewrite *rw, byi_id id, double *value)
     return isfinite(*value);
 }
 
-/* A per-tensor quantised value: 8-bit integers, step (the ONNX scale) and zero
+/* A tensor quantised with one scale: its 8-bit integers, scale and zero
  * point. */
-struct quant_steps {
+struct quantized_integers {
     byi_id integers;
     double scale, zero;
 };
 
 /* Match a dequantize of 8-bit integers, or a quantize to them. */
 static bool read_steps(const struct byi_rewrite *rw, byi_id id,
-                       enum byi_op_id op, struct quant_steps *s)
+                       enum byi_op_id op, struct quantized_integers *s)
 {
     if (!byi_rw_is(rw, id, op) ||
         !read_number(rw, byi_rw_arg(rw, id, 1), &s->scale) ||
@@ -160,32 +159,32 @@ static bool find_weights(const struct byi_node *node, bool image,
 
 /* --- recovering the integers of dequantised weights ----------------------- */
 
-/* The integers of all channels, stored as the weights are, and the step of each
- * channel. */
+/* The integers of all channels, stored as the weights are, and the scale of
+ * each channel. */
 struct weight_integers {
     int16_t *values;
-    double *steps;   /* indexed by channel */
+    double *scales;  /* indexed by channel */
     int low, high;   /* the integers and 0 are between these */
     int64_t max_sum; /* largest sum of the absolute values of one channel */
 };
 
-/* Find the integers and steps of all channels; the arrays are in the scratch
- * arena. False if the weights of a channel are not integers times a step. Also
+/* Find the integers and scales of all channels; the arrays are in the scratch
+ * arena. False if the weights of a channel are not integers times a scale. Also
  * false if the integers of all channels do not fit in 8 bits with one zero
  * point. */
 static bool find_integers(struct byi_rewrite *rw, const struct quant_weights *w,
                           struct weight_integers *q)
 {
-    float step = 1;
+    float scale = 1;
     int16_t *row = byi_arena_alloc(rw->scratch, (size_t)w->n * sizeof *row + 1);
     q->values = byi_arena_alloc(rw->scratch, (size_t)(w->n * w->channels) *
                                                  sizeof *q->values);
-    q->steps =
-        byi_arena_calloc(rw->scratch, (size_t)w->channels, sizeof *q->steps);
+    q->scales =
+        byi_arena_calloc(rw->scratch, (size_t)w->channels, sizeof *q->scales);
     for (int64_t o = 0; o < w->channels; o++) {
         int64_t sum = 0;
         if (!byi_find_scale((const float *)w->data + o * w->outer_stride, w->n,
-                            w->inner_stride, step, &step, row))
+                            w->inner_stride, scale, &scale, row))
             return false;
         for (int64_t i = 0; i < w->n; i++) {
             q->values[o * w->outer_stride + i * w->inner_stride] = row[i];
@@ -193,7 +192,7 @@ static bool find_integers(struct byi_rewrite *rw, const struct quant_weights *w,
             q->high = row[i] > q->high ? row[i] : q->high;
             sum += abs(row[i]);
         }
-        q->steps[o] = (double)step;
+        q->scales[o] = (double)scale;
         q->max_sum = sum > q->max_sum ? sum : q->max_sum;
     }
     return q->high - q->low <= UINT8_MAX;
@@ -255,9 +254,9 @@ static byi_id emit_product(struct byi_rewrite *rw, byi_id at, enum byi_op_id op,
 }
 
 /* Split constant weights into integers and the scale of the sums. False if the
- * weights are not integers times a step, or if sums may overflow. */
+ * weights are not integers times a scale, or if sums may overflow. */
 static bool split_weights(struct byi_rewrite *rw, byi_id at, bool image,
-                          const struct quant_steps *x, byi_id *args)
+                          const struct quantized_integers *x, byi_id *args)
 {
     struct byi_tensor t;
     struct quant_weights w;
@@ -268,18 +267,18 @@ static bool split_weights(struct byi_rewrite *rw, byi_id at, bool image,
         return false;
     args[WEIGHTS] = store_integers(rw, &t, &q, &args[WEIGHTS_ZERO]);
     for (int64_t o = 0; o < w.channels; o++)
-        q.steps[o] *= x->scale;
-    args[SCALE] = make_const(rw, BYOC_F32, w.channels, q.steps);
+        q.scales[o] *= x->scale;
+    args[SCALE] = make_const(rw, BYOC_F32, w.channels, q.scales);
     return true;
 }
 
 /* Use 8-bit values that are dequantised at run time as the weights. False if
  * the right operand is not such a value, or if sums may overflow. */
 static bool take_weights(struct byi_rewrite *rw, byi_id at,
-                         const struct quant_steps *x, byi_id *args)
+                         const struct quantized_integers *x, byi_id *args)
 {
     const struct byi_type *a = byi_rw_tensor(rw, byi_rw_arg(rw, at, 0));
-    struct quant_steps b;
+    struct quantized_integers b;
     if (byi_rw_is(rw, at, BYI_OP_NN_DENSE) || a->rank < 2 ||
         !read_steps(rw, byi_rw_arg(rw, at, 1), BYI_OP_DEQUANTIZE, &b))
         return false;
@@ -299,7 +298,7 @@ static byi_id rewrite_float_product(struct byi_rewrite *rw, byi_id at)
 {
     const struct quant_product *row = find_product(rw, at);
     byi_id args[OPERANDS];
-    struct quant_steps x;
+    struct quantized_integers x;
     if (!row || !read_steps(rw, byi_rw_arg(rw, at, 0), BYI_OP_DEQUANTIZE, &x))
         return BYI_NO_ID;
     args[X] = x.integers;
@@ -378,11 +377,11 @@ static bool read_bias(const struct byi_rewrite *rw, byi_id id, int64_t channels,
 }
 
 /* Set the operands of the bias, in units of the sums, and of the scale from
- * sums to the result's steps. False if the bias cannot be rounded or read_bias
- * rejects it. Also false if the scale is not constant, or the number of
- * channels is symbolic or too large. */
+ * sums to the result's integers. False if the bias cannot be rounded or
+ * read_bias rejects it. Also false if the scale is not constant, or the number
+ * of channels is symbolic or too large. */
 static bool scale_bias(struct byi_rewrite *rw, const struct quant_chain *c,
-                       double result_step, byi_id *args)
+                       double result_scale, byi_id *args)
 {
     const struct byi_node *node = byi_rw_node(rw, c->product);
     const bool image = node->op != BYI_OP_QNN_MATMUL;
@@ -402,7 +401,7 @@ static bool scale_bias(struct byi_rewrite *rw, const struct quant_chain *c,
     double *factors = byi_arena_calloc(rw->scratch, (size_t)channels + 1, 8);
     for (int64_t o = 0; o < channels; o++) {
         const double unit = byi_tensor_float(&scale, one ? 0 : o);
-        factors[o] = unit / result_step;
+        factors[o] = unit / result_scale;
         if (c->bias == BYI_NO_ID)
             continue;
         const bool same = byi_elements(bias.rank, bias.dims) == 1;
@@ -421,20 +420,20 @@ static bool scale_bias(struct byi_rewrite *rw, const struct quant_chain *c,
 }
 
 /* Make the attribute of a bound of the result: quantised with the result's
- * steps. */
+ * scale. */
 static struct byi_attr make_bound(const char *name, double value,
-                                  const struct quant_steps *y)
+                                  const struct quantized_integers *y)
 {
-    const float steps = rintf((float)value / (float)y->scale);
+    const float units = rintf((float)value / (float)y->scale);
     return (struct byi_attr){
         .name = name,
         .kind = BYI_ATTR_INT,
-        .i = (int64_t)fmin(fmax((double)steps + y->zero, INT8_MIN), UINT8_MAX)};
+        .i = (int64_t)fmin(fmax((double)units + y->zero, INT8_MIN), UINT8_MAX)};
 }
 
 static byi_id requantize_product(struct byi_rewrite *rw, byi_id at)
 {
-    struct quant_steps y;
+    struct quantized_integers y;
     struct quant_chain c;
     byi_id args[OPERANDS];
     if (!read_steps(rw, at, BYI_OP_QUANTIZE, &y) ||
@@ -473,12 +472,12 @@ static bool selects_elements(const struct byi_rewrite *rw, byi_id id)
     }
 }
 
-/* quantize(select(dequantize(x))) with equal steps  ==>  select(x) */
+/* quantize(select(dequantize(x))) with equal scales  ==>  select(x) */
 static byi_id select_integers(struct byi_rewrite *rw, byi_id at)
 {
     enum { MAX_OPERANDS = 4 };
     const byi_id inner = byi_rw_arg(rw, at, 0);
-    struct quant_steps x, y;
+    struct quantized_integers x, y;
     if (!read_steps(rw, at, BYI_OP_QUANTIZE, &y) ||
         !byi_rw_has_one_reader(rw, inner) || !selects_elements(rw, inner) ||
         byi_rw_node(rw, inner)->n_args > MAX_OPERANDS ||

@@ -48,8 +48,8 @@ static bool keeps_matrices(const struct byi_rewrite *rw, byi_id id)
                           from->dims + from->rank - 2);
 }
 
-/* The operand that a scale of scores multiplies, and its factor; BYI_NO_ID if
- * the node is none. */
+/* Returns the operand of a scaling of the scores, and multiplies *scale by its
+ * factor. Returns BYI_NO_ID if the node is not a scaling. */
 static byi_id scaled_operand(const struct byi_rewrite *rw, byi_id id,
                              double *scale)
 {
@@ -67,8 +67,9 @@ static byi_id scaled_operand(const struct byi_rewrite *rw, byi_id id,
     return x;
 }
 
-/* The operand of a step on scores: of a scale, of tanh, or of a view. Records
- * the step. BYI_NO_ID if the node is none. */
+/* Returns the operand of an operation on scores, which is a scaling, a tanh or
+ * a view, and records the operation in *m. Returns BYI_NO_ID for another
+ * node. */
 static byi_id step_operand(const struct byi_rewrite *rw, byi_id at,
                            struct attention_match *m)
 {
@@ -140,8 +141,8 @@ static bool find_scores(const struct byi_rewrite *rw, byi_id at,
     return false;
 }
 
-/* The softmax whose results that are NaN `at` replaces by 0; `at` if it is no
- * such choice; BYI_NO_ID if the results have other readers. */
+/* The softmax whose results that are NaN `at` replaces by 0; `at` if it is not
+ * such a `where`; BYI_NO_ID if the results have other readers. */
 static byi_id skip_guard(const struct byi_rewrite *rw, byi_id at,
                          struct attention_match *m)
 {

@@ -212,9 +212,9 @@ static byi_id encode_product(struct byi_rewrite *rw, byi_id x,
     return byi_code_blocks_product(rw, &c, x);
 }
 
-/* Read the weights of a product as a matrix. False if the node is no product,
- * if its weights have another rank than 2, or if it transposes its left
- * operand. */
+/* Read the weights of a product as a matrix. False if the node is not a
+ * product, if its weights have another rank than 2, or if it transposes its
+ * left operand. */
 static bool read_matrix(const struct byi_node *node,
                         const struct byi_tensor *view, struct wide_matrix *w)
 {
@@ -393,7 +393,7 @@ static const struct byi_pass_option options[] = {
 
 const struct byi_pass byi_pass_narrow_weights = {
     .name = "NarrowWeights",
-    .summary = "narrow large float32 weights, as the user asks",
+    .summary = "narrow large float32 weights, if the user requests it",
     .options = options,
     .run_func = run,
 };

@@ -40,10 +40,10 @@ static bool has_same_axis(struct byi_row_match *r)
     return byi_row_bind_int(r, "axis", found == rank - 1 ? -1 : found);
 }
 
-/* Whether scores of float32 are masked by a number so low that adding it gives
- * it, and the mask is the same for several matrices, such as those of all
- * heads. A sum with a small mask, unlike a choice, is a part of attention.
- * Scores that are masked and not finite become NaN. */
+/* Whether float32 scores are masked by a number so low that its sum with a
+ * score is the number itself, and several matrices, such as those of all heads,
+ * share the mask. FuseAttention recognises a sum with such a mask, but not a
+ * `where`. Masked scores that are not finite become NaN. */
 static bool is_low_mask(struct byi_row_match *r)
 {
     const struct byi_type *x = byi_row_node(r, "x")->type;

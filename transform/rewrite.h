@@ -124,7 +124,8 @@ byi_id byi_rw_const(struct byi_rewrite *rw, const struct byi_type *type,
 byi_id byi_rw_int_vector(struct byi_rewrite *rw, const int64_t *values,
                          uint32_t n);
 /* Add a constant with the elements of another constant and other dims. Returns
- * BYI_NO_ID if `constant` is no constant or has another number of elements. */
+ * BYI_NO_ID if `constant` is not a constant or has another number of
+ * elements. */
 byi_id byi_rw_const_as(struct byi_rewrite *rw, byi_id constant, uint32_t rank,
                        const int64_t *dims);
 /* Drop the nodes from `before` on, which have no readers. */

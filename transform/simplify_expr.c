@@ -64,8 +64,8 @@ static bool put_exact(struct byi_tensor *out, int64_t i, double v)
 }
 
 /* Emit two constants combined elementwise; scalars broadcast. Returns BYI_NO_ID
- * if one is no constant of a supported dtype and shape, or if a result must not
- * be combined or stored. */
+ * if one is not a constant of a supported dtype and shape, or if a result must
+ * not be combined or stored. */
 static byi_id combine_constants(struct byi_rewrite *rw, byi_id left,
                                 byi_id right, combine_fn both)
 {

@@ -474,8 +474,8 @@ const char *byi_type_kind_text(enum byi_type_kind kind);
 const char *byi_type_text(char *buf, size_t n, const struct byi_type *type);
 /* Whether values of sequence or optional `from` are values of `to`. */
 bool byi_type_accepts(const struct byi_type *to, const struct byi_type *from);
-/* The most specific sequence or optional that accepts both types; NULL if there
- * is none, or if they nest deeper than 16. */
+/* The most specific sequence or optional that accepts both types; NULL if no
+ * type accepts both, or if they nest deeper than 16. */
 const struct byi_type *byi_type_join(struct byi_arena *arena,
                                      const struct byi_type *a,
                                      const struct byi_type *b);

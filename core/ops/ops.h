@@ -208,7 +208,7 @@ struct byi_recurrent {
     bool reverse[2];     /* of each direction: from the end to the beginning */
     uint32_t n_fns;      /* 1, 2, 3: of each direction */
     struct byi_gate_fn fn[2][BYI_MAX_GATE_FNS];
-    bool usual; /* the functions are the defaults, listed or not */
+    bool has_default_fns; /* the functions are the defaults, listed or not */
 };
 
 /* Read the attributes of one of these operators. Errors: BYOC_ETYPE, with the

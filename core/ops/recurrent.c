@@ -24,7 +24,7 @@ enum { SIGMOID, TANH }; /* indices of functions[] */
 static const struct recurrent_kind {
     enum byi_op_id op;
     uint32_t gates, n_fns;
-    uint8_t usual[BYI_MAX_GATE_FNS]; /* the defaults, as such indices */
+    uint8_t defaults[BYI_MAX_GATE_FNS]; /* indices of functions[] */
 } kinds[] = {
     {BYI_OP_NN_RNN, 1, 1, {TANH}},
     {BYI_OP_NN_GRU, 3, 2, {SIGMOID, TANH}},
@@ -94,15 +94,16 @@ enum byoc_status byi_recurrent_read(const struct byi_op *op,
     const double *alpha = byi_attr_floats(attrs, "activation_alpha", &n_alpha);
     const double *beta = byi_attr_floats(attrs, "activation_beta", &n_beta);
     *r = (struct byi_recurrent){
-        .gates = kind->gates, .n_fns = kind->n_fns, .usual = true};
+        .gates = kind->gates, .n_fns = kind->n_fns, .has_default_fns = true};
     BYI_TRY(read_direction(op, attrs, r, err));
     BYI_TRY(check_count(op, r, "activations", names->n, err));
     BYI_TRY(check_count(op, r, "activation_alpha", n_alpha, err));
     BYI_TRY(check_count(op, r, "activation_beta", n_beta, err));
     for (uint32_t i = 0; i < r->directions * r->n_fns; i++) {
-        const struct byi_gate_fn *usual = &functions[kind->usual[i % r->n_fns]];
+        const struct byi_gate_fn *standard =
+            &functions[kind->defaults[i % r->n_fns]];
         const struct byi_gate_fn *fn =
-            names->n ? find_function(names->strings[i]) : usual;
+            names->n ? find_function(names->strings[i]) : standard;
         if (!fn)
             return byi_fail(err, BYOC_ETYPE,
                             "%s: activations[%u] is \"%.40s\", expected "
@@ -114,7 +115,7 @@ enum byoc_status byi_recurrent_read(const struct byi_op *op,
         *to = *fn;
         to->alpha = n_alpha ? alpha[i] : fn->alpha;
         to->beta = n_beta ? beta[i] : fn->beta;
-        r->usual = r->usual && fn == usual;
+        r->has_default_fns = r->has_default_fns && fn == standard;
     }
     return BYOC_OK;
 }
