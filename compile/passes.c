@@ -48,7 +48,7 @@ static const struct byi_pass partition = {
 
 enum { MAX_USER_PASSES = 256 };
 
-/* Built-in passes; users' passes follow them in known[]. */
+/* The built-in passes. In known[], users' passes follow them. */
 #define PASS(name) &byi_pass_##name,
 static const struct byi_pass *const built_in[] = {
     BYI_TRANSFORM_PASSES(PASS)
@@ -68,7 +68,7 @@ static const struct byi_pass *const pipeline[] = {
     &canonicalize,
     &byi_pass_narrow_weights, /* before a backend takes float32 weights */
     &byi_pass_sparse_weights, /* before a backend multiplies zeros */
-    &byi_pass_inverse_dct,    /* likewise: zeros in matrices of the DCT */
+    &byi_pass_inverse_dct,    /* before a backend multiplies by the DCT */
     &byi_pass_tabulate,       /* before a backend computes a look-up */
     &byi_pass_scale_integer_products, /* before a backend takes the scale */
     &partition,

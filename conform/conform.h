@@ -11,7 +11,8 @@
  * memory. */
 struct byi_listing {
     char name[64], version[128], compat[256];
-    bool compiles, writes_c; /* has compile(); compile() is asked for C */
+    bool compiles; /* has compile() */
+    bool writes_c; /* compile() is asked for C */
     uint32_t n_rows;
     char rows[1 << 17]; /* the names of the rows, each with its NUL */
 };

@@ -6,9 +6,9 @@
 #include "core/base/base.h"
 
 /* Read an array (NEP 1; versions 1 to 3, little-endian, C order or Fortran
- * order up to rank 1; no objects). The data lives as long as `arena`. Errors:
- * BYOC_EIO, BYOC_EPARSE (malformed), BYOC_EUNSUPPORTED (another type or order),
- * BYOC_ENOMEM. */
+ * order up to rank 1; no objects). The data is valid as long as `arena`.
+ * Errors: BYOC_EIO, BYOC_EPARSE (malformed), BYOC_EUNSUPPORTED (another type or
+ * order), BYOC_ENOMEM. */
 enum byoc_status byi_npy_read(const char *path, struct byi_arena *arena,
                               struct byi_tensor *tensor,
                               struct byoc_error *err);

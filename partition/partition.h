@@ -100,8 +100,8 @@ struct byoc_view *byi_const_views(const struct byi_module *m,
                                   const uint32_t *consts, uint32_t n,
                                   struct byi_arena *arena);
 
-/* The answer of a backend's probe about a composite. Strings live as long as
- * the struct byi_backends. */
+/* The answer of a backend's probe about a composite. Strings are valid as long
+ * as the struct byi_backends. */
 struct byi_probe_result {
     const char *refused; /* the reason; NULL: it can be built        */
     const char *impl;    /* the chosen implementation, "" if unknown */

@@ -172,7 +172,7 @@ struct byi_bound_operand {
 };
 
 /* Memory for the texts that match_say() and match_show() return to a
- * predicate. They live as long as the match. */
+ * predicate. They are valid as long as the match. */
 struct byi_match_texts {
     size_t n;
     char at[BYI_MATCH_MAX_TEXT];

@@ -123,7 +123,7 @@ struct byi_ledger_weight {
     double largest, rms;    /* the two errors; undefined if `kept` is set */
     const char *kept;       /* why it stays float32; NULL: it was narrowed */
 };
-/* The strings and sources of *weight must live as long as the ledger. */
+/* The strings and sources of *weight must be valid as long as the ledger. */
 void byi_ledger_add_weight(struct byi_ledger *ledger,
                            const struct byi_ledger_weight *weight);
 
@@ -148,11 +148,11 @@ struct byi_coverage {
  * share on the command line, in the JSON, on the page and in gates.
  */
 uint32_t byi_coverage_operators(const struct byi_coverage *coverage);
-/* The totals, which live as long as the ledger. */
+/* The totals, which are valid as long as the ledger. */
 const struct byi_coverage *byi_ledger_coverage(const struct byi_ledger *ledger);
 
 /* A gate that the user set, and its result. Call byi_ledger_add_gate after
- * byi_ledger_close; `name` must live as long as the ledger. */
+ * byi_ledger_close; `name` must be valid as long as the ledger. */
 struct byi_gate {
     const char *name;     /* "require-offload", as the option is called */
     double wanted, found; /* percent */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_explain.c: prints everything that a ledger has about one node. That is
- * its place and reason, its producers and readers, every pattern that was tried
- * and its result, its region, implementation and cost.
+/* report_explain.c: prints everything that a ledger has about one node: where
+ * it runs and why, its producers and readers, every pattern that was tried and
+ * its result, its region, implementation and cost.
  */
 #include "report.h"
 

@@ -137,7 +137,7 @@ static enum byoc_status read_desired(const char *text, size_t n,
     return read_kernel(desired, arena, err);
 }
 
-/* Read all items of `text`; of_op, by operator id, receives them. */
+/* Read all items of `text` into of_op, indexed by operator id. */
 static enum byoc_status read_all_desired(const char *text,
                                          struct byi_arena *arena,
                                          struct desired_layout *of_op,

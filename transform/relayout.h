@@ -205,7 +205,7 @@ void byi_relayout_free(struct byi_relayout *rl);
 /* Between byi_relayout_init and byi_relayout_run: pin call `id`, whose operator
  * is SENSITIVE, to data layout `data` and weight layout `kernel` (NULL:
  * unchanged), at any cost. False, and the call stays unpinned, if that is
- * impossible. The strings must live as long as rl. */
+ * impossible. The strings must be valid as long as rl. */
 bool byi_relayout_pin(struct byi_relayout *rl, byi_id id, const char *data,
                       const char *kernel);
 /* Find a plan and replace `func` by the function that follows it. Without pins,

@@ -73,8 +73,8 @@ bool byi_rw_has_one_reader(const struct byi_rewrite *rw, byi_id id);
 /* Whether all readers of the n inner nodes are inner nodes or the root. */
 bool byi_rw_has_only_inner_readers(const struct byi_rewrite *rw, byi_id root,
                                    const byi_id *inner, uint32_t n);
-/* Whether id is a constant; if so, *view borrows its data, which live as long
- * as the module. */
+/* Whether id is a constant; if so, *view borrows its data, which are valid as
+ * long as the module. */
 bool byi_rw_view(const struct byi_rewrite *rw, byi_id id,
                  struct byi_tensor *view);
 /* Whether id is a numeric constant with at least one element whose elements are

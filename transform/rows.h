@@ -94,7 +94,7 @@ const struct byi_node *byi_row_node(const struct byi_row_match *match,
 /* Whether the root is a tensor of floats. */
 bool byi_row_is_of_floats(struct byi_row_match *match);
 /* Bind a name of the replacement to a value or an attribute, at most 4 of each.
- * The name may be new or the pattern's, and must live as long as the match.
+ * The name may be new or the pattern's, and must be valid as long as the match.
  * Return true, or false if the value is BYI_NO_ID. */
 bool byi_row_bind(struct byi_row_match *match, const char *name, byi_id value);
 bool byi_row_bind_attr(struct byi_row_match *match, struct byi_attr attr);

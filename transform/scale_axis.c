@@ -417,8 +417,8 @@ static int transposed_axis(const struct byi_node *node, uint32_t rank,
     return n ? -1 : (int)(rank - 1 - a);
 }
 
-/* Whether a window slides along axis a. Unless channels are first, every axis
- * counts as such an axis. */
+/* Whether a window slides along axis a; true for every axis if channels are not
+ * first. */
 static bool is_window(const struct byi_node *node, uint32_t a)
 {
     return node->op >= BYI_OP_NN_MAX_POOL1D &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transform/scale_axis.h: shared by the two directions of FoldScaleAxis. A
  * scale has one factor per index of an axis. The limits of a value are the
- * scales that it could absorb. This file has how both propagate through
- * operators, and the constant operands and weights that absorb scales.
+ * scales that it could absorb. This file tells how both propagate through
+ * operators, and which constant operands and weights absorb scales.
  *
  * Each direction works in two walks over the nodes, as Relay's pass does.
  * The first finds for every value which scales could be moved into it (its
@@ -127,8 +127,8 @@ bool byi_scaling_is_needed(const struct byi_scaling *s);
 enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
                                  struct byoc_error *err);
 
-/* Returns how node `id` propagates a scale. *positive: only factors of 0 or
- * more. */
+/* Returns how node `id` propagates a scale. *positive: only factors that
+ * are not negative. */
 enum byi_scale_how byi_scale_how(const struct byi_scaling *s, byi_id id,
                                  bool *positive);
 /* Returns the limits of the weights of node `id`, for a scale of the result if

@@ -223,8 +223,9 @@ char *byi_arena_strn(struct byi_arena *arena, const char *text, size_t n);
 char *byi_arena_printf(struct byi_arena *arena, const char *fmt, ...)
     BYI_PRINTF(2, 3);
 /* Let byi_arena_free and byi_arena_reset call fn(arg), for a mapping or handle
- * that must live as long as the arena. The last registered is called first. If
- * an allocation fails, fn(arg) is called at once, before the jump to the guard.
+ * that must be valid as long as the arena. The last registered is called first.
+ * If an allocation fails, fn(arg) is called at once, before the jump to the
+ * guard.
  */
 void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg);
 

@@ -65,9 +65,9 @@ void byi_child_free(struct byi_child *child);
 /* --- steps ---------------------------------------------------------------- */
 
 /* In a child: begin a step, which lasts until the next one or
- * byi_child_step_end. `who` names the plug-in whose code it runs, or is NULL;
- * the rest is as for printf, cut to 255 bytes. Outside of a child these have no
- * effect. */
+ * byi_child_step_end. `who` names the plug-in whose code it runs, or is NULL.
+ * The text of the step is formatted as by printf and cut to 255 bytes. Outside
+ * of a child these have no effect. */
 void byi_child_step(const char *who, const char *format, ...) BYI_PRINTF(2, 3);
 void byi_child_step_end(void);
 /* In a child: the text of the last step; "" before the first, and outside of a

@@ -10,7 +10,7 @@
  * 4096 bytes. Never NULL: if the allocation fails, returns a static failure
  * with the code RESOURCE. The caller frees it with byi_failure_free. */
 struct byoc_fail *byi_failure_new(uint32_t code, const char *text);
-/* The text, which lives as long as the failure. */
+/* The text, which is valid until the failure is freed. */
 const char *byi_failure_text(const struct byoc_fail *fail);
 uint32_t byi_failure_code(const struct byoc_fail *fail);
 /* Free the failure, which may be NULL. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* json_write.h: builds JSON from cJSON's nodes in an arena, which frees them.
  * If an allocation fails, control jumps to the guard (guard.h). Keys are not
- * copied and must live as long as the tree.
+ * copied and must be valid as long as the tree.
  */
 #ifndef BYI_JSON_WRITE_H
 #define BYI_JSON_WRITE_H

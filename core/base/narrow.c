@@ -55,13 +55,13 @@ static uint8_t wrap(const struct narrow_row *r, int64_t value)
 static float magnitude(const struct narrow_row *r, uint32_t code)
 {
     const int exponent = (int)(code >> r->mantissa);
-    const float part =
+    const float fraction =
         ldexpf((float)(code & ((1u << r->mantissa) - 1)), -(int)r->mantissa);
 
     if (!r->has_sign) /* float8e8m0 has no zero */
         return ldexpf(1, exponent - r->bias);
-    return exponent ? ldexpf(1 + part, exponent - r->bias)
-                    : ldexpf(part, 1 - r->bias);
+    return exponent ? ldexpf(1 + fraction, exponent - r->bias)
+                    : ldexpf(fraction, 1 - r->bias);
 }
 
 float byi_narrow_to_f32(enum byoc_dtype dtype, uint8_t code)
@@ -104,10 +104,10 @@ static uint32_t round_code(const struct narrow_row *r, float value,
     const uint32_t code = code_below(r, value);
     const float below = magnitude(r, code);
     /* the distance to the next number; that number may exceed float32 */
-    const float step = r->mantissa == 0    ? below
-                       : code < r->largest ? magnitude(r, code + 1) - below
-                                           : below - magnitude(r, code - 1);
-    const float rest = value - below, gap = step - rest;
+    const float spacing = r->mantissa == 0    ? below
+                          : code < r->largest ? magnitude(r, code + 1) - below
+                                              : below - magnitude(r, code - 1);
+    const float rest = value - below, gap = spacing - rest;
 
     if (rest <= 0 || (!r->has_sign && mode == BYI_ROUND_DOWN))
         return code;

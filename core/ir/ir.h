@@ -208,8 +208,8 @@ const struct byi_sources *byi_sources_of_nodes(struct byi_module *m,
                                                const struct byi_func *f,
                                                const byi_id *nodes, uint32_t n);
 /* The index of a constant with this content: of an equal one, or of a new one.
- * `type` has no symbols. `data` is copied unless `borrow`: then it must live as
- * long as the module. */
+ * `type` has no symbols. `data` is copied unless `borrow`: then it must be
+ * valid as long as the module. */
 uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
                        const void *data, bool borrow);
 /* The same for a constant from the model: it enlarges the budget of
@@ -233,8 +233,9 @@ bool byi_consts_can_grow(const struct byi_module *m, uint64_t bytes);
 enum byoc_status byi_const_refuse(const struct byi_module *m, enum byi_op_id op,
                                   const char *what, struct byoc_error *err);
 
-/* Memory for n operands that lives as long as the module. Operands of adjacent
- * nodes are adjacent in memory, so that walks over nodes touch few cache lines.
+/* Memory for n operands that is valid as long as the module. Operands of
+ * adjacent nodes are adjacent in memory, so that walks over nodes touch few
+ * cache lines.
  */
 byi_id *byi_args_new(struct byi_module *m, uint32_t n);
 /* Append `node` unchanged, with operands from byi_args_new or another node: for

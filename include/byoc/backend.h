@@ -137,9 +137,9 @@ struct byoc_match;
 struct byoc_region;
 struct byoc_graph;
 
-/* The services of the host. The struct lives as long as the backend is loaded;
- * every function may be called from any thread. Only match_* may be NULL, and
- * only outside of accept(). */
+/* The services of the host. The struct is valid as long as the backend is
+ * loaded; every function may be called from any thread. Only match_* may be
+ * NULL, and only outside of accept(). */
 struct byoc_host {
     uint32_t struct_size;
     /* the version agreed on: the lower one of the host's and
@@ -157,8 +157,8 @@ struct byoc_host {
      * Never returns NULL. */
     struct byoc_fail *(*fail)(void *ctx, uint32_t code, const char *text);
     /* The text and the code of a failure, and the function that frees it. Only
-     * the side that received the failure may call them; the text lives as long
-     * as the failure. */
+     * the side that received the failure may call them; the text is valid as
+     * long as the failure. */
     const char *(*fail_text)(const struct byoc_fail *fail);
     uint32_t (*fail_code)(const struct byoc_fail *fail);
     void (*fail_free)(struct byoc_fail *fail);
@@ -175,8 +175,8 @@ struct byoc_host {
 
     /* --- Queries about a match, for predicates. `name` is an operand (%name)
      * of the row's pattern, or NULL for the result of the pattern's root.
-     * Returned pointers live as long as the match. Results are written only if
-     * the function returns neither 0 nor NULL. */
+     * Returned pointers are valid as long as the match. Results are written
+     * only if the function returns neither 0 nor NULL. */
 
     /* Get dtype and shape of an operand. Returns 0 if the match has no such
      * operand (it is optional and absent), or if it is a tuple. dims has *rank
@@ -347,7 +347,7 @@ struct byoc_graph_value {
     const int64_t *dims;
     uint64_t count; /* elements */
     uint64_t bytes;
-    const void *data; /* CONST: lives until unload(); otherwise NULL */
+    const void *data; /* CONST: valid until unload(); otherwise NULL */
     uint64_t at;      /* RESULT: see byoc_graph_data()          */
 };
 

@@ -228,10 +228,10 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_load(
 BYOC_API const char *byoc_compiled_verdict(
     const struct byoc_compiled *compiled);
 
-/* The ledger as JSON (docs/ledger.md); lives as long as `compiled`. */
+/* The ledger as JSON (docs/ledger.md); valid as long as `compiled`. */
 BYOC_API const char *byoc_compiled_ledger(const struct byoc_compiled *compiled);
-/* The module as text after the last pass. Made on first use; lives as long as
- * `compiled`. */
+/* The module as text after the last pass. Made on first use; valid as long
+ * as `compiled`. */
 BYOC_API const char *byoc_compiled_ir(struct byoc_compiled *compiled);
 
 /* Warnings, one line each; "" if there are none. Lives as long as `compiled`.

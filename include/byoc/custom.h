@@ -85,7 +85,7 @@ struct byoc_operator_call {
     const struct byoc_view *tensors;
     struct byoc_result *results;
     void *made; /* the result of make(), or NULL */
-    /* Memory for a string of n bytes and NUL, which lives as long as the
+    /* Memory for a string of n bytes and NUL, which is valid as long as the
      * result; NULL when exhausted. */
     char *(*text)(const struct byoc_operator_call *call, uint64_t n);
     void *ctx; /* the host's */

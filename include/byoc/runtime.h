@@ -165,7 +165,7 @@ struct byoc_load_params {
      * the threads that run it. */
     void (*parallel_for)(void *ctx, uint32_t n, void (*fn)(void *arg, uint32_t),
                          void *arg);
-    void *parallel_ctx; /* lives as long as the model */
+    void *parallel_ctx; /* must be valid as long as the model */
     /* Not NULL: gets lines of at least log_severity (0: BYOC_INFO), without a
      * newline, for example once for each region that its backend refuses for
      * the sizes of a run. The line is lent for the call. Called while the model
@@ -240,7 +240,8 @@ enum byoc_kind {
     BYOC_OPTIONAL = 2  /* one value, or none               */
 };
 
-/* One input or output of a model. Strings and arrays live as long as the model.
+/* One input or output of a model. Strings and arrays are valid as long as the
+ * model.
  */
 struct byoc_io {
     const char *name;
@@ -288,8 +289,8 @@ struct byoc_metadata {
 /* The metadata that the ONNX file has, in this order: "producer_name",
  * "producer_version", "domain", "model_version", "doc_string", "ir_version",
  * "graph_name"; "opset.DOMAIN" for each operator set, where "opset." is ONNX's
- * own; "custom.KEY" for each entry of metadata_props. An array of *n; lives as
- * long as the model. Models in the text form have none. */
+ * own; "custom.KEY" for each entry of metadata_props. An array of *n; valid
+ * as long as the model. Models in the text form have none. */
 BYOC_API const struct byoc_metadata *byoc_model_metadata(
     const struct byoc_model *model, uint32_t *n);
 /* The value of a key; NULL: there is none. Lives as long as the model. */
@@ -302,17 +303,17 @@ BYOC_API const char *byoc_model_metadata_value(const struct byoc_model *model,
 BYOC_API uint64_t byoc_model_memory(const struct byoc_model *model,
                                     uint64_t *peak);
 /* How many threads a run uses. *why, unless NULL, gets a phrase that says where
- * the number is from. It lives as long as the model. */
+ * the number is from. It is valid as long as the model. */
 BYOC_API uint32_t byoc_model_threads(const struct byoc_model *model,
                                      const char **why);
 /* Warnings of loading, such as a backend whose native twin runs instead; one
- * a line, "" when there are none. Lives as long as the model. */
+ * a line, "" when there are none. Valid as long as the model. */
 BYOC_API const char *byoc_model_warnings(const struct byoc_model *model);
 
 /* The ledger of the artifact, as JSON (docs/ledger.md): *bytes bytes, without a
- * NUL at the end, which live as long as the model. NULL: the artifact has none,
- * or the model is from byoc_compiled_load; byoc_compiled_ledger has it then.
- * Threads: safe. */
+ * NUL at the end, which are valid as long as the model. NULL: the artifact has
+ * none, or the model is from byoc_compiled_load; byoc_compiled_ledger has it
+ * then. Threads: safe. */
 BYOC_API const char *byoc_model_ledger(const struct byoc_model *model,
                                        uint64_t *bytes);
 
