@@ -94,15 +94,15 @@ static void merge_groups(struct byi_f32_conv *conv, bool exact)
     conv->merged_outputs = conv->outputs / conv->merged_groups;
 }
 
-/* Does this CPU run the kernels' 512-bit instructions in two halves? */
+/* Whether this CPU runs the kernels' 512-bit instructions in two halves. */
 static bool has_halves(const struct byi_f32_conv *conv)
 {
     return conv->kernels->rows > 6 && byi_isa_halves_512();
 }
 
-/* Does F(4 x 4) pay for these tiles of an image and pairs of a channel and an
- * output? Its weights come from memory, and take more of it, so that large ones
- * need many tiles; fewer if multiplications are slow. */
+/* Whether F(4 x 4) pays for this number of tiles of an image and of pairs of a
+ * channel and an output. Its weights are large and come from memory, so that
+ * many of them need many tiles; fewer if multiplications are slow. */
 static bool suits_winograd_4(const struct byi_f32_conv *conv, int64_t tiles,
                              int64_t pairs)
 {
@@ -131,9 +131,9 @@ static int64_t tiles_of(const struct byi_f32_conv *conv, int64_t m)
            byi_f32_winograd_tiles(conv, 2, m);
 }
 
-/* Does F(6 x 6) pay instead of F(4 x 4)? It has 64 products for 36 outputs
- * instead of 36 for 16, which the outputs of incomplete tiles must not use up;
- * the weights are 1.8 times as large, and the rounding errors about twice. */
+/* Whether F(6 x 6) pays instead of F(4 x 4). It computes 36 outputs with 64
+ * products instead of 16 with 36, a gain that incomplete tiles must not use up.
+ * The weights are 1.8 times as large, and the rounding errors about twice. */
 static bool suits_winograd_6(const struct byi_f32_conv *conv, int64_t tiles,
                              int64_t pairs)
 {

@@ -44,7 +44,7 @@ struct direct {
     int64_t rows, tiles;  /* rows: positions of all images             */
     int64_t each, rest;   /* rows of a tile; `rest` tiles have one more */
     int64_t wide, blocks; /* columns of a block; blocks of a merged group */
-    int64_t lacks; /* columns that the first block lacks: see lacking() */
+    int64_t lacks;        /* columns missing in the first block: lacking() */
     int64_t pieces[BYI_F32_AXES]; /* of a window, by axis */
     int64_t n_pieces, length;     /* pieces of a window; elements of each */
     int64_t slices;               /* of a piece, see choose_slices() */
@@ -166,9 +166,10 @@ static void slice_expanded(struct direct *d)
             sizeof(float);
 }
 
-/* Columns that the first block lacks. If the number of panels is odd and the
- * last one is at most half full, the first block has one panel, so that the
- * last block has two: half a panel takes less time only beside another. */
+/* Columns by which the first block is smaller than the others. If the number of
+ * panels is odd and the last one is at most half full, the first block has one
+ * panel, so that the last block has two: half a panel takes less time only
+ * beside another. */
 static int64_t lacking(const struct byi_f32_conv *conv)
 {
     const int64_t last = conv->merged_outputs % BYI_F32_PANEL;

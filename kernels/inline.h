@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inline.h: a macro for functions of the kernels of which each caller gets a
- * specialised copy, and such a function. */
+/* inline.h: a macro for kernel functions that are specialised for the constant
+ * arguments of each caller, and a function that prefetches rows. */
 #ifndef BYI_INLINE_H
 #define BYI_INLINE_H
 

@@ -52,7 +52,8 @@ static int form_index(const struct byi_f32_conv *conv)
     return (int)conv->algorithm - BYI_F32_WINOGRAD_2;
 }
 
-/* Is the one axis the columns' one, so that a tile is a column of outputs? */
+/* Whether the algorithm runs along one axis, and a tile is a column of outputs.
+ */
 static bool is_upright(const struct byi_f32_conv *conv)
 {
     return forms[form_index(conv)].one_axis && conv->size[1] > 1;
@@ -244,8 +245,9 @@ uint64_t byi_f32_winograd_scratch(const struct byi_f32_conv *conv, int threads)
 
 /* --- running -------------------------------------------------------------- */
 
-/* The first output along an axis of tile `tile` of that axis. It may be behind
- * the last output: if dilation is d, the tiles of all d offsets are as many. */
+/* The first output along an axis of tile `tile` of that axis. It may be beyond
+ * the last output, since all d offsets of a dilation d have the same number of
+ * tiles. */
 static int64_t first_output(const struct byi_f32_conv *conv, int axis,
                             int64_t tile, int64_t m)
 {
@@ -262,7 +264,7 @@ static int64_t locate(const struct winograd *w, int64_t tile, int64_t at[2])
     return tile / w->wide / w->high;
 }
 
-/* Swap rows and columns, which the transforms of one axis call columns. */
+/* Swap rows and columns: the transforms of one axis run along rows. */
 static void lay_patch(struct byi_f32_patch *p)
 {
     const struct byi_f32_patch upright = *p;

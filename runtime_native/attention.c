@@ -43,7 +43,7 @@ static int64_t common(int64_t a, int64_t b)
     return a == 1 ? b : a;
 }
 
-/* Add the cap, of two operations, and the masks. */
+/* Describe the cap of the scores, which is two operations, and the masks. */
 static void describe_scores(const struct byi_call *call,
                             struct byi_f32_attention *a)
 {

@@ -52,10 +52,10 @@ struct byi_box_rows byi_box_rows(const struct byi_box *box)
                                  box->strides[box->rank - 1]};
 }
 
-/* Define turn_ID(): byi_transpose() for elements of a size. The loops for few
- * columns have constant strides. */
-#define TURN(bits)                                                             \
-    static inline void turn_some_##bits(                                       \
+/* Define transpose_ID(): byi_transpose() for elements of a size. The loops for
+ * few columns have constant strides. */
+#define TRANSPOSE(bits)                                                        \
+    static inline void transpose_some_##bits(                                  \
         const uint##bits##_t *restrict from, int64_t stride, int64_t rows,     \
         int64_t columns, uint##bits##_t *restrict to, int64_t pitch)           \
     {                                                                          \
@@ -63,32 +63,33 @@ struct byi_box_rows byi_box_rows(const struct byi_box *box)
             for (int64_t r = 0; r < rows; r++)                                 \
                 to[c * pitch + r] = from[r * stride + c];                      \
     }                                                                          \
-    static void turn_##bits(const void *from, int64_t stride, int64_t rows,    \
-                            int64_t columns, void *to, int64_t pitch)          \
+    static void transpose_##bits(const void *from, int64_t stride,             \
+                                 int64_t rows, int64_t columns, void *to,      \
+                                 int64_t pitch)                                \
     {                                                                          \
         if (columns == 2 && stride == 2)                                       \
-            turn_some_##bits(from, 2, rows, 2, to, pitch);                     \
+            transpose_some_##bits(from, 2, rows, 2, to, pitch);                \
         else if (columns == 3 && stride == 3)                                  \
-            turn_some_##bits(from, 3, rows, 3, to, pitch);                     \
+            transpose_some_##bits(from, 3, rows, 3, to, pitch);                \
         else                                                                   \
-            turn_some_##bits(from, stride, rows, columns, to, pitch);          \
+            transpose_some_##bits(from, stride, rows, columns, to, pitch);     \
     }
-TURN(8)
-TURN(16)
-TURN(32)
-TURN(64)
+TRANSPOSE(8)
+TRANSPOSE(16)
+TRANSPOSE(32)
+TRANSPOSE(64)
 
 void byi_transpose(size_t size, const void *from, int64_t stride, int64_t rows,
                    int64_t columns, void *to, int64_t pitch)
 {
     if (size == 1)
-        turn_8(from, stride, rows, columns, to, pitch);
+        transpose_8(from, stride, rows, columns, to, pitch);
     else if (size == 2)
-        turn_16(from, stride, rows, columns, to, pitch);
+        transpose_16(from, stride, rows, columns, to, pitch);
     else if (size == 8)
-        turn_64(from, stride, rows, columns, to, pitch);
+        transpose_64(from, stride, rows, columns, to, pitch);
     else if (columns < 4)
-        turn_32(from, stride, rows, columns, to, pitch);
+        transpose_32(from, stride, rows, columns, to, pitch);
     else
         byi_f32_transpose(byi_f32_kernels_of(byi_simd_isa()), from, stride,
                           rows, columns, to, pitch);

@@ -90,7 +90,7 @@ struct binary_job {
     size_t size[OPERANDS], out_size;
     loop_fn loop;
     loop_fn wide;       /* float16 and bfloat16: the float32 loop */
-    byi_pair_loop pair; /* what pair_loop() calls, or NULL: `plain` */
+    byi_pair_loop pair; /* called by pair_loop(); NULL: it calls `plain` */
     loop_fn plain;
     size_t pair_size; /* of the elements that they read */
     bool fmod;        /* mod: the remainder has the sign of a, as in C */

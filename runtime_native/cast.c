@@ -145,9 +145,8 @@ static bool is_copy(enum byoc_dtype from, enum byoc_dtype to)
            byoc_dtype_size(from) == byoc_dtype_size(to);
 }
 
-/* Cast elements [at, at + n) of x to y; n <= BLOCK if there is no loop that
- * casts directly. float16, bfloat16 and
- * narrow types are cast through float32. */
+/* Cast elements [at, at + n) of x to y; n <= BLOCK unless a loop casts
+ * directly. float16, bfloat16 and narrow types are cast through float32. */
 static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
                        int64_t at, int64_t n, const struct narrowing *narrowing)
 {

@@ -2,9 +2,9 @@
 /* conv.c: nn.conv1d, nn.conv2d, nn.conv3d.
  *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
  * or in other layouts. float32 runs on the channels-last kernels of
- * kernels/conv.h (conv_last.c), except that channels of their own which are
- * planes run on sliding windows (window.c): no layout is converted. Other types
- * run on plain loops. */
+ * kernels/conv.h (conv_last.c). Depthwise convolutions with channels first may
+ * run on sliding windows instead (window.c), without a conversion of layouts.
+ * Other types run on plain loops. */
 #include "conv.h"
 
 #include "epilogue.h"
@@ -66,10 +66,10 @@ bool byi_conv_has_products(const struct byi_conv *v)
 
 /* --- float32 -------------------------------------------------------------- */
 
-/* Whether each plane of the result depends on one plane of the data, and
- * sliding windows support them and are faster: for large windows and for lines
- * they are only with few channels, which are slow if they are last. Weights
- * that are packed are for the other kernels. */
+/* Whether the convolution is depthwise with channels first, and sliding windows
+ * support it and are faster. For large windows and for lines they are faster
+ * only if there are few channels, which are slow for the channels-last kernels.
+ * Packed weights are for those kernels. */
 static bool uses_planes(const struct byi_call *call, const struct byi_conv *v)
 {
     enum { FEW_CHANNELS = 16, FEW_TAPS = 25 };

@@ -36,7 +36,7 @@ struct elements {
     const struct byi_tensor *idx;
     uint32_t axis;
     int64_t size;                  /* size of `axis` in the other tensor */
-    int64_t strides[BYI_MAX_RANK]; /* strides of the other; 0 along `axis` */
+    int64_t strides[BYI_MAX_RANK]; /* of the other tensor; 0 along `axis` */
     int64_t axis_stride;
     int64_t n_rows, row; /* number of rows of idx, and their length */
 };
@@ -85,7 +85,7 @@ enum {
     SHORT = 32      /* elements of a row that shares them with other rows */
 };
 
-/* As offsets_of(), of whole rows [row, row + n). */
+/* The same for whole rows [row, row + n). */
 static bool offsets_of_rows(const struct elements *e, int64_t row, int64_t n,
                             int64_t *to)
 {

@@ -270,15 +270,16 @@ struct byi_band {
 };
 /* Maxima and sums of other windows: for each row of outputs, the rows under its
  * windows are combined into a line, which has a border of padding, and then the
- * columns under each window. If the stride is above 1, phases of the line are
- * copied first: the columns starts[p], starts[p] + stride ...; or windows at
- * every column are computed, and those of the outputs are copied. */
+ * columns under each window. A stride above 1 is handled in one of two ways.
+ * Phases of the line are copied first: the columns starts[p], starts[p] +
+ * stride ... Or windows at every column are computed, and those of the outputs
+ * are copied. */
 struct byi_line {
     int64_t before, columns, length; /* padding, data; with all padding */
     int64_t stride, phases, phase;   /* floats from a phase to the next */
     int64_t used;                    /* elements of a phase that are read */
-    bool every_column;               /* without phases */
-    int64_t split, floats;           /* offset of what is copied; of its end */
+    bool every_column;               /* computed; no phases */
+    int64_t split, floats;           /* offset of the copy; of its end */
     int64_t size, out;               /* columns of a window; outputs */
     const int64_t *starts, *taps;    /* taps: offset of each column's tap */
 };
@@ -392,12 +393,13 @@ enum {
     BYI_COLUMNS = 512, /* most results that are computed together */
     BYI_BLOCK_BYTES =
         16384,      /* of a transposed block, which stays in the cache */
-    BYI_NARROW = 64 /* rows with fewer elements than that are short */
+    BYI_NARROW = 64 /* rows with fewer elements are short */
 };
-/* Of `outer` blocks (n, inner) with elements of `size` bytes, the number that
- * should be transposed together to (n, inner, lanes), at most BYI_BLOCK_BYTES,
- * in which inner * lanes <= BYI_COLUMNS elements are adjacent. 1: none, since n
- * * inner is more than `most`, or the elements are adjacent already. */
+/* Returns how many of `outer` blocks (n, inner) should be transposed together
+ * to (n, inner, lanes). The result has at most BYI_BLOCK_BYTES, and inner *
+ * lanes <= BYI_COLUMNS adjacent elements of `size` bytes. Returns 1, for no
+ * transpose, if n * inner is more than `most` or the elements are adjacent
+ * already. */
 int64_t byi_lanes(int64_t outer, int64_t n, int64_t inner, size_t size,
                   int64_t most);
 /* Run `body` once for each element, with `at` set to its offset. */

@@ -9,8 +9,8 @@
 /* --- view.c ------------------------------------------------------------- */
 
 /* A strided source, in the order of a dense result: axis i has dims[i] steps of
- * strides[i] elements, which may be 0 or negative. It has up to twice the rank,
- * since tile and the block operators split axes. */
+ * strides[i] elements, which may be 0 or negative. Its rank is at most twice
+ * the tensor's, since tile and the block operators split axes. */
 struct byi_view {
     uint32_t rank;
     int64_t dims[2 * BYI_MAX_RANK];

@@ -212,7 +212,7 @@ static void copy_strip(const struct byi_call *call, const struct axis_strip *s,
 }
 
 /* Copy from `one` to the n tensors `many` or, if `join`, from these to `one`.
- * They divide the axis of the call's attribute among them. */
+ * The tensors `many` divide the axis of the call's attribute among them. */
 static void copy_strips(const struct byi_call *call,
                         const struct byi_tensor *one, uint32_t n,
                         const struct byi_tensor *many, bool join)

@@ -100,9 +100,9 @@ struct byi_packing {
     enum byi_op_id op;
     uint32_t operands; /* bit i: operand i must be constant */
     /* Returns the bytes of the packed form, or 0 if packing does not save time.
-     * Writes it to `to`, which is aligned to BYI_ALIGN, unless that is NULL.
-     * Reads only the types of other operands and of results; unknown dims are
-     * negative. The packed form serves any number of runs with the same
+     * Writes the packed form to `to`, aligned to BYI_ALIGN, unless `to` is
+     * NULL. Reads only the types of other operands and of results; unknown dims
+     * are negative. The packed form serves any number of runs with the same
      * constants on the same instruction set. */
     uint64_t (*pack)(const struct byi_call *call, void *to);
 };

@@ -508,8 +508,8 @@ typedef void (*slice_fn)(const struct byi_call *call,
                          const struct byi_box *reduced, int64_t base,
                          int64_t p);
 
-/* How slices are normalised: one that consists of contiguous rows, any one of
- * float32 or float64, and columns. */
+/* The loops that normalise a slice of contiguous rows, any slice of float32 or
+ * float64, and columns. */
 struct slice_loops {
     slice_fn rows, any[2];
     columns_fn columns;

@@ -2,17 +2,17 @@
 /* softmax.c: nn.softmax, nn.log_softmax, nn.hardmax along an axis.
  *   x (outer, n, inner) -> the same
  * The maximum of a slice of n elements is subtracted first, so that
- * exponentials do not overflow. Sums are double, except for float32: those of
- * long contiguous slices are float32 (kernels/softmax.inc), and so are those of
+ * exponentials do not overflow. Sums are double. Of float32, sums of long
+ * contiguous slices are float32 (kernels/softmax.inc), and so are sums of up to
  * ROWS elements of other slices, which are computed in columns. If inner is
- * small, several rows of columns are one row, and if n is small, too, blocks of
- * slices are transposed first. */
+ * small, several rows of columns are joined to one row. If n is small, too,
+ * blocks of slices are transposed first. */
 #include "kernel.h"
 
 #include "kernels/f32.h"
 
 enum {
-    COLUMNS = 256, /* most columns of a task, and of rows that are one row */
+    COLUMNS = 256, /* most columns of a task, and of joined rows */
     FEW = 64,      /* columns of a task if there are few tasks */
     ROWS = 64      /* most rows that are summed in float32 */
 };
@@ -123,7 +123,7 @@ static void finish_rows(const struct softmax_columns *c, const float *top,
     }
 }
 
-/* The rows of x after as many groups of `group` rows as possible, as one. */
+/* The last rows of x, which do not fill a group, joined to one row. */
 static struct softmax_columns rest_of(const struct softmax_columns *c,
                                       int64_t group)
 {
@@ -142,7 +142,7 @@ static void repeat_group(float *v, int64_t group, int64_t n)
         memcpy(v + i * n, v, (size_t)n * sizeof *v);
 }
 
-/* Compute columns whose rows are groups of `group` rows; 1: they are not. */
+/* Compute columns whose rows are `group` joined rows of x. */
 static void softmax_of_columns(const struct softmax_columns *c, int64_t group)
 {
     const struct softmax_columns rest = rest_of(c, group);
@@ -248,7 +248,7 @@ static void run_hardmax(const struct softmax_slices *s, int64_t *index,
     }
 }
 
-/* Results of the search of run_hardmax(). */
+/* Bytes of the indices that run_hardmax() finds. */
 static uint64_t softmax_scratch_f32(const struct byi_call *call)
 {
     const struct byi_tensor *x = call->in;

@@ -364,7 +364,7 @@ static void copy_view(const struct byi_call *call, const struct byi_view *v,
 enum { MIN_REPEATED = 1 << 16 };
 
 /* If the whole block below the first axis is repeated, remove that axis and
- * return its size; otherwise 1. */
+ * return its size; otherwise return 1. */
 static int64_t take_repeats(struct byi_view *v, int64_t bytes)
 {
     const int64_t repeats = v->dims[0];
@@ -417,9 +417,9 @@ void byi_fill(void *dst, const void *value, int64_t n, size_t size)
         row_of(size)(dst, value, n, 0);
 }
 
-/* Whether any of n indices is outside -size .. size - 1. Then one of the two
- * computed numbers is negative; their sign bits replace comparisons, which SSE2
- * lacks for 64 bits. */
+/* Whether any of n indices is outside -size .. size - 1. For such an index one
+ * of the two computed numbers is negative; their sign bits replace comparisons,
+ * which SSE2 lacks for 64 bits. */
 #define ANY_OUTSIDE(id, T)                                                     \
     static bool any_outside_##id(const T *at, int64_t n, int64_t size)         \
     {                                                                          \

@@ -223,8 +223,8 @@ static bool computes_every_column(const struct byi_line *l)
     return l->stride > 2 && more <= (l->phases - 1) * byi_simd()->lanes;
 }
 
-/* Set the phases of a line, and the taps: phases are shared by taps if there
- * are fewer of them. */
+/* Set the phases of a line, and the taps. Taps share phases if there are more
+ * taps than phases. */
 static void split_columns(const struct byi_window *w, struct byi_line *l,
                           int64_t *starts, int64_t *taps)
 {
@@ -296,8 +296,8 @@ static void find_spans(const struct byi_window *w, int axis,
 
 /* --- runs ----------------------------------------------------------------- */
 
-/* A run is divided into items, image by image: first groups of planes side by
- * side, then bands of groups of planes in rows; or, instead of the latter,
+/* A run is divided into items, image by image. The first items are groups of
+ * planes side by side. The others are bands of groups of planes in rows, or
  * chunks of LINES lines of a plane. */
 struct sliding_run {
     const struct byi_sliding *v;
@@ -315,7 +315,7 @@ struct sliding_scratch {
     int64_t *starts, *taps;
     struct row_span *spans;
     char *threads;
-    uint64_t pointers, per_thread; /* bytes of pointers to rows; of all */
+    uint64_t pointers, per_thread; /* bytes of pointers to rows; all bytes */
     uint64_t bytes;                /* altogether */
 };
 
@@ -383,8 +383,8 @@ static struct sliding_run divide(const struct byi_sliding *v,
     return r;
 }
 
-/* Compute output rows [h, h + rows) of n channels from channel c on. `image`
- * numbers images. */
+/* Compute output rows [h, h + rows) of n channels of an image, from channel c
+ * on. */
 static void run_band(const struct byi_sliding *v, const struct byi_band *b,
                      int64_t image, int64_t c, int64_t n, int64_t h,
                      int64_t rows, float *buffer)
