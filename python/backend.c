@@ -176,8 +176,8 @@ static struct byoc_fail *check_dtypes(const struct byoc_host *host,
         if (pyb_format_of_dtype(dtype))
             continue;
         snprintf(text, sizeof text,
-                 "found %s, which has no format in the buffer protocol, "
-                 "expected another element type",
+                 "found %s, expected an element type that has a format in "
+                 "the buffer protocol, such as float32",
                  byoc_dtype_name(dtype));
         return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED, text);
     }

@@ -353,7 +353,7 @@ static PyObject *model_write(PyObject *self, PyObject *path)
     if (!c)
         return pyb_raise(BYOC_EINVAL, "found a model that was loaded, not "
                                       "compiled; copy its artifact instead");
-    model_of(self)->busy++; /* close() lets this call free the model */
+    model_of(self)->busy++; /* close() leaves freeing to this call */
     Py_BEGIN_ALLOW_THREADS status = byoc_compiled_write(c, to, &err);
     Py_END_ALLOW_THREADS pyb_model_leave(model_of(self));
     if (status != BYOC_OK)

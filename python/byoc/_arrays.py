@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of NumPy with which the extension creates outputs; None without NumPy."""
+"""numpy.empty and NumPy's dtypes, for the extension; None without NumPy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-# by number, as in byoc/dtype.h; NumPy lacks those from 16 on, bfloat16 to int2
+# indexed by the numbers of byoc/dtype.h; NumPy has none from 16 (bfloat16) on
 _names = (
     "- float32 uint8 int8 uint16 int16 int32 int64 object bool float16 float64 "
     "uint32 uint64 complex64 complex128" + 11 * " -"

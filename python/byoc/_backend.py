@@ -48,12 +48,12 @@ class Kernel(NamedTuple):
 class PythonBackend:
     """A backend whose kernels are Python, for trying patterns.
 
-    name      of the backend; each row's name is this name, a dot and more
+    name      of the backend; the names of its rows begin with it and a dot
     patterns  {row: pattern}, the most specific first (docs/patterns.md)
     run       run(kernel, **operands) returns the kernel's output as an array,
               or a list of several
     accept    accept(kernel) returns None to accept a match, or a sentence with
-              the reason to refuse it; None: all matches are accepted
+              the reason to refuse it. Without accept, all matches are accepted
     version   of the backend; artifacts for another version do not load
 
     Operands are arrays of NumPy (byoc.Tensor without it) that own their memory.
@@ -110,8 +110,9 @@ class PythonBackend:
     def write(self, path: str | os.PathLike[str] | None = None) -> str:
         """Write the plug-in, and return its path.
 
-        path  None: libbyoc_backend_NAME.so beside the Python file. Every program
-              that loads plug-ins can use it, such as `byoc conform`.
+        path  None: libbyoc_backend_NAME.so beside the Python file
+
+        Every program that loads plug-ins can use the file, such as `byoc conform`.
 
         In a process that has not defined the backend, the plug-in runs the Python
         file of this definition, as a module other than __main__.
@@ -127,13 +128,14 @@ class PythonBackend:
     def _check(self, kernel: Kernel) -> None:
         if kernel.row not in self.patterns:
             raise InvalidError(
-                f"{self.name} has no row {kernel.row}; compile the model again"
+                f"found kernel {kernel.row}, expected a row of {self.name}; "
+                "compile the model again"
             )
         refusal = self.accept(kernel) if self.accept else None
         if refusal is not None and not isinstance(refusal, str):
             raise TypeError(
                 f"accept() of {kernel.row} returned {refusal!r}, expected None or "
-                "a sentence that says why not"
+                "a sentence with the reason"
             )
         if refusal is not None:
             raise UnsupportedError(refusal or "accept() gave no reason")
@@ -160,8 +162,8 @@ def find(name: str, source: str) -> Any:
     if name not in _definitions:
         if not source:
             raise ImportError(
-                f"{name} was defined interactively in another process; define it "
-                "in a file"
+                f"{name}: found a backend that another process defined "
+                "interactively, expected one in a file"
             )
         try:
             _execute(source, f"byoc_backend_{name}")

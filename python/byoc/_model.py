@@ -94,9 +94,9 @@ class Model(_byoc.Model):
 
     Inputs are arrays with the buffer protocol or __dlpack__(): NumPy's,
     PyTorch's on the CPU, mmap, memoryview. They are read in place, and must be
-    dense, except those of in_place.
-    Outputs are NumPy's arrays, which own their memory and outlive the model;
-    without NumPy, and for bfloat16, they are byoc.Tensor.
+    dense, except inputs that in_place lists. Outputs are NumPy arrays, which own
+    their memory and outlive the model; without NumPy, and for bfloat16, they are
+    byoc.Tensor.
 
     run(names, feeds, out=None, tag=None) takes inputs from the dict `feeds`
     and returns a list of the outputs `names` (None: all). Nodes that only
@@ -146,10 +146,12 @@ class Model(_byoc.Model):
 
     @property
     def in_place(self) -> dict[str, tuple[str, int]]:
-        """The outputs that may share the memory of an input: the input's name,
-        and the axis along which the output extends that input by more rows; the
-        input's rank if the output has the input's shape and some other values.
-        Pass views of one array, which has room for more rows, as both:
+        """The outputs that may share the memory of an input.
+
+        Each has the input's name, and the axis along which the output appends
+        rows to that input. The axis is the input's rank if the output has the
+        input's shape and replaces some of its values. Pass views of one array,
+        which has room for more rows, as both:
 
         >>> import byoc, numpy
         >>> model = byoc.compile("text.onnx")
@@ -164,10 +166,9 @@ class Model(_byoc.Model):
         >>> bool(past["past.0.key"][:, :, :3].any(axis=-1).all())
         True
         """
-        given, made = self.inputs, self.outputs
+        inputs, outputs = self.inputs, self.outputs
         return {
-            made[output].name: (given[x].name, axis)
-            for output, x, axis in self._in_place()
+            outputs[y].name: (inputs[x].name, axis) for y, x, axis in self._in_place()
         }
 
     @property
@@ -393,8 +394,8 @@ def compile(  # noqa: A001
     The other options are the members of struct byoc_compile_params and struct
     byoc_load_params, which byoc/byoc.h and byoc/runtime.h describe.
 
-    Raises a subclass of byoc.Error; GateError if less is offloaded than
-    require_offload or require_offload_nodes say, in percent.
+    Raises a subclass of byoc.Error: GateError if the offloaded percentage is
+    below require_offload or require_offload_nodes.
 
     >>> import byoc
     >>> model = byoc.compile("digits.onnx", backends=[])
