@@ -58,7 +58,7 @@ static enum byoc_status run_once(const struct byoc_model *model,
     if (status == BYOC_OK)
         status = byoc_state_new(model, &state, err);
     if (status == BYOC_OK) {
-        byoc_internal_state_lend(state, keep_inputs, r);
+        byoc_internal_state_watch_regions(state, keep_inputs, r);
         status = byoc_run(state, in.views, in.n, out.views, out.n, err);
     }
     byoc_state_free(&state);

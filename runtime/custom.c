@@ -73,11 +73,11 @@ static const char *check_operator(const struct byoc_operator *op)
     if (!op->domain || !*op->domain || !op->name || !*op->name)
         return "no domain or no name, expected both";
     if (strlen(op->name) > 100 || strlen(op->domain) > 100)
-        return "a too long name or domain, expected at most 100 bytes";
+        return "a name or domain that is too long, expected at most 100 bytes";
     if (!op->shape || !op->run)
         return "no shape() or no run(), expected both";
     if (!op->make != !op->drop)
-        return "one of make() and drop(), expected both or none";
+        return "only one of make() and drop(), expected both or none";
     if (op->min_inputs > op->max_inputs || op->max_inputs > BYI_CUSTOM_INPUTS)
         return "a wrong range of numbers of inputs, expected one within 0 to "
                "64";

@@ -281,7 +281,7 @@ static void trace_primitive(void *ctx, const char *name, const char *impl,
 
 /* Pass a region's operands to the state's callback, or NULL if there are too
  * many. */
-static void lend_inputs(const struct byoc_state *s, const struct byi_frame *fr,
+static void show_inputs(const struct byoc_state *s, const struct byi_frame *fr,
                         const struct byi_step *step)
 {
     enum { MAX_INPUTS = 512 };
@@ -289,15 +289,15 @@ static void lend_inputs(const struct byoc_state *s, const struct byi_frame *fr,
     const bool fits = step->n_in <= MAX_INPUTS;
     for (uint32_t i = 0; fits && i < step->n_in; i++)
         in[i] = &fr->t[step->in[i]];
-    s->lend(s->lend_ctx, step->callee, step->n_in, fits ? in : NULL);
+    s->on_region(s->on_region_ctx, step->callee, step->n_in, fits ? in : NULL);
 }
 
 static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
                                    const struct byi_step *step,
                                    struct byoc_error *err)
 {
-    if (s->lend)
-        lend_inputs(s, fr, step);
+    if (s->on_region)
+        show_inputs(s, fr, step);
     struct byoc_view *views = fr->views[fr->at];
     if (!views)
         return byi_call_func(s, fr, step, err); /* the twin */
@@ -387,7 +387,7 @@ static void trace_step(struct byoc_state *s, const struct byi_frame *fr,
 
 /* Point outputs of fixed size, and aliases of these and of inputs, to the
  * caller's memory. */
-static void bind_lent(const struct byi_plan_func *f, struct byi_frame *fr)
+static void bind_to_caller(const struct byi_plan_func *f, struct byi_frame *fr)
 {
     for (uint32_t v = 0; v < f->n_values; v++) {
         const struct byi_value *value = &f->values[v];
@@ -497,7 +497,7 @@ static enum byoc_status run_step(struct byoc_state *s,
     }
     if (s->top->up == fr)
         s->top->began = begin;
-    bind_lent(&s->instance->plan->funcs[s->top->func], s->top);
+    bind_to_caller(&s->instance->plan->funcs[s->top->func], s->top);
     return BYOC_OK;
 }
 
@@ -586,7 +586,7 @@ enum byoc_status byi_exec_main(struct byoc_state *s, struct byoc_error *err)
     s->depth = 1;
     s->calls = 0;
     s->n_inferred = 0;
-    bind_lent(f, fr);
+    bind_to_caller(f, fr);
     struct byi_guard guard;
     const enum byoc_status status = byi_guarded(&guard, run_all, s, err);
     __atomic_store_n(&s->cancel, 0, __ATOMIC_RELAXED);
@@ -601,11 +601,11 @@ void byoc_state_cancel(struct byoc_state *state)
     __atomic_store_n(&state->cancel, 1, __ATOMIC_RELAXED);
 }
 
-void byoc_internal_state_lend(struct byoc_state *state, byi_lend_fn lend,
-                              void *ctx)
+void byoc_internal_state_watch_regions(struct byoc_state *state,
+                                       byi_region_fn on_region, void *ctx)
 {
-    state->lend = lend;
-    state->lend_ctx = ctx;
+    state->on_region = on_region;
+    state->on_region_ctx = ctx;
 }
 
 void byoc_internal_state_watch(struct byoc_state *state, byi_watch_fn watch,

@@ -108,7 +108,7 @@ BYOC_API void byoc_internal_region_describe(const struct byoc_model *model,
  * or region, and its provenance. The tensor is valid during the call. */
 typedef void (*byi_watch_fn)(void *ctx, const char *step, const char *sources,
                              const struct byi_tensor *value);
-/* Call `watch` in the state's following runs; NULL: no more. Two models of the
+/* Call `watch` in the state's following runs; NULL: stop. Two models of the
  * same compile, one loaded with backends and one without, have the same steps.
  */
 BYOC_API void byoc_internal_state_watch(struct byoc_state *state,
@@ -116,12 +116,13 @@ BYOC_API void byoc_internal_state_watch(struct byoc_state *state,
 
 /* Called before a region of any function runs, by its backend or its twin. The
  * operands in[0..n-1] are valid during the call; NULL if n is above 512. */
-typedef void (*byi_lend_fn)(void *ctx, uint32_t region, uint32_t n,
-                            const struct byi_tensor *const *in);
-/* Call `lend` before each region that the state's following runs reach; NULL:
- * no more. */
-BYOC_API void byoc_internal_state_lend(struct byoc_state *state,
-                                       byi_lend_fn lend, void *ctx);
+typedef void (*byi_region_fn)(void *ctx, uint32_t region, uint32_t n,
+                              const struct byi_tensor *const *in);
+/* Call `on_region` before each region that the state's following runs reach;
+ * NULL: stop. */
+BYOC_API void byoc_internal_state_watch_regions(struct byoc_state *state,
+                                                byi_region_fn on_region,
+                                                void *ctx);
 
 /* A region of a model. The strings and constants are valid as long as the
  * model, `consts` as long as the arena. */

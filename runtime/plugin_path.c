@@ -23,7 +23,7 @@ enum { PATH_BYTES = 4096 };
 
 /* The state of a search, which lists the paths of candidates, one per line, in
  * the order in which they are tried. */
-struct walk {
+struct path_search {
     const char *wanted;      /* the backend that is searched for; NULL: all */
     bool named;              /* the entries come from the caller's list */
     struct byi_text *paths;  /* the candidates */
@@ -72,16 +72,15 @@ static enum byoc_status check_safe(const char *path, const char *what,
                         path, what);
     if (!is_trusted(st.st_uid))
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: another user (%u) owns this %s, so no plug-in of "
-                        "it is loaded, expected yours or root's, or name it "
-                        "with --plugin",
+                        "%s: user %u owns this %s, expected you or root, so no "
+                        "plug-in of it is loaded; name it with --plugin",
                         path, (unsigned)st.st_uid, what);
     return BYOC_OK;
 }
 
 /* --- candidates ----------------------------------------------------------- */
 
-static bool is_wanted(const struct walk *w, const char *name)
+static bool is_wanted(const struct path_search *w, const char *name)
 {
     const size_t n = strlen(name) - strlen(PREFIX) - strlen(SUFFIX);
     return !w->wanted || (strlen(w->wanted) == n &&
@@ -90,7 +89,7 @@ static bool is_wanted(const struct walk *w, const char *name)
 
 /* Whether an earlier folder has a candidate of this file name, which takes
  * precedence. */
-static bool is_listed(const struct walk *w, const char *name)
+static bool is_listed(const struct path_search *w, const char *name)
 {
     const size_t n = strlen(name);
     const char *line = w->paths->n ? w->paths->at : "";
@@ -104,8 +103,9 @@ static bool is_listed(const struct walk *w, const char *name)
 }
 
 /* Count a plug-in of a folder in *n, and add it if it is a candidate. */
-static enum byoc_status add_file(const struct walk *w, const char *folder,
-                                 const char *name, uint32_t *n)
+static enum byoc_status add_file(const struct path_search *w,
+                                 const char *folder, const char *name,
+                                 uint32_t *n)
 {
     char path[2 * PATH_BYTES];
     ++*n;
@@ -137,8 +137,8 @@ static void free_listing(void *data)
 
 /* Add the candidates of a folder. Sets *n to the number of plug-ins in it, of
  * any backend. */
-static enum byoc_status add_folder(const struct walk *w, const char *folder,
-                                   uint32_t *n)
+static enum byoc_status add_folder(const struct path_search *w,
+                                   const char *folder, uint32_t *n)
 {
     struct plugin_listing *list = byi_own(1, sizeof *list, free_listing);
     enum byoc_status status = BYOC_OK;
@@ -154,7 +154,7 @@ static enum byoc_status add_folder(const struct walk *w, const char *folder,
 }
 
 /* Add the candidates of one entry of a list: a file, or a folder. */
-static enum byoc_status add_entry(const struct walk *w, const char *path)
+static enum byoc_status add_entry(const struct path_search *w, const char *path)
 {
     struct stat st = {.st_mode = 0};
     uint32_t n = 0;
@@ -180,7 +180,7 @@ static enum byoc_status add_entry(const struct walk *w, const char *path)
 
 /* Add the candidates of a list's entries. Sets *alone if the list contains
  * "only". */
-static enum byoc_status add_list(const struct walk *w, const char *list,
+static enum byoc_status add_list(const struct path_search *w, const char *list,
                                  bool *alone)
 {
     static const char word[] = "only";
@@ -206,7 +206,7 @@ static enum byoc_status add_list(const struct walk *w, const char *list,
 }
 
 /* Add the candidates of the runtime's folder and of its subfolder byoc/. */
-static enum byoc_status add_default(struct walk *w)
+static enum byoc_status add_default(struct path_search *w)
 {
     char folder[PATH_BYTES];
     uint32_t n;
@@ -220,8 +220,8 @@ static enum byoc_status add_default(struct walk *w)
 
 /* Add the candidates of the caller's list, otherwise of BYOC_PLUGIN_PATH. Sets
  * *alone if no other folder may be searched. */
-static enum byoc_status walk_list(struct walk *w, const char *plugins,
-                                  bool *alone)
+static enum byoc_status search_list(struct path_search *w, const char *plugins,
+                                    bool *alone)
 {
     w->named = plugins != NULL;
     *alone = false;
@@ -248,12 +248,12 @@ static enum byoc_status collect_candidates(const char *plugins,
                                            struct byoc_error *err)
 {
     struct candidates made = {.alone = false};
-    struct walk w = {.wanted = wanted,
-                     .paths = &made.given,
-                     .places = &made.places,
-                     .err = err};
+    struct path_search w = {.wanted = wanted,
+                            .paths = &made.given,
+                            .places = &made.places,
+                            .err = err};
     BYI_BORDER(err);
-    enum byoc_status status = walk_list(&w, plugins, &made.alone);
+    enum byoc_status status = search_list(&w, plugins, &made.alone);
     if (wanted) {
         w.paths = &made.around;
         w.err = &made.why; /* reported only if the list has no such backend */

@@ -322,8 +322,8 @@ struct byoc_state {
     volatile uint32_t cancel; /* not 0: the run must end; accessed atomically */
     byi_watch_fn watch;       /* NULL: none */
     void *watch_ctx;
-    byi_lend_fn lend; /* NULL: none */
-    void *lend_ctx;
+    byi_region_fn on_region; /* NULL: none */
+    void *on_region_ctx;
 };
 
 /* exec.c: describe the step as a call of its kernel, with operands and results

@@ -81,7 +81,7 @@ struct byi_worker {
     struct job *job;
     struct byi_worker *next; /* of the same turn or in the free list */
     pthread_t thread;
-    bool kept_off; /* its affinity is `cpus` without the caller's CPU */
+    bool avoids_cpu; /* its mask is `cpus` without the caller's */
     cpu_set_t cpus;
 };
 
@@ -242,9 +242,9 @@ static void sleep_until_given(struct byi_worker *w)
 {
     while (atomic_load(&w->state) == ASLEEP && !atomic_load(&pool.quit))
         byi_futex_wait(&w->state, ASLEEP, 0);
-    if (w->kept_off)
+    if (w->avoids_cpu)
         sched_setaffinity(0, sizeof w->cpus, &w->cpus);
-    w->kept_off = false;
+    w->avoids_cpu = false;
 }
 
 static void *run_worker(void *arg)
@@ -460,7 +460,7 @@ uint32_t byi_workers_of_turn(void)
  * one. Linux does not always search for an idle CPU. On a machine of few CPUs
  * it often wakes the worker on the caller's CPU, where the two then alternate.
  */
-static void keep_off(struct byi_worker *w)
+static void avoid_callers_cpu(struct byi_worker *w)
 {
     const int cpu = sched_getcpu();
     if (cpu < 0 || cpu >= CPU_SETSIZE ||
@@ -468,7 +468,7 @@ static void keep_off(struct byi_worker *w)
         return;
     cpu_set_t others = w->cpus;
     CPU_CLR((unsigned)cpu, &others);
-    w->kept_off =
+    w->avoids_cpu =
         CPU_COUNT(&others) > 0 &&
         pthread_setaffinity_np(w->thread, sizeof others, &others) == 0;
 }
@@ -478,7 +478,7 @@ static void assign_part(struct byi_worker *w, struct job *job, uint32_t part)
     w->job = job;
     w->part = part;
     if (!job->busy && atomic_load(&w->state) == ASLEEP)
-        keep_off(w);
+        avoid_callers_cpu(w);
     if (atomic_exchange(&w->state, GIVEN) == ASLEEP)
         byi_futex_wake(&w->state, 1);
 }

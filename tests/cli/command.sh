@@ -226,7 +226,7 @@ chmod o-w folder
 if [ "$(id -u)" = 0 ]; then
     chown 12345 folder
     BYOC_PLUGIN_PATH=$dir/folder "$byoc" check model.ir >out 2>err
-    holds "a folder of another user" grep -q "another user (12345) owns this" err
+    holds "a folder of another user" grep -q "user 12345 owns this" err
     chown 0 folder && chown 12345 folder/*.so
     BYOC_PLUGIN_PATH=$dir/folder "$byoc" check model.ir >out 2>err
     holds "a file of another user" grep -q "owns this file" err
