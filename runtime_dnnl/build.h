@@ -647,14 +647,14 @@ enum byoc_status byi_dn_integer_elementwise(struct byi_build *b);
 enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average);
 
 /* Find the layouts that oneDNN prefers for the data and the weights of a kernel
- * that starts with a convolution or deconvolution, `step`. Sets data and
- * weights, of n characters each, to names as byi_conv_layouts does. */
+ * that starts with a convolution or transposed convolution, `step`. Sets data
+ * and weights, of n characters each, to names as byi_conv_layouts does. */
 enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
                                      const struct byoc_graph *graph,
                                      const struct byoc_graph_step *step,
                                      char *data, char *weights, size_t n,
                                      struct byoc_error *err);
-/* Whether the step is a convolution or deconvolution. */
+/* Whether the step is a convolution or transposed convolution. */
 bool byi_dn_is_conv(const struct byoc_graph_step *step);
 
 /* --- build.c: the current kernel ----------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/kernels_window.c: builds convolution, deconvolution, pooling and
- * resizing, of data (N, C, spatial...) in channels-last memory. */
+/* runtime_dnnl/kernels_window.c: builds convolution, transposed convolution,
+ * pooling and resizing, of data (N, C, spatial...) in channels-last memory. */
 #include "runtime_dnnl/build.h"
 
 #include <byoc/graph.h>
@@ -61,15 +61,15 @@ static bool is_deconv(const struct byoc_graph_step *step)
     return byi_dn_is_conv(step) && strstr(step->name, "_transpose");
 }
 
-/* The parameters and arguments of a convolution or deconvolution. */
+/* The parameters and arguments of a convolution or transposed convolution. */
 struct conv_kernel {
     struct byi_dnnl_conv p;
     struct byi_dnnl_view src, weights, bias;
     const struct byi_gathered *gathered; /* if not NULL: replaces src */
 };
 
-/* Describe ONNX's weights, (O, I/G, k...) or, for deconvolution, (I, O/G,
- * k...), as oneDNN's (G, O/G, I/G, k...), without G if there is one group. */
+/* Describe ONNX's weights, (O, I/G, k...) or, if transposed, (I, O/G, k...), as
+ * oneDNN's (G, O/G, I/G, k...), without G if there is one group. */
 static struct byi_desc weights_desc(const struct byi_desc *w, bool deconv,
                                     int64_t groups)
 {
@@ -92,8 +92,8 @@ static struct byi_desc weights_desc(const struct byi_desc *w, bool deconv,
     return d;
 }
 
-/* Get the weights with axes (O, I/G, k...), or (I, O/G, k...) for
- * deconvolution, from any axis order in the graph. */
+/* Get the weights with axes (O, I/G, k...), or (I, O/G, k...) if transposed,
+ * from any axis order in the graph. */
 static enum byoc_status want_weights(struct byi_build *b, bool deconv,
                                      uint32_t rank, struct byi_dnnl_view *view)
 {

@@ -180,7 +180,8 @@ bool byi_elt_translate(enum byi_elt alg, float *alpha, float *beta,
 /* Replace ReLU, *alg (enum byi_elt), by a clip from 0 to infinity, which is as
  * fast. All versions: in post-ops of reference implementations, ReLU multiplies
  * negative numbers by a slope of 0. This turns minus infinity into NaN. Some
- * binary operators and all deconvolutions are reference implementations. */
+ * binary operators and all transposed convolutions are reference
+ * implementations. */
 void byi_elt_replace_relu(int *alg, float alpha, float *beta);
 /* oneDNN's algorithm for a binary operator. */
 dnnl_alg_kind_t byi_bin_translate(enum byi_bin alg);

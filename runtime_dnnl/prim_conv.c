@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_conv.c: creates primitives of convolution, deconvolution,
- * matrix product, pooling and resampling.
- */
+/* runtime_dnnl/prim_conv.c: creates primitives of convolution, transposed
+ * convolution, matrix product, pooling and resampling. */
 #include "runtime_dnnl/layer_dnnl.h"
 
 /* Convert the dilation to oneDNN's, which is 0 for adjacent taps. */
@@ -46,7 +45,7 @@ static dnnl_status_t create_conv(const struct byi_dnnl *lib,
         BYI_MD(&s->md[CONV_WEIGHTS]), BYI_MD(&s->md[CONV_BIAS]),
         BYI_MD(&s->md[CONV_DST]), strides, dilates, w->begin, w->end, s->attr);
 #else
-    dnnl_convolution_desc_t d; /* 2.x uses it for deconvolutions, too */
+    dnnl_convolution_desc_t d; /* 2.x uses it for both */
     const dnnl_status_t status =
         (p->deconv ? dnnl_dilated_deconvolution_forward_desc_init
                    : dnnl_dilated_convolution_forward_desc_init)(
