@@ -10,7 +10,7 @@ enum {
     FAN = 64     /* see make_functions() */
 };
 
-/* A module in the making. */
+/* A module that is being built. */
 struct graph {
     struct byi_module *m;
     struct byi_func *f;          /* the function to which nodes are added */

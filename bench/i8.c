@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* i8.c: times the 8-bit kernels of kernels/ on layers of common networks.
- * Prints the time, Gop/s, and the share of the integer peak, which is measured
- * before and after each layer.
+ * Prints the time, Gop/s, and the share of the peak of integer operations,
+ * which is measured before and after each layer.
  *
  *     [BYOC_MAX_ISA=sse2|avx2|avx512_vnni] build/i8 [THREADS]
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* native.c: compares native kernels with oneDNN, one operator at a time, for
- * each instruction set. The two alternate, limited to the same instruction set.
+ * each instruction set. Both run in turns, limited to the same instruction set.
  * Operators that only move memory are compared with a copy of as many bytes.
  *
  *     native [--threads N] [--rounds N] [--isa NAME] [PREFIX...]

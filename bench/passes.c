@@ -2,9 +2,9 @@
 /* passes.c: checks that every pass takes time linear in the size of the graph.
  * Runs every pass, the verifier, the printer and the parser on graphs of 1e3 to
  * 1e6 nodes of several shapes, each in a separate process. Prints nanoseconds
- * per node, the ratio of the time per node at 1e6 to that at 1e4 nodes (at most
- * 2 counts as linear), and the peak memory without the module itself; all are
- * medians of 11 processes up to 1e4 nodes, of 5 above.
+ * per node, and the peak memory without the module itself. Also prints the
+ * ratio of the time per node at 1e6 to that at 1e4 nodes; at most 2 counts as
+ * linear. All are medians of 11 processes up to 1e4 nodes, of 5 above.
  *     bench_passes [--shape NAME] [--pass NAME] [--max NODES]
  *                  [--plugin FILE.so]
  * --plugin partitions for that backend; without it all nodes stay native.

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider.c: runs models in ONNX Runtime, in ONNX Runtime with byoc's
- * execution provider, and in byoc, in turns in one process, so that other load
+/* provider.c: compares ONNX Runtime, ONNX Runtime with byoc's execution
+ * provider, and byoc. They run in turns in one process, so that other load
  * disturbs all of them alike. A fourth turn is the floor: ONNX Runtime calls
- * byoc through a provider that does nothing else (bare_provider.c). For each
- * model it prints how many nodes the provider claimed, the largest difference
- * between its outputs and ONNX Runtime's, relative to the largest value,
- * milliseconds (medians), and the ratios of the provider to byoc and to the
- * floor (medians over all rounds).
+ * byoc through a provider that does nothing else (bare_provider.c). Prints for
+ * each model how many nodes the provider claimed, and the largest difference of
+ * its outputs from ONNX Runtime's, relative to the largest value. Then come
+ * medians: milliseconds of each turn, and the ratios of the provider to byoc
+ * and to the floor.
  *
  *     provider [--threads N] [--rounds N] [--option KEY=VALUE]...
  *         LIBONNXRUNTIME LIBBYOC_ONNXRUNTIME MODEL.onnx...

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small service: it queues requests, runs end in a callback, and one client
- * cancels its second request while the request waits.
+/* A small service: it queues requests, and byoc calls a callback when one ends.
+ * One client cancels its second request while the request waits.
  *     callbacks MODEL.so REQUESTS
  *     cc callbacks.c $(pkg-config --cflags --libs byoc-runtime) -lpthread */
 #include <byoc/runtime.h>

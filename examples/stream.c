@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run a model with a recurrent state on a stream: read float32 chunks of input
  * 0 from stdin, and write output 0 of each chunk to stdout. Input 1, the state,
- * is zeros for the first chunk, and output 1 of the chunk before for all
- * others. Other inputs are constants of the model (byoc compile --const).
+ * is zeros for the first chunk; later it is output 1 of the previous chunk.
+ * Other inputs are constants of the model (byoc compile --const).
  *     cc stream.c $(pkg-config --cflags --libs byoc-runtime)
  *     byoc compile vad.onnx --shape input=1x576 --shape state=2x1x128 \
  *         --const sr=16000 -o vad.so && ./stream vad.so <chunks >probabilities

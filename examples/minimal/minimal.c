@@ -12,7 +12,7 @@ static const char *accept(const struct byoc_host *host,
     uint32_t dtype, rank;
     const int64_t *dims;
     if (!host->match_type(m, NULL, &dtype, &rank, &dims) || dtype != BYOC_F32)
-        return host->match_say(m, "gives %s, expected float32",
+        return host->match_say(m, "found %s, expected float32",
                                host->match_show(m, NULL));
     return NULL;
 }
