@@ -5,8 +5,9 @@
 A bank of learned filters and a GRU compute, for each 32 ms of sound at 8 kHz, the
 probability that somebody speaks; the GRU's state is an input and an output. The
 sound is synthetic: harmonics of a gliding pitch through three formants, in syllables
-and phrases, with noise, mains hum and clicks. Eight seconds that were not trained on,
-PyTorch's results for them, and when the voice speaks are written beside the model.
+and phrases, with noise, mains hum and clicks. Writes beside the
+model eight seconds of sound that were not trained on, PyTorch's results for them,
+and when the voice speaks.
 
 Needs the distribution's python3-torch. Not needed to build or run anything: its
 output is in the repository.
